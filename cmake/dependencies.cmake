@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything comes from Debian's packages; deploy/deps.sh names them.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(libuv REQUIRED IMPORTED_TARGET libuv>=1.44)
+pkg_check_modules(libcurl REQUIRED IMPORTED_TARGET libcurl>=7.88)
+pkg_check_modules(libcjson REQUIRED IMPORTED_TARGET libcjson>=1.7.15)
+pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl>=3.0)
+pkg_check_modules(libyaml REQUIRED IMPORTED_TARGET yaml-0.1)
+if(CADRE_TESTS)
+  pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
+endif()

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# cadre_library(NAME LINKS ...): one static library of all .c files in the calling folder. The links are the layers
+# below it; tests/lint checks that #include lines agree.
+function(cadre_library name)
+  cmake_parse_arguments(arg "" "" "LINKS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    target_link_libraries(${name} PUBLIC project_options ${arg_LINKS})
+  else() # a layer of headers only
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE project_options ${arg_LINKS})
+  endif()
+endfunction()
+
+# cadre_test(FILE LINKS ...): one CMocka binary of its own for tests/unit/FILE.c.
+function(cadre_test name)
+  cmake_parse_arguments(arg "" "" "LINKS;SOURCES" ${ARGN})
+  add_executable(${name} ${name}.c ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE project_options PkgConfig::cmocka ${arg_LINKS})
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+  # CMocka catches SIGSEGV, which would hide the sanitizer's report.
+  set_tests_properties(
+    ${name} PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT
+                       "ASAN_OPTIONS=allow_user_segv_handler=0:handle_segv=2;UBSAN_OPTIONS=print_stacktrace=1")
+endfunction()

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# One INTERFACE target carries the language level, warnings, hardening and sanitizers of every target.
+add_library(project_options INTERFACE)
+target_compile_features(project_options INTERFACE c_std_17)
+set(CMAKE_C_EXTENSIONS ON)
+target_include_directories(project_options INTERFACE "${CMAKE_SOURCE_DIR}")
+target_compile_definitions(project_options INTERFACE _GNU_SOURCE CADRE_VERSION="${CADRE_VERSION}")
+target_compile_options(
+  project_options
+  INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wvla -Wundef
+            -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers -fvisibility=hidden
+            -fno-strict-aliasing)
+if(CADRE_WERROR)
+  target_compile_options(project_options INTERFACE -Werror)
+endif()
+if(CADRE_SANITIZE)
+  target_compile_options(project_options INTERFACE -fsanitize=${CADRE_SANITIZE} -fno-sanitize-recover=all
+                                                   -fno-omit-frame-pointer)
+  target_link_options(project_options INTERFACE -fsanitize=${CADRE_SANITIZE})
+else()
+  target_compile_options(project_options INTERFACE -fstack-protector-strong $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>
+                                                   -ffunction-sections -fdata-sections)
+  target_link_options(project_options INTERFACE -Wl,-z,relro,-z,now -Wl,--gc-sections)
+endif()

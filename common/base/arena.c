@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/arena.h"
+
+#include "common/base/mem.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARENA_ALIGN = 16, ARENA_FIRST = 1024, ARENA_LARGEST = 64 * 1024 };
+
+struct arena_block {
+    struct arena_block *next;
+    size_t size;
+    size_t used;
+    _Alignas(ARENA_ALIGN) unsigned char data[];
+};
+
+void arena_init(struct arena *a, size_t first_block)
+{
+    *a = (struct arena){.next_block = first_block};
+}
+
+void arena_done(struct arena *a)
+{
+    for (struct arena_block *b = a->head, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    *a = ARENA_INIT;
+}
+
+static struct arena_block *block_for(struct arena *a, size_t size)
+{
+    size_t want = a->next_block ? a->next_block : ARENA_FIRST;
+    if (want < size)
+        want = size;
+    struct arena_block *b = xcalloc(1, sizeof *b + want);
+    b->size = want;
+    b->next = a->head;
+    a->head = b;
+    a->next_block = MIN(want * 2, (size_t)ARENA_LARGEST);
+    return b;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+    if (size > SIZE_MAX / 2)
+        abort();
+    size = (size + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
+    struct arena_block *b = a->head;
+    if (!b || b->size - b->used < size)
+        b = block_for(a, size);
+    void *p = b->data + b->used;
+    b->used += size;
+    a->used += size;
+    return p;
+}
+
+void *arena_array(struct arena *a, size_t n, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(n, size, &total))
+        abort();
+    return arena_alloc(a, total);
+}
+
+void *arena_memdup(struct arena *a, const void *p, size_t n)
+{
+    void *copy = arena_alloc(a, n);
+    if (n)
+        memcpy(copy, p, n);
+    return copy;
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t n)
+{
+    char *copy = arena_alloc(a, n + 1);
+    memcpy(copy, s, n);
+    return copy;
+}
+
+char *arena_strdup(struct arena *a, const char *s)
+{
+    return s ? arena_strndup(a, s, strlen(s)) : NULL;
+}
+
+char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    if (n < 0)
+        n = 0;
+    char *s = arena_alloc(a, (size_t)n + 1);
+    vsnprintf(s, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return s;
+}
+
+char *arena_printf(struct arena *a, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *s = arena_vprintf(a, fmt, ap);
+    va_end(ap);
+    return s;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// An arena: many small allocations that live and die together (one a reconcile, one a decoded object). Nothing in it is
+// freed singly. Memory is zeroed. Not thread-safe.
+#ifndef CADRE_BASE_ARENA_H
+#define CADRE_BASE_ARENA_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *head;
+    size_t used; // bytes handed out, for accounting
+    size_t next_block;
+};
+
+#define ARENA_INIT ((struct arena){0})
+
+void arena_init(struct arena *a, size_t first_block); // first_block 0 = a default
+void arena_done(struct arena *a);                     // frees everything; the arena may be used again
+
+void *arena_alloc(struct arena *a, size_t size) __attribute__((returns_nonnull));
+void *arena_array(struct arena *a, size_t n, size_t size) __attribute__((returns_nonnull)); // n = 0 is fine
+#define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
+char *arena_strdup(struct arena *a, const char *s); // NULL stays NULL
+char *arena_strndup(struct arena *a, const char *s, size_t n);
+void *arena_memdup(struct arena *a, const void *p, size_t n);
+char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+
+#endif

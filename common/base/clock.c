@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/clock.h"
+
+#include "common/base/mem.h"
+
+#include <time.h>
+
+static int64_t read_clock(clockid_t id)
+{
+    struct timespec ts;
+    clock_gettime(id, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static int64_t system_mono(const struct clock *c)
+{
+    (void)c;
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+static int64_t system_wall(const struct clock *c)
+{
+    (void)c;
+    return read_clock(CLOCK_REALTIME);
+}
+
+const struct clock clock_system = {system_mono, system_wall};
+
+static int64_t fake_mono(const struct clock *c)
+{
+    return CONTAINER_OF(c, struct clock_fake, clock)->mono;
+}
+
+static int64_t fake_wall(const struct clock *c)
+{
+    return CONTAINER_OF(c, struct clock_fake, clock)->wall;
+}
+
+void clock_fake_init(struct clock_fake *f, int64_t mono_ms, int64_t wall_ms)
+{
+    *f = (struct clock_fake){{fake_mono, fake_wall}, mono_ms, wall_ms};
+}
+
+void clock_fake_advance(struct clock_fake *f, int64_t ms)
+{
+    f->mono += ms;
+    f->wall += ms;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time is injected, so that tests own it. `mono` never jumps and is for durations; `wall` is Unix time, for what people
+// and other machines read. Both in milliseconds.
+#ifndef CADRE_BASE_CLOCK_H
+#define CADRE_BASE_CLOCK_H
+
+#include <stdint.h>
+
+struct clock {
+    int64_t (*mono_ms)(const struct clock *c);
+    int64_t (*wall_ms)(const struct clock *c);
+};
+
+extern const struct clock clock_system;
+
+// A clock that stands still until told otherwise.
+struct clock_fake {
+    struct clock clock;
+    int64_t mono, wall;
+};
+
+void clock_fake_init(struct clock_fake *f, int64_t mono_ms, int64_t wall_ms);
+void clock_fake_advance(struct clock_fake *f, int64_t ms); // moves both
+
+static inline int64_t clock_mono_ms(const struct clock *c)
+{
+    return c->mono_ms(c);
+}
+
+static inline int64_t clock_wall_ms(const struct clock *c)
+{
+    return c->wall_ms(c);
+}
+
+#endif

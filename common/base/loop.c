@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/loop.h"
+
+#include "common/base/list.h"
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+#include <uv.h>
+
+struct loop {
+    uv_loop_t uv;
+    struct clock clock;
+    uv_idle_t deferred_idle; // runs only while something is deferred, so an idle loop sleeps
+    uv_timer_t bound;        // limits loop_run_once
+    struct list deferred;
+};
+
+struct deferred {
+    struct list link;
+    loop_fn fn;
+    void *ctx;
+};
+
+struct loop_timer {
+    uv_timer_t uv;
+    loop_fn fn;
+    void *ctx;
+};
+
+struct loop_poll {
+    uv_poll_t uv;
+    loop_poll_fn fn;
+    void *ctx;
+};
+
+struct loop_signal {
+    uv_signal_t uv;
+    loop_signal_fn fn;
+    void *ctx;
+};
+
+static int64_t loop_mono(const struct clock *c)
+{
+    return (int64_t)uv_now(&CONTAINER_OF(c, struct loop, clock)->uv);
+}
+
+static int64_t loop_wall(const struct clock *c)
+{
+    (void)c;
+    return clock_wall_ms(&clock_system);
+}
+
+static void run_deferred(uv_idle_t *idle)
+{
+    struct loop *loop = idle->data;
+    struct list batch = LIST_INIT(batch); // what is deferred meanwhile waits for the next turn
+    LIST_FOREACH(l, &loop->deferred)
+    {
+        list_remove(l);
+        list_append(&batch, l);
+    }
+    for (struct list *l; (l = list_pop(&batch));) {
+        struct deferred d = *CONTAINER_OF(l, struct deferred, link);
+        free(CONTAINER_OF(l, struct deferred, link));
+        d.fn(d.ctx);
+    }
+    if (list_empty(&loop->deferred))
+        uv_idle_stop(&loop->deferred_idle);
+}
+
+struct loop *loop_new(void)
+{
+    struct loop *loop = xcalloc(1, sizeof *loop);
+    if (uv_loop_init(&loop->uv) != 0)
+        abort(); // no epoll descriptor: nothing can run
+    loop->clock = (struct clock){loop_mono, loop_wall};
+    list_init(&loop->deferred);
+    uv_idle_init(&loop->uv, &loop->deferred_idle);
+    loop->deferred_idle.data = loop;
+    uv_timer_init(&loop->uv, &loop->bound);
+    return loop;
+}
+
+void loop_free(struct loop *loop)
+{
+    if (!loop)
+        return;
+    for (struct list *l; (l = list_pop(&loop->deferred));)
+        free(CONTAINER_OF(l, struct deferred, link));
+    uv_close((uv_handle_t *)&loop->deferred_idle, NULL);
+    uv_close((uv_handle_t *)&loop->bound, NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    if (uv_loop_close(&loop->uv) != 0)
+        abort(); // a handle outlives its owner: a bug that would turn into use after free
+    free(loop);
+}
+
+void *loop_uv(struct loop *loop)
+{
+    return &loop->uv;
+}
+
+void loop_run(struct loop *loop)
+{
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+static void bound_reached(uv_timer_t *t)
+{
+    (void)t; // waking the loop up is all it is for
+}
+
+bool loop_run_once(struct loop *loop, int64_t timeout_ms)
+{
+    uv_update_time(&loop->uv);
+    uv_timer_start(&loop->bound, bound_reached, (uint64_t)MAX(timeout_ms, 0), 0);
+    uv_unref((uv_handle_t *)&loop->bound);
+    bool alive = uv_loop_alive(&loop->uv) != 0;
+    uv_ref((uv_handle_t *)&loop->bound);
+    uv_run(&loop->uv, UV_RUN_ONCE);
+    uv_timer_stop(&loop->bound);
+    return alive;
+}
+
+void loop_stop(struct loop *loop)
+{
+    uv_stop(&loop->uv);
+}
+
+const struct clock *loop_clock(struct loop *loop)
+{
+    return &loop->clock;
+}
+
+void loop_defer(struct loop *loop, loop_fn fn, void *ctx)
+{
+    struct deferred *d = xcalloc(1, sizeof *d);
+    d->fn = fn;
+    d->ctx = ctx;
+    list_append(&loop->deferred, &d->link);
+    uv_idle_start(&loop->deferred_idle, run_deferred);
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h->data);
+}
+
+static void on_timer(uv_timer_t *uv)
+{
+    struct loop_timer *t = uv->data;
+    t->fn(t->ctx);
+}
+
+struct loop_timer *loop_timer_new(struct loop *loop, loop_fn fn, void *ctx)
+{
+    struct loop_timer *t = xcalloc(1, sizeof *t);
+    t->fn = fn;
+    t->ctx = ctx;
+    uv_timer_init(&loop->uv, &t->uv);
+    t->uv.data = t;
+    return t;
+}
+
+void loop_timer_arm(struct loop_timer *t, int64_t ms)
+{
+    uv_update_time(t->uv.loop); // a long callback must not shorten the wait
+    uv_timer_start(&t->uv, on_timer, (uint64_t)MAX(ms, 0), 0);
+}
+
+void loop_timer_disarm(struct loop_timer *t)
+{
+    uv_timer_stop(&t->uv);
+}
+
+bool loop_timer_armed(const struct loop_timer *t)
+{
+    return uv_is_active((const uv_handle_t *)&t->uv) != 0;
+}
+
+void loop_timer_free(struct loop_timer *t)
+{
+    if (t)
+        uv_close((uv_handle_t *)&t->uv, free_handle);
+}
+
+static void on_poll(uv_poll_t *uv, int status, int events)
+{
+    struct loop_poll *p = uv->data;
+    // After an error (such as POLLERR) the owner finds out by reading or writing.
+    p->fn(p->ctx, status < 0 ? LOOP_READ | LOOP_WRITE
+                             : ((events & UV_READABLE) ? LOOP_READ : 0) | ((events & UV_WRITABLE) ? LOOP_WRITE : 0));
+}
+
+struct loop_poll *loop_poll_new(struct loop *loop, int fd, loop_poll_fn fn, void *ctx)
+{
+    struct loop_poll *p = xcalloc(1, sizeof *p);
+    p->fn = fn;
+    p->ctx = ctx;
+    if (uv_poll_init(&loop->uv, &p->uv, fd) != 0) {
+        free(p);
+        return NULL;
+    }
+    p->uv.data = p;
+    return p;
+}
+
+int loop_poll_set(struct loop_poll *p, int events, struct err *err)
+{
+    int r = events ? uv_poll_start(&p->uv, ((events & LOOP_READ) ? UV_READABLE : 0) |
+                                               ((events & LOOP_WRITE) ? UV_WRITABLE : 0),
+                                   on_poll)
+                   : uv_poll_stop(&p->uv);
+    return r == 0 ? 0 : err_set(err, ERR_IO, "cannot watch a file descriptor: %s", uv_strerror(r));
+}
+
+void loop_poll_free(struct loop_poll *p)
+{
+    if (p)
+        uv_close((uv_handle_t *)&p->uv, free_handle);
+}
+
+static void on_signal(uv_signal_t *uv, int signo)
+{
+    struct loop_signal *s = uv->data;
+    s->fn(s->ctx, signo);
+}
+
+struct loop_signal *loop_signal_new(struct loop *loop, int signo, loop_signal_fn fn, void *ctx)
+{
+    struct loop_signal *s = xcalloc(1, sizeof *s);
+    s->fn = fn;
+    s->ctx = ctx;
+    uv_signal_init(&loop->uv, &s->uv);
+    s->uv.data = s;
+    uv_signal_start(&s->uv, on_signal, signo);
+    uv_unref((uv_handle_t *)&s->uv);
+    return s;
+}
+
+void loop_signal_free(struct loop_signal *s)
+{
+    if (s)
+        uv_close((uv_handle_t *)&s->uv, free_handle);
+}

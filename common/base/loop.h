@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event loop: a thin face over libuv, one a process, one thread. Nothing below it does I/O of its own, so a test can
+// run any part by turning the loop. Callbacks never run inside the call that arms them.
+#ifndef CADRE_BASE_LOOP_H
+#define CADRE_BASE_LOOP_H
+
+#include "common/base/clock.h"
+#include "common/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct loop;
+struct loop_timer;
+struct loop_poll;
+struct loop_signal;
+
+enum loop_events { LOOP_READ = 1, LOOP_WRITE = 2 };
+
+typedef void (*loop_fn)(void *ctx);
+typedef void (*loop_poll_fn)(void *ctx, int events); // events: LOOP_READ | LOOP_WRITE; both after a poll error
+typedef void (*loop_signal_fn)(void *ctx, int signo);
+
+struct loop *loop_new(void);
+// Every timer, poll and signal must have been freed before; runs the loop until libuv has let go of them.
+void loop_free(struct loop *loop);
+void *loop_uv(struct loop *loop); // the uv_loop_t, for libraries that bring a libuv binding of their own
+
+// Runs until loop_stop(), or until nothing is left that could ever call back.
+void loop_run(struct loop *loop);
+bool loop_run_once(struct loop *loop, int64_t timeout_ms); // one turn, waits at most so long; false = nothing alive
+void loop_stop(struct loop *loop);
+// A clock that reads the loop's cached time for `mono`: cheap, and equal within one turn.
+const struct clock *loop_clock(struct loop *loop);
+
+// Calls fn once, on the next turn; order is kept. The context must live until then. Only from the loop's thread.
+void loop_defer(struct loop *loop, loop_fn fn, void *ctx);
+
+// A one-shot timer. Arming again replaces the earlier deadline. `free` accepts NULL and may be called in its callback.
+struct loop_timer *loop_timer_new(struct loop *loop, loop_fn fn, void *ctx);
+void loop_timer_arm(struct loop_timer *t, int64_t ms);
+void loop_timer_disarm(struct loop_timer *t);
+bool loop_timer_armed(const struct loop_timer *t);
+void loop_timer_free(struct loop_timer *t);
+
+// Readiness of a file descriptor, which stays the caller's: free the poll before closing the descriptor.
+struct loop_poll *loop_poll_new(struct loop *loop, int fd, loop_poll_fn fn, void *ctx);
+int loop_poll_set(struct loop_poll *p, int events, struct err *err); // 0 = paused
+void loop_poll_free(struct loop_poll *p);
+
+// Signals do not keep the loop alive.
+struct loop_signal *loop_signal_new(struct loop *loop, int signo, loop_signal_fn fn, void *ctx);
+void loop_signal_free(struct loop_signal *s);
+
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/mem.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *must(void *p)
+{
+    if (!p) {
+        static const char msg[] = "cadre: out of memory\n";
+        fwrite(msg, 1, sizeof msg - 1, stderr);
+        abort();
+    }
+    return p;
+}
+
+void *xmalloc(size_t size)
+{
+    return must(malloc(size ? size : 1));
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+    return must(calloc(n ? n : 1, size ? size : 1));
+}
+
+void *xrealloc(void *p, size_t n, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(n, size, &total))
+        return must(NULL);
+    return must(realloc(p, total ? total : 1));
+}
+
+char *xstrdup(const char *s)
+{
+    return must(strdup(s));
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+    char *s = NULL;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vasprintf(&s, fmt, ap);
+    va_end(ap);
+    return must(n < 0 ? NULL : s);
+}
+
+void free_p(void *pointer_to_pointer)
+{
+    free(*(void **)pointer_to_pointer);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory: allocations whose size we choose abort when there is none (all state is rebuilt from the API server after a
+// restart, see docs/adr/0001); anything sized by a peer goes through `struct buf` with a cap, or an arena with a cap.
+#ifndef CADRE_BASE_MEM_H
+#define CADRE_BASE_MEM_H
+
+#include <stddef.h>
+
+void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
+void *xcalloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
+void *xrealloc(void *p, size_t n, size_t size) __attribute__((returns_nonnull)); // n * size, overflow aborts
+char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
+char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
+
+// free() of a `T *` local when it leaves scope: `_cleanup_(free_p) char *s = ...;`
+#define _cleanup_(fn) __attribute__((cleanup(fn)))
+void free_p(void *pointer_to_pointer);
+
+// Hands the pointer on and forgets it, so that the cleanup above does nothing.
+#define TAKE_PTR(p)                                                                                \
+    ({                                                                                             \
+        __typeof__(p) take_ptr_ = (p);                                                             \
+        (p) = NULL;                                                                                \
+        take_ptr_;                                                                                 \
+    })
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#endif

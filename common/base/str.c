@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/str.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool str_eq(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool str_empty(const char *s)
+{
+    return !s || !*s;
+}
+
+bool str_starts(const char *s, const char *prefix)
+{
+    return s && strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool str_ends(const char *s, const char *suffix)
+{
+    size_t n = s ? strlen(s) : 0, m = strlen(suffix);
+    return s && n >= m && memcmp(s + n - m, suffix, m) == 0;
+}
+
+int str_cmp(const char *a, const char *b)
+{
+    if (!a || !b)
+        return (a != NULL) - (b != NULL);
+    return strcmp(a, b);
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+// Compares the digit runs at *a and *b as numbers of any length and moves both behind them.
+static int cmp_digits(const char **a, const char **b)
+{
+    while (**a == '0')
+        ++*a;
+    while (**b == '0')
+        ++*b;
+    size_t n = 0, m = 0;
+    while (is_digit((*a)[n]))
+        n++;
+    while (is_digit((*b)[m]))
+        m++;
+    int r = n != m ? (n < m ? -1 : 1) : memcmp(*a, *b, n);
+    *a += n;
+    *b += m;
+    return r;
+}
+
+int str_cmp_natural(const char *a, const char *b)
+{
+    if (!a || !b)
+        return (a != NULL) - (b != NULL);
+    const char *x = a, *y = b;
+    while (*x && *y) {
+        if (is_digit(*x) && is_digit(*y)) {
+            int r = cmp_digits(&x, &y);
+            if (r)
+                return r;
+        } else if (*x != *y) {
+            return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
+        } else {
+            x++;
+            y++;
+        }
+    }
+    if (*x || *y)
+        return *x ? 1 : -1;
+    return strcmp(a, b);
+}
+
+bool str_to_i64(const char *s, int64_t *ret)
+{
+    if (!s || !(is_digit(s[0]) || (s[0] == '-' && is_digit(s[1]))))
+        return false;
+    char *end;
+    errno = 0;
+    long long v = strtoll(s, &end, 10);
+    if (errno || *end)
+        return false;
+    *ret = v;
+    return true;
+}
+
+// The length of the valid UTF-8 sequence at s, 0 if there is none. RFC 3629 section 4.
+static size_t utf8_len(const unsigned char *s, size_t n)
+{
+    if (s[0] < 0x80)
+        return 1;
+    size_t len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4 || len > n)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+        (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return len;
+}
+
+bool str_utf8_valid(const char *s, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    while (n) {
+        size_t len = utf8_len(p, n);
+        if (!len)
+            return false;
+        p += len;
+        n -= len;
+    }
+    return true;
+}
+
+uint64_t str_hash(const char *s, size_t n)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)s[i]) * 0x100000001b3u;
+    return h;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strings: NUL-terminated, owned by an arena, an object or the caller, as each header says.
+#ifndef CADRE_BASE_STR_H
+#define CADRE_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+bool str_eq(const char *a, const char *b); // NULL equals only NULL
+bool str_empty(const char *s);             // NULL or ""
+bool str_starts(const char *s, const char *prefix);
+bool str_ends(const char *s, const char *suffix);
+int str_cmp(const char *a, const char *b); // NULL sorts first
+// Numbers inside names compare as numbers: n2 < n10. A total order (ties broken by strcmp).
+int str_cmp_natural(const char *a, const char *b);
+// The whole string is a decimal number in range, no sign but '-', no blanks.
+bool str_to_i64(const char *s, int64_t *ret);
+bool str_utf8_valid(const char *s, size_t n);
+uint64_t str_hash(const char *s, size_t n); // FNV-1a, 64 bits: stable over machines and versions
+
+#endif

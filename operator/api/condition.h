@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// metav1.Condition.
+#ifndef CADRE_API_CONDITION_H
+#define CADRE_API_CONDITION_H
+
+#include "operator/api/object.h"
+
+enum condition_status { CONDITION_UNKNOWN, CONDITION_FALSE, CONDITION_TRUE };
+
+struct condition {
+    const char *type;
+    enum condition_status status;
+    const char *reason, *message;
+    int64_t observed_generation;
+    int64_t changed_ms; // lastTransitionTime
+};
+
+const struct condition *condition_find(const struct condition *items, size_t n, const char *type);
+
+#endif

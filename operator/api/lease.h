@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CADRE_API_LEASE_H
+#define CADRE_API_LEASE_H
+
+#include "operator/api/object.h"
+
+struct lease {
+    struct object obj;
+    const char *holder; // "" or NULL: free
+    int32_t duration_s;
+    int32_t transitions;
+    int64_t acquired_ms, renewed_ms; // Unix time; written with microseconds as the API wants
+};
+
+static inline const struct lease *lease_of(const struct object *o)
+{
+    return (const struct lease *)o;
+}
+
+// The whole Lease as JSON; with a resource_version it is an update that fails if someone else wrote meanwhile.
+const char *lease_encode(const struct lease *l, struct arena *a);
+
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CADRE_API_NODE_H
+#define CADRE_API_NODE_H
+
+#include "operator/api/object.h"
+#include "operator/api/resource.h"
+
+struct taint {
+    const char *key, *value, *effect;
+};
+
+struct node {
+    struct object obj;
+    struct resources allocatable;
+    struct taint *taints;
+    size_t n_taints;
+    bool unschedulable; // cordoned
+    bool ready;         // condition Ready is True
+    int64_t ready_changed_ms; // lastTransitionTime of Ready, 0 if it was never set
+};
+
+static inline const struct node *node_of(const struct object *o)
+{
+    return (const struct node *)o;
+}
+
+#endif

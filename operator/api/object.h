@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// API objects in memory: immutable after decode, reference-counted, each in one arena of its own. Only the fields that
+// Cadre reads are kept. Every string is owned by the object; a missing string is NULL unless said otherwise. A holder of
+// a reference may read from any callback; references are counted on one thread.
+#ifndef CADRE_API_OBJECT_H
+#define CADRE_API_OBJECT_H
+
+#include "common/base/arena.h"
+#include "common/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum kind { KIND_POD, KIND_NODE, KIND_WORKERGROUP, KIND_PLACEMENTGROUP, KIND_SERVICE, KIND_LEASE, KIND_EVENT, KIND_COUNT };
+
+// How a kind is addressed: "/api/v1/.../pods" or "/apis/<group>/<version>/.../<plural>".
+struct kind_info {
+    const char *kind;        // "Pod"
+    const char *api_version; // "v1", "cadre.dev/v1alpha1"
+    const char *plural;      // "pods"
+    bool namespaced;
+};
+const struct kind_info *kind_info(enum kind kind);
+
+struct label {
+    const char *key, *value;
+};
+
+struct labels { // sorted by key
+    struct label *items;
+    size_t n;
+};
+const char *labels_get(const struct labels *l, const char *key); // NULL if missing
+
+struct owner { // the controller owner reference; all NULL if there is none
+    const char *api_version, *kind, *name, *uid;
+};
+
+struct meta {
+    const char *name, *ns; // ns "" for cluster-wide objects
+    const char *uid, *resource_version;
+    int64_t generation;
+    int64_t created_ms;       // Unix time
+    int64_t deleted_ms;       // deletionTimestamp, 0 = not being deleted
+    int64_t deletion_grace_s; // deletionGracePeriodSeconds
+    struct labels labels;
+    struct labels annotations; // only those of cadre.dev/
+    struct owner owner;
+};
+
+struct object {
+    int refs;
+    enum kind kind;
+    struct meta meta;
+    struct arena arena; // owns this object itself
+};
+
+const struct object *object_ref(const struct object *o);
+void object_unref(const struct object *o); // NULL is fine
+
+// Decodes one object of the kind that the caller expects (list items carry no kind of their own; where the JSON names
+// another kind the answer is ERR_INVALID). The message of an error names the JSON path. *ret has one reference.
+int object_decode(enum kind kind, const char *json, size_t len, const struct object **ret, struct err *err);
+
+// resourceVersions: <0, 0, >0. Equality always holds; order by length, then bytes (KEP-5504).
+int resource_version_cmp(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pods: what the cluster's accounting and our own groups need of them, pruned. Statuses of containers are kept only for
+// pods of ours (label cadre.dev/group).
+#ifndef CADRE_API_POD_H
+#define CADRE_API_POD_H
+
+#include "operator/api/object.h"
+#include "operator/api/resource.h"
+
+enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
+
+struct container_status {
+    const char *name;
+    bool init;
+    bool waiting, terminated; // neither: running, or not reported yet
+    const char *reason;       // of the waiting or terminated state
+    const char *message;      // terminated: last lines of output (terminationMessagePolicy FallbackToLogsOnError)
+    int32_t exit_code;
+    int64_t finished_ms;
+};
+
+struct pod {
+    struct object obj; // first: a `struct pod *` is a `struct object *`
+    const char *node;  // spec.nodeName, NULL until bound
+    const char *pin;   // node named by a required matchFields term on metadata.name, NULL if none
+    int32_t priority;
+    struct resources requests; // effective: containers, init containers, sidecars, overhead; and 1 of RESOURCE_PODS
+    enum pod_phase phase;
+    const char *reason, *message; // status.reason, status.message
+    const char *ip;
+    int64_t started_ms;
+    // conditions
+    bool ready;
+    bool unschedulable;          // PodScheduled=False
+    const char *unschedulable_message;
+    const char *disruption;      // reason of DisruptionTarget=True, NULL if none
+    struct container_status *containers; // ours only
+    size_t n_containers;
+};
+
+static inline const struct pod *pod_of(const struct object *o)
+{
+    return (const struct pod *)o;
+}
+
+static inline bool pod_terminal(const struct pod *p)
+{
+    return p->phase == POD_SUCCEEDED || p->phase == POD_FAILED;
+}
+
+// What decides where a pod may go.
+enum match_op { MATCH_IN, MATCH_NOT_IN, MATCH_EXISTS, MATCH_NOT_EXISTS, MATCH_GT, MATCH_LT };
+
+struct match {
+    const char *key; // a label, or "metadata.name" where `field`
+    bool field;
+    enum match_op op;
+    const char **values;
+    size_t n_values;
+};
+
+struct node_term { // all matches of a term must hold; one term of the list must hold
+    struct match *matches;
+    size_t n;
+};
+
+struct toleration {
+    const char *key, *value, *effect; // NULL or "" = any
+    bool exists;                      // operator Exists
+};
+
+struct pod_constraints {
+    struct resources requests; // as in struct pod
+    int32_t priority;
+    bool preempts; // preemptionPolicy is not Never
+    struct labels node_selector;
+    struct node_term *terms; // required node affinity; n_terms 0 = any node
+    size_t n_terms;
+    struct toleration *tolerations;
+    size_t n_tolerations;
+};
+
+// Reads the constraints of a pod as the API server answered a (dry-run) create. All memory from the arena.
+int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct pod_constraints *ret, struct err *err);
+
+#endif

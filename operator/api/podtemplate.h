@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pod made from a user's PodTemplateSpec: kept as it is but for what Cadre must own. The template stays JSON text
+// outside this file.
+#ifndef CADRE_API_PODTEMPLATE_H
+#define CADRE_API_PODTEMPLATE_H
+
+#include "operator/api/object.h"
+
+struct env_var {
+    const char *name, *value;
+};
+
+struct pod_render {
+    const char *ns, *name, *hostname, *subdomain;
+    struct labels labels;      // added to the template's, ours win
+    struct labels annotations; // likewise
+    struct owner owner;
+    const struct env_var *env; // put first, in every container and init container
+    size_t n_env;
+    const char *pin; // node name; NULL = unpinned (dry run)
+    // What Cadre sets besides: restartPolicy Never; terminationMessagePolicy FallbackToLogsOnError where the template
+    // leaves it open; setHostnameAsFQDN untouched; the pin goes into every required nodeSelectorTerm as matchFields.
+};
+
+// The pod as JSON to create. ERR_INVALID names what in the template is of the wrong shape.
+int pod_render(const char *template_json, const struct pod_render *r, struct arena *a, const char **ret_json,
+               struct err *err);
+
+// Facts that decide whether a template is acceptable.
+struct template_facts {
+    const char *reserved_env; // first entry of the user's whose name is in the given list, NULL if none
+    const char *reserved_env_container;
+    bool host_network;
+    const char *restart_policy; // NULL if unset
+    uint64_t hash;              // of the canonical JSON (sorted keys): equal templates have equal hashes
+};
+
+// `reserved`: NULL-terminated list of names; a name ending in '*' is a prefix.
+int template_inspect(const char *template_json, const char *const *reserved, struct arena *a, struct template_facts *ret,
+                     struct err *err);
+
+#endif

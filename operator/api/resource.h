@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Amounts of resources, in thousandths (1 CPU = 1000, 1 byte = 1000, 1 GPU = 1000), saturating at the int64 range.
+// Names are interned into small numbers so that comparing and adding costs no string work.
+#ifndef CADRE_API_RESOURCE_H
+#define CADRE_API_RESOURCE_H
+
+#include "common/base/arena.h"
+#include "common/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The first ids are fixed; the rest are given out in order of first sight, never taken back.
+enum resource_id { RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_PODS, RESOURCE_EPHEMERAL_STORAGE, RESOURCE_GPU, RESOURCE_MAX = 256 };
+#define RESOURCE_GPU_NAME "nvidia.com/gpu"
+
+int resource_id(const char *name); // ERR_LIMIT after RESOURCE_MAX names
+const char *resource_name(int id);
+int resource_count(void); // ids given out so far
+
+struct resource {
+    int id;
+    int64_t milli;
+};
+
+struct resources { // sorted by id, no zero amounts, no id twice
+    struct resource *items;
+    size_t n;
+};
+
+int64_t resources_get(const struct resources *r, int id);                                        // 0 if missing
+void resources_add(struct resources *to, const struct resources *from, struct arena *a);         // to += from
+void resources_max(struct resources *to, const struct resources *from, struct arena *a);         // elementwise
+bool resources_equal(const struct resources *a, const struct resources *b);
+
+// Kubernetes quantities: "500m", "1Gi", "2e3". Rounds up below a thousandth. ERR_INVALID names what is wrong.
+int quantity_parse(const char *s, int64_t *ret_milli, struct err *err);
+// For people: "4" GPUs, "500m" CPU, "1Gi" memory, in the shortest exact form.
+const char *quantity_format(int id, int64_t milli, struct arena *a);
+
+#endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CADRE_API_SERVICE_H
+#define CADRE_API_SERVICE_H
+
+#include "operator/api/object.h"
+
+struct service {
+    struct object obj; // the metadata alone is enough: a Service is ours or it is in our way
+};
+
+static inline const struct service *service_of(const struct object *o)
+{
+    return (const struct service *)o;
+}
+
+// The headless Service of a gang, as JSON to create. Memory from the arena.
+struct service_spec {
+    const char *ns, *name;
+    struct labels labels, selector;
+    struct owner owner;
+    int32_t port; // named "rendezvous"
+};
+const char *service_encode(const struct service_spec *s, struct arena *a);
+
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// WorkerGroup, as crds/ describes it. Defaults of the schema are already in what the API server sends; those that the
+// schema leaves open are applied by the decoder and said at the field.
+#ifndef CADRE_API_WORKERGROUP_H
+#define CADRE_API_WORKERGROUP_H
+
+#include "operator/api/condition.h"
+#include "operator/api/object.h"
+#include "operator/api/resource.h"
+
+enum strategy { STRATEGY_PACK, STRATEGY_SPREAD, STRATEGY_STRICT_PACK, STRATEGY_STRICT_SPREAD };
+enum pod_per { POD_PER_BUNDLE, POD_PER_NODE };
+enum runtime_kind { RUNTIME_AGENT, RUNTIME_PLAIN };
+enum restart_policy { RESTART_GROUP, RESTART_WORKER, RESTART_NEVER };
+enum success_policy { SUCCESS_ALL, SUCCESS_RANK_ZERO };
+
+const char *strategy_name(enum strategy s); // "StrictPack"
+
+struct workergroup_spec {
+    int32_t replicas;
+    int32_t workers_per_replica;
+    // placement
+    enum strategy strategy;      // default Pack
+    const char *topology_key;    // default "kubernetes.io/hostname"
+    enum pod_per pod_per;        // default Bundle
+    int32_t timeout_s;           // default 300
+    int32_t node_lost_s;         // default 60
+    size_t n_placement_groups;   // placement.groups; their content comes with the kind's behaviour
+    enum runtime_kind runtime;
+    bool has_worker;             // spec.worker is there
+    int32_t rendezvous_port;     // default 29500
+    enum restart_policy restart_policy;
+    int32_t max_restarts;
+    int32_t backoff_initial_s, backoff_max_s;
+    enum success_policy success_policy;
+    size_t n_failure_rules;
+    bool suspend;
+    int64_t active_deadline_s;   // -1 = none
+    int64_t ttl_s;               // ttlSecondsAfterFinished, -1 = none
+    const char *template_json;   // spec.template verbatim, NULL if missing
+};
+
+struct group_failure {
+    int32_t rank; // -1 = unknown
+    const char *pod, *node, *reason, *message;
+    int32_t exit_code; // -1 = none
+    int64_t time_ms;   // 0 = there was no failure
+};
+
+struct node_replicas {
+    const char *node;
+    const char *replicas; // "0-3" or "0,2-3"
+};
+
+struct workergroup_status {
+    int64_t observed_generation;
+    int32_t world_size, ready_workers;
+    int32_t replicas, ready_replicas, scheduled_replicas;
+    int32_t gpus; // of all replicas together
+    int32_t attempt, incarnation, restarts, restarts_counted; // restartsCountTowardsMax
+    const char *master_addr; // "host:port"
+    const char *selector;    // for the scale subresource
+    const char *strategy;    // effective, for the PLACEMENT column
+    struct node_replicas *placements;
+    size_t n_placements;
+    struct group_failure last_failure;
+    struct condition *conditions;
+    size_t n_conditions;
+};
+
+struct workergroup {
+    struct object obj;
+    struct workergroup_spec spec;
+    struct workergroup_status status;
+};
+
+static inline const struct workergroup *workergroup_of(const struct object *o)
+{
+    return (const struct workergroup *)o;
+}
+
+// The status as a merge patch for the /status subresource ({"status": {...}}; lists are whole, missing values null).
+const char *workergroup_status_patch(const struct workergroup_status *s, struct arena *a);
+// Equal in everything that is written (lastTransitionTime of a condition that did not change is not compared).
+bool workergroup_status_equal(const struct workergroup_status *a, const struct workergroup_status *b);
+
+#endif
