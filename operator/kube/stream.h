@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Splitting what a list or a watch sends, as it arrives, at any byte boundary. Pure; memory is one line or one item, so a
+// list of 10,000 pods costs no more than its largest pod.
+#ifndef CADRE_KUBE_STREAM_H
+#define CADRE_KUBE_STREAM_H
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+
+// Lines of a watch.
+struct line_splitter {
+    struct buf partial; // cap = longest line
+};
+typedef int (*line_fn)(void *ctx, const char *line, size_t len, struct err *err);
+void line_splitter_init(struct line_splitter *s, size_t max_line); // 0 = 8 MiB
+void line_splitter_done(struct line_splitter *s);
+// Calls fn for every complete line that is not empty; stops at its first error. An unterminated tail is dropped by
+// _done: the next watch brings it again.
+int line_splitter_feed(struct line_splitter *s, const char *bytes, size_t n, line_fn fn, void *ctx, struct err *err);
+
+// One event of a watch.
+enum watch_event_type { WATCH_ADDED, WATCH_MODIFIED, WATCH_DELETED, WATCH_BOOKMARK, WATCH_ERROR };
+struct watch_event {
+    enum watch_event_type type;
+    const char *object; // JSON text of the object, inside the line
+    size_t object_len;
+};
+// The line is only scanned, not parsed: `object` is decoded by operator/api.
+int watch_event_scan(const char *line, size_t len, struct watch_event *ret, struct err *err);
+
+// Items of a list.
+struct list_splitter;
+struct list_splitter *list_splitter_new(size_t max_item); // 0 = 8 MiB
+void list_splitter_free(struct list_splitter *s);
+int list_splitter_feed(struct list_splitter *s, const char *bytes, size_t n, line_fn item, void *ctx, struct err *err);
+// After the last byte: ERR_PROTO if the document is not complete.
+int list_splitter_end(const struct list_splitter *s, const char **ret_resource_version, const char **ret_continue,
+                      struct err *err);
+
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// GET /healthz, /readyz, /metrics over plain HTTP/1.1 on one port. /healthz: the loop turns. /readyz: caches are synced
+// and the API server was reached (200, else 503 with the reason in the body). Bounded: 64 connections, 4 KiB of request, 10 s.
+#ifndef CADRE_RUNTIME_HEALTH_H
+#define CADRE_RUNTIME_HEALTH_H
+
+#include "common/base/loop.h"
+#include "operator/runtime/metrics.h"
+
+struct health;
+
+struct health_options {
+    const char *address; // "0.0.0.0:8080", ":8080" (both families), "127.0.0.1:0"
+    struct metrics *metrics;
+    bool (*ready)(void *ctx, struct buf *why_not);
+    void *ctx;
+};
+
+int health_start(struct loop *loop, const struct health_options *options, struct health **ret, struct err *err);
+int health_port(const struct health *h);
+void health_stop(struct health *h);
+
+#endif

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps a store equal to a collection of the API server: operator/kube/watch.h decides, this does.
+#ifndef CADRE_RUNTIME_REFLECTOR_H
+#define CADRE_RUNTIME_REFLECTOR_H
+
+#include "operator/kube/client.h"
+#include "operator/runtime/store.h"
+
+struct reflector;
+
+struct reflector_options {
+    const char *ns;             // "" or NULL = all
+    const char *label_selector; // NULL = all
+    const char *field_selector;
+    int32_t page_size;          // 0 = 500
+    uint64_t seed;              // of timeouts and jitter
+    // A list or watch failed (it is tried again by itself). For the log; at most once a failure. May be NULL.
+    void (*on_error)(void *ctx, enum kind kind, const struct err *err, int64_t retry_ms);
+    // An object could not be decoded: it is left out of the store, never silently. May be NULL.
+    void (*on_bad_object)(void *ctx, enum kind kind, const struct err *err);
+    void (*on_synced)(void *ctx, enum kind kind); // after the first complete list
+    void *ctx;
+};
+
+struct reflector *reflector_start(struct loop *loop, struct kube_client *client, struct store *store,
+                                  const struct reflector_options *options);
+void reflector_stop(struct reflector *r); // frees; no callback after it returns
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mirror of one collection: immutable objects by namespace and name, with indexes by controller owner UID and by the
+// label cadre.dev/group. Readers take references or look while nothing turns the loop. Not thread-safe.
+#ifndef CADRE_RUNTIME_STORE_H
+#define CADRE_RUNTIME_STORE_H
+
+#include "operator/api/object.h"
+
+struct store;
+
+enum store_event { STORE_ADDED, STORE_CHANGED, STORE_DELETED };
+// `old` is NULL for ADDED, `now` is NULL for DELETED. Called inside the change, in order; must not change the store.
+typedef void (*store_fn)(void *ctx, enum store_event event, const struct object *old, const struct object *now);
+
+struct store *store_new(enum kind kind);
+void store_free(struct store *s);
+enum kind store_kind(const struct store *s);
+void store_subscribe(struct store *s, store_fn fn, void *ctx); // at most 4
+
+// A change seen by a watch or a list. An object not newer than the one held is ignored.
+void store_put(struct store *s, const struct object *o);
+void store_delete(struct store *s, const char *ns, const char *name);
+// Our own write, as the API server answered it: visible at once, before the watch brings it. Ignored if the watch is
+// already past it (it may have been deleted since).
+void store_wrote(struct store *s, const struct object *o);
+
+// A list: between begin and swap, store_put() marks what is there; swap deletes what was not marked (and is not newer
+// than the list: written by us meanwhile).
+void store_list_begin(struct store *s);
+void store_list_swap(struct store *s, const char *resource_version);
+void store_saw(struct store *s, const char *resource_version); // bookmark
+bool store_synced(const struct store *s); // a first list is complete
+
+const struct object *store_get(const struct store *s, const char *ns, const char *name); // borrowed, NULL if missing
+size_t store_count(const struct store *s);
+// The objects of an owner / of a group label, sorted by name in natural order; array from the arena, objects borrowed.
+size_t store_by_owner(const struct store *s, const char *owner_uid, struct arena *a, const struct object *const **ret);
+size_t store_by_group(const struct store *s, const char *ns, const char *group, struct arena *a,
+                      const struct object *const **ret);
+// Every object, unsorted: for start-up and metrics, never per event.
+void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx);
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys waiting to be reconciled, with client-go's semantics: a key is in the queue at most once; a key that is being
+// processed is not given out again, but if it is added meanwhile it comes back when it is done; a delayed key keeps its
+// earliest time; failures back off exponentially per key (5 ms, doubling, to 1,000 s). Pure, with an injected clock.
+#ifndef CADRE_RUNTIME_WORKQUEUE_H
+#define CADRE_RUNTIME_WORKQUEUE_H
+
+#include "common/base/clock.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct workqueue;
+
+struct workqueue *workqueue_new(const struct clock *clock);
+void workqueue_free(struct workqueue *q);
+
+void workqueue_add(struct workqueue *q, const char *key);
+void workqueue_add_after(struct workqueue *q, const char *key, int64_t ms);
+int64_t workqueue_add_backoff(struct workqueue *q, const char *key); // returns the delay chosen
+void workqueue_forget(struct workqueue *q, const char *key);         // success: the backoff starts anew
+// The next ready key, or NULL. Valid until workqueue_done(key).
+const char *workqueue_get(struct workqueue *q);
+void workqueue_done(struct workqueue *q, const char *key);
+// Milliseconds until a delayed key is ready: 0 = some is now, -1 = none.
+int64_t workqueue_wait_ms(const struct workqueue *q);
+
+struct workqueue_stats { // for the workqueue_* metrics; times in milliseconds
+    size_t depth, processing, delayed;
+    uint64_t adds, retries;
+    int64_t longest_running_ms, unfinished_ms;
+};
+void workqueue_stats(const struct workqueue *q, struct workqueue_stats *ret);
+// Called when a key leaves the queue (queued_ms) and when it is done (worked_ms): for histograms. May be NULL.
+void workqueue_observe(struct workqueue *q, void (*taken)(void *ctx, int64_t queued_ms),
+                       void (*done)(void *ctx, int64_t worked_ms), void *ctx);
+
+#endif
