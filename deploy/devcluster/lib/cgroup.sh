@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# One cgroup tree a cluster. Every process of a cluster starts in it and cannot leave it, so the tree also is
+# the one reliable list of what has to be killed: pids may be lost in a crash, membership is not.
+
+# All mounted hierarchies: one with cgroup v2, one a controller with v1, both in a hybrid.
+cgroup_hierarchies() { awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/mounts | sort -u; }
+
+# cgroup_create PATH: in every hierarchy, level by level, because v1's cpuset starts empty (nothing can be put
+# into such a group) and v2 hands controllers down only where the parent says so.
+cgroup_create() {
+    local root dir level controller file
+    while read -r root; do
+        dir=$root
+        for level in ${1//\// }; do
+            if [[ -e $dir/cgroup.subtree_control ]]; then
+                for controller in $(<"$dir/cgroup.controllers"); do
+                    echo "+$controller" 2>/dev/null >"$dir/cgroup.subtree_control" || true
+                done
+            fi
+            mkdir -p "$dir/$level"
+            for file in cpuset.cpus cpuset.mems; do
+                [[ ! -e $dir/cgroup.subtree_control && -e $dir/$level/$file ]] || continue
+                [[ -n $(<"$dir/$level/$file") ]] || cat "$dir/$file" >"$dir/$level/$file"
+            done
+            dir+=/$level
+        done
+    done < <(cgroup_hierarchies)
+}
+
+# cgroup_join PATH PID: fails when no hierarchy takes the process.
+cgroup_join() {
+    local root joined=1
+    while read -r root; do
+        echo "$2" 2>/dev/null >"$root/$1/cgroup.procs" && joined=0
+    done < <(cgroup_hierarchies)
+    return $joined
+}
+
+cgroup_dirs() { # PATH
+    local root
+    while read -r root; do
+        [[ ! -d $root/$1 ]] || printf '%s\n' "$root/$1"
+    done < <(cgroup_hierarchies)
+}
+
+cgroup_pids() { # PATH
+    local dirs
+    mapfile -t dirs < <(cgroup_dirs "$1")
+    [[ ${#dirs[@]} -gt 0 ]] || return 0
+    find "${dirs[@]}" -name cgroup.procs -exec cat {} + 2>/dev/null | sort -un
+}
+
+# cgroup_kill PATH: SIGKILL until nobody is left; loops because a process may fork between look and kill.
+cgroup_kill() {
+    local pids end=$((SECONDS + 30))
+    [[ -n $1 ]] || die "cgroup_kill without a path"
+    while pids=$(cgroup_pids "$1") && [[ -n $pids ]]; do
+        # shellcheck disable=SC2086
+        kill -KILL $pids 2>/dev/null || true
+        [[ $SECONDS -lt $end ]] || die "processes of cgroup $1 survive SIGKILL: ${pids//$'\n'/ }"
+        sleep 0.02
+    done
+}
+
+cgroup_remove() { # PATH
+    local dirs end=$((SECONDS + 10))
+    [[ -n $1 ]] || die "cgroup_remove without a path"
+    while mapfile -t dirs < <(cgroup_dirs "$1") && [[ ${#dirs[@]} -gt 0 ]]; do
+        find "${dirs[@]}" -depth -type d -exec rmdir {} + 2>/dev/null || true
+        [[ $SECONDS -lt $end ]] || die "cgroup ${dirs[0]} cannot be removed"
+    done
+}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Paths, messages and locks that every other part of devcluster uses.
+
+CACHE_DIR="${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/cadre"
+STARTED_AT=$SECONDS
+
+say() { printf 'devcluster: %s\n' "$*" >&2; }
+say_timed() { say "$* ($((SECONDS - STARTED_AT)) s)"; }
+die() {
+    printf 'devcluster: error: %s\n' "$*" >&2
+    exit 1
+}
+
+# Only root may make network namespaces and cgroups. With sudo the same command goes on as root, with the
+# same cache, so that a person needs not think of it.
+become_root() {
+    [[ $EUID -eq 0 ]] && return 0
+    command -v sudo >/dev/null || die "this needs root (namespaces, cgroups) and there is no sudo: run it as root"
+    exec sudo --preserve-env=KUBECONFIG,CADRE_CLUSTER,CADRE_USE,GOPROXY,GOSUMDB,GOFLAGS \
+        env "HOME=$HOME" "XDG_CACHE_HOME=${XDG_CACHE_HOME:-$HOME/.cache}" "PATH=$PATH:/usr/sbin:/sbin" "$@"
+}
+
+# lock_take FD FILE: exclusive, waits, and says so when it has to. Long-lived children must not inherit the
+# descriptor (they close 8 and 9), or the lock would outlive the command that took it.
+lock_take() {
+    local fd=$1 file=$2
+    mkdir -p "${file%/*}"
+    eval "exec $fd>\"\$file\""
+    flock --nonblock "$fd" && return 0
+    say "waiting for another devcluster command (${file##*/})"
+    flock --timeout 1800 "$fd" || die "another devcluster command has held $file for 30 minutes"
+}
+
+# wait_until SECONDS WHAT CMD...: polls CMD, every 0.1 s. Children stay short-lived on purpose: when this
+# script is killed, nothing of it goes on for longer than one poll.
+wait_until() {
+    local limit=$1 what=$2 end
+    shift 2
+    end=$((SECONDS + limit))
+    until "$@" >/dev/null 2>&1; do
+        [[ $SECONDS -lt $end ]] || die "$what did not come within $limit s; logs: ${STATE:-}/logs"
+        sleep 0.1
+    done
+}
+
+require_count() { # OPTION VALUE MAX
+    [[ $2 =~ ^[0-9]{1,5}$ && $((10#$2)) -le $3 ]] || die "$1 takes a number from 0 to $3, not \"$2\""
+}
+
+# need_value ARGC OPTION: the option's value has to follow it.
+need_value() { [[ $1 -ge 2 ]] || die "$2 needs a value (devcluster --help)"; }

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Which cluster "devcluster kubectl" and its like talk to: one of our own, or one that was there before. The
+# choice of "ensure" is kept in clusters/NAME.use: "own", or "kubeconfig FILE", or "kind NAME FILE".
+
+USE_FILE= # set by cluster_select
+
+use_read() {
+    USE_KIND=own USE_NAME='' USE_CONFIG=''
+    [[ -r $USE_FILE ]] || return 0
+    read -r USE_KIND USE_NAME USE_CONFIG <"$USE_FILE" || true
+}
+use_write() {
+    mkdir -p "${USE_FILE%/*}"
+    echo "$*" >"$USE_FILE"
+}
+
+# A kubectl for a cluster that is not ours: the user's, else our own build.
+kubectl_any() {
+    if [[ -x $(module_dir kubernetes)/kubectl ]]; then "$(module_dir kubernetes)/kubectl" "$@"; else command kubectl "$@"; fi
+}
+
+kubeconfig_answers() { # FILE-LIST, as in $KUBECONFIG
+    command -v kubectl >/dev/null || [[ -x $(module_dir kubernetes)/kubectl ]] || return 1
+    [[ $(KUBECONFIG=$1 kubectl_any --request-timeout=3s get --raw /readyz 2>/dev/null) == ok ]]
+}
+
+kind_create() { # NODES: a cluster of that many workers
+    local node
+    {
+        printf 'kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- role: control-plane\n'
+        for ((node = 0; node < $1; node++)); do echo "- role: worker"; done
+    } | kind create cluster --name "$CLUSTER" --config - >&2
+}
+
+# Fakes GPUs on the workers of a kind cluster, as node_gpus_set does on ours.
+kind_gpus_set() { # FILE GPUS
+    local node
+    for node in $(KUBECONFIG=$1 kubectl_any get nodes -l '!node-role.kubernetes.io/control-plane' -o name); do
+        KUBECONFIG=$1 kubectl_any patch "$node" --subresource=status --type=merge \
+            -p "{\"status\":{\"capacity\":{\"nvidia.com/gpu\":\"$2\"},\"allocatable\":{\"nvidia.com/gpu\":\"$2\"}}}" >/dev/null
+    done
+}
+
+# ensure_kind NODES GPUS: an existing cluster of that name, any other one, or a new one if docker works.
+ensure_kind() {
+    local name clusters file=$CACHE_DIR/clusters/$CLUSTER.kind.kubeconfig
+    command -v kind >/dev/null || return 1
+    clusters=$(kind get clusters 2>/dev/null) || clusters=
+    if grep -qx "$CLUSTER" <<<"$clusters"; then
+        name=$CLUSTER
+    elif [[ -n $clusters ]]; then
+        name=$(head -n 1 <<<"$clusters")
+    else
+        timeout 3 docker info >/dev/null 2>&1 || return 1
+        say "creating a kind cluster \"$CLUSTER\""
+        kind_create "$1" || return 1
+        name=$CLUSTER
+    fi
+    mkdir -p "${file%/*}"
+    kind get kubeconfig --name "$name" >"$file" 2>/dev/null && kubeconfig_answers "$file" || return 1
+    [[ $2 -eq 0 ]] || kind_gpus_set "$file" "$2"
+    use_write kind "$name" "$file"
+    say "using the kind cluster \"$name\""
+}
+
+ensure_kubeconfig() {
+    local files=${KUBECONFIG:-$HOME/.kube/config}
+    [[ -e ${files%%:*} ]] && kubeconfig_answers "$files" || return 1
+    use_write kubeconfig - "$files"
+    say "using the cluster of $files (context $(KUBECONFIG=$files kubectl_any config current-context)); CADRE_USE=own for one of our own"
+}
+
+ensure_command() {
+    local args=("$@") nodes=2 gpus=4
+    while [[ $# -gt 0 ]]; do
+        case $1 in
+        --nodes) need_value $# "$1" && require_count "$1" "$2" "$NODES_MAX" && nodes=$2 && shift ;;
+        --gpus) need_value $# "$1" && require_count "$1" "$2" 64 && gpus=$2 && shift ;;
+        *) die "ensure does not know \"$1\" (devcluster --help)" ;;
+        esac
+        shift
+    done
+    # Who names a cluster means one of ours.
+    case ${CADRE_USE:-${CLUSTER_OPTION:+own}} in
+    own) ;;
+    kubeconfig)
+        ensure_kubeconfig || die "CADRE_USE=kubeconfig, but the cluster of your kubeconfig does not answer"
+        return 0
+        ;;
+    kind)
+        ensure_kind "$nodes" "$gpus" || die "CADRE_USE=kind, but there is no kind cluster and none can be made"
+        return 0
+        ;;
+    "") if ensure_kubeconfig || ensure_kind "$nodes" "$gpus"; then return 0; fi ;;
+    *) die "CADRE_USE is own, kubeconfig or kind, not \"$CADRE_USE\"" ;;
+    esac
+    say "using a cluster of our own, \"$CLUSTER\""
+    up_command "${args[@]}"
+}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Long-lived processes. Each is recorded as "pid start-time" in $STATE/run/NAME.pid: the start time tells the
+# process from a stranger that got the same pid later.
+
+process_start_time() { # PID
+    local stat
+    { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
+    # The name in field 2 may hold blanks and parentheses; what follows the last one starts with field 3.
+    # shellcheck disable=SC2086
+    set -- ${stat##*) }
+    [[ $1 != Z && $1 != X ]] && echo "${20}"
+}
+
+# process_pid NAME: prints the pid while the recorded process lives.
+process_pid() {
+    local pid start
+    { read -r pid start <"$STATE/run/$1.pid"; } 2>/dev/null || return 1
+    [[ -n $start && $(process_start_time "$pid") == "$start" ]] && echo "$pid"
+}
+
+process_alive() { process_pid "$1" >/dev/null; }
+
+# process_start NAME CGROUP HOLDER CMD...: HOLDER is the process whose namespaces it gets ("-": the host's).
+# The process enters its cgroup before anything else, with the locks still open: whoever takes the lock next
+# finds it there or finds that it never was.
+process_start() {
+    local name=$1 group=$2 holder=$3 pid enter=()
+    shift 3
+    process_alive "$name" && return 0
+    if [[ $holder != - ]]; then
+        pid=$(process_pid "$holder") || die "cannot start $name: $holder does not run"
+        enter=(nsenter "--net=/proc/$pid/ns/net" "--mount=/proc/$pid/ns/mnt" "--uts=/proc/$pid/ns/uts")
+    fi
+    (
+        cgroup_join "$group" "$BASHPID" || { echo "cannot enter cgroup $group"; exit 1; }
+        exec 8>&- 9>&-
+        # A shell's background job ignores SIGINT and SIGQUIT, and containers would inherit that.
+        exec env --default-signal=INT,QUIT setsid "${enter[@]}" "$@"
+    ) </dev/null >>"$STATE/logs/$name.log" 2>&1 &
+    pid=$!
+    printf '%s %s\n' "$pid" "$(process_start_time "$pid")" >"$STATE/run/.$name.pid"
+    mv "$STATE/run/.$name.pid" "$STATE/run/$name.pid"
+}
+
+# process_kill NAME: at once, as a fault would.
+process_kill() {
+    local pid
+    pid=$(process_pid "$1") || return 0
+    kill -KILL "$pid" 2>/dev/null || true
+    while process_alive "$1"; do sleep 0.02; done
+}
+
+# process_must_live NAME: for the loops that wait for it.
+process_must_live() {
+    process_alive "$1" && return 0
+    tail -n 5 "$STATE/logs/$1.log" >&2 || true
+    die "$1 has ended; its log: $STATE/logs/$1.log"
+}
+
+# holder_start NAME CGROUP: a sleeping process that keeps one network, mount and host name namespace alive.
+# Nothing is pinned to a file, so when the last process of a node is gone the kernel takes its interfaces,
+# nftables and mounts with it, crash or not. The mount namespace still gets the host's unmounts (slave), is
+# shared among the node's own processes, and has a /run of its own: sockets and state at their usual paths.
+holder_start() {
+    local name=$1 group=$2 ready="$STATE/run/$1.ready"
+    process_alive "$name" && return 0
+    rm -f "$ready"
+    # shellcheck disable=SC2016
+    process_start "$name" "$group" - unshare --net --uts --mount --propagation slave -- sh -c '
+        set -e
+        mount --make-rshared /
+        mount -t tmpfs -o mode=755 tmpfs /run
+        mkdir -p /run/lock /run/netns
+        echo "$1" >/proc/sys/kernel/hostname
+        : >"$2"
+        exec sleep infinity' sh "${name#holder-}" "$ready"
+    local end=$((SECONDS + 30))
+    until [[ -e $ready ]]; do
+        process_must_live "$name"
+        [[ $SECONDS -lt $end ]] || die "$name did not get ready"
+        sleep 0.02
+    done
+}
+
+# holder_exec NAME CMD...: runs CMD in the holder's network namespace (and, for a node, mount namespace).
+holder_exec() {
+    local pid name=$1
+    shift
+    pid=$(process_pid "$name") || return 1
+    nsenter "--net=/proc/$pid/ns/net" "--mount=/proc/$pid/ns/mnt" -- "$@"
+}
+
+holder_net() { # like holder_exec, in the network namespace only: files stay the host's
+    local pid name=$1
+    shift
+    pid=$(process_pid "$name") || return 1
+    nsenter "--net=/proc/$pid/ns/net" -- "$@"
+}
