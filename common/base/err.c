@@ -7,7 +7,7 @@
 
 int err_set(struct err *err, int code, const char *fmt, ...)
 {
-    char msg[sizeof err->msg]; // the arguments may point into err->msg
+    char msg[sizeof err->msg] = ""; // the arguments may point into err->msg
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(msg, sizeof msg, fmt, ap);
@@ -17,17 +17,24 @@ int err_set(struct err *err, int code, const char *fmt, ...)
     return code;
 }
 
+static void append(char *msg, size_t size, const char *more)
+{
+    size_t used = strlen(msg), n = strlen(more);
+    if (n > size - used - 1)
+        n = size - used - 1;
+    memcpy(msg + used, more, n);
+    msg[used + n] = '\0';
+}
+
 int err_wrap(struct err *err, const char *fmt, ...)
 {
-    char msg[sizeof err->msg];
+    char msg[sizeof err->msg] = "";
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(msg, sizeof msg, fmt, ap);
+    vsnprintf(msg, sizeof msg, fmt, ap);
     va_end(ap);
-    if (n < 0)
-        n = 0;
-    if ((size_t)n < sizeof msg)
-        snprintf(msg + n, sizeof msg - (size_t)n, ": %s", err->msg[0] ? err->msg : err_text(err->code));
+    append(msg, sizeof msg, ": ");
+    append(msg, sizeof msg, err->msg[0] ? err->msg : err_text(err->code));
     memcpy(err->msg, msg, sizeof msg);
     return err->code;
 }

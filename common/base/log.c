@@ -2,6 +2,7 @@
 #include "common/base/log.h"
 
 #include "common/base/buf.h"
+#include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOG_LINE_MAX = 16 * 1024 };
+enum { LOG_LINE_MAX = 16 * 1024, LOG_MSG_MAX = 8 * 1024 };
 
 static enum log_level log_threshold = LOG_INFO;
 static enum log_format log_style = LOG_JSON;
@@ -37,21 +38,29 @@ bool log_enabled(enum log_level level)
     return level >= log_threshold;
 }
 
-static void put_quoted(struct buf *b, const char *s)
+// The character at s, of `len` bytes, as it may stand in a JSON string; len 0: a byte that is not UTF-8.
+static void put_char(struct buf *b, const char *s, size_t len)
 {
+    unsigned char c = (unsigned char)*s;
+    if (len == 0)
+        buf_puts(b, "\xef\xbf\xbd"); // U+FFFD
+    else if (c == '"' || c == '\\')
+        buf_printf(b, "\\%c", c);
+    else if (c == '\n')
+        buf_puts(b, "\\n");
+    else if (c < 0x20)
+        buf_printf(b, "\\u%04x", c);
+    else
+        buf_append(b, s, len);
+}
+
+static void put_quoted(struct buf *b, const char *s, size_t max)
+{
+    size_t limit = b->len + max;
     buf_putc(b, '"');
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') {
-            char two[2] = {'\\', (char)c};
-            buf_append(b, two, 2);
-        } else if (c == '\n') {
-            buf_puts(b, "\\n");
-        } else if (c < 0x20) {
-            buf_printf(b, "\\u%04x", c);
-        } else {
-            buf_putc(b, (char)c);
-        }
+    for (size_t left = strlen(s), len; left && b->len < limit; s += MAX(len, 1), left -= MAX(len, 1)) {
+        len = str_utf8_len(s, left);
+        put_char(b, s, len);
     }
     buf_putc(b, '"');
 }
@@ -71,12 +80,12 @@ static void put_pair(struct buf *b, const char *key, const char *value)
 {
     if (log_style == LOG_JSON) {
         buf_putc(b, ',');
-        put_quoted(b, key);
+        put_quoted(b, key, LOG_MSG_MAX);
         buf_putc(b, ':');
     } else {
         buf_printf(b, " %s=", key);
     }
-    put_quoted(b, value);
+    put_quoted(b, value, LOG_LINE_MAX);
 }
 
 void log_write(enum log_level level, const char *msg, ...)
@@ -88,10 +97,10 @@ void log_write(enum log_level level, const char *msg, ...)
         buf_puts(&b, "{\"time\":\"");
         put_time(&b);
         buf_printf(&b, "\",\"level\":\"%s\",\"msg\":", level_names[level]);
-        put_quoted(&b, msg);
+        put_quoted(&b, msg, LOG_MSG_MAX);
     } else {
         put_time(&b);
-        buf_printf(&b, " %-5s %s", level_names[level], msg);
+        buf_printf(&b, " %-5s %.*s", level_names[level], LOG_MSG_MAX, msg);
     }
     va_list ap;
     va_start(ap, msg);

@@ -54,8 +54,7 @@ static void run_deferred(uv_idle_t *idle)
 {
     struct loop *loop = idle->data;
     struct list batch = LIST_INIT(batch); // what is deferred meanwhile waits for the next turn
-    LIST_FOREACH(l, &loop->deferred)
-    {
+    LIST_FOREACH (l, &loop->deferred) {
         list_remove(l);
         list_append(&batch, l);
     }
@@ -89,6 +88,7 @@ void loop_free(struct loop *loop)
         free(CONTAINER_OF(l, struct deferred, link));
     uv_close((uv_handle_t *)&loop->deferred_idle, NULL);
     uv_close((uv_handle_t *)&loop->bound, NULL);
+    uv_run(&loop->uv, UV_RUN_NOWAIT); // eats the flag of a loop_stop() that came after the last run
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     if (uv_loop_close(&loop->uv) != 0)
         abort(); // a handle outlives its owner: a bug that would turn into use after free
@@ -112,11 +112,14 @@ static void bound_reached(uv_timer_t *t)
 
 bool loop_run_once(struct loop *loop, int64_t timeout_ms)
 {
-    uv_update_time(&loop->uv);
-    uv_timer_start(&loop->bound, bound_reached, (uint64_t)MAX(timeout_ms, 0), 0);
-    uv_unref((uv_handle_t *)&loop->bound);
     bool alive = uv_loop_alive(&loop->uv) != 0;
-    uv_ref((uv_handle_t *)&loop->bound);
+    if (timeout_ms <= 0) {
+        uv_run(&loop->uv, UV_RUN_NOWAIT);
+        return alive;
+    }
+    uv_update_time(&loop->uv);
+    // It repeats because libuv runs due timers before it polls too: a bound that fired there would bound nothing.
+    uv_timer_start(&loop->bound, bound_reached, (uint64_t)timeout_ms, (uint64_t)timeout_ms);
     uv_run(&loop->uv, UV_RUN_ONCE);
     uv_timer_stop(&loop->bound);
     return alive;
@@ -164,8 +167,10 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_fn fn, void *ctx)
 
 void loop_timer_arm(struct loop_timer *t, int64_t ms)
 {
-    uv_update_time(t->uv.loop); // a long callback must not shorten the wait
-    uv_timer_start(&t->uv, on_timer, (uint64_t)MAX(ms, 0), 0);
+    // libuv counts from the start of this turn, but a long callback must not shorten the wait; moving the loop's time
+    // instead would break the promise of loop_clock().
+    int64_t late = (int64_t)(uv_hrtime() / 1000000) - (int64_t)uv_now(t->uv.loop);
+    uv_timer_start(&t->uv, on_timer, (uint64_t)(MAX(ms, 0) + MAX(late, 0)), 0);
 }
 
 void loop_timer_disarm(struct loop_timer *t)

@@ -30,5 +30,6 @@ uint64_t rand_below(struct rand *r, uint64_t n)
 
 int64_t rand_range(struct rand *r, int64_t lo, int64_t hi)
 {
-    return lo + (int64_t)rand_below(r, (uint64_t)(hi - lo) + 1);
+    uint64_t span = (uint64_t)hi - (uint64_t)lo; // unsigned: the widest range overflows int64_t
+    return (int64_t)((uint64_t)lo + (span == UINT64_MAX ? rand_u64(r) : rand_below(r, span + 1)));
 }

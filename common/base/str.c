@@ -91,9 +91,11 @@ bool str_to_i64(const char *s, int64_t *ret)
     return true;
 }
 
-// The length of the valid UTF-8 sequence at s, 0 if there is none. RFC 3629 section 4.
-static size_t utf8_len(const unsigned char *s, size_t n)
+size_t str_utf8_len(const char *text, size_t n)
 {
+    const unsigned char *s = (const unsigned char *)text;
+    if (!n)
+        return 0;
     if (s[0] < 0x80)
         return 1;
     size_t len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
@@ -110,12 +112,11 @@ static size_t utf8_len(const unsigned char *s, size_t n)
 
 bool str_utf8_valid(const char *s, size_t n)
 {
-    const unsigned char *p = (const unsigned char *)s;
     while (n) {
-        size_t len = utf8_len(p, n);
+        size_t len = str_utf8_len(s, n);
         if (!len)
             return false;
-        p += len;
+        s += len;
         n -= len;
     }
     return true;

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The house rules that a compiler does not check (DESIGN: layers, confinement, banned functions, headers).
+
+    lint.py               every file of the tree that git does not ignore
+    lint.py --self-test   proves that each rule can fail, and that clean files pass
+    lint.py --shellcheck  runs shellcheck on the shell scripts; exit 77 (skipped) where it is not installed
+
+Prints `file:line: rule: what is wrong` for each finding and exits 1 if there is one.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# Folder -> folders whose headers it may include, besides its own. The static libraries of CMake link the same way.
+BASE = {"common/base"}
+API = BASE | {"operator/api"}
+KUBE = API | {"operator/kube"}
+RUNTIME = KUBE | {"operator/runtime"}
+PLACEMENT = API | {"operator/placement"}
+RECONCILE = PLACEMENT | {"operator/reconcile"}
+WIRE = BASE | {"common/wire"}
+WS = WIRE | {"common/ws"}
+LAYERS = {
+    "common/base": BASE,
+    "common/wire": WIRE,
+    "common/ws": WS,
+    "operator/api": API,
+    "operator/kube": KUBE,
+    "operator/runtime": RUNTIME,
+    "operator/placement": PLACEMENT,
+    "operator/reconcile": RECONCILE,
+    "operator/exec": RECONCILE | RUNTIME | {"operator/exec"},
+    "operator/proxy": WS | RUNTIME | {"operator/proxy"},
+}
+SEES_ALL = ("operator/main.c", "tests/", "bench/")
+STANDS_ALONE = ("examples/",)  # what a user copies builds without our tree
+
+# Header -> the only places that may include it.
+CONFINED = {
+    "cjson/cJSON.h": ("operator/api/", "common/wire/", "tests/"),
+    "cJSON.h": ("operator/api/", "common/wire/", "tests/"),
+    "curl/curl.h": ("operator/kube/http.c", "cli/"),
+    "libwebsockets.h": ("common/ws/ws_server",),
+    "yaml.h": ("operator/kube/config.c",),
+    "uv.h": ("common/base/loop.c",),
+}
+
+BANNED = {
+    "strcpy": "arena_strdup or xstrdup",
+    "strcat": "buf_puts",
+    "sprintf": "snprintf or arena_printf",
+    "vsprintf": "vsnprintf or arena_vprintf",
+    "strtok": "strchr or strcspn",
+    "atoi": "str_to_i64",
+    "atol": "str_to_i64",
+    "sscanf": "a parser that checks its input",
+    "gets": "fgets",
+    "alloca": "an arena",
+    "system": "posix_spawn",
+    "popen": "posix_spawn",
+}
+
+MAX_COLUMNS = 120
+MAX_LINES = 600
+C_SUFFIXES = (".c", ".h", ".cu")
+CODE_SUFFIXES = C_SUFFIXES + (".sh", ".py")
+LICENSED_SUFFIXES = CODE_SUFFIXES + (".cmake", ".yaml", ".yml")
+LICENSED_NAMES = ("CMakeLists.txt", "Makefile", "Containerfile")
+UNFINISHED = re.compile(r"\b(" + "TO" + "DO|FIX" + "ME)\\b")
+# Comments, strings and character constants: what looks like a call in there is none.
+NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+CALL = re.compile(r"(?<![\w.>])(" + "|".join(BANNED) + r")[ \t]*\(")
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+def blank(match):
+    return re.sub(r"[^\n]", " ", match.group(0))
+
+
+def layer_of(path):
+    parts = path.split("/")
+    return "/".join(parts[:2]) if len(parts) > 2 else os.path.dirname(path)
+
+
+def check_include_path(path, name, exists):
+    if not exists(name):
+        yield "include", f'"{name}" is not a path from the root of the tree'
+        return
+    if path.startswith(SEES_ALL):
+        return
+    if path.startswith(STANDS_ALONE):
+        yield "layer", f'an example must build alone, without "{name}"'
+        return
+    layer = layer_of(path)
+    if layer not in LAYERS:
+        yield "layer", f"folder {layer} is not in the table of tests/lint/lint.py: say there what it may include"
+    elif layer_of(name) not in LAYERS[layer]:
+        yield "layer", f'{layer} must not include "{name}"'
+
+
+def check_includes(path, text, exists):
+    for m in INCLUDE.finditer(text):
+        name, line = m.group(2), line_of(text, m.start(1))
+        if m.group(1) == '"':
+            for rule, what in check_include_path(path, name, exists):
+                yield line, rule, what
+        places = CONFINED.get(name)
+        if places and not path.startswith(places):
+            yield line, "confined", f"{name} belongs into {' and '.join(places)} only"
+
+
+def check_guard(path, text):
+    stem = re.sub(r"\W", "_", os.path.basename(path)).upper()
+    m = re.search(r"^#ifndef (\w+)\n#define (\w+)$", text, re.M)
+    if not m or m.group(1) != m.group(2) or not text.rstrip().endswith("#endif"):
+        yield 1, "guard", "no include guard"
+    elif not (m.group(1).startswith("CADRE_") and m.group(1).endswith("_" + stem)):
+        yield line_of(text, m.start()), "guard", f"include guard {m.group(1)} is not CADRE_..._{stem}"
+
+
+def check_c(path, text, exists):
+    yield from check_includes(path, text, exists)
+    code = NOT_CODE.sub(blank, text)
+    for m in CALL.finditer(code):
+        yield line_of(code, m.start()), "banned", f"{m.group(1)}: use {BANNED[m.group(1)]}"
+    for i, line in enumerate(text.split("\n"), 1):
+        if "\t" in line:
+            yield i, "blank", "tab"
+        if line != line.rstrip():
+            yield i, "blank", "trailing blanks"
+        if len(line) > MAX_COLUMNS:
+            yield i, "columns", f"{len(line)} columns, at most {MAX_COLUMNS}"
+    if path.endswith(".h"):
+        yield from check_guard(path, text)
+
+
+def is_licensed(path, text):
+    return path.endswith(LICENSED_SUFFIXES) or os.path.basename(path) in LICENSED_NAMES or text.startswith("#!")
+
+
+def check(path, text, exists):
+    """Yields (line, rule, what) for each finding in one file; `exists` tells whether a path of the tree is a file."""
+    if is_licensed(path, text) and "SPDX-License-Identifier: Apache-2.0" not in "\n".join(text.split("\n")[:3]):
+        yield 1, "spdx", "no SPDX-License-Identifier: Apache-2.0 in the first lines"
+    for m in UNFINISHED.finditer(text):
+        yield line_of(text, m.start()), "unfinished", f"{m.group(1)}: do it, or open an issue"
+    if path.endswith(CODE_SUFFIXES) and text.count("\n") > MAX_LINES:
+        yield MAX_LINES, "length", f"{text.count(chr(10))} lines, at most {MAX_LINES}: split it by noun"
+    if path.endswith(C_SUFFIXES):
+        yield from check_c(path, text, exists)
+
+
+def tree():
+    """Every file that git tracks or would track; without git (a tarball) every file."""
+    git = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                         capture_output=True, check=False)
+    if git.returncode == 0:
+        found = git.stdout.decode().split("\0")
+    else:
+        found = [os.path.relpath(os.path.join(d, f), ROOT) for d, _, files in os.walk(ROOT) for f in files
+                 if not os.path.relpath(d, ROOT).startswith(("build", ".git"))]
+    return sorted(p for p in set(found) if os.path.isfile(os.path.join(ROOT, p)))
+
+
+def read_text(path):
+    with open(os.path.join(ROOT, path), "rb") as f:
+        data = f.read()
+    return None if b"\0" in data[:4096] else data.decode("utf-8", "replace")
+
+
+def lint_tree():
+    findings = 0
+    for path in tree():
+        text = read_text(path)
+        if text is None or path == "LICENSE" or path.startswith("tests/fuzz/corpus/"):
+            continue
+        for line, rule, what in check(path, text, lambda name: os.path.isfile(os.path.join(ROOT, name))):
+            print(f"{path}:{line}: {rule}: {what}")
+            findings += 1
+    return 1 if findings else 0
+
+
+def shellcheck():
+    tool = shutil.which("shellcheck")
+    if not tool:
+        print("SKIPPED: shellcheck is not installed")
+        return 77
+    texts = ((p, read_text(p)) for p in tree())
+    scripts = [p for p, t in texts if t and (p.endswith(".sh") or re.match(r"#!.*\b(ba|da)?sh\b", t))]
+    return subprocess.run([tool, "-x", "-S", "warning", *scripts], cwd=ROOT, check=False).returncode if scripts else 0
+
+
+C_HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
+SELF_TEST = [  # (path, text, the rules that must be found, in order)
+    ("operator/kube/a.c", C_HEAD + '#include "operator/api/object.h"\n#include <string.h>\n', []),
+    ("operator/exec/a.c", C_HEAD + '#include "operator/runtime/store.h"\n', []),
+    ("operator/main.c", C_HEAD + '#include "operator/exec/executor.h"\n', []),
+    ("tests/unit/test_a.c", C_HEAD + '#include "operator/kube/http.h"\n', []),
+    ("operator/api/a.c", C_HEAD + '#include "operator/kube/request.h"\n', ["layer"]),
+    ("operator/placement/a.c", C_HEAD + '#include "operator/kube/client.h"\n', ["layer"]),
+    ("operator/reconcile/a.c", C_HEAD + '#include "operator/runtime/store.h"\n', ["layer"]),
+    ("operator/runtime/a.c", C_HEAD + '  #  include "operator/exec/executor.h"\n', ["layer"]),
+    ("common/base/a.c", C_HEAD + '#include "operator/api/object.h"\n', ["layer"]),
+    ("operator/novel/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
+    ("examples/x/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
+    ("operator/kube/a.c", C_HEAD + '#include "missing.h"\n', ["include"]),
+    ("operator/api/json.c", C_HEAD + "#include <cjson/cJSON.h>\n", []),
+    ("operator/kube/a.c", C_HEAD + "#include <cjson/cJSON.h>\n", ["confined"]),
+    ("operator/kube/client.c", C_HEAD + "#include <curl/curl.h>\n", ["confined"]),
+    ("operator/kube/http.c", C_HEAD + "#include <curl/curl.h>\n", []),
+    ("common/ws/ws_client.c", C_HEAD + "#include <libwebsockets.h>\n", ["confined"]),
+    ("operator/kube/http.c", C_HEAD + "#include <yaml.h>\n", ["confined"]),
+    ("operator/runtime/health.c", C_HEAD + "#include <uv.h>\n", ["confined"]),
+    *[("operator/api/a.c", C_HEAD + f"void f(void)\n{{\n    {name}(x);\n}}\n", ["banned"]) for name in BANNED],
+    ("operator/api/a.c", C_HEAD + 'snprintf(b, n, "strcpy(x)"); // gets(x)\n/* system\n (x) popen(y) */ p->system(x);\n', []),
+    ("operator/api/a.c", C_HEAD + "char c = '\"'; strcpy(a, b); c = '\"';\n", ["banned"]),
+    ("operator/api/a.c", "int x;\n", ["spdx"]),
+    ("deploy/a.sh", "#!/bin/sh\necho\n", ["spdx"]),
+    ("deploy/tool", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n", []),
+    ("deploy/a.yaml", "kind: Pod\n", ["spdx"]),
+    ("bench/CMakeLists.txt", "project(x)\n", ["spdx"]),
+    ("docs/a.md", "no header needed\n", []),
+    ("docs/a.md", "TO" + "DO later\n", ["unfinished"]),
+    ("operator/api/a.c", C_HEAD + "// FIX" + "ME\n", ["unfinished"]),
+    ("operator/api/a.c", C_HEAD + "\tint x;\n", ["blank"]),
+    ("operator/api/a.c", C_HEAD + "int x; \n", ["blank"]),
+    ("operator/api/a.c", C_HEAD + "//" + "x" * MAX_COLUMNS + "\n", ["columns"]),
+    ("operator/api/a.c", C_HEAD + "//" + "é" * (MAX_COLUMNS - 2) + "\n", []),
+    ("operator/api/a.c", C_HEAD + "\n" * MAX_LINES, ["length"]),
+    ("operator/api/a.h", C_HEAD + "#ifndef CADRE_API_A_H\n#define CADRE_API_A_H\n#endif\n", []),
+    ("operator/api/a.h", C_HEAD + "#ifndef CADRE_API_B_H\n#define CADRE_API_B_H\n#endif\n", ["guard"]),
+    ("operator/api/a.h", C_HEAD + "#ifndef CADRE_API_A_H\n#define CADRE_API_A\n#endif\n", ["guard"]),
+    ("operator/api/a.h", C_HEAD + "int x;\n", ["guard"]),
+]
+
+
+def self_test():
+    failed = 0
+    for path, text, want in SELF_TEST:
+        got = [rule for _, rule, _ in check(path, text, lambda name: "/" in name)]
+        if got != want:
+            print(f"self-test: {path}: {text[len(C_HEAD):][:60]!r}: found {got}, expected {want}")
+            failed += 1
+    print(f"self-test: {len(SELF_TEST) - failed} of {len(SELF_TEST)} passed")
+    return 1 if failed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Checks the house rules of this tree.")
+    parser.add_argument("--self-test", action="store_true", help="prove that each rule can fail")
+    parser.add_argument("--shellcheck", action="store_true", help="run shellcheck on the shell scripts")
+    args = parser.parse_args()
+    return self_test() if args.self_test else shellcheck() if args.shellcheck else lint_tree()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

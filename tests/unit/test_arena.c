@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/arena.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+static void memory_is_zeroed_aligned_and_apart(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    for (size_t size = 0; size < 300; size++) {
+        unsigned char *p = arena_alloc(&a, size);
+        assert_int_equal((uintptr_t)p % 16, 0);
+        for (size_t i = 0; i < size; i++)
+            assert_int_equal(p[i], 0);
+        memset(p, 0xff, size); // whatever comes next must not be this
+    }
+    arena_done(&a);
+}
+
+static void a_piece_larger_than_any_block_fits(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, 64);
+    char *big = arena_alloc(&a, 1 << 20);
+    memset(big, 'x', 1 << 20);
+    char *small = arena_strdup(&a, "after");
+    assert_string_equal(small, "after");
+    assert_true(a.used >= (1 << 20) + 6);
+    arena_done(&a);
+}
+
+static void done_empties_and_the_arena_may_be_used_again(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    arena_alloc(&a, 100);
+    arena_done(&a);
+    assert_int_equal(a.used, 0);
+    assert_string_equal(arena_strdup(&a, "again"), "again");
+    arena_done(&a);
+    arena_done(&a);
+}
+
+static void strings_are_copied(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    char text[] = "hello";
+    char *copy = arena_strdup(&a, text);
+    text[0] = 'j';
+    assert_string_equal(copy, "hello");
+    assert_null(arena_strdup(&a, NULL));
+    assert_string_equal(arena_strndup(&a, "hello", 4), "hell");
+    assert_string_equal(arena_strndup(&a, "", 0), "");
+    assert_string_equal(arena_printf(&a, "%s-%d", "llama", 3), "llama-3");
+    assert_memory_equal(arena_memdup(&a, "a\0b", 3), "a\0b", 3);
+    arena_done(&a);
+}
+
+static void arrays_of_nothing_are_fine(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    assert_non_null(arena_array(&a, 0, 8));
+    int *v = arena_array(&a, 3, sizeof *v);
+    assert_int_equal(v[0] + v[1] + v[2], 0);
+    arena_done(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_zeroed_aligned_and_apart),
+        cmocka_unit_test(a_piece_larger_than_any_block_fits),
+        cmocka_unit_test(done_empties_and_the_arena_may_be_used_again),
+        cmocka_unit_test(strings_are_copied),
+        cmocka_unit_test(arrays_of_nothing_are_fine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

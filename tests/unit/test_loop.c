@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/loop.h"
+
+#include "common/base/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static char trace[64]; // what was called, in order
+
+static void note_a(void *ctx)
+{
+    (void)ctx;
+    strncat(trace, "a", sizeof trace - strlen(trace) - 1);
+}
+
+static void note_b(void *ctx)
+{
+    (void)ctx;
+    strncat(trace, "b", sizeof trace - strlen(trace) - 1);
+}
+
+static void defer_b(void *ctx)
+{
+    note_a(NULL);
+    loop_defer(ctx, note_b, NULL);
+}
+
+static int setup(void **state)
+{
+    trace[0] = '\0';
+    *state = loop_new();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    loop_free(*state);
+    return 0;
+}
+
+static void deferred_calls_run_on_the_next_turn_in_order(void **state)
+{
+    struct loop *loop = *state;
+    loop_defer(loop, note_a, NULL);
+    loop_defer(loop, note_b, NULL);
+    loop_defer(loop, note_a, NULL);
+    assert_string_equal(trace, "");
+    assert_true(loop_run_once(loop, 0));
+    assert_string_equal(trace, "aba");
+    assert_false(loop_run_once(loop, 0)); // and once only
+    assert_string_equal(trace, "aba");
+}
+
+static void what_a_deferred_call_defers_waits_a_turn(void **state)
+{
+    struct loop *loop = *state;
+    loop_defer(loop, defer_b, loop);
+    loop_run_once(loop, 0);
+    assert_string_equal(trace, "a");
+    loop_run_once(loop, 0);
+    assert_string_equal(trace, "ab");
+}
+
+static void calls_still_deferred_at_the_end_are_dropped(void **state)
+{
+    loop_defer(*state, note_a, NULL); // the leak checker sees to the rest
+}
+
+static void a_loop_with_nothing_to_do_returns(void **state)
+{
+    struct loop *loop = *state;
+    loop_run(loop);
+    assert_false(loop_run_once(loop, 5));
+}
+
+static void timers_fire_in_order_of_their_deadlines_and_once(void **state)
+{
+    struct loop *loop = *state;
+    struct loop_timer *b = loop_timer_new(loop, note_b, NULL), *a = loop_timer_new(loop, note_a, NULL);
+    loop_timer_arm(b, 8);
+    loop_timer_arm(a, 1000000);
+    loop_timer_arm(a, 2); // replaces
+    assert_true(loop_timer_armed(a));
+    assert_string_equal(trace, "");
+    loop_run(loop);
+    assert_string_equal(trace, "ab");
+    assert_false(loop_timer_armed(a));
+    loop_timer_free(a);
+    loop_timer_free(b);
+    loop_timer_free(NULL);
+}
+
+static void a_disarmed_timer_is_silent(void **state)
+{
+    struct loop *loop = *state;
+    struct loop_timer *t = loop_timer_new(loop, note_a, NULL);
+    loop_timer_arm(t, 0);
+    loop_timer_disarm(t);
+    loop_run(loop);
+    assert_string_equal(trace, "");
+    loop_timer_free(t);
+}
+
+static struct loop_timer *suicidal;
+
+static void free_self(void *ctx)
+{
+    (void)ctx;
+    loop_timer_free(suicidal);
+    note_a(NULL);
+}
+
+static void a_timer_may_free_itself(void **state)
+{
+    suicidal = loop_timer_new(*state, free_self, NULL);
+    loop_timer_arm(suicidal, 0);
+    loop_run(*state);
+    assert_string_equal(trace, "a");
+}
+
+// A turn is bounded although a descriptor is watched that never becomes ready: without the bound this test would hang.
+static void a_turn_waits_at_most_its_timeout(void **state)
+{
+    struct loop *loop = *state;
+    int fds[2];
+    assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    struct err err = ERR_INIT;
+    struct loop_poll *p = loop_poll_new(loop, fds[0], NULL, NULL);
+    assert_int_equal(loop_poll_set(p, LOOP_READ, &err), 0);
+    for (int i = 0; i < 200; i++)
+        assert_true(loop_run_once(loop, i % 3));
+    loop_poll_free(p);
+    loop_run_once(loop, 0);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static int polled;
+
+static void on_ready(void *ctx, int events)
+{
+    (void)ctx;
+    polled |= events;
+}
+
+static void descriptors_are_reported_while_watched(void **state)
+{
+    struct loop *loop = *state;
+    int fds[2];
+    assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    struct err err = ERR_INIT;
+    struct loop_poll *r = loop_poll_new(loop, fds[0], on_ready, NULL);
+    struct loop_poll *w = loop_poll_new(loop, fds[1], on_ready, NULL);
+    polled = 0;
+    loop_poll_set(r, LOOP_READ, &err);
+    loop_run_once(loop, 0);
+    assert_int_equal(polled, 0);
+    loop_poll_set(w, LOOP_WRITE, &err);
+    loop_run_once(loop, 1000);
+    assert_int_equal(polled, LOOP_WRITE);
+    loop_poll_set(w, 0, &err);
+    assert_int_equal(write(fds[1], "x", 1), 1);
+    polled = 0;
+    loop_run_once(loop, 1000);
+    assert_int_equal(polled, LOOP_READ);
+    loop_poll_free(r);
+    loop_poll_free(w);
+    loop_poll_free(NULL);
+    loop_run_once(loop, 0);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static void a_regular_file_cannot_be_polled(void **state)
+{
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_null(loop_poll_new(*state, fd, on_ready, NULL));
+    close(fd);
+}
+
+static void stop_from_signal(void *ctx, int signo)
+{
+    assert_int_equal(signo, SIGUSR1);
+    loop_stop(ctx);
+}
+
+static void signals_arrive_on_the_loop_and_do_not_keep_it_alive(void **state)
+{
+    struct loop *loop = *state;
+    struct loop_signal *s = loop_signal_new(loop, SIGUSR1, stop_from_signal, loop);
+    loop_run(loop); // returns: nothing else is alive
+    struct loop_timer *t = loop_timer_new(loop, note_a, NULL);
+    loop_timer_arm(t, 1000000);
+    raise(SIGUSR1);
+    loop_run(loop);
+    assert_string_equal(trace, "");
+    loop_signal_free(s);
+    loop_signal_free(NULL);
+    loop_timer_free(t);
+}
+
+static void a_stop_from_outside_does_not_outlive_the_loop(void **state)
+{
+    loop_stop(*state); // loop_free() must still let libuv close what it holds
+}
+
+static void burn(void *ctx)
+{
+    struct loop *loop = ctx;
+    int64_t before = clock_mono_ms(loop_clock(loop)), real = clock_mono_ms(&clock_system);
+    while (clock_mono_ms(&clock_system) < real + 20)
+        ;
+    struct loop_timer *t = loop_timer_new(loop, note_a, NULL);
+    loop_timer_arm(t, 1);
+    if (clock_mono_ms(loop_clock(loop)) == before)
+        note_b(NULL); // the time stood still in this turn
+    loop_timer_free(t);
+}
+
+static void the_clock_stands_still_within_a_turn(void **state)
+{
+    struct loop *loop = *state;
+    int64_t before = clock_mono_ms(loop_clock(loop));
+    loop_defer(loop, burn, loop);
+    loop_run(loop);
+    assert_string_equal(trace, "b");
+    loop_run_once(loop, 0);
+    assert_true(clock_mono_ms(loop_clock(loop)) >= before + 20);
+    assert_true(clock_wall_ms(loop_clock(loop)) > 1600000000000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define LOOP_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+        LOOP_TEST(deferred_calls_run_on_the_next_turn_in_order),
+        LOOP_TEST(what_a_deferred_call_defers_waits_a_turn),
+        LOOP_TEST(calls_still_deferred_at_the_end_are_dropped),
+        LOOP_TEST(a_loop_with_nothing_to_do_returns),
+        LOOP_TEST(timers_fire_in_order_of_their_deadlines_and_once),
+        LOOP_TEST(a_disarmed_timer_is_silent),
+        LOOP_TEST(a_timer_may_free_itself),
+        LOOP_TEST(a_turn_waits_at_most_its_timeout),
+        LOOP_TEST(descriptors_are_reported_while_watched),
+        LOOP_TEST(a_regular_file_cannot_be_polled),
+        LOOP_TEST(signals_arrive_on_the_loop_and_do_not_keep_it_alive),
+        LOOP_TEST(a_stop_from_outside_does_not_outlive_the_loop),
+        LOOP_TEST(the_clock_stands_still_within_a_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
