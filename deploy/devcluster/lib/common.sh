@@ -32,15 +32,21 @@ lock_take() {
     flock --timeout 1800 "$fd" || die "another devcluster command has held $file for 30 minutes"
 }
 
-# wait_until SECONDS WHAT CMD...: polls CMD, every 0.1 s. Children stay short-lived on purpose: when this
-# script is killed, nothing of it goes on for longer than one poll.
+# wait_until SECONDS WHAT [--alive PROCESS]... CMD...: polls CMD, and gives up early when a process that it
+# depends on has ended. Children stay short-lived on purpose: when this script is killed, nothing of it goes
+# on for longer than one poll.
 wait_until() {
-    local limit=$1 what=$2 end
+    local limit=$1 what=$2 end alive=() process
     shift 2
+    while [[ $1 == --alive ]]; do
+        alive+=("$2")
+        shift 2
+    done
     end=$((SECONDS + limit))
     until "$@" >/dev/null 2>&1; do
+        for process in "${alive[@]}"; do process_must_live "$process"; done
         [[ $SECONDS -lt $end ]] || die "$what did not come within $limit s; logs: ${STATE:-}/logs"
-        sleep 0.1
+        sleep 0.05
     done
 }
 

@@ -67,15 +67,7 @@ api_get() { # PATH
         --key "$STATE/pki/admin.key" "$API_URL$1"
 }
 
-apiserver_wait() {
-    local end=$((SECONDS + 120))
-    until api_ready; do
-        process_must_live etcd
-        process_must_live kube-apiserver
-        [[ $SECONDS -lt $end ]] || die "the API server did not get ready in 120 s; its log: $STATE/logs/kube-apiserver.log"
-        sleep 0.1
-    done
-}
+apiserver_wait() { wait_until 120 "the API server" --alive etcd --alive kube-apiserver api_ready; }
 
 # With kwok the leases of thousands of nodes are renewed less often, so a silent node is noticed later.
 controllers_start() {
@@ -98,16 +90,18 @@ controllers_start() {
 # name does not exist, at once, since nothing leads out of here.
 dns_start() {
     [[ -s $STATE/Corefile ]] || cat >"$STATE/Corefile" <<EOF
-.:53 {
+cluster.local in-addr.arpa ip6.arpa {
     bind $API_ADDRESS
     errors
-    health $API_ADDRESS:8080
     kubernetes cluster.local in-addr.arpa ip6.arpa {
         kubeconfig $STATE/pki/coredns.conf
         pods insecure
         ttl 1
-        fallthrough
     }
+}
+. {
+    bind $API_ADDRESS
+    errors
     template ANY ANY {
         rcode NXDOMAIN
     }
@@ -152,6 +146,6 @@ control_finish() {
     controllers_start
     dns_start
     control_rbac
-    wait_until 60 "the default service account" namespace_ready
-    wait_until 60 "the scheduler" scheduler_ready
+    wait_until 60 "the default service account" --alive kube-controller-manager namespace_ready
+    wait_until 60 "the scheduler" --alive kube-scheduler scheduler_ready
 }

@@ -12,7 +12,8 @@ image_import() {
     id=$(image_id "$2") || die "$2 is not a docker archive (buildah push NAME docker-archive:FILE, docker save NAME)"
     mark=$STATE/nodes/$1/images/$(basename "$2" .tar)
     [[ ! -e $mark || $(<"$mark") != "$id" ]] || return 0
-    node_ctr "$1" images import --local "$2" >/dev/null || die "$2 cannot be imported on node $1"
+    node_ctr "$1" images import --local "$2" >>"$STATE/logs/images.log" 2>&1 ||
+        die "$2 cannot be imported on node $1; log: $STATE/logs/images.log"
     mkdir -p "${mark%/*}"
     echo "$id" >"$mark"
 }

@@ -123,7 +123,7 @@ clusterDNS: [$API_ADDRESS]
 clusterDomain: cluster.local
 makeIPTablesUtilChains: false
 failSwapOn: false
-evictionHard: {memory.available: "0", nodefs.available: "0%", nodefs.inodesFree: "0%", imagefs.available: "0%", imagefs.inodesFree: "0%"}
+evictionHard: {memory.available: "0%", nodefs.available: "0%", nodefs.inodesFree: "0%", imagefs.available: "0%", imagefs.inodesFree: "0%"}
 imageGCHighThresholdPercent: 100
 imageMaximumGCAge: 0s
 maxPods: 200
@@ -156,9 +156,10 @@ node_ctr() { # NAME ARGS...: ctr on that node
 
 node_join() {
     local name=$1 dir=$STATE/nodes/$1 image
-    wait_until 60 "containerd of $name" node_ctr "$name" version
+    wait_until 60 "containerd of $name" --alive "containerd-$name" node_ctr "$name" version
     [[ -e $dir/images/pause ]] || {
-        node_ctr "$name" images import --local "$PAUSE_DIR/pause.tar" >/dev/null || die "the pause image cannot be imported on $name"
+        node_ctr "$name" images import --local "$PAUSE_DIR/pause.tar" >>"$STATE/logs/images.log" 2>&1 ||
+            die "the pause image cannot be imported on $name; log: $STATE/logs/images.log"
         mkdir -p "$dir/images"
         : >"$dir/images/pause"
     }
@@ -176,7 +177,6 @@ node_registered() { [[ $(api_get "/api/v1/nodes/$1") == *'"kind": "Node"'* ]]; }
 # A node that comes back has the Ready condition of its former life until kubelet's first report; a report
 # that is newer than this start, of a kubelet that answers, is what counts.
 node_ready() { # NAME
-    process_must_live "kubelet-$1"
     api_get "/api/v1/nodes/$1" | jq -e --arg since "$(<"$STATE/nodes/$1/started")" '.status.conditions[]
         | select(.type == "Ready" and .status == "True" and (.lastHeartbeatTime | fromdate) >= ($since | tonumber))'
 }
@@ -196,7 +196,7 @@ nodes_start() { # NAME...: together, as far as they allow it
         node_join "$name"
     done
     for name in "$@"; do
-        wait_until 120 "node $name" node_ready "$name"
+        wait_until 120 "node $name" --alive "kubelet-$name" node_ready "$name"
         [[ $GPUS -eq 0 ]] || node_gpus_set "$name"
     done
 }

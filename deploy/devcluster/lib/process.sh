@@ -75,12 +75,7 @@ holder_start() {
         echo "$1" >/proc/sys/kernel/hostname
         : >"$2"
         exec sleep infinity' sh "${name#holder-}" "$ready"
-    local end=$((SECONDS + 30))
-    until [[ -e $ready ]]; do
-        process_must_live "$name"
-        [[ $SECONDS -lt $end ]] || die "$name did not get ready"
-        sleep 0.02
-    done
+    wait_until 30 "$name" --alive "$name" test -e "$ready"
 }
 
 # holder_exec NAME CMD...: runs CMD in the holder's network namespace (and, for a node, mount namespace).
