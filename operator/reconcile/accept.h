@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a WorkerGroup can be run at all, from its own text.
+#ifndef CADRE_RECONCILE_ACCEPT_H
+#define CADRE_RECONCILE_ACCEPT_H
+
+#include "operator/api/workergroup.h"
+
+struct refusal {
+    const char *reason;  // of reason.h
+    const char *message; // names the field and what to do
+};
+
+// false: *ret says why. true: *ret_template_hash identifies the template.
+bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, uint64_t *ret_template_hash);
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the pods of a WorkerGroup say about it: counted once, then only read.
+#ifndef CADRE_RECONCILE_CENSUS_H
+#define CADRE_RECONCILE_CENSUS_H
+
+#include "operator/reconcile/group.h"
+
+struct census {
+    int32_t attempt, incarnation; // present ones, from the status (attempt starts at 1, incarnation at 0)
+    const struct pod **current;   // by index; NULL = missing. Pods of the present attempt and incarnation
+    int32_t replicas;             // length of `current`
+    const struct pod **stale;     // all others: of earlier attempts or incarnations, or beyond `replicas`
+    size_t n_stale;
+    bool from_the_future; // a pod of a later attempt or incarnation: our status is old, so do nothing yet
+    int32_t existing, bound, ready, running, succeeded;
+    bool changed; // a current pod was made from another spec
+    int64_t oldest_ms; // creation of the oldest current pod
+    // A current pod that waits for something that will not come by itself, such as an image; NULL if none.
+    const struct pod *stuck;
+    const struct container_status *stuck_container;
+    const char *stuck_reason; // REASON_IMAGE or REASON_CONTAINER_CONFIG
+    const struct pod *unschedulable; // first pod that kube-scheduler could not bind
+    struct group_failure failure;    // time_ms 0 = no current pod has failed
+    bool infrastructure;             // the failure is not the user's: eviction, lost node, deleted pod
+    int64_t look_again_ms;           // when a silent node will count as lost, from now; -1 = none is silent
+};
+
+void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct census *ret);
+
+// The node of this pod has been silent for longer than the group's nodeLostSeconds, or is gone. If it is silent but not
+// yet for so long, *ret_ms (if not NULL) is when it will count as lost, from now.
+bool census_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms);
+
+// "[{node, replicas}]" of pods that are bound or pinned, in the order of their first index.
+size_t census_placements(const struct census *c, struct arena *a, struct node_replicas **ret);
+
+#endif

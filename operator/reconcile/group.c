@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decision tree of a WorkerGroup, most final states first. Each step sees the same snapshot and ends the decision.
+#include "operator/reconcile/group.h"
+
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/base/str.h"
+#include "operator/reconcile/accept.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/reason.h"
+#include "operator/reconcile/work.h"
+
+#include <string.h>
+
+enum { STALE_CACHE_MS = 1000 };
+
+int64_t group_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed)
+{
+    int64_t ms = MIN(initial_ms, max_ms);
+    for (int32_t i = 1; i < n && ms < max_ms; i++)
+        ms = MIN(ms * 2, max_ms);
+    struct rand r;
+    rand_seed(&r, seed + (uint64_t)n);
+    return ms + (int64_t)rand_below(&r, (uint64_t)ms / 10 + 1);
+}
+
+void work_delete(struct work *w, const struct pod *p, int stage)
+{
+    bool lost = p->node && !pod_terminal(p) && census_node_lost(w->v, p, NULL);
+    bool forced = p->obj.meta.deleted_ms && p->obj.meta.deletion_grace_s == 0;
+    if (p->obj.meta.deleted_ms && (!lost || forced))
+        return;
+    struct action *x = plan_add(w->plan, ACTION_DELETE_POD, stage);
+    x->name = p->obj.meta.name;
+    x->uid = p->obj.meta.uid;
+    x->grace_s = lost ? 0 : -1;
+}
+
+void work_delete_all(struct work *w, int stage)
+{
+    for (size_t i = 0; i < w->v->n_pods; i++)
+        work_delete(w, w->v->pods[i], stage);
+}
+
+void work_settle(struct work *w)
+{
+    if (w->census.look_again_ms >= 0)
+        plan_requeue(w->plan, w->census.look_again_ms);
+    outcome_commit(&w->outcome, w->v, &w->census, false, w->a, w->plan);
+}
+
+// The pods of the next incarnation have other names and are created when these are gone. The status goes first: a crash
+// between the two leaves pods that count as stale, which the next decision deletes.
+static void begin_incarnation(struct work *w)
+{
+    w->outcome.incarnation++;
+    outcome_commit(&w->outcome, w->v, &w->census, true, w->a, w->plan);
+    work_delete_all(w, STAGE_SECOND);
+}
+
+static void begin_attempt(struct work *w, const char *reason, const char *message)
+{
+    w->outcome.attempt++;
+    outcome_wait(&w->outcome, reason, message);
+    begin_incarnation(w);
+}
+
+void work_roll_back(struct work *w, const char *reason, const char *message)
+{
+    w->plan->rolls_back = true;
+    outcome_wait(&w->outcome, reason, message);
+    begin_incarnation(w);
+}
+
+static void accepted(struct work *w)
+{
+    outcome_set(&w->outcome, ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
+}
+
+static void not_accepted(struct work *w, const char *reason, const char *message)
+{
+    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, reason, message);
+    if (!w->census.existing)
+        outcome_wait(&w->outcome, reason, message);
+    work_settle(w);
+}
+
+static const char *failure_text(struct work *w)
+{
+    const struct group_failure *f = &w->census.failure;
+    const char *code = f->exit_code >= 0 ? arena_printf(w->a, " with exit code %d", f->exit_code) : "";
+    return arena_printf(w->a, "rank %d (pod %s on %s) failed%s: %s", f->rank, f->pod, f->node ? f->node : "no node",
+                        code, f->reason);
+}
+
+// What still runs is stopped; pods that ended are kept, so that their logs can be read.
+static void keep_terminal_only(struct work *w)
+{
+    for (size_t i = 0; i < w->v->n_pods; i++)
+        if (!pod_terminal(w->v->pods[i]))
+            work_delete(w, w->v->pods[i], STAGE_SECOND);
+}
+
+static void fail(struct work *w, const char *reason, const char *message)
+{
+    w->outcome.last_failure = w->census.failure;
+    outcome_set(&w->outcome, FAILED, CONDITION_TRUE, reason, message);
+    outcome_set(&w->outcome, READY, CONDITION_FALSE, COND_FAILED, message);
+    outcome_commit(&w->outcome, w->v, &w->census, true, w->a, w->plan);
+    keep_terminal_only(w);
+}
+
+static void on_failure(struct work *w)
+{
+    const struct workergroup_spec *s = &w->wg->spec;
+    struct outcome *o = &w->outcome;
+    const char *text = failure_text(w);
+    bool counts = !w->census.infrastructure;
+    if (s->restart_policy == RESTART_NEVER) {
+        fail(w, REASON_WORKER_FAILED, arena_printf(w->a, "%s; restartPolicy is Never", text));
+        return;
+    }
+    if (counts && o->restarts_counted >= s->max_restarts) {
+        fail(w, REASON_MAX_RESTARTS, arena_printf(w->a, "%s; maxRestarts of %d are used up", text, s->max_restarts));
+        return;
+    }
+    o->last_failure = w->census.failure;
+    o->restarts++;
+    o->restarts_counted += counts;
+    begin_attempt(w, REASON_RESTARTING, arena_printf(w->a, "%s; all ranks are restarted (restart %d)", text, o->restarts));
+}
+
+// A pod that was there is gone without a trace: somebody deleted it by force, or its node was removed.
+static bool vanished(struct work *w)
+{
+    const struct census *c = &w->census;
+    const struct condition *scheduled = outcome_old(w->wg, SCHEDULED);
+    if (!scheduled || scheduled->status != CONDITION_TRUE || c->existing == c->replicas)
+        return false;
+    int32_t i = 0;
+    while (i < c->replicas && c->current[i])
+        i++;
+    w->census.infrastructure = true;
+    w->census.failure = (struct group_failure){
+        .rank = i * w->wg->spec.workers_per_replica,
+        .pod = group_pod_name(w->wg, i, c->incarnation, w->a),
+        .exit_code = -1,
+        .reason = FAILURE_POD_DELETED,
+        .message = "the pod is gone",
+        .time_ms = w->v->now_ms,
+    };
+    return true;
+}
+
+static void suspended(struct work *w)
+{
+    outcome_wait(&w->outcome, REASON_SUSPENDED, "spec.suspend is true");
+    outcome_set(&w->outcome, SUSPENDED, CONDITION_TRUE, REASON_SUSPENDED, "spec.suspend is true");
+    work_delete_all(w, STAGE_FIRST);
+    work_settle(w);
+}
+
+static void resumed(struct work *w)
+{
+    begin_attempt(w, REASON_TERMINATING, "resumed: a new attempt begins");
+}
+
+// The pods were made from an earlier spec. A template that the API server would refuse must not cost the group that
+// runs, so it is tried first.
+static void spec_changed(struct work *w)
+{
+    const struct group_memory *m = w->v->memory;
+    if (m->dry_run != DRY_RUN_OK || m->dry_run_hash != w->spec_hash) {
+        gang_create(w);
+        return;
+    }
+    accepted(w);
+    w->outcome.restarts_counted = 0; // a new spec has a budget of its own
+    begin_attempt(w, REASON_TERMINATING, "the spec has changed: new pods replace those of the attempt before");
+}
+
+// A finished group stays finished unless its spec asks for other pods.
+static bool finished(struct work *w)
+{
+    const struct condition *done = outcome_old(w->wg, FAILED);
+    if (!done || done->status != CONDITION_TRUE)
+        done = outcome_old(w->wg, SUCCEEDED);
+    if (!done || done->status != CONDITION_TRUE)
+        return false;
+    return done->observed_generation == w->wg->obj.meta.generation || !w->census.changed;
+}
+
+static void stay_finished(struct work *w)
+{
+    for (int i = 0; i < OUTCOME_CONDITIONS; i++) {
+        const struct condition *old = outcome_old(w->wg, (enum outcome_condition)i);
+        if (old)
+            w->outcome.conditions[i] = *old;
+    }
+    keep_terminal_only(w);
+    work_settle(w);
+}
+
+static void succeed(struct work *w)
+{
+    const char *text = arena_printf(w->a, "all %d ranks have exited 0", group_world_size(w->wg));
+    outcome_set(&w->outcome, SUCCEEDED, CONDITION_TRUE, REASON_COMPLETED, text);
+    outcome_set(&w->outcome, SCHEDULED, CONDITION_TRUE, REASON_BOUND, "");
+    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_COMPLETED, text);
+    work_settle(w);
+}
+
+static void binding(struct work *w)
+{
+    const struct census *c = &w->census;
+    int64_t left = c->oldest_ms + (int64_t)w->wg->spec.timeout_s * 1000 - w->v->now_ms;
+    const char *why = c->unschedulable && c->unschedulable->unschedulable_message
+                          ? arena_printf(w->a, "; %s: %s", c->unschedulable->obj.meta.name,
+                                         c->unschedulable->unschedulable_message)
+                          : "";
+    if (left <= 0) {
+        struct plan *p = w->plan;
+        p->contended = arena_array(w->a, (size_t)c->replicas, sizeof *p->contended);
+        for (int32_t i = 0; i < c->replicas; i++)
+            if (c->current[i] && !c->current[i]->node && c->current[i]->pin)
+                p->contended[p->n_contended++] = c->current[i]->pin;
+        work_roll_back(w, REASON_BIND_TIMEOUT,
+                       arena_printf(w->a, "%d of %d pods were bound within %d s: all are given back and planned again%s",
+                                    c->bound, c->replicas, w->wg->spec.timeout_s, why));
+        return;
+    }
+    outcome_wait(&w->outcome, REASON_BINDING,
+                 arena_printf(w->a, "%d of %d pods are bound%s", c->bound, c->replicas, why));
+    plan_requeue(w->plan, left);
+    work_settle(w);
+}
+
+static void running(struct work *w)
+{
+    const struct census *c = &w->census;
+    struct outcome *o = &w->outcome;
+    outcome_set(o, SCHEDULED, CONDITION_TRUE, REASON_BOUND, "");
+    if (c->stuck) {
+        const struct container_status *s = c->stuck_container;
+        outcome_set(o, READY, CONDITION_FALSE, c->stuck_reason,
+                    arena_printf(w->a, "pod %s, container %s: %s: %s", c->stuck->obj.meta.name, s->name, s->reason,
+                                 s->message ? s->message : "see kubectl describe pod"));
+    } else if (c->ready == c->replicas) {
+        outcome_set(o, READY, CONDITION_TRUE, REASON_RUNNING, "");
+    } else if (c->succeeded) {
+        outcome_set(o, READY, CONDITION_FALSE, REASON_COMPLETING,
+                    arena_printf(w->a, "%d of %d replicas have ended with exit code 0", c->succeeded, c->replicas));
+    } else {
+        outcome_set(o, READY, CONDITION_FALSE, REASON_STARTING,
+                    arena_printf(w->a, "%d of %d replicas are ready", c->ready, c->replicas));
+    }
+    work_settle(w);
+}
+
+static void decide(struct work *w)
+{
+    const struct census *c = &w->census;
+    const struct group_memory *m = w->v->memory;
+    const struct condition *was_suspended = outcome_old(w->wg, SUSPENDED);
+    if (c->from_the_future) {
+        plan_requeue(w->plan, STALE_CACHE_MS);
+        return;
+    }
+    if (finished(w)) {
+        stay_finished(w);
+        return;
+    }
+    if (w->wg->spec.suspend) {
+        accepted(w);
+        suspended(w);
+        return;
+    }
+    if (was_suspended && was_suspended->status == CONDITION_TRUE) {
+        resumed(w);
+        return;
+    }
+    if (c->changed) {
+        spec_changed(w);
+        return;
+    }
+    if (str_eq(m->refusal_reason, REASON_NAME_CONFLICT) && m->retry_at_ms > w->v->now_ms) {
+        plan_requeue(w->plan, m->retry_at_ms - w->v->now_ms);
+        not_accepted(w, m->refusal_reason, m->refusal_message);
+        return;
+    }
+    if (c->failure.time_ms || vanished(w)) {
+        accepted(w);
+        on_failure(w);
+        return;
+    }
+    if (c->existing < c->replicas) {
+        gang_create(w);
+        return;
+    }
+    accepted(w);
+    if (c->succeeded == c->replicas)
+        succeed(w);
+    else if (c->bound < c->replicas)
+        binding(w);
+    else
+        running(w);
+}
+
+void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret)
+{
+    struct work w = {.v = v, .wg = v->wg, .a = a, .plan = ret};
+    plan_init(ret, a);
+    if (v->wg->obj.meta.deleted_ms)
+        return; // the garbage collector follows the owner references
+    outcome_init(&w.outcome, v->wg);
+    struct refusal refusal;
+    uint64_t template_hash;
+    bool ok = group_accept(v->wg, a, &refusal, &template_hash);
+    if (ok)
+        w.spec_hash = group_spec_hash(v->wg, template_hash);
+    census_take(v, w.spec_hash, a, &w.census);
+    if (ok)
+        decide(&w);
+    else
+        not_accepted(&w, refusal.reason, refusal.message);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decision about one WorkerGroup. Pure: what it sees is in the view, what it wants is in the plan.
+#ifndef CADRE_RECONCILE_GROUP_H
+#define CADRE_RECONCILE_GROUP_H
+
+#include "operator/api/service.h"
+#include "operator/api/workergroup.h"
+#include "operator/placement/cluster.h"
+#include "operator/reconcile/plan.h"
+
+enum dry_run_state { DRY_RUN_NONE, DRY_RUN_OK, DRY_RUN_REFUSED };
+
+// What the executor learned about a group by trying. Kept in memory only: losing it costs a request, never correctness.
+struct group_memory {
+    enum dry_run_state dry_run;
+    uint64_t dry_run_hash;                // of the pod that was tried (struct action)
+    const struct pod_constraints *needs;  // DRY_RUN_OK: what one pod of the group asks for
+    const char *dry_run_message;          // DRY_RUN_REFUSED
+    // The API server refused to create something of this incarnation. A NameConflict is tried again after retry_at_ms;
+    // anything else costs the incarnation.
+    const char *refusal_reason; // a reason of reason.h, NULL = none
+    const char *refusal_message;
+    int32_t refusal_incarnation;
+    // Gangs given back in a row, the time before which the next one is not tried, and nodes to shun.
+    int32_t rollbacks;
+    int64_t retry_at_ms;
+    const char *const *contended;
+    size_t n_contended;
+    // When a status that may wait (counters, passing states) was first wanted; 0 = none waits.
+    int64_t status_wanted_ms;
+};
+
+struct group_view {
+    const struct workergroup *wg;
+    const struct pod *const *pods; // all pods owned by this object (by UID), also terminating ones
+    size_t n_pods;
+    const struct service *service; // the Service of the group's name, NULL if it is not known to exist
+    const struct cluster *cluster;
+    const struct group_memory *memory;
+    int64_t now_ms; // Unix time
+};
+
+// Never fails: what is wrong with the object is said in its conditions.
+void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret);
+
+// Wait before the n-th try (n = 1, 2, ...): initial * 2^(n-1), at most max, plus up to a tenth of jitter drawn from seed.
+int64_t group_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed);
+
+#endif

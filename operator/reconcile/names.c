@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/names.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/service.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const reserved_env[] = {
+    "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE",       "RANK",          "LOCAL_RANK",      "LOCAL_WORLD_SIZE",
+    "NODE_RANK",   "GROUP_RANK",  "NNODES",           "GROUP_NAME",    "PET_MASTER_ADDR", "PET_MASTER_PORT",
+    "PET_NNODES",  "PET_NODE_RANK", "PET_NPROC_PER_NODE", "CADRE_*",   NULL,
+};
+
+int32_t group_world_size(const struct workergroup *wg)
+{
+    return wg->spec.replicas * wg->spec.workers_per_replica;
+}
+
+const char *group_master_host(const struct workergroup *wg, struct arena *a)
+{
+    const struct meta *m = &wg->obj.meta;
+    return arena_printf(a, "%s-0.%s.%s.svc", m->name, m->name, m->ns);
+}
+
+const char *group_selector(const struct workergroup *wg, struct arena *a)
+{
+    return arena_printf(a, LABEL_GROUP "=%s", wg->obj.meta.name);
+}
+
+struct owner group_owner(const struct workergroup *wg)
+{
+    const struct kind_info *k = kind_info(KIND_WORKERGROUP);
+    return (struct owner){k->api_version, k->kind, wg->obj.meta.name, wg->obj.meta.uid};
+}
+
+const char *group_pod_name(const struct workergroup *wg, int32_t index, int32_t incarnation, struct arena *a)
+{
+    return arena_printf(a, "%s-%" PRId32 "-%" PRId32, wg->obj.meta.name, index, incarnation);
+}
+
+const char *group_service(const struct workergroup *wg, struct arena *a)
+{
+    const char *name = wg->obj.meta.name;
+    struct label labels[] = {
+        {"app.kubernetes.io/instance", name},
+        {LABEL_MANAGED_BY, MANAGED_BY},
+        {LABEL_GROUP, name},
+    };
+    struct label selector[] = {{LABEL_GROUP, name}};
+    struct service_spec s = {
+        .ns = wg->obj.meta.ns,
+        .name = name,
+        .labels = {labels, ARRAY_LEN(labels)},
+        .selector = {selector, ARRAY_LEN(selector)},
+        .owner = group_owner(wg),
+        .port = wg->spec.rendezvous_port,
+    };
+    return service_encode(&s, a);
+}
+
+uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash)
+{
+    const struct workergroup_spec *s = &wg->spec;
+    struct arena a = ARENA_INIT;
+    const char *text = arena_printf(&a, "%016" PRIx64 " %d %d %d %d %s", template_hash, s->replicas,
+                                    s->workers_per_replica, s->rendezvous_port, (int)s->strategy, s->topology_key);
+    uint64_t hash = str_hash(text, strlen(text));
+    arena_done(&a);
+    return hash;
+}
+
+// The rendezvous as torchrun and plain launchers expect it. With the Plain runtime a pod is one "node" of torchrun and
+// RANK is the first global rank in it.
+static size_t group_env(const struct workergroup *wg, const struct group_pod *p, struct arena *a,
+                        const struct env_var **ret)
+{
+    const char *host = group_master_host(wg, a);
+    const char *port = arena_printf(a, "%d", wg->spec.rendezvous_port);
+    const char *index = arena_printf(a, "%d", p->index);
+    const char *replicas = arena_printf(a, "%d", wg->spec.replicas);
+    const char *local = arena_printf(a, "%d", wg->spec.workers_per_replica);
+    const struct env_var env[] = {
+        {"MASTER_ADDR", host},
+        {"MASTER_PORT", port},
+        {"WORLD_SIZE", arena_printf(a, "%d", group_world_size(wg))},
+        {"RANK", arena_printf(a, "%d", p->index * wg->spec.workers_per_replica)},
+        {"LOCAL_RANK", "0"},
+        {"LOCAL_WORLD_SIZE", local},
+        {"NODE_RANK", index},
+        {"GROUP_RANK", index},
+        {"NNODES", replicas},
+        {"GROUP_NAME", wg->obj.meta.name},
+        {"PET_MASTER_ADDR", host},
+        {"PET_MASTER_PORT", port},
+        {"PET_NNODES", replicas},
+        {"PET_NODE_RANK", index},
+        {"PET_NPROC_PER_NODE", local},
+        {"CADRE_GROUP_UID", wg->obj.meta.uid},
+        {"CADRE_NAMESPACE", wg->obj.meta.ns},
+        {"CADRE_INDEX", index},
+        {"CADRE_ATTEMPT", arena_printf(a, "%d", p->attempt)},
+        {"CADRE_DEVICE", "0"},
+    };
+    *ret = arena_memdup(a, env, sizeof env);
+    return ARRAY_LEN(env);
+}
+
+int group_pod_render(const struct workergroup *wg, const struct group_pod *p, struct arena *a, const char **ret_json,
+                     struct err *err)
+{
+    const char *name = wg->obj.meta.name;
+    struct label labels[] = {
+        {"app.kubernetes.io/instance", name},
+        {LABEL_MANAGED_BY, MANAGED_BY},
+        {LABEL_ATTEMPT, arena_printf(a, "%d", p->attempt)},
+        {LABEL_GROUP, name},
+        {LABEL_INCARNATION, arena_printf(a, "%d", p->incarnation)},
+        {LABEL_INDEX, arena_printf(a, "%d", p->index)},
+    };
+    struct label annotations[] = {{ANNOTATION_SPEC_HASH, arena_printf(a, "%016" PRIx64, p->spec_hash)}};
+    struct pod_render r = {
+        .ns = wg->obj.meta.ns,
+        .name = p->name,
+        .hostname = arena_printf(a, "%s-%d", name, p->index),
+        .subdomain = name,
+        .labels = {labels, ARRAY_LEN(labels)},
+        .annotations = {annotations, ARRAY_LEN(annotations)},
+        .owner = group_owner(wg),
+        .pin = p->pin,
+    };
+    r.n_env = group_env(wg, p, a, &r.env);
+    return pod_render(wg->spec.template_json, &r, a, ret_json, err);
+}
+
+int32_t pod_label_number(const struct pod *p, const char *key)
+{
+    int64_t v;
+    if (!str_to_i64(labels_get(&p->obj.meta.labels, key), &v) || v < 0 || v > INT32_MAX)
+        return -1;
+    return (int32_t)v;
+}
+
+uint64_t pod_spec_hash(const struct pod *p)
+{
+    const char *s = labels_get(&p->obj.meta.annotations, ANNOTATION_SPEC_HASH);
+    return s ? strtoull(s, NULL, 16) : 0;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, labels and environment of what a WorkerGroup owns: deterministic, so that creating twice is impossible.
+#ifndef CADRE_RECONCILE_NAMES_H
+#define CADRE_RECONCILE_NAMES_H
+
+#include "operator/api/pod.h"
+#include "operator/api/podtemplate.h"
+#include "operator/api/workergroup.h"
+
+#define LABEL_GROUP "cadre.dev/group"
+#define LABEL_INDEX "cadre.dev/index"
+#define LABEL_INCARNATION "cadre.dev/incarnation"
+#define LABEL_ATTEMPT "cadre.dev/attempt"
+#define LABEL_MANAGED_BY "app.kubernetes.io/managed-by"
+#define MANAGED_BY "cadre"
+#define ANNOTATION_SPEC_HASH "cadre.dev/spec-hash"
+
+// The names that a user may not set: NULL-terminated.
+extern const char *const reserved_env[];
+
+int32_t group_world_size(const struct workergroup *wg);
+const char *group_master_host(const struct workergroup *wg, struct arena *a); // <group>-0.<group>.<ns>.svc
+const char *group_selector(const struct workergroup *wg, struct arena *a);
+struct owner group_owner(const struct workergroup *wg);
+const char *group_pod_name(const struct workergroup *wg, int32_t index, int32_t incarnation, struct arena *a);
+const char *group_service(const struct workergroup *wg, struct arena *a); // as JSON
+
+// Everything that the pods are made from: a change means new pods.
+uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash);
+
+// The pod of one replica as JSON; pin NULL = for a dry run.
+struct group_pod {
+    int32_t index, attempt, incarnation;
+    uint64_t spec_hash;
+    const char *name, *pin;
+};
+int group_pod_render(const struct workergroup *wg, const struct group_pod *p, struct arena *a, const char **ret_json,
+                     struct err *err);
+
+// A number label of a pod of ours; -1 if it is missing or no number.
+int32_t pod_label_number(const struct pod *p, const char *key);
+uint64_t pod_spec_hash(const struct pod *p); // 0 if missing
+
+#endif

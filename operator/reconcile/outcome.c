@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/outcome.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/reason.h"
+
+#include <string.h>
+
+enum { SETTLE_MS = 250, NOTE_MAX = 1000 };
+
+static const char *const types[OUTCOME_CONDITIONS] = {COND_ACCEPTED,  COND_SCHEDULED, COND_READY,
+                                                      COND_SUCCEEDED, COND_FAILED,    COND_SUSPENDED};
+
+const struct condition *outcome_old(const struct workergroup *wg, enum outcome_condition which)
+{
+    return condition_find(wg->status.conditions, wg->status.n_conditions, types[which]);
+}
+
+void outcome_init(struct outcome *o, const struct workergroup *wg)
+{
+    const struct workergroup_status *s = &wg->status;
+    *o = (struct outcome){
+        .attempt = MAX(s->attempt, 1),
+        .incarnation = s->incarnation,
+        .restarts = s->restarts,
+        .restarts_counted = s->restarts_counted,
+        .last_failure = s->last_failure,
+    };
+    for (int i = 0; i < OUTCOME_CONDITIONS; i++) {
+        const struct condition *old = outcome_old(wg, (enum outcome_condition)i);
+        o->conditions[i] = old ? *old : (struct condition){.type = types[i], .reason = REASON_PENDING, .message = ""};
+    }
+    outcome_set(o, SUCCEEDED, CONDITION_FALSE, REASON_IN_PROGRESS, "");
+    outcome_set(o, FAILED, CONDITION_FALSE, REASON_NO_FAILURE, "");
+    outcome_set(o, SUSPENDED, CONDITION_FALSE, REASON_NOT_SUSPENDED, "");
+}
+
+void outcome_set(struct outcome *o, enum outcome_condition which, enum condition_status status, const char *reason,
+                 const char *message)
+{
+    struct condition *c = &o->conditions[which];
+    c->type = types[which];
+    c->status = status;
+    c->reason = reason;
+    c->message = message;
+}
+
+void outcome_wait(struct outcome *o, const char *reason, const char *message)
+{
+    outcome_set(o, SCHEDULED, CONDITION_FALSE, reason, message);
+    outcome_set(o, READY, CONDITION_FALSE, reason, message);
+}
+
+static int32_t group_gpus(const struct group_view *v, const struct census *c)
+{
+    int64_t each = -1;
+    for (int32_t i = 0; i < c->replicas && each < 0; i++)
+        if (c->current[i])
+            each = resources_get(&c->current[i]->requests, RESOURCE_GPU);
+    if (each < 0 && v->memory->needs)
+        each = resources_get(&v->memory->needs->requests, RESOURCE_GPU);
+    return each < 0 ? v->wg->status.gpus : (int32_t)(each / 1000) * c->replicas;
+}
+
+static void build(const struct outcome *o, const struct group_view *v, const struct census *c, struct arena *a,
+                  struct workergroup_status *ret)
+{
+    const struct workergroup *wg = v->wg;
+    *ret = (struct workergroup_status){
+        .observed_generation = wg->obj.meta.generation,
+        .world_size = group_world_size(wg),
+        .ready_workers = c->ready * wg->spec.workers_per_replica,
+        .replicas = c->existing,
+        .ready_replicas = c->ready,
+        .scheduled_replicas = c->bound,
+        .gpus = group_gpus(v, c),
+        .attempt = o->attempt,
+        .incarnation = o->incarnation,
+        .restarts = o->restarts,
+        .restarts_counted = o->restarts_counted,
+        .master_addr = arena_printf(a, "%s:%d", group_master_host(wg, a), wg->spec.rendezvous_port),
+        .selector = group_selector(wg, a),
+        .strategy = strategy_name(wg->spec.strategy),
+        .last_failure = o->last_failure,
+    };
+    ret->n_placements = census_placements(c, a, &ret->placements);
+    ret->conditions = arena_memdup(a, o->conditions, sizeof o->conditions);
+    ret->n_conditions = OUTCOME_CONDITIONS;
+    for (int i = 0; i < OUTCOME_CONDITIONS; i++) {
+        struct condition *now = &ret->conditions[i];
+        const struct condition *old = outcome_old(wg, (enum outcome_condition)i);
+        now->observed_generation = wg->obj.meta.generation;
+        now->changed_ms = old && old->status == now->status && old->changed_ms ? old->changed_ms : v->now_ms;
+    }
+}
+
+static bool reason_in(const char *reason, const char *const *list)
+{
+    for (; *list; list++)
+        if (str_eq(reason, *list))
+            return true;
+    return false;
+}
+
+static bool became(const struct workergroup *wg, const struct outcome *o, enum outcome_condition which)
+{
+    const struct condition *old = outcome_old(wg, which), *now = &o->conditions[which];
+    return !old || old->status != now->status || !str_eq(old->reason, now->reason);
+}
+
+static void add_event(struct plan *plan, int stage, bool warning, const char *reason, const char *note)
+{
+    struct action *x = plan_add(plan, ACTION_EVENT, stage);
+    x->warning = warning;
+    x->reason = reason;
+    x->note = strlen(note) > NOTE_MAX ? arena_strndup(plan->arena, note, NOTE_MAX) : note;
+}
+
+static const char *placements_text(const struct workergroup_status *s, struct arena *a)
+{
+    const char *text = "";
+    for (size_t i = 0; i < s->n_placements && strlen(text) < NOTE_MAX; i++)
+        text = arena_printf(a, "%s%s%s (replicas %s)", text, i ? ", " : "", s->placements[i].node,
+                            s->placements[i].replicas);
+    return text;
+}
+
+// One event for each change that a person would want to see later; all derive from the change of the status, so that
+// repeating a decision repeats no event.
+static void add_events(const struct outcome *o, const struct group_view *v, const struct workergroup_status *s,
+                       int stage, struct arena *a, struct plan *plan)
+{
+    static const char *const waiting[] = {REASON_INFEASIBLE, REASON_INSUFFICIENT, REASON_QUOTA_EXCEEDED,
+                                          REASON_FORBIDDEN,  REASON_BIND_TIMEOUT, NULL};
+    const struct workergroup *wg = v->wg;
+    const struct condition *c = o->conditions;
+    if (c[ACCEPTED].status == CONDITION_FALSE && became(wg, o, ACCEPTED))
+        add_event(plan, stage, true, c[ACCEPTED].reason, c[ACCEPTED].message);
+    if (became(wg, o, SCHEDULED)) {
+        if (c[SCHEDULED].status == CONDITION_TRUE)
+            add_event(plan, stage, false, "Scheduled", placements_text(s, a));
+        else if (reason_in(c[SCHEDULED].reason, waiting))
+            add_event(plan, stage, true, c[SCHEDULED].reason, c[SCHEDULED].message);
+    }
+    if (c[READY].status == CONDITION_FALSE && became(wg, o, READY) &&
+        (str_eq(c[READY].reason, REASON_IMAGE) || str_eq(c[READY].reason, REASON_CONTAINER_CONFIG)))
+        add_event(plan, stage, true, c[READY].reason, c[READY].message);
+    if (o->restarts > wg->status.restarts)
+        add_event(plan, stage, true, REASON_RESTARTING, c[READY].message);
+    if (c[FAILED].status == CONDITION_TRUE && became(wg, o, FAILED))
+        add_event(plan, stage, true, c[FAILED].reason, c[FAILED].message);
+    if (c[SUCCEEDED].status == CONDITION_TRUE && became(wg, o, SUCCEEDED))
+        add_event(plan, stage, false, c[SUCCEEDED].reason, c[SUCCEEDED].message);
+    if (outcome_old(wg, SUSPENDED) && became(wg, o, SUSPENDED))
+        add_event(plan, stage, false, c[SUSPENDED].status == CONDITION_TRUE ? "Suspended" : "Resumed",
+                  c[SUSPENDED].message);
+}
+
+// What is worth a write of its own: a new attempt, or a Ready that will stay for a while.
+static bool urgent(const struct outcome *o, const struct workergroup *wg)
+{
+    static const char *const passing[] = {REASON_PENDING,  REASON_CHECKING,    REASON_CREATING, REASON_BINDING,
+                                          REASON_STARTING, REASON_TERMINATING, NULL};
+    if (o->attempt != MAX(wg->status.attempt, 1) || o->incarnation != wg->status.incarnation)
+        return true;
+    return became(wg, o, READY) && !reason_in(o->conditions[READY].reason, passing);
+}
+
+void outcome_commit(const struct outcome *o, const struct group_view *v, const struct census *c, bool now,
+                    struct arena *a, struct plan *plan)
+{
+    struct workergroup_status s;
+    build(o, v, c, a, &s);
+    if (workergroup_status_equal(&s, &v->wg->status))
+        return;
+    if (!now && !urgent(o, v->wg)) {
+        int64_t since = v->memory->status_wanted_ms;
+        int64_t left = since ? since + SETTLE_MS - v->now_ms : SETTLE_MS;
+        if (left > 0) {
+            plan->defers_status = true;
+            plan_requeue(plan, left);
+            return;
+        }
+    }
+    // Last in its stage order unless it has to be first: creating pods must not wait for a status.
+    int stage = now ? 0 : 1;
+    struct action *x = plan_add(plan, ACTION_STATUS, stage);
+    x->body = workergroup_status_patch(&s, a);
+    add_events(o, v, &s, stage, a, plan);
+}

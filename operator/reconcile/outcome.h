@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The status that a decision leads to, and the writes and events that take the object there.
+#ifndef CADRE_RECONCILE_OUTCOME_H
+#define CADRE_RECONCILE_OUTCOME_H
+
+#include "operator/reconcile/census.h"
+
+enum outcome_condition { ACCEPTED, SCHEDULED, READY, SUCCEEDED, FAILED, SUSPENDED, OUTCOME_CONDITIONS };
+
+struct outcome {
+    struct condition conditions[OUTCOME_CONDITIONS];
+    int32_t attempt, incarnation, restarts, restarts_counted;
+    struct group_failure last_failure;
+};
+
+// As the object stands: conditions never set are Unknown, Pending.
+void outcome_init(struct outcome *o, const struct workergroup *wg);
+void outcome_set(struct outcome *o, enum outcome_condition which, enum condition_status status, const char *reason,
+                 const char *message);
+// The group is not up, for the same reason in Scheduled and Ready.
+void outcome_wait(struct outcome *o, const char *reason, const char *message);
+const struct condition *outcome_old(const struct workergroup *wg, enum outcome_condition which); // NULL if never set
+
+// Adds the status write and its events to the plan, if anything differs. `now`: at once and before everything else
+// (a new attempt); otherwise passing states may wait a moment for what comes next, so that a group that starts quickly
+// costs one write.
+void outcome_commit(const struct outcome *o, const struct group_view *v, const struct census *c, bool now,
+                    struct arena *a, struct plan *plan);
+
+#endif

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/plan.h"
+
+#include "common/base/buf.h"
+
+#include <string.h>
+
+void plan_init(struct plan *p, struct arena *a)
+{
+    *p = (struct plan){.requeue_ms = -1, .arena = a};
+}
+
+struct action *plan_add(struct plan *p, enum action_kind kind, int stage)
+{
+    if (p->n == p->size) {
+        size_t size = p->size ? p->size * 2 : 16;
+        struct action *bigger = arena_array(p->arena, size, sizeof *bigger);
+        if (p->n)
+            memcpy(bigger, p->actions, p->n * sizeof *bigger);
+        p->actions = bigger;
+        p->size = size;
+    }
+    size_t at = p->n++;
+    for (; at > 0 && p->actions[at - 1].stage > stage; at--)
+        p->actions[at] = p->actions[at - 1];
+    p->actions[at] = (struct action){.kind = kind, .stage = stage, .grace_s = -1};
+    return &p->actions[at];
+}
+
+void plan_requeue(struct plan *p, int64_t ms)
+{
+    if (ms < 0)
+        ms = 0;
+    if (p->requeue_ms < 0 || ms < p->requeue_ms)
+        p->requeue_ms = ms;
+}
+
+bool plan_empty(const struct plan *p)
+{
+    return p->n == 0;
+}
+
+const char *plan_describe(const struct plan *p, struct arena *a)
+{
+    struct buf b = BUF_INIT(256 * 1024);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct action *x = &p->actions[i];
+        buf_printf(&b, "%d ", x->stage);
+        switch (x->kind) {
+        case ACTION_DRY_RUN:
+            buf_printf(&b, "dry-run pod\n");
+            break;
+        case ACTION_CREATE_SERVICE:
+            buf_printf(&b, "create service %s\n", x->name);
+            break;
+        case ACTION_CREATE_POD:
+            buf_printf(&b, "create pod %s on %s\n", x->name, x->node);
+            break;
+        case ACTION_DELETE_POD:
+            buf_printf(&b, "delete pod %s%s\n", x->name, x->grace_s == 0 ? " by force" : "");
+            break;
+        case ACTION_STATUS:
+            buf_printf(&b, "status %s\n", x->body);
+            break;
+        case ACTION_EVENT:
+            buf_printf(&b, "event %s %s: %s\n", x->warning ? "Warning" : "Normal", x->reason, x->note);
+            break;
+        }
+    }
+    if (p->requeue_ms >= 0)
+        buf_printf(&b, "again in %lld ms\n", (long long)p->requeue_ms);
+    if (p->waits_for_room)
+        buf_puts(&b, "again when there is more room\n");
+    const char *text = arena_strndup(a, buf_str(&b), b.len);
+    buf_done(&b);
+    return text;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to do for one WorkerGroup, as data. A plan is made by a pure function from a snapshot (group.h) and carried out by
+// operator/exec. All memory belongs to the arena that the plan was made in.
+#ifndef CADRE_RECONCILE_PLAN_H
+#define CADRE_RECONCILE_PLAN_H
+
+#include "operator/api/pod.h"
+#include "operator/api/workergroup.h"
+
+enum action_kind {
+    ACTION_DRY_RUN,        // create `body` as a pod with dryRun=All; remember what comes back under `hash`
+    ACTION_CREATE_SERVICE, // `body`
+    ACTION_CREATE_POD,     // `body`; counts as `requests` on `node` from now on
+    ACTION_DELETE_POD,     // `name` with precondition `uid`; grace_s -1 = the pod's own, 0 = by force
+    ACTION_STATUS,         // `body` is a merge patch for the status subresource
+    ACTION_EVENT,          // `reason`, `note`, `warning`
+};
+
+struct action {
+    enum action_kind kind;
+    // Actions of one stage run at once; the next stage starts when all of them have succeeded. A plan that begins a new
+    // attempt writes the status first, so that a crash in between is picked up where it happened.
+    int stage;
+    const char *name, *body, *uid;
+    int64_t grace_s;
+    const char *node;
+    const struct resources *requests;
+    uint64_t hash;
+    bool warning;
+    const char *reason, *note;
+};
+
+struct plan {
+    struct action *actions; // sorted by stage
+    size_t n, size;
+    int64_t requeue_ms;    // look again after so long at the latest; -1 = only when something changes
+    bool waits_for_room;   // look again when the cluster's epoch grows
+    bool defers_status;    // a status is due soon, but what is going on may settle first
+    bool rolls_back;       // the gang is given back and tried again later: see struct group_memory
+    const char **contended; // nodes that did not take what was planned for them
+    size_t n_contended;
+    struct arena *arena;
+};
+
+void plan_init(struct plan *p, struct arena *a);
+struct action *plan_add(struct plan *p, enum action_kind kind, int stage); // valid until the next plan_add
+void plan_requeue(struct plan *p, int64_t ms);                             // the earliest one wins
+bool plan_empty(const struct plan *p);                                     // nothing to do now
+// One line an action, for golden files and debug logs.
+const char *plan_describe(const struct plan *p, struct arena *a);
+
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Condition types and reasons: part of the API, listed in docs/api.md. STATUS of `kubectl get` is the reason of Ready.
+#ifndef CADRE_RECONCILE_REASON_H
+#define CADRE_RECONCILE_REASON_H
+
+#define COND_ACCEPTED "Accepted"
+#define COND_SCHEDULED "Scheduled"
+#define COND_READY "Ready"
+#define COND_SUCCEEDED "Succeeded"
+#define COND_FAILED "Failed"
+#define COND_SUSPENDED "Suspended"
+
+// Accepted
+#define REASON_VALID "Valid"
+#define REASON_CHECKING "Checking" // the template's dry run is under way (Unknown)
+#define REASON_NOT_SUPPORTED "NotSupported"
+#define REASON_RESERVED_ENV "ReservedEnv"
+#define REASON_NAME_CONFLICT "NameConflict"
+#define REASON_INVALID_TEMPLATE "InvalidTemplate"
+
+// Scheduled; those of a waiting group are Ready's too
+#define REASON_PENDING "Pending"           // not looked at yet (Unknown)
+#define REASON_CREATING "Creating"         // planned, pods are being created
+#define REASON_BINDING "Binding"           // pods exist, kube-scheduler has not bound them all
+#define REASON_BOUND "Bound"               // True
+#define REASON_INFEASIBLE "Infeasible"     // the nodes that exist could never take it
+#define REASON_INSUFFICIENT "Insufficient" // fits when others leave
+#define REASON_QUOTA_EXCEEDED "QuotaExceeded"
+#define REASON_FORBIDDEN "Forbidden"       // the API server refused a pod for another reason
+#define REASON_BIND_TIMEOUT "BindTimeout"  // not all bound in time: rolled back, planned again after a backoff
+#define REASON_TERMINATING "Terminating"   // waits until the pods of the attempt before are gone
+#define REASON_BACKOFF "Backoff"           // waits before the next attempt
+
+// Ready
+#define REASON_STARTING "Starting" // all bound, not all ready
+#define REASON_RUNNING "Running"   // True
+#define REASON_IMAGE "ImagePullFailed"
+#define REASON_CONTAINER_CONFIG "ContainerConfigError"
+#define REASON_RESTARTING "Restarting"
+#define REASON_COMPLETING "Completing" // some ranks have exited 0, others run on
+
+// Succeeded, Failed, Suspended
+#define REASON_COMPLETED "Completed"       // every rank exited 0
+#define REASON_IN_PROGRESS "InProgress"
+#define REASON_NO_FAILURE "NoFailure"
+#define REASON_MAX_RESTARTS "MaxRestartsExceeded"
+#define REASON_WORKER_FAILED "WorkerFailed" // restartPolicy Never
+#define REASON_SUSPENDED "Suspended"
+#define REASON_NOT_SUSPENDED "NotSuspended"
+
+// lastFailure.reason where Kubernetes gives none
+#define FAILURE_ERROR "Error"
+#define FAILURE_NODE_LOST "NodeLost"
+#define FAILURE_POD_DELETED "PodDeleted"
+
+#endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the steps of one decision share. Private to operator/reconcile.
+#ifndef CADRE_RECONCILE_WORK_H
+#define CADRE_RECONCILE_WORK_H
+
+#include "operator/reconcile/census.h"
+#include "operator/reconcile/outcome.h"
+
+// A status or the retreat from one comes first, then what follows from it.
+enum { STAGE_FIRST, STAGE_SECOND };
+
+struct work {
+    const struct group_view *v;
+    const struct workergroup *wg;
+    struct arena *a;
+    struct plan *plan;
+    uint64_t spec_hash;
+    struct census census;
+    struct outcome outcome;
+};
+
+// Deletes a pod unless that is under way; by force if its node will never confirm.
+void work_delete(struct work *w, const struct pod *p, int stage);
+void work_delete_all(struct work *w, int stage);
+// Gives the present pods up for a new set of the same attempt: they never ran all together.
+void work_roll_back(struct work *w, const char *reason, const char *message);
+// Commits the outcome as a passing or lasting state of the present attempt.
+void work_settle(struct work *w);
+
+// gang.c: some pods of the present incarnation are missing.
+void gang_create(struct work *w);
+
+#endif
