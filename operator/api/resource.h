@@ -16,6 +16,7 @@ enum resource_id { RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_PODS, RESOURCE_EPHEME
 #define RESOURCE_GPU_NAME "nvidia.com/gpu"
 
 int resource_id(const char *name); // ERR_LIMIT after RESOURCE_MAX names
+int resource_id_n(const char *name, size_t len);
 const char *resource_name(int id);
 int resource_count(void); // ids given out so far
 

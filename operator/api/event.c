@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/event.h"
+
+#include "common/base/str.h"
+#include "operator/api/tables.h"
+
+#include <string.h>
+
+enum { NOTE_MAX = 1024 }; // the API server refuses more
+
+static void write_series(struct json_writer *w, const struct event *e)
+{
+    if (e->series_count < 2)
+        return;
+    writer_object(w, "series");
+    writer_i64(w, "count", e->series_count);
+    writer_micro(w, "lastObservedTime", e->series_last_ms);
+    writer_object_end(w);
+}
+
+static void write_note(struct json_writer *w, const char *note, struct arena *a)
+{
+    size_t n = note ? strnlen(note, NOTE_MAX + 1) : 0;
+    if (n > NOTE_MAX) // cut between two characters
+        for (n = NOTE_MAX; n && ((unsigned char)note[n] & 0xc0) == 0x80;)
+            n--;
+    writer_str(w, "note", arena_strndup(a, note ? note : "", n));
+}
+
+const char *event_encode(const struct event *e, struct arena *a)
+{
+    const struct kind_info *info = kind_info(KIND_EVENT);
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "apiVersion", info->api_version);
+    writer_str(&w, "kind", info->kind);
+    writer_object(&w, "metadata");
+    writer_str(&w, "name", e->name);
+    writer_str(&w, "namespace", e->ns);
+    writer_object_end(&w);
+    writer_micro(&w, "eventTime", e->time_ms);
+    write_series(&w, e);
+    writer_str(&w, "type", e->type);
+    writer_str(&w, "reason", e->reason);
+    writer_str(&w, "action", e->action);
+    write_note(&w, e->note, a);
+    writer_str(&w, "reportingController", e->controller);
+    writer_str(&w, "reportingInstance", e->instance);
+    writer_object(&w, "regarding");
+    writer_str_set(&w, "apiVersion", e->regarding_api_version);
+    writer_str_set(&w, "kind", e->regarding_kind);
+    writer_str_set(&w, "namespace", e->regarding_ns);
+    writer_str_set(&w, "name", e->regarding_name);
+    writer_str_set(&w, "uid", e->regarding_uid);
+    writer_object_end(&w);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}
+
+const char *event_series_patch(const struct event *e, struct arena *a)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    write_series(&w, e);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/json.h"
+
+#include "common/base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct parser {
+    const char *begin, *p, *end;
+    const char *const *prune;
+    struct arena *arena;
+    struct err *err;
+    int depth;
+};
+
+static int fail(struct parser *ps, const char *what)
+{
+    return err_set(ps->err, ERR_INVALID, "not valid JSON at byte %zu: %s", (size_t)(ps->p - ps->begin), what);
+}
+
+static void skip_space(struct parser *ps)
+{
+    while (ps->p < ps->end && (*ps->p == ' ' || *ps->p == '\n' || *ps->p == '\t' || *ps->p == '\r'))
+        ps->p++;
+}
+
+// Eight bytes at a time for as long as all are plain: no quote, backslash, control character or byte over 0x7f. A borrow
+// may report a plain byte as special, never the other way round.
+static const char *skip_plain(const char *p, const char *end)
+{
+    const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+    while (end - p >= 8) {
+        uint64_t v;
+        memcpy(&v, p, 8);
+        uint64_t quote = (v ^ ones * '"') - ones, slash = (v ^ ones * '\\') - ones, control = v - ones * 0x20;
+        if ((v | quote | slash | control) & tops)
+            break;
+        p += 8;
+    }
+    return p;
+}
+
+static int hex4(const char *p, const char *end, unsigned *ret)
+{
+    if (end - p < 4)
+        return -1;
+    unsigned v = 0;
+    for (int i = 0; i < 4; i++) {
+        char c = p[i];
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
+                         : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
+                                                : 16;
+        if (digit > 15)
+            return -1;
+        v = v << 4 | digit;
+    }
+    *ret = v;
+    return 0;
+}
+
+// The code point of the \u escape (or pair of them) at p, which stands behind the first 'u'; moves p behind it.
+static int scan_code_point(const char **p, const char *end, unsigned *ret)
+{
+    unsigned hi, lo;
+    if (hex4(*p, end, &hi) < 0)
+        return -1;
+    *p += 4;
+    *ret = hi;
+    if (hi < 0xd800 || hi > 0xdfff)
+        return hi ? 0 : -1;
+    if (hi > 0xdbff || end - *p < 6 || (*p)[0] != '\\' || (*p)[1] != 'u' || hex4(*p + 2, end, &lo) < 0 ||
+        lo < 0xdc00 || lo > 0xdfff)
+        return -1;
+    *p += 6;
+    *ret = 0x10000 + ((hi - 0xd800) << 10) + (lo - 0xdc00);
+    return 0;
+}
+
+static int parse_escape(struct parser *ps)
+{
+    ps->p++;
+    if (ps->p == ps->end)
+        return fail(ps, "unterminated string");
+    char c = *ps->p++;
+    unsigned code;
+    if (c == 'u')
+        return scan_code_point(&ps->p, ps->end, &code) < 0 ? fail(ps, "bad \\u escape") : 0;
+    return memchr("\"\\/bfnrt", c, 8) ? 0 : fail(ps, "bad escape");
+}
+
+// Moves behind the closing quote.
+static int parse_string(struct parser *ps, const char **ret_text, uint32_t *ret_len, bool *ret_escaped)
+{
+    const char *open = ps->p++;
+    *ret_escaped = false;
+    for (;;) {
+        ps->p = skip_plain(ps->p, ps->end);
+        if (ps->p == ps->end)
+            return fail(ps, "unterminated string");
+        unsigned char c = (unsigned char)*ps->p;
+        if (c == '"')
+            break;
+        if (c < 0x20)
+            return fail(ps, "control character in a string");
+        if (c == '\\') {
+            *ret_escaped = true;
+            int r = parse_escape(ps);
+            if (r < 0)
+                return r;
+        } else if (c >= 0x80) {
+            const char *run = ps->p;
+            while (ps->p < ps->end && (unsigned char)*ps->p >= 0x80)
+                ps->p++;
+            if (!str_utf8_valid(run, (size_t)(ps->p - run)))
+                return fail(ps, "not UTF-8");
+        } else {
+            ps->p++;
+        }
+    }
+    ps->p++;
+    *ret_text = open;
+    *ret_len = (uint32_t)(ps->p - open);
+    return 0;
+}
+
+static bool parse_digits(struct parser *ps)
+{
+    const char *from = ps->p;
+    while (ps->p < ps->end && *ps->p >= '0' && *ps->p <= '9')
+        ps->p++;
+    return ps->p > from;
+}
+
+static bool take(struct parser *ps, char c)
+{
+    if (ps->p == ps->end || *ps->p != c)
+        return false;
+    ps->p++;
+    return true;
+}
+
+static int parse_number(struct parser *ps)
+{
+    take(ps, '-');
+    if (!take(ps, '0') && !parse_digits(ps))
+        return fail(ps, "expected a value");
+    if (take(ps, '.') && !parse_digits(ps))
+        return fail(ps, "bad number");
+    if (take(ps, 'e') || take(ps, 'E')) {
+        if (!take(ps, '+'))
+            take(ps, '-');
+        if (!parse_digits(ps))
+            return fail(ps, "bad number");
+    }
+    return 0;
+}
+
+static int parse_word(struct parser *ps, const char *word)
+{
+    size_t n = strlen(word);
+    if ((size_t)(ps->end - ps->p) < n || memcmp(ps->p, word, n) != 0)
+        return fail(ps, "expected a value");
+    ps->p += n;
+    return 0;
+}
+
+static bool pruned(struct parser *ps, const struct json *v)
+{
+    skip_space(ps);
+    if (ps->p == ps->end || (*ps->p != '{' && *ps->p != '['))
+        return false;
+    for (const char *const *name = ps->prune; name && *name; name++)
+        if (json_key_is(v, *name))
+            return true;
+    return false;
+}
+
+static size_t unescape(const char *p, const char *end, char *out)
+{
+    char *o = out;
+    while (p < end) {
+        if (*p != '\\') {
+            *o++ = *p++;
+            continue;
+        }
+        char c = p[1];
+        p += 2;
+        unsigned code = 0;
+        switch (c) {
+        case 'b': *o++ = '\b'; break;
+        case 'f': *o++ = '\f'; break;
+        case 'n': *o++ = '\n'; break;
+        case 'r': *o++ = '\r'; break;
+        case 't': *o++ = '\t'; break;
+        case 'u':
+            scan_code_point(&p, end, &code);
+            if (code < 0x80) {
+                *o++ = (char)code;
+            } else if (code < 0x800) {
+                *o++ = (char)(0xc0 | code >> 6);
+                *o++ = (char)(0x80 | (code & 0x3f));
+            } else if (code < 0x10000) {
+                *o++ = (char)(0xe0 | code >> 12);
+                *o++ = (char)(0x80 | (code >> 6 & 0x3f));
+                *o++ = (char)(0x80 | (code & 0x3f));
+            } else {
+                *o++ = (char)(0xf0 | code >> 18);
+                *o++ = (char)(0x80 | (code >> 12 & 0x3f));
+                *o++ = (char)(0x80 | (code >> 6 & 0x3f));
+                *o++ = (char)(0x80 | (code & 0x3f));
+            }
+            break;
+        default: *o++ = c;
+        }
+    }
+    return (size_t)(o - out);
+}
+
+static int parse_key(struct parser *ps, struct json *v)
+{
+    bool escaped;
+    if (ps->p == ps->end || *ps->p != '"')
+        return fail(ps, "expected a member's name");
+    int r = parse_string(ps, &v->key, &v->key_len, &escaped);
+    if (r < 0)
+        return r;
+    v->key++;
+    v->key_len -= 2;
+    if (escaped) {
+        char *key = arena_alloc(ps->arena, v->key_len + 1);
+        v->key_len = (uint32_t)unescape(v->key, v->key + v->key_len, key);
+        v->key = key;
+    }
+    skip_space(ps);
+    if (!take(ps, ':'))
+        return fail(ps, "expected ':'");
+    return 0;
+}
+
+static int parse_value(struct parser *ps, struct json *v, bool keep);
+
+// Members or items up to `close`. Without `keep` they are only checked.
+static int parse_children(struct parser *ps, struct json *v, char close, bool keep)
+{
+    struct json **tail = &v->child;
+    ps->p++;
+    if (++ps->depth > JSON_DEPTH_MAX)
+        return err_set(ps->err, ERR_LIMIT, "JSON is nested deeper than %d levels", JSON_DEPTH_MAX);
+    skip_space(ps);
+    if (!take(ps, close)) {
+        do {
+            struct json scratch = {0}, *child = keep ? NULL : &scratch;
+            skip_space(ps);
+            if (close == '}') {
+                int r = parse_key(ps, &scratch);
+                if (r < 0)
+                    return r;
+            }
+            if (!child) {
+                bool prune = scratch.key && pruned(ps, &scratch);
+                child = prune ? &scratch : arena_new(ps->arena, struct json);
+                if (!prune) {
+                    *child = scratch;
+                    *tail = child;
+                    tail = &child->next;
+                }
+            }
+            int r = parse_value(ps, child, child != &scratch);
+            if (r < 0)
+                return r;
+            skip_space(ps);
+        } while (take(ps, ','));
+        if (!take(ps, close))
+            return fail(ps, close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
+    }
+    ps->depth--;
+    return 0;
+}
+
+static int parse_value(struct parser *ps, struct json *v, bool keep)
+{
+    skip_space(ps);
+    if (ps->p == ps->end)
+        return fail(ps, "unexpected end");
+    const char *from = ps->p;
+    int r;
+    switch (*ps->p) {
+    case '"': v->type = JSON_STRING; return parse_string(ps, &v->text, &v->len, &v->escaped);
+    case '{': v->type = JSON_OBJECT; r = parse_children(ps, v, '}', keep); break;
+    case '[': v->type = JSON_LIST; r = parse_children(ps, v, ']', keep); break;
+    case 't': v->type = JSON_BOOL; r = parse_word(ps, "true"); break;
+    case 'f': v->type = JSON_BOOL; r = parse_word(ps, "false"); break;
+    case 'n': v->type = JSON_NULL; r = parse_word(ps, "null"); break;
+    default: v->type = JSON_NUMBER; r = parse_number(ps);
+    }
+    v->text = from;
+    v->len = (uint32_t)(ps->p - from);
+    return r;
+}
+
+int json_parse(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
+               struct err *err)
+{
+    if (len > JSON_LEN_MAX)
+        return err_set(err, ERR_LIMIT, "JSON of %zu bytes; at most %d are read", len, JSON_LEN_MAX);
+    struct parser ps = {.begin = text, .p = text, .end = text + len, .prune = prune, .arena = a, .err = err};
+    struct json *root = arena_new(a, struct json);
+    int r = parse_value(&ps, root, true);
+    if (r < 0)
+        return r;
+    skip_space(&ps);
+    if (ps.p != ps.end)
+        return fail(&ps, "something follows the document");
+    *ret = root;
+    return 0;
+}
+
+size_t json_count(const struct json *v)
+{
+    size_t n = 0;
+    JSON_FOREACH(item, v)
+        n++;
+    return n;
+}
+
+bool json_key_is(const struct json *v, const char *name)
+{
+    return v->key && strlen(name) == v->key_len && memcmp(v->key, name, v->key_len) == 0;
+}
+
+const struct json *json_get(const struct json *v, const char *name)
+{
+    if (!v || v->type != JSON_OBJECT)
+        return NULL;
+    JSON_FOREACH(item, v)
+        if (json_key_is(item, name))
+            return item->type == JSON_NULL ? NULL : item;
+    return NULL;
+}
+
+bool json_str_is(const struct json *v, const char *s)
+{
+    if (!v || v->type != JSON_STRING)
+        return false;
+    if (!v->escaped)
+        return v->len - 2 == strlen(s) && memcmp(v->text + 1, s, v->len - 2) == 0;
+    struct arena a = ARENA_INIT;
+    bool same = str_eq(json_str(v, &a), s);
+    arena_done(&a);
+    return same;
+}
+
+char *json_str(const struct json *v, struct arena *a)
+{
+    if (!v || v->type != JSON_STRING)
+        return NULL;
+    if (!v->escaped)
+        return arena_strndup(a, v->text + 1, v->len - 2);
+    char *s = arena_alloc(a, v->len);
+    s[unescape(v->text + 1, v->text + v->len - 1, s)] = '\0';
+    return s;
+}
+
+bool json_i64(const struct json *v, int64_t *ret)
+{
+    char digits[24];
+    if (!v || v->type != JSON_NUMBER || v->len >= sizeof digits)
+        return false;
+    memcpy(digits, v->text, v->len);
+    digits[v->len] = '\0';
+    return str_to_i64(digits, ret);
+}
+
+const char *json_type_name(enum json_type t)
+{
+    static const char *const names[] = {"null", "boolean", "number", "string", "list", "object"};
+    return names[t];
+}

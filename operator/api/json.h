@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON text as a tree of slices into that text. Strict RFC 8259: UTF-8 is checked, U+0000 is refused in any spelling,
+// nothing may follow the document. Numbers stay text, so no digit is ever lost; any value can be written out again
+// exactly as it came. The text must outlive the tree and need not be NUL-terminated.
+#ifndef CADRE_API_JSON_H
+#define CADRE_API_JSON_H
+
+#include "common/base/arena.h"
+#include "common/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { JSON_DEPTH_MAX = 128, JSON_LEN_MAX = 64 * 1024 * 1024 };
+
+enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_LIST, JSON_OBJECT };
+
+struct json {
+    const char *text; // as written, strings with their quotes
+    const char *key;  // of a member of an object: unescaped, not NUL-terminated; NULL elsewhere
+    struct json *child, *next;
+    uint32_t len, key_len;
+    enum json_type type;
+    bool escaped; // the text of a string has escapes
+};
+
+// `prune`: NULL or a NULL-terminated list of names. Lists and objects that are members of such a name, at any depth, are
+// checked but stay out of the tree: what is large and never read costs no memory. (Labels of such a name stay: they are
+// strings.) ERR_INVALID says at which byte, ERR_LIMIT what is too much.
+int json_parse(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
+               struct err *err);
+
+#define JSON_FOREACH(item, parent)                                                                 \
+    for (const struct json *item = (parent) ? (parent)->child : NULL; item; item = item->next)
+
+size_t json_count(const struct json *v); // members or items
+bool json_key_is(const struct json *v, const char *name);
+// The first member of that name, case-sensitive. NULL if there is none, if it is null, or if `v` is no object (or NULL).
+const struct json *json_get(const struct json *v, const char *name);
+bool json_str_is(const struct json *v, const char *s); // a string with that content; false for NULL
+char *json_str(const struct json *v, struct arena *a); // content of a string; NULL for anything else
+// True for an integer in range; 1.0 and 1e0 are none.
+bool json_i64(const struct json *v, int64_t *ret);
+const char *json_type_name(enum json_type t); // "object"
+
+#endif

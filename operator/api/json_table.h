@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Typed decode by field tables: a table describes the members of a JSON object that Cadre reads and where in a struct
+// each one goes. Other members are ignored. null counts as missing. Errors name the path, bounded in length:
+// "spec.placement.strategy: expected one of Pack, Spread, got \"pack\"".
+#ifndef CADRE_API_JSON_TABLE_H
+#define CADRE_API_JSON_TABLE_H
+
+#include "common/base/buf.h"
+#include "operator/api/json.h"
+
+#include <limits.h>
+
+enum json_kind {
+    J_STRING,     // const char *
+    J_BOOL,       // bool
+    J_I32,        // int32_t
+    J_I64,        // int64_t
+    J_TIME,       // RFC 3339, int64_t in Unix milliseconds
+    J_ENUM,       // int: index into `names`
+    J_LABELS,     // map of strings, struct labels, sorted by key
+    J_QUANTITIES, // map of quantities, struct resources
+    J_TEXT,       // any object, const char *: its JSON text as it came
+    J_STRINGS,    // list of strings, const char ** and its length
+    J_COUNT,      // list of objects, size_t: only its length
+    J_LIST,       // list of objects, struct * and its length, by `table`
+    J_OBJECT,     // members of an object, in place, by `table` (may be NULL)
+    J_INTS,       // list of integers, int32_t * and their number
+};
+
+struct json_table;
+
+struct json_field {
+    const char *name;
+    enum json_kind kind;
+    bool required;    // where the object around it is there
+    bool open_enum;   // J_ENUM: an unknown name reads as the last one
+    size_t offset;
+    size_t offset_n;  // of the length (size_t) of a list
+    size_t offset_is; // J_OBJECT: of a bool that says whether it was there
+    int64_t min, max; // of an integer; both 0: what its type holds
+    int64_t missing;  // value of a missing integer, boolean, enum or time
+    const char *missing_str; // a literal
+    const char *prefix;             // J_LABELS: only keys that start so
+    const char *const *names;       // J_ENUM, NULL-terminated
+    const struct json_table *table; // J_LIST, J_OBJECT
+};
+
+enum { JSON_NO_OFFSET = 0 }; // nothing but an object's first member lies there, and that is never a flag or a length
+
+struct json_table {
+    size_t size; // of the struct that one object fills; what an item of a list occupies
+    const struct json_field *fields;
+    size_t n; // at most 64
+};
+
+#define JSON_TABLE(var, type, ...)                                                                 \
+    const struct json_table var = {                                                                \
+        sizeof(type), (const struct json_field[]){__VA_ARGS__},                                    \
+        sizeof((const struct json_field[]){__VA_ARGS__}) / sizeof(struct json_field)}
+
+// Fills the struct at `to`, which is zeroed where this table has members, from an object (NULL: from an empty one).
+// Memory from the arena. `root`: path of `v` in error messages, "" for the document itself.
+int json_decode(const struct json_table *table, const struct json *v, const char *root, void *to, struct arena *a,
+                struct err *err);
+
+// One line a member: its path as in JSONPath and its type as in OpenAPI, "spec.placement.strategy string". A test holds
+// this against crds/.
+void json_table_print(const struct json_table *table, struct buf *out);
+
+#endif

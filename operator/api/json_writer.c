@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/json_writer.h"
+
+#include "common/base/str.h"
+#include "operator/api/rfc3339.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void writer_init(struct json_writer *w, size_t cap)
+{
+    *w = (struct json_writer){.buf = BUF_INIT(cap ? cap : SIZE_MAX / 4)};
+}
+
+void writer_done(struct json_writer *w)
+{
+    buf_done(&w->buf);
+}
+
+char *writer_finish(struct json_writer *w, struct arena *a)
+{
+    char *text = w->buf.over ? NULL : arena_strndup(a, buf_str(&w->buf), w->buf.len);
+    writer_done(w);
+    return text;
+}
+
+static void put_escaped(struct buf *b, unsigned char c)
+{
+    static const char short_for[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
+    const char *s = strchr(short_for, c);
+    if (s)
+        buf_printf(b, "\\%c", letter[s - short_for]);
+    else
+        buf_printf(b, "\\u%04x", c);
+}
+
+// The length of the UTF-8 sequence at s, 0 if there is none.
+static size_t utf8_at(const char *s, size_t n)
+{
+    for (size_t len = 2; len <= 4 && len <= n; len++)
+        if (str_utf8_valid(s, len))
+            return len;
+    return 0;
+}
+
+static void put_string(struct buf *b, const char *s, size_t n)
+{
+    size_t plain = 0; // bytes before i that wait to be appended
+    buf_putc(b, '"');
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') {
+            plain++;
+            continue;
+        }
+        size_t len = c >= 0x80 ? utf8_at(s + i, n - i) : 0;
+        if (len) {
+            plain += len;
+            i += len - 1;
+            continue;
+        }
+        buf_append(b, s + i - plain, plain);
+        plain = 0;
+        if (c >= 0x80)
+            buf_puts(b, "\xef\xbf\xbd");
+        else
+            put_escaped(b, c);
+    }
+    buf_append(b, s + n - plain, plain);
+    buf_putc(b, '"');
+}
+
+void writer_key(struct json_writer *w, const char *key, size_t len)
+{
+    if (w->comma)
+        buf_putc(&w->buf, ',');
+    put_string(&w->buf, key, len);
+    buf_putc(&w->buf, ':');
+    w->comma = false;
+}
+
+// What goes in front of a value; afterwards the next one needs a comma.
+static void put_lead(struct json_writer *w, const char *key)
+{
+    if (key)
+        writer_key(w, key, strlen(key));
+    else if (w->comma)
+        buf_putc(&w->buf, ',');
+    w->comma = true;
+}
+
+static void put_open(struct json_writer *w, const char *key, char c)
+{
+    put_lead(w, key);
+    buf_putc(&w->buf, c);
+    w->comma = false;
+}
+
+static void put_close(struct json_writer *w, char c)
+{
+    buf_putc(&w->buf, c);
+    w->comma = true;
+}
+
+void writer_object(struct json_writer *w, const char *key)
+{
+    put_open(w, key, '{');
+}
+
+void writer_object_end(struct json_writer *w)
+{
+    put_close(w, '}');
+}
+
+void writer_list(struct json_writer *w, const char *key)
+{
+    put_open(w, key, '[');
+}
+
+void writer_list_end(struct json_writer *w)
+{
+    put_close(w, ']');
+}
+
+void writer_null(struct json_writer *w, const char *key)
+{
+    writer_raw(w, key, "null", 4);
+}
+
+void writer_str(struct json_writer *w, const char *key, const char *s)
+{
+    if (!s) {
+        writer_null(w, key);
+        return;
+    }
+    put_lead(w, key);
+    put_string(&w->buf, s, strlen(s));
+}
+
+void writer_str_set(struct json_writer *w, const char *key, const char *s)
+{
+    if (!str_empty(s))
+        writer_str(w, key, s);
+}
+
+void writer_i64(struct json_writer *w, const char *key, int64_t v)
+{
+    put_lead(w, key);
+    buf_printf(&w->buf, "%" PRId64, v);
+}
+
+void writer_bool(struct json_writer *w, const char *key, bool v)
+{
+    put_lead(w, key);
+    buf_puts(&w->buf, v ? "true" : "false");
+}
+
+void writer_time(struct json_writer *w, const char *key, int64_t ms)
+{
+    char text[RFC3339_SIZE];
+    writer_str(w, key, ms ? rfc3339_format(ms, text) : NULL);
+}
+
+void writer_micro(struct json_writer *w, const char *key, int64_t ms)
+{
+    char text[RFC3339_SIZE];
+    writer_str(w, key, ms ? rfc3339_format_micro(ms, text) : NULL);
+}
+
+void writer_raw(struct json_writer *w, const char *key, const char *json, size_t len)
+{
+    put_lead(w, key);
+    buf_append(&w->buf, json, len);
+}

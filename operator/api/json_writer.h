@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes JSON. `key` names a member; NULL inside a list and for the document itself. Bytes that are not UTF-8 become
+// U+FFFD.
+#ifndef CADRE_API_JSON_WRITER_H
+#define CADRE_API_JSON_WRITER_H
+
+#include "common/base/arena.h"
+#include "common/base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct json_writer {
+    struct buf buf;
+    bool comma; // the next member or item needs one in front
+};
+
+// `cap`: most bytes of the document; 0 where no peer decides about the size.
+void writer_init(struct json_writer *w, size_t cap);
+void writer_done(struct json_writer *w);
+// The document, copied into the arena; NULL if it is over the cap. The writer is done.
+char *writer_finish(struct json_writer *w, struct arena *a);
+
+void writer_object(struct json_writer *w, const char *key);
+void writer_object_end(struct json_writer *w);
+void writer_list(struct json_writer *w, const char *key);
+void writer_list_end(struct json_writer *w);
+
+void writer_key(struct json_writer *w, const char *key, size_t len); // the next value's, where it is no C string
+void writer_null(struct json_writer *w, const char *key);
+void writer_str(struct json_writer *w, const char *key, const char *s); // NULL: null
+void writer_str_set(struct json_writer *w, const char *key, const char *s); // NULL or "": nothing at all
+void writer_i64(struct json_writer *w, const char *key, int64_t v);
+void writer_bool(struct json_writer *w, const char *key, bool v);
+void writer_time(struct json_writer *w, const char *key, int64_t ms);  // metav1.Time, 0: null
+void writer_micro(struct json_writer *w, const char *key, int64_t ms); // metav1.MicroTime, 0: null
+void writer_raw(struct json_writer *w, const char *key, const char *json, size_t len);
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/lease.h"
+
+#include "operator/api/tables.h"
+
+#define LEASE(member) offsetof(struct lease, member)
+
+static JSON_TABLE(spec_table, struct lease,
+                  {.name = "holderIdentity", .kind = J_STRING, .offset = LEASE(holder)},
+                  {.name = "leaseDurationSeconds", .kind = J_I32, .offset = LEASE(duration_s)},
+                  {.name = "leaseTransitions", .kind = J_I32, .offset = LEASE(transitions)},
+                  {.name = "acquireTime", .kind = J_TIME, .offset = LEASE(acquired_ms)},
+                  {.name = "renewTime", .kind = J_TIME, .offset = LEASE(renewed_ms)});
+
+int lease_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
+{
+    (void)scratch;
+    return json_decode(&spec_table, json_get(root, "spec"), "spec", o, &o->arena, err);
+}
+
+const char *lease_encode(const struct lease *l, struct arena *a)
+{
+    const struct kind_info *info = kind_info(KIND_LEASE);
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "apiVersion", info->api_version);
+    writer_str(&w, "kind", info->kind);
+    writer_object(&w, "metadata");
+    writer_str(&w, "name", l->obj.meta.name);
+    writer_str(&w, "namespace", l->obj.meta.ns);
+    writer_str_set(&w, "resourceVersion", l->obj.meta.resource_version);
+    if (l->obj.meta.labels.n)
+        labels_write(&w, "labels", &l->obj.meta.labels);
+    writer_object_end(&w);
+    writer_object(&w, "spec");
+    writer_str(&w, "holderIdentity", l->holder ? l->holder : "");
+    if (l->duration_s > 0)
+        writer_i64(&w, "leaseDurationSeconds", l->duration_s);
+    writer_i64(&w, "leaseTransitions", l->transitions);
+    writer_micro(&w, "acquireTime", l->acquired_ms);
+    writer_micro(&w, "renewTime", l->renewed_ms);
+    writer_object_end(&w);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/object.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/lease.h"
+#include "operator/api/node.h"
+#include "operator/api/placementgroup.h"
+#include "operator/api/pod.h"
+#include "operator/api/service.h"
+#include "operator/api/tables.h"
+#include "operator/api/workergroup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define META(member) offsetof(struct meta, member)
+
+// What a pod that is not ours, is kept by: its labels and owner would only cost memory.
+#define META_FIELDS                                                                                \
+    {.name = "name", .kind = J_STRING, .required = true, .offset = META(name)},                    \
+    {.name = "namespace", .kind = J_STRING, .missing_str = "", .offset = META(ns)},                \
+    {.name = "uid", .kind = J_STRING, .offset = META(uid)},                                        \
+    {.name = "resourceVersion", .kind = J_STRING, .offset = META(resource_version)},               \
+    {.name = "generation", .kind = J_I64, .offset = META(generation)},                             \
+    {.name = "creationTimestamp", .kind = J_TIME, .offset = META(created_ms)},                     \
+    {.name = "deletionTimestamp", .kind = J_TIME, .offset = META(deleted_ms)},                     \
+    {.name = "deletionGracePeriodSeconds", .kind = J_I64, .offset = META(deletion_grace_s)}
+
+static JSON_TABLE(meta_short_table, struct meta, META_FIELDS);
+static JSON_TABLE(meta_table, struct meta, META_FIELDS,
+                  {.name = "labels", .kind = J_LABELS, .offset = META(labels)},
+                  {.name = "annotations", .kind = J_LABELS, .prefix = "cadre.dev/", .offset = META(annotations)});
+
+struct owner_item {
+    struct owner owner;
+    bool controller;
+};
+struct owner_list {
+    struct owner_item *items;
+    size_t n;
+};
+
+static JSON_TABLE(owner_table, struct owner_item,
+                  {.name = "apiVersion", .kind = J_STRING, .offset = offsetof(struct owner, api_version)},
+                  {.name = "kind", .kind = J_STRING, .offset = offsetof(struct owner, kind)},
+                  {.name = "name", .kind = J_STRING, .offset = offsetof(struct owner, name)},
+                  {.name = "uid", .kind = J_STRING, .offset = offsetof(struct owner, uid)},
+                  {.name = "controller", .kind = J_BOOL, .offset = offsetof(struct owner_item, controller)});
+static JSON_TABLE(owner_list_table, struct owner_list,
+                  {.name = "ownerReferences", .kind = J_LIST, .table = &owner_table,
+                   .offset = offsetof(struct owner_list, items), .offset_n = offsetof(struct owner_list, n)});
+
+typedef int (*decode_fn)(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
+
+static const struct kind_ops {
+    struct kind_info info;
+    size_t size;
+    decode_fn decode; // NULL: the metadata is all
+} kinds[KIND_COUNT] = {
+    [KIND_POD] = {{"Pod", "v1", "pods", true}, sizeof(struct pod), pod_decode},
+    [KIND_NODE] = {{"Node", "v1", "nodes", false}, sizeof(struct node), node_decode},
+    [KIND_WORKERGROUP] = {{"WorkerGroup", "cadre.dev/v1alpha1", "workergroups", true},
+                          sizeof(struct workergroup), workergroup_decode},
+    [KIND_PLACEMENTGROUP] = {{"PlacementGroup", "cadre.dev/v1alpha1", "placementgroups", true},
+                             sizeof(struct placementgroup), placementgroup_decode},
+    [KIND_SERVICE] = {{"Service", "v1", "services", true}, sizeof(struct service), NULL},
+    [KIND_LEASE] = {{"Lease", "coordination.k8s.io/v1", "leases", true}, sizeof(struct lease), lease_decode},
+    [KIND_EVENT] = {{"Event", "events.k8s.io/v1", "events", true}, sizeof(struct object), NULL},
+};
+
+const struct kind_info *kind_info(enum kind kind)
+{
+    return &kinds[kind].info;
+}
+
+const char *labels_get(const struct labels *l, const char *key)
+{
+    for (size_t lo = 0, hi = l->n; lo < hi;) {
+        size_t mid = lo + (hi - lo) / 2;
+        int r = strcmp(key, l->items[mid].key);
+        if (r == 0)
+            return l->items[mid].value;
+        if (r < 0)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return NULL;
+}
+
+const struct object *object_ref(const struct object *o)
+{
+    ((struct object *)o)->refs++;
+    return o;
+}
+
+void object_unref(const struct object *o)
+{
+    if (!o || --((struct object *)o)->refs > 0)
+        return;
+    struct arena arena = o->arena; // the object itself lies in it
+    arena_done(&arena);
+}
+
+static int owner_decode(struct object *o, const struct json *metadata, struct arena *scratch, struct err *err)
+{
+    struct owner_list list = {0};
+    int r = json_decode(&owner_list_table, metadata, "metadata", &list, scratch, err);
+    for (size_t i = 0; r == 0 && i < list.n; i++) {
+        const struct owner *from = &list.items[i].owner;
+        if (!list.items[i].controller)
+            continue;
+        o->meta.owner = (struct owner){
+            .api_version = arena_strdup(&o->arena, from->api_version),
+            .kind = arena_strdup(&o->arena, from->kind),
+            .name = arena_strdup(&o->arena, from->name),
+            .uid = arena_strdup(&o->arena, from->uid),
+        };
+        break;
+    }
+    return r;
+}
+
+static int meta_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
+{
+    bool brief = o->kind == KIND_POD && pod_is_foreign(root);
+    const struct json *metadata = json_get(root, "metadata");
+    if (!metadata)
+        return err_set(err, ERR_INVALID, "metadata: missing");
+    int r = json_decode(brief ? &meta_short_table : &meta_table, metadata, "metadata", &o->meta, &o->arena, err);
+    if (r == 0 && !*o->meta.name)
+        r = err_set(err, ERR_INVALID, "metadata.name: empty");
+    if (r == 0 && !brief)
+        r = owner_decode(o, metadata, scratch, err);
+    return r;
+}
+
+// One object in one block of `first_block` bytes, or more blocks if that is too little.
+static int build(enum kind kind, const struct json *root, size_t first_block, struct arena *scratch,
+                 struct object **ret, struct err *err)
+{
+    struct arena arena;
+    arena_init(&arena, first_block);
+    struct object *o = arena_alloc(&arena, kinds[kind].size);
+    *o = (struct object){.refs = 1, .kind = kind, .arena = arena};
+    int r = meta_decode(o, root, scratch, err);
+    if (r == 0 && kinds[kind].decode)
+        r = kinds[kind].decode(o, root, scratch, err);
+    if (r < 0) {
+        object_unref(o);
+        return r;
+    }
+    *ret = o;
+    return 0;
+}
+
+static int check_kind(enum kind kind, const struct json *root, struct err *err)
+{
+    const struct json *name = json_get(root, "kind");
+    if (root->type != JSON_OBJECT)
+        return err_set(err, ERR_INVALID, "expected object, got %s", json_type_name(root->type));
+    if (name && !json_str_is(name, kinds[kind].info.kind))
+        return err_set(err, ERR_INVALID, "kind: expected %s, got %.*s", kinds[kind].info.kind,
+                       (int)MIN(name->len, 64u), name->text);
+    return 0;
+}
+
+// Names the object as far as it could be read.
+static void wrap(enum kind kind, const struct json *root, struct arena *scratch, struct err *err)
+{
+    const struct json *metadata = json_get(root, "metadata");
+    const char *ns = json_str(json_get(metadata, "namespace"), scratch);
+    const char *name = json_str(json_get(metadata, "name"), scratch);
+    err_wrap(err, "%s%s%.63s%s%.253s", kinds[kind].info.kind, name ? " " : "", ns ? ns : "", ns ? "/" : "",
+             name ? name : "");
+}
+
+int object_decode(enum kind kind, const char *json, size_t len, const struct object **ret, struct err *err)
+{
+    // Long in every list and watch, and read by nobody here.
+    static const char *const prune[] = {"managedFields", "images", "volumeMounts", "volumes", "env", NULL};
+    struct json *root = NULL;
+    struct object *o = NULL;
+    struct arena scratch;
+    arena_init(&scratch, 8 * 1024);
+    int r = json_parse(json, len, prune, &scratch, &root, err);
+    if (r == 0)
+        r = check_kind(kind, root, err);
+    // Twice: the first tells the exact size, so that the one that stays takes no byte more.
+    if (r == 0)
+        r = build(kind, root, 4 * 1024, &scratch, &o, err);
+    if (r == 0) {
+        size_t used = o->arena.used;
+        object_unref(o);
+        r = build(kind, root, used, &scratch, &o, err);
+    }
+    if (r < 0)
+        wrap(kind, root, &scratch, err);
+    else
+        *ret = o;
+    arena_done(&scratch);
+    return r;
+}
+
+int resource_version_cmp(const char *a, const char *b)
+{
+    if (str_eq(a, b))
+        return 0;
+    size_t n = a ? strlen(a) : 0, m = b ? strlen(b) : 0;
+    if (n != m)
+        return n < m ? -1 : 1;
+    return n ? strcmp(a, b) : 0;
+}
+
+void labels_write(struct json_writer *w, const char *key, const struct labels *l)
+{
+    writer_object(w, key);
+    for (size_t i = 0; i < l->n; i++)
+        writer_str(w, l->items[i].key, l->items[i].value);
+    writer_object_end(w);
+}
+
+void owner_write(struct json_writer *w, const struct owner *o)
+{
+    if (!o->uid)
+        return;
+    writer_list(w, "ownerReferences");
+    writer_object(w, NULL);
+    writer_str(w, "apiVersion", o->api_version);
+    writer_str(w, "kind", o->kind);
+    writer_str(w, "name", o->name);
+    writer_str(w, "uid", o->uid);
+    writer_bool(w, "controller", true);
+    writer_bool(w, "blockOwnerDeletion", true);
+    writer_object_end(w);
+    writer_list_end(w);
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/str.h"
+#include "operator/api/pod.h"
+#include "operator/api/tables.h"
+
+struct match_item {
+    const char *key, *op;
+    const char **values;
+    size_t n_values;
+};
+
+struct term_item {
+    struct match_item *labels, *fields;
+    size_t n_labels, n_fields;
+};
+
+struct toleration_item {
+    struct toleration toleration;
+    const char *op;
+};
+
+struct constraints_view {
+    struct term_item *terms;
+    size_t n_terms;
+    struct toleration_item *tolerations;
+    size_t n_tolerations;
+    int32_t priority;
+    const char *preemption;
+    struct labels node_selector;
+};
+
+#define MATCH(member) offsetof(struct match_item, member)
+#define TERM(member) offsetof(struct term_item, member)
+#define VIEW(member) offsetof(struct constraints_view, member)
+
+static JSON_TABLE(match_table, struct match_item,
+                  {.name = "key", .kind = J_STRING, .required = true, .offset = MATCH(key)},
+                  {.name = "operator", .kind = J_STRING, .required = true, .offset = MATCH(op)},
+                  {.name = "values", .kind = J_STRINGS, .offset = MATCH(values), .offset_n = MATCH(n_values)});
+static JSON_TABLE(term_table, struct term_item,
+                  {.name = "matchExpressions", .kind = J_LIST, .table = &match_table, .offset = TERM(labels),
+                   .offset_n = TERM(n_labels)},
+                  {.name = "matchFields", .kind = J_LIST, .table = &match_table, .offset = TERM(fields),
+                   .offset_n = TERM(n_fields)});
+static JSON_TABLE(required_table, struct constraints_view,
+                  {.name = "nodeSelectorTerms", .kind = J_LIST, .table = &term_table, .offset = VIEW(terms),
+                   .offset_n = VIEW(n_terms)});
+static JSON_TABLE(node_affinity_table, struct constraints_view,
+                  {.name = "requiredDuringSchedulingIgnoredDuringExecution", .kind = J_OBJECT,
+                   .table = &required_table});
+static JSON_TABLE(affinity_table, struct constraints_view,
+                  {.name = "nodeAffinity", .kind = J_OBJECT, .table = &node_affinity_table});
+static JSON_TABLE(toleration_table, struct toleration_item,
+                  {.name = "key", .kind = J_STRING, .offset = offsetof(struct toleration, key)},
+                  {.name = "value", .kind = J_STRING, .offset = offsetof(struct toleration, value)},
+                  {.name = "effect", .kind = J_STRING, .offset = offsetof(struct toleration, effect)},
+                  {.name = "operator", .kind = J_STRING, .offset = offsetof(struct toleration_item, op)});
+static JSON_TABLE(pin_table, struct constraints_view,
+                  {.name = "affinity", .kind = J_OBJECT, .table = &affinity_table});
+static JSON_TABLE(spec_table, struct constraints_view,
+                  {.name = "affinity", .kind = J_OBJECT, .table = &affinity_table},
+                  {.name = "tolerations", .kind = J_LIST, .table = &toleration_table, .offset = VIEW(tolerations),
+                   .offset_n = VIEW(n_tolerations)},
+                  {.name = "priority", .kind = J_I32, .offset = VIEW(priority)},
+                  {.name = "preemptionPolicy", .kind = J_STRING, .offset = VIEW(preemption)},
+                  {.name = "nodeSelector", .kind = J_LABELS, .offset = VIEW(node_selector)});
+
+static const char *term_pin(const struct term_item *t)
+{
+    for (size_t i = 0; i < t->n_fields; i++) {
+        const struct match_item *m = &t->fields[i];
+        if (str_eq(m->key, "metadata.name") && str_eq(m->op, "In") && m->n_values == 1)
+            return m->values[0];
+    }
+    return NULL;
+}
+
+int pod_pin_decode(const struct json *spec, struct arena *scratch, const char **ret, struct err *err)
+{
+    struct constraints_view v = {0};
+    *ret = NULL;
+    if (!json_get(spec, "affinity"))
+        return 0;
+    int r = json_decode(&pin_table, spec, "spec", &v, scratch, err);
+    for (size_t i = 0; i < v.n_terms; i++) {
+        const char *pin = term_pin(&v.terms[i]);
+        if (!pin || (i && !str_eq(pin, *ret))) {
+            *ret = NULL;
+            break;
+        }
+        *ret = pin;
+    }
+    return r;
+}
+
+static int match_convert(const struct match_item *from, bool field, struct match *to, struct err *err)
+{
+    static const char *const ops[] = {
+        [MATCH_IN] = "In",         [MATCH_NOT_IN] = "NotIn", [MATCH_EXISTS] = "Exists", [MATCH_NOT_EXISTS] = "DoesNotExist",
+        [MATCH_GT] = "Gt",         [MATCH_LT] = "Lt",        NULL};
+    *to = (struct match){.key = from->key, .field = field, .values = from->values, .n_values = from->n_values};
+    for (int i = 0; ops[i]; i++) {
+        if (str_eq(from->op, ops[i])) {
+            to->op = (enum match_op)i;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INVALID,
+                   "spec.affinity.nodeAffinity: unknown operator \"%.32s\" for \"%.64s\"; known are In, NotIn, Exists, "
+                   "DoesNotExist, Gt and Lt",
+                   from->op, from->key);
+}
+
+static int terms_convert(const struct constraints_view *v, struct arena *a, struct pod_constraints *ret,
+                         struct err *err)
+{
+    ret->terms = arena_array(a, v->n_terms, sizeof *ret->terms);
+    ret->n_terms = v->n_terms;
+    for (size_t i = 0; i < v->n_terms; i++) {
+        const struct term_item *from = &v->terms[i];
+        struct node_term *to = &ret->terms[i];
+        to->matches = arena_array(a, from->n_labels + from->n_fields, sizeof *to->matches);
+        for (size_t k = 0; k < from->n_labels + from->n_fields; k++) {
+            bool field = k >= from->n_labels;
+            const struct match_item *m = field ? &from->fields[k - from->n_labels] : &from->labels[k];
+            int r = match_convert(m, field, &to->matches[to->n++], err);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static void tolerations_convert(const struct constraints_view *v, struct arena *a, struct pod_constraints *ret)
+{
+    ret->tolerations = arena_array(a, v->n_tolerations, sizeof *ret->tolerations);
+    for (size_t i = 0; i < v->n_tolerations; i++) {
+        const struct toleration_item *from = &v->tolerations[i];
+        bool exists = str_eq(from->op, "Exists"), equal = str_empty(from->op) || str_eq(from->op, "Equal");
+        if (!exists && !equal) // one that we do not know is taken to tolerate nothing
+            continue;
+        struct toleration *to = &ret->tolerations[ret->n_tolerations++];
+        *to = from->toleration;
+        to->exists = exists;
+    }
+}
+
+int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct pod_constraints *ret, struct err *err)
+{
+    struct json *root;
+    struct constraints_view v = {0};
+    *ret = (struct pod_constraints){0};
+    int r = json_parse(json, len, NULL, a, &root, err);
+    if (r == 0)
+        r = json_decode(&spec_table, json_get(root, "spec"), "spec", &v, a, err);
+    if (r == 0)
+        r = pod_requests_decode(root, a, &ret->requests, err);
+    if (r == 0)
+        r = terms_convert(&v, a, ret, err);
+    if (r < 0)
+        return err_wrap(err, "pod");
+    tolerations_convert(&v, a, ret);
+    ret->priority = v.priority;
+    ret->preempts = !str_eq(v.preemption, "Never");
+    ret->node_selector = v.node_selector;
+    return 0;
+}

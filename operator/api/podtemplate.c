@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rendering goes member by member: what Cadre does not own is copied as text, so unknown fields and every digit of a
+// number survive.
+#include "operator/api/podtemplate.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// etcd takes 1.5 MiB; what is over this is refused before it costs memory.
+enum { POD_MAX = 4 * 1024 * 1024 };
+
+struct render {
+    struct json_writer w;
+    const struct pod_render *r;
+    struct arena *arena;
+    struct err *err;
+};
+
+// The member itself, NULL if it is missing or null; ERR_INVALID if it is there with another type. `path`: of `in`.
+static int get_typed(const struct json *in, const char *path, const char *name, enum json_type type,
+                     const struct json **ret, struct err *err)
+{
+    *ret = json_get(in, name);
+    if (*ret && (*ret)->type != type)
+        return err_set(err, ERR_INVALID, "%s.%s: expected %s, got %s", path, name, json_type_name(type),
+                       json_type_name((*ret)->type));
+    return 0;
+}
+
+static int check_items(const struct json *list, const char *path, const char *name, struct err *err)
+{
+    size_t i = 0;
+    JSON_FOREACH(item, list) {
+        if (item->type != JSON_OBJECT)
+            return err_set(err, ERR_INVALID, "%s.%s[%zu]: expected object, got %s", path, name, i,
+                           json_type_name(item->type));
+        i++;
+    }
+    return 0;
+}
+
+static int get_objects(const struct json *in, const char *path, const char *name, const struct json **ret,
+                       struct err *err)
+{
+    int r = get_typed(in, path, name, JSON_LIST, ret, err);
+    return r < 0 ? r : check_items(*ret, path, name, err);
+}
+
+static int parse_template(const char *text, struct arena *a, const struct json **ret_root, const struct json **ret_spec,
+                          struct err *err)
+{
+    struct json *root;
+    const struct json *containers;
+    int r = json_parse(text, strlen(text), NULL, a, &root, err);
+    if (r < 0)
+        return err_wrap(err, "spec.template");
+    if (root->type != JSON_OBJECT)
+        return err_set(err, ERR_INVALID, "spec.template: expected object, got %s", json_type_name(root->type));
+    r = get_typed(root, "spec.template", "spec", JSON_OBJECT, ret_spec, err);
+    if (r == 0 && !*ret_spec)
+        r = err_set(err, ERR_INVALID, "spec.template.spec: missing");
+    if (r == 0)
+        r = get_objects(*ret_spec, "spec.template.spec", "containers", &containers, err);
+    if (r == 0 && !json_count(containers))
+        r = err_set(err, ERR_INVALID, "spec.template.spec.containers: at least one container is needed");
+    *ret_root = root;
+    return r;
+}
+
+static void copy_member(struct render *o, const struct json *m)
+{
+    writer_key(&o->w, m->key, m->key_len);
+    writer_raw(&o->w, NULL, m->text, m->len);
+}
+
+static void copy_item(struct render *o, const struct json *item)
+{
+    writer_raw(&o->w, NULL, item->text, item->len);
+}
+
+static bool has_key(const struct labels *l, const struct json *member)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (json_key_is(member, l->items[i].key))
+            return true;
+    return false;
+}
+
+static int write_map(struct render *o, const struct json *metadata, const char *name, const struct labels *ours)
+{
+    const struct json *theirs;
+    int r = get_typed(metadata, "spec.template.metadata", name, JSON_OBJECT, &theirs, o->err);
+    if (r < 0)
+        return r;
+    if (!ours->n && !theirs)
+        return 0;
+    writer_object(&o->w, name);
+    JSON_FOREACH(m, theirs) {
+        if (m->type != JSON_STRING)
+            return err_set(o->err, ERR_INVALID, "spec.template.metadata.%s[\"%.*s\"]: expected string, got %s", name,
+                           (int)MIN(m->key_len, 64u), m->key, json_type_name(m->type));
+        if (!has_key(ours, m))
+            copy_member(o, m);
+    }
+    for (size_t i = 0; i < ours->n; i++)
+        writer_str(&o->w, ours->items[i].key, ours->items[i].value);
+    writer_object_end(&o->w);
+    return 0;
+}
+
+static int write_metadata(struct render *o, const struct json *root)
+{
+    const struct json *metadata;
+    int r = get_typed(root, "spec.template", "metadata", JSON_OBJECT, &metadata, o->err);
+    writer_object(&o->w, "metadata");
+    writer_str(&o->w, "name", o->r->name);
+    writer_str(&o->w, "namespace", o->r->ns);
+    if (r == 0)
+        r = write_map(o, metadata, "labels", &o->r->labels);
+    if (r == 0)
+        r = write_map(o, metadata, "annotations", &o->r->annotations);
+    owner_write(&o->w, &o->r->owner);
+    writer_object_end(&o->w);
+    return r;
+}
+
+static void write_env(struct render *o, const struct json *theirs)
+{
+    writer_list(&o->w, "env");
+    for (size_t i = 0; i < o->r->n_env; i++) {
+        writer_object(&o->w, NULL);
+        writer_str(&o->w, "name", o->r->env[i].name);
+        writer_str(&o->w, "value", o->r->env[i].value);
+        writer_object_end(&o->w);
+    }
+    JSON_FOREACH(item, theirs)
+        copy_item(o, item);
+    writer_list_end(&o->w);
+}
+
+static int write_container(struct render *o, const struct json *container, const char *path)
+{
+    const struct json *env;
+    int r = get_objects(container, path, "env", &env, o->err);
+    if (r < 0)
+        return r;
+    writer_object(&o->w, NULL);
+    JSON_FOREACH(m, container)
+        if (!json_key_is(m, "env"))
+            copy_member(o, m);
+    if (!json_get(container, "terminationMessagePolicy"))
+        writer_str(&o->w, "terminationMessagePolicy", "FallbackToLogsOnError");
+    if (env || o->r->n_env)
+        write_env(o, env);
+    writer_object_end(&o->w);
+    return 0;
+}
+
+static int write_containers(struct render *o, const struct json *spec, const char *name)
+{
+    const struct json *list;
+    size_t i = 0;
+    int r = get_objects(spec, "spec.template.spec", name, &list, o->err);
+    if (r < 0 || !list)
+        return r;
+    writer_list(&o->w, name);
+    JSON_FOREACH(container, list) {
+        r = write_container(o, container, arena_printf(o->arena, "spec.template.spec.%s[%zu]", name, i++));
+        if (r < 0)
+            return r;
+        if (o->w.buf.over)
+            break;
+    }
+    writer_list_end(&o->w);
+    return 0;
+}
+
+static void write_pin(struct render *o)
+{
+    writer_object(&o->w, NULL);
+    writer_str(&o->w, "key", "metadata.name");
+    writer_str(&o->w, "operator", "In");
+    writer_list(&o->w, "values");
+    writer_str(&o->w, NULL, o->r->pin);
+    writer_list_end(&o->w);
+    writer_object_end(&o->w);
+}
+
+static int write_term(struct render *o, const struct json *term, const char *path)
+{
+    const struct json *fields, *labels;
+    int r = get_objects(term, path, "matchFields", &fields, o->err);
+    if (r == 0)
+        r = get_objects(term, path, "matchExpressions", &labels, o->err);
+    if (r < 0)
+        return r;
+    if (term && !json_count(fields) && !json_count(labels)) { // matches no node; with the pin in it, it would
+        copy_item(o, term);
+        return 0;
+    }
+    writer_object(&o->w, NULL);
+    JSON_FOREACH(m, term)
+        if (!json_key_is(m, "matchFields"))
+            copy_member(o, m);
+    writer_list(&o->w, "matchFields");
+    JSON_FOREACH(item, fields)
+        copy_item(o, item);
+    write_pin(o);
+    writer_list_end(&o->w);
+    writer_object_end(&o->w);
+    return 0;
+}
+
+static int write_terms(struct render *o, const struct json *required, const char *path)
+{
+    const struct json *terms;
+    size_t i = 0;
+    int r = get_objects(required, path, "nodeSelectorTerms", &terms, o->err);
+    if (r < 0)
+        return r;
+    writer_list(&o->w, "nodeSelectorTerms");
+    JSON_FOREACH(term, terms) {
+        r = write_term(o, term, arena_printf(o->arena, "%s.nodeSelectorTerms[%zu]", path, i++));
+        if (r < 0)
+            return r;
+    }
+    if (!i)
+        write_term(o, NULL, path);
+    writer_list_end(&o->w);
+    return 0;
+}
+
+// The chain of objects from affinity down to the list of terms, each copied but for the next link.
+static int write_affinity(struct render *o, const struct json *parent, const char *parent_path, const char *const *chain)
+{
+    const struct json *v;
+    int r = get_typed(parent, parent_path, chain[0], JSON_OBJECT, &v, o->err);
+    if (r < 0)
+        return r;
+    const char *path = arena_printf(o->arena, "%s.%s", parent_path, chain[0]);
+    const char *next = chain[1] ? chain[1] : "nodeSelectorTerms";
+    writer_object(&o->w, chain[0]);
+    JSON_FOREACH(m, v)
+        if (!json_key_is(m, next))
+            copy_member(o, m);
+    r = chain[1] ? write_affinity(o, v, path, chain + 1) : write_terms(o, v, path);
+    writer_object_end(&o->w);
+    return r;
+}
+
+static bool owned(const struct render *o, const struct json *m)
+{
+    static const char *const names[] = {"restartPolicy", "hostname", "subdomain", "initContainers", "containers"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (json_key_is(m, names[i]))
+            return true;
+    return o->r->pin && json_key_is(m, "affinity");
+}
+
+static int write_spec(struct render *o, const struct json *spec)
+{
+    static const char *const chain[] = {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+                                        NULL};
+    writer_object(&o->w, "spec");
+    JSON_FOREACH(m, spec)
+        if (!owned(o, m))
+            copy_member(o, m);
+    writer_str(&o->w, "restartPolicy", "Never");
+    writer_str_set(&o->w, "hostname", o->r->hostname);
+    writer_str_set(&o->w, "subdomain", o->r->subdomain);
+    int r = o->r->pin ? write_affinity(o, spec, "spec.template.spec", chain) : 0;
+    if (r == 0)
+        r = write_containers(o, spec, "initContainers");
+    if (r == 0)
+        r = write_containers(o, spec, "containers");
+    writer_object_end(&o->w);
+    return r;
+}
+
+int pod_render(const char *template_json, const struct pod_render *r, struct arena *a, const char **ret_json,
+               struct err *err)
+{
+    struct render o = {.r = r, .arena = a, .err = err};
+    const struct json *root, *spec;
+    int code = parse_template(template_json, a, &root, &spec, err);
+    if (code < 0)
+        return code;
+    const struct kind_info *info = kind_info(KIND_POD);
+    writer_init(&o.w, POD_MAX);
+    writer_object(&o.w, NULL);
+    writer_str(&o.w, "apiVersion", info->api_version);
+    writer_str(&o.w, "kind", info->kind);
+    code = write_metadata(&o, root);
+    if (code == 0)
+        code = write_spec(&o, spec);
+    writer_object_end(&o.w);
+    char *text = writer_finish(&o.w, a);
+    if (code == 0 && !text)
+        code = err_set(err, ERR_LIMIT, "spec.template: the pod would have more than %d MiB; make the template smaller",
+                       POD_MAX >> 20);
+    if (code == 0)
+        *ret_json = text;
+    return code;
+}
+
+// Canonical JSON: members sorted by name, no blanks, strings escaped in one way, numbers as they came.
+static int cmp_key(const void *a, const void *b)
+{
+    const struct json *x = *(const struct json *const *)a, *y = *(const struct json *const *)b;
+    int r = memcmp(x->key, y->key, MIN(x->key_len, y->key_len));
+    return r ? r : (x->key_len > y->key_len) - (x->key_len < y->key_len);
+}
+
+static void write_canonical(struct json_writer *w, const struct json *v, struct arena *a)
+{
+    if (v->type == JSON_STRING) {
+        writer_str(w, NULL, json_str(v, a));
+    } else if (v->type == JSON_LIST) {
+        writer_list(w, NULL);
+        JSON_FOREACH(item, v)
+            write_canonical(w, item, a);
+        writer_list_end(w);
+    } else if (v->type == JSON_OBJECT) {
+        size_t n = 0;
+        const struct json **members = arena_array(a, json_count(v), sizeof *members);
+        JSON_FOREACH(m, v)
+            members[n++] = m;
+        qsort(members, n, sizeof *members, cmp_key);
+        writer_object(w, NULL);
+        for (size_t i = 0; i < n; i++) {
+            writer_key(w, members[i]->key, members[i]->key_len);
+            write_canonical(w, members[i], a);
+        }
+        writer_object_end(w);
+    } else {
+        writer_raw(w, NULL, v->text, v->len);
+    }
+}
+
+static uint64_t canonical_hash(const struct json *root, struct arena *a)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    write_canonical(&w, root, a);
+    uint64_t hash = str_hash(buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+    return hash;
+}
+
+static bool is_reserved(const char *name, const char *const *reserved)
+{
+    for (; *reserved; reserved++) {
+        size_t n = strlen(*reserved);
+        if (n && (*reserved)[n - 1] == '*' ? strncmp(name, *reserved, n - 1) == 0 : str_eq(name, *reserved))
+            return true;
+    }
+    return false;
+}
+
+static int inspect_containers(const struct json *spec, const char *name, const char *const *reserved, struct arena *a,
+                              struct template_facts *ret, struct err *err)
+{
+    const struct json *list, *env;
+    size_t i = 0;
+    int r = get_objects(spec, "spec.template.spec", name, &list, err);
+    if (r < 0)
+        return r;
+    JSON_FOREACH(container, list) {
+        r = get_objects(container, arena_printf(a, "spec.template.spec.%s[%zu]", name, i++), "env", &env, err);
+        if (r < 0)
+            return r;
+        JSON_FOREACH(item, env) {
+            const char *env_name = json_str(json_get(item, "name"), a);
+            if (ret->reserved_env || !env_name || !is_reserved(env_name, reserved))
+                continue;
+            const char *container_name = json_str(json_get(container, "name"), a);
+            ret->reserved_env = env_name;
+            ret->reserved_env_container = container_name ? container_name : "";
+        }
+    }
+    return 0;
+}
+
+int template_inspect(const char *template_json, const char *const *reserved, struct arena *a, struct template_facts *ret,
+                     struct err *err)
+{
+    const struct json *root, *spec, *host_network, *restart_policy;
+    *ret = (struct template_facts){0};
+    int r = parse_template(template_json, a, &root, &spec, err);
+    if (r == 0)
+        r = inspect_containers(spec, "initContainers", reserved, a, ret, err);
+    if (r == 0)
+        r = inspect_containers(spec, "containers", reserved, a, ret, err);
+    if (r == 0)
+        r = get_typed(spec, "spec.template.spec", "hostNetwork", JSON_BOOL, &host_network, err);
+    if (r == 0)
+        r = get_typed(spec, "spec.template.spec", "restartPolicy", JSON_STRING, &restart_policy, err);
+    if (r < 0)
+        return r;
+    ret->host_network = host_network && host_network->text[0] == 't';
+    ret->restart_policy = json_str(restart_policy, a);
+    ret->hash = canonical_hash(root, a);
+    return 0;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/service.h"
+
+#include "operator/api/tables.h"
+
+const char *service_encode(const struct service_spec *s, struct arena *a)
+{
+    const struct kind_info *info = kind_info(KIND_SERVICE);
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "apiVersion", info->api_version);
+    writer_str(&w, "kind", info->kind);
+    writer_object(&w, "metadata");
+    writer_str(&w, "name", s->name);
+    writer_str(&w, "namespace", s->ns);
+    labels_write(&w, "labels", &s->labels);
+    owner_write(&w, &s->owner);
+    writer_object_end(&w);
+    writer_object(&w, "spec");
+    writer_str(&w, "clusterIP", "None");
+    writer_bool(&w, "publishNotReadyAddresses", true);
+    labels_write(&w, "selector", &s->selector);
+    writer_list(&w, "ports");
+    writer_object(&w, NULL);
+    writer_str(&w, "name", "rendezvous");
+    writer_i64(&w, "port", s->port);
+    writer_object_end(&w);
+    writer_list_end(&w);
+    writer_object_end(&w);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/status.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/tables.h"
+
+#include <stdio.h>
+
+#define STATUS(member) offsetof(struct api_status, member)
+
+static JSON_TABLE(details_table, struct api_status,
+                  {.name = "retryAfterSeconds", .kind = J_I32, .offset = STATUS(retry_after_s)});
+static JSON_TABLE(status_table, struct api_status,
+                  {.name = "code", .kind = J_I32, .offset = STATUS(code)},
+                  {.name = "reason", .kind = J_STRING, .offset = STATUS(reason)},
+                  {.name = "message", .kind = J_STRING, .offset = STATUS(message)},
+                  {.name = "details", .kind = J_OBJECT, .table = &details_table});
+
+// What is no Status: its beginning, on one line and without what would garble a terminal.
+static const char *first_bytes(const char *text, size_t len, struct arena *a)
+{
+    size_t n = MIN(len, (size_t)200);
+    char *s = arena_alloc(a, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        s[i] = c < 0x20 || c == 0x7f ? ' ' : (char)c;
+    }
+    return s;
+}
+
+void api_status_decode(const char *json, size_t len, struct arena *a, struct api_status *ret)
+{
+    struct err ignored = ERR_INIT;
+    struct json *root;
+    *ret = (struct api_status){0};
+    if (json_parse(json, len, NULL, a, &root, &ignored) < 0 || !json_str_is(json_get(root, "kind"), "Status") ||
+        json_decode(&status_table, root, "", ret, a, &ignored) < 0)
+        *ret = (struct api_status){.message = first_bytes(json, len, a)};
+}
+
+static int code_of(int http_status, const struct api_status *s)
+{
+    switch (http_status) {
+    case 401: return ERR_UNAUTHORIZED;
+    case 403: return ERR_FORBIDDEN;
+    case 404: return ERR_NOT_FOUND;
+    case 408:
+    case 504: return ERR_TIMEOUT;
+    case 409: return str_eq(s->reason, "AlreadyExists") ? ERR_EXISTS : ERR_CONFLICT;
+    case 410: return ERR_GONE;
+    case 429: return ERR_THROTTLED;
+    default: return http_status >= 500 ? ERR_UNAVAILABLE : ERR_INVALID;
+    }
+}
+
+int api_status_err(int http_status, const char *json, size_t len, struct err *err)
+{
+    if (http_status >= 200 && http_status < 300)
+        return 0;
+    struct arena a = ARENA_INIT;
+    struct api_status s;
+    api_status_decode(json, len, &a, &s);
+    int code = code_of(http_status, &s);
+    if (str_empty(s.message))
+        err_set(err, code, "the API server answered HTTP %d without a message", http_status);
+    else
+        err_set(err, code, "%s", s.message);
+    err->http_status = http_status;
+    err->retry_after_ms = s.retry_after_s > 0 ? (int64_t)s.retry_after_s * 1000 : 0;
+    arena_done(&a);
+    return code;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of this folder share: field tables, and the pieces that several documents are written from. The tables
+// of the custom resources are open to the test that holds them against crds/.
+#ifndef CADRE_API_TABLES_H
+#define CADRE_API_TABLES_H
+
+#include "operator/api/condition.h"
+#include "operator/api/json_table.h"
+#include "operator/api/json_writer.h"
+#include "operator/api/object.h"
+#include "operator/api/resource.h"
+
+extern const struct json_table condition_table;
+extern const struct json_table workergroup_table;
+extern const struct json_table placementgroup_table;
+
+// Decoding of one kind, called by object_decode(). `o` is zeroed memory of kind_size(); its metadata is there already.
+// What is kept comes from o->arena, what is only looked at from `scratch`.
+int pod_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
+int node_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
+int lease_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
+int workergroup_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
+int placementgroup_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
+
+bool pod_is_foreign(const struct json *root); // no label cadre.dev/group
+// Effective requests, by the rule in pod_requests.c; in the arena.
+int pod_requests_decode(const struct json *root, struct arena *a, struct resources *ret, struct err *err);
+// The one node that every required node affinity term names; NULL if there is none.
+int pod_pin_decode(const struct json *spec, struct arena *scratch, const char **ret, struct err *err);
+
+void conditions_write(struct json_writer *w, const struct condition *items, size_t n, bool times);
+void labels_write(struct json_writer *w, const char *key, const struct labels *l);
+void owner_write(struct json_writer *w, const struct owner *o); // ownerReferences; nothing if there is none
+
+#endif
