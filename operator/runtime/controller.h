@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives keys to an asynchronous reconcile function, one run a key at a time, many keys at once, and decides what follows:
-// error -> again after a backoff; requeue -> again later; success -> forgotten.
+// Gives keys to an asynchronous reconcile function, one run a key at a time, many keys at once, and decides what
+// follows: error -> again after a backoff; requeue -> again later; success -> forgotten.
 #ifndef CADRE_RUNTIME_CONTROLLER_H
 #define CADRE_RUNTIME_CONTROLLER_H
 
@@ -14,11 +14,11 @@ typedef void (*reconcile_fn)(void *ctx, const char *key);
 
 struct reconcile_result {
     int code;            // 0, or an enum err_code: try again with backoff
-    int64_t requeue_ms;  // with code 0: look again after so long, -1 = only when something changes
+    int64_t requeue_ms;  // with code 0: look again after so long, 0 = soon (backoff), -1 = only when something changes
 };
 
 struct controller_options {
-    const char *name;    // label `controller` of the metrics
+    const char *name;    // label `controller` of the metrics; must outlive the controller
     int max_concurrent;  // keys in progress at once, 0 = 64
     reconcile_fn reconcile;
     void *ctx;

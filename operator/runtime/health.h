@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET /healthz, /readyz, /metrics over plain HTTP/1.1 on one port. /healthz: the loop turns. /readyz: caches are synced
-// and the API server was reached (200, else 503 with the reason in the body). Bounded: 64 connections, 4 KiB of request, 10 s.
+// GET or HEAD of /healthz, /readyz and /metrics over plain HTTP/1.1 on one port. /healthz: the loop turns. /readyz: caches
+// are synced and the API server was reached (200, else 503 with the reason in the body). Bounded: 64 connections (a new
+// one replaces the oldest that is still silent), 4 KiB of request, 10 s; one request a connection.
 #ifndef CADRE_RUNTIME_HEALTH_H
 #define CADRE_RUNTIME_HEALTH_H
 
@@ -10,14 +11,15 @@
 struct health;
 
 struct health_options {
-    const char *address; // "0.0.0.0:8080", ":8080" (both families), "127.0.0.1:0"
-    struct metrics *metrics;
-    bool (*ready)(void *ctx, struct buf *why_not);
+    const char *address; // "0.0.0.0:8080", ":8080" (both families), "[::1]:8080", "127.0.0.1:0" (any port); no names
+    struct metrics *metrics; // NULL: /metrics is 404
+    bool (*ready)(void *ctx, struct buf *why_not); // NULL: always ready
     void *ctx;
 };
 
+// ERR_INVALID: not an address; ERR_IO: cannot listen there. The message names the address.
 int health_start(struct loop *loop, const struct health_options *options, struct health **ret, struct err *err);
 int health_port(const struct health *h);
-void health_stop(struct health *h);
+void health_stop(struct health *h); // closes all connections; NULL is fine
 
 #endif

@@ -24,6 +24,7 @@ struct reflector_options {
 
 struct reflector *reflector_start(struct loop *loop, struct kube_client *client, struct store *store,
                                   const struct reflector_options *options);
-void reflector_stop(struct reflector *r); // frees; no callback after it returns
+// Frees; no callback after it returns. May be called in any callback, also one of the store's. The store stays.
+void reflector_stop(struct reflector *r);
 
 #endif

@@ -9,23 +9,29 @@
 struct store;
 
 enum store_event { STORE_ADDED, STORE_CHANGED, STORE_DELETED };
-// `old` is NULL for ADDED, `now` is NULL for DELETED. Called inside the change, in order; must not change the store.
+// `old` is NULL for ADDED, `now` is NULL for DELETED. Called inside the change, in order; must not change the store. An
+// object that was deleted and created again unseen (another UID under the same name) is DELETED, then ADDED.
 typedef void (*store_fn)(void *ctx, enum store_event event, const struct object *old, const struct object *now);
 
 struct store *store_new(enum kind kind);
-void store_free(struct store *s);
+void store_free(struct store *s); // without events
 enum kind store_kind(const struct store *s);
 void store_subscribe(struct store *s, store_fn fn, void *ctx); // at most 4
 
-// A change seen by a watch or a list. An object not newer than the one held is ignored.
+// A change seen by a watch or a list. An object not newer than the one held is ignored. The store takes a reference of
+// its own.
 void store_put(struct store *s, const struct object *o);
+// The deletion of `o`, as a watch brings it: with the resourceVersion of the deletion. Ignored if what is held is newer
+// (created again by us meanwhile). Unknown objects are fine.
+void store_deleted(struct store *s, const struct object *o);
+// Removes whatever has that name. Unknown names are fine.
 void store_delete(struct store *s, const char *ns, const char *name);
 // Our own write, as the API server answered it: visible at once, before the watch brings it. Ignored if the watch is
 // already past it (it may have been deleted since).
 void store_wrote(struct store *s, const struct object *o);
 
 // A list: between begin and swap, store_put() marks what is there; swap deletes what was not marked (and is not newer
-// than the list: written by us meanwhile).
+// than the list: written by us meanwhile). begin again starts over.
 void store_list_begin(struct store *s);
 void store_list_swap(struct store *s, const char *resource_version);
 void store_saw(struct store *s, const char *resource_version); // bookmark

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binds the rules of leader_fsm.h to the client and the loop.
+#include "operator/runtime/leader.h"
+
+#include "common/base/mem.h"
+#include "operator/runtime/leader_fsm.h"
+
+#include <stdlib.h>
+
+enum { LEASE_MS = 15000, RENEW_DEADLINE_MS = 10000, RETRY_MS = 2000, RELEASE_MS = 2000 };
+
+// The context of a request: outlives its leader, because a canceled request still calls back.
+struct leader_call {
+    struct leader *leader; // NULL: nobody is interested any more
+};
+
+struct leader {
+    struct loop *loop;
+    struct kube_client *client;
+    struct leader_options options;
+    char *ns, *name, *identity;
+    struct leader_fsm fsm;
+    struct loop_timer *timer;
+    struct leader_call *call; // the request on its way, NULL if none
+    uint64_t call_id;
+    enum leader_action call_action;
+    bool *freed; // set by leader_free() while a callback of ours runs
+    bool releasing;
+    void (*released)(void *ctx);
+    void *released_ctx;
+};
+
+static void step(struct leader *l, enum leader_event event, const struct lease *lease, const struct err *err);
+
+static void on_timer(void *ctx)
+{
+    struct leader *l = ctx;
+    step(l, LEADER_TICK, NULL, NULL);
+}
+
+static enum leader_event classify(enum leader_action action, int code)
+{
+    if (action == LEADER_DO_GET)
+        return code == 0 ? LEADER_GOT : code == ERR_NOT_FOUND ? LEADER_MISSING : LEADER_FAILED;
+    if (code == ERR_NOT_FOUND) // deleted since we read it: the next read says so
+        return LEADER_CONFLICT;
+    return code == 0 ? LEADER_WROTE : code == ERR_CONFLICT || code == ERR_EXISTS ? LEADER_CONFLICT : LEADER_FAILED;
+}
+
+static void finish_release(struct leader *l)
+{
+    void (*released)(void *ctx) = l->released;
+    void *ctx = l->released_ctx;
+    leader_free(l);
+    if (released)
+        released(ctx);
+}
+
+static void on_answer(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct leader_call *call = ctx;
+    struct leader *l = call->leader;
+    free(call);
+    if (!l)
+        return;
+    l->call = NULL;
+    const struct object *o = NULL;
+    struct err why = *err;
+    if (why.code == 0)
+        object_decode(KIND_LEASE, response->body, response->len, &o, &why);
+    step(l, classify(l->call_action, why.code), o ? lease_of(o) : NULL, &why);
+    object_unref(o);
+}
+
+static void send(struct leader *l, enum leader_action action, int64_t timeout_ms)
+{
+    struct arena a = ARENA_INIT;
+    struct request r = {.verb = VERB_GET, .kind = KIND_LEASE, .ns = l->ns, .name = l->name};
+    if (action != LEADER_DO_GET) {
+        bool update = action == LEADER_DO_UPDATE;
+        r.verb = update ? VERB_UPDATE : VERB_CREATE;
+        r.body = leader_fsm_write(&l->fsm, l->ns, l->name, clock_wall_ms(loop_clock(l->loop)), update, &a);
+    }
+    l->call = xcalloc(1, sizeof *l->call);
+    l->call->leader = l;
+    l->call_action = action;
+    l->call_id = kube_send(l->client, &r, timeout_ms, on_answer, l->call);
+    arena_done(&a);
+}
+
+// Gives the lease back as soon as no write of ours is on its way that could come after.
+static void resign(struct leader *l)
+{
+    if (leader_fsm_resign(&l->fsm))
+        send(l, LEADER_DO_UPDATE, RELEASE_MS);
+    else
+        finish_release(l);
+}
+
+// An answer that arrives while the lease is being given back.
+static void step_releasing(struct leader *l, enum leader_event event, const struct lease *lease)
+{
+    if (l->fsm.state == LEADER_RESIGNED) { // the answer to giving it back
+        finish_release(l);
+        return;
+    }
+    int64_t now = clock_mono_ms(loop_clock(l->loop));
+    leader_step(&l->fsm, &(struct leader_input){event, lease, now, clock_wall_ms(loop_clock(l->loop))});
+    resign(l);
+}
+
+// Calls back; false if the leader was freed (or released) in there.
+static bool tell(struct leader *l, const struct leader_output *out, const struct err *err)
+{
+    const struct leader_options *o = &l->options;
+    bool freed = false;
+    l->freed = &freed;
+    if (err && err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT && err->code != ERR_EXISTS &&
+        o->on_error)
+        o->on_error(o->ctx, err);
+    if (!freed && out->lost && o->on_lost)
+        o->on_lost(o->ctx);
+    if (!freed && out->elected && o->on_elected)
+        o->on_elected(o->ctx);
+    if (!freed && out->holder_changed && *l->fsm.holder && !out->elected && o->on_holder)
+        o->on_holder(o->ctx, l->fsm.holder);
+    if (!freed)
+        l->freed = NULL;
+    return !freed;
+}
+
+static void step(struct leader *l, enum leader_event event, const struct lease *lease, const struct err *err)
+{
+    if (l->releasing) {
+        step_releasing(l, event, lease);
+        return;
+    }
+    const struct clock *clock = loop_clock(l->loop);
+    struct leader_output out =
+        leader_step(&l->fsm, &(struct leader_input){event, lease, clock_mono_ms(clock), clock_wall_ms(clock)});
+    if (out.action != LEADER_DO_NOTHING)
+        send(l, out.action, l->fsm.rules.renew_deadline_ms / 2); // so that one lost request does not cost the lease
+    if (out.wait_ms >= 0)
+        loop_timer_arm(l->timer, out.wait_ms);
+    else
+        loop_timer_disarm(l->timer);
+    (void)tell(l, &out, err);
+}
+
+struct leader *leader_start(struct loop *loop, struct kube_client *client, const struct leader_options *options)
+{
+    struct leader *l = xcalloc(1, sizeof *l);
+    l->loop = loop;
+    l->client = client;
+    l->options = *options;
+    l->ns = xstrdup(options->ns);
+    l->name = xstrdup(options->name);
+    l->identity = xstrdup(options->identity);
+    struct leader_rules rules = {
+        .identity = l->identity,
+        .lease_ms = options->lease_ms ? options->lease_ms : LEASE_MS,
+        .renew_deadline_ms = options->renew_deadline_ms ? options->renew_deadline_ms : RENEW_DEADLINE_MS,
+        .retry_ms = options->retry_ms ? options->retry_ms : RETRY_MS,
+    };
+    leader_fsm_init(&l->fsm, &rules, options->seed);
+    l->timer = loop_timer_new(loop, on_timer, l);
+    loop_timer_arm(l->timer, 0);
+    return l;
+}
+
+bool leader_is_leading(const struct leader *l)
+{
+    return l->fsm.state == LEADER_LEADING && !l->releasing;
+}
+
+static void release_timed_out(void *ctx)
+{
+    finish_release(ctx);
+}
+
+static void release_begin(void *ctx)
+{
+    struct leader *l = ctx;
+    loop_timer_free(l->timer);
+    l->timer = loop_timer_new(l->loop, release_timed_out, l);
+    loop_timer_arm(l->timer, RELEASE_MS);
+    if (!l->call)
+        resign(l);
+}
+
+void leader_release(struct leader *l, void (*released)(void *ctx), void *ctx)
+{
+    l->releasing = true;
+    l->released = released;
+    l->released_ctx = ctx;
+    loop_timer_free(l->timer); // never from inside the caller: it may hold `l` still
+    l->timer = loop_timer_new(l->loop, release_begin, l);
+    loop_timer_arm(l->timer, 0);
+}
+
+void leader_free(struct leader *l)
+{
+    if (!l)
+        return;
+    if (l->call) {
+        l->call->leader = NULL;
+        kube_cancel(l->client, l->call_id);
+    }
+    if (l->freed)
+        *l->freed = true;
+    loop_timer_free(l->timer);
+    free(l->ns);
+    free(l->name);
+    free(l->identity);
+    free(l);
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/runtime/leader_fsm.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdio.h>
+
+void leader_fsm_init(struct leader_fsm *f, const struct leader_rules *rules, uint64_t seed)
+{
+    *f = (struct leader_fsm){.rules = *rules};
+    rand_seed(&f->rand, seed);
+}
+
+static bool is_mine(const struct leader_fsm *f)
+{
+    return str_eq(f->holder, f->rules.identity);
+}
+
+static bool is_held_by_other(const struct leader_fsm *f, int64_t now)
+{
+    return *f->holder && !is_mine(f) && now < f->observed_ms + f->duration_ms;
+}
+
+// Takes the record over; true if its holder is another one than before.
+static bool observe(struct leader_fsm *f, const struct lease *l, int64_t now)
+{
+    const char *holder = l->holder ? l->holder : "";
+    bool new_holder = !str_eq(f->holder, holder);
+    const char *version = l->obj.meta.resource_version ? l->obj.meta.resource_version : "";
+    if (new_holder || !*f->version || !str_eq(f->version, version))
+        f->observed_ms = now;
+    snprintf(f->version, sizeof f->version, "%s", version);
+    snprintf(f->holder, sizeof f->holder, "%s", holder);
+    f->duration_ms = (int64_t)MAX(l->duration_s, 0) * 1000;
+    f->acquired_wall_ms = l->acquired_ms;
+    f->renewed_wall_ms = l->renewed_ms;
+    f->transitions = l->transitions;
+    return new_holder;
+}
+
+// Followers spread their tries over 1 to 2.2 periods (client-go's jitter factor), so that they do not meet.
+static void try_later(struct leader_fsm *f, int64_t now)
+{
+    int64_t jitter = f->state == LEADER_LEADING ? 0 : rand_range(&f->rand, 0, f->rules.retry_ms * 12 / 10);
+    f->next_ms = now + f->rules.retry_ms + jitter;
+}
+
+static enum leader_action send(struct leader_fsm *f, enum leader_action action, int64_t now)
+{
+    f->busy = true;
+    f->sent_ms = now;
+    return action;
+}
+
+static enum leader_action on_tick(struct leader_fsm *f, int64_t now)
+{
+    if (f->busy || now < f->next_ms)
+        return LEADER_DO_NOTHING;
+    f->reread = false;
+    // The leader writes what it knows, and reads again only if that turns out to be stale.
+    return send(f, f->state == LEADER_LEADING ? LEADER_DO_UPDATE : LEADER_DO_GET, now);
+}
+
+static enum leader_action on_got(struct leader_fsm *f, const struct leader_input *in, struct leader_output *out)
+{
+    out->holder_changed = observe(f, in->lease, in->mono_ms);
+    if (f->state == LEADER_LEADING && *f->holder && !is_mine(f)) {
+        out->lost = true;
+        return LEADER_DO_NOTHING;
+    }
+    if (is_held_by_other(f, in->mono_ms)) {
+        try_later(f, in->mono_ms);
+        return LEADER_DO_NOTHING;
+    }
+    return send(f, LEADER_DO_UPDATE, in->mono_ms);
+}
+
+static enum leader_action on_wrote(struct leader_fsm *f, const struct leader_input *in, struct leader_output *out)
+{
+    out->holder_changed = observe(f, in->lease, in->mono_ms);
+    f->renewed_ms = f->sent_ms;
+    out->elected = f->state == LEADER_FOLLOWING;
+    f->state = LEADER_LEADING;
+    try_later(f, f->sent_ms);
+    return LEADER_DO_NOTHING;
+}
+
+static enum leader_action on_conflict(struct leader_fsm *f, int64_t now)
+{
+    if (f->reread) { // lost the race twice: the other one renews, so there is no hurry
+        try_later(f, now);
+        return LEADER_DO_NOTHING;
+    }
+    f->reread = true;
+    return send(f, LEADER_DO_GET, now);
+}
+
+static enum leader_action react(struct leader_fsm *f, const struct leader_input *in, struct leader_output *out)
+{
+    if (in->event != LEADER_TICK)
+        f->busy = false;
+    switch (in->event) {
+    case LEADER_TICK:
+        return on_tick(f, in->mono_ms);
+    case LEADER_GOT:
+        return on_got(f, in, out);
+    case LEADER_MISSING:
+        return send(f, LEADER_DO_CREATE, in->mono_ms);
+    case LEADER_WROTE:
+        return on_wrote(f, in, out);
+    case LEADER_CONFLICT:
+        return on_conflict(f, in->mono_ms);
+    case LEADER_FAILED:
+        try_later(f, in->mono_ms);
+        return LEADER_DO_NOTHING;
+    }
+    return LEADER_DO_NOTHING;
+}
+
+static int64_t wait_for(const struct leader_fsm *f, int64_t now)
+{
+    int64_t deadline = f->state == LEADER_LEADING ? f->renewed_ms + f->rules.renew_deadline_ms : INT64_MAX;
+    int64_t due = f->busy ? deadline : MIN(f->next_ms, deadline);
+    return due == INT64_MAX ? -1 : MAX(due - now, 0);
+}
+
+struct leader_output leader_step(struct leader_fsm *f, const struct leader_input *in)
+{
+    struct leader_output out = {.action = LEADER_DO_NOTHING, .wait_ms = -1};
+    if (f->state == LEADER_LOST || f->state == LEADER_RESIGNED)
+        return out;
+    // Too late is too late, even if the answer at hand is a success: others may have been elected meanwhile. (A write
+    // sent before the deadline counts.)
+    int64_t renewed = in->event == LEADER_WROTE ? f->sent_ms : f->renewed_ms;
+    if (f->state == LEADER_LEADING && in->mono_ms >= renewed + f->rules.renew_deadline_ms)
+        out.lost = true;
+    else
+        out.action = react(f, in, &out);
+    if (out.lost) {
+        f->state = LEADER_LOST;
+        out.action = LEADER_DO_NOTHING;
+    } else {
+        out.wait_ms = wait_for(f, in->mono_ms);
+    }
+    return out;
+}
+
+const char *leader_fsm_write(const struct leader_fsm *f, const char *ns, const char *name, int64_t wall_ms, bool update,
+                             struct arena *a)
+{
+    bool resigned = f->state == LEADER_RESIGNED, renewal = !resigned && is_mine(f);
+    struct lease l = {
+        .obj.meta = {.ns = ns, .name = name, .resource_version = update ? f->version : NULL},
+        .holder = resigned ? "" : f->rules.identity,
+        .duration_s = resigned ? 1 : (int32_t)((f->rules.lease_ms + 999) / 1000),
+        .transitions = f->transitions + (update && !resigned && !renewal),
+        .acquired_ms = renewal ? f->acquired_wall_ms : wall_ms,
+        .renewed_ms = wall_ms,
+    };
+    return lease_encode(&l, a);
+}
+
+bool leader_fsm_resign(struct leader_fsm *f)
+{
+    bool held = f->state == LEADER_LEADING && is_mine(f);
+    f->state = LEADER_RESIGNED;
+    return held;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of leader election, pure: what happened goes in, what to do comes out. A holder's lease is measured from when
+// we saw its record change, our own from when we sent the write that renewed it, so clocks need not agree.
+//
+//   FOLLOWING --the lease was free or expired, and our write succeeded--> LEADING
+//   LEADING   --no write succeeded for renew_deadline_ms, or someone else holds it--> LOST (for good)
+//   any       --leader_fsm_resign()--> RESIGNED (for good)
+#ifndef CADRE_RUNTIME_LEADER_FSM_H
+#define CADRE_RUNTIME_LEADER_FSM_H
+
+#include "common/base/rand.h"
+#include "operator/api/lease.h"
+
+enum leader_state { LEADER_FOLLOWING, LEADER_LEADING, LEADER_LOST, LEADER_RESIGNED };
+
+struct leader_rules {
+    const char *identity; // not empty
+    int64_t lease_ms, renew_deadline_ms, retry_ms;
+};
+
+enum leader_event {
+    LEADER_TICK,     // time passed
+    LEADER_GOT,      // the lease was read
+    LEADER_MISSING,  // there is none (404)
+    LEADER_WROTE,    // our create or update succeeded, and this is the answer
+    LEADER_CONFLICT, // our create or update came too late (409)
+    LEADER_FAILED,   // anything else went wrong with a read or a write
+};
+
+enum leader_action {
+    LEADER_DO_NOTHING, // until something happens or wait_ms have passed
+    LEADER_DO_GET,
+    LEADER_DO_CREATE, // leader_fsm_write() has the content
+    LEADER_DO_UPDATE,
+};
+
+struct leader_input {
+    enum leader_event event;
+    const struct lease *lease; // GOT, WROTE
+    int64_t mono_ms, wall_ms;
+};
+
+struct leader_output {
+    enum leader_action action;
+    int64_t wait_ms; // TICK is due then; -1 = not before something happens
+    bool elected, lost;
+    bool holder_changed; // see leader_fsm.holder
+};
+
+struct leader_fsm {
+    struct leader_rules rules;
+    struct rand rand;
+    enum leader_state state;
+    bool busy;          // a request is on its way
+    bool reread;        // a conflict was answered by a second read already
+    int64_t sent_ms;    // when it was sent
+    int64_t renewed_ms; // when the last write that succeeded was sent
+    int64_t next_ms;    // when to try again
+    // The record as last read or written:
+    int64_t observed_ms; // when it was first seen like this; 0 with an empty version: never
+    char version[64], holder[256];
+    int64_t duration_ms, acquired_wall_ms, renewed_wall_ms;
+    int32_t transitions;
+};
+
+void leader_fsm_init(struct leader_fsm *f, const struct leader_rules *rules, uint64_t seed); // identity is borrowed
+struct leader_output leader_step(struct leader_fsm *f, const struct leader_input *in);
+// The Lease to create or update now, encoded; resourceVersion only in an update.
+const char *leader_fsm_write(const struct leader_fsm *f, const char *ns, const char *name, int64_t wall_ms, bool update,
+                             struct arena *a);
+// Stops for good; true if there is a lease to give back, which leader_fsm_write() then writes.
+bool leader_fsm_resign(struct leader_fsm *f);
+
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A listening TCP socket on the loop.
+#ifndef CADRE_RUNTIME_LISTENER_H
+#define CADRE_RUNTIME_LISTENER_H
+
+#include "common/base/loop.h"
+
+struct listener;
+
+// address: "host:port" with a numeric host ("[...]" around an IPv6 one), or ":port" for every address of both families.
+// `accepted` owns each new (non-blocking) descriptor. Errors name the address and say why.
+int listener_start(struct loop *loop, const char *address, void (*accepted)(void *ctx, int fd), void *ctx,
+                   struct listener **ret, struct err *err);
+int listener_port(const struct listener *l);
+void listener_stop(struct listener *l); // NULL is fine
+
+#endif

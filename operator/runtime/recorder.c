@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two tables: subjects (an object's token bucket and its recent series), least recently used first out; and a short
+// queue of writes. A repeat while its Event is still being written waits for the answer, so that the patch finds it.
+#include "operator/runtime/recorder.h"
+
+#include "common/base/list.h"
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/base/str.h"
+#include "operator/api/event.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NOTE_MAX = 1024,        // the API server refuses more
+    NAME_MAX_LEN = 253,     // of an Event
+    SUBJECTS_MAX = 2048,    // objects remembered
+    SERIES_MAX = 16,        // an object
+    QUEUE_MAX = 256,        // writes waiting
+    IN_FLIGHT_MAX = 4,      // few: Events must not slow down what they speak of
+    BURST = 25,             // client-go's spam filter
+    REFILL_MS = 300000,     // one more token
+    SERIES_GAP_MS = 600000, // a longer silence starts a new Event
+    TIMEOUT_MS = 30000,
+};
+
+struct series {
+    uint64_t key; // hash of type, reason and note; 0 = free
+    uint64_t id;  // in the Event's name
+    int32_t count, written;
+    int64_t first_wall_ms, last_wall_ms, last_ms;
+    bool busy; // a write is queued or on its way
+};
+
+struct subject {
+    struct list link; // in recorder.subjects, least recently used first
+    char *key;        // kind and UID
+    int tokens;
+    int64_t refilled_ms;
+    struct series series[SERIES_MAX];
+};
+
+// A write: queued, then on its way. Outlives the recorder in the latter state.
+struct write {
+    struct list link;
+    struct recorder *recorder; // NULL: nobody is interested any more
+    uint64_t request_id;
+    char *ns, *name; // of the Event
+    char *body;
+    bool patch;
+    char *subject;
+    uint64_t series_key, series_id;
+};
+
+struct recorder {
+    struct kube_client *client;
+    const struct clock *clock;
+    struct loop_timer *pump;
+    char *controller, *instance;
+    struct rand rand;
+    struct map by_key; // subject key -> subject
+    struct list subjects;
+    struct list queued, sent;
+    int n_queued, n_sent;
+    struct metric *written, *failed, *dropped; // NULL without a registry
+};
+
+static void count(struct metric *m)
+{
+    if (m)
+        metric_add(m, 1);
+}
+
+static void write_free(struct write *w)
+{
+    free(w->ns);
+    free(w->name);
+    free(w->body);
+    free(w->subject);
+    free(w);
+}
+
+static void subject_free(struct recorder *r, struct subject *s)
+{
+    map_del(&r->by_key, s->key);
+    list_remove(&s->link);
+    free(s->key);
+    free(s);
+}
+
+static struct subject *subject_get(struct recorder *r, const char *key)
+{
+    struct subject *s = map_get(&r->by_key, key);
+    if (!s) {
+        if (r->by_key.used >= SUBJECTS_MAX)
+            subject_free(r, CONTAINER_OF(r->subjects.next, struct subject, link));
+        s = xcalloc(1, sizeof *s);
+        s->key = xstrdup(key);
+        s->tokens = BURST;
+        s->refilled_ms = clock_mono_ms(r->clock);
+        list_init(&s->link);
+        map_set(&r->by_key, key, s);
+    }
+    list_remove(&s->link);
+    list_append(&r->subjects, &s->link);
+    return s;
+}
+
+static bool take_token(struct subject *s, int64_t now)
+{
+    int64_t more = (now - s->refilled_ms) / REFILL_MS;
+    s->refilled_ms += more * REFILL_MS;
+    s->tokens = (int)MIN(s->tokens + more, BURST);
+    if (!s->tokens)
+        return false;
+    s->tokens--;
+    return true;
+}
+
+static struct series *series_find(struct subject *s, uint64_t key)
+{
+    for (int i = 0; i < SERIES_MAX; i++)
+        if (s->series[i].key == key)
+            return &s->series[i];
+    return NULL;
+}
+
+// A place for a new series: a free one, else that which is silent longest.
+static struct series *series_slot(struct subject *s)
+{
+    struct series *oldest = &s->series[0];
+    for (int i = 0; i < SERIES_MAX; i++) {
+        if (!s->series[i].key)
+            return &s->series[i];
+        if (s->series[i].last_ms < oldest->last_ms)
+            oldest = &s->series[i];
+    }
+    return oldest;
+}
+
+static uint64_t series_key(bool warning, const char *reason, const char *note)
+{
+    uint64_t h = str_hash(reason, strlen(reason)) * 31 + str_hash(note, strlen(note));
+    h = h * 31 + warning;
+    return h ? h : 1;
+}
+
+// Valid UTF-8 of at most NOTE_MAX bytes; notes quote what programs print.
+static char *clean_note(const char *note)
+{
+    struct buf b = BUF_INIT(NOTE_MAX);
+    for (size_t left = strlen(note), len; left && !b.over; note += MAX(len, 1), left -= MAX(len, 1)) {
+        len = str_utf8_len(note, left);
+        if (len)
+            buf_append(&b, note, len);
+        else
+            buf_puts(&b, "\xef\xbf\xbd"); // U+FFFD
+    }
+    return buf_take(&b);
+}
+
+static void on_answer(void *ctx, const struct kube_response *response, const struct err *err);
+
+static void send_next(void *ctx)
+{
+    struct recorder *r = ctx;
+    while (r->n_sent < IN_FLIGHT_MAX && !list_empty(&r->queued)) {
+        struct write *w = CONTAINER_OF(list_pop(&r->queued), struct write, link);
+        r->n_queued--;
+        struct request request = {
+            .verb = w->patch ? VERB_PATCH_MERGE : VERB_CREATE,
+            .kind = KIND_EVENT,
+            .ns = w->ns,
+            .name = w->patch ? w->name : NULL,
+            .body = w->body,
+        };
+        list_append(&r->sent, &w->link);
+        r->n_sent++;
+        w->request_id = kube_send(r->client, &request, TIMEOUT_MS, on_answer, w);
+    }
+}
+
+// Queues w for the series; dropped if too many wait already.
+static void enqueue(struct recorder *r, struct series *s, struct write *w)
+{
+    if (r->n_queued >= QUEUE_MAX) {
+        count(r->dropped);
+        if (!w->patch)
+            *s = (struct series){0}; // there is nothing that a repeat could patch
+        write_free(w);
+        return;
+    }
+    s->busy = true;
+    s->written = s->count;
+    list_append(&r->queued, &w->link);
+    r->n_queued++;
+    loop_timer_arm(r->pump, 0);
+}
+
+static struct write *write_new(struct recorder *r, const struct subject *subject, const struct series *s,
+                               const char *ns, const char *name)
+{
+    struct write *w = xcalloc(1, sizeof *w);
+    w->recorder = r;
+    list_init(&w->link);
+    w->ns = xstrdup(ns);
+    w->name = xstrdup(name);
+    w->subject = xstrdup(subject->key);
+    w->series_key = s->key;
+    w->series_id = s->id;
+    return w;
+}
+
+static void patch_series(struct recorder *r, struct subject *subject, struct series *s, const char *ns,
+                         const char *name)
+{
+    if (s->busy || !take_token(subject, clock_mono_ms(r->clock)))
+        return; // the count goes out with the next one
+    struct arena a = ARENA_INIT;
+    struct event e = {.ns = ns, .name = name, .series_count = s->count, .series_last_ms = s->last_wall_ms};
+    struct write *w = write_new(r, subject, s, ns, name);
+    w->patch = true;
+    w->body = xstrdup(event_series_patch(&e, &a));
+    arena_done(&a);
+    enqueue(r, s, w);
+}
+
+static void on_answer(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct write *w = ctx;
+    struct recorder *r = w->recorder;
+    (void)response;
+    if (r) {
+        list_remove(&w->link);
+        r->n_sent--;
+        count(err->code ? r->failed : r->written);
+        struct subject *subject = map_get(&r->by_key, w->subject);
+        struct series *s = subject ? series_find(subject, w->series_key) : NULL;
+        if (s && s->id == w->series_id) {
+            s->busy = false;
+            if (err->code)
+                *s = (struct series){0}; // the next one starts anew, with an Event of its own
+            else if (s->count > s->written)
+                patch_series(r, subject, s, w->ns, w->name);
+        }
+        send_next(r);
+    }
+    write_free(w);
+}
+
+static const char *event_name(const struct object *regarding, uint64_t id, char *name, size_t size)
+{
+    snprintf(name, size, "%.*s.%016" PRIx64, NAME_MAX_LEN - 17, regarding->meta.name, id);
+    return name;
+}
+
+static const char *event_ns(const struct object *regarding)
+{
+    return str_empty(regarding->meta.ns) ? "default" : regarding->meta.ns;
+}
+
+static void create_event(struct recorder *r, struct subject *subject, struct series *s, const struct object *regarding,
+                         bool warning, const char *reason, const char *note)
+{
+    const struct kind_info *kind = kind_info(regarding->kind);
+    char name[NAME_MAX_LEN + 1];
+    struct arena a = ARENA_INIT;
+    struct event e = {
+        .ns = event_ns(regarding),
+        .name = event_name(regarding, s->id, name, sizeof name),
+        .type = warning ? "Warning" : "Normal",
+        .reason = reason,
+        .action = "Reconcile",
+        .note = note,
+        .controller = r->controller,
+        .instance = r->instance,
+        .regarding_api_version = kind->api_version,
+        .regarding_kind = kind->kind,
+        .regarding_ns = regarding->meta.ns,
+        .regarding_name = regarding->meta.name,
+        .regarding_uid = regarding->meta.uid,
+        .time_ms = s->first_wall_ms,
+    };
+    struct write *w = write_new(r, subject, s, e.ns, name);
+    w->body = xstrdup(event_encode(&e, &a));
+    arena_done(&a);
+    enqueue(r, s, w);
+}
+
+static void record(struct recorder *r, const struct object *regarding, bool warning, const char *reason,
+                   const char *note)
+{
+    _cleanup_(free_p) char *key = xasprintf("%d/%s", regarding->kind, regarding->meta.uid ? regarding->meta.uid : "");
+    struct subject *subject = subject_get(r, key);
+    uint64_t hash = series_key(warning, reason, note);
+    int64_t now = clock_mono_ms(r->clock), wall = clock_wall_ms(r->clock);
+    struct series *s = series_find(subject, hash);
+    if (s && now - s->last_ms <= SERIES_GAP_MS) {
+        char name[NAME_MAX_LEN + 1];
+        s->count++;
+        s->last_ms = now;
+        s->last_wall_ms = wall;
+        patch_series(r, subject, s, event_ns(regarding), event_name(regarding, s->id, name, sizeof name));
+        return;
+    }
+    if (!take_token(subject, now)) {
+        count(r->dropped);
+        return;
+    }
+    if (!s)
+        s = series_slot(subject);
+    *s = (struct series){
+        .key = hash, .id = rand_u64(&r->rand), .count = 1, .first_wall_ms = wall, .last_wall_ms = wall, .last_ms = now};
+    create_event(r, subject, s, regarding, warning, reason, note);
+}
+
+void recorder_event(struct recorder *r, const struct object *regarding, bool warning, const char *reason,
+                    const char *note)
+{
+    _cleanup_(free_p) char *clean = clean_note(note);
+    record(r, regarding, warning, reason, clean);
+}
+
+struct recorder *recorder_new(struct loop *loop, struct kube_client *client, const char *controller,
+                              const char *instance, struct metrics *metrics)
+{
+    struct recorder *r = xcalloc(1, sizeof *r);
+    r->client = client;
+    r->clock = loop_clock(loop);
+    r->pump = loop_timer_new(loop, send_next, r);
+    r->controller = xstrdup(controller);
+    r->instance = xstrdup(instance);
+    rand_seed_system(&r->rand); // names must not repeat those of an earlier process
+    list_init(&r->subjects);
+    list_init(&r->queued);
+    list_init(&r->sent);
+    if (metrics) {
+        static const char help[] = "Number of writes of Events, by what became of them.";
+        r->written = metrics_counter(metrics, "cadre_event_writes_total", help, "result=\"written\"");
+        r->failed = metrics_counter(metrics, "cadre_event_writes_total", help, "result=\"failed\"");
+        r->dropped = metrics_counter(metrics, "cadre_event_writes_total", help, "result=\"dropped\"");
+    }
+    return r;
+}
+
+void recorder_free(struct recorder *r)
+{
+    if (!r)
+        return;
+    LIST_FOREACH(l, &r->queued) {
+        write_free(CONTAINER_OF(l, struct write, link));
+    }
+    LIST_FOREACH(l, &r->sent) {
+        struct write *w = CONTAINER_OF(l, struct write, link);
+        w->recorder = NULL;
+        kube_cancel(r->client, w->request_id);
+    }
+    while (!list_empty(&r->subjects))
+        subject_free(r, CONTAINER_OF(r->subjects.next, struct subject, link));
+    map_done(&r->by_key);
+    loop_timer_free(r->pump);
+    free(r->controller);
+    free(r->instance);
+    free(r);
+}

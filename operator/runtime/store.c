@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// Three chained hash tables over one small entry an object: 64 bytes and about two table slots each, no copy of a key.
+// The chains of the indexes are doubly linked, so that a change costs the same however large its group is.
+#include "operator/runtime/store.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SUBSCRIBERS = 4, FIRST_SLOTS = 64, VERSION_MAX = 64 };
+
+#define GROUP_LABEL "cadre.dev/group"
+
+enum index { INDEX_OWNER, INDEX_GROUP, INDEX_COUNT };
+
+struct chain {
+    struct entry *next, **link; // link: what points at this entry; NULL = not in the index
+};
+
+struct entry {
+    const struct object *object;
+    struct entry *next; // in the chain of its name
+    struct chain chains[INDEX_COUNT];
+    uint32_t hash; // of namespace and name
+    uint32_t mark; // the last list that brought it
+};
+
+struct table {
+    struct entry **slots;
+    size_t size; // power of two, 0 until first use
+    size_t used;
+};
+
+struct store {
+    enum kind kind;
+    bool synced;
+    uint32_t mark;
+    char seen[VERSION_MAX]; // resourceVersion up to which the watch has told us everything; "" = nothing yet
+    struct table names;
+    struct table indexes[INDEX_COUNT];
+    struct {
+        store_fn fn;
+        void *ctx;
+    } subscribers[MAX_SUBSCRIBERS];
+    int n_subscribers;
+};
+
+static uint32_t hash_pair(const char *ns, const char *name)
+{
+    uint64_t h = str_hash(name, strlen(name)) ^ (str_hash(ns, strlen(ns)) * 0x9e3779b97f4a7c15u);
+    return (uint32_t)(h ^ (h >> 32));
+}
+
+static const char *group_of(const struct object *o)
+{
+    return labels_get(&o->meta.labels, GROUP_LABEL);
+}
+
+// Of what the object is indexed by; only called where there is something.
+static uint32_t index_hash(enum index index, const struct object *o)
+{
+    return index == INDEX_OWNER ? hash_pair("", o->meta.owner.uid) : hash_pair(o->meta.ns, group_of(o));
+}
+
+static bool indexed(enum index index, const struct object *o)
+{
+    return index == INDEX_OWNER ? !str_empty(o->meta.owner.uid) : !str_empty(group_of(o));
+}
+
+static struct entry **slot_of(const struct table *t, uint32_t hash)
+{
+    return &t->slots[hash & (t->size - 1)];
+}
+
+static void chain_in(struct table *t, enum index index, struct entry *e)
+{
+    struct chain *c = &e->chains[index];
+    struct entry **slot = slot_of(t, index_hash(index, e->object));
+    c->next = *slot;
+    c->link = slot;
+    if (c->next)
+        c->next->chains[index].link = &c->next;
+    *slot = e;
+}
+
+static void chain_out(enum index index, struct entry *e)
+{
+    struct chain *c = &e->chains[index];
+    *c->link = c->next;
+    if (c->next)
+        c->next->chains[index].link = c->link;
+    *c = (struct chain){0};
+}
+
+static void index_grow(struct table *t, enum index index)
+{
+    struct table bigger = {.size = t->size ? t->size * 2 : FIRST_SLOTS, .used = t->used};
+    bigger.slots = xcalloc(bigger.size, sizeof(struct entry *));
+    for (size_t i = 0; i < t->size; i++)
+        for (struct entry *e = t->slots[i], *next; e; e = next) {
+            next = e->chains[index].next;
+            chain_in(&bigger, index, e);
+        }
+    free(t->slots);
+    *t = bigger;
+}
+
+static void index_in(struct store *s, struct entry *e)
+{
+    for (enum index i = 0; i < INDEX_COUNT; i++) {
+        struct table *t = &s->indexes[i];
+        if (!indexed(i, e->object))
+            continue;
+        if (t->used == t->size)
+            index_grow(t, i);
+        chain_in(t, i, e);
+        t->used++;
+    }
+}
+
+static void index_out(struct store *s, struct entry *e)
+{
+    for (enum index i = 0; i < INDEX_COUNT; i++)
+        if (e->chains[i].link) {
+            chain_out(i, e);
+            s->indexes[i].used--;
+        }
+}
+
+static void names_grow(struct table *t)
+{
+    struct table bigger = {.size = t->size ? t->size * 2 : FIRST_SLOTS, .used = t->used};
+    bigger.slots = xcalloc(bigger.size, sizeof(struct entry *));
+    for (size_t i = 0; i < t->size; i++)
+        for (struct entry *e = t->slots[i], *next; e; e = next) {
+            next = e->next;
+            struct entry **slot = slot_of(&bigger, e->hash);
+            e->next = *slot;
+            *slot = e;
+        }
+    free(t->slots);
+    *t = bigger;
+}
+
+// What points at the entry of that name, or at the NULL where it would go. NULL while the table is empty.
+static struct entry **find(const struct store *s, const char *ns, const char *name, uint32_t hash)
+{
+    if (!s->names.size)
+        return NULL;
+    struct entry **at = slot_of(&s->names, hash);
+    while (*at && ((*at)->hash != hash || strcmp((*at)->object->meta.name, name) != 0 ||
+                   strcmp((*at)->object->meta.ns, ns) != 0))
+        at = &(*at)->next;
+    return at;
+}
+
+static struct entry *get(const struct store *s, const struct object *o)
+{
+    struct entry **at = find(s, o->meta.ns, o->meta.name, hash_pair(o->meta.ns, o->meta.name));
+    return at ? *at : NULL;
+}
+
+static void tell(struct store *s, enum store_event event, const struct object *old, const struct object *now)
+{
+    for (int i = 0; i < s->n_subscribers; i++)
+        s->subscribers[i].fn(s->subscribers[i].ctx, event, old, now);
+}
+
+static struct entry *add(struct store *s, const struct object *o)
+{
+    if (s->names.used == s->names.size)
+        names_grow(&s->names);
+    struct entry *e = xcalloc(1, sizeof *e);
+    e->object = object_ref(o);
+    e->hash = hash_pair(o->meta.ns, o->meta.name);
+    struct entry **slot = slot_of(&s->names, e->hash);
+    e->next = *slot;
+    *slot = e;
+    s->names.used++;
+    index_in(s, e);
+    tell(s, STORE_ADDED, NULL, o);
+    return e;
+}
+
+static void change(struct store *s, struct entry *e, const struct object *o)
+{
+    const struct object *old = e->object;
+    index_out(s, e);
+    e->object = object_ref(o);
+    index_in(s, e);
+    tell(s, STORE_CHANGED, old, o);
+    object_unref(old);
+}
+
+// `at` points at the entry to remove; afterwards at the one behind it.
+static void drop(struct store *s, struct entry **at)
+{
+    struct entry *e = *at;
+    const struct object *old = e->object;
+    index_out(s, e);
+    *at = e->next;
+    s->names.used--;
+    free(e);
+    tell(s, STORE_DELETED, old, NULL);
+    object_unref(old);
+}
+
+static bool newer(const struct object *a, const struct object *b)
+{
+    return resource_version_cmp(a->meta.resource_version, b->meta.resource_version) > 0;
+}
+
+static struct entry *apply(struct store *s, struct entry *e, const struct object *o)
+{
+    if (!e)
+        return add(s, o);
+    if (!newer(o, e->object))
+        return e;
+    if (str_eq(o->meta.uid, e->object->meta.uid)) {
+        change(s, e, o);
+        return e;
+    }
+    store_delete(s, o->meta.ns, o->meta.name);
+    return add(s, o);
+}
+
+struct store *store_new(enum kind kind)
+{
+    struct store *s = xcalloc(1, sizeof *s);
+    s->kind = kind;
+    return s;
+}
+
+void store_free(struct store *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->names.size; i++)
+        for (struct entry *e = s->names.slots[i], *next; e; e = next) {
+            next = e->next;
+            object_unref(e->object);
+            free(e);
+        }
+    free(s->names.slots);
+    for (enum index i = 0; i < INDEX_COUNT; i++)
+        free(s->indexes[i].slots);
+    free(s);
+}
+
+enum kind store_kind(const struct store *s)
+{
+    return s->kind;
+}
+
+void store_subscribe(struct store *s, store_fn fn, void *ctx)
+{
+    assert(s->n_subscribers < MAX_SUBSCRIBERS);
+    s->subscribers[s->n_subscribers].fn = fn;
+    s->subscribers[s->n_subscribers++].ctx = ctx;
+}
+
+void store_saw(struct store *s, const char *resource_version)
+{
+    if (!str_empty(resource_version) && strlen(resource_version) < sizeof s->seen &&
+        (!*s->seen || resource_version_cmp(resource_version, s->seen) > 0))
+        snprintf(s->seen, sizeof s->seen, "%s", resource_version);
+}
+
+void store_put(struct store *s, const struct object *o)
+{
+    struct entry *e = apply(s, get(s, o), o);
+    e->mark = s->mark;
+}
+
+void store_deleted(struct store *s, const struct object *o)
+{
+    struct entry *e = get(s, o);
+    if (e && !newer(e->object, o))
+        store_delete(s, o->meta.ns, o->meta.name);
+}
+
+void store_delete(struct store *s, const char *ns, const char *name)
+{
+    struct entry **at = find(s, ns, name, hash_pair(ns, name));
+    if (at && *at)
+        drop(s, at);
+}
+
+void store_wrote(struct store *s, const struct object *o)
+{
+    if (!*s->seen || resource_version_cmp(o->meta.resource_version, s->seen) > 0)
+        apply(s, get(s, o), o);
+}
+
+void store_list_begin(struct store *s)
+{
+    s->mark++;
+}
+
+void store_list_swap(struct store *s, const char *resource_version)
+{
+    for (size_t i = 0; i < s->names.size; i++)
+        for (struct entry **at = &s->names.slots[i]; *at;) {
+            const struct entry *e = *at;
+            if (e->mark != s->mark && resource_version_cmp(e->object->meta.resource_version, resource_version) <= 0)
+                drop(s, at);
+            else
+                at = &(*at)->next;
+        }
+    store_saw(s, resource_version);
+    s->synced = true;
+}
+
+bool store_synced(const struct store *s)
+{
+    return s->synced;
+}
+
+const struct object *store_get(const struct store *s, const char *ns, const char *name)
+{
+    struct entry **at = find(s, ns, name, hash_pair(ns, name));
+    return at && *at ? (*at)->object : NULL;
+}
+
+size_t store_count(const struct store *s)
+{
+    return s->names.used;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct object *x = *(const struct object *const *)a, *y = *(const struct object *const *)b;
+    int r = str_cmp_natural(x->meta.name, y->meta.name);
+    return r ? r : strcmp(x->meta.ns, y->meta.ns);
+}
+
+// Chains hold what merely has the same hash, too.
+static bool matches(enum index index, const struct object *o, const char *ns, const char *value)
+{
+    return index == INDEX_OWNER ? str_eq(o->meta.owner.uid, value)
+                                : str_eq(group_of(o), value) && str_eq(o->meta.ns, ns);
+}
+
+static size_t select_indexed(const struct store *s, enum index index, const char *ns, const char *value,
+                             struct arena *a, const struct object *const **ret)
+{
+    const struct table *t = &s->indexes[index];
+    struct entry *first = t->size ? *slot_of(t, hash_pair(ns, value)) : NULL;
+    size_t n = 0;
+    for (const struct entry *e = first; e; e = e->chains[index].next)
+        n += matches(index, e->object, ns, value);
+    const struct object **found = arena_array(a, n, sizeof *found);
+    n = 0;
+    for (const struct entry *e = first; e; e = e->chains[index].next)
+        if (matches(index, e->object, ns, value))
+            found[n++] = e->object;
+    qsort(found, n, sizeof *found, by_name);
+    *ret = found;
+    return n;
+}
+
+size_t store_by_owner(const struct store *s, const char *owner_uid, struct arena *a, const struct object *const **ret)
+{
+    return select_indexed(s, INDEX_OWNER, "", owner_uid, a, ret);
+}
+
+size_t store_by_group(const struct store *s, const char *ns, const char *group, struct arena *a,
+                      const struct object *const **ret)
+{
+    return select_indexed(s, INDEX_GROUP, ns, group, a, ret);
+}
+
+void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx)
+{
+    for (size_t i = 0; i < s->names.size; i++)
+        for (const struct entry *e = s->names.slots[i]; e; e = e->next)
+            fn(ctx, e->object);
+}
