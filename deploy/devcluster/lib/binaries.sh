@@ -56,10 +56,12 @@ binaries_path() {
     export PATH
 }
 
+# binaries_missing [NAME...]: those of the list, or of the names, that are not built; as lines of BINARIES.
 binaries_missing() {
-    local module name
-    while read -r module _ name; do
-        [[ -x $(module_dir "$module")/$name ]] || echo "$name"
+    local module package name
+    while read -r module package name; do
+        [[ $# -eq 0 || " $* " == *" $name "* ]] || continue
+        [[ -x $(module_dir "$module")/$name ]] || echo "$module $package $name"
     done < <(printf '%s\n' "${BINARIES[@]}")
 }
 
@@ -80,18 +82,19 @@ binary_build() {
     printf '%d s\n' $((SECONDS - started)) >&2
 }
 
+# binaries_ensure [NAME...]: builds what is missing, one builder at a time.
 binaries_ensure() {
     local module package name missing
-    [[ -n $(binaries_missing) ]] || return 0
+    [[ -n $(binaries_missing "$@") ]] || return 0
     lock_take 8 "$CACHE_DIR/bin/lock"
-    missing=$(binaries_missing | wc -l)
-    if [[ $missing -gt 0 ]]; then
+    mapfile -t missing < <(binaries_missing "$@")
+    if [[ ${#missing[@]} -gt 0 ]]; then
         go_ensure
-        say "$missing programs to build with Go $(go_version_of "$GO"), once; about 7 minutes on 2 cores for all 13"
+        say "building ${#missing[@]} programs with Go $(go_version_of "$GO"), once; all 13 take about 7 minutes on 2 cores"
         rm -f "$CACHE_DIR"/bin/*/.*.[0-9]*
         while read -r module package name <&3; do
-            [[ -x $(module_dir "$module")/$name ]] || binary_build "$module" "$package" "$name"
-        done 3< <(printf '%s\n' "${BINARIES[@]}")
+            binary_build "$module" "$package" "$name"
+        done 3< <(printf '%s\n' "${missing[@]}")
     fi
     exec 8>&-
 }

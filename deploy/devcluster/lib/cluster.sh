@@ -140,15 +140,15 @@ down_one() {
     else
         say "there is no cluster \"$CLUSTER\""
     fi
-    rm -f "$USE_FILE" "$CACHE_DIR/clusters/$CLUSTER.kind.kubeconfig"
+    rm -f "$USE_FILE" "$CACHE_DIR/clusters/$CLUSTER.kubeconfig"
 }
 
 status_command() {
     local process pid name
     use_read
     if [[ $USE_KIND != own ]]; then
-        echo "cluster \"$CLUSTER\" stands for the one of $USE_CONFIG ($USE_KIND)"
-        KUBECONFIG=$USE_CONFIG kubectl_any get nodes
+        echo "cluster \"$CLUSTER\" stands for $USE_KIND \"$USE_NAME\""
+        KUBECONFIG=$USE_CONFIG kubectl get nodes
         return
     fi
     cluster_exists || die "cluster \"$CLUSTER\" is not up"

@@ -1,28 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Which cluster "devcluster kubectl" and its like talk to: one of our own, or one that was there before. The
-# choice of "ensure" is kept in clusters/NAME.use: "own", or "kubeconfig FILE", or "kind NAME FILE".
+# choice of "ensure" is kept in clusters/NAME.use ("own", "kubeconfig CONTEXT" or "kind NAME") and, for the
+# latter two, clusters/NAME.kubeconfig.
 
 USE_FILE= # set by cluster_select
 
 use_read() {
-    USE_KIND=own USE_NAME='' USE_CONFIG=''
+    USE_KIND=own USE_NAME='' USE_CONFIG=$CACHE_DIR/clusters/$CLUSTER.kubeconfig
     [[ -r $USE_FILE ]] || return 0
-    read -r USE_KIND USE_NAME USE_CONFIG <"$USE_FILE" || true
+    read -r USE_KIND USE_NAME <"$USE_FILE" || true
 }
 use_write() {
     mkdir -p "${USE_FILE%/*}"
     echo "$*" >"$USE_FILE"
 }
 
-# A kubectl for a cluster that is not ours: the user's, else our own build.
-kubectl_any() {
-    if [[ -x $(module_dir kubernetes)/kubectl ]]; then "$(module_dir kubernetes)/kubectl" "$@"; else command kubectl "$@"; fi
-}
+# The user's kubectl or our own; without either, ours is built.
+kubectl_ensure() { type -P kubectl >/dev/null || { deps_main && binaries_ensure kubectl; } >&2; }
 
 kubeconfig_answers() { # FILE-LIST, as in $KUBECONFIG
-    command -v kubectl >/dev/null || [[ -x $(module_dir kubernetes)/kubectl ]] || return 1
-    [[ $(KUBECONFIG=$1 kubectl_any --request-timeout=3s get --raw /readyz 2>/dev/null) == ok ]]
+    [[ $(KUBECONFIG=$1 timeout 4 kubectl --request-timeout=3s get --raw /readyz 2>/dev/null) == ok ]]
+}
+
+# The choice is kept as a file of its own, so that a later switch of context does not take
+# "devcluster helm uninstall" to another cluster.
+kubeconfig_keep() { # FILE-LIST
+    mkdir -p "${USE_FILE%/*}"
+    (umask 077 && KUBECONFIG=$1 kubectl config view --minify --flatten --raw >"$CACHE_DIR/clusters/$CLUSTER.kubeconfig")
 }
 
 kind_create() { # NODES: a cluster of that many workers
@@ -36,16 +41,16 @@ kind_create() { # NODES: a cluster of that many workers
 # Fakes GPUs on the workers of a kind cluster, as node_gpus_set does on ours.
 kind_gpus_set() { # FILE GPUS
     local node
-    for node in $(KUBECONFIG=$1 kubectl_any get nodes -l '!node-role.kubernetes.io/control-plane' -o name); do
-        KUBECONFIG=$1 kubectl_any patch "$node" --subresource=status --type=merge \
+    for node in $(KUBECONFIG=$1 kubectl get nodes -l '!node-role.kubernetes.io/control-plane' -o name); do
+        KUBECONFIG=$1 kubectl patch "$node" --subresource=status --type=merge \
             -p "{\"status\":{\"capacity\":{\"nvidia.com/gpu\":\"$2\"},\"allocatable\":{\"nvidia.com/gpu\":\"$2\"}}}" >/dev/null
     done
 }
 
 # ensure_kind NODES GPUS: an existing cluster of that name, any other one, or a new one if docker works.
 ensure_kind() {
-    local name clusters file=$CACHE_DIR/clusters/$CLUSTER.kind.kubeconfig
-    command -v kind >/dev/null || return 1
+    local name clusters file
+    type -P kind >/dev/null && kubectl_ensure || return 1
     clusters=$(kind get clusters 2>/dev/null) || clusters=
     if grep -qx "$CLUSTER" <<<"$clusters"; then
         name=$CLUSTER
@@ -57,18 +62,25 @@ ensure_kind() {
         kind_create "$1" || return 1
         name=$CLUSTER
     fi
-    mkdir -p "${file%/*}"
-    kind get kubeconfig --name "$name" >"$file" 2>/dev/null && kubeconfig_answers "$file" || return 1
-    [[ $2 -eq 0 ]] || kind_gpus_set "$file" "$2"
-    use_write kind "$name" "$file"
-    say "using the kind cluster \"$name\""
+    file=$(mktemp)
+    if kind get kubeconfig --name "$name" >"$file" 2>/dev/null && kubeconfig_answers "$file"; then
+        kubeconfig_keep "$file"
+        [[ $2 -eq 0 ]] || kind_gpus_set "$file" "$2"
+        use_write kind "$name"
+        say "using the kind cluster \"$name\""
+    fi
+    rm -f "$file"
+    use_read
+    [[ $USE_KIND == kind ]]
 }
 
 ensure_kubeconfig() {
-    local files=${KUBECONFIG:-$HOME/.kube/config}
-    [[ -e ${files%%:*} ]] && kubeconfig_answers "$files" || return 1
-    use_write kubeconfig - "$files"
-    say "using the cluster of $files (context $(KUBECONFIG=$files kubectl_any config current-context)); CADRE_USE=own for one of our own"
+    local files=${KUBECONFIG:-$HOME/.kube/config} context
+    [[ -e ${files%%:*} ]] && kubectl_ensure && kubeconfig_answers "$files" || return 1
+    context=$(KUBECONFIG=$files kubectl config current-context)
+    kubeconfig_keep "$files"
+    use_write kubeconfig "$context"
+    say "using the cluster of your kubeconfig, context \"$context\" (CADRE_USE=own for one of our own)"
 }
 
 ensure_command() {
@@ -82,19 +94,19 @@ ensure_command() {
         shift
     done
     # Who names a cluster means one of ours.
+    use_write own
     case ${CADRE_USE:-${CLUSTER_OPTION:+own}} in
     own) ;;
-    kubeconfig)
-        ensure_kubeconfig || die "CADRE_USE=kubeconfig, but the cluster of your kubeconfig does not answer"
-        return 0
-        ;;
-    kind)
-        ensure_kind "$nodes" "$gpus" || die "CADRE_USE=kind, but there is no kind cluster and none can be made"
-        return 0
-        ;;
-    "") if ensure_kubeconfig || ensure_kind "$nodes" "$gpus"; then return 0; fi ;;
+    kubeconfig) ensure_kubeconfig || die "CADRE_USE=kubeconfig, but the cluster of your kubeconfig does not answer" ;;
+    kind) ensure_kind "$nodes" "$gpus" || die "CADRE_USE=kind, but there is no kind cluster and none can be made" ;;
+    "") ensure_kubeconfig || ensure_kind "$nodes" "$gpus" || true ;;
     *) die "CADRE_USE is own, kubeconfig or kind, not \"$CADRE_USE\"" ;;
     esac
+    use_read
+    if [[ $USE_KIND != own ]]; then
+        type -P helm >/dev/null || { deps_main && binaries_ensure helm; }
+        return 0
+    fi
     say "using a cluster of our own, \"$CLUSTER\""
     up_command "${args[@]}"
 }

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Fake nodes without a kubelet: kwok reports them Ready and says of every pod that is bound to them that it
-# runs, at once (its built-in "fast" stages), and lets deleted ones go.
+# runs (kwok-stages.yaml).
 
 KWOK_MAX=10000
 
 kwok_start() {
-    process_start kwok "$CGROUP/control" holder-control kwok --kubeconfig "$STATE/kubeconfig" \
-        --manage-nodes-with-label-selector=type=kwok --node-lease-duration-seconds=160 --server-address=127.0.0.1:10247
+    process_start kwok "$CGROUP/control" holder-control kwok --kubeconfig "$STATE/kubeconfig" --config "$HERE/kwok-stages.yaml" \
+        --manage-nodes-with-label-selector=type=kwok --node-lease-duration-seconds=160 --server-address=127.0.0.1:10247 --v=WARN
 }
 
 # The nodes FIRST to LAST, named kwok-0000 and so on.
@@ -24,7 +24,7 @@ kwok_nodes() {
 kwok_add() { # HAVE WANT
     say "adding $(($2 - $1)) fake nodes"
     kwok_nodes "$1" $(($2 - 1)) | kubectl_own create -f - >/dev/null || die "the fake nodes cannot be made"
-    wait_until 300 "the Ready state of $2 fake nodes" kwok_ready "$2"
+    wait_until 300 "the Ready state of $2 fake nodes" --alive kwok kwok_ready "$2"
 }
 
 kwok_count() { kubectl_own get nodes -l type=kwok -o name --chunk-size=0 | wc -l; }
