@@ -3,6 +3,7 @@
 #
 # Writes what follows from other files of the tree:
 #   charts/cadre/Chart.yaml   versions and image, from VERSION
+#   Containerfile             version, from VERSION
 #   charts/cadre/files/crds/  a copy of crds/, because a chart cannot read beyond its own folder
 #   deploy/install.yaml       the chart with its default values, for kubectl apply
 #
@@ -23,11 +24,11 @@ helm_find() {
     find "$bin" -path '*/tools-*/helm' -printf '%T@ %p\n' | sort -rn | head -n1 | cut -d' ' -f2-
 }
 
-chart_metadata() {
+versioned() {
     local version
     version=$(<"$root/VERSION")
     sed -E -e "s/^(version:).*/\1 $version/" -e "s/^(appVersion:).*/\1 \"$version\"/" \
-        -e "s|^( *image: cadre/operator:).*|\1$version|" "$root/charts/cadre/Chart.yaml"
+        -e "s|^(.* cadre/operator:)[^ ]+|\1$version|" -e "s/^(ARG VERSION=).*/\1$version/" "$1"
 }
 
 # What Helm adds for its own book-keeping has no meaning under kubectl.
@@ -52,7 +53,8 @@ YAML
 generate() {
     mkdir -p "$work/charts" "$work/deploy"
     cp -R "$root/charts/cadre" "$work/charts/"
-    chart_metadata >"$work/charts/cadre/Chart.yaml"
+    versioned "$root/charts/cadre/Chart.yaml" >"$work/charts/cadre/Chart.yaml"
+    versioned "$root/Containerfile" >"$work/Containerfile"
     rm -rf "$work/charts/cadre/files/crds"
     mkdir -p "$work/charts/cadre/files/crds"
     cp "$root"/crds/*.yaml "$work/charts/cadre/files/crds/"
@@ -63,6 +65,7 @@ case ${1:-} in
     "")
         generate
         cp "$work/charts/cadre/Chart.yaml" "$root/charts/cadre/Chart.yaml"
+        cp "$work/Containerfile" "$root/Containerfile"
         mkdir -p "$root/charts/cadre/files"
         rm -rf "$root/charts/cadre/files/crds"
         cp -R "$work/charts/cadre/files/crds" "$root/charts/cadre/files/crds"
@@ -70,7 +73,11 @@ case ${1:-} in
         ;;
     --check)
         generate
-        if ! diff -ru "$root/charts/cadre" "$work/charts/cadre" || ! diff -u "$root/deploy/install.yaml" "$work/deploy/install.yaml"; then
+        same=true
+        for path in Containerfile charts/cadre deploy/install.yaml; do
+            diff -ru "$root/$path" "$work/$path" || same=false
+        done
+        if [ "$same" = false ]; then
             echo "generate.sh: the files above are not what their sources say; run deploy/generate.sh" >&2
             exit 1
         fi
