@@ -2,8 +2,8 @@
 // The client of the API server, on the loop: connections are kept, many requests are in flight at once (a bounded number;
 // more wait in order), the token is read again when it may have changed and after a 401, 429 and 503 are tried again
 // after Retry-After (at most a few times, within the request's deadline). Callbacks come from the loop, never from
-// inside kube_send(), exactly once for each request, also after kube_cancel() (ERR_CANCELED) and kube_client_free().
-// Requests are named by id: an id that is no longer alive is simply unknown.
+// inside kube_send(), exactly once for each request, also after kube_cancel() (ERR_CANCELED) and, from inside it,
+// kube_client_free(). Requests are named by id: an id that is no longer alive is simply unknown.
 #ifndef CADRE_KUBE_CLIENT_H
 #define CADRE_KUBE_CLIENT_H
 
@@ -22,9 +22,11 @@ struct kube_client_options {
     const char *user_agent; // NULL = "cadre-operator/<version>"
 };
 
-// The config must outlive the client. Nothing is sent yet; unreadable certificates are reported here.
+// The config must outlive the client. Nothing is sent yet; certificates and keys that cannot work are reported here: not
+// readable, not PEM, not belonging together, expired.
 int kube_client_new(struct loop *loop, const struct kube_config *config, const struct kube_client_options *options,
                     struct kube_client **ret, struct err *err);
+// Not from inside a callback of this client. What its callbacks still send is dropped without an answer (id 0).
 void kube_client_free(struct kube_client *c);
 
 struct kube_response {
@@ -37,12 +39,13 @@ struct kube_response {
 // object's name in front) and response is NULL.
 typedef void (*kube_done_fn)(void *ctx, const struct kube_response *response, const struct err *err);
 
-// timeout_ms covers queueing and retries; 0 = 30 s. The request is copied.
+// timeout_ms covers queueing and retries; 0 = 30 s. The request is copied. Leases go before what else is waiting. At most
+// 16,384 requests and 64 MiB of them may be under way (ERR_LIMIT).
 uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeout_ms, kube_done_fn done, void *ctx);
 
 // A stream (LIST page or WATCH) whose body is handed over as it arrives.
 struct kube_stream_ops {
-    void (*data)(void *ctx, const char *bytes, size_t n);  // only after a 2xx
+    void (*data)(void *ctx, const char *bytes, size_t n);  // only after a 2xx; may send and cancel
     void (*end)(void *ctx, const struct err *err);         // err->code 0: the server ended it in good order
 };
 // No overall deadline; idle_ms without a byte ends it with ERR_TIMEOUT (0 = never). A connection of its own.
@@ -50,7 +53,7 @@ uint64_t kube_stream(struct kube_client *c, const struct request *r, int64_t idl
                      void *ctx);
 
 void kube_cancel(struct kube_client *c, uint64_t id);
-int kube_in_flight(const struct kube_client *c);
+int kube_in_flight(const struct kube_client *c); // sent or waiting, streams not counted
 
 // GET of a path as text, such as "/version" or "/readyz": for start-up checks.
 uint64_t kube_get_path(struct kube_client *c, const char *path, int64_t timeout_ms, kube_done_fn done, void *ctx);

@@ -19,7 +19,7 @@ struct request {
     enum verb verb;
     enum kind kind;
     const char *ns;          // "" or NULL: cluster-wide (for lists: all namespaces)
-    const char *name;        // GET, UPDATE, PATCH, DELETE
+    const char *name;        // GET, UPDATE, PATCH, DELETE; of a CREATE only for messages
     const char *subresource; // "status", or NULL
     const char *body;        // JSON; CREATE, UPDATE, PATCH
     bool dry_run;
@@ -32,7 +32,7 @@ struct request {
     int32_t timeout_s; // server-side end of a watch
     // DELETE
     const char *uid;      // precondition, NULL = none
-    int64_t grace_s;      // -1 = the object's own
+    int64_t grace_s;      // -1 = the object's own; 0 = at once, so a DELETE has to set it
 };
 
 struct http_message {
@@ -43,8 +43,10 @@ struct http_message {
     size_t body_len;
 };
 
-// ERR_INVALID if a name is missing or could not be part of a path.
+// ERR_INVALID if a name is missing or could not be part of a path. *ret points into the arena and into r->body.
 int request_render(const struct request *r, struct arena *a, struct http_message *ret, struct err *err);
 const char *verb_name(enum verb v); // "GET", "POST", ... as in rest_client_requests_total
+// For messages: "POST pods ml/llama-0", "watch of nodes". A CREATE has a name only where the caller set one.
+void request_describe(const struct request *r, char *ret, size_t size);
 
 #endif

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// What is under way; START: nothing, WAITING: the next step is a wait.
 enum watch_state { WATCH_STATE_START, WATCH_STATE_LISTING, WATCH_STATE_WATCHING, WATCH_STATE_WAITING };
 
 enum watch_action {
@@ -30,8 +31,11 @@ struct watch {
     char resource_version[64]; // last seen
     char *continue_token;      // owned
     int failures;              // in a row, for the backoff
+    int repeats;               // 410s and watches without a single event in a row: the first is free, then the backoff
+    bool progress;             // the present watch has brought something
     bool swap_due;
-    bool relist;               // the next step is a list
+    bool relist;  // the next step is the first page of a list
+    bool listing; // a list is under way
     int64_t retry_after_ms;
     struct rand rand;
 };

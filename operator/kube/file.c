@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/kube/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_all(int fd, const char *path, struct buf *ret, struct err *err)
+{
+    enum { STEP = 4096 };
+    for (;;) {
+        size_t room = ret->cap - ret->len < STEP ? ret->cap - ret->len : STEP;
+        char over;
+        (void)buf_reserve(ret, room);
+        ssize_t n = room ? read(fd, ret->data + ret->len, room) : read(fd, &over, 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set(err, ERR_IO, "cannot read %s: %s", path, strerror(errno));
+        if (n == 0)
+            break;
+        if (!room)
+            return err_set(err, ERR_LIMIT, "%s is longer than %zu bytes", path, ret->cap);
+        ret->len += (size_t)n;
+    }
+    ret->data[ret->len] = '\0';
+    return 0;
+}
+
+int file_read(const char *path, struct buf *ret, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return err_set(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    int r = read_all(fd, path, ret, err);
+    close(fd);
+    return r;
+}

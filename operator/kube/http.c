@@ -1,0 +1,602 @@
+// SPDX-License-Identifier: Apache-2.0
+// libcurl calls back while it works (sockets, timer, data) and must not be called from there. Those callbacks only arm
+// things of the loop or hand bytes on; whatever touches a handle runs straight from the loop.
+#include "operator/kube/http.h"
+
+#include "common/base/buf.h"
+#include "common/base/list.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    HTTP_CONNECT_MS = 10 * 1000,
+    HTTP_KEEP_S = 60,           // idle connections and memory
+    HTTP_KEEPALIVE_IDLE_S = 30, // the server's host may vanish without a word
+    HTTP_KEEPALIVE_EVERY_S = 10,
+    HTTP_UNACKED_MS = 30 * 1000,
+    HTTP_MAX_URL = 80 * 1024,
+    HTTP_MAX_ERROR_BODY = 64 * 1024,
+    HTTP_KEEP_BODY = 32 * 1024, // an exchange keeps so much memory for its next answer
+};
+
+// The header lines of a request depend on its content type and on the token alone, so they are built once for each.
+enum content { CONTENT_NONE, CONTENT_JSON, CONTENT_MERGE_PATCH, CONTENT_COUNT };
+
+struct headers {
+    int refs;
+    struct curl_slist *lists[CONTENT_COUNT];
+};
+
+// A set of connections. Two, so that the short one can be dropped as a whole while streams go on.
+struct pool {
+    struct http *http;
+    CURLM *multi;
+    struct loop_timer *timer;
+    int active;
+};
+
+struct http {
+    struct loop *loop;
+    const struct kube_config *config;
+    const char *user_agent;
+    size_t max_body;
+    char *base; // URL in front of a path
+    struct curl_slist *connect_to;
+    CURLSH *share; // TLS sessions
+    struct headers *headers;
+    struct pool shorts, streams;
+    struct list active, idle; // exchanges
+    int idle_count;
+    int peak; // most short exchanges at once since the last trim
+    struct loop_timer *trim;
+    struct buf url; // scratch
+    bool in_curl;
+};
+
+struct http_exchange {
+    struct list link;
+    struct http *http;
+    struct pool *pool;
+    CURL *easy;
+    struct headers *headers;
+    const struct http_ops *ops;
+    void *ctx;
+    struct buf body;
+    char error[CURL_ERROR_SIZE];
+};
+
+struct watched { // a socket of libcurl's
+    struct pool *pool;
+    struct loop_poll *poll;
+    curl_socket_t fd;
+};
+
+static void pool_drive(struct pool *p, curl_socket_t fd, int events);
+
+// --- headers
+
+static struct curl_slist *slist_add(struct curl_slist *list, const char *line)
+{
+    struct curl_slist *longer = curl_slist_append(list, line);
+    if (!longer)
+        abort(); // out of memory, as everywhere in base/mem
+    return longer;
+}
+
+static struct headers *headers_new(const char *token)
+{
+    static const char *const types[CONTENT_COUNT] = {
+        [CONTENT_JSON] = "Content-Type: application/json",
+        [CONTENT_MERGE_PATCH] = "Content-Type: application/merge-patch+json",
+    };
+    struct headers *h = xcalloc(1, sizeof *h);
+    h->refs = 1;
+    char *authorization = token ? xasprintf("Authorization: Bearer %s", token) : NULL;
+    for (int i = 0; i < CONTENT_COUNT; i++) {
+        struct curl_slist *list = slist_add(NULL, "Accept: application/json");
+        list = slist_add(list, "Expect:"); // no round trip before a long body
+        if (types[i])
+            list = slist_add(list, types[i]);
+        if (authorization)
+            list = slist_add(list, authorization);
+        h->lists[i] = list;
+    }
+    if (authorization)
+        explicit_bzero(authorization, strlen(authorization));
+    free(authorization);
+    return h;
+}
+
+static void headers_unref(struct headers *h)
+{
+    if (!h || --h->refs > 0)
+        return;
+    for (int i = 0; i < CONTENT_COUNT; i++)
+        curl_slist_free_all(h->lists[i]);
+    free(h);
+}
+
+void http_set_token(struct http *h, const char *token)
+{
+    headers_unref(h->headers);
+    h->headers = headers_new(token);
+}
+
+// --- sockets and timer of libcurl on the loop
+
+static void on_socket(void *ctx, int events)
+{
+    struct watched *w = ctx;
+    pool_drive(w->pool, w->fd,
+               ((events & LOOP_READ) ? CURL_CSELECT_IN : 0) | ((events & LOOP_WRITE) ? CURL_CSELECT_OUT : 0));
+}
+
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *pool_ctx, void *socket_ctx)
+{
+    (void)easy;
+    struct pool *p = pool_ctx;
+    struct watched *w = socket_ctx;
+    if (what == CURL_POLL_REMOVE) {
+        if (w)
+            loop_poll_free(w->poll);
+        free(w);
+        return 0;
+    }
+    if (!w) {
+        w = xcalloc(1, sizeof *w);
+        *w = (struct watched){p, loop_poll_new(p->http->loop, fd, on_socket, w), fd};
+        if (!w->poll) {
+            free(w);
+            return -1;
+        }
+        curl_multi_assign(p->multi, fd, w); // the one call that is meant for here
+    }
+    struct err ignored = ERR_INIT; // the exchange would hang until its deadline
+    return loop_poll_set(w->poll, ((what & CURL_POLL_IN) ? LOOP_READ : 0) | ((what & CURL_POLL_OUT) ? LOOP_WRITE : 0),
+                         &ignored) == 0
+               ? 0
+               : -1;
+}
+
+static void on_timer(void *ctx)
+{
+    pool_drive(ctx, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int set_timer(CURLM *multi, long ms, void *ctx)
+{
+    (void)multi;
+    struct pool *p = ctx;
+    if (ms < 0)
+        loop_timer_disarm(p->timer);
+    else
+        loop_timer_arm(p->timer, ms);
+    return 0;
+}
+
+static void pool_open(struct pool *p)
+{
+    p->multi = curl_multi_init();
+    if (!p->multi)
+        abort();
+    curl_multi_setopt(p->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+    curl_multi_setopt(p->multi, CURLMOPT_SOCKETDATA, p);
+    curl_multi_setopt(p->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl_multi_setopt(p->multi, CURLMOPT_TIMERDATA, p);
+}
+
+static void pool_close(struct pool *p)
+{
+    curl_multi_cleanup(p->multi);
+    loop_timer_disarm(p->timer);
+}
+
+// --- exchanges
+
+static size_t on_data(char *bytes, size_t size, size_t count, void *ctx)
+{
+    struct http_exchange *x = ctx;
+    size_t n = size * count;
+    long status = 0;
+    curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
+    bool good = status >= 200 && status < 300;
+    if (good && x->ops->data)
+        return x->ops->data(x->ctx, bytes, n) ? n : 0;
+    if (!good && n > HTTP_MAX_ERROR_BODY - MIN(x->body.len, HTTP_MAX_ERROR_BODY))
+        return n; // the start of an error page says enough
+    return buf_append(&x->body, bytes, n) == 0 ? n : 0;
+}
+
+static int on_socket_made(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+    (void)ctx, (void)purpose;
+    unsigned int ms = HTTP_UNACKED_MS;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+    return CURL_SOCKOPT_OK;
+}
+
+static void set_blob(CURL *e, CURLoption option, const char *pem)
+{
+    struct curl_blob blob = {(void *)pem, strlen(pem), CURL_BLOB_NOCOPY};
+    curl_easy_setopt(e, option, &blob);
+}
+
+static void set_tls(CURL *e, const struct kube_config *c)
+{
+    curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (c->insecure) {
+        curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    if (c->ca_pem)
+        set_blob(e, CURLOPT_CAINFO_BLOB, c->ca_pem);
+    else if (c->ca_file)
+        curl_easy_setopt(e, CURLOPT_CAINFO, c->ca_file);
+    if (c->ca_pem || c->ca_file)
+        curl_easy_setopt(e, CURLOPT_CAPATH, NULL); // that authority alone, not the system's too
+    if (c->cert_pem)
+        set_blob(e, CURLOPT_SSLCERT_BLOB, c->cert_pem);
+    else if (c->cert_file)
+        curl_easy_setopt(e, CURLOPT_SSLCERT, c->cert_file);
+    if (c->key_pem)
+        set_blob(e, CURLOPT_SSLKEY_BLOB, c->key_pem);
+    else if (c->key_file)
+        curl_easy_setopt(e, CURLOPT_SSLKEY, c->key_file);
+}
+
+// What all exchanges have in common is set once, when the handle is made.
+static struct http_exchange *exchange_new(struct http *h)
+{
+    struct http_exchange *x = xcalloc(1, sizeof *x);
+    CURL *e = x->easy = curl_easy_init();
+    if (!e)
+        abort();
+    x->http = h;
+    list_init(&x->link);
+    buf_init(&x->body, h->max_body);
+    curl_easy_setopt(e, CURLOPT_PRIVATE, x);
+    curl_easy_setopt(e, CURLOPT_ERRORBUFFER, x->error);
+    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
+    curl_easy_setopt(e, CURLOPT_WRITEDATA, x);
+    curl_easy_setopt(e, CURLOPT_SHARE, h->share);
+    curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(e, CURLOPT_USERAGENT, h->user_agent);
+    curl_easy_setopt(e, CURLOPT_PROXY, h->config->proxy_url ? h->config->proxy_url : "");
+    curl_easy_setopt(e, CURLOPT_CONNECT_TO, h->connect_to);
+    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
+    curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long)HTTP_KEEP_S);
+    curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(e, CURLOPT_TCP_KEEPIDLE, (long)HTTP_KEEPALIVE_IDLE_S);
+    curl_easy_setopt(e, CURLOPT_TCP_KEEPINTVL, (long)HTTP_KEEPALIVE_EVERY_S);
+    curl_easy_setopt(e, CURLOPT_SOCKOPTFUNCTION, on_socket_made);
+    curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    set_tls(e, h->config);
+    return x;
+}
+
+static void exchange_free(struct http_exchange *x)
+{
+    curl_easy_cleanup(x->easy);
+    buf_done(&x->body);
+    free(x);
+}
+
+static struct http_exchange *exchange_take(struct http *h)
+{
+    struct list *l = h->idle.prev; // the one used last: the others grow old and are freed
+    if (l == &h->idle)
+        return exchange_new(h);
+    list_remove(l);
+    h->idle_count--;
+    return CONTAINER_OF(l, struct http_exchange, link);
+}
+
+static void exchange_detach(struct http_exchange *x)
+{
+    curl_multi_remove_handle(x->pool->multi, x->easy);
+    x->pool->active--;
+    headers_unref(TAKE_PTR(x->headers));
+    list_remove(&x->link);
+}
+
+static void exchange_release(struct http_exchange *x)
+{
+    struct http *h = x->http;
+    list_append(&h->idle, &x->link);
+    h->idle_count++;
+    if (!loop_timer_armed(h->trim))
+        loop_timer_arm(h->trim, HTTP_KEEP_S * 1000);
+}
+
+static void trim_idle(struct http *h, int keep)
+{
+    while (h->idle_count > keep) {
+        exchange_free(CONTAINER_OF(list_pop(&h->idle), struct http_exchange, link));
+        h->idle_count--;
+    }
+}
+
+static void on_trim(void *ctx)
+{
+    struct http *h = ctx;
+    trim_idle(h, h->peak);
+    if (h->peak == 0) { // a minute without any: the connections go too, and this timer with them
+        pool_close(&h->shorts);
+        pool_open(&h->shorts);
+        return;
+    }
+    h->peak = h->shorts.active;
+    loop_timer_arm(h->trim, HTTP_KEEP_S * 1000);
+}
+
+static enum content content_of(const char *type)
+{
+    if (!type)
+        return CONTENT_NONE;
+    return str_eq(type, "application/merge-patch+json") ? CONTENT_MERGE_PATCH : CONTENT_JSON;
+}
+
+struct http_exchange *http_start(struct http *h, const struct http_message *m, const struct http_ops *ops, void *ctx)
+{
+    if (h->in_curl)
+        abort();
+    struct http_exchange *x = exchange_take(h);
+    bool stream = ops->data != NULL;
+    x->ops = ops;
+    x->ctx = ctx;
+    x->error[0] = '\0';
+    x->pool = stream ? &h->streams : &h->shorts;
+    x->headers = h->headers;
+    x->headers->refs++;
+    if (x->body.size > HTTP_KEEP_BODY)
+        buf_done(&x->body);
+    buf_reset(&x->body);
+    buf_reset(&h->url);
+    (void)buf_puts(&h->url, h->base);
+    (void)buf_puts(&h->url, m->path);
+
+    CURL *e = x->easy;
+    curl_easy_setopt(e, CURLOPT_URL, buf_str(&h->url));
+    curl_easy_setopt(e, CURLOPT_HTTPHEADER, x->headers->lists[content_of(m->content_type)]);
+    curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, stream ? 1L : 0L);
+    curl_easy_setopt(e, CURLOPT_FORBID_REUSE, stream ? 1L : 0L);
+    if (m->body) {
+        curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)m->body_len);
+        curl_easy_setopt(e, CURLOPT_POSTFIELDS, m->body); // not copied
+        curl_easy_setopt(e, CURLOPT_POST, 1L);
+    } else {
+        curl_easy_setopt(e, CURLOPT_POSTFIELDS, NULL);
+        curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
+    }
+    curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, m->method);
+    list_append(&h->active, &x->link);
+    x->pool->active++;
+    h->peak = MAX(h->peak, h->shorts.active);
+    if (curl_multi_add_handle(x->pool->multi, e) != CURLM_OK)
+        abort(); // a handle that is in use or out of memory: a bug of ours or nothing to be done
+    return x;
+}
+
+void http_abort(struct http_exchange *x)
+{
+    if (x->http->in_curl)
+        abort();
+    exchange_detach(x);
+    exchange_release(x);
+}
+
+// --- what went wrong
+
+static int describe_connect(const struct http_exchange *x, struct err *err)
+{
+    long number = 0;
+    curl_easy_getinfo(x->easy, CURLINFO_OS_ERRNO, &number);
+    char reason[CURL_ERROR_SIZE];
+    snprintf(reason, sizeof reason, "%s", number ? strerror((int)number) : x->error);
+    if (reason[0] >= 'A' && reason[0] <= 'Z')
+        reason[0] = (char)(reason[0] + ('a' - 'A'));
+    return err_set(err, ERR_IO, "cannot connect to %s: %s; is the API server up?", x->http->config->server, reason);
+}
+
+static int describe_failure(const struct http_exchange *x, CURLcode code, struct err *err)
+{
+    const char *server = x->http->config->server;
+    const char *why = x->error[0] ? x->error : curl_easy_strerror(code);
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+        return err_set(err, ERR_IO, "cannot find the address of %s: %s; is its name right?", server, why);
+    case CURLE_COULDNT_CONNECT:
+        return describe_connect(x, err);
+    case CURLE_OPERATION_TIMEDOUT:
+        return err_set(err, ERR_TIMEOUT, "no connection to %s within %d s; is the API server up?", server,
+                       HTTP_CONNECT_MS / 1000);
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return err_set(err, ERR_IO,
+                       "the certificate of %s cannot be trusted: %s; is certificate-authority the one of "
+                       "this cluster?",
+                       server, why);
+    case CURLE_SSL_CONNECT_ERROR:
+        if (strstr(why, "wrong version number"))
+            return err_set(err, ERR_IO, "%s does not speak TLS; is it an http:// address?", server);
+        return err_set(err, ERR_IO, "TLS with %s failed: %s", server, why);
+    case CURLE_WRITE_ERROR:
+        if (x->body.over)
+            return err_set(err, ERR_LIMIT, "the answer is longer than %zu bytes", x->body.cap);
+        return err_set(err, ERR_CANCELED, "canceled");
+    case CURLE_GOT_NOTHING:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+        return err_set(err, ERR_IO, "the connection to %s was lost: %s", server, why);
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_WEIRD_SERVER_REPLY:
+        return err_set(err, ERR_PROTO, "what answers at %s is no API server: %s", server, why);
+    default:
+        return err_set(err, ERR_IO, "the request to %s failed: %s", server, why);
+    }
+}
+
+static void exchange_finish(struct http_exchange *x, CURLcode code)
+{
+    struct err err = ERR_INIT;
+    long status = 0;
+    curl_off_t micros = 0, retry_after = 0;
+    curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(x->easy, CURLINFO_TOTAL_TIME_T, &micros);
+    curl_easy_getinfo(x->easy, CURLINFO_RETRY_AFTER, &retry_after);
+    if (code != CURLE_OK)
+        describe_failure(x, code, &err);
+    struct http_result result = {
+        .status = (int)status,
+        .body = buf_str(&x->body),
+        .len = x->body.len,
+        .retry_after_ms = retry_after > 0 && retry_after < INT32_MAX ? (int64_t)retry_after * 1000 : 0,
+        .micros = micros,
+        .err = &err,
+    };
+    exchange_detach(x);
+    x->ops->done(x->ctx, &result);
+    exchange_release(x); // only now: the callback read its body
+}
+
+static void pool_collect(struct pool *p)
+{
+    int left;
+    for (CURLMsg *m; (m = curl_multi_info_read(p->multi, &left));) {
+        struct http_exchange *x = NULL;
+        CURLcode code = m->data.result;
+        if (m->msg == CURLMSG_DONE && curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x) == CURLE_OK)
+            exchange_finish(x, code);
+    }
+}
+
+// libcurl says that this multi handle cannot be used any more: all its exchanges fail and it starts anew.
+static void pool_break(struct pool *p)
+{
+    struct list failed = LIST_INIT(failed);
+    LIST_FOREACH(l, &p->http->active) {
+        if (CONTAINER_OF(l, struct http_exchange, link)->pool == p) {
+            list_remove(l);
+            list_append(&failed, l);
+        }
+    }
+    while (!list_empty(&failed)) // a callback may abort others of them
+        exchange_finish(CONTAINER_OF(failed.next, struct http_exchange, link), CURLE_RECV_ERROR);
+    if (p->active == 0) {
+        pool_close(p);
+        pool_open(p);
+    }
+}
+
+static void pool_drive(struct pool *p, curl_socket_t fd, int events)
+{
+    int running;
+    p->http->in_curl = true;
+    CURLMcode r = curl_multi_socket_action(p->multi, fd, events, &running);
+    p->http->in_curl = false;
+    if (r == CURLM_OK)
+        pool_collect(p);
+    else
+        pool_break(p);
+}
+
+// --- life
+
+// TLS may have to ask for another name than the one to connect to: the URL then has that name, and the connection is
+// led to the real address.
+static int set_base(struct http *h, struct err *err)
+{
+    const struct kube_config *c = h->config;
+    if (!c->tls_server_name) {
+        h->base = xstrdup(c->server);
+        return 0;
+    }
+    CURLU *u = curl_url();
+    char *host = NULL, *port = NULL, *url = NULL;
+    bool ok = u && curl_url_set(u, CURLUPART_URL, c->server, 0) == CURLUE_OK &&
+              curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+              curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+              curl_url_set(u, CURLUPART_HOST, c->tls_server_name, 0) == CURLUE_OK &&
+              curl_url_get(u, CURLUPART_URL, &url, 0) == CURLUE_OK;
+    if (ok) {
+        size_t n = strlen(url);
+        h->base = xstrdup(url);
+        if (n && h->base[n - 1] == '/')
+            h->base[n - 1] = '\0';
+        char *line = xasprintf("::%s:%s", host, port);
+        h->connect_to = slist_add(NULL, line);
+        free(line);
+    }
+    curl_free(host);
+    curl_free(port);
+    curl_free(url);
+    curl_url_cleanup(u);
+    return ok ? 0
+              : err_set(err, ERR_INVALID, "%s: server %s or tls-server-name %s is no valid name", c->source, c->server,
+                        c->tls_server_name);
+}
+
+int http_new(struct loop *loop, const struct kube_config *config, const char *user_agent, size_t max_body,
+             struct http **ret, struct err *err)
+{
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return err_set(err, ERR_INTERNAL, "libcurl cannot be initialised");
+    struct http *h = xcalloc(1, sizeof *h);
+    h->loop = loop;
+    h->config = config;
+    h->user_agent = user_agent;
+    h->max_body = max_body;
+    list_init(&h->active);
+    list_init(&h->idle);
+    buf_init(&h->url, HTTP_MAX_URL);
+    h->headers = headers_new(NULL);
+    h->trim = loop_timer_new(loop, on_trim, h);
+    h->share = curl_share_init();
+    if (!h->share)
+        abort();
+    curl_share_setopt(h->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+    struct pool *pools[] = {&h->shorts, &h->streams};
+    for (size_t i = 0; i < ARRAY_LEN(pools); i++) {
+        pools[i]->http = h;
+        pools[i]->timer = loop_timer_new(loop, on_timer, pools[i]);
+        pool_open(pools[i]);
+    }
+    int r = set_base(h, err);
+    if (r < 0)
+        http_free(h);
+    else
+        *ret = h;
+    return r;
+}
+
+void http_free(struct http *h)
+{
+    if (!h)
+        return;
+    if (!list_empty(&h->active) || h->in_curl)
+        abort();
+    trim_idle(h, 0);
+    struct pool *pools[] = {&h->shorts, &h->streams};
+    for (size_t i = 0; i < ARRAY_LEN(pools); i++) {
+        pool_close(pools[i]);
+        loop_timer_free(pools[i]->timer);
+    }
+    curl_share_cleanup(h->share);
+    curl_slist_free_all(h->connect_to);
+    headers_unref(h->headers);
+    loop_timer_free(h->trim);
+    buf_done(&h->url);
+    free(h->base);
+    free(h);
+    curl_global_cleanup();
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP exchanges with one server on the loop; the only face of libcurl. Short exchanges share kept connections; a stream
+// has a connection of its own, since one that never ends would hold up what comes behind it. What is idle for about a
+// minute (connections, memory) is given back, and then nothing wakes the loop. Deadlines are the caller's.
+#ifndef CADRE_KUBE_HTTP_H
+#define CADRE_KUBE_HTTP_H
+
+#include "common/base/loop.h"
+#include "operator/kube/config.h"
+#include "operator/kube/request.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct http;
+struct http_exchange;
+
+struct http_result {
+    int status;             // 0: no answer came
+    const char *body;       // NUL-terminated; valid during the callback. Of a stream only where it is not 2xx
+    size_t len;
+    int64_t retry_after_ms; // 0: not said
+    int64_t micros;
+    const struct err *err;  // code 0: the exchange came to its end, whatever the status
+};
+
+struct http_ops {
+    // For streams: a piece of a 2xx body. Runs inside libcurl: may not start, abort or free anything of this server's;
+    // false ends the exchange with ERR_CANCELED.
+    bool (*data)(void *ctx, const char *bytes, size_t n);
+    // The last word about an exchange, never from inside http_start(); the exchange is gone. May start and abort others.
+    void (*done)(void *ctx, const struct http_result *result);
+};
+
+// The config must outlive it. max_body: longer answers end with ERR_LIMIT.
+int http_new(struct loop *loop, const struct kube_config *config, const char *user_agent, size_t max_body,
+             struct http **ret, struct err *err);
+void http_free(struct http *h); // no exchange may be left
+
+void http_set_token(struct http *h, const char *token); // of exchanges started from now on; NULL = none
+
+// With `data` in ops it is a stream. The message's body must live until the exchange is gone.
+struct http_exchange *http_start(struct http *h, const struct http_message *m, const struct http_ops *ops, void *ctx);
+void http_abort(struct http_exchange *x); // no callback comes any more
+
+#endif

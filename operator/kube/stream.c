@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/kube/stream.h"
+
+#include "operator/kube/json_skip.h"
+
+#include <string.h>
+
+enum {
+    STREAM_MAX_LINE = 8 * 1024 * 1024, // etcd refuses objects over 1.5 MiB; JSON of one may be a few times that
+    STREAM_KEEP = 64 * 1024,           // memory that one rare long line needed is given back
+};
+
+void line_splitter_init(struct line_splitter *s, size_t max_line)
+{
+    buf_init(&s->partial, max_line ? max_line : STREAM_MAX_LINE);
+}
+
+void line_splitter_done(struct line_splitter *s)
+{
+    buf_done(&s->partial);
+}
+
+static int line_too_long(const struct line_splitter *s, struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "a line of the watch is longer than %zu bytes", s->partial.cap);
+}
+
+static int line_emit(const char *line, size_t len, line_fn fn, void *ctx, struct err *err)
+{
+    while (len && json_is_space(line[len - 1]))
+        len--;
+    return len ? fn(ctx, line, len, err) : 0;
+}
+
+int line_splitter_feed(struct line_splitter *s, const char *bytes, size_t n, line_fn fn, void *ctx, struct err *err)
+{
+    while (n) {
+        const char *newline = memchr(bytes, '\n', n);
+        size_t len = newline ? (size_t)(newline - bytes) : n;
+        if (len > s->partial.cap - s->partial.len)
+            return line_too_long(s, err);
+        int r = 0;
+        if (newline && !s->partial.len) {
+            r = line_emit(bytes, len, fn, ctx, err); // whole lines are not copied
+        } else {
+            (void)buf_append(&s->partial, bytes, len);
+            if (newline) {
+                r = line_emit(s->partial.data, s->partial.len, fn, ctx, err);
+                if (s->partial.size > STREAM_KEEP)
+                    buf_done(&s->partial);
+                else
+                    buf_reset(&s->partial);
+            }
+        }
+        if (r < 0)
+            return r;
+        len += newline ? 1 : 0;
+        bytes += len;
+        n -= len;
+    }
+    return 0;
+}
+
+struct span {
+    const char *at;
+    size_t len;
+};
+
+struct scan {
+    const char *at, *end;
+};
+
+static bool scan_char(struct scan *s, char c)
+{
+    while (s->at < s->end && json_is_space(*s->at))
+        s->at++;
+    if (s->at == s->end || *s->at != c)
+        return false;
+    s->at++;
+    return true;
+}
+
+static bool scan_value(struct scan *s, struct span *ret)
+{
+    while (s->at < s->end && json_is_space(*s->at))
+        s->at++;
+    struct json_skip skip;
+    if (s->at == s->end || !json_skip_start(&skip, *s->at))
+        return false;
+    bool ended;
+    size_t n = json_skip_feed(&skip, s->at, (size_t)(s->end - s->at), &ended);
+    *ret = (struct span){s->at, n};
+    s->at += n;
+    return ended;
+}
+
+static bool span_is(struct span s, const char *text)
+{
+    return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
+}
+
+static bool event_type(struct span s, enum watch_event_type *ret)
+{
+    static const struct {
+        const char *text;
+        enum watch_event_type type;
+    } types[] = {
+        {"\"ADDED\"", WATCH_ADDED},       {"\"MODIFIED\"", WATCH_MODIFIED}, {"\"DELETED\"", WATCH_DELETED},
+        {"\"BOOKMARK\"", WATCH_BOOKMARK}, {"\"ERROR\"", WATCH_ERROR},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (span_is(s, types[i].text)) {
+            *ret = types[i].type;
+            return true;
+        }
+    }
+    return false;
+}
+
+// Fills the two members that matter, whatever their order; false if the line is no JSON object.
+static bool scan_event(struct scan *s, struct span *ret_type, struct span *ret_object)
+{
+    if (!scan_char(s, '{'))
+        return false;
+    bool more = !scan_char(s, '}');
+    while (more) {
+        struct span key, value;
+        if (!scan_value(s, &key) || key.at[0] != '"' || !scan_char(s, ':') || !scan_value(s, &value))
+            return false;
+        if (span_is(key, "\"type\""))
+            *ret_type = value;
+        else if (span_is(key, "\"object\""))
+            *ret_object = value;
+        more = scan_char(s, ',');
+        if (!more && !scan_char(s, '}'))
+            return false;
+    }
+    while (s->at < s->end && json_is_space(*s->at))
+        s->at++;
+    return s->at == s->end;
+}
+
+int watch_event_scan(const char *line, size_t len, struct watch_event *ret, struct err *err)
+{
+    struct scan s = {line, line + len};
+    struct span type = {0}, object = {0};
+    int shown = (int)(len < 80 ? len : 80);
+    if (!scan_event(&s, &type, &object))
+        return err_set(err, ERR_PROTO, "a line of the watch is not a JSON object: %.*s", shown, line);
+    if (!event_type(type, &ret->type))
+        return err_set(err, ERR_PROTO, "an event of the watch has no known type: %.*s", shown, line);
+    if (!object.len || object.at[0] != '{')
+        return err_set(err, ERR_PROTO, "an event of the watch has no object: %.*s", shown, line);
+    ret->object = object.at;
+    ret->object_len = object.len;
+    return 0;
+}
