@@ -1,18 +1,19 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 
 {{- define "cadre.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 53 | trimSuffix "-" }}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* The release's name where that already says "cadre", so that "helm install cadre" makes short names. */ -}}
+{{- /* The release's name where that already says "cadre", so that "helm install cadre" makes short names. At most 40
+characters: with "-operator-metrics" it still has to be the name of a Service. */ -}}
 {{- define "cadre.fullname" -}}
 {{- $name := include "cadre.name" . }}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride }}
 {{- else if contains $name .Release.Name }}
-{{- .Release.Name | trunc 53 | trimSuffix "-" }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
 {{- else }}
-{{- printf "%s-%s" .Release.Name $name | trunc 53 | trimSuffix "-" }}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}
 {{- end }}
 {{- end }}
 

@@ -1,0 +1,472 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The chart and deploy/install.yaml: what they render, which values they refuse, and what a real API server says to them.
+# The cluster is one of its own without nodes, so no pod runs here; tests with pods are elsewhere in this folder.
+#
+# Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 nothing could be tested on this machine.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+devcluster=$root/deploy/devcluster/devcluster
+chart=$root/charts/cadre
+version=$(<"$root/VERSION")
+export CADRE_CLUSTER=chart-$$ CADRE_USE=own
+work=$(mktemp -d)
+diag=$work/diag
+export HELM_CACHE_HOME=$work/helm HELM_CONFIG_HOME=$work/helm HELM_DATA_HOME=$work/helm
+has_cluster=false
+
+passed=0
+failed=0
+skipped=0
+
+ok() {
+    passed=$((passed + 1))
+    echo "ok $((passed + failed + skipped)) - $1"
+}
+
+not_ok() {
+    failed=$((failed + 1))
+    echo "not ok $((passed + failed + skipped)) - $1"
+    sed 's/^/# /' "$diag"
+}
+
+skip() {
+    skipped=$((skipped + 1))
+    echo "ok $((passed + failed + skipped)) - $1 # SKIP a dev cluster needs root"
+}
+
+# check NAME COMMAND...: the command succeeds; what it printed explains a failure.
+check() {
+    local name=$1
+    shift
+    if "$@" >"$diag" 2>&1; then ok "$name"; else not_ok "$name"; fi
+}
+
+equals() {
+    [ "$1" = "$2" ] || { printf 'want: %s\ngot:  %s\n' "$1" "$2"; return 1; }
+}
+
+# has TEXT STRING and lacks TEXT STRING
+has() {
+    case $2 in *"$1"*) ;; *) printf 'want: ...%s...\ngot:  %s\n' "$1" "$2"; return 1 ;; esac
+}
+
+lacks() {
+    case $2 in *"$1"*) printf 'unwanted: ...%s...\ngot:  %s\n' "$1" "$2"; return 1 ;; esac
+}
+
+kc() {
+    "$devcluster" kubectl "$@"
+}
+
+helm_run() {
+    if [ "$has_cluster" = true ]; then "$devcluster" helm "$@"; else helm "$@"; fi
+}
+
+# render ARGS...: the manifests of a release "cadre" in namespace cadre-system.
+render() {
+    helm_run template cadre "$chart" --namespace cadre-system --kube-version 1.30.0 "$@"
+}
+
+# object KIND [NAME]: one of the manifests of standard input; nothing where it is not there.
+object() {
+    awk -v RS='\n---\n' -v kind="kind: $1" -v name="  name: ${2:-}" -v any="${2:+no}" '
+        { n = split($0, line, "\n"); k = 0; m = any == ""; top = ""
+          for (i = 1; i <= n; i++) {
+              if (line[i] ~ /^[a-z]/) top = line[i]
+              if (line[i] == kind) k = 1
+              if (top == "metadata:" && line[i] == name) m = 1
+          }
+          if (k && m) print }'
+}
+
+cleanup() {
+    local rc=$?
+    trap - EXIT INT TERM
+    [ "$has_cluster" = false ] || "$devcluster" down >/dev/null 2>&1 ||
+        echo "# dev cluster $CADRE_CLUSTER is left: devcluster down --name $CADRE_CLUSTER"
+    rm -rf "$work"
+    exit "$rc"
+}
+
+start_cluster() {
+    trap cleanup EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    if [ "$(id -u)" = 0 ]; then
+        has_cluster=true
+        "$devcluster" up --nodes 0 >"$diag" 2>&1 && return
+        echo "Bail out! the dev cluster does not start"
+        sed 's/^/# /' "$diag"
+        exit 1
+    elif ! command -v helm >/dev/null; then
+        echo "1..0 # SKIP test_chart: a dev cluster needs root, and there is no helm"
+        exit 77
+    fi
+}
+
+# ---- the files ---------------------------------------------------------------------------------------------------
+
+# Values of the schema that the chart's README does not name, with their group at least.
+unexplained() {
+    local path
+    while read -r path; do
+        grep -qF -e "\`$path\`" -e "\`${path%%.*}\`" "$chart/README.md" || echo "$path"
+    done < <(jq -r 'def leaves(p): if .properties then .properties | to_entries[] | .key as $k | .value | leaves(p + [$k])
+                                   else p | join(".") end;
+                    del(.properties.global) | leaves([])' "$chart/values.schema.json")
+}
+
+# Values of the schema without a default in values.yaml, so that nobody has to look into two files.
+without_default() {
+    local path
+    while read -r path; do
+        grep -qE "^ *$path:" "$chart/values.yaml" || echo "$path"
+    done < <(jq -r 'del(.properties.global) | [paths | select(.[-2] == "properties") | .[-1]] | unique[]' \
+        <(jq 'del(.properties.image.properties.pullSecrets.items, .properties.affinity.properties)' \
+            "$chart/values.schema.json"))
+}
+
+test_files() {
+    check "what deploy/generate.sh writes is up to date" "$root/deploy/generate.sh" --check
+    check "helm lint --strict" helm_run lint --strict --kube-version 1.30.0 "$chart"
+    check "the chart's README explains every value" equals "" "$(unexplained)"
+    check "values.yaml has a default for every value" equals "" "$(without_default)"
+    check "nothing names the host of a registry" equals "" \
+        "$(grep -rnE '(docker\.io|ghcr\.io|quay\.io|gcr\.io|registry\.k8s\.io)' "$chart" "$root/deploy/install.yaml" || true)"
+}
+
+# ---- values ------------------------------------------------------------------------------------------------------
+
+# refuses_value TEXT ARGS...: rendering fails on the schema, with the text.
+refuses_value() {
+    local text=$1 out
+    shift
+    if out=$(render "$@" 2>&1); then echo "was accepted"; return 1; fi
+    has "values don't meet the specifications of the schema" "$out" && has "$text" "$out"
+}
+
+test_schema() {
+    local name text values digest
+    digest=sha256:$(printf '0%.0s' {1..64})
+    while IFS='|' read -r name text values; do
+        check "refused: $name" refuses_value "$text" --set "$values"
+    done <<'CASES'
+a misspelt value|'replica' not allowed|replica=2
+a misspelt value of a group|'names' not allowed|serviceAccount.names=me
+replicas that are no number|got string, want integer|replicas=two
+negative replicas|minimum: got -1, want 0|replicas=-1
+an unknown log level|'/logging/level'|logging.level=verbose
+an unknown log format|'/logging/format'|logging.format=xml
+an unknown pull policy|'/image/pullPolicy'|image.pullPolicy=Sometimes
+an image without a repository|'/image/repository'|image.repository=
+a tag with a blank|'/image/tag'|image.tag=a b
+a digest that is too short|'/image/digest'|image.digest=sha256:abc
+a pull secret without a name|'/image/pullSecrets/0'|image.pullSecrets[0].secret=x
+a namespace that cannot be one|'/watchNamespace'|watchNamespace=Team_A
+a flag that is none|'/extraArgs/0'|extraArgs[0]=v=4
+a switch that is neither true nor false|got string, want boolean|crds.keep=maybe
+a label of the chart itself|invalid propertyName 'app.kubernetes.io/name'|commonLabels.app\.kubernetes\.io/name=x
+a quantity without a number|'/resources/limits/memory'|resources.limits.memory=lots
+resources of a wrong kind|'request' not allowed|resources.request.cpu=1
+a port of 0|'/networkPolicy/apiServerPorts/0'|networkPolicy.apiServerPorts[0]=0
+ports of the API server that are unset|missing property 'apiServerPorts'|networkPolicy.apiServerPorts=null
+a name that is too long|'/fullnameOverride'|fullnameOverride=this-is-a-name-of-forty-one-characters-ab
+an interval without a unit|'/metrics/serviceMonitor/interval'|metrics.serviceMonitor.interval=30x
+an affinity that does not exist|'gpuAffinity' not allowed|affinity.gpuAffinity.x=y
+a budget of nobody|'/podDisruptionBudget/maxUnavailable'|podDisruptionBudget.maxUnavailable=0
+CASES
+    check "accepted: every value at once" render -f "$(every_value)"
+    check "accepted: values for other charts of an umbrella" render --set global.imageRegistry=x
+    check "accepted: an image of a registry with a port, by digest" \
+        has "image: \"host.example:5000/cadre/operator@$digest\"" \
+        "$(render --set image.repository=host.example:5000/cadre/operator --set "image.digest=$digest" --set image.tag=x)"
+}
+
+# Prints the path of a file with each value set to something else than its default.
+every_value() {
+    cat >"$work/every.yaml" <<'YAML'
+nameOverride: other
+fullnameOverride: other
+commonLabels: {team: ml}
+image: {repository: mirror/operator, tag: "1", pullPolicy: Always, pullSecrets: [{name: pull}]}
+replicas: 2
+watchNamespace: team-a
+crds: {install: true, keep: false}
+rbac: {create: true, userRoles: true}
+serviceAccount: {create: true, name: other-account, annotations: {a: b}}
+logging: {level: debug, format: text}
+extraArgs: [--log-level=warn]
+metrics:
+  service: {annotations: {c: d}}
+  serviceMonitor: {enabled: true, namespace: monitoring, labels: {release: prometheus}, interval: 15s, scrapeTimeout: 5s}
+networkPolicy:
+  enabled: true
+  ingressFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]
+  apiServerTo: [{ipBlock: {cidr: 10.0.0.1/32}}]
+  apiServerPorts: [7443]
+podDisruptionBudget: {enabled: true, maxUnavailable: 50%}
+resources: {requests: {cpu: 1, memory: 64Mi}, limits: {cpu: 2, memory: 256Mi}}
+priorityClassName: system-cluster-critical
+nodeSelector: {kubernetes.io/os: linux}
+tolerations: [{key: infra, operator: Exists}]
+affinity: {nodeAffinity: {}}
+topologySpreadConstraints:
+- {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {a: b}}}
+podSecurityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}
+securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+YAML
+    echo "$work/every.yaml"
+}
+
+# ---- what is rendered --------------------------------------------------------------------------------------------
+
+# Every verb that the operator gets for the whole cluster.
+cluster_verbs() {
+    local manifests role
+    manifests=$(cat)
+    awk -v RS='\n---\n' '/\nkind: ClusterRoleBinding\n/' <<<"$manifests" | awk '/^roleRef:/ { r = 1 } r && /^  name:/ { print $2; r = 0 }' |
+        while read -r role; do
+            object ClusterRole "$role" <<<"$manifests" | sed -n 's/^ *verbs: \[\(.*\)\]/\1/p' | tr -d ' ' | tr ',' '\n'
+        done | sort -u | xargs
+}
+
+# Manifests without the label team=ml, or with another namespace than one of those given.
+unlabelled() {
+    awk -v RS='\n---\n' '/\nkind: /  && !/\n    team: ml\n/'
+}
+
+test_render() {
+    local all deployment
+    all=$(render)
+    deployment=$(object Deployment cadre-operator <<<"$all")
+    check "the image's tag is the version" has "image: \"cadre/operator:$version\"" "$deployment"
+    check "all namespaces are watched" lacks "--namespace" "$deployment"
+    check "one replica has no PodDisruptionBudget" lacks "PodDisruptionBudget" "$all"
+    check "no ServiceMonitor without being asked" lacks "ServiceMonitor" "$all"
+    check "the CRDs are kept" has "helm.sh/resource-policy: keep" \
+        "$(object CustomResourceDefinition workergroups.cadre.dev <<<"$all")"
+    check "two replicas have a PodDisruptionBudget" has "maxUnavailable: 1" \
+        "$(render --set replicas=2 | object PodDisruptionBudget cadre-operator)"
+    check "... unless it is switched off" lacks "PodDisruptionBudget" \
+        "$(render --set replicas=2 --set podDisruptionBudget.enabled=false)"
+    check "replicas prefer different nodes" has "preferredDuringScheduling" "$deployment"
+    check "commonLabels are on every object" equals "" "$(render --set commonLabels.team=ml | unlabelled)"
+    check "crds.keep=false lets the CRDs go" lacks "resource-policy" "$(render --set crds.keep=false)"
+    check "crds.install=false renders none" lacks "CustomResourceDefinition" "$(render --set crds.install=false)"
+    check "rbac.create=false renders no roles for the operator" equals "" \
+        "$(render --set rbac.create=false --set rbac.userRoles=false | grep rbac.authorization || true)"
+    check "networkPolicy.enabled=false renders none" lacks "NetworkPolicy" "$(render --set networkPolicy.enabled=false)"
+    check "extraArgs come last" has "- --log-format=json
+            - --log-level=debug" "$(render --set 'extraArgs={--log-level=debug}')"
+}
+
+test_namespaced() {
+    local all
+    all=$(render --set watchNamespace=team-a)
+    check "a namespaced install tells the operator" has "- --namespace=team-a" "$(object Deployment cadre-operator <<<"$all")"
+    check "... has no rights to write in the cluster" equals "get list watch" "$(cluster_verbs <<<"$all")"
+    check "... but in its namespace" has "  namespace: team-a" "$(object Role cadre-operator <<<"$all")"
+    check "... and elects its leader in the release's" has "  namespace: cadre-system" \
+        "$(object Role cadre-operator-leader <<<"$all")"
+    check "an install for all namespaces does write" has "create delete" "$(render | cluster_verbs)"
+}
+
+# ---- a real API server -------------------------------------------------------------------------------------------
+
+cluster_tests=(test_install_yaml test_dry_run test_helm test_rights test_people test_namespaced_rights test_examples test_uninstall)
+
+test_install_yaml() {
+    check "kubectl apply -f deploy/install.yaml" kc apply -f "$root/deploy/install.yaml"
+    check "a second time changes nothing" equals unchanged \
+        "$(kc apply -f "$root/deploy/install.yaml" | awk '{print $NF}' | sort -u | xargs)"
+    check "the Deployment is there" kc -n cadre-system get deployment/cadre-operator
+    check "its namespace enforces Pod Security restricted" equals restricted "$(kc get ns cadre-system \
+        -o 'jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}')"
+    check "kubectl delete -f deploy/install.yaml" kc delete -f "$root/deploy/install.yaml" --timeout=60s
+}
+
+# dry_run ARGS...: the server would create all of it, and has nothing to say about Pod Security.
+dry_run() {
+    local out
+    render --namespace restricted "$@" >"$work/all.yaml"
+    object ServiceAccount <"$work/all.yaml" | kc apply -f - # pods are admitted with an account that exists only
+    out=$(kc apply --dry-run=server --validate=strict -f "$work/all.yaml" 2>&1) || {
+        echo "$out"
+        return 1
+    }
+    echo "$out"
+    ! grep -i warning <<<"$out"
+}
+
+test_dry_run() {
+    kc create namespace team-a >/dev/null
+    kc create namespace restricted >/dev/null
+    kc label namespace restricted pod-security.kubernetes.io/{enforce,warn,audit}=restricted >/dev/null
+    check "the server accepts the chart in a restricted namespace, without a warning" dry_run
+    check "... with two replicas" dry_run --set replicas=2
+    check "... for one namespace" dry_run --set watchNamespace=team-a
+    check "... with every value set" dry_run -f "$(every_value)" --set metrics.serviceMonitor.enabled=false
+    check "... with the longest names" dry_run --set "fullnameOverride=$(printf 'a%.0s' {1..40})"
+    check "the operator's pod passes Pod Security restricted, and that of helm test" pods_admitted
+}
+
+# The warning for a Deployment refuses nothing, so here the pods themselves are created, as dry run.
+pods_admitted() {
+    render --namespace restricted >"$work/all.yaml"
+    object Pod cadre-test <"$work/all.yaml" | kc create --dry-run=server -f - &&
+        object Deployment cadre-operator <"$work/all.yaml" | kc create --dry-run=client -o json -f - |
+        jq '.spec.template * {apiVersion: "v1", kind: "Pod", metadata: {name: "operator", namespace: "restricted"}}' |
+            kc create --dry-run=server -f -
+}
+
+test_helm() {
+    check "helm install" helm_run install cadre "$chart" -n cadre-system --create-namespace --set replicas=2
+    check "the CRDs are established" \
+        kc wait --for=condition=Established --timeout=30s crd/workergroups.cadre.dev crd/placementgroups.cadre.dev
+    check "they are those of crds/: applying these changes no spec" equals "1 1" "$(crd_generations)"
+    check "two replicas are asked for, with a budget" kc -n cadre-system get pdb/cadre-operator
+    check "helm upgrade to one replica" helm_run upgrade cadre "$chart" -n cadre-system --set replicas=1
+    check "... takes the budget away" equals "" "$(kc -n cadre-system get pdb -o name)"
+}
+
+# The generation of a CRD counts changes of its spec.
+crd_generations() {
+    kc apply --server-side --force-conflicts -f "$root/crds/" >/dev/null
+    kc get crd workergroups.cadre.dev placementgroups.cadre.dev -o 'jsonpath={.items[*].metadata.generation}'
+}
+
+# may yes|no WHO NAMESPACE VERB RESOURCE...: NAMESPACE "" is all.
+may() {
+    local want=$1 who=$2 scope=(--all-namespaces) answer
+    [ -z "$3" ] || scope=(--namespace="$3")
+    shift 3
+    answer=$(kc auth can-i "$@" --as="$who" "${scope[@]}" 2>"$work/can-i") || true
+    equals "$want" "$answer" || { cat "$work/can-i"; return 1; }
+}
+
+test_rights() {
+    local operator=system:serviceaccount:cadre-system:cadre-operator right
+    while read -r right; do
+        # shellcheck disable=SC2086  # verb and resource
+        check "the operator may $right" may yes "$operator" "" $right
+    done <<'RIGHTS'
+create pods
+delete pods
+watch pods
+list nodes
+create services
+watch services
+create events.events.k8s.io
+patch events.events.k8s.io
+watch workergroups.cadre.dev
+list placementgroups.cadre.dev
+patch workergroups.cadre.dev --subresource=status
+update placementgroups.cadre.dev --subresource=status
+update workergroups.cadre.dev --subresource=finalizers
+RIGHTS
+    check "the operator may update its Lease" may yes "$operator" cadre-system update leases/cadre-operator
+    check "the operator may create a Lease in its namespace" may yes "$operator" cadre-system create leases
+    while read -r right; do
+        # shellcheck disable=SC2086
+        check "the operator may not $right" may no "$operator" cadre-system $right
+    done <<'RIGHTS'
+get secrets
+list configmaps
+create pods --subresource=exec
+patch pods
+patch nodes
+delete services
+create workergroups.cadre.dev
+patch workergroups.cadre.dev
+delete workergroups.cadre.dev
+create workergroups.cadre.dev --subresource=call
+update leases/other
+create deployments.apps
+create rolebindings.rbac.authorization.k8s.io
+RIGHTS
+    check "the operator may not touch Leases elsewhere" may no "$operator" kube-system create leases
+}
+
+# The controller manager aggregates roles in its own time.
+eventually() {
+    local i
+    for ((i = 0; i < 150; i++)); do
+        ! "$@" || return 0
+        sleep 0.2
+    done
+    return 1
+}
+
+test_people() {
+    local role
+    for role in view edit admin cadre-call; do
+        kc create rolebinding "$role" -n team-a --clusterrole="$role" --user="$role" >/dev/null
+    done
+    check "the built-in roles take up those of the chart" \
+        eventually may yes admin team-a create workergroups.cadre.dev
+    check "who may view sees groups" may yes view team-a list workergroups.cadre.dev
+    check "... and changes none" may no view team-a create workergroups.cadre.dev
+    check "who may edit creates groups" may yes edit team-a create workergroups.cadre.dev
+    check "... scales them" may yes edit team-a patch workergroups.cadre.dev --subresource=scale
+    check "... does not write their status" may no edit team-a patch workergroups.cadre.dev --subresource=status
+    check "... and calls none" may no edit team-a create workergroups.cadre.dev --subresource=call
+    check "who may admin deletes groups" may yes admin team-a delete placementgroups.cadre.dev
+    check "who may call calls" may yes cadre-call team-a create workergroups.cadre.dev --subresource=call
+    check "... and sees none" may no cadre-call team-a list workergroups.cadre.dev
+    check "... in no other namespace" may no cadre-call default create workergroups.cadre.dev --subresource=call
+}
+
+test_namespaced_rights() {
+    local operator=system:serviceaccount:cadre-system:team-a-cadre-operator
+    check "a second release for one namespace installs beside the first" helm_run install team-a "$chart" \
+        -n cadre-system --set watchNamespace=team-a --set crds.install=false
+    check "it creates pods there" may yes "$operator" team-a create pods
+    check "... writes the status of groups there" may yes "$operator" team-a patch workergroups.cadre.dev --subresource=status
+    check "... and nowhere else" may no "$operator" default create pods
+    check "... and nowhere else, status" may no "$operator" default patch workergroups.cadre.dev --subresource=status
+    check "it sees no groups elsewhere" may no "$operator" default list workergroups.cadre.dev
+    check "it reads pods of the cluster, to know what is free" may yes "$operator" "" list pods
+    check "it has a Lease of its own" may yes "$operator" cadre-system update leases/team-a-cadre-operator
+    check "helm uninstall of the second" helm_run uninstall team-a -n cadre-system --wait
+}
+
+accepted() {
+    kc create --dry-run=server --validate=strict "$@"
+}
+
+test_examples() {
+    local file
+    for file in "$root"/examples/*.yaml; do
+        check "the server accepts examples/$(basename "$file")" accepted -f "$file"
+    done
+    helm_run get notes cadre -n cadre-system | sed -n "/<<'YAML'/,/^ *YAML/{s/^   //;/YAML/!p}" >"$work/notes.yaml"
+    check "the server accepts the group of the chart's notes" accepted -f "$work/notes.yaml"
+    { printf 'apiVersion: v1\nkind: List\nitems:\n' && sed '1,/crdsExamples: |/d' "$chart/Chart.yaml"; } >"$work/hub.yaml"
+    check "the server accepts the examples for Artifact Hub" accepted -f "$work/hub.yaml"
+}
+
+test_uninstall() {
+    kc apply -n team-a -f "$root/examples/workergroup.yaml" >/dev/null
+    check "helm uninstall" helm_run uninstall cadre -n cadre-system --wait
+    check "... leaves the CRDs and the groups" kc get -n team-a workergroup/rendezvous
+    check "... and nothing else" equals "" "$(kc get clusterrole,clusterrolebinding -o name | grep cadre || true
+        )$(kc get all,sa,role,rolebinding,netpol,pdb -n cadre-system -o name | grep cadre || true)"
+    check "helm install takes the kept CRDs over" helm_run install cadre "$chart" -n cadre-system --set crds.keep=false
+    check "... and with crds.keep=false its uninstall deletes them" helm_run uninstall cadre -n cadre-system --wait
+    check "... really" equals "" "$(kc get crd -o name | grep cadre || true)"
+}
+
+start_cluster
+test_files
+test_schema
+test_render
+test_namespaced
+for part in "${cluster_tests[@]}"; do
+    if [ "$has_cluster" = true ]; then "$part"; else skip "$part"; fi
+done
+echo "1..$((passed + failed + skipped))"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
