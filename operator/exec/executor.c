@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/executor.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/reason.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct execution {
+    struct executor x;
+    const struct workergroup *wg; // referenced
+    struct arena arena;           // owns the plan
+    struct plan plan;
+    struct notebook *notebook;
+    size_t next; // first action that was not begun
+    int in_flight;
+    bool stopped; // a finding asks for a new decision: not an error, but no further stage
+    struct err err;
+    execution_fn done;
+    void *ctx;
+};
+
+struct step { // one action in flight; in the execution's arena
+    struct execution *e;
+    const struct action *action;
+};
+
+static void advance(struct execution *e);
+
+static void finish(struct execution *e)
+{
+    struct err err = e->err;
+    execution_fn done = e->done;
+    void *ctx = e->ctx;
+    object_unref(&e->wg->obj);
+    arena_done(&e->arena);
+    free(e);
+    done(ctx, &err);
+}
+
+static void step_end(struct step *s, const struct err *err)
+{
+    struct execution *e = s->e;
+    if (err && err->code && !e->err.code)
+        e->err = *err;
+    if (--e->in_flight == 0)
+        advance(e);
+}
+
+static void refused(struct step *s, const char *reason, const char *message)
+{
+    struct execution *e = s->e;
+    e->stopped = true;
+    notebook_refused(e->notebook, e->wg->status.incarnation, reason, message, clock_wall_ms(e->x.clock));
+}
+
+// The API server's answer is the object as it is now: no need to wait for the watch.
+static void remember(struct store *store, enum kind kind, const struct kube_response *response)
+{
+    struct err ignored = ERR_INIT; // the watch brings it again, and says so if it cannot be read
+    const struct object *o;
+    if (object_decode(kind, response->body, response->len, &o, &ignored) < 0)
+        return;
+    store_wrote(store, o);
+    object_unref(o);
+}
+
+static bool is_quota(const struct err *err)
+{
+    return err->code == ERR_FORBIDDEN && strstr(err->msg, "exceeded quota");
+}
+
+static void on_dry_run(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct step *s = ctx;
+    struct err e = *err;
+    if (response) {
+        e = ERR_INIT;
+        notebook_dry_run_ok(s->e->notebook, s->action->hash, response->body, response->len, &e);
+    } else if (err->code == ERR_INVALID) {
+        notebook_dry_run_refused(s->e->notebook, s->action->hash, err->msg);
+        e = ERR_INIT;
+    } else if (err->code == ERR_FORBIDDEN) {
+        refused(s, is_quota(err) ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN, err->msg);
+        e = ERR_INIT;
+    }
+    step_end(s, &e);
+}
+
+// An object of the name exists: either we made it before a crash, or it is in our way.
+static void check_owner(struct step *s, enum kind kind, const struct kube_response *response, const struct err *err)
+{
+    struct store *store = kind == KIND_POD ? s->e->x.pods : s->e->x.services;
+    const struct object *o = NULL;
+    struct err e = *err;
+    if (response && object_decode(kind, response->body, response->len, &o, &e) == 0) {
+        if (str_eq(o->meta.owner.uid, s->e->wg->obj.meta.uid)) {
+            store_wrote(store, o);
+        } else {
+            refused(s, REASON_NAME_CONFLICT,
+                    arena_printf(&s->e->arena,
+                                 "a %s %s exists that does not belong to this WorkerGroup: delete it, or give the "
+                                 "group another name",
+                                 kind_info(kind)->kind, s->action->name));
+            if (kind == KIND_POD)
+                cluster_del_pod(s->e->x.cluster, s->e->wg->obj.meta.ns, s->action->name);
+        }
+        object_unref(o);
+    }
+    step_end(s, &e);
+}
+
+static void on_pod_owner(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    check_owner(ctx, KIND_POD, response, err);
+}
+
+static void on_service_owner(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    check_owner(ctx, KIND_SERVICE, response, err);
+}
+
+static void look_up(struct step *s, enum kind kind, kube_done_fn done)
+{
+    struct request r = {.verb = VERB_GET, .kind = kind, .ns = s->e->wg->obj.meta.ns, .name = s->action->name};
+    kube_send(s->e->x.client, &r, 0, done, s);
+}
+
+static void on_service(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct step *s = ctx;
+    if (err->code == ERR_EXISTS) {
+        look_up(s, KIND_SERVICE, on_service_owner);
+        return;
+    }
+    if (response)
+        remember(s->e->x.services, KIND_SERVICE, response);
+    if (err->code == ERR_FORBIDDEN || err->code == ERR_INVALID) {
+        refused(s, is_quota(err) ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN, err->msg);
+        step_end(s, NULL);
+        return;
+    }
+    step_end(s, err);
+}
+
+static void on_pod(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct step *s = ctx;
+    if (err->code == ERR_EXISTS) {
+        look_up(s, KIND_POD, on_pod_owner);
+        return;
+    }
+    if (response)
+        remember(s->e->x.pods, KIND_POD, response);
+    else
+        cluster_del_pod(s->e->x.cluster, s->e->wg->obj.meta.ns, s->action->name);
+    if (err->code == ERR_FORBIDDEN || err->code == ERR_INVALID) {
+        refused(s, is_quota(err) ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN, err->msg);
+        step_end(s, NULL);
+        return;
+    }
+    step_end(s, err);
+}
+
+static void on_deleted(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct step *s = ctx;
+    if (response)
+        remember(s->e->x.pods, KIND_POD, response);
+    // Gone already, or another pod of the name: what we wanted gone is gone.
+    step_end(s, err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT ? NULL : err);
+}
+
+static void on_status(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct step *s = ctx;
+    if (response)
+        remember(s->e->x.groups, KIND_WORKERGROUP, response);
+    if (err->code == ERR_NOT_FOUND) // deleted meanwhile: nothing that follows makes sense
+        s->e->stopped = true;
+    step_end(s, err->code == ERR_NOT_FOUND ? NULL : err);
+}
+
+static void begin(struct execution *e, const struct action *a)
+{
+    struct step *s = arena_new(&e->arena, struct step);
+    const char *ns = e->wg->obj.meta.ns;
+    *s = (struct step){e, a};
+    struct request r = {.verb = VERB_CREATE, .kind = KIND_POD, .ns = ns, .body = a->body};
+    kube_done_fn done = on_pod;
+    switch (a->kind) {
+    case ACTION_EVENT:
+        recorder_event(e->x.recorder, &e->wg->obj, a->warning, a->reason, a->note);
+        return;
+    case ACTION_DRY_RUN:
+        r.dry_run = true;
+        done = on_dry_run;
+        break;
+    case ACTION_CREATE_SERVICE:
+        r.kind = KIND_SERVICE;
+        done = on_service;
+        break;
+    case ACTION_CREATE_POD:
+        cluster_assume(e->x.cluster, ns, a->name, a->node, a->requests);
+        break;
+    case ACTION_DELETE_POD:
+        r = (struct request){.verb = VERB_DELETE, .kind = KIND_POD, .ns = ns, .name = a->name, .uid = a->uid,
+                             .grace_s = a->grace_s};
+        done = on_deleted;
+        break;
+    case ACTION_STATUS:
+        r = (struct request){.verb = VERB_PATCH_MERGE, .kind = KIND_WORKERGROUP, .ns = ns,
+                             .name = e->wg->obj.meta.name, .subresource = "status", .body = a->body};
+        done = on_status;
+        break;
+    }
+    e->in_flight++;
+    kube_send(e->x.client, &r, 0, done, s);
+}
+
+static void advance(struct execution *e)
+{
+    while (e->in_flight == 0) {
+        if (e->next == e->plan.n || e->err.code || e->stopped) {
+            finish(e);
+            return;
+        }
+        int stage = e->plan.actions[e->next].stage;
+        while (e->next < e->plan.n && e->plan.actions[e->next].stage == stage)
+            begin(e, &e->plan.actions[e->next++]);
+    }
+}
+
+void execution_start(const struct executor *x, const struct workergroup *wg, struct arena *arena,
+                     const struct plan *plan, struct notebook *notebook, execution_fn done, void *ctx)
+{
+    struct execution *e = xcalloc(1, sizeof *e);
+    object_ref(&wg->obj);
+    *e = (struct execution){.x = *x, .wg = wg, .arena = *arena, .plan = *plan, .notebook = notebook, .done = done,
+                            .ctx = ctx};
+    *arena = ARENA_INIT;
+    e->plan.arena = &e->arena;
+    advance(e);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries out a plan: the actions of a stage at once, the next stage when all have succeeded. What the API server answers
+// goes into the stores before the watch brings it, into the cluster's accounting and into the group's notebook.
+#ifndef CADRE_EXEC_EXECUTOR_H
+#define CADRE_EXEC_EXECUTOR_H
+
+#include "operator/exec/notebook.h"
+#include "operator/kube/client.h"
+#include "operator/runtime/recorder.h"
+#include "operator/runtime/store.h"
+
+struct executor { // what all executions share; borrowed
+    struct kube_client *client;
+    struct store *pods, *services, *groups;
+    struct cluster *cluster;
+    struct recorder *recorder;
+    const struct clock *clock;
+};
+
+// err->code 0: all done. Else the first error; actions of the same stage have ended too, later stages were not begun.
+// Exactly once, from the loop.
+typedef void (*execution_fn)(void *ctx, const struct err *err);
+
+// Takes the arena, in which the plan lives. Keeps a reference to the group. The notebook must live until `done`.
+void execution_start(const struct executor *x, const struct workergroup *wg, struct arena *arena,
+                     const struct plan *plan, struct notebook *notebook, execution_fn done, void *ctx);
+
+#endif

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/group_controller.h"
+
+#include "common/base/log.h"
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/base/str.h"
+#include "operator/exec/executor.h"
+#include "operator/reconcile/reason.h"
+#include "operator/runtime/controller.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM_DEBOUNCE_MS = 20 };
+
+struct group_entry {
+    struct group_controller *c;
+    char *key;
+    struct notebook notebook;
+    int64_t requeue_ms; // of the plan in execution
+    bool waiting;       // for room in the cluster
+};
+
+struct group_controller {
+    struct executor executor;
+    struct controller *controller;
+    struct cluster *cluster;
+    struct map entries; // key -> struct group_entry
+    struct loop_timer *room_timer;
+    uint64_t room_epoch; // of the cluster, when those that wait were last woken
+    struct rand rand;
+    const struct clock *clock;
+    struct metric *rollbacks;
+};
+
+static void wake(struct group_controller *c, const char *ns, const char *name)
+{
+    struct arena a = ARENA_INIT;
+    controller_add(c->controller, arena_printf(&a, "%s/%s", ns, name));
+    arena_done(&a);
+}
+
+static void wake_owner(struct group_controller *c, const struct object *o)
+{
+    if (str_eq(o->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind))
+        wake(c, o->meta.ns, o->meta.owner.name);
+}
+
+// Several pods that go at once wake those that wait once.
+static void room_changed(struct group_controller *c)
+{
+    if (cluster_epoch(c->cluster) != c->room_epoch && !loop_timer_armed(c->room_timer))
+        loop_timer_arm(c->room_timer, ROOM_DEBOUNCE_MS);
+}
+
+static void on_room(void *ctx)
+{
+    struct group_controller *c = ctx;
+    c->room_epoch = cluster_epoch(c->cluster);
+    void *value;
+    for (size_t i = 0; map_next(&c->entries, &i, NULL, &value);) {
+        struct group_entry *e = value;
+        if (e->waiting)
+            controller_add(c->controller, e->key);
+    }
+}
+
+static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    struct group_controller *c = ctx;
+    if (event == STORE_DELETED)
+        cluster_del_pod(c->cluster, old->meta.ns, old->meta.name);
+    else
+        cluster_set_pod(c->cluster, pod_of(now));
+    wake_owner(c, now ? now : old);
+    room_changed(c);
+}
+
+struct node_visit {
+    struct group_controller *c;
+    const char *node;
+};
+
+static void wake_if_on_node(void *ctx, const struct object *o)
+{
+    const struct node_visit *v = ctx;
+    if (str_eq(pod_of(o)->node, v->node))
+        wake_owner(v->c, o);
+}
+
+static void on_node(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    struct group_controller *c = ctx;
+    if (event == STORE_DELETED)
+        cluster_del_node(c->cluster, old->meta.name);
+    else
+        cluster_set_node(c->cluster, node_of(now));
+    // Rare: a node went or came back, which concerns the groups that have pods there.
+    if (!now || (old && node_of(old)->ready != node_of(now)->ready)) {
+        struct node_visit v = {c, (now ? now : old)->meta.name};
+        store_each(c->executor.pods, wake_if_on_node, &v);
+    }
+    room_changed(c);
+}
+
+static void on_service(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    (void)event;
+    wake_owner(ctx, now ? now : old);
+}
+
+static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    (void)event;
+    const struct object *o = now ? now : old;
+    wake(ctx, o->meta.ns, o->meta.name);
+}
+
+static void entry_free(struct group_entry *e)
+{
+    notebook_done(&e->notebook);
+    free(e->key);
+    free(e);
+}
+
+static struct group_entry *entry_of(struct group_controller *c, const char *key)
+{
+    struct group_entry *e = map_get(&c->entries, key);
+    if (!e) {
+        e = xcalloc(1, sizeof *e);
+        e->c = c;
+        e->key = xstrdup(key);
+        notebook_init(&e->notebook, rand_u64(&c->rand));
+        map_set(&c->entries, key, e);
+    }
+    return e;
+}
+
+static void on_executed(void *ctx, const struct err *err)
+{
+    struct group_entry *e = ctx;
+    if (err->code && err->code != ERR_CANCELED)
+        log_warn("a write for a WorkerGroup failed and is tried again", "group", e->key, "error", err->msg, NULL);
+    controller_finish(e->c->controller, e->key, (struct reconcile_result){err->code, e->requeue_ms});
+}
+
+static void view_fill(struct group_controller *c, const struct workergroup *wg, const struct group_entry *e,
+                      struct arena *a, struct group_view *v)
+{
+    const struct meta *m = &wg->obj.meta;
+    const struct object *const *owned;
+    size_t n = store_by_owner(c->executor.pods, m->uid, a, &owned);
+    const struct pod **pods = arena_array(a, n, sizeof *pods);
+    for (size_t i = 0; i < n; i++)
+        pods[i] = pod_of(owned[i]);
+    const struct object *service = store_get(c->executor.services, m->ns, m->name);
+    *v = (struct group_view){
+        .wg = wg,
+        .pods = pods,
+        .n_pods = n,
+        .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
+        .cluster = c->cluster,
+        .memory = &e->notebook.memory,
+        .now_ms = clock_wall_ms(c->clock),
+    };
+}
+
+// What the plan itself says about the time to come.
+static void take_notes(struct group_entry *e, const struct workergroup *wg, const struct plan *p, int64_t now_ms)
+{
+    struct group_memory *m = &e->notebook.memory;
+    const struct condition *scheduled =
+        condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
+    if (p->rolls_back) {
+        notebook_rolled_back(&e->notebook, p, now_ms);
+        metric_add(e->c->rollbacks, 1);
+    } else if (scheduled && scheduled->status == CONDITION_TRUE && m->rollbacks) {
+        notebook_bound(&e->notebook);
+    }
+    if (!p->defers_status)
+        m->status_wanted_ms = 0;
+    else if (!m->status_wanted_ms)
+        m->status_wanted_ms = now_ms;
+    e->waiting = p->waits_for_room;
+    e->requeue_ms = p->requeue_ms;
+}
+
+static void log_plan(const struct group_entry *e, const struct plan *p, struct arena *a)
+{
+    if (p->n && log_enabled(LOG_DEBUG))
+        log_debug("plan", "group", e->key, "plan", plan_describe(p, a), NULL);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->actions[i].kind == ACTION_EVENT)
+            log_info("group event", "group", e->key, "reason", p->actions[i].reason, "note", p->actions[i].note, NULL);
+}
+
+static void reconcile(void *ctx, const char *key)
+{
+    struct group_controller *c = ctx;
+    const char *slash = strchr(key, '/');
+    struct arena a = ARENA_INIT;
+    const struct object *o = store_get(c->executor.groups, arena_strndup(&a, key, (size_t)(slash - key)), slash + 1);
+    if (!o) {
+        struct group_entry *gone = map_del(&c->entries, key);
+        if (gone)
+            entry_free(gone);
+        arena_done(&a);
+        controller_finish(c->controller, key, (struct reconcile_result){0, -1});
+        return;
+    }
+    const struct workergroup *wg = workergroup_of(o);
+    struct group_entry *e = entry_of(c, key);
+    struct group_view v;
+    struct plan plan;
+    view_fill(c, wg, e, &a, &v);
+    group_reconcile(&v, &a, &plan);
+    if (plan.waits_for_room && c->room_epoch != cluster_epoch(c->cluster))
+        room_changed(c); // room appeared between the wake-up and this decision: the timer looks again
+    take_notes(e, wg, &plan, v.now_ms);
+    log_plan(e, &plan, &a);
+    execution_start(&c->executor, wg, &a, &plan, &e->notebook, on_executed, e);
+}
+
+struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options)
+{
+    struct group_controller *c = xcalloc(1, sizeof *c);
+    c->cluster = cluster_new();
+    c->executor = (struct executor){
+        .client = options->client,
+        .pods = options->pods,
+        .services = options->services,
+        .groups = options->groups,
+        .cluster = c->cluster,
+        .recorder = options->recorder,
+        .clock = options->clock,
+    };
+    c->clock = options->clock;
+    rand_seed(&c->rand, options->seed);
+    c->controller = controller_new(loop, &(struct controller_options){.name = "workergroup",
+                                                                      .reconcile = reconcile,
+                                                                      .ctx = c,
+                                                                      .metrics = options->metrics});
+    c->room_timer = loop_timer_new(loop, on_room, c);
+    c->rollbacks = metrics_counter(options->metrics, "cadre_gang_rollbacks_total",
+                                   "Gangs given back because they were refused or not bound in time", "");
+    store_subscribe(options->pods, on_pod, c);
+    store_subscribe(options->nodes, on_node, c);
+    store_subscribe(options->services, on_service, c);
+    store_subscribe(options->groups, on_group, c);
+    return c;
+}
+
+void group_controller_start(struct group_controller *c)
+{
+    controller_start(c->controller);
+}
+
+void group_controller_stop(struct group_controller *c)
+{
+    controller_stop(c->controller);
+}
+
+bool group_controller_idle(const struct group_controller *c)
+{
+    return controller_idle(c->controller);
+}
+
+void group_controller_free(struct group_controller *c)
+{
+    if (!c)
+        return;
+    void *value;
+    for (size_t i = 0; map_next(&c->entries, &i, NULL, &value);)
+        entry_free(value);
+    map_done(&c->entries);
+    loop_timer_free(c->room_timer);
+    controller_free(c->controller);
+    cluster_free(c->cluster);
+    free(c);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/notebook.h"
+
+#include "common/base/mem.h"
+
+#include <string.h>
+
+enum { RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 60 * 1000 };
+
+void notebook_init(struct notebook *n, uint64_t seed)
+{
+    *n = (struct notebook){.seed = seed};
+}
+
+void notebook_done(struct notebook *n)
+{
+    arena_done(&n->needs);
+    arena_done(&n->refusal);
+    arena_done(&n->contended);
+    n->memory = (struct group_memory){0};
+}
+
+static void forget_dry_run(struct notebook *n, uint64_t hash)
+{
+    arena_done(&n->needs);
+    n->memory.dry_run = DRY_RUN_NONE;
+    n->memory.dry_run_hash = hash;
+    n->memory.needs = NULL;
+    n->memory.dry_run_message = NULL;
+}
+
+int notebook_dry_run_ok(struct notebook *n, uint64_t hash, const char *pod_json, size_t len, struct err *err)
+{
+    forget_dry_run(n, hash);
+    struct pod_constraints *needs = arena_new(&n->needs, struct pod_constraints);
+    int r = pod_constraints_decode(pod_json, len, &n->needs, needs, err);
+    if (r < 0)
+        return r;
+    n->memory.needs = needs;
+    n->memory.dry_run = DRY_RUN_OK;
+    return 0;
+}
+
+void notebook_dry_run_refused(struct notebook *n, uint64_t hash, const char *message)
+{
+    forget_dry_run(n, hash);
+    n->memory.dry_run = DRY_RUN_REFUSED;
+    n->memory.dry_run_message = arena_strdup(&n->needs, message);
+}
+
+static int64_t later(struct notebook *n, int64_t now_ms)
+{
+    n->memory.rollbacks++;
+    return now_ms + group_backoff_ms(RETRY_FIRST_MS, RETRY_MAX_MS, n->memory.rollbacks, n->seed);
+}
+
+void notebook_refused(struct notebook *n, int32_t incarnation, const char *reason, const char *message, int64_t now_ms)
+{
+    struct group_memory *m = &n->memory;
+    if (m->refusal_reason && m->refusal_incarnation == incarnation && m->retry_at_ms > now_ms)
+        return; // the first of a gang's refusals says it all
+    arena_done(&n->refusal);
+    m->refusal_reason = reason;
+    m->refusal_message = arena_strdup(&n->refusal, message);
+    m->refusal_incarnation = incarnation;
+    m->retry_at_ms = later(n, now_ms);
+}
+
+void notebook_rolled_back(struct notebook *n, const struct plan *p, int64_t now_ms)
+{
+    struct group_memory *m = &n->memory;
+    if (m->retry_at_ms <= now_ms)
+        m->retry_at_ms = later(n, now_ms);
+    arena_done(&n->contended);
+    const char **copy = arena_array(&n->contended, p->n_contended, sizeof *copy);
+    for (size_t i = 0; i < p->n_contended; i++)
+        copy[i] = arena_strdup(&n->contended, p->contended[i]);
+    m->contended = copy;
+    m->n_contended = p->n_contended;
+}
+
+void notebook_bound(struct notebook *n)
+{
+    struct group_memory *m = &n->memory;
+    arena_done(&n->refusal);
+    arena_done(&n->contended);
+    m->refusal_reason = m->refusal_message = NULL;
+    m->rollbacks = 0;
+    m->retry_at_ms = 0;
+    m->contended = NULL;
+    m->n_contended = 0;
+}

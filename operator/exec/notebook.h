@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of one group (struct group_memory) with what it owns: written by the executor as it learns, read by the
+// next decision.
+#ifndef CADRE_EXEC_NOTEBOOK_H
+#define CADRE_EXEC_NOTEBOOK_H
+
+#include "operator/reconcile/group.h"
+
+struct notebook {
+    struct group_memory memory;
+    struct arena needs;     // of memory.needs
+    struct arena refusal;   // of the refusal's texts
+    struct arena contended; // of memory.contended
+    uint64_t seed;          // of the jitter
+};
+
+void notebook_init(struct notebook *n, uint64_t seed);
+void notebook_done(struct notebook *n);
+
+// The dry run of the pod with this hash: what the API server made of it (may fail to decode), or why it refused.
+int notebook_dry_run_ok(struct notebook *n, uint64_t hash, const char *pod_json, size_t len, struct err *err);
+void notebook_dry_run_refused(struct notebook *n, uint64_t hash, const char *message);
+// A creation was refused; `reason` is one of reason.h and not copied.
+void notebook_refused(struct notebook *n, int32_t incarnation, const char *reason, const char *message, int64_t now_ms);
+// The plan gives the gang back: wait longer each time before the next one.
+void notebook_rolled_back(struct notebook *n, const struct plan *p, int64_t now_ms);
+// The gang is bound as planned: forget the trouble on the way.
+void notebook_bound(struct notebook *n);
+
+#endif

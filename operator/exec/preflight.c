@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/preflight.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdio.h>
+
+#define NO_SUCH_NAME "cadre-preflight-check"
+
+static const struct probe {
+    const char *what;
+    struct request request;
+    bool everywhere;    // read cluster-wide also in a namespaced install
+    bool missing_is_ok; // the name does not exist: 404 shows the right to ask
+    const char *advice;
+} probes[] = {
+    {"WorkerGroups are served", {.verb = VERB_LIST, .kind = KIND_WORKERGROUP, .limit = 1}, false, false,
+     "install the CRDs: kubectl apply -f crds/"},
+    {"PlacementGroups are served", {.verb = VERB_LIST, .kind = KIND_PLACEMENTGROUP, .limit = 1}, false, false,
+     "install the CRDs: kubectl apply -f crds/"},
+    {"nodes can be read", {.verb = VERB_LIST, .kind = KIND_NODE, .limit = 1}, true, false, "see the chart's rbac"},
+    {"pods can be read", {.verb = VERB_LIST, .kind = KIND_POD, .limit = 1}, true, false, "see the chart's rbac"},
+    {"services can be read", {.verb = VERB_LIST, .kind = KIND_SERVICE, .limit = 1}, false, false,
+     "see the chart's rbac"},
+    {"pods can be created",
+     {.verb = VERB_CREATE,
+      .kind = KIND_POD,
+      .dry_run = true,
+      .body = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"" NO_SUCH_NAME "\"},\"spec\":{"
+              "\"securityContext\":{\"runAsNonRoot\":true,\"runAsUser\":65532,\"seccompProfile\":{\"type\":"
+              "\"RuntimeDefault\"}},\"containers\":[{\"name\":\"check\",\"image\":\"none\",\"resources\":{\"requests\":"
+              "{\"cpu\":\"1m\",\"memory\":\"1Mi\"},\"limits\":{\"cpu\":\"1m\",\"memory\":\"1Mi\"}},"
+              "\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":{\"drop\":[\"ALL\"]}}}]}}"},
+     false, false, "see the chart's rbac"},
+    {"pods can be deleted", {.verb = VERB_DELETE, .kind = KIND_POD, .name = NO_SUCH_NAME, .grace_s = -1}, false, true,
+     "see the chart's rbac"},
+    {"services can be created",
+     {.verb = VERB_CREATE,
+      .kind = KIND_SERVICE,
+      .dry_run = true,
+      .body = "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"" NO_SUCH_NAME "\"},\"spec\":{"
+              "\"clusterIP\":\"None\",\"ports\":[{\"port\":1}]}}"},
+     false, false, "see the chart's rbac"},
+    {"the status of WorkerGroups can be written",
+     {.verb = VERB_PATCH_MERGE, .kind = KIND_WORKERGROUP, .name = NO_SUCH_NAME, .subresource = "status", .body = "{}"},
+     false, true, "see the chart's rbac"},
+};
+
+struct preflight {
+    struct loop *loop;
+    struct kube_client *client;
+    const char *ns; // where namespaced probes go
+    bool all;       // lists of namespaced kinds go over all namespaces
+    size_t next;
+    int failed;
+    bool done;
+};
+
+static void ask(void *ctx);
+
+static void on_answer(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct preflight *p = ctx;
+    const struct probe *probe = &probes[p->next++];
+    (void)response;
+    if (!err->code || (probe->missing_is_ok && err->code == ERR_NOT_FOUND)) {
+        printf("ok    %s\n", probe->what);
+    } else {
+        printf("FAIL  %s: %s (%s)\n", probe->what, err->msg, probe->advice);
+        p->failed++;
+    }
+    p->done = p->next == ARRAY_LEN(probes);
+    if (!p->done)
+        loop_defer(p->loop, ask, p);
+}
+
+static void ask(void *ctx)
+{
+    struct preflight *p = ctx;
+    struct request r = probes[p->next].request;
+    bool list = r.verb == VERB_LIST;
+    if (kind_info(r.kind)->namespaced && !(list && (p->all || probes[p->next].everywhere)))
+        r.ns = p->ns;
+    kube_send(p->client, &r, 0, on_answer, p);
+}
+
+int preflight_run(struct loop *loop, struct kube_client *client, const struct kube_config *config, const char *ns)
+{
+    struct preflight p = {
+        .loop = loop, .client = client, .ns = str_empty(ns) ? config->ns : ns, .all = str_empty(ns)};
+    printf("API server %s, credentials of %s\n", config->server, config->source);
+    ask(&p);
+    while (!p.done)
+        loop_run_once(loop, 1000);
+    printf("%d passed, %d failed\n", (int)ARRAY_LEN(probes) - p.failed, p.failed);
+    return p.failed ? 1 : 0;
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cadre-operator --check`: would an operator with these credentials work here? Every right is tried for real, by reads
+// and by writes that change nothing (dryRun, or on names that do not exist).
+#ifndef CADRE_EXEC_PREFLIGHT_H
+#define CADRE_EXEC_PREFLIGHT_H
+
+#include "operator/kube/client.h"
+
+// Prints a line a check on stdout; turns the loop until all are done. Returns the exit code.
+int preflight_run(struct loop *loop, struct kube_client *client, const struct kube_config *config, const char *ns);
+
+#endif

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// cadre-operator: builds the parts, turns the loop, takes the parts down in order.
+#include "common/base/log.h"
+#include "common/base/loop.h"
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/base/str.h"
+#include "operator/exec/group_controller.h"
+#include "operator/exec/placementgroup_controller.h"
+#include "operator/exec/preflight.h"
+#include "operator/options.h"
+#include "operator/runtime/health.h"
+#include "operator/runtime/leader.h"
+#include "operator/runtime/reflector.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20 };
+
+// What is mirrored. The order is the order of start; all are synced before anything is decided.
+enum mirror { MIRROR_NODES, MIRROR_PODS, MIRROR_SERVICES, MIRROR_GROUPS, MIRROR_PLACEMENTGROUPS, MIRROR_COUNT };
+
+static const struct {
+    enum kind kind;
+    bool cluster_wide; // also in a namespaced install: planning needs all that takes room
+    const char *label_selector;
+} mirrors[MIRROR_COUNT] = {
+    [MIRROR_NODES] = {KIND_NODE, true, NULL},
+    [MIRROR_PODS] = {KIND_POD, true, NULL},
+    [MIRROR_SERVICES] = {KIND_SERVICE, false, "app.kubernetes.io/managed-by=cadre"},
+    [MIRROR_GROUPS] = {KIND_WORKERGROUP, false, NULL},
+    [MIRROR_PLACEMENTGROUPS] = {KIND_PLACEMENTGROUP, false, NULL},
+};
+
+struct operator {
+    const struct options *options;
+    struct loop *loop;
+    struct kube_config config;
+    struct kube_client *client;
+    struct metrics *metrics;
+    struct health *health;
+    struct recorder *recorder;
+    struct store *stores[MIRROR_COUNT];
+    struct reflector *reflectors[MIRROR_COUNT];
+    struct group_controller *groups;
+    struct placementgroup_controller *placementgroups;
+    struct leader *leader;
+    struct metric *is_leader;
+    struct loop_signal *signals[2];
+    struct loop_timer *drain_timer;
+    int64_t stop_by_ms;
+    struct rand rand;
+    char identity[320];
+    bool stopping;
+    int exit_code;
+};
+
+static bool all_synced(const struct operator *o)
+{
+    for (int i = 0; i < MIRROR_COUNT; i++)
+        if (!store_synced(o->stores[i]))
+            return false;
+    return true;
+}
+
+static bool is_ready(void *ctx, struct buf *why_not)
+{
+    const struct operator *o = ctx;
+    for (int i = 0; i < MIRROR_COUNT; i++)
+        if (!store_synced(o->stores[i]))
+            buf_printf(why_not, "waiting for the first list of %s\n", kind_info(mirrors[i].kind)->plural);
+    return why_not->len == 0;
+}
+
+static void start_deciding(struct operator *o)
+{
+    group_controller_start(o->groups);
+    placementgroup_controller_start(o->placementgroups);
+}
+
+static void on_elected(void *ctx)
+{
+    struct operator *o = ctx;
+    log_info("leading", "identity", o->identity, NULL);
+    metric_set(o->is_leader, 1);
+    start_deciding(o);
+}
+
+static void stop(struct operator *o, int exit_code);
+
+static void on_lost(void *ctx)
+{
+    struct operator *o = ctx;
+    log_error("the lease is lost: exiting, so that no two leaders write", "identity", o->identity, NULL);
+    metric_set(o->is_leader, 0);
+    stop(o, 1);
+}
+
+static void on_holder(void *ctx, const char *holder)
+{
+    (void)ctx;
+    log_info("another replica leads", "holder", holder, NULL);
+}
+
+static void on_leader_error(void *ctx, const struct err *err)
+{
+    (void)ctx;
+    log_warn("the lease cannot be read or written", "error", err->msg, NULL);
+}
+
+static void begin_election(struct operator *o)
+{
+    const struct options *opt = o->options;
+    if (!opt->leader_elect) {
+        on_elected(o);
+        return;
+    }
+    struct leader_options lo = {
+        .ns = opt->lease_ns ? opt->lease_ns : o->config.ns,
+        .name = opt->lease_name,
+        .identity = o->identity,
+        .on_elected = on_elected,
+        .on_lost = on_lost,
+        .on_holder = on_holder,
+        .on_error = on_leader_error,
+        .ctx = o,
+        .seed = rand_u64(&o->rand),
+    };
+    o->leader = leader_start(o->loop, o->client, &lo);
+}
+
+static void on_synced(void *ctx, enum kind kind)
+{
+    struct operator *o = ctx;
+    log_debug("mirror is complete", "kind", kind_info(kind)->kind, NULL);
+    if (all_synced(o) && !o->stopping) {
+        log_info("ready", "version", CADRE_VERSION, "server", o->config.server, "nodes",
+                 log_i64((long long)store_count(o->stores[MIRROR_NODES])), "pods",
+                 log_i64((long long)store_count(o->stores[MIRROR_PODS])), "workergroups",
+                 log_i64((long long)store_count(o->stores[MIRROR_GROUPS])), NULL);
+        begin_election(o);
+    }
+}
+
+static void on_mirror_error(void *ctx, enum kind kind, const struct err *err, int64_t retry_ms)
+{
+    (void)ctx;
+    log_warn("a watch failed and is tried again", "kind", kind_info(kind)->kind, "error", err->msg, "retry_ms",
+             log_i64(retry_ms), NULL);
+}
+
+static void on_bad_object(void *ctx, enum kind kind, const struct err *err)
+{
+    (void)ctx;
+    log_error("an object cannot be read and is left alone", "kind", kind_info(kind)->kind, "error", err->msg, NULL);
+}
+
+static void mirror_start(struct operator *o, int i)
+{
+    struct reflector_options ro = {
+        .ns = mirrors[i].cluster_wide ? "" : o->options->ns,
+        .label_selector = mirrors[i].label_selector,
+        .seed = rand_u64(&o->rand),
+        .on_error = on_mirror_error,
+        .on_bad_object = on_bad_object,
+        .on_synced = on_synced,
+        .ctx = o,
+    };
+    o->reflectors[i] = reflector_start(o->loop, o->client, o->stores[i], &ro);
+}
+
+// Stopping: begin nothing new, let what is in flight end (bounded), give the lease back, leave the loop.
+static void on_released(void *ctx)
+{
+    struct operator *o = ctx;
+    o->leader = NULL; // has freed itself
+    loop_stop(o->loop);
+}
+
+static void drain(void *ctx)
+{
+    struct operator *o = ctx;
+    bool idle = group_controller_idle(o->groups) && placementgroup_controller_idle(o->placementgroups);
+    if (!idle && clock_mono_ms(loop_clock(o->loop)) < o->stop_by_ms)
+        loop_timer_arm(o->drain_timer, DRAIN_LOOK_MS);
+    else if (o->leader)
+        leader_release(o->leader, on_released, o);
+    else
+        loop_stop(o->loop);
+}
+
+static void stop(struct operator *o, int exit_code)
+{
+    o->exit_code = MAX(o->exit_code, exit_code);
+    if (o->stopping)
+        return;
+    o->stopping = true;
+    group_controller_stop(o->groups);
+    placementgroup_controller_stop(o->placementgroups);
+    o->stop_by_ms = clock_mono_ms(loop_clock(o->loop)) + STOP_GRACE_MS;
+    loop_timer_arm(o->drain_timer, 0);
+}
+
+static void on_signal(void *ctx, int signo)
+{
+    struct operator *o = ctx;
+    log_info("stopping", "signal", signo == SIGTERM ? "SIGTERM" : "SIGINT", NULL);
+    if (o->stopping)
+        loop_stop(o->loop); // asked twice
+    else
+        stop(o, 0);
+}
+
+static int build_client(struct operator *o, struct err *err)
+{
+    const char *in_cluster = getenv("KUBERNETES_SERVICE_HOST");
+    const char *path = o->options->kubeconfig;
+    char home_config[4096];
+    if (!path && !in_cluster) {
+        const char *home = getenv("HOME");
+        snprintf(home_config, sizeof home_config, "%s/.kube/config", home ? home : "");
+        path = home_config;
+    }
+    int r = path ? kube_config_load(path, o->options->context, &o->config, err)
+                 : kube_config_in_cluster("", in_cluster, getenv("KUBERNETES_SERVICE_PORT"), &o->config, err);
+    if (r < 0)
+        return r;
+    struct kube_client_options co = {.observe = metrics_rest_observe, .observe_ctx = o->metrics};
+    return kube_client_new(o->loop, &o->config, &co, &o->client, err);
+}
+
+static void build_controllers(struct operator *o)
+{
+    for (int i = 0; i < MIRROR_COUNT; i++)
+        o->stores[i] = store_new(mirrors[i].kind);
+    o->recorder = recorder_new(o->loop, o->client, "cadre.dev/operator", o->identity, o->metrics);
+    struct group_controller_options go = {
+        .client = o->client,
+        .pods = o->stores[MIRROR_PODS],
+        .nodes = o->stores[MIRROR_NODES],
+        .services = o->stores[MIRROR_SERVICES],
+        .groups = o->stores[MIRROR_GROUPS],
+        .recorder = o->recorder,
+        .metrics = o->metrics,
+        .clock = loop_clock(o->loop),
+        .seed = rand_u64(&o->rand),
+    };
+    o->groups = group_controller_new(o->loop, &go);
+    o->placementgroups = placementgroup_controller_new(o->loop, o->client, o->stores[MIRROR_PLACEMENTGROUPS],
+                                                       o->metrics, loop_clock(o->loop));
+    o->is_leader = metrics_gauge(o->metrics, "leader_election_master_status",
+                                 "1 while this process leads, else 0",
+                                 "name=\"cadre-operator\"");
+}
+
+static int build(struct operator *o, struct err *err)
+{
+    rand_seed_system(&o->rand);
+    snprintf(o->identity, sizeof o->identity, "%s_%016" PRIx64, o->options->identity, rand_u64(&o->rand));
+    o->loop = loop_new();
+    o->metrics = metrics_new();
+    int r = build_client(o, err);
+    if (r < 0 || o->options->check)
+        return r;
+    build_controllers(o);
+    struct health_options ho = {o->options->http_address, o->metrics, is_ready, o};
+    r = health_start(o->loop, &ho, &o->health, err);
+    if (r < 0)
+        return r;
+    o->drain_timer = loop_timer_new(o->loop, drain, o);
+    o->signals[0] = loop_signal_new(o->loop, SIGTERM, on_signal, o);
+    o->signals[1] = loop_signal_new(o->loop, SIGINT, on_signal, o);
+    for (int i = 0; i < MIRROR_COUNT; i++)
+        mirror_start(o, i);
+    return 0;
+}
+
+static void take_down(struct operator *o)
+{
+    for (int i = 0; i < MIRROR_COUNT; i++)
+        if (o->reflectors[i])
+            reflector_stop(o->reflectors[i]);
+    leader_free(o->leader);
+    kube_client_free(o->client); // ends what is in flight, so it goes before those that wait for it
+    placementgroup_controller_free(o->placementgroups);
+    group_controller_free(o->groups);
+    recorder_free(o->recorder);
+    health_stop(o->health);
+    for (int i = 0; i < MIRROR_COUNT; i++)
+        store_free(o->stores[i]);
+    loop_timer_free(o->drain_timer);
+    loop_signal_free(o->signals[0]);
+    loop_signal_free(o->signals[1]);
+    metrics_free(o->metrics);
+    kube_config_done(&o->config);
+    loop_free(o->loop);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    int code = options_parse(argc, argv, &options);
+    if (code >= 0)
+        return code;
+    log_setup(options.log_level, options.log_format);
+    signal(SIGPIPE, SIG_IGN);
+    struct operator o = {.options = &options};
+    struct err err = ERR_INIT;
+    if (build(&o, &err) < 0) {
+        log_error("cannot start", "error", err.msg, NULL);
+        o.exit_code = 1;
+    } else if (options.check) {
+        o.exit_code = preflight_run(o.loop, o.client, &o.config, options.ns);
+    } else {
+        loop_run(o.loop);
+    }
+    take_down(&o);
+    return o.exit_code;
+}

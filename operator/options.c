@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/options.h"
+
+#include "common/base/str.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char help[] =
+    "Usage: cadre-operator [OPTION]...\n"
+    "Places groups of ranked GPU pods (WorkerGroup, cadre.dev/v1alpha1) on a Kubernetes cluster.\n"
+    "\n"
+    "Where the API server is:\n"
+    "  --kubeconfig FILE           kubeconfig to use; default: $KUBECONFIG, else the pod's own ServiceAccount\n"
+    "  --context NAME              context of the kubeconfig; default: its current-context\n"
+    "\n"
+    "What it looks after:\n"
+    "  --namespace NS              only the WorkerGroups of this namespace; default: all\n"
+    "\n"
+    "Several replicas:\n"
+    "  --leader-elect=true|false   take part in leader election; default: true\n"
+    "  --leader-elect-namespace NS namespace of the Lease; default: $POD_NAMESPACE, else that of the kubeconfig\n"
+    "  --leader-elect-name NAME    name of the Lease; default: cadre-operator\n"
+    "\n"
+    "How to watch it:\n"
+    "  --http-address HOST:PORT    serves /healthz, /readyz and /metrics; default: :8080\n"
+    "  --log-level LEVEL           debug, info, warn or error; default: info\n"
+    "  --log-format FORMAT         json or text; default: json\n"
+    "\n"
+    "  --check                     look whether an operator can work with these credentials, say what it finds, and\n"
+    "                              exit with 0 or 1\n"
+    "  --version                   print the version and exit\n"
+    "  --help                      print this and exit\n";
+
+enum { OPT_KUBECONFIG = 1, OPT_CONTEXT, OPT_NAMESPACE, OPT_ELECT, OPT_ELECT_NS, OPT_ELECT_NAME, OPT_HTTP, OPT_LEVEL,
+       OPT_FORMAT, OPT_CHECK, OPT_VERSION, OPT_HELP };
+
+static const struct option table[] = {
+    {"kubeconfig", required_argument, NULL, OPT_KUBECONFIG},
+    {"context", required_argument, NULL, OPT_CONTEXT},
+    {"namespace", required_argument, NULL, OPT_NAMESPACE},
+    {"leader-elect", optional_argument, NULL, OPT_ELECT},
+    {"leader-elect-namespace", required_argument, NULL, OPT_ELECT_NS},
+    {"leader-elect-name", required_argument, NULL, OPT_ELECT_NAME},
+    {"http-address", required_argument, NULL, OPT_HTTP},
+    {"log-level", required_argument, NULL, OPT_LEVEL},
+    {"log-format", required_argument, NULL, OPT_FORMAT},
+    {"check", no_argument, NULL, OPT_CHECK},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"help", no_argument, NULL, OPT_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static int wrong(const char *option, const char *value, const char *allowed)
+{
+    fprintf(stderr, "cadre-operator: %s %s: must be %s\n", option, value, allowed);
+    return 2;
+}
+
+static int set_bool(const char *option, const char *value, bool *ret)
+{
+    if (!value || str_eq(value, "true"))
+        *ret = true;
+    else if (str_eq(value, "false"))
+        *ret = false;
+    else
+        return wrong(option, value, "true or false");
+    return -1;
+}
+
+static int set_format(const char *value, enum log_format *ret)
+{
+    if (str_eq(value, "json"))
+        *ret = LOG_JSON;
+    else if (str_eq(value, "text"))
+        *ret = LOG_TEXT;
+    else
+        return wrong("--log-format", value, "json or text");
+    return -1;
+}
+
+static int apply(struct options *o, int opt)
+{
+    switch (opt) {
+    case OPT_KUBECONFIG:
+        o->kubeconfig = optarg;
+        return -1;
+    case OPT_CONTEXT:
+        o->context = optarg;
+        return -1;
+    case OPT_NAMESPACE:
+        o->ns = optarg;
+        return -1;
+    case OPT_ELECT:
+        return set_bool("--leader-elect", optarg, &o->leader_elect);
+    case OPT_ELECT_NS:
+        o->lease_ns = optarg;
+        return -1;
+    case OPT_ELECT_NAME:
+        o->lease_name = optarg;
+        return -1;
+    case OPT_HTTP:
+        o->http_address = optarg;
+        return -1;
+    case OPT_LEVEL:
+        return log_level_parse(optarg, &o->log_level) ? -1
+                                                       : wrong("--log-level", optarg, "debug, info, warn or error");
+    case OPT_FORMAT:
+        return set_format(optarg, &o->log_format);
+    case OPT_CHECK:
+        o->check = true;
+        return -1;
+    case OPT_VERSION:
+        printf("cadre-operator %s\n", CADRE_VERSION);
+        return 0;
+    case OPT_HELP:
+        fputs(help, stdout);
+        return 0;
+    default: // getopt has said what
+        fputs("Try 'cadre-operator --help'.\n", stderr);
+        return 2;
+    }
+}
+
+static const char *env_or(const char *name, const char *fallback)
+{
+    const char *v = getenv(name);
+    return str_empty(v) ? fallback : v;
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+    static char host[256];
+    if (gethostname(host, sizeof host - 1) != 0)
+        host[0] = '\0';
+    *ret = (struct options){
+        .kubeconfig = env_or("KUBECONFIG", NULL),
+        .ns = "",
+        .leader_elect = true,
+        .lease_ns = env_or("POD_NAMESPACE", NULL),
+        .lease_name = "cadre-operator",
+        .http_address = ":8080",
+        .log_level = LOG_INFO,
+        .log_format = LOG_JSON,
+        .identity = env_or("POD_NAME", host[0] ? host : "cadre-operator"),
+    };
+    for (int opt; (opt = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+        int r = apply(ret, opt);
+        if (r >= 0)
+            return r;
+    }
+    if (optind < argc) {
+        fprintf(stderr, "cadre-operator: unexpected argument '%s'\nTry 'cadre-operator --help'.\n", argv[optind]);
+        return 2;
+    }
+    return -1;
+}

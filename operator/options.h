@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of cadre-operator.
+#ifndef CADRE_OPERATOR_OPTIONS_H
+#define CADRE_OPERATOR_OPTIONS_H
+
+#include "common/base/log.h"
+
+struct options {
+    const char *kubeconfig; // NULL = in-cluster
+    const char *context;
+    const char *ns;         // "" = all namespaces
+    bool leader_elect;
+    const char *lease_ns, *lease_name;
+    const char *http_address;
+    enum log_level log_level;
+    enum log_format log_format;
+    bool check; // look whether an operator could work here, and exit
+    const char *identity; // POD_NAME or the host's name
+};
+
+// Returns -1 to go on, or the exit code: 0 after --help and --version, 2 for a wrong command line (said on stderr).
+int options_parse(int argc, char **argv, struct options *ret);
+
+#endif
