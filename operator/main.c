@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20 };
 
@@ -41,6 +42,7 @@ struct operator {
     struct kube_config config;
     struct kube_client *client;
     struct metrics *metrics;
+    struct metrics_rest rest; // what the client reports to
     struct health *health;
     struct recorder *recorder;
     struct store *stores[MIRROR_COUNT];
@@ -228,7 +230,9 @@ static int build_client(struct operator *o, struct err *err)
                  : kube_config_in_cluster("", in_cluster, getenv("KUBERNETES_SERVICE_PORT"), &o->config, err);
     if (r < 0)
         return r;
-    struct kube_client_options co = {.observe = metrics_rest_observe, .observe_ctx = o->metrics};
+    const char *host = strstr(o->config.server, "://");
+    o->rest = (struct metrics_rest){o->metrics, host ? host + 3 : o->config.server};
+    struct kube_client_options co = {.observe = metrics_rest_observe, .observe_ctx = &o->rest};
     return kube_client_new(o->loop, &o->config, &co, &o->client, err);
 }
 
