@@ -19,12 +19,12 @@ struct deferred {
     struct list link;
     loop_fn fn;
     void *ctx;
+    bool owned; // by the list: made by loop_defer(); else part of a timer that is due at once
 };
 
 struct loop_timer {
     uv_timer_t uv;
-    loop_fn fn;
-    void *ctx;
+    struct deferred now;
 };
 
 struct loop_poll {
@@ -54,14 +54,17 @@ static void run_deferred(uv_idle_t *idle)
 {
     struct loop *loop = idle->data;
     struct list batch = LIST_INIT(batch); // what is deferred meanwhile waits for the next turn
-    LIST_FOREACH (l, &loop->deferred) {
+    LIST_FOREACH(l, &loop->deferred) {
         list_remove(l);
         list_append(&batch, l);
     }
     for (struct list *l; (l = list_pop(&batch));) {
-        struct deferred d = *CONTAINER_OF(l, struct deferred, link);
-        free(CONTAINER_OF(l, struct deferred, link));
-        d.fn(d.ctx);
+        struct deferred *d = CONTAINER_OF(l, struct deferred, link);
+        loop_fn fn = d->fn;
+        void *ctx = d->ctx;
+        if (d->owned)
+            free(d);
+        fn(ctx);
     }
     if (list_empty(&loop->deferred))
         uv_idle_stop(&loop->deferred_idle);
@@ -85,7 +88,7 @@ void loop_free(struct loop *loop)
     if (!loop)
         return;
     for (struct list *l; (l = list_pop(&loop->deferred));)
-        free(CONTAINER_OF(l, struct deferred, link));
+        free(CONTAINER_OF(l, struct deferred, link)); // all owned: timers are gone by now
     uv_close((uv_handle_t *)&loop->deferred_idle, NULL);
     uv_close((uv_handle_t *)&loop->bound, NULL);
     uv_run(&loop->uv, UV_RUN_NOWAIT); // eats the flag of a loop_stop() that came after the last run
@@ -135,13 +138,17 @@ const struct clock *loop_clock(struct loop *loop)
     return &loop->clock;
 }
 
+static void defer(struct loop *loop, struct deferred *d)
+{
+    list_append(&loop->deferred, &d->link);
+    uv_idle_start(&loop->deferred_idle, run_deferred);
+}
+
 void loop_defer(struct loop *loop, loop_fn fn, void *ctx)
 {
     struct deferred *d = xcalloc(1, sizeof *d);
-    d->fn = fn;
-    d->ctx = ctx;
-    list_append(&loop->deferred, &d->link);
-    uv_idle_start(&loop->deferred_idle, run_deferred);
+    *d = (struct deferred){.fn = fn, .ctx = ctx, .owned = true};
+    defer(loop, d);
 }
 
 static void free_handle(uv_handle_t *h)
@@ -152,14 +159,15 @@ static void free_handle(uv_handle_t *h)
 static void on_timer(uv_timer_t *uv)
 {
     struct loop_timer *t = uv->data;
-    t->fn(t->ctx);
+    t->now.fn(t->now.ctx);
 }
 
 struct loop_timer *loop_timer_new(struct loop *loop, loop_fn fn, void *ctx)
 {
     struct loop_timer *t = xcalloc(1, sizeof *t);
-    t->fn = fn;
-    t->ctx = ctx;
+    t->now.fn = fn;
+    t->now.ctx = ctx;
+    list_init(&t->now.link);
     uv_timer_init(&loop->uv, &t->uv);
     t->uv.data = t;
     return t;
@@ -167,26 +175,35 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_fn fn, void *ctx)
 
 void loop_timer_arm(struct loop_timer *t, int64_t ms)
 {
+    struct loop *loop = CONTAINER_OF(t->uv.loop, struct loop, uv);
+    loop_timer_disarm(t);
+    if (ms <= 0) { // libuv would run a timer that arms itself again and again, and never come to the sockets
+        defer(loop, &t->now);
+        return;
+    }
     // libuv counts from the start of this turn, but a long callback must not shorten the wait; moving the loop's time
     // instead would break the promise of loop_clock().
-    int64_t late = (int64_t)(uv_hrtime() / 1000000) - (int64_t)uv_now(t->uv.loop);
-    uv_timer_start(&t->uv, on_timer, (uint64_t)(MAX(ms, 0) + MAX(late, 0)), 0);
+    int64_t late = (int64_t)(uv_hrtime() / 1000000) - (int64_t)uv_now(&loop->uv);
+    uv_timer_start(&t->uv, on_timer, (uint64_t)(ms + MAX(late, 0)), 0);
 }
 
 void loop_timer_disarm(struct loop_timer *t)
 {
     uv_timer_stop(&t->uv);
+    list_remove(&t->now.link);
 }
 
 bool loop_timer_armed(const struct loop_timer *t)
 {
-    return uv_is_active((const uv_handle_t *)&t->uv) != 0;
+    return uv_is_active((const uv_handle_t *)&t->uv) || !list_empty(&t->now.link);
 }
 
 void loop_timer_free(struct loop_timer *t)
 {
-    if (t)
-        uv_close((uv_handle_t *)&t->uv, free_handle);
+    if (!t)
+        return;
+    list_remove(&t->now.link);
+    uv_close((uv_handle_t *)&t->uv, free_handle);
 }
 
 static void on_poll(uv_poll_t *uv, int status, int events)
@@ -212,8 +229,8 @@ struct loop_poll *loop_poll_new(struct loop *loop, int fd, loop_poll_fn fn, void
 
 int loop_poll_set(struct loop_poll *p, int events, struct err *err)
 {
-    int r = events ? uv_poll_start(&p->uv, ((events & LOOP_READ) ? UV_READABLE : 0) |
-                                               ((events & LOOP_WRITE) ? UV_WRITABLE : 0),
+    int r = events ? uv_poll_start(&p->uv,
+                                   ((events & LOOP_READ) ? UV_READABLE : 0) | ((events & LOOP_WRITE) ? UV_WRITABLE : 0),
                                    on_poll)
                    : uv_poll_stop(&p->uv);
     return r == 0 ? 0 : err_set(err, ERR_IO, "cannot watch a file descriptor: %s", uv_strerror(r));

@@ -127,6 +127,32 @@ static void a_timer_may_free_itself(void **state)
     assert_string_equal(trace, "a");
 }
 
+static struct loop_timer *eager;
+
+static void again_at_once(void *ctx)
+{
+    (void)ctx;
+    note_a(NULL);
+    loop_timer_arm(eager, 0);
+}
+
+static void a_timer_that_arms_itself_at_once_runs_once_a_turn(void **state)
+{
+    struct loop *loop = *state;
+    struct loop_timer *b = loop_timer_new(loop, note_b, NULL);
+    eager = loop_timer_new(loop, again_at_once, NULL);
+    loop_timer_arm(eager, 0);
+    loop_timer_arm(b, 0);
+    assert_true(loop_timer_armed(eager));
+    loop_run_once(loop, 0);
+    assert_string_equal(trace, "ab");
+    loop_run_once(loop, 0);
+    assert_string_equal(trace, "aba");
+    assert_true(loop_timer_armed(eager));
+    loop_timer_free(eager);
+    loop_timer_free(b);
+}
+
 // A turn is bounded although a descriptor is watched that never becomes ready: without the bound this test would hang.
 static void a_turn_waits_at_most_its_timeout(void **state)
 {
@@ -250,6 +276,7 @@ int main(void)
         LOOP_TEST(timers_fire_in_order_of_their_deadlines_and_once),
         LOOP_TEST(a_disarmed_timer_is_silent),
         LOOP_TEST(a_timer_may_free_itself),
+        LOOP_TEST(a_timer_that_arms_itself_at_once_runs_once_a_turn),
         LOOP_TEST(a_turn_waits_at_most_its_timeout),
         LOOP_TEST(descriptors_are_reported_while_watched),
         LOOP_TEST(a_regular_file_cannot_be_polled),
