@@ -225,7 +225,7 @@ node_start() { # NAME
 node_state() { # NAME
     if ! node_running "$1"; then
         echo stopped
-    elif holder_net holder-control ip link show "v-$1" | grep -q 'state UP'; then
+    elif [[ $(holder_net holder-control ip link show "v-$1") == *"state UP"* ]]; then
         echo running
     else
         echo cut
