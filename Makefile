@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front door: each target is one command that works without make as well.
+.DEFAULT_GOAL := help
+.PHONY: help build demo demo-stop shell test test-unit lint format image generate bench fuzz clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## a real Kubernetes on this machine with four placed ranks on it (root or sudo; 15 minutes the first time)
+	@deploy/demo.sh
+
+shell: ## a shell in which kubectl and helm work on the demo's cluster
+	@deploy/demo.sh shell
+
+demo-stop: ## stop the demo and leave nothing behind
+	@deploy/demo.sh stop
+
+build: ## compile everything with sanitizers, into build/dev
+	@deploy/deps.sh build
+	cmake --preset dev
+	cmake --build --preset dev
+
+test: ## all tests, on a real Kubernetes too; installs what they need
+	@tests/run.sh
+
+test-unit: ## only the tests that need no cluster, in build/dev
+	@tests/run.sh --unit
+
+lint: ## house rules, shellcheck, format, clang-tidy
+	@deploy/deps.sh test format
+	@python3 tests/lint/lint.py
+	@python3 tests/lint/lint.py --shellcheck
+	@tests/lint/format.sh
+	@tests/lint/tidy.sh
+
+format: ## format the C sources as .clang-format says
+	@deploy/deps.sh format
+	@tests/lint/format.sh --write
+
+image: ## build the container images of the operator and of the example
+	@deploy/images.sh
+
+generate: ## write anew what follows from other files: the chart's CRDs and versions, deploy/install.yaml
+	@deploy/generate.sh
+
+bench: ## measure, against the floor in the same run
+	@deploy/deps.sh build
+	@bench/run.sh
+
+fuzz: ## fuzz each target for 60 seconds (FUZZ_SECONDS=N for another time)
+	@deploy/deps.sh fuzz
+	@tests/fuzz/run.sh
+
+clean: ## remove build/; images and clusters stay (make demo-stop, rm -r ~/.cache/cadre)
+	rm -rf build

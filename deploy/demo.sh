@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# From nothing to four placed ranks on a real Kubernetes, and a group that cannot be placed.
+#   demo.sh          starts or uses a cluster (deploy/devcluster), installs Cadre, shows both groups; leaves it up
+#   demo.sh stop     takes all of it away again
+#   demo.sh shell    a shell in which kubectl and helm work on that cluster
+#
+# CADRE_CLUSTER=NAME   a cluster of our own of that name; else your kubeconfig's if it answers, kind's, or our own
+# CADRE_IMAGES=PREFIX  use PREFIX/cadre-operator:dev and PREFIX/cadre-example:dev, which the cluster's nodes can pull,
+#                      instead of building both and putting them onto the nodes
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+devcluster=deploy/devcluster/devcluster
+namespace=cadre-system
+images=${CADRE_IMAGES:-localhost}
+
+say() { printf '\n==> [%d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
+
+die() {
+    printf '\ndemo: error: %s\n' "$*" >&2
+    exit 1
+}
+
+kubectl() { "$devcluster" kubectl "$@"; }
+helm() { "$devcluster" helm "$@"; }
+
+# show CMD...: prints the command as one would type it, then runs it.
+show() {
+    local word line=
+    for word in "$@"; do
+        case $word in
+        *[!A-Za-z0-9_./:=,@%+-]*) line+=" '$word'" ;;
+        *) line+=" $word" ;;
+        esac
+    done
+    printf '\n$%s\n' "$line"
+    "$@"
+}
+
+# What helps to find out why it did not work.
+explain() {
+    {
+        kubectl get wg -o wide
+        kubectl get pods -o wide
+        echo "The operator says:"
+        kubectl -n $namespace logs deployment/cadre-operator --tail=20
+    } >&2 || true
+}
+
+build_images() {
+    local archives
+    if [[ $images != localhost ]]; then
+        say "images: $images/cadre-operator:dev and $images/cadre-example:dev, as you said"
+        build=none
+        return
+    fi
+    say "building the images of the operator and of the example (minutes the first time)"
+    mapfile -t archives < <(deploy/images.sh operator example)
+    [[ ${#archives[@]} -eq 2 ]] || die "the images cannot be built"
+    build=$(tar -xOf "${archives[0]}" manifest.json | sha256sum | cut -c1-12)
+    say "putting the images onto the nodes"
+    "$devcluster" load "${archives[@]}" ||
+        die "build and push both images (deploy/images.sh shows how), then: make demo CADRE_IMAGES=registry.example/you"
+}
+
+# The label with the image's digest makes helm roll the operator out anew when only the image behind the tag has changed.
+install_cadre() {
+    say "installing the chart charts/cadre into namespace $namespace"
+    show helm upgrade --install cadre charts/cadre --namespace $namespace --create-namespace --wait --timeout 3m \
+        --set image.repository="$images/cadre-operator",image.tag=dev \
+        --set-string "commonLabels.cadre\.dev/build=$build" >"$output" 2>&1 || {
+        cat "$output" >&2
+        explain
+        die "the chart cannot be installed"
+    }
+    sed -n '/^\$/p; /^STATUS:/p' "$output"
+}
+
+apply() { # FILE
+    if [[ $images == localhost ]]; then
+        show kubectl apply -f "$1"
+    else
+        sed "s,localhost/cadre-example:,$images/cadre-example:," "$1" | show kubectl apply -f -
+    fi
+}
+
+# Every rank is up when the group is Ready; to join each other takes them a moment more.
+wait_for_roll_call() {
+    local end=$((SECONDS + 60))
+    until kubectl logs -l "$rank0" --tail=-1 2>/dev/null | grep -q '^roll-call'; do
+        [[ $SECONDS -lt $end ]] || { explain && die "rank 0 does not print its roll-call"; }
+        sleep 0.3
+    done
+}
+
+show_group_that_fits() {
+    say "a group of four ranks with one GPU each, all on one node"
+    apply examples/workergroup.yaml
+    show kubectl wait --for=condition=Ready wg/rendezvous --timeout=120s || { explain && die "it is not Ready"; }
+    show kubectl get workergroups rendezvous
+    show kubectl get pods -l cadre.dev/group=rendezvous --sort-by=.metadata.labels.cadre\\.dev/index \
+        -o 'custom-columns=POD:.metadata.name,RANK:.spec.containers[0].env[?(@.name=="RANK")].value,NODE:.spec.nodeName,STATUS:.status.phase'
+    say "the ranks have found each other: what rank 0 says"
+    wait_for_roll_call
+    show kubectl logs -l "$rank0" --tail=-1
+}
+
+show_group_that_does_not() {
+    say "a group that cannot fit: eight GPUs on one node"
+    apply examples/too-big.yaml
+    show kubectl wait '--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=Infeasible' wg/too-big --timeout=60s ||
+        { explain && die "the group does not say that it cannot fit"; }
+    show kubectl get wg too-big -o wide
+}
+
+demo() {
+    output=$(mktemp)
+    trap 'rm -f "$output"' EXIT
+    rank0=cadre.dev/group=rendezvous,cadre.dev/index=0
+    say "a cluster: 2 nodes with 4 GPUs each (fake ones), unless there is one already"
+    "$devcluster" ensure --nodes 2 --gpus 4
+    build_images
+    install_cadre
+    show_group_that_fits
+    show_group_that_does_not
+    say "done. The cluster stays up."
+    cat <<'END'
+
+To play on:
+  make shell                                            opens a shell in which kubectl works on this cluster
+  kubectl get wg -w                                     watches the groups
+  kubectl scale wg/rendezvous --replicas=2              a new attempt with two ranks
+  kubectl delete pod -l cadre.dev/group=rendezvous,cadre.dev/index=1
+                                                        one rank dies, the whole group starts again
+  kubectl describe wg too-big                           conditions and events
+To stop it all:
+  make demo-stop
+END
+}
+
+stop() {
+    if "$devcluster" status 2>/dev/null | grep -q '^cluster .* stands for '; then
+        kubectl delete wg rendezvous too-big --ignore-not-found
+        helm uninstall cadre --namespace $namespace --ignore-not-found --wait
+    fi
+    "$devcluster" down
+}
+
+case ${1:-} in
+"") demo ;;
+stop) stop ;;
+shell) exec "$devcluster" exec -- env PS1='cadre$ ' bash --norc ;;
+*)
+    echo "usage: demo.sh [stop|shell]" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# Suites in shell that need a real cluster. They print TAP, start the clusters they need (names of their own), take them
+# down again, and exit with 77 where the machine cannot run one, which ctest reports as skipped.
+#
+# Programs and images are built once, by the fixtures below, and the suites run one after the other: two clusters and a
+# compiler are too much for two cores.
+
+# cadre_suite(SCRIPT TIMEOUT SECONDS [IMAGES]): registers the calling folder's SCRIPT as FOLDER_NAME. IMAGES: it wants
+# localhost/cadre-operator:dev and localhost/cadre-example:dev. The script finds the operator with sanitizers in
+# $CADRE_OPERATOR and the build folder in $CADRE_BUILD_DIR.
+function(cadre_suite script)
+  cmake_parse_arguments(arg "IMAGES" "TIMEOUT" "" ${ARGN})
+  get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+  get_filename_component(name "${script}" NAME_WE)
+  string(REGEX REPLACE "^test_" "" name "${name}")
+  set(test ${folder}_${name})
+  add_test(NAME ${test} COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/${script}" WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+  set(needs cluster_programs)
+  if(arg_IMAGES)
+    list(APPEND needs cluster_images)
+  endif()
+  set_tests_properties(
+    ${test} PROPERTIES LABELS "cluster;${folder}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 RESOURCE_LOCK cluster
+                       FIXTURES_REQUIRED "${needs}")
+  set_property(
+    TEST ${test} PROPERTY ENVIRONMENT "CADRE_OPERATOR=$<TARGET_FILE:cadre-operator>"
+                          "CADRE_BUILD_DIR=${CMAKE_BINARY_DIR}" CADRE_USE=own)
+endfunction()
+
+add_test(NAME cluster_programs COMMAND "${CMAKE_CURRENT_LIST_DIR}/fixture.sh" programs)
+add_test(NAME cluster_images COMMAND "${CMAKE_CURRENT_LIST_DIR}/fixture.sh" images)
+set_tests_properties(cluster_programs PROPERTIES FIXTURES_SETUP cluster_programs LABELS cluster TIMEOUT 2400)
+set_tests_properties(cluster_images PROPERTIES FIXTURES_SETUP cluster_images LABELS cluster TIMEOUT 1200)

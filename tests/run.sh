@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the tests and closes with the number of test cases (those of CMocka and TAP; a test that prints neither is one).
+#   run.sh           all of them, with gcc, warnings as errors and sanitizers, in build/ci; installs what they need.
+#                    The suites on a cluster need root, and are reported as skipped without
+#   run.sh --unit    those that need no cluster, in build/dev
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+say() { printf '\n==> [%d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
+
+# The programs of a cluster take minutes the first time: begin early, beside the compiler. The fixture of the tests
+# waits for it. Without root nothing can run them.
+start_cluster_build() {
+    [[ $EUID -eq 0 ]] || return 0
+    deploy/devcluster/deps.sh
+    setsid deploy/devcluster/devcluster build >build/cluster-programs.log 2>&1 &
+    cluster_build=$!
+    trap 'kill -- "-$cluster_build" 2>/dev/null || true' EXIT
+}
+
+preset=ci
+filter=()
+case ${1:-} in
+"") ;;
+--unit)
+    preset=dev
+    filter=(--label-exclude '^(cluster|build)$')
+    ;;
+*)
+    echo "usage: run.sh [--unit]" >&2
+    exit 2
+    ;;
+esac
+
+say "installing what is missing"
+deploy/deps.sh test
+mkdir -p build
+[[ $preset != ci ]] || start_cluster_build
+
+say "building, preset $preset"
+cmake --preset "$preset" >build/configure.log || {
+    cat build/configure.log
+    exit 1
+}
+cmake --build --preset "$preset"
+
+say "testing"
+junit=$PWD/build/$preset/junit.xml
+rm -f "$junit"
+status=0
+ctest --test-dir "build/$preset" --parallel 2 --output-on-failure --no-tests=error "${filter[@]}" \
+    --test-output-size-passed 10000000 --test-output-size-failed 10000000 --output-junit "$junit" || status=$?
+say "done"
+tests/summary.py "$junit" || status=1
+exit "$status"
