@@ -4,6 +4,7 @@
 #include "common/base/list.h"
 #include "common/base/mem.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <uv.h>
 
@@ -83,6 +84,16 @@ struct loop *loop_new(void)
     return loop;
 }
 
+static void refuse_alive(uv_handle_t *h, void *ctx)
+{
+    (void)ctx;
+    if (uv_is_closing(h))
+        return;
+    fprintf(stderr, "cadre: the loop is freed before one of its users (uv_%s)\n",
+            uv_handle_type_name(uv_handle_get_type(h)));
+    abort(); // a bug that would turn into use after free
+}
+
 void loop_free(struct loop *loop)
 {
     if (!loop)
@@ -91,10 +102,11 @@ void loop_free(struct loop *loop)
         free(CONTAINER_OF(l, struct deferred, link)); // all owned: timers are gone by now
     uv_close((uv_handle_t *)&loop->deferred_idle, NULL);
     uv_close((uv_handle_t *)&loop->bound, NULL);
+    uv_walk(&loop->uv, refuse_alive, NULL);
     uv_run(&loop->uv, UV_RUN_NOWAIT); // eats the flag of a loop_stop() that came after the last run
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     if (uv_loop_close(&loop->uv) != 0)
-        abort(); // a handle outlives its owner: a bug that would turn into use after free
+        abort();
     free(loop);
 }
 

@@ -2,6 +2,7 @@
 #include "operator/runtime/listener.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -34,7 +35,10 @@ static int split(const char *address, char *host, size_t size, const char **ret_
     const char *colon = strrchr(address, ':');
     const char *end = colon;
     bool bracket = address[0] == '[';
-    if (!colon || !colon[1] || (bracket && (colon == address || colon[-1] != ']')))
+    int64_t number;
+    if (!colon || !str_to_i64(colon + 1, &number) || number < 0 || number > 65535)
+        return not_an_address(address, err);
+    if (bracket && (colon[-1] != ']' || colon == address + 2))
         return not_an_address(address, err);
     if (bracket) {
         address++;
