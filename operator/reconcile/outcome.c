@@ -9,7 +9,13 @@
 
 #include <string.h>
 
-enum { SETTLE_MS = 250, NOTE_MAX = 1000 };
+enum {
+    FIRST_SETTLE_MS = 250, // nothing is shown yet
+    SETTLE_MS = 1000,
+    SETTLE_WORDS_MS = 10 * 1000, // only the words of a message are new
+    NOTE_MAX = 1000,
+    MESSAGE_MAX = 4096,
+};
 
 static const char *const types[OUTCOME_CONDITIONS] = {COND_ACCEPTED,  COND_SCHEDULED, COND_READY,
                                                       COND_SUCCEEDED, COND_FAILED,    COND_SUSPENDED};
@@ -19,20 +25,40 @@ const struct condition *outcome_old(const struct workergroup *wg, enum outcome_c
     return condition_find(wg->status.conditions, wg->status.n_conditions, types[which]);
 }
 
-void outcome_init(struct outcome *o, const struct workergroup *wg)
+bool outcome_was(const struct workergroup *wg, enum outcome_condition which)
+{
+    const struct condition *old = outcome_old(wg, which);
+    return old && old->status == CONDITION_TRUE;
+}
+
+bool outcome_old_spec(const struct workergroup *wg)
+{
+    return wg->status.observed_generation != wg->obj.meta.generation;
+}
+
+void outcome_init(struct outcome *o, const struct workergroup *wg, const struct census *c)
 {
     const struct workergroup_status *s = &wg->status;
     *o = (struct outcome){
-        .attempt = MAX(s->attempt, 1),
-        .incarnation = s->incarnation,
-        .restarts = s->restarts,
-        .restarts_counted = s->restarts_counted,
+        .generation = wg->obj.meta.generation,
+        .attempt = c->attempt,
+        .incarnation = c->incarnation,
+        .restarts = MAX(s->restarts, 0),
+        .restarts_counted = MAX(s->restarts_counted, 0),
         .last_failure = s->last_failure,
     };
+    outcome_alive(o);
     for (int i = 0; i < OUTCOME_CONDITIONS; i++) {
         const struct condition *old = outcome_old(wg, (enum outcome_condition)i);
-        o->conditions[i] = old ? *old : (struct condition){.type = types[i], .reason = REASON_PENDING, .message = ""};
+        if (old)
+            o->conditions[i] = *old;
+        else if (!o->conditions[i].type)
+            outcome_set(o, (enum outcome_condition)i, CONDITION_UNKNOWN, REASON_PENDING, "");
     }
+}
+
+void outcome_alive(struct outcome *o)
+{
     outcome_set(o, SUCCEEDED, CONDITION_FALSE, REASON_IN_PROGRESS, "");
     outcome_set(o, FAILED, CONDITION_FALSE, REASON_NO_FAILURE, "");
     outcome_set(o, SUSPENDED, CONDITION_FALSE, REASON_NOT_SUSPENDED, "");
@@ -41,11 +67,13 @@ void outcome_init(struct outcome *o, const struct workergroup *wg)
 void outcome_set(struct outcome *o, enum outcome_condition which, enum condition_status status, const char *reason,
                  const char *message)
 {
-    struct condition *c = &o->conditions[which];
-    c->type = types[which];
-    c->status = status;
-    c->reason = reason;
-    c->message = message;
+    o->conditions[which] = (struct condition){
+        .type = types[which],
+        .status = status,
+        .reason = reason,
+        .message = message,
+        .observed_generation = o->generation,
+    };
 }
 
 void outcome_wait(struct outcome *o, const char *reason, const char *message)
@@ -62,7 +90,18 @@ static int32_t group_gpus(const struct group_view *v, const struct census *c)
             each = resources_get(&c->current[i]->requests, RESOURCE_GPU);
     if (each < 0 && v->memory->needs)
         each = resources_get(&v->memory->needs->requests, RESOURCE_GPU);
-    return each < 0 ? v->wg->status.gpus : (int32_t)(each / 1000) * c->replicas;
+    return each < 0 ? v->wg->status.gpus : (int32_t)MIN(each / 1000, INT32_MAX / c->replicas) * c->replicas;
+}
+
+// What others wrote can have any length.
+static const char *clip(const char *s, size_t max, struct arena *a)
+{
+    if (!s || strlen(s) <= max)
+        return s;
+    size_t n = 0;
+    for (size_t step = 1; step && n + step <= max; n += step)
+        step = str_utf8_len(s + n, max - n);
+    return arena_strndup(a, s, n);
 }
 
 static void build(const struct outcome *o, const struct group_view *v, const struct census *c, struct arena *a,
@@ -89,10 +128,11 @@ static void build(const struct outcome *o, const struct group_view *v, const str
     ret->n_placements = census_placements(c, a, &ret->placements);
     ret->conditions = arena_memdup(a, o->conditions, sizeof o->conditions);
     ret->n_conditions = OUTCOME_CONDITIONS;
+    ret->last_failure.message = clip(ret->last_failure.message, MESSAGE_MAX, a);
     for (int i = 0; i < OUTCOME_CONDITIONS; i++) {
         struct condition *now = &ret->conditions[i];
         const struct condition *old = outcome_old(wg, (enum outcome_condition)i);
-        now->observed_generation = wg->obj.meta.generation;
+        now->message = clip(now->message, MESSAGE_MAX, a);
         now->changed_ms = old && old->status == now->status && old->changed_ms ? old->changed_ms : v->now_ms;
     }
 }
@@ -116,7 +156,7 @@ static void add_event(struct plan *plan, int stage, bool warning, const char *re
     struct action *x = plan_add(plan, ACTION_EVENT, stage);
     x->warning = warning;
     x->reason = reason;
-    x->note = strlen(note) > NOTE_MAX ? arena_strndup(plan->arena, note, NOTE_MAX) : note;
+    x->note = clip(note, NOTE_MAX, plan->arena);
 }
 
 static const char *placements_text(const struct workergroup_status *s, struct arena *a)
@@ -156,17 +196,30 @@ static void add_events(const struct outcome *o, const struct group_view *v, cons
         add_event(plan, stage, false, c[SUCCEEDED].reason, c[SUCCEEDED].message);
     if (outcome_old(wg, SUSPENDED) && became(wg, o, SUSPENDED))
         add_event(plan, stage, false, c[SUSPENDED].status == CONDITION_TRUE ? "Suspended" : "Resumed",
-                  c[SUSPENDED].message);
+                  c[SUSPENDED].status == CONDITION_TRUE ? c[SUSPENDED].message : "spec.suspend is false");
 }
 
 // What is worth a write of its own: a new attempt, or a Ready that will stay for a while.
 static bool urgent(const struct outcome *o, const struct workergroup *wg)
 {
-    static const char *const passing[] = {REASON_PENDING,  REASON_CHECKING,    REASON_CREATING, REASON_BINDING,
-                                          REASON_STARTING, REASON_TERMINATING, NULL};
+    static const char *const passing[] = {REASON_PENDING,  REASON_CHECKING,    REASON_CREATING,   REASON_BINDING,
+                                          REASON_STARTING, REASON_TERMINATING, REASON_COMPLETING, NULL};
     if (o->attempt != MAX(wg->status.attempt, 1) || o->incarnation != wg->status.incarnation)
         return true;
     return became(wg, o, READY) && !reason_in(o->conditions[READY].reason, passing);
+}
+
+// Only the messages differ, such as the counts of a group that waits for room in a busy cluster.
+static bool only_words_differ(const struct workergroup_status *s, const struct workergroup *wg, struct arena *a)
+{
+    struct workergroup_status same = *s;
+    same.conditions = arena_memdup(a, s->conditions, s->n_conditions * sizeof *s->conditions);
+    for (int i = 0; i < OUTCOME_CONDITIONS; i++) {
+        const struct condition *old = outcome_old(wg, (enum outcome_condition)i);
+        if (old)
+            same.conditions[i].message = old->message;
+    }
+    return workergroup_status_equal(&same, &wg->status);
 }
 
 void outcome_commit(const struct outcome *o, const struct group_view *v, const struct census *c, bool now,
@@ -177,17 +230,21 @@ void outcome_commit(const struct outcome *o, const struct group_view *v, const s
     if (workergroup_status_equal(&s, &v->wg->status))
         return;
     if (!now && !urgent(o, v->wg)) {
+        int64_t settle = !v->wg->status.n_conditions           ? FIRST_SETTLE_MS
+                         : only_words_differ(&s, v->wg, a) ? SETTLE_WORDS_MS
+                                                               : SETTLE_MS;
         int64_t since = v->memory->status_wanted_ms;
-        int64_t left = since ? since + SETTLE_MS - v->now_ms : SETTLE_MS;
+        int64_t left = since ? MIN(since + settle - v->now_ms, settle) : settle;
         if (left > 0) {
             plan->defers_status = true;
             plan_requeue(plan, left);
             return;
         }
     }
-    // Last in its stage order unless it has to be first: creating pods must not wait for a status.
-    int stage = now ? 0 : 1;
+    // First where it has to be; else with the creations, which must not wait for it. Events follow what they tell of, so
+    // that a write that fails and is decided anew does not repeat them.
+    int stage = now ? STAGE_FIRST : STAGE_SECOND;
     struct action *x = plan_add(plan, ACTION_STATUS, stage);
     x->body = workergroup_status_patch(&s, a);
-    add_events(o, v, &s, stage, a, plan);
+    add_events(o, v, &s, stage + 1, a, plan);
 }
