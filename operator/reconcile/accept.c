@@ -46,7 +46,7 @@ bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal 
     if (!wg->spec.template_json)
         return refuse(ret, REASON_INVALID_TEMPLATE, "spec.template is missing");
     if (template_inspect(wg->spec.template_json, reserved_env, a, &facts, &err) < 0)
-        return refuse(ret, REASON_INVALID_TEMPLATE, arena_printf(a, "spec.template: %s", err.msg));
+        return refuse(ret, REASON_INVALID_TEMPLATE, arena_strdup(a, err.msg));
     if (facts.reserved_env)
         return refuse(ret, REASON_RESERVED_ENV,
                       arena_printf(a,

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { STATUS_LOST_MS = 60 * 1000, RANGES_MAX = 64 * 1024 };
+
 static const char *pod_place(const struct pod *p)
 {
     return p->node ? p->node : p->pin;
@@ -24,9 +26,10 @@ bool census_node_lost(const struct group_view *v, const struct pod *p, int64_t *
         return true;
     if (n->ready)
         return false;
-    int64_t left = n->ready_changed_ms + (int64_t)v->wg->spec.node_lost_s * 1000 - v->now_ms;
+    int64_t patience = (int64_t)v->wg->spec.node_lost_s * 1000;
+    int64_t left = n->ready_changed_ms + patience - v->now_ms;
     if (left > 0 && ret_ms)
-        *ret_ms = left;
+        *ret_ms = MIN(left, patience); // a clock that was put back must not keep us waiting
     return left <= 0;
 }
 
@@ -62,7 +65,19 @@ static const struct container_status *culprit(const struct pod *p)
     return first;
 }
 
-static struct group_failure failure_of(const struct group_view *v, const struct pod *p, bool lost, int32_t index)
+static int64_t deletion_asked_ms(const struct pod *p)
+{
+    return p->obj.meta.deleted_ms - p->obj.meta.deletion_grace_s * 1000;
+}
+
+static int64_t ended_ms(const struct group_view *v, const struct pod *p)
+{
+    const struct container_status *s = culprit(p);
+    return s && s->finished_ms ? MIN(s->finished_ms, v->now_ms) : v->now_ms;
+}
+
+static struct group_failure failure_of(const struct group_view *v, const struct pod *p, bool lost, bool deleted,
+                                       int32_t index)
 {
     const struct container_status *s = culprit(p);
     struct group_failure f = {
@@ -70,7 +85,7 @@ static struct group_failure failure_of(const struct group_view *v, const struct 
         .pod = p->obj.meta.name,
         .node = p->node,
         .exit_code = s ? s->exit_code : -1,
-        .time_ms = s && s->finished_ms ? s->finished_ms : v->now_ms,
+        .time_ms = ended_ms(v, p),
         .reason = s && s->reason ? s->reason : p->reason ? p->reason : FAILURE_ERROR,
         .message = s && s->message ? s->message : p->message,
     };
@@ -80,31 +95,51 @@ static struct group_failure failure_of(const struct group_view *v, const struct 
     } else if (lost) {
         f.reason = FAILURE_NODE_LOST;
         f.message = "the node has been silent for longer than placement.nodeLostSeconds, or is gone";
-    } else if (p->phase != POD_FAILED) {
+    } else if (deleted) {
         f.reason = FAILURE_POD_DELETED;
         f.message = "the pod was deleted from outside";
     }
     return f;
 }
 
-static void note_failure(struct census *c, const struct group_view *v, const struct pod *p, int32_t index)
+static void note_silence(struct census *c, const struct group_view *v, const struct pod *p, bool current)
 {
     int64_t left = -1;
-    bool lost = !pod_terminal(p) && census_node_lost(v, p, &left);
-    if (left >= 0 && (c->look_again_ms < 0 || left < c->look_again_ms))
-        c->look_again_ms = left;
-    bool deleted = p->obj.meta.deleted_ms && p->phase != POD_SUCCEEDED;
-    if (p->phase != POD_FAILED && !lost && !deleted)
+    if (pod_terminal(p) || census_node_lost(v, p, &left) || left < 0)
         return;
-    struct group_failure f = failure_of(v, p, lost, index);
-    bool infrastructure = p->disruption || p->phase != POD_FAILED;
-    // The user's own failure explains more than the infrastructure's, and the first one more than those it caused.
-    bool better = !c->failure.time_ms || (c->infrastructure && !infrastructure) ||
-                  (c->infrastructure == infrastructure && f.time_ms < c->failure.time_ms);
-    if (better) {
-        c->failure = f;
-        c->infrastructure = infrastructure;
+    if (c->look_again_ms < 0 || left < c->look_again_ms)
+        c->look_again_ms = left;
+    int64_t since = cluster_node(v->cluster, p->node)->ready_changed_ms;
+    if (current && (!c->silent_since_ms || since < c->silent_since_ms))
+        c->silent_since_ms = since;
+}
+
+static void note_failure(struct census *c, const struct group_view *v, const struct pod *p, int32_t index)
+{
+    bool failed = p->phase == POD_FAILED;
+    bool lost = !pod_terminal(p) && census_node_lost(v, p, NULL);
+    // Killed by the deletion, if it ended after that.
+    bool deleted = p->obj.meta.deleted_ms && p->phase != POD_SUCCEEDED &&
+                   (!failed || ended_ms(v, p) >= deletion_asked_ms(p));
+    if (!failed && !lost && !deleted)
+        return;
+    bool infrastructure = p->disruption || lost || deleted;
+    int64_t began = ended_ms(v, p);
+    if (lost) {
+        const struct node *n = cluster_node(v->cluster, p->node);
+        began = n ? n->ready_changed_ms : 0;
+    } else if (deleted) {
+        began = deletion_asked_ms(p);
     }
+    // The first failure explains those that it caused; within the same second (Kubernetes' clock) it is rather the
+    // infrastructure's.
+    bool first = !c->failure.time_ms || began < c->failure_began_ms ||
+                 (began == c->failure_began_ms && infrastructure && !c->infrastructure);
+    if (!first)
+        return;
+    c->failure = failure_of(v, p, lost, deleted, index);
+    c->failure_began_ms = began;
+    c->infrastructure = infrastructure;
 }
 
 static void note_stuck(struct census *c, const struct pod *p)
@@ -127,10 +162,66 @@ static void count(struct census *c, const struct pod *p)
     c->ready += p->ready && p->phase == POD_RUNNING;
     c->running += p->phase == POD_RUNNING;
     c->succeeded += p->phase == POD_SUCCEEDED;
-    if (!c->oldest_ms || p->obj.meta.created_ms < c->oldest_ms)
-        c->oldest_ms = p->obj.meta.created_ms;
+    c->newest_ms = MAX(c->newest_ms, p->obj.meta.created_ms);
     if (!p->node && p->unschedulable && !c->unschedulable)
         c->unschedulable = p;
+}
+
+// Pods of an attempt or incarnation that the status does not know yet: our view of the status is older than they are. If
+// it stays so, somebody has taken the status away, and then the pods' word counts.
+static void note_future(struct census *c, const struct group_view *v)
+{
+    int32_t attempt = c->attempt, incarnation = c->incarnation;
+    int64_t newest = 0;
+    bool found = false;
+    for (size_t i = 0; i < v->n_pods; i++) {
+        int32_t its_attempt = pod_label_number(v->pods[i], LABEL_ATTEMPT);
+        int32_t its_incarnation = pod_label_number(v->pods[i], LABEL_INCARNATION);
+        if (its_attempt <= c->attempt && its_incarnation <= c->incarnation)
+            continue;
+        found = true;
+        attempt = MAX(attempt, its_attempt);
+        incarnation = MAX(incarnation, its_incarnation);
+        newest = MAX(newest, v->pods[i]->obj.meta.created_ms);
+    }
+    c->from_the_future = found && v->now_ms - newest < STATUS_LOST_MS;
+    if (!c->from_the_future) {
+        c->attempt = attempt;
+        c->incarnation = incarnation;
+    }
+}
+
+// Where a pod of ours belongs, NULL if it does not belong to the present set. A copy that somebody made of a pod has its
+// labels, but not its name.
+static const struct pod **seat_of(struct census *c, const struct group_view *v, const struct pod *p, int32_t index,
+                                  struct arena *a)
+{
+    if (index < 0 || index >= c->replicas)
+        return NULL;
+    const struct pod **seat = &c->current[index];
+    if (*seat && !str_eq(p->obj.meta.name, group_pod_name(v->wg, index, c->incarnation, a)))
+        return NULL;
+    if (*seat)
+        c->stale[c->n_stale++] = *seat;
+    return seat;
+}
+
+static void sort_pods(struct census *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
+{
+    c->current = arena_array(a, (size_t)c->replicas, sizeof *c->current);
+    c->stale = arena_array(a, v->n_pods, sizeof *c->stale);
+    for (size_t i = 0; i < v->n_pods; i++) {
+        const struct pod *p = v->pods[i];
+        bool mine = pod_label_number(p, LABEL_ATTEMPT) == c->attempt &&
+                    pod_label_number(p, LABEL_INCARNATION) == c->incarnation;
+        if (mine && pod_spec_hash(p) != spec_hash)
+            c->changed = true;
+        const struct pod **seat = mine ? seat_of(c, v, p, pod_label_number(p, LABEL_INDEX), a) : NULL;
+        if (seat)
+            *seat = p;
+        else
+            c->stale[c->n_stale++] = p;
+    }
 }
 
 void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct census *ret)
@@ -138,34 +229,25 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
     const struct workergroup *wg = v->wg;
     *ret = (struct census){
         .attempt = MAX(wg->status.attempt, 1),
-        .incarnation = wg->status.incarnation,
+        .incarnation = MAX(wg->status.incarnation, 0),
         .replicas = wg->spec.replicas,
         .look_again_ms = -1,
     };
-    ret->current = arena_array(a, (size_t)ret->replicas, sizeof *ret->current);
-    ret->stale = arena_array(a, v->n_pods, sizeof *ret->stale);
-    for (size_t i = 0; i < v->n_pods; i++) {
-        const struct pod *p = v->pods[i];
-        int32_t attempt = pod_label_number(p, LABEL_ATTEMPT);
-        int32_t incarnation = pod_label_number(p, LABEL_INCARNATION);
-        int32_t index = pod_label_number(p, LABEL_INDEX);
-        if (attempt > ret->attempt || incarnation > ret->incarnation)
-            ret->from_the_future = true;
-        bool mine = attempt == ret->attempt && incarnation == ret->incarnation;
-        if (mine && pod_spec_hash(p) != spec_hash)
-            ret->changed = true;
-        if (mine && index >= 0 && index < ret->replicas)
-            ret->current[index] = p;
-        else
-            ret->stale[ret->n_stale++] = p;
-    }
+    note_future(ret, v);
+    sort_pods(ret, v, spec_hash, a);
+    for (size_t i = 0; i < ret->n_stale; i++)
+        note_silence(ret, v, ret->stale[i], false);
     for (int32_t i = 0; i < ret->replicas; i++) {
         if (!ret->current[i])
             continue;
         count(ret, ret->current[i]);
+        note_silence(ret, v, ret->current[i], true);
         note_failure(ret, v, ret->current[i], i);
         note_stuck(ret, ret->current[i]);
     }
+    // What fails while the node of another rank is silent has most likely lost its peer.
+    if (ret->failure.time_ms && ret->silent_since_ms && ret->failure_began_ms >= ret->silent_since_ms)
+        ret->infrastructure = true;
 }
 
 // Appends index i to a compact list such as "0-3,6": `last` is the index appended before, `open` where its range began.
@@ -210,7 +292,7 @@ size_t census_placements(const struct census *c, struct arena *a, struct node_re
         if (!r) {
             out[n].node = node;
             r = &ranges[n++];
-            *r = (struct ranges){BUF_INIT(16 * 1024), -1, -1};
+            *r = (struct ranges){BUF_INIT(RANGES_MAX), -1, -1};
             map_set(&by_node, node, r);
         }
         ranges_add(r, i);

@@ -11,18 +11,20 @@ struct census {
     int32_t replicas;             // length of `current`
     const struct pod **stale;     // all others: of earlier attempts or incarnations, or beyond `replicas`
     size_t n_stale;
-    bool from_the_future; // a pod of a later attempt or incarnation: our status is old, so do nothing yet
+    bool from_the_future; // a young pod of a later attempt or incarnation: our status is old, so do nothing yet
     int32_t existing, bound, ready, running, succeeded;
-    bool changed; // a current pod was made from another spec
-    int64_t oldest_ms; // creation of the oldest current pod
+    bool changed; // a pod of the present attempt and incarnation was made from another spec
+    int64_t newest_ms; // creation of the youngest current pod: the gang is whole since then
     // A current pod that waits for something that will not come by itself, such as an image; NULL if none.
     const struct pod *stuck;
     const struct container_status *stuck_container;
     const char *stuck_reason; // REASON_IMAGE or REASON_CONTAINER_CONFIG
     const struct pod *unschedulable; // first pod that kube-scheduler could not bind
     struct group_failure failure;    // time_ms 0 = no current pod has failed
+    int64_t failure_began_ms;        // for telling the cause from what it caused
     bool infrastructure;             // the failure is not the user's: eviction, lost node, deleted pod
-    int64_t look_again_ms;           // when a silent node will count as lost, from now; -1 = none is silent
+    int64_t silent_since_ms;         // of the node of a current pod that is silent but not lost yet; 0 = none
+    int64_t look_again_ms;           // when a silent node of any pod will count as lost, from now; -1 = none is silent
 };
 
 void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct census *ret);

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { NAME_CONFLICT_RETRY_MS = 10 * 1000 };
+
 // Nothing may be created yet; the outcome says why.
 static void wait_for(struct work *w, const char *reason, const char *message)
 {
@@ -17,24 +19,36 @@ static void wait_for(struct work *w, const char *reason, const char *message)
     work_settle(w);
 }
 
+// What the group gave its pods up for says more than that they are still going, and does not change with each that goes.
+static bool keeps_reason(const struct condition *ready)
+{
+    static const char *const reasons[] = {REASON_RESTARTING,   REASON_TERMINATING,   REASON_BIND_TIMEOUT,
+                                          REASON_INSUFFICIENT, REASON_INFEASIBLE,    REASON_QUOTA_EXCEEDED,
+                                          REASON_FORBIDDEN,    REASON_NAME_CONFLICT, REASON_INVALID_TEMPLATE,
+                                          REASON_BACKOFF};
+    for (size_t i = 0; ready && i < ARRAY_LEN(reasons); i++)
+        if (str_eq(ready->reason, reasons[i]))
+            return true;
+    return false;
+}
+
+static void wait_on(struct work *w, const char *reason, const char *message)
+{
+    const struct condition *ready = outcome_old(w->wg, READY);
+    if (keeps_reason(ready))
+        wait_for(w, ready->reason, ready->message);
+    else
+        wait_for(w, reason, message);
+}
+
 static bool stale_pods_go(struct work *w)
 {
     const struct census *c = &w->census;
     if (!c->n_stale)
         return false;
-    for (size_t i = 0; i < c->n_stale; i++) {
-        int64_t left = -1;
+    for (size_t i = 0; i < c->n_stale; i++)
         work_delete(w, c->stale[i], STAGE_FIRST);
-        if (!census_node_lost(w->v, c->stale[i], &left) && left >= 0)
-            plan_requeue(w->plan, left);
-    }
-    // A restart keeps saying why until its new pods are created.
-    const struct condition *ready = outcome_old(w->wg, READY);
-    bool restarting = ready && str_eq(ready->reason, REASON_RESTARTING);
-    wait_for(w, restarting ? REASON_RESTARTING : REASON_TERMINATING,
-             restarting ? ready->message
-                        : arena_printf(w->a, "waits until %zu pod%s of an earlier attempt %s gone", c->n_stale,
-                                       c->n_stale == 1 ? "" : "s", c->n_stale == 1 ? "is" : "are"));
+    wait_on(w, REASON_TERMINATING, "waits until the pods of an earlier attempt are gone");
     return true;
 }
 
@@ -47,35 +61,35 @@ static uint64_t jitter_seed(const struct work *w)
 static bool backing_off(struct work *w)
 {
     const struct group_memory *m = w->v->memory;
-    const struct workergroup_status *s = &w->wg->status;
+    const struct outcome *o = &w->outcome;
+    const struct group_failure *f = &o->last_failure;
     if (w->census.existing)
         return false; // a creation that was interrupted goes on
-    if (m->retry_at_ms > w->v->now_ms) {
-        const struct condition *old = outcome_old(w->wg, READY);
+    if (m->retry_at_ms > w->v->now_ms && !outcome_old_spec(w->wg)) {
         plan_requeue(w->plan, m->retry_at_ms - w->v->now_ms);
-        wait_for(w, old ? old->reason : REASON_BACKOFF, old ? old->message : "");
+        wait_on(w, REASON_BACKOFF, "the gang was given back; it is planned again after a backoff");
         return true;
     }
-    if (!s->restarts || !s->last_failure.time_ms)
+    if (!o->restarts || !f->time_ms)
         return false;
-    int64_t at = s->last_failure.time_ms + group_backoff_ms((int64_t)w->wg->spec.backoff_initial_s * 1000,
-                                                            (int64_t)w->wg->spec.backoff_max_s * 1000, s->restarts,
-                                                            jitter_seed(w));
-    if (at <= w->v->now_ms)
+    int64_t backoff = group_backoff_ms((int64_t)w->wg->spec.backoff_initial_s * 1000,
+                                       (int64_t)w->wg->spec.backoff_max_s * 1000, o->restarts, jitter_seed(w));
+    int64_t left = MIN(f->time_ms + backoff - w->v->now_ms, backoff);
+    if (left <= 0)
         return false;
-    plan_requeue(w->plan, at - w->v->now_ms);
+    plan_requeue(w->plan, left);
     wait_for(w, REASON_BACKOFF,
-             arena_printf(w->a, "attempt %d begins after a backoff of %.1f s; restart %d was because %s of rank %d",
-                          w->outcome.attempt, (double)(at - s->last_failure.time_ms) / 1000, s->restarts,
-                          s->last_failure.reason ? s->last_failure.reason : FAILURE_ERROR, s->last_failure.rank));
+             arena_printf(w->a, "attempt %d begins after a backoff of %.1f s (restart %d, because of %s of rank %d)",
+                          o->attempt, (double)backoff / 1000, o->restarts, f->reason ? f->reason : FAILURE_ERROR,
+                          f->rank));
     return true;
 }
 
-static void add_service(struct work *w)
+static void add_service(struct work *w, int stage)
 {
     if (w->v->service)
         return;
-    struct action *x = plan_add(w->plan, ACTION_CREATE_SERVICE, STAGE_FIRST);
+    struct action *x = plan_add(w->plan, ACTION_CREATE_SERVICE, stage);
     x->name = w->wg->obj.meta.name;
     x->body = group_service(w->wg, w->a);
 }
@@ -85,13 +99,19 @@ static bool service_is_taken(struct work *w)
     const struct service *s = w->v->service;
     if (!s || str_eq(s->obj.meta.owner.uid, w->wg->obj.meta.uid))
         return false;
-    const char *message = arena_printf(w->a,
-                                       "a Service %s exists that does not belong to this WorkerGroup: delete it, or "
-                                       "give the group another name",
-                                       s->obj.meta.name);
-    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, REASON_NAME_CONFLICT, message);
-    wait_for(w, REASON_NAME_CONFLICT, message);
+    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, REASON_NAME_CONFLICT,
+                arena_printf(w->a,
+                             "a Service %s exists that does not belong to this WorkerGroup: delete it, or give the "
+                             "group another name",
+                             s->obj.meta.name));
+    plan_requeue(w->plan, NAME_CONFLICT_RETRY_MS); // nobody tells us when a Service that is not ours goes
     return true;
+}
+
+void gang_keep_service(struct work *w)
+{
+    if (!service_is_taken(w))
+        add_service(w, STAGE_SECOND);
 }
 
 static bool render(struct work *w, struct group_pod *p, const char **ret_json)
@@ -102,42 +122,59 @@ static bool render(struct work *w, struct group_pod *p, const char **ret_json)
     p->spec_hash = w->spec_hash;
     if (group_pod_render(w->wg, p, w->a, ret_json, &err) == 0)
         return true;
-    const char *message = arena_printf(w->a, "spec.template: %s", err.msg);
-    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE, message);
-    wait_for(w, REASON_INVALID_TEMPLATE, message);
+    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE, arena_strdup(w->a, err.msg));
     return false;
 }
 
-// The API server's own verdict on the template, with its defaults, limit ranges and injected containers.
-static bool dry_run_pending(struct work *w)
+static enum template_verdict refused(struct work *w, const char *message)
+{
+    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
+                arena_printf(w->a, "the API server refuses the template: %s", message));
+    return TEMPLATE_REFUSED;
+}
+
+static bool refused_now(const struct work *w)
 {
     const struct group_memory *m = w->v->memory;
-    if (m->dry_run_hash == w->spec_hash && m->dry_run == DRY_RUN_OK)
-        return false;
-    if (m->dry_run_hash == w->spec_hash && m->dry_run == DRY_RUN_REFUSED) {
-        const char *message = arena_printf(w->a, "the API server refuses the template: %s", m->dry_run_message);
-        outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE, message);
-        if (w->census.existing)
-            work_settle(w); // pods of an earlier, valid spec go on
-        else
-            wait_for(w, REASON_INVALID_TEMPLATE, message);
-        return true;
-    }
+    return m->refusal_reason && m->refusal_incarnation == w->census.incarnation;
+}
+
+static enum template_verdict ask(struct work *w)
+{
     struct group_pod pod = {.name = arena_printf(w->a, "%s-dry-run", w->wg->obj.meta.name)};
     const char *body;
     if (!render(w, &pod, &body))
-        return true;
+        return TEMPLATE_REFUSED;
     struct action *x = plan_add(w->plan, ACTION_DRY_RUN, STAGE_FIRST);
     x->body = body;
     x->hash = w->spec_hash;
-    add_service(w);
-    if (!w->census.existing)
-        outcome_wait(&w->outcome, REASON_CHECKING, "the API server checks the template");
-    work_settle(w);
-    return true;
+    plan_requeue(w->plan, 0); // the answer changes no object that would wake us
+    const struct condition *old = outcome_old(w->wg, ACCEPTED);
+    if (!old || old->status == CONDITION_UNKNOWN || old->observed_generation != w->outcome.generation)
+        outcome_set(&w->outcome, ACCEPTED, CONDITION_UNKNOWN, REASON_CHECKING, "the API server checks the template");
+    return TEMPLATE_UNKNOWN;
 }
 
-static void create_missing(struct work *w, const struct placement *placed)
+// The verdict comes with the API server's defaults, limit ranges and injected containers.
+enum template_verdict gang_judge(struct work *w)
+{
+    const struct group_memory *m = w->v->memory;
+    bool tried = m->dry_run_hash == w->spec_hash;
+    if (tried && m->dry_run == DRY_RUN_REFUSED)
+        return refused(w, m->dry_run_message);
+    // The quota is looked at last, when the template has passed. It may even be the pods before that fill it.
+    bool wait = !(tried && m->dry_run == DRY_RUN_OK) && refused_now(w) && m->retry_at_ms > w->v->now_ms;
+    if (wait && str_eq(m->refusal_reason, REASON_FORBIDDEN)) {
+        plan_requeue(w->plan, m->retry_at_ms - w->v->now_ms);
+        return refused(w, m->refusal_message);
+    }
+    if (!(tried && m->dry_run == DRY_RUN_OK) && !(wait && str_eq(m->refusal_reason, REASON_QUOTA_EXCEEDED)))
+        return ask(w);
+    work_accept(w);
+    return TEMPLATE_OK;
+}
+
+static bool create_missing(struct work *w, const struct placement *placed)
 {
     const struct census *c = &w->census;
     const struct resources *requests = &w->v->memory->needs->requests;
@@ -151,13 +188,25 @@ static void create_missing(struct work *w, const struct placement *placed)
         };
         const char *body;
         if (!render(w, &pod, &body))
-            return;
+            return false;
         struct action *x = plan_add(w->plan, ACTION_CREATE_POD, STAGE_SECOND);
         x->name = pod.name;
         x->body = body;
         x->node = placed->nodes[i];
         x->requests = requests;
     }
+    plan_requeue(w->plan, 0); // a refusal changes no object that would wake us
+    return true;
+}
+
+// Accepted says why there can be no pods.
+static void invalid(struct work *w)
+{
+    const struct condition *c = &w->outcome.conditions[ACCEPTED];
+    if (w->census.existing)
+        work_roll_back(w, c->reason, c->message); // from before a crash
+    else
+        wait_for(w, c->reason, c->message);
 }
 
 static void place(struct work *w)
@@ -180,8 +229,12 @@ static void place(struct work *w)
     struct placement placed;
     planner_place(w->v->cluster, &gang, w->a, &placed);
     if (placed.verdict == VERDICT_PLACED) {
-        add_service(w);
-        create_missing(w, &placed);
+        add_service(w, STAGE_FIRST);
+        if (!create_missing(w, &placed)) {
+            plan_init(w->plan, w->a); // all or none
+            invalid(w);
+            return;
+        }
         outcome_wait(&w->outcome, REASON_CREATING, arena_printf(w->a, "%d pods are being created", c->replicas));
         work_settle(w);
         return;
@@ -195,21 +248,41 @@ static void place(struct work *w)
     wait_for(w, reason, placed.message);
 }
 
+static void wait_for_verdict(struct work *w)
+{
+    const struct condition *c = &w->outcome.conditions[ACCEPTED];
+    add_service(w, STAGE_FIRST);
+    if (c->status == CONDITION_UNKNOWN && !w->census.existing)
+        outcome_wait(&w->outcome, c->reason, c->message);
+    work_settle(w);
+}
+
 void gang_create(struct work *w)
 {
     const struct group_memory *m = w->v->memory;
-    const struct census *c = &w->census;
-    if (c->changed) { // only here to try the new template: the pods of the old one stay until it is accepted
-        dry_run_pending(w);
-        return;
-    }
-    if (m->refusal_reason && m->refusal_incarnation == c->incarnation &&
-        !str_eq(m->refusal_reason, REASON_NAME_CONFLICT)) {
+    if (refused_now(w)) {
+        if (str_eq(m->refusal_reason, REASON_NAME_CONFLICT))
+            outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
         work_roll_back(w, m->refusal_reason, m->refusal_message);
         return;
     }
-    if (stale_pods_go(w) || service_is_taken(w) || backing_off(w) || dry_run_pending(w))
+    if (stale_pods_go(w))
         return;
-    outcome_set(&w->outcome, ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
-    place(w);
+    if (service_is_taken(w)) {
+        invalid(w);
+        return;
+    }
+    if (backing_off(w))
+        return;
+    switch (gang_judge(w)) {
+    case TEMPLATE_OK:
+        place(w);
+        break;
+    case TEMPLATE_REFUSED:
+        invalid(w);
+        break;
+    case TEMPLATE_UNKNOWN:
+        wait_for_verdict(w);
+        break;
+    }
 }

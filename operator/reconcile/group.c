@@ -17,7 +17,7 @@ enum { STALE_CACHE_MS = 1000 };
 int64_t group_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed)
 {
     int64_t ms = MIN(initial_ms, max_ms);
-    for (int32_t i = 1; i < n && ms < max_ms; i++)
+    for (int32_t i = 1; i < n && ms > 0 && ms < max_ms; i++)
         ms = MIN(ms * 2, max_ms);
     struct rand r;
     rand_seed(&r, seed + (uint64_t)n);
@@ -49,20 +49,34 @@ void work_settle(struct work *w)
     outcome_commit(&w->outcome, w->v, &w->census, false, w->a, w->plan);
 }
 
+// Counters come from the status, where others can write too: at the end of the range they stay there.
+static int32_t next(int32_t n)
+{
+    return n < INT32_MAX ? n + 1 : n;
+}
+
 // The pods of the next incarnation have other names and are created when these are gone. The status goes first: a crash
 // between the two leaves pods that count as stale, which the next decision deletes.
 static void begin_incarnation(struct work *w)
 {
-    w->outcome.incarnation++;
+    w->outcome.incarnation = next(w->outcome.incarnation);
     outcome_commit(&w->outcome, w->v, &w->census, true, w->a, w->plan);
     work_delete_all(w, STAGE_SECOND);
 }
 
 static void begin_attempt(struct work *w, const char *reason, const char *message)
 {
-    w->outcome.attempt++;
+    w->outcome.attempt = next(w->outcome.attempt);
+    outcome_alive(&w->outcome);
     outcome_wait(&w->outcome, reason, message);
     begin_incarnation(w);
+}
+
+// A new spec has a budget of its own, and does not wait for what failed before it.
+static void forget_failures(struct work *w)
+{
+    w->outcome.restarts = w->outcome.restarts_counted = 0;
+    w->outcome.last_failure = (struct group_failure){.rank = -1, .exit_code = -1};
 }
 
 void work_roll_back(struct work *w, const char *reason, const char *message)
@@ -72,17 +86,9 @@ void work_roll_back(struct work *w, const char *reason, const char *message)
     begin_incarnation(w);
 }
 
-static void accepted(struct work *w)
+void work_accept(struct work *w)
 {
     outcome_set(&w->outcome, ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
-}
-
-static void not_accepted(struct work *w, const char *reason, const char *message)
-{
-    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, reason, message);
-    if (!w->census.existing)
-        outcome_wait(&w->outcome, reason, message);
-    work_settle(w);
 }
 
 static const char *failure_text(struct work *w)
@@ -101,10 +107,32 @@ static void keep_terminal_only(struct work *w)
             work_delete(w, w->v->pods[i], STAGE_SECOND);
 }
 
+static bool ended(const struct work *w)
+{
+    return outcome_was(w->wg, FAILED) || outcome_was(w->wg, SUCCEEDED);
+}
+
+void work_refuse(struct work *w, const char *reason, const char *message)
+{
+    const struct census *c = &w->census;
+    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, reason, message);
+    if (ended(w)) {
+        keep_terminal_only(w);
+    } else if (!c->existing && !c->changed) {
+        work_delete_all(w, STAGE_SECOND);
+        outcome_alive(&w->outcome);
+        outcome_wait(&w->outcome, reason, message);
+    } else if (c->failure.time_ms) {
+        outcome_wait(&w->outcome, reason, arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
+    }
+    work_settle(w);
+}
+
 static void fail(struct work *w, const char *reason, const char *message)
 {
     w->outcome.last_failure = w->census.failure;
     outcome_set(&w->outcome, FAILED, CONDITION_TRUE, reason, message);
+    w->outcome.conditions[SCHEDULED].observed_generation = w->outcome.generation;
     outcome_set(&w->outcome, READY, CONDITION_FALSE, COND_FAILED, message);
     outcome_commit(&w->outcome, w->v, &w->census, true, w->a, w->plan);
     keep_terminal_only(w);
@@ -125,9 +153,10 @@ static void on_failure(struct work *w)
         return;
     }
     o->last_failure = w->census.failure;
-    o->restarts++;
-    o->restarts_counted += counts;
-    begin_attempt(w, REASON_RESTARTING, arena_printf(w->a, "%s; all ranks are restarted (restart %d)", text, o->restarts));
+    o->restarts = next(o->restarts);
+    o->restarts_counted = counts ? next(o->restarts_counted) : o->restarts_counted;
+    begin_attempt(w, REASON_RESTARTING,
+                  arena_printf(w->a, "%s; all ranks are restarted (restart %d)", text, o->restarts));
 }
 
 // A pod that was there is gone without a trace: somebody deleted it by force, or its node was removed.
@@ -152,12 +181,25 @@ static bool vanished(struct work *w)
     return true;
 }
 
-static void suspended(struct work *w)
+// No pods, no room. The template is judged all the same, so that what is wrong with it is known before the group is
+// resumed; a verdict for this spec is not asked for twice.
+static void suspended(struct work *w, const struct refusal *refusal)
 {
+    const struct condition *old = outcome_old(w->wg, ACCEPTED);
+    bool judged = old && old->status != CONDITION_UNKNOWN && old->observed_generation == w->outcome.generation;
+    if (refusal)
+        outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
+    else if (!judged)
+        gang_judge(w);
+    outcome_alive(&w->outcome);
     outcome_wait(&w->outcome, REASON_SUSPENDED, "spec.suspend is true");
     outcome_set(&w->outcome, SUSPENDED, CONDITION_TRUE, REASON_SUSPENDED, "spec.suspend is true");
-    work_delete_all(w, STAGE_FIRST);
-    work_settle(w);
+    // Once said, the pods may go: a pod that is gone before would look like one that somebody else deleted.
+    bool said = outcome_was(w->wg, SUSPENDED);
+    if (w->census.look_again_ms >= 0)
+        plan_requeue(w->plan, w->census.look_again_ms);
+    outcome_commit(&w->outcome, w->v, &w->census, !said, w->a, w->plan);
+    work_delete_all(w, STAGE_SECOND);
 }
 
 static void resumed(struct work *w)
@@ -169,33 +211,34 @@ static void resumed(struct work *w)
 // runs, so it is tried first.
 static void spec_changed(struct work *w)
 {
-    const struct group_memory *m = w->v->memory;
-    if (m->dry_run != DRY_RUN_OK || m->dry_run_hash != w->spec_hash) {
-        gang_create(w);
-        return;
+    switch (gang_judge(w)) {
+    case TEMPLATE_OK:
+        forget_failures(w);
+        begin_attempt(w, REASON_TERMINATING, "the spec has changed: new pods replace those of the attempt before");
+        break;
+    case TEMPLATE_REFUSED:
+        work_refuse(w, w->outcome.conditions[ACCEPTED].reason, w->outcome.conditions[ACCEPTED].message);
+        break;
+    case TEMPLATE_UNKNOWN:
+        work_settle(w);
+        break;
     }
-    accepted(w);
-    w->outcome.restarts_counted = 0; // a new spec has a budget of its own
-    begin_attempt(w, REASON_TERMINATING, "the spec has changed: new pods replace those of the attempt before");
 }
 
 // A finished group stays finished unless its spec asks for other pods.
 static bool finished(struct work *w)
 {
-    const struct condition *done = outcome_old(w->wg, FAILED);
-    if (!done || done->status != CONDITION_TRUE)
-        done = outcome_old(w->wg, SUCCEEDED);
-    if (!done || done->status != CONDITION_TRUE)
-        return false;
-    return done->observed_generation == w->wg->obj.meta.generation || !w->census.changed;
+    const struct condition *done = outcome_old(w->wg, outcome_was(w->wg, FAILED) ? FAILED : SUCCEEDED);
+    return ended(w) && (done->observed_generation == w->outcome.generation || !w->census.changed);
 }
 
 static void stay_finished(struct work *w)
 {
-    for (int i = 0; i < OUTCOME_CONDITIONS; i++) {
-        const struct condition *old = outcome_old(w->wg, (enum outcome_condition)i);
-        if (old)
-            w->outcome.conditions[i] = *old;
+    if (!w->census.changed) { // then it has ended as the present spec asks, too
+        for (int i = 0; i < OUTCOME_CONDITIONS; i++)
+            w->outcome.conditions[i].observed_generation = w->outcome.generation;
+        if (w->census.existing)
+            work_accept(w);
     }
     keep_terminal_only(w);
     work_settle(w);
@@ -213,7 +256,8 @@ static void succeed(struct work *w)
 static void binding(struct work *w)
 {
     const struct census *c = &w->census;
-    int64_t left = c->oldest_ms + (int64_t)w->wg->spec.timeout_s * 1000 - w->v->now_ms;
+    int64_t patience = (int64_t)w->wg->spec.timeout_s * 1000;
+    int64_t left = MIN(c->newest_ms + patience - w->v->now_ms, patience);
     const char *why = c->unschedulable && c->unschedulable->unschedulable_message
                           ? arena_printf(w->a, "; %s: %s", c->unschedulable->obj.meta.name,
                                          c->unschedulable->unschedulable_message)
@@ -235,75 +279,70 @@ static void binding(struct work *w)
     work_settle(w);
 }
 
+// An image that cannot be pulled alternates between the error and the wait for the next try; the error says more.
+static const char *stuck_text(struct work *w)
+{
+    const struct container_status *s = w->census.stuck_container;
+    const struct condition *old = outcome_old(w->wg, READY);
+    if (str_eq(s->reason, "ImagePullBackOff") && old && str_eq(old->reason, REASON_IMAGE))
+        return old->message;
+    return arena_printf(w->a, "pod %s, container %s: %s: %s", w->census.stuck->obj.meta.name, s->name, s->reason,
+                        s->message ? s->message : "see kubectl describe pod");
+}
+
 static void running(struct work *w)
 {
     const struct census *c = &w->census;
     struct outcome *o = &w->outcome;
     outcome_set(o, SCHEDULED, CONDITION_TRUE, REASON_BOUND, "");
-    if (c->stuck) {
-        const struct container_status *s = c->stuck_container;
-        outcome_set(o, READY, CONDITION_FALSE, c->stuck_reason,
-                    arena_printf(w->a, "pod %s, container %s: %s: %s", c->stuck->obj.meta.name, s->name, s->reason,
-                                 s->message ? s->message : "see kubectl describe pod"));
-    } else if (c->ready == c->replicas) {
+    if (c->stuck)
+        outcome_set(o, READY, CONDITION_FALSE, c->stuck_reason, stuck_text(w));
+    else if (c->ready == c->replicas)
         outcome_set(o, READY, CONDITION_TRUE, REASON_RUNNING, "");
-    } else if (c->succeeded) {
+    else if (c->succeeded)
         outcome_set(o, READY, CONDITION_FALSE, REASON_COMPLETING,
                     arena_printf(w->a, "%d of %d replicas have ended with exit code 0", c->succeeded, c->replicas));
-    } else {
+    else
         outcome_set(o, READY, CONDITION_FALSE, REASON_STARTING,
                     arena_printf(w->a, "%d of %d replicas are ready", c->ready, c->replicas));
-    }
     work_settle(w);
+}
+
+// All pods are there and none has failed.
+static void whole(struct work *w)
+{
+    const struct census *c = &w->census;
+    if (c->succeeded == c->replicas) {
+        succeed(w);
+        return;
+    }
+    // A creation that was given up as timed out may still have come through.
+    for (size_t i = 0; i < c->n_stale; i++)
+        work_delete(w, c->stale[i], STAGE_SECOND);
+    gang_keep_service(w);
+    if (c->bound < c->replicas)
+        binding(w);
+    else
+        running(w);
 }
 
 static void decide(struct work *w)
 {
     const struct census *c = &w->census;
-    const struct group_memory *m = w->v->memory;
-    const struct condition *was_suspended = outcome_old(w->wg, SUSPENDED);
-    if (c->from_the_future) {
-        plan_requeue(w->plan, STALE_CACHE_MS);
-        return;
-    }
-    if (finished(w)) {
-        stay_finished(w);
-        return;
-    }
-    if (w->wg->spec.suspend) {
-        accepted(w);
-        suspended(w);
-        return;
-    }
-    if (was_suspended && was_suspended->status == CONDITION_TRUE) {
-        resumed(w);
-        return;
-    }
     if (c->changed) {
         spec_changed(w);
         return;
     }
-    if (str_eq(m->refusal_reason, REASON_NAME_CONFLICT) && m->retry_at_ms > w->v->now_ms) {
-        plan_requeue(w->plan, m->retry_at_ms - w->v->now_ms);
-        not_accepted(w, m->refusal_reason, m->refusal_message);
-        return;
-    }
+    outcome_alive(&w->outcome);
     if (c->failure.time_ms || vanished(w)) {
-        accepted(w);
+        work_accept(w);
         on_failure(w);
-        return;
-    }
-    if (c->existing < c->replicas) {
+    } else if (c->existing < c->replicas) {
         gang_create(w);
-        return;
+    } else {
+        work_accept(w);
+        whole(w);
     }
-    accepted(w);
-    if (c->succeeded == c->replicas)
-        succeed(w);
-    else if (c->bound < c->replicas)
-        binding(w);
-    else
-        running(w);
 }
 
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret)
@@ -312,15 +351,33 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
     plan_init(ret, a);
     if (v->wg->obj.meta.deleted_ms)
         return; // the garbage collector follows the owner references
-    outcome_init(&w.outcome, v->wg);
     struct refusal refusal;
     uint64_t template_hash;
     bool ok = group_accept(v->wg, a, &refusal, &template_hash);
     if (ok)
         w.spec_hash = group_spec_hash(v->wg, template_hash);
     census_take(v, w.spec_hash, a, &w.census);
-    if (ok)
-        decide(&w);
+    outcome_init(&w.outcome, v->wg, &w.census);
+    if (w.census.from_the_future) {
+        plan_requeue(ret, STALE_CACHE_MS);
+        return;
+    }
+    if (ended(&w) && !ok) {
+        work_refuse(&w, refusal.reason, refusal.message);
+        return;
+    }
+    if (finished(&w)) {
+        stay_finished(&w);
+        return;
+    }
+    if (!w.census.existing && outcome_old_spec(v->wg))
+        forget_failures(&w);
+    if (v->wg->spec.suspend)
+        suspended(&w, ok ? NULL : &refusal);
+    else if (outcome_was(v->wg, SUSPENDED))
+        resumed(&w);
+    else if (!ok)
+        work_refuse(&w, refusal.reason, refusal.message);
     else
-        not_accepted(&w, refusal.reason, refusal.message);
+        decide(&w);
 }

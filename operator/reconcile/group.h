@@ -16,8 +16,8 @@ struct group_memory {
     uint64_t dry_run_hash;                // of the pod that was tried (struct action)
     const struct pod_constraints *needs;  // DRY_RUN_OK: what one pod of the group asks for
     const char *dry_run_message;          // DRY_RUN_REFUSED
-    // The API server refused to create something of this incarnation. A NameConflict is tried again after retry_at_ms;
-    // anything else costs the incarnation.
+    // The API server refused to create something of this incarnation, which costs the incarnation: the next one has other
+    // names, and is tried after retry_at_ms.
     const char *refusal_reason; // a reason of reason.h, NULL = none
     const char *refusal_message;
     int32_t refusal_incarnation;

@@ -8,22 +8,28 @@
 enum outcome_condition { ACCEPTED, SCHEDULED, READY, SUCCEEDED, FAILED, SUSPENDED, OUTCOME_CONDITIONS };
 
 struct outcome {
+    // One that is not set keeps the generation that it was set for: it says nothing about a newer spec.
     struct condition conditions[OUTCOME_CONDITIONS];
+    int64_t generation;
     int32_t attempt, incarnation, restarts, restarts_counted;
     struct group_failure last_failure;
 };
 
-// As the object stands: conditions never set are Unknown, Pending.
-void outcome_init(struct outcome *o, const struct workergroup *wg);
+// As the object stands. Before the first visit the group is Unknown, Pending, and neither ended nor suspended.
+void outcome_init(struct outcome *o, const struct workergroup *wg, const struct census *c);
+// Neither ended nor suspended.
+void outcome_alive(struct outcome *o);
 void outcome_set(struct outcome *o, enum outcome_condition which, enum condition_status status, const char *reason,
                  const char *message);
 // The group is not up, for the same reason in Scheduled and Ready.
 void outcome_wait(struct outcome *o, const char *reason, const char *message);
 const struct condition *outcome_old(const struct workergroup *wg, enum outcome_condition which); // NULL if never set
+bool outcome_was(const struct workergroup *wg, enum outcome_condition which); // the status says True
+bool outcome_old_spec(const struct workergroup *wg); // the status does not know the present generation of the spec
 
 // Adds the status write and its events to the plan, if anything differs. `now`: at once and before everything else
 // (a new attempt); otherwise passing states may wait a moment for what comes next, so that a group that starts quickly
-// costs one write.
+// costs one write, and new numbers in the message of one that waits are gathered for longer.
 void outcome_commit(const struct outcome *o, const struct group_view *v, const struct census *c, bool now,
                     struct arena *a, struct plan *plan);
 

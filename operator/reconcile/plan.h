@@ -16,6 +16,9 @@ enum action_kind {
     ACTION_EVENT,          // `reason`, `note`, `warning`
 };
 
+// A status or the retreat from one comes first, then what follows from it, then the news of it.
+enum { STAGE_FIRST, STAGE_SECOND, STAGE_THIRD };
+
 struct action {
     enum action_kind kind;
     // Actions of one stage run at once; the next stage starts when all of them have succeeded. A plan that begins a new

@@ -6,9 +6,6 @@
 #include "operator/reconcile/census.h"
 #include "operator/reconcile/outcome.h"
 
-// A status or the retreat from one comes first, then what follows from it.
-enum { STAGE_FIRST, STAGE_SECOND };
-
 struct work {
     const struct group_view *v;
     const struct workergroup *wg;
@@ -27,7 +24,17 @@ void work_roll_back(struct work *w, const char *reason, const char *message);
 // Commits the outcome as a passing or lasting state of the present attempt.
 void work_settle(struct work *w);
 
-// gang.c: some pods of the present incarnation are missing.
+void work_accept(struct work *w);
+// The present spec cannot be run. What runs from an earlier one goes on, as long as it does.
+void work_refuse(struct work *w, const char *reason, const char *message);
+
+// gang.c
+// Some pods of the present incarnation are missing.
 void gang_create(struct work *w);
+// The API server's verdict on the template, also said in Accepted. UNKNOWN: the plan asks, or asks again later.
+enum template_verdict { TEMPLATE_OK, TEMPLATE_REFUSED, TEMPLATE_UNKNOWN };
+enum template_verdict gang_judge(struct work *w);
+// The Service of a gang that has its pods is there, or is made again.
+void gang_keep_service(struct work *w);
 
 #endif
