@@ -9,15 +9,14 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 devcluster=$root/deploy/devcluster/devcluster
-image=$root/deploy/devcluster/image
 chart=$root/charts/cadre
+image=localhost/cadre-operator
 max_image_bytes=30000000
-tag=install-test
 export CADRE_CLUSTER=install-$$ CADRE_USE=own
 work=$(mktemp -d)
 diag=$work/diag
 export HELM_CACHE_HOME=$work/helm HELM_CONFIG_HOME=$work/helm HELM_DATA_HOME=$work/helm
-our_image=(--set "image.repository=localhost/cadre/operator" --set "image.tag=$tag")
+our_image=(--set "image.repository=$image" --set image.tag=dev)
 
 passed=0
 failed=0
@@ -88,10 +87,8 @@ start() {
     trap cleanup EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
-    operator_tar=$("$image" build --tag "localhost/cadre/operator:$tag" --target operator "$root" 2>"$diag") ||
-        bail_out "the image of the operator cannot be built"
-    example_tar=$("$image" build --tag localhost/cadre-example:dev --target example "$root" 2>"$diag") ||
-        bail_out "the image of the examples cannot be built"
+    operator_tar=$("$root/deploy/images.sh" operator 2>"$diag") || bail_out "the image of the operator cannot be built"
+    example_tar=$("$root/deploy/images.sh" example 2>"$diag") || bail_out "the image of the examples cannot be built"
     "$devcluster" up --nodes 2 --gpus 4 >"$diag" 2>&1 || bail_out "the dev cluster does not start"
     "$devcluster" load "$operator_tar" "$example_tar" >"$diag" 2>&1 || bail_out "the images cannot be loaded"
 }
@@ -111,7 +108,7 @@ image_is_small() {
 test_images() {
     check "the operator's image is at most $((max_image_bytes / 1000000)) MB" image_is_small
     check "it runs as a user that is not root" equals 65532:65532 \
-        "$(buildah inspect --type image --format '{{.OCIv1.Config.User}}' "localhost/cadre/operator:$tag")"
+        "$(tar -xOf "$operator_tar" "$(tar -xOf "$operator_tar" manifest.json | jq -r '.[0].Config')" | jq -r .config.User)"
 }
 
 # ---- the chart ---------------------------------------------------------------------------------------------------
@@ -160,7 +157,7 @@ new_ranks_run() {
 }
 
 test_install_yaml() {
-    sed -E "s|image: \"cadre/operator:[^\"]*\"|image: \"localhost/cadre/operator:$tag\"|" "$root/deploy/install.yaml" |
+    sed -E "s|image: \"cadre/operator:[^\"]*\"|image: $image:dev|" "$root/deploy/install.yaml" |
         kc apply -f - >/dev/null 2>&1 || true
     check "kubectl apply -f deploy/install.yaml brings up the operator" \
         kc -n cadre-system rollout status deployment/cadre-operator --timeout=60s
