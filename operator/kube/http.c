@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcurl calls back while it works (sockets, timer, data) and must not be called from there. Those callbacks only arm
-// things of the loop or hand bytes on; whatever touches a handle runs straight from the loop.
 #include "operator/kube/http.h"
 
 #include "common/base/buf.h"
 #include "common/base/list.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/kube/http_pool.h"
 
 #include <curl/curl.h>
 #include <netinet/in.h>
@@ -34,14 +33,6 @@ struct headers {
     struct curl_slist *lists[CONTENT_COUNT];
 };
 
-// A set of connections. Two, so that the short one can be dropped as a whole while streams go on.
-struct pool {
-    struct http *http;
-    CURLM *multi;
-    struct loop_timer *timer;
-    int active;
-};
-
 struct http {
     struct loop *loop;
     const struct kube_config *config;
@@ -51,19 +42,18 @@ struct http {
     struct curl_slist *connect_to;
     CURLSH *share; // TLS sessions
     struct headers *headers;
-    struct pool shorts, streams;
-    struct list active, idle; // exchanges
+    struct http_pool shorts, streams; // two, so that idle connections can be dropped while streams go on
+    struct list active, idle;         // exchanges
     int idle_count;
     int peak; // most short exchanges at once since the last trim
     struct loop_timer *trim;
     struct buf url; // scratch
-    bool in_curl;
 };
 
 struct http_exchange {
     struct list link;
     struct http *http;
-    struct pool *pool;
+    struct http_pool *pool;
     CURL *easy;
     struct headers *headers;
     const struct http_ops *ops;
@@ -71,14 +61,6 @@ struct http_exchange {
     struct buf body;
     char error[CURL_ERROR_SIZE];
 };
-
-struct watched { // a socket of libcurl's
-    struct pool *pool;
-    struct loop_poll *poll;
-    curl_socket_t fd;
-};
-
-static void pool_drive(struct pool *p, curl_socket_t fd, int events);
 
 // --- headers
 
@@ -127,75 +109,6 @@ void http_set_token(struct http *h, const char *token)
 {
     headers_unref(h->headers);
     h->headers = headers_new(token);
-}
-
-// --- sockets and timer of libcurl on the loop
-
-static void on_socket(void *ctx, int events)
-{
-    struct watched *w = ctx;
-    pool_drive(w->pool, w->fd,
-               ((events & LOOP_READ) ? CURL_CSELECT_IN : 0) | ((events & LOOP_WRITE) ? CURL_CSELECT_OUT : 0));
-}
-
-static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *pool_ctx, void *socket_ctx)
-{
-    (void)easy;
-    struct pool *p = pool_ctx;
-    struct watched *w = socket_ctx;
-    if (what == CURL_POLL_REMOVE) {
-        if (w)
-            loop_poll_free(w->poll);
-        free(w);
-        return 0;
-    }
-    if (!w) {
-        w = xcalloc(1, sizeof *w);
-        *w = (struct watched){p, loop_poll_new(p->http->loop, fd, on_socket, w), fd};
-        if (!w->poll) {
-            free(w);
-            return -1;
-        }
-        curl_multi_assign(p->multi, fd, w); // the one call that is meant for here
-    }
-    struct err ignored = ERR_INIT; // the exchange would hang until its deadline
-    return loop_poll_set(w->poll, ((what & CURL_POLL_IN) ? LOOP_READ : 0) | ((what & CURL_POLL_OUT) ? LOOP_WRITE : 0),
-                         &ignored) == 0
-               ? 0
-               : -1;
-}
-
-static void on_timer(void *ctx)
-{
-    pool_drive(ctx, CURL_SOCKET_TIMEOUT, 0);
-}
-
-static int set_timer(CURLM *multi, long ms, void *ctx)
-{
-    (void)multi;
-    struct pool *p = ctx;
-    if (ms < 0)
-        loop_timer_disarm(p->timer);
-    else
-        loop_timer_arm(p->timer, ms);
-    return 0;
-}
-
-static void pool_open(struct pool *p)
-{
-    p->multi = curl_multi_init();
-    if (!p->multi)
-        abort();
-    curl_multi_setopt(p->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
-    curl_multi_setopt(p->multi, CURLMOPT_SOCKETDATA, p);
-    curl_multi_setopt(p->multi, CURLMOPT_TIMERFUNCTION, set_timer);
-    curl_multi_setopt(p->multi, CURLMOPT_TIMERDATA, p);
-}
-
-static void pool_close(struct pool *p)
-{
-    curl_multi_cleanup(p->multi);
-    loop_timer_disarm(p->timer);
 }
 
 // --- exchanges
@@ -300,10 +213,11 @@ static struct http_exchange *exchange_take(struct http *h)
     return CONTAINER_OF(l, struct http_exchange, link);
 }
 
+// Safe to call twice.
 static void exchange_detach(struct http_exchange *x)
 {
-    curl_multi_remove_handle(x->pool->multi, x->easy);
-    x->pool->active--;
+    if (x->pool)
+        http_pool_remove(TAKE_PTR(x->pool), x->easy);
     headers_unref(TAKE_PTR(x->headers));
     list_remove(&x->link);
 }
@@ -330,8 +244,7 @@ static void on_trim(void *ctx)
     struct http *h = ctx;
     trim_idle(h, h->peak);
     if (h->peak == 0) { // a minute without any: the connections go too, and this timer with them
-        pool_close(&h->shorts);
-        pool_open(&h->shorts);
+        http_pool_drop(&h->shorts);
         return;
     }
     h->peak = h->shorts.active;
@@ -347,8 +260,6 @@ static enum content content_of(const char *type)
 
 struct http_exchange *http_start(struct http *h, const struct http_message *m, const struct http_ops *ops, void *ctx)
 {
-    if (h->in_curl)
-        abort();
     struct http_exchange *x = exchange_take(h);
     bool stream = ops->data != NULL;
     x->ops = ops;
@@ -379,17 +290,13 @@ struct http_exchange *http_start(struct http *h, const struct http_message *m, c
     }
     curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, m->method);
     list_append(&h->active, &x->link);
-    x->pool->active++;
+    http_pool_add(x->pool, e);
     h->peak = MAX(h->peak, h->shorts.active);
-    if (curl_multi_add_handle(x->pool->multi, e) != CURLM_OK)
-        abort(); // a handle that is in use or out of memory: a bug of ours or nothing to be done
     return x;
 }
 
 void http_abort(struct http_exchange *x)
 {
-    if (x->http->in_curl)
-        abort();
     exchange_detach(x);
     exchange_release(x);
 }
@@ -469,45 +376,29 @@ static void exchange_finish(struct http_exchange *x, CURLcode code)
     exchange_release(x); // only now: the callback read its body
 }
 
-static void pool_collect(struct pool *p)
+static void on_done(struct http_pool *p, CURL *easy, CURLcode code)
 {
-    int left;
-    for (CURLMsg *m; (m = curl_multi_info_read(p->multi, &left));) {
-        struct http_exchange *x = NULL;
-        CURLcode code = m->data.result;
-        if (m->msg == CURLMSG_DONE && curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x) == CURLE_OK)
-            exchange_finish(x, code);
-    }
+    (void)p;
+    struct http_exchange *x = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &x) == CURLE_OK)
+        exchange_finish(x, code);
 }
 
-// libcurl says that this multi handle cannot be used any more: all its exchanges fail and it starts anew.
-static void pool_break(struct pool *p)
+// All of them leave libcurl before the first callback, which may start new ones.
+static void on_broken(struct http_pool *p)
 {
+    struct http *h = p->ctx;
     struct list failed = LIST_INIT(failed);
-    LIST_FOREACH(l, &p->http->active) {
-        if (CONTAINER_OF(l, struct http_exchange, link)->pool == p) {
-            list_remove(l);
+    LIST_FOREACH(l, &h->active) {
+        struct http_exchange *x = CONTAINER_OF(l, struct http_exchange, link);
+        if (x->pool == p) {
+            exchange_detach(x);
             list_append(&failed, l);
         }
     }
-    while (!list_empty(&failed)) // a callback may abort others of them
+    http_pool_drop(p);
+    while (!list_empty(&failed)) // callbacks may abort others of them
         exchange_finish(CONTAINER_OF(failed.next, struct http_exchange, link), CURLE_RECV_ERROR);
-    if (p->active == 0) {
-        pool_close(p);
-        pool_open(p);
-    }
-}
-
-static void pool_drive(struct pool *p, curl_socket_t fd, int events)
-{
-    int running;
-    p->http->in_curl = true;
-    CURLMcode r = curl_multi_socket_action(p->multi, fd, events, &running);
-    p->http->in_curl = false;
-    if (r == CURLM_OK)
-        pool_collect(p);
-    else
-        pool_break(p);
 }
 
 // --- life
@@ -565,12 +456,9 @@ int http_new(struct loop *loop, const struct kube_config *config, const char *us
     if (!h->share)
         abort();
     curl_share_setopt(h->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
-    struct pool *pools[] = {&h->shorts, &h->streams};
-    for (size_t i = 0; i < ARRAY_LEN(pools); i++) {
-        pools[i]->http = h;
-        pools[i]->timer = loop_timer_new(loop, on_timer, pools[i]);
-        pool_open(pools[i]);
-    }
+    h->shorts = h->streams = (struct http_pool){.done = on_done, .broken = on_broken, .ctx = h};
+    http_pool_init(&h->shorts, loop);
+    http_pool_init(&h->streams, loop);
     int r = set_base(h, err);
     if (r < 0)
         http_free(h);
@@ -583,14 +471,9 @@ void http_free(struct http *h)
 {
     if (!h)
         return;
-    if (!list_empty(&h->active) || h->in_curl)
-        abort();
     trim_idle(h, 0);
-    struct pool *pools[] = {&h->shorts, &h->streams};
-    for (size_t i = 0; i < ARRAY_LEN(pools); i++) {
-        pool_close(pools[i]);
-        loop_timer_free(pools[i]->timer);
-    }
+    http_pool_done(&h->shorts);
+    http_pool_done(&h->streams);
     curl_share_cleanup(h->share);
     curl_slist_free_all(h->connect_to);
     headers_unref(h->headers);

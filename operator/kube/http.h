@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP exchanges with one server on the loop; the only face of libcurl. Short exchanges share kept connections; a stream
-// has a connection of its own, since one that never ends would hold up what comes behind it. What is idle for about a
-// minute (connections, memory) is given back, and then nothing wakes the loop. Deadlines are the caller's.
+// HTTP exchanges with one server on the loop; the only face of libcurl. Short exchanges share kept connections; a
+// stream has a connection of its own, since one that never ends would hold up what comes behind it. What is idle for
+// about a minute (connections, memory) is given back, and then nothing wakes the loop. Deadlines are the caller's.
 #ifndef CADRE_KUBE_HTTP_H
 #define CADRE_KUBE_HTTP_H
 
@@ -16,19 +16,20 @@ struct http;
 struct http_exchange;
 
 struct http_result {
-    int status;             // 0: no answer came
-    const char *body;       // NUL-terminated; valid during the callback. Of a stream only where it is not 2xx
+    int status;       // 0: no answer came
+    const char *body; // NUL-terminated; valid during the callback. Of a stream only where it is not 2xx
     size_t len;
     int64_t retry_after_ms; // 0: not said
     int64_t micros;
-    const struct err *err;  // code 0: the exchange came to its end, whatever the status
+    const struct err *err; // code 0: the exchange came to its end, whatever the status
 };
 
 struct http_ops {
     // For streams: a piece of a 2xx body. Runs inside libcurl: may not start, abort or free anything of this server's;
     // false ends the exchange with ERR_CANCELED.
     bool (*data)(void *ctx, const char *bytes, size_t n);
-    // The last word about an exchange, never from inside http_start(); the exchange is gone. May start and abort others.
+    // The last word about an exchange, never from inside http_start(); the exchange is gone. May start and abort
+    // others.
     void (*done)(void *ctx, const struct http_result *result);
 };
 

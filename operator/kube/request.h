@@ -31,8 +31,8 @@ struct request {
     bool bookmarks;
     int32_t timeout_s; // server-side end of a watch
     // DELETE
-    const char *uid;      // precondition, NULL = none
-    int64_t grace_s;      // -1 = the object's own; 0 = at once, so a DELETE has to set it
+    const char *uid; // precondition, NULL = none
+    int64_t grace_s; // -1 = the object's own; 0 = at once, so a DELETE has to set it
 };
 
 struct http_message {

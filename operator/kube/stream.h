@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splitting what a list or a watch sends, as it arrives, at any byte boundary. Pure; memory is one line or one item, so a
-// list of 10,000 pods costs no more than its largest pod.
+// Splitting what a list or a watch sends, as it arrives, at any byte boundary. Pure; memory is one line or one item, so
+// a list of 10,000 pods costs no more than its largest pod.
 #ifndef CADRE_KUBE_STREAM_H
 #define CADRE_KUBE_STREAM_H
 

@@ -42,7 +42,7 @@ struct watch {
 
 struct watch_step {
     enum watch_action action;
-    const char *continue_token;   // valid until the next call
+    const char *continue_token; // valid until the next call
     const char *resource_version;
     int32_t timeout_s; // 290 to 590, random
     int64_t idle_ms;   // timeout_s and a margin
@@ -54,7 +54,8 @@ void watch_done(struct watch *w);
 
 struct watch_step watch_next(struct watch *w);
 // What happened:
-void watch_page_done(struct watch *w, const char *resource_version, const char *continue_token); // "" or NULL: last page
+void watch_page_done(struct watch *w, const char *resource_version,
+                     const char *continue_token);              // "" or NULL: last page
 void watch_saw(struct watch *w, const char *resource_version); // an event or a bookmark arrived
 void watch_ended(struct watch *w, const struct err *err);      // of a list or a watch; err->code 0: good order
 

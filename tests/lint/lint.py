@@ -46,9 +46,9 @@ STANDS_ALONE = ("examples/",)  # what a user copies builds without our tree
 CONFINED = {
     "cjson/cJSON.h": ("operator/api/", "common/wire/", "tests/"),
     "cJSON.h": ("operator/api/", "common/wire/", "tests/"),
-    "curl/curl.h": ("operator/kube/http.c", "cli/"),
+    "curl/curl.h": ("operator/kube/http.c", "operator/kube/http_pool.", "cli/"),
     "libwebsockets.h": ("common/ws/ws_server",),
-    "yaml.h": ("operator/kube/config.c",),
+    "yaml.h": ("operator/kube/kubeconfig.c",),
     "uv.h": ("common/base/loop.c",),
 }
 
