@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every node can take right now: allocatable minus the requests of all pods that are bound or pinned to it and not
 // terminal, minus the pods that we are about to create ("assumed"). Kept up to date event by event: an update costs
-// O(1), never a rescan. Pure: no I/O, no clock.
+// O(1), never a rescan (only a node that is new or gone moves the others in the sorted list). Pure: no I/O, no clock.
 #ifndef CADRE_PLACEMENT_CLUSTER_H
 #define CADRE_PLACEMENT_CLUSTER_H
 
@@ -9,27 +9,35 @@
 #include "operator/api/pod.h"
 
 struct cluster;
+struct room;
 
 struct cluster *cluster_new(void);
-void cluster_free(struct cluster *c);
+void cluster_free(struct cluster *c); // NULL is fine
 
 void cluster_set_node(struct cluster *c, const struct node *node); // new or changed; keeps a reference
 void cluster_del_node(struct cluster *c, const char *name);
 
-// A pod as watched: replaces what was known or assumed under its name. A pod pinned but not bound counts on its pin. A
-// pod on a node that is not there (yet) is remembered.
+// A pod as watched: replaces what was known or assumed under its name; keeps a reference. A pod pinned but not bound
+// counts on its pin. A pod on a node that is not there (yet) is remembered. A terminal pod counts nowhere, one that is
+// being deleted still counts.
 void cluster_set_pod(struct cluster *c, const struct pod *pod);
 void cluster_del_pod(struct cluster *c, const char *ns, const char *name);
 
-// A pod that is being created, until the watch shows it (cluster_set_pod) or its creation failed (cluster_del_pod).
+// A pod that is being created, until the watch shows it (cluster_set_pod) or its creation failed (cluster_unassume).
+// What the watch has shown already wins over both.
 void cluster_assume(struct cluster *c, const char *ns, const char *name, const char *node,
                     const struct resources *requests);
+void cluster_unassume(struct cluster *c, const char *ns, const char *name);
 
-// Grows whenever room may have appeared (pod gone, node new or changed): what waits should be planned again.
+// Grows whenever room may have appeared (a pod gone or smaller, a node new or changed in what the planner looks at):
+// what waits should be planned again.
 uint64_t cluster_epoch(const struct cluster *c);
 
 size_t cluster_nodes(const struct cluster *c);
-const struct node *cluster_node(const struct cluster *c, const char *name); // NULL if there is none; borrowed
+const struct node *cluster_node(const struct cluster *c, const char *name);       // NULL if there is none; borrowed
 int64_t cluster_used(const struct cluster *c, const char *node, int resource_id); // for tests and metrics
+
+// The nodes that are there, cluster_nodes() of them, by name in natural order. Valid until the next change.
+const struct room *const *cluster_rooms(const struct cluster *c);
 
 #endif

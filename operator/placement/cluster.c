@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/placement/cluster.h"
+
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/placement/room.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// A pod that takes room. A watched one shares its requests with the object that the store holds anyway; an assumed one
+// carries a copy behind itself.
+struct tenant {
+    struct room *room;
+    const struct pod *pod; // a reference; NULL = assumed
+    struct resources requests;
+};
+
+struct cluster {
+    struct map rooms;          // by node name: of nodes that are there, or that have tenants
+    struct map tenants;        // by "namespace/name"
+    const struct room **nodes; // those of the rooms whose node is there, in natural order
+    size_t n_nodes, size_nodes;
+    uint64_t epoch;
+};
+
+struct cluster *cluster_new(void)
+{
+    return xcalloc(1, sizeof(struct cluster));
+}
+
+static void tenant_free(struct tenant *t)
+{
+    if (t->pod)
+        object_unref(&t->pod->obj);
+    free(t);
+}
+
+void cluster_free(struct cluster *c)
+{
+    if (!c)
+        return;
+    void *value;
+    for (size_t i = 0; map_next(&c->tenants, &i, NULL, &value);)
+        tenant_free(value);
+    for (size_t i = 0; map_next(&c->rooms, &i, NULL, &value);)
+        room_free(value);
+    map_done(&c->tenants);
+    map_done(&c->rooms);
+    free(c->nodes);
+    free(c);
+}
+
+static struct room *room_of(struct cluster *c, const char *name)
+{
+    struct room *r = map_get(&c->rooms, name);
+    if (!r) {
+        r = room_new(name);
+        map_set(&c->rooms, name, r);
+    }
+    return r;
+}
+
+static void drop_if_void(struct cluster *c, struct room *r)
+{
+    if (r->node || r->pods)
+        return;
+    map_del(&c->rooms, r->name);
+    room_free(r);
+}
+
+// Where the name is among the nodes, or would go.
+static size_t find(const struct cluster *c, const char *name)
+{
+    size_t lo = 0, hi = c->n_nodes;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (str_cmp_natural(c->nodes[mid]->name, name) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void nodes_insert(struct cluster *c, const struct room *r)
+{
+    if (c->n_nodes == c->size_nodes) {
+        c->size_nodes = c->size_nodes ? c->size_nodes * 2 : 16;
+        c->nodes = xrealloc(c->nodes, c->size_nodes, sizeof *c->nodes);
+    }
+    size_t at = find(c, r->name);
+    memmove(c->nodes + at + 1, c->nodes + at, (c->n_nodes - at) * sizeof *c->nodes);
+    c->nodes[at] = r;
+    c->n_nodes++;
+}
+
+static void nodes_remove(struct cluster *c, const struct room *r)
+{
+    size_t at = find(c, r->name);
+    c->n_nodes--;
+    memmove(c->nodes + at, c->nodes + at + 1, (c->n_nodes - at) * sizeof *c->nodes);
+}
+
+static bool labels_equal(const struct labels *a, const struct labels *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (!str_eq(a->items[i].key, b->items[i].key) || !str_eq(a->items[i].value, b->items[i].value))
+            return false;
+    return true;
+}
+
+static bool taints_equal(const struct node *a, const struct node *b)
+{
+    if (a->n_taints != b->n_taints)
+        return false;
+    for (size_t i = 0; i < a->n_taints; i++) {
+        const struct taint *x = &a->taints[i], *y = &b->taints[i];
+        if (!str_eq(x->key, y->key) || !str_eq(x->value, y->value) || !str_eq(x->effect, y->effect))
+            return false;
+    }
+    return true;
+}
+
+// The same to the planner. Most updates of a node are heartbeats: they must not wake what waits for room.
+static bool nodes_equal(const struct node *a, const struct node *b)
+{
+    return a->ready == b->ready && a->unschedulable == b->unschedulable &&
+           resources_equal(&a->allocatable, &b->allocatable) && taints_equal(a, b) &&
+           labels_equal(&a->obj.meta.labels, &b->obj.meta.labels);
+}
+
+void cluster_set_node(struct cluster *c, const struct node *node)
+{
+    struct room *r = room_of(c, node->obj.meta.name);
+    if (!r->node)
+        nodes_insert(c, r);
+    if (!r->node || !nodes_equal(r->node, node))
+        c->epoch++;
+    room_set_node(r, node);
+}
+
+void cluster_del_node(struct cluster *c, const char *name)
+{
+    struct room *r = map_get(&c->rooms, name);
+    if (!r || !r->node)
+        return;
+    nodes_remove(c, r);
+    room_set_node(r, NULL);
+    drop_if_void(c, r);
+}
+
+static char *pod_key(const char *ns, const char *name)
+{
+    return xasprintf("%s/%s", ns ? ns : "", name);
+}
+
+// Puts `next` (NULL = nobody) in the place of whoever has the key.
+static void replace(struct cluster *c, const char *key, struct tenant *next)
+{
+    if (next)
+        room_take(next->room, &next->requests);
+    struct tenant *old = next ? map_set(&c->tenants, key, next) : map_del(&c->tenants, key);
+    if (!old)
+        return;
+    if (!next || next->room != old->room || !resources_equal(&next->requests, &old->requests))
+        c->epoch++;
+    room_give(old->room, &old->requests);
+    drop_if_void(c, old->room);
+    tenant_free(old);
+}
+
+void cluster_set_pod(struct cluster *c, const struct pod *pod)
+{
+    _cleanup_(free_p) char *key = pod_key(pod->obj.meta.ns, pod->obj.meta.name);
+    const char *node = pod->node ? pod->node : pod->pin;
+    struct tenant *t = NULL;
+    if (node && !pod_terminal(pod)) {
+        object_ref(&pod->obj);
+        t = xcalloc(1, sizeof *t);
+        *t = (struct tenant){.room = room_of(c, node), .pod = pod, .requests = pod->requests};
+    }
+    replace(c, key, t);
+}
+
+void cluster_del_pod(struct cluster *c, const char *ns, const char *name)
+{
+    _cleanup_(free_p) char *key = pod_key(ns, name);
+    replace(c, key, NULL);
+}
+
+static bool is_watched(const struct cluster *c, const char *key)
+{
+    const struct tenant *t = map_get(&c->tenants, key);
+    return t && t->pod;
+}
+
+void cluster_assume(struct cluster *c, const char *ns, const char *name, const char *node,
+                    const struct resources *requests)
+{
+    _cleanup_(free_p) char *key = pod_key(ns, name);
+    if (is_watched(c, key))
+        return;
+    size_t size = requests->n * sizeof *requests->items;
+    struct tenant *t = xcalloc(1, sizeof *t + size);
+    *t = (struct tenant){.room = room_of(c, node), .requests = {(struct resource *)(t + 1), requests->n}};
+    if (size)
+        memcpy(t->requests.items, requests->items, size);
+    replace(c, key, t);
+}
+
+void cluster_unassume(struct cluster *c, const char *ns, const char *name)
+{
+    _cleanup_(free_p) char *key = pod_key(ns, name);
+    if (!is_watched(c, key))
+        replace(c, key, NULL);
+}
+
+uint64_t cluster_epoch(const struct cluster *c)
+{
+    return c->epoch;
+}
+
+size_t cluster_nodes(const struct cluster *c)
+{
+    return c->n_nodes;
+}
+
+const struct room *const *cluster_rooms(const struct cluster *c)
+{
+    return c->nodes;
+}
+
+const struct node *cluster_node(const struct cluster *c, const char *name)
+{
+    const struct room *r = map_get(&c->rooms, name);
+    return r ? r->node : NULL;
+}
+
+int64_t cluster_used(const struct cluster *c, const char *node, int resource_id)
+{
+    const struct room *r = map_get(&c->rooms, node);
+    return r ? room_used(r, resource_id) : 0;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/placement/room.h"
+
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct room *room_new(const char *name)
+{
+    struct room *r = xcalloc(1, sizeof *r);
+    r->name = xstrdup(name);
+    return r;
+}
+
+void room_free(struct room *r)
+{
+    if (r->node)
+        object_unref(&r->node->obj);
+    free(r->free);
+    free(r->name);
+    free(r);
+}
+
+static void add(struct room *r, const struct resources *amounts, int sign)
+{
+    if (amounts->n && (size_t)amounts->items[amounts->n - 1].id >= r->n_free) {
+        size_t n = (size_t)resource_count();
+        r->free = xrealloc(r->free, n, sizeof *r->free);
+        memset(r->free + r->n_free, 0, (n - r->n_free) * sizeof *r->free);
+        r->n_free = n;
+    }
+    for (size_t i = 0; i < amounts->n; i++)
+        r->free[amounts->items[i].id] += sign * (__int128)amounts->items[i].milli;
+}
+
+void room_set_node(struct room *r, const struct node *node)
+{
+    const struct node *old = r->node;
+    if (node) {
+        object_ref(&node->obj);
+        add(r, &node->allocatable, 1);
+    }
+    r->node = node;
+    if (old) {
+        add(r, &old->allocatable, -1);
+        object_unref(&old->obj);
+    }
+}
+
+void room_take(struct room *r, const struct resources *requests)
+{
+    add(r, requests, -1);
+    r->pods++;
+}
+
+void room_give(struct room *r, const struct resources *requests)
+{
+    add(r, requests, 1);
+    r->pods--;
+}
+
+static __int128 exact_free(const struct room *r, int id)
+{
+    return (size_t)id < r->n_free ? r->free[id] : 0;
+}
+
+static int64_t saturated(__int128 v)
+{
+    return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
+}
+
+static int64_t allocatable(const struct room *r, int id)
+{
+    return r->node ? resources_get(&r->node->allocatable, id) : 0;
+}
+
+int64_t room_used(const struct room *r, int id)
+{
+    return saturated(allocatable(r, id) - exact_free(r, id));
+}
+
+int64_t room_left(const struct room *r, bool empty, const struct resources *taken, int id)
+{
+    __int128 have = empty ? allocatable(r, id) : exact_free(r, id);
+    return saturated(have - resources_get(taken, id));
+}
+
+int64_t room_fit(const struct room *r, bool empty, const struct resources *taken, const struct resources *requests)
+{
+    int64_t fit = ROOM_FIT_MAX;
+    for (size_t i = 0; i < requests->n; i++) {
+        int64_t each = requests->items[i].milli;
+        int64_t have = room_left(r, empty, taken, requests->items[i].id);
+        if (have < each)
+            return 0;
+        fit = MIN(fit, have / each);
+    }
+    return fit;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The room of one node: its allocatable amounts minus the requests of the pods counted on it. Exists before its node
+// when pods are seen first, and after it while they are still there.
+#ifndef CADRE_PLACEMENT_ROOM_H
+#define CADRE_PLACEMENT_ROOM_H
+
+#include "operator/api/node.h"
+
+struct room {
+    char *name;              // of the node
+    const struct node *node; // a reference; NULL = the node is not there (yet)
+    size_t pods;             // counted here
+    // Allocatable minus used, by resource id; behind n_free nothing is known, hence 0. Wider than an amount: sums of
+    // saturated amounts stay exact, so that what is taken and given back leaves no trace.
+    __int128 *free;
+    size_t n_free;
+};
+
+struct room *room_new(const char *name);
+void room_free(struct room *r);
+
+void room_set_node(struct room *r, const struct node *node); // NULL = it is gone
+void room_take(struct room *r, const struct resources *requests);
+void room_give(struct room *r, const struct resources *requests);
+
+int64_t room_used(const struct room *r, int resource_id); // saturated
+
+// What is left of a resource beside `taken`, as if no pod were there when `empty`. Saturated.
+int64_t room_left(const struct room *r, bool empty, const struct resources *taken, int resource_id);
+
+// How often `requests` fit into that. At most ROOM_FIT_MAX, which leaves headroom for sums over any cluster. The node
+// must be there.
+enum { ROOM_FIT_MAX = INT32_MAX };
+int64_t room_fit(const struct room *r, bool empty, const struct resources *taken, const struct resources *requests);
+
+#endif

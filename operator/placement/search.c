@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/placement/search.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct site *site_find(struct search *s, const char *node)
+{
+    size_t lo = 0, hi = s->n_sites;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int r = str_cmp_natural(s->sites[mid].room->name, node);
+        if (r == 0)
+            return &s->sites[mid];
+        if (r < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+static void note_fixed_bundles(struct search *s)
+{
+    const struct gang *g = s->gang;
+    for (size_t i = 0; i < g->n_bundles; i++) {
+        if (!g->bundles[i].fixed_node)
+            continue;
+        s->n_fixed++;
+        s->answer[i] = arena_strdup(s->arena, g->bundles[i].fixed_node);
+        struct site *site = site_find(s, g->bundles[i].fixed_node);
+        if (site) {
+            site->n_fixed++;
+            resources_add(&site->fixed, &g->bundles[i].constraints->requests, s->arena);
+        }
+    }
+}
+
+static void mark_sites(struct search *s)
+{
+    for (size_t i = 0; i < s->n_sites; i++)
+        if (resources_get(&s->sites[i].room->node->allocatable, RESOURCE_GPU))
+            s->sites[i].marks |= SITE_GPU;
+    for (size_t i = 0; i < s->gang->n_avoid; i++) {
+        struct site *site = site_find(s, s->gang->avoid[i]);
+        if (site)
+            site->marks |= SITE_AVOID;
+    }
+}
+
+// The domain of that name, new if there is none yet, by a hash table of domain numbers + 1.
+static size_t domain_number(struct search *s, uint32_t *table, size_t mask, const char *name)
+{
+    size_t i = str_hash(name, strlen(name)) & mask;
+    while (table[i] && strcmp(s->domains[table[i] - 1].name, name) != 0)
+        i = (i + 1) & mask;
+    if (!table[i]) {
+        s->domains[s->n_domains].name = name;
+        table[i] = (uint32_t)++s->n_domains;
+    }
+    return table[i] - 1;
+}
+
+static int by_name(const void *x, const void *y)
+{
+    const struct domain *a = x, *b = y;
+    return str_cmp_natural(a->name, b->name);
+}
+
+// Sorts the sites by domain, then node: they come sorted by node, so counting is enough.
+static void group_by_label(struct search *s)
+{
+    size_t slots = 16;
+    while (slots < 2 * s->n_sites)
+        slots *= 2;
+    uint32_t *table = arena_array(s->arena, slots, sizeof *table);
+    size_t nowhere = s->n_sites; // no domain has this number
+    for (size_t i = 0; i < s->n_sites; i++) {
+        const char *name = node_domain(s->sites[i].room->node, s->topology_key);
+        size_t d = name ? domain_number(s, table, slots - 1, name) : nowhere;
+        s->sites[i].domain = d;
+        if (name) {
+            s->domains[d].first = d; // its number until it is sorted
+            s->domains[d].n++;
+        }
+    }
+
+    qsort(s->domains, s->n_domains, sizeof *s->domains, by_name);
+    size_t *next = arena_array(s->arena, s->n_sites + 1, sizeof *next); // by number
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_domains; i++) {
+        struct domain *d = &s->domains[i];
+        next[d->first] = n;
+        d->first = n;
+        n += d->n;
+    }
+    next[nowhere] = n;
+    struct site *sorted = arena_array(s->arena, s->n_sites, sizeof *sorted);
+    for (size_t i = 0; i < s->n_sites; i++)
+        sorted[next[s->sites[i].domain]++] = s->sites[i];
+    s->sites = sorted;
+}
+
+static void group_by_node(struct search *s)
+{
+    s->n_domains = s->n_sites;
+    for (size_t i = 0; i < s->n_sites; i++)
+        s->domains[i] = (struct domain){.name = s->sites[i].room->name, .first = i, .n = 1};
+}
+
+void search_init(struct search *s, const struct cluster *c, const struct gang *g, struct arena *a)
+{
+    *s = (struct search){.gang = g, .arena = a};
+    s->topology_key = str_empty(g->topology_key) ? TOPOLOGY_HOSTNAME : g->topology_key;
+    s->answer = arena_array(a, g->n_bundles, sizeof *s->answer);
+    s->n_shapes = shapes_of(g, a, &s->shapes);
+    for (size_t i = 0; i < s->n_shapes; i++)
+        s->n_wanted += s->shapes[i].n;
+
+    const struct room *const *rooms = cluster_rooms(c);
+    s->n_sites = cluster_nodes(c);
+    s->sites = arena_array(a, s->n_sites, sizeof *s->sites);
+    for (size_t i = 0; i < s->n_sites; i++)
+        s->sites[i].room = rooms[i];
+    note_fixed_bundles(s);
+    mark_sites(s);
+
+    s->domains = arena_array(a, s->n_sites, sizeof *s->domains);
+    if (strcmp(s->topology_key, TOPOLOGY_HOSTNAME) == 0)
+        group_by_node(s);
+    else
+        group_by_label(s);
+    s->nodes = arena_array(a, s->n_sites, sizeof *s->nodes);
+    s->places = arena_array(a, s->n_domains, sizeof *s->places);
+    search_reset(s);
+}
+
+void search_reset_domain(struct search *s, size_t domain)
+{
+    struct domain *d = &s->domains[domain];
+    d->n_fixed = 0;
+    for (size_t i = d->first; i < d->first + d->n; i++) {
+        struct site *site = &s->sites[i];
+        // What is fixed there is part of the used room already, but not of an empty node's.
+        site->taken = (struct resources){0};
+        if (s->empty)
+            resources_add(&site->taken, &site->fixed, s->arena);
+        s->nodes[i].have = site->n_fixed;
+        d->n_fixed += site->n_fixed;
+    }
+    s->places[domain].have = d->n_fixed;
+}
+
+void search_reset(struct search *s)
+{
+    for (size_t i = 0; i < s->n_domains; i++)
+        search_reset_domain(s, i);
+}
+
+static void survey_site(const struct search *s, size_t i, const struct pod_constraints *p)
+{
+    const struct site *site = &s->sites[i];
+    int64_t room = 0;
+    if (!(site->marks & s->exclude))
+        room = room_fit(site->room, s->empty, &site->taken, &p->requests);
+    if (room && node_admits(site->room->node, p, s->topology_key) != NODE_OK)
+        room = 0;
+    bool gpus = resources_get(&p->requests, RESOURCE_GPU);
+    s->nodes[i].room = room;
+    s->nodes[i].take = 0;
+    s->nodes[i].spare = (site->marks & SITE_AVOID) || (!gpus && (site->marks & SITE_GPU));
+    // To what wants GPUs a node is whole while no GPU is in use: the CPU that every node's daemons take is nothing to
+    // it.
+    s->nodes[i].whole = !site->taken.n && room_used(site->room, gpus ? RESOURCE_GPU : RESOURCE_CPU) == 0;
+}
+
+bool search_allows(const struct search *s, size_t domain)
+{
+    switch (s->gang->strategy) {
+    case STRATEGY_STRICT_PACK: // with the bundles that have their place, wherever that is
+        return s->domains[domain].n_fixed == s->n_fixed;
+    case STRATEGY_STRICT_SPREAD:
+        return s->places[domain].have == 0;
+    case STRATEGY_PACK:
+    case STRATEGY_SPREAD:
+        break;
+    }
+    return true;
+}
+
+void search_survey_domain(struct search *s, size_t domain, const struct pod_constraints *p)
+{
+    const struct domain *d = &s->domains[domain];
+    struct choice *place = &s->places[domain];
+    int64_t room = 0;
+    place->take = 0;
+    place->spare = place->whole = true;
+    for (size_t i = d->first; i < d->first + d->n; i++) {
+        survey_site(s, i, p);
+        room += s->nodes[i].room;
+        place->spare &= s->nodes[i].spare;
+        place->whole &= s->nodes[i].whole;
+    }
+    if (!search_allows(s, domain))
+        room = 0;
+    place->room = s->gang->strategy == STRATEGY_STRICT_SPREAD ? MIN(room, 1) : room;
+}
+
+void search_survey(struct search *s, const struct pod_constraints *p)
+{
+    for (size_t i = 0; i < s->n_domains; i++)
+        search_survey_domain(s, i, p);
+}
+
+int64_t search_reach(const struct search *s, size_t *ret_domain)
+{
+    int64_t sum = 0, most = 0;
+    *ret_domain = 0;
+    for (size_t i = 0; i < s->n_domains; i++) {
+        sum += s->places[i].room;
+        if (s->places[i].room > most) {
+            most = s->places[i].room;
+            *ret_domain = i;
+        }
+    }
+    return s->gang->strategy == STRATEGY_STRICT_PACK ? most : sum;
+}
+
+static int64_t times(int64_t amount, int64_t n)
+{
+    int64_t product;
+    return __builtin_mul_overflow(amount, n, &product) ? INT64_MAX : product;
+}
+
+static void take(struct search *s, struct site *site, const struct resources *requests, int64_t n)
+{
+    struct resources sum = {arena_memdup(s->arena, requests->items, requests->n * sizeof *requests->items),
+                            requests->n};
+    for (size_t i = 0; i < sum.n; i++)
+        sum.items[i].milli = times(sum.items[i].milli, n);
+    resources_add(&site->taken, &sum, s->arena);
+}
+
+void search_fill(struct search *s, size_t domain, struct shape *shape, int64_t n)
+{
+    const struct domain *d = &s->domains[domain];
+    pick_fewest(&s->nodes[d->first], d->n, n, s->arena);
+    for (size_t i = d->first; i < d->first + d->n; i++) {
+        struct choice *node = &s->nodes[i];
+        if (!node->take)
+            continue;
+        const char *name = arena_strdup(s->arena, s->sites[i].room->name);
+        for (int64_t k = 0; k < node->take; k++)
+            s->answer[shape->bundles[shape->placed++]] = name;
+        node->have += node->take;
+        take(s, &s->sites[i], &shape->constraints->requests, node->take);
+    }
+    s->places[domain].have += n;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bundles of a gang that are to be placed, by shape: identical bundles are counted, not looked at one by one.
+#ifndef CADRE_PLACEMENT_SHAPE_H
+#define CADRE_PLACEMENT_SHAPE_H
+
+#include "operator/placement/planner.h"
+
+struct shape {
+    const struct pod_constraints *constraints;
+    const size_t *bundles; // their indexes in the gang, ascending
+    int64_t n;
+    int64_t placed; // of them, so far
+    int64_t room;   // in the whole cluster, when the order of the shapes was decided
+};
+
+// All memory from the arena. Shapes come in the order in which the gang lists them.
+size_t shapes_of(const struct gang *g, struct arena *a, struct shape **ret);
+
+// Sorts the hardest shape first: those with GPUs, and among them the one for which there is the least room a bundle.
+void shapes_sort(struct shape *shapes, size_t n);
+
+// The indexes as a person writes them, "0-3,7"; shortened behind the third range.
+const char *shape_indexes(const struct shape *s, struct arena *a);
+
+#endif

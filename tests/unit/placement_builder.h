@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clusters and gangs for tests, from a few lines that a person reads at once:
+//
+//   # a comment
+//   node n1 gpu=8 cpu=64 rack=a used.gpu=3 cordoned notready taint=dedicated=ml:NoSchedule
+//   gang StrictPack key=rack
+//   bundles 4 gpu=1 cpu=8 select.rack=a tolerate=dedicated=ml:NoSchedule
+//   bundles 2 gpu=1 on=n1
+//   avoid n1 n2
+//
+// `gpu` stands for nvidia.com/gpu; cpu, memory, pods and names with a '/' are amounts too; any other NAME=VALUE of a
+// node is a label. A node has 110 pods unless it says so, a bundle takes one. What is used is held by one pod.
+// `bundles` and `avoid` belong to the gang above them; with on= they are there already, and counted. Several gangs may
+// follow; each is planned as if the others were not there.
+#ifndef CADRE_TESTS_PLACEMENT_BUILDER_H
+#define CADRE_TESTS_PLACEMENT_BUILDER_H
+
+#include "operator/placement/planner.h"
+
+enum { WORLD_GANGS = 16, WORLD_BUNDLES = 1024, WORLD_AVOID = 8 };
+
+struct world_gang {
+    const char *line;
+    struct gang gang;
+    struct bundle bundles[WORLD_BUNDLES];
+    const char *avoid[WORLD_AVOID];
+};
+
+struct world {
+    struct arena arena;
+    struct cluster *cluster;
+    struct world_gang *gangs[WORLD_GANGS];
+    size_t n_gangs;
+};
+
+struct world *world_new(const char *text); // what it cannot read fails the test, with the line
+void world_free(struct world *w);
+
+void world_place(struct world *w, const struct world_gang *g, struct placement *ret);
+// What the planner says to a gang: "Placed", then a line a node, "n1: 0-1,3"; or the verdict and the message.
+const char *world_answer(struct world *w, const struct world_gang *g);
+// All gangs one after the other, each under its line.
+const char *world_answers(struct world *w);
+
+// Objects with one reference, for tests that feed a cluster themselves. Amounts as above: "gpu=8 cpu=64".
+struct node *build_node(const char *name, const char *words);
+struct pod *build_pod(const char *name, const char *node, const char *amounts);
+struct resources build_amounts(const char *amounts, struct arena *a);
+
+#endif
