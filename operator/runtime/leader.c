@@ -85,6 +85,8 @@ static void send(struct leader *l, enum leader_action action, int64_t timeout_ms
     l->call->leader = l;
     l->call_action = action;
     l->call_id = kube_send(l->client, &r, timeout_ms, on_answer, l->call);
+    if (!l->call_id) // the client is being taken down
+        free(TAKE_PTR(l->call));
     arena_done(&a);
 }
 

@@ -178,9 +178,14 @@ static void send_next(void *ctx)
             .name = w->patch ? w->name : NULL,
             .body = w->body,
         };
+        w->request_id = kube_send(r->client, &request, TIMEOUT_MS, on_answer, w);
+        if (!w->request_id) { // the client is being taken down
+            count(r->dropped);
+            write_free(w);
+            continue;
+        }
         list_append(&r->sent, &w->link);
         r->n_sent++;
-        w->request_id = kube_send(r->client, &request, TIMEOUT_MS, on_answer, w);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/json.h"
 #include "operator/api/status.h"
 #include "operator/kube/stream.h"
 #include "operator/kube/watch.h"
@@ -96,6 +97,22 @@ static int on_error_event(const struct watch_event *e, struct err *err)
     return code < 0 ? code : err_set(err, ERR_PROTO, "the watch sent an error without a code");
 }
 
+// A bookmark is an object of nothing but a resourceVersion.
+static void on_bookmark(struct reflector *r, const struct watch_event *e)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct json *root = NULL;
+    const char *version = NULL;
+    if (json_parse(e->object, e->object_len, NULL, &a, &root, &err) == 0)
+        version = json_str(json_get(json_get(root, "metadata"), "resourceVersion"), &a);
+    if (!str_empty(version)) {
+        store_saw(r->store, version);
+        watch_saw(&r->watch, version);
+    }
+    arena_done(&a);
+}
+
 static int on_line(void *ctx, const char *line, size_t len, struct err *err)
 {
     struct reflector *r = ctx;
@@ -104,6 +121,10 @@ static int on_line(void *ctx, const char *line, size_t len, struct err *err)
         return err->code;
     if (e.type == WATCH_ERROR)
         return on_error_event(&e, err);
+    if (e.type == WATCH_BOOKMARK) {
+        on_bookmark(r, &e);
+        return 0;
+    }
     const struct object *o = NULL;
     struct err bad = ERR_INIT;
     if (object_decode(store_kind(r->store), e.object, e.object_len, &o, &bad) < 0) {
@@ -112,7 +133,7 @@ static int on_line(void *ctx, const char *line, size_t len, struct err *err)
     }
     if (e.type == WATCH_DELETED)
         store_deleted(r->store, o);
-    else if (e.type != WATCH_BOOKMARK)
+    else
         store_put(r->store, o);
     store_saw(r->store, o->meta.resource_version);
     watch_saw(&r->watch, o->meta.resource_version);
@@ -199,6 +220,8 @@ static void stream_start(struct reflector *r, const struct request *request, boo
         buf_reset(&r->lines.partial); // what a broken watch left behind comes again
     r->stream = s;
     s->id = kube_stream(r->client, request, idle_ms, &stream_ops, s);
+    if (!s->id) // the client is being taken down
+        stream_free(TAKE_PTR(r->stream));
 }
 
 static struct request request_for(const struct reflector *r, enum verb verb)
