@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/rendezvous/job.h"
+#include "job.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank knows about itself and its group, and how it waits: one deadline for the roll-call, and SIGTERM ends it.
-#ifndef RENDEZVOUS_JOB_H
-#define RENDEZVOUS_JOB_H
+#ifndef CADRE_RENDEZVOUS_JOB_H
+#define CADRE_RENDEZVOUS_JOB_H
 
 #include <poll.h>
 #include <stdbool.h>

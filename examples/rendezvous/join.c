@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/rendezvous/join.h"
+#include "join.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // All ranks but rank 0: find it, say hello, wait for the go.
-#ifndef RENDEZVOUS_JOIN_H
-#define RENDEZVOUS_JOIN_H
+#ifndef CADRE_RENDEZVOUS_JOIN_H
+#define CADRE_RENDEZVOUS_JOIN_H
 
-#include "examples/rendezvous/job.h"
+#include "job.h"
 
 // Tries until the deadline. Returns false, after saying why, when it passed.
 bool join_master(const struct job *job);

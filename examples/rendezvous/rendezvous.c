@@ -7,9 +7,9 @@
 //   rank 0 -> rank   go | no REASON
 // MASTER_ADDR is in the hello because addresses of pods are used again: a rank that got an old one from DNS would else
 // join a group that is not its own.
-#include "examples/rendezvous/job.h"
-#include "examples/rendezvous/join.h"
-#include "examples/rendezvous/roll.h"
+#include "job.h"
+#include "join.h"
+#include "roll.h"
 
 #include <errno.h>
 #include <getopt.h>

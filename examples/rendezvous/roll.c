@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/rendezvous/roll.h"
+#include "roll.h"
 
 #include <errno.h>
 #include <netdb.h>
