@@ -140,7 +140,7 @@ down_one() {
     else
         say "there is no cluster \"$CLUSTER\""
     fi
-    rm -f "$USE_FILE" "$CACHE_DIR/clusters/$CLUSTER.kubeconfig"
+    rm -f "$USE_FILE" "$CACHE_DIR/clusters/$CLUSTER.kubeconfig" "$CACHE_DIR/clusters/$CLUSTER.lock"
 }
 
 status_command() {

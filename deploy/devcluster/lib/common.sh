@@ -22,14 +22,19 @@ become_root() {
 }
 
 # lock_take FD FILE: exclusive, waits, and says so when it has to. Long-lived children must not inherit the
-# descriptor (they close 8 and 9), or the lock would outlive the command that took it.
+# descriptor (they close 8 and 9), or the lock would outlive the command that took it. Who holds the lock may
+# remove the file; who then gets the lock of a removed file takes the new one's.
 lock_take() {
     local fd=$1 file=$2
     mkdir -p "${file%/*}"
-    eval "exec $fd>\"\$file\""
-    flock --nonblock "$fd" && return 0
-    say "waiting for another devcluster command (${file##*/})"
-    flock --timeout 1800 "$fd" || die "another devcluster command has held $file for 30 minutes"
+    while true; do
+        eval "exec $fd>\"\$file\""
+        if ! flock --nonblock "$fd"; then
+            say "waiting for another devcluster command (${file##*/})"
+            flock --timeout 1800 "$fd" || die "another devcluster command has held $file for 30 minutes"
+        fi
+        [[ ! /proc/self/fd/$fd -ef $file ]] || return 0
+    done
 }
 
 # wait_until SECONDS WHAT [--alive PROCESS]... CMD...: polls CMD, and gives up early when a process that it
