@@ -30,6 +30,7 @@ show() {
     local word line=
     for word in "$@"; do
         case $word in
+        --*=*[!A-Za-z0-9_./:=,@%+-]*) line+=" ${word%%=*}='${word#*=}'" ;;
         *[!A-Za-z0-9_./:=,@%+-]*) line+=" '$word'" ;;
         *) line+=" $word" ;;
         esac
@@ -74,7 +75,7 @@ install_cadre() {
         explain
         die "the chart cannot be installed"
     }
-    sed -n '/^\$/p; /^STATUS:/p' "$output"
+    sed '/^[[:space:]]*$/d; /^NOTES:/,$d; /^Cadre /,$d; s/^\$/\n$/' "$output"
 }
 
 apply() { # FILE
@@ -99,7 +100,7 @@ show_group_that_fits() {
     apply examples/workergroup.yaml
     show kubectl wait --for=condition=Ready wg/rendezvous --timeout=120s || { explain && die "it is not Ready"; }
     show kubectl get workergroups rendezvous
-    show kubectl get pods -l cadre.dev/group=rendezvous --sort-by=.metadata.labels.cadre\\.dev/index \
+    show kubectl get pods -l cadre.dev/group=rendezvous \
         -o 'custom-columns=POD:.metadata.name,RANK:.spec.containers[0].env[?(@.name=="RANK")].value,NODE:.spec.nodeName,STATUS:.status.phase'
     say "the ranks have found each other: what rank 0 says"
     wait_for_roll_call
@@ -109,7 +110,7 @@ show_group_that_fits() {
 show_group_that_does_not() {
     say "a group that cannot fit: eight GPUs on one node"
     apply examples/too-big.yaml
-    show kubectl wait '--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=Infeasible' wg/too-big --timeout=60s ||
+    show kubectl wait --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=Infeasible' wg/too-big --timeout=60s ||
         { explain && die "the group does not say that it cannot fit"; }
     show kubectl get wg too-big -o wide
 }

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Compares the C sources with .clang-format, or formats them with --write. Exit status 77: no clang-format here.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+command -v clang-format >/dev/null || {
+    echo "1..0 # SKIP clang-format is not installed"
+    exit 77
+}
+mapfile -t files < <(git ls-files --cached --others --exclude-standard -- '*.c' '*.h' | while read -r f; do
+    [[ ! -e $f ]] || echo "$f"
+done)
+if [[ ${1:-} == --write ]]; then
+    exec clang-format -i "${files[@]}"
+fi
+wrong=0
+for file in "${files[@]}"; do
+    diff -u --label "$file" --label "formatted (make format)" "$file" <(clang-format "$file") || wrong=$((wrong + 1))
+done
+echo "$wrong of ${#files[@]} files are not formatted"
+[[ $wrong -eq 0 ]]
