@@ -130,9 +130,17 @@ struct stub_call *stub_next(struct kube_client *c)
     return oldest(c);
 }
 
+int stub_waiting(const struct kube_client *c)
+{
+    int n = 0;
+    for (const struct list *l = c->calls.next; l != &c->calls; l = l->next)
+        n += !CONTAINER_OF(l, struct stub_call, link)->canceled;
+    return n;
+}
+
 bool stub_quiet(struct kube_client *c)
 {
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5 && !oldest(c); i++)
         loop_run_once(c->loop, 1);
     return !oldest(c);
 }

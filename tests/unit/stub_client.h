@@ -25,7 +25,8 @@ void stub_client_refuse(struct kube_client *c); // sends nothing more, as while 
 
 // Turns the loop until a call waits for its answer, and returns the oldest one; NULL if nothing is asked in 50 turns.
 struct stub_call *stub_next(struct kube_client *c);
-bool stub_quiet(struct kube_client *c); // after a few turns nothing is asked
+int stub_waiting(const struct kube_client *c); // calls that wait for an answer
+bool stub_quiet(struct kube_client *c);        // after a few turns nothing is asked
 
 // The end of a call; the call is gone then. status 2xx: success with that body.
 void stub_answer(struct stub_call *call, int status, const char *body);
