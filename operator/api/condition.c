@@ -7,13 +7,15 @@
 static const char *const status_names[] = {
     [CONDITION_UNKNOWN] = "Unknown", [CONDITION_FALSE] = "False", [CONDITION_TRUE] = "True", NULL};
 
-JSON_TABLE(condition_table, struct condition,
-           {.name = "type", .kind = J_STRING, .required = true, .offset = offsetof(struct condition, type)},
-           {.name = "status", .kind = J_ENUM, .names = status_names, .offset = offsetof(struct condition, status)},
-           {.name = "reason", .kind = J_STRING, .offset = offsetof(struct condition, reason)},
-           {.name = "message", .kind = J_STRING, .offset = offsetof(struct condition, message)},
-           {.name = "observedGeneration", .kind = J_I64, .offset = offsetof(struct condition, observed_generation)},
-           {.name = "lastTransitionTime", .kind = J_TIME, .offset = offsetof(struct condition, changed_ms)});
+static const struct json_field condition_fields[] = {
+    {"type", J_STRING, offsetof(struct condition, type), .required = true},
+    {"status", J_ENUM, offsetof(struct condition, status), .names = status_names},
+    {"reason", J_STRING, offsetof(struct condition, reason)},
+    {"message", J_STRING, offsetof(struct condition, message)},
+    {"observedGeneration", J_I64, offsetof(struct condition, observed_generation)},
+    {"lastTransitionTime", J_TIME, offsetof(struct condition, changed_ms)},
+};
+const struct json_table condition_table = JSON_TABLE(struct condition, condition_fields);
 
 const struct condition *condition_find(const struct condition *items, size_t n, const char *type)
 {

@@ -25,8 +25,8 @@ static void skip_space(struct parser *ps)
         ps->p++;
 }
 
-// Eight bytes at a time for as long as all are plain: no quote, backslash, control character or byte over 0x7f. A borrow
-// may report a plain byte as special, never the other way round.
+// Eight bytes at a time for as long as all are plain: no quote, backslash, control character or byte over 0x7f. A
+// borrow may report a plain byte as special, never the other way round.
 static const char *skip_plain(const char *p, const char *end)
 {
     const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
@@ -70,8 +70,8 @@ static int scan_code_point(const char **p, const char *end, unsigned *ret)
     *ret = hi;
     if (hi < 0xd800 || hi > 0xdfff)
         return hi ? 0 : -1;
-    if (hi > 0xdbff || end - *p < 6 || (*p)[0] != '\\' || (*p)[1] != 'u' || hex4(*p + 2, end, &lo) < 0 ||
-        lo < 0xdc00 || lo > 0xdfff)
+    if (hi > 0xdbff || end - *p < 6 || (*p)[0] != '\\' || (*p)[1] != 'u' || hex4(*p + 2, end, &lo) < 0 || lo < 0xdc00 ||
+        lo > 0xdfff)
         return -1;
     *p += 6;
     *ret = 0x10000 + ((hi - 0xd800) << 10) + (lo - 0xdc00);
@@ -189,11 +189,21 @@ static size_t unescape(const char *p, const char *end, char *out)
         p += 2;
         unsigned code = 0;
         switch (c) {
-        case 'b': *o++ = '\b'; break;
-        case 'f': *o++ = '\f'; break;
-        case 'n': *o++ = '\n'; break;
-        case 'r': *o++ = '\r'; break;
-        case 't': *o++ = '\t'; break;
+        case 'b':
+            *o++ = '\b';
+            break;
+        case 'f':
+            *o++ = '\f';
+            break;
+        case 'n':
+            *o++ = '\n';
+            break;
+        case 'r':
+            *o++ = '\r';
+            break;
+        case 't':
+            *o++ = '\t';
+            break;
         case 'u':
             scan_code_point(&p, end, &code);
             if (code < 0x80) {
@@ -212,7 +222,8 @@ static size_t unescape(const char *p, const char *end, char *out)
                 *o++ = (char)(0x80 | (code & 0x3f));
             }
             break;
-        default: *o++ = c;
+        default:
+            *o++ = c;
         }
     }
     return (size_t)(o - out);
@@ -287,13 +298,32 @@ static int parse_value(struct parser *ps, struct json *v, bool keep)
     const char *from = ps->p;
     int r;
     switch (*ps->p) {
-    case '"': v->type = JSON_STRING; return parse_string(ps, &v->text, &v->len, &v->escaped);
-    case '{': v->type = JSON_OBJECT; r = parse_children(ps, v, '}', keep); break;
-    case '[': v->type = JSON_LIST; r = parse_children(ps, v, ']', keep); break;
-    case 't': v->type = JSON_BOOL; r = parse_word(ps, "true"); break;
-    case 'f': v->type = JSON_BOOL; r = parse_word(ps, "false"); break;
-    case 'n': v->type = JSON_NULL; r = parse_word(ps, "null"); break;
-    default: v->type = JSON_NUMBER; r = parse_number(ps);
+    case '"':
+        v->type = JSON_STRING;
+        return parse_string(ps, &v->text, &v->len, &v->escaped);
+    case '{':
+        v->type = JSON_OBJECT;
+        r = parse_children(ps, v, '}', keep);
+        break;
+    case '[':
+        v->type = JSON_LIST;
+        r = parse_children(ps, v, ']', keep);
+        break;
+    case 't':
+        v->type = JSON_BOOL;
+        r = parse_word(ps, "true");
+        break;
+    case 'f':
+        v->type = JSON_BOOL;
+        r = parse_word(ps, "false");
+        break;
+    case 'n':
+        v->type = JSON_NULL;
+        r = parse_word(ps, "null");
+        break;
+    default:
+        v->type = JSON_NUMBER;
+        r = parse_number(ps);
     }
     v->text = from;
     v->len = (uint32_t)(ps->p - from);
@@ -327,7 +357,8 @@ size_t json_count(const struct json *v)
 
 bool json_key_is(const struct json *v, const char *name)
 {
-    return v->key && strlen(name) == v->key_len && memcmp(v->key, name, v->key_len) == 0;
+    // Most names differ in the first byte already. A key holds no NUL, so strncmp() stops at the end of the name.
+    return v->key && v->key_len && *v->key == *name && strncmp(v->key, name, v->key_len) == 0 && !name[v->key_len];
 }
 
 const struct json *json_get(const struct json *v, const char *name)

@@ -25,18 +25,19 @@ struct json {
     bool escaped; // the text of a string has escapes
 };
 
-// `prune`: NULL or a NULL-terminated list of names. Lists and objects that are members of such a name, at any depth, are
-// checked but stay out of the tree: what is large and never read costs no memory. (Labels of such a name stay: they are
-// strings.) ERR_INVALID says at which byte, ERR_LIMIT what is too much.
+// `prune`: NULL or a NULL-terminated list of names. Lists and objects that are members of such a name, at any depth,
+// are checked but stay out of the tree: what is large and never read costs no memory. (Labels of such a name stay: they
+// are strings.) ERR_INVALID says at which byte, ERR_LIMIT what is too much.
 int json_parse(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
                struct err *err);
 
-#define JSON_FOREACH(item, parent)                                                                 \
+#define JSON_FOREACH(item, parent) \
     for (const struct json *item = (parent) ? (parent)->child : NULL; item; item = item->next)
 
 size_t json_count(const struct json *v); // members or items
 bool json_key_is(const struct json *v, const char *name);
-// The first member of that name, case-sensitive. NULL if there is none, if it is null, or if `v` is no object (or NULL).
+// The first member of that name, case-sensitive. NULL if there is none, if it is null, or if `v` is no object (or
+// NULL).
 const struct json *json_get(const struct json *v, const char *name);
 bool json_str_is(const struct json *v, const char *s); // a string with that content; false for NULL
 char *json_str(const struct json *v, struct arena *a); // content of a string; NULL for anything else

@@ -84,15 +84,17 @@ static int read_str(const struct decoder *d, const struct path *path, const stru
     return 0;
 }
 
-static int read_int(const struct decoder *d, const struct path *path, const struct json *v,
-                    const struct json_field *f, int64_t *ret)
+static int read_int(const struct decoder *d, const struct path *path, const struct json *v, const struct json_field *f,
+                    int64_t *ret)
 {
-    bool any = f->min == 0 && f->max == 0, small = f->kind == J_I32 || f->kind == J_INTS;
+    bool any = f->min == 0 && f->max == 0, small = f->kind == J_I32;
     int64_t min = !any ? f->min : small ? INT32_MIN : INT64_MIN;
     int64_t max = !any ? f->max : small ? INT32_MAX : INT64_MAX;
-    if (!json_i64(v, ret)) // a float, a number beyond 64 bits, or no number at all
+    bool exact = json_i64(v, ret);
+    if (!exact && (v->type != JSON_NUMBER || memchr(v->text, '.', v->len) || memchr(v->text, 'e', v->len) ||
+                   memchr(v->text, 'E', v->len)))
         return fail_type(d, path, "integer", v);
-    if (*ret < min || *ret > max) {
+    if (!exact || *ret < min || *ret > max) { // not exact: beyond 64 bits
         char expected[80];
         snprintf(expected, sizeof expected, "integer from %" PRId64 " to %" PRId64, min, max);
         return fail_type(d, path, expected, v);
@@ -100,8 +102,8 @@ static int read_int(const struct decoder *d, const struct path *path, const stru
     return 0;
 }
 
-static int read_enum(const struct decoder *d, const struct path *path, const struct json *v,
-                     const struct json_field *f, int *ret)
+static int read_enum(const struct decoder *d, const struct path *path, const struct json *v, const struct json_field *f,
+                     int *ret)
 {
     if (v->type != JSON_STRING)
         return fail_type(d, path, "string", v);
@@ -215,24 +217,6 @@ static int read_strings(const struct decoder *d, const struct path *path, const 
     return 0;
 }
 
-static int read_ints(const struct decoder *d, const struct path *path, const struct json *v,
-                     const struct json_field *f, int32_t **ret, size_t *ret_n)
-{
-    int32_t *items = arena_array(d->arena, json_count(v), sizeof *items);
-    size_t n = 0;
-    JSON_FOREACH(item, v) {
-        struct path at = {.up = path, .index = n};
-        int64_t value = 0;
-        int r = read_int(d, &at, item, f, &value);
-        if (r < 0)
-            return r;
-        items[n++] = (int32_t)value;
-    }
-    *ret = items;
-    *ret_n = n;
-    return 0;
-}
-
 static int read_object(const struct decoder *d, const struct path *path, const struct json *v,
                        const struct json_table *table, char *to);
 
@@ -272,23 +256,26 @@ static bool shape_fits(enum json_kind kind, enum json_type type)
     case J_LABELS:
     case J_QUANTITIES:
     case J_TEXT:
-    case J_OBJECT: return type == JSON_OBJECT;
+    case J_OBJECT:
+        return type == JSON_OBJECT;
     case J_STRINGS:
     case J_COUNT:
     case J_LIST:
-    case J_INTS: return type == JSON_LIST;
-    case J_BOOL: return type == JSON_BOOL;
-    default: return true;
+        return type == JSON_LIST;
+    case J_BOOL:
+        return type == JSON_BOOL;
+    default:
+        return true;
     }
 }
 
 static const char *shape_name(enum json_kind kind)
 {
     static const char *const names[] = {
-        [J_STRING] = "string",  [J_BOOL] = "boolean",      [J_I32] = "integer", [J_I64] = "integer",
-        [J_TIME] = "string",    [J_ENUM] = "string",       [J_LABELS] = "object", [J_QUANTITIES] = "object",
-        [J_TEXT] = "object",    [J_STRINGS] = "list",      [J_COUNT] = "list",  [J_LIST] = "list",
-        [J_OBJECT] = "object",  [J_INTS] = "list",
+        [J_STRING] = "string", [J_BOOL] = "boolean", [J_I32] = "integer",   [J_I64] = "integer",
+        [J_TIME] = "string",   [J_ENUM] = "string",  [J_LABELS] = "object", [J_QUANTITIES] = "object",
+        [J_TEXT] = "object",   [J_STRINGS] = "list", [J_COUNT] = "list",    [J_LIST] = "list",
+        [J_OBJECT] = "object",
     };
     return names[kind];
 }
@@ -303,24 +290,36 @@ static int read_field(const struct decoder *d, const struct path *path, const st
     if (!shape_fits(f->kind, v->type))
         return fail_type(d, path, shape_name(f->kind), v);
     switch (f->kind) {
-    case J_STRING: return read_str(d, path, v, to);
-    case J_BOOL: *(bool *)to = v->text[0] == 't'; return 0;
+    case J_STRING:
+        return read_str(d, path, v, to);
+    case J_BOOL:
+        *(bool *)to = v->text[0] == 't';
+        return 0;
     case J_I32:
         r = read_int(d, path, v, f, &value);
         *(int32_t *)to = (int32_t)value;
         return r;
-    case J_I64: return read_int(d, path, v, f, to);
-    case J_TIME: return read_time(d, path, v, to);
-    case J_ENUM: return read_enum(d, path, v, f, to);
-    case J_LABELS: return read_labels(d, path, v, f->prefix, to);
-    case J_QUANTITIES: return read_quantities(d, path, v, to);
-    case J_TEXT: *(const char **)to = arena_strndup(d->arena, v->text, v->len); return 0;
-    case J_STRINGS: return read_strings(d, path, v, to, n);
-    case J_COUNT: return read_count(d, path, v, to);
-    case J_LIST: return read_list(d, path, v, f->table, to, n);
-    case J_INTS: return read_ints(d, path, v, f, to, n);
+    case J_I64:
+        return read_int(d, path, v, f, to);
+    case J_TIME:
+        return read_time(d, path, v, to);
+    case J_ENUM:
+        return read_enum(d, path, v, f, to);
+    case J_LABELS:
+        return read_labels(d, path, v, f->prefix, to);
+    case J_QUANTITIES:
+        return read_quantities(d, path, v, to);
+    case J_TEXT:
+        *(const char **)to = arena_strndup(d->arena, v->text, v->len);
+        return 0;
+    case J_STRINGS:
+        return read_strings(d, path, v, to, n);
+    case J_COUNT:
+        return read_count(d, path, v, to);
+    case J_LIST:
+        return read_list(d, path, v, f->table, to, n);
     case J_OBJECT:
-        if (f->offset_is != JSON_NO_OFFSET)
+        if (f->offset_is)
             *(bool *)(base + f->offset_is) = true;
         return f->table ? read_object(d, path, v, f->table, to) : 0;
     }

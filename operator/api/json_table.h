@@ -24,7 +24,6 @@ enum json_kind {
     J_COUNT,      // list of objects, size_t: only its length
     J_LIST,       // list of objects, struct * and its length, by `table`
     J_OBJECT,     // members of an object, in place, by `table` (may be NULL)
-    J_INTS,       // list of integers, int32_t * and their number
 };
 
 struct json_table;
@@ -32,20 +31,18 @@ struct json_table;
 struct json_field {
     const char *name;
     enum json_kind kind;
-    bool required;    // where the object around it is there
-    bool open_enum;   // J_ENUM: an unknown name reads as the last one
-    size_t offset;
-    size_t offset_n;  // of the length (size_t) of a list
-    size_t offset_is; // J_OBJECT: of a bool that says whether it was there
-    int64_t min, max; // of an integer; both 0: what its type holds
-    int64_t missing;  // value of a missing integer, boolean, enum or time
-    const char *missing_str; // a literal
-    const char *prefix;             // J_LABELS: only keys that start so
-    const char *const *names;       // J_ENUM, NULL-terminated
+    size_t offset;                  // in the struct
+    size_t offset_n;                // of the length (size_t) of a list
+    size_t offset_is;               // J_OBJECT: of a bool that says whether it was there, 0 = none
     const struct json_table *table; // J_LIST, J_OBJECT
+    const char *const *names;       // J_ENUM, NULL-terminated
+    bool required;                  // where the object around it is there
+    bool open_enum;                 // J_ENUM: an unknown name reads as the last one
+    int64_t min, max;               // of an integer; both 0: what its type holds
+    int64_t missing;                // value of a missing integer, boolean, enum or time
+    const char *missing_str;        // a literal
+    const char *prefix;             // J_LABELS: only keys that start so
 };
-
-enum { JSON_NO_OFFSET = 0 }; // nothing but an object's first member lies there, and that is never a flag or a length
 
 struct json_table {
     size_t size; // of the struct that one object fills; what an item of a list occupies
@@ -53,10 +50,12 @@ struct json_table {
     size_t n; // at most 64
 };
 
-#define JSON_TABLE(var, type, ...)                                                                 \
-    const struct json_table var = {                                                                \
-        sizeof(type), (const struct json_field[]){__VA_ARGS__},                                    \
-        sizeof((const struct json_field[]){__VA_ARGS__}) / sizeof(struct json_field)}
+// static const struct json_field x_fields[] = {{"name", J_STRING, offsetof(struct x, name)}, ...};
+// static const struct json_table x_table = JSON_TABLE(struct x, x_fields);
+#define JSON_TABLE(type, fields)                                   \
+    {                                                              \
+        sizeof(type), fields, sizeof(fields) / sizeof((fields)[0]) \
+    }
 
 // Fills the struct at `to`, which is zeroed where this table has members, from an object (NULL: from an empty one).
 // Memory from the arena. `root`: path of `v` in error messages, "" for the document itself.

@@ -29,7 +29,7 @@ void writer_list_end(struct json_writer *w);
 
 void writer_key(struct json_writer *w, const char *key, size_t len); // the next value's, where it is no C string
 void writer_null(struct json_writer *w, const char *key);
-void writer_str(struct json_writer *w, const char *key, const char *s); // NULL: null
+void writer_str(struct json_writer *w, const char *key, const char *s);     // NULL: null
 void writer_str_set(struct json_writer *w, const char *key, const char *s); // NULL or "": nothing at all
 void writer_i64(struct json_writer *w, const char *key, int64_t v);
 void writer_bool(struct json_writer *w, const char *key, bool v);

@@ -5,12 +5,12 @@
 
 #define LEASE(member) offsetof(struct lease, member)
 
-static JSON_TABLE(spec_table, struct lease,
-                  {.name = "holderIdentity", .kind = J_STRING, .offset = LEASE(holder)},
-                  {.name = "leaseDurationSeconds", .kind = J_I32, .offset = LEASE(duration_s)},
-                  {.name = "leaseTransitions", .kind = J_I32, .offset = LEASE(transitions)},
-                  {.name = "acquireTime", .kind = J_TIME, .offset = LEASE(acquired_ms)},
-                  {.name = "renewTime", .kind = J_TIME, .offset = LEASE(renewed_ms)});
+static const struct json_field spec_fields[] = {
+    {"holderIdentity", J_STRING, LEASE(holder)},     {"leaseDurationSeconds", J_I32, LEASE(duration_s)},
+    {"leaseTransitions", J_I32, LEASE(transitions)}, {"acquireTime", J_TIME, LEASE(acquired_ms)},
+    {"renewTime", J_TIME, LEASE(renewed_ms)},
+};
+static const struct json_table spec_table = JSON_TABLE(struct lease, spec_fields);
 
 int lease_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {

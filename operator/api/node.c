@@ -3,24 +3,34 @@
 
 #include "operator/api/tables.h"
 
-static JSON_TABLE(taint_table, struct taint,
-                  {.name = "key", .kind = J_STRING, .offset = offsetof(struct taint, key)},
-                  {.name = "value", .kind = J_STRING, .offset = offsetof(struct taint, value)},
-                  {.name = "effect", .kind = J_STRING, .offset = offsetof(struct taint, effect)});
-static JSON_TABLE(spec_table, struct node,
-                  {.name = "taints", .kind = J_LIST, .table = &taint_table, .offset = offsetof(struct node, taints),
-                   .offset_n = offsetof(struct node, n_taints)},
-                  {.name = "unschedulable", .kind = J_BOOL, .offset = offsetof(struct node, unschedulable)});
-static JSON_TABLE(status_table, struct node,
-                  {.name = "allocatable", .kind = J_QUANTITIES, .offset = offsetof(struct node, allocatable)});
+#define NODE(member) offsetof(struct node, member)
+#define TAINT(member) offsetof(struct taint, member)
+#define CONDITIONS(member) offsetof(struct conditions, member)
+
+static const struct json_field taint_fields[] = {
+    {"key", J_STRING, TAINT(key)},
+    {"value", J_STRING, TAINT(value)},
+    {"effect", J_STRING, TAINT(effect)},
+};
+static const struct json_table taint_table = JSON_TABLE(struct taint, taint_fields);
+static const struct json_field spec_fields[] = {
+    {"taints", J_LIST, NODE(taints), .offset_n = NODE(n_taints), .table = &taint_table},
+    {"unschedulable", J_BOOL, NODE(unschedulable)},
+};
+static const struct json_table spec_table = JSON_TABLE(struct node, spec_fields);
+static const struct json_field status_fields[] = {
+    {"allocatable", J_QUANTITIES, NODE(allocatable)},
+};
+static const struct json_table status_table = JSON_TABLE(struct node, status_fields);
 
 struct conditions {
     struct condition *items;
     size_t n;
 };
-static JSON_TABLE(conditions_table, struct conditions,
-                  {.name = "conditions", .kind = J_LIST, .table = &condition_table,
-                   .offset = offsetof(struct conditions, items), .offset_n = offsetof(struct conditions, n)});
+static const struct json_field conditions_fields[] = {
+    {"conditions", J_LIST, CONDITIONS(items), .offset_n = CONDITIONS(n), .table = &condition_table},
+};
+static const struct json_table conditions_table = JSON_TABLE(struct conditions, conditions_fields);
 
 int node_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {

@@ -14,8 +14,8 @@ struct node {
     struct resources allocatable;
     struct taint *taints;
     size_t n_taints;
-    bool unschedulable; // cordoned
-    bool ready;         // condition Ready is True
+    bool unschedulable;       // cordoned
+    bool ready;               // condition Ready is True
     int64_t ready_changed_ms; // lastTransitionTime of Ready, 0 if it was never set
 };
 

@@ -16,21 +16,22 @@
 
 #define META(member) offsetof(struct meta, member)
 
-// What a pod that is not ours, is kept by: its labels and owner would only cost memory.
-#define META_FIELDS                                                                                \
-    {.name = "name", .kind = J_STRING, .required = true, .offset = META(name)},                    \
-    {.name = "namespace", .kind = J_STRING, .missing_str = "", .offset = META(ns)},                \
-    {.name = "uid", .kind = J_STRING, .offset = META(uid)},                                        \
-    {.name = "resourceVersion", .kind = J_STRING, .offset = META(resource_version)},               \
-    {.name = "generation", .kind = J_I64, .offset = META(generation)},                             \
-    {.name = "creationTimestamp", .kind = J_TIME, .offset = META(created_ms)},                     \
-    {.name = "deletionTimestamp", .kind = J_TIME, .offset = META(deleted_ms)},                     \
-    {.name = "deletionGracePeriodSeconds", .kind = J_I64, .offset = META(deletion_grace_s)}
-
-static JSON_TABLE(meta_short_table, struct meta, META_FIELDS);
-static JSON_TABLE(meta_table, struct meta, META_FIELDS,
-                  {.name = "labels", .kind = J_LABELS, .offset = META(labels)},
-                  {.name = "annotations", .kind = J_LABELS, .prefix = "cadre.dev/", .offset = META(annotations)});
+static const struct json_field meta_fields[] = {
+    {"name", J_STRING, META(name), .required = true},
+    {"namespace", J_STRING, META(ns), .missing_str = ""},
+    {"uid", J_STRING, META(uid)},
+    {"resourceVersion", J_STRING, META(resource_version)},
+    {"generation", J_I64, META(generation)},
+    {"creationTimestamp", J_TIME, META(created_ms)},
+    {"deletionTimestamp", J_TIME, META(deleted_ms)},
+    {"deletionGracePeriodSeconds", J_I64, META(deletion_grace_s)},
+};
+static const struct json_table meta_table = JSON_TABLE(struct meta, meta_fields);
+static const struct json_field meta_map_fields[] = {
+    {"labels", J_LABELS, META(labels)},
+    {"annotations", J_LABELS, META(annotations), .prefix = "cadre.dev/"},
+};
+static const struct json_table meta_map_table = JSON_TABLE(struct meta, meta_map_fields);
 
 struct owner_item {
     struct owner owner;
@@ -40,16 +41,21 @@ struct owner_list {
     struct owner_item *items;
     size_t n;
 };
+#define OWNER(member) offsetof(struct owner, member)
+#define OWNERS(member) offsetof(struct owner_list, member)
 
-static JSON_TABLE(owner_table, struct owner_item,
-                  {.name = "apiVersion", .kind = J_STRING, .offset = offsetof(struct owner, api_version)},
-                  {.name = "kind", .kind = J_STRING, .offset = offsetof(struct owner, kind)},
-                  {.name = "name", .kind = J_STRING, .offset = offsetof(struct owner, name)},
-                  {.name = "uid", .kind = J_STRING, .offset = offsetof(struct owner, uid)},
-                  {.name = "controller", .kind = J_BOOL, .offset = offsetof(struct owner_item, controller)});
-static JSON_TABLE(owner_list_table, struct owner_list,
-                  {.name = "ownerReferences", .kind = J_LIST, .table = &owner_table,
-                   .offset = offsetof(struct owner_list, items), .offset_n = offsetof(struct owner_list, n)});
+static const struct json_field owner_fields[] = {
+    {"apiVersion", J_STRING, OWNER(api_version)},
+    {"kind", J_STRING, OWNER(kind)},
+    {"name", J_STRING, OWNER(name)},
+    {"uid", J_STRING, OWNER(uid)},
+    {"controller", J_BOOL, offsetof(struct owner_item, controller)},
+};
+static const struct json_table owner_table = JSON_TABLE(struct owner_item, owner_fields);
+static const struct json_field owner_list_fields[] = {
+    {"ownerReferences", J_LIST, OWNERS(items), .offset_n = OWNERS(n), .table = &owner_table},
+};
+static const struct json_table owner_list_table = JSON_TABLE(struct owner_list, owner_list_fields);
 
 typedef int (*decode_fn)(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
 
@@ -61,9 +67,11 @@ static const struct kind_ops {
     [KIND_POD] = {{"Pod", "v1", "pods", true}, sizeof(struct pod), pod_decode},
     [KIND_NODE] = {{"Node", "v1", "nodes", false}, sizeof(struct node), node_decode},
     [KIND_WORKERGROUP] = {{"WorkerGroup", "cadre.dev/v1alpha1", "workergroups", true},
-                          sizeof(struct workergroup), workergroup_decode},
+                          sizeof(struct workergroup),
+                          workergroup_decode},
     [KIND_PLACEMENTGROUP] = {{"PlacementGroup", "cadre.dev/v1alpha1", "placementgroups", true},
-                             sizeof(struct placementgroup), placementgroup_decode},
+                             sizeof(struct placementgroup),
+                             placementgroup_decode},
     [KIND_SERVICE] = {{"Service", "v1", "services", true}, sizeof(struct service), NULL},
     [KIND_LEASE] = {{"Lease", "coordination.k8s.io/v1", "leases", true}, sizeof(struct lease), lease_decode},
     [KIND_EVENT] = {{"Event", "events.k8s.io/v1", "events", true}, sizeof(struct object), NULL},
@@ -122,18 +130,20 @@ static int owner_decode(struct object *o, const struct json *metadata, struct ar
     return r;
 }
 
+// A pod that is not ours is kept without labels and owner: they would only cost memory.
 static int meta_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {
     bool brief = o->kind == KIND_POD && pod_is_foreign(root);
     const struct json *metadata = json_get(root, "metadata");
     if (!metadata)
         return err_set(err, ERR_INVALID, "metadata: missing");
-    int r = json_decode(brief ? &meta_short_table : &meta_table, metadata, "metadata", &o->meta, &o->arena, err);
+    int r = json_decode(&meta_table, metadata, "metadata", &o->meta, &o->arena, err);
     if (r == 0 && !*o->meta.name)
         r = err_set(err, ERR_INVALID, "metadata.name: empty");
-    if (r == 0 && !brief)
-        r = owner_decode(o, metadata, scratch, err);
-    return r;
+    if (r < 0 || brief)
+        return r;
+    r = json_decode(&meta_map_table, metadata, "metadata", &o->meta, &o->arena, err);
+    return r < 0 ? r : owner_decode(o, metadata, scratch, err);
 }
 
 // One object in one block of `first_block` bytes, or more blocks if that is too little.
@@ -161,8 +171,8 @@ static int check_kind(enum kind kind, const struct json *root, struct err *err)
     if (root->type != JSON_OBJECT)
         return err_set(err, ERR_INVALID, "expected object, got %s", json_type_name(root->type));
     if (name && !json_str_is(name, kinds[kind].info.kind))
-        return err_set(err, ERR_INVALID, "kind: expected %s, got %.*s", kinds[kind].info.kind,
-                       (int)MIN(name->len, 64u), name->text);
+        return err_set(err, ERR_INVALID, "kind: expected %s, got %.*s", kinds[kind].info.kind, (int)MIN(name->len, 64u),
+                       name->text);
     return 0;
 }
 
@@ -172,8 +182,10 @@ static void wrap(enum kind kind, const struct json *root, struct arena *scratch,
     const struct json *metadata = json_get(root, "metadata");
     const char *ns = json_str(json_get(metadata, "namespace"), scratch);
     const char *name = json_str(json_get(metadata, "name"), scratch);
-    err_wrap(err, "%s%s%.63s%s%.253s", kinds[kind].info.kind, name ? " " : "", ns ? ns : "", ns ? "/" : "",
-             name ? name : "");
+    if (!name)
+        err_wrap(err, "%s", kinds[kind].info.kind);
+    else
+        err_wrap(err, "%s %.63s%s%.253s", kinds[kind].info.kind, ns ? ns : "", ns ? "/" : "", name);
 }
 
 int object_decode(enum kind kind, const char *json, size_t len, const struct object **ret, struct err *err)

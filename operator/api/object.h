@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // API objects in memory: immutable after decode, reference-counted, each in one arena of its own. Only the fields that
-// Cadre reads are kept. Every string is owned by the object; a missing string is NULL unless said otherwise. A holder of
-// a reference may read from any callback; references are counted on one thread.
+// Cadre reads are kept. Every string is owned by the object; a missing string is NULL unless said otherwise. A holder
+// of a reference may read from any callback; references are counted on one thread.
 #ifndef CADRE_API_OBJECT_H
 #define CADRE_API_OBJECT_H
 
@@ -12,7 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum kind { KIND_POD, KIND_NODE, KIND_WORKERGROUP, KIND_PLACEMENTGROUP, KIND_SERVICE, KIND_LEASE, KIND_EVENT, KIND_COUNT };
+enum kind {
+    KIND_POD,
+    KIND_NODE,
+    KIND_WORKERGROUP,
+    KIND_PLACEMENTGROUP,
+    KIND_SERVICE,
+    KIND_LEASE,
+    KIND_EVENT,
+    KIND_COUNT
+};
 
 // How a kind is addressed: "/api/v1/.../pods" or "/apis/<group>/<version>/.../<plural>".
 struct kind_info {
@@ -33,7 +42,7 @@ struct labels { // sorted by key
 };
 const char *labels_get(const struct labels *l, const char *key); // NULL if missing
 
-struct owner { // the controller owner reference; all NULL if there is none
+struct owner { // the controller owner reference; all NULL if there is none. Written with blockOwnerDeletion
     const char *api_version, *kind, *name, *uid;
 };
 
@@ -45,7 +54,7 @@ struct meta {
     int64_t deleted_ms;       // deletionTimestamp, 0 = not being deleted
     int64_t deletion_grace_s; // deletionGracePeriodSeconds
     struct labels labels;
-    struct labels annotations; // only those of cadre.dev/
+    struct labels annotations; // only those of cadre.dev/ (Cadre reads no other)
     struct owner owner;
 };
 

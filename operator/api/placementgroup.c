@@ -5,12 +5,15 @@
 
 #define GROUP(member) offsetof(struct placementgroup, member)
 
-static JSON_TABLE(status_table, struct placementgroup,
-                  {.name = "observedGeneration", .kind = J_I64, .offset = GROUP(observed_generation)},
-                  {.name = "conditions", .kind = J_LIST, .table = &condition_table, .offset = GROUP(conditions),
-                   .offset_n = GROUP(n_conditions)});
-JSON_TABLE(placementgroup_table, struct placementgroup,
-           {.name = "status", .kind = J_OBJECT, .table = &status_table});
+static const struct json_field status_fields[] = {
+    {"observedGeneration", J_I64, GROUP(observed_generation)},
+    {"conditions", J_LIST, GROUP(conditions), .offset_n = GROUP(n_conditions), .table = &condition_table},
+};
+static const struct json_table status_table = JSON_TABLE(struct placementgroup, status_fields);
+static const struct json_field placementgroup_fields[] = {
+    {"status", J_OBJECT, .table = &status_table},
+};
+const struct json_table placementgroup_table = JSON_TABLE(struct placementgroup, placementgroup_fields);
 
 int placementgroup_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {

@@ -13,36 +13,46 @@ static const char *const phase_names[] = {
     [POD_PENDING] = "Pending", [POD_RUNNING] = "Running", [POD_SUCCEEDED] = "Succeeded",
     [POD_FAILED] = "Failed",   [POD_UNKNOWN] = "Unknown", NULL};
 
-static JSON_TABLE(spec_table, struct pod,
-                  {.name = "nodeName", .kind = J_STRING, .offset = POD(node)},
-                  {.name = "priority", .kind = J_I32, .offset = POD(priority)});
-#define PHASE                                                                                      \
-    {                                                                                              \
-        .name = "phase", .kind = J_ENUM, .names = phase_names, .open_enum = true, .offset = POD(phase)             \
-    }
-static JSON_TABLE(status_short_table, struct pod, PHASE);
-static JSON_TABLE(status_table, struct pod, PHASE,
-                  {.name = "reason", .kind = J_STRING, .offset = POD(reason)},
-                  {.name = "message", .kind = J_STRING, .offset = POD(message)},
-                  {.name = "podIP", .kind = J_STRING, .offset = POD(ip)},
-                  {.name = "startTime", .kind = J_TIME, .offset = POD(started_ms)});
+static const struct json_field spec_fields[] = {
+    {"nodeName", J_STRING, POD(node)},
+    {"priority", J_I32, POD(priority)},
+};
+static const struct json_table spec_table = JSON_TABLE(struct pod, spec_fields);
+static const struct json_field phase_fields[] = {
+    {"phase", J_ENUM, POD(phase), .names = phase_names, .open_enum = true},
+};
+static const struct json_table phase_table = JSON_TABLE(struct pod, phase_fields);
+static const struct json_field status_fields[] = {
+    {"reason", J_STRING, POD(reason)},
+    {"message", J_STRING, POD(message)},
+    {"podIP", J_STRING, POD(ip)},
+    {"startTime", J_TIME, POD(started_ms)},
+};
+static const struct json_table status_table = JSON_TABLE(struct pod, status_fields);
 
 // The state before the last restart is of no interest: our pods never restart a container.
-static JSON_TABLE(waiting_table, struct container_status,
-                  {.name = "reason", .kind = J_STRING, .offset = CONTAINER(reason)},
-                  {.name = "message", .kind = J_STRING, .offset = CONTAINER(message)});
-static JSON_TABLE(terminated_table, struct container_status,
-                  {.name = "reason", .kind = J_STRING, .offset = CONTAINER(reason)},
-                  {.name = "message", .kind = J_STRING, .offset = CONTAINER(message)},
-                  {.name = "exitCode", .kind = J_I32, .offset = CONTAINER(exit_code)},
-                  {.name = "finishedAt", .kind = J_TIME, .offset = CONTAINER(finished_ms)});
-static JSON_TABLE(state_table, struct container_status,
-                  {.name = "waiting", .kind = J_OBJECT, .table = &waiting_table, .offset_is = CONTAINER(waiting)},
-                  {.name = "terminated", .kind = J_OBJECT, .table = &terminated_table,
-                   .offset_is = CONTAINER(terminated)});
-static JSON_TABLE(container_table, struct container_status,
-                  {.name = "name", .kind = J_STRING, .required = true, .offset = CONTAINER(name)},
-                  {.name = "state", .kind = J_OBJECT, .table = &state_table});
+static const struct json_field waiting_fields[] = {
+    {"reason", J_STRING, CONTAINER(reason)},
+    {"message", J_STRING, CONTAINER(message)},
+};
+static const struct json_table waiting_table = JSON_TABLE(struct container_status, waiting_fields);
+static const struct json_field terminated_fields[] = {
+    {"reason", J_STRING, CONTAINER(reason)},
+    {"message", J_STRING, CONTAINER(message)},
+    {"exitCode", J_I32, CONTAINER(exit_code)},
+    {"finishedAt", J_TIME, CONTAINER(finished_ms)},
+};
+static const struct json_table terminated_table = JSON_TABLE(struct container_status, terminated_fields);
+static const struct json_field state_fields[] = {
+    {"waiting", J_OBJECT, .offset_is = CONTAINER(waiting), .table = &waiting_table},
+    {"terminated", J_OBJECT, .offset_is = CONTAINER(terminated), .table = &terminated_table},
+};
+static const struct json_table state_table = JSON_TABLE(struct container_status, state_fields);
+static const struct json_field container_fields[] = {
+    {"name", J_STRING, CONTAINER(name), .required = true},
+    {"state", J_OBJECT, .table = &state_table},
+};
+static const struct json_table container_table = JSON_TABLE(struct container_status, container_fields);
 
 struct status_view {
     struct container_status *init, *main;
@@ -51,14 +61,15 @@ struct status_view {
     size_t n_conditions;
 };
 #define VIEW(member) offsetof(struct status_view, member)
-static JSON_TABLE(conditions_table, struct status_view,
-                  {.name = "conditions", .kind = J_LIST, .table = &condition_table, .offset = VIEW(conditions),
-                   .offset_n = VIEW(n_conditions)});
-static JSON_TABLE(containers_table, struct status_view,
-                  {.name = "initContainerStatuses", .kind = J_LIST, .table = &container_table, .offset = VIEW(init),
-                   .offset_n = VIEW(n_init)},
-                  {.name = "containerStatuses", .kind = J_LIST, .table = &container_table, .offset = VIEW(main),
-                   .offset_n = VIEW(n_main)});
+static const struct json_field conditions_fields[] = {
+    {"conditions", J_LIST, VIEW(conditions), .offset_n = VIEW(n_conditions), .table = &condition_table},
+};
+static const struct json_table conditions_table = JSON_TABLE(struct status_view, conditions_fields);
+static const struct json_field containers_fields[] = {
+    {"initContainerStatuses", J_LIST, VIEW(init), .offset_n = VIEW(n_init), .table = &container_table},
+    {"containerStatuses", J_LIST, VIEW(main), .offset_n = VIEW(n_main), .table = &container_table},
+};
+static const struct json_table containers_table = JSON_TABLE(struct status_view, containers_fields);
 
 bool pod_is_foreign(const struct json *root)
 {
@@ -121,7 +132,6 @@ int pod_decode(struct object *o, const struct json *root, struct arena *scratch,
     p->pin = arena_strdup(&o->arena, pin);
     p->requests.items = arena_memdup(&o->arena, requests.items, requests.n * sizeof *requests.items);
     p->requests.n = requests.n;
-    if (pod_is_foreign(root))
-        return json_decode(&status_short_table, status, "status", p, &o->arena, err);
-    return status_decode(p, status, scratch, err);
+    r = json_decode(&phase_table, status, "status", p, &o->arena, err);
+    return r < 0 || pod_is_foreign(root) ? r : status_decode(p, status, scratch, err);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods: what the cluster's accounting and our own groups need of them, pruned. Statuses of containers are kept only for
-// pods of ours (label cadre.dev/group).
+// Pods: what the cluster's accounting and our own groups need of them, pruned. Of a pod that is not ours (no label
+// cadre.dev/group) only this is kept, about 0.5 KiB: name, namespace, uid, resourceVersion, times, node, pin, priority,
+// requests and phase.
 #ifndef CADRE_API_POD_H
 #define CADRE_API_POD_H
 
@@ -22,19 +23,22 @@ struct container_status {
 struct pod {
     struct object obj; // first: a `struct pod *` is a `struct object *`
     const char *node;  // spec.nodeName, NULL until bound
-    const char *pin;   // node named by a required matchFields term on metadata.name, NULL if none
+    const char *pin;   // the one node that all required terms name by matchFields on metadata.name, NULL if none
     int32_t priority;
-    struct resources requests; // effective: containers, init containers, sidecars, overhead; and 1 of RESOURCE_PODS
+    // As kube-scheduler counts them (the rule is in pod_requests.c), and 1 of RESOURCE_PODS. A resource whose name is
+    // over the limit of RESOURCE_MAX names is left out.
+    struct resources requests;
     enum pod_phase phase;
+    // The rest is for pods of ours only.
     const char *reason, *message; // status.reason, status.message
     const char *ip;
     int64_t started_ms;
     // conditions
     bool ready;
-    bool unschedulable;          // PodScheduled=False
+    bool unschedulable; // PodScheduled=False
     const char *unschedulable_message;
-    const char *disruption;      // reason of DisruptionTarget=True, NULL if none
-    struct container_status *containers; // ours only
+    const char *disruption;              // reason of DisruptionTarget=True, NULL if none
+    struct container_status *containers; // init containers first
     size_t n_containers;
 };
 
@@ -59,7 +63,7 @@ struct match {
     size_t n_values;
 };
 
-struct node_term { // all matches of a term must hold; one term of the list must hold
+struct node_term { // all matches of a term must hold, one term of the list must hold; an empty term never does
     struct match *matches;
     size_t n;
 };

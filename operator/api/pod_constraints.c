@@ -33,37 +33,48 @@ struct constraints_view {
 #define TERM(member) offsetof(struct term_item, member)
 #define VIEW(member) offsetof(struct constraints_view, member)
 
-static JSON_TABLE(match_table, struct match_item,
-                  {.name = "key", .kind = J_STRING, .required = true, .offset = MATCH(key)},
-                  {.name = "operator", .kind = J_STRING, .required = true, .offset = MATCH(op)},
-                  {.name = "values", .kind = J_STRINGS, .offset = MATCH(values), .offset_n = MATCH(n_values)});
-static JSON_TABLE(term_table, struct term_item,
-                  {.name = "matchExpressions", .kind = J_LIST, .table = &match_table, .offset = TERM(labels),
-                   .offset_n = TERM(n_labels)},
-                  {.name = "matchFields", .kind = J_LIST, .table = &match_table, .offset = TERM(fields),
-                   .offset_n = TERM(n_fields)});
-static JSON_TABLE(required_table, struct constraints_view,
-                  {.name = "nodeSelectorTerms", .kind = J_LIST, .table = &term_table, .offset = VIEW(terms),
-                   .offset_n = VIEW(n_terms)});
-static JSON_TABLE(node_affinity_table, struct constraints_view,
-                  {.name = "requiredDuringSchedulingIgnoredDuringExecution", .kind = J_OBJECT,
-                   .table = &required_table});
-static JSON_TABLE(affinity_table, struct constraints_view,
-                  {.name = "nodeAffinity", .kind = J_OBJECT, .table = &node_affinity_table});
-static JSON_TABLE(toleration_table, struct toleration_item,
-                  {.name = "key", .kind = J_STRING, .offset = offsetof(struct toleration, key)},
-                  {.name = "value", .kind = J_STRING, .offset = offsetof(struct toleration, value)},
-                  {.name = "effect", .kind = J_STRING, .offset = offsetof(struct toleration, effect)},
-                  {.name = "operator", .kind = J_STRING, .offset = offsetof(struct toleration_item, op)});
-static JSON_TABLE(pin_table, struct constraints_view,
-                  {.name = "affinity", .kind = J_OBJECT, .table = &affinity_table});
-static JSON_TABLE(spec_table, struct constraints_view,
-                  {.name = "affinity", .kind = J_OBJECT, .table = &affinity_table},
-                  {.name = "tolerations", .kind = J_LIST, .table = &toleration_table, .offset = VIEW(tolerations),
-                   .offset_n = VIEW(n_tolerations)},
-                  {.name = "priority", .kind = J_I32, .offset = VIEW(priority)},
-                  {.name = "preemptionPolicy", .kind = J_STRING, .offset = VIEW(preemption)},
-                  {.name = "nodeSelector", .kind = J_LABELS, .offset = VIEW(node_selector)});
+static const struct json_field match_fields[] = {
+    {"key", J_STRING, MATCH(key), .required = true},
+    {"operator", J_STRING, MATCH(op), .required = true},
+    {"values", J_STRINGS, MATCH(values), .offset_n = MATCH(n_values)},
+};
+static const struct json_table match_table = JSON_TABLE(struct match_item, match_fields);
+static const struct json_field term_fields[] = {
+    {"matchExpressions", J_LIST, TERM(labels), .offset_n = TERM(n_labels), .table = &match_table},
+    {"matchFields", J_LIST, TERM(fields), .offset_n = TERM(n_fields), .table = &match_table},
+};
+static const struct json_table term_table = JSON_TABLE(struct term_item, term_fields);
+static const struct json_field required_fields[] = {
+    {"nodeSelectorTerms", J_LIST, VIEW(terms), .offset_n = VIEW(n_terms), .table = &term_table},
+};
+static const struct json_table required_table = JSON_TABLE(struct constraints_view, required_fields);
+static const struct json_field node_affinity_fields[] = {
+    {"requiredDuringSchedulingIgnoredDuringExecution", J_OBJECT, .table = &required_table},
+};
+static const struct json_table node_affinity_table = JSON_TABLE(struct constraints_view, node_affinity_fields);
+static const struct json_field affinity_fields[] = {
+    {"nodeAffinity", J_OBJECT, .table = &node_affinity_table},
+};
+static const struct json_table affinity_table = JSON_TABLE(struct constraints_view, affinity_fields);
+static const struct json_field toleration_fields[] = {
+    {"key", J_STRING, offsetof(struct toleration, key)},
+    {"value", J_STRING, offsetof(struct toleration, value)},
+    {"effect", J_STRING, offsetof(struct toleration, effect)},
+    {"operator", J_STRING, offsetof(struct toleration_item, op)},
+};
+static const struct json_table toleration_table = JSON_TABLE(struct toleration_item, toleration_fields);
+static const struct json_field pin_fields[] = {
+    {"affinity", J_OBJECT, .table = &affinity_table},
+};
+static const struct json_table pin_table = JSON_TABLE(struct constraints_view, pin_fields);
+static const struct json_field spec_fields[] = {
+    {"affinity", J_OBJECT, .table = &affinity_table},
+    {"tolerations", J_LIST, VIEW(tolerations), .offset_n = VIEW(n_tolerations), .table = &toleration_table},
+    {"priority", J_I32, VIEW(priority)},
+    {"preemptionPolicy", J_STRING, VIEW(preemption)},
+    {"nodeSelector", J_LABELS, VIEW(node_selector)},
+};
+static const struct json_table spec_table = JSON_TABLE(struct constraints_view, spec_fields);
 
 static const char *term_pin(const struct term_item *t)
 {
@@ -95,9 +106,13 @@ int pod_pin_decode(const struct json *spec, struct arena *scratch, const char **
 
 static int match_convert(const struct match_item *from, bool field, struct match *to, struct err *err)
 {
-    static const char *const ops[] = {
-        [MATCH_IN] = "In",         [MATCH_NOT_IN] = "NotIn", [MATCH_EXISTS] = "Exists", [MATCH_NOT_EXISTS] = "DoesNotExist",
-        [MATCH_GT] = "Gt",         [MATCH_LT] = "Lt",        NULL};
+    static const char *const ops[] = {[MATCH_IN] = "In",
+                                      [MATCH_NOT_IN] = "NotIn",
+                                      [MATCH_EXISTS] = "Exists",
+                                      [MATCH_NOT_EXISTS] = "DoesNotExist",
+                                      [MATCH_GT] = "Gt",
+                                      [MATCH_LT] = "Lt",
+                                      NULL};
     *to = (struct match){.key = from->key, .field = field, .values = from->values, .n_values = from->n_values};
     for (int i = 0; ops[i]; i++) {
         if (str_eq(from->op, ops[i])) {
@@ -151,6 +166,8 @@ int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct
     struct constraints_view v = {0};
     *ret = (struct pod_constraints){0};
     int r = json_parse(json, len, NULL, a, &root, err);
+    if (r == 0 && !json_get(root, "spec"))
+        r = err_set(err, ERR_INVALID, "spec: missing");
     if (r == 0)
         r = json_decode(&spec_table, json_get(root, "spec"), "spec", &v, a, err);
     if (r == 0)
@@ -158,7 +175,7 @@ int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct
     if (r == 0)
         r = terms_convert(&v, a, ret, err);
     if (r < 0)
-        return err_wrap(err, "pod");
+        return err_wrap(err, "Pod");
     tolerations_convert(&v, a, ret);
     ret->priority = v.priority;
     ret->preempts = !str_eq(v.preemption, "Never");

@@ -37,37 +37,46 @@ struct pod_view {
 #define CONTAINER(member) offsetof(struct container, member)
 #define EFFECT(member) offsetof(struct in_effect, member)
 
-static JSON_TABLE(container_resources_table, struct container,
-                  {.name = "requests", .kind = J_QUANTITIES, .offset = CONTAINER(requests)});
-static JSON_TABLE(container_table, struct container,
-                  {.name = "name", .kind = J_STRING, .offset = CONTAINER(name)},
-                  {.name = "resources", .kind = J_OBJECT, .table = &container_resources_table},
-                  {.name = "restartPolicy", .kind = J_STRING, .offset = CONTAINER(restart_policy)});
-static JSON_TABLE(actual_table, struct in_effect,
-                  {.name = "requests", .kind = J_QUANTITIES, .offset = EFFECT(actual)});
-static JSON_TABLE(in_effect_table, struct in_effect,
-                  {.name = "name", .kind = J_STRING, .offset = EFFECT(name)},
-                  {.name = "resources", .kind = J_OBJECT, .table = &actual_table, .offset_is = EFFECT(reported)},
-                  {.name = "allocatedResources", .kind = J_QUANTITIES, .offset = EFFECT(allocated)});
-static JSON_TABLE(pod_resources_table, struct pod_view,
-                  {.name = "requests", .kind = J_QUANTITIES, .offset = VIEW(pod_requests)});
-static JSON_TABLE(spec_table, struct pod_view,
-                  {.name = "containers", .kind = J_LIST, .table = &container_table, .offset = VIEW(containers),
-                   .offset_n = VIEW(n_containers)},
-                  {.name = "initContainers", .kind = J_LIST, .table = &container_table, .offset = VIEW(init),
-                   .offset_n = VIEW(n_init)},
-                  {.name = "overhead", .kind = J_QUANTITIES, .offset = VIEW(overhead)},
-                  {.name = "resources", .kind = J_OBJECT, .table = &pod_resources_table});
-static JSON_TABLE(status_table, struct pod_view,
-                  {.name = "containerStatuses", .kind = J_LIST, .table = &in_effect_table, .offset = VIEW(statuses),
-                   .offset_n = VIEW(n_statuses)},
-                  {.name = "initContainerStatuses", .kind = J_LIST, .table = &in_effect_table,
-                   .offset = VIEW(init_statuses), .offset_n = VIEW(n_init_statuses)},
-                  {.name = "resources", .kind = J_OBJECT, .table = &actual_table,
-                   .offset = VIEW(pod), .offset_is = VIEW(pod.reported)},
-                  {.name = "allocatedResources", .kind = J_QUANTITIES, .offset = VIEW(pod.allocated)},
-                  {.name = "conditions", .kind = J_LIST, .table = &condition_table, .offset = VIEW(conditions),
-                   .offset_n = VIEW(n_conditions)});
+static const struct json_field container_resources_fields[] = {
+    {"requests", J_QUANTITIES, CONTAINER(requests)},
+};
+static const struct json_table container_resources_table = JSON_TABLE(struct container, container_resources_fields);
+static const struct json_field container_fields[] = {
+    {"name", J_STRING, CONTAINER(name)},
+    {"resources", J_OBJECT, .table = &container_resources_table},
+    {"restartPolicy", J_STRING, CONTAINER(restart_policy)},
+};
+static const struct json_table container_table = JSON_TABLE(struct container, container_fields);
+static const struct json_field actual_fields[] = {
+    {"requests", J_QUANTITIES, EFFECT(actual)},
+};
+static const struct json_table actual_table = JSON_TABLE(struct in_effect, actual_fields);
+static const struct json_field in_effect_fields[] = {
+    {"name", J_STRING, EFFECT(name)},
+    {"resources", J_OBJECT, .offset_is = EFFECT(reported), .table = &actual_table},
+    {"allocatedResources", J_QUANTITIES, EFFECT(allocated)},
+};
+static const struct json_table in_effect_table = JSON_TABLE(struct in_effect, in_effect_fields);
+static const struct json_field pod_resources_fields[] = {
+    {"requests", J_QUANTITIES, VIEW(pod_requests)},
+};
+static const struct json_table pod_resources_table = JSON_TABLE(struct pod_view, pod_resources_fields);
+static const struct json_field spec_fields[] = {
+    {"containers", J_LIST, VIEW(containers), .offset_n = VIEW(n_containers), .table = &container_table},
+    {"initContainers", J_LIST, VIEW(init), .offset_n = VIEW(n_init), .table = &container_table},
+    {"overhead", J_QUANTITIES, VIEW(overhead)},
+    {"resources", J_OBJECT, .table = &pod_resources_table},
+};
+static const struct json_table spec_table = JSON_TABLE(struct pod_view, spec_fields);
+static const struct json_field status_fields[] = {
+    {"containerStatuses", J_LIST, VIEW(statuses), .offset_n = VIEW(n_statuses), .table = &in_effect_table},
+    {"initContainerStatuses", J_LIST, VIEW(init_statuses), .offset_n = VIEW(n_init_statuses),
+     .table = &in_effect_table},
+    {"resources", J_OBJECT, VIEW(pod), .offset_is = VIEW(pod.reported), .table = &actual_table},
+    {"allocatedResources", J_QUANTITIES, VIEW(pod.allocated)},
+    {"conditions", J_LIST, VIEW(conditions), .offset_n = VIEW(n_conditions), .table = &condition_table},
+};
+static const struct json_table status_table = JSON_TABLE(struct pod_view, status_fields);
 
 static bool resize_infeasible(const struct pod_view *v)
 {

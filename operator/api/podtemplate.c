@@ -148,11 +148,12 @@ static int write_container(struct render *o, const struct json *container, const
     int r = get_objects(container, path, "env", &env, o->err);
     if (r < 0)
         return r;
+    bool open = !json_get(container, "terminationMessagePolicy"); // missing or null
     writer_object(&o->w, NULL);
     JSON_FOREACH(m, container)
-        if (!json_key_is(m, "env"))
+        if (!json_key_is(m, "env") && !(open && json_key_is(m, "terminationMessagePolicy")))
             copy_member(o, m);
-    if (!json_get(container, "terminationMessagePolicy"))
+    if (open)
         writer_str(&o->w, "terminationMessagePolicy", "FallbackToLogsOnError");
     if (env || o->r->n_env)
         write_env(o, env);
@@ -235,7 +236,8 @@ static int write_terms(struct render *o, const struct json *required, const char
 }
 
 // The chain of objects from affinity down to the list of terms, each copied but for the next link.
-static int write_affinity(struct render *o, const struct json *parent, const char *parent_path, const char *const *chain)
+static int write_affinity(struct render *o, const struct json *parent, const char *parent_path,
+                          const char *const *chain)
 {
     const struct json *v;
     int r = get_typed(parent, parent_path, chain[0], JSON_OBJECT, &v, o->err);
@@ -385,8 +387,8 @@ static int inspect_containers(const struct json *spec, const char *name, const c
     return 0;
 }
 
-int template_inspect(const char *template_json, const char *const *reserved, struct arena *a, struct template_facts *ret,
-                     struct err *err)
+int template_inspect(const char *template_json, const char *const *reserved, struct arena *a,
+                     struct template_facts *ret, struct err *err)
 {
     const struct json *root, *spec, *host_network, *restart_policy;
     *ret = (struct template_facts){0};

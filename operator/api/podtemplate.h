@@ -19,10 +19,13 @@ struct pod_render {
     size_t n_env;
     const char *pin; // node name; NULL = unpinned (dry run)
     // What Cadre sets besides: restartPolicy Never; terminationMessagePolicy FallbackToLogsOnError where the template
-    // leaves it open; setHostnameAsFQDN untouched; the pin goes into every required nodeSelectorTerm as matchFields.
+    // leaves it open; setHostnameAsFQDN untouched; the pin goes into every required nodeSelectorTerm as matchFields
+    // (not into an empty one, which matches no node). Of the template's metadata only labels and annotations are used.
 };
 
-// The pod as JSON to create. ERR_INVALID names what in the template is of the wrong shape.
+// The pod as JSON to create. Whatever else the template holds is copied as it is written, to the last digit.
+// ERR_INVALID names what in the template is of the wrong shape ("spec.template.spec.containers: ..."), ERR_LIMIT: over
+// 4 MiB.
 int pod_render(const char *template_json, const struct pod_render *r, struct arena *a, const char **ret_json,
                struct err *err);
 
@@ -36,7 +39,7 @@ struct template_facts {
 };
 
 // `reserved`: NULL-terminated list of names; a name ending in '*' is a prefix.
-int template_inspect(const char *template_json, const char *const *reserved, struct arena *a, struct template_facts *ret,
-                     struct err *err);
+int template_inspect(const char *template_json, const char *const *reserved, struct arena *a,
+                     struct template_facts *ret, struct err *err);
 
 #endif

@@ -15,12 +15,12 @@ struct decimal {
 
 static const struct unit {
     char text[3];
-    int binary; // power of 2
+    int binary;  // power of 2
     int decimal; // power of 10
 } units[] = {
-    {"", 0, 0},     {"n", 0, -9},   {"u", 0, -6},   {"m", 0, -3},   {"k", 0, 3},    {"M", 0, 6},    {"G", 0, 9},
-    {"T", 0, 12},   {"P", 0, 15},   {"E", 0, 18},   {"Ki", 10, 0},  {"Mi", 20, 0},  {"Gi", 30, 0},  {"Ti", 40, 0},
-    {"Pi", 50, 0},  {"Ei", 60, 0},
+    {"", 0, 0},    {"n", 0, -9},  {"u", 0, -6},  {"m", 0, -3},  {"k", 0, 3},   {"M", 0, 6},
+    {"G", 0, 9},   {"T", 0, 12},  {"P", 0, 15},  {"E", 0, 18},  {"Ki", 10, 0}, {"Mi", 20, 0},
+    {"Gi", 30, 0}, {"Ti", 40, 0}, {"Pi", 50, 0}, {"Ei", 60, 0},
 };
 
 // Nineteen digits are kept: more than an int64 has, and with any binary unit (60 bits) they fit into 128 bits.
@@ -97,8 +97,7 @@ int quantity_parse(const char *s, int64_t *ret_milli, struct err *err)
 
 static bool counts_bytes(int id)
 {
-    return id == RESOURCE_MEMORY || id == RESOURCE_EPHEMERAL_STORAGE ||
-           str_starts(resource_name(id), "hugepages-");
+    return id == RESOURCE_MEMORY || id == RESOURCE_EPHEMERAL_STORAGE || str_starts(resource_name(id), "hugepages-");
 }
 
 const char *quantity_format(int id, int64_t milli, struct arena *a)

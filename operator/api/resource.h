@@ -12,7 +12,14 @@
 #include <stdint.h>
 
 // The first ids are fixed; the rest are given out in order of first sight, never taken back.
-enum resource_id { RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_PODS, RESOURCE_EPHEMERAL_STORAGE, RESOURCE_GPU, RESOURCE_MAX = 256 };
+enum resource_id {
+    RESOURCE_CPU,
+    RESOURCE_MEMORY,
+    RESOURCE_PODS,
+    RESOURCE_EPHEMERAL_STORAGE,
+    RESOURCE_GPU,
+    RESOURCE_MAX = 256
+};
 #define RESOURCE_GPU_NAME "nvidia.com/gpu"
 
 int resource_id(const char *name); // ERR_LIMIT after RESOURCE_MAX names
@@ -30,12 +37,13 @@ struct resources { // sorted by id, no zero amounts, no id twice
     size_t n;
 };
 
-int64_t resources_get(const struct resources *r, int id);                                        // 0 if missing
-void resources_add(struct resources *to, const struct resources *from, struct arena *a);         // to += from
-void resources_max(struct resources *to, const struct resources *from, struct arena *a);         // elementwise
+int64_t resources_get(const struct resources *r, int id);                                // 0 if missing
+void resources_add(struct resources *to, const struct resources *from, struct arena *a); // to += from
+void resources_max(struct resources *to, const struct resources *from, struct arena *a); // elementwise
 bool resources_equal(const struct resources *a, const struct resources *b);
 
-// Kubernetes quantities: "500m", "1Gi", "2e3". Rounds up below a thousandth. ERR_INVALID names what is wrong.
+// Kubernetes quantities: "500m", "1Gi", "2e3". Below a thousandth away from zero, as Kubernetes rounds. ERR_INVALID
+// names what is wrong.
 int quantity_parse(const char *s, int64_t *ret_milli, struct err *err);
 // For people: "4" GPUs, "500m" CPU, "1Gi" memory, in the shortest exact form.
 const char *quantity_format(int id, int64_t milli, struct arena *a);

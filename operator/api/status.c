@@ -9,13 +9,17 @@
 
 #define STATUS(member) offsetof(struct api_status, member)
 
-static JSON_TABLE(details_table, struct api_status,
-                  {.name = "retryAfterSeconds", .kind = J_I32, .offset = STATUS(retry_after_s)});
-static JSON_TABLE(status_table, struct api_status,
-                  {.name = "code", .kind = J_I32, .offset = STATUS(code)},
-                  {.name = "reason", .kind = J_STRING, .offset = STATUS(reason)},
-                  {.name = "message", .kind = J_STRING, .offset = STATUS(message)},
-                  {.name = "details", .kind = J_OBJECT, .table = &details_table});
+static const struct json_field details_fields[] = {
+    {"retryAfterSeconds", J_I32, STATUS(retry_after_s)},
+};
+static const struct json_table details_table = JSON_TABLE(struct api_status, details_fields);
+static const struct json_field status_fields[] = {
+    {"code", J_I32, STATUS(code)},
+    {"reason", J_STRING, STATUS(reason)},
+    {"message", J_STRING, STATUS(message)},
+    {"details", J_OBJECT, .table = &details_table},
+};
+static const struct json_table status_table = JSON_TABLE(struct api_status, status_fields);
 
 // What is no Status: its beginning, on one line and without what would garble a terminal.
 static const char *first_bytes(const char *text, size_t len, struct arena *a)
@@ -42,15 +46,23 @@ void api_status_decode(const char *json, size_t len, struct arena *a, struct api
 static int code_of(int http_status, const struct api_status *s)
 {
     switch (http_status) {
-    case 401: return ERR_UNAUTHORIZED;
-    case 403: return ERR_FORBIDDEN;
-    case 404: return ERR_NOT_FOUND;
+    case 401:
+        return ERR_UNAUTHORIZED;
+    case 403:
+        return ERR_FORBIDDEN;
+    case 404:
+        return ERR_NOT_FOUND;
     case 408:
-    case 504: return ERR_TIMEOUT;
-    case 409: return str_eq(s->reason, "AlreadyExists") ? ERR_EXISTS : ERR_CONFLICT;
-    case 410: return ERR_GONE;
-    case 429: return ERR_THROTTLED;
-    default: return http_status >= 500 ? ERR_UNAVAILABLE : ERR_INVALID;
+    case 504:
+        return ERR_TIMEOUT;
+    case 409:
+        return str_eq(s->reason, "AlreadyExists") ? ERR_EXISTS : ERR_CONFLICT;
+    case 410:
+        return ERR_GONE;
+    case 429:
+        return ERR_THROTTLED;
+    default:
+        return http_status >= 500 ? ERR_UNAVAILABLE : ERR_INVALID;
     }
 }
 

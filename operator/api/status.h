@@ -17,7 +17,8 @@ struct api_status {
 void api_status_decode(const char *json, size_t len, struct arena *a, struct api_status *ret);
 
 // Maps an HTTP answer onto our codes and writes the server's message: 401 UNAUTHORIZED, 403 FORBIDDEN, 404 NOT_FOUND,
-// 409 EXISTS (reason AlreadyExists) or CONFLICT, 410 GONE, 422/400 INVALID, 429 THROTTLED, 5xx UNAVAILABLE, 504 TIMEOUT.
+// 409 EXISTS (reason AlreadyExists) or CONFLICT, 410 GONE, 422/400 INVALID, 429 THROTTLED, 5xx UNAVAILABLE, 504
+// TIMEOUT.
 int api_status_err(int http_status, const char *json, size_t len, struct err *err);
 
 #endif

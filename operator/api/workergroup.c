@@ -8,9 +8,11 @@
 #define STATUS(member) offsetof(struct workergroup_status, member)
 #define FAILURE(member) offsetof(struct group_failure, member)
 
-static const char *const strategy_names[] = {
-    [STRATEGY_PACK] = "Pack", [STRATEGY_SPREAD] = "Spread", [STRATEGY_STRICT_PACK] = "StrictPack",
-    [STRATEGY_STRICT_SPREAD] = "StrictSpread", NULL};
+static const char *const strategy_names[] = {[STRATEGY_PACK] = "Pack",
+                                             [STRATEGY_SPREAD] = "Spread",
+                                             [STRATEGY_STRICT_PACK] = "StrictPack",
+                                             [STRATEGY_STRICT_SPREAD] = "StrictSpread",
+                                             NULL};
 static const char *const pod_per_names[] = {[POD_PER_BUNDLE] = "Bundle", [POD_PER_NODE] = "Node", NULL};
 static const char *const runtime_names[] = {[RUNTIME_AGENT] = "Agent", [RUNTIME_PLAIN] = "Plain", NULL};
 static const char *const restart_names[] = {
@@ -19,83 +21,83 @@ static const char *const success_names[] = {[SUCCESS_ALL] = "All", [SUCCESS_RANK
 
 enum { SECONDS_MAX = 86400, REPLICAS_MAX = 10000, WORKERS_MAX = 64 };
 
-static JSON_TABLE(placement_table, struct workergroup_spec,
-                  {.name = "strategy", .kind = J_ENUM, .names = strategy_names, .offset = SPEC(strategy)},
-                  {.name = "topologyKey", .kind = J_STRING, .missing_str = "kubernetes.io/hostname",
-                   .offset = SPEC(topology_key)},
-                  {.name = "podPer", .kind = J_ENUM, .names = pod_per_names, .offset = SPEC(pod_per)},
-                  {.name = "timeoutSeconds", .kind = J_I32, .min = 1, .max = SECONDS_MAX, .missing = 300,
-                   .offset = SPEC(timeout_s)},
-                  {.name = "nodeLostSeconds", .kind = J_I32, .min = 1, .max = SECONDS_MAX, .missing = 60,
-                   .offset = SPEC(node_lost_s)},
-                  {.name = "groups", .kind = J_COUNT, .offset = SPEC(n_placement_groups)});
-static JSON_TABLE(backoff_table, struct workergroup_spec,
-                  {.name = "initialSeconds", .kind = J_I32, .min = 0, .max = SECONDS_MAX, .missing = 1,
-                   .offset = SPEC(backoff_initial_s)},
-                  {.name = "maxSeconds", .kind = J_I32, .min = 0, .max = SECONDS_MAX, .missing = 300,
-                   .offset = SPEC(backoff_max_s)});
-static JSON_TABLE(failure_policy_table, struct workergroup_spec,
-                  {.name = "rules", .kind = J_COUNT, .offset = SPEC(n_failure_rules)});
-static JSON_TABLE(spec_table, struct workergroup_spec,
-                  {.name = "replicas", .kind = J_I32, .min = 1, .max = REPLICAS_MAX, .missing = 1,
-                   .offset = SPEC(replicas)},
-                  {.name = "workersPerReplica", .kind = J_I32, .min = 1, .max = WORKERS_MAX, .missing = 1,
-                   .offset = SPEC(workers_per_replica)},
-                  {.name = "placement", .kind = J_OBJECT, .table = &placement_table},
-                  {.name = "runtime", .kind = J_ENUM, .names = runtime_names, .offset = SPEC(runtime)},
-                  {.name = "worker", .kind = J_OBJECT, .offset_is = SPEC(has_worker)},
-                  {.name = "rendezvousPort", .kind = J_I32, .min = 1, .max = 65535, .missing = 29500,
-                   .offset = SPEC(rendezvous_port)},
-                  {.name = "restartPolicy", .kind = J_ENUM, .names = restart_names, .offset = SPEC(restart_policy)},
-                  {.name = "maxRestarts", .kind = J_I32, .min = 0, .max = INT32_MAX, .missing = 3,
-                   .offset = SPEC(max_restarts)},
-                  {.name = "restartBackoff", .kind = J_OBJECT, .table = &backoff_table},
-                  {.name = "successPolicy", .kind = J_ENUM, .names = success_names, .offset = SPEC(success_policy)},
-                  {.name = "failurePolicy", .kind = J_OBJECT, .table = &failure_policy_table},
-                  {.name = "suspend", .kind = J_BOOL, .offset = SPEC(suspend)},
-                  {.name = "activeDeadlineSeconds", .kind = J_I64, .min = 1, .max = INT32_MAX, .missing = -1,
-                   .offset = SPEC(active_deadline_s)},
-                  {.name = "ttlSecondsAfterFinished", .kind = J_I64, .min = 0, .max = INT32_MAX, .missing = -1,
-                   .offset = SPEC(ttl_s)},
-                  {.name = "template", .kind = J_TEXT, .offset = SPEC(template_json)});
+static const struct json_field placement_fields[] = {
+    {"strategy", J_ENUM, SPEC(strategy), .names = strategy_names},
+    {"topologyKey", J_STRING, SPEC(topology_key), .missing_str = "kubernetes.io/hostname"},
+    {"podPer", J_ENUM, SPEC(pod_per), .names = pod_per_names},
+    {"timeoutSeconds", J_I32, SPEC(timeout_s), .min = 1, .max = SECONDS_MAX, .missing = 300},
+    {"nodeLostSeconds", J_I32, SPEC(node_lost_s), .min = 1, .max = SECONDS_MAX, .missing = 60},
+    {"groups", J_COUNT, SPEC(n_placement_groups)},
+};
+static const struct json_table placement_table = JSON_TABLE(struct workergroup_spec, placement_fields);
+static const struct json_field backoff_fields[] = {
+    {"initialSeconds", J_I32, SPEC(backoff_initial_s), .min = 0, .max = SECONDS_MAX, .missing = 1},
+    {"maxSeconds", J_I32, SPEC(backoff_max_s), .min = 0, .max = SECONDS_MAX, .missing = 300},
+};
+static const struct json_table backoff_table = JSON_TABLE(struct workergroup_spec, backoff_fields);
+static const struct json_field failure_policy_fields[] = {
+    {"rules", J_COUNT, SPEC(n_failure_rules)},
+};
+static const struct json_table failure_policy_table = JSON_TABLE(struct workergroup_spec, failure_policy_fields);
+static const struct json_field spec_fields[] = {
+    {"replicas", J_I32, SPEC(replicas), .min = 1, .max = REPLICAS_MAX, .missing = 1},
+    {"workersPerReplica", J_I32, SPEC(workers_per_replica), .min = 1, .max = WORKERS_MAX, .missing = 1},
+    {"placement", J_OBJECT, .table = &placement_table},
+    {"runtime", J_ENUM, SPEC(runtime), .names = runtime_names},
+    {"worker", J_OBJECT, .offset_is = SPEC(has_worker)},
+    {"rendezvousPort", J_I32, SPEC(rendezvous_port), .min = 1, .max = 65535, .missing = 29500},
+    {"restartPolicy", J_ENUM, SPEC(restart_policy), .names = restart_names},
+    {"maxRestarts", J_I32, SPEC(max_restarts), .min = 0, .max = INT32_MAX, .missing = 3},
+    {"restartBackoff", J_OBJECT, .table = &backoff_table},
+    {"successPolicy", J_ENUM, SPEC(success_policy), .names = success_names},
+    {"failurePolicy", J_OBJECT, .table = &failure_policy_table},
+    {"suspend", J_BOOL, SPEC(suspend)},
+    {"activeDeadlineSeconds", J_I64, SPEC(active_deadline_s), .min = 1, .max = INT32_MAX, .missing = -1},
+    {"ttlSecondsAfterFinished", J_I64, SPEC(ttl_s), .min = 0, .max = INT32_MAX, .missing = -1},
+    {"template", J_TEXT, SPEC(template_json)},
+};
+static const struct json_table spec_table = JSON_TABLE(struct workergroup_spec, spec_fields);
 
-static JSON_TABLE(placements_table, struct node_replicas,
-                  {.name = "node", .kind = J_STRING, .offset = offsetof(struct node_replicas, node)},
-                  {.name = "replicas", .kind = J_STRING, .offset = offsetof(struct node_replicas, replicas)});
-static JSON_TABLE(failure_table, struct group_failure,
-                  {.name = "rank", .kind = J_I32, .missing = -1, .offset = FAILURE(rank)},
-                  {.name = "pod", .kind = J_STRING, .offset = FAILURE(pod)},
-                  {.name = "node", .kind = J_STRING, .offset = FAILURE(node)},
-                  {.name = "exitCode", .kind = J_I32, .missing = -1, .offset = FAILURE(exit_code)},
-                  {.name = "reason", .kind = J_STRING, .offset = FAILURE(reason)},
-                  {.name = "message", .kind = J_STRING, .offset = FAILURE(message)},
-                  {.name = "time", .kind = J_TIME, .offset = FAILURE(time_ms)});
-static JSON_TABLE(status_table, struct workergroup_status,
-                  {.name = "observedGeneration", .kind = J_I64, .offset = STATUS(observed_generation)},
-                  {.name = "conditions", .kind = J_LIST, .table = &condition_table, .offset = STATUS(conditions),
-                   .offset_n = STATUS(n_conditions)},
-                  {.name = "worldSize", .kind = J_I32, .offset = STATUS(world_size)},
-                  {.name = "readyWorkers", .kind = J_I32, .offset = STATUS(ready_workers)},
-                  {.name = "replicas", .kind = J_I32, .offset = STATUS(replicas)},
-                  {.name = "scheduledReplicas", .kind = J_I32, .offset = STATUS(scheduled_replicas)},
-                  {.name = "readyReplicas", .kind = J_I32, .offset = STATUS(ready_replicas)},
-                  {.name = "gpus", .kind = J_I32, .offset = STATUS(gpus)},
-                  {.name = "attempt", .kind = J_I32, .offset = STATUS(attempt)},
-                  {.name = "incarnation", .kind = J_I32, .offset = STATUS(incarnation)},
-                  {.name = "restarts", .kind = J_I32, .offset = STATUS(restarts)},
-                  {.name = "restartsCountTowardsMax", .kind = J_I32, .offset = STATUS(restarts_counted)},
-                  {.name = "masterAddr", .kind = J_STRING, .offset = STATUS(master_addr)},
-                  {.name = "strategy", .kind = J_STRING, .offset = STATUS(strategy)},
-                  {.name = "selector", .kind = J_STRING, .offset = STATUS(selector)},
-                  {.name = "placements", .kind = J_LIST, .table = &placements_table, .offset = STATUS(placements),
-                   .offset_n = STATUS(n_placements)},
-                  {.name = "lastFailure", .kind = J_OBJECT, .table = &failure_table,
-                   .offset = STATUS(last_failure)});
-JSON_TABLE(workergroup_table, struct workergroup,
-           {.name = "spec", .kind = J_OBJECT, .required = true, .table = &spec_table,
-            .offset = offsetof(struct workergroup, spec)},
-           {.name = "status", .kind = J_OBJECT, .table = &status_table,
-            .offset = offsetof(struct workergroup, status)});
+static const struct json_field placements_fields[] = {
+    {"node", J_STRING, offsetof(struct node_replicas, node)},
+    {"replicas", J_STRING, offsetof(struct node_replicas, replicas)},
+};
+static const struct json_table placements_table = JSON_TABLE(struct node_replicas, placements_fields);
+static const struct json_field failure_fields[] = {
+    {"rank", J_I32, FAILURE(rank), .missing = -1},
+    {"pod", J_STRING, FAILURE(pod)},
+    {"node", J_STRING, FAILURE(node)},
+    {"exitCode", J_I32, FAILURE(exit_code), .missing = -1},
+    {"reason", J_STRING, FAILURE(reason)},
+    {"message", J_STRING, FAILURE(message)},
+    {"time", J_TIME, FAILURE(time_ms)},
+};
+static const struct json_table failure_table = JSON_TABLE(struct group_failure, failure_fields);
+static const struct json_field status_fields[] = {
+    {"observedGeneration", J_I64, STATUS(observed_generation)},
+    {"conditions", J_LIST, STATUS(conditions), .offset_n = STATUS(n_conditions), .table = &condition_table},
+    {"worldSize", J_I32, STATUS(world_size)},
+    {"readyWorkers", J_I32, STATUS(ready_workers)},
+    {"replicas", J_I32, STATUS(replicas)},
+    {"scheduledReplicas", J_I32, STATUS(scheduled_replicas)},
+    {"readyReplicas", J_I32, STATUS(ready_replicas)},
+    {"gpus", J_I32, STATUS(gpus)},
+    {"attempt", J_I32, STATUS(attempt)},
+    {"incarnation", J_I32, STATUS(incarnation)},
+    {"restarts", J_I32, STATUS(restarts)},
+    {"restartsCountTowardsMax", J_I32, STATUS(restarts_counted)},
+    {"masterAddr", J_STRING, STATUS(master_addr)},
+    {"strategy", J_STRING, STATUS(strategy)},
+    {"selector", J_STRING, STATUS(selector)},
+    {"placements", J_LIST, STATUS(placements), .offset_n = STATUS(n_placements), .table = &placements_table},
+    {"lastFailure", J_OBJECT, STATUS(last_failure), .table = &failure_table},
+};
+static const struct json_table status_table = JSON_TABLE(struct workergroup_status, status_fields);
+static const struct json_field workergroup_fields[] = {
+    {"spec", J_OBJECT, offsetof(struct workergroup, spec), .table = &spec_table, .required = true},
+    {"status", J_OBJECT, offsetof(struct workergroup, status), .table = &status_table},
+};
+const struct json_table workergroup_table = JSON_TABLE(struct workergroup, workergroup_fields);
 
 const char *strategy_name(enum strategy s)
 {

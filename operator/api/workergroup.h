@@ -20,24 +20,24 @@ struct workergroup_spec {
     int32_t replicas;
     int32_t workers_per_replica;
     // placement
-    enum strategy strategy;      // default Pack
-    const char *topology_key;    // default "kubernetes.io/hostname"
-    enum pod_per pod_per;        // default Bundle
-    int32_t timeout_s;           // default 300
-    int32_t node_lost_s;         // default 60
-    size_t n_placement_groups;   // placement.groups; their content comes with the kind's behaviour
+    enum strategy strategy;    // default Pack
+    const char *topology_key;  // default "kubernetes.io/hostname"
+    enum pod_per pod_per;      // default Bundle
+    int32_t timeout_s;         // default 300
+    int32_t node_lost_s;       // default 60
+    size_t n_placement_groups; // placement.groups; their content comes with the kind's behaviour
     enum runtime_kind runtime;
-    bool has_worker;             // spec.worker is there
-    int32_t rendezvous_port;     // default 29500
+    bool has_worker;         // spec.worker is there
+    int32_t rendezvous_port; // default 29500
     enum restart_policy restart_policy;
     int32_t max_restarts;
     int32_t backoff_initial_s, backoff_max_s;
     enum success_policy success_policy;
     size_t n_failure_rules;
     bool suspend;
-    int64_t active_deadline_s;   // -1 = none
-    int64_t ttl_s;               // ttlSecondsAfterFinished, -1 = none
-    const char *template_json;   // spec.template verbatim, NULL if missing
+    int64_t active_deadline_s; // -1 = none
+    int64_t ttl_s;             // ttlSecondsAfterFinished, -1 = none
+    const char *template_json; // spec.template verbatim, NULL if missing
 };
 
 struct group_failure {
@@ -56,11 +56,11 @@ struct workergroup_status {
     int64_t observed_generation;
     int32_t world_size, ready_workers;
     int32_t replicas, ready_replicas, scheduled_replicas;
-    int32_t gpus; // of all replicas together
+    int32_t gpus;                                             // of all replicas together
     int32_t attempt, incarnation, restarts, restarts_counted; // restartsCountTowardsMax
-    const char *master_addr; // "host:port"
-    const char *selector;    // for the scale subresource
-    const char *strategy;    // effective, for the PLACEMENT column
+    const char *master_addr;                                  // "host:port"
+    const char *selector;                                     // for the scale subresource
+    const char *strategy;                                     // effective, for the PLACEMENT column
     struct node_replicas *placements;
     size_t n_placements;
     struct group_failure last_failure;

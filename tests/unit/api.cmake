@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+foreach(name json json_table json_writer rfc3339 quantity resource object pod pod_requests pod_constraints node
+             workergroup podtemplate api_status api_documents)
+  cadre_test(test_${name} LINKS cadre_api)
+endforeach()
+cadre_test(test_golden_decode LINKS cadre_api SOURCES golden.c)
+cadre_test(test_golden_render LINKS cadre_api SOURCES golden.c)
+set_tests_properties(test_golden_decode test_golden_render PROPERTIES LABELS "unit;golden")

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/json_table.h"
+
+#include "common/base/str.h"
+#include "operator/api/object.h"
+#include "operator/api/resource.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+enum colour { RED, GREEN, OTHER };
+
+struct part {
+    const char *name;
+    int32_t size;
+};
+
+struct thing {
+    const char *text;
+    bool flag;
+    int32_t small;
+    int64_t large;
+    int64_t when;
+    enum colour colour, open;
+    struct labels labels;
+    struct resources amounts;
+    const char *raw;
+    const char **words;
+    size_t n_words, n_rules;
+    struct part *parts;
+    size_t n_parts;
+    bool has_inner;
+    int32_t depth;
+};
+#define T(member) offsetof(struct thing, member)
+
+static const char *const colours[] = {"Red", "Green", "Other", NULL};
+static const struct json_field part_fields[] = {
+    {"name", J_STRING, offsetof(struct part, name), .required = true},
+    {"size", J_I32, offsetof(struct part, size), .missing = 1},
+};
+static const struct json_table part_table = JSON_TABLE(struct part, part_fields);
+static const struct json_field inner_fields[] = {
+    {"depth", J_I32, T(depth), .min = 0, .max = 10, .missing = 7, .required = false},
+};
+static const struct json_table inner_table = JSON_TABLE(struct thing, inner_fields);
+static const struct json_field thing_fields[] = {
+    {"text", J_STRING, T(text), .missing_str = "none"},
+    {"flag", J_BOOL, T(flag), .missing = true},
+    {"small", J_I32, T(small)},
+    {"large", J_I64, T(large), .missing = -1},
+    {"when", J_TIME, T(when)},
+    {"colour", J_ENUM, T(colour), .names = colours, .missing = GREEN},
+    {"open", J_ENUM, T(open), .names = colours, .open_enum = true},
+    {"labels", J_LABELS, T(labels), .prefix = "a/"},
+    {"amounts", J_QUANTITIES, T(amounts)},
+    {"raw", J_TEXT, T(raw)},
+    {"words", J_STRINGS, T(words), .offset_n = T(n_words)},
+    {"rules", J_COUNT, T(n_rules)},
+    {"parts", J_LIST, T(parts), .offset_n = T(n_parts), .table = &part_table},
+    {"inner", J_OBJECT, .offset_is = T(has_inner), .table = &inner_table},
+};
+static const struct json_table thing_table = JSON_TABLE(struct thing, thing_fields);
+
+static struct arena arena;
+
+static int setup(void **state)
+{
+    (void)state;
+    arena_init(&arena, 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    arena_done(&arena);
+    return 0;
+}
+
+static int decode(const char *text, struct thing *ret, struct err *err)
+{
+    struct json *root;
+    memset(ret, 0, sizeof *ret);
+    int r = json_parse(text, strlen(text), NULL, &arena, &root, err);
+    return r < 0 ? r : json_decode(&thing_table, root, "", ret, &arena, err);
+}
+
+static void every_kind_is_read(void **state)
+{
+    (void)state;
+    struct thing t;
+    struct err err = ERR_INIT;
+    assert_int_equal(
+        decode("{\"text\":\"x\\ty\",\"flag\":false,\"small\":-2147483648,\"large\":9007199254740993,"
+               "\"when\":\"1970-01-01T00:00:01.5Z\",\"colour\":\"Red\",\"open\":\"Mauve\","
+               "\"labels\":{\"a/z\":\"1\",\"b\":2,\"a/b\":\"2\"},\"amounts\":{\"memory\":\"1Ki\",\"cpu\":2,"
+               "\"pods\":\"0\"},\"raw\":{\"big\": 12345678901234567890},\"words\":[\"u\",\"v\"],"
+               "\"rules\":[{},{}],\"parts\":[{\"name\":\"p\"},{\"size\":3,\"name\":\"q\"}],"
+               "\"inner\":{\"depth\":3},\"unknown\":[1,2]}",
+               &t, &err),
+        0);
+    assert_string_equal(t.text, "x\ty");
+    assert_false(t.flag);
+    assert_int_equal(t.small, INT32_MIN);
+    assert_int_equal(t.large, INT64_C(9007199254740993));
+    assert_int_equal(t.when, 1500);
+    assert_int_equal(t.colour, RED);
+    assert_int_equal(t.open, OTHER);
+    assert_int_equal(t.labels.n, 2); // sorted, and only those of the prefix
+    assert_string_equal(t.labels.items[0].key, "a/b");
+    assert_string_equal(labels_get(&t.labels, "a/z"), "1");
+    assert_int_equal(t.amounts.n, 2);
+    assert_int_equal(resources_get(&t.amounts, RESOURCE_CPU), 2000);
+    assert_int_equal(resources_get(&t.amounts, RESOURCE_MEMORY), 1024000);
+    assert_string_equal(t.raw, "{\"big\": 12345678901234567890}");
+    assert_int_equal(t.n_words, 2);
+    assert_string_equal(t.words[1], "v");
+    assert_int_equal(t.n_rules, 2);
+    assert_int_equal(t.n_parts, 2);
+    assert_int_equal(t.parts[0].size, 1);
+    assert_string_equal(t.parts[1].name, "q");
+    assert_true(t.has_inner);
+    assert_int_equal(t.depth, 3);
+}
+
+static void missing_and_null_members_take_their_defaults(void **state)
+{
+    (void)state;
+    const char *texts[] = {"{}", "{\"text\":null,\"flag\":null,\"large\":null,\"colour\":null,\"parts\":null,"
+                                 "\"labels\":null,\"raw\":null,\"inner\":null,\"when\":null}"};
+    for (size_t i = 0; i < 2; i++) {
+        struct thing t;
+        struct err err = ERR_INIT;
+        assert_int_equal(decode(texts[i], &t, &err), 0);
+        assert_string_equal(t.text, "none");
+        assert_true(t.flag);
+        assert_int_equal(t.large, -1);
+        assert_int_equal(t.colour, GREEN);
+        assert_int_equal(t.n_parts, 0);
+        assert_int_equal(t.labels.n, 0);
+        assert_null(t.raw);
+        assert_false(t.has_inner);
+        assert_int_equal(t.depth, 7); // of an object that is not there
+        assert_int_equal(t.when, 0);
+    }
+}
+
+static void errors_name_the_path_and_what_was_there(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"[]", "expected object, got list"},
+        {"{\"text\":1}", "text: expected string, got 1"},
+        {"{\"flag\":\"true\"}", "flag: expected boolean, got \"true\""},
+        {"{\"small\":2147483648}", "small: expected integer from -2147483648 to 2147483647, got 2147483648"},
+        {"{\"small\":1.5}", "small: expected integer, got 1.5"},
+        {"{\"large\":9223372036854775808}",
+         "large: expected integer from -9223372036854775808 to 9223372036854775807, got 9223372036854775808"},
+        {"{\"large\":1E0}", "large: expected integer, got 1E0"},
+        {"{\"when\":\"yesterday\"}", "when: expected RFC 3339 time, got \"yesterday\""},
+        {"{\"when\":12}", "when: expected RFC 3339 time, got 12"},
+        {"{\"colour\":\"red\"}", "colour: expected one of Red, Green, Other, got \"red\""},
+        {"{\"colour\":{}}", "colour: expected string, got object"},
+        {"{\"labels\":[]}", "labels: expected object, got list"},
+        {"{\"labels\":{\"a/b\":1}}", "labels[\"a/b\"]: expected string, got 1"},
+        {"{\"amounts\":{\"cpu\":\"1 core\"}}", "amounts[\"cpu\"]: expected quantity, got \"1 core\""},
+        {"{\"amounts\":{\"cpu\":true}}", "amounts[\"cpu\"]: expected quantity, got true"},
+        {"{\"raw\":\"{}\"}", "raw: expected object, got \"{}\""},
+        {"{\"words\":[\"a\",null]}", "words[1]: expected string, got null"},
+        {"{\"rules\":[{},3]}", "rules[1]: expected object, got 3"},
+        {"{\"rules\":{}}", "rules: expected list, got object"},
+        {"{\"parts\":[{\"name\":\"a\"},{\"size\":1}]}", "parts[1].name: missing"},
+        {"{\"parts\":[{\"name\":\"a\",\"size\":\"1\"}]}", "parts[0].size: expected integer, got \"1\""},
+        {"{\"parts\":[[]]}", "parts[0]: expected object, got list"},
+        {"{\"inner\":{\"depth\":11}}", "inner.depth: expected integer from 0 to 10, got 11"},
+        {"{\"text\":\"a\",\"text\":\"b\"}", "text: given twice"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct thing t;
+        struct err err = ERR_INIT;
+        assert_int_equal(decode(cases[i].text, &t, &err), ERR_INVALID);
+        assert_string_equal(err.msg, cases[i].want);
+    }
+}
+
+static void what_a_peer_wrote_is_shown_short_and_printable(void **state)
+{
+    (void)state;
+    struct buf text = BUF_INIT(10000);
+    struct thing t;
+    struct err err = ERR_INIT;
+    buf_puts(&text, "{\"labels\":{\"a/");
+    for (int i = 0; i < 1000; i++)
+        buf_puts(&text, "\xc3\xa9");
+    buf_puts(&text, "\":[\"");
+    for (int i = 0; i < 1000; i++)
+        buf_puts(&text, "v");
+    buf_puts(&text, "\"]}}");
+    assert_int_equal(decode(buf_str(&text), &t, &err), ERR_INVALID);
+    assert_string_equal(err.msg, "labels[\"a/??????????????????????????????????????????????...\"]: "
+                                 "expected string, got list");
+    buf_reset(&text);
+    buf_puts(&text, "{\"small\":\"");
+    for (int i = 0; i < 1000; i++)
+        buf_puts(&text, "v");
+    buf_puts(&text, "\"}");
+    assert_int_equal(decode(buf_str(&text), &t, &err), ERR_INVALID);
+    assert_string_equal(err.msg, "small: expected integer, got \"vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv...");
+    buf_done(&text);
+}
+
+static void a_table_lists_its_members_for_the_drift_check(void **state)
+{
+    (void)state;
+    struct buf out = BUF_INIT(4096);
+    json_table_print(&thing_table, &out);
+    assert_string_equal(buf_str(&out), "text string\n"
+                                       "flag boolean\n"
+                                       "small integer\n"
+                                       "large integer\n"
+                                       "when string\n"
+                                       "colour string\n"
+                                       "open string\n"
+                                       "labels object\n"
+                                       "amounts object\n"
+                                       "raw object\n"
+                                       "words array\n"
+                                       "rules array\n"
+                                       "parts array\n"
+                                       "parts[].name string\n"
+                                       "parts[].size integer\n"
+                                       "inner object\n"
+                                       "inner.depth integer\n");
+    buf_done(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_kind_is_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(missing_and_null_members_take_their_defaults, setup, teardown),
+        cmocka_unit_test_setup_teardown(errors_name_the_path_and_what_was_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_peer_wrote_is_shown_short_and_printable, setup, teardown),
+        cmocka_unit_test(a_table_lists_its_members_for_the_drift_check),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

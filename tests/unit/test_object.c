@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/object.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/lease.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+static const struct object *decode(enum kind kind, const char *json)
+{
+    const struct object *o = NULL;
+    struct err err = ERR_INIT;
+    if (object_decode(kind, json, strlen(json), &o, &err) < 0)
+        fail_msg("%s", err.msg);
+    return o;
+}
+
+static void kinds_know_their_place_in_the_api(void **state)
+{
+    (void)state;
+    const struct {
+        enum kind kind;
+        const char *name, *api_version, *plural;
+        bool namespaced;
+    } cases[] = {
+        {KIND_POD, "Pod", "v1", "pods", true},
+        {KIND_NODE, "Node", "v1", "nodes", false},
+        {KIND_WORKERGROUP, "WorkerGroup", "cadre.dev/v1alpha1", "workergroups", true},
+        {KIND_PLACEMENTGROUP, "PlacementGroup", "cadre.dev/v1alpha1", "placementgroups", true},
+        {KIND_SERVICE, "Service", "v1", "services", true},
+        {KIND_LEASE, "Lease", "coordination.k8s.io/v1", "leases", true},
+        {KIND_EVENT, "Event", "events.k8s.io/v1", "events", true},
+    };
+    assert_int_equal(ARRAY_LEN(cases), KIND_COUNT);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct kind_info *info = kind_info(cases[i].kind);
+        assert_string_equal(info->kind, cases[i].name);
+        assert_string_equal(info->api_version, cases[i].api_version);
+        assert_string_equal(info->plural, cases[i].plural);
+        assert_int_equal(info->namespaced, cases[i].namespaced);
+    }
+}
+
+static void metadata_is_read(void **state)
+{
+    (void)state;
+    const struct object *o =
+        decode(KIND_SERVICE,
+               "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"llama\",\"namespace\":\"ml\","
+               "\"uid\":\"u-1\","
+               "\"resourceVersion\":\"18446744073709551616\",\"generation\":9007199254740993,"
+               "\"creationTimestamp\":\"2026-01-02T03:04:05Z\",\"deletionTimestamp\":\"2026-01-02T03:05:05Z\","
+               "\"deletionGracePeriodSeconds\":30,\"labels\":{\"b\":\"2\",\"a\":\"1\",\"env\":\"prod\"},"
+               "\"annotations\":{\"cadre.dev/x\":\"y\",\"other\":\"large\"},\"managedFields\":[{\"manager\":\"m\"}],"
+               "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n\",\"uid\":\"u-2\"},"
+               "{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"WorkerGroup\",\"name\":\"llama\",\"uid\":\"u-3\","
+               "\"controller\":true}]},\"spec\":{}}");
+    assert_int_equal(o->kind, KIND_SERVICE);
+    assert_string_equal(o->meta.name, "llama");
+    assert_string_equal(o->meta.ns, "ml");
+    assert_string_equal(o->meta.uid, "u-1");
+    assert_string_equal(o->meta.resource_version, "18446744073709551616");
+    assert_int_equal(o->meta.generation, INT64_C(9007199254740993));
+    assert_int_equal(o->meta.created_ms, INT64_C(1767323045000));
+    assert_int_equal(o->meta.deleted_ms, INT64_C(1767323105000));
+    assert_int_equal(o->meta.deletion_grace_s, 30);
+    assert_int_equal(o->meta.labels.n, 3);
+    assert_string_equal(labels_get(&o->meta.labels, "a"), "1");
+    assert_string_equal(labels_get(&o->meta.labels, "env"), "prod");
+    assert_null(labels_get(&o->meta.labels, "c"));
+    assert_int_equal(o->meta.annotations.n, 1);
+    assert_string_equal(labels_get(&o->meta.annotations, "cadre.dev/x"), "y");
+    assert_string_equal(o->meta.owner.kind, "WorkerGroup"); // the controller's, not the first
+    assert_string_equal(o->meta.owner.uid, "u-3");
+    object_unref(o);
+}
+
+static void what_is_missing_is_null_or_zero(void **state)
+{
+    (void)state;
+    const struct object *o = decode(KIND_EVENT, "{\"metadata\":{\"name\":\"e\"}}");
+    assert_string_equal(o->meta.ns, "");
+    assert_null(o->meta.uid);
+    assert_null(o->meta.resource_version);
+    assert_int_equal(o->meta.generation, 0);
+    assert_int_equal(o->meta.deleted_ms, 0);
+    assert_null(o->meta.owner.uid);
+    assert_int_equal(o->meta.labels.n, 0);
+    object_unref(o);
+}
+
+static void an_object_lives_as_long_as_someone_holds_it(void **state)
+{
+    (void)state;
+    const struct object *o =
+        decode(KIND_LEASE, "{\"metadata\":{\"name\":\"leader\"},\"spec\":{\"holderIdentity\":\"a\"}}");
+    assert_ptr_equal(object_ref(o), o);
+    object_unref(o);
+    assert_string_equal(lease_of(o)->holder, "a");
+    object_unref(o);
+    object_unref(NULL);
+}
+
+static void another_kind_is_refused(void **state)
+{
+    (void)state;
+    const struct {
+        const char *json, *want;
+    } cases[] = {
+        {"{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\"}}", "Pod a: kind: expected Pod, got \"Node\""},
+        {"{\"kind\":3,\"metadata\":{\"name\":\"a\",\"namespace\":\"ml\"}}", "Pod ml/a: kind: expected Pod, got 3"},
+        {"[]", "Pod: expected object, got list"},
+        {"{}", "Pod: metadata: missing"},
+        {"{\"metadata\":{\"name\":\"\"}}", "Pod : metadata.name: empty"},
+        {"{\"metadata\":{\"namespace\":\"ml\"}}", "Pod: metadata.name: missing"},
+        {"{\"metadata\":{\"name\":\"a\"}", "Pod: not valid JSON at byte 24: expected ',' or '}'"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct object *o;
+        struct err err = ERR_INIT;
+        assert_int_equal(object_decode(KIND_POD, cases[i].json, strlen(cases[i].json), &o, &err), ERR_INVALID);
+        assert_string_equal(err.msg, cases[i].want);
+    }
+}
+
+static void resource_versions_have_an_order(void **state)
+{
+    (void)state;
+    const char *sorted[] = {NULL, "1", "9", "10", "99", "100", "18446744073709551615", "18446744073709551616"};
+    for (size_t i = 0; i < ARRAY_LEN(sorted); i++)
+        for (size_t k = 0; k < ARRAY_LEN(sorted); k++) {
+            int r = resource_version_cmp(sorted[i], sorted[k]);
+            assert_int_equal((r > 0) - (r < 0), (i > k) - (i < k));
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kinds_know_their_place_in_the_api),
+        cmocka_unit_test(metadata_is_read),
+        cmocka_unit_test(what_is_missing_is_null_or_zero),
+        cmocka_unit_test(an_object_lives_as_long_as_someone_holds_it),
+        cmocka_unit_test(another_kind_is_refused),
+        cmocka_unit_test(resource_versions_have_an_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

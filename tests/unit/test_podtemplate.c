@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rendered pod looks like is in tests/golden/render; here are the facts and the limits.
+#include "operator/api/podtemplate.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+static struct arena arena;
+
+static int setup(void **state)
+{
+    (void)state;
+    arena_init(&arena, 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    arena_done(&arena);
+    return 0;
+}
+
+static const char *const reserved[] = {"RANK", "PET_*", "", NULL};
+
+static struct template_facts inspect(const char *template)
+{
+    struct template_facts f;
+    struct err err = ERR_INIT;
+    if (template_inspect(template, reserved, &arena, &f, &err) < 0)
+        fail_msg("%s", err.msg);
+    return f;
+}
+
+static void facts_of_a_template_are_found(void **state)
+{
+    (void)state;
+    struct template_facts f = inspect("{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
+    assert_null(f.reserved_env);
+    assert_false(f.host_network);
+    assert_null(f.restart_policy);
+    f = inspect("{\"spec\":{\"hostNetwork\":true,\"restartPolicy\":\"Always\",\"containers\":[{\"name\":\"w\"}]}}");
+    assert_true(f.host_network);
+    assert_string_equal(f.restart_policy, "Always");
+    f = inspect("{\"spec\":{\"hostNetwork\":false,\"containers\":[{\"name\":\"w\"}]}}");
+    assert_false(f.host_network);
+}
+
+#define ENV(name) "\"env\":[{\"name\":\"OK\"},{\"name\":\"" name "\",\"value\":\"1\"}]"
+
+static void reserved_names_are_found_wherever_they_are(void **state)
+{
+    (void)state;
+    struct template_facts f =
+        inspect("{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"w\"," ENV("RANK") "}]}}");
+    assert_string_equal(f.reserved_env, "RANK");
+    assert_string_equal(f.reserved_env_container, "w");
+    f = inspect("{\"spec\":{\"initContainers\":[{\"name\":\"i\"," ENV(
+        "PET_NNODES") "}],\"containers\":[{\"name\":\"w\"," ENV("RANK") "}]}}");
+    assert_string_equal(f.reserved_env, "PET_NNODES");
+    assert_string_equal(f.reserved_env_container, "i");
+    const char *free_names[] = {"RANKS", "RAN", "rank", "PET", "XPET_A"};
+    for (size_t i = 0; i < ARRAY_LEN(free_names); i++)
+        assert_null(
+            inspect(arena_printf(&arena, "{\"spec\":{\"containers\":[{\"name\":\"w\",\"env\":[{\"name\":\"%s\"}]}]}}",
+                                 free_names[i]))
+                .reserved_env);
+}
+
+static void equal_templates_have_equal_hashes(void **state)
+{
+    (void)state;
+    uint64_t one = inspect("{\"spec\":{\"containers\":[{\"name\":\"w\",\"x\":1.50}],\"a\":\"\\u00e9/\"}}").hash;
+    uint64_t two =
+        inspect(" { \"spec\" : { \"a\":\"\xc3\xa9\\/\", \"containers\" : [ {\"x\":1.50,\"name\":\"w\"} ] } } ").hash;
+    assert_true(one == two);
+    const char *others[] = {
+        "{\"spec\":{\"containers\":[{\"name\":\"w\",\"x\":1.5}],\"a\":\"\\u00e9/\"}}",
+        "{\"spec\":{\"containers\":[{\"name\":\"w\",\"x\":1.50}],\"a\":\"\\u00e8/\"}}",
+        "{\"spec\":{\"containers\":[{\"name\":\"w\",\"x\":1.50},{}],\"a\":\"\\u00e9/\"}}",
+        "{\"spec\":{\"containers\":[{\"name\":\"w\",\"x\":1.50}],\"b\":\"\\u00e9/\"}}",
+        "{\"spec\":{\"containers\":[{\"name\":\"w\",\"x\":1.50}],\"a\":\"\\u00e9/\",\"b\":null}}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        assert_true(inspect(others[i]).hash != one);
+}
+
+static void a_template_of_the_wrong_shape_is_refused_by_both(void **state)
+{
+    (void)state;
+    const struct {
+        const char *template, *want;
+    } cases[] = {
+        {"[]", "spec.template: expected object, got list"},
+        {"{\"spec\":", "spec.template: not valid JSON at byte 8: unexpected end"},
+        {"{}", "spec.template.spec: missing"},
+        {"{\"spec\":[]}", "spec.template.spec: expected object, got list"},
+        {"{\"spec\":{}}", "spec.template.spec.containers: at least one container is needed"},
+        {"{\"spec\":{\"containers\":[]}}", "spec.template.spec.containers: at least one container is needed"},
+        {"{\"spec\":{\"containers\":{}}}", "spec.template.spec.containers: expected list, got object"},
+        {"{\"spec\":{\"containers\":[1]}}", "spec.template.spec.containers[0]: expected object, got number"},
+        {"{\"spec\":{\"containers\":[{},{\"env\":{}}]}}",
+         "spec.template.spec.containers[1].env: expected list, got object"},
+        {"{\"spec\":{\"containers\":[{}],\"initContainers\":[{\"env\":[{},\"A\"]}]}}",
+         "spec.template.spec.initContainers[0].env[1]: expected object, got string"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct template_facts f;
+        struct err err = ERR_INIT;
+        const char *json;
+        assert_int_equal(template_inspect(cases[i].template, reserved, &arena, &f, &err), ERR_INVALID);
+        assert_string_equal(err.msg, cases[i].want);
+        struct pod_render r = {.ns = "ml", .name = "p"};
+        assert_int_equal(pod_render(cases[i].template, &r, &arena, &json, &err), ERR_INVALID);
+        assert_string_equal(err.msg, cases[i].want);
+    }
+}
+
+static void a_pod_cannot_grow_without_bound(void **state)
+{
+    (void)state;
+    struct buf b = BUF_INIT(1 << 20);
+    struct err err = ERR_INIT;
+    const char *json;
+    char value[1000];
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    struct env_var env[] = {{"A", value}};
+    struct pod_render r = {.ns = "ml", .name = "p", .env = env, .n_env = 1};
+    buf_puts(&b, "{\"spec\":{\"containers\":[{}");
+    for (int i = 0; i < 10000; i++)
+        buf_puts(&b, ",{}");
+    buf_puts(&b, "]}}");
+    assert_int_equal(pod_render(buf_str(&b), &r, &arena, &json, &err), ERR_LIMIT);
+    assert_string_equal(err.msg, "spec.template: the pod would have more than 4 MiB; make the template smaller");
+    buf_done(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(facts_of_a_template_are_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(reserved_names_are_found_wherever_they_are, setup, teardown),
+        cmocka_unit_test_setup_teardown(equal_templates_have_equal_hashes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_template_of_the_wrong_shape_is_refused_by_both, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_pod_cannot_grow_without_bound, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

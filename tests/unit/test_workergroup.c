@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/workergroup.h"
+
+#include "common/base/str.h"
+#include "operator/api/placementgroup.h"
+#include "operator/api/tables.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+static const struct workergroup *decode(const char *json)
+{
+    const struct object *o = NULL;
+    struct err err = ERR_INIT;
+    if (object_decode(KIND_WORKERGROUP, json, strlen(json), &o, &err) < 0)
+        fail_msg("%s", err.msg);
+    return workergroup_of(o);
+}
+
+#define NAMED(rest) "{\"metadata\":{\"name\":\"llama\",\"namespace\":\"ml\"},\"spec\":" rest "}"
+
+static void what_the_schema_leaves_open_gets_its_default(void **state)
+{
+    (void)state;
+    const char *texts[] = {NAMED("{}"), NAMED("{\"placement\":{},\"restartBackoff\":{},\"failurePolicy\":null,"
+                                              "\"activeDeadlineSeconds\":null,\"worker\":null,\"template\":null}")};
+    for (size_t i = 0; i < 2; i++) {
+        const struct workergroup *wg = decode(texts[i]);
+        const struct workergroup_spec *s = &wg->spec;
+        assert_int_equal(s->replicas, 1);
+        assert_int_equal(s->workers_per_replica, 1);
+        assert_int_equal(s->strategy, STRATEGY_PACK);
+        assert_string_equal(s->topology_key, "kubernetes.io/hostname");
+        assert_int_equal(s->pod_per, POD_PER_BUNDLE);
+        assert_int_equal(s->timeout_s, 300);
+        assert_int_equal(s->node_lost_s, 60);
+        assert_int_equal(s->n_placement_groups, 0);
+        assert_int_equal(s->runtime, RUNTIME_AGENT);
+        assert_false(s->has_worker);
+        assert_int_equal(s->rendezvous_port, 29500);
+        assert_int_equal(s->restart_policy, RESTART_GROUP);
+        assert_int_equal(s->max_restarts, 3);
+        assert_int_equal(s->backoff_initial_s, 1);
+        assert_int_equal(s->backoff_max_s, 300);
+        assert_int_equal(s->success_policy, SUCCESS_ALL);
+        assert_int_equal(s->n_failure_rules, 0);
+        assert_false(s->suspend);
+        assert_int_equal(s->active_deadline_s, -1);
+        assert_int_equal(s->ttl_s, -1);
+        assert_null(s->template_json);
+        assert_int_equal(wg->status.last_failure.time_ms, 0);
+        assert_int_equal(wg->status.n_conditions, 0);
+        object_unref(&wg->obj);
+    }
+}
+
+static void every_field_of_the_spec_is_read(void **state)
+{
+    (void)state;
+    const struct workergroup *wg = decode(NAMED(
+        "{\"replicas\":4,\"workersPerReplica\":2,\"placement\":{\"strategy\":\"StrictSpread\",\"topologyKey\":\"rack\","
+        "\"podPer\":\"Node\",\"timeoutSeconds\":10,\"nodeLostSeconds\":20,\"groups\":[{\"name\":\"pool\",\"bundles\":"
+        "\"0-3\"},{\"name\":\"b\"}]},\"runtime\":\"Plain\",\"worker\":{\"module\":\"/m.so\",\"init\":{\"start\":0},"
+        "\"env\":[{\"name\":\"A\",\"value\":\"b\"}],\"meshes\":[{\"name\":\"t\",\"dims\":[{\"name\":\"dp\",\"size\":8}]"
+        "}]},"
+        "\"rendezvousPort\":1234,\"heartbeatSeconds\":5,\"restartPolicy\":\"Never\",\"maxRestarts\":0,"
+        "\"restartBackoff\":{\"initialSeconds\":0,\"maxSeconds\":9},\"successPolicy\":\"RankZero\","
+        "\"failurePolicy\":{\"rules\":[{\"exitCodes\":[42],\"action\":\"Fail\"}]},\"suspend\":true,"
+        "\"activeDeadlineSeconds\":86400,\"ttlSecondsAfterFinished\":0,"
+        "\"template\":{ \"spec\" : {\"containers\":[{\"name\":\"w\",\"n\":12345678901234567890.10}]}}}"));
+    const struct workergroup_spec *s = &wg->spec;
+    assert_int_equal(s->replicas, 4);
+    assert_int_equal(s->workers_per_replica, 2);
+    assert_int_equal(s->strategy, STRATEGY_STRICT_SPREAD);
+    assert_string_equal(strategy_name(s->strategy), "StrictSpread");
+    assert_string_equal(s->topology_key, "rack");
+    assert_int_equal(s->pod_per, POD_PER_NODE);
+    assert_int_equal(s->timeout_s, 10);
+    assert_int_equal(s->node_lost_s, 20);
+    assert_int_equal(s->n_placement_groups, 2);
+    assert_int_equal(s->runtime, RUNTIME_PLAIN);
+    assert_true(s->has_worker);
+    assert_int_equal(s->rendezvous_port, 1234);
+    assert_int_equal(s->restart_policy, RESTART_NEVER);
+    assert_int_equal(s->max_restarts, 0);
+    assert_int_equal(s->backoff_initial_s, 0);
+    assert_int_equal(s->backoff_max_s, 9);
+    assert_int_equal(s->success_policy, SUCCESS_RANK_ZERO);
+    assert_int_equal(s->n_failure_rules, 1);
+    assert_true(s->suspend);
+    assert_int_equal(s->active_deadline_s, 86400);
+    assert_int_equal(s->ttl_s, 0);
+    // verbatim, env and all, although lists of that name are skipped elsewhere
+    assert_string_equal(s->template_json,
+                        "{ \"spec\" : {\"containers\":[{\"name\":\"w\",\"n\":12345678901234567890.10}]}}");
+    object_unref(&wg->obj);
+}
+
+static struct condition conditions[] = {
+    {.type = "Accepted",
+     .status = CONDITION_TRUE,
+     .reason = "Valid",
+     .message = "",
+     .observed_generation = 7,
+     .changed_ms = 5000},
+    {.type = "Ready",
+     .status = CONDITION_FALSE,
+     .reason = "Insufficient",
+     .message = "needs \"8\"",
+     .observed_generation = 7,
+     .changed_ms = 6789},
+    {.type = "Scheduled",
+     .status = CONDITION_UNKNOWN,
+     .reason = "Pending",
+     .message = "",
+     .observed_generation = 7,
+     .changed_ms = 7000},
+};
+static struct node_replicas placements[] = {{"n1", "0-3"}, {"n2", "4,6"}};
+
+static struct workergroup_status full_status(void)
+{
+    return (struct workergroup_status){
+        .observed_generation = INT64_C(9007199254740993),
+        .world_size = 8,
+        .ready_workers = 7,
+        .replicas = 6,
+        .ready_replicas = 5,
+        .scheduled_replicas = 4,
+        .gpus = 64,
+        .attempt = 3,
+        .incarnation = 2,
+        .restarts = 9,
+        .restarts_counted = 1,
+        .master_addr = "llama-0.llama.ml.svc:29500",
+        .selector = "cadre.dev/group=llama",
+        .strategy = "Pack",
+        .placements = placements,
+        .n_placements = 2,
+        .last_failure = {.rank = 0,
+                         .pod = "llama-0-1",
+                         .node = "n1",
+                         .reason = "Error",
+                         .message = "boom",
+                         .exit_code = 1,
+                         .time_ms = 9876},
+        .conditions = conditions,
+        .n_conditions = 3,
+    };
+}
+
+static const struct workergroup *applied(const char *patch, struct arena *a)
+{
+    return decode(arena_printf(a, "{\"metadata\":{\"name\":\"x\"},\"spec\":{},%s", patch + 1));
+}
+
+static void a_status_comes_back_as_it_was_written(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct workergroup_status s = full_status();
+    const struct workergroup *wg = applied(workergroup_status_patch(&s, &a), &a);
+    const struct workergroup_status *got = &wg->status;
+    assert_true(workergroup_status_equal(&s, got));
+    assert_int_equal(got->observed_generation, INT64_C(9007199254740993));
+    assert_int_equal(got->world_size, 8);
+    assert_int_equal(got->ready_workers, 7);
+    assert_int_equal(got->replicas, 6);
+    assert_int_equal(got->ready_replicas, 5);
+    assert_int_equal(got->scheduled_replicas, 4);
+    assert_int_equal(got->gpus, 64);
+    assert_int_equal(got->attempt, 3);
+    assert_int_equal(got->incarnation, 2);
+    assert_int_equal(got->restarts, 9);
+    assert_int_equal(got->restarts_counted, 1);
+    assert_string_equal(got->master_addr, "llama-0.llama.ml.svc:29500");
+    assert_string_equal(got->selector, "cadre.dev/group=llama");
+    assert_string_equal(got->strategy, "Pack");
+    assert_int_equal(got->n_placements, 2);
+    assert_string_equal(got->placements[1].node, "n2");
+    assert_string_equal(got->placements[1].replicas, "4,6");
+    assert_int_equal(got->last_failure.rank, 0);
+    assert_string_equal(got->last_failure.message, "boom");
+    assert_int_equal(got->last_failure.exit_code, 1);
+    assert_int_equal(got->last_failure.time_ms, 9000); // whole seconds
+    const struct condition *ready = condition_find(got->conditions, got->n_conditions, "Ready");
+    assert_int_equal(ready->status, CONDITION_FALSE);
+    assert_string_equal(ready->reason, "Insufficient");
+    assert_string_equal(ready->message, "needs \"8\"");
+    assert_int_equal(ready->changed_ms, 6000);
+    assert_int_equal(ready->observed_generation, 7);
+    assert_null(condition_find(got->conditions, got->n_conditions, "Failed"));
+    object_unref(&wg->obj);
+    arena_done(&a);
+}
+
+static void a_patch_writes_every_field_so_that_nothing_old_stays(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct workergroup_status empty = {.last_failure = {.rank = -1, .exit_code = -1}};
+    assert_string_equal(
+        workergroup_status_patch(&empty, &a),
+        "{\"status\":{\"observedGeneration\":0,\"conditions\":[],\"worldSize\":0,\"readyWorkers\":0,\"replicas\":0,"
+        "\"scheduledReplicas\":0,\"readyReplicas\":0,\"gpus\":0,\"attempt\":0,\"incarnation\":0,\"restarts\":0,"
+        "\"restartsCountTowardsMax\":0,\"masterAddr\":null,\"strategy\":null,\"selector\":null,\"placements\":null,"
+        "\"lastFailure\":null}}");
+    empty.last_failure.time_ms = 1000;
+    assert_non_null(strstr(workergroup_status_patch(&empty, &a),
+                           "\"lastFailure\":{\"rank\":null,\"pod\":null,\"node\":null,\"exitCode\":null,"
+                           "\"reason\":null,\"message\":null,\"time\":\"1970-01-01T00:00:01Z\"}"));
+    arena_done(&a);
+}
+
+static void a_patch_and_the_table_name_the_same_fields(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct workergroup_status s = full_status();
+    struct buf table = BUF_INIT(16 * 1024);
+    struct json *root;
+    struct err err = ERR_INIT;
+    const char *patch = workergroup_status_patch(&s, &a);
+    json_table_print(&workergroup_table, &table);
+    assert_int_equal(json_parse(patch, strlen(patch), NULL, &a, &root, &err), 0);
+    size_t n = 0;
+    JSON_FOREACH(member, json_get(root, "status")) {
+        const char *line = arena_printf(&a, "status.%.*s ", (int)member->key_len, member->key);
+        if (!strstr(buf_str(&table), line))
+            fail_msg("%s is written but never read", line);
+        n++;
+    }
+    for (const char *p = buf_str(&table); (p = strstr(p, "\nstatus.")); p++)
+        n -= strcspn(p + 8, ".[ ") == strcspn(p + 8, " ");
+    assert_int_equal(n, 0); // and as many are read
+    buf_done(&table);
+    arena_done(&a);
+}
+
+static void equality_is_that_of_what_is_written(void **state)
+{
+    (void)state;
+    struct workergroup_status a = full_status(), b = full_status();
+    struct condition other[3];
+    memcpy(other, conditions, sizeof other);
+    b.conditions = other;
+    assert_true(workergroup_status_equal(&a, &b));
+    other[1].changed_ms += 60000;  // of a condition that is what it was
+    b.last_failure.time_ms += 100; // in the same second
+    assert_true(workergroup_status_equal(&a, &b));
+    other[1].message = "needs \"9\"";
+    assert_false(workergroup_status_equal(&a, &b));
+    other[1].message = conditions[1].message;
+    other[1].status = CONDITION_TRUE;
+    assert_false(workergroup_status_equal(&a, &b));
+    b = full_status();
+    b.placements = NULL;
+    b.n_placements = 0;
+    assert_false(workergroup_status_equal(&a, &b));
+    b = full_status();
+    b.last_failure.time_ms += 1000;
+    assert_false(workergroup_status_equal(&a, &b));
+    b = full_status();
+    b.incarnation++;
+    assert_false(workergroup_status_equal(&a, &b));
+}
+
+// A message that was cut in the middle of a character is repaired by the writer; that must not look like a change at
+// every visit.
+static void a_repaired_message_is_no_change(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct workergroup_status s = full_status();
+    s.last_failure.message = "cut \xe2\x82";
+    const struct workergroup *wg = applied(workergroup_status_patch(&s, &a), &a);
+    assert_true(workergroup_status_equal(&s, &wg->status));
+    object_unref(&wg->obj);
+    arena_done(&a);
+}
+
+static void a_placementgroup_is_read_as_far_as_it_is_answered(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    const struct object *o = NULL;
+    struct err err = ERR_INIT;
+    const char *patch = placementgroup_status_patch(conditions, 2, 7, &a);
+    const char *json =
+        arena_printf(&a,
+                     "{\"kind\":\"PlacementGroup\",\"metadata\":{\"name\":\"pool\"},\"spec\":{\"bundles\":"
+                     "[{\"count\":4}]},%s",
+                     patch + 1);
+    assert_int_equal(object_decode(KIND_PLACEMENTGROUP, json, strlen(json), &o, &err), 0);
+    const struct placementgroup *pg = placementgroup_of(o);
+    assert_int_equal(pg->observed_generation, 7);
+    assert_int_equal(pg->n_conditions, 2);
+    assert_string_equal(pg->conditions[0].type, "Accepted");
+    object_unref(o);
+    arena_done(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_schema_leaves_open_gets_its_default),
+        cmocka_unit_test(every_field_of_the_spec_is_read),
+        cmocka_unit_test(a_status_comes_back_as_it_was_written),
+        cmocka_unit_test(a_patch_writes_every_field_so_that_nothing_old_stays),
+        cmocka_unit_test(a_patch_and_the_table_name_the_same_fields),
+        cmocka_unit_test(equality_is_that_of_what_is_written),
+        cmocka_unit_test(a_repaired_message_is_no_change),
+        cmocka_unit_test(a_placementgroup_is_read_as_far_as_it_is_answered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
