@@ -79,7 +79,7 @@ static bool backing_off(struct work *w)
         return false;
     plan_requeue(w->plan, left);
     wait_for(w, REASON_BACKOFF,
-             arena_printf(w->a, "attempt %d begins after a backoff of %.1f s (restart %d, because of %s of rank %d)",
+             arena_printf(w->a, "attempt %d begins after a backoff of %.1f s (restart %d, after %s of rank %d)",
                           o->attempt, (double)backoff / 1000, o->restarts, f->reason ? f->reason : FAILURE_ERROR,
                           f->rank));
     return true;
@@ -155,23 +155,29 @@ static enum template_verdict ask(struct work *w)
     return TEMPLATE_UNKNOWN;
 }
 
+static bool dry_run_passed(const struct work *w)
+{
+    const struct group_memory *m = w->v->memory;
+    return m->dry_run == DRY_RUN_OK && m->dry_run_hash == w->spec_hash;
+}
+
 // The verdict comes with the API server's defaults, limit ranges and injected containers.
 enum template_verdict gang_judge(struct work *w)
 {
     const struct group_memory *m = w->v->memory;
-    bool tried = m->dry_run_hash == w->spec_hash;
-    if (tried && m->dry_run == DRY_RUN_REFUSED)
+    bool lately = refused_now(w) && m->retry_at_ms > w->v->now_ms;
+    if (m->dry_run == DRY_RUN_REFUSED && m->dry_run_hash == w->spec_hash)
         return refused(w, m->dry_run_message);
-    // The quota is looked at last, when the template has passed. It may even be the pods before that fill it.
-    bool wait = !(tried && m->dry_run == DRY_RUN_OK) && refused_now(w) && m->retry_at_ms > w->v->now_ms;
-    if (wait && str_eq(m->refusal_reason, REASON_FORBIDDEN)) {
+    // The quota is looked at last, when the template has passed; and it may be the pods before that fill it.
+    if (dry_run_passed(w) || (lately && str_eq(m->refusal_reason, REASON_QUOTA_EXCEEDED))) {
+        work_accept(w);
+        return TEMPLATE_OK;
+    }
+    if (lately && str_eq(m->refusal_reason, REASON_FORBIDDEN)) {
         plan_requeue(w->plan, m->retry_at_ms - w->v->now_ms);
         return refused(w, m->refusal_message);
     }
-    if (!(tried && m->dry_run == DRY_RUN_OK) && !(wait && str_eq(m->refusal_reason, REASON_QUOTA_EXCEEDED)))
-        return ask(w);
-    work_accept(w);
-    return TEMPLATE_OK;
+    return ask(w);
 }
 
 static bool create_missing(struct work *w, const struct placement *placed)
@@ -239,13 +245,12 @@ static void place(struct work *w)
         work_settle(w);
         return;
     }
-    const char *reason = placed.verdict == VERDICT_INFEASIBLE ? REASON_INFEASIBLE : REASON_INSUFFICIENT;
-    if (c->existing) {
-        work_roll_back(w, reason, placed.message);
+    if (c->existing) { // from before a crash; where they are, the others cannot be
+        work_roll_back(w, REASON_INSUFFICIENT, placed.message);
         return;
     }
     w->plan->waits_for_room = true;
-    wait_for(w, reason, placed.message);
+    wait_for(w, placed.verdict == VERDICT_INFEASIBLE ? REASON_INFEASIBLE : REASON_INSUFFICIENT, placed.message);
 }
 
 static void wait_for_verdict(struct work *w)
@@ -257,13 +262,22 @@ static void wait_for_verdict(struct work *w)
     work_settle(w);
 }
 
-void gang_create(struct work *w)
+static void refusal_costs_the_gang(struct work *w)
 {
     const struct group_memory *m = w->v->memory;
+    if (str_eq(m->refusal_reason, REASON_NAME_CONFLICT))
+        outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
+    else if (str_eq(m->refusal_reason, REASON_FORBIDDEN) && !dry_run_passed(w))
+        refused(w, m->refusal_message);
+    else
+        work_accept(w);
+    work_roll_back(w, m->refusal_reason, m->refusal_message);
+}
+
+void gang_create(struct work *w)
+{
     if (refused_now(w)) {
-        if (str_eq(m->refusal_reason, REASON_NAME_CONFLICT))
-            outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
-        work_roll_back(w, m->refusal_reason, m->refusal_message);
+        refusal_costs_the_gang(w);
         return;
     }
     if (stale_pods_go(w))

@@ -95,8 +95,8 @@ static const char *failure_text(struct work *w)
 {
     const struct group_failure *f = &w->census.failure;
     const char *code = f->exit_code >= 0 ? arena_printf(w->a, " with exit code %d", f->exit_code) : "";
-    return arena_printf(w->a, "rank %d (pod %s on %s) failed%s: %s", f->rank, f->pod, f->node ? f->node : "no node",
-                        code, f->reason);
+    const char *node = f->node ? arena_printf(w->a, " on %s", f->node) : "";
+    return arena_printf(w->a, "rank %d (pod %s%s) failed%s: %s", f->rank, f->pod, node, code, f->reason);
 }
 
 // What still runs is stopped; pods that ended are kept, so that their logs can be read.
@@ -244,11 +244,17 @@ static void stay_finished(struct work *w)
     work_settle(w);
 }
 
+static void bound(struct work *w)
+{
+    outcome_set(&w->outcome, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
+                arena_printf(w->a, "all %d pods are bound", w->census.replicas));
+}
+
 static void succeed(struct work *w)
 {
     const char *text = arena_printf(w->a, "all %d ranks have exited 0", group_world_size(w->wg));
     outcome_set(&w->outcome, SUCCEEDED, CONDITION_TRUE, REASON_COMPLETED, text);
-    outcome_set(&w->outcome, SCHEDULED, CONDITION_TRUE, REASON_BOUND, "");
+    bound(w);
     outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_COMPLETED, text);
     work_settle(w);
 }
@@ -294,11 +300,12 @@ static void running(struct work *w)
 {
     const struct census *c = &w->census;
     struct outcome *o = &w->outcome;
-    outcome_set(o, SCHEDULED, CONDITION_TRUE, REASON_BOUND, "");
+    bound(w);
     if (c->stuck)
         outcome_set(o, READY, CONDITION_FALSE, c->stuck_reason, stuck_text(w));
     else if (c->ready == c->replicas)
-        outcome_set(o, READY, CONDITION_TRUE, REASON_RUNNING, "");
+        outcome_set(o, READY, CONDITION_TRUE, REASON_RUNNING,
+                    arena_printf(w->a, "all %d replicas are ready", c->replicas));
     else if (c->succeeded)
         outcome_set(o, READY, CONDITION_FALSE, REASON_COMPLETING,
                     arena_printf(w->a, "%d of %d replicas have ended with exit code 0", c->succeeded, c->replicas));

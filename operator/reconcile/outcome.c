@@ -163,8 +163,8 @@ static const char *placements_text(const struct workergroup_status *s, struct ar
 {
     const char *text = "";
     for (size_t i = 0; i < s->n_placements && strlen(text) < NOTE_MAX; i++)
-        text = arena_printf(a, "%s%s%s (replicas %s)", text, i ? ", " : "", s->placements[i].node,
-                            s->placements[i].replicas);
+        text = arena_printf(a, "%s%s%s on %s", text, i ? ", " : "replicas ", s->placements[i].replicas,
+                            s->placements[i].node);
     return text;
 }
 
@@ -177,12 +177,13 @@ static void add_events(const struct outcome *o, const struct group_view *v, cons
                                           REASON_FORBIDDEN,  REASON_BIND_TIMEOUT, NULL};
     const struct workergroup *wg = v->wg;
     const struct condition *c = o->conditions;
-    if (c[ACCEPTED].status == CONDITION_FALSE && became(wg, o, ACCEPTED))
+    bool refused = c[ACCEPTED].status == CONDITION_FALSE && became(wg, o, ACCEPTED);
+    if (refused)
         add_event(plan, stage, true, c[ACCEPTED].reason, c[ACCEPTED].message);
     if (became(wg, o, SCHEDULED)) {
         if (c[SCHEDULED].status == CONDITION_TRUE)
             add_event(plan, stage, false, "Scheduled", placements_text(s, a));
-        else if (reason_in(c[SCHEDULED].reason, waiting))
+        else if (reason_in(c[SCHEDULED].reason, waiting) && !refused)
             add_event(plan, stage, true, c[SCHEDULED].reason, c[SCHEDULED].message);
     }
     if (c[READY].status == CONDITION_FALSE && became(wg, o, READY) &&

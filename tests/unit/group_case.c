@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/group_case.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/json.h"
+#include "operator/api/rfc3339.h"
+#include "operator/reconcile/accept.h"
+#include "operator/reconcile/names.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+enum { CASE_MAX = 1024 * 1024 };
+
+static const char hash_token[] = "@spec-hash@";
+
+uint64_t group_case_hash(const struct workergroup *wg)
+{
+    struct arena a = ARENA_INIT;
+    struct refusal refusal;
+    uint64_t template_hash, hash = 0;
+    if (group_accept(wg, &a, &refusal, &template_hash))
+        hash = group_spec_hash(wg, template_hash);
+    arena_done(&a);
+    return hash;
+}
+
+static const struct json *parse(struct group_case *c, const char *text)
+{
+    struct json *root;
+    struct err err = ERR_INIT;
+    if (json_parse(text, strlen(text), NULL, &c->arena, &root, &err) < 0)
+        fail_msg("%s", err.msg);
+    return root;
+}
+
+static const struct object *decode(enum kind kind, const struct json *v)
+{
+    const struct object *o = NULL;
+    struct err err = ERR_INIT;
+    if (object_decode(kind, v->text, v->len, &o, &err) < 0)
+        fail_msg("%s: %s", kind_info(kind)->kind, err.msg);
+    return o;
+}
+
+static int64_t get_time(const struct json *in, const char *name)
+{
+    const struct json *v = json_get(in, name);
+    int64_t ms = 0;
+    if (v && !rfc3339_parse(v->text + 1, v->len - 2, &ms))
+        fail_msg("%s: not a time", name);
+    return ms;
+}
+
+static int32_t get_number(const struct json *in, const char *name)
+{
+    int64_t n = 0;
+    json_i64(json_get(in, name), &n);
+    return (int32_t)n;
+}
+
+// The document with the hash in place of its token.
+static const char *with_hash(struct group_case *c, const char *json, uint64_t hash)
+{
+    struct buf b = BUF_INIT(CASE_MAX);
+    for (const char *at; (at = strstr(json, hash_token)); json = at + strlen(hash_token)) {
+        buf_append(&b, json, (size_t)(at - json));
+        buf_printf(&b, "%016" PRIx64, hash);
+    }
+    buf_puts(&b, json);
+    const char *text = arena_strdup(&c->arena, buf_str(&b));
+    buf_done(&b);
+    return text;
+}
+
+static void take_dry_run(struct group_case *c, const struct json *in, const struct workergroup *wg, uint64_t hash)
+{
+    struct group_memory *m = &c->memory;
+    struct group_pod pod = {.name = "dry-run", .spec_hash = hash};
+    const char *body;
+    struct err err = ERR_INIT;
+    if (json_str_is(json_get(in, "dryRun"), "Refused")) {
+        m->dry_run = DRY_RUN_REFUSED;
+        m->dry_run_message = json_str(json_get(in, "message"), &c->arena);
+    } else {
+        struct pod_constraints *needs = arena_new(&c->arena, struct pod_constraints);
+        if (group_pod_render(wg, &pod, &c->arena, &body, &err) < 0 ||
+            pod_constraints_decode(body, strlen(body), &c->arena, needs, &err) < 0)
+            fail_msg("%s", err.msg);
+        m->dry_run = DRY_RUN_OK;
+        m->needs = needs;
+    }
+    m->dry_run_hash = hash;
+}
+
+static void take_memory(struct group_case *c, const struct json *in, const struct workergroup *wg, uint64_t hash)
+{
+    struct group_memory *m = &c->memory;
+    if (json_get(in, "dryRun"))
+        take_dry_run(c, in, wg, hash);
+    const struct json *refusal = json_get(in, "refusal"), *contended = json_get(in, "contended");
+    m->refusal_reason = json_str(json_get(refusal, "reason"), &c->arena);
+    m->refusal_message = json_str(json_get(refusal, "message"), &c->arena);
+    m->refusal_incarnation = get_number(refusal, "incarnation");
+    m->rollbacks = get_number(in, "rollbacks");
+    m->retry_at_ms = get_time(in, "retryAt");
+    m->status_wanted_ms = get_time(in, "statusWantedAt");
+    const char **names = arena_array(&c->arena, json_count(contended), sizeof *names);
+    JSON_FOREACH(item, contended)
+        names[m->n_contended++] = json_str(item, &c->arena);
+    m->contended = names;
+}
+
+static void take_pods(struct group_case *c, const struct json *pods)
+{
+    size_t n = 0;
+    JSON_FOREACH(item, pods)
+    {
+        assert_true(n < GROUP_CASE_PODS);
+        const struct object *o = decode(KIND_POD, item);
+        cluster_set_pod(c->cluster, pod_of(o));
+        if (str_eq(o->meta.owner.uid, c->wg->meta.uid)) {
+            c->pods[n] = object_ref(o);
+            c->pod_views[n++] = pod_of(o);
+        }
+        object_unref(o);
+    }
+    c->view.n_pods = n;
+}
+
+struct group_case *group_case_new(const char *json)
+{
+    struct group_case *c = xcalloc(1, sizeof *c);
+    const struct json *first = parse(c, json);
+    assert_non_null(json_get(first, "workergroup"));
+    c->wg = decode(KIND_WORKERGROUP, json_get(first, "workergroup"));
+    const struct workergroup *wg = workergroup_of(c->wg);
+    uint64_t hash = group_case_hash(wg);
+    const struct json *root = parse(c, with_hash(c, json, hash));
+    c->cluster = cluster_new();
+    c->view = (struct group_view){
+        .wg = wg,
+        .pods = c->pod_views,
+        .cluster = c->cluster,
+        .memory = &c->memory,
+        .now_ms = get_time(root, "now"),
+    };
+    JSON_FOREACH(item, json_get(root, "nodes"))
+    {
+        const struct object *node = decode(KIND_NODE, item);
+        cluster_set_node(c->cluster, node_of(node));
+        object_unref(node);
+    }
+    take_pods(c, json_get(root, "pods"));
+    if (json_get(root, "service")) {
+        c->service = decode(KIND_SERVICE, json_get(root, "service"));
+        c->view.service = service_of(c->service);
+    }
+    take_memory(c, json_get(root, "memory"), wg, hash);
+    return c;
+}
+
+void group_case_free(struct group_case *c)
+{
+    if (!c)
+        return;
+    cluster_free(c->cluster);
+    for (size_t i = 0; i < c->view.n_pods; i++)
+        object_unref(c->pods[i]);
+    object_unref(c->service);
+    object_unref(c->wg);
+    arena_done(&c->arena);
+    free(c);
+}
+
+const struct plan *group_case_decide(struct group_case *c)
+{
+    group_reconcile(&c->view, &c->arena, &c->plan);
+    return &c->plan;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A WorkerGroup and what surrounds it, from JSON as the API server writes it:
+//
+//   {"now": TIME, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
+//    "memory": {"dryRun": "OK" | "Refused", "message": ..., "refusal": {"reason", "message", "incarnation"},
+//               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME}}
+//
+// Only workergroup is required. Pods of other owners take room, and are none of the group's business. The text @spec-hash@ stands for the hash of the group's present spec, which is also the
+// one that memory.dryRun speaks of; what the dry run answered is the rendered pod itself.
+#ifndef CADRE_TESTS_GROUP_CASE_H
+#define CADRE_TESTS_GROUP_CASE_H
+
+#include "operator/reconcile/group.h"
+
+enum { GROUP_CASE_PODS = 64 };
+
+struct group_case {
+    struct arena arena;
+    struct group_view view;
+    struct group_memory memory;
+    struct cluster *cluster;
+    const struct object *wg, *service, *pods[GROUP_CASE_PODS];
+    const struct pod *pod_views[GROUP_CASE_PODS];
+    struct plan plan;
+};
+
+struct group_case *group_case_new(const char *json); // what it cannot read fails the test
+void group_case_free(struct group_case *c);
+// The present decision; valid until the next one of the case.
+const struct plan *group_case_decide(struct group_case *c);
+
+// The hash of what the pods of this group are made from, 0 if it cannot be run.
+uint64_t group_case_hash(const struct workergroup *wg);
+
+#endif
