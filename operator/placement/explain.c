@@ -164,32 +164,36 @@ static const char *census_text(const struct search *s, const struct census *c)
     const char *rest = "";
     for (size_t i = 0; i < ARRAY_LEN(order); i++)
         if (c->without[order[i]])
-            rest =
-                arena_printf(s->arena, "%s%s%zu %s", rest, *rest ? ", " : " (", c->without[order[i]], words[order[i]]);
+            rest = arena_printf(s->arena, "%s, %zu %s", rest, c->without[order[i]], words[order[i]]);
     bool one = c->with_room == 1 || s->n_sites == 1;
     const char *verb = s->empty ? (one ? "qualifies" : "qualify") : (one ? "has room" : "have room");
-    return arena_printf(s->arena, "%zu of %zu node%s %s%s%s", c->with_room, s->n_sites, s->n_sites == 1 ? "" : "s",
-                        verb, rest, *rest ? ")" : "");
+    const char *counts =
+        arena_printf(s->arena, "%zu of %zu node%s %s", c->with_room, s->n_sites, s->n_sites == 1 ? "" : "s", verb);
+    return *rest ? arena_printf(s->arena, "%s (%s)", counts, rest + strlen(", ")) : counts;
+}
+
+// "needs", or with several shapes whose need it is: "bundles 4-7 need".
+static const char *who_text(const struct search *s, const struct shape *shape)
+{
+    if (s->n_shapes == 1)
+        return "needs";
+    const char *which = shape_indexes(shape, s->arena);
+    return shape->n == 1 ? arena_printf(s->arena, "bundle %s needs", which)
+                         : arena_printf(s->arena, "bundles %s need", which);
 }
 
 const char *explain(struct search *s)
 {
     const struct shape *shape = &s->shapes[s->failed];
-    struct arena *a = s->arena;
     search_survey(s, shape->constraints);
     struct census c = take_census(s, shape->constraints);
     const char *nodes = census_text(s, &c);
     if (s->n_shapes > 1 && s->gang->strategy == STRATEGY_STRICT_PACK) { // any of the shapes may be too much
         struct shortage all = {.reach = s->nearest.placed, .domain = s->nearest.domain};
-        return arena_printf(a, "needs %" PRId64 " bundles%s, %s; %s", s->n_wanted, where_text(s, s->n_wanted),
+        return arena_printf(s->arena, "needs %" PRId64 " bundles%s, %s; %s", s->n_wanted, where_text(s, s->n_wanted),
                             reach_text(s, &all), nodes);
     }
     struct shortage sh = find_shortage(s, shape);
-    const char *who = "needs";
-    if (s->n_shapes > 1)
-        who = arena_printf(a, "bundle%s %s", shape->n == 1 ? "" : "s", shape_indexes(shape, a));
-    if (s->n_shapes > 1)
-        who = arena_printf(a, "%s need%s", who, shape->n == 1 ? "s" : "");
-    return arena_printf(a, "%s %" PRId64 " x %s%s, %s; %s", who, shape->n, bundle_text(s, shape, &sh),
-                        where_text(s, shape->n), reach_text(s, &sh), nodes);
+    return arena_printf(s->arena, "%s %" PRId64 " x %s%s, %s; %s", who_text(s, shape), shape->n,
+                        bundle_text(s, shape, &sh), where_text(s, shape->n), reach_text(s, &sh), nodes);
 }

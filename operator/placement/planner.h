@@ -37,8 +37,8 @@ enum verdict {
     VERDICT_INFEASIBLE,   // the nodes that exist could never take it, even if they were empty
 };
 
-// With one shape the answer is exact: a placement is found whenever there is one. With several it is a good try: the
-// hardest shape first, best fit.
+// With one shape the answer is exact: a placement is found whenever there is one. With several it is a good try
+// (hardest shape first, best fit), so that in rare cases a gang is told to wait that could be squeezed in.
 struct placement {
     enum verdict verdict;
     const char **nodes; // PLACED: one a bundle. Bundles of one shape are sorted by domain, node, index in natural

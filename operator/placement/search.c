@@ -174,7 +174,7 @@ static void survey_site(const struct search *s, size_t i, const struct pod_const
     s->nodes[i].spare = (site->marks & SITE_AVOID) || (!gpus && (site->marks & SITE_GPU));
     // To what wants GPUs a node is whole while no GPU is in use: the CPU that every node's daemons take is nothing to
     // it.
-    s->nodes[i].whole = !site->taken.n && room_used(site->room, gpus ? RESOURCE_GPU : RESOURCE_CPU) == 0;
+    s->nodes[i].whole = room && !site->taken.n && room_used(site->room, gpus ? RESOURCE_GPU : RESOURCE_CPU) == 0;
 }
 
 bool search_allows(const struct search *s, size_t domain)
