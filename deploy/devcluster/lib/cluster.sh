@@ -10,12 +10,21 @@ cluster_select() { # NAME
     ID=cadre-$CLUSTER-$(cksum <<<"$STATE" | cut -d' ' -f1)
     CGROUP=$ID
     USE_FILE=$CACHE_DIR/clusters/$CLUSTER.use
+    params_read
+}
+
+params_read() {
     NODES=0 GPUS=0 KWOK=0
     # shellcheck source=/dev/null
     [[ ! -r $STATE/params ]] || . "$STATE/params"
 }
+params_write() { printf 'NODES=%d GPUS=%d KWOK=%d\n' "$NODES" "$GPUS" "$KWOK" >"$STATE/params"; }
 
-cluster_lock() { lock_take 9 "$CACHE_DIR/clusters/$CLUSTER.lock"; }
+# Reads the parameters again: who held the lock before may have changed them.
+cluster_lock() {
+    lock_take 9 "$CACHE_DIR/clusters/$CLUSTER.lock"
+    params_read
+}
 cluster_exists() { [[ -d $STATE || -n $(cgroup_dirs "$CGROUP") ]]; }
 cluster_ready() { [[ -e $STATE/ready ]] && process_alive holder-control; }
 cluster_require() {
@@ -54,8 +63,6 @@ cluster_summary() {
     echo "$text"
 }
 
-params_write() { printf 'NODES=%d GPUS=%d KWOK=%d\n' "$NODES" "$GPUS" "$KWOK" >"$STATE/params"; }
-
 up_command() {
     local nodes='' gpus='' kwok='' fresh=0 name have old_gpus start=()
     while [[ $# -gt 0 ]]; do
@@ -92,6 +99,8 @@ up_command() {
     chmod 700 "$STATE"
     params_write
     cgroup_create "$CGROUP/control"
+    # Fake nodes want another grace period.
+    [[ $have -gt 0 || $KWOK -eq 0 ]] || process_kill kube-controller-manager
     control_start
     for ((name = 1; name <= NODES; name++)); do
         [[ -d $STATE/nodes/n$name ]] && node_running "n$name" && continue

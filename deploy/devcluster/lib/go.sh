@@ -26,6 +26,8 @@ go_fetch() { # OLD-GO
 
 go_ensure() {
     local go
+    # As root by sudo: files of root in a person's own Go caches would break that person's builds.
+    [[ -z ${SUDO_UID:-} ]] || export GOPATH=$CACHE_DIR/go GOCACHE=$CACHE_DIR/go/build
     for go in "$(command -v go || true)" /usr/local/go/bin/go /usr/lib/go/bin/go /usr/lib/go-*/bin/go; do
         [[ -x $go ]] || continue
         GO=$go

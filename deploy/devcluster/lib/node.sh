@@ -140,6 +140,8 @@ node_boot() {
     local name=$1 dir=$STATE/nodes/$1 index
     mkdir -p "$dir"
     index=$(node_index "$name")
+    # Without its holder a node is dead; what is left of it goes first, with the cgroups of its pods.
+    process_alive "holder-$name" || { cgroup_kill "$CGROUP/$name" && cgroup_remove "$CGROUP/$name"; }
     cgroup_create "$CGROUP/$name/system"
     holder_start "holder-$name" "$CGROUP/$name/system"
     node_network "$name" "$index"
@@ -215,9 +217,6 @@ node_start() { # NAME
         node_cut "$1" up
         return 0
     fi
-    # What is left of a half-dead node goes first, with the cgroups of its pods.
-    cgroup_kill "$CGROUP/$1"
-    cgroup_remove "$CGROUP/$1"
     node_boot "$1"
     nodes_start "$1"
 }
