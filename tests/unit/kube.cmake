@@ -1,4 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+foreach(name config watch)
+  cadre_test(test_${name} LINKS cadre_kube)
+endforeach()
+foreach(name request stream)
+  cadre_test(test_${name} LINKS cadre_kube SOURCES golden.c)
+endforeach()
 foreach(name client client_stream client_tls)
   cadre_test(test_${name} LINKS cadre_kube cadre_fakeapi SOURCES kube_fixture.c)
 endforeach()
