@@ -105,7 +105,7 @@ static void check_owner(struct step *s, enum kind kind, const struct kube_respon
                                  "group another name",
                                  kind_info(kind)->kind, s->action->name));
             if (kind == KIND_POD)
-                cluster_del_pod(s->e->x.cluster, s->e->wg->obj.meta.ns, s->action->name);
+                cluster_unassume(s->e->x.cluster, s->e->wg->obj.meta.ns, s->action->name);
         }
         object_unref(o);
     }
@@ -155,7 +155,7 @@ static void on_pod(void *ctx, const struct kube_response *response, const struct
     if (response)
         remember(s->e->x.pods, KIND_POD, response);
     else
-        cluster_del_pod(s->e->x.cluster, s->e->wg->obj.meta.ns, s->action->name);
+        cluster_unassume(s->e->x.cluster, s->e->wg->obj.meta.ns, s->action->name);
     if (err->code == ERR_FORBIDDEN || err->code == ERR_INVALID) {
         refused(s, is_quota(err) ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN, err->msg);
         step_end(s, NULL);
