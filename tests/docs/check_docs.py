@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Do the documents still say what the programs do?  check_docs.py PATH-OF-CADRE-OPERATOR
+
+Options of the operator: --help, the manual page and the chart. STATUS words: operator/reconcile/reason.h, the README and
+docs/api.md. make targets that documents speak of. Links between documents. Prints TAP.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
+# Reasons of other conditions that never become the reason of Ready.
+NOT_A_STATUS = {"Valid", "Bound", "InProgress", "NoFailure", "NotSuspended", "MaxRestartsExceeded", "WorkerFailed"}
+failures = 0
+count = 0
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as f:
+        return f.read()
+
+
+def check(name, problems):
+    """`problems` is a list of lines; the case passes when it is empty."""
+    global count, failures
+    count += 1
+    failures += bool(problems)
+    print(f"{'not ok' if problems else 'ok'} {count} - {name}")
+    for line in problems:
+        print(f"# {line}")
+
+
+def difference(left, right, left_name, right_name):
+    return [f"{x} is in {left_name}, not in {right_name}" for x in sorted(left - right)] + [
+        f"{x} is in {right_name}, not in {left_name}" for x in sorted(right - left)
+    ]
+
+
+def check_options(operator):
+    output = subprocess.run([operator, "--help"], capture_output=True, text=True, check=True).stdout
+    by_help = set(re.findall(r"^  --([a-z-]+)", output, re.M))
+    by_man = set()
+    for tag in re.findall(r"^\.TP\n(\..*)$", read("docs/man/cadre-operator.8"), re.M):
+        by_man |= set(OPTION.findall(tag.replace("\\-", "-")))
+    chart = os.path.join(ROOT, "charts/cadre/templates")
+    by_chart = set()
+    for folder, _, files in os.walk(chart):
+        for name in files:
+            text = read(os.path.join(folder, name))
+            by_chart |= set(re.findall(r"^\s*- --([a-z][a-z-]*)", text, re.M))
+    check("--help lists options", [] if len(by_help) > 5 else [f"found only {by_help}"])
+    check("--help and the manual page have the same options", difference(by_help, by_man, "--help", "the manual page"))
+    check("the chart passes options", [] if by_chart else ["found none"])
+    check("the operator knows all options of the chart", [f"--{x}" for x in sorted(by_chart - by_help)])
+
+
+def check_reasons():
+    header = read("operator/reconcile/reason.h")
+    reasons = set(re.findall(r'^#define REASON_\w+ "(\w+)"', header, re.M))
+    table = re.search(r"\n\| STATUS \|.*?\n\n", read("README.md"), re.S)
+    rows = re.findall(r"^\| (`.*?) \|", table[0], re.M) if table else []
+    by_readme = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
+    check("reason.h has reasons", [] if len(reasons) > 10 else [f"found only {reasons}"])
+    check(
+        "README's table explains every STATUS and no other",
+        difference(reasons - NOT_A_STATUS | {"Failed"}, by_readme, "reason.h", "the README"),
+    )
+    api = read("docs/api.md")
+    check("docs/api.md names every reason", [r for r in sorted(reasons) if f"`{r}`" not in api])
+
+
+def documents():
+    names = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()
+    return [n for n in names if os.path.exists(os.path.join(ROOT, n))]
+
+
+def anchors(text):
+    """The anchors that GitHub makes of headings."""
+    for heading in re.findall(r"^#+ (.+)$", text, re.M):
+        yield re.sub(r"[^\w -]", "", heading.replace("`", "").lower()).replace(" ", "-")
+
+
+def broken_links(name, text):
+    text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
+        full = os.path.join(ROOT, file)
+        if not os.path.exists(full):
+            yield f"{name}: {target}: there is no {file}"
+        elif anchor and anchor not in anchors(read(file)):
+            yield f"{name}: {target}: {file} has no such heading"
+
+
+def unknown_targets(name, text, targets):
+    for target in re.findall(r"(?:`|^ *|\$ )make ([a-z][a-z-]*)\b", text, re.M):
+        if target not in targets:
+            yield f"{name}: make {target}: the Makefile has no such target"
+
+
+def check_documents():
+    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
+    names = documents()
+    check("there are documents", [] if "README.md" in names else [str(names)])
+    check("links lead somewhere", [p for n in names for p in broken_links(n, read(n))])
+    check("make targets exist", [p for n in names for p in unknown_targets(n, read(n), targets)])
+    check(
+        "every decision is listed in docs/adr/README.md",
+        [n for n in names if re.match(r"docs/adr/\d", n) and f"({os.path.basename(n)})" not in read("docs/adr/README.md")],
+    )
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    check_options(sys.argv[1])
+    check_reasons()
+    check_documents()
+    print(f"1..{count}")
+    return failures != 0
+
+
+sys.exit(main())

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the README promises: make demo shows what it should, twice; then every command of the README's console blocks
+# runs on the demo's cluster in the order in which a reader meets them, and prints the lines that are shown there (ages
+# and the width of columns may differ); the API server accepts its WorkerGroup; make demo-stop ends it.
+#
+# Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+devcluster=deploy/devcluster/devcluster
+readme=README.md
+export CADRE_CLUSTER=readme-$$
+work=$(mktemp -d)
+passed=0
+failed=0
+
+if [[ $EUID -ne 0 ]]; then
+    echo "1..0 # SKIP the demo's cluster needs root"
+    exit 77
+fi
+
+cleanup() {
+    "$devcluster" down >/dev/null 2>&1 || echo "# the cluster $CADRE_CLUSTER is left: devcluster down --name $CADRE_CLUSTER"
+    rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# check NAME CMD...: the command succeeds; what it printed explains a failure.
+check() {
+    local name=$1 number=$((passed + failed + 1))
+    shift
+    if "$@" >"$work/diag" 2>&1; then
+        passed=$((passed + 1))
+        echo "ok $number - $name"
+    else
+        failed=$((failed + 1))
+        echo "not ok $number - $name"
+        sed 's/^/# /' "$work/diag"
+    fi
+}
+
+# shows OUTPUT LINE: the output has the line, where blanks may be wider and ages (2m, 1h5m) different.
+shows() {
+    local pattern
+    pattern=$(sed -E 's/[][\.*^$+?(){}|]/\\&/g; s/\b[0-9]+[smhd]([0-9]+[smh])?\b/[0-9smhd]+/g; s/[[:space:]]+/[[:space:]]+/g' <<<"$2")
+    grep -qE "^${pattern}[[:space:]]*\$" "$1" || {
+        printf 'want: %s\ngot:\n' "$2"
+        cat "$1"
+        return 1
+    }
+}
+
+# ---- the demo ----------------------------------------------------------------------------------------------------
+
+pod_uids() { "$devcluster" kubectl get pods -l cadre.dev/group=rendezvous -o 'jsonpath={.items[*].metadata.uid}'; }
+
+demo() { # OUTPUT
+    local started=$SECONDS status=0
+    make demo >"$1" 2>&1 || status=$?
+    echo "# make demo took $((SECONDS - started)) s" >>"$work/times"
+    [[ $status -eq 0 ]] || tail -n 40 "$1"
+    return $status
+}
+
+test_demo() {
+    local uids index
+    check "make demo" demo "$work/first"
+    if [[ $failed -ne 0 ]]; then
+        echo "Bail out! without the demo there is nothing to test"
+        exit 1
+    fi
+    # shellcheck disable=SC2016
+    check "it shows the commands that it runs" shows "$work/first" '$ kubectl get workergroups rendezvous'
+    check "it shows the group, ready" shows "$work/first" "rendezvous Running 4 4 4 StrictPack 0 1s"
+    for index in 0 1 2 3; do
+        check "rank $index is placed on the same node" shows "$work/first" "rendezvous-$index-0 $index n1 Running"
+        check "rank $index answers the roll-call" shows "$work/first" "  $index rendezvous-$index n1 0"
+    done
+    check "it says why the other group waits" grep -E \
+        '^too-big +Infeasible .* needs 8 x 1 nvidia.com/gpu on one node, at most 4 fit on n1' "$work/first"
+    uids=$(pod_uids)
+    check "make demo again" demo "$work/second"
+    check "... leaves the ranks alone" test "$uids" = "$(pod_uids)"
+    check "... and shows the same" shows "$work/second" "rendezvous Running 4 4 4 StrictPack 0 1s"
+    cat "$work/times"
+}
+
+# ---- the README --------------------------------------------------------------------------------------------------
+
+blocks() { awk -v fence="\`\`\`$1" '$0 == fence { on = 1; next } /^```/ { on = 0 } on' "$readme"; } # LANGUAGE
+
+run_shown() { # COMMAND OUTPUT
+    "$devcluster" exec -- bash -c "$1" >"$2" 2>&1 || {
+        cat "$2"
+        return 1
+    }
+}
+
+test_commands() {
+    local line command='' count=0
+    while IFS= read -r line <&3; do
+        case $line in
+        "\$ "*)
+            command=${line#"\$ "}
+            count=$((count + 1))
+            check "README: $command" run_shown "$command" "$work/out"
+            ;;
+        *) check "README: ... prints: ${line:0:60}" shows "$work/out" "$line" ;;
+        esac
+    done 3< <(blocks console)
+    check "the README has commands" test "$count" -gt 10
+}
+
+test_example() {
+    blocks yaml >"$work/example.yaml"
+    check "the README's WorkerGroup is accepted" "$devcluster" kubectl create --dry-run=server --validate=strict \
+        -f "$work/example.yaml"
+}
+
+gone() { ! "$devcluster" status; }
+
+test_demo
+test_example
+test_commands
+check "make demo-stop" make demo-stop
+check "... ends the cluster" gone
+echo "1..$((passed + failed))"
+[[ $failed -eq 0 ]]
