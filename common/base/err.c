@@ -44,8 +44,8 @@ const char *err_name(int code)
     switch (code) {
     case 0:
         return "OK";
-#define X(name, number, text)                                                                      \
-    case ERR_##name:                                                                               \
+#define X(name, number, text) \
+    case ERR_##name:          \
         return #name;
         ERR_CODES(X)
 #undef X
@@ -57,8 +57,8 @@ const char *err_name(int code)
 const char *err_text(int code)
 {
     switch (code) {
-#define X(name, number, text)                                                                      \
-    case ERR_##name:                                                                               \
+#define X(name, number, text) \
+    case ERR_##name:          \
         return text;
         ERR_CODES(X)
 #undef X

@@ -8,22 +8,22 @@
 #include <stdint.h>
 
 // X(name, number, text): the text is the fallback for an error without a message of its own.
-#define ERR_CODES(X)                                                                               \
-    X(NOMEM, 1, "out of memory")                                                                   \
-    X(IO, 2, "input/output error")                                                                 \
-    X(TIMEOUT, 3, "deadline passed")                                                               \
-    X(PROTO, 4, "the peer broke the protocol")                                                     \
-    X(LIMIT, 5, "over a limit")                                                                    \
-    X(CANCELED, 6, "canceled")                                                                     \
-    X(NOT_FOUND, 7, "not found")                                                                   \
-    X(EXISTS, 8, "already exists")                                                                 \
-    X(CONFLICT, 9, "changed meanwhile")                                                            \
-    X(GONE, 10, "no longer available")                                                             \
-    X(UNAUTHORIZED, 11, "not authenticated")                                                       \
-    X(FORBIDDEN, 12, "not allowed")                                                                \
-    X(THROTTLED, 13, "asked to slow down")                                                         \
-    X(INVALID, 14, "invalid")                                                                      \
-    X(UNAVAILABLE, 15, "not available now")                                                        \
+#define ERR_CODES(X)                           \
+    X(NOMEM, 1, "out of memory")               \
+    X(IO, 2, "input/output error")             \
+    X(TIMEOUT, 3, "deadline passed")           \
+    X(PROTO, 4, "the peer broke the protocol") \
+    X(LIMIT, 5, "over a limit")                \
+    X(CANCELED, 6, "canceled")                 \
+    X(NOT_FOUND, 7, "not found")               \
+    X(EXISTS, 8, "already exists")             \
+    X(CONFLICT, 9, "changed meanwhile")        \
+    X(GONE, 10, "no longer available")         \
+    X(UNAUTHORIZED, 11, "not authenticated")   \
+    X(FORBIDDEN, 12, "not allowed")            \
+    X(THROTTLED, 13, "asked to slow down")     \
+    X(INVALID, 14, "invalid")                  \
+    X(UNAVAILABLE, 15, "not available now")    \
     X(INTERNAL, 16, "internal error")
 
 enum err_code {

@@ -54,8 +54,8 @@ static inline struct list *list_pop(struct list *head)
 }
 
 // `pos` may be removed in the body.
-#define LIST_FOREACH(pos, head)                                                                    \
-    for (struct list *pos = (head)->next, *pos##_next = pos->next; pos != (head);                  \
+#define LIST_FOREACH(pos, head)                                                   \
+    for (struct list *pos = (head)->next, *pos##_next = pos->next; pos != (head); \
          pos = pos##_next, pos##_next = pos->next)
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event loop: a thin face over libuv, one a process, one thread. Nothing below it does I/O of its own, so a test can
-// run any part by turning the loop. Callbacks never run inside the call that arms them.
+// The event loop: a thin face over libuv, one a process, one thread. Nothing below it does I/O of its own, so a test
+// can run any part by turning the loop. Callbacks never run inside the call that arms them.
 #ifndef CADRE_BASE_LOOP_H
 #define CADRE_BASE_LOOP_H
 
@@ -36,8 +36,8 @@ const struct clock *loop_clock(struct loop *loop);
 // Calls fn once, on the next turn; order is kept. The context must live until then. Only from the loop's thread.
 void loop_defer(struct loop *loop, loop_fn fn, void *ctx);
 
-// A one-shot timer; 0 ms = on the next turn, like loop_defer(). Arming again replaces the earlier deadline. `free` accepts
-// NULL and may be called in its callback.
+// A one-shot timer; 0 ms = on the next turn, like loop_defer(). Arming again replaces the earlier deadline. `free`
+// accepts NULL and may be called in its callback.
 struct loop_timer *loop_timer_new(struct loop *loop, loop_fn fn, void *ctx);
 void loop_timer_arm(struct loop_timer *t, int64_t ms);
 void loop_timer_disarm(struct loop_timer *t);

@@ -17,15 +17,15 @@ char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull, fo
 void free_p(void *pointer_to_pointer);
 
 // Hands the pointer on and forgets it, so that the cleanup above does nothing.
-#define TAKE_PTR(p)                                                                                \
-    ({                                                                                             \
-        __typeof__(p) take_ptr_ = (p);                                                             \
-        (p) = NULL;                                                                                \
-        take_ptr_;                                                                                 \
+#define TAKE_PTR(p)                    \
+    ({                                 \
+        __typeof__(p) take_ptr_ = (p); \
+        (p) = NULL;                    \
+        take_ptr_;                     \
     })
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET or HEAD of /healthz, /readyz and /metrics over plain HTTP/1.1 on one port. /healthz: the loop turns. /readyz: caches
-// are synced and the API server was reached (200, else 503 with the reason in the body). Bounded: 64 connections (a new
-// one replaces the oldest that is still silent), 4 KiB of request, 10 s; one request a connection.
+// GET or HEAD of /healthz, /readyz and /metrics over plain HTTP/1.1 on one port. /healthz: the loop turns. /readyz:
+// caches are synced and the API server was reached (200, else 503 with the reason in the body). Bounded: 64 connections
+// (a new one replaces the oldest that is still silent), 4 KiB of request, 10 s; one request a connection.
 #ifndef CADRE_RUNTIME_HEALTH_H
 #define CADRE_RUNTIME_HEALTH_H
 
@@ -12,7 +12,7 @@ struct health;
 
 struct health_options {
     const char *address; // "0.0.0.0:8080", ":8080" (both families), "[::1]:8080", "127.0.0.1:0" (any port); no names
-    struct metrics *metrics; // NULL: /metrics is 404
+    struct metrics *metrics;                       // NULL: /metrics is 404
     bool (*ready)(void *ctx, struct buf *why_not); // NULL: always ready
     void *ctx;
 };

@@ -9,11 +9,11 @@
 struct leader;
 
 struct leader_options {
-    const char *ns, *name; // of the Lease
-    const char *identity;  // unique a process: pod name and a random part
+    const char *ns, *name;                         // of the Lease
+    const char *identity;                          // unique a process: pod name and a random part
     int64_t lease_ms, renew_deadline_ms, retry_ms; // 0 = 15000, 10000, 2000
     void (*on_elected)(void *ctx);
-    void (*on_lost)(void *ctx); // stop writing at once; the process is expected to exit
+    void (*on_lost)(void *ctx);                       // stop writing at once; the process is expected to exit
     void (*on_holder)(void *ctx, const char *holder); // someone else leads; for the log
     void (*on_error)(void *ctx, const struct err *err);
     void *ctx;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of leader election, pure: what happened goes in, what to do comes out. A holder's lease is measured from when
-// we saw its record change, our own from when we sent the write that renewed it, so clocks need not agree.
+// The rules of leader election, pure: what happened goes in, what to do comes out. A holder's lease is measured from
+// when we saw its record change, our own from when we sent the write that renewed it, so clocks need not agree.
 //
 //   FOLLOWING --the lease was free or expired, and our write succeeded--> LEADING
 //   LEADING   --no write succeeded for renew_deadline_ms, or someone else holds it--> LOST (for good)

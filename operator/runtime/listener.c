@@ -29,28 +29,27 @@ static int not_an_address(const char *address, struct err *err)
                    "cannot listen on \"%s\": want <IP address>:<port>, [<IPv6 address>]:<port> or :<port>", address);
 }
 
-// Splits "host:port", "[host]:port" or ":port" (host is then "").
-static int split(const char *address, char *host, size_t size, const char **ret_port, struct err *err)
+// Splits "host:port", "[host]:port" or ":port" (host is then ""); false for anything else.
+static bool split(const char *address, char *host, size_t size, const char **ret_port)
 {
-    const char *colon = strrchr(address, ':');
-    const char *end = colon;
+    const char *colon = strrchr(address, ':'), *end = colon;
     bool bracket = address[0] == '[';
     int64_t number;
     if (!colon || !str_to_i64(colon + 1, &number) || number < 0 || number > 65535)
-        return not_an_address(address, err);
-    if (bracket && (colon[-1] != ']' || colon == address + 2))
-        return not_an_address(address, err);
+        return false;
     if (bracket) {
+        if (colon[-1] != ']' || colon == address + 2)
+            return false;
         address++;
         end--;
     }
     size_t n = (size_t)(end - address);
     if (n >= size || (!bracket && memchr(address, ':', n)))
-        return not_an_address(address, err);
+        return false;
     memcpy(host, address, n);
     host[n] = '\0';
     *ret_port = colon + 1;
-    return 0;
+    return true;
 }
 
 static int cannot_listen(const char *address, struct err *err)
@@ -86,9 +85,8 @@ static int open_any(const char *address, struct err *err)
 {
     char host[64];
     const char *port;
-    int r = split(address, host, sizeof host, &port, err);
-    if (r < 0)
-        return r;
+    if (!split(address, host, sizeof host, &port))
+        return not_an_address(address, err);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
     struct addrinfo *found = NULL;
     if (getaddrinfo(*host ? host : "::", port, &hints, &found) != 0)
@@ -106,11 +104,14 @@ static int open_any(const char *address, struct err *err)
 
 static int bound_port(int fd)
 {
-    struct sockaddr_storage a = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } a = {.any.sa_family = AF_UNSPEC};
     socklen_t len = sizeof a;
-    getsockname(fd, (struct sockaddr *)&a, &len);
-    return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
-                                         : ((struct sockaddr_in *)&a)->sin_port);
+    getsockname(fd, &a.any, &len);
+    return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
 }
 
 static void listen_again(void *ctx)

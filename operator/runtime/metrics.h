@@ -15,9 +15,9 @@ struct metric; // one series: a family with fixed label values; lives as long as
 struct metrics *metrics_new(void);
 void metrics_free(struct metrics *m);
 
-// Registers on first use, returns the same series afterwards. labels: `key="value",key2="value2"` or "" (a value that is
-// not a constant goes through metrics_label). The buckets of a histogram are seconds, ascending; they must stay valid
-// and be the same for the whole family. A name keeps its type.
+// Registers on first use, returns the same series afterwards. labels: `key="value",key2="value2"` or "" (a value that
+// is not a constant goes through metrics_label). The buckets of a histogram are seconds, ascending; they must stay
+// valid and be the same for the whole family. A name keeps its type.
 struct metric *metrics_counter(struct metrics *m, const char *name, const char *help, const char *labels);
 struct metric *metrics_gauge(struct metrics *m, const char *name, const char *help, const char *labels);
 struct metric *metrics_histogram(struct metrics *m, const char *name, const char *help, const char *labels,

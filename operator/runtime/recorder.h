@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events (events.k8s.io/v1): equal ones (object, type, reason, note) within 10 minutes become one series; a token bucket an
-// object (25, one more every 5 minutes) keeps a flapping object from flooding the API server. Best effort: a failed
-// write is counted in the metrics, not retried for ever. Memory is bounded (least recently used objects are forgotten).
+// Events (events.k8s.io/v1): equal ones (object, type, reason, note) within 10 minutes become one series; a token
+// bucket an object (25, one more every 5 minutes) keeps a flapping object from flooding the API server. Best effort: a
+// failed write is counted in the metrics, not retried for ever. Memory is bounded (least recently used objects are
+// forgotten).
 #ifndef CADRE_RUNTIME_RECORDER_H
 #define CADRE_RUNTIME_RECORDER_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mirror of one collection: immutable objects by namespace and name, with indexes by controller owner UID and by the
-// label cadre.dev/group. Readers take references or look while nothing turns the loop. Not thread-safe.
+// The mirror of one collection: immutable objects by namespace and name, with indexes by controller owner UID and by
+// the label cadre.dev/group. Readers take references or look while nothing turns the loop. Not thread-safe.
 #ifndef CADRE_RUNTIME_STORE_H
 #define CADRE_RUNTIME_STORE_H
 
@@ -35,7 +35,7 @@ void store_wrote(struct store *s, const struct object *o);
 void store_list_begin(struct store *s);
 void store_list_swap(struct store *s, const char *resource_version);
 void store_saw(struct store *s, const char *resource_version); // bookmark
-bool store_synced(const struct store *s); // a first list is complete
+bool store_synced(const struct store *s);                      // a first list is complete
 
 const struct object *store_get(const struct store *s, const char *ns, const char *name); // borrowed, NULL if missing
 size_t store_count(const struct store *s);

@@ -38,6 +38,7 @@ LAYERS = {
     "operator/reconcile": RECONCILE,
     "operator/exec": RECONCILE | RUNTIME | {"operator/exec"},
     "operator/proxy": WS | RUNTIME | {"operator/proxy"},
+    "operator": BASE | {"operator"},  # what main.c is made of besides itself: the command line
 }
 SEES_ALL = ("operator/main.c", "tests/", "bench/")
 STANDS_ALONE = ("examples/",)  # what a user copies builds without our tree
@@ -213,6 +214,7 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("operator/reconcile/a.c", C_HEAD + '#include "operator/runtime/store.h"\n', ["layer"]),
     ("operator/runtime/a.c", C_HEAD + '  #  include "operator/exec/executor.h"\n', ["layer"]),
     ("common/base/a.c", C_HEAD + '#include "operator/api/object.h"\n', ["layer"]),
+    ("operator/options.c", C_HEAD + '#include "operator/options.h"\n#include "operator/api/object.h"\n', ["layer"]),
     ("operator/novel/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "missing.h"\n', ["layer"]),

@@ -169,7 +169,7 @@ static void it_has_lost_when_renewals_fail_for_too_long(void **state)
     (void)state;
     become_leader();
     while (leader_is_leading(t.leader)) {
-        struct stub_call *call = stub_next(t.client);
+        struct stub_call *call = stub_quiet(t.client) ? NULL : stub_next(t.client);
         if (call)
             stub_fail(call, ERR_UNAVAILABLE, "down");
     }
@@ -226,7 +226,7 @@ static void a_follower_has_nothing_to_give_back(void **state)
     t.trace[0] = '\0';
     leader_release(t.leader, on_released, NULL);
     for (int i = 0; i < 50 && t.leader; i++) {
-        struct stub_call *call = stub_next(t.client);
+        struct stub_call *call = stub_quiet(t.client) ? NULL : stub_next(t.client);
         if (call)
             stub_answer(call, 200, lease_json("1", "you"));
     }
