@@ -87,7 +87,7 @@ static int parse_escape(struct parser *ps)
     unsigned code;
     if (c == 'u')
         return scan_code_point(&ps->p, ps->end, &code) < 0 ? fail(ps, "bad \\u escape") : 0;
-    return memchr("\"\\/bfnrt", c, 8) ? 0 : fail(ps, "bad escape");
+    return c && strchr("\"\\/bfnrt", c) ? 0 : fail(ps, "bad escape");
 }
 
 // Moves behind the closing quote.

@@ -30,7 +30,7 @@ enum { PATH_MAX_LEN = 256, SHOWN_MAX = 48 };
 static void put_shown(struct buf *b, const char *s, size_t n, size_t most)
 {
     for (size_t i = 0; i < n && i < most; i++)
-        buf_putc(b, (unsigned char)s[i] < 0x20 || (unsigned char)s[i] > 0x7e ? '?' : s[i]);
+        buf_append(b, s[i] >= 0x20 && s[i] <= 0x7e ? &s[i] : "?", 1);
     if (n > most)
         buf_puts(b, "...");
 }
@@ -146,7 +146,7 @@ static int read_labels(const struct decoder *d, const struct path *path, const s
     size_t n = 0;
     JSON_FOREACH(item, v)
         n += key_starts(item, prefix);
-    struct label *items = n ? arena_array(d->arena, n, sizeof *items) : NULL;
+    struct label *items = arena_array(d->arena, n, sizeof *items);
     n = 0;
     JSON_FOREACH(item, v) {
         if (!key_starts(item, prefix))
@@ -184,7 +184,7 @@ static int read_quantities(const struct decoder *d, const struct path *path, con
     size_t n = 0;
     JSON_FOREACH(item, v) {
         struct path at = {.up = path, .name = item->key, .len = item->key_len, .map = true};
-        int64_t milli;
+        int64_t milli = 0;
         int r = read_quantity(d, &at, item, &milli);
         if (r < 0)
             return r;

@@ -120,8 +120,8 @@ int pod_decode(struct object *o, const struct json *root, struct arena *scratch,
 {
     struct pod *p = (struct pod *)o;
     const struct json *spec = json_get(root, "spec"), *status = json_get(root, "status");
-    struct resources requests;
-    const char *pin;
+    struct resources requests = {0};
+    const char *pin = NULL;
     int r = json_decode(&spec_table, spec, "spec", p, &o->arena, err);
     if (r == 0)
         r = pod_pin_decode(spec, scratch, &pin, err);

@@ -193,7 +193,7 @@ static void write_pin(struct render *o)
 
 static int write_term(struct render *o, const struct json *term, const char *path)
 {
-    const struct json *fields, *labels;
+    const struct json *fields = NULL, *labels = NULL;
     int r = get_objects(term, path, "matchFields", &fields, o->err);
     if (r == 0)
         r = get_objects(term, path, "matchExpressions", &labels, o->err);
@@ -287,7 +287,7 @@ int pod_render(const char *template_json, const struct pod_render *r, struct are
                struct err *err)
 {
     struct render o = {.r = r, .arena = a, .err = err};
-    const struct json *root, *spec;
+    const struct json *root = NULL, *spec = NULL;
     int code = parse_template(template_json, a, &root, &spec, err);
     if (code < 0)
         return code;
@@ -390,7 +390,7 @@ static int inspect_containers(const struct json *spec, const char *name, const c
 int template_inspect(const char *template_json, const char *const *reserved, struct arena *a,
                      struct template_facts *ret, struct err *err)
 {
-    const struct json *root, *spec, *host_network, *restart_policy;
+    const struct json *root = NULL, *spec = NULL, *host_network = NULL, *restart_policy = NULL;
     *ret = (struct template_facts){0};
     int r = parse_template(template_json, a, &root, &spec, err);
     if (r == 0)

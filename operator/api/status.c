@@ -27,8 +27,10 @@ static const char *first_bytes(const char *text, size_t len, struct arena *a)
     size_t n = MIN(len, (size_t)200);
     char *s = arena_alloc(a, n + 1);
     for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text[i];
-        s[i] = c < 0x20 || c == 0x7f ? ' ' : (char)c;
+        bool control = (unsigned char)text[i] < 0x20 || text[i] == 0x7f;
+        s[i] = ' ';
+        if (!control)
+            s[i] = text[i];
     }
     return s;
 }

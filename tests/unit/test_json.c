@@ -211,8 +211,9 @@ static void depth_and_length_are_bounded(void **state)
     memset(text, '[', JSON_DEPTH_MAX);
     memset(text + JSON_DEPTH_MAX, ']', JSON_DEPTH_MAX);
     assert_int_equal(json_parse(text, 2 * JSON_DEPTH_MAX, NULL, &a, &root, &err), 0);
-    memset(text, '[', sizeof text);
-    assert_int_equal(json_parse(text, sizeof text, NULL, &a, &root, &err), ERR_LIMIT);
+    memset(text, '[', JSON_DEPTH_MAX + 1);
+    memset(text + JSON_DEPTH_MAX + 1, ']', JSON_DEPTH_MAX + 1);
+    assert_int_equal(json_parse(text, 2 * JSON_DEPTH_MAX + 2, NULL, &a, &root, &err), ERR_LIMIT);
     assert_string_equal(err.msg, "JSON is nested deeper than 128 levels");
     assert_int_equal(json_parse(text, (size_t)JSON_LEN_MAX + 1, NULL, &a, &root, &err), ERR_LIMIT);
     arena_done(&a);

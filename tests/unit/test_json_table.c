@@ -36,6 +36,7 @@ struct thing {
     size_t n_parts;
     bool has_inner;
     int32_t depth;
+    const char *label;
 };
 #define T(member) offsetof(struct thing, member)
 
@@ -46,7 +47,8 @@ static const struct json_field part_fields[] = {
 };
 static const struct json_table part_table = JSON_TABLE(struct part, part_fields);
 static const struct json_field inner_fields[] = {
-    {"depth", J_I32, T(depth), .min = 0, .max = 10, .missing = 7, .required = false},
+    {"depth", J_I32, T(depth), .min = 0, .max = 10, .missing = 7},
+    {"label", J_STRING, T(label), .required = true},
 };
 static const struct json_table inner_table = JSON_TABLE(struct thing, inner_fields);
 static const struct json_field thing_fields[] = {
@@ -102,7 +104,7 @@ static void every_kind_is_read(void **state)
                "\"labels\":{\"a/z\":\"1\",\"b\":2,\"a/b\":\"2\"},\"amounts\":{\"memory\":\"1Ki\",\"cpu\":2,"
                "\"pods\":\"0\"},\"raw\":{\"big\": 12345678901234567890},\"words\":[\"u\",\"v\"],"
                "\"rules\":[{},{}],\"parts\":[{\"name\":\"p\"},{\"size\":3,\"name\":\"q\"}],"
-               "\"inner\":{\"depth\":3},\"unknown\":[1,2]}",
+               "\"inner\":{\"depth\":3,\"label\":\"l\"},\"unknown\":[1,2]}",
                &t, &err),
         0);
     assert_string_equal(t.text, "x\ty");
@@ -127,6 +129,7 @@ static void every_kind_is_read(void **state)
     assert_string_equal(t.parts[1].name, "q");
     assert_true(t.has_inner);
     assert_int_equal(t.depth, 3);
+    assert_string_equal(t.label, "l");
 }
 
 static void missing_and_null_members_take_their_defaults(void **state)
@@ -146,7 +149,8 @@ static void missing_and_null_members_take_their_defaults(void **state)
         assert_int_equal(t.labels.n, 0);
         assert_null(t.raw);
         assert_false(t.has_inner);
-        assert_int_equal(t.depth, 7); // of an object that is not there
+        assert_int_equal(t.depth, 7); // of an object that is not there; what that one must have, is not asked for
+        assert_null(t.label);
         assert_int_equal(t.when, 0);
     }
 }
@@ -181,6 +185,7 @@ static void errors_name_the_path_and_what_was_there(void **state)
         {"{\"parts\":[{\"name\":\"a\",\"size\":\"1\"}]}", "parts[0].size: expected integer, got \"1\""},
         {"{\"parts\":[[]]}", "parts[0]: expected object, got list"},
         {"{\"inner\":{\"depth\":11}}", "inner.depth: expected integer from 0 to 10, got 11"},
+        {"{\"inner\":{}}", "inner.label: missing"},
         {"{\"text\":\"a\",\"text\":\"b\"}", "text: given twice"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -238,7 +243,8 @@ static void a_table_lists_its_members_for_the_drift_check(void **state)
                                        "parts[].name string\n"
                                        "parts[].size integer\n"
                                        "inner object\n"
-                                       "inner.depth integer\n");
+                                       "inner.depth integer\n"
+                                       "inner.label string\n");
     buf_done(&out);
 }
 
