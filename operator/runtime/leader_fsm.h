@@ -58,7 +58,7 @@ struct leader_fsm {
     int64_t next_ms;    // when to try again
     // The record as last read or written:
     int64_t observed_ms; // when it was first seen like this; 0 with an empty version: never
-    char version[64], holder[256];
+    char version[64], holder[512];
     int64_t duration_ms, acquired_wall_ms, renewed_wall_ms;
     int32_t transitions;
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 // The beginning of a file of /proc as text; "" if it cannot be read.
@@ -43,14 +44,21 @@ static double count_fds(void)
     return MAX(n - 3, 0); // ".", ".." and the directory itself
 }
 
+static double now(clockid_t clock)
+{
+    struct timespec ts;
+    clock_gettime(clock, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
 static double start_time(void)
 {
-    char stat[1024], text[8192];
+    char stat[1024];
     const char *end_of_name = strrchr(read_proc("/proc/self/stat", stat, sizeof stat), ')');
-    const char *boot = strstr(read_proc("/proc/stat", text, sizeof text), "\nbtime ");
-    if (!end_of_name || !boot)
+    if (!end_of_name)
         return 0;
-    return strtod(boot + 7, NULL) + field(end_of_name + 2, 19) / (double)sysconf(_SC_CLK_TCK);
+    double since_boot = field(end_of_name + 2, 19) / (double)sysconf(_SC_CLK_TCK);
+    return now(CLOCK_REALTIME) - now(CLOCK_BOOTTIME) + since_boot;
 }
 
 static double cpu_seconds(void)
