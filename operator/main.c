@@ -36,7 +36,8 @@ static const struct {
     [MIRROR_PLACEMENTGROUPS] = {KIND_PLACEMENTGROUP, false, NULL},
 };
 
-struct operator {
+struct operator
+{
     const struct options *options;
     struct loop *loop;
     struct kube_config config;
@@ -60,7 +61,7 @@ struct operator {
     int exit_code;
 };
 
-static bool all_synced(const struct operator *o)
+static bool all_synced(const struct operator* o)
 {
     for (int i = 0; i < MIRROR_COUNT; i++)
         if (!store_synced(o->stores[i]))
@@ -70,14 +71,14 @@ static bool all_synced(const struct operator *o)
 
 static bool is_ready(void *ctx, struct buf *why_not)
 {
-    const struct operator *o = ctx;
+    const struct operator* o = ctx;
     for (int i = 0; i < MIRROR_COUNT; i++)
         if (!store_synced(o->stores[i]))
             buf_printf(why_not, "waiting for the first list of %s\n", kind_info(mirrors[i].kind)->plural);
     return why_not->len == 0;
 }
 
-static void start_deciding(struct operator *o)
+static void start_deciding(struct operator* o)
 {
     group_controller_start(o->groups);
     placementgroup_controller_start(o->placementgroups);
@@ -85,17 +86,17 @@ static void start_deciding(struct operator *o)
 
 static void on_elected(void *ctx)
 {
-    struct operator *o = ctx;
+    struct operator* o = ctx;
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
     start_deciding(o);
 }
 
-static void stop(struct operator *o, int exit_code);
+static void stop(struct operator* o, int exit_code);
 
 static void on_lost(void *ctx)
 {
-    struct operator *o = ctx;
+    struct operator* o = ctx;
     log_error("the lease is lost: exiting, so that no two leaders write", "identity", o->identity, NULL);
     metric_set(o->is_leader, 0);
     stop(o, 1);
@@ -113,7 +114,7 @@ static void on_leader_error(void *ctx, const struct err *err)
     log_warn("the lease cannot be read or written", "error", err->msg, NULL);
 }
 
-static void begin_election(struct operator *o)
+static void begin_election(struct operator* o)
 {
     const struct options *opt = o->options;
     if (!opt->leader_elect) {
@@ -136,7 +137,7 @@ static void begin_election(struct operator *o)
 
 static void on_synced(void *ctx, enum kind kind)
 {
-    struct operator *o = ctx;
+    struct operator* o = ctx;
     log_debug("mirror is complete", "kind", kind_info(kind)->kind, NULL);
     if (all_synced(o) && !o->stopping) {
         log_info("ready", "version", CADRE_VERSION, "server", o->config.server, "nodes",
@@ -160,7 +161,7 @@ static void on_bad_object(void *ctx, enum kind kind, const struct err *err)
     log_error("an object cannot be read and is left alone", "kind", kind_info(kind)->kind, "error", err->msg, NULL);
 }
 
-static void mirror_start(struct operator *o, int i)
+static void mirror_start(struct operator* o, int i)
 {
     struct reflector_options ro = {
         .ns = mirrors[i].cluster_wide ? "" : o->options->ns,
@@ -177,14 +178,14 @@ static void mirror_start(struct operator *o, int i)
 // Stopping: begin nothing new, let what is in flight end (bounded), give the lease back, leave the loop.
 static void on_released(void *ctx)
 {
-    struct operator *o = ctx;
+    struct operator* o = ctx;
     o->leader = NULL; // has freed itself
     loop_stop(o->loop);
 }
 
 static void drain(void *ctx)
 {
-    struct operator *o = ctx;
+    struct operator* o = ctx;
     bool idle = group_controller_idle(o->groups) && placementgroup_controller_idle(o->placementgroups);
     if (!idle && clock_mono_ms(loop_clock(o->loop)) < o->stop_by_ms)
         loop_timer_arm(o->drain_timer, DRAIN_LOOK_MS);
@@ -194,7 +195,7 @@ static void drain(void *ctx)
         loop_stop(o->loop);
 }
 
-static void stop(struct operator *o, int exit_code)
+static void stop(struct operator* o, int exit_code)
 {
     o->exit_code = MAX(o->exit_code, exit_code);
     if (o->stopping)
@@ -208,7 +209,7 @@ static void stop(struct operator *o, int exit_code)
 
 static void on_signal(void *ctx, int signo)
 {
-    struct operator *o = ctx;
+    struct operator* o = ctx;
     log_info("stopping", "signal", signo == SIGTERM ? "SIGTERM" : "SIGINT", NULL);
     if (o->stopping)
         loop_stop(o->loop); // asked twice
@@ -216,7 +217,7 @@ static void on_signal(void *ctx, int signo)
         stop(o, 0);
 }
 
-static int build_client(struct operator *o, struct err *err)
+static int build_client(struct operator* o, struct err *err)
 {
     const char *in_cluster = getenv("KUBERNETES_SERVICE_HOST");
     const char *path = o->options->kubeconfig;
@@ -236,7 +237,7 @@ static int build_client(struct operator *o, struct err *err)
     return kube_client_new(o->loop, &o->config, &co, &o->client, err);
 }
 
-static void build_controllers(struct operator *o)
+static void build_controllers(struct operator* o)
 {
     for (int i = 0; i < MIRROR_COUNT; i++)
         o->stores[i] = store_new(mirrors[i].kind);
@@ -255,12 +256,11 @@ static void build_controllers(struct operator *o)
     o->groups = group_controller_new(o->loop, &go);
     o->placementgroups = placementgroup_controller_new(o->loop, o->client, o->stores[MIRROR_PLACEMENTGROUPS],
                                                        o->metrics, loop_clock(o->loop));
-    o->is_leader = metrics_gauge(o->metrics, "leader_election_master_status",
-                                 "1 while this process leads, else 0",
+    o->is_leader = metrics_gauge(o->metrics, "leader_election_master_status", "1 while this process leads, else 0",
                                  "name=\"cadre-operator\"");
 }
 
-static int build(struct operator *o, struct err *err)
+static int build(struct operator* o, struct err *err)
 {
     rand_seed_system(&o->rand);
     snprintf(o->identity, sizeof o->identity, "%s_%016" PRIx64, o->options->identity, rand_u64(&o->rand));
@@ -282,7 +282,7 @@ static int build(struct operator *o, struct err *err)
     return 0;
 }
 
-static void take_down(struct operator *o)
+static void take_down(struct operator* o)
 {
     for (int i = 0; i < MIRROR_COUNT; i++)
         if (o->reflectors[i])

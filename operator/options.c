@@ -34,8 +34,20 @@ static const char help[] =
     "  --version                   print the version and exit\n"
     "  --help                      print this and exit\n";
 
-enum { OPT_KUBECONFIG = 1, OPT_CONTEXT, OPT_NAMESPACE, OPT_ELECT, OPT_ELECT_NS, OPT_ELECT_NAME, OPT_HTTP, OPT_LEVEL,
-       OPT_FORMAT, OPT_CHECK, OPT_VERSION, OPT_HELP };
+enum {
+    OPT_KUBECONFIG = 1,
+    OPT_CONTEXT,
+    OPT_NAMESPACE,
+    OPT_ELECT,
+    OPT_ELECT_NS,
+    OPT_ELECT_NAME,
+    OPT_HTTP,
+    OPT_LEVEL,
+    OPT_FORMAT,
+    OPT_CHECK,
+    OPT_VERSION,
+    OPT_HELP
+};
 
 static const struct option table[] = {
     {"kubeconfig", required_argument, NULL, OPT_KUBECONFIG},
@@ -105,8 +117,7 @@ static int apply(struct options *o, int opt)
         o->http_address = optarg;
         return -1;
     case OPT_LEVEL:
-        return log_level_parse(optarg, &o->log_level) ? -1
-                                                       : wrong("--log-level", optarg, "debug, info, warn or error");
+        return log_level_parse(optarg, &o->log_level) ? -1 : wrong("--log-level", optarg, "debug, info, warn or error");
     case OPT_FORMAT:
         return set_format(optarg, &o->log_format);
     case OPT_CHECK:

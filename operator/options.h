@@ -8,13 +8,13 @@
 struct options {
     const char *kubeconfig; // NULL = in-cluster
     const char *context;
-    const char *ns;         // "" = all namespaces
+    const char *ns; // "" = all namespaces
     bool leader_elect;
     const char *lease_ns, *lease_name;
     const char *http_address;
     enum log_level log_level;
     enum log_format log_format;
-    bool check; // look whether an operator could work here, and exit
+    bool check;           // look whether an operator could work here, and exit
     const char *identity; // POD_NAME or the host's name
 };
 

@@ -206,13 +206,17 @@ static void begin(struct execution *e, const struct action *a)
         cluster_assume(e->x.cluster, ns, a->name, a->node, a->requests);
         break;
     case ACTION_DELETE_POD:
-        r = (struct request){.verb = VERB_DELETE, .kind = KIND_POD, .ns = ns, .name = a->name, .uid = a->uid,
-                             .grace_s = a->grace_s};
+        r = (struct request){
+            .verb = VERB_DELETE, .kind = KIND_POD, .ns = ns, .name = a->name, .uid = a->uid, .grace_s = a->grace_s};
         done = on_deleted;
         break;
     case ACTION_STATUS:
-        r = (struct request){.verb = VERB_PATCH_MERGE, .kind = KIND_WORKERGROUP, .ns = ns,
-                             .name = e->wg->obj.meta.name, .subresource = "status", .body = a->body};
+        r = (struct request){.verb = VERB_PATCH_MERGE,
+                             .kind = KIND_WORKERGROUP,
+                             .ns = ns,
+                             .name = e->wg->obj.meta.name,
+                             .subresource = "status",
+                             .body = a->body};
         done = on_status;
         break;
     }
@@ -238,8 +242,8 @@ void execution_start(const struct executor *x, const struct workergroup *wg, str
 {
     struct execution *e = xcalloc(1, sizeof *e);
     object_ref(&wg->obj);
-    *e = (struct execution){.x = *x, .wg = wg, .arena = *arena, .plan = *plan, .notebook = notebook, .done = done,
-                            .ctx = ctx};
+    *e = (struct execution){
+        .x = *x, .wg = wg, .arena = *arena, .plan = *plan, .notebook = notebook, .done = done, .ctx = ctx};
     *arena = ARENA_INIT;
     e->plan.arena = &e->arena;
     advance(e);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries out a plan: the actions of a stage at once, the next stage when all have succeeded. What the API server answers
-// goes into the stores before the watch brings it, into the cluster's accounting and into the group's notebook.
+// Carries out a plan: the actions of a stage at once, the next stage when all have succeeded. What the API server
+// answers goes into the stores before the watch brings it, into the cluster's accounting and into the group's notebook.
 #ifndef CADRE_EXEC_EXECUTOR_H
 #define CADRE_EXEC_EXECUTOR_H
 

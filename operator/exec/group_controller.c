@@ -171,8 +171,7 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
 static void take_notes(struct group_entry *e, const struct workergroup *wg, const struct plan *p, int64_t now_ms)
 {
     struct group_memory *m = &e->notebook.memory;
-    const struct condition *scheduled =
-        condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
+    const struct condition *scheduled = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
     if (p->rolls_back) {
         notebook_rolled_back(&e->notebook, p, now_ms);
         metric_add(e->c->rollbacks, 1);
@@ -238,10 +237,9 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
     };
     c->clock = options->clock;
     rand_seed(&c->rand, options->seed);
-    c->controller = controller_new(loop, &(struct controller_options){.name = "workergroup",
-                                                                      .reconcile = reconcile,
-                                                                      .ctx = c,
-                                                                      .metrics = options->metrics});
+    c->controller =
+        controller_new(loop, &(struct controller_options){
+                                 .name = "workergroup", .reconcile = reconcile, .ctx = c, .metrics = options->metrics});
     c->room_timer = loop_timer_new(loop, on_room, c);
     c->rollbacks = metrics_counter(options->metrics, "cadre_gang_rollbacks_total",
                                    "Gangs given back because they were refused or not bound in time", "");

@@ -56,8 +56,12 @@ static void reconcile(void *ctx, const char *key)
     if (patch) {
         struct write *w = xmalloc(sizeof *w);
         *w = (struct write){c, xstrdup(key)};
-        struct request r = {.verb = VERB_PATCH_MERGE, .kind = KIND_PLACEMENTGROUP, .ns = ns, .name = slash + 1,
-                            .subresource = "status", .body = patch};
+        struct request r = {.verb = VERB_PATCH_MERGE,
+                            .kind = KIND_PLACEMENTGROUP,
+                            .ns = ns,
+                            .name = slash + 1,
+                            .subresource = "status",
+                            .body = patch};
         kube_send(c->client, &r, 0, on_written, w);
     } else {
         controller_finish(c->controller, key, (struct reconcile_result){0, -1});
@@ -73,10 +77,9 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
     c->client = client;
     c->store = store;
     c->clock = clock;
-    c->controller = controller_new(loop, &(struct controller_options){.name = "placementgroup",
-                                                                      .reconcile = reconcile,
-                                                                      .ctx = c,
-                                                                      .metrics = metrics});
+    c->controller = controller_new(
+        loop,
+        &(struct controller_options){.name = "placementgroup", .reconcile = reconcile, .ctx = c, .metrics = metrics});
     store_subscribe(store, on_event, c);
     return c;
 }

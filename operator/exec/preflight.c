@@ -15,13 +15,22 @@ static const struct probe {
     bool missing_is_ok; // the name does not exist: 404 shows the right to ask
     const char *advice;
 } probes[] = {
-    {"WorkerGroups are served", {.verb = VERB_LIST, .kind = KIND_WORKERGROUP, .limit = 1}, false, false,
+    {"WorkerGroups are served",
+     {.verb = VERB_LIST, .kind = KIND_WORKERGROUP, .limit = 1},
+     false,
+     false,
      "install the CRDs: kubectl apply -f crds/"},
-    {"PlacementGroups are served", {.verb = VERB_LIST, .kind = KIND_PLACEMENTGROUP, .limit = 1}, false, false,
+    {"PlacementGroups are served",
+     {.verb = VERB_LIST, .kind = KIND_PLACEMENTGROUP, .limit = 1},
+     false,
+     false,
      "install the CRDs: kubectl apply -f crds/"},
     {"nodes can be read", {.verb = VERB_LIST, .kind = KIND_NODE, .limit = 1}, true, false, "see the chart's rbac"},
     {"pods can be read", {.verb = VERB_LIST, .kind = KIND_POD, .limit = 1}, true, false, "see the chart's rbac"},
-    {"services can be read", {.verb = VERB_LIST, .kind = KIND_SERVICE, .limit = 1}, false, false,
+    {"services can be read",
+     {.verb = VERB_LIST, .kind = KIND_SERVICE, .limit = 1},
+     false,
+     false,
      "see the chart's rbac"},
     {"pods can be created",
      {.verb = VERB_CREATE,
@@ -32,8 +41,13 @@ static const struct probe {
               "\"RuntimeDefault\"}},\"containers\":[{\"name\":\"check\",\"image\":\"none\",\"resources\":{\"requests\":"
               "{\"cpu\":\"1m\",\"memory\":\"1Mi\"},\"limits\":{\"cpu\":\"1m\",\"memory\":\"1Mi\"}},"
               "\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":{\"drop\":[\"ALL\"]}}}]}}"},
-     false, false, "see the chart's rbac"},
-    {"pods can be deleted", {.verb = VERB_DELETE, .kind = KIND_POD, .name = NO_SUCH_NAME, .grace_s = -1}, false, true,
+     false,
+     false,
+     "see the chart's rbac"},
+    {"pods can be deleted",
+     {.verb = VERB_DELETE, .kind = KIND_POD, .name = NO_SUCH_NAME, .grace_s = -1},
+     false,
+     true,
      "see the chart's rbac"},
     {"services can be created",
      {.verb = VERB_CREATE,
@@ -41,10 +55,14 @@ static const struct probe {
       .dry_run = true,
       .body = "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"" NO_SUCH_NAME "\"},\"spec\":{"
               "\"clusterIP\":\"None\",\"ports\":[{\"port\":1}]}}"},
-     false, false, "see the chart's rbac"},
+     false,
+     false,
+     "see the chart's rbac"},
     {"the status of WorkerGroups can be written",
      {.verb = VERB_PATCH_MERGE, .kind = KIND_WORKERGROUP, .name = NO_SUCH_NAME, .subresource = "status", .body = "{}"},
-     false, true, "see the chart's rbac"},
+     false,
+     true,
+     "see the chart's rbac"},
 };
 
 struct preflight {
@@ -87,8 +105,7 @@ static void ask(void *ctx)
 
 int preflight_run(struct loop *loop, struct kube_client *client, const struct kube_config *config, const char *ns)
 {
-    struct preflight p = {
-        .loop = loop, .client = client, .ns = str_empty(ns) ? config->ns : ns, .all = str_empty(ns)};
+    struct preflight p = {.loop = loop, .client = client, .ns = str_empty(ns) ? config->ns : ns, .all = str_empty(ns)};
     printf("API server %s, credentials of %s\n", config->server, config->source);
     ask(&p);
     while (!p.done)
