@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    CLIENT_IN_FLIGHT = 64,
+    CLIENT_IN_FLIGHT = 32,
     CLIENT_MAX_BODY = 16 * 1024 * 1024,
     CLIENT_TIMEOUT_MS = 30 * 1000,
     CLIENT_MAX_CALLS = 16384,
@@ -44,6 +44,7 @@ struct call {
     size_t size;      // of this block, which holds the message and the texts behind the struct
     kube_done_fn done;
     struct kube_stream_ops stream; // of a stream, else NULLs
+    bool own_connection;
     void *ctx;
     int64_t timeout_ms;  // of a stream: how long it may be silent, 0 = for ever
     int64_t deadline_ms; // mono; every byte of a stream moves it
@@ -125,6 +126,8 @@ static void report_ending(struct kube_client *c)
     while (!list_empty(ending)) {
         struct call *call = CONTAINER_OF(ending->next, struct call, link);
         if (call->exchange) {
+            if (call->failure->code == ERR_TIMEOUT)
+                http_distrust(c->http);
             http_abort(TAKE_PTR(call->exchange));
             c->sent -= !is_stream(call);
         }
@@ -296,7 +299,8 @@ static void call_start(struct call *call)
     call->token_generation = c->token.generation;
     call_move(call, CALL_SENT, false);
     c->sent += !is_stream(call);
-    call->exchange = http_start(c->http, &call->message, is_stream(call) ? &stream_ops : &short_ops, call);
+    const struct http_ops *ops = is_stream(call) ? &stream_ops : &short_ops;
+    call->exchange = http_start(c->http, &call->message, call->own_connection, ops, call);
 }
 
 static void client_pump(void *ctx)
@@ -392,6 +396,7 @@ uint64_t kube_stream(struct kube_client *c, const struct request *r, int64_t idl
     struct err err = ERR_INIT;
     struct call *call = call_render(c, r, &err);
     call->stream = *ops;
+    call->own_connection = r->verb == VERB_WATCH;
     call->ctx = ctx;
     call->timeout_ms = idle_ms;
     call_queue(call, &err, true);

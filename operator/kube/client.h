@@ -14,7 +14,7 @@
 struct kube_client;
 
 struct kube_client_options {
-    int max_in_flight; // 0 = 64
+    int max_in_flight; // 0 = 32; each takes a connection
     size_t max_body;   // cap on an answer's body, 0 = 16 MiB
     // Called once for every finished HTTP exchange (also for each retry): for rest_client_* metrics. May be NULL.
     void (*observe)(void *ctx, const char *method, int http_status, int64_t micros);
@@ -48,7 +48,8 @@ struct kube_stream_ops {
     void (*data)(void *ctx, const char *bytes, size_t n); // only after a 2xx; may send and cancel
     void (*end)(void *ctx, const struct err *err);        // err->code 0: the server ended it in good order
 };
-// No overall deadline; idle_ms without a byte ends it with ERR_TIMEOUT (0 = never). A connection of its own.
+// No overall deadline; idle_ms without a byte ends it with ERR_TIMEOUT (0 = never). Not one of max_in_flight; a watch
+// has a connection of its own.
 uint64_t kube_stream(struct kube_client *c, const struct request *r, int64_t idle_ms, const struct kube_stream_ops *ops,
                      void *ctx);
 

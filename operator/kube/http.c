@@ -45,8 +45,10 @@ struct http {
     struct http_pool shorts, streams; // two, so that idle connections can be dropped while streams go on
     struct list active, idle;         // exchanges
     int idle_count;
-    int peak; // most short exchanges at once since the last trim
+    int peak; // most exchanges in `shorts` at once since the last trim
     struct loop_timer *trim;
+    int64_t distrust_ms; // mono; of the last http_distrust()
+    bool distrusts;
     struct buf url; // scratch
 };
 
@@ -186,7 +188,6 @@ static struct http_exchange *exchange_new(struct http *h)
     curl_easy_setopt(e, CURLOPT_PROXY, h->config->proxy_url ? h->config->proxy_url : "");
     curl_easy_setopt(e, CURLOPT_CONNECT_TO, h->connect_to);
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
-    curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long)HTTP_KEEP_S);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPIDLE, (long)HTTP_KEEPALIVE_IDLE_S);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPINTVL, (long)HTTP_KEEPALIVE_EVERY_S);
@@ -258,14 +259,29 @@ static enum content content_of(const char *type)
     return str_eq(type, "application/merge-patch+json") ? CONTENT_MERGE_PATCH : CONTENT_JSON;
 }
 
-struct http_exchange *http_start(struct http *h, const struct http_message *m, const struct http_ops *ops, void *ctx)
+void http_distrust(struct http *h)
+{
+    h->distrust_ms = clock_mono_ms(loop_clock(h->loop));
+    h->distrusts = true;
+}
+
+// How long a connection may have been idle to be used again.
+static long keep_s(struct http *h)
+{
+    int64_t since_s = (clock_mono_ms(loop_clock(h->loop)) - h->distrust_ms) / 1000;
+    if (!h->distrusts || since_s >= HTTP_KEEP_S)
+        return HTTP_KEEP_S;
+    return (long)MAX(since_s, 1);
+}
+
+struct http_exchange *http_start(struct http *h, const struct http_message *m, bool own_connection,
+                                 const struct http_ops *ops, void *ctx)
 {
     struct http_exchange *x = exchange_take(h);
-    bool stream = ops->data != NULL;
     x->ops = ops;
     x->ctx = ctx;
     x->error[0] = '\0';
-    x->pool = stream ? &h->streams : &h->shorts;
+    x->pool = own_connection ? &h->streams : &h->shorts;
     x->headers = h->headers;
     x->headers->refs++;
     if (x->body.size > HTTP_KEEP_BODY)
@@ -278,8 +294,9 @@ struct http_exchange *http_start(struct http *h, const struct http_message *m, c
     CURL *e = x->easy;
     curl_easy_setopt(e, CURLOPT_URL, buf_str(&h->url));
     curl_easy_setopt(e, CURLOPT_HTTPHEADER, x->headers->lists[content_of(m->content_type)]);
-    curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, stream ? 1L : 0L);
-    curl_easy_setopt(e, CURLOPT_FORBID_REUSE, stream ? 1L : 0L);
+    curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, own_connection ? 1L : 0L);
+    curl_easy_setopt(e, CURLOPT_FORBID_REUSE, own_connection ? 1L : 0L);
+    curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, keep_s(h));
     if (m->body) {
         curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)m->body_len);
         curl_easy_setopt(e, CURLOPT_POSTFIELDS, m->body); // not copied

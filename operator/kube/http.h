@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP exchanges with one server on the loop; the only face of libcurl. Short exchanges share kept connections; a
-// stream has a connection of its own, since one that never ends would hold up what comes behind it. What is idle for
-// about a minute (connections, memory) is given back, and then nothing wakes the loop. Deadlines are the caller's.
+// HTTP exchanges with one server on the loop; the only face of libcurl. Connections are kept and shared; only what may
+// last for ever has one of its own. What is idle for about a minute (connections, memory) is given back, and then
+// nothing wakes the loop. Deadlines are the caller's.
+//
+// HTTP/1.1, not HTTP/2: creates come out equally fast, and one connection that dies or stalls takes one request with it
+// and not all of them.
 #ifndef CADRE_KUBE_HTTP_H
 #define CADRE_KUBE_HTTP_H
 
@@ -17,7 +20,7 @@ struct http_exchange;
 
 struct http_result {
     int status;       // 0: no answer came
-    const char *body; // NUL-terminated; valid during the callback. Of a stream only where it is not 2xx
+    const char *body; // NUL-terminated; valid during the callback. With data(): only if not 2xx
     size_t len;
     int64_t retry_after_ms; // 0: not said
     int64_t micros;
@@ -25,8 +28,8 @@ struct http_result {
 };
 
 struct http_ops {
-    // For streams: a piece of a 2xx body. Runs inside libcurl: may not start, abort or free anything of this server's;
-    // false ends the exchange with ERR_CANCELED.
+    // If set, takes the pieces of a 2xx body as they come. Runs inside libcurl: may not start, abort or free anything
+    // of this server's; false ends the exchange with ERR_CANCELED.
     bool (*data)(void *ctx, const char *bytes, size_t n);
     // The last word about an exchange, never from inside http_start(); the exchange is gone. May start and abort
     // others.
@@ -40,8 +43,12 @@ void http_free(struct http *h); // no exchange may be left
 
 void http_set_token(struct http *h, const char *token); // of exchanges started from now on; NULL = none
 
-// With `data` in ops it is a stream. The message's body must live until the exchange is gone.
-struct http_exchange *http_start(struct http *h, const struct http_message *m, const struct http_ops *ops, void *ctx);
+// own_connection: for what may last for ever. The message's body must live until the exchange is gone.
+struct http_exchange *http_start(struct http *h, const struct http_message *m, bool own_connection,
+                                 const struct http_ops *ops, void *ctx);
 void http_abort(struct http_exchange *x); // no callback comes any more
+// An answer stayed out: the server's host may be gone, and then all that is connected to it is dead without knowing.
+// What has been idle since before now is not used again.
+void http_distrust(struct http *h);
 
 #endif

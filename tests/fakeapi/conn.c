@@ -141,6 +141,11 @@ void conn_finish(struct conn *c)
     flush(c);
 }
 
+bool conn_resumed(const struct conn *c)
+{
+    return c->ssl && SSL_session_reused(c->ssl);
+}
+
 void conn_reset(struct conn *c)
 {
     (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));

@@ -20,7 +20,8 @@ struct conn *conn_new(struct loop *loop, int fd, SSL_CTX *tls, const struct conn
 void conn_free(struct conn *c); // closes at once
 struct buf *conn_input(struct conn *c);
 void conn_write(struct conn *c, const char *bytes, size_t n);
-void conn_finish(struct conn *c); // closes when all is written
-void conn_reset(struct conn *c);  // the close to come is a TCP reset
+void conn_finish(struct conn *c);        // closes when all is written
+bool conn_resumed(const struct conn *c); // TLS went on with a session of an earlier connection
+void conn_reset(struct conn *c);         // the close to come is a TCP reset
 
 #endif

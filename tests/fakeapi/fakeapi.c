@@ -226,6 +226,7 @@ static const struct fakeapi_request *record_request(struct session *s, const cha
         .user_agent = header_value(head, "User-Agent"),
         .body = strndup(body, n),
         .connection = s->number,
+        .resumed = conn_resumed(s->conn),
     };
     f->seen = xrealloc(f->seen, (size_t)f->n_seen + 1, sizeof *f->seen);
     f->seen[f->n_seen++] = q;

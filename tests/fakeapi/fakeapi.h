@@ -21,6 +21,7 @@ struct fakeapi_request {
     const char *user_agent;
     const char *body; // "" = none
     int connection;   // 1, 2, ... in the order of their arrival
+    bool resumed;     // a TLS session of an earlier connection
 };
 
 enum fakeapi_ending {

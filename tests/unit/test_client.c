@@ -479,6 +479,25 @@ static void every_exchange_is_observed(void **state)
     assert_int_equal(o.status, 0);
 }
 
+// Two idle connections to a host that vanishes: the first costs a deadline, the second is not even tried.
+static void after_an_answer_that_stayed_out_idle_connections_are_not_used_again(void **state)
+{
+    (void)state;
+    rule((struct fakeapi_rule){.target = "/pods/c", .ending = FAKEAPI_SILENT});
+    rule((struct fakeapi_rule){.body = "{}", .split = 1, .pause_ms = 1}); // so that the two are under way together
+    send_get(f, "a", 0, &many[0]);
+    send_get(f, "b", 0, &many[1]);
+    assert_true(answer_wait(f, &many[0]) && answer_wait(f, &many[1]));
+    assert_int_equal(fakeapi_connections(f->api), 2);
+    send_get(f, "c", 2500, &many[2]);
+    assert_true(answer_wait(f, &many[2]));
+    assert_message(&many[2], ERR_TIMEOUT, "no answer");
+    send_get(f, "d", 0, &many[3]);
+    assert_true(answer_wait(f, &many[3]));
+    assert_true(fakeapi_at(f->api, 2)->connection <= 2);
+    assert_int_equal(fakeapi_at(f->api, 3)->connection, 3);
+}
+
 // A thousand requests over few connections, each of them closed by the server now and then.
 static void a_server_that_closes_connections_at_random_loses_nothing(void **state)
 {
@@ -530,6 +549,7 @@ int main(void)
         TEST(a_long_answer_is_refused),
         TEST(a_canceled_request_is_called_back_once),
         TEST(a_client_that_goes_cancels_what_is_under_way),
+        TEST(after_an_answer_that_stayed_out_idle_connections_are_not_used_again),
         TEST(every_exchange_is_observed),
         TEST(a_server_that_closes_connections_at_random_loses_nothing),
     };

@@ -221,6 +221,18 @@ static void a_list_is_a_stream_too_and_a_cut_one_is_no_success(void **state)
     assert_string_equal(b.body.data, "{\"items\":[]}");
 }
 
+static void the_pages_of_a_list_share_a_connection(void **state)
+{
+    (void)state;
+    const struct request r = {.verb = VERB_LIST, .kind = KIND_POD};
+    rule((struct fakeapi_rule){.body = "{\"items\":[]}"});
+    kube_stream(fixture_client(f), &r, 0, &answer_stream, &a);
+    assert_true(answer_wait(f, &a));
+    kube_stream(f->client, &r, 0, &answer_stream, &b);
+    assert_true(answer_wait(f, &b));
+    assert_int_equal(fakeapi_connections(f->api), 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -236,6 +248,7 @@ int main(void)
         TEST(a_stream_may_be_canceled_from_its_own_data),
         TEST(requests_may_be_sent_from_data),
         TEST(a_list_is_a_stream_too_and_a_cut_one_is_no_success),
+        TEST(the_pages_of_a_list_share_a_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,6 +220,20 @@ static void a_watch_and_requests_work_over_tls(void **state)
     answer_done(&stream);
 }
 
+static void a_new_connection_goes_on_with_the_tls_session_of_an_earlier_one(void **state)
+{
+    (void)state;
+    f->config.cert_pem = f->certs.client_cert;
+    f->config.key_pem = f->certs.client_key;
+    assert_answer(0, "");
+    answer_done(&a);
+    fakeapi_close_idle(f->api);
+    assert_answer(0, "");
+    assert_int_equal(fakeapi_connections(f->api), 2);
+    assert_false(fakeapi_at(f->api, 0)->resumed);
+    assert_true(fakeapi_at(f->api, 1)->resumed);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -238,6 +252,7 @@ int main(void)
         TEST(a_file_that_is_not_there_is_named),
         TEST(one_good_authority_of_a_bundle_is_enough),
         TEST(a_watch_and_requests_work_over_tls),
+        TEST(a_new_connection_goes_on_with_the_tls_session_of_an_earlier_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
