@@ -45,7 +45,7 @@ generate: ## write anew what follows from other files: the chart's CRDs and vers
 
 bench: ## measure, against the floor in the same run
 	@deploy/deps.sh build
-	@bench/run.sh
+	@bench/groups/run.sh
 
 fuzz: ## fuzz each target for 60 seconds (FUZZ_SECONDS=N for another time)
 	@deploy/deps.sh fuzz

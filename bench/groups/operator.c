@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/groups/operator.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SAMPLE_MS = 10, READY_S = 60, STOP_S = 20, ASK_MS = 900 };
+
+static _Noreturn void die(const struct operator* o, const char *why)
+{
+    fprintf(stderr, "bench-groups: %s: %s; its log: %s\n", o->options.program, why, o->options.log);
+    exit(1);
+}
+
+// --- asking it
+
+struct question {
+    bool answered;
+    char *text; // NULL: refused
+};
+
+static void on_answer(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct question *q = ctx;
+    (void)err;
+    q->answered = true;
+    q->text = response ? xstrdup(response->body) : NULL;
+}
+
+static char *ask(struct operator* o, const char *path)
+{
+    struct question q = {0};
+    kube_get_path(o->client, path, ASK_MS, on_answer, &q);
+    while (!q.answered)
+        loop_run_once(o->loop, 100);
+    return q.text;
+}
+
+// The series of a family whose labels hold `label`, added up.
+static double sum(const char *text, const char *family, const char *label)
+{
+    double total = 0;
+    size_t len = strlen(family);
+    for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
+        end = strchrnul(line, '\n');
+        _cleanup_(free_p) char *copy = strndup(line, (size_t)(end - line));
+        const char *value = copy ? strrchr(copy, ' ') : NULL;
+        if (value && str_starts(copy, family) && copy[len] == '{' && strstr(copy, label))
+            total += strtod(value, NULL);
+    }
+    return total;
+}
+
+struct operator_counters operator_counters(struct operator* o)
+{
+    _cleanup_(free_p) char *text = ask(o, "/metrics");
+    if (!text)
+        die(o, "does not show its metrics");
+    const char *requests = "rest_client_requests_total";
+    return (struct operator_counters){
+        .requests = sum(text, requests, "code="),
+        .posts = sum(text, requests, "method=\"POST\""),
+        .patches = sum(text, requests, "method=\"PATCH\""),
+        .errors = sum(text, requests, "code=\"4") + sum(text, requests, "code=\"5") + sum(text, requests, "code=\"<"),
+        .reconciles = sum(text, "controller_runtime_reconcile_total", "controller=\"workergroup\""),
+    };
+}
+
+// --- its life
+
+static void on_sample(void *ctx)
+{
+    struct operator* o = ctx;
+    struct proc_memory now = proc_memory(o->pid);
+    o->peak.rss = MAX(o->peak.rss, now.peak); // the kernel saw every moment of it
+    o->peak.anon = MAX(o->peak.anon, now.anon);
+    loop_timer_arm(o->sampler, SAMPLE_MS);
+}
+
+static _Noreturn void child(const struct operator_options *p)
+{
+    char address[64];
+    snprintf(address, sizeof address, "127.0.0.1:%d", p->port);
+    int log = open(p->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (log >= 0) {
+        dup2(log, STDOUT_FILENO);
+        dup2(log, STDERR_FILENO);
+    }
+    execl(p->program, p->program, "--kubeconfig", p->kubeconfig, "--leader-elect-namespace", p->ns, "--http-address",
+          address, "--log-level", "warn", (char *)NULL);
+    _exit(127);
+}
+
+double operator_start(struct operator* o)
+{
+    int64_t began = proc_now_us();
+    o->peak = (struct proc_memory){0};
+    o->pid = fork();
+    if (o->pid == 0)
+        child(&o->options);
+    if (o->pid < 0)
+        die(o, "cannot be started");
+    for (;;) {
+        _cleanup_(free_p) char *text = ask(o, "/readyz");
+        double took = (double)(proc_now_us() - began) / 1e6;
+        if (text) {
+            loop_timer_arm(o->sampler, 0);
+            return took;
+        }
+        if (waitpid(o->pid, NULL, WNOHANG) == o->pid || took > READY_S)
+            die(o, "does not become ready");
+        usleep(1000);
+    }
+}
+
+void operator_stop(struct operator* o)
+{
+    loop_timer_disarm(o->sampler);
+    if (o->pid <= 0)
+        return;
+    kill(o->pid, SIGTERM);
+    for (int64_t end = proc_now_us() + (int64_t)STOP_S * 1000000; waitpid(o->pid, NULL, WNOHANG) == 0;) {
+        usleep(10000);
+        if (proc_now_us() > end)
+            kill(o->pid, SIGKILL);
+    }
+    o->pid = 0;
+}
+
+void operator_open(struct operator* o, struct loop *loop, const struct operator_options *options)
+{
+    struct err err = ERR_INIT;
+    *o = (struct operator){.loop = loop, .options = *options};
+    o->config.server = arena_printf(&o->config.arena, "http://127.0.0.1:%d", options->port);
+    o->config.source = "its address";
+    o->config.ns = "default";
+    if (kube_client_new(loop, &o->config, NULL, &o->client, &err) < 0)
+        die(o, err.msg);
+    o->sampler = loop_timer_new(loop, on_sample, o);
+}
+
+void operator_close(struct operator* o)
+{
+    operator_stop(o);
+    loop_timer_free(o->sampler);
+    kube_client_free(o->client);
+    kube_config_done(&o->config);
+}

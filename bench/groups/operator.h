@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operator that is measured: started and stopped here, asked for its metrics, its memory sampled while it works.
+#ifndef CADRE_BENCH_GROUPS_OPERATOR_H
+#define CADRE_BENCH_GROUPS_OPERATOR_H
+
+#include "bench/lib/proc.h"
+#include "common/base/loop.h"
+#include "operator/kube/client.h"
+
+struct operator_options {
+    const char *program, *kubeconfig, *ns;
+    const char *log; // file that its output is appended to
+    int port;        // of its HTTP server, on 127.0.0.1
+};
+
+struct operator_counters {           // since its start
+    double requests, posts, patches; // sent to the API server
+    double errors;                   // of these: answered with 4xx or 5xx, or not at all
+    double reconciles;               // of WorkerGroups
+};
+
+struct operator
+{
+    struct loop *loop;
+    struct operator_options options;
+    struct kube_config config; // of its HTTP server
+    struct kube_client *client;
+    struct loop_timer *sampler;
+    pid_t pid;
+    struct proc_memory peak; // since its start
+};
+
+void operator_open(struct operator* o, struct loop *loop, const struct operator_options *options);
+void operator_close(struct operator* o);
+double operator_start(struct operator* o); // returns the seconds until /readyz is 200
+void operator_stop(struct operator* o);
+struct operator_counters operator_counters(struct operator* o);
+
+#endif

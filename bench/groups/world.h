@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cluster as the benchmark sees and loads it: one client, a mirror of the pods and groups of one namespace, and a
+// trial at a time, whose pods are counted as they come and run. Functions that wait turn the loop; what cannot go on
+// ends the program with a message.
+#ifndef CADRE_BENCH_GROUPS_WORLD_H
+#define CADRE_BENCH_GROUPS_WORLD_H
+
+#include "common/base/loop.h"
+#include "operator/kube/client.h"
+#include "operator/runtime/reflector.h"
+
+#include <sys/types.h>
+
+enum { GROUP_SIZE = 8, PREFIX_MAX = 32, COMPONENTS_MAX = 16 };
+
+struct trial {
+    char prefix[PREFIX_MAX]; // of the names of its pods and groups
+    int want_pods, want_groups;
+    int64_t began_us;
+    int seen, running, ready;              // pods that came, pods that run, groups with Ready True
+    int64_t seen_us, running_us, ready_us; // when the last one of `want` did; 0 = not yet
+};
+
+struct world {
+    struct loop *loop;
+    struct kube_config config;
+    struct kube_client *client;
+    const char *ns;
+    struct store *pods, *groups, *nodes;
+    struct reflector *reflectors[3];
+    const char **node_names; // in natural order
+    size_t n_nodes;
+    pid_t components[COMPONENTS_MAX]; // of the control plane, for their CPU time
+    size_t n_components;
+    struct trial trial;
+    int answers; // of requests sent by world_send() and not answered
+};
+
+void world_open(struct world *w, const char *kubeconfig, const char *ns);
+void world_close(struct world *w);
+
+// Creates `n` pods of the floor, each pinned to its node, GROUP_SIZE to a node (schedulable false: nobody binds them);
+// or `n` groups of GROUP_SIZE; and starts the clock. Wait for what is wanted with world_wait().
+void world_create_pods(struct world *w, const char *prefix, int n, bool schedulable);
+void world_create_groups(struct world *w, const char *prefix, int n);
+// The clock starts anew for `pods` pods that follow from the deletion of this one.
+void world_delete_pod(struct world *w, const char *prefix, const char *name, int pods);
+const char *world_pod_body(const struct world *w, struct arena *a, const char *name, int index, bool schedulable);
+
+// Until the counter behind `us` (a member of w->trial) has come to what is wanted.
+void world_wait(struct world *w, const int64_t *us, int timeout_s, const char *what);
+void world_wait_answers(struct world *w);
+void world_sleep(struct world *w, int64_t ms);
+// Until the control plane and `operator_pid` have little left to do, so that one trial does not pay for the one before.
+void world_quiesce(struct world *w, pid_t operator_pid);
+double world_cpu_s(const struct world *w); // of all components so far
+// Deletes everything of the prefix and waits until it is gone.
+void world_clean(struct world *w, const char *prefix, pid_t operator_pid);
+
+#endif

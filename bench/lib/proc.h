@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel says of running processes.
+#ifndef CADRE_BENCH_PROC_H
+#define CADRE_BENCH_PROC_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct proc_memory {
+    double rss, anon, peak; // MiB: VmRSS, RssAnon, VmHWM
+};
+
+int64_t proc_now_us(void);                 // monotonic
+double proc_cpu_s(pid_t pid);              // user and system time so far; 0 if there is no such process
+struct proc_memory proc_memory(pid_t pid); // zeros if there is no such process
+double proc_load(void);                    // of the machine, average of the last minute
+
+#endif
