@@ -105,7 +105,8 @@ static struct group_failure failure_of(const struct group_view *v, const struct 
 static void note_silence(struct census *c, const struct group_view *v, const struct pod *p, bool current)
 {
     int64_t left = -1;
-    if (pod_terminal(p) || census_node_lost(v, p, &left) || left < 0)
+    bool awaited = !pod_terminal(p) || p->obj.meta.deleted_ms;
+    if (!awaited || census_node_lost(v, p, &left) || left < 0)
         return;
     if (c->look_again_ms < 0 || left < c->look_again_ms)
         c->look_again_ms = left;
@@ -214,6 +215,7 @@ static void sort_pods(struct census *c, const struct group_view *v, uint64_t spe
         const struct pod *p = v->pods[i];
         bool mine = pod_label_number(p, LABEL_ATTEMPT) == c->attempt &&
                     pod_label_number(p, LABEL_INCARNATION) == c->incarnation;
+        c->mine += mine;
         if (mine && pod_spec_hash(p) != spec_hash)
             c->changed = true;
         const struct pod **seat = mine ? seat_of(c, v, p, pod_label_number(p, LABEL_INDEX), a) : NULL;

@@ -26,7 +26,7 @@ int64_t group_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t
 
 void work_delete(struct work *w, const struct pod *p, int stage)
 {
-    bool lost = p->node && !pod_terminal(p) && census_node_lost(w->v, p, NULL);
+    bool lost = census_node_lost(w->v, p, NULL);
     bool forced = p->obj.meta.deleted_ms && p->obj.meta.deletion_grace_s == 0;
     if (p->obj.meta.deleted_ms && (!lost || forced))
         return;
@@ -112,6 +112,25 @@ static bool ended(const struct work *w)
     return outcome_was(w->wg, FAILED) || outcome_was(w->wg, SUCCEEDED);
 }
 
+// What runs is of an earlier spec, and that is what Ready goes on speaking of.
+static void ready_as_before(struct work *w, const char *reason, const char *message)
+{
+    const struct census *c = &w->census;
+    struct condition *ready = &w->outcome.conditions[READY];
+    int64_t generation = ready->observed_generation;
+    if (c->failure.time_ms)
+        outcome_set(&w->outcome, READY, CONDITION_FALSE, reason,
+                    arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
+    else if (c->ready < c->existing)
+        outcome_set(&w->outcome, READY, CONDITION_FALSE, reason,
+                    arena_printf(w->a, "%d of %d replicas of the earlier spec are ready; the present one is refused: %s",
+                                 c->ready, c->existing, message));
+    else
+        outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING,
+                    arena_printf(w->a, "all %d replicas of the earlier spec are ready", c->existing));
+    ready->observed_generation = generation;
+}
+
 void work_refuse(struct work *w, const char *reason, const char *message)
 {
     const struct census *c = &w->census;
@@ -122,8 +141,11 @@ void work_refuse(struct work *w, const char *reason, const char *message)
         work_delete_all(w, STAGE_SECOND);
         outcome_alive(&w->outcome);
         outcome_wait(&w->outcome, reason, message);
-    } else if (c->failure.time_ms) {
-        outcome_wait(&w->outcome, reason, arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
+    } else if (!outcome_was(w->wg, SCHEDULED) || c->mine < w->wg->status.replicas) {
+        work_roll_back(w, reason, arena_printf(w->a, "only a part of the earlier spec's pods is there: %s", message));
+        return;
+    } else {
+        ready_as_before(w, reason, message);
     }
     work_settle(w);
 }
@@ -377,7 +399,7 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
         stay_finished(&w);
         return;
     }
-    if (!w.census.existing && outcome_old_spec(v->wg))
+    if (!w.census.mine && outcome_old_spec(v->wg))
         forget_failures(&w);
     if (v->wg->spec.suspend)
         suspended(&w, ok ? NULL : &refusal);

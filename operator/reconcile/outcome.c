@@ -210,6 +210,14 @@ static bool urgent(const struct outcome *o, const struct workergroup *wg)
     return became(wg, o, READY) && !reason_in(o->conditions[READY].reason, passing);
 }
 
+// Refused by the API server if the object has changed since: a decision from an old view (of a new leader whose watch
+// lags, say) must not undo a newer one, nor speak of another object of the same name.
+static const char *patch_of_this_version(const char *patch, const struct workergroup *wg, struct arena *a)
+{
+    const char *version = wg->obj.meta.resource_version;
+    return version ? arena_printf(a, "{\"metadata\":{\"resourceVersion\":\"%s\"},%s", version, patch + 1) : patch;
+}
+
 // Only the messages differ, such as the counts of a group that waits for room in a busy cluster.
 static bool only_words_differ(const struct workergroup_status *s, const struct workergroup *wg, struct arena *a)
 {
@@ -246,6 +254,6 @@ void outcome_commit(const struct outcome *o, const struct group_view *v, const s
     // that a write that fails and is decided anew does not repeat them.
     int stage = now ? STAGE_FIRST : STAGE_SECOND;
     struct action *x = plan_add(plan, ACTION_STATUS, stage);
-    x->body = workergroup_status_patch(&s, a);
+    x->body = patch_of_this_version(workergroup_status_patch(&s, a), v->wg, a);
     add_events(o, v, &s, stage + 1, a, plan);
 }

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/group_operator.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/reason.h"
+
+#include <string.h>
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static const enum kind mirrored[] = {KIND_NODE, KIND_POD, KIND_SERVICE, KIND_WORKERGROUP};
+
+static bool is_ours(const struct object *o)
+{
+    return o->kind != KIND_NODE;
+}
+
+// The leader's stores wake it and keep its accounting.
+static void on_change(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    struct sim_operator *o = ctx;
+    const struct object *any = now ? now : old;
+    (void)event;
+    if (is_ours(any))
+        o->dirty = true;
+    if (any->kind == KIND_POD && now)
+        cluster_set_pod(o->cluster, pod_of(now));
+    else if (any->kind == KIND_POD)
+        cluster_del_pod(o->cluster, any->meta.ns, any->meta.name);
+    if (any->kind != KIND_NODE)
+        return;
+    if (now)
+        cluster_set_node(o->cluster, node_of(now));
+    else
+        cluster_del_node(o->cluster, any->meta.name);
+    if (!now || (old && node_of(old)->ready != node_of(now)->ready))
+        o->dirty = true; // as if all nodes had pods of ours
+}
+
+static void mirror_init(struct sim_mirror *m)
+{
+    *m = (struct sim_mirror){0};
+    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
+        m->stores[mirrored[i]] = store_new(mirrored[i]);
+}
+
+static void mirror_done(struct sim_mirror *m)
+{
+    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
+        store_free(m->stores[mirrored[i]]);
+}
+
+static void mirror_follow(struct sim_mirror *m, const struct sim_world *w, size_t entries)
+{
+    for (; entries && m->seen < w->n_log; entries--, m->seen++) {
+        const struct sim_change *c = &w->log[m->seen];
+        if (c->now)
+            store_put(m->stores[c->kind], c->now);
+        else
+            store_delete(m->stores[c->kind], c->kind == KIND_NODE ? "" : "ml", c->name);
+    }
+}
+
+static void account(void *ctx, const struct object *o)
+{
+    on_change(ctx, STORE_ADDED, NULL, o);
+}
+
+// A process begins to lead with the mirror that it has.
+static void lead(struct sim_operator *o)
+{
+    cluster_free(o->cluster);
+    o->cluster = cluster_new();
+    notebook_done(&o->notebook);
+    notebook_init(&o->notebook, rand_u64(&o->w->rand));
+    o->waits_for_room = false;
+    o->failures = 0;
+    o->due_ms = -1;
+    o->dirty = true; // every group is looked at first
+    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++) {
+        struct store *s = o->mirrors[0].stores[mirrored[i]];
+        store_each(s, account, o);
+        store_subscribe(s, on_change, o);
+    }
+}
+
+static void die(struct sim_operator *o)
+{
+    mirror_done(&o->mirrors[0]);
+    if (sim_chance(o->w, 50)) { // the standby takes over, with what it has seen
+        o->mirrors[0] = o->mirrors[1];
+        mirror_init(&o->mirrors[1]);
+    } else { // a new process lists everything
+        mirror_init(&o->mirrors[0]);
+        mirror_follow(&o->mirrors[0], o->w, SIZE_MAX);
+    }
+    lead(o);
+}
+
+void sim_operator_init(struct sim_operator *o, struct sim_world *w)
+{
+    *o = (struct sim_operator){.w = w};
+    mirror_init(&o->mirrors[0]);
+    mirror_init(&o->mirrors[1]);
+    mirror_follow(&o->mirrors[0], w, SIZE_MAX);
+    lead(o);
+}
+
+void sim_operator_done(struct sim_operator *o)
+{
+    mirror_done(&o->mirrors[0]);
+    mirror_done(&o->mirrors[1]);
+    cluster_free(o->cluster);
+    notebook_done(&o->notebook);
+}
+
+void sim_operator_watch(struct sim_operator *o)
+{
+    size_t some = o->w->calm || sim_chance(o->w, 70) ? SIZE_MAX : rand_below(&o->w->rand, 5);
+    mirror_follow(&o->mirrors[0], o->w, some);
+    mirror_follow(&o->mirrors[1], o->w, o->w->calm || sim_chance(o->w, 20) ? SIZE_MAX : rand_below(&o->w->rand, 5));
+}
+
+void sim_operator_land(struct sim_operator *o)
+{
+    struct err ignored = ERR_INIT;
+    for (size_t i = 0; i < o->n_late;) {
+        if (o->late[i].at_ms > o->w->now_ms && !o->w->calm) {
+            i++;
+            continue;
+        }
+        sim_create_pod(o->w, o->late[i].body, false, &ignored);
+        o->late[i] = o->late[--o->n_late];
+    }
+}
+
+bool sim_operator_awake(const struct sim_operator *o)
+{
+    return o->dirty || (o->due_ms >= 0 && o->due_ms <= o->w->now_ms) ||
+           (o->waits_for_room && o->epoch != cluster_epoch(o->cluster));
+}
+
+// The executor.
+
+enum verdict_of_fate { FATE_WORKS, FATE_FAILS, FATE_ANSWER_LOST, FATE_LATE };
+
+static enum verdict_of_fate fate(struct sim_operator *o)
+{
+    if (o->w->calm || !sim_chance(o->w, 12))
+        return FATE_WORKS;
+    return (enum verdict_of_fate)(1 + rand_below(&o->w->rand, 3));
+}
+
+static void remember(struct sim_operator *o, enum kind kind, const struct object *object)
+{
+    if (object)
+        store_wrote(o->mirrors[0].stores[kind], object);
+}
+
+static int refused(struct sim_operator *o, const struct workergroup *wg, const struct err *err, bool *ret_stop)
+{
+    const char *reason = strstr(err->msg, "exceeded quota") ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN;
+    notebook_refused(&o->notebook, wg->status.incarnation, reason, err->msg, o->w->now_ms);
+    *ret_stop = true;
+    return 0;
+}
+
+static int dry_run(struct sim_operator *o, const struct workergroup *wg, const struct action *a, bool *ret_stop)
+{
+    struct err err = ERR_INIT;
+    int r = sim_create_pod(o->w, a->body, true, &err);
+    if (r == 0)
+        return notebook_dry_run_ok(&o->notebook, a->hash, a->body, strlen(a->body), &err);
+    if (r == ERR_FORBIDDEN)
+        return refused(o, wg, &err, ret_stop);
+    notebook_dry_run_refused(&o->notebook, a->hash, err.msg);
+    return 0;
+}
+
+static int create_pod(struct sim_operator *o, const struct workergroup *wg, const struct action *a,
+                      enum verdict_of_fate f, bool *ret_stop)
+{
+    struct err err = ERR_INIT;
+    cluster_assume(o->cluster, "ml", a->name, a->node, a->requests);
+    int r = f == FATE_LATE ? ERR_TIMEOUT : sim_create_pod(o->w, a->body, false, &err);
+    if (f == FATE_LATE && o->n_late < SIM_LATE) {
+        o->late[o->n_late].body = arena_strdup(&o->w->arena, a->body);
+        o->late[o->n_late++].at_ms = o->w->now_ms + rand_range(&o->w->rand, 0, 30000);
+    }
+    if (r == 0 && f == FATE_ANSWER_LOST)
+        r = ERR_IO;
+    if (r == 0 || r == ERR_EXISTS) {
+        remember(o, KIND_POD, &sim_pod(o->w, a->name)->now->obj);
+        return 0;
+    }
+    cluster_unassume(o->cluster, "ml", a->name);
+    return r == ERR_FORBIDDEN || r == ERR_INVALID ? refused(o, wg, &err, ret_stop) : r;
+}
+
+static int delete_pod(struct sim_operator *o, const struct action *a)
+{
+    int r = sim_delete_pod(o->w, a->name, a->uid, a->grace_s);
+    const struct sim_pod *p = sim_pod(o->w, a->name);
+    if (r == 0 && p)
+        remember(o, KIND_POD, &p->now->obj);
+    return r == ERR_NOT_FOUND || r == ERR_CONFLICT ? 0 : r;
+}
+
+static int act(struct sim_operator *o, const struct workergroup *wg, const struct action *a, bool *ret_stop)
+{
+    enum verdict_of_fate f = fate(o);
+    int r = 0;
+    if (a->kind == ACTION_EVENT) {
+        o->events++;
+        return 0;
+    }
+    o->writes += a->kind == ACTION_STATUS;
+    if (f == FATE_FAILS || (f == FATE_LATE && a->kind != ACTION_CREATE_POD))
+        return ERR_IO;
+    switch (a->kind) {
+    case ACTION_DRY_RUN:
+        r = f == FATE_ANSWER_LOST ? ERR_IO : dry_run(o, wg, a, ret_stop);
+        break;
+    case ACTION_CREATE_SERVICE:
+        r = sim_create_service(o->w, a->body);
+        if (f == FATE_WORKS)
+            remember(o, KIND_SERVICE, o->w->service);
+        r = r == ERR_EXISTS ? 0 : r;
+        break;
+    case ACTION_CREATE_POD:
+        return create_pod(o, wg, a, f, ret_stop);
+    case ACTION_DELETE_POD:
+        r = delete_pod(o, a);
+        break;
+    case ACTION_STATUS:
+        r = sim_patch_status(o->w, a->body);
+        if (r == 0 && f == FATE_WORKS)
+            remember(o, KIND_WORKERGROUP, o->w->wg);
+        break;
+    case ACTION_EVENT:
+        break;
+    }
+    return r == 0 && f == FATE_ANSWER_LOST ? ERR_IO : r;
+}
+
+// 0, an error, or 1: the operator died on the way.
+static int carry_out(struct sim_operator *o, const struct workergroup *wg, const struct plan *p)
+{
+    int err = 0;
+    bool stop = false;
+    for (size_t i = 0; i < p->n; i++) {
+        if (i && p->actions[i].stage != p->actions[i - 1].stage && (err || stop))
+            return err;
+        if (!o->w->calm && sim_chance(o->w, 3))
+            return 1;
+        int r = act(o, wg, &p->actions[i], &stop);
+        err = err ? err : r;
+    }
+    return err;
+}
+
+// As operator/exec does before it begins with a plan.
+static void take_notes(struct sim_operator *o, const struct workergroup *wg, const struct plan *p)
+{
+    struct group_memory *m = &o->notebook.memory;
+    const struct condition *scheduled = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
+    if (p->rolls_back)
+        notebook_rolled_back(&o->notebook, p, o->w->now_ms);
+    else if (scheduled && scheduled->status == CONDITION_TRUE && m->rollbacks)
+        notebook_bound(&o->notebook);
+    if (!p->defers_status)
+        m->status_wanted_ms = 0;
+    else if (!m->status_wanted_ms)
+        m->status_wanted_ms = o->w->now_ms;
+    o->waits_for_room = p->waits_for_room;
+}
+
+// No pod is created while the operator still sees one of another attempt or incarnation, nor one that exists.
+static void check_creations(const struct sim_operator *o, const struct group_view *v, const struct plan *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; p->actions[i].kind == ACTION_CREATE_POD && k < v->n_pods; k++) {
+            const char *incarnation = strrchr(p->actions[i].name, '-');
+            assert_string_not_equal(p->actions[i].name, v->pods[k]->obj.meta.name);
+            assert_string_equal(incarnation, strrchr(v->pods[k]->obj.meta.name, '-'));
+        }
+    (void)o;
+}
+
+void sim_operator_turn(struct sim_operator *o)
+{
+    struct arena a = ARENA_INIT;
+    struct store *const *stores = o->mirrors[0].stores;
+    const struct object *wg = store_get(stores[KIND_WORKERGROUP], "ml", "sim");
+    o->dirty = false;
+    o->due_ms = -1;
+    o->epoch = cluster_epoch(o->cluster);
+    if (!wg) { // the standby has not even seen it
+        arena_done(&a);
+        return;
+    }
+    const struct object *const *owned;
+    size_t n = store_by_owner(stores[KIND_POD], wg->meta.uid, &a, &owned);
+    const struct pod **pods = arena_array(&a, n, sizeof *pods);
+    for (size_t i = 0; i < n; i++)
+        pods[i] = pod_of(owned[i]);
+    const struct object *service = store_get(stores[KIND_SERVICE], "ml", "sim");
+    struct group_view v = {
+        .wg = workergroup_of(wg),
+        .pods = pods,
+        .n_pods = n,
+        .service = service ? service_of(service) : NULL,
+        .cluster = o->cluster,
+        .memory = &o->notebook.memory,
+        .now_ms = o->w->now_ms,
+    };
+    struct plan plan;
+    group_reconcile(&v, &a, &plan);
+    check_creations(o, &v, &plan);
+    o->decisions++;
+    o->last_actions = plan.n;
+    o->last_plan = plan_describe(&plan, &o->w->arena);
+    object_ref(wg);
+    take_notes(o, workergroup_of(wg), &plan);
+    int r = carry_out(o, workergroup_of(wg), &plan);
+    if (r < 0)
+        o->due_ms = o->w->now_ms + MIN((int64_t)5 << MIN(o->failures++, 10), 5000);
+    else if (plan.requeue_ms >= 0)
+        o->due_ms = o->w->now_ms + plan.requeue_ms;
+    if (r == 0)
+        o->failures = 0;
+    object_unref(wg);
+    arena_done(&a);
+    if (r == 1)
+        die(o);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// An operator in a simulated world (group_world.h): stores that follow the world's log, the notebook of one group, and an
+// executor that carries plans out as operator/exec does, while the world lets requests be refused or lost, answers be
+// lost, creations come through late, and the operator die between any two actions.
+#ifndef CADRE_TESTS_GROUP_OPERATOR_H
+#define CADRE_TESTS_GROUP_OPERATOR_H
+
+#include "operator/exec/notebook.h"
+#include "operator/runtime/store.h"
+#include "tests/unit/group_world.h"
+
+enum { SIM_LATE = 8 };
+
+struct sim_mirror { // what one process has seen of the log
+    struct store *stores[KIND_COUNT];
+    size_t seen;
+};
+
+struct sim_operator {
+    struct sim_world *w;
+    struct sim_mirror mirrors[2]; // of the leader, and of the standby that follows if it dies
+    struct cluster *cluster;
+    struct notebook notebook;
+    bool dirty, waits_for_room;
+    uint64_t epoch;
+    int64_t due_ms; // of the next look without a reason, -1 = none
+    int failures;   // in a row
+    struct {
+        const char *body;
+        int64_t at_ms;
+    } late[SIM_LATE];
+    size_t n_late;
+    // For properties.
+    int decisions, writes, events;
+    const char *last_plan; // in the world's arena
+    size_t last_actions;
+};
+
+void sim_operator_init(struct sim_operator *o, struct sim_world *w);
+void sim_operator_done(struct sim_operator *o);
+void sim_operator_watch(struct sim_operator *o); // sees what has happened, or a part of it
+void sim_operator_land(struct sim_operator *o);  // creations that were given up come through
+bool sim_operator_awake(const struct sim_operator *o);
+void sim_operator_turn(struct sim_operator *o); // one decision and its execution
+
+#endif

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/group_world.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/json.h"
+#include "operator/reconcile/names.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+enum { GRACE_S = 30, COLLECT_MS = 40 * 1000, START_MS = 1000000000 };
+
+bool sim_chance(struct sim_world *w, int percent)
+{
+    return (int)rand_below(&w->rand, 100) < percent;
+}
+
+bool sim_live(const struct sim_pod *p)
+{
+    return p->now && p->phase != POD_SUCCEEDED && p->phase != POD_FAILED;
+}
+
+static int64_t whole_seconds(int64_t ms)
+{
+    return ms / 1000 * 1000;
+}
+
+static const char *next_version(struct sim_world *w)
+{
+    return arena_printf(&w->arena, "%" PRId64, ++w->version);
+}
+
+static void publish(struct sim_world *w, enum kind kind, const char *name, const struct object *now)
+{
+    if (w->n_log == w->size_log) {
+        w->size_log = w->size_log ? w->size_log * 2 : 256;
+        w->log = xrealloc(w->log, w->size_log, sizeof *w->log);
+    }
+    if (now)
+        object_ref(now);
+    w->log[w->n_log++] = (struct sim_change){kind, arena_strdup(&w->arena, name), now};
+}
+
+// The WorkerGroup.
+
+static void publish_group(struct sim_world *w)
+{
+    const struct sim_spec *s = &w->spec;
+    struct buf b = BUF_INIT(1 << 20);
+    buf_printf(&b,
+               "{\"metadata\":{\"name\":\"sim\",\"namespace\":\"ml\",\"uid\":\"group-uid\",\"resourceVersion\":\"%s\","
+               "\"generation\":%" PRId64 "},\"spec\":{\"replicas\":%d,\"runtime\":\"Plain\",\"maxRestarts\":%d,"
+               "\"restartPolicy\":\"%s\",\"suspend\":%s,\"placement\":{\"strategy\":\"%s\",\"timeoutSeconds\":20,"
+               "\"nodeLostSeconds\":10},\"restartBackoff\":{\"initialSeconds\":1,\"maxSeconds\":8},\"template\":{"
+               "\"spec\":{\"containers\":[{\"name\":\"worker\",\"image\":\"%s%d\",\"resources\":{\"limits\":{"
+               "\"nvidia.com/gpu\":1},\"requests\":{\"nvidia.com/gpu\":1}}}]}}}%s%s}",
+               next_version(w), w->generation, s->replicas, s->max_restarts, s->never_restart ? "Never" : "Group",
+               s->suspend ? "true" : "false", s->strict_pack ? "StrictPack" : "Pack",
+               s->template_valid ? "v" : "invalid-", s->template_version, w->status ? ",\"status\":" : "",
+               w->status ? w->status : "");
+    struct err err = ERR_INIT;
+    object_unref(w->wg);
+    if (object_decode(KIND_WORKERGROUP, buf_str(&b), b.len, &w->wg, &err) < 0)
+        fail_msg("%s", err.msg);
+    buf_done(&b);
+    publish(w, KIND_WORKERGROUP, "sim", w->wg);
+}
+
+void sim_edit(struct sim_world *w, const struct sim_spec *spec)
+{
+    w->spec = *spec;
+    w->generation++;
+    publish_group(w);
+}
+
+int sim_patch_status(struct sim_world *w, const char *body)
+{
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct err err = ERR_INIT;
+    if (json_parse(body, strlen(body), NULL, &a, &root, &err) < 0)
+        fail_msg("%s", err.msg);
+    int r = 0;
+    if (json_str_is(json_get(json_get(root, "metadata"), "resourceVersion"), w->wg->meta.resource_version)) {
+        const struct json *status = json_get(root, "status");
+        w->status = arena_strndup(&w->arena, status->text, status->len);
+        publish_group(w);
+    } else {
+        r = ERR_CONFLICT;
+    }
+    arena_done(&a);
+    return r;
+}
+
+// The Service.
+
+int sim_create_service(struct sim_world *w, const char *body)
+{
+    struct err err = ERR_INIT;
+    if (w->service)
+        return ERR_EXISTS;
+    if (object_decode(KIND_SERVICE, body, strlen(body), &w->service, &err) < 0)
+        fail_msg("%s", err.msg);
+    ((struct object *)w->service)->meta.resource_version = next_version(w);
+    publish(w, KIND_SERVICE, "sim", w->service);
+    return 0;
+}
+
+void sim_delete_service(struct sim_world *w)
+{
+    if (w->service)
+        publish(w, KIND_SERVICE, "sim", NULL);
+    object_unref(w->service);
+    w->service = NULL;
+}
+
+// Pods.
+
+static const struct sim_node *node_by_name(const struct sim_world *w, const char *name)
+{
+    for (int i = 0; name && i < SIM_NODES; i++)
+        if (w->nodes[i].now && str_eq(w->nodes[i].name, name))
+            return &w->nodes[i];
+    return NULL;
+}
+
+struct sim_pod *sim_pod(struct sim_world *w, const char *name)
+{
+    for (int i = 0; i < SIM_PODS; i++)
+        if (w->pods[i].now && str_eq(w->pods[i].now->obj.meta.name, name))
+            return &w->pods[i];
+    return NULL;
+}
+
+// A new copy of the pod as it is now, in an arena of its own as the decoder makes them.
+static void publish_pod(struct sim_world *w, struct sim_pod *p)
+{
+    struct arena arena = ARENA_INIT;
+    struct pod *o = arena_memdup(&arena, p->base, sizeof *p->base);
+    const struct pod *before = p->now;
+    o->obj.refs = 1;
+    o->obj.meta.resource_version = next_version(w);
+    o->obj.meta.uid = before ? before->obj.meta.uid : arena_printf(&w->arena, "pod-%" PRId64, ++w->uids);
+    o->obj.meta.created_ms = whole_seconds(p->created_ms);
+    if (p->asked_ms) {
+        o->obj.meta.deletion_grace_s = GRACE_S;
+        o->obj.meta.deleted_ms = whole_seconds(p->asked_ms) + GRACE_S * 1000;
+    }
+    o->node = p->node;
+    o->phase = p->phase;
+    const struct sim_node *n = node_by_name(w, p->node);
+    o->ready = p->phase == POD_RUNNING && n && n->ready;
+    o->disruption = p->disruption;
+    if (p->terminated) {
+        o->containers = arena_new(&arena, struct container_status);
+        o->n_containers = 1;
+        *o->containers = (struct container_status){.name = "worker",
+                                                   .terminated = true,
+                                                   .exit_code = p->exit_code,
+                                                   .reason = p->exit_code ? "Error" : "Completed",
+                                                   .finished_ms = whole_seconds(p->finished_ms)};
+    }
+    o->obj.arena = arena;
+    p->now = o;
+    if (before)
+        object_unref(&before->obj);
+    publish(w, KIND_POD, o->obj.meta.name, &o->obj);
+}
+
+static void remove_pod(struct sim_world *w, struct sim_pod *p)
+{
+    publish(w, KIND_POD, p->now->obj.meta.name, NULL);
+    object_unref(&p->now->obj);
+    *p = (struct sim_pod){0};
+}
+
+static int32_t env_number(const char *body, const char *name)
+{
+    struct arena a = ARENA_INIT;
+    const char *at = strstr(body, arena_printf(&a, "\"%s\",\"value\":\"", name));
+    assert_non_null(at);
+    int32_t n = (int32_t)strtol(strchr(at, ':') + 2, NULL, 10);
+    arena_done(&a);
+    return n;
+}
+
+static int live_pods(const struct sim_world *w)
+{
+    int n = 0;
+    for (int i = 0; i < SIM_PODS; i++)
+        n += sim_live(&w->pods[i]);
+    return n;
+}
+
+static int admit(struct sim_world *w, const char *body, struct err *err)
+{
+    if (strstr(body, "\"invalid-"))
+        return err_set(err, ERR_INVALID, "the image is invalid");
+    if (w->forbidden)
+        return err_set(err, ERR_FORBIDDEN, "a policy forbids it");
+    if (live_pods(w) >= w->quota)
+        return err_set(err, ERR_FORBIDDEN, "exceeded quota");
+    return 0;
+}
+
+int sim_create_pod(struct sim_world *w, const char *body, bool dry_run, struct err *err)
+{
+    int r = admit(w, body, err);
+    if (r < 0 || dry_run)
+        return r;
+    const struct object *o;
+    if (object_decode(KIND_POD, body, strlen(body), &o, err) < 0)
+        fail_msg("%s", err->msg);
+    if (sim_pod(w, o->meta.name)) {
+        object_unref(o);
+        return err_set(err, ERR_EXISTS, "it exists");
+    }
+    if (w->n_bases == w->size_bases) {
+        w->size_bases = w->size_bases ? w->size_bases * 2 : 64;
+        w->bases = xrealloc(w->bases, w->size_bases, sizeof *w->bases);
+    }
+    w->bases[w->n_bases++] = o;
+    struct sim_pod *p = w->pods;
+    while (p->now)
+        assert_true(++p < w->pods + SIM_PODS);
+    *p = (struct sim_pod){
+        .base = pod_of(o),
+        .index = pod_label_number(pod_of(o), LABEL_INDEX),
+        .attempt = pod_label_number(pod_of(o), LABEL_ATTEMPT),
+        .incarnation = pod_label_number(pod_of(o), LABEL_INCARNATION),
+        .world_size = env_number(body, "WORLD_SIZE"),
+        .created_ms = w->now_ms,
+    };
+    assert_int_equal(env_number(body, "RANK"), p->index);
+    publish_pod(w, p);
+    return 0;
+}
+
+static void ask_deletion(struct sim_world *w, struct sim_pod *p)
+{
+    if (!p->node || !sim_live(p)) { // nobody to wait for
+        remove_pod(w, p);
+        return;
+    }
+    if (p->asked_ms)
+        return;
+    p->asked_ms = w->now_ms;
+    p->gone_ms = w->now_ms + rand_range(&w->rand, 100, w->calm ? 3000 : 20000);
+    publish_pod(w, p);
+}
+
+int sim_delete_pod(struct sim_world *w, const char *name, const char *uid, int64_t grace_s)
+{
+    struct sim_pod *p = sim_pod(w, name);
+    if (!p)
+        return ERR_NOT_FOUND;
+    if (!str_eq(p->now->obj.meta.uid, uid))
+        return ERR_CONFLICT;
+    if (grace_s == 0)
+        remove_pod(w, p);
+    else
+        ask_deletion(w, p);
+    return 0;
+}
+
+void sim_evict(struct sim_world *w, struct sim_pod *p)
+{
+    p->disruption = "EvictionByEvictionAPI";
+    ask_deletion(w, p);
+}
+
+static void end_container(struct sim_world *w, struct sim_pod *p, int32_t exit_code)
+{
+    p->terminated = true;
+    p->exit_code = exit_code;
+    p->finished_ms = w->now_ms;
+    p->phase = exit_code ? POD_FAILED : POD_SUCCEEDED;
+    publish_pod(w, p);
+}
+
+void sim_fail(struct sim_world *w, struct sim_pod *p)
+{
+    end_container(w, p, 1);
+}
+
+// Nodes.
+
+static void publish_node(struct sim_world *w, struct sim_node *n)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    const char *json = arena_printf(&a,
+                                    "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"kubernetes.io/hostname\":\"%s\"}},"
+                                    "\"status\":{\"allocatable\":{\"pods\":\"110\",\"nvidia.com/gpu\":\"%d\"}}}",
+                                    n->name, n->name, n->gpus - n->foreign);
+    object_unref(n->now);
+    if (object_decode(KIND_NODE, json, strlen(json), &n->now, &err) < 0)
+        fail_msg("%s", err.msg);
+    struct node *o = (struct node *)n->now;
+    o->obj.meta.resource_version = next_version(w);
+    o->ready = n->ready;
+    o->ready_changed_ms = whole_seconds(n->changed_ms);
+    arena_done(&a);
+    publish(w, KIND_NODE, n->name, n->now);
+}
+
+void sim_node_ready(struct sim_world *w, struct sim_node *n, bool ready)
+{
+    if (n->ready != ready)
+        n->changed_ms = w->now_ms;
+    n->ready = ready;
+    publish_node(w, n);
+    for (int i = 0; i < SIM_PODS; i++) // the node controller marks the pods
+        if (w->pods[i].now && str_eq(w->pods[i].node, n->name))
+            publish_pod(w, &w->pods[i]);
+}
+
+void sim_node_remove(struct sim_world *w, struct sim_node *n)
+{
+    object_unref(n->now);
+    n->now = NULL;
+    n->changed_ms = w->now_ms;
+    publish(w, KIND_NODE, n->name, NULL);
+}
+
+void sim_node_add(struct sim_world *w, struct sim_node *n)
+{
+    n->ready = true;
+    n->changed_ms = w->now_ms;
+    publish_node(w, n);
+}
+
+// Time.
+
+static bool has_room(const struct sim_world *w, const struct sim_node *n)
+{
+    int used = n->foreign;
+    for (int i = 0; i < SIM_PODS; i++)
+        used += sim_live(&w->pods[i]) && str_eq(w->pods[i].node, n->name);
+    return used < n->gpus && !n->contended;
+}
+
+bool sim_going(const struct sim_world *w, const struct sim_pod *p)
+{
+    return p->asked_ms || (p->node && !node_by_name(w, p->node));
+}
+
+static void schedule(struct sim_world *w, struct sim_pod *p)
+{
+    const struct sim_node *n = node_by_name(w, p->now->pin);
+    if (!n || !n->ready || !has_room(w, n) || !(w->calm || sim_chance(w, 60)))
+        return;
+    p->node = n->name;
+    publish_pod(w, p);
+}
+
+// All ranks of this pod's attempt are up, so that the work can begin.
+static bool all_up(const struct sim_world *w, const struct sim_pod *p)
+{
+    int up = 0;
+    for (int i = 0; i < SIM_PODS; i++) {
+        const struct sim_pod *q = &w->pods[i];
+        up += q->now && q->attempt == p->attempt && q->incarnation == p->incarnation &&
+              (q->phase == POD_RUNNING || q->phase == POD_SUCCEEDED);
+    }
+    return up >= p->world_size;
+}
+
+static void run(struct sim_world *w, struct sim_pod *p)
+{
+    if (p->phase == POD_PENDING && sim_chance(w, 70)) {
+        p->phase = POD_RUNNING;
+        publish_pod(w, p);
+    } else if (p->phase == POD_RUNNING && all_up(w, p)) {
+        if (w->mode == SIM_SUCCEEDS && sim_chance(w, 40))
+            end_container(w, p, 0);
+        else if (w->mode == SIM_FAILS && sim_chance(w, 30))
+            end_container(w, p, 1);
+    }
+}
+
+static void live_on(struct sim_world *w, struct sim_pod *p)
+{
+    const struct sim_node *n = node_by_name(w, p->node);
+    if (p->node && !n) {
+        for (int i = 0; i < SIM_NODES; i++)
+            if (str_eq(w->nodes[i].name, p->node) && w->now_ms - w->nodes[i].changed_ms > COLLECT_MS)
+                remove_pod(w, p); // the pod garbage collector
+    } else if (!p->node) {
+        schedule(w, p);
+    } else if (n->ready && p->asked_ms && w->now_ms >= p->gone_ms) {
+        if (sim_live(p) && sim_chance(w, 50))
+            end_container(w, p, 143);
+        remove_pod(w, p);
+    } else if (n->ready && !p->asked_ms && sim_live(p)) {
+        run(w, p);
+    }
+}
+
+void sim_pass(struct sim_world *w, int64_t ms)
+{
+    w->now_ms += ms;
+    for (int i = 0; i < SIM_PODS; i++)
+        if (w->pods[i].now)
+            live_on(w, &w->pods[i]);
+}
+
+void sim_init(struct sim_world *w, uint64_t seed)
+{
+    *w = (struct sim_world){.now_ms = START_MS, .quota = SIM_PODS};
+    rand_seed(&w->rand, seed);
+    w->mode = (enum sim_mode)rand_below(&w->rand, 3);
+    for (int i = 0; i < SIM_NODES; i++) {
+        struct sim_node *n = &w->nodes[i];
+        *n = (struct sim_node){.name = {'n', (char)('1' + i)}, .gpus = 1 + (int32_t)rand_below(&w->rand, 3)};
+        sim_node_add(w, n);
+    }
+    struct sim_spec spec = {
+        .replicas = 1 + (int32_t)rand_below(&w->rand, 4),
+        .max_restarts = (int32_t)rand_below(&w->rand, 4),
+        .template_valid = !sim_chance(w, 5),
+        .suspend = sim_chance(w, 5),
+        .never_restart = sim_chance(w, 10),
+        .strict_pack = sim_chance(w, 20),
+    };
+    sim_edit(w, &spec);
+}
+
+void sim_done(struct sim_world *w)
+{
+    for (int i = 0; i < SIM_PODS; i++)
+        if (w->pods[i].now)
+            object_unref(&w->pods[i].now->obj);
+    for (int i = 0; i < SIM_NODES; i++)
+        object_unref(w->nodes[i].now);
+    object_unref(w->service);
+    object_unref(w->wg);
+    for (size_t i = 0; i < w->n_log; i++)
+        object_unref(w->log[i].now);
+    for (size_t i = 0; i < w->n_bases; i++)
+        object_unref(w->bases[i]);
+    free(w->log);
+    free(w->bases);
+    arena_done(&w->arena);
+}

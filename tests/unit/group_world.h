@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small Kubernetes in memory: one WorkerGroup, its pods and Service, some nodes, and what the API server, kube-scheduler
+// and the kubelets do with them as time passes. Every change is a numbered entry of a log, from which mirrors (the caches
+// of an operator and of its standby) are filled, early or late.
+#ifndef CADRE_TESTS_GROUP_WORLD_H
+#define CADRE_TESTS_GROUP_WORLD_H
+
+#include "common/base/rand.h"
+#include "operator/api/node.h"
+#include "operator/api/pod.h"
+#include "operator/api/service.h"
+#include "operator/api/workergroup.h"
+
+enum { SIM_NODES = 4, SIM_PODS = 64, SIM_FOREIGN = 4 };
+
+enum sim_mode { SIM_RUNS_ON, SIM_SUCCEEDS, SIM_FAILS }; // what the ranks do when they all run
+
+struct sim_spec {
+    int32_t replicas, max_restarts;
+    int template_version;
+    bool template_valid, suspend, never_restart, strict_pack;
+};
+
+struct sim_pod {
+    const struct pod *base; // as created
+    const struct pod *now;  // as the API server shows it; NULL: the slot is free
+    int32_t index, attempt, incarnation, world_size;
+    enum pod_phase phase;
+    const char *node, *disruption;
+    int64_t created_ms, asked_ms, gone_ms; // asked_ms: for its deletion; gone_ms: when the kubelet will be done with it
+    bool terminated;
+    int32_t exit_code;
+    int64_t finished_ms;
+};
+
+struct sim_node {
+    const struct object *now; // NULL: removed
+    char name[8];
+    bool ready;
+    int64_t changed_ms;
+    int32_t gpus, foreign; // foreign: GPUs in use by others, in view of the operator
+    bool contended;        // the room is taken in a way that the operator does not see
+};
+
+struct sim_change { // an entry of the log
+    enum kind kind;
+    const char *name;
+    const struct object *now; // NULL: deleted
+};
+
+struct sim_world {
+    struct rand rand;
+    int64_t now_ms;
+    struct arena arena; // names and the like, until the end
+    struct sim_spec spec;
+    enum sim_mode mode;
+    int64_t generation;
+    int64_t version; // the latest resourceVersion
+    const struct object *wg;
+    const char *status; // JSON, NULL: never written
+    const struct object *service;
+    struct sim_pod pods[SIM_PODS];
+    struct sim_node nodes[SIM_NODES];
+    int32_t quota; // of pods
+    bool forbidden; // the API server takes no pods at present
+    bool calm;      // nothing goes wrong any more
+    struct sim_change *log;
+    size_t n_log, size_log;
+    const struct object **bases; // of pods, until the end: copies share their strings
+    size_t n_bases, size_bases;
+    int64_t uids;
+};
+
+void sim_init(struct sim_world *w, uint64_t seed);
+void sim_done(struct sim_world *w);
+bool sim_chance(struct sim_world *w, int percent);
+
+void sim_pass(struct sim_world *w, int64_t ms); // time passes; scheduler, kubelets and garbage collectors act
+
+// The API server. Answers are 0, or as the real one's: ERR_EXISTS, ERR_NOT_FOUND, ERR_CONFLICT, ERR_FORBIDDEN (*err says
+// "exceeded quota" for that), ERR_INVALID.
+int sim_create_pod(struct sim_world *w, const char *body, bool dry_run, struct err *err);
+int sim_delete_pod(struct sim_world *w, const char *name, const char *uid, int64_t grace_s);
+int sim_create_service(struct sim_world *w, const char *body);
+int sim_patch_status(struct sim_world *w, const char *body);
+struct sim_pod *sim_pod(struct sim_world *w, const char *name); // NULL if there is none
+
+// What people and fate do.
+void sim_edit(struct sim_world *w, const struct sim_spec *spec);
+void sim_delete_service(struct sim_world *w);
+void sim_node_ready(struct sim_world *w, struct sim_node *n, bool ready);
+void sim_node_remove(struct sim_world *w, struct sim_node *n);
+void sim_node_add(struct sim_world *w, struct sim_node *n);
+void sim_evict(struct sim_world *w, struct sim_pod *p);
+void sim_fail(struct sim_world *w, struct sim_pod *p);
+
+bool sim_live(const struct sim_pod *p);                                 // exists and has not ended
+bool sim_going(const struct sim_world *w, const struct sim_pod *p); // will be gone soon
+
+#endif
