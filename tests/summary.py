@@ -92,7 +92,7 @@ def self_test():
         lines, got = summary(suite)
         good = got == want and any(line.startswith("failed") for line in lines) == (want[1] > 0)
         wrong += not good
-        print("ok" if good else "not ok", number, "-", status, repr(output), "gives", got, "" if good else f"not {want}")
+        print("ok" if good else "not ok", number, "- case", number, "" if good else f"gives {got}, not {want}")
     return wrong != 0
 
 
