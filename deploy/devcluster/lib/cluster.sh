@@ -58,8 +58,8 @@ cluster_healthy() {
 
 cluster_summary() {
     local text="control plane"
-    [[ $NODES -eq 0 ]] || text+=", $NODES nodes with $GPUS GPUs each"
-    [[ $KWOK -eq 0 ]] || text+=", $KWOK fake nodes with $GPUS GPUs each"
+    [[ $NODES -eq 0 ]] || text+=", $(plural "$NODES" node) with $GPUS GPUs each"
+    [[ $KWOK -eq 0 ]] || text+=", $(plural "$KWOK" "fake node") with $GPUS GPUs each"
     echo "$text"
 }
 
@@ -112,14 +112,14 @@ up_command() {
     say_timed "control plane is ready"
     if [[ ${#start[@]} -gt 0 ]]; then
         nodes_start "${start[@]}"
-        say_timed "${#start[@]} nodes are ready"
+        say_timed "ready: ${start[*]}"
     fi
     [[ $old_gpus -eq $GPUS ]] || for name in $(node_names); do node_gpus_set "$name"; done
     if [[ $KWOK -gt 0 ]]; then
         kwok_start
         have=$(kwok_count)
         [[ $have -ge $KWOK ]] || kwok_add "$have" "$KWOK"
-        say_timed "$KWOK fake nodes are ready"
+        say_timed "ready: $(plural "$KWOK" "fake node")"
     fi
     : >"$STATE/ready"
     say_timed "cluster \"$CLUSTER\" is up: $(cluster_summary)"

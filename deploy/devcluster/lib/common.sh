@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Paths, messages and locks that every other part of devcluster uses.
 
-CACHE_DIR="${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/cadre"
+CACHE_DIR="${XDG_CACHE_HOME:-$HOME/.cache}/cadre"
 STARTED_AT=$SECONDS
 
 say() { printf 'devcluster: %s\n' "$*" >&2; }
@@ -20,6 +20,8 @@ become_root() {
     exec sudo --preserve-env=KUBECONFIG,CADRE_CLUSTER,CADRE_USE,GOPROXY,GOSUMDB,GOFLAGS \
         env "HOME=$HOME" "XDG_CACHE_HOME=${XDG_CACHE_HOME:-$HOME/.cache}" "PATH=$PATH:/usr/sbin:/sbin" "$@"
 }
+
+plural() { [[ $1 -eq 1 ]] && echo "$1 $2" || echo "$1 $2s"; } # COUNT NOUN
 
 # lock_take FD FILE: exclusive, waits, and says so when it has to. Long-lived children must not inherit the
 # descriptor (they close 8 and 9), or the lock would outlive the command that took it. Who holds the lock may

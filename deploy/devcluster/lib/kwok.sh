@@ -22,7 +22,7 @@ kwok_nodes() {
 }
 
 kwok_add() { # HAVE WANT
-    say "adding $(($2 - $1)) fake nodes"
+    say "adding $(plural $(($2 - $1)) "fake node")"
     kwok_nodes "$1" $(($2 - 1)) | kubectl_own create -f - >/dev/null || die "the fake nodes cannot be made"
     wait_until 300 "the Ready state of $2 fake nodes" --alive kwok kwok_ready "$2"
 }
