@@ -8,6 +8,7 @@
 #include "operator/kube/http_pool.h"
 
 #include <curl/curl.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@
 
 enum {
     HTTP_CONNECT_MS = 10 * 1000,
-    HTTP_KEEP_S = 60,           // idle connections and memory
+    HTTP_KEEP_S = 60, // idle connections
+    HTTP_TRIM_MS = 30 * 1000,
     HTTP_KEEPALIVE_IDLE_S = 30, // the server's host may vanish without a word
     HTTP_KEEPALIVE_EVERY_S = 10,
     HTTP_UNACKED_MS = 30 * 1000,
@@ -229,7 +231,7 @@ static void exchange_release(struct http_exchange *x)
     list_append(&h->idle, &x->link);
     h->idle_count++;
     if (!loop_timer_armed(h->trim))
-        loop_timer_arm(h->trim, HTTP_KEEP_S * 1000);
+        loop_timer_arm(h->trim, HTTP_TRIM_MS);
 }
 
 static void trim_idle(struct http *h, int keep)
@@ -244,12 +246,13 @@ static void on_trim(void *ctx)
 {
     struct http *h = ctx;
     trim_idle(h, h->peak);
-    if (h->peak == 0) { // a minute without any: the connections go too, and this timer with them
+    if (h->peak == 0) // nothing since the last time: the connections go too, and this timer rests
         http_pool_drop(&h->shorts);
-        return;
-    }
+    else
+        loop_timer_arm(h->trim, HTTP_TRIM_MS);
     h->peak = h->shorts.active;
-    loop_timer_arm(h->trim, HTTP_KEEP_S * 1000);
+    // A connection and its buffers are some 100 KB in small pieces, which malloc would keep for itself.
+    (void)malloc_trim(0);
 }
 
 static enum content content_of(const char *type)

@@ -3,8 +3,9 @@
 // last for ever has one of its own. What is idle for about a minute (connections, memory) is given back, and then
 // nothing wakes the loop. Deadlines are the caller's.
 //
-// HTTP/1.1, not HTTP/2: creates come out equally fast, and one connection that dies or stalls takes one request with it
-// and not all of them.
+// HTTP/1.1, not HTTP/2: creates came out at the same rate (measured with the API server 1.36, 32 in flight), and one
+// connection that dies or stalls takes one request with it and not all of them. HTTP/2 would save a third of our CPU
+// time and the handshakes of a burst on a cold client, which TLS sessions make cheap.
 #ifndef CADRE_KUBE_HTTP_H
 #define CADRE_KUBE_HTTP_H
 
