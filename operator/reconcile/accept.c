@@ -9,12 +9,12 @@
 // A field that means something in the API but nothing to this version is refused, never ignored.
 static const char *unsupported(const struct workergroup_spec *s)
 {
+    if (s->n_placement_groups)
+        return "spec.placement.groups is not supported by this version: use spec.template";
     if (s->runtime == RUNTIME_AGENT)
         return "spec.runtime Agent (the default) is not supported by this version: set spec.runtime to Plain";
     if (s->has_worker)
         return "spec.worker is not supported by this version: give the container a command and set runtime Plain";
-    if (s->n_placement_groups)
-        return "spec.placement.groups is not supported by this version: use spec.template";
     if (s->pod_per == POD_PER_NODE)
         return "spec.placement.podPer Node is not supported for a WorkerGroup by this version: leave it out";
     if (s->restart_policy == RESTART_WORKER)

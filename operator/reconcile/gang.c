@@ -183,7 +183,9 @@ enum template_verdict gang_judge(struct work *w)
 static bool create_missing(struct work *w, const struct placement *placed)
 {
     const struct census *c = &w->census;
-    const struct resources *requests = &w->v->memory->needs->requests;
+    const struct resources *needs = &w->v->memory->needs->requests;
+    struct resources *requests = arena_new(w->a, struct resources);
+    *requests = (struct resources){arena_memdup(w->a, needs->items, needs->n * sizeof *needs->items), needs->n};
     for (int32_t i = 0; i < c->replicas; i++) {
         if (c->current[i])
             continue;
@@ -198,7 +200,7 @@ static bool create_missing(struct work *w, const struct placement *placed)
         struct action *x = plan_add(w->plan, ACTION_CREATE_POD, STAGE_SECOND);
         x->name = pod.name;
         x->body = body;
-        x->node = placed->nodes[i];
+        x->node = arena_strdup(w->a, placed->nodes[i]);
         x->requests = requests;
     }
     plan_requeue(w->plan, 0); // a refusal changes no object that would wake us

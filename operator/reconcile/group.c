@@ -31,8 +31,8 @@ void work_delete(struct work *w, const struct pod *p, int stage)
     if (p->obj.meta.deleted_ms && (!lost || forced))
         return;
     struct action *x = plan_add(w->plan, ACTION_DELETE_POD, stage);
-    x->name = p->obj.meta.name;
-    x->uid = p->obj.meta.uid;
+    x->name = arena_strdup(w->a, p->obj.meta.name); // the pod may go while an earlier stage is carried out
+    x->uid = arena_strdup(w->a, p->obj.meta.uid);
     x->grace_s = lost ? 0 : -1;
 }
 

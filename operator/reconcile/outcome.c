@@ -156,7 +156,7 @@ static void add_event(struct plan *plan, int stage, bool warning, const char *re
     struct action *x = plan_add(plan, ACTION_EVENT, stage);
     x->warning = warning;
     x->reason = reason;
-    x->note = clip(note, NOTE_MAX, plan->arena);
+    x->note = arena_strdup(plan->arena, clip(note, NOTE_MAX, plan->arena)); // may be another object's words
 }
 
 static const char *placements_text(const struct workergroup_status *s, struct arena *a)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# WorkerGroups of the suites and questions about them. Needs suite.sh.
+
+ns=default
+
+# group_namespace NAME: what follows is about the groups there.
+group_namespace() {
+    ns=$1
+}
+
+# group_json NAME [JQ-FILTER...]: two replicas of one GPU, changed by the filters.
+group_json() {
+    local name=$1 filter=. part
+    shift
+    for part in "$@"; do filter+=" | $part"; done
+    jq -n --arg name "$name" '{apiVersion: "cadre.dev/v1alpha1", kind: "WorkerGroup", metadata: {name: $name},
+        spec: {replicas: 2, runtime: "Plain", template: {spec: {containers: [{name: "worker", image: "none",
+            resources: {requests: {cpu: "1"}, limits: {"nvidia.com/gpu": "1"}}}]}}}}' | jq "$filter"
+}
+
+# group_apply NAME [JQ-FILTER...]
+group_apply() {
+    group_json "$@" | kc -n "$ns" apply -f -
+}
+
+# What kubectl shows of one group: "status/reason" of a condition, its message, any field, its pods.
+group_condition() { # NAME TYPE
+    kc -n "$ns" get wg "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].status}/{.status.conditions[?(@.type==\"$2\")].reason}"
+}
+
+group_message() { # NAME TYPE
+    kc -n "$ns" get wg "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].message}"
+}
+
+group_status() { # NAME FIELD
+    kc -n "$ns" get wg "$1" -o "jsonpath={.status.$2}"
+}
+
+group_pods() { # NAME: "pod node phase" a line
+    kc -n "$ns" get pods -l "cadre.dev/group=$1" \
+        -o 'jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName} {.status.phase}{"\n"}{end}'
+}
+
+group_pod_names() { # NAME: on one line
+    kc -n "$ns" get pods -l "cadre.dev/group=$1" -o 'jsonpath={.items[*].metadata.name}'
+}
+
+group_nodes() { # NAME: how many of its pods are on each node, ascending: "1 3"
+    group_pods "$1" | awk '{ n[$2]++ } END { for (i in n) print n[i] }' | sort -n | xargs
+}
+
+group_events() { # NAME: reasons
+    kc -n "$ns" get events.events.k8s.io -o json |
+        jq -r --arg name "$1" '.items[] | select(.regarding.kind == "WorkerGroup" and .regarding.name == $name) | .reason'
+}
+
+group_ready() { # NAME [SECONDS]
+    kc -n "$ns" wait --for=condition=Ready "wg/$1" "--timeout=${2:-20}s"
+}
+
+# group_reason NAME REASON [SECONDS]: STATUS of kubectl get becomes that.
+group_reason() {
+    eventually "${3:-15}" matches "/$2\$" group_condition "$1" Ready
+}
+
+group_delete() { # NAME...: returns when the pods are gone, too
+    local name
+    kc -n "$ns" delete wg "$@" --wait=false --ignore-not-found >/dev/null
+    for name in "$@"; do eventually 60 is "" group_pod_names "$name"; done
+}
+
+# Nothing of the group is left: no object, pod or Service.
+group_gone() { # NAME
+    is "" kc -n "$ns" get wg,pods,services -l "cadre.dev/group=$1" -o name &&
+        is "" kc -n "$ns" get wg "$1" -o name --ignore-not-found
+}
+
+groups_explain() {
+    kc get wg -A -o wide
+    kc get pods -A -o wide
+    kc get events -A --sort-by=.metadata.creationTimestamp | tail -n 15
+}
+
+suite_explain+=(groups_explain)

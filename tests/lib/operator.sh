@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+# The operator under test, as programs of this machine inside the cluster's network. Several may run, each under a name.
+# Needs suite.sh.
+
+operator_program=${CADRE_OPERATOR:-$suite_root/build/ci/operator/cadre-operator}
+[[ -x $operator_program ]] || {
+    echo "Bail out! $operator_program is not built: name the program in CADRE_OPERATOR"
+    exit 1
+}
+declare -A operator_pid=() operator_port=()
+operator_next_port=18080
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+
+operator_log() { # NAME
+    cat "$suite_dir/operator-${1:-op}.log"
+}
+
+# operator_launch NAME ARGUMENTS...: without waiting for anything.
+operator_launch() {
+    local name=$1
+    shift
+    : "${operator_port[$name]:=$((operator_next_port++))}"
+    echo "--- $(date +%T) start: $*" >>"$suite_dir/operator-$name.log"
+    "$devcluster" exec -- "$operator_program" --http-address "127.0.0.1:${operator_port[$name]}" --log-level debug "$@" \
+        </dev/null >>"$suite_dir/operator-$name.log" 2>&1 &
+    operator_pid[$name]=$!
+}
+
+operator_http() { # NAME PATH [CURL-ARGUMENTS...]
+    local name=$1 path=$2
+    shift 2
+    "$devcluster" exec -- curl --silent --show-error --max-time 5 "$@" "http://127.0.0.1:${operator_port[$name]}$path"
+}
+
+operator_lives() { # NAME
+    kill -0 "${operator_pid[$1]}"
+}
+
+operator_ready() { # NAME
+    eventually 20 operator_http "$1" /readyz --fail
+}
+
+operator_start() { # NAME ARGUMENTS...
+    operator_launch "$@"
+    operator_ready "$1"
+}
+
+# A report of a sanitizer: of memory, of undefined behaviour, of leaks at exit.
+operator_clean() { # NAME
+    ! grep -E -A 30 'ERROR: (Address|Leak)Sanitizer|runtime error:|AddressSanitizer:DEADLYSIGNAL' \
+        "$suite_dir/operator-$1.log"
+}
+
+# operator_gone NAME STATUS [SECONDS]: it ends with that exit status in time, without a report of a sanitizer.
+operator_gone() {
+    local name=$1 want=$2 rc=0 pid=${operator_pid[$1]}
+    eventually "${3:-30}" process_gone "$pid" || {
+        echo "the operator does not end"
+        kill -KILL "$pid"
+    }
+    wait "$pid" || rc=$?
+    unset "operator_pid[$name]"
+    operator_clean "$name" || return 1
+    [[ $rc -eq $want ]] || {
+        echo "exit status $rc instead of $want"
+        return 1
+    }
+}
+
+process_gone() { # PID: ended, though perhaps not yet waited for
+    [[ ! -r /proc/$1/stat || $(awk '{ sub(/.*\) /, ""); print $1 }' "/proc/$1/stat") == Z ]]
+}
+
+# operator_stop NAME: a graceful stop.
+operator_stop() {
+    kill -TERM "${operator_pid[$1]}"
+    operator_gone "$1" 0
+}
+
+# operator_kill NAME: as the kernel does when memory is short.
+operator_kill() {
+    local pid=${operator_pid[$1]}
+    kill -KILL "$pid" 2>/dev/null || true
+    { wait "$pid" || true; } 2>/dev/null
+    unset "operator_pid[$1]"
+    operator_clean "$1"
+}
+
+operator_stop_all() {
+    local name
+    for name in "${!operator_pid[@]}"; do operator_kill "$name" >/dev/null; done
+}
+
+operator_explain() {
+    local log
+    for log in "$suite_dir"/operator-*.log; do
+        [[ -r $log ]] || continue
+        echo "--- the end of ${log##*/}"
+        grep -v 'mirror is complete' "$log" | tail -n 25
+    done
+}
+
+suite_at_exit+=(operator_stop_all)
+suite_explain+=(operator_explain)

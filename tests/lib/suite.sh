@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# For suites in shell on a dev cluster of their own: TAP, waiting, the cluster's life, and what helps to understand a
+# failure. A suite sources this file, calls suite_start, then check for each case, and ends with suite_end.
+#
+# Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+
+suite_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+devcluster=$suite_root/deploy/devcluster/devcluster
+suite_passed=0
+suite_failed=0
+suite_at_exit=()  # functions, called before the cluster goes
+suite_explain=()  # functions that print what helps to understand a failure
+
+kc() {
+    "$devcluster" kubectl "$@"
+}
+
+# suite_start NAME UP-ARGUMENTS...: a cluster for this suite. $suite_dir is a folder that goes with it.
+suite_start() {
+    suite_name=$1
+    shift
+    if [[ $EUID -ne 0 ]]; then
+        echo "1..0 # SKIP $suite_name: a dev cluster needs root"
+        exit 77
+    fi
+    export CADRE_CLUSTER=$suite_name-$$ CADRE_USE=own
+    suite_dir=$(mktemp -d)
+    suite_diag=$suite_dir/diag
+    trap suite_clean EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    set -E
+    trap 'suite_error "${BASH_SOURCE[0]##*/}:$LINENO" "$BASH_COMMAND"' ERR
+    "$devcluster" up "$@" >"$suite_diag" 2>&1 || bail_out "the dev cluster does not start"
+    kc apply -f "$suite_root/crds/" >"$suite_diag" 2>&1 || bail_out "the CRDs cannot be applied"
+    kc wait --for=condition=Established --timeout=30s crd --all >"$suite_diag" 2>&1 || bail_out "the CRDs do not come up"
+}
+
+# What is not inside a check must not fail: the cases after it would test nothing.
+suite_error() {
+    : >"$suite_diag"
+    bail_out "$1: $2"
+}
+
+suite_explanation() {
+    local f
+    for f in "${suite_explain[@]}"; do "$f" || true; done
+}
+
+suite_clean() {
+    local rc=$? f
+    trap - EXIT INT TERM ERR
+    set +e
+    for f in "${suite_at_exit[@]}"; do "$f"; done
+    "$devcluster" down >/dev/null 2>&1 || echo "# a dev cluster is left: devcluster --name $CADRE_CLUSTER down"
+    rm -rf "$suite_dir"
+    exit "$rc"
+}
+
+suite_end() {
+    echo "1..$((suite_passed + suite_failed))"
+    echo "$suite_passed passed, $suite_failed failed"
+    [[ $suite_failed -eq 0 ]] || exit 1
+    exit 0
+}
+
+bail_out() {
+    echo "Bail out! $1"
+    suite_explanation >>"$suite_diag" 2>&1
+    sed 's/^/# /' "$suite_diag"
+    exit 1
+}
+
+# check NAME COMMAND...: the command succeeds; what it printed explains a failure.
+check() {
+    local name=$1
+    shift
+    if "$@" >"$suite_diag" 2>&1; then
+        suite_passed=$((suite_passed + 1))
+        echo "ok $((suite_passed + suite_failed)) - $name"
+        return 0
+    fi
+    suite_failed=$((suite_failed + 1))
+    echo "not ok $((suite_passed + suite_failed)) - $name"
+    suite_explanation >>"$suite_diag" 2>&1
+    sed 's/^/# /' "$suite_diag"
+}
+
+# eventually SECONDS COMMAND...: what it printed last explains a failure.
+eventually() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >"$suite_dir/eventually" 2>&1; do
+        [[ $SECONDS -lt $end ]] || {
+            cat "$suite_dir/eventually"
+            return 1
+        }
+        sleep 0.2
+    done
+}
+
+# is WANT COMMAND...: its output is exactly that.
+is() {
+    local want=$1 got
+    shift
+    got=$("$@" 2>&1) || true
+    [[ $got == "$want" ]] || {
+        printf 'want: %s\ngot:  %s\n' "$want" "$got"
+        return 1
+    }
+}
+
+# says TEXT COMMAND...: its output contains the text.
+says() {
+    local want=$1 got
+    shift
+    got=$("$@" 2>&1) || true
+    [[ $got == *"$want"* ]] || {
+        printf 'want: ...%s...\ngot:  %s\n' "$want" "$got"
+        return 1
+    }
+}
+
+# matches REGEX COMMAND...: its output, as one line, matches the extended regular expression.
+matches() {
+    local want=$1 got
+    shift
+    got=$("$@" 2>&1) || true
+    [[ $got =~ $want ]] || {
+        printf 'want: %s\ngot:  %s\n' "$want" "$got"
+        return 1
+    }
+}
+
+# exits STATUS COMMAND...: it exits with that status.
+exits() {
+    local want=$1 got=0
+    shift
+    "$@" || got=$?
+    [[ $got -eq $want ]] || {
+        echo "want: exit status $want, got: $got"
+        return 1
+    }
+}
