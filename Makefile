@@ -43,7 +43,7 @@ image: ## build the container images of the operator and of the example
 generate: ## write anew what follows from other files: the chart's CRDs and versions, deploy/install.yaml
 	@deploy/generate.sh
 
-bench: ## measure, against the floor in the same run
+bench: ## measure groups against bare pods on 1,000 fake nodes (root or sudo; five minutes)
 	@deploy/deps.sh build
 	@bench/groups/run.sh
 
