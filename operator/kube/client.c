@@ -83,12 +83,21 @@ static bool is_stream(const struct call *call)
     return call->stream.end != NULL;
 }
 
-static void call_move(struct call *call, enum call_state state, bool front)
+static void call_move(struct call *call, enum call_state state, struct list *before)
 {
-    struct list *head = &call->client->lists[state];
     list_remove(&call->link);
-    list_insert_before(front ? head->next : head, &call->link);
+    list_insert_before(before, &call->link);
     call->state = state;
+}
+
+static void call_append(struct call *call, enum call_state state)
+{
+    call_move(call, state, &call->client->lists[state]);
+}
+
+static void call_wait_first(struct call *call)
+{
+    call_move(call, CALL_WAITING, call->client->lists[CALL_WAITING].next);
 }
 
 // --- ends
@@ -116,7 +125,7 @@ static void call_fail(struct call *call, const struct err *err)
     *call->failure = *err;
     if (call->what[0])
         err_wrap(call->failure, "%s", call->what);
-    call_move(call, CALL_ENDING, false);
+    call_append(call, CALL_ENDING);
     loop_timer_arm(call->client->pump, 0);
 }
 
@@ -136,13 +145,6 @@ static void report_ending(struct kube_client *c)
 }
 
 // --- one alarm for all deadlines
-
-static int64_t call_alarm_ms(const struct call *call)
-{
-    if (call->state == CALL_ENDING)
-        return INT64_MAX;
-    return call->state == CALL_PAUSED ? call->ready_ms : call->deadline_ms;
-}
 
 static void alarm_at(struct kube_client *c, int64_t ms)
 {
@@ -172,14 +174,15 @@ static void on_alarm(void *ctx)
     struct kube_client *c = ctx;
     int64_t now = now_ms(c), next = INT64_MAX;
     for (int state = 0; state < CALL_ENDING; state++) {
+        struct list *first_waiting = c->lists[CALL_WAITING].next;
         LIST_FOREACH(l, &c->lists[state]) {
             struct call *call = CONTAINER_OF(l, struct call, link);
-            int64_t at = call_alarm_ms(call);
+            int64_t at = state == CALL_PAUSED ? call->ready_ms : call->deadline_ms;
             if (at > now) {
                 next = MIN(next, at);
-            } else if (call->state == CALL_PAUSED) {
+            } else if (state == CALL_PAUSED) {
                 next = MIN(next, call->deadline_ms);
-                call_move(call, CALL_WAITING, true);
+                call_move(call, CALL_WAITING, first_waiting);
                 loop_timer_arm(c->pump, 0);
             } else {
                 call_expire(call);
@@ -197,7 +200,7 @@ static void call_pause(struct call *call, int64_t ms)
 {
     call->retries++;
     call->ready_ms = now_ms(call->client) + ms;
-    call_move(call, CALL_PAUSED, false);
+    call_append(call, CALL_PAUSED);
     alarm_at(call->client, call->ready_ms);
 }
 
@@ -213,7 +216,7 @@ static bool call_reauthenticate(struct call *call)
             return false;
         http_set_token(c->http, c->token.text);
     }
-    call_move(call, CALL_WAITING, true);
+    call_wait_first(call);
     return true;
 }
 
@@ -232,15 +235,18 @@ static bool call_retry(struct call *call, const struct http_result *r)
 
 static void call_refused(struct call *call, const struct http_result *r)
 {
-    struct err err = ERR_INIT;
-    const char *source = call->client->config->source;
+    struct err err = ERR_INIT, why = ERR_INIT;
+    const struct kube_config *config = call->client->config;
     api_status_err(r->status, r->body, r->len, &err);
     err.retry_after_ms = MAX(err.retry_after_ms, r->retry_after_ms);
-    if (r->status == 401)
-        err_wrap(&err, "%s: the API server does not accept the credentials of %s; have they expired?", call->what,
-                 source);
-    else
+    if (r->status == 401) {
+        if (credentials_check(config, clock_wall_ms(loop_clock(call->client->loop)), &why) == 0)
+            err_set(&why, ERR_UNAUTHORIZED, "have they expired?");
+        err_wrap(&err, "%s: the API server does not accept the credentials of %s; %s", call->what, config->source,
+                 why.msg);
+    } else {
         err_wrap(&err, "%s", call->what);
+    }
     call_finish(call, NULL, &err);
 }
 
@@ -297,7 +303,7 @@ static void call_start(struct call *call)
     if (token_due(&c->token, now_ms(c)) && token_refresh(&c->token, now_ms(c)))
         http_set_token(c->http, c->token.text);
     call->token_generation = c->token.generation;
-    call_move(call, CALL_SENT, false);
+    call_append(call, CALL_SENT);
     c->sent += !is_stream(call);
     const struct http_ops *ops = is_stream(call) ? &stream_ops : &short_ops;
     call->exchange = http_start(c->http, &call->message, call->own_connection, ops, call);
@@ -357,7 +363,10 @@ static void call_queue(struct call *call, const struct err *err, bool urgent)
         call_fail(call, err->code ? err : &limit);
         return;
     }
-    call_move(call, CALL_WAITING, urgent);
+    if (urgent)
+        call_wait_first(call);
+    else
+        call_append(call, CALL_WAITING);
     alarm_at(c, call->deadline_ms);
     loop_timer_arm(c->pump, 0);
 }
@@ -444,9 +453,8 @@ static int client_open(struct kube_client *c, struct err *err)
 {
     const struct kube_config *config = c->config;
     int r = credentials_check(config, clock_wall_ms(loop_clock(c->loop)), err);
-    if (r < 0)
-        return r;
-    r = token_init(&c->token, config->token, config->token_file, now_ms(c), err);
+    if (r == 0)
+        r = token_init(&c->token, config->token, config->token_file, now_ms(c), err);
     if (r < 0)
         return err_wrap(err, "%s", config->source);
     r = http_new(c->loop, config, c->user_agent, c->options.max_body, &c->http, err);

@@ -70,7 +70,7 @@ static const char *read_namespace(const char *path, struct arena *a)
 int kube_config_in_cluster(const char *root, const char *host, const char *port, struct kube_config *ret,
                            struct err *err)
 {
-    if (str_empty(host) || str_empty(port))
+    if (!host || !*host || !port || !*port)
         return err_set(err, ERR_NOT_FOUND,
                        "this is no pod of a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no kubeconfig "
                        "is given; name one");

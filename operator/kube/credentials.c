@@ -80,7 +80,7 @@ static int check_ca(const struct kube_config *c, int64_t now_ms, struct err *err
 }
 
 // A key with a passphrase cannot be asked for here.
-static int no_passphrase(char *buf, int size, int rwflag, void *ctx)
+static int no_passphrase(char *buf, int size, int rwflag, void *ctx) // NOLINT(readability-non-const-parameter)
 {
     (void)buf, (void)size, (void)rwflag;
     *(bool *)ctx = true;
@@ -132,8 +132,7 @@ int credentials_check(const struct kube_config *c, int64_t now_ms, struct err *e
     int r = c->ca_file || c->ca_pem ? check_ca(c, now_ms, err) : 0;
     if (r == 0)
         r = check_client(c, now_ms, err);
-    if (r < 0)
-        return err_wrap(err, "%s", c->source);
-    *err = ERR_INIT;
-    return 0;
+    if (r == 0)
+        *err = ERR_INIT; // what an expired authority beside a good one has left
+    return r;
 }

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-// ERR_INVALID names the kubeconfig or file and the reason: not there, not PEM, an encrypted key, a certificate without
+// ERR_INVALID names the part, its file and the reason: not there, not PEM, an encrypted key, a certificate without
 // its key, a key that belongs to another certificate, expired (and when) or not valid yet. now_ms: Unix time.
 int credentials_check(const struct kube_config *c, int64_t now_ms, struct err *err);
 

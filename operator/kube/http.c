@@ -188,6 +188,7 @@ static struct http_exchange *exchange_new(struct http *h)
     curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(e, CURLOPT_USERAGENT, h->user_agent);
     curl_easy_setopt(e, CURLOPT_PROXY, h->config->proxy_url ? h->config->proxy_url : "");
+    curl_easy_setopt(e, CURLOPT_NOPROXY, ""); // nor the environment's exceptions
     curl_easy_setopt(e, CURLOPT_CONNECT_TO, h->connect_to);
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);

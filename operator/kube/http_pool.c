@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 
+// By default libcurl keeps four connections for each transfer that is under way now, so a burst would lose its own.
+enum { POOL_CONNECTIONS = 256 };
+
 struct watched { // a socket of libcurl's
     struct http_pool *pool;
     struct loop_poll *poll;
@@ -93,6 +96,7 @@ static void pool_open(struct http_pool *p)
     curl_multi_setopt(p->multi, CURLMOPT_SOCKETDATA, p);
     curl_multi_setopt(p->multi, CURLMOPT_TIMERFUNCTION, timer_cb);
     curl_multi_setopt(p->multi, CURLMOPT_TIMERDATA, p);
+    curl_multi_setopt(p->multi, CURLMOPT_MAXCONNECTS, (long)POOL_CONNECTIONS);
 }
 
 static void pool_close(struct http_pool *p)

@@ -35,7 +35,7 @@ static const char *map_text(struct kubeconfig *k, const yaml_node_t *map, const 
 {
     const yaml_node_t *n = map_get(k, map, key);
     const char *s = n && n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL;
-    return str_empty(s) || strcmp(s, "null") == 0 || strcmp(s, "~") == 0 ? NULL : s;
+    return !s || !*s || strcmp(s, "null") == 0 || strcmp(s, "~") == 0 ? NULL : s;
 }
 
 static const char *map_dup(struct kubeconfig *k, const yaml_node_t *map, const char *key)

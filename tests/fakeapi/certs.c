@@ -28,10 +28,10 @@ static char *bio_take(BIO *b)
     return text;
 }
 
-static char *key_pem(EVP_PKEY *key)
+static char *key_pem(EVP_PKEY *key, const char *passphrase)
 {
     BIO *b = BIO_new(BIO_s_mem());
-    PEM_write_bio_PrivateKey(b, key, NULL, NULL, 0, NULL, NULL);
+    PEM_write_bio_PrivateKey(b, key, passphrase ? EVP_aes_128_cbc() : NULL, NULL, 0, NULL, (void *)passphrase);
     return bio_take(b);
 }
 
@@ -89,13 +89,14 @@ void certs_make(struct certs *ret)
     *ret = (struct certs){
         .ca = cert_pem(ca),
         .server_cert = leaf_pem("apiserver", server_key, ca, ca_key, valid, "IP:127.0.0.1,DNS:kubernetes"),
-        .server_key = key_pem(server_key),
+        .server_key = key_pem(server_key, NULL),
         .client_cert = leaf_pem("admin", client_key, ca, ca_key, valid, NULL),
-        .client_key = key_pem(client_key),
+        .client_key = key_pem(client_key, NULL),
         .expired_cert = leaf_pem("admin", client_key, ca, ca_key, expired, NULL),
         .future_cert = leaf_pem("admin", client_key, ca, ca_key, future, NULL),
         .other_ca = leaf_pem("other-ca", other_key, NULL, other_key, valid, NULL),
-        .other_key = key_pem(other_key),
+        .other_key = key_pem(other_key, NULL),
+        .encrypted_key = key_pem(client_key, "secret"),
     };
     X509_free(ca);
     EVP_PKEY_free(ca_key);
@@ -107,7 +108,7 @@ void certs_make(struct certs *ret)
 void certs_done(struct certs *c)
 {
     char **all[] = {&c->ca,           &c->server_cert, &c->server_key, &c->client_cert, &c->client_key,
-                    &c->expired_cert, &c->future_cert, &c->other_ca,   &c->other_key};
+                    &c->expired_cert, &c->future_cert, &c->other_ca,   &c->other_key,   &c->encrypted_key};
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         free(TAKE_PTR(*all[i]));
 }

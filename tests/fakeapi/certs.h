@@ -11,6 +11,7 @@ struct certs { // PEM text, owned
     char *future_cert;              // of client_key, from 2999-01-01 on
     char *other_ca;                 // has signed nothing
     char *other_key;
+    char *encrypted_key; // client_key with a passphrase
 };
 
 void certs_make(struct certs *ret);

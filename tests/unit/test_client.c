@@ -95,6 +95,26 @@ static void each_verb_has_its_method_also_on_a_reused_handle(void **state)
     assert_int_equal(fakeapi_connections(f->api), 1); // kept
 }
 
+static void a_burst_keeps_its_connections(void **state)
+{
+    (void)state;
+    enum { BURST = 32 };
+    rule((struct fakeapi_rule){.method = "GET", .body = "{}", .split = 1, .pause_ms = 10});
+    rule((struct fakeapi_rule){.body = "{}"});
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < BURST; i++) {
+            answer_done(&many[i]);
+            send_get(f, "a", 0, &many[i]);
+        }
+        for (int i = 0; i < BURST; i++)
+            assert_true(answer_wait(f, &many[i]));
+        answer_done(&a);
+        send_create(f, "{}", &a); // alone
+        assert_true(answer_wait(f, &a));
+    }
+    assert_int_equal(fakeapi_connections(f->api), BURST);
+}
+
 static void an_error_of_the_server_names_the_object(void **state)
 {
     (void)state;
@@ -196,6 +216,22 @@ static void a_429_is_tried_again_after_retry_after(void **state)
     assert_int_equal(a.err.code, 0);
     assert_int_equal(many[0].err.code, 0);
     assert_int_equal(fakeapi_count(f->api), 4);
+}
+
+static void what_comes_back_after_retry_after_keeps_its_order(void **state)
+{
+    (void)state;
+    f->options.max_in_flight = 1;
+    rule((struct fakeapi_rule){.times = 3, .status = 429, .headers = "Retry-After: 1\r\n"});
+    rule((struct fakeapi_rule){.body = "{}"});
+    const char *const names[] = {"a", "b", "c"};
+    for (int i = 0; i < 3; i++)
+        send_get(f, names[i], 0, &many[i]);
+    for (int i = 0; i < 3; i++)
+        assert_true(answer_wait(f, &many[i]));
+    assert_int_equal(fakeapi_count(f->api), 6);
+    for (int i = 0; i < 6; i++)
+        assert_true(str_ends(fakeapi_at(f->api, i)->target, names[i % 3]));
 }
 
 static void a_429_that_does_not_end_is_given_up_after_five_retries(void **state)
@@ -527,6 +563,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_request_arrives_as_it_was_sent),
         TEST(each_verb_has_its_method_also_on_a_reused_handle),
+        TEST(a_burst_keeps_its_connections),
         TEST(an_error_of_the_server_names_the_object),
         TEST(a_request_that_cannot_be_one_fails_from_the_loop),
         TEST(a_path_is_answered_as_text),
@@ -534,6 +571,7 @@ int main(void)
         TEST(waiting_requests_keep_their_order_and_a_lease_goes_first),
         TEST(too_many_requests_are_refused),
         TEST(a_429_is_tried_again_after_retry_after),
+        TEST(what_comes_back_after_retry_after_keeps_its_order),
         TEST(a_429_that_does_not_end_is_given_up_after_five_retries),
         TEST(a_retry_that_would_miss_the_deadline_is_not_waited_for),
         TEST(a_401_reads_the_token_again),

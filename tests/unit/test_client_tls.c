@@ -149,6 +149,19 @@ static void an_expired_client_certificate_is_found_before_it_is_used(void **stat
     assert_refused("client certificate is not valid before 2999-01-01 00:00:00 UTC; is the clock right?");
 }
 
+static void one_that_expires_later_is_named_when_it_is_refused(void **state)
+{
+    (void)state;
+    f->config.cert_pem = f->certs.client_cert;
+    f->config.key_pem = f->certs.client_key;
+    fakeapi_rules_clear(f->api);
+    fakeapi_rule(f->api, &(struct fakeapi_rule){.status = 401, .body = "{\"message\":\"Unauthorized\"}"});
+    assert_answer(ERR_UNAUTHORIZED, "credentials of kubeconfig /etc/test.conf, context test; have they expired?");
+    answer_done(&a);
+    f->config.cert_pem = f->certs.expired_cert; // as if time had passed
+    assert_answer(ERR_UNAUTHORIZED, "context test; client certificate expired on 2020-01-02 03:04:05 UTC");
+}
+
 static void a_key_has_to_belong_to_its_certificate(void **state)
 {
     (void)state;
@@ -171,11 +184,8 @@ static void what_is_not_pem_is_named(void **state)
     f->config.cert_pem = f->certs.client_cert;
     f->config.key_pem = "hello";
     assert_refused("client key holds no private key in PEM form");
-    f->config.key_pem = "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
-                        "MIGjMF8GCSqGSIb3DQEFDTBSMDEGCSqGSIb3DQEFDDAkBBCDhkh7QRBdvRZfvqxF\n"
-                        "q3mCAgIIADAMBggqhkiG9w0CCQUAMB0GCWCGSAFlAwQBKgQQ8nfRmlTSZa/WM1vO\n"
-                        "-----END ENCRYPTED PRIVATE KEY-----\n";
-    assert_refused("client key holds no private key in PEM form");
+    f->config.key_pem = f->certs.encrypted_key;
+    assert_refused("client key is encrypted, which is not supported; store it without a passphrase");
     f->config.ca_pem = "hello";
     assert_refused("certificate authority holds no certificate in PEM form");
     f->config.ca_pem = f->certs.expired_cert;
@@ -220,18 +230,23 @@ static void a_watch_and_requests_work_over_tls(void **state)
     answer_done(&stream);
 }
 
-static void a_new_connection_goes_on_with_the_tls_session_of_an_earlier_one(void **state)
+static void new_connections_go_on_with_the_tls_session_of_an_earlier_one(void **state)
 {
     (void)state;
+    struct answer b = ANSWER_INIT;
     f->config.cert_pem = f->certs.client_cert;
     f->config.key_pem = f->certs.client_key;
     assert_answer(0, "");
     answer_done(&a);
     fakeapi_close_idle(f->api);
+    send_get(f, "b", 0, &b);
     assert_answer(0, "");
-    assert_int_equal(fakeapi_connections(f->api), 2);
+    assert_true(answer_wait(f, &b));
+    answer_done(&b);
+    assert_int_equal(fakeapi_connections(f->api), 3);
     assert_false(fakeapi_at(f->api, 0)->resumed);
     assert_true(fakeapi_at(f->api, 1)->resumed);
+    assert_true(fakeapi_at(f->api, 2)->resumed);
 }
 
 int main(void)
@@ -247,12 +262,13 @@ int main(void)
         TEST(another_tls_server_name_is_refused),
         TEST(plain_http_behind_https_is_named),
         TEST(an_expired_client_certificate_is_found_before_it_is_used),
+        TEST(one_that_expires_later_is_named_when_it_is_refused),
         TEST(a_key_has_to_belong_to_its_certificate),
         TEST(what_is_not_pem_is_named),
         TEST(a_file_that_is_not_there_is_named),
         TEST(one_good_authority_of_a_bundle_is_enough),
         TEST(a_watch_and_requests_work_over_tls),
-        TEST(a_new_connection_goes_on_with_the_tls_session_of_an_earlier_one),
+        TEST(new_connections_go_on_with_the_tls_session_of_an_earlier_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
