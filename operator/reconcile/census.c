@@ -86,7 +86,9 @@ static struct group_failure failure_of(const struct group_view *v, const struct 
         .node = p->node,
         .exit_code = s ? s->exit_code : -1,
         .time_ms = ended_ms(v, p),
-        .reason = s && s->reason ? s->reason : p->reason ? p->reason : FAILURE_ERROR,
+        .reason = s && s->reason ? s->reason
+                  : p->reason    ? p->reason
+                                 : FAILURE_ERROR,
         .message = s && s->message ? s->message : p->message,
     };
     if (p->disruption) {
@@ -120,8 +122,8 @@ static void note_failure(struct census *c, const struct group_view *v, const str
     bool failed = p->phase == POD_FAILED;
     bool lost = !pod_terminal(p) && census_node_lost(v, p, NULL);
     // Killed by the deletion, if it ended after that.
-    bool deleted = p->obj.meta.deleted_ms && p->phase != POD_SUCCEEDED &&
-                   (!failed || ended_ms(v, p) >= deletion_asked_ms(p));
+    bool deleted =
+        p->obj.meta.deleted_ms && p->phase != POD_SUCCEEDED && (!failed || ended_ms(v, p) >= deletion_asked_ms(p));
     if (!failed && !lost && !deleted)
         return;
     bool infrastructure = p->disruption || lost || deleted;
@@ -168,8 +170,8 @@ static void count(struct census *c, const struct pod *p)
         c->unschedulable = p;
 }
 
-// Pods of an attempt or incarnation that the status does not know yet: our view of the status is older than they are. If
-// it stays so, somebody has taken the status away, and then the pods' word counts.
+// Pods of an attempt or incarnation that the status does not know yet: our view of the status is older than they are.
+// If it stays so, somebody has taken the status away, and then the pods' word counts.
 static void note_future(struct census *c, const struct group_view *v)
 {
     int32_t attempt = c->attempt, incarnation = c->incarnation;
@@ -192,8 +194,8 @@ static void note_future(struct census *c, const struct group_view *v)
     }
 }
 
-// Where a pod of ours belongs, NULL if it does not belong to the present set. A copy that somebody made of a pod has its
-// labels, but not its name.
+// Where a pod of ours belongs, NULL if it does not belong to the present set. A copy that somebody made of a pod has
+// its labels, but not its name.
 static const struct pod **seat_of(struct census *c, const struct group_view *v, const struct pod *p, int32_t index,
                                   struct arena *a)
 {

@@ -13,13 +13,13 @@ struct census {
     size_t n_stale;
     bool from_the_future; // a young pod of a later attempt or incarnation: our status is old, so do nothing yet
     int32_t existing, bound, ready, running, succeeded;
-    int32_t mine; // of the present attempt and incarnation, whatever their index
-    bool changed; // a pod of the present attempt and incarnation was made from another spec
+    int32_t mine;      // of the present attempt and incarnation, whatever their index
+    bool changed;      // a pod of the present attempt and incarnation was made from another spec
     int64_t newest_ms; // creation of the youngest current pod: the gang is whole since then
     // A current pod that waits for something that will not come by itself, such as an image; NULL if none.
     const struct pod *stuck;
     const struct container_status *stuck_container;
-    const char *stuck_reason; // REASON_IMAGE or REASON_CONTAINER_CONFIG
+    const char *stuck_reason;        // REASON_IMAGE or REASON_CONTAINER_CONFIG
     const struct pod *unschedulable; // first pod that kube-scheduler could not bind
     struct group_failure failure;    // time_ms 0 = no current pod has failed
     int64_t failure_began_ms;        // for telling the cause from what it caused

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creating the missing pods of a group: all that it takes is checked first, in the order in which a person would want to
-// hear about it, and only then are pods created, all or none.
+// Creating the missing pods of a group: all that it takes is checked first, in the order in which a person would want
+// to hear about it, and only then are pods created, all or none.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/placement/planner.h"
@@ -19,13 +19,13 @@ static void wait_for(struct work *w, const char *reason, const char *message)
     work_settle(w);
 }
 
-// What the group gave its pods up for says more than that they are still going, and does not change with each that goes.
+// What the group gave its pods up for says more than that they are still going, and does not change with each that
+// goes.
 static bool keeps_reason(const struct condition *ready)
 {
-    static const char *const reasons[] = {REASON_RESTARTING,   REASON_TERMINATING,   REASON_BIND_TIMEOUT,
-                                          REASON_INSUFFICIENT, REASON_INFEASIBLE,    REASON_QUOTA_EXCEEDED,
-                                          REASON_FORBIDDEN,    REASON_NAME_CONFLICT, REASON_INVALID_TEMPLATE,
-                                          REASON_BACKOFF};
+    static const char *const reasons[] = {
+        REASON_RESTARTING,     REASON_TERMINATING, REASON_BIND_TIMEOUT,  REASON_INSUFFICIENT,     REASON_INFEASIBLE,
+        REASON_QUOTA_EXCEEDED, REASON_FORBIDDEN,   REASON_NAME_CONFLICT, REASON_INVALID_TEMPLATE, REASON_BACKOFF};
     for (size_t i = 0; ready && i < ARRAY_LEN(reasons); i++)
         if (str_eq(ready->reason, reasons[i]))
             return true;

@@ -123,7 +123,8 @@ static void ready_as_before(struct work *w, const char *reason, const char *mess
                     arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
     else if (c->ready < c->existing)
         outcome_set(&w->outcome, READY, CONDITION_FALSE, reason,
-                    arena_printf(w->a, "%d of %d replicas of the earlier spec are ready; the present one is refused: %s",
+                    arena_printf(w->a,
+                                 "%d of %d replicas of the earlier spec are ready; the present one is refused: %s",
                                  c->ready, c->existing, message));
     else
         outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING,
@@ -286,10 +287,10 @@ static void binding(struct work *w)
     const struct census *c = &w->census;
     int64_t patience = (int64_t)w->wg->spec.timeout_s * 1000;
     int64_t left = MIN(c->newest_ms + patience - w->v->now_ms, patience);
-    const char *why = c->unschedulable && c->unschedulable->unschedulable_message
-                          ? arena_printf(w->a, "; %s: %s", c->unschedulable->obj.meta.name,
-                                         c->unschedulable->unschedulable_message)
-                          : "";
+    const char *why =
+        c->unschedulable && c->unschedulable->unschedulable_message
+            ? arena_printf(w->a, "; %s: %s", c->unschedulable->obj.meta.name, c->unschedulable->unschedulable_message)
+            : "";
     if (left <= 0) {
         struct plan *p = w->plan;
         p->contended = arena_array(w->a, (size_t)c->replicas, sizeof *p->contended);
@@ -297,7 +298,8 @@ static void binding(struct work *w)
             if (c->current[i] && !c->current[i]->node && c->current[i]->pin)
                 p->contended[p->n_contended++] = c->current[i]->pin;
         work_roll_back(w, REASON_BIND_TIMEOUT,
-                       arena_printf(w->a, "%d of %d pods were bound within %d s: all are given back and planned again%s",
+                       arena_printf(w->a,
+                                    "%d of %d pods were bound within %d s: all are given back and planned again%s",
                                     c->bound, c->replicas, w->wg->spec.timeout_s, why));
         return;
     }

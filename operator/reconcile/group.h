@@ -13,11 +13,11 @@ enum dry_run_state { DRY_RUN_NONE, DRY_RUN_OK, DRY_RUN_REFUSED };
 // What the executor learned about a group by trying. Kept in memory only: losing it costs a request, never correctness.
 struct group_memory {
     enum dry_run_state dry_run;
-    uint64_t dry_run_hash;                // of the pod that was tried (struct action)
-    const struct pod_constraints *needs;  // DRY_RUN_OK: what one pod of the group asks for
-    const char *dry_run_message;          // DRY_RUN_REFUSED
-    // The API server refused to create something of this incarnation, which costs the incarnation: the next one has other
-    // names, and is tried after retry_at_ms.
+    uint64_t dry_run_hash;               // of the pod that was tried (struct action)
+    const struct pod_constraints *needs; // DRY_RUN_OK: what one pod of the group asks for
+    const char *dry_run_message;         // DRY_RUN_REFUSED
+    // The API server refused to create something of this incarnation, which costs the incarnation: the next one has
+    // other names, and is tried after retry_at_ms.
     const char *refusal_reason; // a reason of reason.h, NULL = none
     const char *refusal_message;
     int32_t refusal_incarnation;
@@ -43,7 +43,8 @@ struct group_view {
 // Never fails: what is wrong with the object is said in its conditions.
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret);
 
-// Wait before the n-th try (n = 1, 2, ...): initial * 2^(n-1), at most max, plus up to a tenth of jitter drawn from seed.
+// Wait before the n-th try (n = 1, 2, ...): initial * 2^(n-1), at most max, plus up to a tenth of jitter drawn from
+// seed.
 int64_t group_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed);
 
 #endif

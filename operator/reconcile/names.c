@@ -10,9 +10,11 @@
 #include <string.h>
 
 const char *const reserved_env[] = {
-    "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE",       "RANK",          "LOCAL_RANK",      "LOCAL_WORLD_SIZE",
-    "NODE_RANK",   "GROUP_RANK",  "NNODES",           "GROUP_NAME",    "PET_MASTER_ADDR", "PET_MASTER_PORT",
-    "PET_NNODES",  "PET_NODE_RANK", "PET_NPROC_PER_NODE", "CADRE_*",   NULL,
+    "MASTER_ADDR", "MASTER_PORT",      "WORLD_SIZE",         "RANK",
+    "LOCAL_RANK",  "LOCAL_WORLD_SIZE", "NODE_RANK",          "GROUP_RANK",
+    "NNODES",      "GROUP_NAME",       "PET_MASTER_ADDR",    "PET_MASTER_PORT",
+    "PET_NNODES",  "PET_NODE_RANK",    "PET_NPROC_PER_NODE", "CADRE_*",
+    NULL,
 };
 
 int32_t group_world_size(const struct workergroup *wg)

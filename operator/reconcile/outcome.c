@@ -239,9 +239,9 @@ void outcome_commit(const struct outcome *o, const struct group_view *v, const s
     if (workergroup_status_equal(&s, &v->wg->status))
         return;
     if (!now && !urgent(o, v->wg)) {
-        int64_t settle = !v->wg->status.n_conditions           ? FIRST_SETTLE_MS
+        int64_t settle = !v->wg->status.n_conditions       ? FIRST_SETTLE_MS
                          : only_words_differ(&s, v->wg, a) ? SETTLE_WORDS_MS
-                                                               : SETTLE_MS;
+                                                           : SETTLE_MS;
         int64_t since = v->memory->status_wanted_ms;
         int64_t left = since ? MIN(since + settle - v->now_ms, settle) : settle;
         if (left > 0) {
@@ -250,8 +250,8 @@ void outcome_commit(const struct outcome *o, const struct group_view *v, const s
             return;
         }
     }
-    // First where it has to be; else with the creations, which must not wait for it. Events follow what they tell of, so
-    // that a write that fails and is decided anew does not repeat them.
+    // First where it has to be; else with the creations, which must not wait for it. Events follow what they tell of,
+    // so that a write that fails and is decided anew does not repeat them.
     int stage = now ? STAGE_FIRST : STAGE_SECOND;
     struct action *x = plan_add(plan, ACTION_STATUS, stage);
     x->body = patch_of_this_version(workergroup_status_patch(&s, a), v->wg, a);

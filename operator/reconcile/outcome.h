@@ -24,7 +24,7 @@ void outcome_set(struct outcome *o, enum outcome_condition which, enum condition
 // The group is not up, for the same reason in Scheduled and Ready.
 void outcome_wait(struct outcome *o, const char *reason, const char *message);
 const struct condition *outcome_old(const struct workergroup *wg, enum outcome_condition which); // NULL if never set
-bool outcome_was(const struct workergroup *wg, enum outcome_condition which); // the status says True
+bool outcome_was(const struct workergroup *wg, enum outcome_condition which);                    // the status says True
 bool outcome_old_spec(const struct workergroup *wg); // the status does not know the present generation of the spec
 
 // Adds the status write and its events to the plan, if anything differs. `now`: at once and before everything else

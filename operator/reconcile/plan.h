@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do for one WorkerGroup, as data. A plan is made by a pure function from a snapshot (group.h) and carried out by
-// operator/exec. All memory belongs to the arena that the plan was made in.
+// What to do for one WorkerGroup, as data. A plan is made by a pure function from a snapshot (group.h) and carried out
+// by operator/exec. All memory belongs to the arena that the plan was made in.
 #ifndef CADRE_RECONCILE_PLAN_H
 #define CADRE_RECONCILE_PLAN_H
 
@@ -36,10 +36,10 @@ struct action {
 struct plan {
     struct action *actions; // sorted by stage
     size_t n, size;
-    int64_t requeue_ms;    // look again after so long at the latest; -1 = only when something changes
-    bool waits_for_room;   // look again when the cluster's epoch grows
-    bool defers_status;    // a status is due soon, but what is going on may settle first
-    bool rolls_back;       // the gang is given back and tried again later: see struct group_memory
+    int64_t requeue_ms;     // look again after so long at the latest; -1 = only when something changes
+    bool waits_for_room;    // look again when the cluster's epoch grows
+    bool defers_status;     // a status is due soon, but what is going on may settle first
+    bool rolls_back;        // the gang is given back and tried again later: see struct group_memory
     const char **contended; // nodes that did not take what was planned for them
     size_t n_contended;
     struct arena *arena;

@@ -26,10 +26,10 @@
 #define REASON_INFEASIBLE "Infeasible"     // the nodes that exist could never take it
 #define REASON_INSUFFICIENT "Insufficient" // fits when others leave
 #define REASON_QUOTA_EXCEEDED "QuotaExceeded"
-#define REASON_FORBIDDEN "Forbidden"       // the API server refused a pod for another reason
-#define REASON_BIND_TIMEOUT "BindTimeout"  // not all bound in time: rolled back, planned again after a backoff
-#define REASON_TERMINATING "Terminating"   // waits until the pods of the attempt before are gone
-#define REASON_BACKOFF "Backoff"           // waits before the next attempt
+#define REASON_FORBIDDEN "Forbidden"      // the API server refused a pod for another reason
+#define REASON_BIND_TIMEOUT "BindTimeout" // not all bound in time: rolled back, planned again after a backoff
+#define REASON_TERMINATING "Terminating"  // waits until the pods of the attempt before are gone
+#define REASON_BACKOFF "Backoff"          // waits before the next attempt
 
 // Ready
 #define REASON_STARTING "Starting" // all bound, not all ready
@@ -40,7 +40,7 @@
 #define REASON_COMPLETING "Completing" // some ranks have exited 0, others run on
 
 // Succeeded, Failed, Suspended
-#define REASON_COMPLETED "Completed"       // every rank exited 0
+#define REASON_COMPLETED "Completed" // every rank exited 0
 #define REASON_IN_PROGRESS "InProgress"
 #define REASON_NO_FAILURE "NoFailure"
 #define REASON_MAX_RESTARTS "MaxRestartsExceeded"

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -123,8 +123,7 @@ static void take_memory(struct group_case *c, const struct json *in, const struc
 static void take_pods(struct group_case *c, const struct json *pods)
 {
     size_t n = 0;
-    JSON_FOREACH(item, pods)
-    {
+    JSON_FOREACH(item, pods) {
         assert_true(n < GROUP_CASE_PODS);
         const struct object *o = decode(KIND_POD, item);
         cluster_set_pod(c->cluster, pod_of(o));
@@ -154,8 +153,7 @@ struct group_case *group_case_new(const char *json)
         .memory = &c->memory,
         .now_ms = get_time(root, "now"),
     };
-    JSON_FOREACH(item, json_get(root, "nodes"))
-    {
+    JSON_FOREACH(item, json_get(root, "nodes")) {
         const struct object *node = decode(KIND_NODE, item);
         cluster_set_node(c->cluster, node_of(node));
         object_unref(node);

@@ -5,8 +5,9 @@
 //    "memory": {"dryRun": "OK" | "Refused", "message": ..., "refusal": {"reason", "message", "incarnation"},
 //               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME}}
 //
-// Only workergroup is required. Pods of other owners take room, and are none of the group's business. The text @spec-hash@ stands for the hash of the group's present spec, which is also the
-// one that memory.dryRun speaks of; what the dry run answered is the rendered pod itself.
+// Only workergroup is required. Pods of other owners take room, and are none of the group's business. The text
+// @spec-hash@ stands for the hash of the group's present spec, which is also the one that memory.dryRun speaks of; what
+// the dry run answered is the rendered pod itself.
 #ifndef CADRE_TESTS_GROUP_CASE_H
 #define CADRE_TESTS_GROUP_CASE_H
 

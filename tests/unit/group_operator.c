@@ -7,9 +7,9 @@
 
 #include <string.h>
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -219,6 +219,7 @@ static int act(struct sim_operator *o, const struct workergroup *wg, const struc
         o->events++;
         return 0;
     }
+    o->requests++;
     o->writes += a->kind == ACTION_STATUS;
     if (f == FATE_FAILS || (f == FATE_LATE && a->kind != ACTION_CREATE_POD))
         return ERR_IO;
@@ -322,7 +323,6 @@ void sim_operator_turn(struct sim_operator *o)
     struct plan plan;
     group_reconcile(&v, &a, &plan);
     check_creations(o, &v, &plan);
-    o->decisions++;
     o->last_actions = plan.n;
     o->last_plan = plan_describe(&plan, &o->w->arena);
     object_ref(wg);

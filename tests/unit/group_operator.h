@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator in a simulated world (group_world.h): stores that follow the world's log, the notebook of one group, and an
-// executor that carries plans out as operator/exec does, while the world lets requests be refused or lost, answers be
-// lost, creations come through late, and the operator die between any two actions.
+// An operator in a simulated world (group_world.h): stores that follow the world's log, the notebook of one group, and
+// an executor that carries plans out as operator/exec does, while the world lets requests be refused or lost, answers
+// be lost, creations come through late, and the operator die between any two actions.
 #ifndef CADRE_TESTS_GROUP_OPERATOR_H
 #define CADRE_TESTS_GROUP_OPERATOR_H
 
@@ -31,8 +31,8 @@ struct sim_operator {
     } late[SIM_LATE];
     size_t n_late;
     // For properties.
-    int decisions, writes, events;
-    const char *last_plan; // in the world's arena
+    int requests, writes, events; // writes: of the status
+    const char *last_plan;        // in the world's arena
     size_t last_actions;
 };
 

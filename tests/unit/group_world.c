@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -351,7 +351,8 @@ static bool has_room(const struct sim_world *w, const struct sim_node *n)
 
 bool sim_going(const struct sim_world *w, const struct sim_pod *p)
 {
-    return p->asked_ms || (p->node && !node_by_name(w, p->node));
+    const struct sim_node *n = node_by_name(w, p->node);
+    return p->node && (!n || (p->asked_ms && (n->ready || sim_live(p)))); // what ended on a silent node may lie there
 }
 
 static void schedule(struct sim_world *w, struct sim_pod *p)

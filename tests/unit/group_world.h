@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small Kubernetes in memory: one WorkerGroup, its pods and Service, some nodes, and what the API server, kube-scheduler
-// and the kubelets do with them as time passes. Every change is a numbered entry of a log, from which mirrors (the caches
-// of an operator and of its standby) are filled, early or late.
+// A small Kubernetes in memory: one WorkerGroup, its pods and Service, some nodes, and what the API server,
+// kube-scheduler and the kubelets do with them as time passes. Every change is a numbered entry of a log, from which
+// mirrors (the caches of an operator and of its standby) are filled, early or late.
 #ifndef CADRE_TESTS_GROUP_WORLD_H
 #define CADRE_TESTS_GROUP_WORLD_H
 
@@ -61,7 +61,7 @@ struct sim_world {
     const struct object *service;
     struct sim_pod pods[SIM_PODS];
     struct sim_node nodes[SIM_NODES];
-    int32_t quota; // of pods
+    int32_t quota;  // of pods
     bool forbidden; // the API server takes no pods at present
     bool calm;      // nothing goes wrong any more
     struct sim_change *log;
@@ -77,8 +77,8 @@ bool sim_chance(struct sim_world *w, int percent);
 
 void sim_pass(struct sim_world *w, int64_t ms); // time passes; scheduler, kubelets and garbage collectors act
 
-// The API server. Answers are 0, or as the real one's: ERR_EXISTS, ERR_NOT_FOUND, ERR_CONFLICT, ERR_FORBIDDEN (*err says
-// "exceeded quota" for that), ERR_INVALID.
+// The API server. Answers are 0, or as the real one's: ERR_EXISTS, ERR_NOT_FOUND, ERR_CONFLICT, ERR_FORBIDDEN (*err
+// says "exceeded quota" for that), ERR_INVALID.
 int sim_create_pod(struct sim_world *w, const char *body, bool dry_run, struct err *err);
 int sim_delete_pod(struct sim_world *w, const char *name, const char *uid, int64_t grace_s);
 int sim_create_service(struct sim_world *w, const char *body);
@@ -94,7 +94,7 @@ void sim_node_add(struct sim_world *w, struct sim_node *n);
 void sim_evict(struct sim_world *w, struct sim_pod *p);
 void sim_fail(struct sim_world *w, struct sim_pod *p);
 
-bool sim_live(const struct sim_pod *p);                                 // exists and has not ended
+bool sim_live(const struct sim_pod *p);                             // exists and has not ended
 bool sim_going(const struct sim_world *w, const struct sim_pod *p); // will be gone soon
 
 #endif

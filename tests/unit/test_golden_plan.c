@@ -13,8 +13,8 @@
 // Breaks a line with a status before each condition, and before what follows them.
 static void put_line(struct buf *b, const char *line, size_t len)
 {
-    static const char *const before[] = {"{\"type\":", "\"status\":{", "\"worldSize\":", "\"masterAddr\":", "\"placements\":",
-                                         "\"lastFailure\":"};
+    static const char *const before[] = {
+        "{\"type\":", "\"status\":{", "\"worldSize\":", "\"masterAddr\":", "\"placements\":", "\"lastFailure\":"};
     bool status = len > 8 && strncmp(line + 1, " status ", 8) == 0;
     for (size_t at = 0; at < len; at++) {
         for (size_t i = 0; status && i < ARRAY_LEN(before); i++)

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/accept.h"
+
+#include "common/base/mem.h"
+#include "operator/reconcile/reason.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#define TEMPLATE "\"template\":{\"spec\":{\"containers\":[{\"name\":\"worker\",\"image\":\"a\"}]}}"
+#define PLAIN "\"runtime\":\"Plain\","
+#define POD(text) PLAIN "\"template\":{\"spec\":{" text "}}"
+
+static bool accepts(const char *spec, struct arena *a, struct refusal *ret, uint64_t *ret_hash)
+{
+    const struct object *o;
+    struct err err = ERR_INIT;
+    const char *json = arena_printf(a, "{\"metadata\":{\"name\":\"g\"},\"spec\":{%s}}", spec);
+    if (object_decode(KIND_WORKERGROUP, json, strlen(json), &o, &err) < 0)
+        fail_msg("%s", err.msg);
+    *ret = (struct refusal){0};
+    bool ok = group_accept(workergroup_of(o), a, ret, ret_hash);
+    object_unref(o);
+    return ok;
+}
+
+static void a_plain_template_is_accepted(void **state)
+{
+    struct arena a = ARENA_INIT;
+    struct refusal r;
+    uint64_t hash = 0, other = 0;
+    (void)state;
+    assert_true(accepts(PLAIN TEMPLATE, &a, &r, &hash));
+    // FNV-1a of {"spec":{"containers":[{"image":"a","name":"worker"}]}}; another one than the version before would
+    // restart every group when the operator is upgraded.
+    assert_true(hash == 0x62a03d7c94fa32e7u);
+    assert_true(accepts(POD("\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"worker\",\"env\":[{\"name\":"
+                            "\"NCCL_DEBUG\",\"value\":\"INFO\"}]}]"),
+                        &a, &r, &other));
+    assert_true(hash != other);
+    assert_true(accepts("\"template\":{\"spec\":{\"containers\":[{\"image\":\"a\",\"name\":\"worker\"}]}}," PLAIN
+                        "\"maxRestarts\":9",
+                        &a, &r, &other));
+    assert_true(hash == other); // the order of members and what lies outside the template do not count
+    arena_done(&a);
+}
+
+static void what_is_refused_is_named(void **state)
+{
+    static const struct {
+        const char *spec, *reason, *says;
+    } cases[] = {
+        {TEMPLATE, REASON_NOT_SUPPORTED, "set spec.runtime to Plain"},
+        {"\"runtime\":\"Agent\",\"worker\":{\"module\":\"/m.so\"}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.runtime"},
+        {PLAIN "\"worker\":{}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.worker"},
+        {PLAIN "\"placement\":{\"groups\":[{\"name\":\"pool\"}]}", REASON_NOT_SUPPORTED, "spec.placement.groups"},
+        {PLAIN "\"placement\":{\"podPer\":\"Node\"}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.placement.podPer"},
+        {PLAIN "\"restartPolicy\":\"Worker\"," TEMPLATE, REASON_NOT_SUPPORTED, "spec.restartPolicy"},
+        {PLAIN "\"successPolicy\":\"RankZero\"," TEMPLATE, REASON_NOT_SUPPORTED, "spec.successPolicy"},
+        {PLAIN "\"failurePolicy\":{\"rules\":[{\"exitCodes\":[1],\"action\":\"Fail\"}]}," TEMPLATE,
+         REASON_NOT_SUPPORTED, "spec.failurePolicy.rules"},
+        {PLAIN "\"activeDeadlineSeconds\":9," TEMPLATE, REASON_NOT_SUPPORTED, "spec.activeDeadlineSeconds"},
+        {PLAIN "\"ttlSecondsAfterFinished\":0," TEMPLATE, REASON_NOT_SUPPORTED, "spec.ttlSecondsAfterFinished"},
+        {PLAIN "\"replicas\":1", REASON_INVALID_TEMPLATE, "spec.template is missing"},
+        {POD("\"containers\":[]"), REASON_INVALID_TEMPLATE, "spec.template.spec.containers"},
+        {POD("\"containers\":[{\"name\":\"a\",\"env\":{}}]"), REASON_INVALID_TEMPLATE,
+         "spec.template.spec.containers[0].env"},
+        {POD("\"restartPolicy\":\"Always\",\"containers\":[{\"name\":\"a\"}]"), REASON_INVALID_TEMPLATE,
+         "spec.template.spec.restartPolicy is Always"},
+        {POD("\"containers\":[{\"name\":\"a\",\"env\":[{\"name\":\"CADRE_X\",\"value\":\"\"}]}]"), REASON_RESERVED_ENV,
+         "container a sets CADRE_X"},
+        {POD("\"containers\":[{\"name\":\"a\"}],\"initContainers\":[{\"name\":\"i\",\"env\":[{\"name\":\"RANK\"}]}]"),
+         REASON_RESERVED_ENV, "container i sets RANK"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct arena a = ARENA_INIT;
+        struct refusal r;
+        uint64_t hash;
+        assert_false(accepts(cases[i].spec, &a, &r, &hash));
+        assert_string_equal(r.reason, cases[i].reason);
+        if (!strstr(r.message, cases[i].says))
+            fail_msg("\"%s\" does not say \"%s\"", r.message, cases[i].says);
+        if (strstr(r.message, "spec.template: spec.template"))
+            fail_msg("\"%s\" says it twice", r.message);
+        arena_done(&a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plain_template_is_accepted),
+        cmocka_unit_test(what_is_refused_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
