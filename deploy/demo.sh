@@ -39,6 +39,9 @@ show() {
     "$@"
 }
 
+# is_foreign [KIND]: the cluster is not one of our own, but that of a kubeconfig or kind's.
+is_foreign() { [[ $("$devcluster" status 2>/dev/null) == *" stands for ${1:-}"* ]]; }
+
 # What helps to find out why it did not work.
 explain() {
     {
@@ -56,13 +59,16 @@ build_images() {
         build=none
         return
     fi
+    ! is_foreign kubeconfig ||
+        die "the cluster of your kubeconfig can only pull images: build both (deploy/images.sh shows how), push them, then
+  make demo CADRE_IMAGES=registry.example/you
+or have a cluster of its own for the demo: make demo CADRE_USE=own"
     say "building the images of the operator and of the example (minutes the first time)"
     mapfile -t archives < <(deploy/images.sh operator example)
     [[ ${#archives[@]} -eq 2 ]] || die "the images cannot be built"
     build=$(tar -xOf "${archives[0]}" manifest.json | sha256sum | cut -c1-12)
     say "putting the images onto the nodes"
-    "$devcluster" load "${archives[@]}" ||
-        die "build and push both images (deploy/images.sh shows how), then: make demo CADRE_IMAGES=registry.example/you"
+    "$devcluster" load "${archives[@]}"
 }
 
 # The label with the image's digest makes helm roll the operator out anew when only the image behind the tag has changed.
@@ -111,7 +117,7 @@ show_group_that_does_not() {
     say "a group that cannot fit: eight GPUs on one node"
     apply examples/too-big.yaml
     show kubectl wait --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=Infeasible' wg/too-big --timeout=60s ||
-        { explain && die "the group does not say that it cannot fit"; }
+        is_foreign || { explain && die "the group does not say that it cannot fit"; }
     show kubectl get wg too-big -o wide
 }
 
@@ -141,7 +147,7 @@ END
 }
 
 stop() {
-    if "$devcluster" status 2>/dev/null | grep -q '^cluster .* stands for '; then
+    if is_foreign; then
         kubectl delete wg rendezvous too-big --ignore-not-found
         helm uninstall cadre --namespace $namespace --ignore-not-found --wait
     fi
