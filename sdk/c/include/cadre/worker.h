@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI of a Cadre module: a shared object whose classes cadre-worker creates and whose methods a controller calls.
+//
+//   A module exports one function, cadre_module(), which returns a static description: its classes, their constructors
+//   and methods. The host checks `abi` first and refuses another number with a clear message. All strings are UTF-8 and
+//   NUL-terminated. The header is plain C11 and works from C++.
+//
+//   Threads: create, methods and destroy of one object all run on one thread of the host, the executor, one at a time, in
+//   the order in which each caller sent them. That thread is not the one that talks to the network, so a method may
+//   block; it may start threads of its own, but calls into this API only from the executor.
+//
+//   Ownership: what the host hands in lives until the function returns. What a method hands back through this API is
+//   copied before the function returns.
+#ifndef CADRE_WORKER_H
+#define CADRE_WORKER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CADRE_ABI 1u
+
+typedef enum cadre_result {
+    CADRE_OK = 0,
+    CADRE_ERROR = 1,            // said by cadre_fail(), or nothing better fits
+    CADRE_INVALID_ARGUMENT = 2, // the caller's fault
+    CADRE_NOT_FOUND = 3,
+    CADRE_OUT_OF_MEMORY = 4,
+    CADRE_NO_DEVICE = 5, // driver or GPU missing
+    CADRE_CANCELED = 6,  // the method noticed cadre_call_canceled()
+} cadre_result;
+
+// How a batch of arguments reaches the ranks when the caller does not say otherwise.
+typedef enum cadre_dispatch {
+    CADRE_ONE_TO_ALL = 1, // every rank gets the same arguments
+    CADRE_ALL_TO_ALL = 2, // the caller gives a list of arguments, one a rank
+} cadre_dispatch;
+
+typedef enum cadre_execute {
+    CADRE_EXECUTE_ALL = 1,
+    CADRE_EXECUTE_RANK_ZERO = 2, // only rank 0 runs it; the caller gets a single result, not a list
+} cadre_execute;
+
+typedef struct cadre_worker cadre_worker; // the process: its rank and its place
+typedef struct cadre_call cadre_call;     // one call in progress
+
+// One method of a class. `self` is what create() returned. On anything but CADRE_OK the caller gets an error with the
+// message of cadre_fail().
+typedef struct cadre_method {
+    const char *name;
+    cadre_dispatch dispatch;
+    cadre_execute execute;
+    cadre_result (*run)(void *self, cadre_call *call);
+    const char *doc; // one line for people, may be NULL
+} cadre_method;
+
+typedef struct cadre_class {
+    const char *name;
+    // The constructor: `init` is the JSON of spec.worker.init ("{}" if there is none). A failure ends the process, with
+    // the message in the group's lastFailure.
+    cadre_result (*create)(cadre_worker *worker, const char *init, size_t init_len, void **ret_self);
+    void (*destroy)(void *self); // may be NULL
+    const cadre_method *methods;
+    size_t n_methods;
+} cadre_class;
+
+typedef struct cadre_module_info {
+    uint32_t abi; // CADRE_ABI
+    const char *name;
+    const cadre_class *classes;
+    size_t n_classes;
+} cadre_module_info;
+
+// The only symbol that a module exports.
+#define CADRE_EXPORT __attribute__((visibility("default")))
+CADRE_EXPORT const cadre_module_info *cadre_module(void);
+
+// ---- the process ------------------------------------------------------------------------------------------------
+
+int cadre_rank(const cadre_worker *w);       // RANK
+int cadre_world_size(const cadre_worker *w); // WORLD_SIZE
+int cadre_local_rank(const cadre_worker *w);
+int cadre_device(const cadre_worker *w); // index for cudaSetDevice(), -1 if this worker has no GPU
+// The reason why create() fails, for people; printf-like. Returns CADRE_ERROR.
+cadre_result cadre_create_fail(cadre_worker *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+// ---- a call -----------------------------------------------------------------------------------------------------
+
+// The arguments of this rank as JSON: an object of keyword arguments, or an array of positional ones.
+const char *cadre_args(const cadre_call *c, size_t *ret_len);
+// One argument, by position or by name, whichever way the caller gave it. CADRE_NOT_FOUND if it is missing,
+// CADRE_INVALID_ARGUMENT if it is of another type; both write the message for the caller, so `return r;` is enough.
+cadre_result cadre_arg_double(cadre_call *c, size_t position, const char *name, double *ret);
+cadre_result cadre_arg_int64(cadre_call *c, size_t position, const char *name, int64_t *ret);
+cadre_result cadre_arg_string(cadre_call *c, size_t position, const char *name, const char **ret); // until return
+cadre_result cadre_arg_json(cadre_call *c, size_t position, const char *name, const char **ret, size_t *ret_len);
+
+// The result; the last one wins, none means null.
+cadre_result cadre_return_double(cadre_call *c, double v);
+cadre_result cadre_return_int64(cadre_call *c, int64_t v);
+cadre_result cadre_return_string(cadre_call *c, const char *s);
+cadre_result cadre_return_json(cadre_call *c, const char *json, size_t len); // CADRE_INVALID_ARGUMENT if it is no JSON
+// The error that the caller sees; printf-like. Returns CADRE_ERROR.
+cadre_result cadre_fail(cadre_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int cadre_call_canceled(const cadre_call *c); // 1 once the caller has gone or the deadline has passed
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
