@@ -6,3 +6,5 @@ endforeach()
 cadre_test(test_golden_decode LINKS cadre_api SOURCES golden.c)
 cadre_test(test_golden_render LINKS cadre_api SOURCES golden.c)
 set_tests_properties(test_golden_decode test_golden_render PROPERTIES LABELS "unit;golden")
+# cJSON is the independent peer of our reader, and in no program.
+cadre_test(test_json_peer LINKS cadre_api PkgConfig::libcjson)
