@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "placement_builder.h"
+#include "tests/unit/placement_builder.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"

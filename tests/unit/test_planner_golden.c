@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/golden/plan-placement/<case>/{in.txt,want.txt}: clusters and gangs (placement_builder.h) and what the planner
 // says to them. UPDATE_GOLDEN=1 writes what it says now; the change is then read in the diff.
-#include "placement_builder.h"
+#include "tests/unit/placement_builder.h"
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"

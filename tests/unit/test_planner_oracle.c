@@ -3,7 +3,7 @@
 // must be as good as that, with several it must never be wrong and seldom miss a way. The oracle knows the cluster from
 // the numbers it was made of and uses nothing of the code under test. A failure prints the seed and the case in the
 // words of placement_builder.h.
-#include "placement_builder.h"
+#include "tests/unit/placement_builder.h"
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"
