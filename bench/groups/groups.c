@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench-groups: WorkerGroups through the operator against bare pods that this program creates itself, pinned to the
 // same nodes, in turns on the same cluster; and what the operator costs. README.md says how to read the table.
-#include "bench/groups/operator.h"
+#include "bench/groups/contest.h"
 #include "bench/groups/raw.h"
 #include "bench/groups/report.h"
-#include "bench/groups/world.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
@@ -13,239 +12,188 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN_FLIGHT = 64, WAIT_S = 300, CREATES = 1000, STATUS_SETTLES_MS = 3000, IDLE_MS = 2000 };
+enum { IN_FLIGHT = 32, WAIT_S = 300, CREATES = 1000, RESTART_SETTLES_MS = 1500 };
 
 struct settings {
     const char *kubeconfig, *program, *log, *ns;
-    int64_t port, singles, pairs, restarts, thousands;
+    int64_t port, singles, pairs, thousands, restarts, starts, creates;
 };
 
-// What one size of load showed: a value a trial, of the floor and of ours.
-struct contest {
-    struct samples floor_seen, floor_running, floor_cpu;
-    struct samples seen, running, ready, cpu, operator_cpu;
-    struct samples requests, posts, patches, errors, reconciles; // a group
+struct results {
+    struct contest single, hundred, thousand;
+    struct samples start_empty, start_full;
+    struct samples restart_alone, restart_among;
+    struct samples raw, made; // microseconds a pod
+    struct proc_memory idle, peak_hundred, peak_thousand;
+    int present; // groups that were there for restart_among and start_full
 };
 
-struct bench {
-    struct settings settings;
-    struct world world;
-    struct operator operator;
-    int trials; // so far: the number in the next one's names
-};
+// --- phases
 
-static double ms_since(const struct world *w, int64_t us)
-{
-    return (double)(us - w->trial.began_us) / 1e3;
-}
-
-static const char *next_prefix(struct bench *b, char *prefix, size_t size, const char *kind)
-{
-    snprintf(prefix, size, "%s%d-", kind, ++b->trials);
-    return prefix;
-}
-
-static double all_cpu_s(const struct bench *b)
-{
-    return world_cpu_s(&b->world) + proc_cpu_s(b->operator.pid);
-}
-
-// --- trials
-
-static void bare_trial(struct bench *b, int pods, struct contest *c)
+static void start_up(struct bench *b, int64_t times, struct samples *ret)
 {
     struct world *w = &b->world;
-    char prefix[PREFIX_MAX];
-    double cpu = all_cpu_s(b);
-    world_create_pods(w, next_prefix(b, prefix, sizeof prefix, "bare"), pods, true);
-    world_wait(w, &w->trial.running_us, WAIT_S, "bare pods");
-    samples_add(&c->floor_seen, ms_since(w, w->trial.seen_us));
-    samples_add(&c->floor_running, ms_since(w, w->trial.running_us));
-    world_quiesce(w, b->operator.pid);
-    samples_add(&c->floor_cpu, all_cpu_s(b) - cpu);
-    world_clean(w, prefix, b->operator.pid);
-}
-
-// Leaves the groups there.
-static void group_trial(struct bench *b, const char *prefix, int groups, struct contest *c)
-{
-    struct world *w = &b->world;
-    struct operator_counters before = operator_counters(&b->operator);
-    double cpu = all_cpu_s(b), own_cpu = proc_cpu_s(b->operator.pid);
-    world_create_groups(w, prefix, groups);
-    world_wait(w, &w->trial.running_us, WAIT_S, "pods of groups");
-    world_wait(w, &w->trial.ready_us, WAIT_S, "Ready groups");
-    samples_add(&c->seen, ms_since(w, w->trial.seen_us));
-    samples_add(&c->running, ms_since(w, w->trial.running_us));
-    samples_add(&c->ready, ms_since(w, w->trial.ready_us));
-    world_quiesce(w, b->operator.pid);
-    samples_add(&c->cpu, all_cpu_s(b) - cpu);
-    samples_add(&c->operator_cpu, proc_cpu_s(b->operator.pid) - own_cpu);
-    world_sleep(w, STATUS_SETTLES_MS);
-    struct operator_counters after = operator_counters(&b->operator);
-    samples_add(&c->requests, (after.requests - before.requests) / groups);
-    samples_add(&c->posts, (after.posts - before.posts) / groups);
-    samples_add(&c->patches, (after.patches - before.patches) / groups);
-    samples_add(&c->errors, (after.errors - before.errors) / groups);
-    samples_add(&c->reconciles, (after.reconciles - before.reconciles) / groups);
-}
-
-static void contest_run(struct bench *b, int groups, int pairs, struct contest *c)
-{
-    char prefix[PREFIX_MAX];
-    for (int i = 0; i < pairs; i++) {
-        bare_trial(b, groups * GROUP_SIZE, c);
-        group_trial(b, next_prefix(b, prefix, sizeof prefix, "group"), groups, c);
-        world_clean(&b->world, prefix, b->operator.pid);
-        fprintf(stderr, "bench-groups: %d x %d pods, pair %d: bare %.0f ms, groups %.0f ms (load %.1f)\n", groups,
-                GROUP_SIZE, i + 1, c->floor_running.values[i], c->running.values[i], proc_load());
+    for (int64_t i = 0; i < times; i++) {
+        operator_stop(&b->operator);
+        world_quiesce(w);
+        samples_add(ret, operator_start(&b->operator));
+        w->components[w->n_components - 1] = b->operator.pid;
     }
 }
 
 // One of the pods of a running group is deleted: time until eight new ones run.
-static void restart_run(struct bench *b, const char *group, int times, struct samples *ret)
+static void restarts(struct bench *b, const char *group, int64_t times, struct samples *ret)
 {
     struct world *w = &b->world;
     struct arena a = ARENA_INIT;
     const char *prefix = arena_printf(&a, "%s-", group);
-    for (int i = 0; i < times; i++) {
+    for (int64_t i = 0; i < times; i++) {
         const struct object *const *pods;
-        if (store_by_group(w->pods, w->ns, group, &a, &pods) != GROUP_SIZE)
-            break; // not what was asked for; the count of samples says so
+        size_t n = store_by_group(w->pods, w->ns, group, &a, &pods);
+        if (n != GROUP_SIZE) {
+            fprintf(stderr, "bench-groups: %s has %zu pods after a restart\n", group, n);
+            exit(1);
+        }
         world_delete_pod(w, prefix, arena_strdup(&a, pods[GROUP_SIZE / 2]->meta.name), GROUP_SIZE);
         world_wait(w, &w->trial.running_us, WAIT_S, "new pods");
-        samples_add(ret, ms_since(w, w->trial.running_us));
-        world_sleep(w, STATUS_SETTLES_MS / 2);
-        world_quiesce(w, b->operator.pid);
+        samples_add(ret, (double)(w->trial.running_us - w->trial.began_us) / 1e3);
+        world_sleep(w, RESTART_SETTLES_MS);
+        world_quiesce(w);
     }
     arena_done(&a);
 }
 
-// Pods that nobody schedules, created by our client and by the raw connections.
-static void create_run(struct bench *b, struct samples *raw, struct samples *ours)
+// Creates `groups` that stay, restarts the one in the middle, and starts the operator anew among them.
+static void among(struct bench *b, const struct settings *s, int groups, struct samples *restart, struct samples *start)
+{
+    struct contest unused = {0};
+    char prefix[PREFIX_MAX], group[PREFIX_MAX + 8];
+    contest_groups(b, bench_prefix(b, prefix, sizeof prefix, "stays"), groups, &unused);
+    snprintf(group, sizeof group, "%s%d", prefix, groups / 2);
+    restarts(b, group, s->restarts, restart);
+    if (start)
+        start_up(b, s->starts, start);
+    world_clean(&b->world, prefix);
+}
+
+// Pods that nobody schedules, created by raw connections and by our client.
+static void creates(struct bench *b, int64_t times, struct samples *raw, struct samples *made)
 {
     struct world *w = &b->world;
     struct arena a = ARENA_INIT;
     char prefix[PREFIX_MAX];
     const char *path = arena_printf(&a, "/api/v1/namespaces/%s/pods", w->ns);
     const char **bodies = arena_array(&a, CREATES, sizeof *bodies);
-    for (int i = 0; i < 3; i++) {
-        next_prefix(b, prefix, sizeof prefix, "raw");
+    for (int64_t i = 0; i < times; i++) {
+        bench_prefix(b, prefix, sizeof prefix, "raw");
         for (int k = 0; k < CREATES; k++)
             bodies[k] = world_pod_body(w, &a, arena_printf(&a, "%s%d", prefix, k), k, false);
         samples_add(raw, raw_post(&w->config, path, bodies, CREATES, IN_FLIGHT) * 1e6 / CREATES);
-        world_clean(w, prefix, b->operator.pid);
-        world_create_pods(w, next_prefix(b, prefix, sizeof prefix, "made"), CREATES, false);
+        world_clean(w, prefix);
+        world_create_pods(w, bench_prefix(b, prefix, sizeof prefix, "made"), CREATES, false);
         world_wait_answers(w);
-        samples_add(ours, (double)(proc_now_us() - w->trial.began_us) / CREATES);
-        world_clean(w, prefix, b->operator.pid);
+        samples_add(made, (double)(proc_now_us() - w->trial.began_us) / CREATES);
+        world_clean(w, prefix);
     }
     arena_done(&a);
 }
 
-// --- what is said
-
-static void report_contest(const char *size, const struct contest *c)
+static void run(struct bench *b, const struct settings *s, struct results *r)
 {
-    char what[96];
-    bool one = c->running.n && str_starts(size, "1 ");
-    snprintf(what, sizeof what, "%s: all Running", size);
-    report_pairs(what, "ms", &c->floor_running, &c->running, one ? 1.5 : 1.3);
-    if (one) {
-        report_number("  p95 of the floor", "ms", samples_quantile(&c->floor_running, 0.95), 0);
-        report_number("  p95 of Cadre", "ms", samples_quantile(&c->running, 0.95), 0);
-    }
-    snprintf(what, sizeof what, "%s: all pods exist", size);
-    report_pairs(what, "ms", &c->floor_seen, &c->seen, 0);
-    snprintf(what, sizeof what, "%s: condition Ready (floor: Running)", size);
-    report_pairs(what, "ms", &c->floor_running, &c->ready, 0);
-    if (one)
-        return;
-    snprintf(what, sizeof what, "%s: CPU of all components", size);
-    report_pairs(what, "s", &c->floor_cpu, &c->cpu, 1.4);
+    start_up(b, MAX(s->starts, 1), &r->start_empty);
+    bench_measure_idle(b);
+    r->idle = proc_memory(b->operator.pid);
+    contest_run(b, 1, (int)s->singles, &r->single);
+    if (s->restarts)
+        among(b, s, 1, &r->restart_alone, NULL);
+    contest_run(b, 100, (int)s->pairs, &r->hundred);
+    r->peak_hundred = b->operator.peak;
+    contest_run(b, 1000, (int)s->thousands, &r->thousand);
+    r->peak_thousand = b->operator.peak;
+    r->present = s->thousands ? 1000 : 100;
+    if (s->restarts || s->starts)
+        among(b, s, r->present, &r->restart_among, &r->start_full);
+    creates(b, s->creates, &r->raw, &r->made);
 }
 
-static void report_costs(const struct contest *c, int groups)
+// --- the table
+
+static void report_cpu(const struct bench *b, const char *size, const struct contest *c)
 {
-    char what[96];
-    snprintf(what, sizeof what, "requests a group of %d (at %d groups)", GROUP_SIZE, groups);
-    report_number(what, "", samples_median(&c->requests), GROUP_SIZE + 4);
+    const struct world *w = &b->world;
+    struct samples floor_total, total;
+    char line[96], name[32];
+    contest_total_cpu(b, c->floor_cpu, &floor_total);
+    contest_total_cpu(b, c->cpu, &total);
+    snprintf(line, sizeof line, "%s: CPU of all components", size);
+    report_pairs(line, "s", &floor_total, &total, 1.4);
+    for (size_t i = 0; i < w->n_components; i++) {
+        snprintf(line, sizeof line, "  %s", proc_name(w->components[i], name, sizeof name));
+        report_pairs(line, "s", &c->floor_cpu[i], &c->cpu[i], 0);
+    }
+}
+
+static void report_contest(const char *size, const struct contest *c, double factor)
+{
+    char line[96];
+    snprintf(line, sizeof line, "%s: all Running", size);
+    report_pairs(line, "ms", &c->floor_running, &c->running, factor);
+    report_quantiles("  p95", "ms", &c->floor_running, &c->running, 0.95);
+    snprintf(line, sizeof line, "%s: all pods exist", size);
+    report_pairs(line, "ms", &c->floor_seen, &c->seen, 0);
+    snprintf(line, sizeof line, "%s: Ready (floor: Running)", size);
+    report_pairs(line, "ms", &c->floor_running, &c->ready, 0);
+}
+
+static void report_costs(const struct bench *b, int groups, const struct contest *c)
+{
+    char line[96];
+    if (!c->requests.n)
+        return;
+    snprintf(line, sizeof line, "%d groups: requests a group", groups);
+    report_number(line, "", samples_median(&c->requests), GROUP_SIZE + 4);
     report_number("  POST", "", samples_median(&c->posts), 0);
     report_number("  PATCH", "", samples_median(&c->patches), 0);
     report_number("  answered with an error", "", samples_median(&c->errors), 0);
-    report_number("reconciles a group", "", samples_median(&c->reconciles), 0);
-    snprintf(what, sizeof what, "operator CPU for 8,000 pods (from %d)", groups * GROUP_SIZE);
-    report_number(what, "s", samples_median(&c->operator_cpu) * 1000 / groups, 4);
+    snprintf(line, sizeof line, "%d groups: reconciles a group", groups);
+    report_number(line, "", samples_median(&c->reconciles), 0);
+    snprintf(line, sizeof line, "%d groups: operator CPU for 8,000 pods", groups);
+    report_number(line, "s", contest_operator_cpu(b, c) * 1000 / groups, 4);
 }
 
 static void report_memory(const char *when, const struct proc_memory *m, double rss, double anon)
 {
-    char what[96];
-    snprintf(what, sizeof what, "operator memory, %s: RSS", when);
-    report_number(what, "MiB", m->rss, rss);
-    snprintf(what, sizeof what, "operator memory, %s: anonymous", when);
-    report_number(what, "MiB", m->anon, anon);
+    char line[96];
+    snprintf(line, sizeof line, "operator memory, %s: RSS", when);
+    report_number(line, "MiB", m->rss, rss);
+    snprintf(line, sizeof line, "operator memory, %s: anonymous", when);
+    report_number(line, "MiB", m->anon, anon);
 }
 
-// --- the run
-
-static void start_up(struct bench *b, int times, struct samples *ret)
+static void report(const struct bench *b, const struct results *r)
 {
-    for (int i = 0; i < times; i++) {
-        operator_stop(&b->operator);
-        world_quiesce(&b->world, 0);
-        samples_add(ret, operator_start(&b->operator));
-    }
-}
-
-static void run(struct bench *b)
-{
-    const struct settings *s = &b->settings;
-    struct world *w = &b->world;
-    struct samples start_empty = {0}, start_full = {0}, restart_alone = {0}, restart_among = {0}, raw = {0}, made = {0};
-    struct contest single = {0}, hundred = {0}, thousand = {0};
-    char prefix[PREFIX_MAX], group[PREFIX_MAX + 8];
-
-    start_up(b, 3, &start_empty);
-    world_sleep(w, IDLE_MS);
-    struct proc_memory idle = proc_memory(b->operator.pid);
-    contest_run(b, 1, (int)s->singles, &single);
-
-    struct contest warm = {0}; // the groups that stay for what follows
-    group_trial(b, next_prefix(b, prefix, sizeof prefix, "group"), 1, &warm);
-    snprintf(group, sizeof group, "%s0", prefix);
-    restart_run(b, group, (int)s->restarts, &restart_alone);
-    world_clean(w, prefix, b->operator.pid);
-
-    contest_run(b, 100, (int)s->pairs, &hundred);
-    struct proc_memory peak_hundred = b->operator.peak;
-    int present = s->thousands ? 1000 : 100;
-    contest_run(b, 1000, (int)s->thousands, &thousand);
-    group_trial(b, next_prefix(b, prefix, sizeof prefix, "group"), present, &warm);
-    struct proc_memory peak = b->operator.peak;
-    snprintf(group, sizeof group, "%s%d", prefix, present / 2);
-    restart_run(b, group, (int)s->restarts, &restart_among);
-    start_up(b, 3, &start_full);
-    world_clean(w, prefix, b->operator.pid);
-    create_run(b, &raw, &made);
-
+    char line[96];
     report_begin();
-    report_contest("1 group of 8", &single);
-    report_contest("100 groups of 8", &hundred);
-    if (s->thousands)
-        report_contest("1,000 groups of 8", &thousand);
-    report_pairs("create only, our client (floor: raw connections)", "us/pod", &raw, &made, 1.2);
-    report_number("restart of a group by new pods, alone, p50", "ms", samples_median(&restart_alone), 150);
-    report_number(present == 1000 ? "the same among 1,000 groups, p50" : "the same among 100 groups, p50", "ms",
-                  samples_median(&restart_among), 150);
-    report_costs(s->thousands ? &thousand : &hundred, present);
-    report_memory("idle", &idle, 16, 6);
-    report_memory("peak of 100 groups", &peak_hundred, 40, 28);
-    if (s->thousands)
-        report_memory("peak of 1,000 groups", &peak, 40, 28);
-    report_number("start to ready, empty cluster", "s", samples_median(&start_empty), 1);
-    report_number(present == 1000 ? "start to ready, 8,000 pods" : "start to ready, 800 pods", "s",
-                  samples_median(&start_full), 1);
+    report_contest("1 group of 8", &r->single, 1.5);
+    report_contest("100 groups of 8", &r->hundred, 1.3);
+    report_cpu(b, "100 groups of 8", &r->hundred);
+    report_contest("1,000 groups of 8", &r->thousand, 1.3);
+    report_cpu(b, "1,000 groups of 8", &r->thousand);
+    report_pairs("create only, our client (floor: raw connections)", "us/pod", &r->raw, &r->made, 1.2);
+    report_median("restart of a group by new pods, alone", "ms", &r->restart_alone, 150);
+    snprintf(line, sizeof line, "restart of a group by new pods, among %d groups", r->present);
+    report_median(line, "ms", &r->restart_among, 150);
+    report_costs(b, 1, &r->single);
+    report_costs(b, 100, &r->hundred);
+    report_costs(b, 1000, &r->thousand);
+    report_memory("idle", &r->idle, 16, 6);
+    if (r->hundred.running.n)
+        report_memory("peak of 100 groups", &r->peak_hundred, 40, 28);
+    if (r->thousand.running.n)
+        report_memory("peak of 1,000 groups", &r->peak_thousand, 40, 28);
+    report_median("start to ready, no pods", "s", &r->start_empty, 1);
+    snprintf(line, sizeof line, "start to ready, %d pods", r->present * GROUP_SIZE);
+    report_median(line, "s", &r->start_full, 1);
 }
 
 // --- the command line
@@ -261,8 +209,10 @@ static _Noreturn void usage(int code)
             "  --components PID,...    of the control plane, for its CPU time\n"
             "  --singles N             pairs of one group; default: 15\n"
             "  --pairs N               pairs of 100 groups; default: 3\n"
+            "  --thousands N           pairs of 1,000 groups; default: 0\n"
             "  --restarts N            of one group, alone and among others; default: 10\n"
-            "  --thousands N           pairs of 1,000 groups; default: 0\n");
+            "  --starts N              of the operator, in an empty and in a full cluster; default: 3\n"
+            "  --creates N             pairs of 1,000 creations; default: 3\n");
     exit(code);
 }
 
@@ -276,44 +226,55 @@ static int64_t number(const char *text)
 
 static void parse_components(struct world *w, char *list)
 {
-    for (char *save = NULL, *pid = strtok_r(list, ",", &save); pid && w->n_components < COMPONENTS_MAX;
+    for (char *save = NULL, *pid = strtok_r(list, ",", &save); pid && w->n_components < COMPONENTS_MAX - 1;
          pid = strtok_r(NULL, ",", &save))
         w->components[w->n_components++] = (pid_t)strtol(pid, NULL, 10);
 }
 
-static void parse(int argc, char **argv, struct bench *b)
+static void parse(int argc, char **argv, struct settings *s, struct world *w)
 {
-    enum { KUBECONFIG = 1, OPERATOR, NAMESPACE, LOG, PORT, COMPONENTS, SINGLES, PAIRS, RESTARTS, THOUSANDS, HELP };
+    enum {
+        KUBECONFIG = 1,
+        OPERATOR,
+        NAMESPACE,
+        LOG,
+        PORT,
+        SINGLES,
+        PAIRS,
+        THOUSANDS,
+        RESTARTS,
+        STARTS,
+        CREATIONS,
+        COMPONENTS,
+        HELP
+    };
     static const struct option options[] = {
         {"kubeconfig", required_argument, NULL, KUBECONFIG},
         {"operator", required_argument, NULL, OPERATOR},
         {"namespace", required_argument, NULL, NAMESPACE},
         {"operator-log", required_argument, NULL, LOG},
         {"port", required_argument, NULL, PORT},
-        {"components", required_argument, NULL, COMPONENTS},
         {"singles", required_argument, NULL, SINGLES},
         {"pairs", required_argument, NULL, PAIRS},
-        {"restarts", required_argument, NULL, RESTARTS},
         {"thousands", required_argument, NULL, THOUSANDS},
+        {"restarts", required_argument, NULL, RESTARTS},
+        {"starts", required_argument, NULL, STARTS},
+        {"creates", required_argument, NULL, CREATIONS},
+        {"components", required_argument, NULL, COMPONENTS},
         {"help", no_argument, NULL, HELP},
         {NULL, 0, NULL, 0},
     };
-    struct settings *s = &b->settings;
-    *s = (struct settings){
-        .log = "operator.log", .ns = "bench", .port = 18080, .singles = 15, .pairs = 3, .restarts = 10};
-    int64_t *const numbers[] = {[PORT] = &s->port,
-                                [SINGLES] = &s->singles,
-                                [PAIRS] = &s->pairs,
-                                [RESTARTS] = &s->restarts,
-                                [THOUSANDS] = &s->thousands};
     const char **const texts[] = {
         [KUBECONFIG] = &s->kubeconfig, [OPERATOR] = &s->program, [NAMESPACE] = &s->ns, [LOG] = &s->log};
+    int64_t *const numbers[] = {
+        [PORT] = &s->port,         [SINGLES] = &s->singles, [PAIRS] = &s->pairs,      [THOUSANDS] = &s->thousands,
+        [RESTARTS] = &s->restarts, [STARTS] = &s->starts,   [CREATIONS] = &s->creates};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (c == HELP || c == '?')
             usage(c == HELP ? 0 : 2);
         if (c == COMPONENTS)
-            parse_components(&b->world, optarg);
-        else if (c < (int)ARRAY_LEN(texts) && texts[c])
+            parse_components(w, optarg);
+        else if (c <= LOG)
             *texts[c] = optarg;
         else
             *numbers[c] = number(optarg);
@@ -324,14 +285,24 @@ static void parse(int argc, char **argv, struct bench *b)
 
 int main(int argc, char **argv)
 {
+    struct settings s = {.log = "operator.log",
+                         .ns = "bench",
+                         .port = 18080,
+                         .singles = 15,
+                         .pairs = 3,
+                         .restarts = 10,
+                         .starts = 3,
+                         .creates = 3};
     struct bench b = {0};
-    parse(argc, argv, &b);
-    const struct settings *s = &b.settings;
-    world_open(&b.world, s->kubeconfig, s->ns);
-    operator_open(&b.operator, b.world.loop,
-                  &(struct operator_options){s->program, s->kubeconfig, s->ns, s->log, (int)s->port});
+    struct results results = {0};
     double load = proc_load();
-    run(&b);
+    parse(argc, argv, &s, &b.world);
+    b.world.n_components++; // the last one is the operator
+    world_open(&b.world, s.kubeconfig, s.ns);
+    operator_open(&b.operator, b.world.loop,
+                  &(struct operator_options){s.program, s.kubeconfig, s.ns, s.log, (int)s.port});
+    run(&b, &s, &results);
+    report(&b, &results);
     printf("\nload of the machine: %.1f at the start, %.1f at the end\n", load, proc_load());
     operator_close(&b.operator);
     world_close(&b.world);

@@ -37,6 +37,8 @@ void report_pairs(const char *what, const char *unit, const struct samples *floo
 {
     char a[32], b[32], c[32], d[32] = "";
     struct samples ratios;
+    if (!ours->n)
+        return;
     samples_ratios(ours, floor_values, &ratios);
     double ratio = samples_median(&ratios);
     if (factor > 0)
@@ -46,10 +48,27 @@ void report_pairs(const char *what, const char *unit, const struct samples *floo
         verdict(ratio, factor));
 }
 
+void report_quantiles(const char *what, const char *unit, const struct samples *floor_values,
+                      const struct samples *ours, double q)
+{
+    char a[32], b[32], c[32];
+    if (!ours->n)
+        return;
+    double x = samples_quantile(floor_values, q), y = samples_quantile(ours, q);
+    snprintf(c, sizeof c, "%.2fx", x > 0 ? y / x : 0);
+    row(what, unit, number(x, a, sizeof a), number(y, b, sizeof b), c, "", "");
+}
+
 void report_number(const char *what, const char *unit, double value, double most)
 {
     char a[32], b[32] = "";
     if (most > 0)
         number(most, b, sizeof b);
     row(what, unit, "", number(value, a, sizeof a), "", b, verdict(value, most));
+}
+
+void report_median(const char *what, const char *unit, const struct samples *values, double most)
+{
+    if (values->n)
+        report_number(what, unit, samples_median(values), most);
 }

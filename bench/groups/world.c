@@ -107,14 +107,14 @@ double world_cpu_s(const struct world *w)
     return sum;
 }
 
-void world_quiesce(struct world *w, pid_t operator_pid)
+void world_quiesce(struct world *w)
 {
     enum { LOOK_MS = 400, LOOKS = 50 };
     const double quiet = 0.15; // of one CPU: what 1,000 nodes that renew their leases cost
     for (int i = 0; i < LOOKS; i++) {
-        double before = world_cpu_s(w) + proc_cpu_s(operator_pid);
+        double before = world_cpu_s(w);
         world_sleep(w, LOOK_MS);
-        double used = world_cpu_s(w) + proc_cpu_s(operator_pid) - before;
+        double used = world_cpu_s(w) - before;
         if (used * 1000 / LOOK_MS < quiet)
             return;
     }
@@ -203,8 +203,6 @@ static void sweep_one(void *ctx, const struct object *o)
         return;
     s->left++;
     send(s->w, &(struct request){.verb = VERB_DELETE, .kind = o->kind, .ns = s->w->ns, .name = o->meta.name});
-    if (o->kind == KIND_WORKERGROUP) // its Service has its name; the garbage collector would come for it later
-        send(s->w, &(struct request){.verb = VERB_DELETE, .kind = KIND_SERVICE, .ns = s->w->ns, .name = o->meta.name});
 }
 
 static void sweep(struct world *w, const struct store *store, const char *prefix)
@@ -221,14 +219,14 @@ static void sweep(struct world *w, const struct store *store, const char *prefix
     }
 }
 
-// The groups first, or the operator would replace what goes.
-void world_clean(struct world *w, const char *prefix, pid_t operator_pid)
+// The groups first, or the operator would replace what goes. The garbage collector takes their Services.
+void world_clean(struct world *w, const char *prefix)
 {
     w->trial = (struct trial){0};
     sweep(w, w->groups, prefix);
     world_sleep(w, 200);
     sweep(w, w->pods, prefix);
-    world_quiesce(w, operator_pid);
+    world_quiesce(w);
 }
 
 // --- life

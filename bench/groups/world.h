@@ -30,7 +30,7 @@ struct world {
     struct reflector *reflectors[3];
     const char **node_names; // in natural order
     size_t n_nodes;
-    pid_t components[COMPONENTS_MAX]; // of the control plane, for their CPU time
+    pid_t components[COMPONENTS_MAX]; // whose CPU time is counted: of the control plane, and the operator
     size_t n_components;
     struct trial trial;
     int answers; // of requests sent by world_send() and not answered
@@ -51,10 +51,10 @@ const char *world_pod_body(const struct world *w, struct arena *a, const char *n
 void world_wait(struct world *w, const int64_t *us, int timeout_s, const char *what);
 void world_wait_answers(struct world *w);
 void world_sleep(struct world *w, int64_t ms);
-// Until the control plane and `operator_pid` have little left to do, so that one trial does not pay for the one before.
-void world_quiesce(struct world *w, pid_t operator_pid);
 double world_cpu_s(const struct world *w); // of all components so far
+// Until the components have little left to do, so that one trial does not pay for the one before.
+void world_quiesce(struct world *w);
 // Deletes everything of the prefix and waits until it is gone.
-void world_clean(struct world *w, const char *prefix, pid_t operator_pid);
+void world_clean(struct world *w, const char *prefix);
 
 #endif

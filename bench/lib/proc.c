@@ -57,6 +57,15 @@ struct proc_memory proc_memory(pid_t pid)
     };
 }
 
+const char *proc_name(pid_t pid, char *ret, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    file_read(path, ret, size);
+    ret[strcspn(ret, "\n")] = '\0';
+    return ret;
+}
+
 double proc_load(void)
 {
     char text[64];

@@ -3,6 +3,7 @@
 #ifndef CADRE_BENCH_PROC_H
 #define CADRE_BENCH_PROC_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -10,9 +11,10 @@ struct proc_memory {
     double rss, anon, peak; // MiB: VmRSS, RssAnon, VmHWM
 };
 
-int64_t proc_now_us(void);                 // monotonic
-double proc_cpu_s(pid_t pid);              // user and system time so far; 0 if there is no such process
-struct proc_memory proc_memory(pid_t pid); // zeros if there is no such process
-double proc_load(void);                    // of the machine, average of the last minute
+int64_t proc_now_us(void);                                // monotonic
+double proc_cpu_s(pid_t pid);                             // user and system time so far; 0 if there is no such process
+struct proc_memory proc_memory(pid_t pid);                // zeros if there is no such process
+const char *proc_name(pid_t pid, char *ret, size_t size); // at most 15 characters of its program's; returns ret
+double proc_load(void);                                   // of the machine, average of the last minute
 
 #endif
