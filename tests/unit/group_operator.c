@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
 #include <string.h>
@@ -265,14 +266,19 @@ static int carry_out(struct sim_operator *o, const struct workergroup *wg, const
     return err;
 }
 
+static bool was_scheduled(const struct workergroup *wg)
+{
+    const struct condition *c = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
+    return c && c->status == CONDITION_TRUE;
+}
+
 // As operator/exec does before it begins with a plan.
 static void take_notes(struct sim_operator *o, const struct workergroup *wg, const struct plan *p)
 {
     struct group_memory *m = &o->notebook.memory;
-    const struct condition *scheduled = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
     if (p->rolls_back)
         notebook_rolled_back(&o->notebook, p, o->w->now_ms);
-    else if (scheduled && scheduled->status == CONDITION_TRUE && m->rollbacks)
+    else if (was_scheduled(wg) && m->rollbacks)
         notebook_bound(&o->notebook);
     if (!p->defers_status)
         m->status_wanted_ms = 0;
@@ -281,16 +287,36 @@ static void take_notes(struct sim_operator *o, const struct workergroup *wg, con
     o->waits_for_room = p->waits_for_room;
 }
 
-// No pod is created while the operator still sees one of another attempt or incarnation, nor one that exists.
-static void check_creations(const struct sim_operator *o, const struct group_view *v, const struct plan *p)
+// A gang that was complete is not mended but begun anew; nor is one begun while pods of another one are seen.
+static void check_creation(const struct group_view *v, const struct action *a)
 {
-    for (size_t i = 0; i < p->n; i++)
-        for (size_t k = 0; p->actions[i].kind == ACTION_CREATE_POD && k < v->n_pods; k++) {
-            const char *incarnation = strrchr(p->actions[i].name, '-');
-            assert_string_not_equal(p->actions[i].name, v->pods[k]->obj.meta.name);
-            assert_string_equal(incarnation, strrchr(v->pods[k]->obj.meta.name, '-'));
-        }
-    (void)o;
+    assert_false(was_scheduled(v->wg));
+    for (size_t i = 0; i < v->n_pods; i++) {
+        const char *name = v->pods[i]->obj.meta.name;
+        assert_string_not_equal(a->name, name);
+        assert_string_equal(strrchr(a->name, '-'), strrchr(name, '-')); // the incarnation
+    }
+}
+
+// Pods that are newer than what is known of the group are not touched.
+static void check_deletion(const struct group_view *v, const struct action *a)
+{
+    for (size_t i = 0; i < v->n_pods; i++) {
+        const struct pod *p = v->pods[i];
+        bool newer = pod_label_number(p, LABEL_INCARNATION) > v->wg->status.incarnation;
+        bool young = v->now_ms - p->obj.meta.created_ms < 60 * 1000;
+        assert_false(str_eq(a->name, p->obj.meta.name) && newer && young);
+    }
+}
+
+static void check_plan(const struct group_view *v, const struct plan *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->actions[i].kind == ACTION_CREATE_POD)
+            check_creation(v, &p->actions[i]);
+        if (p->actions[i].kind == ACTION_DELETE_POD)
+            check_deletion(v, &p->actions[i]);
+    }
 }
 
 void sim_operator_turn(struct sim_operator *o)
@@ -322,7 +348,7 @@ void sim_operator_turn(struct sim_operator *o)
     };
     struct plan plan;
     group_reconcile(&v, &a, &plan);
-    check_creations(o, &v, &plan);
+    check_plan(&v, &plan);
     o->last_actions = plan.n;
     o->last_plan = plan_describe(&plan, &o->w->arena);
     object_ref(wg);

@@ -32,7 +32,8 @@ static bool loud;
 struct life {
     struct sim_world w;
     struct sim_operator o;
-    int32_t attempt, incarnation; // highest that the status has said
+    int32_t attempt, incarnation, restarts; // as the status said last
+    bool suspended;
 };
 
 #define must(condition, ...)                                                                                 \
@@ -101,8 +102,12 @@ static void check_status(struct life *l)
     must(s->restarts_counted <= s->restarts, "%d of %d restarts count", s->restarts_counted, s->restarts);
     must(s->restarts_counted <= l->w.spec.max_restarts, "%d restarts of %d", s->restarts_counted,
          l->w.spec.max_restarts);
+    must(s->restarts <= l->restarts || s->attempt > l->attempt, "restart %d in attempt %d", s->restarts, s->attempt);
+    must(!l->suspended || is(l, COND_SUSPENDED) || s->attempt > l->attempt, "resumed in attempt %d", s->attempt);
     l->attempt = s->attempt;
     l->incarnation = s->incarnation;
+    l->restarts = s->restarts;
+    l->suspended = is(l, COND_SUSPENDED);
     if (!s->n_conditions)
         return;
     must(s->n_conditions == 6, "%zu conditions", s->n_conditions);
