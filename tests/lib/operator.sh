@@ -3,7 +3,7 @@
 # The operator under test, as programs of this machine inside the cluster's network. Several may run, each under a name.
 # Needs suite.sh.
 
-operator_program=${CADRE_OPERATOR:-$suite_root/build/ci/operator/cadre-operator}
+operator_program=$(readlink -f "${CADRE_OPERATOR:-$suite_root/build/ci/operator/cadre-operator}")
 [[ -x $operator_program ]] || {
     echo "Bail out! $operator_program is not built: name the program in CADRE_OPERATOR"
     exit 1
@@ -16,7 +16,7 @@ operator_log() { # NAME
     cat "$suite_dir/operator-${1:-op}.log"
 }
 
-# operator_launch NAME ARGUMENTS...: without waiting for anything.
+# operator_launch NAME ARGUMENTS...: returns when the program runs, which is long before it is ready.
 operator_launch() {
     local name=$1
     shift
@@ -25,6 +25,7 @@ operator_launch() {
     "$devcluster" exec -- "$operator_program" --http-address "127.0.0.1:${operator_port[$name]}" --log-level debug "$@" \
         </dev/null >>"$suite_dir/operator-$name.log" 2>&1 &
     operator_pid[$name]=$!
+    until [[ $(readlink "/proc/$!/exe") == "$operator_program" || ! -e /proc/$!/exe ]]; do sleep 0.02; done
 }
 
 operator_http() { # NAME PATH [CURL-ARGUMENTS...]

@@ -1,0 +1,269 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The operator as a process: what it says about a configuration that cannot work, its probes and metrics, what it does at
+# rest, how it stops, and how several of them share the work. Against a real API server.
+# Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+set -euo pipefail
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=/dev/null
+. "$here/../lib/suite.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/operator.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/group.sh"
+
+# ---- configuration --------------------------------------------------------------------------------------------------
+
+# try ARGUMENTS...: runs the operator to its end and prints what it says; it must not hang.
+try() {
+    timeout --kill-after=5 20 "$devcluster" exec -- "$operator_program" --http-address 127.0.0.1:18999 "$@" 2>&1
+}
+
+# cannot_start TEXT ARGUMENTS...: exit status 1, and says that.
+cannot_start() {
+    local text=$1
+    shift
+    exits 1 try "$@" >"$suite_dir/said" && says "$text" cat "$suite_dir/said" && is "" grep -E 'Sanitizer|runtime error' "$suite_dir/said"
+}
+
+# kubeconfig NAME USER [SERVER [CA-FILE]]: one for the cluster, and its path. USER is YAML.
+kubeconfig() {
+    cat >"$suite_dir/$1" <<YAML
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "${3:-https://172.30.0.1:6443}", certificate-authority: "${4:-$pki/ca.crt}"}}]
+users: [{name: u, user: {$2}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+YAML
+    echo "$suite_dir/$1"
+}
+
+# A client certificate whose time is over, signed by the cluster's own authority.
+expired_kubeconfig() {
+    local dir=$suite_dir/expired
+    mkdir -p "$dir/db"
+    : >"$dir/db/index"
+    echo 01 >"$dir/db/serial"
+    openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$dir/key" -out "$dir/csr" \
+        -subj /O=system:masters/CN=late 2>/dev/null
+    cat >"$dir/conf" <<CONF
+[ca]
+default_ca = d
+[d]
+database = $dir/db/index
+serial = $dir/db/serial
+new_certs_dir = $dir/db
+default_md = sha256
+policy = p
+[p]
+O = optional
+CN = supplied
+CONF
+    openssl ca -batch -config "$dir/conf" -cert "$pki/ca.crt" -keyfile "$pki/ca.key" -in "$dir/csr" -out "$dir/crt" \
+        -startdate 20200101000000Z -enddate 20200102000000Z -notext 2>/dev/null
+    kubeconfig expired.conf "client-certificate: $dir/crt, client-key: $dir/key"
+}
+
+test_config() {
+    local file
+    pki=$("$devcluster" exec -- printenv KUBECONFIG | xargs dirname)/pki
+    check "no such kubeconfig: names it" cannot_start "/no/such/file does not exist" --kubeconfig /no/such/file
+    echo 'one: [two' >"$suite_dir/broken"
+    check "a kubeconfig that is no YAML: names it" cannot_start "$suite_dir/broken" --kubeconfig "$suite_dir/broken"
+    : >"$suite_dir/empty"
+    check "an empty kubeconfig: names it" cannot_start "$suite_dir/empty" --kubeconfig "$suite_dir/empty"
+    check "a context that is not in it: names both" cannot_start "nowhere" --context nowhere
+    file=$(kubeconfig noca "token: t" "" /no/ca.crt)
+    check "a CA file that is missing: names it" cannot_start "/no/ca.crt" --kubeconfig "$file"
+    file=$(kubeconfig nokey "client-certificate: $pki/ca.crt, client-key: /no/client.key")
+    check "a key file that is missing: names it" cannot_start "/no/client.key" --kubeconfig "$file"
+    file=$(expired_kubeconfig)
+    check "an expired client certificate: says so" cannot_start "expired on 2020-01-02" --kubeconfig "$file" --check
+    check "... and which file" says "expired/crt" try --kubeconfig "$file" --check
+    file=$(kubeconfig nowhere "token: t" https://127.0.0.1:1)
+    check "a server that does not answer: --check fails and names it" cannot_start "127.0.0.1:1" --kubeconfig "$file" --check
+    check "rights that are missing: --check names them" cannot_start "FAIL  pods can be created" --check --kubeconfig "$(viewer_kubeconfig)"
+    check "all rights: --check passes" exits 0 try --check
+    check "an unknown option: exit status 2" exits 2 try --nonsense
+    check "a wrong value: exit status 2, names what is allowed" says "must be true or false" try --leader-elect=perhaps
+    check "an address that is none" cannot_start "nonsense" --http-address nonsense
+}
+
+# A ServiceAccount that may only look.
+viewer_kubeconfig() {
+    kc create serviceaccount viewer >/dev/null 2>&1
+    kc create clusterrolebinding viewer --clusterrole=view --serviceaccount=default:viewer >/dev/null 2>&1
+    kubeconfig viewer.conf "token: $(kc create token viewer)"
+}
+
+# ---- probes and metrics ---------------------------------------------------------------------------------------------
+
+http_code() { # PATH
+    operator_http op "$1" --output /dev/null --write-out '%{http_code}'
+}
+
+test_probes() {
+    "$devcluster" apiserver stop >/dev/null 2>&1
+    operator_launch op --leader-elect=false
+    check "before the first sync it lives" eventually 15 is 200 http_code /healthz
+    check "... but is not ready" is 503 http_code /readyz
+    check "... and says what it waits for" says "waiting for the first list of" operator_http op /readyz
+    "$devcluster" apiserver start >/dev/null 2>&1
+    check "after it, it is ready" eventually 60 is 200 http_code /readyz
+    check "other pages are not there" is 404 http_code /nonsense
+}
+
+metric_names() {
+    operator_http op /metrics | sed -nE 's/^# TYPE ([^ ]+) .*/\1/p'
+}
+
+test_metrics() {
+    local name
+    group_apply counted >/dev/null
+    group_ready counted >/dev/null
+    for name in workqueue_depth workqueue_adds_total workqueue_retries_total workqueue_queue_duration_seconds \
+        workqueue_work_duration_seconds controller_runtime_reconcile_total controller_runtime_reconcile_errors_total \
+        controller_runtime_reconcile_time_seconds rest_client_requests_total leader_election_master_status \
+        process_resident_memory_bytes process_cpu_seconds_total process_open_fds process_start_time_seconds; do
+        check "the metric $name" matches "(^|[[:space:]])$name([[:space:]]|\$)" metric_names
+    done
+    check "requests are told apart by code, method and host" matches \
+        'rest_client_requests_total\{code="201",host="172.30.0.1:6443",method="POST"\} [0-9]+' operator_http op /metrics
+    group_delete counted
+}
+
+# ---- at rest --------------------------------------------------------------------------------------------------------
+
+requests() { # NAME [METHODS]
+    operator_http "$1" /metrics | grep -E "^rest_client_requests_total.*method=\"(${2:-.*})\"" | awk '{ n += $NF } END { print n + 0 }'
+}
+
+switches() {
+    awk '/^voluntary_ctxt_switches/ { print $2 }' "/proc/${operator_pid[op]}/status"
+}
+
+test_rest() {
+    local before during
+    group_apply resting '.spec.replicas = 4' >/dev/null
+    group_apply waiting '.spec.replicas = 100' >/dev/null
+    group_ready resting >/dev/null
+    group_reason waiting Infeasible
+    sleep 5
+    before=$(requests op)
+    sleep 5
+    check "with nothing to do it asks the API server for nothing" is "$before" requests op
+    before=$(switches)
+    sleep 10
+    during=$(($(switches) - before))
+    echo "# $during wake-ups in 10 s"
+    # The watches of five kinds bring a bookmark a minute each, and the lease of a fake node now and then.
+    check "... and sleeps" test "$during" -le 20
+    group_delete resting waiting
+}
+
+# ---- stopping -------------------------------------------------------------------------------------------------------
+
+test_stop() {
+    local i
+    check "SIGTERM at rest: ends with 0, without a leak" operator_stop op
+    operator_start op --leader-elect=false
+    for ((i = 0; i < 5; i++)); do group_json "busy-$i" '.spec.replicas = 4'; done | kc apply -f - >/dev/null
+    sleep 0.1
+    check "SIGTERM in the middle of five creations: ends with 0, without a leak" operator_stop op
+    operator_start op --leader-elect=false
+    for ((i = 0; i < 5; i++)); do group_ready "busy-$i" 60 >/dev/null; done
+    check "what was begun is ended by the next" is "0 0 0 0 0" kc get wg -o 'jsonpath={.items[*].status.restarts}'
+    kill -INT "${operator_pid[op]}"
+    check "SIGINT: the same" operator_gone op 0
+    "$devcluster" apiserver stop >/dev/null 2>&1
+    operator_launch op --leader-elect=false
+    eventually 15 is 200 http_code /healthz
+    check "SIGTERM before the first sync, without an API server: the same" operator_stop op
+    "$devcluster" apiserver start >/dev/null 2>&1
+    group_delete busy-0 busy-1 busy-2 busy-3 busy-4
+}
+
+# ---- one namespace --------------------------------------------------------------------------------------------------
+
+test_namespaced() {
+    kc create namespace mine >/dev/null
+    kc create namespace theirs >/dev/null
+    operator_start op --leader-elect=false --namespace mine
+    group_namespace theirs
+    group_apply other >/dev/null
+    group_namespace mine
+    group_apply own '.spec.replicas = 24' >/dev/null
+    check "--namespace: a group there runs" group_ready own
+    check "... one elsewhere is not touched" is "" kc -n theirs get wg other -o 'jsonpath={.status.conditions}'
+    group_delete own
+    group_namespace theirs
+    group_delete other
+    group_namespace mine
+    kc -n theirs run full --image=none --restart=Never \
+        --overrides='{"spec":{"containers":[{"name":"full","image":"none","resources":{"limits":{"nvidia.com/gpu":"4"}}}]}}' >/dev/null
+    eventually 10 is Running kc -n theirs get pod full -o 'jsonpath={.status.phase}'
+    group_apply own '.spec.replicas = 24' >/dev/null
+    check "... but what runs elsewhere counts as room taken" group_reason own Insufficient
+    group_delete own
+    group_namespace default
+    check "it ends without a leak" operator_stop op
+}
+
+# ---- several --------------------------------------------------------------------------------------------------------
+
+holder() {
+    kc get lease cadre-operator -o 'jsonpath={.spec.holderIdentity}'
+}
+
+is_leader() { # NAME
+    matches 'leader_election_master_status\{[^}]*\} 1' operator_http "$1" /metrics
+}
+
+leader() { # which of the two
+    local name
+    for name in a b; do if is_leader "$name" >/dev/null; then echo "$name"; fi; done
+}
+
+test_leaders() {
+    local first second began
+    POD_NAME=a operator_start a
+    POD_NAME=b operator_start b
+    check "of two one leads" eventually 20 matches '^[ab]$' leader
+    first=$(leader)
+    second=$([[ $first == a ]] && echo b || echo a)
+    check "... whom the Lease names" matches "^${first}_" holder
+    group_apply led >/dev/null
+    check "the groups are served" group_ready led
+    check "the other one writes nothing" is 0 requests "$second" "POST|PATCH|DELETE"
+    check "... but is ready, with its caches warm" operator_http "$second" /readyz --fail
+    check "the leader stops" operator_stop "$first"
+    began=$SECONDS
+    check "a lease that is given back is taken over at once" eventually 6 is_leader "$second"
+    echo "# after $((SECONDS - began)) s"
+    group_apply led '.spec.replicas = 3' >/dev/null
+    check "... and the groups are served" eventually 20 is 3 group_status led readyReplicas
+    POD_NAME=$first operator_start "$first"
+    operator_kill "$second"
+    began=$SECONDS
+    check "a leader that is killed is followed within 25 s" eventually 25 is_leader "$first"
+    echo "# after $((SECONDS - began)) s"
+    group_apply led '.spec.replicas = 2' >/dev/null
+    check "... and the groups are served" eventually 20 is 2 group_status led readyReplicas
+    check "... without a restart" is "0" group_status led restarts
+    kc patch lease cadre-operator --type merge -p "{\"spec\":{\"holderIdentity\":\"thief\",\"renewTime\":\"$(date -u +%FT%T.%6NZ)\"}}" >/dev/null
+    check "a leader whose lease is taken ends with 1 and says so" operator_gone "$first" 1 20
+    check "... " says "the lease is lost" operator_log "$first"
+    check "... and leaves the thief's lease alone" is thief holder
+}
+
+suite_start itest-process --nodes 0 --kwok 6 --gpus 4
+test_config
+test_probes
+test_metrics
+test_rest
+test_stop
+test_namespaced
+test_leaders
+suite_end
