@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes that several queues share: a body that goes to 400 ranks is held once and counted. The content may be written
+// by whoever made the blob until the first other reference exists, and by nobody after. One thread.
+#ifndef CADRE_WIRE_BLOB_H
+#define CADRE_WIRE_BLOB_H
+
+#include "common/wire/quota.h"
+
+#include <stddef.h>
+
+struct blob {
+    unsigned refs;
+    size_t len;
+    char *data; // len bytes
+    // private
+    size_t size;         // charged to the quota
+    struct quota *quota; // may be NULL
+};
+
+// NULL where the quota (which may be NULL: not counted) does not allow it. The content is not initialised.
+struct blob *blob_new(size_t len, struct quota *quota);
+struct blob *blob_copy(const void *data, size_t len, struct quota *quota);
+// Makes room for `more` bytes behind len, growing in steps; len stays. False where the quota does not allow it. Only
+// before it is shared.
+bool blob_reserve(struct blob *b, size_t more);
+struct blob *blob_ref(struct blob *b);
+void blob_unref(struct blob *b); // accepts NULL
+
+#endif

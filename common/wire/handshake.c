@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/handshake.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/sha1.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_HEADERS 64
+
+struct field {
+    const char *name, *value; // not NUL-terminated
+    size_t name_len, value_len;
+};
+
+struct head {
+    struct field start; // name: the first line
+    struct field fields[MAX_HEADERS];
+    size_t n;
+};
+
+static void base64(const uint8_t *in, size_t len, char *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (; len; in += 3, out += 4) {
+        unsigned v = (unsigned)in[0] << 16 | (len > 1 ? (unsigned)in[1] << 8 : 0) | (len > 2 ? in[2] : 0);
+        out[0] = digits[v >> 18];
+        out[1] = digits[v >> 12 & 63];
+        out[2] = len > 1 ? digits[v >> 6 & 63] : '=';
+        out[3] = len > 2 ? digits[v & 63] : '=';
+        len -= MIN(len, 3);
+    }
+    *out = '\0';
+}
+
+void handshake_key(const uint8_t nonce[16], char out[HANDSHAKE_KEY_SIZE])
+{
+    base64(nonce, 16, out);
+}
+
+void handshake_accept(const char *key, char out[HANDSHAKE_ACCEPT_SIZE])
+{
+    static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+    uint8_t digest[SHA1_SIZE];
+    _cleanup_(free_p) char *text = xasprintf("%s%s", key, guid);
+    sha1(text, strlen(text), digest);
+    base64(digest, sizeof digest, out);
+}
+
+size_t handshake_head_len(const char *data, size_t len)
+{
+    const char *end = len ? memmem(data, len, "\r\n\r\n", 4) : NULL;
+    return end ? (size_t)(end - data) + 4 : 0;
+}
+
+// Visible characters, blanks and what lies above ASCII: nothing that ends a line.
+static bool is_field_text(const char *s)
+{
+    for (; *s; s++)
+        if ((unsigned char)*s < 0x20 ? *s != '\t' : *s == 0x7f)
+            return false;
+    return true;
+}
+
+static int write_field(struct buf *out, const char *name, const char *value, struct err *err)
+{
+    if (!is_field_text(value))
+        return err_set(err, ERR_INVALID, "the value of header %s has a control character", name);
+    return buf_printf(out, "%s: %s\r\n", name, value) < 0 ? err_set(err, ERR_LIMIT, "the request's head is too long")
+                                                          : 0;
+}
+
+int handshake_request_write(struct buf *out, const struct handshake_request *request, const char *key, struct err *err)
+{
+    if (request->path[0] != '/' || !is_field_text(request->path) || strchr(request->path, ' '))
+        return err_set(err, ERR_INVALID, "the path \"%s\" does not begin with / or has blanks", request->path);
+    buf_printf(out, "GET %s HTTP/1.1\r\n", request->path);
+    int r = write_field(out, "Host", request->host, err);
+    if (r == 0)
+        r = write_field(out, "Upgrade", "websocket", err);
+    if (r == 0)
+        r = write_field(out, "Connection", "Upgrade", err);
+    if (r == 0)
+        r = write_field(out, "Sec-WebSocket-Version", "13", err);
+    if (r == 0)
+        r = write_field(out, "Sec-WebSocket-Key", key, err);
+    if (r == 0 && request->subprotocols)
+        r = write_field(out, "Sec-WebSocket-Protocol", request->subprotocols, err);
+    for (size_t i = 0; i < request->n_headers && r == 0; i++)
+        r = write_field(out, request->headers[i].name, request->headers[i].value, err);
+    if (r == 0 && buf_puts(out, "\r\n") < 0)
+        r = err_set(err, ERR_LIMIT, "the request's head is over %zu bytes", out->cap);
+    return r;
+}
+
+static bool is_token_char(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+static bool parse_field(const char *line, size_t len, struct field *ret)
+{
+    size_t name = 0, from, to = len;
+    while (name < len && is_token_char(line[name]))
+        name++;
+    if (name == 0 || name == len || line[name] != ':')
+        return false;
+    for (from = name + 1; from < to && (line[from] == ' ' || line[from] == '\t');)
+        from++;
+    while (to > from && (line[to - 1] == ' ' || line[to - 1] == '\t'))
+        to--;
+    for (size_t i = from; i < to; i++)
+        if (((unsigned char)line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7f)
+            return false;
+    *ret = (struct field){line, line + from, name, to - from};
+    return true;
+}
+
+static int parse_head(const char *text, size_t len, struct head *ret, struct err *err)
+{
+    const char *end = text + len - 2; // the empty line
+    ret->n = 0;
+    for (const char *line = text, *next; line < end; line = next + 2) {
+        next = memmem(line, (size_t)(end + 2 - line), "\r\n", 2);
+        size_t n = (size_t)(next - line);
+        if (line == text) {
+            ret->start = (struct field){.name = line, .name_len = n};
+            continue;
+        }
+        if (ret->n == MAX_HEADERS)
+            return err_set(err, ERR_LIMIT, "more than %d headers", MAX_HEADERS);
+        if (!parse_field(line, n, &ret->fields[ret->n++]))
+            return err_set(err, ERR_PROTO, "a header line that is none: \"%.*s\"", (int)MIN(n, 60), line);
+    }
+    return 0;
+}
+
+static bool field_is(const struct field *f, const char *name)
+{
+    return f->name_len == strlen(name) && strncasecmp(f->name, name, f->name_len) == 0;
+}
+
+// NULL if it is missing or there more than once.
+static const struct field *find(const struct head *head, const char *name)
+{
+    const struct field *found = NULL;
+    for (size_t i = 0; i < head->n; i++)
+        if (field_is(&head->fields[i], name)) {
+            if (found)
+                return NULL;
+            found = &head->fields[i];
+        }
+    return found;
+}
+
+static bool value_is(const struct field *f, const char *value)
+{
+    return f && f->value_len == strlen(value) && strncasecmp(f->value, value, f->value_len) == 0;
+}
+
+// A comma separated list has the element.
+static bool list_has(const char *list, size_t len, const char *element, size_t element_len, bool any_case)
+{
+    for (size_t i = 0; i < len;) {
+        size_t to = i;
+        while (to < len && list[to] != ',')
+            to++;
+        size_t from = i, end = to;
+        while (from < end && (list[from] == ' ' || list[from] == '\t'))
+            from++;
+        while (end > from && (list[end - 1] == ' ' || list[end - 1] == '\t'))
+            end--;
+        if (end - from == element_len && (any_case ? strncasecmp(list + from, element, element_len)
+                                                   : strncmp(list + from, element, element_len)) == 0)
+            return true;
+        i = to + 1;
+    }
+    return false;
+}
+
+static bool has_upgrade(const struct head *head)
+{
+    for (size_t i = 0; i < head->n; i++)
+        if (field_is(&head->fields[i], "Connection") &&
+            list_has(head->fields[i].value, head->fields[i].value_len, "upgrade", 7, true))
+            return value_is(find(head, "Upgrade"), "websocket");
+    return false;
+}
+
+bool handshake_offers(const char *subprotocols, const char *name)
+{
+    return subprotocols && list_has(subprotocols, strlen(subprotocols), name, strlen(name), false);
+}
+
+static int code_of(int status)
+{
+    switch (status) {
+    case 401:
+        return ERR_UNAUTHORIZED;
+    case 403:
+        return ERR_FORBIDDEN;
+    case 404:
+        return ERR_NOT_FOUND;
+    case 429:
+        return ERR_THROTTLED;
+    default:
+        return status >= 500 ? ERR_UNAVAILABLE : ERR_PROTO;
+    }
+}
+
+// An answer that is not 101: in the words of the server.
+static int refused(const struct head *head, int status, const char *rest, size_t rest_len, struct err *err)
+{
+    const struct field *retry = find(head, "Retry-After");
+    char seconds[12] = "";
+    int64_t n;
+    size_t len = MIN(rest_len, 200);
+    while (len && (unsigned char)rest[len - 1] <= ' ')
+        len--;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)rest[i] < ' ' && rest[i] != '\n')
+            len = i;
+    err->http_status = status;
+    if (retry && retry->value_len < sizeof seconds) {
+        memcpy(seconds, retry->value, retry->value_len);
+        if (str_to_i64(seconds, &n) && n >= 0 && n <= 86400)
+            err->retry_after_ms = n * 1000;
+    }
+    return err_set(err, code_of(status), "the server refused with HTTP status %d%s%.*s", status, len ? ": " : "",
+                   (int)len, len ? rest : "");
+}
+
+int handshake_answer_check(const char *head, size_t len, const char *rest, size_t rest_len, const char *key,
+                           const char *subprotocols, char protocol[HANDSHAKE_PROTOCOL_SIZE], struct err *err)
+{
+    struct head h;
+    char accept[HANDSHAKE_ACCEPT_SIZE], digits[4] = "";
+    int64_t status;
+    protocol[0] = '\0';
+    int r = parse_head(head, len, &h, err);
+    if (r < 0)
+        return r;
+    if (h.start.name_len >= 12)
+        memcpy(digits, h.start.name + 9, 3);
+    if (h.start.name_len < 12 || strncmp(h.start.name, "HTTP/1.", 7) != 0 || !str_to_i64(digits, &status))
+        return err_set(err, ERR_PROTO, "the answer to the upgrade is not HTTP: \"%.*s\"",
+                       (int)MIN(h.start.name_len, 40), h.start.name);
+    if (status != 101)
+        return refused(&h, (int)status, rest, rest_len, err);
+    const struct field *got = find(&h, "Sec-WebSocket-Accept"), *chosen = find(&h, "Sec-WebSocket-Protocol");
+    handshake_accept(key, accept);
+    if (!has_upgrade(&h) || !got || got->value_len != strlen(accept) || memcmp(got->value, accept, got->value_len) != 0)
+        return err_set(err, ERR_PROTO, "the server said 101 without the websocket handshake of RFC 6455");
+    if (find(&h, "Sec-WebSocket-Extensions"))
+        return err_set(err, ERR_PROTO, "the server uses an extension that nobody asked for");
+    if (!chosen)
+        return 0;
+    if (!subprotocols || chosen->value_len >= HANDSHAKE_PROTOCOL_SIZE ||
+        !list_has(subprotocols, strlen(subprotocols), chosen->value, chosen->value_len, false))
+        return err_set(err, ERR_PROTO, "the server chose subprotocol \"%.*s\", which was not offered",
+                       (int)MIN(chosen->value_len, 40), chosen->value);
+    memcpy(protocol, chosen->value, chosen->value_len);
+    protocol[chosen->value_len] = '\0';
+    return 0;
+}
+
+// The value as a string in the head itself, NUL-terminated in place.
+static char *take_value(char *head, const struct field *f)
+{
+    if (!f)
+        return NULL;
+    char *value = head + (f->value - head);
+    value[f->value_len] = '\0';
+    return value;
+}
+
+static int bad(struct err *err, int status, const char *what)
+{
+    err->http_status = status;
+    return err_set(err, ERR_PROTO, "%s", what);
+}
+
+int handshake_upgrade_read(char *head, size_t len, struct handshake_upgrade *ret, struct err *err)
+{
+    struct head h;
+    if (parse_head(head, len, &h, err) < 0)
+        return bad(err, 400, "the request is not HTTP");
+    const char *line = h.start.name, *blank = h.start.name_len > 4 ? memchr(line + 4, ' ', h.start.name_len - 4) : NULL;
+    if (!blank || strncmp(line, "GET /", 5) != 0 || (size_t)(blank - line) + 9 != h.start.name_len ||
+        strncmp(blank, " HTTP/1.1", 9) != 0)
+        return bad(err, 400, "not a GET of HTTP/1.1");
+    const struct field *key = find(&h, "Sec-WebSocket-Key"), *host = find(&h, "Host");
+    if (!has_upgrade(&h))
+        return bad(err, 426, "this address speaks websocket");
+    if (!value_is(find(&h, "Sec-WebSocket-Version"), "13"))
+        return bad(err, 426, "only version 13 of websocket is spoken here");
+    if (!key || key->value_len != HANDSHAKE_KEY_SIZE - 1 || !host)
+        return bad(err, 400, "Host or Sec-WebSocket-Key is missing or wrong");
+    head[blank - head] = '\0';
+    if (!is_field_text(line + 4) || strlen(line + 4) != (size_t)(blank - line) - 4)
+        return bad(err, 400, "the path has a control character");
+    *ret = (struct handshake_upgrade){.path = head + 4,
+                                      .host = take_value(head, host),
+                                      .key = take_value(head, key),
+                                      .subprotocols = take_value(head, find(&h, "Sec-WebSocket-Protocol")),
+                                      .authorization = take_value(head, find(&h, "Authorization"))};
+    return 0;
+}
+
+int handshake_accept_write(struct buf *out, const char *key, const char *subprotocol)
+{
+    char accept[HANDSHAKE_ACCEPT_SIZE];
+    handshake_accept(key, accept);
+    return buf_printf(out,
+                      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                      "Sec-WebSocket-Accept: %s\r\n%s%s%s\r\n",
+                      accept, subprotocol ? "Sec-WebSocket-Protocol: " : "", subprotocol ? subprotocol : "",
+                      subprotocol ? "\r\n" : "");
+}
+
+int handshake_refuse_write(struct buf *out, int status, const char *message)
+{
+    return buf_printf(out,
+                      "HTTP/1.1 %d Refused\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
+                      "%sConnection: close\r\n\r\n%s\n",
+                      status, strlen(message) + 1,
+                      status == 426 ? "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" : "", message);
+}

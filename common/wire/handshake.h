@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The opening handshake of RFC 6455, section 4, for both roles; text in, text out, no I/O.
+#ifndef CADRE_WIRE_HANDSHAKE_H
+#define CADRE_WIRE_HANDSHAKE_H
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HANDSHAKE_HEAD_MAX ((size_t)16 << 10) // bytes of a request's or answer's head
+#define HANDSHAKE_KEY_SIZE 25                 // with NUL
+#define HANDSHAKE_ACCEPT_SIZE 29              // with NUL
+#define HANDSHAKE_PROTOCOL_SIZE 64            // with NUL
+
+void handshake_key(const uint8_t nonce[16], char out[HANDSHAKE_KEY_SIZE]);
+void handshake_accept(const char *key, char out[HANDSHAKE_ACCEPT_SIZE]);
+
+// Length of the head in front of the first empty line, that line included; 0 = not complete yet.
+size_t handshake_head_len(const char *data, size_t len);
+
+struct handshake_header {
+    const char *name, *value;
+};
+
+// What a client asks for.
+struct handshake_request {
+    const char *host, *path;  // as in the Host header; "/..."
+    const char *subprotocols; // comma separated, in order of preference; NULL = none
+    const struct handshake_header *headers;
+    size_t n_headers;
+};
+
+// ERR_INVALID where a value would break the head (a control character, an empty path).
+int handshake_request_write(struct buf *out, const struct handshake_request *request, const char *key, struct err *err);
+
+// Checks the answer to that request. `protocol` gets what the server chose, "" for none. An answer other than 101
+// becomes the error of its status (401 ERR_UNAUTHORIZED, 429 ERR_THROTTLED with retry_after_ms, ...), with
+// err->http_status; the message quotes `rest`, what came behind the head.
+int handshake_answer_check(const char *head, size_t len, const char *rest, size_t rest_len, const char *key,
+                           const char *subprotocols, char protocol[HANDSHAKE_PROTOCOL_SIZE], struct err *err);
+
+// What a server reads; strings point into the head, which is changed.
+struct handshake_upgrade {
+    char *path, *host, *key;
+    char *subprotocols; // NULL = none asked for
+    char *authorization;
+};
+
+// A head in `head[len]`, which must be NUL-terminated. On error err->http_status is what to answer with.
+int handshake_upgrade_read(char *head, size_t len, struct handshake_upgrade *ret, struct err *err);
+bool handshake_offers(const char *subprotocols, const char *name);                     // NULL offers nothing
+int handshake_accept_write(struct buf *out, const char *key, const char *subprotocol); // NULL = none
+int handshake_refuse_write(struct buf *out, int status, const char *message);
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/quota.h"
+
+#include "common/base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct quota {
+    size_t refs;
+    size_t used, max;
+    struct quota *parent;
+};
+
+struct quota *quota_new(size_t max, struct quota *parent)
+{
+    struct quota *q = xcalloc(1, sizeof *q);
+    *q = (struct quota){.refs = 1, .max = max, .parent = quota_ref(parent)};
+    return q;
+}
+
+struct quota *quota_ref(struct quota *q)
+{
+    if (q)
+        q->refs++;
+    return q;
+}
+
+void quota_unref(struct quota *q)
+{
+    while (q && --q->refs == 0) {
+        struct quota *parent = q->parent;
+        assert(q->used == 0);
+        free(q);
+        q = parent;
+    }
+}
+
+bool quota_charge(struct quota *q, size_t n)
+{
+    for (struct quota *up = q; up; up = up->parent) {
+        if (n > up->max - up->used) {
+            for (struct quota *back = q; back != up; back = back->parent)
+                back->used -= n;
+            return false;
+        }
+        up->used += n;
+    }
+    return true;
+}
+
+void quota_refund(struct quota *q, size_t n)
+{
+    for (; q; q = q->parent) {
+        assert(q->used >= n);
+        q->used -= n;
+    }
+}
+
+size_t quota_used(const struct quota *q)
+{
+    return q ? q->used : 0;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who pays for memory that a peer made us hold: every counted byte is charged to a quota and to all of its parents (one
+// a session below one for the whole process), and refunded when it is freed. A quota is counted itself, because what
+// was charged to a session may outlive it (a body that still waits in another session's queue). One thread.
+#ifndef CADRE_WIRE_QUOTA_H
+#define CADRE_WIRE_QUOTA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct quota;
+
+struct quota *quota_new(size_t max, struct quota *parent); // parent may be NULL; a reference to it is taken
+struct quota *quota_ref(struct quota *q);                  // NULL stays NULL
+void quota_unref(struct quota *q);                         // accepts NULL
+
+// False, and nothing charged anywhere, where this quota or one above it would go over its maximum. NULL = nobody
+// counts.
+bool quota_charge(struct quota *q, size_t n);
+void quota_refund(struct quota *q, size_t n);
+size_t quota_used(const struct quota *q); // 0 for NULL
+
+#endif

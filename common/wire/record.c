@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/record.h"
+
+#include <endian.h>
+#include <string.h>
+
+enum sort { SORT_NONE, SORT_S, SORT_C, SORT_A };
+
+static enum sort sort_of(unsigned type)
+{
+    switch (type) {
+#define X(name, number, sort) \
+    case RECORD_##name:       \
+        return SORT_##sort;
+        RECORD_TYPES(X)
+#undef X
+    default:
+        return SORT_NONE;
+    }
+}
+
+const char *record_type_name(unsigned type)
+{
+    switch (type) {
+#define X(name, number, sort) \
+    case RECORD_##name:       \
+        return #name;
+        RECORD_TYPES(X)
+#undef X
+    default:
+        return "?";
+    }
+}
+
+static void put_u32(char *out, uint32_t v)
+{
+    v = htole32(v);
+    memcpy(out, &v, sizeof v);
+}
+
+static uint32_t get_u32(const char *in)
+{
+    uint32_t v;
+    memcpy(&v, in, sizeof v);
+    return le32toh(v);
+}
+
+void record_header_encode(char *out, const struct record_header *h)
+{
+    put_u32(out, h->len);
+    put_u32(out + 4, h->call);
+    put_u32(out + 8, h->rank);
+    out[12] = (char)h->type;
+    out[13] = (char)h->flags;
+    out[14] = (char)h->dispatch;
+    out[15] = (char)h->execute;
+}
+
+static int check_flags(const struct record_header *h, struct err *err)
+{
+    bool parts =
+        h->type == RECORD_CALL || h->type == RECORD_ARGS || h->type == RECORD_RESULT || h->type == RECORD_ERROR;
+    if (h->flags & ~(RECORD_MORE | (parts ? RECORD_PARTS : 0)))
+        return err_set(err, ERR_PROTO, "a %s record with flags 0x%02x", record_type_name(h->type), h->flags);
+    if ((h->flags & RECORD_MORE) && h->len == 0)
+        return err_set(err, ERR_PROTO, "an empty %s record that goes on", record_type_name(h->type));
+    return 0;
+}
+
+static int check_modes(const struct record_header *h, struct err *err)
+{
+    bool call = h->type == RECORD_CALL;
+    if (h->dispatch >= (call ? RECORD_DISPATCH_COUNT : 1))
+        return err_set(err, ERR_PROTO, "a %s record with dispatch mode %u", record_type_name(h->type), h->dispatch);
+    if (h->execute >= (call ? RECORD_EXECUTE_COUNT : 1))
+        return err_set(err, ERR_PROTO, "a %s record with execute mode %u", record_type_name(h->type), h->execute);
+    return 0;
+}
+
+int record_header_decode(const char *in, struct record_header *ret, struct err *err)
+{
+    struct record_header h = {.len = get_u32(in),
+                              .call = get_u32(in + 4),
+                              .rank = get_u32(in + 8),
+                              .type = (uint8_t)in[12],
+                              .flags = (uint8_t)in[13],
+                              .dispatch = (uint8_t)in[14],
+                              .execute = (uint8_t)in[15]};
+    enum sort sort = sort_of(h.type);
+    if (sort == SORT_NONE)
+        return err_set(err, ERR_PROTO, "a record of unknown type %u", h.type);
+    if (h.len > RECORD_BODY_MAX)
+        return err_set(err, ERR_LIMIT, "a %s record of %u bytes; at most %zu, the rest in further records",
+                       record_type_name(h.type), h.len, RECORD_BODY_MAX);
+    // An ERROR without a call speaks of the session.
+    if ((sort == SORT_S) != (h.call == 0) && !(h.type == RECORD_ERROR && h.call == 0))
+        return err_set(err, ERR_PROTO, "a %s record with call id %u", record_type_name(h.type), h.call);
+    int r = check_flags(&h, err);
+    if (r == 0)
+        r = check_modes(&h, err);
+    if (r == 0)
+        *ret = h;
+    return r;
+}
+
+int record_call_decode(const char *body, size_t len, struct record_call *ret, struct err *err)
+{
+    uint32_t head_len = len >= 4 ? get_u32(body) : 0;
+    if (len < 4 || head_len > len - 4)
+        return err_set(err, ERR_PROTO, "a CALL of %zu bytes is shorter than its head", len);
+    *ret = (struct record_call){
+        .head = body + 4, .head_len = head_len, .args = body + 4 + head_len, .args_len = len - 4 - head_len};
+    return 0;
+}
+
+void record_call_prefix(char out[4], uint32_t head_len)
+{
+    put_u32(out, head_len);
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/record_reader.h"
+
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// A body of which more is to come.
+struct record_open {
+    uint32_t call, rank;
+    uint8_t type;
+    size_t len; // so far
+    uint64_t seq;
+    struct blob *body; // NULL unless the reader collects whole bodies
+};
+
+void record_reader_init(struct record_reader *r, const struct record_reader_config *config)
+{
+    *r = (struct record_reader){.config = *config};
+    if (!r->config.max_body)
+        r->config.max_body = (size_t)64 << 20;
+    if (!r->config.max_open)
+        r->config.max_open = 1024;
+}
+
+static void open_drop(struct record_reader *r, unsigned i)
+{
+    blob_unref(r->open[i].body);
+    r->open[i] = r->open[--r->n_open];
+}
+
+void record_reader_done(struct record_reader *r)
+{
+    while (r->n_open)
+        open_drop(r, r->n_open - 1);
+    free(r->open);
+    blob_unref(r->filled);
+    *r = (struct record_reader){.failed = ERR_CANCELED};
+}
+
+bool record_reader_at_boundary(const struct record_reader *r)
+{
+    return !r->in_body && r->head_len == 0;
+}
+
+uint64_t record_reader_unfinished(const struct record_reader *r)
+{
+    uint64_t first = UINT64_MAX;
+    for (unsigned i = 0; i < r->n_open; i++)
+        first = MIN(first, r->open[i].seq);
+    return first;
+}
+
+static bool is_answer(unsigned type)
+{
+    return type == RECORD_RESULT || type == RECORD_ERROR;
+}
+
+// Both sides of a connection may have a call of the same number: an answer continues only an answer.
+static struct record_open *open_find(struct record_reader *r, const struct record_header *h)
+{
+    for (unsigned i = r->n_open; i-- > 0;) {
+        struct record_open *o = &r->open[i];
+        if (o->call == h->call && o->rank == h->rank && is_answer(o->type) == is_answer(h->type))
+            return o;
+    }
+    return NULL;
+}
+
+// A CANCEL ends what its call has not finished, an ERROR the result of its rank.
+static void end_unfinished(struct record_reader *r, const struct record_header *h)
+{
+    for (unsigned i = r->n_open; i-- > 0;) {
+        const struct record_open *o = &r->open[i];
+        if (o->call != h->call)
+            continue;
+        if (h->type == RECORD_CANCEL ? !is_answer(o->type) : o->type == RECORD_RESULT && o->rank == h->rank)
+            open_drop(r, i);
+    }
+}
+
+static struct record_open *open_new(struct record_reader *r, const struct record_header *h, uint64_t seq)
+{
+    if (r->n_open == r->size_open) {
+        r->size_open = MAX(8u, r->size_open * 2);
+        r->open = xrealloc(r->open, r->size_open, sizeof *r->open);
+    }
+    struct record_open *o = &r->open[r->n_open++];
+    *o = (struct record_open){.call = h->call, .rank = h->rank, .type = h->type, .seq = seq};
+    return o;
+}
+
+static int over_quota(const struct record_header *h, struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "no room for %u more bytes of call %u: too much is waiting already", h->len,
+                   h->call);
+}
+
+// Checks the header in r->now against what came before, and finds the place of the body where that is not the input.
+static int body_begin(struct record_reader *r, struct err *err)
+{
+    struct record *now = &r->now;
+    const struct record_header *h = &now->h;
+    if (h->type == RECORD_CANCEL || h->type == RECORD_ERROR)
+        end_unfinished(r, h);
+    struct record_open *o = open_find(r, h);
+    if (o && o->type != h->type)
+        return err_set(err, ERR_PROTO, "a %s of call %u, rank %d inside its %s", record_type_name(h->type), h->call,
+                       (int)h->rank, record_type_name(o->type));
+    now->offset = o ? o->len : 0;
+    now->seq = o ? o->seq : ++r->seq;
+    if (h->len > r->config.max_body - now->offset)
+        return err_set(err, ERR_LIMIT, "the %s of call %u is longer than %zu bytes", record_type_name(h->type), h->call,
+                       r->config.max_body);
+    if (!o && (h->flags & RECORD_MORE)) {
+        if (r->n_open == r->config.max_open)
+            return err_set(err, ERR_LIMIT, "more than %u bodies unfinished at a time", r->config.max_open);
+        o = open_new(r, h, now->seq);
+        if (r->config.whole && !(o->body = blob_new(0, r->config.quota)))
+            return over_quota(h, err);
+    }
+    if (o && o->body) {
+        if (!blob_reserve(o->body, h->len))
+            return over_quota(h, err);
+        r->filled = blob_ref(o->body);
+    }
+    return 0;
+}
+
+// The record is complete. True: hand it out. False: it was a piece of a body that is collected.
+static bool body_end(struct record_reader *r)
+{
+    struct record *now = &r->now;
+    struct record_open *o = open_find(r, &now->h);
+    bool more = now->h.flags & RECORD_MORE;
+    r->in_body = false;
+    if (o)
+        o->len += now->h.len;
+    if (r->filled) {
+        now->blob = r->filled;
+        if (o && o->body)
+            o->body->len = o->len;
+        now->body = r->filled->data;
+        now->len = r->filled->len;
+    } else {
+        now->len = now->h.len;
+    }
+    if (o && o->body)
+        now->offset = 0;
+    if (o && !more)
+        open_drop(r, (unsigned)(o - r->open));
+    return !more || !r->config.whole;
+}
+
+static int fail(struct record_reader *r, int code)
+{
+    r->failed = code;
+    return code;
+}
+
+// 1 = a header is complete in r->now.h
+static int head_next(struct record_reader *r, const char **data, size_t *len, struct err *err)
+{
+    const char *head = *data;
+    size_t take = RECORD_HEADER_SIZE;
+    if (r->head_len || *len < RECORD_HEADER_SIZE) {
+        take = MIN(*len, RECORD_HEADER_SIZE - r->head_len);
+        if (take)
+            memcpy(r->head + r->head_len, *data, take);
+        r->head_len += take;
+        head = r->head;
+    }
+    *data += take;
+    *len -= take;
+    if (head == r->head && r->head_len < RECORD_HEADER_SIZE)
+        return 0;
+    r->head_len = 0;
+    r->now = (struct record){0};
+    r->got = 0;
+    int code = record_header_decode(head, &r->now.h, err);
+    if (code == 0)
+        code = body_begin(r, err);
+    if (code < 0)
+        return fail(r, code);
+    r->in_body = true;
+    return 1;
+}
+
+// 1 = the body is complete
+static int body_next(struct record_reader *r, const char **data, size_t *len, struct err *err)
+{
+    size_t need = r->now.h.len - r->got, take = MIN(need, *len);
+    if (need && !take)
+        return 0;                     // the body may still come in one piece
+    if (!r->filled && take == need) { // whole in the input
+        r->now.body = *data;
+    } else if (!r->filled && !(r->filled = blob_new(r->now.h.len, r->config.quota))) {
+        return fail(r, over_quota(&r->now.h, err));
+    }
+    if (r->filled && take) {
+        const struct record_open *o = open_find(r, &r->now.h);
+        memcpy(r->filled->data + (o && o->body ? o->len : 0) + r->got, *data, take);
+    }
+    r->got += take;
+    *data += take;
+    *len -= take;
+    return take == need;
+}
+
+int record_reader_next(struct record_reader *r, const char **data, size_t *len, struct record *ret, struct err *err)
+{
+    if (r->failed)
+        return err_set(err, r->failed, "an earlier record was refused");
+    for (;;) {
+        if (!r->in_body) {
+            blob_unref(TAKE_PTR(r->filled));
+            int got = head_next(r, data, len, err);
+            if (got <= 0)
+                return got;
+        }
+        int got = body_next(r, data, len, err);
+        if (got <= 0)
+            return got;
+        if (body_end(r)) {
+            *ret = r->now;
+            return 1;
+        }
+    }
+}

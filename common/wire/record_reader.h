@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes in, records out; no I/O. Takes bytes cut anywhere, copies nothing that lies whole in the input, and is strict:
+// whatever the specification does not allow is ERR_PROTO, whatever is too much is ERR_LIMIT, and both are final.
+#ifndef CADRE_WIRE_RECORD_READER_H
+#define CADRE_WIRE_RECORD_READER_H
+
+#include "common/wire/blob.h"
+#include "common/wire/record.h"
+
+struct record_reader_config {
+    bool whole;          // false: every record as it comes (a proxy passes them on). true: bodies in one piece
+    size_t max_body;     // most bytes of a body over all its records; 0 = 64 MiB
+    unsigned max_open;   // most bodies unfinished at a time; 0 = 1024
+    struct quota *quota; // pays for what is kept; may be NULL; must outlive the reader
+};
+
+struct record {
+    struct record_header h; // of the last record, where the body came in several; RECORD_MORE only if not `whole`
+    const char *body;       // valid until the next call on this reader
+    size_t len;
+    struct blob
+        *blob;     // holds the body, take a reference to keep it; NULL: the body lies in the input, copy it to keep it
+    size_t offset; // of this piece in its body; 0 = the body begins here
+    // Bodies count up from 1 in the order in which they began, which is the order of calls. Small ones overtake long
+    // ones: where the order matters, wait until seq < record_reader_unfinished().
+    uint64_t seq;
+};
+
+struct record_open;
+
+struct record_reader {
+    struct record_reader_config config;
+    char head[RECORD_HEADER_SIZE];
+    size_t head_len; // what has come of a header that was cut
+    bool in_body;
+    struct record now;   // the record that is being read
+    size_t got;          // bytes of its body so far, where it is collected
+    struct blob *filled; // where it is collected, or what the last record handed out lies in
+    struct record_open *open;
+    unsigned n_open, size_open;
+    uint64_t seq;
+    int failed;
+};
+
+void record_reader_init(struct record_reader *r, const struct record_reader_config *config);
+void record_reader_done(struct record_reader *r);
+
+// 1: *ret is the next record. 0: everything was taken, more is needed. Negative: the peer is wrong, close.
+int record_reader_next(struct record_reader *r, const char **data, size_t *len, struct record *ret, struct err *err);
+// False inside a record: no message may end there.
+bool record_reader_at_boundary(const struct record_reader *r);
+// The smallest seq of a body that has begun and not ended; UINT64_MAX = none.
+uint64_t record_reader_unfinished(const struct record_reader *r);
+
+#endif

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// SHA-1 (RFC 3174), only because the websocket handshake asks for it; proves nothing to anybody.
+#ifndef CADRE_WIRE_SHA1_H
+#define CADRE_WIRE_SHA1_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHA1_SIZE 20
+
+void sha1(const void *data, size_t len, uint8_t out[SHA1_SIZE]); // at most 256 MiB
+
+#endif

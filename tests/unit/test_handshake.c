@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/handshake.h"
+
+#include "common/base/mem.h"
+#include "common/wire/sha1.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY "dGhlIHNhbXBsZSBub25jZQ==" // RFC 6455, 1.3
+#define ACCEPT "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+
+static void sha1_gives_the_published_digests(void **state) // FIPS 180, and lengths around a block
+{
+    (void)state;
+    uint8_t out[SHA1_SIZE];
+    char a[200];
+    sha1("abc", 3, out);
+    assert_memory_equal(out, "\xa9\x99\x3e\x36\x47\x06\x81\x6a\xba\x3e\x25\x71\x78\x50\xc2\x6c\x9c\xd0\xd8\x9d", 20);
+    sha1("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56, out);
+    assert_memory_equal(out, "\x84\x98\x3e\x44\x1c\x3b\xd2\x6e\xba\xae\x4a\xa1\xf9\x51\x29\xe5\xe5\x46\x70\xf1", 20);
+    sha1("", 0, out);
+    assert_memory_equal(out, "\xda\x39\xa3\xee\x5e\x6b\x4b\x0d\x32\x55\xbf\xef\x95\x60\x18\x90\xaf\xd8\x07\x09", 20);
+    memset(a, 'a', sizeof a);
+    sha1(a, 64, out);
+    assert_memory_equal(out, "\x00\x98\xba\x82\x4b\x5c\x16\x42\x7b\xd7\xa1\x12\x2a\x5a\x44\x2a\x25\xec\x64\x4d", 20);
+}
+
+static void the_example_of_the_rfc_holds(void **state)
+{
+    (void)state;
+    char key[HANDSHAKE_KEY_SIZE], accept[HANDSHAKE_ACCEPT_SIZE];
+    handshake_key((const uint8_t *)"the sample nonce", key);
+    assert_string_equal(key, KEY);
+    handshake_accept(key, accept);
+    assert_string_equal(accept, ACCEPT);
+}
+
+static void a_request_asks_for_what_was_said(void **state)
+{
+    (void)state;
+    struct buf out = BUF_INIT(HANDSHAKE_HEAD_MAX);
+    struct err err = ERR_INIT;
+    const struct handshake_header headers[] = {{"Authorization", "Bearer abc"}};
+    const struct handshake_request request = {"op:8443", "/v1/calls?x=1", "cadre.v1, cadre.v1.json", headers, 1};
+    assert_int_equal(handshake_request_write(&out, &request, KEY, &err), 0);
+    assert_string_equal(buf_str(&out), "GET /v1/calls?x=1 HTTP/1.1\r\nHost: op:8443\r\nUpgrade: websocket\r\n"
+                                       "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " KEY
+                                       "\r\nSec-WebSocket-Protocol: cadre.v1, cadre.v1.json\r\n"
+                                       "Authorization: Bearer abc\r\n\r\n");
+    buf_done(&out);
+}
+
+static void a_value_cannot_smuggle_in_a_header(void **state)
+{
+    (void)state;
+    struct buf out = BUF_INIT(HANDSHAKE_HEAD_MAX);
+    struct err err = ERR_INIT;
+    const struct handshake_header evil[] = {{"Authorization", "a\r\nX-Evil: 1"}};
+    assert_int_equal(handshake_request_write(&out, &(struct handshake_request){"h", "/", NULL, evil, 1}, KEY, &err),
+                     ERR_INVALID);
+    assert_int_equal(
+        handshake_request_write(&out, &(struct handshake_request){.host = "h", .path = "/ HTTP/1.1"}, KEY, &err),
+        ERR_INVALID);
+    assert_int_equal(handshake_request_write(&out, &(struct handshake_request){.host = "h", .path = ""}, KEY, &err),
+                     ERR_INVALID);
+    buf_done(&out);
+}
+
+static struct err answer(const char *text, const char *subprotocols, char protocol[HANDSHAKE_PROTOCOL_SIZE])
+{
+    struct err err = ERR_INIT;
+    size_t head = handshake_head_len(text, strlen(text));
+    assert_true(head > 0);
+    int r = handshake_answer_check(text, head, text + head, strlen(text) - head, KEY, subprotocols, protocol, &err);
+    assert_int_equal(r, err.code);
+    return err;
+}
+
+#define SWITCH "HTTP/1.1 101 Switching Protocols\r\n"
+#define UPGRADE "Upgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\n"
+
+static void the_right_answer_is_accepted(void **state)
+{
+    (void)state;
+    char protocol[HANDSHAKE_PROTOCOL_SIZE];
+    assert_int_equal(answer(SWITCH UPGRADE "Sec-WebSocket-Accept: " ACCEPT "\r\n\r\n", NULL, protocol).code, 0);
+    assert_string_equal(protocol, "");
+    assert_int_equal(answer(SWITCH UPGRADE "sec-websocket-accept:" ACCEPT
+                                           "  \r\nSec-WebSocket-Protocol: cadre.v1\r\n\r\n",
+                            "x, cadre.v1", protocol)
+                         .code,
+                     0);
+    assert_string_equal(protocol, "cadre.v1");
+}
+
+static void wrong_answers_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        SWITCH UPGRADE "\r\n",                                                    // no accept
+        SWITCH UPGRADE "Sec-WebSocket-Accept: " KEY "\r\n\r\n",                   // another one
+        SWITCH "Upgrade: websocket\r\nSec-WebSocket-Accept: " ACCEPT "\r\n\r\n",  // no Connection
+        SWITCH "Connection: Upgrade\r\nSec-WebSocket-Accept: " ACCEPT "\r\n\r\n", // no Upgrade
+        SWITCH UPGRADE "Sec-WebSocket-Accept: " ACCEPT "\r\nSec-WebSocket-Protocol: evil\r\n\r\n",
+        SWITCH UPGRADE "Sec-WebSocket-Accept: " ACCEPT "\r\nSec-WebSocket-Extensions: x\r\n\r\n",
+        SWITCH UPGRADE "Sec-WebSocket-Accept: " ACCEPT "\r\nSec-WebSocket-Accept: " ACCEPT "\r\n\r\n",
+        SWITCH UPGRADE " folded\r\nSec-WebSocket-Accept: " ACCEPT "\r\n\r\n",
+        "SSH-2.0-OpenSSH_9.2\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n\r\n",
+        "\r\n\r\n",
+    };
+    char protocol[HANDSHAKE_PROTOCOL_SIZE];
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+        assert_int_equal(answer(wrong[i], "cadre.v1", protocol).code, ERR_PROTO);
+}
+
+static void a_refusal_says_why_in_the_words_of_the_server(void **state)
+{
+    (void)state;
+    char protocol[HANDSHAKE_PROTOCOL_SIZE];
+    struct err err = answer("HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nmay not!\n", NULL, protocol);
+    assert_int_equal(err.code, ERR_FORBIDDEN);
+    assert_int_equal(err.http_status, 403);
+    assert_string_equal(err.msg, "the server refused with HTTP status 403: may not!");
+    err = answer("HTTP/1.1 429 Slow\r\nRetry-After: 3\r\n\r\n", NULL, protocol);
+    assert_int_equal(err.code, ERR_THROTTLED);
+    assert_int_equal(err.retry_after_ms, 3000);
+    assert_int_equal(answer("HTTP/1.1 401 x\r\n\r\n", NULL, protocol).code, ERR_UNAUTHORIZED);
+    assert_int_equal(answer("HTTP/1.1 404 x\r\n\r\n", NULL, protocol).code, ERR_NOT_FOUND);
+    assert_int_equal(answer("HTTP/1.1 503 x\r\n\r\n", NULL, protocol).code, ERR_UNAVAILABLE);
+}
+
+static int upgrade(const char *text, struct handshake_upgrade *ret, struct err *err, char **ret_head)
+{
+    *ret_head = xstrdup(text);
+    return handshake_upgrade_read(*ret_head, strlen(text), ret, err);
+}
+
+static void a_server_reads_what_a_client_writes(void **state)
+{
+    (void)state;
+    struct buf out = BUF_INIT(HANDSHAKE_HEAD_MAX);
+    struct err err = ERR_INIT;
+    const struct handshake_header headers[] = {{"Authorization", "Bearer abc"}};
+    const struct handshake_request request = {"op:8443", "/v1", "cadre.v1", headers, 1};
+    struct handshake_upgrade up;
+    char *head, protocol[HANDSHAKE_PROTOCOL_SIZE];
+    assert_int_equal(handshake_request_write(&out, &request, KEY, &err), 0);
+    assert_int_equal(upgrade(buf_str(&out), &up, &err, &head), 0);
+    assert_string_equal(up.path, "/v1");
+    assert_string_equal(up.host, "op:8443");
+    assert_string_equal(up.key, KEY);
+    assert_string_equal(up.authorization, "Bearer abc");
+    assert_true(handshake_offers(up.subprotocols, "cadre.v1"));
+    assert_false(handshake_offers(up.subprotocols, "cadre"));
+    assert_false(handshake_offers(NULL, "cadre.v1"));
+    buf_reset(&out);
+    assert_int_equal(handshake_accept_write(&out, up.key, "cadre.v1"), 0);
+    assert_int_equal(answer(buf_str(&out), "cadre.v1", protocol).code, 0);
+    assert_string_equal(protocol, "cadre.v1");
+    buf_reset(&out);
+    assert_int_equal(handshake_refuse_write(&out, 401, "who are you"), 0);
+    err = answer(buf_str(&out), "cadre.v1", protocol);
+    assert_string_equal(err.msg, "the server refused with HTTP status 401: who are you");
+    free(head);
+    buf_done(&out);
+}
+
+static void what_is_no_upgrade_is_answered_with_a_status(void **state)
+{
+    (void)state;
+#define ASK "Host: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+#define KEYLINE "Sec-WebSocket-Key: " KEY "\r\n"
+    static const struct {
+        int status;
+        const char *text;
+    } cases[] = {
+        {0, "GET / HTTP/1.1\r\n" ASK KEYLINE "Sec-WebSocket-Version: 13\r\n\r\n"},
+        {426, "GET / HTTP/1.1\r\n" ASK KEYLINE "Sec-WebSocket-Version: 8\r\n\r\n"},
+        {426, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"},
+        {400, "POST / HTTP/1.1\r\n" ASK KEYLINE "Sec-WebSocket-Version: 13\r\n\r\n"},
+        {400, "GET / HTTP/1.0\r\n" ASK KEYLINE "Sec-WebSocket-Version: 13\r\n\r\n"},
+        {400, "GET x HTTP/1.1\r\n" ASK KEYLINE "Sec-WebSocket-Version: 13\r\n\r\n"},
+        {400, "GET /\x01 HTTP/1.1\r\n" ASK KEYLINE "Sec-WebSocket-Version: 13\r\n\r\n"},
+        {400, "GET / HTTP/1.1\r\n" ASK "Sec-WebSocket-Version: 13\r\n\r\n"},
+        {400, "GET / HTTP/1.1\r\n" ASK "Sec-WebSocket-Key: abc\r\nSec-WebSocket-Version: 13\r\n\r\n"},
+        {400, "GET / HTTP/1.1\r\nbroken header\r\n\r\n"},
+        {400, "\r\n\r\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct err err = ERR_INIT;
+        struct handshake_upgrade up;
+        char *head;
+        int r = upgrade(cases[i].text, &up, &err, &head);
+        assert_int_equal(r < 0, cases[i].status != 0);
+        assert_int_equal(err.http_status, cases[i].status);
+        free(head);
+    }
+}
+
+static void a_head_ends_at_the_empty_line(void **state)
+{
+    (void)state;
+    assert_int_equal(handshake_head_len("", 0), 0);
+    assert_int_equal(handshake_head_len("a\r\n\r", 4), 0);
+    assert_int_equal(handshake_head_len("a\r\n\r\nrest", 9), 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sha1_gives_the_published_digests),
+        cmocka_unit_test(the_example_of_the_rfc_holds),
+        cmocka_unit_test(a_request_asks_for_what_was_said),
+        cmocka_unit_test(a_value_cannot_smuggle_in_a_header),
+        cmocka_unit_test(the_right_answer_is_accepted),
+        cmocka_unit_test(wrong_answers_are_refused),
+        cmocka_unit_test(a_refusal_says_why_in_the_words_of_the_server),
+        cmocka_unit_test(a_server_reads_what_a_client_writes),
+        cmocka_unit_test(what_is_no_upgrade_is_answered_with_a_status),
+        cmocka_unit_test(a_head_ends_at_the_empty_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/record_reader.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct buf stream; // what the peer sends
+static struct buf trace;  // what came of it, a line a record
+
+static int setup(void **state)
+{
+    (void)state;
+    stream = BUF_INIT(64 << 20);
+    trace = BUF_INIT(1 << 20);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    buf_done(&stream);
+    buf_done(&trace);
+    return 0;
+}
+
+static void put(uint8_t type, uint32_t call, uint32_t rank, uint8_t flags, const char *body)
+{
+    char head[RECORD_HEADER_SIZE];
+    record_header_encode(head,
+                         &(struct record_header){
+                             .len = (uint32_t)strlen(body), .call = call, .rank = rank, .type = type, .flags = flags});
+    buf_append(&stream, head, sizeof head);
+    buf_puts(&stream, body);
+}
+
+// Reads the stream in pieces of up to `step` bytes, each a copy of its own so that a stale pointer is seen. Returns the
+// error or 0.
+static int read_stream(struct record_reader *r, size_t step, struct rand *rand)
+{
+    struct err err = ERR_INIT;
+    buf_reset(&trace);
+    for (size_t at = 0; at < stream.len;) {
+        size_t cut = rand ? (size_t)rand_range(rand, 1, (int64_t)step) : step, n = MIN(stream.len - at, cut);
+        _cleanup_(free_p) char *piece = xmalloc(n);
+        const char *data = piece;
+        size_t len = n;
+        memcpy(piece, stream.data + at, n);
+        at += n;
+        struct record rec;
+        int got;
+        while ((got = record_reader_next(r, &data, &len, &rec, &err)) > 0) {
+            if (rec.blob)
+                assert_ptr_equal(rec.body, rec.blob->data);
+            buf_printf(&trace, "%s call=%u rank=%d flags=%u at=%zu seq=%llu %.*s\n", record_type_name(rec.h.type),
+                       rec.h.call, (int)rec.h.rank, rec.h.flags, rec.offset, (unsigned long long)rec.seq, (int)rec.len,
+                       rec.body);
+        }
+        if (got < 0) {
+            assert_int_equal(got, err.code);
+            assert_true(err.msg[0]);
+            return got;
+        }
+        assert_int_equal(len, 0);
+    }
+    return 0;
+}
+
+static int read_all(struct record_reader_config config, size_t step)
+{
+    struct record_reader r;
+    record_reader_init(&r, &config);
+    int code = read_stream(&r, step, NULL);
+    if (code == 0)
+        assert_true(record_reader_at_boundary(&r));
+    record_reader_done(&r);
+    return code;
+}
+
+static void put_mixed(void)
+{
+    put(RECORD_HELLO, 0, RECORD_GROUP, 0, "{}");
+    put(RECORD_CALL, 1, RECORD_GROUP, RECORD_MORE, "long ");
+    put(RECORD_CALL, 2, 3, 0, "small");
+    put(RECORD_CALL, 1, RECORD_GROUP, RECORD_MORE, "body ");
+    put(RECORD_RESULT, 1, RECORD_GROUP, 0, ""); // an answer to a call of the same number in the other direction
+    put(RECORD_CALL, 1, RECORD_GROUP, RECORD_PARTS, "end");
+}
+
+static void records_come_out_the_same_however_the_bytes_are_cut(void **state)
+{
+    (void)state;
+    put_mixed();
+    for (size_t step = 1; step <= stream.len; step++) {
+        assert_int_equal(read_all((struct record_reader_config){0}, step), 0);
+        assert_string_equal(buf_str(&trace), "HELLO call=0 rank=-1 flags=0 at=0 seq=1 {}\n"
+                                             "CALL call=1 rank=-1 flags=1 at=0 seq=2 long \n"
+                                             "CALL call=2 rank=3 flags=0 at=0 seq=3 small\n"
+                                             "CALL call=1 rank=-1 flags=1 at=5 seq=2 body \n"
+                                             "RESULT call=1 rank=-1 flags=0 at=0 seq=4 \n"
+                                             "CALL call=1 rank=-1 flags=2 at=10 seq=2 end\n");
+    }
+}
+
+static void whole_bodies_are_put_together(void **state)
+{
+    (void)state;
+    put_mixed();
+    for (size_t step = 1; step <= stream.len; step++) {
+        assert_int_equal(read_all((struct record_reader_config){.whole = true}, step), 0);
+        assert_string_equal(buf_str(&trace), "HELLO call=0 rank=-1 flags=0 at=0 seq=1 {}\n"
+                                             "CALL call=2 rank=3 flags=0 at=0 seq=3 small\n"
+                                             "RESULT call=1 rank=-1 flags=0 at=0 seq=4 \n"
+                                             "CALL call=1 rank=-1 flags=2 at=0 seq=2 long body end\n");
+    }
+}
+
+static void a_whole_record_is_not_copied(void **state)
+{
+    (void)state;
+    struct record_reader r;
+    struct record rec;
+    struct err err = ERR_INIT;
+    record_reader_init(&r, &(struct record_reader_config){.whole = true});
+    put(RECORD_CALL, 1, 0, 0, "body");
+    const char *data = stream.data;
+    size_t len = stream.len;
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
+    assert_ptr_equal(rec.body, stream.data + RECORD_HEADER_SIZE);
+    assert_null(rec.blob);
+    record_reader_done(&r);
+}
+
+static void a_body_can_be_kept(void **state)
+{
+    (void)state;
+    struct quota *q = quota_new(100, NULL);
+    struct record_reader r;
+    struct record rec;
+    struct err err = ERR_INIT;
+    record_reader_init(&r, &(struct record_reader_config){.whole = true, .quota = q});
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "one ");
+    put(RECORD_CALL, 1, 0, 0, "two");
+    const char *data = stream.data;
+    size_t len = stream.len;
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
+    struct blob *kept = blob_ref(rec.blob);
+    record_reader_done(&r);
+    assert_int_equal(kept->len, 7);
+    assert_memory_equal(kept->data, "one two", 7);
+    assert_int_equal(quota_used(q), 7);
+    blob_unref(kept);
+    quota_unref(q);
+}
+
+static void the_order_in_which_calls_began_can_be_kept(void **state)
+{
+    (void)state;
+    struct record_reader r;
+    struct record rec;
+    struct err err = ERR_INIT;
+    record_reader_init(&r, &(struct record_reader_config){.whole = true});
+    assert_true(record_reader_unfinished(&r) == UINT64_MAX);
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "long ");
+    put(RECORD_CALL, 2, 0, 0, "small");
+    put(RECORD_CALL, 1, 0, 0, "end");
+    const char *data = stream.data;
+    size_t len = stream.len;
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
+    assert_int_equal(rec.h.call, 2);
+    assert_true(rec.seq > record_reader_unfinished(&r)); // call 1 was first
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
+    assert_int_equal(rec.h.call, 1);
+    assert_true(rec.seq < record_reader_unfinished(&r));
+    record_reader_done(&r);
+}
+
+static void a_cancel_ends_an_unfinished_call_and_an_error_a_result(void **state)
+{
+    (void)state;
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "a");
+    put(RECORD_CALL, 1, 1, RECORD_MORE, "b");
+    put(RECORD_CANCEL, 1, RECORD_GROUP, 0, "{}");
+    put(RECORD_CALL, 1, 0, 0, "anew");
+    put(RECORD_RESULT, 2, 5, RECORD_MORE, "half");
+    put(RECORD_RESULT, 2, 6, RECORD_MORE, "six ");
+    put(RECORD_ERROR, 2, 5, RECORD_PARTS, "{}");
+    put(RECORD_RESULT, 2, 6, 0, "whole");
+    assert_int_equal(read_all((struct record_reader_config){.whole = true}, 7), 0);
+    assert_string_equal(buf_str(&trace), "CANCEL call=1 rank=-1 flags=0 at=0 seq=3 {}\n"
+                                         "CALL call=1 rank=0 flags=0 at=0 seq=4 anew\n"
+                                         "ERROR call=2 rank=5 flags=2 at=0 seq=7 {}\n"
+                                         "RESULT call=2 rank=6 flags=0 at=0 seq=6 six whole\n");
+}
+
+static void another_type_inside_a_body_is_refused(void **state)
+{
+    (void)state;
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "a");
+    put(RECORD_ARGS, 1, 0, 0, "b");
+    assert_int_equal(read_all((struct record_reader_config){0}, 100), ERR_PROTO);
+    assert_int_equal(read_all((struct record_reader_config){.whole = true}, 3), ERR_PROTO);
+}
+
+static void a_body_over_the_cap_is_refused(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        struct record_reader_config config = {.whole = whole, .max_body = 8};
+        buf_reset(&stream);
+        put(RECORD_CALL, 1, 0, RECORD_MORE, "1234");
+        put(RECORD_CALL, 1, 0, 0, "5678");
+        assert_int_equal(read_all(config, 5), 0);
+        put(RECORD_CALL, 1, 0, RECORD_MORE, "12345678");
+        put(RECORD_CALL, 1, 0, 0, "9");
+        assert_int_equal(read_all(config, 5), ERR_LIMIT);
+        buf_reset(&stream);
+        put(RECORD_CALL, 1, 0, 0, "123456789");
+        assert_int_equal(read_all(config, 5), ERR_LIMIT);
+    }
+}
+
+static void too_many_unfinished_bodies_are_refused(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++)
+        put(RECORD_CALL, 1 + i, 0, RECORD_MORE, "x");
+    assert_int_equal(read_all((struct record_reader_config){.max_open = 4}, 100), 0);
+    assert_int_equal(read_all((struct record_reader_config){.max_open = 3}, 100), ERR_LIMIT);
+}
+
+static void the_quota_bounds_what_is_collected(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        struct quota *q = quota_new(10, NULL);
+        buf_reset(&stream);
+        put(RECORD_CALL, 1, 0, RECORD_MORE, "1234567890");
+        put(RECORD_CALL, 1, 0, 0, "1");
+        // Not whole, each record is paid for only while it is being read.
+        assert_int_equal(read_all((struct record_reader_config){.whole = whole, .quota = q}, 9), whole ? ERR_LIMIT : 0);
+        assert_int_equal(quota_used(q), 0);
+        put(RECORD_CALL, 2, 0, 0, "12345678901");
+        assert_int_equal(read_all((struct record_reader_config){.whole = whole, .quota = q}, 9), ERR_LIMIT);
+        assert_int_equal(quota_used(q), 0);
+        quota_unref(q);
+    }
+}
+
+static void an_error_is_final(void **state)
+{
+    (void)state;
+    struct record_reader r;
+    record_reader_init(&r, &(struct record_reader_config){0});
+    put(99, 1, 0, 0, "");
+    assert_int_equal(read_stream(&r, 100, NULL), ERR_PROTO);
+    buf_reset(&stream);
+    put(RECORD_HELLO, 0, 0, 0, "");
+    assert_int_equal(read_stream(&r, 100, NULL), ERR_PROTO);
+    assert_string_equal(buf_str(&trace), "");
+    record_reader_done(&r);
+}
+
+static void a_message_that_ends_inside_a_record_is_noticed(void **state)
+{
+    (void)state;
+    put(RECORD_HELLO, 0, 0, 0, "{}");
+    size_t whole = stream.len;
+    for (size_t cut = 1; cut < whole; cut++) {
+        struct record_reader r;
+        record_reader_init(&r, &(struct record_reader_config){0});
+        stream.len = cut;
+        assert_int_equal(read_stream(&r, 100, NULL), 0);
+        assert_false(record_reader_at_boundary(&r));
+        stream.len = whole;
+        record_reader_done(&r);
+    }
+}
+
+// Bodies of many calls, cut at random into records, records at random into reads: whole bodies come out as they were.
+static void random_bodies_in_random_cuts_come_out_whole(void **state)
+{
+    (void)state;
+    struct rand rand;
+    rand_seed(&rand, 4711);
+    for (int round = 0; round < 50; round++) {
+        enum { N = 6 };
+        struct buf bodies[N], want = BUF_INIT(1 << 20);
+        size_t at[N] = {0}, left = N;
+        buf_reset(&stream);
+        for (int i = 0; i < N; i++) {
+            bodies[i] = BUF_INIT(4096);
+            for (int64_t n = rand_range(&rand, 1, 300); n; n--)
+                buf_putc(&bodies[i], (char)rand_range(&rand, 'a', 'z'));
+        }
+        while (left) {
+            size_t i = (size_t)rand_below(&rand, N), rest = bodies[i].len - at[i];
+            if (!rest)
+                continue;
+            size_t n = (size_t)rand_range(&rand, 1, (int64_t)rest);
+            char part[301] = "";
+            memcpy(part, bodies[i].data + at[i], n);
+            put(RECORD_CALL, (uint32_t)i + 1, 0, n < rest ? RECORD_MORE : 0, part);
+            at[i] += n;
+            if (n == rest) {
+                left--;
+                buf_printf(&want, "%zu %s\n", i + 1, buf_str(&bodies[i]));
+            }
+        }
+        struct record_reader r;
+        record_reader_init(&r, &(struct record_reader_config){.whole = true});
+        assert_int_equal(read_stream(&r, (size_t)rand_range(&rand, 1, 64), &rand), 0);
+        record_reader_done(&r);
+        struct buf got = BUF_INIT(1 << 20);
+        for (char *line = trace.data, *end; line && *line; line = end + 1) { // "CALL call=N ... BODY"
+            end = strchr(line, '\n');
+            *end = '\0';
+            buf_printf(&got, "%ld %s\n", strtol(strchr(line, '=') + 1, NULL, 10), strrchr(line, ' ') + 1);
+        }
+        assert_string_equal(buf_str(&got), buf_str(&want));
+        buf_done(&got);
+        buf_done(&want);
+        for (int i = 0; i < N; i++)
+            buf_done(&bodies[i]);
+    }
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(records_come_out_the_same_however_the_bytes_are_cut),
+        T(whole_bodies_are_put_together),
+        T(a_whole_record_is_not_copied),
+        T(a_body_can_be_kept),
+        T(the_order_in_which_calls_began_can_be_kept),
+        T(a_cancel_ends_an_unfinished_call_and_an_error_a_result),
+        T(another_type_inside_a_body_is_refused),
+        T(a_body_over_the_cap_is_refused),
+        T(too_many_unfinished_bodies_are_refused),
+        T(the_quota_bounds_what_is_collected),
+        T(an_error_is_final),
+        T(a_message_that_ends_inside_a_record_is_noticed),
+        T(random_bodies_in_random_cuts_come_out_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

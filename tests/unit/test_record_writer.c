@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/record_writer.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/wire/record_reader.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB ((size_t)1 << 20)
+
+static struct record_writer w;
+static struct buf trace;
+static char message[RECORD_MESSAGE];
+
+static int setup(void **state)
+{
+    (void)state;
+    record_writer_init(&w, 64 * MIB);
+    trace = BUF_INIT(MIB);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    record_writer_done(&w);
+    assert_int_equal(w.bytes, 0);
+    assert_int_equal(w.n_items, 0);
+    buf_done(&trace);
+    return 0;
+}
+
+static void copy(uint8_t type, uint32_t call, uint32_t rank, const char *body)
+{
+    struct err err = ERR_INIT;
+    assert_int_equal(record_writer_copy(&w, &(struct record_header){.type = type, .call = call, .rank = rank}, body,
+                                        strlen(body), &err),
+                     0);
+}
+
+static void push(uint8_t type, uint32_t call, uint32_t rank, size_t len)
+{
+    struct err err = ERR_INIT;
+    struct blob *b = blob_new(len, NULL);
+    memset(b->data, 'a' + (int)(call % 26), len);
+    assert_int_equal(record_writer_push(&w, &(struct record_header){.type = type, .call = call, .rank = rank},
+                                        &(struct record_part){b, 0, len}, 1, &err),
+                     0);
+    blob_unref(b);
+}
+
+// Fills one message and notes its records as "call/rank:bytes", with + where more is to come.
+static size_t fill(size_t size)
+{
+    struct err err = ERR_INIT;
+    size_t n = record_writer_fill(&w, message, size);
+    assert_true(n <= size);
+    for (size_t at = 0; at < n;) {
+        struct record_header h;
+        assert_int_equal(record_header_decode(message + at, &h, &err), 0);
+        at += RECORD_HEADER_SIZE + h.len;
+        assert_true(at <= n); // a message holds whole records
+        buf_printf(&trace, "%u/%d:%u%s ", h.call, (int)h.rank, h.len, (h.flags & RECORD_MORE) ? "+" : "");
+    }
+    buf_puts(&trace, "| ");
+    return n;
+}
+
+static void what_is_queued_goes_out_in_one_message(void **state)
+{
+    (void)state;
+    assert_int_equal(fill(RECORD_MESSAGE), 0);
+    for (uint32_t i = 1; i <= 3; i++)
+        copy(RECORD_CALL, i, 0, "body");
+    assert_int_equal(fill(RECORD_MESSAGE), 3 * (RECORD_HEADER_SIZE + 4));
+    assert_int_equal(fill(RECORD_MESSAGE), 0);
+    assert_string_equal(buf_str(&trace), "| 1/0:4 2/0:4 3/0:4 | | ");
+    assert_int_equal(w.bytes, 0);
+}
+
+static void header_and_body_arrive_as_given(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct blob *b = blob_copy("0123456789", 10, NULL);
+    const struct record_header h = {.len = 999, // is computed
+                                    .call = 5,
+                                    .rank = RECORD_GROUP,
+                                    .type = RECORD_CALL,
+                                    .flags = RECORD_PARTS,
+                                    .dispatch = RECORD_ONE_TO_ALL,
+                                    .execute = RECORD_ALL};
+    const struct record_part parts[] = {{b, 0, 3}, {b, 0, 0}, {b, 7, 3}};
+    assert_int_equal(record_writer_push(&w, &h, parts, 3, &err), 0);
+    blob_unref(b); // the queue has references of its own
+    size_t n = record_writer_fill(&w, message, RECORD_MESSAGE);
+    static const char want[] = "\6\0\0\0\5\0\0\0\xff\xff\xff\xff\4\2\1\1"
+                               "012789";
+    assert_int_equal(n, sizeof want - 1);
+    assert_memory_equal(message, want, n);
+}
+
+static void a_broadcast_holds_one_copy(void **state)
+{
+    (void)state;
+    struct record_writer many[40];
+    struct err err = ERR_INIT;
+    struct quota *q = quota_new(MIB, NULL);
+    struct blob *b = blob_copy("shared", 6, q);
+    for (size_t i = 0; i < ARRAY_LEN(many); i++) {
+        record_writer_init(&many[i], MIB);
+        assert_int_equal(record_writer_push(&many[i], &(struct record_header){.type = RECORD_CALL, .call = 1},
+                                            &(struct record_part){b, 0, 6}, 1, &err),
+                         0);
+    }
+    blob_unref(b);
+    assert_int_equal(quota_used(q), 6);
+    for (size_t i = 0; i < ARRAY_LEN(many); i++) {
+        assert_int_equal(record_writer_fill(&many[i], message, RECORD_MESSAGE), RECORD_HEADER_SIZE + 6);
+        record_writer_done(&many[i]);
+    }
+    assert_int_equal(quota_used(q), 0);
+    quota_unref(q);
+}
+
+static void small_records_slip_in_between_the_pieces_of_a_long_body(void **state)
+{
+    (void)state;
+    push(RECORD_CALL, 1, 0, 100000);
+    copy(RECORD_CALL, 2, 0, "two");
+    fill(RECORD_MESSAGE);
+    copy(RECORD_CALL, 3, 0, "three");
+    fill(RECORD_MESSAGE);
+    assert_string_equal(buf_str(&trace), "1/0:65520+ | 2/0:3 1/0:34480 3/0:5 | ");
+}
+
+static void long_bodies_take_turns(void **state)
+{
+    (void)state;
+    push(RECORD_CALL, 1, 0, 100000);
+    push(RECORD_CALL, 2, 0, 100000);
+    while (fill(RECORD_MESSAGE))
+        ;
+    assert_string_equal(buf_str(&trace), "1/0:65520+ | 2/0:65520+ | 1/0:34480 2/0:31024+ | 2/0:3456 | | ");
+}
+
+static void a_record_never_exceeds_its_maximum(void **state)
+{
+    (void)state;
+    static char big[3 * 1024 * 1024];
+    struct record_header h;
+    struct err err = ERR_INIT;
+    push(RECORD_CALL, 1, 0, 2 * MIB);
+    size_t n = record_writer_fill(&w, big, sizeof big);
+    assert_int_equal(n, 2 * (RECORD_HEADER_SIZE + RECORD_BODY_MAX));
+    assert_int_equal(record_header_decode(big, &h, &err), 0);
+    assert_int_equal(h.len, RECORD_BODY_MAX);
+    assert_int_equal(h.flags, RECORD_MORE);
+}
+
+static void what_is_queued_of_a_call_waits_for_its_unfinished_body(void **state)
+{
+    (void)state;
+    copy(RECORD_CALL, 1, -1u, "head");
+    push(RECORD_ARGS, 1, 0, 100000); // long, cut
+    push(RECORD_ARGS, 1, 1, 100000); // queued before that began
+    copy(RECORD_CALL, 2, -1u, "other");
+    fill(RECORD_MESSAGE);
+    copy(RECORD_ARGS, 1, 2, "after");    // and after
+    copy(RECORD_RESULT, 1, 0, "answer"); // the other direction has nothing to do with it
+    while (fill(RECORD_MESSAGE))
+        ;
+    assert_string_equal(buf_str(&trace), "1/-1:4 1/0:65500+ | 2/-1:5 1/0:34500 1/1:30983+ | "
+                                         "1/0:6 1/1:65498+ | 1/1:3519 1/2:5 | | ");
+}
+
+static void bodies_that_almost_fit_are_not_cut_into_crumbs(void **state)
+{
+    (void)state;
+    push(RECORD_CALL, 1, 0, RECORD_MESSAGE - 1000);
+    push(RECORD_CALL, 2, 0, 1500);
+    while (fill(RECORD_MESSAGE))
+        ;
+    assert_string_equal(buf_str(&trace), "1/0:64536 | 2/0:1500 | | ");
+}
+
+static void a_dropped_call_leaves_the_queue(void **state)
+{
+    (void)state;
+    copy(RECORD_CALL, 1, 0, "one");
+    copy(RECORD_CALL, 2, 0, "two");
+    assert_false(record_writer_drop(&w, 1, false)); // nothing of it is out
+    assert_false(record_writer_drop(&w, 2, true));  // its answers, of which there are none
+    fill(RECORD_MESSAGE);
+    push(RECORD_CALL, 3, 0, 100000);
+    push(RECORD_ARGS, 3, 1, 100000);
+    fill(RECORD_MESSAGE);
+    assert_true(record_writer_drop(&w, 3, false)); // the peer has half of it
+    fill(RECORD_MESSAGE);
+    assert_string_equal(buf_str(&trace), "2/0:3 | 3/0:65520+ | | ");
+    assert_int_equal(w.bytes, 0);
+}
+
+static void the_queue_is_bounded(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    struct record_writer small;
+    record_writer_init(&small, 2000);
+    struct blob *b = blob_new(4000, NULL);
+    const struct record_header h = {.type = RECORD_CALL, .call = 1};
+    assert_int_equal(record_writer_push(&small, &h, &(struct record_part){b, 0, 4000}, 1, &err), ERR_LIMIT);
+    assert_int_equal(b->refs, 1);
+    int queued = 0;
+    while (record_writer_copy(&small, &h, "", 0, &err) == 0) // empty bodies cost memory too
+        queued++;
+    assert_in_range(queued, 2, 40);
+    record_writer_fill(&small, message, RECORD_MESSAGE);
+    assert_int_equal(record_writer_copy(&small, &h, "", 0, &err), 0);
+    record_writer_done(&small);
+    blob_unref(b);
+}
+
+// Whatever is queued arrives whole, and what is of one call in order, through messages of random size.
+static void everything_arrives_whole_and_in_order(void **state)
+{
+    (void)state;
+    struct rand rand;
+    struct err err = ERR_INIT;
+    rand_seed(&rand, 99);
+    struct record_reader r;
+    record_reader_init(&r, &(struct record_reader_config){.whole = true});
+    enum { CALLS = 5, BODIES = 400 };
+    size_t lens[BODIES];
+    uint32_t queued = 0, seen = 0, last_of_call[CALLS + 1] = {0};
+    while (seen < BODIES) {
+        if (queued < BODIES && rand_below(&rand, 2)) { // the rank carries the number of the body
+            lens[queued] = (size_t)rand_below(&rand, rand_below(&rand, 4) ? 200 : 60000);
+            push(RECORD_ARGS, 1 + (uint32_t)rand_below(&rand, CALLS), queued, lens[queued]);
+            queued++;
+            continue;
+        }
+        size_t len = record_writer_fill(&w, message, (size_t)rand_range(&rand, 4096, 20000));
+        const char *data = message;
+        struct record rec;
+        while (record_reader_next(&r, &data, &len, &rec, &err) == 1) {
+            assert_int_equal(rec.len, lens[rec.h.rank]);
+            for (size_t i = 0; i < rec.len; i++)
+                assert_int_equal(rec.body[i], 'a' + (int)rec.h.call);
+            assert_true(rec.h.rank + 1 > last_of_call[rec.h.call]);
+            last_of_call[rec.h.call] = rec.h.rank + 1;
+            seen++;
+        }
+        assert_true(record_reader_at_boundary(&r));
+        assert_int_equal(err.code, 0);
+    }
+    record_reader_done(&r);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(what_is_queued_goes_out_in_one_message),
+        T(header_and_body_arrive_as_given),
+        T(a_broadcast_holds_one_copy),
+        T(small_records_slip_in_between_the_pieces_of_a_long_body),
+        T(long_bodies_take_turns),
+        T(a_record_never_exceeds_its_maximum),
+        T(what_is_queued_of_a_call_waits_for_its_unfinished_body),
+        T(bodies_that_almost_fit_are_not_cut_into_crumbs),
+        T(a_dropped_call_leaves_the_queue),
+        T(the_queue_is_bounded),
+        T(everything_arrives_whole_and_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
