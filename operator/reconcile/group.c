@@ -103,7 +103,7 @@ static const char *failure_text(struct work *w)
 static void keep_terminal_only(struct work *w)
 {
     for (size_t i = 0; i < w->v->n_pods; i++)
-        if (!pod_terminal(w->v->pods[i]))
+        if (!pod_terminal(w->v->pods[i]) || w->v->pods[i]->obj.meta.deleted_ms)
             work_delete(w, w->v->pods[i], STAGE_SECOND);
 }
 
@@ -118,6 +118,9 @@ static void ready_as_before(struct work *w, const char *reason, const char *mess
     const struct census *c = &w->census;
     struct condition *ready = &w->outcome.conditions[READY];
     int64_t generation = ready->observed_generation;
+    for (size_t i = 0; i < w->v->n_pods; i++)
+        if (w->v->pods[i]->obj.meta.deleted_ms) // on a lost node it would stay for ever
+            work_delete(w, w->v->pods[i], STAGE_SECOND);
     if (c->failure.time_ms)
         outcome_set(&w->outcome, READY, CONDITION_FALSE, reason,
                     arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
@@ -296,7 +299,7 @@ static void binding(struct work *w)
         p->contended = arena_array(w->a, (size_t)c->replicas, sizeof *p->contended);
         for (int32_t i = 0; i < c->replicas; i++)
             if (c->current[i] && !c->current[i]->node && c->current[i]->pin)
-                p->contended[p->n_contended++] = c->current[i]->pin;
+                p->contended[p->n_contended++] = arena_strdup(w->a, c->current[i]->pin);
         work_roll_back(w, REASON_BIND_TIMEOUT,
                        arena_printf(w->a,
                                     "%d of %d pods were bound within %d s: all are given back and planned again%s",

@@ -56,14 +56,34 @@ static void mirror_done(struct sim_mirror *m)
         store_free(m->stores[mirrored[i]]);
 }
 
-static void mirror_follow(struct sim_mirror *m, const struct sim_world *w, size_t entries)
+static void see(struct sim_mirror *m, const struct sim_change *c)
 {
-    for (; entries && m->seen < w->n_log; entries--, m->seen++) {
-        const struct sim_change *c = &w->log[m->seen];
-        if (c->now)
-            store_put(m->stores[c->kind], c->now);
-        else
-            store_delete(m->stores[c->kind], c->kind == KIND_NODE ? "" : "ml", c->name);
+    if (c->now)
+        store_put(m->stores[c->kind], c->now);
+    else
+        store_delete(m->stores[c->kind], c->kind == KIND_NODE ? "" : "ml", c->name);
+}
+
+static void mirror_follow_all(struct sim_mirror *m, const struct sim_world *w)
+{
+    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
+        for (size_t *seen = &m->seen[mirrored[i]]; *seen < w->n_log; ++*seen)
+            if (w->log[*seen].kind == mirrored[i])
+                see(m, &w->log[*seen]);
+}
+
+// Each kind on its own: all that there is, or with some luck a part.
+static void mirror_follow(struct sim_mirror *m, struct sim_world *w, int percent)
+{
+    if (w->calm) {
+        mirror_follow_all(m, w);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++) {
+        size_t entries = sim_chance(w, percent) ? SIZE_MAX : rand_below(&w->rand, 10);
+        for (size_t *seen = &m->seen[mirrored[i]]; entries && *seen < w->n_log; ++*seen, entries--)
+            if (w->log[*seen].kind == mirrored[i])
+                see(m, &w->log[*seen]);
     }
 }
 
@@ -98,7 +118,7 @@ static void die(struct sim_operator *o)
         mirror_init(&o->mirrors[1]);
     } else { // a new process lists everything
         mirror_init(&o->mirrors[0]);
-        mirror_follow(&o->mirrors[0], o->w, SIZE_MAX);
+        mirror_follow_all(&o->mirrors[0], o->w);
     }
     lead(o);
 }
@@ -108,7 +128,7 @@ void sim_operator_init(struct sim_operator *o, struct sim_world *w)
     *o = (struct sim_operator){.w = w};
     mirror_init(&o->mirrors[0]);
     mirror_init(&o->mirrors[1]);
-    mirror_follow(&o->mirrors[0], w, SIZE_MAX);
+    mirror_follow_all(&o->mirrors[0], w);
     lead(o);
 }
 
@@ -122,9 +142,8 @@ void sim_operator_done(struct sim_operator *o)
 
 void sim_operator_watch(struct sim_operator *o)
 {
-    size_t some = o->w->calm || sim_chance(o->w, 70) ? SIZE_MAX : rand_below(&o->w->rand, 5);
-    mirror_follow(&o->mirrors[0], o->w, some);
-    mirror_follow(&o->mirrors[1], o->w, o->w->calm || sim_chance(o->w, 20) ? SIZE_MAX : rand_below(&o->w->rand, 5));
+    mirror_follow(&o->mirrors[0], o->w, 75);
+    mirror_follow(&o->mirrors[1], o->w, 20);
 }
 
 void sim_operator_land(struct sim_operator *o)
@@ -256,8 +275,12 @@ static int carry_out(struct sim_operator *o, const struct workergroup *wg, const
     int err = 0;
     bool stop = false;
     for (size_t i = 0; i < p->n; i++) {
-        if (i && p->actions[i].stage != p->actions[i - 1].stage && (err || stop))
-            return err;
+        if (i && p->actions[i].stage != p->actions[i - 1].stage) {
+            if (err || stop)
+                return err;
+            sim_pass(o->w, 1); // the world goes on meanwhile, and pods of the plan may go from the stores
+            sim_operator_watch(o);
+        }
         if (!o->w->calm && sim_chance(o->w, 3))
             return 1;
         int r = act(o, wg, &p->actions[i], &stop);

@@ -11,9 +11,9 @@
 
 enum { SIM_LATE = 8 };
 
-struct sim_mirror { // what one process has seen of the log
+struct sim_mirror { // what one process has seen of the log; each kind is watched on its own
     struct store *stores[KIND_COUNT];
-    size_t seen;
+    size_t seen[KIND_COUNT];
 };
 
 struct sim_operator {

@@ -2,9 +2,9 @@
 #include "tests/unit/group_world.h"
 
 #include "common/base/buf.h"
+#include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/api/json.h"
 #include "operator/reconcile/names.h"
 
 #include <inttypes.h>
@@ -352,7 +352,7 @@ static bool has_room(const struct sim_world *w, const struct sim_node *n)
 bool sim_going(const struct sim_world *w, const struct sim_pod *p)
 {
     const struct sim_node *n = node_by_name(w, p->node);
-    return p->node && (!n || (p->asked_ms && (n->ready || sim_live(p)))); // what ended on a silent node may lie there
+    return p->node && (p->asked_ms || !n);
 }
 
 static void schedule(struct sim_world *w, struct sim_pod *p)
