@@ -14,6 +14,9 @@ struct loop;
 struct loop_timer;
 struct loop_poll;
 struct loop_signal;
+struct loop_hook;
+struct loop_resolve;
+struct addrinfo;
 
 enum loop_events { LOOP_READ = 1, LOOP_WRITE = 2 };
 
@@ -52,5 +55,16 @@ void loop_poll_free(struct loop_poll *p);
 // Signals do not keep the loop alive.
 struct loop_signal *loop_signal_new(struct loop *loop, int signo, loop_signal_fn fn, void *ctx);
 void loop_signal_free(struct loop_signal *s);
+
+// Calls fn each time before the loop waits for events. Does not keep the loop alive.
+struct loop_hook *loop_hook_new(struct loop *loop, loop_fn fn, void *ctx);
+void loop_hook_free(struct loop_hook *h);
+
+// Looks up the stream addresses of a host without blocking the loop. Calls fn once, with the addresses (which are freed
+// after it) or with NULL and what went wrong; the handle is gone then. A cancelled one never calls.
+typedef void (*loop_resolve_fn)(void *ctx, const struct addrinfo *found, const struct err *err);
+struct loop_resolve *loop_resolve_new(struct loop *loop, const char *host, const char *port, loop_resolve_fn fn,
+                                      void *ctx);
+void loop_resolve_cancel(struct loop_resolve *r); // accepts NULL
 
 #endif

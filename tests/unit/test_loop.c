@@ -265,6 +265,53 @@ static void the_clock_stands_still_within_a_turn(void **state)
     assert_true(clock_wall_ms(loop_clock(loop)) > 1600000000000);
 }
 
+static void a_hook_runs_before_each_wait_and_keeps_nothing_alive(void **state)
+{
+    struct loop *loop = *state;
+    struct loop_hook *h = loop_hook_new(loop, note_a, NULL);
+    assert_false(loop_run_once(loop, 0));
+    loop_defer(loop, note_b, NULL);
+    loop_run_once(loop, 0);
+    assert_non_null(strstr(trace, "ba"));
+    loop_hook_free(h);
+    trace[0] = '\0';
+    loop_run_once(loop, 0);
+    assert_string_equal(trace, "");
+    loop_hook_free(NULL);
+}
+
+struct lookup {
+    int calls, code, found;
+};
+
+static void on_lookup(void *ctx, const struct addrinfo *found, const struct err *err)
+{
+    struct lookup *l = ctx;
+    l->calls++;
+    l->code = err->code;
+    l->found = found != NULL;
+}
+
+static void addresses_are_looked_up_off_the_loop(void **state)
+{
+    struct loop *loop = *state;
+    struct lookup number = {0}, name = {0}, none = {0}, cancelled = {0};
+    loop_resolve_new(loop, "127.0.0.1", "80", on_lookup, &number);
+    loop_resolve_new(loop, "localhost", "80", on_lookup, &name);
+    loop_resolve_new(loop, "no such host", "80", on_lookup, &none);
+    loop_resolve_cancel(loop_resolve_new(loop, "::1", "80", on_lookup, &cancelled));
+    loop_resolve_cancel(loop_resolve_new(loop, "localhost", "80", on_lookup, &cancelled));
+    loop_resolve_cancel(NULL);
+    assert_int_equal(number.calls, 0); // never inside the call
+    while (number.calls + name.calls + none.calls < 3)
+        loop_run_once(loop, 1000);
+    assert_true(number.found && number.code == 0);
+    assert_true(name.found && name.code == 0);
+    assert_true(!none.found && none.code < 0);
+    loop_run(loop);
+    assert_int_equal(cancelled.calls, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +330,8 @@ int main(void)
         LOOP_TEST(signals_arrive_on_the_loop_and_do_not_keep_it_alive),
         LOOP_TEST(a_stop_from_outside_does_not_outlive_the_loop),
         LOOP_TEST(the_clock_stands_still_within_a_turn),
+        LOOP_TEST(a_hook_runs_before_each_wait_and_keeps_nothing_alive),
+        LOOP_TEST(addresses_are_looked_up_off_the_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
