@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/json_table.h"
 
+#include "common/base/rfc3339.h"
 #include "common/base/str.h"
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
-#include "operator/api/rfc3339.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #define CADRE_API_JSON_TABLE_H
 
 #include "common/base/buf.h"
-#include "operator/api/json.h"
+#include "common/base/json.h"
 
 #include <limits.h>
 

@@ -4,9 +4,9 @@
 #ifndef CADRE_API_TABLES_H
 #define CADRE_API_TABLES_H
 
+#include "common/base/json_writer.h"
 #include "operator/api/condition.h"
 #include "operator/api/json_table.h"
-#include "operator/api/json_writer.h"
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
 

@@ -2,9 +2,9 @@
 // Does what operator/kube/watch.h decides: one stream or one timer at a time.
 #include "operator/runtime/reflector.h"
 
+#include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/api/json.h"
 #include "operator/api/status.h"
 #include "operator/kube/stream.h"
 #include "operator/kube/watch.h"

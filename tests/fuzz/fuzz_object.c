@@ -2,13 +2,13 @@
 // Everything of operator/api that reads what a peer wrote. The first byte says as what the rest is read:
 //   p pod  n node  w WorkerGroup  g PlacementGroup  s Service  l Lease  e Event
 //   c constraints of a pod  t pod template  x Status  q quantity  r RFC 3339 time
+#include "common/base/rfc3339.h"
 #include "common/base/str.h"
 #include "operator/api/event.h"
 #include "operator/api/lease.h"
 #include "operator/api/placementgroup.h"
 #include "operator/api/pod.h"
 #include "operator/api/podtemplate.h"
-#include "operator/api/rfc3339.h"
 #include "operator/api/status.h"
 #include "operator/api/tables.h"
 #include "operator/api/workergroup.h"

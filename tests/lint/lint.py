@@ -221,7 +221,7 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("examples/x/a.c", C_HEAD + '#include "b.h"\n', []),
     ("operator/kube/a.c", C_HEAD + '#include "missing.h"\n', ["include"]),
     ("tests/unit/test_a.c", C_HEAD + "#include <cjson/cJSON.h>\n", []),
-    ("operator/api/json.c", C_HEAD + "#include <cjson/cJSON.h>\n", ["confined"]),
+    ("common/base/json.c", C_HEAD + "#include <cjson/cJSON.h>\n", ["confined"]),
     ("common/wire/a.c", C_HEAD + "#include <cJSON.h>\n", ["confined"]),
     ("operator/kube/client.c", C_HEAD + "#include <curl/curl.h>\n", ["confined"]),
     ("operator/kube/http.c", C_HEAD + "#include <curl/curl.h>\n", []),

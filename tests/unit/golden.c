@@ -2,9 +2,9 @@
 #include "tests/unit/golden.h"
 
 #include "common/base/buf.h"
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
 #include "common/base/mem.h"
-#include "operator/api/json.h"
-#include "operator/api/json_writer.h"
 
 #include <dirent.h>
 #include <stdio.h>

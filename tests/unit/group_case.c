@@ -2,10 +2,10 @@
 #include "tests/unit/group_case.h"
 
 #include "common/base/buf.h"
+#include "common/base/json.h"
 #include "common/base/mem.h"
+#include "common/base/rfc3339.h"
 #include "common/base/str.h"
-#include "operator/api/json.h"
-#include "operator/api/rfc3339.h"
 #include "operator/reconcile/accept.h"
 #include "operator/reconcile/names.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The documents that Cadre writes, to the byte: Lease, Event, Service.
+#include "common/base/json.h"
 #include "operator/api/event.h"
-#include "operator/api/json.h"
 #include "operator/api/lease.h"
 #include "operator/api/service.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/golden/render/<case>/{in.json,want.json}: a template and what Cadre sets, and the pod made of them.
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/api/json.h"
-#include "operator/api/json_writer.h"
 #include "operator/api/podtemplate.h"
 #include "tests/unit/golden.h"
 

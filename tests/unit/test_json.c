@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/api/json.h"
+#include "common/base/json.h"
 
 #include "common/base/mem.h"
 

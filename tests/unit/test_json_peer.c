@@ -10,7 +10,7 @@
 //   keeps no text                   what it writes is equal as doubles at best, not digit for digit
 //
 // Why that matters to this project: docs/adr/0005-json-reader.md.
-#include "operator/api/json.h"
+#include "common/base/json.h"
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"

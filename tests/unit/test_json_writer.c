@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/api/json_writer.h"
+#include "common/base/json_writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/names.h"
 
+#include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/api/json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

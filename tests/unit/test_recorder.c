@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/runtime/recorder.h"
 
+#include "common/base/json.h"
 #include "common/base/str.h"
-#include "operator/api/json.h"
 #include "tests/unit/stub_client.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times as the API server writes them: "2026-01-02T03:04:05Z", with or without a fraction or an offset.
-#ifndef CADRE_API_RFC3339_H
-#define CADRE_API_RFC3339_H
+#ifndef CADRE_BASE_RFC3339_H
+#define CADRE_BASE_RFC3339_H
 
 #include <stdbool.h>
 #include <stddef.h>

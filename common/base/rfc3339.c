@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/api/rfc3339.h"
+#include "common/base/rfc3339.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes JSON. `key` names a member; NULL inside a list and for the document itself. Bytes that are not UTF-8 become
 // U+FFFD.
-#ifndef CADRE_API_JSON_WRITER_H
-#define CADRE_API_JSON_WRITER_H
+#ifndef CADRE_BASE_JSON_WRITER_H
+#define CADRE_BASE_JSON_WRITER_H
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"

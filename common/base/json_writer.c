@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/api/json_writer.h"
+#include "common/base/json_writer.h"
 
+#include "common/base/rfc3339.h"
 #include "common/base/str.h"
-#include "operator/api/rfc3339.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 // JSON text as a tree of slices into that text. Strict RFC 8259: UTF-8 is checked, U+0000 is refused in any spelling,
 // nothing may follow the document. Numbers stay text, so no digit is ever lost; any value can be written out again
 // exactly as it came. The text must outlive the tree and need not be NUL-terminated.
-#ifndef CADRE_API_JSON_H
-#define CADRE_API_JSON_H
+#ifndef CADRE_BASE_JSON_H
+#define CADRE_BASE_JSON_H
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
