@@ -163,7 +163,6 @@ static void count(struct census *c, const struct pod *p)
     c->existing++;
     c->bound += p->node != NULL;
     c->ready += p->ready && p->phase == POD_RUNNING;
-    c->running += p->phase == POD_RUNNING;
     c->succeeded += p->phase == POD_SUCCEEDED;
     c->newest_ms = MAX(c->newest_ms, p->obj.meta.created_ms);
     if (!p->node && p->unschedulable && !c->unschedulable)

@@ -12,7 +12,7 @@ struct census {
     const struct pod **stale;     // all others: of earlier attempts or incarnations, or beyond `replicas`
     size_t n_stale;
     bool from_the_future; // a young pod of a later attempt or incarnation: our status is old, so do nothing yet
-    int32_t existing, bound, ready, running, succeeded;
+    int32_t existing, bound, ready, succeeded;
     int32_t mine;      // of the present attempt and incarnation, whatever their index
     bool changed;      // a pod of the present attempt and incarnation was made from another spec
     int64_t newest_ms; // creation of the youngest current pod: the gang is whole since then
