@@ -3,6 +3,7 @@
 # The operator among crashes: its own at any moment, the API server's, and objects that go while it works on them.
 # Against a real API server, scheduler and controller manager, on fake nodes.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+# shellcheck disable=SC2154
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")

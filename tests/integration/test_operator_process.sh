@@ -3,6 +3,7 @@
 # The operator as a process: what it says about a configuration that cannot work, its probes and metrics, what it does at
 # rest, how it stops, and how several of them share the work. Against a real API server.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+# shellcheck disable=SC2154
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -140,10 +141,6 @@ requests() { # NAME [METHODS]
     operator_http "$1" /metrics | grep -E "^rest_client_requests_total.*method=\"(${2:-.*})\"" | awk '{ n += $NF } END { print n + 0 }'
 }
 
-switches() {
-    awk '/^voluntary_ctxt_switches/ { print $2 }' "/proc/${operator_pid[op]}/status"
-}
-
 test_rest() {
     local before during
     group_apply resting '.spec.replicas = 4' >/dev/null
@@ -154,9 +151,9 @@ test_rest() {
     before=$(requests op)
     sleep 5
     check "with nothing to do it asks the API server for nothing" is "$before" requests op
-    before=$(switches)
+    before=$(operator_wakeups op)
     sleep 10
-    during=$(($(switches) - before))
+    during=$(($(operator_wakeups op) - before))
     echo "# $during wake-ups in 10 s"
     # The watches of five kinds bring a bookmark a minute each, and the lease of a fake node now and then.
     check "... and sleeps" test "$during" -le 20
@@ -175,8 +172,7 @@ test_stop() {
     operator_start op --leader-elect=false
     for ((i = 0; i < 5; i++)); do group_ready "busy-$i" 60 >/dev/null; done
     check "what was begun is ended by the next" is "0 0 0 0 0" kc get wg -o 'jsonpath={.items[*].status.restarts}'
-    kill -INT "${operator_pid[op]}"
-    check "SIGINT: the same" operator_gone op 0
+    check "SIGINT: the same" operator_stop op INT
     "$devcluster" apiserver stop >/dev/null 2>&1
     operator_launch op --leader-elect=false
     eventually 15 is 200 http_code /healthz

@@ -73,10 +73,15 @@ process_gone() { # PID: ended, though perhaps not yet waited for
     [[ ! -r /proc/$1/stat || $(awk '{ sub(/.*\) /, ""); print $1 }' "/proc/$1/stat") == Z ]]
 }
 
-# operator_stop NAME: a graceful stop.
+# operator_stop NAME [SIGNAL]: a graceful stop.
 operator_stop() {
-    kill -TERM "${operator_pid[$1]}"
+    kill "-${2:-TERM}" "${operator_pid[$1]}"
     operator_gone "$1" 0
+}
+
+# operator_wakeups NAME: how often it has been woken up so far.
+operator_wakeups() {
+    awk '/^voluntary_ctxt_switches/ { print $2 }' "/proc/${operator_pid[$1]}/status"
 }
 
 # operator_kill NAME: as the kernel does when memory is short.

@@ -1,0 +1,252 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Groups with real containers on two real nodes of four fake GPUs: what the ranks see, how they end, and what becomes of
+# them when an image, a process or a node fails. The operator with sanitizers runs outside of the cluster.
+# Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+# shellcheck disable=SC2154
+set -euo pipefail
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=/dev/null
+. "$here/../lib/suite.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/operator.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/group.sh"
+
+image=localhost/cadre-example:dev
+
+# run NAME COMMAND [FILTER...]: a group whose ranks run that in the shell of the example image.
+run() {
+    local name=$1 command
+    command=$(jq -n --arg c "$2" '["/bin/sh", "-c", $c]')
+    shift 2
+    group_apply "$name" ".spec.template.spec.containers[0] |= (.image = \"$image\" | .command = $command
+        | .resources.requests.cpu = \"10m\" | .imagePullPolicy = \"IfNotPresent\")" \
+        '.spec.template.spec.terminationGracePeriodSeconds = 2' "$@" >/dev/null
+}
+
+failure() { # NAME FIELDS: of lastFailure, on one line
+    kc get wg "$1" -o json | jq -r ".status.lastFailure | \"$2\""
+}
+
+logs() { # POD-ARGUMENTS...
+    kc logs --tail=-1 "$@"
+}
+
+# ---- what the ranks see ---------------------------------------------------------------------------------------------
+
+wanted_env() { # INDEX
+    local uid
+    uid=$(kc get wg env -o 'jsonpath={.metadata.uid}')
+    cat <<ENV
+CADRE_ATTEMPT=1
+CADRE_DEVICE=0
+CADRE_GROUP_UID=$uid
+CADRE_INDEX=$1
+CADRE_NAMESPACE=default
+GROUP_NAME=env
+GROUP_RANK=$1
+LOCAL_RANK=0
+LOCAL_WORLD_SIZE=2
+MASTER_ADDR=env-0.env.default.svc
+MASTER_PORT=29777
+MINE=rank $(($1 * 2)) of 8 at env-0.env.default.svc
+NNODES=4
+NODE_RANK=$1
+PET_MASTER_ADDR=env-0.env.default.svc
+PET_MASTER_PORT=29777
+PET_NNODES=4
+PET_NODE_RANK=$1
+PET_NPROC_PER_NODE=2
+RANK=$(($1 * 2))
+WORLD_SIZE=8
+ENV
+}
+
+seen_env() { # INDEX CONTAINER
+    logs "env-$1-0" -c "$2" | grep -E '^(MINE|RANK|LOCAL_|WORLD_SIZE|MASTER_|NODE_RANK|GROUP_|NNODES|PET_|CADRE_)' | sort
+}
+
+same_env() { # CONTAINER
+    local i
+    for i in 0 1 2 3; do is "$(wanted_env "$i")" seen_env "$i" "$1" || return 1; done
+}
+
+resolves() { # INDEX: MASTER_ADDR, to rank 0's address, in that pod
+    # shellcheck disable=SC2016
+    kc exec "env-$1-0" -c worker -- sh -c 'nslookup "$MASTER_ADDR.cluster.local"' | sed -nE 's/^Address( 1)?: ([0-9.]+)$/\2/p' | tail -n 1
+}
+
+all_resolve() {
+    local i ip
+    ip=$(kc get pod env-0-0 -o 'jsonpath={.status.podIP}')
+    for i in 0 1 2 3; do is "$ip" resolves "$i" || return 1; done
+}
+
+test_environment() {
+    run env 'env; exec sleep 1000' '.spec |= (.replicas = 4 | .workersPerReplica = 2 | .rendezvousPort = 29777)' \
+        '.spec.placement.strategy = "Spread"' \
+        '.spec.template.spec.containers[0].env = [{name: "MINE", value: "rank $(RANK) of $(WORLD_SIZE) at $(MASTER_ADDR)"}]' \
+        '.spec.template.spec.initContainers = [.spec.template.spec.containers[0] | .name = "setup" | .command = ["env"]]'
+    check "a group of four pods of two ranks becomes Ready" group_ready env 60
+    check "every variable is right in every rank, and the user's own may use them" same_env worker
+    check "in the init containers, too" same_env setup
+    check "the host name has no incarnation" is env-3 kc exec env-3-0 -c worker -- hostname
+    check "MASTER_ADDR resolves to rank 0's address in every pod" all_resolve
+    check "Spread: evenly on both nodes" is "2 2" group_nodes env
+    kc delete wg env --wait=false >/dev/null
+}
+
+# ---- how they meet and end ------------------------------------------------------------------------------------------
+
+test_rendezvous() {
+    run strictspread 'exec rendezvous --exit' '.spec.placement.strategy = "StrictSpread"'
+    run strictpack 'exec rendezvous --exit' '.spec |= (.replicas = 4 | .placement.strategy = "StrictPack")'
+    check "StrictSpread: the ranks meet and end, the group has Succeeded" \
+        kc wait --for=condition=Succeeded wg/strictspread --timeout=90s
+    check "... from two nodes" is "1 1" group_nodes strictspread
+    check "StrictPack: the same" kc wait --for=condition=Succeeded wg/strictpack --timeout=90s
+    check "... from one node" is 4 group_nodes strictpack
+    check "the roll-call is in rank 0's log" says "roll-call: 4 of 4 ranks" logs strictpack-0-0
+    check "an end is no restart" is "0 1" kc get wg strictpack -o 'jsonpath={.status.restarts} {.status.attempt}'
+    check "STATUS says Completed" is "False/Completed" group_condition strictpack Ready
+    sleep 2
+    check "what has ended stays so" is "False/Completed" group_condition strictpack Ready
+    check "deleted, they leave nothing" group_delete strictpack strictspread
+}
+
+# ---- processes that fail --------------------------------------------------------------------------------------------
+
+test_exits() {
+    run dies 'echo first; echo last words; exit 3' '.spec |= (.maxRestarts = 2 | .restartBackoff.initialSeconds = 2)'
+    run never 'sleep 1; exit 4' '.spec.restartPolicy = "Never"'
+    run second 'exec rendezvous --fail-rank 1 --exit-code 7' '.spec |= (.maxRestarts = 0 | .replicas = 3)'
+    check "a command that exits at once: it waits before the next attempt" group_reason dies Backoff 40
+    check "... and says for how long and why" matches "attempt [23] begins after a backoff of [0-9.]+ s .*rank [01]" \
+        group_message dies Ready
+    check "restartPolicy Never: Failed at once" kc wait --for=condition=Failed wg/never --timeout=60s
+    check "... for that reason" is "True/WorkerFailed" group_condition never Failed
+    check "... with its exit code, without a restart" is "4 0" echo \
+        "$(failure never '\(.exitCode)') $(group_status never restarts)"
+    check "one rank of three fails: it is the one that is named" kc wait --for=condition=Failed wg/second --timeout=60s
+    check "... with its code" is "1 second-1-0 7" failure second '\(.rank) \(.pod) \(.exitCode)'
+    check "... and its log is still there" matches "rank 1" logs second-1-0
+    check "maxRestarts are used up: Failed" kc wait --for=condition=Failed wg/dies --timeout=90s
+    check "... for that reason, after two restarts" is "True/MaxRestartsExceeded 2 2" echo \
+        "$(group_condition dies Failed) $(group_status dies restarts) $(group_status dies restartsCountTowardsMax)"
+    check "... with the code and the reason" is "3 Error" failure dies '\(.exitCode) \(.reason)'
+    check "... and the last lines of the output" says "last words" failure dies '\(.message)'
+    check "... on a node" matches "^n[12]$" failure dies '\(.node)'
+    check "... events tell of both restarts and the end" is "MaxRestartsExceeded Restarting Restarting" \
+        event_counts dies
+    check "deleted, they leave nothing" group_delete dies never second
+}
+
+event_counts() { # NAME: warnings, each as often as it happened
+    kc get events.events.k8s.io -o json | jq -r --arg name "$1" '.items[]
+        | select(.regarding.kind == "WorkerGroup" and .regarding.name == $name and .type == "Warning")
+        | .reason as $r | range(.series.count // .deprecatedCount // 1) | $r' | sort | xargs
+}
+
+# ---- containers that cannot start -----------------------------------------------------------------------------------
+
+test_images() {
+    run noimage 'exec sleep 1000' '.spec.template.spec.containers[0].image = "localhost/no-such-image:1"'
+    run noconfig 'exec sleep 1000' \
+        '.spec.template.spec.containers[0].env = [{name: "X", valueFrom: {configMapKeyRef: {name: "later", key: "x"}}}]'
+    run nocommand 'true' '.spec.template.spec.containers[0].command = ["/no/such/program"]' '.spec.maxRestarts = 0'
+    check "an image that does not exist: ImagePullFailed" group_reason noimage ImagePullFailed 60
+    check "... names it" says "localhost/no-such-image:1" group_message noimage Ready
+    check "... in an event, too" eventually 5 matches ImagePullFailed group_events noimage
+    kc patch wg noimage --type json \
+        -p "[{\"op\":\"replace\",\"path\":\"/spec/template/spec/containers/0/image\",\"value\":\"$image\"}]" >/dev/null
+    check "... the right image: it runs" group_ready noimage 60
+    check "a ConfigMap that is missing: ContainerConfigError" group_reason noconfig ContainerConfigError 60
+    check "... names it" says "later" group_message noconfig Ready
+    kc create configmap later --from-literal=x=1 >/dev/null
+    check "... made: it runs" group_ready noconfig 90
+    check "... in the first attempt" is 1 group_status noconfig attempt
+    check "a program that is not in the image: said so" eventually 60 says "/no/such/program" \
+        kc get wg nocommand -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message} {.status.lastFailure.message}'
+    group_delete noimage noconfig nocommand
+}
+
+# ---- a node that fails ----------------------------------------------------------------------------------------------
+
+node_of() { # POD
+    kc get pod "$1" -o 'jsonpath={.spec.nodeName}'
+}
+
+test_node() {
+    local lost began
+    run moves 'exec sleep 1000' '.spec |= (.replicas = 3 | .placement = {strategy: "StrictPack", nodeLostSeconds: 10})'
+    group_ready moves 60 >/dev/null
+    lost=$(node_of moves-0-0)
+    run apart 'exec sleep 1000' '.spec.placement = {strategy: "StrictSpread", nodeLostSeconds: 10}'
+    run patient 'exec sleep 1000' \
+        ".spec.placement.nodeLostSeconds = 600 | .spec.template.spec.nodeSelector = {\"kubernetes.io/hostname\": \"$lost\"} | .spec.replicas = 1" \
+        'del(.spec.template.spec.containers[0].resources.limits)'
+    group_ready apart 60 >/dev/null
+    group_ready patient 60 >/dev/null
+    began=$SECONDS
+    "$devcluster" node stop "$lost" >/dev/null 2>&1
+    check "a node is lost: the group starts again" eventually 90 is "moves-0-1 moves-1-1 moves-2-1" group_pod_names moves
+    echo "# after $((SECONDS - began)) s, of which Kubernetes needs about 20 to notice"
+    check "... on the other node" is "" nodes_but moves "$lost"
+    check "... becomes Ready" group_ready moves 60
+    check "... and says what happened" is "NodeLost $lost" failure moves '\(.reason) \(.node)'
+    check "... which does not count" is "1 0" kc get wg moves -o 'jsonpath={.status.restarts} {.status.restartsCountTowardsMax}'
+    check "one that needs two nodes waits" group_reason apart 'In(sufficient|feasible)' 60
+    check "... and says why" matches "1 (not ready|of 2)" group_message apart Ready
+    check "... holding no room" is "" group_pod_names apart
+    check "one that is told to be patient is" is "patient-0-0" group_pod_names patient
+    check "... and is not shown as Ready" eventually 60 matches "^False/" group_condition patient Ready
+    "$devcluster" node start "$lost" >/dev/null 2>&1
+    check "the node is back: the one that waits runs" group_ready apart 60
+    group_delete moves apart patient
+}
+
+nodes_but() { # NAME NODE: its pods that are there
+    group_pods "$1" | awk -v node="$2" '$2 == node'
+}
+
+# ---- the operator dies ----------------------------------------------------------------------------------------------
+
+test_operator_killed() {
+    local n
+    for n in 1 2 3; do
+        run "born-$n" 'rendezvous & trap "exit 9" TERM; wait' '.spec.replicas = 2'
+        sleep "0.$((n * 7))"
+        operator_kill op
+        operator_launch op --leader-elect=false
+    done
+    operator_ready op
+    check "killed in the middle of creating groups: all become Ready" \
+        kc wait --for=condition=Ready wg/born-1 wg/born-2 wg/born-3 --timeout=90s
+    check "... with one pod a rank" is "born-1-0 born-1-1 born-2-0 born-2-1 born-3-0 born-3-1" kc get pods \
+        -l app.kubernetes.io/managed-by=cadre -o 'jsonpath={.items[*].spec.hostname}'
+    check "... without a restart" is "0 0 0" kc get wg -o 'jsonpath={.items[*].status.restarts}'
+    operator_kill op
+    kc exec born-2-1-0 -- kill 1 >/dev/null 2>&1 || true
+    operator_start op --leader-elect=false
+    check "a rank that ended while it was dead: the group starts again" eventually 60 matches "born-2-0-1 born-2-1-1" group_pod_names born-2
+    check "... with the code in its status" is "1 9" failure born-2 '\(.rank) \(.exitCode)'
+    check "... becomes Ready" group_ready born-2 60
+    check "... and the others go on" is "0 0" echo "$(group_status born-1 restarts) $(group_status born-3 restarts)"
+    group_delete born-1 born-2 born-3
+}
+
+suite_start e2e-groups --nodes 2 --gpus 4
+archive=$("$suite_root/deploy/images.sh" example 2>"$suite_dir/images") || bail_out "the image of the examples cannot be built"
+"$devcluster" load "$archive" >/dev/null 2>&1
+operator_start op --leader-elect=false
+test_environment
+test_rendezvous
+test_exits
+test_images
+test_node
+test_operator_killed
+check "nothing is left of all the groups" is "" kc get wg,pods,services -A -l app.kubernetes.io/managed-by=cadre -o name
+check "the operator ends with 0 and without a leak" operator_stop op
+suite_end
