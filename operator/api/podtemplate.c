@@ -363,6 +363,60 @@ static bool is_reserved(const char *name, const char *const *reserved)
     return false;
 }
 
+static void note_owned(struct template_facts *ret, const char *path, const char *why)
+{
+    if (ret->owned)
+        return;
+    ret->owned = path;
+    ret->owned_why = why;
+}
+
+// What would take pods out of the hands of the planner, hide a rank from the others, or restart it behind the group's
+// back. An empty string means the same as a missing one.
+static int inspect_pod(const struct json *spec, struct arena *a, struct template_facts *ret, struct err *err)
+{
+    static const struct {
+        const char *name, *allowed, *why;
+    } fields[] = {
+        {"nodeName", "", "Cadre chooses the nodes: narrow its choice with nodeSelector or affinity"},
+        {"hostname", "", "Cadre names the hosts, so that ranks find each other: leave it out"},
+        {"subdomain", "", "Cadre names the hosts, so that ranks find each other: leave it out"},
+        {"hostnameOverride", "", "Cadre names the hosts, so that ranks find each other: leave it out"},
+        {"restartPolicy", "Never",
+         "a restart by the kubelet would tear the group apart: leave it out and use spec.restartPolicy of the "
+         "WorkerGroup"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        const struct json *v;
+        int r = get_typed(spec, "spec.template.spec", fields[i].name, JSON_STRING, &v, err);
+        if (r < 0)
+            return r;
+        if (v && !json_str_is(v, "") && !json_str_is(v, fields[i].allowed))
+            note_owned(ret, arena_printf(a, "spec.template.spec.%s", fields[i].name), fields[i].why);
+    }
+    return 0;
+}
+
+static const char restarts_why[] = "a restart by the kubelet would tear the group apart: leave it out (init containers "
+                                   "may have a restartPolicy) and use spec.restartPolicy of the WorkerGroup";
+
+// Init containers run before the ranks start, and sidecars beside them: those may restart.
+static int inspect_restarts(const struct json *container, const char *path, bool init, struct arena *a,
+                            struct template_facts *ret, struct err *err)
+{
+    const struct json *policy, *rules;
+    int r = get_typed(container, path, "restartPolicy", JSON_STRING, &policy, err);
+    if (r == 0)
+        r = get_typed(container, path, "restartPolicyRules", JSON_LIST, &rules, err);
+    if (r < 0)
+        return r;
+    if (!init && policy && !json_str_is(policy, "Never"))
+        note_owned(ret, arena_printf(a, "%s.restartPolicy", path), restarts_why);
+    if (json_count(rules))
+        note_owned(ret, arena_printf(a, "%s.restartPolicyRules", path), restarts_why);
+    return 0;
+}
+
 static int inspect_containers(const struct json *spec, const char *name, const char *const *reserved, struct arena *a,
                               struct template_facts *ret, struct err *err)
 {
@@ -372,7 +426,10 @@ static int inspect_containers(const struct json *spec, const char *name, const c
     if (r < 0)
         return r;
     JSON_FOREACH(container, list) {
-        r = get_objects(container, arena_printf(a, "spec.template.spec.%s[%zu]", name, i++), "env", &env, err);
+        const char *path = arena_printf(a, "spec.template.spec.%s[%zu]", name, i++);
+        r = get_objects(container, path, "env", &env, err);
+        if (r == 0)
+            r = inspect_restarts(container, path, strcmp(name, "initContainers") == 0, a, ret, err);
         if (r < 0)
             return r;
         JSON_FOREACH(item, env) {
@@ -390,21 +447,16 @@ static int inspect_containers(const struct json *spec, const char *name, const c
 int template_inspect(const char *template_json, const char *const *reserved, struct arena *a,
                      struct template_facts *ret, struct err *err)
 {
-    const struct json *root = NULL, *spec = NULL, *host_network = NULL, *restart_policy = NULL;
+    const struct json *root = NULL, *spec = NULL;
     *ret = (struct template_facts){0};
     int r = parse_template(template_json, a, &root, &spec, err);
+    if (r == 0)
+        r = inspect_pod(spec, a, ret, err);
     if (r == 0)
         r = inspect_containers(spec, "initContainers", reserved, a, ret, err);
     if (r == 0)
         r = inspect_containers(spec, "containers", reserved, a, ret, err);
     if (r == 0)
-        r = get_typed(spec, "spec.template.spec", "hostNetwork", JSON_BOOL, &host_network, err);
-    if (r == 0)
-        r = get_typed(spec, "spec.template.spec", "restartPolicy", JSON_STRING, &restart_policy, err);
-    if (r < 0)
-        return r;
-    ret->host_network = host_network && host_network->text[0] == 't';
-    ret->restart_policy = json_str(restart_policy, a);
-    ret->hash = canonical_hash(root, a);
-    return 0;
+        ret->hash = canonical_hash(root, a);
+    return r;
 }

@@ -33,9 +33,9 @@ int pod_render(const char *template_json, const struct pod_render *r, struct are
 struct template_facts {
     const char *reserved_env; // first entry of the user's whose name is in the given list, NULL if none
     const char *reserved_env_container;
-    bool host_network;
-    const char *restart_policy; // NULL if unset
-    uint64_t hash;              // of the canonical JSON (sorted keys): equal templates have equal hashes
+    const char *owned;     // path of the first field that is Cadre's to set, or works against it; NULL if none
+    const char *owned_why; // and what to do instead
+    uint64_t hash;         // of the canonical JSON (sorted keys): equal templates have equal hashes
 };
 
 // `reserved`: NULL-terminated list of names; a name ending in '*' is a prefix.

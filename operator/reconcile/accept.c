@@ -53,13 +53,8 @@ bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal 
                                    "container %s sets %s, which Cadre sets itself: remove it from env and read the "
                                    "value that is there",
                                    facts.reserved_env_container, facts.reserved_env));
-    if (facts.restart_policy && !str_eq(facts.restart_policy, "Never"))
-        return refuse(
-            ret, REASON_INVALID_TEMPLATE,
-            arena_printf(a,
-                         "spec.template.spec.restartPolicy is %s: leave it out (a restart by the kubelet would "
-                         "tear the group apart) and use spec.restartPolicy of the WorkerGroup",
-                         facts.restart_policy));
+    if (facts.owned)
+        return refuse(ret, REASON_INVALID_TEMPLATE, arena_printf(a, "%s is set: %s", facts.owned, facts.owned_why));
     *ret_template_hash = facts.hash;
     return true;
 }

@@ -40,18 +40,51 @@ static struct template_facts inspect(const char *template)
     return f;
 }
 
-static void facts_of_a_template_are_found(void **state)
+#define SPEC(rest) "{\"spec\":{" rest "\"containers\":[{\"name\":\"w\"}]}}"
+#define CONTAINERS(init, main) "{\"spec\":{\"initContainers\":[{" init "}],\"containers\":[{},{" main "}]}}"
+
+static void what_is_for_cadre_to_set_is_found(void **state)
 {
     (void)state;
-    struct template_facts f = inspect("{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
-    assert_null(f.reserved_env);
-    assert_false(f.host_network);
-    assert_null(f.restart_policy);
-    f = inspect("{\"spec\":{\"hostNetwork\":true,\"restartPolicy\":\"Always\",\"containers\":[{\"name\":\"w\"}]}}");
-    assert_true(f.host_network);
-    assert_string_equal(f.restart_policy, "Always");
-    f = inspect("{\"spec\":{\"hostNetwork\":false,\"containers\":[{\"name\":\"w\"}]}}");
-    assert_false(f.host_network);
+    const struct {
+        const char *template, *owned;
+    } cases[] = {
+        {SPEC("\"nodeName\":\"n1\","), "spec.template.spec.nodeName"},
+        {SPEC("\"hostname\":\"h\","), "spec.template.spec.hostname"},
+        {SPEC("\"subdomain\":\"s\","), "spec.template.spec.subdomain"},
+        {SPEC("\"hostnameOverride\":\"h\","), "spec.template.spec.hostnameOverride"},
+        {SPEC("\"restartPolicy\":\"Always\","), "spec.template.spec.restartPolicy"},
+        {SPEC("\"restartPolicy\":\"\\u0041lways\","), "spec.template.spec.restartPolicy"},
+        {CONTAINERS("", "\"restartPolicy\":\"OnFailure\""), "spec.template.spec.containers[1].restartPolicy"},
+        {CONTAINERS("", "\"restartPolicy\":\"Never\",\"restartPolicyRules\":[{\"action\":\"Restart\"}]"),
+         "spec.template.spec.containers[1].restartPolicyRules"},
+        {CONTAINERS("\"restartPolicyRules\":[{\"action\":\"RestartAllContainers\"}]", ""),
+         "spec.template.spec.initContainers[0].restartPolicyRules"},
+        {SPEC("\"hostname\":\"h\",\"nodeName\":\"n1\","), "spec.template.spec.nodeName"}, // one is enough
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct template_facts f = inspect(cases[i].template);
+        assert_string_equal(f.owned, cases[i].owned);
+        assert_non_null(strstr(f.owned_why, ": ")); // why, and what to do
+    }
+}
+
+static void what_fights_nothing_is_left_to_the_user(void **state)
+{
+    (void)state;
+    const char *templates[] = {
+        SPEC(""),
+        SPEC("\"restartPolicy\":\"Never\",\"hostname\":\"\",\"subdomain\":null,\"nodeName\":\"\","),
+        SPEC("\"hostNetwork\":true,\"dnsPolicy\":\"ClusterFirstWithHostNet\",\"schedulerName\":\"mine\","),
+        SPEC("\"setHostnameAsFQDN\":true,\"schedulingGates\":[{\"name\":\"a\"}],\"priority\":7,"),
+        CONTAINERS("\"restartPolicy\":\"Always\"", "\"restartPolicy\":\"Never\",\"restartPolicyRules\":[]"),
+        CONTAINERS("\"restartPolicy\":\"OnFailure\"", "\"envFrom\":[{\"configMapRef\":{\"name\":\"RANK\"}}]"),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(templates); i++) {
+        struct template_facts f = inspect(templates[i]);
+        assert_null(f.owned);
+        assert_null(f.reserved_env);
+    }
 }
 
 #define ENV(name) "\"env\":[{\"name\":\"OK\"},{\"name\":\"" name "\",\"value\":\"1\"}]"
@@ -124,6 +157,25 @@ static void a_template_of_the_wrong_shape_is_refused_by_both(void **state)
     }
 }
 
+static void a_field_of_the_wrong_type_is_refused(void **state)
+{
+    (void)state;
+    const struct {
+        const char *template, *want;
+    } cases[] = {
+        {SPEC("\"nodeName\":1,"), "spec.template.spec.nodeName: expected string, got number"},
+        {SPEC("\"restartPolicy\":[],"), "spec.template.spec.restartPolicy: expected string, got list"},
+        {CONTAINERS("", "\"restartPolicyRules\":{}"),
+         "spec.template.spec.containers[1].restartPolicyRules: expected list, got object"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct template_facts f;
+        struct err err = ERR_INIT;
+        assert_int_equal(template_inspect(cases[i].template, reserved, &arena, &f, &err), ERR_INVALID);
+        assert_string_equal(err.msg, cases[i].want);
+    }
+}
+
 static void a_pod_cannot_grow_without_bound(void **state)
 {
     (void)state;
@@ -147,10 +199,12 @@ static void a_pod_cannot_grow_without_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(facts_of_a_template_are_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_for_cadre_to_set_is_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_fights_nothing_is_left_to_the_user, setup, teardown),
         cmocka_unit_test_setup_teardown(reserved_names_are_found_wherever_they_are, setup, teardown),
         cmocka_unit_test_setup_teardown(equal_templates_have_equal_hashes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_template_of_the_wrong_shape_is_refused_by_both, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_field_of_the_wrong_type_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pod_cannot_grow_without_bound, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
