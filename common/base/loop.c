@@ -41,6 +41,12 @@ struct loop_signal {
     void *ctx;
 };
 
+struct loop_wakeup {
+    uv_async_t uv;
+    loop_fn fn;
+    void *ctx;
+};
+
 struct loop_hook {
     uv_prepare_t uv;
     loop_fn fn;
@@ -293,6 +299,34 @@ void loop_signal_free(struct loop_signal *s)
 {
     if (s)
         uv_close((uv_handle_t *)&s->uv, free_handle);
+}
+
+static void on_wakeup(uv_async_t *uv)
+{
+    struct loop_wakeup *w = uv->data;
+    w->fn(w->ctx);
+}
+
+struct loop_wakeup *loop_wakeup_new(struct loop *loop, loop_fn fn, void *ctx)
+{
+    struct loop_wakeup *w = xcalloc(1, sizeof *w);
+    w->fn = fn;
+    w->ctx = ctx;
+    if (uv_async_init(&loop->uv, &w->uv, on_wakeup) != 0)
+        abort(); // no descriptor: nothing can run
+    w->uv.data = w;
+    return w;
+}
+
+void loop_wakeup_signal(struct loop_wakeup *w)
+{
+    uv_async_send(&w->uv);
+}
+
+void loop_wakeup_free(struct loop_wakeup *w)
+{
+    if (w)
+        uv_close((uv_handle_t *)&w->uv, free_handle);
 }
 
 static void on_hook(uv_prepare_t *uv)

@@ -14,6 +14,7 @@ struct loop;
 struct loop_timer;
 struct loop_poll;
 struct loop_signal;
+struct loop_wakeup;
 struct loop_hook;
 struct loop_resolve;
 struct addrinfo;
@@ -55,6 +56,13 @@ void loop_poll_free(struct loop_poll *p);
 // Signals do not keep the loop alive.
 struct loop_signal *loop_signal_new(struct loop *loop, int signo, loop_signal_fn fn, void *ctx);
 void loop_signal_free(struct loop_signal *s);
+
+// Calls fn on the loop's thread, soon after loop_wakeup_signal(), which any thread may call; signals that come close
+// together become one call. It keeps the loop alive. Only the loop's thread makes and frees it, and no thread may
+// signal after that.
+struct loop_wakeup *loop_wakeup_new(struct loop *loop, loop_fn fn, void *ctx);
+void loop_wakeup_signal(struct loop_wakeup *w);
+void loop_wakeup_free(struct loop_wakeup *w);
 
 // Calls fn each time before the loop waits for events. Does not keep the loop alive.
 struct loop_hook *loop_hook_new(struct loop *loop, loop_fn fn, void *ctx);

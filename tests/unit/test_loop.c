@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -235,6 +236,35 @@ static void signals_arrive_on_the_loop_and_do_not_keep_it_alive(void **state)
     loop_timer_free(t);
 }
 
+static struct loop_wakeup *wakeup;
+
+static void *signal_twice(void *ctx)
+{
+    (void)ctx;
+    loop_wakeup_signal(wakeup);
+    loop_wakeup_signal(wakeup);
+    return NULL;
+}
+
+static void note_and_free_wakeup(void *ctx)
+{
+    note_a(ctx);
+    loop_wakeup_free(wakeup);
+}
+
+static void another_thread_wakes_the_loop_and_signals_become_one_call(void **state)
+{
+    struct loop *loop = *state;
+    pthread_t thread;
+    wakeup = loop_wakeup_new(loop, note_and_free_wakeup, NULL);
+    assert_int_equal(pthread_create(&thread, NULL, signal_twice, NULL), 0);
+    pthread_join(thread, NULL);
+    assert_string_equal(trace, "");
+    loop_run(loop); // it kept the loop alive, and lets it end when it is freed
+    assert_string_equal(trace, "a");
+    loop_wakeup_free(NULL);
+}
+
 static void a_stop_from_outside_does_not_outlive_the_loop(void **state)
 {
     loop_stop(*state); // loop_free() must still let libuv close what it holds
@@ -328,6 +358,7 @@ int main(void)
         LOOP_TEST(descriptors_are_reported_while_watched),
         LOOP_TEST(a_regular_file_cannot_be_polled),
         LOOP_TEST(signals_arrive_on_the_loop_and_do_not_keep_it_alive),
+        LOOP_TEST(another_thread_wakes_the_loop_and_signals_become_one_call),
         LOOP_TEST(a_stop_from_outside_does_not_outlive_the_loop),
         LOOP_TEST(the_clock_stands_still_within_a_turn),
         LOOP_TEST(a_hook_runs_before_each_wait_and_keeps_nothing_alive),
