@@ -5,8 +5,8 @@
 //   and methods. The host checks `abi` first and refuses another number with a clear message. All strings are UTF-8 and
 //   NUL-terminated. The header is plain C11 and works from C++.
 //
-//   Threads: create, methods and destroy of one object all run on one thread of the host, the executor, one at a time, in
-//   the order in which each caller sent them. That thread is not the one that talks to the network, so a method may
+//   Threads: create, methods and destroy of one object all run on one thread of the host, the executor, one at a time,
+//   in the order in which each caller sent them. That thread is not the one that talks to the network, so a method may
 //   block; it may start threads of its own, but calls into this API only from the executor.
 //
 //   Ownership: what the host hands in lives until the function returns. What a method hands back through this API is
