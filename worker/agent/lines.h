@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts what a process prints into lines and puts its name in front of each. No I/O; any bytes are fine.
+#ifndef CADRE_AGENT_LINES_H
+#define CADRE_AGENT_LINES_H
+
+#include "common/base/buf.h"
+
+enum { LINES_MAX = 64 * 1024 }; // bytes of a line; a longer one goes on in the next
+
+struct lines {
+    char prefix[32];    // "[rank 3] "
+    struct buf partial; // a line that has not ended yet
+};
+
+void lines_init(struct lines *l, const char *prefix);
+void lines_done(struct lines *l);
+// Appends the lines that are complete to `out`. A line for which there is no room is dropped whole.
+void lines_add(struct lines *l, const char *data, size_t n, struct buf *out);
+void lines_flush(struct lines *l, struct buf *out); // ends the line that has not ended
+static inline bool lines_partial(const struct lines *l)
+{
+    return l->partial.len > 0;
+}
+
+#endif
