@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only shows between decisions: the world changes while a plan is carried out.
+#include "operator/exec/group_controller.h"
+
+#include "common/base/str.h"
+#include "tests/unit/stub_client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static struct {
+    struct loop *loop;
+    struct kube_client *client;
+    struct metrics *metrics;
+    struct store *pods, *nodes, *services, *groups;
+    struct recorder *recorder;
+    struct group_controller *controller;
+} t;
+
+static void put(struct store *s, const char *json)
+{
+    const struct object *o;
+    struct err err = ERR_INIT;
+    if (object_decode(store_kind(s), json, strlen(json), &o, &err) < 0)
+        fail_msg("%s", err.msg);
+    store_put(s, o);
+    object_unref(o);
+}
+
+static void put_node(const char *name)
+{
+    char json[512];
+    snprintf(json, sizeof json,
+             "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u-%s\",\"resourceVersion\":\"1\"},\"status\":{\"allocatable\":{"
+             "\"cpu\":\"8\",\"pods\":\"9\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+             name, name);
+    put(t.nodes, json);
+}
+
+static void put_group(int version, bool suspend)
+{
+    char json[1024];
+    snprintf(
+        json, sizeof json,
+        "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"%d\",\"generation\":"
+        "1},\"spec\":{\"replicas\":2,\"workersPerReplica\":1,\"runtime\":\"Plain\",\"suspend\":%s,\"template\":{"
+        "\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}",
+        version, suspend ? "true" : "false");
+    put(t.groups, json);
+}
+
+static void put_pod(const char *name, int index)
+{
+    char json[1024];
+    snprintf(
+        json, sizeof json,
+        "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ml\",\"uid\":\"u-%s\",\"resourceVersion\":\"2\",\"labels\":{"
+        "\"cadre.dev/group\":\"g\",\"cadre.dev/index\":\"%d\",\"cadre.dev/attempt\":\"1\",\"cadre.dev/incarnation\":"
+        "\"0\"},\"ownerReferences\":[{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"WorkerGroup\",\"name\":\"g\","
+        "\"uid\":\"u-g\",\"controller\":true}]},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"w\"}]}}",
+        name, name, index);
+    put(t.pods, json);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&t, 0, sizeof t);
+    t.loop = loop_new();
+    t.client = stub_client_new(t.loop);
+    t.metrics = metrics_new();
+    t.pods = store_new(KIND_POD);
+    t.nodes = store_new(KIND_NODE);
+    t.services = store_new(KIND_SERVICE);
+    t.groups = store_new(KIND_WORKERGROUP);
+    t.recorder = recorder_new(t.loop, t.client, "cadre.dev/operator", "test", t.metrics);
+    t.controller = group_controller_new(t.loop, &(struct group_controller_options){
+                                                    .client = t.client,
+                                                    .pods = t.pods,
+                                                    .nodes = t.nodes,
+                                                    .services = t.services,
+                                                    .groups = t.groups,
+                                                    .recorder = t.recorder,
+                                                    .metrics = t.metrics,
+                                                    .clock = loop_clock(t.loop),
+                                                    .seed = 1,
+                                                });
+    put_node("n1");
+    return 0;
+}
+
+// As the operator ends: no new decisions, then the client ends what is in flight, then the rest goes.
+static int teardown(void **state)
+{
+    (void)state;
+    group_controller_stop(t.controller);
+    stub_client_refuse(t.client);
+    while (stub_waiting(t.client))
+        stub_fail(stub_next(t.client), ERR_CANCELED, "canceled");
+    group_controller_free(t.controller);
+    recorder_free(t.recorder);
+    store_free(t.pods);
+    store_free(t.nodes);
+    store_free(t.services);
+    store_free(t.groups);
+    metrics_free(t.metrics);
+    stub_client_free(t.client);
+    loop_free(t.loop);
+    return 0;
+}
+
+#define DRY_RUN "{\"metadata\":{\"name\":\"g-dry-run\"},\"spec\":{\"containers\":[{\"name\":\"w\"}]}}"
+
+// The oldest request of that verb and kind; others that come before it succeed.
+static struct stub_call *next(enum verb verb, enum kind kind)
+{
+    for (struct stub_call *call; (call = stub_next(t.client));) {
+        if (call->request.verb == verb && call->request.kind == kind)
+            return call;
+        stub_answer(call, 200, call->request.dry_run ? DRY_RUN : "{}");
+    }
+    fail_msg("it is not asked");
+    return NULL;
+}
+
+static void nothing_is_decided_before_the_start(void **state)
+{
+    (void)state;
+    put_group(1, false);
+    assert_true(stub_quiet(t.client));
+    assert_true(group_controller_idle(t.controller));
+    group_controller_start(t.controller);
+    assert_non_null(next(VERB_CREATE, KIND_POD));
+    assert_false(group_controller_idle(t.controller));
+}
+
+static void the_template_is_tried_before_anything_is_created(void **state)
+{
+    (void)state;
+    put_group(1, false);
+    group_controller_start(t.controller);
+    assert_true(next(VERB_CREATE, KIND_POD)->request.dry_run);
+}
+
+// The names of what a plan deletes must outlive the pods: here they go while the status is being written.
+static void pods_that_go_while_the_status_is_written_are_still_deleted_by_name(void **state)
+{
+    (void)state;
+    put_pod("g-0-0", 0);
+    put_pod("g-1-0", 1);
+    put_group(1, true);
+    group_controller_start(t.controller);
+    struct stub_call *status = next(VERB_PATCH_MERGE, KIND_WORKERGROUP);
+    store_delete(t.pods, "ml", "g-0-0");
+    store_delete(t.pods, "ml", "g-1-0");
+    stub_answer(status, 200, "{}");
+    struct stub_call *first = next(VERB_DELETE, KIND_POD);
+    assert_string_equal(first->request.name, "g-0-0");
+    stub_answer(first, 404, "{}");
+    struct stub_call *second = next(VERB_DELETE, KIND_POD);
+    assert_string_equal(second->request.name, "g-1-0");
+    stub_answer(second, 404, "{}");
+}
+
+static void a_group_that_goes_while_its_plan_is_carried_out(void **state)
+{
+    (void)state;
+    put_group(1, false);
+    group_controller_start(t.controller);
+    struct stub_call *dry_run = next(VERB_CREATE, KIND_POD);
+    store_delete(t.groups, "ml", "g");
+    stub_answer(dry_run, 422, "{\"message\":\"no\"}");
+    while (!group_controller_idle(t.controller)) {
+        struct stub_call *call = stub_next(t.client);
+        assert_non_null(call);
+        stub_answer(call, 404, "{}");
+    }
+    assert_true(stub_quiet(t.client));
+}
+
+static void a_write_that_fails_is_tried_again(void **state)
+{
+    (void)state;
+    put_group(1, false);
+    group_controller_start(t.controller);
+    stub_fail(next(VERB_CREATE, KIND_POD), ERR_INTERNAL, "disk full");
+    assert_true(next(VERB_CREATE, KIND_POD)->request.dry_run);
+}
+
+static void stopped_it_ends_what_it_has_begun_and_begins_nothing(void **state)
+{
+    (void)state;
+    put_group(1, false);
+    group_controller_start(t.controller);
+    struct stub_call *dry_run = next(VERB_CREATE, KIND_POD);
+    group_controller_stop(t.controller);
+    assert_false(group_controller_idle(t.controller));
+    stub_answer(dry_run, 422, "{\"message\":\"no\"}");
+    while (!group_controller_idle(t.controller)) {
+        struct stub_call *call = stub_next(t.client);
+        assert_non_null(call);
+        stub_answer(call, 200, "{}");
+    }
+    put_group(2, true);
+    assert_true(stub_quiet(t.client));
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(nothing_is_decided_before_the_start),
+        T(the_template_is_tried_before_anything_is_created),
+        T(pods_that_go_while_the_status_is_written_are_still_deleted_by_name),
+        T(a_group_that_goes_while_its_plan_is_carried_out),
+        T(a_write_that_fails_is_tried_again),
+        T(stopped_it_ends_what_it_has_begun_and_begins_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
