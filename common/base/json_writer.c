@@ -34,14 +34,7 @@ static void put_escaped(struct buf *b, unsigned char c)
         buf_printf(b, "\\u%04x", c);
 }
 
-// The length of the UTF-8 sequence at s, 0 if there is none.
-static size_t utf8_at(const char *s, size_t n)
-{
-    for (size_t len = 2; len <= 4 && len <= n; len++)
-        if (str_utf8_valid(s, len))
-            return len;
-    return 0;
-}
+#define REPLACEMENT "\xef\xbf\xbd"
 
 static void put_string(struct buf *b, const char *s, size_t n)
 {
@@ -53,7 +46,7 @@ static void put_string(struct buf *b, const char *s, size_t n)
             plain++;
             continue;
         }
-        size_t len = c >= 0x80 ? utf8_at(s + i, n - i) : 0;
+        size_t len = c >= 0x80 ? str_utf8_len(s + i, n - i) : 0;
         if (len) {
             plain += len;
             i += len - 1;
@@ -62,7 +55,7 @@ static void put_string(struct buf *b, const char *s, size_t n)
         buf_append(b, s + i - plain, plain);
         plain = 0;
         if (c >= 0x80)
-            buf_puts(b, "\xef\xbf\xbd");
+            buf_puts(b, REPLACEMENT);
         else
             put_escaped(b, c);
     }
@@ -135,6 +128,24 @@ void writer_str(struct json_writer *w, const char *key, const char *s)
     }
     put_lead(w, key);
     put_string(&w->buf, s, strlen(s));
+}
+
+void writer_str_max(struct json_writer *w, const char *key, const char *s, size_t max)
+{
+    if (!s) {
+        writer_null(w, key);
+        return;
+    }
+    size_t n = 0, read = 0, all = strlen(s);
+    while (n < all) {
+        size_t len = str_utf8_len(s + n, all - n);
+        read += len ? len : strlen(REPLACEMENT);
+        if (read > max)
+            break;
+        n += len ? len : 1;
+    }
+    put_lead(w, key);
+    put_string(&w->buf, s, n);
 }
 
 void writer_str_set(struct json_writer *w, const char *key, const char *s)

@@ -9,7 +9,7 @@ static const char *const status_names[] = {
 
 static const struct json_field condition_fields[] = {
     {"type", J_STRING, offsetof(struct condition, type), .required = true},
-    {"status", J_ENUM, offsetof(struct condition, status), .names = status_names},
+    {"status", J_ENUM, offsetof(struct condition, status), .names = status_names, .open_enum = true},
     {"reason", J_STRING, offsetof(struct condition, reason)},
     {"message", J_STRING, offsetof(struct condition, message)},
     {"observedGeneration", J_I64, offsetof(struct condition, observed_generation)},
@@ -25,6 +25,8 @@ const struct condition *condition_find(const struct condition *items, size_t n, 
     return NULL;
 }
 
+enum { MESSAGE_MAX = 32768 }; // of the schema
+
 void conditions_write(struct json_writer *w, const struct condition *items, size_t n, bool times)
 {
     writer_list(w, "conditions");
@@ -34,7 +36,7 @@ void conditions_write(struct json_writer *w, const struct condition *items, size
         writer_str(w, "type", c->type);
         writer_str(w, "status", status_names[c->status]);
         writer_str(w, "reason", c->reason);
-        writer_str(w, "message", c->message ? c->message : "");
+        writer_str_max(w, "message", c->message ? c->message : "", MESSAGE_MAX);
         writer_i64(w, "observedGeneration", c->observed_generation);
         if (times)
             writer_time(w, "lastTransitionTime", c->changed_ms);

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/event.h"
 
-#include "common/base/str.h"
 #include "operator/api/tables.h"
 
-#include <string.h>
-
-enum { NOTE_MAX = 1024 }; // the API server refuses more
+enum { NOTE_MAX = 1024, WORD_MAX = 128 }; // the API server refuses more
 
 static void write_series(struct json_writer *w, const struct event *e)
 {
@@ -16,15 +13,6 @@ static void write_series(struct json_writer *w, const struct event *e)
     writer_i64(w, "count", e->series_count);
     writer_micro(w, "lastObservedTime", e->series_last_ms);
     writer_object_end(w);
-}
-
-static void write_note(struct json_writer *w, const char *note, struct arena *a)
-{
-    size_t n = note ? strnlen(note, NOTE_MAX + 1) : 0;
-    if (n > NOTE_MAX) // cut between two characters
-        for (n = NOTE_MAX; n && ((unsigned char)note[n] & 0xc0) == 0x80;)
-            n--;
-    writer_str(w, "note", arena_strndup(a, note ? note : "", n));
 }
 
 const char *event_encode(const struct event *e, struct arena *a)
@@ -42,11 +30,11 @@ const char *event_encode(const struct event *e, struct arena *a)
     writer_micro(&w, "eventTime", e->time_ms);
     write_series(&w, e);
     writer_str(&w, "type", e->type);
-    writer_str(&w, "reason", e->reason);
-    writer_str(&w, "action", e->action);
-    write_note(&w, e->note, a);
+    writer_str_max(&w, "reason", e->reason, WORD_MAX);
+    writer_str_max(&w, "action", e->action, WORD_MAX);
+    writer_str_max(&w, "note", e->note ? e->note : "", NOTE_MAX);
     writer_str(&w, "reportingController", e->controller);
-    writer_str(&w, "reportingInstance", e->instance);
+    writer_str_max(&w, "reportingInstance", e->instance, WORD_MAX);
     writer_object(&w, "regarding");
     writer_str_set(&w, "apiVersion", e->regarding_api_version);
     writer_str_set(&w, "kind", e->regarding_kind);

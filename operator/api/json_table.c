@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/json_table.h"
 
+#include "common/base/buf.h"
+#include "common/base/mem.h"
 #include "common/base/rfc3339.h"
 #include "common/base/str.h"
 #include "operator/api/object.h"
@@ -108,10 +110,14 @@ static int read_enum(const struct decoder *d, const struct path *path, const str
     if (v->type != JSON_STRING)
         return fail_type(d, path, "string", v);
     for (int i = 0; f->names[i]; i++) {
-        if (json_str_is(v, f->names[i]) || (f->open_enum && !f->names[i + 1])) {
+        if (json_str_is(v, f->names[i])) {
             *ret = i;
             return 0;
         }
+    }
+    if (f->open_enum) {
+        *ret = (int)f->missing;
+        return 0;
     }
     struct buf b = BUF_INIT(PATH_MAX_LEN);
     buf_puts(&b, "one of ");
@@ -160,6 +166,11 @@ static int read_labels(const struct decoder *d, const struct path *path, const s
     }
     if (n > 1)
         qsort(items, n, sizeof *items, cmp_label);
+    for (size_t i = 1; i < n; i++) {
+        struct path at = {.up = path, .name = items[i].key, .len = strlen(items[i].key), .map = true};
+        if (str_eq(items[i].key, items[i - 1].key))
+            return fail_at(d, &at, "given twice");
+    }
     *ret = (struct labels){items, n};
     return 0;
 }
@@ -177,26 +188,40 @@ static int read_quantity(const struct decoder *d, const struct path *path, const
     return quantity_parse(text, ret, &ignored) < 0 ? fail_type(d, path, "quantity", v) : 0;
 }
 
-static int read_quantities(const struct decoder *d, const struct path *path, const struct json *v,
+// Keeps the items sorted by id. False if that one is there already.
+static bool insert_resource(struct resource *items, size_t *n, struct resource one)
+{
+    size_t at = *n;
+    while (at && items[at - 1].id > one.id)
+        at--;
+    if (at && items[at - 1].id == one.id)
+        return false;
+    memmove(items + at + 1, items + at, (*n - at) * sizeof *items);
+    items[at] = one;
+    ++*n;
+    return true;
+}
+
+// What has no id of its own is asked for as RESOURCE_OTHER, and not offered at all.
+static int read_quantities(const struct decoder *d, const struct path *path, const struct json *v, bool offered,
                            struct resources *ret)
 {
-    struct resource *items = arena_array(d->arena, json_count(v), sizeof *items);
+    struct resource *items = arena_array(d->arena, MIN(json_count(v), (size_t)RESOURCE_MAX), sizeof *items);
+    struct resource other = {RESOURCE_OTHER, 0};
     size_t n = 0;
     JSON_FOREACH(item, v) {
         struct path at = {.up = path, .name = item->key, .len = item->key_len, .map = true};
-        int64_t milli = 0;
-        int r = read_quantity(d, &at, item, &milli);
+        struct resource one = {.id = resource_id_n(item->key, item->key_len, offered)};
+        int r = read_quantity(d, &at, item, &one.milli);
         if (r < 0)
             return r;
-        int id = resource_id_n(item->key, item->key_len);
-        // A name over the limit stays uncounted: no node can offer it either, and kube-scheduler has the last word.
-        if (id < 0 || !milli)
-            continue;
-        size_t at_n = n++;
-        for (; at_n && items[at_n - 1].id > id; at_n--)
-            items[at_n] = items[at_n - 1];
-        items[at_n] = (struct resource){id, milli};
+        if (one.id == RESOURCE_OTHER)
+            other.milli = MAX(other.milli, one.milli);
+        else if (one.milli && !insert_resource(items, &n, one))
+            return fail_at(d, &at, "given twice");
     }
+    if (other.milli && !offered)
+        insert_resource(items, &n, other);
     *ret = (struct resources){n ? items : NULL, n};
     return 0;
 }
@@ -308,7 +333,7 @@ static int read_field(const struct decoder *d, const struct path *path, const st
     case J_LABELS:
         return read_labels(d, path, v, f->prefix, to);
     case J_QUANTITIES:
-        return read_quantities(d, path, v, to);
+        return read_quantities(d, path, v, f->offered, to);
     case J_TEXT:
         *(const char **)to = arena_strndup(d->arena, v->text, v->len);
         return 0;
@@ -384,29 +409,4 @@ int json_decode(const struct json_table *table, const struct json *v, const char
     if (v && v->type != JSON_OBJECT)
         return fail_type(&d, &at, "object", v);
     return read_object(&d, &at, v, table, to);
-}
-
-static const char *openapi_type(enum json_kind kind)
-{
-    const char *name = shape_name(kind);
-    return strcmp(name, "list") == 0 ? "array" : name;
-}
-
-static void print_table(const struct json_table *table, const char *prefix, struct buf *out)
-{
-    for (size_t i = 0; i < table->n; i++) {
-        const struct json_field *f = &table->fields[i];
-        buf_printf(out, "%s%s %s\n", prefix, f->name, openapi_type(f->kind));
-        if (!f->table)
-            continue;
-        struct buf nested = BUF_INIT(PATH_MAX_LEN);
-        buf_printf(&nested, "%s%s%s.", prefix, f->name, f->kind == J_LIST ? "[]" : "");
-        print_table(f->table, buf_str(&nested), out);
-        buf_done(&nested);
-    }
-}
-
-void json_table_print(const struct json_table *table, struct buf *out)
-{
-    print_table(table, "", out);
 }

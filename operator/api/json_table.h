@@ -5,7 +5,6 @@
 #ifndef CADRE_API_JSON_TABLE_H
 #define CADRE_API_JSON_TABLE_H
 
-#include "common/base/buf.h"
 #include "common/base/json.h"
 
 #include <limits.h>
@@ -37,7 +36,8 @@ struct json_field {
     const struct json_table *table; // J_LIST, J_OBJECT
     const char *const *names;       // J_ENUM, NULL-terminated
     bool required;                  // where the object around it is there
-    bool open_enum;                 // J_ENUM: an unknown name reads as the last one
+    bool open_enum;                 // J_ENUM: an unknown name reads as a missing one
+    bool offered;                   // J_QUANTITIES: by a node, see resource.h
     int64_t min, max;               // of an integer; both 0: what its type holds
     int64_t missing;                // value of a missing integer, boolean, enum or time
     const char *missing_str;        // a literal
@@ -61,9 +61,5 @@ struct json_table {
 // Memory from the arena. `root`: path of `v` in error messages, "" for the document itself.
 int json_decode(const struct json_table *table, const struct json *v, const char *root, void *to, struct arena *a,
                 struct err *err);
-
-// One line a member: its path as in JSONPath and its type as in OpenAPI, "spec.placement.strategy string". A test holds
-// this against crds/.
-void json_table_print(const struct json_table *table, struct buf *out);
 
 #endif

@@ -19,7 +19,7 @@ static const struct json_field spec_fields[] = {
 };
 static const struct json_table spec_table = JSON_TABLE(struct node, spec_fields);
 static const struct json_field status_fields[] = {
-    {"allocatable", J_QUANTITIES, NODE(allocatable)},
+    {"allocatable", J_QUANTITIES, NODE(allocatable), .offered = true},
 };
 static const struct json_table status_table = JSON_TABLE(struct node, status_fields);
 

@@ -19,7 +19,7 @@ static const struct json_field spec_fields[] = {
 };
 static const struct json_table spec_table = JSON_TABLE(struct pod, spec_fields);
 static const struct json_field phase_fields[] = {
-    {"phase", J_ENUM, POD(phase), .names = phase_names, .open_enum = true},
+    {"phase", J_ENUM, POD(phase), .names = phase_names, .open_enum = true, .missing = POD_UNKNOWN},
 };
 static const struct json_table phase_table = JSON_TABLE(struct pod, phase_fields);
 static const struct json_field status_fields[] = {

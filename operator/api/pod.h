@@ -25,8 +25,7 @@ struct pod {
     const char *node;  // spec.nodeName, NULL until bound
     const char *pin;   // the one node that all required terms name by matchFields on metadata.name, NULL if none
     int32_t priority;
-    // As kube-scheduler counts them (the rule is in pod_requests.c), and 1 of RESOURCE_PODS. A resource whose name is
-    // over the limit of RESOURCE_MAX names is left out.
+    // As kube-scheduler counts them (the rule is in pod_requests.c), and 1 of RESOURCE_PODS.
     struct resources requests;
     enum pod_phase phase;
     // The rest is for pods of ours only.

@@ -18,8 +18,6 @@ static struct {
 
 static int registry_add(const char *name)
 {
-    if (registry.n == RESOURCE_MAX)
-        return ERR_LIMIT;
     int id = registry.n++;
     registry.names[id] = xstrdup(name);
     map_set(&registry.ids, name, (void *)(uintptr_t)(id + 1));
@@ -34,6 +32,7 @@ static void registry_init(void)
         [RESOURCE_PODS] = "pods",
         [RESOURCE_EPHEMERAL_STORAGE] = "ephemeral-storage",
         [RESOURCE_GPU] = RESOURCE_GPU_NAME,
+        [RESOURCE_OTHER] = "(a resource that no node offers)",
     };
     if (registry.n)
         return;
@@ -41,23 +40,23 @@ static void registry_init(void)
         registry_add(fixed[i]);
 }
 
-int resource_id(const char *name)
-{
-    registry_init();
-    uintptr_t id = (uintptr_t)map_get(&registry.ids, name);
-    if (id)
-        return (int)id - 1;
-    return strlen(name) > NAME_MAX_LEN ? ERR_LIMIT : registry_add(name);
-}
-
-int resource_id_n(const char *name, size_t len)
+int resource_id_n(const char *name, size_t len, bool offered)
 {
     char copy[NAME_MAX_LEN + 1];
+    registry_init();
     if (len > NAME_MAX_LEN)
-        return ERR_LIMIT;
+        return RESOURCE_OTHER;
     memcpy(copy, name, len);
     copy[len] = '\0';
-    return resource_id(copy);
+    uintptr_t id = (uintptr_t)map_get(&registry.ids, copy);
+    if (id)
+        return (int)id - 1;
+    return registry.n < (offered ? RESOURCE_MAX : RESOURCE_MAX / 2) ? registry_add(copy) : RESOURCE_OTHER;
+}
+
+int resource_id(const char *name)
+{
+    return resource_id_n(name, strlen(name), false);
 }
 
 const char *resource_name(int id)

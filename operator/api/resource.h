@@ -11,19 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The first ids are fixed; the rest are given out in order of first sight, never taken back.
+// The first ids are fixed; the rest are given out in order of first sight, never taken back. Half of them are kept for
+// names that a node offers, so that pods cannot use them up by asking for names of their own making. What gets no id of
+// its own is counted together as RESOURCE_OTHER, which no node has.
 enum resource_id {
     RESOURCE_CPU,
     RESOURCE_MEMORY,
     RESOURCE_PODS,
     RESOURCE_EPHEMERAL_STORAGE,
     RESOURCE_GPU,
+    RESOURCE_OTHER,
     RESOURCE_MAX = 256
 };
 #define RESOURCE_GPU_NAME "nvidia.com/gpu"
 
-int resource_id(const char *name); // ERR_LIMIT after RESOURCE_MAX names
-int resource_id_n(const char *name, size_t len);
+int resource_id(const char *name);
+int resource_id_n(const char *name, size_t len, bool offered); // `offered`: by a node
 const char *resource_name(int id);
 int resource_count(void); // ids given out so far
 

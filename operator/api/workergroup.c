@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/workergroup.h"
 
+#include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/tables.h"
 
@@ -20,6 +21,8 @@ static const char *const restart_names[] = {
 static const char *const success_names[] = {[SUCCESS_ALL] = "All", [SUCCESS_RANK_ZERO] = "RankZero", NULL};
 
 enum { SECONDS_MAX = 86400, REPLICAS_MAX = 10000, WORKERS_MAX = 64 };
+// Of the status: what others say is cut, so that the whole stays far below what etcd takes.
+enum { WORD_MAX = 1024, MESSAGE_MAX = 32768, PLACEMENTS_MAX = 1000 };
 
 static const struct json_field placement_fields[] = {
     {"strategy", J_ENUM, SPEC(strategy), .names = strategy_names},
@@ -127,8 +130,8 @@ static void write_failure(struct json_writer *w, const struct group_failure *f)
         writer_i64(w, "exitCode", f->exit_code);
     else
         writer_null(w, "exitCode");
-    writer_str(w, "reason", f->reason);
-    writer_str(w, "message", f->message);
+    writer_str_max(w, "reason", f->reason, WORD_MAX);
+    writer_str_max(w, "message", f->message, MESSAGE_MAX);
     writer_time(w, "time", f->time_ms);
     writer_object_end(w);
 }
@@ -140,7 +143,7 @@ static void write_placements(struct json_writer *w, const struct workergroup_sta
         return;
     }
     writer_list(w, "placements");
-    for (size_t i = 0; i < s->n_placements; i++) {
+    for (size_t i = 0; i < MIN(s->n_placements, (size_t)PLACEMENTS_MAX); i++) {
         writer_object(w, NULL);
         writer_str(w, "node", s->placements[i].node);
         writer_str(w, "replicas", s->placements[i].replicas);

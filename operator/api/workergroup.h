@@ -61,7 +61,7 @@ struct workergroup_status {
     const char *master_addr;                                  // "host:port"
     const char *selector;                                     // for the scale subresource
     const char *strategy;                                     // effective, for the PLACEMENT column
-    struct node_replicas *placements;
+    struct node_replicas *placements;                         // the first 1,000 nodes are written
     size_t n_placements;
     struct group_failure last_failure;
     struct condition *conditions;

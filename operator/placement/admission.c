@@ -44,11 +44,12 @@ static bool is_among(const char *value, const struct match *m)
     return false;
 }
 
-// Gt and Lt compare integers; what is none compares with nothing.
+// Gt and Lt compare integers; what is none compares with nothing. Nor does a bound below 0, which to kube-scheduler is
+// no value of a label and spoils the term.
 static bool compares(const char *value, const struct match *m)
 {
     int64_t have, bound;
-    if (m->n_values != 1 || !str_to_i64(value, &have) || !str_to_i64(m->values[0], &bound))
+    if (m->n_values != 1 || !str_to_i64(value, &have) || !str_to_i64(m->values[0], &bound) || bound < 0)
         return false;
     return m->op == MATCH_GT ? have > bound : have < bound;
 }

@@ -136,6 +136,27 @@ static void a_note_is_cut_between_characters(void **state)
     }
 }
 
+static void words_of_an_event_fit_the_api(void **state)
+{
+    (void)state;
+    struct event e = an_event();
+    char word[400], note[2000];
+    memset(word, 'w', sizeof word - 1);
+    word[sizeof word - 1] = '\0';
+    memset(note, '\xff', sizeof note - 1); // each becomes a character of three bytes
+    note[sizeof note - 1] = '\0';
+    e.reason = e.action = e.instance = word;
+    e.note = note;
+    const char *json = event_encode(&e, &arena);
+    struct json *root;
+    struct err err = ERR_INIT;
+    assert_int_equal(json_parse(json, strlen(json), NULL, &arena, &root, &err), 0);
+    assert_int_equal(strlen(json_str(json_get(root, "reason"), &arena)), 128);
+    assert_int_equal(strlen(json_str(json_get(root, "action"), &arena)), 128);
+    assert_int_equal(strlen(json_str(json_get(root, "reportingInstance"), &arena)), 128);
+    assert_int_equal(strlen(json_str(json_get(root, "note"), &arena)), 1023);
+}
+
 static void a_gang_has_a_headless_service(void **state)
 {
     (void)state;
@@ -166,6 +187,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_event_is_written, setup, teardown),
         cmocka_unit_test_setup_teardown(a_series_starts_with_the_second_event, setup, teardown),
         cmocka_unit_test_setup_teardown(a_note_is_cut_between_characters, setup, teardown),
+        cmocka_unit_test_setup_teardown(words_of_an_event_fit_the_api, setup, teardown),
         cmocka_unit_test_setup_teardown(a_gang_has_a_headless_service, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

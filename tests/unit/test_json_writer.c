@@ -94,6 +94,35 @@ static void a_document_over_the_cap_is_none(void **state)
     arena_done(&a);
 }
 
+static void a_long_string_is_cut_between_characters(void **state)
+{
+    (void)state;
+    const struct {
+        const char *in;
+        size_t max;
+        const char *want;
+    } cases[] = {
+        {"abc", 3, "\"abc\""},
+        {"abcd", 3, "\"abc\""},
+        {"a\xc3\xa9z", 3, "\"a\xc3\xa9\""},
+        {"a\xc3\xa9z", 2, "\"a\""},
+        {"\xf0\x9f\x98\x80", 3, "\"\""},
+        {"\n\n\n", 2, "\"\\n\\n\""},         // as long as it reads, not as it is written
+        {"\xff\xff", 5, "\"\xef\xbf\xbd\""}, // three bytes each
+        {"\xff\xff", 6, "\"\xef\xbf\xbd\xef\xbf\xbd\""},
+        {"", 0, "\"\""},
+        {NULL, 9, "null"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct arena a = ARENA_INIT;
+        struct json_writer w;
+        writer_init(&w, 0);
+        writer_str_max(&w, NULL, cases[i].in, cases[i].max);
+        assert_string_equal(writer_finish(&w, &a), cases[i].want);
+        arena_done(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +130,7 @@ int main(void)
         cmocka_unit_test(strings_are_escaped_and_always_utf8),
         cmocka_unit_test(times_are_written_in_the_precision_of_their_type),
         cmocka_unit_test(a_document_over_the_cap_is_none),
+        cmocka_unit_test(a_long_string_is_cut_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

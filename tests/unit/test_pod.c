@@ -168,12 +168,25 @@ static void a_foreign_pod_costs_little(void **state)
     object_unref(&p->obj);
 }
 
+// Anybody who may write a pod's status can write odd words into it; the pod must be counted all the same.
+static void odd_conditions_do_not_hide_a_pod(void **state)
+{
+    (void)state;
+    const struct pod *p =
+        decode(OURS "\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"Maybe\"},"
+                    "{\"type\":\"\",\"status\":\"\"},{\"type\":\"PodScheduled\"}]}}");
+    assert_false(p->ready);
+    assert_false(p->unschedulable);
+    object_unref(&p->obj);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_state_of_our_pods_is_read),
         cmocka_unit_test(a_pod_that_cannot_be_placed_says_why),
         cmocka_unit_test(phases_are_read),
+        cmocka_unit_test(odd_conditions_do_not_hide_a_pod),
         cmocka_unit_test(only_one_name_in_all_terms_is_a_pin),
         cmocka_unit_test(a_foreign_pod_costs_little),
     };

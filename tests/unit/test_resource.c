@@ -23,7 +23,7 @@ static void the_first_names_have_fixed_ids(void **state)
     assert_string_equal(resource_name(RESOURCE_GPU), RESOURCE_GPU_NAME);
     int id = resource_id("example.com/fpga");
     assert_true(id > RESOURCE_GPU);
-    assert_int_equal(resource_id_n("example.com/fpga, and more", 16), id);
+    assert_int_equal(resource_id_n("example.com/fpga, and more", 16, false), id);
     assert_string_equal(resource_name(id), "example.com/fpga");
     assert_int_equal(resource_count(), id + 1);
     assert_string_equal(resource_name(-1), "?");
@@ -101,33 +101,43 @@ static void merging_agrees_with_a_table(void **state)
     }
 }
 
+static int count_new_names(bool offered)
+{
+    char name[40];
+    int before = resource_count();
+    for (int i = 0; i < 2 * RESOURCE_MAX; i++) {
+        snprintf(name, sizeof name, "example.com/%s-%d", offered ? "offered" : "asked", i);
+        resource_id_n(name, strlen(name), offered);
+    }
+    return resource_count() - before;
+}
+
 // Last: it uses the table of names up.
-static void names_are_bounded(void **state)
+static void pods_cannot_use_up_the_names_of_nodes(void **state)
 {
     (void)state;
     char name[400];
-    memset(name, 'x', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
-    assert_int_equal(resource_id(name), ERR_LIMIT);
-    assert_int_equal(resource_id_n(name, sizeof name - 1), ERR_LIMIT);
-    int r = 0;
-    for (int i = 0; i < 2 * RESOURCE_MAX && r >= 0; i++) {
-        snprintf(name, sizeof name, "example.com/r%d", i);
-        r = resource_id(name);
-    }
-    assert_int_equal(r, ERR_LIMIT);
+    memset(name, 'x', sizeof name);
+    assert_int_equal(resource_id_n(name, sizeof name, false), RESOURCE_OTHER);
+    assert_int_equal(resource_id_n(name, sizeof name, true), RESOURCE_OTHER);
+    assert_true(count_new_names(false) > 0);
+    assert_int_equal(resource_count(), RESOURCE_MAX / 2);
+    assert_int_equal(resource_id("example.com/one-more"), RESOURCE_OTHER);
+    int id = resource_id_n("example.com/one-more", strlen("example.com/one-more"), true);
+    assert_int_equal(id, RESOURCE_MAX / 2);
+    assert_int_equal(resource_id("example.com/one-more"), id); // now pods are counted, too
+    count_new_names(true);
     assert_int_equal(resource_count(), RESOURCE_MAX);
+    assert_int_equal(resource_id_n("example.com/too-many", strlen("example.com/too-many"), true), RESOURCE_OTHER);
     assert_int_equal(resource_id("nvidia.com/gpu"), RESOURCE_GPU); // those that have an id keep it
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_names_have_fixed_ids),
-        cmocka_unit_test(sums_and_maxima_go_by_resource),
-        cmocka_unit_test(amounts_saturate_and_zeros_go_away),
-        cmocka_unit_test(merging_agrees_with_a_table),
-        cmocka_unit_test(names_are_bounded),
+        cmocka_unit_test(the_first_names_have_fixed_ids),        cmocka_unit_test(sums_and_maxima_go_by_resource),
+        cmocka_unit_test(amounts_saturate_and_zeros_go_away),    cmocka_unit_test(merging_agrees_with_a_table),
+        cmocka_unit_test(pods_cannot_use_up_the_names_of_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
