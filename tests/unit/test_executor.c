@@ -92,7 +92,8 @@ static bool on_request(void *ctx, const struct fakeapi_request *r, struct fakeap
     }
     char name[64] = "";
     *ret = (struct fakeapi_rule){.status = 200, .body = "{}"};
-    if (str_eq(r->method, "POST") && strstr(r->target, PODS) && sscanf(r->body, "{\"n\":\"%63[^\"]", name) == 1) {
+    if (str_eq(r->method, "POST") && strstr(r->target, PODS) && strncmp(r->body, "{\"n\":\"", 6) == 0) {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(r->body + 6, "\""), r->body + 6);
         ret->status = 201;
         ret->body = pod_text(name, "u-g", t.body, sizeof t.body);
     }
