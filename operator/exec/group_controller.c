@@ -13,13 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_DEBOUNCE_MS = 20 };
+enum {
+    ROOM_DEBOUNCE_MS = 20,
+    CONCURRENT = 32, // groups in progress: enough to keep the client busy
+    ROUNDS_MAX = 4,  // decisions about one group in a row
+};
 
 struct group_entry {
     struct group_controller *c;
     char *key;
     struct notebook notebook;
     int64_t requeue_ms; // of the plan in execution
+    bool goes_on;       // that plan asks for the next decision at once
+    int rounds;         // decisions since the key was given out
     bool waiting;       // for room in the cluster
 };
 
@@ -30,6 +36,8 @@ struct group_controller {
     struct map entries; // key -> struct group_entry
     struct loop_timer *room_timer;
     uint64_t room_epoch; // of the cluster, when those that wait were last woken
+    int32_t moving;      // entries whose status waits
+    bool stopped;
     struct rand rand;
     const struct clock *clock;
     struct metric *rollbacks;
@@ -118,8 +126,16 @@ static void on_group(void *ctx, enum store_event event, const struct object *old
     wake(ctx, o->meta.ns, o->meta.name);
 }
 
+static void set_status_wanted(struct group_entry *e, int64_t ms)
+{
+    int64_t *wanted = &e->notebook.memory.status_wanted_ms;
+    e->c->moving += (ms != 0) - (*wanted != 0);
+    *wanted = ms;
+}
+
 static void entry_free(struct group_entry *e)
 {
+    set_status_wanted(e, 0);
     notebook_done(&e->notebook);
     free(e->key);
     free(e);
@@ -138,12 +154,19 @@ static struct group_entry *entry_of(struct group_controller *c, const char *key)
     return e;
 }
 
+static void decide(struct group_controller *c, const char *key);
+
+// A group that has begun goes on before others begin: each of many groups then starts as quickly as the API server
+// allows, instead of all of them at the end.
 static void on_executed(void *ctx, const struct err *err)
 {
     struct group_entry *e = ctx;
     if (err->code && err->code != ERR_CANCELED)
         log_warn("a write for a WorkerGroup failed and is tried again", "group", e->key, "error", err->msg, NULL);
-    controller_finish(e->c->controller, e->key, (struct reconcile_result){err->code, e->requeue_ms});
+    if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && !e->c->stopped)
+        decide(e->c, e->key);
+    else
+        controller_finish(e->c->controller, e->key, (struct reconcile_result){err->code, e->requeue_ms});
 }
 
 static void view_fill(struct group_controller *c, const struct workergroup *wg, const struct group_entry *e,
@@ -163,6 +186,7 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
         .cluster = c->cluster,
         .memory = &e->notebook.memory,
+        .moving = c->moving,
         .now_ms = clock_wall_ms(c->clock),
     };
 }
@@ -179,11 +203,12 @@ static void take_notes(struct group_entry *e, const struct workergroup *wg, cons
         notebook_bound(&e->notebook);
     }
     if (!p->defers_status)
-        m->status_wanted_ms = 0;
+        set_status_wanted(e, 0);
     else if (!m->status_wanted_ms)
-        m->status_wanted_ms = now_ms;
+        set_status_wanted(e, now_ms);
     e->waiting = p->waits_for_room;
     e->requeue_ms = p->requeue_ms;
+    e->goes_on = p->requeue_ms == 0 && p->n;
 }
 
 static void log_plan(const struct group_entry *e, const struct plan *p, struct arena *a)
@@ -195,18 +220,22 @@ static void log_plan(const struct group_entry *e, const struct plan *p, struct a
             log_info("group event", "group", e->key, "reason", p->actions[i].reason, "note", p->actions[i].note, NULL);
 }
 
-static void reconcile(void *ctx, const char *key)
+static void forget(struct group_controller *c, const char *key)
 {
-    struct group_controller *c = ctx;
+    struct group_entry *gone = map_del(&c->entries, key);
+    controller_finish(c->controller, key, (struct reconcile_result){0, -1});
+    if (gone) // it may own the key
+        entry_free(gone);
+}
+
+static void decide(struct group_controller *c, const char *key)
+{
     const char *slash = strchr(key, '/');
     struct arena a = ARENA_INIT;
     const struct object *o = store_get(c->executor.groups, arena_strndup(&a, key, (size_t)(slash - key)), slash + 1);
     if (!o) {
-        struct group_entry *gone = map_del(&c->entries, key);
-        if (gone)
-            entry_free(gone);
         arena_done(&a);
-        controller_finish(c->controller, key, (struct reconcile_result){0, -1});
+        forget(c, key);
         return;
     }
     const struct workergroup *wg = workergroup_of(o);
@@ -220,6 +249,15 @@ static void reconcile(void *ctx, const char *key)
     take_notes(e, wg, &plan, v.now_ms);
     log_plan(e, &plan, &a);
     execution_start(&c->executor, wg, &a, &plan, &e->notebook, on_executed, e);
+}
+
+static void reconcile(void *ctx, const char *key)
+{
+    struct group_controller *c = ctx;
+    struct group_entry *e = map_get(&c->entries, key);
+    if (e)
+        e->rounds = 0;
+    decide(c, key);
 }
 
 struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options)
@@ -257,6 +295,7 @@ void group_controller_start(struct group_controller *c)
 
 void group_controller_stop(struct group_controller *c)
 {
+    c->stopped = true;
     controller_stop(c->controller);
 }
 

@@ -37,6 +37,7 @@ struct group_view {
     const struct service *service; // the Service of the group's name, NULL if it is not known to exist
     const struct cluster *cluster;
     const struct group_memory *memory;
+    int32_t moving; // groups of the cluster whose status waits: the more there are, the longer each of them can
     int64_t now_ms; // Unix time
 };
 

@@ -13,6 +13,8 @@ enum {
     FIRST_SETTLE_MS = 250, // nothing is shown yet
     SETTLE_MS = 1000,
     SETTLE_WORDS_MS = 10 * 1000, // only the words of a message are new
+    SETTLE_MAX_MS = 60 * 1000,
+    SETTLE_CROWD = 4, // so many groups that move at once are written at that pace, more of them share it
     NOTE_MAX = 1000,
     MESSAGE_MAX = 4096,
 };
@@ -231,6 +233,16 @@ static bool only_words_differ(const struct workergroup_status *s, const struct w
     return workergroup_status_equal(&same, &wg->status);
 }
 
+// A write of a status costs the API server as much as the creation of several pods. When hundreds of groups start at
+// once, what passes for each of them would hold up what all of them wait for.
+static int64_t settle_ms(const struct workergroup_status *s, const struct group_view *v, struct arena *a)
+{
+    int64_t ms = !v->wg->status.n_conditions      ? FIRST_SETTLE_MS
+                 : only_words_differ(s, v->wg, a) ? SETTLE_WORDS_MS
+                                                  : SETTLE_MS;
+    return MIN(ms * (1 + v->moving / SETTLE_CROWD), SETTLE_MAX_MS);
+}
+
 void outcome_commit(const struct outcome *o, const struct group_view *v, const struct census *c, bool now,
                     struct arena *a, struct plan *plan)
 {
@@ -239,9 +251,7 @@ void outcome_commit(const struct outcome *o, const struct group_view *v, const s
     if (workergroup_status_equal(&s, &v->wg->status))
         return;
     if (!now && !urgent(o, v->wg)) {
-        int64_t settle = !v->wg->status.n_conditions       ? FIRST_SETTLE_MS
-                         : only_words_differ(&s, v->wg, a) ? SETTLE_WORDS_MS
-                                                           : SETTLE_MS;
+        int64_t settle = settle_ms(&s, v, a);
         int64_t since = v->memory->status_wanted_ms;
         int64_t left = since ? MIN(since + settle - v->now_ms, settle) : settle;
         if (left > 0) {

@@ -151,6 +151,7 @@ struct group_case *group_case_new(const char *json)
         .pods = c->pod_views,
         .cluster = c->cluster,
         .memory = &c->memory,
+        .moving = get_number(root, "moving"),
         .now_ms = get_time(root, "now"),
     };
     JSON_FOREACH(item, json_get(root, "nodes")) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A WorkerGroup and what surrounds it, from JSON as the API server writes it:
 //
-//   {"now": TIME, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
+//   {"now": TIME, "moving": N, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
 //    "memory": {"dryRun": "OK" | "Refused", "message": ..., "refusal": {"reason", "message", "incarnation"},
 //               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME}}
 //
