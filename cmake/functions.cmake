@@ -25,3 +25,14 @@ function(cadre_test name)
     ${name} PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT
                        "ASAN_OPTIONS=allow_user_segv_handler=0:handle_segv=2;UBSAN_OPTIONS=print_stacktrace=1")
 endfunction()
+
+# cadre_module(NAME): NAME.so out of NAME.c in the calling folder, as cadre-worker loads it. SOURCE: of another name.
+function(cadre_module name)
+  cmake_parse_arguments(arg "" "SOURCE" "LINKS" ${ARGN})
+  if(NOT arg_SOURCE)
+    set(arg_SOURCE ${name}.c)
+  endif()
+  add_library(module_${name} MODULE ${arg_SOURCE})
+  set_target_properties(module_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name})
+  target_link_libraries(module_${name} PRIVATE project_options cadre_module_sdk ${arg_LINKS})
+endfunction()

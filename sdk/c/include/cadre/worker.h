@@ -84,6 +84,12 @@ int cadre_rank(const cadre_worker *w);       // RANK
 int cadre_world_size(const cadre_worker *w); // WORLD_SIZE
 int cadre_local_rank(const cadre_worker *w);
 int cadre_device(const cadre_worker *w); // index for cudaSetDevice(), -1 if this worker has no GPU
+// A member of `init`, during create(). One that is missing or null is `fallback`, which is CADRE_OK;
+// CADRE_INVALID_ARGUMENT if it is of another type, with the reason written as by cadre_create_fail(). A string lives
+// until create() returns.
+cadre_result cadre_init_double(cadre_worker *w, const char *name, double fallback, double *ret);
+cadre_result cadre_init_int64(cadre_worker *w, const char *name, int64_t fallback, int64_t *ret);
+cadre_result cadre_init_string(cadre_worker *w, const char *name, const char *fallback, const char **ret);
 // The reason why create() fails, for people; printf-like. Returns CADRE_ERROR.
 cadre_result cadre_create_fail(cadre_worker *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Modules to load, and what is wrong with them.
+foreach(name other_abi no_symbol future misbehaving)
+  cadre_module(${name} SOURCE modules/${name}.c)
+endforeach()
+add_library(driver_stub SHARED modules/driver_stub.c)
+set_target_properties(driver_stub PROPERTIES OUTPUT_NAME cuda SOVERSION 1
+                                             LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/driver_stub")
+cadre_module(needs_driver SOURCE modules/needs_driver.c LINKS driver_stub)
+set_target_properties(module_needs_driver PROPERTIES SKIP_BUILD_RPATH ON)
+
+set(host "$<LINK_LIBRARY:WHOLE_ARCHIVE,cadre_host>") # modules find the functions of the ABI in the program
+set(loaded accumulator echo counter other_abi no_symbol future misbehaving needs_driver)
+foreach(name module call executor)
+  cadre_test(test_host_${name} LINKS ${host})
+  set_target_properties(test_host_${name} PROPERTIES ENABLE_EXPORTS ON)
+  foreach(module IN LISTS loaded)
+    string(TOUPPER ${module} macro)
+    target_compile_definitions(test_host_${name} PRIVATE "${macro}_SO=\"$<TARGET_FILE:module_${module}>\"")
+    add_dependencies(test_host_${name} module_${module})
+  endforeach()
+endforeach()

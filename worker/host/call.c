@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/call.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "worker/host/number.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void call_init(struct cadre_call *c, const char *args, size_t len)
+{
+    *c = (struct cadre_call){
+        .args = len ? args : "[]",
+        .args_len = len ? len : 2,
+        .method = "?",
+        .result = BUF_INIT(CALL_RESULT_MAX),
+        .message = BUF_INIT(CALL_MESSAGE_MAX),
+    };
+}
+
+void call_done(struct cadre_call *c)
+{
+    arena_done(&c->arena);
+    buf_done(&c->result);
+    buf_done(&c->message);
+}
+
+static void set_message(struct cadre_call *c, const char *fmt, va_list ap)
+{
+    char text[CALL_MESSAGE_MAX];
+    vsnprintf(text, sizeof text, fmt, ap);
+    buf_reset(&c->message);
+    buf_puts(&c->message, text);
+}
+
+static cadre_result fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static cadre_result fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    set_message(c, fmt, ap);
+    va_end(ap);
+    return r;
+}
+
+static const char *result_code(cadre_result r)
+{
+    switch (r) {
+    case CADRE_INVALID_ARGUMENT:
+        return err_name(ERR_INVALID);
+    case CADRE_NOT_FOUND:
+        return err_name(ERR_NOT_FOUND);
+    case CADRE_OUT_OF_MEMORY:
+        return err_name(ERR_NOMEM);
+    case CADRE_NO_DEVICE:
+        return "NO_DEVICE";
+    case CADRE_CANCELED:
+        return err_name(ERR_CANCELED);
+    default:
+        return "FAILED";
+    }
+}
+
+static cadre_result parse_args(struct cadre_call *c)
+{
+    struct err err = ERR_INIT;
+    if (c->args_len > CALL_ARGS_MAX)
+        return fail(c, CADRE_INVALID_ARGUMENT, "%s(): arguments of %zu bytes as JSON; at most %zu", c->method,
+                    c->args_len, CALL_ARGS_MAX);
+    if (json_parse(c->args, c->args_len, NULL, &c->arena, &c->root, &err) < 0)
+        return fail(c, CADRE_INVALID_ARGUMENT, "%s(): the arguments are %s", c->method, err.msg);
+    if (c->root->type != JSON_LIST && c->root->type != JSON_OBJECT)
+        return fail(c, CADRE_INVALID_ARGUMENT,
+                    "%s(): the arguments are a %s; they must be a list (by position) or an object (by name)", c->method,
+                    json_type_name(c->root->type));
+    return CADRE_OK;
+}
+
+void call_run(struct cadre_call *c, const cadre_method *method, void *self)
+{
+    c->method = method->name;
+    cadre_result r = parse_args(c);
+    if (r == CADRE_OK)
+        r = method->run(self, c);
+    c->failed = r != CADRE_OK;
+    if (!c->failed)
+        return;
+    c->code = result_code(r);
+    if (!c->message.len)
+        buf_printf(&c->message, "%s() failed (cadre_result %d) and did not say why", c->method, (int)r);
+}
+
+void call_cancel(struct cadre_call *c)
+{
+    atomic_store(&c->canceled, true);
+}
+
+void call_encode_error(struct buf *out, const char *code, const char *message)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "code", code);
+    writer_str(&w, "message", message);
+    writer_object_end(&w);
+    buf_append(out, buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+}
+
+bool call_encode(const struct cadre_call *c, struct buf *out)
+{
+    if (c->failed)
+        call_encode_error(out, c->code, buf_str(&c->message));
+    else if (c->result.len)
+        buf_append(out, c->result.data, c->result.len);
+    else
+        buf_puts(out, "null");
+    return !c->failed;
+}
+
+int call_head_decode(const char *json, size_t len, struct arena *a, struct call_head *ret, struct err *err)
+{
+    struct json *root;
+    struct call_head h = {0};
+    int r = json_parse(json, len, NULL, a, &root, err);
+    if (r < 0)
+        return err_wrap(err, "head of a call");
+    h.method = json_str(json_get(root, "method"), a);
+    if (!h.method)
+        return err_set(err, ERR_INVALID, "head of a call: no \"method\" with a name");
+    const struct json *timeout = json_get(root, "timeoutMs");
+    if (timeout && (!json_i64(timeout, &h.timeout_ms) || h.timeout_ms < 1))
+        return err_set(err, ERR_INVALID, "head of a call: timeoutMs must be a whole number from 1");
+    *ret = h;
+    return 0;
+}
+
+// The ABI: arguments
+
+CADRE_EXPORT const char *cadre_args(const cadre_call *c, size_t *ret_len)
+{
+    *ret_len = c->args_len;
+    return c->args;
+}
+
+static const struct json *find_arg(const struct cadre_call *c, size_t position, const char *name)
+{
+    if (c->root->type == JSON_OBJECT && !name)
+        return NULL;
+    JSON_FOREACH(item, c->root)
+        if (c->root->type == JSON_OBJECT ? json_key_is(item, name) : position-- == 0)
+            return item;
+    return NULL;
+}
+
+static cadre_result get_arg(struct cadre_call *c, size_t position, const char *name, const struct json **ret)
+{
+    *ret = find_arg(c, position, name);
+    return *ret ? CADRE_OK
+                : fail(c, CADRE_NOT_FOUND, "%s() needs an argument '%s' (position %zu)", c->method, name ? name : "?",
+                       position);
+}
+
+static cadre_result wrong_type(struct cadre_call *c, const char *name, const struct json *v, const char *wanted)
+{
+    bool brief = v->len <= 40 && v->type != JSON_NULL;
+    return fail(c, CADRE_INVALID_ARGUMENT, "%s(): argument '%s' must be %s, it is %s%s%.*s", c->method,
+                name ? name : "?", wanted, json_type_name(v->type), brief ? " " : "", brief ? (int)v->len : 0, v->text);
+}
+
+CADRE_EXPORT cadre_result cadre_arg_double(cadre_call *c, size_t position, const char *name, double *ret)
+{
+    const struct json *v;
+    cadre_result r = get_arg(c, position, name, &v);
+    if (r != CADRE_OK)
+        return r;
+    return number_read(v, ret) ? CADRE_OK : wrong_type(c, name, v, "a number that fits a double");
+}
+
+CADRE_EXPORT cadre_result cadre_arg_int64(cadre_call *c, size_t position, const char *name, int64_t *ret)
+{
+    const struct json *v;
+    cadre_result r = get_arg(c, position, name, &v);
+    if (r != CADRE_OK)
+        return r;
+    return json_i64(v, ret) ? CADRE_OK : wrong_type(c, name, v, "a whole number of 64 bits");
+}
+
+CADRE_EXPORT cadre_result cadre_arg_string(cadre_call *c, size_t position, const char *name, const char **ret)
+{
+    const struct json *v;
+    cadre_result r = get_arg(c, position, name, &v);
+    if (r != CADRE_OK)
+        return r;
+    *ret = json_str(v, &c->arena);
+    return *ret ? CADRE_OK : wrong_type(c, name, v, "a string");
+}
+
+CADRE_EXPORT cadre_result cadre_arg_json(cadre_call *c, size_t position, const char *name, const char **ret,
+                                         size_t *ret_len)
+{
+    const struct json *v;
+    cadre_result r = get_arg(c, position, name, &v);
+    if (r != CADRE_OK)
+        return r;
+    *ret = v->text;
+    *ret_len = v->len;
+    return CADRE_OK;
+}
+
+// The ABI: results
+
+static cadre_result set_result(struct cadre_call *c, const char *json, size_t len)
+{
+    buf_reset(&c->result);
+    return buf_append(&c->result, json, len) == 0
+               ? CADRE_OK
+               : fail(c, CADRE_OUT_OF_MEMORY, "%s() returns %zu bytes; at most %zu", c->method, len, CALL_RESULT_MAX);
+}
+
+CADRE_EXPORT cadre_result cadre_return_double(cadre_call *c, double v)
+{
+    char text[NUMBER_SIZE];
+    if (!number_format(v, text))
+        return fail(c, CADRE_INVALID_ARGUMENT, "%s() returns %f, which JSON has no number for", c->method, v);
+    return set_result(c, text, strlen(text));
+}
+
+CADRE_EXPORT cadre_result cadre_return_int64(cadre_call *c, int64_t v)
+{
+    char text[24];
+    int len = snprintf(text, sizeof text, "%" PRId64, v);
+    return set_result(c, text, (size_t)len);
+}
+
+CADRE_EXPORT cadre_result cadre_return_string(cadre_call *c, const char *s)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_str(&w, NULL, s);
+    cadre_result r = set_result(c, buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+    return r;
+}
+
+CADRE_EXPORT cadre_result cadre_return_json(cadre_call *c, const char *json, size_t len)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct json *root;
+    int parsed = json_parse(json, len, NULL, &a, &root, &err);
+    arena_done(&a);
+    return parsed == 0 ? set_result(c, json, len)
+                       : fail(c, CADRE_INVALID_ARGUMENT, "%s() returns what is %s", c->method, err.msg);
+}
+
+CADRE_EXPORT cadre_result cadre_fail(cadre_call *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    set_message(c, fmt, ap);
+    va_end(ap);
+    return CADRE_ERROR;
+}
+
+CADRE_EXPORT int cadre_call_canceled(const cadre_call *c)
+{
+    return atomic_load(&c->canceled);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of a method: the opaque cadre_call of the ABI, and the JSON documents of CALL, RESULT and ERROR records.
+//
+//   CALL head   {"method": "add", "timeoutMs": 5000}        timeoutMs may be missing: no deadline
+//   arguments   {"x": 10}, [10], or nothing at all
+//   RESULT      the value
+//   ERROR       {"code": "INVALID", "message": "add() needs an argument 'x' (position 0)"}
+//
+// Codes are the names of `enum err_code`, and two that only methods have: FAILED (cadre_fail) and NO_DEVICE.
+#ifndef CADRE_HOST_CALL_H
+#define CADRE_HOST_CALL_H
+
+#include "common/base/arena.h"
+#include "common/base/buf.h"
+#include "common/base/err.h"
+#include "common/base/json.h"
+#include "sdk/c/include/cadre/worker.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define CALL_ARGS_MAX ((size_t)16 << 20)
+#define CALL_RESULT_MAX ((size_t)64 << 20)
+#define CALL_MESSAGE_MAX 4095
+
+struct cadre_call {
+    const char *args; // borrowed
+    size_t args_len;
+    const char *method; // name, for messages
+    struct arena arena; // the tree of the arguments and strings out of them
+    struct json *root;
+    atomic_bool canceled;
+    bool failed;       // then `code` and `message` are the answer, else `result`
+    const char *code;  // static
+    struct buf result; // empty = null
+    struct buf message;
+};
+
+// `args` must live until call_done().
+void call_init(struct cadre_call *c, const char *args, size_t len);
+void call_done(struct cadre_call *c);
+
+// Runs the method, on the executor's thread; the outcome is in the call, never an error of this function.
+void call_run(struct cadre_call *c, const cadre_method *method, void *self);
+void call_cancel(struct cadre_call *c); // from any thread
+
+// The answer's body. True: of a RESULT, false: of an ERROR.
+bool call_encode(const struct cadre_call *c, struct buf *out);
+void call_encode_error(struct buf *out, const char *code, const char *message);
+
+struct call_head {
+    const char *method; // in the arena
+    int64_t timeout_ms; // 0 = none
+};
+
+// Members that are not known are left alone: a newer proxy may send them.
+int call_head_decode(const char *json, size_t len, struct arena *a, struct call_head *ret, struct err *err);
+
+#endif

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/crash.h"
+
+#include "common/base/mem.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Atomic(const char *) doing_class, doing_method;
+static char rank_text[16];
+
+// Only what may be called in a signal handler from here on.
+static void add(char *line, size_t size, const char *text)
+{
+    size_t len = strlen(line), more = strlen(text);
+    more = MIN(more, size - 2 - len); // room for the newline
+    memcpy(line + len, text, more);
+    line[len + more] = '\0';
+}
+
+static const char *signal_text(int signo)
+{
+    switch (signo) {
+    case SIGSEGV:
+        return "SIGSEGV (invalid memory access)";
+    case SIGBUS:
+        return "SIGBUS (bad memory access)";
+    case SIGFPE:
+        return "SIGFPE (arithmetic error)";
+    case SIGILL:
+        return "SIGILL (illegal instruction)";
+    default:
+        return "SIGABRT (it aborted)";
+    }
+}
+
+static void on_fault(int signo)
+{
+    char line[320] = "\ncadre-worker: rank ";
+    const char *class = atomic_load(&doing_class), *method = atomic_load(&doing_method);
+    add(line, sizeof line, rank_text);
+    add(line, sizeof line, " died of ");
+    add(line, sizeof line, signal_text(signo));
+    add(line, sizeof line, class ? " while it ran " : "");
+    add(line, sizeof line, class ? class : "");
+    add(line, sizeof line, method ? "." : "");
+    add(line, sizeof line, method ? method : "");
+    line[strlen(line)] = '\n';
+    ssize_t written = write(STDERR_FILENO, line, strnlen(line, sizeof line));
+    (void)written;
+    raise(signo); // SA_RESETHAND has put the default back
+}
+
+void crash_install(int rank)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    snprintf(rank_text, sizeof rank_text, "%d", rank);
+    struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        sigaction(faults[i], &action, NULL);
+}
+
+void crash_prepare_thread(void)
+{
+    enum { STACK_SIZE = 64 * 1024 };
+    stack_t stack = {.ss_sp = xmalloc(STACK_SIZE), .ss_size = STACK_SIZE};
+    sigaltstack(&stack, NULL);
+}
+
+void crash_doing(const char *class, const char *method)
+{
+    atomic_store(&doing_class, NULL);
+    atomic_store(&doing_method, method);
+    atomic_store(&doing_class, class);
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Last words: a process that dies of a fault says where, as the last line of its output, so that the group's
+// lastFailure can show it. Then it dies of that signal, as it would have.
+#ifndef CADRE_HOST_CRASH_H
+#define CADRE_HOST_CRASH_H
+
+void crash_install(int rank); // SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT
+// Gives the calling thread a stack for these words, because its own may be what has run out. For its whole life.
+void crash_prepare_thread(void);
+// What the executor is about to run: class and method, static strings; NULL = nothing. A method's name may be NULL.
+void crash_doing(const char *class, const char *method);
+
+#endif

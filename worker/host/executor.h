@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread that runs jobs in order, one at a time, beside the loop: where user code may block. What it has run comes
+// back to the loop's thread. Only the loop's thread calls these functions.
+#ifndef CADRE_HOST_EXECUTOR_H
+#define CADRE_HOST_EXECUTOR_H
+
+#include "common/base/list.h"
+#include "common/base/loop.h"
+
+struct executor;
+
+// Embedded in what its owner wants to run; the owner keeps it until `done`, or until it was withdrawn.
+struct executor_job {
+    void (*run)(struct executor_job *job);  // on the executor's thread
+    void (*done)(struct executor_job *job); // on the loop's thread, from the loop; may free the job
+    // private
+    struct list link;
+    bool waits;
+};
+
+// `max`: jobs that may wait. An executor keeps the loop alive.
+struct executor *executor_new(struct loop *loop, size_t max);
+// Waits until the job that runs has returned and calls `done` for what has run. Nothing may wait by then.
+void executor_free(struct executor *e); // accepts NULL
+
+int executor_submit(struct executor *e, struct executor_job *job, struct err *err); // ERR_LIMIT: too many wait
+// True: the job had not begun, and will neither run nor be done. False: too late, `done` will come.
+bool executor_withdraw(struct executor *e, struct executor_job *job);
+
+#endif

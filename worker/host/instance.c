@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/instance.h"
+
+#include "common/base/arena.h"
+#include "common/base/json.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "worker/host/crash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct instance {
+    struct executor_job job; // of the constructor, later of the destructor
+    struct instance_config config;
+    char *init;
+    struct arena arena; // what was read out of init, until the constructor has returned
+    void *self;
+    cadre_result created;
+};
+
+static void release(struct instance *i)
+{
+    arena_done(&i->arena);
+    free(i->init);
+    free(i);
+}
+
+static void run_create(struct executor_job *job)
+{
+    struct instance *i = CONTAINER_OF(job, struct instance, job);
+    crash_prepare_thread();
+    crash_doing(i->config.class->name, "create");
+    i->created = i->config.class->create(i->config.worker, i->init, strlen(i->init), &i->self);
+    crash_doing(NULL, NULL);
+}
+
+static void create_done(struct executor_job *job)
+{
+    struct instance *i = CONTAINER_OF(job, struct instance, job);
+    struct err err = ERR_INIT;
+    const char *said = i->config.worker->message;
+    i->config.worker->init = NULL;
+    arena_done(&i->arena);
+    if (i->created != CADRE_OK && !str_empty(said))
+        err_set(&err, ERR_INVALID, "%s: %s", i->config.class->name, said);
+    else if (i->created != CADRE_OK)
+        err_set(&err, ERR_INVALID, "%s: the constructor failed (cadre_result %d) and did not say why",
+                i->config.class->name, (int)i->created);
+    i->config.on_created(i->config.ctx, &err);
+    if (err.code != 0)
+        release(i);
+}
+
+struct instance *instance_new(const struct instance_config *config, struct err *err)
+{
+    struct instance *i = xcalloc(1, sizeof *i);
+    struct json *init;
+    i->config = *config;
+    i->init = xstrdup(str_empty(config->init) ? "{}" : config->init);
+    i->job = (struct executor_job){.run = run_create, .done = create_done};
+    if (json_parse(i->init, strlen(i->init), NULL, &i->arena, &init, err) < 0) {
+        err_wrap(err, "the constructor's argument (init)");
+    } else {
+        config->worker->init = init;
+        config->worker->arena = &i->arena;
+        if (executor_submit(config->executor, &i->job, err) == 0)
+            return i;
+    }
+    release(i);
+    return NULL;
+}
+
+const cadre_class *instance_class(const struct instance *i)
+{
+    return i->config.class;
+}
+
+void *instance_self(const struct instance *i)
+{
+    return i->self;
+}
+
+static void run_destroy(struct executor_job *job)
+{
+    struct instance *i = CONTAINER_OF(job, struct instance, job);
+    crash_doing(i->config.class->name, "destroy");
+    if (i->config.class->destroy)
+        i->config.class->destroy(i->self);
+    crash_doing(NULL, NULL);
+}
+
+static void destroy_done(struct executor_job *job)
+{
+    struct instance *i = CONTAINER_OF(job, struct instance, job);
+    struct instance_config config = i->config;
+    release(i);
+    config.on_destroyed(config.ctx);
+}
+
+void instance_destroy(struct instance *i)
+{
+    struct err err = ERR_INIT;
+    i->job = (struct executor_job){.run = run_destroy, .done = destroy_done};
+    if (executor_submit(i->config.executor, &i->job, &err) < 0)
+        abort(); // the owner has withdrawn every call before
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A user's module: loads the shared object, checks that what it describes makes sense, and finds classes and methods.
+#ifndef CADRE_HOST_MODULE_H
+#define CADRE_HOST_MODULE_H
+
+#include "common/base/err.h"
+#include "sdk/c/include/cadre/worker.h"
+
+enum { MODULE_CLASSES_MAX = 256, MODULE_METHODS_MAX = 1024, MODULE_NAME_MAX = 63 };
+
+struct module {
+    const char *path;
+    const cadre_module_info *info;
+};
+
+// Loads the module, which stays until the process ends: threads that it started may still run its code. `path` is
+// borrowed. The message of an error tells a user what is wrong with the module or with the image that it lies in.
+int module_load(const char *path, struct module *ret, struct err *err);
+
+// What module_load() asks of a description: the number of the ABI, no NULL where one would crash, names that can be
+// called, no name twice, modes that exist.
+int module_check(const char *path, const cadre_module_info *info, struct err *err);
+
+// NULL or "" as the name means the only class. NULL and ERR_NOT_FOUND, naming those that there are.
+const cadre_class *module_class(const struct module *m, const char *name, struct err *err);
+const cadre_method *module_method(const cadre_class *class, const char *name, struct err *err);
+
+#endif

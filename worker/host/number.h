@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Floating-point numbers of JSON, whatever locale the user's module has set.
+#ifndef CADRE_HOST_NUMBER_H
+#define CADRE_HOST_NUMBER_H
+
+#include "common/base/json.h"
+
+enum { NUMBER_SIZE = 40 };
+
+// False where it is no number, too large for a double, or longer than 511 characters. NULL is no number.
+bool number_read(const struct json *v, double *ret);
+// The shortest text that reads back as the same number: 0.1, 11, 1e+300. False for what JSON cannot say: NaN, infinity.
+bool number_format(double v, char out[NUMBER_SIZE]);
+
+#endif
