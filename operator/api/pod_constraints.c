@@ -160,14 +160,11 @@ static void tolerations_convert(const struct constraints_view *v, struct arena *
     }
 }
 
-int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct pod_constraints *ret, struct err *err)
+static int convert(const struct json *root, struct arena *a, struct pod_constraints *ret, struct err *err)
 {
-    struct json *root;
     struct constraints_view v = {0};
     *ret = (struct pod_constraints){0};
-    int r = json_parse(json, len, NULL, a, &root, err);
-    if (r == 0 && !json_get(root, "spec"))
-        r = err_set(err, ERR_INVALID, "spec: missing");
+    int r = json_get(root, "spec") ? 0 : err_set(err, ERR_INVALID, "spec: missing");
     if (r == 0)
         r = json_decode(&spec_table, json_get(root, "spec"), "spec", &v, a, err);
     if (r == 0)
@@ -175,10 +172,21 @@ int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct
     if (r == 0)
         r = terms_convert(&v, a, ret, err);
     if (r < 0)
-        return err_wrap(err, "Pod");
+        return r;
     tolerations_convert(&v, a, ret);
     ret->priority = v.priority;
     ret->preempts = !str_eq(v.preemption, "Never");
     ret->node_selector = v.node_selector;
     return 0;
+}
+
+int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct pod_constraints *ret, struct err *err)
+{
+    struct arena scratch = ARENA_INIT; // of the pod's text; what is kept of it is small, and kept as long as the group
+    struct json *root;
+    int r = json_parse(json, len, NULL, &scratch, &root, err);
+    if (r == 0)
+        r = convert(root, a, ret, err);
+    arena_done(&scratch);
+    return r < 0 ? err_wrap(err, "Pod") : 0;
 }

@@ -2,6 +2,7 @@
 #include "operator/placement/planner.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 #include "operator/placement/explain.h"
 #include "operator/placement/search.h"
 
@@ -54,7 +55,7 @@ static int64_t fill_domain(struct search *s, size_t domain, struct choice *ret_p
 // Several shapes: whether they fit together is known only by trying. Of the domains that pass, the tightest.
 static bool place_in_one_domain(struct search *s)
 {
-    struct choice *passed = arena_array(s->arena, s->n_domains, sizeof *passed), place;
+    struct choice *passed = arena_array(s->arena, s->n_domains, sizeof *passed), place = {0};
     s->nearest = (struct nearest){0};
     for (size_t i = 0; i < s->n_domains; i++) {
         int64_t placed = fill_domain(s, i, &place);
@@ -155,12 +156,23 @@ static bool place_with_care(struct search *s)
     return false;
 }
 
+static const char **names_copy(const char *const *names, size_t n, struct arena *a)
+{
+    const char **copy = arena_array(a, n, sizeof *copy);
+    for (size_t i = 0; i < n; i++)
+        copy[i] = i && str_eq(names[i], names[i - 1]) ? copy[i - 1] : arena_strdup(a, names[i]);
+    return copy;
+}
+
+// The search itself takes some hundred bytes a node, which nobody needs afterwards.
 void planner_place(const struct cluster *c, const struct gang *g, struct arena *a, struct placement *ret)
 {
+    struct arena scratch = ARENA_INIT;
     struct search s;
-    search_init(&s, c, g, a);
+    search_init(&s, c, g, &scratch);
     if (place_with_care(&s)) {
-        *ret = (struct placement){.verdict = VERDICT_PLACED, .nodes = s.answer};
+        *ret = (struct placement){.verdict = VERDICT_PLACED, .nodes = names_copy(s.answer, g->n_bundles, a)};
+        arena_done(&scratch);
         return;
     }
     s.empty = true;
@@ -171,6 +183,7 @@ void planner_place(const struct cluster *c, const struct gang *g, struct arena *
     }
     *ret = (struct placement){
         .verdict = fits_when_empty ? VERDICT_INSUFFICIENT : VERDICT_INFEASIBLE,
-        .message = explain(&s),
+        .message = arena_strdup(a, explain(&s)),
     };
+    arena_done(&scratch);
 }

@@ -36,16 +36,12 @@ static bool refuse(struct refusal *ret, const char *reason, const char *message)
     return false;
 }
 
-bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, uint64_t *ret_template_hash)
+static bool judge(const char *template_json, struct arena *scratch, struct arena *a, struct refusal *ret,
+                  uint64_t *ret_hash)
 {
-    const char *what = unsupported(&wg->spec);
-    if (what)
-        return refuse(ret, REASON_NOT_SUPPORTED, what);
     struct template_facts facts;
     struct err err = ERR_INIT;
-    if (!wg->spec.template_json)
-        return refuse(ret, REASON_INVALID_TEMPLATE, "spec.template is missing");
-    if (template_inspect(wg->spec.template_json, reserved_env, a, &facts, &err) < 0)
+    if (template_inspect(template_json, reserved_env, scratch, &facts, &err) < 0)
         return refuse(ret, REASON_INVALID_TEMPLATE, arena_strdup(a, err.msg));
     if (facts.reserved_env)
         return refuse(ret, REASON_RESERVED_ENV,
@@ -55,6 +51,19 @@ bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal 
                                    facts.reserved_env_container, facts.reserved_env));
     if (facts.owned)
         return refuse(ret, REASON_INVALID_TEMPLATE, arena_printf(a, "%s is set: %s", facts.owned, facts.owned_why));
-    *ret_template_hash = facts.hash;
+    *ret_hash = facts.hash;
     return true;
+}
+
+bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, uint64_t *ret_template_hash)
+{
+    const char *what = unsupported(&wg->spec);
+    if (what)
+        return refuse(ret, REASON_NOT_SUPPORTED, what);
+    if (!wg->spec.template_json)
+        return refuse(ret, REASON_INVALID_TEMPLATE, "spec.template is missing");
+    struct arena scratch = ARENA_INIT;
+    bool ok = judge(wg->spec.template_json, &scratch, a, ret, ret_template_hash);
+    arena_done(&scratch);
+    return ok;
 }

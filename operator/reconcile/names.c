@@ -111,8 +111,8 @@ static size_t group_env(const struct workergroup *wg, const struct group_pod *p,
     return ARRAY_LEN(env);
 }
 
-int group_pod_render(const struct workergroup *wg, const struct group_pod *p, struct arena *a, const char **ret_json,
-                     struct err *err)
+static int render(const struct workergroup *wg, const struct group_pod *p, struct arena *a, const char **ret_json,
+                  struct err *err)
 {
     const char *name = wg->obj.meta.name;
     struct label labels[] = {
@@ -136,6 +136,18 @@ int group_pod_render(const struct workergroup *wg, const struct group_pod *p, st
     };
     r.n_env = group_env(wg, p, a, &r.env);
     return pod_render(wg->spec.template_json, &r, a, ret_json, err);
+}
+
+int group_pod_render(const struct workergroup *wg, const struct group_pod *p, struct arena *a, const char **ret_json,
+                     struct err *err)
+{
+    struct arena scratch = ARENA_INIT; // the parsed template is larger than the pod, and is parsed for each
+    const char *json;
+    int r = render(wg, p, &scratch, &json, err);
+    if (r == 0)
+        *ret_json = arena_strdup(a, json);
+    arena_done(&scratch);
+    return r;
 }
 
 int32_t pod_label_number(const struct pod *p, const char *key)
