@@ -109,7 +109,7 @@ static int status_decode(struct pod *p, const struct json *status, struct arena 
         r = json_decode(&conditions_table, status, "status", &v, scratch, err);
     if (r == 0)
         r = json_decode(&containers_table, status, "status", &v, &p->obj.arena, err);
-    if (r < 0)
+    if (r != 0)
         return r;
     conditions_apply(p, &v);
     containers_join(p, &v);

@@ -58,6 +58,7 @@ static int parse_template(const char *text, struct arena *a, const struct json *
     int r = json_parse(text, strlen(text), NULL, a, &root, err);
     if (r < 0)
         return err_wrap(err, "spec.template");
+    *ret_root = root;
     if (root->type != JSON_OBJECT)
         return err_set(err, ERR_INVALID, "spec.template: expected object, got %s", json_type_name(root->type));
     r = get_typed(root, "spec.template", "spec", JSON_OBJECT, ret_spec, err);
@@ -67,7 +68,6 @@ static int parse_template(const char *text, struct arena *a, const struct json *
         r = get_objects(*ret_spec, "spec.template.spec", "containers", &containers, err);
     if (r == 0 && !json_count(containers))
         r = err_set(err, ERR_INVALID, "spec.template.spec.containers: at least one container is needed");
-    *ret_root = root;
     return r;
 }
 
@@ -404,7 +404,7 @@ static const char restarts_why[] = "a restart by the kubelet would tear the grou
 static int inspect_restarts(const struct json *container, const char *path, bool init, struct arena *a,
                             struct template_facts *ret, struct err *err)
 {
-    const struct json *policy, *rules;
+    const struct json *policy = NULL, *rules = NULL;
     int r = get_typed(container, path, "restartPolicy", JSON_STRING, &policy, err);
     if (r == 0)
         r = get_typed(container, path, "restartPolicyRules", JSON_LIST, &rules, err);
@@ -456,7 +456,8 @@ int template_inspect(const char *template_json, const char *const *reserved, str
         r = inspect_containers(spec, "initContainers", reserved, a, ret, err);
     if (r == 0)
         r = inspect_containers(spec, "containers", reserved, a, ret, err);
-    if (r == 0)
-        ret->hash = canonical_hash(root, a);
-    return r;
+    if (r != 0)
+        return r;
+    ret->hash = canonical_hash(root, a);
+    return 0;
 }

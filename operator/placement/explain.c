@@ -14,9 +14,9 @@ struct census { // of all nodes, for one shape
 };
 
 struct shortage {
-    const struct resource *resource; // the one that is short; NULL: only all of them together are
-    int64_t reach;                   // bundles that can be placed
-    size_t domain;                   // StrictPack: there
+    struct resource resource; // the one that is short; milli 0: only all of them together are
+    int64_t reach;            // bundles that can be placed
+    size_t domain;            // StrictPack: there
 };
 
 static bool is_hostname(const struct search *s)
@@ -68,7 +68,7 @@ static struct shortage find_shortage(struct search *s, const struct shape *shape
         int64_t reach = search_reach(s, &unused);
         if (reach < least) {
             least = reach;
-            r.resource = &all->items[i];
+            r.resource = all->items[i];
         }
     }
     return r;
@@ -85,8 +85,8 @@ static const char *bundle_text(const struct search *s, const struct shape *shape
 {
     enum { MOST = 5 };
     const struct resources *all = &shape->constraints->requests;
-    if (sh->resource)
-        return amount(sh->resource, s->empty ? "" : "free ", s->arena);
+    if (sh->resource.milli)
+        return amount(&sh->resource, s->empty ? "" : "free ", s->arena);
     const char *text = "";
     for (size_t i = all->n; i-- > 0 && all->n - i <= MOST;)
         if (all->items[i].id != RESOURCE_PODS) // goes without saying
@@ -120,7 +120,7 @@ static const char *nearest_text(const struct search *s, const struct resource *w
 {
     const char *name = NULL;
     int64_t most = 0;
-    for (size_t i = 0; what && i < s->n_sites; i++) {
+    for (size_t i = 0; what->milli && i < s->n_sites; i++) {
         const struct site *site = &s->sites[i];
         int64_t has = room_left(site->room, s->empty, &site->taken, what->id);
         if (!(site->marks & s->exclude) && has > most) {
@@ -136,7 +136,7 @@ static const char *reach_text(const struct search *s, const struct shortage *sh)
 {
     const char *at = "";
     if (!sh->reach)
-        return arena_printf(s->arena, "%s%s", s->empty ? "none fits" : "found none", nearest_text(s, sh->resource));
+        return arena_printf(s->arena, "%s%s", s->empty ? "none fits" : "found none", nearest_text(s, &sh->resource));
     if (s->gang->strategy == STRATEGY_STRICT_PACK)
         at = arena_printf(s->arena, " %s %s", is_hostname(s) ? "on" : "in", s->domains[sh->domain].name);
     if (!s->empty)
