@@ -4,6 +4,7 @@
 #include "common/base/arena.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "worker/agent/environment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,18 +54,9 @@ struct lookup {
     size_t n;
 };
 
-static const char *env_value(const char *const *env, const char *name)
-{
-    size_t len = strlen(name);
-    for (; *env; env++)
-        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
-            return *env + len + 1;
-    return NULL;
-}
-
 static void lookup_init(struct lookup *l, const struct process_config *c, struct arena *a)
 {
-    const char *command = c->argv[0], *path = env_value(c->env, "PATH");
+    const char *command = c->argv[0], *path = environment_get(c->env, "PATH");
     l->n = 0;
     if (strchr(command, '/'))
         l->paths[l->n++] = command;

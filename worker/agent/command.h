@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an agent is told to do with one group in its pod. The bodies of docs/protocol.md ("Agent"), decoded and checked.
+#ifndef CADRE_AGENT_COMMAND_H
+#define CADRE_AGENT_COMMAND_H
+
+#include "common/base/arena.h"
+#include "common/base/err.h"
+#include "worker/agent/environment.h"
+
+#include <stdint.h>
+
+enum { COMMAND_PROCESSES_MAX = 1024, COMMAND_VARS_MAX = 4096, COMMAND_ARGS_MAX = 4096 };
+
+enum command_type {
+    COMMAND_PREPARE, // be ready to start: nothing of an older attempt runs, MASTER_ADDR resolves to rank 0's pod
+    COMMAND_START,   // start all processes of a prepared attempt
+    COMMAND_RESTART, // start some processes of a running attempt anew
+    COMMAND_STOP,    // stop all
+};
+
+struct command_process {
+    int rank, local_rank;
+    const char *ticket; // NULL = none
+};
+
+struct command {
+    enum command_type type;
+    const char *group; // UID
+    int attempt;
+    int64_t grace_ms; // PREPARE, RESTART, STOP: between SIGTERM and SIGKILL
+    // PREPARE
+    const char *master_addr, *master_ip; // NULL = do not look it up
+    int64_t timeout_ms;                  // for it to resolve
+    // START, RESTART
+    struct environment_group env;
+    const char *const *argv; // NULL = the command of the pod
+    const char *dir;         // NULL = the pod's
+    struct command_process *processes;
+    size_t n_processes;
+    // private
+    unsigned refs;
+    struct arena arena; // holds all of it
+};
+
+struct command *command_new(enum command_type type, const char *group, int attempt); // all else zero
+// Copies what it keeps of the text. ERR_INVALID names the member that is wrong.
+int command_parse(enum command_type type, const char *json, size_t len, struct command **ret, struct err *err);
+struct command *command_ref(struct command *c);
+void command_unref(struct command *c); // accepts NULL
+
+#endif

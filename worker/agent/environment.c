@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/environment.h"
+
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <string.h>
+
+enum { OWN_VARS = 24 };
+
+struct builder {
+    struct arena *a;
+    struct map at; // name -> its place in `list`, plus 1
+    const char **list;
+    size_t n;
+};
+
+static void put(struct builder *b, const char *name, const char *value)
+{
+    const char *entry = arena_printf(b->a, "%s=%s", name, value);
+    size_t at = (size_t)(uintptr_t)map_get(&b->at, name);
+    if (at > 0) {
+        b->list[at - 1] = entry;
+        return;
+    }
+    b->list[b->n++] = entry;
+    map_set(&b->at, name, (void *)(uintptr_t)b->n);
+}
+
+static void put_number(struct builder *b, const char *name, int value)
+{
+    put(b, name, arena_printf(b->a, "%d", value));
+}
+
+static void put_set(struct builder *b, const char *name, const char *value)
+{
+    if (value)
+        put(b, name, value);
+}
+
+static void put_group(struct builder *b, const struct environment_group *g)
+{
+    put(b, "MASTER_ADDR", g->master_addr);
+    put_number(b, "MASTER_PORT", g->master_port);
+    put_number(b, "WORLD_SIZE", g->world_size);
+    put_number(b, "LOCAL_WORLD_SIZE", g->local_world_size);
+    put_number(b, "NNODES", g->nnodes);
+    put_number(b, "NODE_RANK", g->node_rank);
+    put_number(b, "GROUP_RANK", g->node_rank); // torchrun's word for the same
+    put(b, "GROUP_NAME", g->name);
+    put(b, "PET_MASTER_ADDR", g->master_addr);
+    put_number(b, "PET_MASTER_PORT", g->master_port);
+    put_number(b, "PET_NNODES", g->nnodes);
+    put_number(b, "PET_NODE_RANK", g->node_rank);
+    put_number(b, "PET_NPROC_PER_NODE", g->local_world_size);
+    put_set(b, "CADRE_GROUP_UID", g->uid);
+    put_set(b, "CADRE_NAMESPACE", g->ns);
+    put_number(b, "CADRE_INDEX", g->node_rank);
+}
+
+static void put_process(struct builder *b, const struct environment_process *p, const struct gpus_view *view)
+{
+    put_number(b, "RANK", p->rank);
+    put_number(b, "LOCAL_RANK", p->local_rank);
+    put_number(b, "CADRE_ATTEMPT", p->attempt);
+    put_number(b, "CADRE_DEVICE", view->device);
+    put_set(b, "CADRE_TICKET", p->ticket);
+    put_set(b, "CUDA_VISIBLE_DEVICES", view->visible);
+}
+
+static void put_pod(struct builder *b, const char *const *pod)
+{
+    for (; *pod; pod++) {
+        const char *equals = strchr(*pod, '=');
+        if (equals) // nothing else is an entry
+            put(b, arena_strndup(b->a, *pod, (size_t)(equals - *pod)), equals + 1);
+    }
+}
+
+int environment_build(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
+                      struct arena *a, const char *const **ret, struct err *err)
+{
+    struct gpus gpus = g->gpus;
+    struct gpus_view view;
+    size_t n_pod = 0;
+    while (pod[n_pod])
+        n_pod++;
+    struct builder b = {.a = a, .at = MAP_INIT};
+    b.list = arena_array(a, n_pod + g->n_vars + OWN_VARS + 1, sizeof *b.list);
+    put_pod(&b, pod);
+    for (size_t i = 0; i < g->n_vars; i++)
+        put(&b, g->vars[i].name, g->vars[i].value);
+    gpus.cuda_visible = environment_get(b.list, "CUDA_VISIBLE_DEVICES");
+    gpus.nvidia_visible = environment_get(b.list, "NVIDIA_VISIBLE_DEVICES");
+    int r = gpus_view(&gpus, p->local_rank, g->local_world_size, a, &view, err);
+    if (r == 0) {
+        put_group(&b, g);
+        put_process(&b, p, &view);
+        *ret = b.list;
+    }
+    map_done(&b.at);
+    return r;
+}
+
+const char *environment_get(const char *const *env, const char *name)
+{
+    size_t len = strlen(name);
+    for (; *env; env++)
+        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
+            return *env + len + 1;
+    return NULL;
+}

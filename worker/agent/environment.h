@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The environment of one worker process: the pod's own, what the operator adds for the group, and on top of both what
+// tells the process who it is. Pure. docs/api.md lists the names for users.
+#ifndef CADRE_AGENT_ENVIRONMENT_H
+#define CADRE_AGENT_ENVIRONMENT_H
+
+#include "worker/agent/gpus.h"
+
+#include <stdint.h>
+
+struct environment_var {
+    const char *name, *value;
+};
+
+// The same for all processes of a group in this pod.
+struct environment_group {
+    const char *uid, *name, *ns;
+    const char *master_addr;
+    int master_port;
+    int world_size;
+    int nnodes, node_rank; // pods of the group, and which of them this is
+    int local_world_size;
+    const struct environment_var *vars; // of the user and the operator; a later one of a name wins
+    size_t n_vars;
+    struct gpus gpus; // without cuda_visible and nvidia_visible, which come from the pod
+};
+
+struct environment_process {
+    int rank, local_rank, attempt;
+    const char *ticket; // NULL = none
+};
+
+// `pod`: "NAME=value", NULL-terminated. *ret is NULL-terminated, sorted as the pod's, then ours, each name once.
+// ERR_INVALID as gpus_view().
+int environment_build(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
+                      struct arena *a, const char *const **ret, struct err *err);
+const char *environment_get(const char *const *env, const char *name); // NULL = not set
+
+#endif

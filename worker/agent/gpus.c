@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/gpus.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <string.h>
+
+// The names by which CUDA knows the GPUs of the pod, and which of them the group has.
+struct pool {
+    const char *names[GPUS_MAX];
+    int n;
+    bool whole; // the group has all of the pod's
+};
+
+static int split(const char *list, struct arena *a, const char *names[GPUS_MAX])
+{
+    int n = 0;
+    for (const char *p = list; *p && n < GPUS_MAX;) {
+        size_t len = strcspn(p, ",");
+        if (len > 0)
+            names[n++] = arena_strndup(a, p, len);
+        p += len + (p[len] == ',');
+    }
+    return n;
+}
+
+static int number(int n, struct arena *a, const char *names[GPUS_MAX])
+{
+    n = MIN(n, GPUS_MAX);
+    for (int i = 0; i < n; i++)
+        names[i] = arena_printf(a, "%d", i);
+    return MAX(n, 0);
+}
+
+// Numbers are what programs expect in CUDA_VISIBLE_DEVICES. Parts of a GPU (MIG) have no numbers: CUDA takes their
+// names only.
+static int pod_names(const struct gpus *g, struct arena *a, const char *names[GPUS_MAX])
+{
+    static const char *const no_list[] = {"all", "none", "void"};
+    if (g->cuda_visible)
+        return split(g->cuda_visible, a, names);
+    bool list = !str_empty(g->nvidia_visible) && g->nvidia_visible[0] != '/';
+    for (size_t i = 0; i < ARRAY_LEN(no_list); i++)
+        list = list && !str_eq(g->nvidia_visible, no_list[i]);
+    if (!list)
+        return number(g->count, a, names);
+    int n = split(g->nvidia_visible, a, names);
+    return n > 0 && str_starts(names[0], "MIG-") ? n : number(n, a, names);
+}
+
+static int pool_init(struct pool *p, const struct gpus *g, struct arena *a, struct err *err)
+{
+    const char *names[GPUS_MAX];
+    int n = pod_names(g, a, names);
+    p->whole = !g->indices;
+    p->n = p->whole ? n : (int)MIN(g->n_indices, (size_t)GPUS_MAX);
+    for (int i = 0; i < p->n; i++) {
+        int from = p->whole ? i : g->indices[i];
+        if (from < 0 || from >= n)
+            return err_set(err, ERR_INVALID, "the group was given GPU %d of a pod that has %d", from, n);
+        p->names[i] = names[from];
+    }
+    return 0;
+}
+
+static const char *join(const struct pool *p, int first, int n, struct arena *a)
+{
+    struct buf b = BUF_INIT(GPUS_MAX * 64);
+    for (int i = 0; i < n; i++)
+        buf_printf(&b, "%s%s", i ? "," : "", p->names[(first + i) % p->n]);
+    const char *text = arena_strdup(a, buf_str(&b));
+    buf_done(&b);
+    return text;
+}
+
+int gpus_view(const struct gpus *g, int local_rank, int local_world_size, struct arena *a, struct gpus_view *ret,
+              struct err *err)
+{
+    struct pool pool;
+    *ret = (struct gpus_view){.device = -1};
+    if (g->per_worker == 0) {
+        ret->visible = "";
+        return 0;
+    }
+    int r = pool_init(&pool, g, a, err);
+    if (r < 0)
+        return r;
+    if (g->per_worker > pool.n)
+        return err_set(err, ERR_INVALID, "spec.worker.gpus is %d, but the group has %d GPUs in this pod", g->per_worker,
+                       pool.n);
+    if (pool.n == 0) { // nothing to share, and perhaps GPUs of a kind that we do not know
+        ret->visible = g->indices ? "" : NULL;
+        return 0;
+    }
+    // More workers than GPUs share them; what is left over by an uneven division is nobody's.
+    bool share = g->per_worker == GPUS_SHARE;
+    int n = share ? MAX(pool.n / local_world_size, 1) : g->per_worker;
+    int first = share && pool.n < local_world_size ? (int)((long)local_rank * pool.n / local_world_size)
+                                                   : (int)((long)local_rank * n % pool.n);
+    if (g->visibility == GPUS_OWN) {
+        ret->visible = join(&pool, first, n, a);
+        ret->device = 0;
+    } else {
+        ret->visible = pool.whole ? NULL : join(&pool, 0, pool.n, a);
+        ret->device = first;
+    }
+    return 0;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which GPUs a worker process sees, and which one is its own. Pure.
+//
+// The GPUs of a pod are counted 0, 1, ... in the order of CUDA_VISIBLE_DEVICES if the pod has it, else of
+// NVIDIA_VISIBLE_DEVICES where that is a list (what a device plugin sets), else in the driver's order. A group has all
+// of them or, on shared bundles, those that it was given; its workers take equal, consecutive shares by local rank.
+#ifndef CADRE_AGENT_GPUS_H
+#define CADRE_AGENT_GPUS_H
+
+#include "common/base/arena.h"
+#include "common/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { GPUS_MAX = 256, GPUS_UNKNOWN = -1, GPUS_SHARE = -1 };
+
+enum gpus_visibility {
+    GPUS_OWN, // a worker sees its own GPUs only
+    GPUS_ALL, // a worker sees all that its group has in the pod
+};
+
+struct gpus {
+    enum gpus_visibility visibility;
+    int per_worker;     // spec.worker.gpus: 0 = none, GPUS_SHARE = an equal share
+    const int *indices; // those of the pod that the group has; NULL = all
+    size_t n_indices;
+    int count;                // in the pod, for where its environment has no list; GPUS_UNKNOWN
+    const char *cuda_visible; // CUDA_VISIBLE_DEVICES and NVIDIA_VISIBLE_DEVICES of the pod, NULL = not set
+    const char *nvidia_visible;
+};
+
+struct gpus_view {
+    const char *visible; // value of CUDA_VISIBLE_DEVICES; NULL = leave it as the pod has it
+    int device;          // what to give to cudaSetDevice; -1 = the worker has no GPU
+};
+
+// ERR_INVALID where the group asks for more than there is.
+int gpus_view(const struct gpus *g, int local_rank, int local_world_size, struct arena *a, struct gpus_view *ret,
+              struct err *err);
+
+#endif

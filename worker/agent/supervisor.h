@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of one group in a pod, as a state machine without I/O: commands and what happened go in, actions come out.
+//
+//                 prepare              resolved              start
+//        IDLE ------------> PREPARING ---------> PREPARED ----------> RUNNING
+//         ^ ^__ timeout _________|                   |                 |  restart: some anew
+//         |                                          | stop            | stop, or prepare of a newer attempt
+//         |____________________ STOPPING <___________|_________________|
+//           all processes gone (and on to PREPARING, where that is why they were stopped)
+//
+// Rules: a command of an older attempt is refused. A command that comes again changes nothing and is reported again. No
+// process is started before the one that had its rank is gone, with all its children. What is stopped stays stopped
+// until a newer attempt. Nothing here depends on whether the operator can be reached.
+#ifndef CADRE_AGENT_SUPERVISOR_H
+#define CADRE_AGENT_SUPERVISOR_H
+
+#include "worker/agent/command.h"
+
+#include <stdbool.h>
+
+struct supervisor;
+
+enum supervisor_state {
+    SUPERVISOR_IDLE,
+    SUPERVISOR_PREPARING,
+    SUPERVISOR_PREPARED,
+    SUPERVISOR_RUNNING,
+    SUPERVISOR_STOPPING
+};
+
+enum supervisor_process_state {
+    SUPERVISOR_PROCESS_STARTING,
+    SUPERVISOR_PROCESS_RUNNING,
+    SUPERVISOR_PROCESS_EXITED, // its children may be there yet
+    SUPERVISOR_PROCESS_GONE,
+};
+
+struct supervisor_process {
+    const struct command_process *spec;
+    struct command *command; // that started it; holds `spec`
+    enum supervisor_process_state state;
+    int code, signal; // once it has exited
+    // What takes its place when it is gone, NULL = nothing.
+    const struct command_process *next_spec;
+    struct command *next;
+};
+
+enum supervisor_action_type {
+    SUPERVISOR_RESOLVE,   // look `host` up, then supervisor_resolved()
+    SUPERVISOR_LAUNCH,    // start `process`; then supervisor_started(), _exited() and _gone()
+    SUPERVISOR_TERMINATE, // stop `process` within grace_ms
+    SUPERVISOR_REPORT,
+};
+
+enum supervisor_report {
+    SUPERVISOR_REPORT_PREPARED,
+    SUPERVISOR_REPORT_UNPREPARED, // `message`: MASTER_ADDR did not resolve in time; prepare it again to go on
+    SUPERVISOR_REPORT_STARTED,    // all processes of the attempt run
+    SUPERVISOR_REPORT_EXITED,     // one process
+    SUPERVISOR_REPORT_STOPPED,    // nothing of the attempt is left
+};
+
+struct supervisor_action {
+    enum supervisor_action_type type;
+    enum supervisor_report report;
+    int attempt;                              // REPORT: of what it speaks of
+    int rank, code, signal;                   // SUPERVISOR_REPORT_EXITED; rank: LAUNCH and TERMINATE too
+    const struct supervisor_process *process; // LAUNCH; valid until the next command
+    int64_t grace_ms;                         // TERMINATE
+    const char *host;                         // RESOLVE; valid until the next command
+    char message[384];                        // UNPREPARED
+};
+
+struct supervisor *supervisor_new(const char *group);
+void supervisor_free(struct supervisor *s);
+
+// Inputs; each may add actions, which are to be taken before the next command. `now_ms` never goes back. A command is
+// refused with ERR_CONFLICT (of an older attempt, or not now); a reference is taken where it is needed later.
+int supervisor_command(struct supervisor *s, int64_t now_ms, struct command *c, struct err *err);
+// The answer to SUPERVISOR_RESOLVE: whether the address of PREPARE is among those found, and in words what was found.
+void supervisor_resolved(struct supervisor *s, int64_t now_ms, bool matches, const char *found);
+void supervisor_started(struct supervisor *s, int rank);
+void supervisor_exited(struct supervisor *s, int rank, int code, int signal);
+void supervisor_gone(struct supervisor *s, int64_t now_ms, int rank);
+void supervisor_tick(struct supervisor *s, int64_t now_ms); // at supervisor_deadline_ms() or later
+// The pod ends: stops everything, and refuses every command from now on.
+void supervisor_shutdown(struct supervisor *s, int64_t now_ms, int64_t grace_ms);
+
+// The next action, oldest first; false = none.
+bool supervisor_next(struct supervisor *s, struct supervisor_action *ret);
+
+int64_t supervisor_deadline_ms(const struct supervisor *s); // INT64_MAX = nothing to wait for
+enum supervisor_state supervisor_state(const struct supervisor *s);
+const char *supervisor_state_name(enum supervisor_state state); // "Preparing"
+const char *supervisor_group(const struct supervisor *s);
+int supervisor_attempt(const struct supervisor *s);
+const char *supervisor_master_ip(const struct supervisor *s); // of the present PREPARE, NULL = none
+size_t supervisor_process_count(const struct supervisor *s);
+const struct supervisor_process *supervisor_process_at(const struct supervisor *s, size_t i);
+
+#endif
