@@ -344,7 +344,7 @@ struct sim {
     struct rand r;
     enum { DEAD, STARTING, ALIVE, LEFT } ranks[16]; // LEFT: exited, its children are there yet
     bool asked;                                     // for an address
-    int newest;                                     // attempt that was launched
+    int newest[16];                                 // attempt that was launched
     int counts[5];
     int launched;
 };
