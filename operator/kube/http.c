@@ -24,7 +24,8 @@ enum {
     HTTP_UNACKED_MS = 30 * 1000,
     HTTP_MAX_URL = 80 * 1024,
     HTTP_MAX_ERROR_BODY = 64 * 1024,
-    HTTP_KEEP_BODY = 32 * 1024, // an exchange keeps so much memory for its next answer
+    HTTP_UPLOAD_BUFFER = 16 * 1024, // the least that libcurl takes; most bodies are smaller
+    HTTP_KEEP_BODY = 32 * 1024,     // an exchange keeps so much memory for its next answer
 };
 
 // The header lines of a request depend on its content type and on the token alone, so they are built once for each.
@@ -191,6 +192,7 @@ static struct http_exchange *exchange_new(struct http *h)
     curl_easy_setopt(e, CURLOPT_NOPROXY, ""); // nor the environment's exceptions
     curl_easy_setopt(e, CURLOPT_CONNECT_TO, h->connect_to);
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
+    curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, (long)HTTP_UPLOAD_BUFFER);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPIDLE, (long)HTTP_KEEPALIVE_IDLE_S);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPINTVL, (long)HTTP_KEEPALIVE_EVERY_S);
