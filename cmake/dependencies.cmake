@@ -4,6 +4,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(libuv REQUIRED IMPORTED_TARGET libuv>=1.44)
 pkg_check_modules(libcurl REQUIRED IMPORTED_TARGET libcurl>=7.88)
 pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl>=3.0)
+pkg_check_modules(libwebsockets REQUIRED IMPORTED_TARGET libwebsockets>=4.1.6) # its libuv plugin is loaded at run time
 pkg_check_modules(libyaml REQUIRED IMPORTED_TARGET yaml-0.1)
 if(CADRE_TESTS)
   pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)

@@ -9,7 +9,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 . "$(dirname "${BASH_SOURCE[0]}")/devcluster/deps.sh" # for deps_install
 
-# COMMAND-OR-MODULE PACKAGE; a module is one of pkg-config.
+# COMMAND-OR-FILE PACKAGE; X.pc is a module of pkg-config, X.so a library that is loaded at run time.
 declare -A PARTS=(
     [build]="
 cmake cmake
@@ -22,6 +22,9 @@ libcurl.pc libcurl4-openssl-dev
 libcjson.pc libcjson-dev
 openssl.pc libssl-dev
 yaml-0.1.pc libyaml-dev
+libwebsockets.pc libwebsockets-dev
+libwebsockets-evlib_uv.so libwebsockets-evlib-uv
+libcap.pc libcap-dev
 cmocka.pc libcmocka-dev
 python3 python3
 "
@@ -37,8 +40,9 @@ clang clang
 "
 )
 
-have() { # COMMAND-OR-MODULE
+have() { # COMMAND-OR-FILE
     case $1 in
+    *.so) compgen -G "/usr/lib/*/$1" >/dev/null ;;
     *.pc) pkg-config --exists "${1%.pc}" 2>/dev/null ;;
     *) command -v "$1" >/dev/null ;;
     esac

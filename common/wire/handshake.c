@@ -233,6 +233,22 @@ static int refused(const struct head *head, int status, const char *rest, size_t
                    (int)len, len ? rest : "");
 }
 
+bool handshake_answer_complete(const char *data, size_t len)
+{
+    struct head h;
+    struct err err = ERR_INIT;
+    char digits[12] = "";
+    int64_t n;
+    size_t head = handshake_head_len(data, len);
+    if (!head || parse_head(data, head, &h, &err) < 0)
+        return head > 0;
+    const struct field *length = find(&h, "Content-Length");
+    if (!length || length->value_len >= sizeof digits)
+        return true;
+    memcpy(digits, length->value, length->value_len);
+    return !str_to_i64(digits, &n) || (int64_t)(len - head) >= MIN(n, 1024);
+}
+
 int handshake_answer_check(const char *head, size_t len, const char *rest, size_t rest_len, const char *key,
                            const char *subprotocols, char protocol[HANDSHAKE_PROTOCOL_SIZE], struct err *err)
 {

@@ -36,6 +36,8 @@ struct handshake_request {
 // ERR_INVALID where a value would break the head (a control character, an empty path).
 int handshake_request_write(struct buf *out, const struct handshake_request *request, const char *key, struct err *err);
 
+// Enough of an answer has come: its head, and behind a refusal the first KiB of the reason.
+bool handshake_answer_complete(const char *data, size_t len);
 // Checks the answer to that request. `protocol` gets what the server chose, "" for none. An answer other than 101
 // becomes the error of its status (401 ERR_UNAUTHORIZED, 429 ERR_THROTTLED with retry_after_ms, ...), with
 // err->http_status; the message quotes `rest`, what came behind the head.

@@ -137,6 +137,19 @@ static void a_refusal_says_why_in_the_words_of_the_server(void **state)
     assert_int_equal(answer("HTTP/1.1 503 x\r\n\r\n", NULL, protocol).code, ERR_UNAVAILABLE);
 }
 
+static void the_reason_of_a_refusal_is_waited_for(void **state)
+{
+    (void)state;
+    static const char refusal[] = "HTTP/1.1 403 Forbidden\r\nContent-Length: 8\r\n\r\nmay not!";
+    for (size_t n = 0; n < sizeof refusal - 1; n++)
+        assert_false(handshake_answer_complete(refusal, n));
+    assert_true(handshake_answer_complete(refusal, sizeof refusal - 1));
+    static const char accepted[] = SWITCH UPGRADE "\r\n";
+    assert_true(handshake_answer_complete(accepted, sizeof accepted - 1));
+    static const char endless[] = "HTTP/1.1 403 x\r\nContent-Length: x\r\n\r\n";
+    assert_true(handshake_answer_complete(endless, sizeof endless - 1));
+}
+
 static int upgrade(const char *text, struct handshake_upgrade *ret, struct err *err, char **ret_head)
 {
     *ret_head = xstrdup(text);
@@ -223,6 +236,7 @@ int main(void)
         cmocka_unit_test(the_right_answer_is_accepted),
         cmocka_unit_test(wrong_answers_are_refused),
         cmocka_unit_test(a_refusal_says_why_in_the_words_of_the_server),
+        cmocka_unit_test(the_reason_of_a_refusal_is_waited_for),
         cmocka_unit_test(a_server_reads_what_a_client_writes),
         cmocka_unit_test(what_is_no_upgrade_is_answered_with_a_status),
         cmocka_unit_test(a_head_ends_at_the_empty_line),

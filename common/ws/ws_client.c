@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/ws/ws_client.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/wire/frame.h"
+#include "common/ws/ws_outbox.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define READ_SIZE ((size_t)64 << 10)
+#define READS_A_TURN 16 // then others get a turn
+#define CLOSE_MS 5000   // for the peer's close frame
+#define LINGER_MS 1000  // for a peer that is refused: so long it may still be sending
+
+enum state {
+    STATE_CONNECT,
+    STATE_HANDSHAKE,
+    STATE_OPEN,
+    STATE_CLOSING,   // ours is behind the queue or out, the peer's close frame is waited for
+    STATE_REFUSING,  // the peer broke a rule: it is told, and what it sends is thrown away
+    STATE_ANSWERING, // the peer's close frame came, ours goes out
+    STATE_CLOSED,
+};
+
+struct ws_client {
+    struct loop *loop;
+    struct ws_client_config config; // its strings are owned
+    enum state state;
+    struct ws_link *link;
+    struct loop_timer *deadline; // of opening, of closing
+    struct loop_timer *alive;
+    struct loop_timer *work; // what an API call left to do, on the next turn
+    char key[HANDSHAKE_KEY_SIZE];
+    char protocol[HANDSHAKE_PROTOCOL_SIZE];
+    struct buf text; // the answer to the handshake; then a message that comes in pieces
+    struct frame_reader frames;
+    struct buf held; // read, and not handed out because of a pause
+    bool paused;
+    bool read_due; // there may be something to read that no poll tells of
+    int64_t heard_ms;
+    bool pinged;
+    struct ws_outbox out;
+    unsigned close_code;
+    char close_reason[FRAME_REASON_MAX + 1];
+    struct err close_err;
+    unsigned busy; // callbacks on the stack: freeing waits for them
+    bool freed;
+};
+
+static bool read_some(struct ws_client *c);
+
+static void destroy(struct ws_client *c)
+{
+    ws_outbox_done(&c->out);
+    buf_done(&c->text);
+    buf_done(&c->held);
+    free((char *)c->config.address);
+    free((char *)c->config.path);
+    free((char *)c->config.subprotocols);
+    for (size_t i = 0; i < c->config.n_headers; i++) {
+        free((char *)c->config.headers[i].name);
+        free((char *)c->config.headers[i].value);
+    }
+    free((struct handshake_header *)c->config.headers);
+    free(c);
+}
+
+static void leave(struct ws_client *c)
+{
+    if (--c->busy == 0 && c->freed)
+        destroy(c);
+}
+
+static void hang_up(struct ws_client *c)
+{
+    ws_link_free(TAKE_PTR(c->link));
+    loop_timer_free(TAKE_PTR(c->deadline));
+    loop_timer_free(TAKE_PTR(c->alive));
+    loop_timer_free(TAKE_PTR(c->work));
+}
+
+void ws_client_free(struct ws_client *c)
+{
+    if (!c || c->freed)
+        return;
+    c->freed = true;
+    c->state = STATE_CLOSED;
+    c->busy++;
+    hang_up(c);
+    leave(c);
+}
+
+static void set_close(struct ws_client *c, unsigned code, const char *reason, size_t len)
+{
+    c->close_code = code;
+    len = MIN(len, sizeof c->close_reason - 1);
+    if (len)
+        memcpy(c->close_reason, reason, len);
+    c->close_reason[len] = '\0';
+}
+
+// The end: the last callback.
+static void finish(struct ws_client *c, const struct err *err)
+{
+    if (c->state == STATE_CLOSED)
+        return;
+    c->state = STATE_CLOSED;
+    c->close_err = *err;
+    hang_up(c);
+    ws_outbox_done(&c->out);
+    c->config.on_close(c->config.ctx, c->close_code, c->close_reason, &c->close_err);
+}
+
+// The connection ended without a close frame.
+static void lost(struct ws_client *c, struct err *err)
+{
+    if (c->state > STATE_OPEN) { // everything was said, or nearly
+        finish(c, &c->close_err);
+        return;
+    }
+    set_close(c, FRAME_CLOSE_ABNORMAL, "", 0);
+    err_wrap(err, "connection to %s%s", c->config.address, c->config.path);
+    finish(c, err);
+}
+
+static void on_failed(void *ctx, const struct err *err)
+{
+    struct ws_client *c = ctx;
+    c->busy++;
+    set_close(c, FRAME_CLOSE_ABNORMAL, "", 0);
+    finish(c, err);
+    leave(c);
+}
+
+// Writing
+
+static bool wants_to_read(const struct ws_client *c)
+{
+    return c->link && c->state > STATE_CONNECT && c->state < STATE_ANSWERING && !(c->paused && c->state == STATE_OPEN);
+}
+
+static void update_wanted(struct ws_client *c)
+{
+    if (c->link && c->state != STATE_CONNECT)
+        ws_link_want(c->link, (wants_to_read(c) ? LOOP_READ : 0) | (ws_outbox_pending(&c->out) ? LOOP_WRITE : 0));
+}
+
+static void arm_work(struct ws_client *c)
+{
+    if (c->work && c->state > STATE_CONNECT && !loop_timer_armed(c->work))
+        loop_timer_arm(c->work, 0);
+}
+
+static void flush(struct ws_client *c)
+{
+    struct err err = ERR_INIT;
+    if (!c->link || c->state == STATE_CONNECT)
+        return;
+    int more = ws_outbox_flush(&c->out, c->link, &err);
+    if (more < 0) { // the peer may have said why
+        while (c->state < STATE_ANSWERING && read_some(c))
+            ;
+        lost(c, &err);
+        return;
+    }
+    if (more)
+        arm_work(c);
+    if (c->state == STATE_ANSWERING && c->out.close == OUTBOX_CLOSED && !ws_outbox_pending(&c->out)) {
+        finish(c, &c->close_err);
+        return;
+    }
+    update_wanted(c);
+    if (c->state == STATE_OPEN && ws_queue_drained(&c->out.queue) && c->config.on_drained)
+        c->config.on_drained(c->config.ctx);
+}
+
+// Closing
+
+static void begin_close(struct ws_client *c, enum state state, int64_t ms, const struct err *err)
+{
+    c->state = state;
+    c->close_err = *err;
+    ws_outbox_close(&c->out, c->close_code, c->close_reason, state == STATE_CLOSING);
+    loop_timer_arm(c->deadline, ms);
+    c->read_due = true; // a pause has ended
+    arm_work(c);
+}
+
+static void refuse(struct ws_client *c, unsigned code, struct err *err)
+{
+    set_close(c, code, err->msg, strlen(err->msg));
+    err_wrap(err, "connection to %s%s", c->config.address, c->config.path);
+    begin_close(c, STATE_REFUSING, LINGER_MS, err);
+}
+
+static void peer_closes(struct ws_client *c, const struct frame_event *e)
+{
+    if (c->state == STATE_CLOSING && c->out.close == OUTBOX_CLOSED && !ws_outbox_pending(&c->out)) {
+        finish(c, &c->close_err); // the answer to ours
+        return;
+    }
+    set_close(c, e->code, e->data, e->len);
+    begin_close(c, STATE_ANSWERING, CLOSE_MS, &ERR_INIT);
+}
+
+void ws_client_close(struct ws_client *c, unsigned code, const char *reason)
+{
+    if (c->state > STATE_OPEN)
+        return;
+    set_close(c, code, reason ? reason : "", reason ? strlen(reason) : 0);
+    bool open = c->state == STATE_OPEN;
+    begin_close(c, STATE_CLOSING, open ? CLOSE_MS : 0, &ERR_INIT);
+    if (!open) // nobody to talk to yet
+        ws_link_free(TAKE_PTR(c->link));
+}
+
+static void on_deadline(void *ctx)
+{
+    struct ws_client *c = ctx;
+    struct err err = ERR_INIT;
+    c->busy++;
+    if (c->state <= STATE_HANDSHAKE) {
+        err_set(&err, ERR_TIMEOUT, "not open after %lld ms (%s)", (long long)c->config.open_ms,
+                c->state == STATE_CONNECT ? ws_link_phase(c->link) : "waiting for the answer to the handshake");
+        lost(c, &err);
+    } else {
+        finish(c, &c->close_err);
+    }
+    leave(c);
+}
+
+// Reading
+
+static void deliver_whole(struct ws_client *c, const struct frame_event *e)
+{
+    if (e->first && e->last) {
+        c->config.on_message(c->config.ctx, e->text, e->data, e->len);
+        return;
+    }
+    if (e->first)
+        buf_reset(&c->text);
+    if (buf_append(&c->text, e->data, e->len) < 0 || !e->last)
+        return;                   // the frame reader has the same cap
+    struct buf message = c->text; // the callback may pause, and nothing else may touch it
+    c->text = BUF_INIT(message.cap);
+    c->config.on_message(c->config.ctx, e->text, buf_str(&message), message.len);
+    buf_done(&message);
+}
+
+static void take_data(struct ws_client *c, const struct frame_event *e)
+{
+    struct err err = ERR_INIT;
+    if (!e->text && c->config.on_data) {
+        c->config.on_data(c->config.ctx, e->data, e->len, e->last);
+    } else if (c->config.on_message) {
+        deliver_whole(c, e);
+    } else {
+        err_set(&err, ERR_PROTO, "a %s message, which is not spoken here", e->text ? "text" : "binary");
+        refuse(c, FRAME_CLOSE_UNSUPPORTED, &err);
+    }
+}
+
+static void take_event(struct ws_client *c, const struct frame_event *e)
+{
+    if (e->type == FRAME_EVENT_CLOSE) {
+        peer_closes(c, e);
+    } else if (e->type == FRAME_EVENT_PING) {
+        ws_outbox_pong(&c->out, e->data, e->len);
+        arm_work(c);
+    } else if (e->type == FRAME_EVENT_DATA && c->state == STATE_OPEN) {
+        take_data(c, e);
+    }
+}
+
+static void take_frames(struct ws_client *c, char *data, size_t len)
+{
+    struct frame_event e;
+    struct err err = ERR_INIT;
+    while (c->state == STATE_OPEN || c->state == STATE_CLOSING) {
+        if (c->paused && c->state == STATE_OPEN) {
+            buf_append(&c->held, data, len);
+            return;
+        }
+        int got = frame_reader_next(&c->frames, &data, &len, &e, &err);
+        if (got < 0)
+            refuse(c, c->frames.close_code, &err);
+        if (got <= 0)
+            return;
+        take_event(c, &e);
+    }
+}
+
+static void opened(struct ws_client *c)
+{
+    c->state = STATE_OPEN;
+    c->out.zero_mask = !c->config.mask_always && ws_link_trusted(c->link);
+    loop_timer_disarm(c->deadline);
+    loop_timer_arm(c->alive, c->config.ping_ms);
+    arm_work(c);
+    if (c->config.on_open)
+        c->config.on_open(c->config.ctx, c->protocol);
+}
+
+// Returns how many bytes belong to the answer.
+static size_t take_answer(struct ws_client *c, const char *data, size_t len)
+{
+    struct err err = ERR_INIT;
+    size_t had = c->text.len;
+    if (buf_append(&c->text, data, MIN(len, c->text.cap - had)) < 0)
+        return len;
+    bool complete = handshake_answer_complete(c->text.data, c->text.len);
+    size_t head = handshake_head_len(c->text.data, c->text.len);
+    if (!complete && c->text.len < c->text.cap)
+        return len;
+    if (!head)
+        err_set(&err, ERR_LIMIT, "the answer to the handshake is over %zu bytes", c->text.cap);
+    else
+        handshake_answer_check(c->text.data, head, c->text.data + head, c->text.len - head, c->key,
+                               c->config.subprotocols, c->protocol, &err);
+    if (err.code) {
+        lost(c, &err);
+        return len;
+    }
+    buf_done(&c->text);
+    c->text.cap = c->config.max_message;
+    opened(c);
+    return head - had;
+}
+
+static void take(struct ws_client *c, char *data, size_t len)
+{
+    if (c->state == STATE_HANDSHAKE) {
+        size_t used = take_answer(c, data, len);
+        data += used;
+        len -= used;
+    }
+    if (len)
+        take_frames(c, data, len);
+}
+
+static void take_held(struct ws_client *c)
+{
+    struct buf held = c->held;
+    c->held = BUF_INIT(held.cap);
+    take(c, held.data, held.len);
+    buf_done(&held);
+}
+
+// False: there is nothing to read now, or it is not wanted.
+static bool read_some(struct ws_client *c)
+{
+    char data[READ_SIZE];
+    struct err err = ERR_INIT;
+    if (c->held.len && wants_to_read(c))
+        take_held(c);
+    for (int i = 0; i < READS_A_TURN; i++) {
+        if (!wants_to_read(c))
+            return false;
+        int64_t n = ws_link_read(c->link, data, sizeof data, &err);
+        if (n == 0)
+            return false;
+        if (n < 0) {
+            lost(c, &err);
+            return false;
+        }
+        c->heard_ms = clock_mono_ms(loop_clock(c->loop));
+        c->pinged = false;
+        take(c, data, (size_t)n);
+    }
+    return true;
+}
+
+static void read_turn(struct ws_client *c)
+{
+    c->read_due = read_some(c); // TLS may have more that no poll tells of
+    if (c->read_due)
+        arm_work(c);
+}
+
+static void on_work(void *ctx)
+{
+    struct ws_client *c = ctx;
+    c->busy++;
+    flush(c);
+    if (c->read_due)
+        read_turn(c);
+    update_wanted(c);
+    leave(c);
+}
+
+static void on_ready(void *ctx, int events)
+{
+    struct ws_client *c = ctx;
+    c->busy++;
+    if (events & LOOP_READ)
+        read_turn(c);
+    if ((events & LOOP_WRITE) && ws_outbox_pending(&c->out))
+        flush(c);
+    update_wanted(c);
+    leave(c);
+}
+
+static void on_alive(void *ctx)
+{
+    struct ws_client *c = ctx;
+    struct err err = ERR_INIT;
+    int64_t silent = clock_mono_ms(loop_clock(c->loop)) - c->heard_ms;
+    if (c->state != STATE_OPEN)
+        return;
+    if (c->paused) { // deaf, by its own choice
+        c->pinged = false;
+        loop_timer_arm(c->alive, c->config.ping_ms);
+    } else if (silent < c->config.ping_ms) {
+        loop_timer_arm(c->alive, c->config.ping_ms - silent);
+    } else if (!c->pinged) {
+        c->pinged = c->out.ping_due = true;
+        loop_timer_arm(c->alive, c->config.pong_ms);
+        arm_work(c);
+    } else {
+        c->busy++;
+        err_set(&err, ERR_TIMEOUT, "silent for %lld ms and no answer to a ping", (long long)silent);
+        lost(c, &err);
+        leave(c);
+    }
+}
+
+static void on_up(void *ctx)
+{
+    struct ws_client *c = ctx;
+    struct buf request = BUF_INIT(HANDSHAKE_HEAD_MAX);
+    struct err err = ERR_INIT;
+    uint8_t nonce[16];
+    c->busy++;
+    ws_mask_random(nonce, sizeof nonce);
+    handshake_key(nonce, c->key);
+    int r = handshake_request_write(&request,
+                                    &(struct handshake_request){.host = ws_link_host(c->link),
+                                                                .path = c->config.path,
+                                                                .subprotocols = c->config.subprotocols,
+                                                                .headers = c->config.headers,
+                                                                .n_headers = c->config.n_headers},
+                                    c->key, &err);
+    if (r < 0) {
+        lost(c, &err);
+    } else {
+        c->state = STATE_HANDSHAKE;
+        size_t len = request.len;
+        ws_outbox_raw(&c->out, buf_take(&request), len);
+        flush(c);
+    }
+    buf_done(&request);
+    leave(c);
+}
+
+static const struct handshake_header *copy_headers(const struct handshake_header *from, size_t n)
+{
+    struct handshake_header *to = xcalloc(n, sizeof *to);
+    for (size_t i = 0; i < n; i++)
+        to[i] = (struct handshake_header){xstrdup(from[i].name), xstrdup(from[i].value)};
+    return to;
+}
+
+static void set_defaults(struct ws_client_config *config)
+{
+    if (!config->open_ms)
+        config->open_ms = 10000;
+    if (!config->ping_ms)
+        config->ping_ms = 10000;
+    if (!config->pong_ms)
+        config->pong_ms = 10000;
+    if (!config->max_message)
+        config->max_message = (size_t)64 << 20;
+    if (!config->max_queue)
+        config->max_queue = (size_t)256 << 20;
+}
+
+struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config *config, struct err *err)
+{
+    struct ws_client *c = xcalloc(1, sizeof *c);
+    c->loop = loop;
+    c->config = *config;
+    set_defaults(&c->config);
+    c->config.address = xstrdup(config->address);
+    c->config.path = xstrdup(config->path ? config->path : "/");
+    c->config.subprotocols = config->subprotocols ? xstrdup(config->subprotocols) : NULL;
+    c->config.headers = copy_headers(config->headers, config->n_headers);
+    c->text = BUF_INIT(HANDSHAKE_HEAD_MAX);
+    c->held = BUF_INIT(READ_SIZE);
+    ws_outbox_init(&c->out, c->config.max_queue);
+    frame_reader_init(&c->frames, false, c->config.max_message);
+    c->link = ws_link_new(loop,
+                          &(struct ws_link_config){.address = config->address,
+                                                   .tls = config->tls,
+                                                   .server_name = config->server_name,
+                                                   .up = on_up,
+                                                   .ready = on_ready,
+                                                   .failed = on_failed,
+                                                   .ctx = c},
+                          err);
+    if (!c->link) {
+        destroy(c);
+        return NULL;
+    }
+    c->deadline = loop_timer_new(loop, on_deadline, c);
+    c->alive = loop_timer_new(loop, on_alive, c);
+    c->work = loop_timer_new(loop, on_work, c);
+    loop_timer_arm(c->deadline, c->config.open_ms);
+    return c;
+}
+
+static int check_open(const struct ws_client *c, struct err *err)
+{
+    if (c->state <= STATE_OPEN)
+        return 0;
+    return err_set(err, ERR_GONE, "the connection is closed");
+}
+
+static int queued(struct ws_client *c, int r)
+{
+    if (r == 0) {
+        ws_queue_drained(&c->out.queue); // notes the high mark
+        arm_work(c);
+    }
+    return r;
+}
+
+int ws_client_record(struct ws_client *c, const struct record_header *h, const struct record_part *parts, size_t n,
+                     struct err *err)
+{
+    int r = check_open(c, err);
+    return r < 0 ? r : queued(c, record_writer_push(&c->out.queue.records, h, parts, n, err));
+}
+
+int ws_client_record_copy(struct ws_client *c, const struct record_header *h, const void *body, size_t len,
+                          struct err *err)
+{
+    int r = check_open(c, err);
+    return r < 0 ? r : queued(c, record_writer_copy(&c->out.queue.records, h, body, len, err));
+}
+
+int ws_client_message(struct ws_client *c, bool text, const void *data, size_t len, struct err *err)
+{
+    int r = check_open(c, err);
+    return r < 0 ? r : queued(c, ws_queue_message(&c->out.queue, text, data, len, err));
+}
+
+bool ws_client_drop(struct ws_client *c, uint32_t call, bool answers)
+{
+    return record_writer_drop(&c->out.queue.records, call, answers);
+}
+
+size_t ws_client_queued(const struct ws_client *c)
+{
+    return ws_queue_bytes(&c->out.queue);
+}
+
+void ws_client_pause(struct ws_client *c)
+{
+    c->paused = true;
+    if (c->state == STATE_OPEN)
+        update_wanted(c);
+}
+
+void ws_client_resume(struct ws_client *c)
+{
+    if (!c->paused)
+        return;
+    c->paused = false;
+    c->heard_ms = clock_mono_ms(loop_clock(c->loop));
+    c->read_due = true;
+    arm_work(c);
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream to an address: looks the name up, connects to the first of its addresses that answers, and speaks TLS if it
+// was given one. Nothing blocks. For ws_client.
+#ifndef CADRE_WS_WS_LINK_H
+#define CADRE_WS_WS_LINK_H
+
+#include "common/base/loop.h"
+#include "common/ws/ws_tls.h"
+
+struct ws_link;
+
+struct ws_link_config {
+    const char *address;     // "host:port", "[v6]:port" or "unix:/path"
+    struct ws_tls *tls;      // NULL = none
+    const char *server_name; // NULL = the host of the address
+    // `up` once; `ready` whenever what was wanted may go on; `failed` at most once, before `up`.
+    void (*up)(void *ctx);
+    void (*ready)(void *ctx, int events);
+    void (*failed)(void *ctx, const struct err *err);
+    void *ctx;
+};
+
+// NULL where the address makes no sense. Calls back from the loop only.
+struct ws_link *ws_link_new(struct loop *loop, const struct ws_link_config *config, struct err *err);
+void ws_link_free(struct ws_link *l); // accepts NULL; may be called in a callback; none comes after
+
+const char *ws_link_host(const struct ws_link *l);  // for a Host header: "host:port", "localhost" for a Unix socket
+const char *ws_link_phase(const struct ws_link *l); // what it is doing, for people
+bool ws_link_trusted(const struct ws_link *l);      // TLS, or the traffic does not leave the host
+
+// After `up`: bytes, 0 = nothing now, negative ERR_GONE (ended by the peer) or ERR_IO.
+int64_t ws_link_read(struct ws_link *l, void *data, size_t len, struct err *err);
+int64_t ws_link_write(struct ws_link *l, const void *data, size_t len, struct err *err);
+void ws_link_want(struct ws_link *l, int events); // LOOP_READ | LOOP_WRITE
+
+#endif

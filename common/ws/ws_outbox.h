@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending half of a client's connection: control frames and the queue become masked frames, those become writes.
+#ifndef CADRE_WS_WS_OUTBOX_H
+#define CADRE_WS_WS_OUTBOX_H
+
+#include "common/ws/ws_link.h"
+#include "common/ws/ws_mask.h"
+#include "common/ws/ws_queue.h"
+
+enum ws_outbox_close { OUTBOX_OPEN, OUTBOX_CLOSE_AFTER_QUEUE, OUTBOX_CLOSE_NEXT, OUTBOX_CLOSED };
+
+struct ws_outbox {
+    struct ws_queue queue;
+    bool zero_mask; // of every frame
+    bool ping_due;
+    enum ws_outbox_close close; // OUTBOX_CLOSED: the close frame was made, nothing else will be
+    // private
+    struct ws_mask mask;
+    char *data; // a frame on its way, or NULL
+    size_t off, len;
+    bool pong_due;
+    char pong[FRAME_CONTROL_MAX];
+    size_t pong_len;
+    char reason[FRAME_CONTROL_MAX]; // payload of the close frame
+    size_t reason_len;
+};
+
+void ws_outbox_init(struct ws_outbox *o, size_t max_queue);
+void ws_outbox_done(struct ws_outbox *o);
+void ws_outbox_raw(struct ws_outbox *o, char *data, size_t len); // takes data: the handshake, before anything else
+void ws_outbox_pong(struct ws_outbox *o, const char *data, size_t len);
+// The close frame, behind the queue or instead of it. Where one was made already nothing changes.
+void ws_outbox_close(struct ws_outbox *o, unsigned code, const char *reason, bool flush);
+bool ws_outbox_pending(const struct ws_outbox *o); // a frame has not gone out entirely
+// Writes what the socket takes, within a turn's share. 1 = more would go, 0 = all is out or the socket is full,
+// negative = the connection is broken.
+int ws_outbox_flush(struct ws_outbox *o, struct ws_link *link, struct err *err);
+
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/ws/ws_queue.h"
+
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct message {
+    struct list link;
+    bool text;
+    size_t len, sent, cost;
+    char data[];
+};
+
+void ws_queue_init(struct ws_queue *q, size_t max_bytes)
+{
+    *q = (struct ws_queue){0};
+    record_writer_init(&q->records, max_bytes);
+    list_init(&q->messages);
+}
+
+static void message_free(struct ws_queue *q, struct message *m)
+{
+    q->message_bytes -= m->cost - m->sent;
+    list_remove(&m->link);
+    free(m);
+}
+
+void ws_queue_done(struct ws_queue *q)
+{
+    record_writer_done(&q->records);
+    LIST_FOREACH(l, &q->messages)
+        message_free(q, CONTAINER_OF(l, struct message, link));
+    q->high = false;
+}
+
+size_t ws_queue_bytes(const struct ws_queue *q)
+{
+    return q->records.bytes + q->message_bytes;
+}
+
+int ws_queue_message(struct ws_queue *q, bool text, const void *data, size_t len, struct err *err)
+{
+    size_t cost = sizeof(struct message) + len;
+    if (q->message_bytes > q->records.max_bytes || cost > q->records.max_bytes - q->message_bytes)
+        return err_set(err, ERR_LIMIT,
+                       "cannot queue a message of %zu bytes: %zu wait already, the peer reads too slowly", len,
+                       q->message_bytes);
+    struct message *m = xmalloc(cost);
+    *m = (struct message){.text = text, .len = len, .cost = cost};
+    if (len)
+        memcpy(m->data, data, len);
+    list_append(&q->messages, &m->link);
+    q->message_bytes += cost;
+    return 0;
+}
+
+bool ws_queue_drained(struct ws_queue *q)
+{
+    size_t bytes = ws_queue_bytes(q);
+    if (bytes > WS_HIGH_MARK)
+        q->high = true;
+    if (!q->high || bytes > WS_LOW_MARK)
+        return false;
+    q->high = false;
+    return true;
+}
+
+bool ws_queue_fill(struct ws_queue *q, char *out, size_t size, struct ws_chunk *ret)
+{
+    if (list_empty(&q->messages)) {
+        *ret = (struct ws_chunk){FRAME_BINARY, true, record_writer_fill(&q->records, out, size)};
+        return ret->len > 0;
+    }
+    struct message *m = CONTAINER_OF(q->messages.next, struct message, link);
+    size_t n = MIN(size, m->len - m->sent);
+    *ret = (struct ws_chunk){m->sent   ? FRAME_CONTINUATION
+                             : m->text ? FRAME_TEXT
+                                       : FRAME_BINARY,
+                             m->sent + n == m->len, n};
+    if (n)
+        memcpy(out, m->data + m->sent, n);
+    m->sent += n;
+    q->message_bytes -= n;
+    if (ret->fin)
+        message_free(q, m);
+    return true;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one end of a websocket connection has still to send: records (coalesced into messages) or plain messages. A
+// subprotocol uses one of the two; between them no order is promised. No I/O.
+#ifndef CADRE_WS_WS_QUEUE_H
+#define CADRE_WS_WS_QUEUE_H
+
+#include "common/wire/frame.h"
+#include "common/wire/record_writer.h"
+
+// Flow control: whoever feeds a queue stops reading its source above the high mark until `drained` is called.
+#define WS_HIGH_MARK ((size_t)4 << 20)
+#define WS_LOW_MARK ((size_t)1 << 20)
+
+struct ws_queue {
+    struct record_writer records;
+    struct list messages;
+    size_t message_bytes;
+    bool high; // has been above the high mark since it was last drained
+};
+
+struct ws_chunk { // one frame
+    enum frame_opcode opcode;
+    bool fin;
+    size_t len;
+};
+
+void ws_queue_init(struct ws_queue *q, size_t max_bytes);
+void ws_queue_done(struct ws_queue *q);
+size_t ws_queue_bytes(const struct ws_queue *q);
+// Copies; ERR_LIMIT over max_bytes.
+int ws_queue_message(struct ws_queue *q, bool text, const void *data, size_t len, struct err *err);
+// After records were queued, through q->records, and after anything was sent. True: it has become drained just now.
+bool ws_queue_drained(struct ws_queue *q);
+// The payload of the next frame, of at most `size` bytes (4 KiB or more); false = nothing waits.
+bool ws_queue_fill(struct ws_queue *q, char *out, size_t size, struct ws_chunk *ret);
+
+#endif

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/ws/ws_server_internal.h"
+
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define READ_SIZE_MIN 16384u // below, connections stall with TLS and flow control
+#define SERV_BUF_MIN 16448u  // one TLS record
+#define HEADERS_MAX 12288u   // bytes of a request's headers: tokens are long
+#define SWEEPS 20            // parts that a round over all sessions is cut into
+
+static char last_error[200]; // of libwebsockets, which logs where it should return
+
+static void keep_error(int level, const char *line)
+{
+    (void)level;
+    size_t len = strcspn(line, "\n");
+    len = MIN(len, sizeof last_error - 1);
+    memcpy(last_error, line, len);
+    last_error[len] = '\0';
+}
+
+static int end_connection(struct ws_connection *c)
+{
+    if (c->session)
+        ws_session_end(c->session);
+    if (c->request)
+        ws_request_end(c->request);
+    return 0;
+}
+
+static int connection_event(struct lws *wsi, struct ws_connection *c, enum lws_callback_reasons reason, void *in,
+                            size_t len)
+{
+    c->wsi = wsi;
+    switch (reason) {
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
+        return ws_request_upgrade(c, in);
+    case LWS_CALLBACK_HTTP:
+        return ws_request_begin(c);
+    case LWS_CALLBACK_HTTP_BODY:
+        return ws_request_piece(c, in, len);
+    case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+        return ws_request_complete(c);
+    case LWS_CALLBACK_HTTP_WRITEABLE:
+        return ws_request_writable(c);
+    case LWS_CALLBACK_ESTABLISHED:
+        return c->session ? ws_session_established(c->session) : -1;
+    case LWS_CALLBACK_RECEIVE:
+        return c->session ? ws_session_receive(c->session, in, len) : -1;
+    case LWS_CALLBACK_RECEIVE_PONG:
+        if (c->session)
+            c->session->heard = true;
+        return 0;
+    case LWS_CALLBACK_SERVER_WRITEABLE:
+        return c->session ? ws_session_writable(c->session) : 0;
+    case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
+        return c->session ? ws_session_peer_closes(c->session, in, len) : 0;
+    case LWS_CALLBACK_CLOSED:
+    case LWS_CALLBACK_CLOSED_HTTP:
+        return end_connection(c);
+    case LWS_CALLBACK_WSI_DESTROY:
+        end_connection(c);
+        lws_set_opaque_user_data(wsi, NULL);
+        list_remove(&c->link);
+        c->server->counters.connections--;
+        free(c);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
+{
+    if (reason == LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS) { // the wsi is not a real one
+        struct ws_server *server = lws_get_vhost_user(in);
+        server->creating = user;
+        ws_server_tls_prepare(user);
+        return 0;
+    }
+    if (reason == LWS_CALLBACK_WSI_CREATE) {
+        struct ws_server *server = lws_get_vhost_user(lws_get_vhost(wsi));
+        if (server)
+            server->adopted++;
+        return 0;
+    }
+    bool real = reason <= LWS_CALLBACK_CLOSED_HTTP ||
+                (reason != LWS_CALLBACK_PROTOCOL_INIT && reason != LWS_CALLBACK_PROTOCOL_DESTROY);
+    struct ws_connection *c = real && wsi ? connection_of(wsi) : NULL;
+    return c ? connection_event(wsi, c, reason, in, len) : 0;
+}
+
+// The belt to libwebsockets' braces: its libuv binding may go to sleep over data that it has read already.
+static void before_waiting(void *ctx)
+{
+    struct ws_server *server = ctx;
+    if (!lws_service_adjust_timeout(server->context, 1, 0))
+        lws_cancel_service(server->context);
+}
+
+// Asks who is silent. A part of the connections a time, so that thousands of pings do not go out at once.
+static void on_sweep(void *ctx)
+{
+    struct ws_server *server = ctx;
+    loop_timer_arm(server->sweep, MAX(server->config.ping_ms / SWEEPS, 1));
+    server->sweep_due += server->counters.connections; // each of them once in SWEEPS turns
+    for (; server->sweep_due >= SWEEPS && !list_empty(&server->connections); server->sweep_due -= SWEEPS) {
+        struct list *l = list_pop(&server->connections);
+        struct ws_connection *c = CONTAINER_OF(l, struct ws_connection, link);
+        list_append(&server->connections, l);
+        if (c->session)
+            ws_session_sweep(c->session);
+    }
+}
+
+static void set_defaults(struct ws_server_config *config)
+{
+    if (!config->max_connections)
+        config->max_connections = 16384;
+    if (!config->max_message)
+        config->max_message = (size_t)64 << 20;
+    if (!config->max_queue)
+        config->max_queue = (size_t)256 << 20;
+    if (!config->max_session)
+        config->max_session = (size_t)512 << 20;
+    if (!config->max_total)
+        config->max_total = (size_t)2 << 30;
+    if (!config->max_body)
+        config->max_body = (size_t)1 << 20;
+    if (!config->read_size)
+        config->read_size = (size_t)64 << 10;
+    config->read_size = MAX(config->read_size, READ_SIZE_MIN);
+    if (!config->ping_ms)
+        config->ping_ms = 20000;
+}
+
+// libwebsockets sizes its tables by this limit, which container runtimes like to set to a billion.
+static void set_files(unsigned connections)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = MIN((rlim_t)connections + 1024, limit.rlim_max);
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// The first one is for HTTP; its name is none that a client could offer.
+static struct lws_protocols *protocols_new(const struct ws_server_config *config)
+{
+    size_t n = 0;
+    while (config->subprotocols[n])
+        n++;
+    struct lws_protocols *p = xcalloc(n + 2, sizeof *p);
+    for (size_t i = 0; i <= n; i++)
+        p[i] = (struct lws_protocols){.name = i ? config->subprotocols[i - 1] : "(http)",
+                                      .callback = on_event,
+                                      .rx_buffer_size = config->read_size,
+                                      .tx_packet_size = RECORD_MESSAGE + LWS_PRE};
+    return p;
+}
+
+static int context_new(struct ws_server *server, struct err *err)
+{
+    void *loops[] = {loop_uv(server->loop)};
+    struct lws_context_creation_info info = {
+        .port = CONTEXT_PORT_NO_LISTEN,
+        .gid = -1,
+        .uid = -1,
+        .options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_VALIDATE_UTF8 |
+                   LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_SKIP_SERVER_CANONICAL_NAME,
+        .foreign_loops = loops,
+        .pt_serv_buf_size = MAX((unsigned)server->config.read_size, SERV_BUF_MIN) + 64,
+        .max_http_header_data2 = HEADERS_MAX,
+        .timeout_secs = 20,
+        .pcontext = &server->context,
+    };
+    last_error[0] = '\0';
+    lws_set_log_level(LLL_ERR, keep_error);
+    server->context = lws_create_context(&info);
+    lws_set_log_level(0, NULL);
+    if (!server->context)
+        return err_set(err, ERR_INTERNAL,
+                       "libwebsockets cannot start%s%s; is its libuv plugin (libwebsockets-evlib-uv) installed?",
+                       last_error[0] ? ": " : "", last_error);
+    return 0;
+}
+
+struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config *config, struct err *err)
+{
+    struct ws_server *server = xcalloc(1, sizeof *server);
+    server->loop = loop;
+    server->config = *config;
+    set_defaults(&server->config);
+    list_init(&server->listeners);
+    list_init(&server->connections);
+    server->quota = quota_new(server->config.max_total, NULL);
+    server->protocols = protocols_new(&server->config);
+    server->scratch = xmalloc(LWS_PRE + RECORD_MESSAGE + 64);
+    set_files(server->config.max_connections);
+    int r = config->cert_pem ? ws_server_certificate(server, config->cert_pem, config->key_pem, err) : 0;
+    if (r == 0)
+        r = context_new(server, err);
+    if (r < 0) {
+        ws_server_free(server);
+        return NULL;
+    }
+    server->hook = loop_hook_new(loop, before_waiting, server);
+    server->sweep = loop_timer_new(loop, on_sweep, server);
+    loop_timer_arm(server->sweep, MAX(server->config.ping_ms / SWEEPS, 1));
+    return server;
+}
+
+void ws_server_free(struct ws_server *server)
+{
+    if (!server)
+        return;
+    server->freeing = true;
+    LIST_FOREACH(l, &server->listeners)
+        ws_listener_free(CONTAINER_OF(l, struct ws_listener, link));
+    loop_hook_free(server->hook);
+    loop_timer_free(server->sweep);
+    // The first call closes the connections, of which libuv tells a turn later; that closes libwebsockets' own handles,
+    // a turn more; and only then the plugin may be unloaded, into which libuv would call.
+    lws_context_destroy(server->context);
+    for (int i = 0; i < 3 && server->context; i++)
+        loop_run_once(server->loop, 0);
+    lws_context_destroy(server->context);
+    quota_unref(server->quota);
+    free(server->protocols);
+    free(server->scratch);
+    free(server->cert_pem);
+    free(server->key_pem);
+    free(server);
+}
+
+int ws_server_certificate(struct ws_server *server, const char *cert_pem, const char *key_pem, struct err *err)
+{
+    int r = ws_server_tls_check(cert_pem, key_pem, err);
+    if (r < 0)
+        return r;
+    free(server->cert_pem);
+    free(server->key_pem);
+    server->cert_pem = xstrdup(cert_pem);
+    server->key_pem = xstrdup(key_pem);
+    LIST_FOREACH(i, &server->listeners) {
+        const struct ws_listener *l = CONTAINER_OF(i, struct ws_listener, link);
+        if (l->tls && r == 0)
+            r = ws_server_tls_set(l->tls, cert_pem, key_pem, err);
+    }
+    return r;
+}
+
+const struct ws_server_counters *ws_server_counters(const struct ws_server *server)
+{
+    return &server->counters;
+}

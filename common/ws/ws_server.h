@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server side: websocket sessions and HTTP requests on the loop, over TCP (with or without TLS) and Unix sockets.
+// Inside it is libwebsockets. Everything calls back from the loop; sessions and requests may be used in any callback.
+// One thread.
+#ifndef CADRE_WS_WS_SERVER_H
+#define CADRE_WS_WS_SERVER_H
+
+#include "common/base/loop.h"
+#include "common/wire/quota.h"
+#include "common/ws/ws_queue.h"
+
+struct ws_server;
+struct ws_session; // a websocket connection, from on_upgrade to on_close
+struct ws_request; // an HTTP request, of which an upgrade is one
+
+struct ws_server_config {
+    const char *const *subprotocols; // that are spoken, NULL-terminated; must outlive the server
+    const char *cert_pem, *key_pem;  // for listeners with TLS; may come later by ws_server_certificate()
+    unsigned max_connections;        // 0 = 16384; the process's soft limit of open files becomes this plus 1024
+    size_t max_message;              // a longer one is refused with 1009; 0 = 64 MiB
+    size_t max_queue;                // bytes that may wait to be sent in a session; 0 = 256 MiB
+    size_t max_session;              // bytes that a session's quota allows; 0 = 512 MiB
+    size_t max_total;                // bytes of all sessions' quotas together; 0 = 2 GiB
+    size_t max_body;                 // of an HTTP request; 0 = 1 MiB
+    size_t read_size;                // most bytes a read, and address space a session; at least 16 KiB; 0 = 64 KiB
+    int64_t ping_ms; // a session silent for this long is asked, and closed after as long again; 0 = 20 s
+
+    // Decides about an upgrade. 0: accepted, on_close follows in any case. Negative: refused; err->http_status (403 if
+    // 0) and err->msg are what the client gets. A decision that takes longer: accept, pause, and close with 1008.
+    int (*on_upgrade)(void *ctx, struct ws_session *s, struct ws_request *r, struct err *err);
+    void (*on_open)(void *ctx, struct ws_session *s);
+    // on_data, if set, gets binary messages as they arrive, in pieces; on_message gets the others whole, and may be
+    // NULL: such messages are refused with 1003. Data is valid during the call.
+    void (*on_data)(void *ctx, struct ws_session *s, const char *data, size_t len, bool end);
+    void (*on_message)(void *ctx, struct ws_session *s, bool text, const char *data, size_t len);
+    void (*on_drained)(void *ctx, struct ws_session *s); // below WS_LOW_MARK again after WS_HIGH_MARK; may be NULL
+    // The session is gone after it. code 1006: the connection just ended.
+    void (*on_close)(void *ctx, struct ws_session *s, unsigned code, const char *reason);
+    // A whole HTTP request; ws_request_respond() answers it, then or later. NULL: 404 to everything.
+    void (*on_http)(void *ctx, struct ws_request *r);
+    void *ctx;
+};
+
+struct ws_server_counters {
+    uint64_t connections, sessions;        // now
+    uint64_t opened, refused, turned_away; // ever: sessions; upgrades; connections over max_connections
+    uint64_t requests;                     // ever: HTTP, without upgrades
+    uint64_t messages_in, bytes_in, messages_out, bytes_out;
+    uint64_t silent, over_limit; // ever: sessions closed for no answer to a ping; for too much of something
+};
+
+struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config *config, struct err *err);
+// Ends everything at once, without callbacks, and turns the loop until it is gone: only outside of callbacks. Before
+// it, whoever can close sessions with 1001 and turn the loop until they are. Accepts NULL.
+void ws_server_free(struct ws_server *server);
+
+// Listens on "address:port", "[v6]:port", ":port" (all addresses) or "unix:/path" (mode 0660, an old socket is
+// replaced). Port 0 picks one. Returns the port, 0 for a Unix socket; ERR_UNAVAILABLE, ERR_INVALID.
+int ws_server_listen(struct ws_server *server, const char *address, bool tls, struct err *err);
+void ws_server_stop_listening(struct ws_server *server); // what is connected stays
+// The certificate (with its chain) and key of new connections. Where they do not fit the old ones stay.
+int ws_server_certificate(struct ws_server *server, const char *cert_pem, const char *key_pem, struct err *err);
+const struct ws_server_counters *ws_server_counters(const struct ws_server *server);
+
+void *ws_session_user(const struct ws_session *s);
+void ws_session_set_user(struct ws_session *s, void *user);
+const char *ws_session_subprotocol(const struct ws_session *s); // NULL before on_open
+struct quota *ws_session_quota(struct ws_session *s);           // for what it made us hold: record readers, blobs
+
+// ERR_LIMIT when max_queue would wait; ERR_GONE after a close. Before on_open: ERR_UNAVAILABLE.
+int ws_session_record(struct ws_session *s, const struct record_header *h, const struct record_part *parts, size_t n,
+                      struct err *err);
+int ws_session_record_copy(struct ws_session *s, const struct record_header *h, const void *body, size_t len,
+                           struct err *err);
+int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err);
+bool ws_session_drop(struct ws_session *s, uint32_t call, bool answers); // record_writer_drop()
+size_t ws_session_queued(const struct ws_session *s);
+
+// Sends what is queued, then a close frame; no more on_data or on_message. on_close follows within about 10 s.
+void ws_session_close(struct ws_session *s, unsigned code, const char *reason);
+// Stops reading. What was read already, up to read_size, may still come.
+void ws_session_pause(struct ws_session *s);
+void ws_session_resume(struct ws_session *s);
+
+// Valid during on_upgrade and on_http; strings as long as the request.
+const char *ws_request_method(const struct ws_request *r);
+const char *ws_request_path(const struct ws_request *r);                  // decoded, without the query
+const char *ws_request_query(const struct ws_request *r);                 // "" = none
+const char *ws_request_header(struct ws_request *r, const char *name);    // lower case; NULL = not there
+const char *ws_request_peer(struct ws_request *r);                        // address of the client, "" for a Unix socket
+const char *ws_request_body(const struct ws_request *r, size_t *ret_len); // NUL-terminated
+// Every request that on_http got is answered once, or gone: then `gone`, if set, is called and the request is no more.
+// One request a connection, and five minutes for an answer. extra_headers: lines ended by \r\n, or NULL.
+void ws_request_on_gone(struct ws_request *r, void (*gone)(void *ctx, struct ws_request *r), void *ctx);
+void ws_request_respond(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
+                        const void *body, size_t len);
+
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of ws_server share.
+#ifndef CADRE_WS_WS_SERVER_INTERNAL_H
+#define CADRE_WS_WS_SERVER_INTERNAL_H
+
+#include "common/base/arena.h"
+#include "common/base/buf.h"
+#include "common/base/list.h"
+#include "common/wire/blob.h"
+#include "common/ws/ws_server.h"
+
+#include <libwebsockets.h>
+
+struct ws_listener {
+    struct list link;
+    struct ws_server *server;
+    struct lws_vhost *vhost;
+    SSL_CTX *tls; // of the vhost; NULL = none
+    int fd;       // -1 = stopped
+    struct loop_poll *poll;
+    struct loop_timer *retry; // after running out of descriptors
+    char *unix_path;
+};
+
+struct ws_server {
+    struct loop *loop;
+    struct ws_server_config config;
+    struct lws_context *context; // NULL once libwebsockets has let go of it
+    struct lws_protocols *protocols;
+    struct list listeners, connections;
+    struct loop_hook *hook;
+    struct loop_timer *sweep;
+    uint64_t sweep_due;
+    struct quota *quota;
+    struct ws_server_counters counters;
+    uint64_t adopted;  // connections that libwebsockets took over
+    SSL_CTX *creating; // where the certificate of the listener that is being made goes
+    char *cert_pem, *key_pem;
+    bool freeing;
+    unsigned char *scratch; // a message, with LWS_PRE bytes in front
+};
+
+// What a connection is to us; hangs on libwebsockets' struct from accept to its end.
+struct ws_connection {
+    struct list link;
+    struct ws_server *server;
+    struct lws *wsi;
+    struct ws_session *session;
+    struct ws_request *request;
+};
+
+struct ws_session {
+    struct ws_connection *connection;
+    void *user;
+    bool open, closing;
+    bool told;                   // our close frame is out, or the peer's came
+    bool cut;                    // to be hung up
+    struct loop_timer *deadline; // of closing
+    bool paused, heard, ping_due;
+    bool pinged; // and not heard since
+    struct ws_queue queue;
+    bool in_message, text;
+    size_t message_len;
+    struct blob *message; // what on_message will get
+    struct quota *quota;
+    unsigned close_code;
+    char close_reason[FRAME_REASON_MAX + 1];
+};
+
+struct ws_request {
+    struct ws_connection *connection;
+    struct arena arena;
+    const char *method, *path, *query;
+    struct buf body;
+    size_t want; // bytes of body
+    bool handed_over, answered;
+    struct buf answer;
+    size_t sent;
+    void (*gone)(void *ctx, struct ws_request *r);
+    void *gone_ctx;
+};
+
+static inline struct ws_connection *connection_of(struct lws *wsi)
+{
+    return lws_get_opaque_user_data(wsi);
+}
+
+// ws_server_listen.c
+void ws_listener_free(struct ws_listener *l);
+// ws_server_tls.c
+int ws_server_tls_check(const char *cert_pem, const char *key_pem, struct err *err);
+int ws_server_tls_set(SSL_CTX *ctx, const char *cert_pem, const char *key_pem, struct err *err);
+void ws_server_tls_prepare(SSL_CTX *ctx);
+// ws_server_session.c: what libwebsockets calls; non-zero closes the connection
+struct ws_session *ws_session_new(struct ws_connection *c);
+int ws_session_established(struct ws_session *s);
+int ws_session_receive(struct ws_session *s, const char *data, size_t len);
+int ws_session_writable(struct ws_session *s);
+int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, size_t len);
+void ws_session_end(struct ws_session *s); // tells the owner, frees
+void ws_session_sweep(struct ws_session *s);
+// ws_server_http.c: likewise
+int ws_request_upgrade(struct ws_connection *c, const char *protocol);
+int ws_request_begin(struct ws_connection *c);
+int ws_request_piece(struct ws_connection *c, const void *data, size_t len);
+int ws_request_complete(struct ws_connection *c);
+int ws_request_writable(struct ws_connection *c);
+void ws_request_end(struct ws_request *r);
+
+#endif

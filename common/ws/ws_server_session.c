@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/ws/ws_server_internal.h"
+
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define CLOSE_MS 5000 // for what is queued, and as long again for the peer's answer
+
+struct ws_session *ws_session_new(struct ws_connection *c)
+{
+    struct ws_server *server = c->server;
+    struct ws_session *s = xcalloc(1, sizeof *s);
+    *s = (struct ws_session){.connection = c,
+                             .quota = quota_new(server->config.max_session, server->quota),
+                             .close_code = FRAME_CLOSE_ABNORMAL};
+    ws_queue_init(&s->queue, server->config.max_queue);
+    c->session = s;
+    return s;
+}
+
+void *ws_session_user(const struct ws_session *s)
+{
+    return s->user;
+}
+
+void ws_session_set_user(struct ws_session *s, void *user)
+{
+    s->user = user;
+}
+
+const char *ws_session_subprotocol(const struct ws_session *s)
+{
+    return s->open ? lws_get_protocol(s->connection->wsi)->name : NULL;
+}
+
+struct quota *ws_session_quota(struct ws_session *s)
+{
+    return s->quota;
+}
+
+static void wake(struct ws_session *s)
+{
+    if (s->open)
+        lws_callback_on_writable(s->connection->wsi);
+}
+
+static int sendable(const struct ws_session *s, struct err *err)
+{
+    if (s->closing)
+        return err_set(err, ERR_GONE, "the session is closed");
+    return s->open ? 0 : err_set(err, ERR_UNAVAILABLE, "the session is not open yet");
+}
+
+static int queued(struct ws_session *s, int r)
+{
+    if (r == 0) {
+        ws_queue_drained(&s->queue); // notes the high mark
+        wake(s);
+    }
+    return r;
+}
+
+int ws_session_record(struct ws_session *s, const struct record_header *h, const struct record_part *parts, size_t n,
+                      struct err *err)
+{
+    int r = sendable(s, err);
+    return r < 0 ? r : queued(s, record_writer_push(&s->queue.records, h, parts, n, err));
+}
+
+int ws_session_record_copy(struct ws_session *s, const struct record_header *h, const void *body, size_t len,
+                           struct err *err)
+{
+    int r = sendable(s, err);
+    return r < 0 ? r : queued(s, record_writer_copy(&s->queue.records, h, body, len, err));
+}
+
+int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err)
+{
+    int r = sendable(s, err);
+    return r < 0 ? r : queued(s, ws_queue_message(&s->queue, text, data, len, err));
+}
+
+bool ws_session_drop(struct ws_session *s, uint32_t call, bool answers)
+{
+    return record_writer_drop(&s->queue.records, call, answers);
+}
+
+size_t ws_session_queued(const struct ws_session *s)
+{
+    return ws_queue_bytes(&s->queue);
+}
+
+void ws_session_pause(struct ws_session *s)
+{
+    if (s->paused || s->closing)
+        return;
+    s->paused = true;
+    if (s->open)
+        lws_rx_flow_control(s->connection->wsi, 0);
+}
+
+void ws_session_resume(struct ws_session *s)
+{
+    if (!s->paused)
+        return;
+    s->paused = false;
+    if (s->open)
+        lws_rx_flow_control(s->connection->wsi, 1);
+}
+
+static void set_close(struct ws_session *s, unsigned code, const char *reason, size_t len)
+{
+    s->close_code = code;
+    len = MIN(len, sizeof s->close_reason - 1);
+    if (len)
+        memcpy(s->close_reason, reason, len);
+    s->close_reason[len] = '\0';
+}
+
+// Without a word. libwebsockets' own ways to do that need it to be awake, or wait for what the peer does not read.
+static void cut(struct ws_session *s)
+{
+    struct lws *wsi = s->connection->wsi;
+    s->closing = s->cut = true;
+    shutdown(lws_get_socket_fd(wsi), SHUT_RDWR);
+    lws_rx_flow_control(wsi, 1);
+    lws_callback_on_writable(wsi);
+}
+
+static void on_close_deadline(void *ctx)
+{
+    cut(ctx);
+}
+
+static void arm_deadline(struct ws_session *s)
+{
+    if (!s->deadline)
+        s->deadline = loop_timer_new(s->connection->server->loop, on_close_deadline, s);
+    loop_timer_arm(s->deadline, CLOSE_MS);
+}
+
+void ws_session_close(struct ws_session *s, unsigned code, const char *reason)
+{
+    if (s->closing)
+        return;
+    set_close(s, code, reason ? reason : "", reason ? strlen(reason) : 0);
+    ws_session_resume(s); // the peer's close frame is to be read
+    s->closing = true;
+    if (s->open)
+        arm_deadline(s);
+    wake(s);
+}
+
+int ws_session_established(struct ws_session *s)
+{
+    struct ws_server *server = s->connection->server;
+    s->open = s->heard = true;
+    server->counters.opened++;
+    server->counters.sessions++;
+    if (s->paused)
+        lws_rx_flow_control(s->connection->wsi, 0);
+    if (s->closing) {
+        arm_deadline(s);
+        wake(s);
+        return 0;
+    }
+    if (server->config.on_open)
+        server->config.on_open(server->config.ctx, s);
+    return 0;
+}
+
+static void refuse(struct ws_session *s, unsigned code, const char *reason)
+{
+    ws_queue_done(&s->queue);
+    ws_session_close(s, code, reason);
+    if (code == FRAME_CLOSE_TOO_BIG || code == FRAME_CLOSE_TRY_LATER)
+        s->connection->server->counters.over_limit++;
+}
+
+// A message for on_message. The callback comes when it is whole.
+static void collect(struct ws_session *s, const char *data, size_t len, bool end)
+{
+    const struct ws_server_config *config = &s->connection->server->config;
+    if (!config->on_message) {
+        refuse(s, FRAME_CLOSE_UNSUPPORTED, s->text ? "text is not spoken here" : "binary is not spoken here");
+        return;
+    }
+    if (!s->message && end) {
+        config->on_message(config->ctx, s, s->text, data, len);
+        return;
+    }
+    if ((!s->message && !(s->message = blob_new(0, s->quota))) || !blob_reserve(s->message, len)) {
+        refuse(s, FRAME_CLOSE_TRY_LATER, "too much is waiting already");
+        return;
+    }
+    memcpy(s->message->data + s->message->len, data, len);
+    s->message->len += len;
+    if (!end)
+        return;
+    struct blob *whole = TAKE_PTR(s->message);
+    config->on_message(config->ctx, s, s->text, whole->data, whole->len);
+    blob_unref(whole);
+}
+
+int ws_session_receive(struct ws_session *s, const char *data, size_t len)
+{
+    struct ws_server *server = s->connection->server;
+    struct lws *wsi = s->connection->wsi;
+    bool end = lws_is_final_fragment(wsi);
+    s->heard = true;
+    server->counters.bytes_in += len;
+    if (s->closing)
+        return 0;
+    if (!s->in_message) {
+        s->in_message = true;
+        s->text = !lws_frame_is_binary(wsi);
+        s->message_len = 0;
+    }
+    if (len > server->config.max_message - s->message_len) {
+        refuse(s, FRAME_CLOSE_TOO_BIG, "the message is too long");
+        return 0;
+    }
+    s->message_len += len;
+    if (end) {
+        s->in_message = false;
+        server->counters.messages_in++;
+    } else if (!len) {
+        return 0; // an empty fragment
+    }
+    if (!s->text && server->config.on_data)
+        server->config.on_data(server->config.ctx, s, data, len, end);
+    else
+        collect(s, data, len, end);
+    return 0;
+}
+
+static int write_chunk(struct ws_session *s, const struct ws_chunk *chunk)
+{
+    struct ws_server *server = s->connection->server;
+    int how = chunk->opcode == FRAME_CONTINUATION ? LWS_WRITE_CONTINUATION
+              : chunk->opcode == FRAME_TEXT       ? LWS_WRITE_TEXT
+                                                  : LWS_WRITE_BINARY;
+    if (!chunk->fin)
+        how |= LWS_WRITE_NO_FIN;
+    server->counters.messages_out += chunk->fin;
+    server->counters.bytes_out += chunk->len;
+    return lws_write(s->connection->wsi, server->scratch + LWS_PRE, chunk->len, (enum lws_write_protocol)how);
+}
+
+// libwebsockets' own way to close, a non-zero return, hangs up without a close frame where it was built for debugging,
+// as Debian's was.
+static int write_close(struct ws_session *s)
+{
+    char payload[FRAME_CONTROL_MAX], *out = (char *)s->connection->server->scratch + LWS_PRE;
+    size_t len = frame_close_encode(payload, s->close_code, s->close_reason);
+    size_t head = frame_header_encode(out, true, FRAME_CLOSE, len, NULL);
+    memcpy(out + head, payload, len);
+    s->told = true;
+    arm_deadline(s);
+    return lws_write(s->connection->wsi, (unsigned char *)out, head + len, LWS_WRITE_HTTP) < 0 ? -1 : 0; // as it is
+}
+
+// One write a call: several gain nothing, and each is a chance for a partial one that libwebsockets would copy.
+int ws_session_writable(struct ws_session *s)
+{
+    struct ws_server *server = s->connection->server;
+    struct lws *wsi = s->connection->wsi;
+    struct ws_chunk chunk;
+    if (s->cut)
+        return -1;
+    if (s->told)
+        return 0;
+    if (s->ping_due) {
+        s->ping_due = false;
+        lws_callback_on_writable(wsi);
+        server->scratch[LWS_PRE] = '?'; // it does not tell of the answer to an empty one
+        return lws_write(wsi, server->scratch + LWS_PRE, 1, LWS_WRITE_PING) < 0 ? -1 : 0;
+    }
+    if (!ws_queue_fill(&s->queue, (char *)server->scratch + LWS_PRE, RECORD_MESSAGE, &chunk))
+        return s->closing ? write_close(s) : 0;
+    if (write_chunk(s, &chunk) < 0)
+        return -1;
+    if (s->closing || ws_queue_bytes(&s->queue))
+        lws_callback_on_writable(wsi);
+    if (!s->closing && ws_queue_drained(&s->queue) && server->config.on_drained)
+        server->config.on_drained(server->config.ctx, s);
+    return 0;
+}
+
+int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, size_t len)
+{
+    if (s->told)
+        return -1; // the answer to ours
+    s->closing = s->told = true;
+    ws_queue_done(&s->queue);
+    if (len < 2)
+        set_close(s, FRAME_CLOSE_NO_CODE, "", 0);
+    else
+        set_close(s, (unsigned)payload[0] << 8 | payload[1], (const char *)payload + 2, len - 2);
+    return 0; // libwebsockets answers
+}
+
+void ws_session_end(struct ws_session *s)
+{
+    struct ws_server *server = s->connection->server;
+    s->connection->session = NULL;
+    if (s->open)
+        server->counters.sessions--;
+    s->open = false;
+    s->closing = true;
+    ws_queue_done(&s->queue);
+    blob_unref(s->message);
+    loop_timer_free(s->deadline);
+    if (!server->freeing)
+        server->config.on_close(server->config.ctx, s, s->close_code, s->close_reason);
+    quota_unref(s->quota);
+    free(s);
+}
+
+void ws_session_sweep(struct ws_session *s)
+{
+    if (!s->open || s->closing)
+        return;
+    if (s->heard || s->paused) { // who is not listened to cannot be heard
+        s->heard = s->pinged = false;
+        return;
+    }
+    if (!s->pinged) {
+        s->pinged = s->ping_due = true;
+        wake(s);
+        return;
+    }
+    s->connection->server->counters.silent++;
+    set_close(s, FRAME_CLOSE_ABNORMAL, "no answer to a ping", 19);
+    cut(s);
+}
