@@ -39,7 +39,6 @@ LAYERS = {
     "operator/exec": RECONCILE | RUNTIME | {"operator/exec"},
     "worker/agent": WS | {"worker/agent"},
     "worker/host": WS | {"worker/host", "sdk/c"},
-    "worker": WS | {"worker", "worker/host", "sdk/c"},  # the command line of cadre-worker and what starts it
     "sdk/c": {"sdk/c"},
     "operator/proxy": WS | RUNTIME | {"operator/proxy"},
     "operator": BASE | {"operator"},  # what main.c is made of besides itself: the command line

@@ -66,9 +66,10 @@ void crash_install(int rank)
 
 void crash_prepare_thread(void)
 {
-    enum { STACK_SIZE = 64 * 1024 };
-    stack_t stack = {.ss_sp = xmalloc(STACK_SIZE), .ss_size = STACK_SIZE};
-    sigaltstack(&stack, NULL);
+    static char memory[64 * 1024];
+    stack_t now, stack = {.ss_sp = memory, .ss_size = sizeof memory};
+    if (sigaltstack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE)) // a sanitizer brings one
+        sigaltstack(&stack, NULL);
 }
 
 void crash_doing(const char *class, const char *method)

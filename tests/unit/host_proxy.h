@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A proxy for tests of cadre-worker: one worker at a time, on a Unix socket of its own; writes down what comes.
+#ifndef CADRE_TESTS_UNIT_HOST_PROXY_H
+#define CADRE_TESTS_UNIT_HOST_PROXY_H
+
+#include "common/base/buf.h"
+#include "common/wire/record_reader.h"
+#include "common/ws/ws_server.h"
+
+#include <stdbool.h>
+
+#define HOST_WAIT_MS 20000 // how long turning the loop may take until something has happened
+
+struct host_proxy {
+    struct loop *loop;
+    char address[64];
+    struct ws_server *server;
+    struct ws_session *peer; // NULL while nobody is connected
+    struct record_reader reader;
+    struct buf trace;    // a line for each record: type, call id, the first 1000 bytes of the body
+    const char *welcome; // body of the answer to HELLO; NULL = none is sent
+    int n_hello;
+};
+
+void host_proxy_init(struct host_proxy *p, struct loop *loop);
+void host_proxy_done(struct host_proxy *p);
+void host_proxy_start(struct host_proxy *p); // listens
+void host_proxy_stop(struct host_proxy *p);  // and everybody is cut off
+
+void host_proxy_send(struct host_proxy *p, enum record_type type, uint32_t call, const char *body);
+void host_proxy_call(struct host_proxy *p, uint32_t id, const char *head, const char *args);
+bool host_proxy_came(const struct host_proxy *p, const char *text); // is part of the trace
+
+// Turns the loop until the condition holds; fails the test when it does not within HOST_WAIT_MS.
+#define HOST_UNTIL(p, condition)                                                          \
+    do {                                                                                  \
+        int64_t end_ = clock_mono_ms(&clock_system) + HOST_WAIT_MS;                       \
+        while (!(condition) && clock_mono_ms(&clock_system) < end_)                       \
+            loop_run_once((p)->loop, 10);                                                 \
+        if (!(condition))                                                                 \
+            fail_msg("%s did not happen; so far:\n%s", #condition, buf_str(&(p)->trace)); \
+    } while (0)
+
+#endif

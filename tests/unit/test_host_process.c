@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program cadre-worker: its exit codes, its last words, and what it does for a proxy.
+#include "common/base/mem.h"
+#include "tests/unit/host_proxy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct fixture {
+    struct loop *loop;
+    struct host_proxy proxy;
+    pid_t pid; // 0 = none runs
+    int status;
+    int fd;         // its stdout and stderr
+    struct buf out; // what was read of them
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+    f->loop = loop_new();
+    f->out = BUF_INIT((size_t)1 << 20);
+    f->fd = -1;
+    host_proxy_init(&f->proxy, f->loop);
+    host_proxy_start(&f->proxy);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    if (f->pid) {
+        kill(f->pid, SIGKILL);
+        waitpid(f->pid, NULL, 0);
+    }
+    if (f->fd >= 0)
+        close(f->fd);
+    host_proxy_done(&f->proxy);
+    loop_free(f->loop);
+    buf_done(&f->out);
+    free(f);
+    return 0;
+}
+
+// Starts cadre-worker with up to six further arguments, as rank 2 of 4.
+static void start(struct fixture *f, ...)
+{
+    const char *argv[16] = {WORKER};
+    const char *env[] = {"RANK=2", "WORLD_SIZE=4", "CADRE_TICKET=secret", "ASAN_OPTIONS=handle_segv=0:handle_abort=0",
+                         NULL};
+    int fds[2], n = 1;
+    va_list ap;
+    va_start(ap, f);
+    for (char *arg; n < 15 && (arg = va_arg(ap, char *)) != NULL;)
+        argv[n++] = arg;
+    va_end(ap);
+    if (f->fd >= 0)
+        close(f->fd);
+    buf_reset(&f->out);
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fds[1], STDERR_FILENO);
+    assert_int_equal(posix_spawn(&f->pid, WORKER, &actions, NULL, (char **)argv, (char **)env), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    close(fds[1]);
+    f->fd = fds[0];
+    assert_int_equal(fcntl(f->fd, F_SETFL, O_NONBLOCK), 0);
+}
+
+static bool said(struct fixture *f, const char *text)
+{
+    char data[4096];
+    for (ssize_t n; (n = read(f->fd, data, sizeof data)) > 0;)
+        buf_append(&f->out, data, (size_t)n);
+    return strstr(buf_str(&f->out), text) != NULL;
+}
+
+static bool ended(struct fixture *f)
+{
+    if (f->pid && waitpid(f->pid, &f->status, WNOHANG) == f->pid)
+        f->pid = 0;
+    return f->pid == 0;
+}
+
+static void wait_end(struct fixture *f)
+{
+    HOST_UNTIL(&f->proxy, ended(f));
+    said(f, "");
+}
+
+static const char *last_line(struct fixture *f)
+{
+    char *end = f->out.data + f->out.len;
+    assert_true(f->out.len > 1 && end[-1] == '\n');
+    end[-1] = '\0';
+    char *line = strrchr(f->out.data, '\n');
+    return line ? line + 1 : f->out.data;
+}
+
+static void assert_exit(struct fixture *f, int code, const char *text)
+{
+    wait_end(f);
+    if (!WIFEXITED(f->status) || WEXITSTATUS(f->status) != code)
+        fail_msg("ended with status 0x%x, expected exit code %d: %s", f->status, code, buf_str(&f->out));
+    if (!strstr(last_line(f), text))
+        fail_msg("last line is \"%s\", expected \"%s\"", last_line(f), text);
+}
+
+static void wrong_usage_is_64(void **state)
+{
+    struct fixture *f = *state;
+    start(f, NULL);
+    assert_exit(f, 64, "--module is missing");
+    start(f, "--module", ECHO_SO, NULL);
+    assert_exit(f, 64, "--connect is missing");
+    start(f, "--module", ECHO_SO, "--connect", "http://x:1", NULL);
+    assert_exit(f, 64, "--connect http://x:1: must be unix:/path, ws://host:port[/path] or wss://host:port[/path]");
+    start(f, "--nonsense", NULL);
+    assert_exit(f, 64, "--help");
+    start(f, "extra", NULL);
+    assert_exit(f, 64, "unexpected argument extra");
+    start(f, "--module", ECHO_SO, "--connect", "ws://no-port/", NULL);
+    assert_exit(f, 64, "no-port");
+}
+
+static void a_module_that_cannot_be_used_is_65(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "--module", "/nowhere.so", "--connect", f->proxy.address, NULL);
+    assert_exit(f, 65, "cadre-worker: rank 2: module /nowhere.so: No such file or directory");
+    start(f, "--module", OTHER_ABI_SO, "--connect", f->proxy.address, NULL);
+    assert_exit(f, 65, "was built for ABI 2, this cadre-worker speaks 1: rebuild it");
+    start(f, "--module", ECHO_SO, "--class", "Trainer", "--connect", f->proxy.address, NULL);
+    assert_exit(f, 65, "has no class Trainer; it has Echo");
+}
+
+static void a_constructor_that_fails_is_66_and_has_the_last_word(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "--module", MISBEHAVING_SO, "--class", "Failing", "--connect", f->proxy.address, NULL);
+    assert_exit(f, 66, "cadre-worker: rank 2: Failing: no weights at /weights/model.bin");
+    start(f, "--module", MISBEHAVING_SO, "--class", "Silent", "--connect", f->proxy.address, NULL);
+    assert_exit(f, 66, "Silent: the constructor failed (cadre_result 5) and did not say why");
+    start(f, "--module", ACCUMULATOR_SO, "--init", "{\"start\":\"x\"}", "--connect", f->proxy.address, NULL);
+    assert_exit(f, 66, "Accumulator: init: \"start\" must be a number that fits a double, it is a string");
+    start(f, "--module", ACCUMULATOR_SO, "--init", "{", "--connect", f->proxy.address, NULL);
+    assert_exit(f, 66, "the constructor's argument (init): not valid JSON");
+    assert_int_equal(f->proxy.n_hello, 0); // nobody is told of a worker that is none
+}
+
+static void a_class_can_be_described_without_a_proxy(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "--module", COUNTER_SO, "--describe", NULL);
+    assert_exit(f, 0,
+                "{\"module\":\"counter\",\"class\":\"Counter\",\"methods\":[{\"name\":\"increment\",\"dispatch\":"
+                "\"ONE_TO_ALL\",\"execute\":\"ALL\",\"doc\":\"adds one and returns the count\"},{\"name\":");
+}
+
+static void a_worker_serves_until_it_is_told_to_stop(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "--module", ACCUMULATOR_SO, "--class", "Accumulator", "--init", "{\"start\":10}", "--connect",
+          f->proxy.address, NULL);
+    HOST_UNTIL(&f->proxy, said(f, "rank 2: ready for calls"));
+    assert_true(host_proxy_came(&f->proxy, "\"rank\":2,\"attempt\":0,\"ticket\":\"secret\""));
+    host_proxy_call(&f->proxy, 1, "{\"method\":\"add\"}", "{\"x\":1}");
+    host_proxy_call(&f->proxy, 2, "{\"method\":\"get_value\"}", "");
+    HOST_UNTIL(&f->proxy, host_proxy_came(&f->proxy, "RESULT 1 13\nRESULT 2 13\n"));
+    kill(f->pid, SIGTERM);
+    assert_exit(f, 0, "ready for calls");
+    HOST_UNTIL(&f->proxy,
+               host_proxy_came(&f->proxy, "GOODBYE 0 {\"message\":\"the worker was told to stop\"}\nclosed"));
+}
+
+static void two_increments_give_one_and_two(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "--module", COUNTER_SO, "--connect", f->proxy.address, NULL);
+    HOST_UNTIL(&f->proxy, f->proxy.n_hello);
+    host_proxy_call(&f->proxy, 1, "{\"method\":\"increment\"}", "");
+    host_proxy_call(&f->proxy, 2, "{\"method\":\"increment\"}", "");
+    host_proxy_call(&f->proxy, 3, "{\"method\":\"get_value\"}", "");
+    HOST_UNTIL(&f->proxy, host_proxy_came(&f->proxy, "RESULT 1 1\nRESULT 2 2\nRESULT 3 2\n"));
+}
+
+static void stopping_cancels_what_runs_and_destroys_the_object(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "--module", MISBEHAVING_SO, "--class", "Misbehaving", "--connect", f->proxy.address, NULL);
+    HOST_UNTIL(&f->proxy, f->proxy.n_hello);
+    host_proxy_call(&f->proxy, 1, "{\"method\":\"fail_silently\"}", "");
+    host_proxy_call(&f->proxy, 2, "{\"method\":\"hold\"}", "");
+    HOST_UNTIL(&f->proxy, host_proxy_came(&f->proxy, "ERROR 1 {\"code\":\"NOMEM\""));
+    kill(f->pid, SIGTERM);
+    assert_exit(f, 0, "destroyed");
+}
+
+// What it waits for may never come, and there is nothing to destroy.
+static void a_constructor_that_hangs_does_not_hold_up_the_stop(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "--module", MISBEHAVING_SO, "--class", "Hanging", "--connect", f->proxy.address, NULL);
+    HOST_UNTIL(&f->proxy, said(f, "constructing"));
+    kill(f->pid, SIGTERM);
+    assert_exit(f, 0, "rank 2: told to stop while the constructor runs");
+}
+
+static void assert_dies(struct fixture *f, const char *head, int signo, const char *words)
+{
+    f->proxy.n_hello = 0;
+    start(f, "--module", MISBEHAVING_SO, "--class", "Misbehaving", "--connect", f->proxy.address, NULL);
+    HOST_UNTIL(&f->proxy, f->proxy.n_hello);
+    host_proxy_call(&f->proxy, 1, head, "");
+    wait_end(f);
+    assert_true(WIFSIGNALED(f->status));
+    assert_int_equal(WTERMSIG(f->status), signo);
+    assert_string_equal(last_line(f), words);
+    HOST_UNTIL(&f->proxy, !f->proxy.peer); // the proxy knows by the socket
+}
+
+static void a_crash_says_where_and_dies_of_its_signal(void **state)
+{
+    struct fixture *f = *state;
+    assert_dies(f, "{\"method\":\"crash\"}", SIGSEGV,
+                "cadre-worker: rank 2 died of SIGSEGV (invalid memory access) while it ran Misbehaving.crash");
+    assert_dies(f, "{\"method\":\"give_up\"}", SIGABRT,
+                "cadre-worker: rank 2 died of SIGABRT (it aborted) while it ran Misbehaving.give_up");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define PROCESS_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+        PROCESS_TEST(wrong_usage_is_64),
+        PROCESS_TEST(a_module_that_cannot_be_used_is_65),
+        PROCESS_TEST(a_constructor_that_fails_is_66_and_has_the_last_word),
+        PROCESS_TEST(a_class_can_be_described_without_a_proxy),
+        PROCESS_TEST(a_worker_serves_until_it_is_told_to_stop),
+        PROCESS_TEST(two_increments_give_one_and_two),
+        PROCESS_TEST(stopping_cancels_what_runs_and_destroys_the_object),
+        PROCESS_TEST(a_constructor_that_hangs_does_not_hold_up_the_stop),
+        PROCESS_TEST(a_crash_says_where_and_dies_of_its_signal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/options.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+static const char help[] =
+    "Usage: cadre-worker --module FILE --connect URL [OPTION]...\n"
+    "Serves one object of a module's class: one rank of a WorkerGroup. cadre-agent starts it.\n"
+    "\n"
+    "  --module FILE   the shared object; default: $CADRE_MODULE\n"
+    "  --class NAME    its class; default: $CADRE_CLASS, else the only one\n"
+    "  --init JSON     what the constructor gets; default: $CADRE_INIT, else {}\n"
+    "  --connect URL   proxy to serve: unix:/path, ws://host:port[/path] or wss://...; may be given up to 16 times;\n"
+    "                  default: $CADRE_CONNECT (several with a comma between them)\n"
+    "  --describe      print the class and its methods as JSON, and exit\n"
+    "  --version       print the version and exit\n"
+    "  --help          print this and exit\n"
+    "\n"
+    "Rank and place come from RANK, WORLD_SIZE, LOCAL_RANK and CADRE_DEVICE, the identity from CADRE_GROUP_UID,\n"
+    "CADRE_ATTEMPT, CADRE_TICKET and CADRE_CA. Exit codes: 0 told to stop (SIGTERM), 64 wrong usage, 65 the module "
+    "does\n"
+    "not load or has no such class, 66 the constructor failed; the reason is the last line on stderr.\n";
+
+enum { OPT_MODULE = 1, OPT_CLASS, OPT_INIT, OPT_CONNECT, OPT_DESCRIBE, OPT_VERSION, OPT_HELP };
+
+static const struct option table[] = {
+    {"module", required_argument, NULL, OPT_MODULE}, {"class", required_argument, NULL, OPT_CLASS},
+    {"init", required_argument, NULL, OPT_INIT},     {"connect", required_argument, NULL, OPT_CONNECT},
+    {"describe", no_argument, NULL, OPT_DESCRIBE},   {"version", no_argument, NULL, OPT_VERSION},
+    {"help", no_argument, NULL, OPT_HELP},           {NULL, 0, NULL, 0},
+};
+
+static int wrong(const char *what, const char *value, const char *wanted)
+{
+    fprintf(stderr, "cadre-worker: %s %s: %s\n", what, value, wanted);
+    return EX_USAGE;
+}
+
+static int wrong_url(const char *url)
+{
+    return wrong("--connect", url, "must be unix:/path, ws://host:port[/path] or wss://host:port[/path]");
+}
+
+static int add_connect(struct options *o, const char *url)
+{
+    if (o->n_connect == OPTIONS_CONNECT_MAX)
+        return wrong("--connect", url, "at most 16 proxies can be served at a time");
+    struct options_address *a = &o->connect[o->n_connect];
+    const char *address = url;
+    a->tls = str_starts(url, "wss://");
+    if (!str_starts(url, "unix:/")) {
+        if (!a->tls && !str_starts(url, "ws://"))
+            return wrong_url(url);
+        address = strstr(url, "://") + 3;
+    }
+    size_t len = address == url ? strlen(url) : strcspn(address, "/");
+    const char *path = address[len] ? address + len : "/";
+    if (len == 0 || len >= sizeof a->address || strlen(path) >= sizeof a->path)
+        return wrong_url(url);
+    snprintf(a->address, sizeof a->address, "%.*s", (int)len, address);
+    snprintf(a->path, sizeof a->path, "%s", path);
+    o->n_connect++;
+    return -1;
+}
+
+static int add_connects(struct options *o, const char *urls)
+{
+    int r = -1;
+    while (r < 0 && *urls) {
+        size_t len = strcspn(urls, ",");
+        _cleanup_(free_p) char *url = xasprintf("%.*s", (int)len, urls);
+        r = add_connect(o, url);
+        urls += len + (urls[len] == ',');
+    }
+    return r;
+}
+
+static int apply(struct options *o, int opt)
+{
+    switch (opt) {
+    case OPT_MODULE:
+        o->module = optarg;
+        return -1;
+    case OPT_CLASS:
+        o->class = optarg;
+        return -1;
+    case OPT_INIT:
+        o->init = optarg;
+        return -1;
+    case OPT_CONNECT:
+        return add_connect(o, optarg);
+    case OPT_DESCRIBE:
+        o->describe = true;
+        return -1;
+    case OPT_VERSION:
+        printf("cadre-worker %s\n", CADRE_VERSION);
+        return 0;
+    case OPT_HELP:
+        fputs(help, stdout);
+        return 0;
+    default: // getopt has said what
+        fputs("Try 'cadre-worker --help'.\n", stderr);
+        return EX_USAGE;
+    }
+}
+
+static const char *env_of(const char *name)
+{
+    const char *v = getenv(name);
+    return str_empty(v) ? NULL : v;
+}
+
+static void take_ticket(struct options *o)
+{
+    const char *ticket = env_of("CADRE_TICKET");
+    o->ticket = ticket ? xstrdup(ticket) : NULL;
+    unsetenv("CADRE_TICKET");
+}
+
+static int check(struct options *o)
+{
+    const char *attempt = env_of("CADRE_ATTEMPT"), *urls = env_of("CADRE_CONNECT");
+    if (attempt && (!str_to_i64(attempt, &o->attempt) || o->attempt < 0))
+        return wrong("environment: CADRE_ATTEMPT", attempt, "must be a number from 0");
+    if (!o->module)
+        return wrong("--module", "is missing", "which shared object?");
+    if (!o->n_connect && urls) {
+        int r = add_connects(o, urls);
+        if (r >= 0)
+            return r;
+    }
+    if (!o->n_connect && !o->describe)
+        return wrong("--connect", "is missing", "which proxy is to be served?");
+    return -1;
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+    *ret = (struct options){
+        .module = env_of("CADRE_MODULE"),
+        .class = env_of("CADRE_CLASS"),
+        .init = env_of("CADRE_INIT"),
+        .ca_pem = env_of("CADRE_CA"),
+        .group = env_of("CADRE_GROUP_UID"),
+    };
+    take_ticket(ret);
+    for (int opt; (opt = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+        int r = apply(ret, opt);
+        if (r >= 0)
+            return r;
+    }
+    if (optind < argc)
+        return wrong("unexpected argument", argv[optind], "try 'cadre-worker --help'");
+    return check(ret);
+}

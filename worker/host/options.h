@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line and the environment of cadre-worker.
+#ifndef CADRE_HOST_OPTIONS_H
+#define CADRE_HOST_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { OPTIONS_CONNECT_MAX = 16 };
+
+struct options_address {
+    char address[320], path[256]; // as for ws_client
+    bool tls;
+};
+
+struct options {
+    const char *module, *class, *init; // class and init may be NULL
+    struct options_address connect[OPTIONS_CONNECT_MAX];
+    size_t n_connect;
+    bool describe;
+    // From the environment alone, set by the agent; NULL = not there.
+    const char *ca_pem; // CADRE_CA
+    const char *group;  // CADRE_GROUP_UID
+    char *ticket;       // CADRE_TICKET; taken out of the environment, so that no child of the module inherits it
+    int64_t attempt;    // CADRE_ATTEMPT
+};
+
+// -1: go on; anything else is the exit code, everything was said. ret->ticket is the caller's to free.
+int options_parse(int argc, char **argv, struct options *ret);
+
+#endif

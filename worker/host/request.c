@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/request.h"
+
+#include "common/base/mem.h"
+#include "common/wire/record.h"
+#include "worker/host/crash.h"
+#include "worker/host/module.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void destroy(struct request *r)
+{
+    loop_timer_free(r->deadline);
+    call_done(&r->call);
+    blob_unref(r->body);
+    free(r);
+}
+
+// The owner has its answer, or wants none.
+static void part(struct request *r)
+{
+    r->owner = NULL;
+    loop_timer_free(TAKE_PTR(r->deadline));
+}
+
+static void answer_error(struct request *r, int code, const char *message)
+{
+    struct buf body = BUF_INIT(8 * CALL_MESSAGE_MAX);
+    call_encode_error(&body, err_name(code), message);
+    r->owner->answer(r->owner, r, false, buf_str(&body), body.len);
+    buf_done(&body);
+    part(r);
+}
+
+// True: it has not begun, and never will.
+static bool withdraw(struct request *r)
+{
+    return !r->submitted || executor_withdraw(r->owner->executor, &r->job);
+}
+
+static void run(struct executor_job *job)
+{
+    struct request *r = CONTAINER_OF(job, struct request, job);
+    const char *class = instance_class(r->instance)->name;
+    crash_doing(class, r->method->name);
+    call_run(&r->call, r->method, instance_self(r->instance));
+    crash_doing(NULL, NULL);
+}
+
+static void done(struct executor_job *job)
+{
+    struct request *r = CONTAINER_OF(job, struct request, job);
+    if (r->owner) {
+        struct buf body = BUF_INIT(CALL_RESULT_MAX);
+        bool ok = call_encode(&r->call, &body);
+        r->owner->answer(r->owner, r, ok, buf_str(&body), body.len);
+        buf_done(&body);
+        part(r);
+    }
+    destroy(r);
+}
+
+static void on_deadline(void *ctx)
+{
+    struct request *r = ctx;
+    char message[256];
+    bool idle = withdraw(r);
+    call_cancel(&r->call);
+    snprintf(message, sizeof message, "%s(): the deadline of %" PRId64 " ms passed %s", r->method->name, r->timeout_ms,
+             idle ? "before it could begin" : "while it ran; it goes on until it notices");
+    answer_error(r, ERR_TIMEOUT, message);
+    if (idle)
+        destroy(r);
+}
+
+int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct request **ret,
+                struct err *err)
+{
+    struct record_call parts;
+    struct call_head head;
+    struct arena a = ARENA_INIT;
+    const cadre_method *method = NULL;
+    int r = record_call_decode(body->data, body->len, &parts, err);
+    if (r == 0)
+        r = call_head_decode(parts.head, parts.head_len, &a, &head, err);
+    if (r == 0) {
+        method = module_method(instance_class(owner->instance), head.method, err);
+        r = method ? 0 : err->code;
+    }
+    arena_done(&a);
+    if (r < 0)
+        return r;
+    struct request *q = xcalloc(1, sizeof *q);
+    q->id = id;
+    q->seq = seq;
+    q->owner = owner;
+    q->instance = owner->instance;
+    q->job = (struct executor_job){.run = run, .done = done};
+    q->body = blob_ref(body);
+    q->method = method;
+    q->timeout_ms = head.timeout_ms;
+    list_init(&q->link);
+    call_init(&q->call, parts.args, parts.args_len);
+    if (q->timeout_ms) {
+        q->deadline = loop_timer_new(owner->loop, on_deadline, q);
+        loop_timer_arm(q->deadline, q->timeout_ms);
+    }
+    *ret = q;
+    return 0;
+}
+
+void request_start(struct request *r)
+{
+    struct err err = ERR_INIT;
+    if (executor_submit(r->owner->executor, &r->job, &err) == 0) {
+        r->submitted = true;
+        return;
+    }
+    answer_error(r, err.code, err.msg);
+    destroy(r);
+}
+
+void request_cancel(struct request *r, int code, const char *why)
+{
+    call_cancel(&r->call);
+    if (!withdraw(r))
+        return;
+    answer_error(r, code, why);
+    destroy(r);
+}
+
+void request_abandon(struct request *r)
+{
+    bool idle = withdraw(r);
+    call_cancel(&r->call);
+    list_remove(&r->link);
+    part(r);
+    if (idle)
+        destroy(r);
+}

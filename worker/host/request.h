@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// One CALL of a session, from its record to its one answer: waits its turn, runs on the executor, can be canceled, has
+// a deadline. Used from the loop's thread.
+#ifndef CADRE_HOST_REQUEST_H
+#define CADRE_HOST_REQUEST_H
+
+#include "common/wire/blob.h"
+#include "worker/host/call.h"
+#include "worker/host/executor.h"
+#include "worker/host/instance.h"
+
+struct request;
+
+struct request_owner {
+    struct loop *loop;
+    struct executor *executor;
+    struct instance *instance;
+    // Exactly once a request, unless it is abandoned. `ok`: body of a RESULT, else of an ERROR. It may still run after
+    // that (a deadline), but is no more the owner's. May come inside request_start() and request_cancel().
+    void (*answer)(struct request_owner *owner, struct request *request, bool ok, const char *body, size_t len);
+};
+
+struct request {
+    struct list link; // for the owner; must be out of its list when `answer` returns
+    uint32_t id;
+    uint64_t seq; // of its record
+    // private
+    struct request_owner *owner; // NULL: nobody waits for the answer any more
+    struct instance *instance;
+    struct executor_job job;
+    bool submitted;
+    struct blob *body;
+    struct cadre_call call;
+    const cadre_method *method;
+    struct loop_timer *deadline; // NULL = none
+    int64_t timeout_ms;
+};
+
+// Takes a reference to the body of the CALL. ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO and no request where it cannot run.
+// The deadline counts from here.
+int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct request **ret,
+                struct err *err);
+void request_start(struct request *r); // its turn has come: hands it to the executor
+// Not begun: answered at once. Running: the method is told, and the answer comes when it returns.
+void request_cancel(struct request *r, int code, const char *why);
+void request_abandon(struct request *r); // nobody wants an answer; it is gone for the owner
+
+#endif

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/session.h"
+
+#include "common/base/json.h"
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/wire/record_reader.h"
+#include "worker/host/description.h"
+#include "worker/host/request.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+struct session {
+    struct request_owner owner;
+    struct session_config config;
+    struct loop *loop;
+    struct rand rand;
+    char *ticket;
+    struct ws_client *client; // NULL: waits to dial again
+    struct record_reader reader;
+    struct quota *quota;
+    bool welcomed, closing, stopping;
+    struct loop_timer *timer; // for dialing, for the WELCOME, for the end
+    int64_t retry_ms;
+    struct err why; // what this side has closed the connection for
+    // Calls without an answer, in the order of their records. Those before `held` are the executor's; the others wait
+    // for an earlier call whose long body is still coming.
+    struct list requests;
+    size_t n_requests;
+    uint64_t started; // seq of the last one that was handed to the executor
+};
+
+static void dial(struct session *s);
+
+// Ends the connection from this side. on_close follows.
+static void hang_up(struct session *s, unsigned code, const struct err *err)
+{
+    if (s->closing)
+        return;
+    s->closing = true;
+    s->why = *err;
+    ws_client_close(s->client, code, err->msg);
+}
+
+static int send_record(struct session *s, enum record_type type, uint32_t id, const char *body, size_t len)
+{
+    struct err err = ERR_INIT;
+    struct record_header h = {.call = id, .rank = (uint32_t)s->config.worker->rank, .type = (uint8_t)type};
+    int r = ws_client_record_copy(s->client, &h, body, len, &err);
+    if (r == ERR_LIMIT) // a proxy that calls and does not read
+        hang_up(s, FRAME_CLOSE_TRY_LATER, &err);
+    return r;
+}
+
+static void send_error(struct session *s, uint32_t id, int code, const char *message)
+{
+    struct buf body = BUF_INIT(8192);
+    call_encode_error(&body, err_name(code), message);
+    send_record(s, RECORD_ERROR, id, buf_str(&body), body.len);
+    buf_done(&body);
+}
+
+// HELLO and WELCOME
+
+static void send_hello(struct session *s)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "role", "worker");
+    writer_str(&w, "version", CADRE_VERSION);
+    writer_str_set(&w, "group", s->config.group);
+    writer_i64(&w, "rank", s->config.worker->rank);
+    writer_i64(&w, "attempt", s->config.attempt);
+    writer_str_set(&w, "ticket", s->ticket);
+    writer_i64(&w, "pid", getpid());
+    description_write(&w, s->config.module, instance_class(s->config.instance));
+    writer_object_end(&w);
+    send_record(s, RECORD_HELLO, 0, buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+}
+
+static int take_welcome(struct session *s, const struct record *r, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    if (s->welcomed)
+        return err_set(err, ERR_PROTO, "a second WELCOME");
+    int parsed = json_parse(r->body, r->len, NULL, &a, &root, err);
+    if (parsed == 0) {
+        char *ticket = json_str(json_get(root, "ticket"), &a);
+        if (ticket) {
+            free(s->ticket);
+            s->ticket = xstrdup(ticket);
+        }
+        s->welcomed = true;
+        s->retry_ms = 0;
+        loop_timer_disarm(s->timer);
+        s->config.on_ready(s->config.ctx);
+    } else {
+        err_wrap(err, "WELCOME");
+    }
+    arena_done(&a);
+    return parsed;
+}
+
+static int take_goodbye(struct session *s, const struct record *r)
+{
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct err err = ERR_INIT;
+    const char *message = NULL;
+    if (json_parse(r->body, r->len, NULL, &a, &root, &err) == 0)
+        message = json_str(json_get(root, "message"), &a);
+    err_set(&err, ERR_GONE, "the proxy says goodbye%s%s", message ? ": " : "", message ? message : "");
+    arena_done(&a);
+    hang_up(s, FRAME_CLOSE_NORMAL, &err);
+    return 0;
+}
+
+// Calls
+
+static struct request *find_request(struct session *s, uint32_t id)
+{
+    LIST_FOREACH(l, &s->requests) {
+        struct request *q = CONTAINER_OF(l, struct request, link);
+        if (q->id == id)
+            return q;
+    }
+    return NULL;
+}
+
+static void say_goodbye_when_idle(struct session *s);
+
+static void answer(struct request_owner *owner, struct request *q, bool ok, const char *body, size_t len)
+{
+    struct session *s = CONTAINER_OF(owner, struct session, owner);
+    list_remove(&q->link);
+    s->n_requests--;
+    send_record(s, ok ? RECORD_RESULT : RECORD_ERROR, q->id, body, len);
+    say_goodbye_when_idle(s);
+}
+
+static void keep_in_order(struct session *s, struct request *q)
+{
+    struct list *at = &s->requests;
+    while (at->prev != &s->requests && CONTAINER_OF(at->prev, struct request, link)->seq > q->seq)
+        at = at->prev;
+    list_insert_before(at, &q->link);
+    s->n_requests++;
+}
+
+// A call whose record came before may still be on its way: then those behind it wait.
+static void start_requests(struct session *s)
+{
+    uint64_t unfinished = record_reader_unfinished(&s->reader);
+    LIST_FOREACH(l, &s->requests) {
+        struct request *q = CONTAINER_OF(l, struct request, link);
+        if (q->seq >= unfinished)
+            break;
+        if (q->seq <= s->started)
+            continue;
+        s->started = q->seq;
+        request_start(q);
+    }
+}
+
+static int take_call(struct session *s, const struct record *r, struct err *err)
+{
+    struct err refused = ERR_INIT;
+    struct request *q;
+    int rank = s->config.worker->rank;
+    if (find_request(s, r->h.call))
+        return err_set(err, ERR_PROTO, "call id %u is in use", r->h.call);
+    if (r->h.flags & RECORD_PARTS || (r->h.rank != (uint32_t)rank && r->h.rank != RECORD_GROUP))
+        return err_set(err, ERR_PROTO, "a CALL for other ranks than %d", rank);
+    struct blob *body = r->blob ? blob_ref(r->blob) : blob_copy(r->body, r->len, s->quota);
+    if (s->stopping)
+        err_set(&refused, ERR_GONE, "rank %d is stopping", rank);
+    else if (s->n_requests >= SESSION_CALLS_MAX)
+        err_set(&refused, ERR_LIMIT, "%zu calls wait for rank %d already; call again later", s->n_requests, rank);
+    else if (!body)
+        err_set(&refused, ERR_LIMIT, "calls with %zu bytes wait for rank %d already; call again later",
+                quota_used(s->quota), rank);
+    else if (request_new(&s->owner, r->h.call, r->seq, body, &q, &refused) == 0)
+        keep_in_order(s, q);
+    blob_unref(body);
+    if (refused.code)
+        send_error(s, r->h.call, refused.code, refused.msg);
+    return 0;
+}
+
+static int take_record(struct session *s, const struct record *r, struct err *err)
+{
+    bool greeting = r->h.type == RECORD_WELCOME || r->h.type == RECORD_GOODBYE;
+    if (!s->welcomed && !greeting)
+        return err_set(err, ERR_PROTO, "a %s before the WELCOME", record_type_name(r->h.type));
+    switch (r->h.type) {
+    case RECORD_WELCOME:
+        return take_welcome(s, r, err);
+    case RECORD_GOODBYE:
+        return take_goodbye(s, r);
+    case RECORD_CALL:
+        return take_call(s, r, err);
+    case RECORD_CANCEL: {
+        struct request *q = find_request(s, r->h.call);
+        if (q) // else its answer is under way
+            request_cancel(q, ERR_CANCELED, "canceled before it could begin");
+        return 0;
+    }
+    default:
+        return err_set(err, ERR_PROTO, "a %s, which no worker understands", record_type_name(r->h.type));
+    }
+}
+
+// The connection
+
+static void on_data(void *ctx, const char *data, size_t len, bool end)
+{
+    struct session *s = ctx;
+    struct record r;
+    struct err err = ERR_INIT;
+    int got = 0;
+    while (!s->closing && (got = record_reader_next(&s->reader, &data, &len, &r, &err)) > 0) {
+        got = take_record(s, &r, &err);
+        if (got < 0)
+            break;
+    }
+    if (s->closing)
+        return;
+    if (got == 0 && end && !record_reader_at_boundary(&s->reader))
+        got = err_set(&err, ERR_PROTO, "a message that ends inside a record");
+    if (got < 0)
+        hang_up(s, got == ERR_LIMIT ? FRAME_CLOSE_TOO_BIG : FRAME_CLOSE_PROTOCOL, &err);
+    else
+        start_requests(s);
+}
+
+static void on_open(void *ctx, const char *subprotocol)
+{
+    struct session *s = ctx;
+    struct err err = ERR_INIT;
+    if (*subprotocol) {
+        send_hello(s);
+        return;
+    }
+    err_set(&err, ERR_PROTO, "%s does not speak %s: is it Cadre's proxy?", s->config.address, RECORD_SUBPROTOCOL);
+    hang_up(s, FRAME_CLOSE_PROTOCOL, &err);
+}
+
+static void stopped(void *ctx)
+{
+    struct session *s = ctx;
+    s->config.on_stopped(s->config.ctx);
+}
+
+static void finish_stop(struct session *s)
+{
+    loop_timer_free(s->timer);
+    s->timer = loop_timer_new(s->loop, stopped, s);
+    loop_timer_arm(s->timer, 0);
+}
+
+static void drop_connection(struct session *s)
+{
+    ws_client_free(TAKE_PTR(s->client));
+    LIST_FOREACH(l, &s->requests)
+        request_abandon(CONTAINER_OF(l, struct request, link));
+    s->n_requests = 0;
+    s->started = 0;
+    record_reader_done(&s->reader);
+}
+
+static void on_close(void *ctx, unsigned code, const char *reason, const struct err *close_err)
+{
+    struct session *s = ctx;
+    struct err err = s->closing ? s->why : *close_err;
+    if (!s->closing && err.code == 0)
+        err_set(&err, ERR_GONE, "the proxy at %s closed the connection (code %u%s%s)", s->config.address, code,
+                *reason ? ": " : "", reason);
+    drop_connection(s);
+    if (s->stopping) {
+        finish_stop(s);
+        return;
+    }
+    s->retry_ms = s->retry_ms ? MIN(s->retry_ms * 2, SESSION_RETRY_MAX_MS) : SESSION_RETRY_MIN_MS;
+    int64_t wait = rand_range(&s->rand, s->retry_ms / 2, s->retry_ms);
+    loop_timer_arm(s->timer, wait);
+    s->config.on_lost(s->config.ctx, &err, wait);
+}
+
+static void on_timer(void *ctx)
+{
+    struct session *s = ctx;
+    struct err err = ERR_INIT;
+    if (!s->client) {
+        dial(s);
+        return;
+    }
+    err_set(&err, ERR_TIMEOUT, "no WELCOME from %s within %d ms", s->config.address, SESSION_WELCOME_MS);
+    hang_up(s, FRAME_CLOSE_POLICY, &err);
+}
+
+static struct ws_client *new_client(struct session *s, struct err *err)
+{
+    struct ws_client_config config = {
+        .address = s->config.address,
+        .path = s->config.path,
+        .subprotocols = RECORD_SUBPROTOCOL,
+        .tls = s->config.tls,
+        .on_open = on_open,
+        .on_data = on_data,
+        .on_close = on_close,
+        .ctx = s,
+    };
+    return ws_client_new(s->loop, &config, err);
+}
+
+static void dial(struct session *s)
+{
+    struct err err = ERR_INIT;
+    struct record_reader_config reader = {.whole = true, .quota = s->quota};
+    s->welcomed = s->closing = false;
+    s->client = new_client(s, &err);
+    if (!s->client)
+        abort(); // the same configuration was good enough for session_new()
+    record_reader_init(&s->reader, &reader);
+    loop_timer_arm(s->timer, SESSION_WELCOME_MS);
+}
+
+struct session *session_new(struct loop *loop, const struct session_config *config, struct err *err)
+{
+    struct session *s = xcalloc(1, sizeof *s);
+    s->config = *config;
+    s->loop = loop;
+    s->owner = (struct request_owner){loop, config->executor, config->instance, answer};
+    list_init(&s->requests);
+    struct ws_client *probe = new_client(s, err);
+    if (!probe) {
+        free(s);
+        return NULL;
+    }
+    ws_client_free(probe);
+    rand_seed(&s->rand, config->seed);
+    s->ticket = config->ticket ? xstrdup(config->ticket) : NULL;
+    s->quota = quota_new(SESSION_BYTES_MAX, NULL);
+    s->timer = loop_timer_new(loop, on_timer, s);
+    dial(s);
+    return s;
+}
+
+// The end
+
+static void say_goodbye_when_idle(struct session *s)
+{
+    static const char goodbye[] = "{\"message\":\"the worker was told to stop\"}";
+    if (!s->stopping || s->closing || !list_empty(&s->requests))
+        return;
+    send_record(s, RECORD_GOODBYE, 0, goodbye, sizeof goodbye - 1);
+    hang_up(s, FRAME_CLOSE_GOING_AWAY, &ERR_INIT);
+}
+
+void session_stop(struct session *s)
+{
+    if (s->stopping)
+        return;
+    s->stopping = true;
+    if (!s->client || !s->welcomed) {
+        if (s->client)
+            drop_connection(s);
+        finish_stop(s);
+        return;
+    }
+    LIST_FOREACH(l, &s->requests)
+        request_cancel(CONTAINER_OF(l, struct request, link), ERR_GONE, "the worker was told to stop");
+    say_goodbye_when_idle(s);
+}
+
+void session_free(struct session *s)
+{
+    if (!s)
+        return;
+    if (s->client)
+        drop_connection(s);
+    loop_timer_free(s->timer);
+    quota_unref(s->quota);
+    free(s->ticket);
+    free(s);
+}

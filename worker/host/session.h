@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// This worker at one proxy: dials, says HELLO, runs the calls that come and answers them, and dials again with jitter
+// when the connection is lost, for as long as the process lives. Calls begin in the order in which they were sent. One
+// loop, one thread; the methods run on the executor's.
+//
+//   worker                                       proxy
+//   HELLO {"role": "worker", "version": "0.1.0", "group": uid, "rank": 2, "attempt": 1, "ticket": "...", "pid": 17,
+//          "module": ..., "class": ..., "methods": [...]}           (description.h)
+//                                                WELCOME {"ticket": "..."}     the ticket of the next HELLO, if given
+//                                                CALL (call.h), CANCEL, in any number
+//   RESULT or ERROR, exactly one a CALL
+//   GOODBYE {"message": ...}                     or the other way round; then the connection is closed
+#ifndef CADRE_HOST_SESSION_H
+#define CADRE_HOST_SESSION_H
+
+#include "common/ws/ws_client.h"
+#include "worker/host/instance.h"
+#include "worker/host/module.h"
+
+enum {
+    SESSION_CALLS_MAX = 1024,       // that wait in one session; more are answered with LIMIT
+    SESSION_WELCOME_MS = 10 * 1000, // for the answer to HELLO
+    SESSION_RETRY_MIN_MS = 100,     // before dialing again: doubles up to the maximum, less up to a half at random
+    SESSION_RETRY_MAX_MS = 10 * 1000,
+};
+
+#define SESSION_BYTES_MAX ((size_t)256 << 20) // of arguments that wait in one session
+
+struct session_config {
+    const char *address, *path; // as for ws_client
+    struct ws_tls *tls;         // NULL = none
+    const char *group;          // UID of the WorkerGroup; NULL = none, as is the ticket
+    const char *ticket;
+    int64_t attempt;
+    const struct cadre_worker *worker;
+    const struct module *module;
+    struct instance *instance;
+    struct executor *executor;
+    uint64_t seed; // of the jitter
+    void (*on_ready)(void *ctx);
+    void (*on_lost)(void *ctx, const struct err *err, int64_t retry_ms);
+    // After session_stop(), from the loop: nothing waits or is sent any more. May free the session.
+    void (*on_stopped)(void *ctx);
+    void *ctx;
+};
+
+struct session;
+
+// Dials at once. The strings of the configuration are borrowed. ERR_INVALID for an address that makes no sense.
+struct session *session_new(struct loop *loop, const struct session_config *config, struct err *err);
+// Calls that wait are refused, the one that runs is canceled and answered when it returns; then says goodbye.
+void session_stop(struct session *s);
+void session_free(struct session *s); // at once; accepts NULL
+
+#endif
