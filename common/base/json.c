@@ -11,7 +11,7 @@ struct parser {
     const char *const *prune;
     struct arena *arena;
     struct err *err;
-    int depth;
+    int depth, values;
 };
 
 static int fail(struct parser *ps, const char *what)
@@ -169,7 +169,7 @@ static int parse_word(struct parser *ps, const char *word)
 static bool pruned(struct parser *ps, const struct json *v)
 {
     skip_space(ps);
-    if (ps->p == ps->end || (*ps->p != '{' && *ps->p != '['))
+    if (!v->key || ps->p == ps->end || (*ps->p != '{' && *ps->p != '['))
         return false;
     for (const char *const *name = ps->prune; name && *name; name++)
         if (json_key_is(v, *name))
@@ -250,6 +250,11 @@ static int parse_key(struct parser *ps, struct json *v)
     return 0;
 }
 
+static struct json *new_value(struct parser *ps)
+{
+    return ps->values++ < JSON_VALUES_MAX ? arena_new(ps->arena, struct json) : NULL;
+}
+
 static int parse_value(struct parser *ps, struct json *v, bool keep);
 
 // Members or items up to `close`. Without `keep` they are only checked.
@@ -262,25 +267,19 @@ static int parse_children(struct parser *ps, struct json *v, char close, bool ke
     skip_space(ps);
     if (!take(ps, close)) {
         do {
-            struct json scratch = {0}, *child = keep ? NULL : &scratch;
+            struct json scratch = {0}, *child = keep ? new_value(ps) : &scratch;
+            if (!child)
+                return err_set(ps->err, ERR_LIMIT, "JSON of more than %d values", JSON_VALUES_MAX);
             skip_space(ps);
-            if (close == '}') {
-                int r = parse_key(ps, &scratch);
-                if (r < 0)
-                    return r;
-            }
-            if (!child) {
-                bool prune = scratch.key && pruned(ps, &scratch);
-                child = prune ? &scratch : arena_new(ps->arena, struct json);
-                if (!prune) {
-                    *child = scratch;
-                    *tail = child;
-                    tail = &child->next;
-                }
-            }
-            int r = parse_value(ps, child, child != &scratch);
+            int r = close == '}' ? parse_key(ps, child) : 0;
+            if (r == 0)
+                r = parse_value(ps, child, keep && !pruned(ps, child));
             if (r < 0)
                 return r;
+            if (keep) {
+                *tail = child;
+                tail = &child->next;
+            }
             skip_space(ps);
         } while (take(ps, ','));
         if (!take(ps, close))

@@ -12,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JSON_DEPTH_MAX = 128, JSON_LEN_MAX = 64 * 1024 * 1024 };
+// A value takes 48 bytes in the tree, so that one of two bytes in the text must not be had without end.
+enum { JSON_DEPTH_MAX = 128, JSON_VALUES_MAX = 100 * 1000, JSON_LEN_MAX = 64 * 1024 * 1024 };
 
 enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_LIST, JSON_OBJECT };
 
@@ -25,9 +26,9 @@ struct json {
     bool escaped; // the text of a string has escapes
 };
 
-// `prune`: NULL or a NULL-terminated list of names. Lists and objects that are members of such a name, at any depth,
-// are checked but stay out of the tree: what is large and never read costs no memory. (Labels of such a name stay: they
-// are strings.) ERR_INVALID says at which byte, ERR_LIMIT what is too much.
+// `prune`: NULL or a NULL-terminated list of names. What is in lists and objects that are members of such a name, at
+// any depth, is checked but stays out of the tree: what is large and never looked into costs no memory. ERR_INVALID
+// says at which byte, ERR_LIMIT what is too much.
 int json_parse(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
                struct err *err);
 

@@ -8,8 +8,11 @@
 //   sidecar           (init container, restartPolicy Always) counts as a container and as an init container
 //   pod               max(sum of containers and sidecars, largest init container), per resource;
 //                     cpu, memory and hugepages replaced by spec.resources.requests where given; + overhead; 1 pod
+#include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/tables.h"
+
+#include <stdlib.h>
 
 struct container {
     const char *name, *restart_policy;
@@ -97,32 +100,59 @@ static struct resources effective(const struct pod_view *v, const struct resourc
     return r;
 }
 
-static const struct in_effect *find_status(const struct in_effect *items, size_t n, const char *name)
+static int by_name(const void *a, const void *b)
 {
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(items[i].name, name))
-            return &items[i];
-    return NULL;
+    return str_cmp(((const struct in_effect *)a)->name, ((const struct in_effect *)b)->name);
 }
 
-static void add_init(const struct pod_view *v, struct resources *sum, struct arena *a)
+// Sorted once: a pod may have thousands of containers, and a status for each.
+static void sort_statuses(struct in_effect *items, size_t n)
 {
-    struct resources sidecars = {0}, largest = {0};
+    if (n > 1)
+        qsort(items, n, sizeof *items, by_name);
+}
+
+static const struct in_effect *find_status(const struct in_effect *items, size_t n, const char *name)
+{
+    const struct in_effect key = {.name = name};
+    return n ? bsearch(&key, items, n, sizeof *items, by_name) : NULL;
+}
+
+// Sums over the containers, by resource id. A list would be made anew for each container.
+struct tally {
+    int64_t milli[RESOURCE_MAX];
+};
+
+static void tally_add(struct tally *t, const struct resources *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        t->milli[r->items[i].id] = amount_add(t->milli[r->items[i].id], r->items[i].milli);
+}
+
+static void tally_max(struct tally *t, const struct tally *other)
+{
+    for (int id = 0; id < resource_count(); id++)
+        t->milli[id] = MAX(t->milli[id], other->milli[id]);
+}
+
+static void add_init(const struct pod_view *v, struct tally *sum, struct arena *a)
+{
+    struct tally sidecars = {0}, largest = {0};
     for (size_t i = 0; i < v->n_init; i++) {
         const struct container *c = &v->init[i];
         if (str_eq(c->restart_policy, "Always")) {
             struct resources r =
                 effective(v, &c->requests, find_status(v->init_statuses, v->n_init_statuses, c->name), a);
-            resources_add(sum, &r, a);
-            resources_add(&sidecars, &r, a);
-            resources_max(&largest, &sidecars, a);
+            tally_add(sum, &r);
+            tally_add(&sidecars, &r);
+            tally_max(&largest, &sidecars);
         } else {
-            struct resources during = sidecars;
-            resources_add(&during, &c->requests, a);
-            resources_max(&largest, &during, a);
+            struct tally during = sidecars;
+            tally_add(&during, &c->requests);
+            tally_max(&largest, &during);
         }
     }
-    resources_max(sum, &largest, a);
+    tally_max(sum, &largest);
 }
 
 static bool pod_level(int id)
@@ -130,36 +160,49 @@ static bool pod_level(int id)
     return id == RESOURCE_CPU || id == RESOURCE_MEMORY || str_starts(resource_name(id), "hugepages-");
 }
 
-static void put_pod_level(const struct pod_view *v, struct resources *sum, struct arena *a)
+static void put_pod_level(const struct pod_view *v, struct tally *sum, struct arena *a)
 {
     struct resources r = effective(v, &v->pod_requests, &v->pod, a);
     for (size_t i = 0; i < v->pod_requests.n; i++) {
         int id = v->pod_requests.items[i].id;
-        if (!pod_level(id))
-            continue;
-        struct resource one = {id, resources_get(&r, id) - resources_get(sum, id)};
-        resources_add(sum, &(struct resources){&one, 1}, a);
+        if (pod_level(id))
+            sum->milli[id] = resources_get(&r, id);
     }
+}
+
+static struct resources tally_list(const struct tally *t, struct arena *a)
+{
+    struct resources r = {0};
+    for (int id = 0; id < resource_count(); id++)
+        r.n += t->milli[id] != 0;
+    r.items = arena_array(a, r.n, sizeof *r.items);
+    r.n = 0;
+    for (int id = 0; id < resource_count(); id++)
+        if (t->milli[id])
+            r.items[r.n++] = (struct resource){id, t->milli[id]};
+    return r;
 }
 
 int pod_requests_decode(const struct json *root, struct arena *a, struct resources *ret, struct err *err)
 {
     struct pod_view v = {0};
-    struct resource pod = {RESOURCE_PODS, 1000};
+    struct tally sum = {.milli = {[RESOURCE_PODS] = 1000}};
     int r = json_decode(&spec_table, json_get(root, "spec"), "spec", &v, a, err);
     if (r == 0)
         r = json_decode(&status_table, json_get(root, "status"), "status", &v, a, err);
     if (r < 0)
         return r;
-    *ret = (struct resources){0};
+    sort_statuses(v.statuses, v.n_statuses);
+    sort_statuses(v.init_statuses, v.n_init_statuses);
     for (size_t i = 0; i < v.n_containers; i++) {
         const struct container *c = &v.containers[i];
         struct resources one = effective(&v, &c->requests, find_status(v.statuses, v.n_statuses, c->name), a);
-        resources_add(ret, &one, a);
+        tally_add(&sum, &one);
     }
-    add_init(&v, ret, a);
-    put_pod_level(&v, ret, a);
-    resources_add(ret, &v.overhead, a);
-    resources_add(ret, &(struct resources){&pod, 1}, a);
+    if (v.n_init)
+        add_init(&v, &sum, a);
+    put_pod_level(&v, &sum, a);
+    tally_add(&sum, &v.overhead);
+    *ret = tally_list(&sum, a);
     return 0;
 }

@@ -283,24 +283,32 @@ static int write_spec(struct render *o, const struct json *spec)
     return r;
 }
 
+static int render(struct render *o, const char *template_json)
+{
+    const struct json *root = NULL, *spec = NULL;
+    const struct kind_info *info = kind_info(KIND_POD);
+    int r = parse_template(template_json, o->arena, &root, &spec, o->err);
+    if (r < 0)
+        return r;
+    writer_object(&o->w, NULL);
+    writer_str(&o->w, "apiVersion", info->api_version);
+    writer_str(&o->w, "kind", info->kind);
+    r = write_metadata(o, root);
+    if (r == 0)
+        r = write_spec(o, spec);
+    writer_object_end(&o->w);
+    return r;
+}
+
 int pod_render(const char *template_json, const struct pod_render *r, struct arena *a, const char **ret_json,
                struct err *err)
 {
-    struct render o = {.r = r, .arena = a, .err = err};
-    const struct json *root = NULL, *spec = NULL;
-    int code = parse_template(template_json, a, &root, &spec, err);
-    if (code < 0)
-        return code;
-    const struct kind_info *info = kind_info(KIND_POD);
+    struct arena scratch = ARENA_INIT; // a gang has thousands of pods, and only their texts are kept
+    struct render o = {.r = r, .arena = &scratch, .err = err};
     writer_init(&o.w, POD_MAX);
-    writer_object(&o.w, NULL);
-    writer_str(&o.w, "apiVersion", info->api_version);
-    writer_str(&o.w, "kind", info->kind);
-    code = write_metadata(&o, root);
-    if (code == 0)
-        code = write_spec(&o, spec);
-    writer_object_end(&o.w);
+    int code = render(&o, template_json);
     char *text = writer_finish(&o.w, a);
+    arena_done(&scratch);
     if (code == 0 && !text)
         code = err_set(err, ERR_LIMIT, "spec.template: the pod would have more than %d MiB; make the template smaller",
                        POD_MAX >> 20);
@@ -444,11 +452,10 @@ static int inspect_containers(const struct json *spec, const char *name, const c
     return 0;
 }
 
-int template_inspect(const char *template_json, const char *const *reserved, struct arena *a,
-                     struct template_facts *ret, struct err *err)
+static int inspect(const char *template_json, const char *const *reserved, struct arena *a, struct template_facts *ret,
+                   struct err *err)
 {
     const struct json *root = NULL, *spec = NULL;
-    *ret = (struct template_facts){0};
     int r = parse_template(template_json, a, &root, &spec, err);
     if (r == 0)
         r = inspect_pod(spec, a, ret, err);
@@ -460,4 +467,17 @@ int template_inspect(const char *template_json, const char *const *reserved, str
         return r;
     ret->hash = canonical_hash(root, a);
     return 0;
+}
+
+int template_inspect(const char *template_json, const char *const *reserved, struct arena *a,
+                     struct template_facts *ret, struct err *err)
+{
+    struct arena scratch = ARENA_INIT;
+    *ret = (struct template_facts){0};
+    int r = inspect(template_json, reserved, &scratch, ret, err);
+    ret->reserved_env = arena_strdup(a, ret->reserved_env);
+    ret->reserved_env_container = arena_strdup(a, ret->reserved_env_container);
+    ret->owned = arena_strdup(a, ret->owned);
+    arena_done(&scratch);
+    return r;
 }

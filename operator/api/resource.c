@@ -79,7 +79,7 @@ int64_t resources_get(const struct resources *r, int id)
     return 0;
 }
 
-static int64_t add_saturating(int64_t a, int64_t b)
+int64_t amount_add(int64_t a, int64_t b)
 {
     int64_t sum;
     if (__builtin_add_overflow(a, b, &sum))
@@ -116,7 +116,7 @@ static void merge(struct resources *to, const struct resources *from, int64_t (*
 
 void resources_add(struct resources *to, const struct resources *from, struct arena *a)
 {
-    merge(to, from, add_saturating, a);
+    merge(to, from, amount_add, a);
 }
 
 void resources_max(struct resources *to, const struct resources *from, struct arena *a)

@@ -40,6 +40,7 @@ struct resources { // sorted by id, no zero amounts, no id twice
     size_t n;
 };
 
+int64_t amount_add(int64_t a, int64_t b);                                                // saturating
 int64_t resources_get(const struct resources *r, int id);                                // 0 if missing
 void resources_add(struct resources *to, const struct resources *from, struct arena *a); // to += from
 void resources_max(struct resources *to, const struct resources *from, struct arena *a); // elementwise

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/json.h"
 
+#include "common/base/buf.h"
 #include "common/base/mem.h"
 
 #include <setjmp.h>
@@ -219,7 +220,7 @@ static void depth_and_length_are_bounded(void **state)
     arena_done(&a);
 }
 
-static void pruned_members_are_checked_but_not_kept(void **state)
+static void what_is_in_pruned_members_is_checked_but_not_kept(void **state)
 {
     (void)state;
     static const char *const prune[] = {"big", "env", NULL};
@@ -228,14 +229,35 @@ static void pruned_members_are_checked_but_not_kept(void **state)
     struct err err = ERR_INIT;
     const char *text = "{\"big\":[{\"x\":[1,\"2\"]}],\"keep\":{\"env\": {\"y\":1},\"labels\":{\"env\":\"prod\"}}}";
     assert_int_equal(parse(text, strlen(text), prune, &a, &root, &err), 0);
-    assert_null(json_get(root, "big"));
-    const struct json *keep = json_get(root, "keep");
-    assert_null(json_get(keep, "env"));
+    const struct json *big = json_get(root, "big"), *keep = json_get(root, "keep");
+    assert_int_equal(big->type, JSON_LIST);
+    assert_int_equal(json_count(big), 0);
+    assert_memory_equal(big->text, "[{\"x\":[1,\"2\"]}]", big->len); // as it came, all the same
+    assert_null(json_get(json_get(keep, "env"), "y"));
     assert_true(json_str_is(json_get(json_get(keep, "labels"), "env"), "prod")); // a label is no list and no object
     text = "{\"big\":[{\"x\":[1,\"\\u0000\"]}]}";
     assert_int_equal(parse(text, strlen(text), prune, &a, &root, &err), ERR_INVALID);
     text = "{\"big\":[1,}]}";
     assert_int_equal(parse(text, strlen(text), prune, &a, &root, &err), ERR_INVALID);
+    arena_done(&a);
+}
+
+static void a_tree_cannot_grow_without_bound(void **state)
+{
+    (void)state;
+    static const char *const prune[] = {"big", NULL};
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct err err = ERR_INIT;
+    struct buf b = BUF_INIT(1 << 20);
+    buf_puts(&b, "{\"big\":[0");
+    for (int i = 1; i <= JSON_VALUES_MAX; i++)
+        buf_puts(&b, ",0");
+    buf_puts(&b, "]}");
+    assert_int_equal(parse(buf_str(&b), b.len, prune, &a, &root, &err), 0);
+    assert_int_equal(parse(buf_str(&b), b.len, NULL, &a, &root, &err), ERR_LIMIT);
+    assert_string_equal(err.msg, "JSON of more than 100000 values");
+    buf_done(&b);
     arena_done(&a);
 }
 
@@ -250,7 +272,8 @@ int main(void)
         cmocka_unit_test(what_is_no_json_is_refused_with_its_place),
         cmocka_unit_test(nul_and_broken_text_never_get_in),
         cmocka_unit_test(depth_and_length_are_bounded),
-        cmocka_unit_test(pruned_members_are_checked_but_not_kept),
+        cmocka_unit_test(what_is_in_pruned_members_is_checked_but_not_kept),
+        cmocka_unit_test(a_tree_cannot_grow_without_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

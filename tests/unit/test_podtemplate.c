@@ -176,6 +176,21 @@ static void a_field_of_the_wrong_type_is_refused(void **state)
     }
 }
 
+// A decision about a gang keeps thousands of them.
+static void a_pod_costs_no_more_than_its_text(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    const char *json = NULL;
+    struct template_facts f;
+    struct pod_render r = {.ns = "ml", .name = "p", .pin = "n1"};
+    assert_int_equal(pod_render(SPEC("\"tolerations\":[{},{},{},{}],"), &r, &arena, &json, &err), 0);
+    assert_true(arena.used <= strlen(json) + 16);
+    size_t before = arena.used;
+    assert_int_equal(template_inspect(SPEC("\"tolerations\":[{},{},{},{}],"), reserved, &arena, &f, &err), 0);
+    assert_int_equal(arena.used, before);
+}
+
 static void a_pod_cannot_grow_without_bound(void **state)
 {
     (void)state;
@@ -205,6 +220,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(equal_templates_have_equal_hashes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_template_of_the_wrong_shape_is_refused_by_both, setup, teardown),
         cmocka_unit_test_setup_teardown(a_field_of_the_wrong_type_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_pod_costs_no_more_than_its_text, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pod_cannot_grow_without_bound, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
