@@ -95,8 +95,10 @@ static void check_owner(struct step *s, enum kind kind, const struct kube_respon
     struct store *store = kind == KIND_POD ? s->e->x.pods : s->e->x.services;
     const struct object *o = NULL;
     struct err e = *err;
+    bool ours = false;
     if (response && object_decode(kind, response->body, response->len, &o, &e) == 0) {
-        if (str_eq(o->meta.owner.uid, s->e->wg->obj.meta.uid)) {
+        ours = str_eq(o->meta.owner.uid, s->e->wg->obj.meta.uid);
+        if (ours) {
             store_wrote(store, o);
         } else {
             refused(s, REASON_NAME_CONFLICT,
@@ -104,11 +106,11 @@ static void check_owner(struct step *s, enum kind kind, const struct kube_respon
                                  "a %s %s exists that does not belong to this WorkerGroup: delete it, or give the "
                                  "group another name",
                                  kind_info(kind)->kind, s->action->name));
-            if (kind == KIND_POD)
-                cluster_unassume(s->e->x.cluster, s->e->wg->obj.meta.ns, s->action->name);
         }
         object_unref(o);
     }
+    if (kind == KIND_POD && !ours) // nothing of ours takes that room, also where the look-up has failed
+        cluster_unassume(s->e->x.cluster, s->e->wg->obj.meta.ns, s->action->name);
     step_end(s, &e);
 }
 

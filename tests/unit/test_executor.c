@@ -356,6 +356,7 @@ static void a_pod_that_was_in_the_way_and_is_gone_when_we_look(void **state)
     carry_out();
     assert_int_equal(t.err.code, ERR_NOT_FOUND); // tried again
     assert_null(t.notebook.memory.refusal_reason);
+    assert_int_equal(gpus_used(), 2); // and what does not exist takes no room from the next try
 }
 
 static void a_service_of_our_name_that_is_a_stranger_s(void **state)
