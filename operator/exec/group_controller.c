@@ -15,13 +15,12 @@
 
 enum {
     ROOM_DEBOUNCE_MS = 20,
-    CONCURRENT = 32, // groups in progress: enough to keep the client busy
-    ROUNDS_MAX = 4,  // decisions about one group in a row
+    ROUNDS_MAX = 4, // decisions about one group in a row
 };
 
 struct group_entry {
     struct group_controller *c;
-    char *key;
+    char *key, *uid; // another object of the same name has another UID, and a notebook of its own
     struct notebook notebook;
     int64_t requeue_ms; // of the plan in execution
     bool goes_on;       // that plan asks for the next decision at once
@@ -37,14 +36,17 @@ struct group_controller {
     struct loop_timer *room_timer;
     uint64_t room_epoch; // of the cluster, when those that wait were last woken
     int32_t moving;      // entries whose status waits
-    bool stopped;
+    bool started, stopped;
     struct rand rand;
     const struct clock *clock;
     struct metric *rollbacks;
 };
 
+// Before the start nobody takes keys: a standby would collect those of all groups that ever came and went.
 static void wake(struct group_controller *c, const char *ns, const char *name)
 {
+    if (!c->started)
+        return;
     struct arena a = ARENA_INIT;
     controller_add(c->controller, arena_printf(&a, "%s/%s", ns, name));
     arena_done(&a);
@@ -119,11 +121,15 @@ static void on_service(void *ctx, enum store_event event, const struct object *o
     wake_owner(ctx, now ? now : old);
 }
 
+static void wake_group(void *ctx, const struct object *o)
+{
+    wake(ctx, o->meta.ns, o->meta.name);
+}
+
 static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     (void)event;
-    const struct object *o = now ? now : old;
-    wake(ctx, o->meta.ns, o->meta.name);
+    wake_group(ctx, now ? now : old);
 }
 
 static void set_status_wanted(struct group_entry *e, int64_t ms)
@@ -133,23 +139,33 @@ static void set_status_wanted(struct group_entry *e, int64_t ms)
     *wanted = ms;
 }
 
-static void entry_free(struct group_entry *e)
+static void entry_forget(struct group_entry *e)
 {
     set_status_wanted(e, 0);
     notebook_done(&e->notebook);
+    free(TAKE_PTR(e->uid));
+}
+
+static void entry_free(struct group_entry *e)
+{
+    entry_forget(e);
     free(e->key);
     free(e);
 }
 
-static struct group_entry *entry_of(struct group_controller *c, const char *key)
+static struct group_entry *entry_of(struct group_controller *c, const char *key, const char *uid)
 {
     struct group_entry *e = map_get(&c->entries, key);
     if (!e) {
         e = xcalloc(1, sizeof *e);
         e->c = c;
         e->key = xstrdup(key);
-        notebook_init(&e->notebook, rand_u64(&c->rand));
         map_set(&c->entries, key, e);
+    }
+    if (!e->uid || !str_eq(e->uid, uid)) {
+        entry_forget(e);
+        e->uid = xstrdup(uid);
+        notebook_init(&e->notebook, rand_u64(&c->rand));
     }
     return e;
 }
@@ -239,9 +255,10 @@ static void decide(struct group_controller *c, const char *key)
         return;
     }
     const struct workergroup *wg = workergroup_of(o);
-    struct group_entry *e = entry_of(c, key);
+    struct group_entry *e = entry_of(c, key, wg->obj.meta.uid);
     struct group_view v;
     struct plan plan;
+    notebook_time(&e->notebook, clock_wall_ms(c->clock));
     view_fill(c, wg, e, &a, &v);
     group_reconcile(&v, &a, &plan);
     if (plan.waits_for_room && c->room_epoch != cluster_epoch(c->cluster))
@@ -290,6 +307,8 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
 
 void group_controller_start(struct group_controller *c)
 {
+    c->started = true;
+    store_each(c->executor.groups, wake_group, c);
     controller_start(c->controller);
 }
 

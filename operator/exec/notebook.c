@@ -20,6 +20,17 @@ void notebook_done(struct notebook *n)
     n->memory = (struct group_memory){0};
 }
 
+void notebook_time(struct notebook *n, int64_t now_ms)
+{
+    int64_t back = MAX(n->seen_ms - now_ms, 0);
+    struct group_memory *m = &n->memory;
+    if (m->retry_at_ms)
+        m->retry_at_ms -= back;
+    if (m->status_wanted_ms)
+        m->status_wanted_ms -= back;
+    n->seen_ms = now_ms;
+}
+
 static void forget_dry_run(struct notebook *n, uint64_t hash)
 {
     arena_done(&n->needs);

@@ -12,11 +12,15 @@ struct notebook {
     struct arena refusal;   // of the refusal's texts
     struct arena contended; // of memory.contended
     uint64_t seed;          // of the jitter
+    int64_t seen_ms;        // the clock at the last decision
 };
 
 void notebook_init(struct notebook *n, uint64_t seed);
 void notebook_done(struct notebook *n);
 
+// Before each decision. A clock that was set back since the last one takes the notes of times with it, or what waits
+// for seconds would wait for hours.
+void notebook_time(struct notebook *n, int64_t now_ms);
 // The dry run of the pod with this hash: what the API server made of it (may fail to decode), or why it refused.
 int notebook_dry_run_ok(struct notebook *n, uint64_t hash, const char *pod_json, size_t len, struct err *err);
 void notebook_dry_run_refused(struct notebook *n, uint64_t hash, const char *message);

@@ -14,6 +14,7 @@ struct placementgroup_controller {
     struct store *store;
     struct controller *controller;
     const struct clock *clock;
+    bool started; // before, a standby would collect the keys of all objects that ever came and went
 };
 
 struct write {
@@ -21,15 +22,20 @@ struct write {
     char *key;
 };
 
+static void wake(void *ctx, const struct object *o)
+{
+    struct placementgroup_controller *c = ctx;
+    char *key = xasprintf("%s/%s", o->meta.ns, o->meta.name);
+    controller_add(c->controller, key);
+    free(key);
+}
+
 static void on_event(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     (void)old;
-    struct placementgroup_controller *c = ctx;
-    if (event == STORE_DELETED)
-        return;
-    char *key = xasprintf("%s/%s", now->meta.ns, now->meta.name);
-    controller_add(c->controller, key);
-    free(key);
+    const struct placementgroup_controller *c = ctx;
+    if (event != STORE_DELETED && c->started)
+        wake(ctx, now);
 }
 
 static void on_written(void *ctx, const struct kube_response *response, const struct err *err)
@@ -86,6 +92,8 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
 
 void placementgroup_controller_start(struct placementgroup_controller *c)
 {
+    c->started = true;
+    store_each(c->store, wake, c);
     controller_start(c->controller);
 }
 

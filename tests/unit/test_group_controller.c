@@ -43,16 +43,21 @@ static void put_node(const char *name)
     put(t.nodes, json);
 }
 
-static void put_group(int version, bool suspend)
+static void put_group_of(const char *uid, int version, bool suspend)
 {
     char json[1024];
     snprintf(
         json, sizeof json,
-        "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"%d\",\"generation\":"
+        "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"%s\",\"resourceVersion\":\"%d\",\"generation\":"
         "1},\"spec\":{\"replicas\":2,\"workersPerReplica\":1,\"runtime\":\"Plain\",\"suspend\":%s,\"template\":{"
         "\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}",
-        version, suspend ? "true" : "false");
+        uid, version, suspend ? "true" : "false");
     put(t.groups, json);
+}
+
+static void put_group(int version, bool suspend)
+{
+    put_group_of("u-g", version, suspend);
 }
 
 static void put_pod(const char *name, int index)
@@ -184,6 +189,33 @@ static void a_group_that_goes_while_its_plan_is_carried_out(void **state)
     assert_true(stub_quiet(t.client));
 }
 
+// What was learned of the one says nothing of the other: it is asked anew, and nothing of it is reported.
+static void a_group_that_is_replaced_by_one_of_its_name_starts_from_nothing(void **state)
+{
+    (void)state;
+    put_group_of("u-before", 1, false);
+    group_controller_start(t.controller);
+    struct stub_call *dry_run = next(VERB_CREATE, KIND_POD);
+    store_delete(t.groups, "ml", "g");
+    put_group_of("u-g", 5, false);
+    stub_answer(dry_run, 422, "{\"message\":\"no\"}");
+    assert_true(next(VERB_CREATE, KIND_POD)->request.dry_run);
+}
+
+// A standby may wait for years, and must not remember each group that came and went meanwhile.
+static void before_the_start_no_group_is_remembered(void **state)
+{
+    (void)state;
+    struct buf text = BUF_INIT(1 << 20);
+    put_group(1, false);
+    store_delete(t.groups, "ml", "g");
+    put_pod("g-0-0", 0);
+    group_controller_start(t.controller);
+    assert_int_equal(metrics_write(t.metrics, &text), 0);
+    assert_non_null(strstr(buf_str(&text), "\nworkqueue_depth{controller=\"workergroup\",name=\"workergroup\"} 0\n"));
+    buf_done(&text);
+}
+
 static void a_write_that_fails_is_tried_again(void **state)
 {
     (void)state;
@@ -219,6 +251,8 @@ int main(void)
         T(the_template_is_tried_before_anything_is_created),
         T(pods_that_go_while_the_status_is_written_are_still_deleted_by_name),
         T(a_group_that_goes_while_its_plan_is_carried_out),
+        T(a_group_that_is_replaced_by_one_of_its_name_starts_from_nothing),
+        T(before_the_start_no_group_is_remembered),
         T(a_write_that_fails_is_tried_again),
         T(stopped_it_ends_what_it_has_begun_and_begins_nothing),
     };

@@ -69,6 +69,33 @@ static void an_answer_that_is_no_pod_is_no_verdict(void **state)
     assert_null(n.memory.needs);
 }
 
+static void a_clock_that_is_set_back_prolongs_no_wait_by_hours(void **state)
+{
+    (void)state;
+    int64_t hour = 3600 * 1000, now = 10 * hour;
+    notebook_time(&n, now);
+    notebook_refused(&n, 1, REASON_QUOTA_EXCEEDED, "no", now);
+    n.memory.status_wanted_ms = now - 100;
+    int64_t wait_ms = n.memory.retry_at_ms - now;
+    notebook_time(&n, now + 10); // forward: as it should
+    assert_int_equal(n.memory.retry_at_ms, now + wait_ms);
+    now -= hour;
+    notebook_time(&n, now);
+    assert_int_equal(n.memory.retry_at_ms, now + wait_ms - 10);
+    assert_int_equal(n.memory.status_wanted_ms, now - 110);
+    notebook_time(&n, now);
+    assert_int_equal(n.memory.retry_at_ms, now + wait_ms - 10);
+}
+
+static void a_clock_that_is_set_back_makes_no_wait_where_there_is_none(void **state)
+{
+    (void)state;
+    notebook_time(&n, 5000);
+    notebook_time(&n, 1000);
+    assert_int_equal(n.memory.retry_at_ms, 0);
+    assert_int_equal(n.memory.status_wanted_ms, 0);
+}
+
 static void of_a_gang_s_refusals_the_first_is_kept(void **state)
 {
     (void)state;
@@ -158,6 +185,8 @@ int main(void)
         T(a_dry_run_tells_what_a_pod_needs),
         T(a_later_dry_run_takes_the_place_of_an_earlier_one),
         T(an_answer_that_is_no_pod_is_no_verdict),
+        T(a_clock_that_is_set_back_prolongs_no_wait_by_hours),
+        T(a_clock_that_is_set_back_makes_no_wait_where_there_is_none),
         T(of_a_gang_s_refusals_the_first_is_kept),
         T(a_refusal_of_the_next_incarnation_is_news),
         T(waits_grow_up_to_a_minute),
