@@ -87,19 +87,22 @@ static void start_deciding(struct operator* o)
 static void on_elected(void *ctx)
 {
     struct operator* o = ctx;
+    if (o->stopping)
+        return; // elected in the turn in which a standby was asked to stop: the lease goes back unused
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
     start_deciding(o);
 }
 
-static void stop(struct operator* o, int exit_code);
-
+// Another replica may lead already, so nothing is drained: what waits to be sent ends here, unsent.
 static void on_lost(void *ctx)
 {
     struct operator* o = ctx;
     log_error("the lease is lost: exiting, so that no two leaders write", "identity", o->identity, NULL);
     metric_set(o->is_leader, 0);
-    stop(o, 1);
+    o->stopping = true;
+    o->exit_code = 1;
+    loop_stop(o->loop);
 }
 
 static void on_holder(void *ctx, const char *holder)
@@ -187,19 +190,19 @@ static void drain(void *ctx)
 {
     struct operator* o = ctx;
     bool idle = group_controller_idle(o->groups) && placementgroup_controller_idle(o->placementgroups);
-    if (!idle && clock_mono_ms(loop_clock(o->loop)) < o->stop_by_ms)
+    if (!idle && clock_mono_ms(loop_clock(o->loop)) < o->stop_by_ms) {
         loop_timer_arm(o->drain_timer, DRAIN_LOOK_MS);
-    else if (o->leader)
+    } else if (idle && o->leader) {
         leader_release(o->leader, on_released, o);
-    else
+    } else {
+        if (!idle) // the next leader must not begin while these may still arrive: the lease is left to run out
+            log_warn("writes are still under way and are given up", NULL);
         loop_stop(o->loop);
+    }
 }
 
-static void stop(struct operator* o, int exit_code)
+static void stop(struct operator* o)
 {
-    o->exit_code = MAX(o->exit_code, exit_code);
-    if (o->stopping)
-        return;
     o->stopping = true;
     group_controller_stop(o->groups);
     placementgroup_controller_stop(o->placementgroups);
@@ -214,7 +217,7 @@ static void on_signal(void *ctx, int signo)
     if (o->stopping)
         loop_stop(o->loop); // asked twice
     else
-        stop(o, 0);
+        stop(o);
 }
 
 static int build_client(struct operator* o, struct err *err)

@@ -254,6 +254,43 @@ test_leaders() {
     check "... and leaves the thief's lease alone" is thief holder
 }
 
+apiserver_pid() {
+    local pid
+    (
+        eval "$("$devcluster" env)"
+        read -r pid _ <"${KUBECONFIG%/*}/run/kube-apiserver.pid"
+        echo "$pid"
+    )
+}
+
+after_the_loss() { # what the operator still says then, other than about what was under way
+    sed '1,/the lease is lost/d' "$suite_dir/operator-op.log"
+}
+
+# The API server falls silent while pods are being created: their requests hang for longer than the lease lasts.
+test_lost() {
+    local i apiserver
+    apiserver=$(apiserver_pid)
+    operator_start op
+    eventually 20 is_leader op
+    for ((i = 0; i < 5; i++)); do
+        group_json "lost-$i" '.spec.replicas = 40' '.spec.template.spec.containers[0].resources = {}'
+    done | kc apply -f - >/dev/null &
+    until grep -q "create pod" "$suite_dir/operator-op.log"; do sleep 0.01; done
+    kill -STOP "$apiserver"
+    check "a leader that cannot renew its lease ends with 1 before another one leads" operator_gone op 1 14
+    kill -CONT "$apiserver"
+    wait %% || true
+    check "... and says so" says "the lease is lost" operator_log op
+    check "... and begins nothing after that" is "" after_the_loss
+    operator_start op --leader-elect=false
+    for ((i = 0; i < 5; i++)); do group_ready "lost-$i" 60 >/dev/null; done
+    check "what was begun is ended by the next" is "0 0 0 0 0" kc get wg -o 'jsonpath={.items[*].status.restarts}'
+    check "it ends without a leak" operator_stop op
+    group_delete lost-0 lost-1 lost-2 lost-3 lost-4
+    kc delete lease cadre-operator >/dev/null
+}
+
 suite_start itest-process --nodes 0 --kwok 6 --gpus 4
 test_config
 test_probes
@@ -261,5 +298,6 @@ test_metrics
 test_rest
 test_stop
 test_namespaced
+test_lost
 test_leaders
 suite_end
