@@ -118,7 +118,8 @@ void reaper_unwatch(struct reaper_watch *w)
     free(w);
 }
 
-// The parent of a process, from /proc/PID/stat: "PID (name) state parent ...", where the name may hold anything.
+// The parent of a process, from /proc/PID/stat: "PID (name) state parent ...", where the name may hold anything. A
+// zombie has none that matters: it is reaped anyway.
 static pid_t parent_of(const char *pid)
 {
     char path[64], text[1024];
@@ -129,7 +130,7 @@ static pid_t parent_of(const char *pid)
         close(fd);
     text[MAX(n, 0)] = '\0';
     const char *name_end = strrchr(text, ')');
-    return name_end && strlen(name_end) > 4 ? (pid_t)strtol(name_end + 4, NULL, 10) : -1;
+    return name_end && strlen(name_end) > 4 && name_end[2] != 'Z' ? (pid_t)strtol(name_end + 4, NULL, 10) : -1;
 }
 
 int reaper_kill_orphans(struct reaper *r)

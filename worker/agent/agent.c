@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/agent.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "worker/agent/process.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SWEEP_MS = 20, // between two looks at what is left when the last process is gone
+    SWEEPS_MAX = 250,
+    FLUSH_MAX_MS = 2000, // for a slow reader of the log at the end
+    FLUSH_LOOK_MS = 10,
+};
+
+struct group;
+
+// A place for one rank's processes, one after the other. Stays until the group is idle, for what it says of the last.
+struct place {
+    struct group *group;
+    int rank;
+    struct process *process;
+    struct output_process *output;
+    char *error;     // why the command could not be run
+    struct buf last; // what it printed last
+};
+
+struct group {
+    struct agent *agent;
+    struct supervisor *supervisor;
+    struct place **places;
+    size_t n_places;
+    struct loop_timer *timer;
+    struct loop_resolve *resolve;
+    int busy; // its actions are being carried out
+};
+
+struct agent {
+    struct agent_config config;
+    struct reaper *reaper;
+    struct output *output;
+    struct group *groups[AGENT_GROUPS_MAX];
+    size_t n_groups;
+    size_t n_running; // processes, over all groups
+    struct loop_timer *sweep_timer, *done_timer;
+    struct place *last_gone; // its going is not told before the sweep is over
+    int sweeps;
+    bool closing, done;
+    int64_t flush_by_ms; // 0 = not yet
+};
+
+static void carry_out(struct group *g);
+static void look_done(struct agent *a);
+
+static int64_t now_ms(const struct agent *a)
+{
+    return clock_mono_ms(loop_clock(a->config.loop));
+}
+
+static struct place *place_of(const struct group *g, int rank)
+{
+    for (size_t i = 0; i < g->n_places; i++)
+        if (g->places[i]->rank == rank)
+            return g->places[i];
+    return NULL;
+}
+
+static void place_clear(struct place *p)
+{
+    free(TAKE_PTR(p->error));
+    buf_done(&p->last);
+}
+
+static struct place *place_need(struct group *g, int rank)
+{
+    struct place *p = place_of(g, rank);
+    if (p)
+        return p;
+    p = xcalloc(1, sizeof *p);
+    *p = (struct place){.group = g, .rank = rank, .last = BUF_INIT(8 * 1024)};
+    g->places = xrealloc(g->places, g->n_places + 1, sizeof(struct place *));
+    g->places[g->n_places++] = p;
+    return p;
+}
+
+static void places_free(struct group *g)
+{
+    for (size_t i = 0; i < g->n_places; i++) {
+        struct place *p = g->places[i];
+        process_free(p->process);
+        output_close(p->output);
+        place_clear(p);
+        free(p);
+    }
+    free(TAKE_PTR(g->places));
+    g->n_places = 0;
+}
+
+static void tell_gone(struct place *p)
+{
+    struct group *g = p->group;
+    supervisor_gone(g->supervisor, now_ms(g->agent), p->rank);
+    carry_out(g);
+}
+
+// Processes that left their group (daemons, workers of a launcher that was killed) would keep GPU memory and ports from
+// the next attempt. Whose they are nobody knows; so they are looked for when nothing else runs in the pod.
+static void sweep(void *ctx)
+{
+    struct agent *a = ctx;
+    if (a->n_running == 0 && reaper_kill_orphans(a->reaper) > 0 && a->sweeps++ < SWEEPS_MAX)
+        loop_timer_arm(a->sweep_timer, SWEEP_MS);
+    else
+        tell_gone(TAKE_PTR(a->last_gone));
+}
+
+static void on_gone(struct place *p)
+{
+    struct agent *a = p->group->agent;
+    process_free(TAKE_PTR(p->process));
+    output_close(TAKE_PTR(p->output));
+    if (--a->n_running > 0 || a->last_gone) {
+        tell_gone(p);
+        return;
+    }
+    a->last_gone = p;
+    a->sweeps = 0;
+    sweep(a);
+}
+
+static void say_exit(const struct place *p)
+{
+    struct process_exit e = process_exit(p->process);
+    struct output *o = p->group->agent->output;
+    if (p->error)
+        output_say(o, "rank %d: %s", p->rank, p->error);
+    else if (e.signal)
+        output_say(o, "rank %d: ended by signal %d (%s)%s", p->rank, e.signal, strsignal(e.signal),
+                   e.core ? ", core dumped" : "");
+    else if (e.code)
+        output_say(o, "rank %d: exit code %d", p->rank, e.code);
+}
+
+static void on_exited(struct place *p)
+{
+    struct process_exit e = process_exit(p->process);
+    const char *error = process_error(p->process);
+    output_drain(p->output);
+    output_tail(p->output, &p->last);
+    p->error = error[0] ? xstrdup(error) : NULL;
+    say_exit(p);
+    supervisor_exited(p->group->supervisor, p->rank, e.code, e.signal);
+    carry_out(p->group);
+}
+
+static void on_process(void *ctx, enum process_event event)
+{
+    struct place *p = ctx;
+    if (event == PROCESS_STARTED) {
+        supervisor_started(p->group->supervisor, p->rank);
+        carry_out(p->group);
+    } else if (event == PROCESS_EXITED) {
+        on_exited(p);
+    } else {
+        on_gone(p);
+    }
+}
+
+static int run_process(struct place *p, const struct command *c, const char *const *env, struct err *err)
+{
+    struct agent *a = p->group->agent;
+    int fds[2];
+    const char *const *argv = c->argv ? c->argv : a->config.argv;
+    if (!argv)
+        return err_set(err, ERR_INVALID, "there is no command to run: neither the pod nor spec.worker has one");
+    p->output = output_open(a->output, p->rank, fds, err);
+    if (!p->output)
+        return err->code;
+    const struct process_config config = {.loop = a->config.loop,
+                                          .reaper = a->reaper,
+                                          .argv = argv,
+                                          .env = env,
+                                          .dir = c->dir,
+                                          .out = fds[0],
+                                          .err = fds[1],
+                                          .fn = on_process,
+                                          .ctx = p};
+    p->process = process_start(&config, err);
+    close(fds[0]);
+    close(fds[1]);
+    if (p->process)
+        return 0;
+    output_close(TAKE_PTR(p->output));
+    return err->code;
+}
+
+static int launch(struct place *p, const struct supervisor_process *s, struct err *err)
+{
+    struct arena arena = ARENA_INIT;
+    const struct agent_config *config = &p->group->agent->config;
+    struct environment_group group = s->command->env;
+    const struct environment_process process = {
+        .rank = p->rank, .local_rank = s->spec->local_rank, .attempt = s->command->attempt, .ticket = s->spec->ticket};
+    const char *const *env;
+    if (group.gpus.count == GPUS_UNKNOWN)
+        group.gpus.count = config->gpus;
+    int r = environment_build(config->env, &group, &process, &arena, &env, err);
+    if (r == 0)
+        r = run_process(p, s->command, env, err);
+    arena_done(&arena);
+    return r;
+}
+
+static void on_launch(struct group *g, const struct supervisor_action *action)
+{
+    struct place *p = place_need(g, action->rank);
+    struct err err = ERR_INIT;
+    place_clear(p);
+    if (launch(p, action->process, &err) == 0) {
+        g->agent->n_running++;
+        return;
+    }
+    output_say(g->agent->output, "rank %d: %s", p->rank, err.msg);
+    p->error = xstrdup(err.msg);
+    supervisor_exited(g->supervisor, p->rank, PROCESS_EXIT_NOT_RUNNABLE, 0);
+    supervisor_gone(g->supervisor, now_ms(g->agent), p->rank);
+}
+
+// "it resolves to 10.0.0.1, 10.0.0.7", and whether the address looked for is one of them.
+static bool look_for(const struct addrinfo *found, const char *address, struct buf *words)
+{
+    bool matches = false;
+    for (const struct addrinfo *i = found; i; i = i->ai_next) {
+        char text[INET6_ADDRSTRLEN];
+        if (getnameinfo(i->ai_addr, i->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST) != 0)
+            continue;
+        buf_printf(words, "%s%s", words->len ? ", " : "it resolves to ", text);
+        matches = matches || str_eq(text, address);
+    }
+    return matches;
+}
+
+static void on_resolved(void *ctx, const struct addrinfo *found, const struct err *err)
+{
+    struct group *g = ctx;
+    struct buf words = BUF_INIT(200);
+    const char *address = supervisor_master_ip(g->supervisor);
+    g->resolve = NULL;
+    bool matches = found && look_for(found, address, &words);
+    supervisor_resolved(g->supervisor, now_ms(g->agent), matches, found ? buf_str(&words) : err->msg);
+    buf_done(&words);
+    carry_out(g);
+}
+
+bool agent_exit_report(const struct agent *a, size_t group, int rank, struct agent_report *ret)
+{
+    const struct place *p = place_of(a->groups[group], rank);
+    if (!p)
+        return false;
+    ret->message = p->error ? p->error : "";
+    ret->last = buf_str(&p->last);
+    ret->last_len = p->last.len;
+    return true;
+}
+
+static size_t index_of(const struct agent *a, const struct group *g)
+{
+    size_t i = 0;
+    while (a->groups[i] != g)
+        i++;
+    return i;
+}
+
+static void on_report(struct group *g, const struct supervisor_action *action)
+{
+    struct agent *a = g->agent;
+    struct agent_report r = {.type = action->report,
+                             .group = supervisor_group(g->supervisor),
+                             .attempt = action->attempt,
+                             .rank = action->rank,
+                             .code = action->code,
+                             .signal = action->signal,
+                             .message = action->message,
+                             .last = ""};
+    if (r.type == SUPERVISOR_REPORT_EXITED)
+        agent_exit_report(a, index_of(a, g), r.rank, &r);
+    else if (r.type == SUPERVISOR_REPORT_UNPREPARED)
+        output_say(a->output, "%s", r.message);
+    a->config.report(a->config.ctx, &r);
+}
+
+static void on_action(struct group *g, const struct supervisor_action *action)
+{
+    struct place *p = NULL;
+    switch (action->type) {
+    case SUPERVISOR_RESOLVE:
+        g->resolve = loop_resolve_new(g->agent->config.loop, action->host, NULL, on_resolved, g);
+        break;
+    case SUPERVISOR_LAUNCH:
+        on_launch(g, action);
+        break;
+    case SUPERVISOR_TERMINATE:
+        p = place_of(g, action->rank);
+        if (p && p->process)
+            process_stop(p->process, action->grace_ms);
+        break;
+    case SUPERVISOR_REPORT:
+        on_report(g, action);
+        break;
+    }
+}
+
+static void carry_out(struct group *g)
+{
+    struct supervisor_action action;
+    g->busy++;
+    while (supervisor_next(g->supervisor, &action))
+        on_action(g, &action);
+    g->busy--;
+    int64_t at = supervisor_deadline_ms(g->supervisor);
+    if (at == INT64_MAX)
+        loop_timer_disarm(g->timer);
+    else
+        loop_timer_arm(g->timer, at - now_ms(g->agent));
+    if (g->agent->closing)
+        look_done(g->agent);
+}
+
+static void on_timer(void *ctx)
+{
+    struct group *g = ctx;
+    supervisor_tick(g->supervisor, now_ms(g->agent));
+    carry_out(g);
+}
+
+static struct group *group_new(struct agent *a, const char *name)
+{
+    struct group *g = xcalloc(1, sizeof *g);
+    g->agent = a;
+    g->supervisor = supervisor_new(name);
+    g->timer = loop_timer_new(a->config.loop, on_timer, g);
+    return g;
+}
+
+static void group_free(struct group *g)
+{
+    places_free(g);
+    loop_resolve_cancel(g->resolve);
+    loop_timer_free(g->timer);
+    supervisor_free(g->supervisor);
+    free(g);
+}
+
+static bool is_idle(const struct group *g)
+{
+    return supervisor_state(g->supervisor) == SUPERVISOR_IDLE;
+}
+
+// A group that is idle may be forgotten for a new one; the oldest is.
+static bool make_room(struct agent *a)
+{
+    if (a->n_groups < AGENT_GROUPS_MAX)
+        return true;
+    for (size_t i = 0; i < a->n_groups; i++)
+        if (is_idle(a->groups[i]) && !a->groups[i]->busy && !a->groups[i]->resolve) {
+            group_free(a->groups[i]);
+            memmove(&a->groups[i], &a->groups[i + 1], (--a->n_groups - i) * sizeof a->groups[0]);
+            return true;
+        }
+    return false;
+}
+
+static struct group *group_need(struct agent *a, const char *name, struct err *err)
+{
+    for (size_t i = 0; i < a->n_groups; i++)
+        if (str_eq(supervisor_group(a->groups[i]->supervisor), name))
+            return a->groups[i];
+    if (!make_room(a)) {
+        err_set(err, ERR_LIMIT, "%d groups run in this pod, that is the most", AGENT_GROUPS_MAX);
+        return NULL;
+    }
+    return a->groups[a->n_groups++] = group_new(a, name);
+}
+
+int agent_command(struct agent *a, struct command *c, struct err *err)
+{
+    if (a->closing)
+        return err_set(err, ERR_CONFLICT, "the pod is about to end");
+    struct group *g = group_need(a, c->group, err);
+    if (!g)
+        return err->code;
+    int r = supervisor_command(g->supervisor, now_ms(a), c, err);
+    carry_out(g);
+    return r;
+}
+
+static bool all_idle(const struct agent *a)
+{
+    for (size_t i = 0; i < a->n_groups; i++)
+        if (!is_idle(a->groups[i]) || a->groups[i]->busy)
+            return false;
+    return true;
+}
+
+static void look_done(struct agent *a)
+{
+    if (a->done || !all_idle(a))
+        return;
+    if (a->flush_by_ms == 0)
+        a->flush_by_ms = now_ms(a) + FLUSH_MAX_MS;
+    loop_timer_arm(a->done_timer, output_pending(a->output) ? FLUSH_LOOK_MS : 0);
+}
+
+static void on_done_timer(void *ctx)
+{
+    struct agent *a = ctx;
+    if (output_pending(a->output) && now_ms(a) < a->flush_by_ms) {
+        look_done(a);
+        return;
+    }
+    a->done = true;
+    a->config.done(a->config.ctx);
+}
+
+void agent_shutdown(struct agent *a, int64_t grace_ms)
+{
+    a->closing = true;
+    for (size_t i = 0; i < a->n_groups; i++) {
+        if (is_idle(a->groups[i]))
+            continue;
+        supervisor_shutdown(a->groups[i]->supervisor, now_ms(a), grace_ms);
+        carry_out(a->groups[i]);
+    }
+    look_done(a);
+}
+
+struct agent *agent_new(const struct agent_config *c)
+{
+    struct agent *a = xcalloc(1, sizeof *a);
+    a->config = *c;
+    a->reaper = reaper_new(c->loop);
+    a->output = output_new(c->loop, c->out, c->err);
+    a->sweep_timer = loop_timer_new(c->loop, sweep, a);
+    a->done_timer = loop_timer_new(c->loop, on_done_timer, a);
+    return a;
+}
+
+void agent_free(struct agent *a)
+{
+    if (!a)
+        return;
+    for (size_t i = 0; i < a->n_groups; i++)
+        group_free(a->groups[i]);
+    loop_timer_free(a->sweep_timer);
+    loop_timer_free(a->done_timer);
+    output_free(a->output);
+    reaper_free(a->reaper);
+    free(a);
+}
+
+struct output *agent_output(struct agent *a)
+{
+    return a->output;
+}
+
+size_t agent_group_count(const struct agent *a)
+{
+    return a->n_groups;
+}
+
+const struct supervisor *agent_group_at(const struct agent *a, size_t i)
+{
+    return a->groups[i]->supervisor;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The groups of one pod and their processes: does what the supervisors decide. Who commands it (the operator over a
+// connection, or `cadre-agent run`) is not its business.
+#ifndef CADRE_AGENT_AGENT_H
+#define CADRE_AGENT_AGENT_H
+
+#include "worker/agent/command.h"
+#include "worker/agent/output.h"
+#include "worker/agent/supervisor.h"
+
+enum { AGENT_GROUPS_MAX = 64 };
+
+struct agent;
+
+struct agent_report {
+    enum supervisor_report type;
+    const char *group;
+    int attempt;
+    int rank, code, signal; // SUPERVISOR_REPORT_EXITED
+    const char *message;    // UNPREPARED, and EXITED where the command could not be run; else ""
+    const char *last;       // EXITED: the last lines that it printed, any bytes
+    size_t last_len;
+};
+
+struct agent_config {
+    struct loop *loop;
+    int out, err;            // the pod's log
+    const char *const *env;  // of the pod, NULL-terminated
+    const char *const *argv; // the pod's command, for groups that bring none; NULL = there is none
+    int gpus;                // in the pod, where its environment has no list; GPUS_UNKNOWN
+    // From the loop, and inside agent_command(); may call agent_command() and agent_shutdown().
+    void (*report)(void *ctx, const struct agent_report *r);
+    void (*done)(void *ctx); // once, after agent_shutdown(): every process is gone and the log is written
+    void *ctx;
+};
+
+struct agent *agent_new(const struct agent_config *c);
+void agent_free(struct agent *a); // kills what still runs
+
+// ERR_CONFLICT: refused by the group's supervisor. ERR_LIMIT: too many groups.
+int agent_command(struct agent *a, struct command *c, struct err *err);
+// Stops everything; a second call may shorten the grace time.
+void agent_shutdown(struct agent *a, int64_t grace_ms);
+
+struct output *agent_output(struct agent *a); // for output_say()
+size_t agent_group_count(const struct agent *a);
+const struct supervisor *agent_group_at(const struct agent *a, size_t i);
+// What is known of a process that has exited; false where the rank has none.
+bool agent_exit_report(const struct agent *a, size_t group, int rank, struct agent_report *ret);
+
+#endif

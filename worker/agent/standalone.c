@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/standalone.h"
+
+#include "common/base/mem.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define GROUP "standalone"
+
+// Free now; the one who wants it binds it within milliseconds.
+static int free_port(int *ret, struct err *err)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), r = 0;
+    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) != 0 || getsockname(fd, (struct sockaddr *)&a, &len) != 0)
+        r = err_set(err, ERR_UNAVAILABLE, "cannot find a free port on 127.0.0.1: %s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    *ret = ntohs(a.sin_port);
+    return r;
+}
+
+static struct command *start_command(const struct options *o, int port)
+{
+    struct command *c = command_new(COMMAND_START, GROUP, 0);
+    c->env = (struct environment_group){
+        .name = GROUP,
+        .master_addr = "127.0.0.1",
+        .master_port = port,
+        .world_size = o->processes,
+        .nnodes = 1,
+        .local_world_size = o->processes,
+        .gpus = {.visibility = o->gpu_visibility, .per_worker = o->gpus, .count = GPUS_UNKNOWN},
+    };
+    c->n_processes = (size_t)o->processes;
+    c->processes = arena_array(&c->arena, c->n_processes, sizeof *c->processes);
+    for (int i = 0; i < o->processes; i++)
+        c->processes[i] = (struct command_process){.rank = i, .local_rank = i};
+    return c;
+}
+
+int standalone_start(struct standalone *s, struct err *err)
+{
+    int port = s->options->master_port;
+    int r = port ? 0 : free_port(&port, err);
+    if (r < 0)
+        return r;
+    struct command *prepare = command_new(COMMAND_PREPARE, GROUP, 0), *start = start_command(s->options, port);
+    r = agent_command(s->agent, prepare, err);
+    if (r == 0)
+        r = agent_command(s->agent, start, err);
+    command_unref(prepare);
+    command_unref(start);
+    return r;
+}
+
+void standalone_report(void *ctx, const struct agent_report *r)
+{
+    struct standalone *s = ctx;
+    if (r->type != SUPERVISOR_REPORT_EXITED)
+        return;
+    s->exited++;
+    if (s->exit_code == 0)
+        s->exit_code = r->code;
+    if (r->code != 0 || s->exited == s->options->processes)
+        agent_shutdown(s->agent, s->options->grace_ms);
+}
