@@ -14,7 +14,7 @@ enum {
     SETTLE_MS = 1000,
     SETTLE_WORDS_MS = 10 * 1000, // only the words of a message are new
     SETTLE_MAX_MS = 60 * 1000,
-    SETTLE_CROWD = 4, // so many groups that move at once are written at that pace, more of them share it
+    SETTLE_CROWD = 2, // so many groups that move at once are written at that pace, more of them share it
     NOTE_MAX = 1000,
     MESSAGE_MAX = 4096,
 };
