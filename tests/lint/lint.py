@@ -40,7 +40,7 @@ LAYERS = {
     "worker/agent": WS | {"worker/agent"},
     "worker/host": WS | {"worker/host", "sdk/c"},
     "sdk/c": {"sdk/c"},
-    "operator/proxy": WS | RUNTIME | {"operator/proxy"},
+    "operator/proxy": WIRE | {"operator/proxy"},  # pure; what binds it to sockets and caches lives elsewhere
     "operator": BASE | {"operator"},  # what main.c is made of besides itself: the command line
 }
 SEES_ALL = ("operator/main.c", "tests/", "bench/")

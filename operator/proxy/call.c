@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/call.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Stretches of router.marks.
+static const struct {
+    size_t offset, len;
+} open_mark = {0, 1}, comma_mark = {1, 1}, close_mark = {2, 1}, null_mark = {3, 4};
+
+static size_t cost_of(uint32_t n_slots)
+{
+    return sizeof(struct call) + n_slots * sizeof(struct call_slot);
+}
+
+struct call *call_new(struct session *s, const struct record_header *h, const struct head *head, struct group *g)
+{
+    uint32_t n = h->rank == RECORD_GROUP && h->execute != RECORD_RANK_ZERO ? g->world : 1;
+    if (!quota_charge(s->quota, cost_of(n)))
+        return NULL;
+    struct call *c = xmalloc(cost_of(n));
+    *c = (struct call){
+        .router = s->router,
+        .session = s,
+        .quota = quota_ref(s->quota),
+        .group = g,
+        .caller_id = h->call,
+        .rank = h->rank,
+        .dispatch = h->dispatch,
+        .execute = h->execute,
+        .refuse = head->refuse,
+        .attempt = head->attempt,
+        .timeout_ms = head->timeout_ms,
+        .world = g->world,
+        .n_slots = n,
+    };
+    memcpy(c->method, head->method, head->method_len);
+    list_append(&s->open, &c->open);
+    list_append(&g->calls, &c->of_group);
+    list_init(&c->link);
+    idmap_add(&s->calls, c->caller_id, c);
+    s->router->n_calls++;
+    if (head->timeout_ms)
+        deadlines_add(&s->router->deadlines, &c->deadline, clock_mono_ms(s->router->config.clock) + head->timeout_ms);
+    return c;
+}
+
+struct blob *call_keep(const struct call *c, const struct call_body *body)
+{
+    return body->blob ? blob_ref(body->blob) : blob_copy(body->data, body->len, c->quota);
+}
+
+// Once nobody waits for it and no rank has it.
+static void free_if_over(struct call *c)
+{
+    if (c->session || c->left)
+        return;
+    if (c->id)
+        idmap_del(&c->router->running, c->id);
+    c->router->n_calls--;
+    quota_refund(c->quota, cost_of(c->n_slots));
+    quota_unref(c->quota);
+    free(c);
+}
+
+static void drop_results(struct call *c)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        blob_unref(TAKE_PTR(c->slots[i].blob));
+    blob_unref(TAKE_PTR(c->gathered));
+    quota_refund(c->quota, c->held);
+    c->held = 0;
+}
+
+// The caller has its answer, or wants none any more. May free the call.
+static void settle(struct call *c)
+{
+    struct session *s = TAKE_PTR(c->session);
+    idmap_del(&s->calls, c->caller_id);
+    list_remove(&c->open);
+    list_remove(&c->of_group);
+    list_remove(&c->link);
+    deadlines_del(&c->router->deadlines, &c->deadline);
+    blob_unref(TAKE_PTR(c->body));
+    drop_results(c);
+    c->group = NULL;
+    free_if_over(c);
+    session_flow(s);
+}
+
+void call_fail(struct call *c, const struct failure *f)
+{
+    struct buf body = BUF_INIT(SIZE_MAX / 2);
+    failure_encode(f, &body);
+    struct record_header h = {
+        .type = RECORD_ERROR, .call = c->caller_id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
+    session_copy(c->session, &h, body.data, body.len);
+    buf_done(&body);
+    settle(c);
+}
+
+void call_refuse(struct call *c, int code, const char *fmt, ...)
+{
+    char message[1024];
+    struct failure f;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    failure_set(&f, code, "%s", message);
+    call_fail(c, &f);
+}
+
+// Ranks that have it are told; they answer all the same.
+static void tell_ranks(const struct call *c)
+{
+    struct err err = ERR_INIT;
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct member *m = c->slots[i].member;
+        if (!m || !m->peer.out)
+            continue;
+        struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
+        // Where even this does not fit, the rank finds out when it has its answer.
+        if (record_writer_copy(m->peer.out, &h, NULL, 0, &err) == 0)
+            peer_changed(&m->peer);
+    }
+}
+
+void call_cancel(struct call *c)
+{
+    tell_ranks(c);
+    call_refuse(c, ERR_CANCELED, "%s() of %s was canceled by its caller%s", c->method, c->group->key,
+                c->id ? "; ranks that had begun may have run it" : " before it was sent to a rank");
+}
+
+void call_abandon(struct call *c)
+{
+    tell_ranks(c);
+    settle(c);
+}
+
+static void name_late_ranks(const struct call *c, struct buf *out)
+{
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < c->n && named < 8; i++)
+        if (c->slots[i].member)
+            buf_printf(out, "%s%u", named++ ? ", " : " ", c->first + i);
+    if (c->left > named)
+        buf_printf(out, " and %u more", c->left - named);
+}
+
+void call_timeout(struct call *c)
+{
+    struct buf why = BUF_INIT(1024);
+    int64_t ms = c->timeout_ms ? c->timeout_ms : c->router->config.ready_wait_ms;
+    tell_ranks(c);
+    if (c->id) {
+        buf_printf(&why, "no answer from rank%s", c->left == 1 ? "" : "s");
+        name_late_ranks(c, &why);
+        buf_puts(&why, "; it may have run");
+    } else if (c->waits) {
+        group_explain(c->group, &why);
+    } else {
+        buf_puts(&why, "an earlier call of the same controller has not come in whole");
+    }
+    call_refuse(c, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->method, c->group->key, (long long)ms,
+                buf_str(&why));
+    buf_done(&why);
+}
+
+struct call_slot *call_slot_of(struct call *c, const struct member *m)
+{
+    uint32_t i = m->rank - c->first;
+    return i < c->n && c->slots[i].member == m ? &c->slots[i] : NULL;
+}
+
+// The rank will send no more of it. Returns whether the caller still waits.
+static bool slot_ends(struct call_slot *slot)
+{
+    list_remove(&slot->pending);
+    slot->member->n_pending--;
+    slot->member = NULL;
+    slot->call->left--;
+    return slot->call->session != NULL;
+}
+
+static bool keep_result(struct call_slot *slot, const struct call_body *body)
+{
+    struct call *c = slot->call;
+    slot->len = body->len;
+    if (body->blob) {
+        if (!quota_charge(c->quota, body->len))
+            return false;
+        c->held += body->len;
+        slot->blob = blob_ref(body->blob);
+        slot->offset = (size_t)(body->data - body->blob->data);
+        return true;
+    }
+    if (!c->gathered)
+        c->gathered = blob_new(0, c->quota);
+    if (!c->gathered || !blob_reserve(c->gathered, body->len))
+        return false;
+    slot->offset = c->gathered->len;
+    if (body->len)
+        memcpy(c->gathered->data + slot->offset, body->data, body->len);
+    c->gathered->len += body->len;
+    return true;
+}
+
+static struct record_part mark_part(const struct call *c, size_t offset, size_t len)
+{
+    return (struct record_part){.blob = c->router->marks, .offset = offset, .len = len};
+}
+
+// One JSON list out of the ranks' bodies, in rank order.
+static void send_list(struct call *c)
+{
+    struct router *r = c->router;
+    size_t n = 0, need = 2 * (size_t)c->n + 1;
+    if (need > r->size_parts) {
+        r->parts = xrealloc(r->parts, need, sizeof *r->parts);
+        r->size_parts = need;
+    }
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct call_slot *slot = &c->slots[i];
+        r->parts[n++] =
+            i ? mark_part(c, comma_mark.offset, comma_mark.len) : mark_part(c, open_mark.offset, open_mark.len);
+        r->parts[n++] = slot->len ? (struct record_part){slot->blob ? slot->blob : c->gathered, slot->offset, slot->len}
+                                  : mark_part(c, null_mark.offset, null_mark.len);
+    }
+    r->parts[n++] = mark_part(c, close_mark.offset, close_mark.len);
+    struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
+    session_send(c->session, &h, r->parts, n);
+    settle(c);
+}
+
+static void send_single(struct call *c, uint32_t rank, const struct call_body *body)
+{
+    struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = rank};
+    if (body->blob) {
+        struct record_part part = {body->blob, (size_t)(body->data - body->blob->data), body->len};
+        session_send(c->session, &h, &part, 1);
+    } else if (body->len) {
+        session_copy(c->session, &h, body->data, body->len);
+    } else {
+        session_copy(c->session, &h, "null", 4);
+    }
+    settle(c);
+}
+
+void call_result(struct call_slot *slot, const struct call_body *body)
+{
+    struct call *c = slot->call;
+    uint32_t rank = slot->member->rank;
+    if (!slot_ends(slot)) {
+        free_if_over(c);
+    } else if (c->single) {
+        send_single(c, rank, body);
+    } else if (!keep_result(slot, body)) {
+        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but the results of its ranks together are more than may wait here",
+                    c->method, c->group->key);
+    } else if (c->left == 0) {
+        send_list(c);
+    }
+}
+
+void call_error(struct call_slot *slot, const struct call_body *body)
+{
+    struct call *c = slot->call;
+    const struct member *m = slot->member;
+    if (!slot_ends(slot)) {
+        free_if_over(c);
+        return;
+    }
+    struct failure said, f;
+    failure_decode(&said, body->data, body->len);
+    failure_set(&f, ERR_INTERNAL, "rank %u: %s", m->rank, said.message);
+    memcpy(f.code, said.code, sizeof f.code);
+    f.rank = m->rank;
+    f.pod = m->pod;
+    f.node = m->node;
+    call_fail(c, &f);
+}
+
+void call_lost(struct call_slot *slot, const struct failure *f)
+{
+    struct call *c = slot->call;
+    if (slot_ends(slot))
+        call_fail(c, f);
+    else
+        free_if_over(c);
+}

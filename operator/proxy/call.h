@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of a controller: what it waits for, the ranks that have it, their answers. It is answered exactly once. A
+// call that was answered early (deadline, cancel, another rank's error) stays until every rank that has it has answered
+// too, so that no late answer can be taken for another call's.
+#ifndef CADRE_PROXY_CALL_H
+#define CADRE_PROXY_CALL_H
+
+#include "operator/proxy/failure.h"
+#include "operator/proxy/head.h"
+#include "operator/proxy/session.h"
+
+// A rank that runs the call, and its result until all are there.
+struct call_slot {
+    struct list pending; // in the member's list while it has not answered
+    struct call *call;
+    struct member *member; // NULL once it has answered, or is lost
+    struct blob *blob;     // of the result; NULL = call->gathered
+    size_t offset, len;    // of the result; before it is sent, of the rank's own arguments
+};
+
+// A body as it came: in a blob, or in the reader's input.
+struct call_body {
+    const char *data;
+    size_t len;
+    struct blob *blob;
+};
+
+struct call {
+    struct router *router;
+    struct session *session; // NULL once it is answered
+    struct quota *quota;
+    struct group *group; // valid until it is answered
+    uint32_t caller_id;
+    uint32_t id;   // by which workers know it, 0 until it was sent
+    uint32_t rank; // RECORD_GROUP or one
+    uint8_t dispatch, execute;
+    bool refuse;     // rather than to wait
+    bool waits;      // in the group's list
+    bool single;     // the answer is one rank's and no list
+    int64_t attempt; // 0 = any
+    uint64_t seq;
+    struct list of_group; // in the group's list until it is answered
+    struct list open;     // in the session's list until it is answered
+    struct list link;     // in the session's `held` or the group's `waiting`
+    struct deadline deadline;
+    int64_t timeout_ms;    // what the caller gave, 0 = nothing
+    struct blob *body;     // while it is held or waits
+    struct blob *gathered; // results that came in a reader's input, one behind the other
+    size_t held;           // bytes of results charged
+    uint32_t world;        // of the group when the call came
+    uint32_t first;        // rank of slots[0]
+    uint32_t n, left;      // ranks that have it; those that have not answered
+    uint32_t n_slots;
+    char method[HEAD_METHOD_MAX + 1];
+    struct call_slot slots[];
+};
+
+// NULL: over the session's memory.
+struct call *call_new(struct session *s, const struct record_header *h, const struct head *head, struct group *g);
+struct blob *call_keep(const struct call *c, const struct call_body *body); // a reference; NULL = over the memory
+
+// dispatch.c: sends it, lets it wait or fails it.
+void call_submit(struct call *c, const struct call_body *body);
+void call_resubmit(struct call *c); // one that waits; afterwards it may still wait
+
+void call_fail(struct call *c, const struct failure *f);
+void call_refuse(struct call *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void call_cancel(struct call *c); // by the caller
+void call_timeout(struct call *c);
+void call_abandon(struct call *c); // the session ends
+
+// The answer of a rank.
+struct call_slot *call_slot_of(struct call *c, const struct member *m); // NULL: no answer of it is awaited
+void call_result(struct call_slot *slot, const struct call_body *body);
+void call_error(struct call_slot *slot, const struct call_body *body);
+void call_lost(struct call_slot *slot, const struct failure *f); // the process is gone
+
+#endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Points in time, earliest first: a binary heap whose elements are embedded in what they belong to.
+#ifndef CADRE_PROXY_DEADLINE_H
+#define CADRE_PROXY_DEADLINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct deadline {
+    int64_t at;   // of the monotonic clock, in milliseconds
+    size_t place; // private; 0 = not in a heap
+};
+
+struct deadlines {
+    struct deadline **heap; // from 1
+    size_t used, size;
+};
+
+#define DEADLINES_INIT ((struct deadlines){0})
+
+void deadlines_done(struct deadlines *d);
+void deadlines_add(struct deadlines *d, struct deadline *l, int64_t at); // moves it if it is there already
+void deadlines_del(struct deadlines *d, struct deadline *l);             // nothing happens if it is not there
+struct deadline *deadlines_first(const struct deadlines *d);             // NULL = none
+
+#endif

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/failure.h"
+
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BODY_MAX ((size_t)64 << 10) // of an ERROR: a code and a message need less
+
+void failure_set(struct failure *f, int code, const char *fmt, ...)
+{
+    f->rank = -1;
+    f->pod = f->node = NULL;
+    f->exited = false;
+    snprintf(f->code, sizeof f->code, "%s", err_name(code));
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(f->message, sizeof f->message, fmt, ap);
+    va_end(ap);
+}
+
+void failure_from(struct failure *f, const struct err *err)
+{
+    failure_set(f, err->code, "%s", err->msg[0] ? err->msg : err_text(err->code));
+}
+
+void failure_encode(const struct failure *f, struct buf *out)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "code", f->code);
+    writer_str(&w, "message", f->message);
+    if (f->rank >= 0)
+        writer_i64(&w, "rank", f->rank);
+    writer_str_set(&w, "pod", f->pod);
+    writer_str_set(&w, "node", f->node);
+    if (f->exited)
+        writer_i64(&w, "exitCode", f->exit_code);
+    writer_object_end(&w);
+    buf_append(out, buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+}
+
+// Cut at a character.
+static void copy_text(char *out, size_t size, const char *text)
+{
+    size_t len = strnlen(text, size);
+    if (len == size) {
+        len--;
+        while (len && ((unsigned char)text[len] & 0xc0) == 0x80)
+            len--;
+    }
+    memcpy(out, text, len);
+    out[len] = 0;
+}
+
+void failure_decode(struct failure *f, const char *json, size_t len)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct json *root = NULL;
+    if (len <= BODY_MAX && json_parse(json, len, NULL, &a, &root, &err) < 0)
+        root = NULL;
+    const char *code = json_str(json_get(root, "code"), &a), *message = json_str(json_get(root, "message"), &a);
+    failure_set(f, ERR_INTERNAL, "the worker sent an error that cannot be read (%zu bytes)", len);
+    if (!str_empty(code) && message) {
+        copy_text(f->code, sizeof f->code, code);
+        copy_text(f->message, sizeof f->message, message);
+    }
+    arena_done(&a);
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a call was not answered with a result, and the body of its ERROR:
+//
+//   {"code": "UNAVAILABLE", "message": "...", "rank": 2, "pod": "llama-2-1", "node": "n1", "exitCode": 137}
+//
+// Codes are the names of `enum err_code` or what a worker sent. All but code and message may be missing.
+#ifndef CADRE_PROXY_FAILURE_H
+#define CADRE_PROXY_FAILURE_H
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FAILURE_CODE_MAX = 31, FAILURE_MESSAGE_MAX = 4095 };
+
+struct failure {
+    char code[FAILURE_CODE_MAX + 1];
+    char message[FAILURE_MESSAGE_MAX + 1];
+    int64_t rank;           // -1 = it is no one rank's
+    const char *pod, *node; // borrowed; NULL = not known
+    bool exited;            // then exit_code is that of the rank's process
+    int exit_code;
+};
+
+void failure_set(struct failure *f, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void failure_from(struct failure *f, const struct err *err);
+void failure_encode(const struct failure *f, struct buf *out);
+// What a worker sent; something that is no such document becomes a failure that says so.
+void failure_decode(struct failure *f, const char *json, size_t len);
+
+#endif

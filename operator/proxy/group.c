@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/group.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/str.h"
+#include "operator/proxy/mode.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMED_RANKS = 8 }; // in a message
+
+struct group *group_new(const char *uid, const char *ns, const char *name)
+{
+    struct group *g = xcalloc(1, sizeof *g);
+    *g = (struct group){.uid = xstrdup(uid), .ns = xstrdup(ns), .name = xstrdup(name)};
+    group_key(g->key, ns, name, strlen(name));
+    list_init(&g->waiting);
+    list_init(&g->calls);
+    list_init(&g->members);
+    return g;
+}
+
+void group_free(struct group *g)
+{
+    assert(!g->n_connected && list_empty(&g->calls));
+    LIST_FOREACH(l, &g->members) {
+        CONTAINER_OF(l, struct member, of_group)->group = NULL;
+        list_remove(l);
+    }
+    free(g->uid);
+    free(g->ns);
+    free(g->name);
+    free(g->refusal);
+    free(g->status);
+    free(g->ranks);
+    free(g);
+}
+
+void group_key(char out[GROUP_KEY_SIZE], const char *ns, const char *name, size_t name_len)
+{
+    snprintf(out, GROUP_KEY_SIZE, "%s/%.*s", ns, (int)name_len, name);
+}
+
+static void replace(char **at, const char *text)
+{
+    free(*at);
+    *at = text ? xstrdup(text) : NULL;
+}
+
+void group_update(struct group *g, const struct group_facts *f)
+{
+    if (f->world != g->world) {
+        assert(!g->n_connected);
+        free(g->ranks);
+        g->ranks = xcalloc(f->world, sizeof *g->ranks);
+        g->world = f->world;
+    }
+    // A process may have shown a newer ticket than the watch has told of.
+    g->attempt = MAX(g->attempt, f->attempt);
+    g->oldest = MAX(g->oldest, f->oldest);
+    replace(&g->refusal, f->refusal);
+    replace(&g->status, f->status);
+}
+
+int group_admits(const struct group *g, const struct member *m, struct err *err)
+{
+    if (m->rank >= g->world)
+        return err_set(err, ERR_INVALID, "%s has no rank %u, only %u ranks", g->key, m->rank, g->world);
+    const struct group_rank *at = &g->ranks[m->rank];
+    uint32_t oldest = g->oldest;
+    if (at->member)
+        oldest = MAX(oldest, at->member->attempt);
+    if (at->exit_attempt) // that process is dead: whoever shows its ticket is another
+        oldest = MAX(oldest, at->exit_attempt + 1);
+    if (m->attempt < oldest)
+        return err_set(err, ERR_CONFLICT, "rank %u of %s: attempt %u is over, the group is at attempt %u", m->rank,
+                       g->key, m->attempt, MAX(g->attempt, oldest));
+    return 0;
+}
+
+void group_join(struct group *g, struct member *m)
+{
+    assert(!g->ranks[m->rank].member && !m->group);
+    g->ranks[m->rank].member = m;
+    g->n_connected++;
+    g->attempt = MAX(g->attempt, m->attempt);
+    m->group = g;
+    list_append(&g->members, &m->of_group);
+}
+
+bool group_seats(const struct member *m)
+{
+    return m->group && m->rank < m->group->world && m->group->ranks[m->rank].member == m;
+}
+
+void group_leave(struct member *m)
+{
+    if (!group_seats(m))
+        return;
+    m->group->ranks[m->rank].member = NULL;
+    m->group->n_connected--;
+}
+
+uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n)
+{
+    if (g->n_connected == g->world)
+        return g->world;
+    for (uint32_t i = from; i < from + n; i++)
+        if (!g->ranks[i].member)
+            return i;
+    return g->world;
+}
+
+void group_explain(const struct group *g, struct buf *out)
+{
+    uint32_t missing = g->world - g->n_connected, named = 0;
+    buf_printf(out, "%s is not ready: %u of %u ranks are connected", g->key, g->n_connected, g->world);
+    for (uint32_t i = 0; i < g->world && named < NAMED_RANKS; i++)
+        if (!g->ranks[i].member)
+            buf_printf(out, "%s%u", named++ ? ", " : ", missing: ", i);
+    if (missing > named)
+        buf_printf(out, ", and %u more", missing - named);
+    if (!str_empty(g->status))
+        buf_printf(out, "; %s", g->status);
+}
+
+static void info_methods(const struct group *g, struct json_writer *w)
+{
+    const struct member *first = NULL;
+    for (uint32_t i = 0; i < g->world && !first; i++)
+        first = g->ranks[i].member;
+    writer_list(w, "methods");
+    for (size_t i = 0; first && i < first->n_methods; i++) {
+        writer_object(w, NULL);
+        writer_str(w, "name", first->methods[i].name);
+        writer_str(w, "dispatch", mode_dispatch_name(first->methods[i].dispatch));
+        writer_str(w, "execute", mode_execute_name(first->methods[i].execute));
+        writer_object_end(w);
+    }
+    writer_list_end(w);
+}
+
+void group_info(const struct group *g, struct buf *out)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "namespace", g->ns);
+    writer_str(&w, "name", g->name);
+    writer_str(&w, "uid", g->uid);
+    writer_i64(&w, "attempt", g->attempt);
+    writer_i64(&w, "worldSize", g->world);
+    writer_i64(&w, "connected", g->n_connected);
+    writer_bool(&w, "ready", !g->refusal && g->world && g->n_connected == g->world);
+    writer_str_set(&w, "message", g->refusal ? g->refusal : g->status);
+    writer_list(&w, "workers");
+    for (uint32_t i = 0; i < g->world; i++) {
+        const struct member *m = g->ranks[i].member;
+        writer_object(&w, NULL);
+        writer_i64(&w, "rank", i);
+        writer_bool(&w, "connected", m != NULL);
+        if (m) {
+            writer_i64(&w, "attempt", m->attempt);
+            writer_str_set(&w, "pod", m->pod);
+            writer_str_set(&w, "node", m->node);
+        }
+        writer_object_end(&w);
+    }
+    writer_list_end(&w);
+    info_methods(g, &w);
+    writer_object_end(&w);
+    buf_append(out, buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+}

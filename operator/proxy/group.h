@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A WorkerGroup as calls see it: what the operator knows of the object, and the processes that are connected now, one a
+// rank. A process of an older attempt is refused; a newer connection of a rank takes the place of the older one.
+#ifndef CADRE_PROXY_GROUP_H
+#define CADRE_PROXY_GROUP_H
+
+#include "common/base/buf.h"
+#include "operator/proxy/member.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { GROUP_WORLD_MAX = 65536, GROUP_KEY_SIZE = 192 };
+
+struct group_facts { // borrowed for the call only
+    const char *uid, *ns, *name;
+    uint32_t world;   // at least 1
+    uint32_t attempt; // of the group
+    uint32_t oldest;  // processes of an older attempt are refused: `attempt`, less where ranks restart one by one
+    // Why calls are refused even if they would wait (Failed, Succeeded, Suspended, being deleted); NULL = they may
+    // wait.
+    const char *refusal;
+    const char *status; // what the condition Ready says while it is not true; NULL = nothing
+};
+
+struct group_rank {
+    struct member *member; // NULL = not connected
+    // The last exit that an agent reported
+    uint32_t exit_attempt; // 0 = none
+    int exit_code;
+};
+
+struct group {
+    char *uid, *ns, *name;
+    char key[GROUP_KEY_SIZE]; // "ns/name"
+    uint32_t world, attempt, oldest;
+    char *refusal, *status;
+    struct group_rank *ranks; // `world` of them
+    uint32_t n_connected;
+    struct list members; // all that refer to it: connected, replaced, or about to be forgotten
+    struct list calls;   // all that are not answered
+    struct list waiting; // those of them that wait, in the order in which they came
+};
+
+struct group *group_new(const char *uid, const char *ns, const char *name);
+void group_free(struct group *g); // nobody may be connected, no call may wait
+void group_key(char out[GROUP_KEY_SIZE], const char *ns, const char *name, size_t name_len);
+void group_update(struct group *g, const struct group_facts *f); // of the same world, or nobody is connected
+
+// Whether a process may take its place, by its attempt and rank: 0, ERR_CONFLICT (older), ERR_INVALID (no such rank).
+int group_admits(const struct group *g, const struct member *m, struct err *err);
+void group_join(struct group *g, struct member *m); // the place must be free
+void group_leave(struct member *m);                 // gives its place back, if it has one; still refers to the group
+bool group_seats(const struct member *m);           // it has its place
+
+// The first rank of [from, from + n) that is not connected, or `world`.
+uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n);
+// "waits for ranks 1, 3 (2 of 4 are connected): Insufficient: ..." for messages.
+void group_explain(const struct group *g, struct buf *out);
+void group_info(const struct group *g, struct buf *out); // the JSON of group.info
+
+#endif

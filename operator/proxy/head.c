@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/head.h"
+
+#include "operator/proxy/scan.h"
+
+#include <string.h>
+
+static bool key_is(const struct scan_item *m, const char *name)
+{
+    return m->key_len == strlen(name) && memcmp(m->key, name, m->key_len) == 0;
+}
+
+// Names of methods and groups have no characters that need an escape.
+static int get_name(const struct scan_item *m, size_t max, const char **ret, size_t *ret_len, struct err *err)
+{
+    bool plain = m->len > 2 && m->text[0] == '"' && !memchr(m->text, '\\', m->len);
+    for (size_t i = 0; plain && i < m->len; i++)
+        plain = (unsigned char)m->text[i] >= 0x20 && (unsigned char)m->text[i] < 0x7f;
+    if (!plain || m->len - 2 > max)
+        return err_set(err, ERR_INVALID, "the head of the call: \"%.*s\" must be a name of 1 to %zu plain characters",
+                       (int)m->key_len, m->key, max);
+    *ret = m->text + 1;
+    *ret_len = m->len - 2;
+    return 0;
+}
+
+static int get_count(const struct scan_item *m, int64_t max, int64_t *ret, struct err *err)
+{
+    int64_t v = 0;
+    bool good = m->len > 0 && m->len <= 18;
+    for (size_t i = 0; good && i < m->len; i++) {
+        good = m->text[i] >= '0' && m->text[i] <= '9';
+        v = v * 10 + (m->text[i] - '0');
+    }
+    if (!good || v < 1 || v > max)
+        return err_set(err, ERR_INVALID, "the head of the call: \"%.*s\" must be a whole number from 1 to %lld",
+                       (int)m->key_len, m->key, (long long)max);
+    *ret = v;
+    return 0;
+}
+
+static int get_when(const struct scan_item *m, bool *ret, struct err *err)
+{
+    bool refuse = m->len == 8 && memcmp(m->text, "\"Refuse\"", 8) == 0;
+    if (!refuse && !(m->len == 6 && memcmp(m->text, "\"Wait\"", 6) == 0))
+        return err_set(err, ERR_INVALID, "the head of the call: \"whenNotReady\" must be \"Wait\" or \"Refuse\"");
+    *ret = refuse;
+    return 0;
+}
+
+static int get_member(const struct scan_item *m, struct head *h, struct err *err)
+{
+    if (key_is(m, "method"))
+        return get_name(m, HEAD_METHOD_MAX, &h->method, &h->method_len, err);
+    if (key_is(m, "group"))
+        return get_name(m, HEAD_GROUP_MAX, &h->group, &h->group_len, err);
+    if (key_is(m, "timeoutMs"))
+        return get_count(m, HEAD_TIMEOUT_MAX_MS, &h->timeout_ms, err);
+    if (key_is(m, "attempt"))
+        return get_count(m, UINT32_MAX, &h->attempt, err);
+    if (key_is(m, "whenNotReady"))
+        return get_when(m, &h->refuse, err);
+    return 0;
+}
+
+int head_decode(const char *json, size_t len, struct head *ret, struct err *err)
+{
+    struct head h = {0};
+    struct scan s;
+    struct scan_item m;
+    if (!scan_begin(&s, json, len) || s.close != '}')
+        return err_set(err, ERR_INVALID, "the head of the call is no JSON object");
+    int got;
+    while ((got = scan_next(&s, &m)) > 0) {
+        int r = get_member(&m, &h, err);
+        if (r < 0)
+            return r;
+    }
+    if (got < 0)
+        return err_set(err, ERR_INVALID, "the head of the call is not valid JSON at byte %zu", (size_t)(s.p - json));
+    if (!h.method)
+        return err_set(err, ERR_INVALID, "the head of the call has no \"method\"");
+    *ret = h;
+    return 0;
+}
+
+bool head_method_is(const struct head *h, const char *name)
+{
+    return h->method_len == strlen(name) && memcmp(h->method, name, h->method_len) == 0;
+}

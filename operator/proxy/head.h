@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The head of a CALL: {"method": "add", "group": "llama", "timeoutMs": 5000, "attempt": 3, "whenNotReady": "Refuse"}.
+// Only "method" is needed; members that are not known are left alone. It is scanned, not parsed into a tree, because
+// every call passes here.
+#ifndef CADRE_PROXY_HEAD_H
+#define CADRE_PROXY_HEAD_H
+
+#include "common/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HEAD_METHOD_MAX = 63, HEAD_GROUP_MAX = 127 };
+#define HEAD_TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000)
+
+struct head {
+    const char *method, *group; // in the head, not NUL-terminated; group NULL = the session's
+    size_t method_len, group_len;
+    int64_t timeout_ms; // 0 = none
+    int64_t attempt;    // 0 = any
+    bool refuse;        // rather an error than to wait for the group to be Ready
+};
+
+int head_decode(const char *json, size_t len, struct head *ret, struct err *err); // ERR_INVALID
+bool head_method_is(const struct head *h, const char *name);
+
+#endif

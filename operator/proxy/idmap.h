@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hash map from call id to pointer, for ids that a peer may have chosen to collide. 0 is no id. Values are borrowed.
+#ifndef CADRE_PROXY_IDMAP_H
+#define CADRE_PROXY_IDMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct idmap_entry {
+    uint32_t id; // 0 = free
+    void *value;
+};
+
+struct idmap {
+    struct idmap_entry *slots;
+    uint32_t size; // power of two, 0 until first use
+    uint32_t used;
+    uint32_t salt; // from the first table's address: what collides is not the peer's to choose
+};
+
+#define IDMAP_INIT ((struct idmap){0})
+
+void idmap_done(struct idmap *m);
+void *idmap_get(const struct idmap *m, uint32_t id);
+void idmap_add(struct idmap *m, uint32_t id, void *value); // the id must not be there
+void *idmap_del(struct idmap *m, uint32_t id);             // what was there, or NULL
+
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/member.h"
+
+#include "common/base/json.h"
+#include "common/base/str.h"
+#include "operator/proxy/head.h"
+#include "operator/proxy/mode.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct member_method *)a)->name, ((const struct member_method *)b)->name);
+}
+
+static int read_method(const struct json *v, struct arena *a, struct member_method *ret, struct err *err)
+{
+    const char *name = json_str(json_get(v, "name"), a), *dispatch = json_str(json_get(v, "dispatch"), a),
+               *execute = json_str(json_get(v, "execute"), a);
+    if (str_empty(name) || strlen(name) > HEAD_METHOD_MAX)
+        return err_set(err, ERR_INVALID, "HELLO: a method needs a \"name\" of 1 to %d characters", HEAD_METHOD_MAX);
+    *ret = (struct member_method){.name = name, .dispatch = mode_dispatch(dispatch), .execute = mode_execute(execute)};
+    if (!ret->dispatch || !ret->execute)
+        return err_set(err, ERR_INVALID, "HELLO: method %s has dispatch mode %s and execute mode %s", name,
+                       dispatch ? dispatch : "none", execute ? execute : "none");
+    return 0;
+}
+
+static int read_methods(struct member *m, const struct json *list, struct err *err)
+{
+    size_t n = json_count(list);
+    if (!list || list->type != JSON_LIST || n > MEMBER_METHODS_MAX)
+        return err_set(err, ERR_INVALID, "HELLO: \"methods\" must be a list of at most %d", MEMBER_METHODS_MAX);
+    m->methods = arena_array(&m->arena, n, sizeof *m->methods);
+    JSON_FOREACH(v, list) {
+        int r = read_method(v, &m->arena, &m->methods[m->n_methods++], err);
+        if (r < 0)
+            return r;
+    }
+    qsort(m->methods, n, sizeof *m->methods, compare);
+    for (size_t i = 1; i < n; i++)
+        if (str_eq(m->methods[i - 1].name, m->methods[i].name))
+            return err_set(err, ERR_INVALID, "HELLO: method %s is there twice", m->methods[i].name);
+    return 0;
+}
+
+int member_new(const struct member_identity *id, const char *hello, size_t len, struct member **ret, struct err *err)
+{
+    struct member *m = xcalloc(1, sizeof *m);
+    struct arena a = ARENA_INIT;
+    struct json *root = NULL;
+    *m = (struct member){.attempt = id->attempt, .rank = id->rank};
+    list_init(&m->peer.changed);
+    list_init(&m->pending);
+    list_init(&m->leaving);
+    list_init(&m->of_group);
+    m->pod = arena_strdup(&m->arena, id->pod);
+    m->node = arena_strdup(&m->arena, id->node);
+    int r = json_parse(hello, len, NULL, &a, &root, err);
+    if (r < 0)
+        err_wrap(err, "HELLO");
+    else
+        r = read_methods(m, json_get(root, "methods"), err);
+    arena_done(&a);
+    if (r < 0) {
+        member_free(m);
+        return r;
+    }
+    *ret = m;
+    return 0;
+}
+
+void member_free(struct member *m)
+{
+    assert(m->n_pending == 0);
+    list_remove(&m->leaving);
+    list_remove(&m->of_group);
+    peer_done(&m->peer);
+    arena_done(&m->arena);
+    free(m);
+}
+
+const struct member_method *member_method(const struct member *m, const char *name)
+{
+    const struct member_method key = {.name = name};
+    return m->n_methods ? bsearch(&key, m->methods, m->n_methods, sizeof key, compare) : NULL;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One worker process as it is connected now, and the methods that it declared in its HELLO:
+//
+//   {"methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL"}, ...]}
+//
+// Who it is (group, attempt, rank, pod, node) follows from its token and ticket, not from what it says.
+#ifndef CADRE_PROXY_MEMBER_H
+#define CADRE_PROXY_MEMBER_H
+
+#include "common/base/arena.h"
+#include "operator/proxy/peer.h"
+
+#include <stdint.h>
+
+enum { MEMBER_METHODS_MAX = 1024 };
+
+struct member_method {
+    const char *name;
+    uint8_t dispatch, execute; // enum record_dispatch, record_execute; never DEFAULT
+};
+
+struct member_identity { // borrowed for the call only
+    const char *group_uid;
+    uint32_t attempt, rank;
+    const char *pod, *node;
+};
+
+struct group;
+
+struct member {
+    struct peer peer;
+    struct group *group;  // NULL once the group is gone
+    struct list of_group; // in its list of members
+    uint32_t attempt, rank;
+    const char *pod, *node;        // in the arena
+    struct member_method *methods; // sorted by name
+    size_t n_methods;
+    struct list pending; // slots of calls that it has not answered (call.h)
+    size_t n_pending;
+    // After its connection ended: calls wait for its exit code until then.
+    struct list leaving;
+    int64_t leave_at;
+    // private
+    struct arena arena;
+};
+
+// ERR_INVALID with what is wrong with the HELLO.
+int member_new(const struct member_identity *id, const char *hello, size_t len, struct member **ret, struct err *err);
+void member_free(struct member *m);                                                  // nothing may be pending
+const struct member_method *member_method(const struct member *m, const char *name); // NULL = it has none
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection as the router sees it: a queue to put records in, and what its owner shall do with the connection. The
+// router never calls back. It notes the peers for which something has changed, and their owner asks with
+// router_changed() when it has handed over what it had.
+#ifndef CADRE_PROXY_PEER_H
+#define CADRE_PROXY_PEER_H
+
+#include "common/base/list.h"
+#include "common/wire/record_writer.h"
+
+#include <stdbool.h>
+
+struct peer {
+    struct record_writer *out; // the connection's; NULL once it has ended
+    void *owner;               // for whoever has the connection
+    // False: stop reading, its memory is used up for now. A connection that is inside a body
+    // (record_reader_unfinished() is not UINT64_MAX) has to be read all the same: nothing else would free what it
+    // holds.
+    bool read;
+    int close_code;     // 0 = go on, else close: an err_code ...
+    char *close_reason; // ... and why
+    // private
+    struct list changed;
+    struct list *changes; // of the router
+};
+
+void peer_init(struct peer *p, struct list *changes, struct record_writer *out, void *owner);
+void peer_done(struct peer *p);
+void peer_changed(struct peer *p);
+void peer_close(struct peer *p, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

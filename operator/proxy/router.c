@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/router.h"
+
+#include "operator/proxy/call.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void router_init(struct router *r, const struct router_config *config)
+{
+    *r = (struct router){.config = *config, .bytes = quota_new(config->total_bytes, NULL)};
+    list_init(&r->changes);
+    list_init(&r->leaving);
+    list_init(&r->stopped);
+    r->marks = blob_copy("[,]null", 7, NULL);
+}
+
+void router_done(struct router *r)
+{
+    const char *key;
+    void *g;
+    size_t i = 0;
+    while (!list_empty(&r->leaving))
+        router_leave(r, CONTAINER_OF(r->leaving.next, struct member, leaving));
+    while (map_next(&r->by_uid, &i, &key, &g))
+        group_free(g);
+    assert(r->n_calls == 0);
+    map_done(&r->by_uid);
+    map_done(&r->by_key);
+    idmap_done(&r->running);
+    deadlines_done(&r->deadlines);
+    blob_unref(r->marks);
+    quota_unref(r->bytes);
+    free(r->parts);
+}
+
+// Every call that the process has: its answer will not come. `what` has become of it; with an exit code where there is
+// one.
+static void fail_pending(struct member *m, const char *what, const int *exit_code)
+{
+    struct failure f;
+    LIST_FOREACH(l, &m->pending) {
+        struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
+        failure_set(&f, ERR_UNAVAILABLE, "rank %u of %s (pod %s on node %s) %s while %s() was pending; it may have run",
+                    m->rank, m->group ? m->group->key : "a group", m->pod ? m->pod : "?", m->node ? m->node : "?", what,
+                    slot->call->method);
+        f.rank = m->rank;
+        f.pod = m->pod;
+        f.node = m->node;
+        if (exit_code) {
+            f.exited = true;
+            f.exit_code = *exit_code;
+        }
+        call_lost(slot, &f);
+    }
+}
+
+static void fail_exited(struct member *m, int exit_code)
+{
+    char what[48];
+    snprintf(what, sizeof what, "exited with code %d", exit_code);
+    fail_pending(m, what, &exit_code);
+}
+
+// Its owner has to close the connection, and tell the worker the reason; until it does, nothing that comes from it
+// counts.
+static void expel(struct member *m, const char *what, int code, const char *reason)
+{
+    group_leave(m);
+    fail_pending(m, what, NULL);
+    peer_close(&m->peer, code, "%s", reason);
+}
+
+void router_release(struct router *r, struct group *g)
+{
+    uint64_t mark = ++r->mark;
+    LIST_FOREACH(l, &g->waiting) {
+        struct call *c = CONTAINER_OF(l, struct call, link);
+        struct session *s = c->session;
+        if (s->blocked == mark)
+            continue;
+        // The call may be gone afterwards; if it is still the one before the next, it waits.
+        struct list *before = l->prev;
+        call_resubmit(c);
+        if (before->next == l)
+            s->blocked = mark;
+    }
+}
+
+static void expel_outdated(struct group *g, bool all)
+{
+    LIST_FOREACH(l, &g->members) {
+        struct member *m = CONTAINER_OF(l, struct member, of_group);
+        if (group_seats(m) && (all || m->attempt < g->oldest))
+            expel(m, "was ended by a restart of its group", ERR_CONFLICT, "this attempt of the group is over");
+    }
+}
+
+void router_group_set(struct router *r, const struct group_facts *f)
+{
+    struct group *g = map_get(&r->by_uid, f->uid);
+    if (!g) {
+        g = group_new(f->uid, f->ns, f->name);
+        map_set(&r->by_uid, f->uid, g);
+        map_set(&r->by_key, g->key, g);
+    }
+    if (g->world && g->world != f->world)
+        expel_outdated(g, true);
+    group_update(g, f);
+    expel_outdated(g, false);
+    router_release(r, g);
+}
+
+void router_group_gone(struct router *r, const char *uid)
+{
+    struct group *g = map_del(&r->by_uid, uid);
+    if (!g)
+        return;
+    if (map_get(&r->by_key, g->key) == g) // not a new object of the same name
+        map_del(&r->by_key, g->key);
+    LIST_FOREACH(l, &g->calls) {
+        struct call *c = CONTAINER_OF(l, struct call, of_group);
+        call_refuse(c, ERR_GONE, "%s was deleted while %s() was pending", g->key, c->method);
+    }
+    LIST_FOREACH(l, &g->members)
+        expel(CONTAINER_OF(l, struct member, of_group), "was deleted", ERR_GONE, "the group was deleted");
+    group_free(g);
+}
+
+void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code)
+{
+    struct group *g = map_get(&r->by_uid, uid);
+    if (!g || rank >= g->world || attempt < g->ranks[rank].exit_attempt)
+        return;
+    g->ranks[rank].exit_attempt = attempt;
+    g->ranks[rank].exit_code = exit_code;
+    LIST_FOREACH(l, &g->members) {
+        struct member *m = CONTAINER_OF(l, struct member, of_group);
+        if (m->rank != rank || m->attempt != attempt)
+            continue;
+        fail_exited(m, exit_code);
+        if (!list_empty(&m->leaving))
+            member_free(m);
+        else if (group_seats(m))
+            expel(m, "exited", ERR_GONE, "the agent has reported the end of this process");
+    }
+}
+
+int router_join(struct router *r, const struct member_identity *id, const char *hello, size_t len,
+                struct record_writer *out, void *owner, struct member **ret, struct err *err)
+{
+    struct group *g = map_get(&r->by_uid, id->group_uid);
+    struct member *m;
+    if (!g)
+        return err_set(err, ERR_UNAVAILABLE, "WorkerGroup with UID %s is not known here yet; dial in again",
+                       id->group_uid);
+    int code = member_new(id, hello, len, &m, err);
+    if (code < 0)
+        return code;
+    code = group_admits(g, m, err);
+    if (code < 0) {
+        member_free(m);
+        return code;
+    }
+    // What another connection of that rank has not answered now, it never will.
+    LIST_FOREACH(l, &g->members) {
+        struct member *old = CONTAINER_OF(l, struct member, of_group);
+        if (old->rank != m->rank)
+            continue;
+        if (group_seats(old))
+            expel(old, "lost its connection", ERR_CONFLICT, "a newer connection of this rank has taken its place");
+        else if (!list_empty(&old->leaving))
+            router_leave(r, old);
+    }
+    peer_init(&m->peer, &r->changes, out, owner);
+    group_join(g, m);
+    router_release(r, g);
+    *ret = m;
+    return 0;
+}
+
+void router_leave(struct router *r, struct member *m)
+{
+    const struct group_rank *at = m->group && m->rank < m->group->world ? &m->group->ranks[m->rank] : NULL;
+    bool late = !list_empty(&m->leaving);
+    group_leave(m);
+    peer_done(&m->peer);
+    if (m->n_pending && !late && m->group) {
+        if (at && at->exit_attempt == m->attempt) {
+            fail_exited(m, at->exit_code);
+        } else { // the agent is about to say how it ended
+            m->leave_at = clock_mono_ms(r->config.clock) + r->config.exit_wait_ms;
+            list_append(&r->leaving, &m->leaving);
+            return;
+        }
+    }
+    fail_pending(m, "lost its connection", NULL);
+    member_free(m);
+}
+
+int member_record(struct router *r, struct member *m, const struct record *rec, struct err *err)
+{
+    if (m->peer.close_code)
+        return 0;
+    bool result = rec->h.type == RECORD_RESULT;
+    if ((!result && rec->h.type != RECORD_ERROR) || rec->h.call == 0 || (rec->h.flags & RECORD_PARTS))
+        return err_set(err, ERR_PROTO, "a worker must not send such %s records here", record_type_name(rec->h.type));
+    struct call *c = idmap_get(&r->running, rec->h.call);
+    struct call_slot *slot = c ? call_slot_of(c, m) : NULL;
+    if (!slot)
+        return err_set(err, ERR_PROTO, "rank %u answers call %u, which it does not have", m->rank, rec->h.call);
+    struct call_body body = {rec->body, rec->len, rec->blob};
+    if (result)
+        call_result(slot, &body);
+    else
+        call_error(slot, &body);
+    return 0;
+}
+
+int64_t router_wait_ms(const struct router *r)
+{
+    const struct deadline *first = deadlines_first(&r->deadlines);
+    int64_t at = first ? first->at : INT64_MAX;
+    if (!list_empty(&r->leaving))
+        at = MIN(at, CONTAINER_OF(r->leaving.next, struct member, leaving)->leave_at);
+    return at == INT64_MAX ? -1 : MAX((int64_t)0, at - clock_mono_ms(r->config.clock));
+}
+
+void router_tick(struct router *r)
+{
+    int64_t now = clock_mono_ms(r->config.clock);
+    for (struct deadline *first; (first = deadlines_first(&r->deadlines)) && first->at <= now;)
+        call_timeout(CONTAINER_OF(first, struct call, deadline));
+    LIST_FOREACH(l, &r->leaving) {
+        struct member *m = CONTAINER_OF(l, struct member, leaving);
+        if (m->leave_at > now)
+            break;
+        router_leave(r, m);
+    }
+}
+
+void router_sent(struct router *r)
+{
+    LIST_FOREACH(l, &r->stopped)
+        session_flow(CONTAINER_OF(l, struct session, stopped));
+}
+
+struct peer *router_changed(struct router *r)
+{
+    struct list *l = list_pop(&r->changes);
+    return l ? CONTAINER_OF(l, struct peer, changed) : NULL;
+}

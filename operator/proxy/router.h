@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proxy without its sockets: which controller's call goes to which worker processes, and what comes back. Records
+// and events in, records out; no I/O, no callbacks. The owner of the connections
+//
+//   - reads records (whole bodies) and hands them to session_record() and member_record(),
+//   - says what happened: router_group_set(), router_worker_exited(), router_tick() at the latest after
+//     router_wait_ms(), router_sent() whenever a socket has taken something,
+//   - and then does what router_changed() returns, until that is NULL: sends what is queued, stops or goes on reading,
+//     closes.
+//
+// One thread. docs/calls.md tells the rules.
+#ifndef CADRE_PROXY_ROUTER_H
+#define CADRE_PROXY_ROUTER_H
+
+#include "common/base/clock.h"
+#include "common/base/map.h"
+#include "operator/proxy/deadline.h"
+#include "operator/proxy/group.h"
+#include "operator/proxy/idmap.h"
+
+struct router_config {
+    const struct clock *clock;  // borrowed
+    size_t total_bytes;         // of bodies and calls, over all sessions and workers
+    size_t session_bytes;       // the same of one session; also the most that results of a call may have together
+    size_t high_mark, low_mark; // a session is not read between them (going up, going down)
+    uint32_t total_calls, session_calls;
+    uint32_t member_calls; // that one process has not answered
+    int64_t ready_wait_ms; // how long calls without a deadline wait for the group
+    int64_t exit_wait_ms;  // how long calls of a lost process wait for its exit code
+};
+
+struct router {
+    struct router_config config;
+    struct quota *bytes;
+    // private
+    struct map by_uid, by_key;
+    struct idmap running; // calls by the id that workers know them by
+    uint32_t last_id;
+    uint32_t n_calls; // answered ones that a worker still has included
+    struct deadlines deadlines;
+    struct list changes, leaving, stopped;
+    uint64_t mark;      // of a walk over waiting calls
+    struct blob *marks; // "[,]null"
+    struct record_part *parts;
+    size_t size_parts;
+};
+
+void router_init(struct router *r, const struct router_config *config);
+void router_done(struct router *r); // all sessions and members must have been closed
+
+// Something was changed in the cluster. A new attempt or another world ends the processes' places; a refusal fails the
+// calls that wait.
+void router_group_set(struct router *r, const struct group_facts *facts);
+void router_group_gone(struct router *r, const char *uid);
+// What an agent reported. Pending calls of that process fail with the exit code.
+void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code);
+
+// A worker process whose identity was verified. `pod` and `node` are for messages. ERR_UNAVAILABLE: the group is not
+// known here yet, dial in again; ERR_CONFLICT: its attempt is over.
+int router_join(struct router *r, const struct member_identity *id, const char *hello, size_t len,
+                struct record_writer *out, void *owner, struct member **ret, struct err *err);
+// Its connection has ended; `out` and the member are not used by the owner any more.
+void router_leave(struct router *r, struct member *m);
+// A record of type RESULT or ERROR, whole. Negative: the worker broke the protocol, close it.
+struct record;
+int member_record(struct router *r, struct member *m, const struct record *rec, struct err *err);
+
+int64_t router_wait_ms(const struct router *r); // -1 = nothing to wait for
+void router_tick(struct router *r);
+void router_sent(struct router *r); // a connection has sent something: memory may be free again
+struct peer *router_changed(struct router *r);
+
+// For calls (call.c, dispatch.c)
+void router_release(struct router *r, struct group *g); // sends what waits and need not wait any longer
+
+#endif

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/session.h"
+
+#include "common/base/str.h"
+#include "operator/proxy/call.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INFO_METHOD "group.info" // no method of a class has a dot in its name
+
+struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out, void *owner)
+{
+    struct session *s = xcalloc(1, sizeof *s);
+    *s = (struct session){.quota = quota_new(r->config.session_bytes, r->bytes), .router = r, .ns = xstrdup(ns)};
+    peer_init(&s->peer, &r->changes, out, owner);
+    if (group)
+        group_key(s->group, ns, group, strlen(group));
+    list_init(&s->open);
+    list_init(&s->held);
+    list_init(&s->stopped);
+    return s;
+}
+
+void session_free(struct session *s)
+{
+    s->peer.out = NULL;
+    LIST_FOREACH(l, &s->open)
+        call_abandon(CONTAINER_OF(l, struct call, open));
+    list_remove(&s->stopped);
+    peer_done(&s->peer);
+    idmap_done(&s->calls);
+    quota_unref(s->quota);
+    free(s->ns);
+    free(s);
+}
+
+// Between the marks it stays as it is.
+void session_flow(struct session *s)
+{
+    if (!s->peer.out)
+        return;
+    const struct router_config *config = &s->router->config;
+    size_t used = MAX(quota_used(s->quota), s->peer.out->bytes);
+    if (s->peer.read ? used <= config->high_mark : used >= config->low_mark)
+        return;
+    s->peer.read = !s->peer.read;
+    if (s->peer.read)
+        list_remove(&s->stopped);
+    else
+        list_append(&s->router->stopped, &s->stopped);
+    peer_changed(&s->peer);
+}
+
+static int sent(struct session *s, int r, const struct err *err)
+{
+    peer_changed(&s->peer);
+    if (r < 0)
+        peer_close(&s->peer, ERR_LIMIT, "answers are not read fast enough: %s", err->msg);
+    return r;
+}
+
+int session_send(struct session *s, const struct record_header *h, const struct record_part *parts, size_t n)
+{
+    struct err err = ERR_INIT;
+    if (!s->peer.out || s->peer.close_code)
+        return ERR_GONE;
+    return sent(s, record_writer_push(s->peer.out, h, parts, n, &err), &err);
+}
+
+int session_copy(struct session *s, const struct record_header *h, const void *body, size_t len)
+{
+    struct err err = ERR_INIT;
+    if (!s->peer.out || s->peer.close_code)
+        return ERR_GONE;
+    return sent(s, record_writer_copy(s->peer.out, h, body, len, &err), &err);
+}
+
+// An answer to what did not become a call.
+static int refuse(struct session *s, uint32_t id, const struct err *err)
+{
+    struct failure f;
+    struct buf body = BUF_INIT(SIZE_MAX / 2);
+    failure_from(&f, err);
+    failure_encode(&f, &body);
+    session_copy(s, &(struct record_header){.type = RECORD_ERROR, .call = id, .rank = RECORD_GROUP}, body.data,
+                 body.len);
+    buf_done(&body);
+    return 0;
+}
+
+static struct group *find_group(const struct session *s, const struct head *head, struct err *err)
+{
+    char key[GROUP_KEY_SIZE];
+    const char *name = head->group, *slash = name ? memchr(name, '/', head->group_len) : NULL;
+    size_t ns_len = strlen(s->ns);
+    if (slash && ((size_t)(slash - name) != ns_len || memcmp(name, s->ns, ns_len) != 0)) {
+        err_set(err, ERR_FORBIDDEN, "this connection is for the groups of namespace %s; open another one for %.*s",
+                s->ns, (int)head->group_len, name);
+        return NULL;
+    }
+    if (slash)
+        snprintf(key, sizeof key, "%.*s", (int)head->group_len, name);
+    else if (name)
+        group_key(key, s->ns, name, head->group_len);
+    else
+        snprintf(key, sizeof key, "%s", s->group);
+    struct group *g = key[0] ? map_get(&s->router->by_key, key) : NULL;
+    if (!g && !key[0])
+        err_set(err, ERR_INVALID, "the call says no \"group\", and this connection has none by itself");
+    else if (!g)
+        err_set(err, ERR_NOT_FOUND, "there is no WorkerGroup %s", key);
+    return g;
+}
+
+static void answer_info(struct session *s, uint32_t id, const struct group *g)
+{
+    struct buf body = BUF_INIT(SIZE_MAX / 2);
+    group_info(g, &body);
+    session_copy(s, &(struct record_header){.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP}, body.data,
+                 body.len);
+    buf_done(&body);
+}
+
+static int check_counts(const struct session *s, struct err *err)
+{
+    const struct router *r = s->router;
+    if (s->calls.used >= r->config.session_calls)
+        return err_set(err, ERR_THROTTLED, "%u calls of this connection are not answered; no more at a time",
+                       s->calls.used);
+    if (r->n_calls >= r->config.total_calls)
+        return err_set(err, ERR_THROTTLED, "%u calls are in progress here; no more at a time, try again", r->n_calls);
+    return 0;
+}
+
+// Behind a body that is not complete yet.
+static void hold(struct session *s, struct call *c, const struct call_body *body, uint64_t seq)
+{
+    struct list *at = &s->held;
+    c->seq = seq;
+    c->body = call_keep(c, body);
+    if (!c->body) {
+        call_refuse(c, ERR_LIMIT, "%s(): too many calls of this controller wait already", c->method);
+        return;
+    }
+    while (at->prev != &s->held && CONTAINER_OF(at->prev, struct call, link)->seq > seq)
+        at = at->prev;
+    list_insert_before(at, &c->link);
+}
+
+static int begin_call(struct session *s, const struct record *rec, uint64_t unfinished, struct err *err)
+{
+    struct record_call parts;
+    struct head head;
+    if (idmap_get(&s->calls, rec->h.call))
+        return err_set(err, ERR_PROTO, "call id %u is in use by a call that is not answered", rec->h.call);
+    struct err why = ERR_INIT;
+    struct group *g = NULL;
+    if (rec->h.flags & RECORD_PARTS)
+        err_set(&why, ERR_INVALID, "arguments in parts are not served by this version; send a list of one a rank");
+    else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
+             head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0)
+        g = find_group(s, &head, &why);
+    if (!g)
+        return refuse(s, rec->h.call, &why);
+    if (head_method_is(&head, INFO_METHOD)) {
+        answer_info(s, rec->h.call, g);
+        return 0;
+    }
+    struct call *c = call_new(s, &rec->h, &head, g);
+    if (!c) {
+        err_set(&why, ERR_LIMIT, "this connection's calls take %zu bytes; no room for more", quota_used(s->quota));
+        return refuse(s, rec->h.call, &why);
+    }
+    struct call_body body = {rec->body, rec->len, rec->blob};
+    if (rec->seq > unfinished)
+        hold(s, c, &body, rec->seq);
+    else
+        call_submit(c, &body);
+    return 0;
+}
+
+static void release_held(struct session *s, uint64_t unfinished)
+{
+    while (!list_empty(&s->held)) {
+        struct call *c = CONTAINER_OF(s->held.next, struct call, link);
+        if (c->seq > unfinished)
+            return;
+        list_remove(&c->link);
+        struct blob *kept = TAKE_PTR(c->body);
+        call_submit(c, &(struct call_body){kept->data, kept->len, kept});
+        blob_unref(kept);
+    }
+}
+
+int session_record(struct session *s, const struct record *rec, uint64_t unfinished, struct err *err)
+{
+    int r = 0;
+    if (s->peer.close_code)
+        return 0;
+    if (rec->h.type == RECORD_CALL) {
+        // What it was held up by, and came before it, goes first.
+        release_held(s, MIN(unfinished, rec->seq));
+        r = begin_call(s, rec, unfinished, err);
+    } else if (rec->h.type == RECORD_CANCEL) {
+        struct call *c = idmap_get(&s->calls, rec->h.call);
+        if (c) // else its answer is on the way
+            call_cancel(c);
+    } else if (rec->h.type != RECORD_ARGS) { // ARGS: of a call that was refused
+        r = err_set(err, ERR_PROTO, "a controller must not send %s records here", record_type_name(rec->h.type));
+    }
+    release_held(s, unfinished);
+    session_flow(s);
+    return r;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// One controller: its calls by the ids that it chose, and the memory that they take. It may call the groups of one
+// namespace, for which it was authorised before.
+#ifndef CADRE_PROXY_SESSION_H
+#define CADRE_PROXY_SESSION_H
+
+#include "common/wire/record_reader.h"
+#include "operator/proxy/router.h"
+
+struct session {
+    struct peer peer;
+    struct quota *quota; // for the reader of its connection, too
+    // private
+    struct router *router;
+    char *ns;
+    char group[GROUP_KEY_SIZE]; // key of the group that calls without one go to; "" = none
+    struct idmap calls;         // not answered yet, by the caller's id
+    struct list open;           // the same
+    struct list held;           // of those the complete ones behind an incomplete body, by seq
+    struct list stopped;        // in the router's list while it is not read
+    uint64_t blocked;           // mark of the last walk that found an earlier call of it waiting
+};
+
+// `group`: the default, may be NULL.
+struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out,
+                            void *owner);
+void session_free(struct session *s); // cancels what is not answered
+
+// A record from the controller: CALL, ARGS or CANCEL, whole. `unfinished` is record_reader_unfinished() after it: calls
+// begin in the order in which they were sent, even where a small one has overtaken a long one. Negative: the controller
+// broke the protocol, close it; a call that cannot be made is answered with an ERROR instead.
+int session_record(struct session *s, const struct record *rec, uint64_t unfinished, struct err *err);
+
+// For call.c
+int session_send(struct session *s, const struct record_header *h, const struct record_part *parts, size_t n);
+int session_copy(struct session *s, const struct record_header *h, const void *body, size_t len);
+void session_flow(struct session *s); // whether it is to be read
+
+#endif
