@@ -184,8 +184,7 @@ static void a_worker_serves_until_it_is_told_to_stop(void **state)
     HOST_UNTIL(&f->proxy, host_proxy_came(&f->proxy, "RESULT 1 13\nRESULT 2 13\n"));
     kill(f->pid, SIGTERM);
     assert_exit(f, 0, "ready for calls");
-    HOST_UNTIL(&f->proxy,
-               host_proxy_came(&f->proxy, "GOODBYE 0 {\"message\":\"the worker was told to stop\"}\nclosed"));
+    HOST_UNTIL(&f->proxy, host_proxy_came(&f->proxy, "GOODBYE 0 {\"reason\":\"the worker was told to stop\"}\nclosed"));
 }
 
 static void two_increments_give_one_and_two(void **state)

@@ -187,7 +187,8 @@ static void a_worker_says_who_it_is_and_what_it_can(void **state)
     worker_start(f);
     UNTIL(f, f->ready == 1);
     snprintf(want, sizeof want,
-             "HELLO 0 {\"role\":\"worker\",\"version\":\"" CADRE_VERSION "\",\"group\":\"uid-1\",\"rank\":2,"
+             "HELLO 0 {\"role\":\"worker\",\"version\":1,\"software\":\"cadre-worker " CADRE_VERSION
+             "\",\"group\":\"uid-1\",\"rank\":2,"
              "\"attempt\":3,\"ticket\":\"first\",\"pid\":%d,\"module\":\"test\",\"class\":\"Echo\",\"methods\":["
              "{\"name\":\"echo\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\",\"doc\":\"gives back\"},"
              "{\"name\":\"hold\",\"dispatch\":\"ALL_TO_ALL\",\"execute\":\"RANK_ZERO\"},"
@@ -335,10 +336,22 @@ static void a_goodbye_is_reported_and_the_proxy_dialed_again(void **state)
 {
     struct fixture *f = *state;
     start_ready(f);
-    host_proxy_send(&f->proxy, RECORD_GOODBYE, 0, "{\"message\":\"attempt 3 is over\"}");
+    host_proxy_send(&f->proxy, RECORD_GOODBYE, 0, "{\"reason\":\"attempt 3 is over\"}");
     UNTIL(f, f->lost == 1);
-    assert_string_equal(f->last.msg, "the proxy says goodbye: attempt 3 is over");
+    assert_non_null(strstr(f->last.msg, "says goodbye: attempt 3 is over"));
     UNTIL(f, f->ready == 2);
+}
+
+static void a_refused_hello_is_reported_and_tried_again(void **state)
+{
+    struct fixture *f = *state;
+    f->proxy.welcome = NULL;
+    worker_start(f);
+    UNTIL(f, f->proxy.n_hello == 1);
+    host_proxy_send(&f->proxy, RECORD_ERROR, 0, "{\"code\":\"FORBIDDEN\",\"message\":\"the ticket was used before\"}");
+    UNTIL(f, f->lost == 1);
+    assert_non_null(strstr(f->last.msg, "refuses this worker: the ticket was used before"));
+    UNTIL(f, f->proxy.n_hello == 2);
 }
 
 static void stopping_refuses_what_waits_and_says_goodbye_after_what_runs(void **state)
@@ -355,7 +368,7 @@ static void stopping_refuses_what_waits_and_says_goodbye_after_what_runs(void **
                         "ERROR 2 {\"code\":\"GONE\",\"message\":\"the worker was told to stop\"}\n"
                         "ERROR 1 {\"code\":\"CANCELED\",\"message\":\"hold() failed (cadre_result 6) and did not say "
                         "why\"}\n"
-                        "GOODBYE 0 {\"message\":\"the worker was told to stop\"}\n"
+                        "GOODBYE 0 {\"reason\":\"the worker was told to stop\"}\n"
                         "closed 1001 \n");
     assert_int_equal(f->lost, 0);
 }
@@ -395,6 +408,7 @@ int main(void)
         SESSION_TEST(calls_before_the_welcome_are_refused),
         SESSION_TEST(a_lost_connection_cancels_its_calls_and_is_made_again_with_the_next_ticket),
         SESSION_TEST(a_goodbye_is_reported_and_the_proxy_dialed_again),
+        SESSION_TEST(a_refused_hello_is_reported_and_tried_again),
         SESSION_TEST(stopping_refuses_what_waits_and_says_goodbye_after_what_runs),
         SESSION_TEST(a_worker_without_a_proxy_stops_too),
         SESSION_TEST(an_address_that_makes_no_sense_is_refused),

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { PROTOCOL_VERSION = 1 };
+
 struct session {
     struct request_owner owner;
     struct session_config config;
@@ -69,7 +71,8 @@ static void send_hello(struct session *s)
     writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_str(&w, "role", "worker");
-    writer_str(&w, "version", CADRE_VERSION);
+    writer_i64(&w, "version", PROTOCOL_VERSION);
+    writer_str(&w, "software", "cadre-worker " CADRE_VERSION);
     writer_str_set(&w, "group", s->config.group);
     writer_i64(&w, "rank", s->config.worker->rank);
     writer_i64(&w, "attempt", s->config.attempt);
@@ -105,15 +108,18 @@ static int take_welcome(struct session *s, const struct record *r, struct err *e
     return parsed;
 }
 
-static int take_goodbye(struct session *s, const struct record *r)
+// A GOODBYE with its reason, or an ERROR of the session, such as a refused HELLO, with its message.
+static int take_farewell(struct session *s, const struct record *r)
 {
     struct arena a = ARENA_INIT;
     struct json *root;
     struct err err = ERR_INIT;
-    const char *message = NULL;
+    bool goodbye = r->h.type == RECORD_GOODBYE;
+    const char *why = NULL;
     if (json_parse(r->body, r->len, NULL, &a, &root, &err) == 0)
-        message = json_str(json_get(root, "message"), &a);
-    err_set(&err, ERR_GONE, "the proxy says goodbye%s%s", message ? ": " : "", message ? message : "");
+        why = json_str(json_get(root, goodbye ? "reason" : "message"), &a);
+    err_set(&err, ERR_GONE, "the proxy at %s %s%s%s", s->config.address,
+            goodbye ? "says goodbye" : "refuses this worker", why ? ": " : "", why ? why : "");
     arena_done(&a);
     hang_up(s, FRAME_CLOSE_NORMAL, &err);
     return 0;
@@ -193,14 +199,16 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
 
 static int take_record(struct session *s, const struct record *r, struct err *err)
 {
-    bool greeting = r->h.type == RECORD_WELCOME || r->h.type == RECORD_GOODBYE;
-    if (!s->welcomed && !greeting)
+    bool of_session = r->h.call == 0; // an ERROR too, then
+    if (!s->welcomed && !of_session)
         return err_set(err, ERR_PROTO, "a %s before the WELCOME", record_type_name(r->h.type));
     switch (r->h.type) {
     case RECORD_WELCOME:
         return take_welcome(s, r, err);
     case RECORD_GOODBYE:
-        return take_goodbye(s, r);
+        return take_farewell(s, r);
+    case RECORD_ERROR:
+        return of_session ? take_farewell(s, r) : err_set(err, ERR_PROTO, "an answer to a call that was not made");
     case RECORD_CALL:
         return take_call(s, r, err);
     case RECORD_CANCEL: {
@@ -354,7 +362,7 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
 
 static void say_goodbye_when_idle(struct session *s)
 {
-    static const char goodbye[] = "{\"message\":\"the worker was told to stop\"}";
+    static const char goodbye[] = "{\"reason\":\"the worker was told to stop\"}";
     if (!s->stopping || s->closing || !list_empty(&s->requests))
         return;
     send_record(s, RECORD_GOODBYE, 0, goodbye, sizeof goodbye - 1);

@@ -4,12 +4,13 @@
 // loop, one thread; the methods run on the executor's.
 //
 //   worker                                       proxy
-//   HELLO {"role": "worker", "version": "0.1.0", "group": uid, "rank": 2, "attempt": 1, "ticket": "...", "pid": 17,
-//          "module": ..., "class": ..., "methods": [...]}           (description.h)
+//   HELLO {"role": "worker", "version": 1, "software": "cadre-worker 0.1.0", "group": uid, "rank": 2, "attempt": 1,
+//          "ticket": "...", "pid": 17, "module": ..., "class": ..., "methods": [...]}         (description.h)
 //                                                WELCOME {"ticket": "..."}     the ticket of the next HELLO, if given
 //                                                CALL (call.h), CANCEL, in any number
 //   RESULT or ERROR, exactly one a CALL
-//   GOODBYE {"message": ...}                     or the other way round; then the connection is closed
+//   GOODBYE {"reason": ...}                      or the other way round, or an ERROR of call 0 instead of the
+//                                                WELCOME; then the connection is closed
 #ifndef CADRE_HOST_SESSION_H
 #define CADRE_HOST_SESSION_H
 
