@@ -9,48 +9,14 @@
 # must refuse the object, with the text of the "# refuse: TEXT" line in its answer.
 #
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+# shellcheck disable=SC2154
 set -euo pipefail
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-devcluster=$root/deploy/devcluster/devcluster
-golden=$root/tests/golden/crd
-export CADRE_CLUSTER=crds-$$
+# shellcheck source=/dev/null
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/suite.sh"
+
+golden=$suite_root/tests/golden/crd
 max_bytes=200000
-
-passed=0
-failed=0
-diag=$(mktemp)
-
-ok() {
-    passed=$((passed + 1))
-    echo "ok $((passed + failed)) - $1"
-}
-
-not_ok() {
-    failed=$((failed + 1))
-    echo "not ok $((passed + failed)) - $1"
-    sed 's/^/# /' "$diag"
-}
-
-# check NAME COMMAND...: the command succeeds; what it printed explains a failure.
-check() {
-    local name=$1
-    shift
-    if "$@" >"$diag" 2>&1; then ok "$name"; else not_ok "$name"; fi
-}
-
-# equals WANT GOT: shows both where they differ.
-equals() {
-    [ "$1" = "$2" ] || { printf 'want: %s\ngot:  %s\n' "$1" "$2"; return 1; }
-}
-
-# says TEXT COMMAND...: the command's output contains the text.
-says() {
-    local text=$1 out
-    shift
-    out=$("$@" 2>&1) || true
-    case $out in *"$text"*) ;; *) printf 'want: ...%s...\ngot:  %s\n' "$text" "$out"; return 1 ;; esac
-}
 
 # refuses TEXT COMMAND...: the command fails and its output contains the text.
 refuses() {
@@ -61,10 +27,6 @@ refuses() {
     case $out in *"$text"*) ;; *) printf 'want: ...%s...\ngot:  %s\n' "$text" "$out"; return 1 ;; esac
 }
 
-kc() {
-    "$devcluster" kubectl "$@"
-}
-
 # get JSONPATH OBJECT...: one value of an object.
 get() {
     local path=$1
@@ -72,47 +34,23 @@ get() {
     kc get "$@" -o "jsonpath={$path}"
 }
 
-cleanup() {
-    local rc=$?
-    trap - EXIT INT TERM
-    "$devcluster" down >/dev/null 2>&1 || echo "# a dev cluster is left: devcluster --name $CADRE_CLUSTER down"
-    rm -f "$diag"
-    exit "$rc"
-}
-
-start_cluster() {
-    if [ "$(id -u)" != 0 ]; then
-        echo "1..0 # SKIP test_crds: a dev cluster needs root"
-        rm -f "$diag"
-        exit 77
-    fi
-    trap cleanup EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM
-    "$devcluster" up --nodes 0 >"$diag" 2>&1 || {
-        echo "Bail out! the dev cluster does not start"
-        sed 's/^/# /' "$diag"
-        exit 1
-    }
-}
-
 # ---- the files ---------------------------------------------------------------------------------------------------
 
 small_enough() {
     local bytes
-    bytes=$(cat "$root"/crds/*.yaml | wc -c)
+    bytes=$(cat "$suite_root"/crds/*.yaml | wc -c)
     echo "$bytes bytes"
     [ "$bytes" -lt "$max_bytes" ]
 }
 
 test_install() {
     check "both CRDs together are smaller than $max_bytes bytes" small_enough
-    check "plain kubectl apply creates the CRDs" says "workergroups.cadre.dev created" kc apply -f "$root/crds/"
+    check "plain kubectl apply creates the CRDs" says "workergroups.cadre.dev created" kc apply -f "$suite_root/crds/"
     check "a second kubectl apply changes nothing" \
-        equals "unchanged unchanged" "$(kc apply -f "$root/crds/" | awk '{print $NF}' | xargs)"
+        equals "unchanged unchanged" "$(kc apply -f "$suite_root/crds/" | awk '{print $NF}' | xargs)"
     check "the CRDs are established" \
         kc wait --for=condition=Established --timeout=30s crd/workergroups.cadre.dev crd/placementgroups.cadre.dev
-    if [ "$failed" != 0 ]; then
+    if [ "$suite_failed" != 0 ]; then
         echo "Bail out! without the CRDs there is nothing to test"
         exit 1
     fi
@@ -146,9 +84,9 @@ test_cases() {
 # Prints the reasons of conditions that the operator knows and the page lacks.
 undocumented_reasons() {
     local reason
-    sed -n 's/^#define REASON_[A-Z_]* "\([A-Za-z]*\)".*/\1/p' "$root/operator/reconcile/reason.h" |
+    sed -n 's/^#define REASON_[A-Z_]* "\([A-Za-z]*\)".*/\1/p' "$suite_root/operator/reconcile/reason.h" |
         while read -r reason; do
-            grep -q "\`$reason\`" "$root/docs/api.md" || echo "$reason"
+            grep -q "\`$reason\`" "$suite_root/docs/api.md" || echo "$reason"
         done
 }
 
@@ -157,7 +95,7 @@ test_docs() {
     # shellcheck disable=SC2016  # backquotes of Markdown
     check "the objects of docs/api.md are accepted" \
         kc create --dry-run=server --validate=strict -f <(sed -n '/^```yaml$/,/^```$/{s/^```yaml$/---/;/^```$/!p}' \
-            "$root/docs/api.md")
+            "$suite_root/docs/api.md")
 }
 
 # ---- what people see ---------------------------------------------------------------------------------------------
@@ -323,7 +261,7 @@ test_updates() {
     check "the objects can be deleted" kc delete wg/llama wg/on-pool plg/pool --timeout=10s
 }
 
-start_cluster
+suite_cluster crds --nodes 0
 test_install
 test_cases
 test_docs
@@ -332,6 +270,4 @@ test_columns
 test_status
 test_scale
 test_updates
-echo "1..$((passed + failed))"
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+suite_end

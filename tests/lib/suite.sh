@@ -16,8 +16,8 @@ kc() {
     "$devcluster" kubectl "$@"
 }
 
-# suite_start NAME UP-ARGUMENTS...: a cluster for this suite. $suite_dir is a folder that goes with it.
-suite_start() {
+# suite_cluster NAME UP-ARGUMENTS...: a cluster for this suite. $suite_dir is a folder that goes with it.
+suite_cluster() {
     suite_name=$1
     shift
     if [[ $EUID -ne 0 ]]; then
@@ -33,6 +33,11 @@ suite_start() {
     set -E
     trap 'suite_error "${BASH_SOURCE[0]##*/}:$LINENO" "$BASH_COMMAND"' ERR
     "$devcluster" up "$@" >"$suite_diag" 2>&1 || bail_out "the dev cluster does not start"
+}
+
+# suite_start NAME UP-ARGUMENTS...: the same, with the CRDs in it.
+suite_start() {
+    suite_cluster "$@"
     kc apply -f "$suite_root/crds/" >"$suite_diag" 2>&1 || bail_out "the CRDs cannot be applied"
     kc wait --for=condition=Established --timeout=30s crd --all >"$suite_diag" 2>&1 || bail_out "the CRDs do not come up"
 }
@@ -98,6 +103,14 @@ eventually() {
         }
         sleep 0.2
     done
+}
+
+# equals WANT GOT
+equals() {
+    [[ $1 == "$2" ]] || {
+        printf 'want: %s\ngot:  %s\n' "$1" "$2"
+        return 1
+    }
 }
 
 # is WANT COMMAND...: its output is exactly that.
