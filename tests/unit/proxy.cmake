@@ -2,3 +2,6 @@
 foreach(name idmap deadline scan)
   cadre_test(test_${name} LINKS cadre_proxy)
 endforeach()
+foreach(name router router_life)
+  cadre_test(test_${name} SOURCES proxy_fixture.c proxy_world.c LINKS cadre_proxy)
+endforeach()

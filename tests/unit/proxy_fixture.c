@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/proxy_fixture.h"
+
+#include "common/base/json.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct router_config fixture_limits = {
+    .total_bytes = 64 << 20,
+    .session_bytes = 16 << 20,
+    .high_mark = 4 << 20,
+    .low_mark = 1 << 20,
+    .total_calls = 1000,
+    .session_calls = 100,
+    .member_calls = 500,
+    .ready_wait_ms = 60000,
+    .exit_wait_ms = 200,
+};
+
+void fixture_init(struct proxy_fixture *f, const struct router_config *limits)
+{
+    clock_fake_init(&f->clock, 1000, 0);
+    struct router_config config = limits ? *limits : fixture_limits;
+    config.clock = &f->clock.clock;
+    router_init(&f->router, &config);
+}
+
+// Everything that was charged must have been given back.
+void fixture_done(struct proxy_fixture *f)
+{
+    while (router_changed(&f->router))
+        ;
+    router_tick(&f->router);
+    fixture_pass(f, f->router.config.exit_wait_ms);
+    assert_int_equal(f->router.n_calls, 0);
+    assert_int_equal(quota_used(f->router.bytes), 0);
+    assert_int_equal(router_wait_ms(&f->router), -1);
+    router_done(&f->router);
+}
+
+void fixture_group(struct proxy_fixture *f, uint32_t world, uint32_t attempt, const char *refusal)
+{
+    struct group_facts facts = {.uid = FIXTURE_UID,
+                                .ns = "ml",
+                                .name = "llama",
+                                .world = world,
+                                .attempt = attempt,
+                                .oldest = attempt,
+                                .refusal = refusal};
+    router_group_set(&f->router, &facts);
+}
+
+void fixture_pass(struct proxy_fixture *f, int64_t ms)
+{
+    clock_fake_advance(&f->clock, ms);
+    router_tick(&f->router);
+}
+
+static void wire_init(struct wire *w)
+{
+    record_writer_init(&w->out, 8 << 20);
+    record_reader_init(&w->reader, &(struct record_reader_config){.whole = true});
+    list_init(&w->records);
+}
+
+static void wire_done(struct wire *w)
+{
+    for (struct list *l; (l = list_pop(&w->records));)
+        free(CONTAINER_OF(l, struct wire_record, link));
+    record_reader_done(&w->reader);
+    record_writer_done(&w->out);
+}
+
+static void wire_pass(struct wire *w)
+{
+    char *message = xmalloc(RECORD_MESSAGE);
+    struct record r;
+    struct err err = ERR_INIT;
+    for (size_t n; (n = record_writer_fill(&w->out, message, RECORD_MESSAGE)) > 0;) {
+        const char *p = message;
+        int got;
+        while ((got = record_reader_next(&w->reader, &p, &n, &r, &err)) > 0) {
+            struct wire_record *kept = xmalloc(sizeof *kept + r.len + 1);
+            *kept = (struct wire_record){.h = r.h, .len = r.len};
+            if (r.len)
+                memcpy(kept->body, r.body, r.len);
+            kept->body[r.len] = 0;
+            list_append(&w->records, &kept->link);
+        }
+        assert_int_equal(got, 0);
+    }
+    free(message);
+}
+
+struct wire_record *wire_next(struct wire *w)
+{
+    wire_pass(w);
+    struct list *l = list_pop(&w->records);
+    return l ? CONTAINER_OF(l, struct wire_record, link) : NULL;
+}
+
+int worker_dial(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt, struct err *err)
+{
+    static const char hello[] = "{\"role\":\"worker\",\"methods\":["
+                                "{\"name\":\"first\",\"dispatch\":\"ALL_TO_ALL\",\"execute\":\"RANK_ZERO\"},"
+                                "{\"name\":\"add\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\"},"
+                                "{\"name\":\"each\",\"dispatch\":\"ALL_TO_ALL\",\"execute\":\"ALL\"}]}";
+    char pod[32], node[32];
+    snprintf(pod, sizeof pod, "llama-%u-0", rank);
+    snprintf(node, sizeof node, "n%u", rank);
+    *w = (struct worker){.rank = rank, .attempt = attempt};
+    wire_init(&w->wire);
+    int r = router_join(&f->router, &(struct member_identity){FIXTURE_UID, attempt, rank, pod, node}, hello,
+                        sizeof hello - 1, &w->wire.out, w, &w->member, err);
+    if (r < 0)
+        wire_done(&w->wire);
+    return r;
+}
+
+void worker_start(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt)
+{
+    struct err err = ERR_INIT;
+    if (worker_dial(f, w, rank, attempt, &err) < 0)
+        fail_msg("rank %u: %s", rank, err.msg);
+}
+
+void worker_hang_up(struct proxy_fixture *f, struct worker *w)
+{
+    if (!w->member)
+        return;
+    router_leave(&f->router, w->member);
+    w->member = NULL;
+    wire_done(&w->wire);
+    router_sent(&f->router);
+}
+
+int worker_answer(struct proxy_fixture *f, struct worker *w, uint32_t id, enum record_type type, const char *json,
+                  struct err *err)
+{
+    struct record r = {.h = {.type = (uint8_t)type, .call = id, .rank = w->rank, .len = (uint32_t)strlen(json)},
+                       .body = json,
+                       .len = strlen(json)};
+    return member_record(&f->router, w->member, &r, err);
+}
+
+uint32_t worker_takes(struct worker *w, const char *args)
+{
+    struct wire_record *r = wire_next(&w->wire);
+    struct record_call call;
+    struct err err = ERR_INIT;
+    if (!r)
+        return 0;
+    assert_int_equal(r->h.type, RECORD_CALL);
+    assert_int_equal(r->h.rank, w->rank);
+    assert_int_equal(record_call_decode(r->body, r->len, &call, &err), 0);
+    if (strlen(args) != call.args_len || memcmp(args, call.args, call.args_len) != 0)
+        fail_msg("rank %u has arguments %.*s, not %s", w->rank, (int)call.args_len, call.args, args);
+    uint32_t id = r->h.call;
+    free(r);
+    return id;
+}
+
+void worker_says(struct proxy_fixture *f, struct worker *w, uint32_t id, const char *json)
+{
+    struct err err = ERR_INIT;
+    if (worker_answer(f, w, id, RECORD_RESULT, json, &err) < 0)
+        fail_msg("%s", err.msg);
+}
+
+void controller_open(struct proxy_fixture *f, struct controller *c, const char *group)
+{
+    wire_init(&c->wire);
+    c->session = session_new(&f->router, "ml", group, &c->wire.out, c);
+}
+
+void controller_close(struct controller *c)
+{
+    if (!c->session)
+        return;
+    session_free(c->session);
+    c->session = NULL;
+    wire_done(&c->wire);
+}
+
+int controller_send(struct controller *c, const struct call_text *call, struct err *err)
+{
+    struct buf body = BUF_INIT(1 << 20);
+    char prefix[4];
+    record_call_prefix(prefix, (uint32_t)strlen(call->head));
+    buf_append(&body, prefix, 4);
+    buf_puts(&body, call->head);
+    if (call->args)
+        buf_puts(&body, call->args);
+    struct record r = {.h = {.type = RECORD_CALL,
+                             .call = call->id,
+                             .rank = call->rank,
+                             .dispatch = call->dispatch,
+                             .execute = call->execute,
+                             .len = (uint32_t)body.len},
+                       .body = body.data,
+                       .len = body.len,
+                       .seq = 1};
+    int got = session_record(c->session, &r, UINT64_MAX, err);
+    buf_done(&body);
+    return got;
+}
+
+int controller_cancel(struct controller *c, uint32_t id)
+{
+    struct record r = {.h = {.type = RECORD_CANCEL, .call = id, .rank = RECORD_GROUP}, .seq = 1};
+    struct err err = ERR_INIT;
+    return session_record(c->session, &r, UINT64_MAX, &err);
+}
+
+static void describe_error(struct buf *out, const struct wire_record *r)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct json *root;
+    int64_t number;
+    assert_int_equal(json_parse(r->body, r->len, NULL, &a, &root, &err), 0);
+    if (json_i64(json_get(root, "rank"), &number)) {
+        assert_int_equal(number, r->h.rank);
+        buf_printf(out, "rank=%d ", (int)number);
+        assert_non_null(json_str(json_get(root, "node"), &a));
+    }
+    if (json_i64(json_get(root, "exitCode"), &number))
+        buf_printf(out, "exit=%d ", (int)number);
+    buf_printf(out, "%s %s", json_str(json_get(root, "code"), &a), json_str(json_get(root, "message"), &a));
+    arena_done(&a);
+}
+
+const char *controller_hears(struct controller *c)
+{
+    static char text[8192];
+    struct wire_record *r = wire_next(&c->wire);
+    if (!r)
+        return NULL;
+    struct buf out = BUF_INIT(sizeof text - 1);
+    buf_printf(&out, "%u %s ", r->h.call, record_type_name(r->h.type));
+    if (r->h.type == RECORD_ERROR)
+        describe_error(&out, r);
+    else
+        buf_printf(&out, "%s", r->body);
+    snprintf(text, sizeof text, "%s", buf_str(&out));
+    buf_done(&out);
+    free(r);
+    return text;
+}

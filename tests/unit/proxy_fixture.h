@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A router with controllers and workers around it, all in memory: what is queued for a peer is written into messages
+// and read back, as a connection would do it.
+#ifndef CADRE_TESTS_PROXY_FIXTURE_H
+#define CADRE_TESTS_PROXY_FIXTURE_H
+
+#include "operator/proxy/session.h"
+
+#define FIXTURE_UID "uid-1"
+
+struct proxy_fixture {
+    struct clock_fake clock;
+    struct router router;
+};
+
+// One end of a connection: what came through it, oldest first, taken with wire_next().
+struct wire {
+    struct record_writer out;
+    struct record_reader reader;
+    struct list records;
+};
+
+struct wire_record {
+    struct list link;
+    struct record_header h;
+    size_t len;
+    char body[]; // and a NUL behind it
+};
+
+struct controller {
+    struct wire wire;
+    struct session *session;
+};
+
+struct worker {
+    struct wire wire;
+    struct member *member; // NULL = not connected
+    uint32_t rank, attempt;
+};
+
+extern const struct router_config fixture_limits;
+
+void fixture_init(struct proxy_fixture *f, const struct router_config *limits); // NULL = fixture_limits
+void fixture_done(struct proxy_fixture *f);
+// Group ml/llama, FIXTURE_UID.
+void fixture_group(struct proxy_fixture *f, uint32_t world, uint32_t attempt, const char *refusal);
+void fixture_pass(struct proxy_fixture *f, int64_t ms); // time
+
+// add is ONE_TO_ALL, each ALL_TO_ALL, first RANK_ZERO; on node n<rank>, pod llama-<rank>-0.
+int worker_dial(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt, struct err *err);
+void worker_start(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt); // must succeed
+void worker_hang_up(struct proxy_fixture *f, struct worker *w); // accepts one that is not connected
+int worker_answer(struct proxy_fixture *f, struct worker *w, uint32_t id, enum record_type type, const char *json,
+                  struct err *err);
+// The oldest CALL that it has; "id" is returned, 0 = there is none, and its arguments must be those.
+uint32_t worker_takes(struct worker *w, const char *args);
+void worker_says(struct proxy_fixture *f, struct worker *w, uint32_t id, const char *json); // a RESULT that is welcome
+
+void controller_open(struct proxy_fixture *f, struct controller *c, const char *group);
+void controller_close(struct controller *c);
+struct call_text {
+    uint32_t id;
+    uint32_t rank; // RECORD_GROUP as well
+    uint8_t dispatch, execute;
+    const char *head, *args;
+};
+int controller_send(struct controller *c, const struct call_text *call, struct err *err);
+int controller_cancel(struct controller *c, uint32_t id);
+// "1 RESULT [1,2]" or "1 ERROR rank=2 TIMEOUT message"; NULL = nothing came. Valid until the next call.
+const char *controller_hears(struct controller *c);
+
+struct wire_record *wire_next(struct wire *w); // NULL = nothing came; free() it
+
+#endif
