@@ -29,6 +29,8 @@ void call_done(struct cadre_call *c)
     buf_done(&c->message);
 }
 
+static void set_message(struct cadre_call *c, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+
 static void set_message(struct cadre_call *c, const char *fmt, va_list ap)
 {
     char text[CALL_MESSAGE_MAX];
