@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/rfc3339.h"
 
+#include "common/base/mem.h"
+
 #include <stdio.h>
 #include <time.h>
 
@@ -88,28 +90,33 @@ bool rfc3339_parse(const char *s, size_t len, int64_t *ret_ms)
     return true;
 }
 
-static int64_t split(int64_t ms, struct tm *ret)
+// The date and time in UTC to the second, up to where the fraction goes; returns its length. A time before the year 1
+// or behind 9999, as an offset may make it, becomes the nearest that can be written.
+static size_t put_seconds(int64_t ms, char out[RFC3339_SIZE], int *ret_ms)
 {
-    int64_t rest = (ms % 1000 + 1000) % 1000;
-    time_t seconds = (time_t)((ms - rest) / 1000);
-    if (!gmtime_r(&seconds, ret))
-        *ret = (struct tm){.tm_mday = 1, .tm_year = 70};
-    return rest;
+    const int64_t first = INT64_C(-62135596800000), last = INT64_C(253402300799999);
+    struct tm tm;
+    ms = MAX(first, MIN(ms, last));
+    *ret_ms = (int)((ms % 1000 + 1000) % 1000);
+    time_t seconds = (time_t)((ms - *ret_ms) / 1000);
+    if (!gmtime_r(&seconds, &tm))
+        tm = (struct tm){.tm_mday = 1, .tm_year = 70};
+    size_t n = (size_t)snprintf(out, RFC3339_SIZE, "%04d", tm.tm_year + 1900); // %Y does not fill up to four digits
+    return n + strftime(out + n, RFC3339_SIZE - n, "-%m-%dT%H:%M:%S", &tm);
 }
 
 const char *rfc3339_format(int64_t ms, char out[RFC3339_SIZE])
 {
-    struct tm tm;
-    split(ms, &tm);
-    strftime(out, RFC3339_SIZE, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    int rest;
+    size_t n = put_seconds(ms, out, &rest);
+    snprintf(out + n, RFC3339_SIZE - n, "Z");
     return out;
 }
 
 const char *rfc3339_format_micro(int64_t ms, char out[RFC3339_SIZE])
 {
-    struct tm tm;
-    int rest = (int)split(ms, &tm);
-    size_t n = strftime(out, RFC3339_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+    int rest;
+    size_t n = put_seconds(ms, out, &rest);
     snprintf(out + n, RFC3339_SIZE - n, ".%06dZ", rest * 1000);
     return out;
 }

@@ -79,7 +79,7 @@ static void what_is_written_reads_back(void **state)
     struct rand rand;
     rand_seed(&rand, 7);
     for (int i = 0; i < 2000; i++) {
-        int64_t ms = rand_range(&rand, INT64_C(-2000000000000), INT64_C(200000000000000)), back;
+        int64_t ms = rand_range(&rand, INT64_C(-62135596800000), INT64_C(253402300799999)), back;
         char text[RFC3339_SIZE];
         rfc3339_format_micro(ms, text);
         assert_true(rfc3339_parse(text, strlen(text), &back));
@@ -90,12 +90,26 @@ static void what_is_written_reads_back(void **state)
     }
 }
 
+static void what_cannot_be_written_becomes_the_nearest(void **state)
+{
+    (void)state;
+    char text[RFC3339_SIZE];
+    int64_t ms;
+    assert_string_equal(rfc3339_format(INT64_MIN, text), "0001-01-01T00:00:00Z");
+    assert_string_equal(rfc3339_format_micro(INT64_MAX, text), "9999-12-31T23:59:59.999000Z");
+    assert_true(rfc3339_parse("0001-01-01T00:00:00+01:00", 25, &ms)); // an hour before the year 1
+    assert_string_equal(rfc3339_format(ms, text), "0001-01-01T00:00:00Z");
+    assert_true(rfc3339_parse("0881-01-02T03:04:05Z", 20, &ms));
+    assert_string_equal(rfc3339_format(ms, text), "0881-01-02T03:04:05Z");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_are_read),
         cmocka_unit_test(what_is_no_time_is_refused),
         cmocka_unit_test(what_is_written_reads_back),
+        cmocka_unit_test(what_cannot_be_written_becomes_the_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
