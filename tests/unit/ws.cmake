@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-cadre_test(test_ws LINKS cadre_ws_server cadre_fakeapi SOURCES ws_fixture.c)
+foreach(name ws ws_http)
+  cadre_test(test_${name} LINKS cadre_ws_server cadre_fakeapi SOURCES ws_fixture.c)
+endforeach()
 cadre_test(test_ws_stress LINKS cadre_ws_server cadre_fakeapi)

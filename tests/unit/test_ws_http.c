@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the server does with HTTP requests and with peers that do not keep to the rules, over a plain socket.
+#include "tests/unit/ws_fixture.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct ws_fixture f;
+static struct buf got; // what the server sent
+static int fd;
+static bool ended;
+
+static int setup(void **state)
+{
+    (void)state;
+    ws_fixture_start(&f, &(struct ws_server_config){.max_body = 1000});
+    ws_fixture_listen(&f, "127.0.0.1:0", false);
+    got = BUF_INIT(64 << 20);
+    fd = -1;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (fd >= 0)
+        close(fd);
+    buf_done(&got);
+    ws_fixture_stop(&f);
+    return 0;
+}
+
+static void dial(void)
+{
+    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)f.port)};
+    sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd >= 0)
+        close(fd);
+    buf_reset(&got);
+    ended = false;
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
+}
+
+static void say(const void *data, size_t len)
+{
+    assert_int_equal(send(fd, data, len, MSG_NOSIGNAL), len);
+}
+
+static bool hear(void)
+{
+    char piece[4096];
+    for (ssize_t n; (n = recv(fd, piece, sizeof piece, MSG_DONTWAIT)) != -1 || errno != EAGAIN;) {
+        if (n <= 0) {
+            ended = true;
+            break;
+        }
+        buf_append(&got, piece, (size_t)n);
+    }
+    return ended;
+}
+
+// Sends a request; returns all that comes until the server ends the connection.
+static const char *ask(const char *request)
+{
+    dial();
+    say(request, strlen(request));
+    WS_UNTIL(&f, hear());
+    return buf_str(&got);
+}
+
+static void a_get_is_answered(void **state)
+{
+    (void)state;
+    assert_string_equal(ask("GET /healthz?x=1 HTTP/1.1\r\nHost: h\r\n\r\n"),
+                        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\nConnection: close\r\n"
+                        "X-Test: 1\r\n\r\n");
+    assert_string_equal(buf_str(&f.trace), "GET /healthz - 0\n");
+    assert_int_equal(ws_server_counters(f.server)->requests, 1);
+}
+
+static void a_post_gets_its_body_back(void **state)
+{
+    (void)state;
+    assert_true(
+        str_ends(ask("POST /v1 HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+                     "{\"a\":[1]}"),
+                 "\r\n\r\n{\"a\":[1]}"));
+    assert_true(str_ends(ask("POST /v1 HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"), "\r\n\r\n"));
+    assert_string_equal(buf_str(&f.trace), "POST /v1 application/json 9\nPOST /v1 - 0\n");
+}
+
+static void a_body_may_come_in_pieces(void **state)
+{
+    (void)state;
+    dial();
+    static const char head[] = "POST /v1 HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\n";
+    for (size_t i = 0; i < sizeof head - 1; i++) {
+        say(head + i, 1);
+        loop_run_once(f.loop, 1);
+    }
+    for (int i = 0; i < 6; i++) {
+        say(&"abcdef"[i], 1);
+        loop_run_once(f.loop, 1);
+    }
+    WS_UNTIL(&f, hear());
+    assert_true(str_ends(buf_str(&got), "\r\n\r\nabcdef"));
+}
+
+static void what_is_wrong_with_a_request_is_said(void **state)
+{
+    (void)state;
+    char big[1200] = "";
+    snprintf(big, sizeof big, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1001\r\n\r\n%01001d", 0);
+    assert_true(str_starts(ask(big), "HTTP/1.1 413 "));
+    assert_true(str_starts(ask("POST / HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 411 "));
+    assert_true(
+        str_starts(ask("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), "HTTP/1.1 411 "));
+    assert_true(str_starts(ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: -5\r\n\r\n"), "HTTP/1.1 400 "));
+    assert_true(str_starts(ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5x\r\n\r\n"), "HTTP/1.1 400 "));
+    assert_true(str_starts(ask("GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nabcde"), "HTTP/1.1 400 "));
+    assert_true(str_starts(ask("DELETE / HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 405 "));
+    assert_string_equal(buf_str(&f.trace), ""); // nobody was bothered
+}
+
+static void an_answer_may_take_its_time(void **state)
+{
+    (void)state;
+    f.hold_requests = true;
+    dial();
+    static const char request[] = "POST /call HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n1";
+    say(request, sizeof request - 1);
+    WS_UNTIL(&f, f.request);
+    say("GET /more HTTP/1.1\r\n\r\n", 22); // what comes behind a request is not heard
+    for (int i = 0; i < 20; i++)
+        loop_run_once(f.loop, 1);
+    assert_int_equal(got.len, 0);
+    static char answer[3 << 20];
+    memset(answer, 'x', sizeof answer);
+    ws_request_respond(f.request, 200, "application/json", NULL, answer, sizeof answer);
+    WS_UNTIL(&f, hear());
+    assert_true(got.len > sizeof answer);
+    assert_int_equal(got.data[got.len - 1], 'x');
+    assert_false(strstr(buf_str(&f.trace), "/more"));
+}
+
+static void a_request_held_at_the_end_of_the_server_is_no_leak(void **state)
+{
+    (void)state;
+    f.hold_requests = true;
+    dial();
+    static const char request[] = "GET /call HTTP/1.1\r\nHost: h\r\n\r\n";
+    say(request, sizeof request - 1);
+    WS_UNTIL(&f, f.request);
+}
+
+static void garbage_ends_only_its_own_connection(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } garbage[] = {
+        {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11}, // TLS
+        {"\0\0\0\0\0\0\0\0\r\n\r\n", 12},
+        {"GET\r\n\r\n", 7},
+        {"GET http://evil/ HTTP/1.1\r\n\r\n", 29},
+        {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24},
+        {"GET / HTTP/1.1\r\nUpgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMA\r\n\r\n", 92},
+        {"CONNECT h:1 HTTP/1.1\r\n\r\n", 24},
+    };
+    struct ws_peer p = {0};
+    ws_peer_start(&p, &f, NULL);
+    WS_UNTIL(&f, f.session);
+    for (size_t i = 0; i < ARRAY_LEN(garbage); i++) {
+        dial();
+        say(garbage[i].bytes, garbage[i].len);
+        shutdown(fd, SHUT_WR);
+        WS_UNTIL(&f, hear());
+        assert_null(strstr(buf_str(&got), "101"));
+    }
+    ws_peer_send(&p, "still there?");
+    WS_UNTIL(&f, p.got.len == 13);
+    ws_peer_stop(&p);
+}
+
+static void endless_headers_are_bounded(void **state)
+{
+    (void)state;
+    static char line[] = "X-Header-0000: 0123456789012345678901234567890123456789\r\n";
+    dial();
+    say("GET / HTTP/1.1\r\n", 16);
+    for (int i = 0; i < 20000 && !hear(); i++) {
+        if (send(fd, line, sizeof line - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN)
+            break;
+        loop_run_once(f.loop, 0);
+    }
+    say("", 0);
+    shutdown(fd, SHUT_WR);
+    WS_UNTIL(&f, hear());
+}
+
+#define UPGRADE                                                                                               \
+    "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n" \
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: cadre.v1\r\n\r\n"
+
+static void upgrade(void)
+{
+    dial();
+    say(UPGRADE, sizeof UPGRADE - 1);
+    WS_UNTIL(&f, (hear(), handshake_head_len(buf_str(&got), got.len)));
+    assert_true(str_starts(buf_str(&got), "HTTP/1.1 101 "));
+    assert_non_null(strstr(buf_str(&got), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    buf_reset(&got);
+}
+
+static void another_version_of_websocket_is_refused(void **state)
+{
+    (void)state;
+    const char *answer = ask("GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                             "Sec-WebSocket-Version: 8\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                             "Sec-WebSocket-Protocol: cadre.v1\r\n\r\n");
+    assert_true(str_starts(answer, "HTTP/1.1 426 "));
+    assert_non_null(strstr(answer, "Sec-WebSocket-Version: 13\r\n"));
+}
+
+static void broken_frames_end_the_session(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t len;
+        unsigned code;
+    } frames[] = {
+        {"\xc2\x80zzzz", 6, 1002},         // extension bits
+        {"\x83\x80zzzz", 6, 1002},         // unknown opcode
+        {"\x80\x80zzzz", 6, 1002},         // continuation of nothing
+        {"\x09\x80zzzz", 6, 1002},         // ping in fragments
+        {"\x81\x81\0\0\0\0\xff", 7, 1007}, // not UTF-8
+    };
+    for (size_t i = 0; i < ARRAY_LEN(frames); i++) {
+        upgrade();
+        say(frames[i].bytes, frames[i].len);
+        WS_UNTIL(&f, hear());
+        WS_UNTIL(&f, !f.session);
+        assert_true(got.len >= 4);
+        assert_int_equal((uint8_t)got.data[0], 0x88);
+        assert_int_equal((uint8_t)got.data[2] << 8 | (uint8_t)got.data[3], frames[i].code);
+    }
+}
+
+static void pings_are_answered_and_fragments_put_together(void **state)
+{
+    (void)state;
+    upgrade();
+    say("\x01\x82\0\0\0\0He\x89\x81\0\0\0\0p\x80\x83\0\0\0\0llo", 24);
+    WS_UNTIL(&f, (hear(), got.len >= 10));
+    assert_memory_equal(got.data, "\x8a\x01p", 3);
+    assert_memory_equal(got.data + 3, "\x81\x05Hello", 7);
+}
+
+static void frames_glued_to_the_handshake_do_no_harm(void **state)
+{
+    (void)state;
+    dial();
+    say(UPGRADE "\x81\x82\0\0\0\0Hi\x81\x82\0\0\0\0Hi", sizeof UPGRADE - 1 + 16);
+    WS_UNTIL(&f, (hear(), handshake_head_len(buf_str(&got), got.len)));
+    close(fd);
+    fd = -1;
+    WS_UNTIL(&f, ws_server_counters(f.server)->connections == 0);
+}
+
+int main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_get_is_answered),
+        T(a_post_gets_its_body_back),
+        T(a_body_may_come_in_pieces),
+        T(what_is_wrong_with_a_request_is_said),
+        T(an_answer_may_take_its_time),
+        T(a_request_held_at_the_end_of_the_server_is_no_leak),
+        T(garbage_ends_only_its_own_connection),
+        T(endless_headers_are_bounded),
+        T(another_version_of_websocket_is_refused),
+        T(broken_frames_end_the_session),
+        T(pings_are_answered_and_fragments_put_together),
+        T(frames_glued_to_the_handshake_do_no_harm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
