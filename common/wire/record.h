@@ -36,7 +36,12 @@
     X(STARTED, 18, S)   \
     X(EXITED, 19, S)    \
     X(HEARTBEAT, 20, S) \
-    X(OUTPUT, 21, S)
+    X(OUTPUT, 21, S)    \
+    X(PREPARE, 22, S)   \
+    X(PREPARED, 23, S)  \
+    X(RESTART, 24, S)   \
+    X(STOPPED, 25, S)   \
+    X(REFUSED, 26, S)
 
 enum record_type {
 #define X(name, number, sort) RECORD_##name = (number),

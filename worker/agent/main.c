@@ -3,22 +3,26 @@
 #include "common/base/mem.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/install.h"
+#include "worker/agent/operators.h"
 #include "worker/agent/options.h"
 #include "worker/agent/standalone.h"
 
 #include <fcntl.h>
 #include <glob.h>
+#include <nss.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-enum { EXIT_CANNOT = 1, TURN_MS = 60 * 1000 };
+enum { EXIT_CANNOT = 1, TURN_MS = 60 * 1000, GOODBYE_MS = 1000 };
 
 struct program {
     const struct options *options;
     struct loop *loop;
     struct agent *agent;
     struct standalone standalone;
+    struct operators *operators; // NULL when it runs by itself
     bool stopping, done;
 };
 
@@ -33,7 +37,10 @@ static void on_stop_signal(void *ctx, int signo)
 static void on_report(void *ctx, const struct agent_report *r)
 {
     struct program *p = ctx;
-    standalone_report(&p->standalone, r);
+    if (p->operators)
+        operators_report(p->operators, r);
+    else if (p->options->mode == OPTIONS_RUN)
+        standalone_report(&p->standalone, r);
 }
 
 static void on_done(void *ctx)
@@ -56,6 +63,29 @@ static int cannot(const struct err *err)
     return EXIT_CANNOT;
 }
 
+static int begin(struct program *p, struct err *err)
+{
+    const struct options *o = p->options;
+    if (o->mode == OPTIONS_RUN) {
+        p->standalone = (struct standalone){.agent = p->agent, .options = o};
+        return standalone_start(&p->standalone, err);
+    }
+    // Whatever nsswitch.conf the image has: a static program cannot load its plugins, and pods need no others.
+    __nss_configure_lookup("hosts", "files dns");
+    p->operators = operators_new(p->loop, p->agent, o->operator_url, getenv("CADRE_CA"), o->token_file, err);
+    return err->code;
+}
+
+static void say_goodbye(struct program *p)
+{
+    int64_t until = clock_mono_ms(&clock_system) + GOODBYE_MS;
+    if (!p->operators)
+        return;
+    operators_close(p->operators);
+    while (!operators_closed(p->operators) && clock_mono_ms(&clock_system) < until)
+        loop_run_once(p->loop, GOODBYE_MS / 10);
+}
+
 static int run(const struct options *o)
 {
     static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
@@ -73,14 +103,15 @@ static int run(const struct options *o)
                                         .ctx = &p};
     signal(SIGPIPE, SIG_IGN);
     p.agent = agent_new(&config);
-    p.standalone = (struct standalone){.agent = p.agent, .options = o};
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         signals[i] = loop_signal_new(p.loop, stop_signals[i], on_stop_signal, &p);
-    if (standalone_start(&p.standalone, &err) == 0)
-        while (!p.done)
-            loop_run_once(p.loop, TURN_MS); // not loop_run(): waiting for SIGCHLD alone would not keep it up
+    begin(&p, &err);
+    while (err.code == 0 && !p.done)
+        loop_run_once(p.loop, TURN_MS); // not loop_run(): waiting for SIGCHLD alone would not keep it up
+    say_goodbye(&p);
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         loop_signal_free(signals[i]);
+    operators_free(p.operators);
     agent_free(p.agent);
     loop_free(p.loop);
     return err.code < 0 ? cannot(&err) : p.standalone.exit_code;

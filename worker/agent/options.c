@@ -6,9 +6,12 @@
 
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#define TOKEN_FILE "/var/run/secrets/cadre.dev/token"
 
 static const char help[] =
-    "Usage: cadre-agent [--grace SECONDS] [-- COMMAND [ARG]...]\n"
+    "Usage: cadre-agent [OPTION]... [-- COMMAND [ARG]...]\n"
     "       cadre-agent run [OPTION]... -- COMMAND [ARG]...\n"
     "       cadre-agent install DIRECTORY\n"
     "Starts, watches and stops the worker processes of a pod. Each line that they print comes out with [rank N] in\n"
@@ -16,6 +19,8 @@ static const char help[] =
     "\n"
     "Without a subcommand it is the first process of a worker pod and does what the operator says. COMMAND is what it\n"
     "runs for groups that bring no command of their own.\n"
+    "  --operator URL         wss://HOST:PORT of the operator, all addresses of HOST; default: $CADRE_OPERATOR\n"
+    "  --token-file FILE      the pod's token; empty: none; default: " TOKEN_FILE "\n"
     "  --grace SECONDS        between SIGTERM and SIGKILL when the pod ends; default: 25\n"
     "\n"
     "run: one group of its own, without an operator; exits with the exit code of the process that failed first.\n"
@@ -30,10 +35,22 @@ static const char help[] =
     "  --version              print the version and exit\n"
     "  --help                 print this and exit\n";
 
-enum { OPT_PROCESSES = 1, OPT_PORT, OPT_GPUS, OPT_VISIBILITY, OPT_GRACE, OPT_VERSION, OPT_HELP };
+enum {
+    OPT_PROCESSES = 1,
+    OPT_PORT,
+    OPT_GPUS,
+    OPT_VISIBILITY,
+    OPT_GRACE,
+    OPT_OPERATOR,
+    OPT_TOKEN,
+    OPT_VERSION,
+    OPT_HELP
+};
 enum { GRACE_MAX_S = 24 * 3600, SERVE_GRACE_MS = 25 * 1000, RUN_GRACE_MS = 10 * 1000 };
 
-static const struct option common_options[] = {
+static const struct option serve_options[] = {
+    {"operator", required_argument, NULL, OPT_OPERATOR},
+    {"token-file", required_argument, NULL, OPT_TOKEN},
     {"grace", required_argument, NULL, OPT_GRACE},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
@@ -46,6 +63,12 @@ static const struct option run_options[] = {
     {"gpus", required_argument, NULL, OPT_GPUS},
     {"gpu-visibility", required_argument, NULL, OPT_VISIBILITY},
     {"grace", required_argument, NULL, OPT_GRACE},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"help", no_argument, NULL, OPT_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct option install_options[] = {
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0},
@@ -97,6 +120,12 @@ static int apply(struct options *o, int opt)
         return set_visibility(o);
     case OPT_GRACE:
         return set_grace(o);
+    case OPT_OPERATOR:
+        o->operator_url = optarg;
+        return -1;
+    case OPT_TOKEN:
+        o->token_file = optarg[0] ? optarg : NULL;
+        return -1;
     case OPT_VERSION:
         printf("cadre-agent %s\n", CADRE_VERSION);
         return 0;
@@ -121,6 +150,9 @@ static int finish(struct options *o, char **rest, int n, bool separated)
         return wrong("run needs a command, after --", NULL);
     if (n > 0 && !rest[0][0])
         return wrong("the command is empty", NULL);
+    if (o->mode == OPTIONS_SERVE && str_empty(o->operator_url))
+        return wrong(
+            "no operator: --operator, or CADRE_OPERATOR in the environment (worker pods have it), must name it", NULL);
     o->argv = n > 0 ? (const char *const *)rest : NULL;
     return -1;
 }
@@ -131,12 +163,15 @@ int options_parse(int argc, char **argv, struct options *ret)
     *ret = (struct options){.mode = run       ? OPTIONS_RUN
                                     : install ? OPTIONS_INSTALL
                                               : OPTIONS_SERVE,
+                            .operator_url = getenv("CADRE_OPERATOR"),
+                            .token_file = TOKEN_FILE,
                             .grace_ms = run ? RUN_GRACE_MS : SERVE_GRACE_MS,
                             .processes = 1,
                             .gpu_visibility = GPUS_ALL,
                             .gpus = GPUS_SHARE};
+    const struct option *known = run ? run_options : install ? install_options : serve_options;
     optind = run || install ? 2 : 1;
-    for (int opt; (opt = getopt_long(argc, argv, "+", run ? run_options : common_options, NULL)) != -1;) {
+    for (int opt; (opt = getopt_long(argc, argv, "+", known, NULL)) != -1;) {
         int r = apply(ret, opt);
         if (r >= 0)
             return r;

@@ -19,6 +19,9 @@ struct options {
     enum options_mode mode;
     const char *const *argv; // the command, NULL = none
     int64_t grace_ms;
+    // OPTIONS_SERVE
+    const char *operator_url;
+    const char *token_file; // NULL = no token
     // OPTIONS_RUN
     int processes;
     int master_port; // 0 = a free one

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's websocket to one replica of the operator: says hello, takes commands, reports, sends heartbeats, and
+// comes back when it is lost, with jitter. Losing it changes nothing in the pod.
+#ifndef CADRE_AGENT_CONNECTION_H
+#define CADRE_AGENT_CONNECTION_H
+
+#include "common/base/loop.h"
+#include "common/base/rand.h"
+#include "common/wire/record.h"
+#include "common/ws/ws_tls.h"
+#include "worker/agent/agent.h"
+
+#define CONNECTION_PATH "/v1/connect"
+
+enum { CONNECTION_RETRY_MIN_MS = 100, CONNECTION_RETRY_MAX_MS = 5000 };
+
+struct connection;
+
+struct connection_config {
+    struct loop *loop;
+    struct agent *agent;
+    struct ws_tls *tls;      // NULL = none
+    const char *server_name; // for TLS
+    const char *token_file;  // read anew for each attempt, because it rotates; NULL = no token
+    struct rand *rand;       // for the jitter
+};
+
+struct connection *connection_new(const struct connection_config *c, const char *address);
+void connection_free(struct connection *c); // at once; accepts NULL
+const char *connection_address(const struct connection *c);
+// Says goodbye and closes in good order, for ever; connection_open() tells when it has.
+void connection_close(struct connection *c);
+bool connection_open(const struct connection *c);
+bool connection_up(const struct connection *c);                             // the operator has said WELCOME
+void connection_report(struct connection *c, const struct agent_report *r); // dropped while it is not up: HELLO has it
+
+#endif

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/message.h"
+
+#include "common/base/json.h"
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PROTOCOL_VERSION = 1,
+    LAST_LINES_MAX = 512 * 1024, // of all processes together, in a HELLO
+    HEARTBEAT_MS = 3000,
+    HEARTBEAT_MIN_MS = 100,
+    HEARTBEAT_MAX_MS = 600 * 1000,
+};
+
+static void put_last(struct json_writer *w, const char *last, size_t len)
+{
+    _cleanup_(free_p) char *text = xmalloc(len + 1);
+    for (size_t i = 0; i < len; i++)
+        text[i] = last[i] ? last[i] : ' '; // JSON of ours knows no U+0000
+    text[len] = '\0';
+    writer_str_set(w, "lastLines", text);
+}
+
+static void put_exit(struct json_writer *w, int code, int signal, const struct agent_report *r)
+{
+    writer_i64(w, "exitCode", code);
+    if (signal)
+        writer_i64(w, "signal", signal);
+    writer_str_set(w, "message", r->message);
+    put_last(w, r->last, r->last_len);
+}
+
+static void put_process(struct json_writer *w, const struct agent *a, size_t group, const struct supervisor_process *p)
+{
+    static const char *const names[] = {"Starting", "Running", "Exited", "Exited"};
+    struct agent_report r = {.message = "", .last = ""};
+    writer_object(w, NULL);
+    writer_i64(w, "rank", p->spec->rank);
+    writer_i64(w, "attempt", p->command->attempt);
+    writer_str(w, "state", names[p->state]);
+    if (p->state >= SUPERVISOR_PROCESS_EXITED) {
+        agent_exit_report(a, group, p->spec->rank, &r);
+        if (p->code == 0 || w->buf.len > LAST_LINES_MAX)
+            r.last_len = 0;
+        put_exit(w, p->code, p->signal, &r);
+    }
+    writer_object_end(w);
+}
+
+static void put_group(struct json_writer *w, const struct agent *a, size_t i)
+{
+    const struct supervisor *s = agent_group_at(a, i);
+    writer_object(w, NULL);
+    writer_str(w, "group", supervisor_group(s));
+    writer_i64(w, "attempt", supervisor_attempt(s));
+    writer_str(w, "state", supervisor_state_name(supervisor_state(s)));
+    writer_list(w, "processes");
+    for (size_t p = 0; p < supervisor_process_count(s); p++)
+        put_process(w, a, i, supervisor_process_at(s, p));
+    writer_list_end(w);
+    writer_object_end(w);
+}
+
+void message_hello(const struct agent *a, struct json_writer *w)
+{
+    writer_object(w, NULL);
+    writer_str(w, "role", "agent");
+    writer_i64(w, "version", PROTOCOL_VERSION);
+    writer_str(w, "program", "cadre-agent " CADRE_VERSION);
+    writer_list(w, "groups");
+    for (size_t i = 0; i < agent_group_count(a); i++)
+        put_group(w, a, i);
+    writer_list_end(w);
+    writer_object_end(w);
+}
+
+enum record_type message_report(const struct agent_report *r, struct json_writer *w)
+{
+    static const enum record_type types[] = {[SUPERVISOR_REPORT_PREPARED] = RECORD_PREPARED,
+                                             [SUPERVISOR_REPORT_UNPREPARED] = RECORD_PREPARED,
+                                             [SUPERVISOR_REPORT_STARTED] = RECORD_STARTED,
+                                             [SUPERVISOR_REPORT_EXITED] = RECORD_EXITED,
+                                             [SUPERVISOR_REPORT_STOPPED] = RECORD_STOPPED};
+    writer_object(w, NULL);
+    writer_str(w, "group", r->group);
+    writer_i64(w, "attempt", r->attempt);
+    if (r->type == SUPERVISOR_REPORT_UNPREPARED)
+        writer_str(w, "error", r->message);
+    if (r->type == SUPERVISOR_REPORT_EXITED) {
+        writer_i64(w, "rank", r->rank);
+        put_exit(w, r->code, r->signal, r);
+    }
+    writer_object_end(w);
+    return types[r->type];
+}
+
+void message_refused(enum record_type command, const struct command *c, const struct err *err, struct json_writer *w)
+{
+    writer_object(w, NULL);
+    writer_str(w, "command", record_type_name(command));
+    if (c) {
+        writer_str(w, "group", c->group);
+        writer_i64(w, "attempt", c->attempt);
+    }
+    writer_str(w, "code", err_name(err->code));
+    writer_str(w, "message", err->msg);
+    writer_object_end(w);
+}
+
+bool message_command_type(unsigned record_type, enum command_type *ret)
+{
+    switch (record_type) {
+    case RECORD_PREPARE:
+        *ret = COMMAND_PREPARE;
+        return true;
+    case RECORD_START:
+        *ret = COMMAND_START;
+        return true;
+    case RECORD_RESTART:
+        *ret = COMMAND_RESTART;
+        return true;
+    case RECORD_STOP:
+        *ret = COMMAND_STOP;
+        return true;
+    default:
+        return false;
+    }
+}
+
+int64_t message_heartbeat_ms(const char *welcome, size_t len)
+{
+    struct arena a = ARENA_INIT;
+    struct err ignored = ERR_INIT;
+    struct json *body = NULL;
+    int64_t ms = HEARTBEAT_MS;
+    if (json_parse(welcome, len, NULL, &a, &body, &ignored) == 0)
+        json_i64(json_get(body, "heartbeatMs"), &ms);
+    arena_done(&a);
+    return MIN(MAX(ms, (int64_t)HEARTBEAT_MIN_MS), (int64_t)HEARTBEAT_MAX_MS);
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an agent says: records of cadre.v1 and their JSON bodies (docs/protocol.md, "Agents").
+#ifndef CADRE_AGENT_MESSAGE_H
+#define CADRE_AGENT_MESSAGE_H
+
+#include "common/base/json_writer.h"
+#include "common/wire/record.h"
+#include "worker/agent/agent.h"
+
+// Each begins a document in `w`, which the caller has initialised, and ends it.
+void message_hello(const struct agent *a, struct json_writer *w); // with all that the agent knows of its groups
+enum record_type message_report(const struct agent_report *r, struct json_writer *w);
+void message_refused(enum record_type command, const struct command *c, const struct err *err,
+                     struct json_writer *w); // c: NULL where it could not be read
+
+bool message_command_type(unsigned record_type, enum command_type *ret); // false = not a command
+// Of a WELCOME, within its bounds; a default where it has none.
+int64_t message_heartbeat_ms(const char *welcome, size_t len);
+
+#endif

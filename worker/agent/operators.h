@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// All replicas of the operator: a connection to each address that the name of its headless Service has. Reports go to
+// all of them; commands come from the one that leads.
+#ifndef CADRE_AGENT_OPERATORS_H
+#define CADRE_AGENT_OPERATORS_H
+
+#include "worker/agent/connection.h"
+
+enum { OPERATORS_MAX = 16, OPERATORS_LOOK_MS = 5000 };
+
+struct operators;
+
+// url: "wss://host:port", or "ws://host:port" without TLS. ca_pem: whom to trust, NULL = the system's certificates.
+// ERR_INVALID for what makes no sense.
+struct operators *operators_new(struct loop *loop, struct agent *agent, const char *url, const char *ca_pem,
+                                const char *token_file, struct err *err);
+void operators_free(struct operators *o); // accepts NULL
+// Says goodbye to all; operators_closed() tells when they have heard it.
+void operators_close(struct operators *o);
+bool operators_closed(const struct operators *o);
+void operators_report(struct operators *o, const struct agent_report *r);
+
+#endif
