@@ -49,6 +49,12 @@ test_spec() {
         "$container.env = [{name: \"CADRE_DEVICE\", value: \"7\"}]"
     check "restarts by the kubelet" refused restarts InvalidTemplate "tear the group apart" \
         '.spec.template.spec.restartPolicy = "Always"'
+    check "... of one container" refused restarts-one InvalidTemplate "containers[0].restartPolicy is set" \
+        "$container.restartPolicy = \"OnFailure\""
+    check "a node of the user's choice" refused node InvalidTemplate "narrow its choice with nodeSelector or affinity" \
+        '.spec.template.spec.nodeName = "kwok-0"'
+    check "a host name of its own" refused hostname InvalidTemplate "spec.template.spec.hostname is set" \
+        '.spec.template.spec.hostname = "mine"'
     check "no containers is refused by the schema" says "should have at least 1 items" \
         group_apply empty '.spec.template.spec.containers = []'
     check "a template that is no pod" refused wrongtype InvalidTemplate "" "$container.resources = 7"
