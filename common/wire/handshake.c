@@ -23,13 +23,13 @@ struct head {
 
 static void base64(const uint8_t *in, size_t len, char *out)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
     for (; len; in += 3, out += 4) {
         unsigned v = (unsigned)in[0] << 16 | (len > 1 ? (unsigned)in[1] << 8 : 0) | (len > 2 ? in[2] : 0);
         out[0] = digits[v >> 18];
         out[1] = digits[v >> 12 & 63];
-        out[2] = len > 1 ? digits[v >> 6 & 63] : '=';
-        out[3] = len > 2 ? digits[v & 63] : '=';
+        out[2] = digits[len > 1 ? v >> 6 & 63 : 64];
+        out[3] = digits[len > 2 ? v & 63 : 64];
         len -= MIN(len, 3);
     }
     *out = '\0';
@@ -122,6 +122,7 @@ static bool parse_field(const char *line, size_t len, struct field *ret)
 static int parse_head(const char *text, size_t len, struct head *ret, struct err *err)
 {
     const char *end = text + len - 2; // the empty line
+    ret->start = (struct field){.name = text, .value = text};
     ret->n = 0;
     for (const char *line = text, *next; line < end; line = next + 2) {
         next = memmem(line, (size_t)(end + 2 - line), "\r\n", 2);

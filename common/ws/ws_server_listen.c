@@ -107,11 +107,14 @@ static int listen_unix(struct ws_listener *l, const char *address, struct err *e
 
 static int bound_port(int fd)
 {
-    struct sockaddr_storage sa = {0};
-    socklen_t len = sizeof sa;
-    getsockname(fd, (struct sockaddr *)&sa, &len);
-    return ntohs(sa.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&sa)->sin6_port
-                                          : ((struct sockaddr_in *)&sa)->sin_port);
+    union {
+        struct sockaddr sa;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } at = {.in6 = {0}};
+    socklen_t len = sizeof at;
+    getsockname(fd, &at.sa, &len);
+    return ntohs(at.sa.sa_family == AF_INET6 ? at.in6.sin6_port : at.in.sin_port);
 }
 
 static int listen_at(struct ws_listener *l, const struct addrinfo *at)
