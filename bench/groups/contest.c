@@ -51,18 +51,23 @@ static double ms_until(const struct world *w, int64_t us)
     return (double)(us - w->trial.began_us) / 1e3;
 }
 
-static void bare_pods(struct bench *b, int pods, struct contest *c)
+static void take_times(const struct world *w, struct side *s)
+{
+    samples_add(&s->seen, ms_until(w, w->trial.seen_us));
+    samples_add(&s->running, ms_until(w, w->trial.running_us));
+}
+
+static void pods_trial(struct bench *b, enum pod_kind kind, int pods, struct side *s)
 {
     struct world *w = &b->world;
     char prefix[PREFIX_MAX];
     struct meter m;
     meter_begin(b, &m);
-    world_create_pods(w, bench_prefix(b, prefix, sizeof prefix, "bare"), pods, true);
-    world_wait(w, &w->trial.running_us, WAIT_S, "bare pods");
-    samples_add(&c->floor_seen, ms_until(w, w->trial.seen_us));
-    samples_add(&c->floor_running, ms_until(w, w->trial.running_us));
+    world_create_pods(w, bench_prefix(b, prefix, sizeof prefix, kind == POD_BARE ? "bare" : "alike"), pods, kind);
+    world_wait(w, &w->trial.running_us, WAIT_S, "pods of the floor");
+    take_times(w, s);
     world_quiesce(w);
-    meter_end(b, &m, c->floor_cpu);
+    meter_end(b, &m, s->cpu);
     world_clean(w, prefix);
 }
 
@@ -75,16 +80,16 @@ void contest_groups(struct bench *b, const char *prefix, int groups, struct cont
     world_create_groups(w, prefix, groups);
     world_wait(w, &w->trial.running_us, WAIT_S, "pods of groups");
     world_wait(w, &w->trial.ready_us, WAIT_S, "Ready groups");
-    samples_add(&c->seen, ms_until(w, w->trial.seen_us));
-    samples_add(&c->running, ms_until(w, w->trial.running_us));
+    take_times(w, &c->groups);
     samples_add(&c->ready, ms_until(w, w->trial.ready_us));
     world_quiesce(w);
-    meter_end(b, &m, c->cpu);
+    meter_end(b, &m, c->groups.cpu);
     world_sleep(w, STATUS_SETTLES_MS);
     struct operator_counters after = operator_counters(&b->operator);
-    samples_add(&c->requests, (after.requests - before.requests) / groups);
-    samples_add(&c->posts, (after.posts - before.posts) / groups);
-    samples_add(&c->patches, (after.patches - before.patches) / groups);
+    double posts = after.posts - before.posts, patches = after.patches - before.patches;
+    samples_add(&c->writes, (posts + patches + after.deletes - before.deletes) / groups);
+    samples_add(&c->posts, posts / groups);
+    samples_add(&c->patches, patches / groups);
     samples_add(&c->errors, (after.errors - before.errors) / groups);
     samples_add(&c->reconciles, (after.reconciles - before.reconciles) / groups);
 }
@@ -93,26 +98,29 @@ void contest_run(struct bench *b, int groups, int pairs, struct contest *c)
 {
     char prefix[PREFIX_MAX];
     for (int i = 0; i < pairs; i++) {
-        bare_pods(b, groups * GROUP_SIZE, c);
+        pods_trial(b, POD_BARE, groups * GROUP_SIZE, &c->bare);
+        pods_trial(b, POD_ALIKE, groups * GROUP_SIZE, &c->alike);
         contest_groups(b, bench_prefix(b, prefix, sizeof prefix, "group"), groups, c);
         world_clean(&b->world, prefix);
-        fprintf(stderr, "bench-groups: %d x %d pods, pair %d: bare %.0f ms, groups %.0f ms (load %.1f)\n", groups,
-                GROUP_SIZE, i + 1, c->floor_running.values[i], c->running.values[i], proc_load());
+        fprintf(stderr,
+                "bench-groups: %d x %d pods, round %d: bare %.0f ms, alike %.0f ms, groups %.0f ms (load %.1f)\n",
+                groups, GROUP_SIZE, i + 1, c->bare.running.values[i], c->alike.running.values[i],
+                c->groups.running.values[i], proc_load());
     }
 }
 
 double contest_operator_cpu(const struct bench *b, const struct contest *c)
 {
-    return samples_median(&c->cpu[b->world.n_components - 1]);
+    return samples_median(&c->groups.cpu[b->world.n_components - 1]);
 }
 
-void contest_total_cpu(const struct bench *b, const struct samples *each, struct samples *ret)
+void side_total_cpu(const struct bench *b, const struct side *s, struct samples *ret)
 {
     *ret = (struct samples){0};
-    for (size_t k = 0; k < each[0].n; k++) {
+    for (size_t k = 0; k < s->cpu[0].n; k++) {
         double sum = 0;
         for (size_t i = 0; i < b->world.n_components; i++)
-            sum += each[i].values[k];
+            sum += s->cpu[i].values[k];
         samples_add(ret, sum);
     }
 }

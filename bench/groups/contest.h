@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One size of load, measured in turns: bare pods that the benchmark creates, and as many pods of groups.
+// One size of load, measured in turns: bare pods that the benchmark creates, the same pods as those of groups but
+// without groups, and groups.
 #ifndef CADRE_BENCH_GROUPS_CONTEST_H
 #define CADRE_BENCH_GROUPS_CONTEST_H
 
@@ -14,11 +15,15 @@ struct bench {
     int trials;                  // so far: the number in the next one's names
 };
 
-struct contest { // a value a trial; times in milliseconds
-    struct samples floor_seen, floor_running;
-    struct samples seen, running, ready;
-    struct samples floor_cpu[COMPONENTS_MAX], cpu[COMPONENTS_MAX]; // seconds beyond what the same time costs idle
-    struct samples requests, posts, patches, errors, reconciles;   // a group
+struct side {                           // a value a trial
+    struct samples seen, running;       // milliseconds until all pods exist, and run
+    struct samples cpu[COMPONENTS_MAX]; // seconds beyond what the same time costs idle
+};
+
+struct contest {
+    struct side bare, alike, groups;
+    struct samples ready;                                      // of groups, milliseconds
+    struct samples writes, posts, patches, errors, reconciles; // a group
 };
 
 void bench_measure_idle(struct bench *b);
@@ -27,6 +32,6 @@ const char *bench_prefix(struct bench *b, char *ret, size_t size, const char *ki
 void contest_run(struct bench *b, int groups, int pairs, struct contest *c);
 void contest_groups(struct bench *b, const char *prefix, int groups, struct contest *c); // one trial; they stay
 double contest_operator_cpu(const struct bench *b, const struct contest *c);             // median
-void contest_total_cpu(const struct bench *b, const struct samples *each, struct samples *ret);
+void side_total_cpu(const struct bench *b, const struct side *s, struct samples *ret);
 
 #endif

@@ -67,7 +67,7 @@ static void restarts(struct bench *b, const char *group, int64_t times, struct s
 static void among(struct bench *b, const struct settings *s, int groups, struct samples *restart, struct samples *start)
 {
     struct contest unused = {0};
-    char prefix[PREFIX_MAX], group[PREFIX_MAX + 8];
+    char prefix[PREFIX_MAX], group[PREFIX_MAX + 12];
     contest_groups(b, bench_prefix(b, prefix, sizeof prefix, "stays"), groups, &unused);
     snprintf(group, sizeof group, "%s%d", prefix, groups / 2);
     restarts(b, group, s->restarts, restart);
@@ -87,10 +87,10 @@ static void creates(struct bench *b, int64_t times, struct samples *raw, struct 
     for (int64_t i = 0; i < times; i++) {
         bench_prefix(b, prefix, sizeof prefix, "raw");
         for (int k = 0; k < CREATES; k++)
-            bodies[k] = world_pod_body(w, &a, arena_printf(&a, "%s%d", prefix, k), k, false);
+            bodies[k] = world_pod_body(w, &a, arena_printf(&a, "%s%d", prefix, k), k, POD_IDLE);
         samples_add(raw, raw_post(&w->config, path, bodies, CREATES, IN_FLIGHT) * 1e6 / CREATES);
         world_clean(w, prefix);
-        world_create_pods(w, bench_prefix(b, prefix, sizeof prefix, "made"), CREATES, false);
+        world_create_pods(w, bench_prefix(b, prefix, sizeof prefix, "made"), CREATES, POD_IDLE);
         world_wait_answers(w);
         samples_add(made, (double)(proc_now_us() - w->trial.began_us) / CREATES);
         world_clean(w, prefix);
@@ -121,15 +121,17 @@ static void run(struct bench *b, const struct settings *s, struct results *r)
 static void report_cpu(const struct bench *b, const char *size, const struct contest *c)
 {
     const struct world *w = &b->world;
-    struct samples floor_total, total;
+    struct samples bare, alike, groups;
     char line[96], name[32];
-    contest_total_cpu(b, c->floor_cpu, &floor_total);
-    contest_total_cpu(b, c->cpu, &total);
+    side_total_cpu(b, &c->bare, &bare);
+    side_total_cpu(b, &c->alike, &alike);
+    side_total_cpu(b, &c->groups, &groups);
     snprintf(line, sizeof line, "%s: CPU of all components", size);
-    report_pairs(line, "s", &floor_total, &total, 1.4);
+    report_pairs(line, "s", &bare, &groups, 1.4);
+    report_pairs("  against the same pods", "s", &alike, &groups, 0);
     for (size_t i = 0; i < w->n_components; i++) {
         snprintf(line, sizeof line, "  %s", proc_name(w->components[i], name, sizeof name));
-        report_pairs(line, "s", &c->floor_cpu[i], &c->cpu[i], 0);
+        report_pairs(line, "s", &c->bare.cpu[i], &c->groups.cpu[i], 0);
     }
 }
 
@@ -137,21 +139,22 @@ static void report_contest(const char *size, const struct contest *c, double fac
 {
     char line[96];
     snprintf(line, sizeof line, "%s: all Running", size);
-    report_pairs(line, "ms", &c->floor_running, &c->running, factor);
-    report_quantiles("  p95", "ms", &c->floor_running, &c->running, 0.95);
+    report_pairs(line, "ms", &c->bare.running, &c->groups.running, factor);
+    report_quantiles("  p95", "ms", &c->bare.running, &c->groups.running, 0.95);
+    report_pairs("  against the same pods", "ms", &c->alike.running, &c->groups.running, 0);
     snprintf(line, sizeof line, "%s: all pods exist", size);
-    report_pairs(line, "ms", &c->floor_seen, &c->seen, 0);
+    report_pairs(line, "ms", &c->bare.seen, &c->groups.seen, 0);
     snprintf(line, sizeof line, "%s: Ready (floor: Running)", size);
-    report_pairs(line, "ms", &c->floor_running, &c->ready, 0);
+    report_pairs(line, "ms", &c->bare.running, &c->ready, 0);
 }
 
 static void report_costs(const struct bench *b, int groups, const struct contest *c)
 {
     char line[96];
-    if (!c->requests.n)
+    if (!c->writes.n)
         return;
-    snprintf(line, sizeof line, "%d groups: requests a group", groups);
-    report_number(line, "", samples_median(&c->requests), GROUP_SIZE + 4);
+    snprintf(line, sizeof line, "%d groups: writes a group", groups);
+    report_number(line, "", samples_median(&c->writes), GROUP_SIZE + 4);
     report_number("  POST", "", samples_median(&c->posts), 0);
     report_number("  PATCH", "", samples_median(&c->patches), 0);
     report_number("  answered with an error", "", samples_median(&c->errors), 0);
@@ -187,9 +190,9 @@ static void report(const struct bench *b, const struct results *r)
     report_costs(b, 100, &r->hundred);
     report_costs(b, 1000, &r->thousand);
     report_memory("idle", &r->idle, 16, 6);
-    if (r->hundred.running.n)
+    if (r->hundred.ready.n)
         report_memory("peak of 100 groups", &r->peak_hundred, 40, 28);
-    if (r->thousand.running.n)
+    if (r->thousand.ready.n)
         report_memory("peak of 1,000 groups", &r->peak_thousand, 40, 28);
     report_median("start to ready, no pods", "s", &r->start_empty, 1);
     snprintf(line, sizeof line, "start to ready, %d pods", r->present * GROUP_SIZE);
@@ -207,12 +210,12 @@ static _Noreturn void usage(int code)
             "  --operator-log FILE     default: operator.log\n"
             "  --port N                of the operator's HTTP server; default: 18080\n"
             "  --components PID,...    of the control plane, for its CPU time\n"
-            "  --singles N             pairs of one group; default: 15\n"
-            "  --pairs N               pairs of 100 groups; default: 3\n"
-            "  --thousands N           pairs of 1,000 groups; default: 0\n"
+            "  --singles N             rounds of one group; default: 15\n"
+            "  --pairs N               rounds of 100 groups; default: 3\n"
+            "  --thousands N           rounds of 1,000 groups; default: 0\n"
             "  --restarts N            of one group, alone and among others; default: 10\n"
             "  --starts N              of the operator, in an empty and in a full cluster; default: 3\n"
-            "  --creates N             pairs of 1,000 creations; default: 3\n");
+            "  --creates N             rounds of 1,000 creations; default: 3\n");
     exit(code);
 }
 

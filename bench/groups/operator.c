@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,9 +67,9 @@ struct operator_counters operator_counters(struct operator* o)
         die(o, "does not show its metrics");
     const char *requests = "rest_client_requests_total";
     return (struct operator_counters){
-        .requests = sum(text, requests, "code="),
         .posts = sum(text, requests, "method=\"POST\""),
         .patches = sum(text, requests, "method=\"PATCH\""),
+        .deletes = sum(text, requests, "method=\"DELETE\""),
         .errors = sum(text, requests, "code=\"4") + sum(text, requests, "code=\"5") + sum(text, requests, "code=\"<"),
         .reconciles = sum(text, "controller_runtime_reconcile_total", "controller=\"workergroup\""),
     };
@@ -88,6 +89,7 @@ static void on_sample(void *ctx)
 static _Noreturn void child(const struct operator_options *p)
 {
     char address[64];
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // a leftover would answer for the next one
     snprintf(address, sizeof address, "127.0.0.1:%d", p->port);
     int log = open(p->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (log >= 0) {
@@ -111,12 +113,12 @@ double operator_start(struct operator* o)
     for (;;) {
         _cleanup_(free_p) char *text = ask(o, "/readyz");
         double took = (double)(proc_now_us() - began) / 1e6;
+        if (waitpid(o->pid, NULL, WNOHANG) == o->pid || took > READY_S)
+            die(o, "does not become ready");
         if (text) {
             loop_timer_arm(o->sampler, 0);
             return took;
         }
-        if (waitpid(o->pid, NULL, WNOHANG) == o->pid || took > READY_S)
-            die(o, "does not become ready");
         usleep(1000);
     }
 }

@@ -13,10 +13,10 @@ struct operator_options {
     int port;        // of its HTTP server, on 127.0.0.1
 };
 
-struct operator_counters {           // since its start
-    double requests, posts, patches; // sent to the API server
-    double errors;                   // of these: answered with 4xx or 5xx, or not at all
-    double reconciles;               // of WorkerGroups
+struct operator_counters {          // since its start
+    double posts, patches, deletes; // requests to the API server; the lease is renewed by PUT
+    double errors;                  // of these: answered with 4xx or 5xx, or not at all
+    double reconciles;              // of WorkerGroups
 };
 
 struct operator

@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "operator/api/pod.h"
 #include "operator/api/workergroup.h"
+#include "operator/reconcile/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,19 +138,40 @@ static void send(struct world *w, const struct request *r)
     kube_send(w->client, r, REQUEST_MS, on_answer, w);
 }
 
-const char *world_pod_body(const struct world *w, struct arena *a, const char *name, int index, bool schedulable)
+static const char *group_body(const struct world *w, struct arena *a, const char *name)
+{
+    return arena_printf(a,
+                        "{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"WorkerGroup\",\"metadata\":{\"name\":\"%s\","
+                        "\"namespace\":\"%s\"},\"spec\":{\"replicas\":%d,\"runtime\":\"Plain\","
+                        "\"restartBackoff\":{\"initialSeconds\":0},\"template\":{\"spec\":{" POD_SPEC "}}}}",
+                        name, w->ns, GROUP_SIZE);
+}
+
+static const char *alike_body(const struct world *w, struct arena *a, const char *name, int index, const char *node)
+{
+    struct err err = ERR_INIT;
+    struct group_pod pod = {.index = index % GROUP_SIZE, .attempt = 1, .spec_hash = 1, .name = name, .pin = node};
+    const char *json;
+    if (group_pod_render(workergroup_of(w->model), &pod, a, &json, &err) < 0)
+        die("the pod of a group", err.msg);
+    return json;
+}
+
+const char *world_pod_body(const struct world *w, struct arena *a, const char *name, int index, enum pod_kind kind)
 {
     const char *node = w->node_names[(size_t)(index / GROUP_SIZE) % w->n_nodes];
+    if (kind == POD_ALIKE)
+        return alike_body(w, a, name, index, node);
     return arena_printf(
         a,
         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\"},\"spec\":{" POD_SPEC
         ",\"schedulerName\":\"%s\",\"restartPolicy\":\"Never\",\"affinity\":{\"nodeAffinity\":{"
         "\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":[{\"matchFields\":[{\"key\":"
         "\"metadata.name\",\"operator\":\"In\",\"values\":[\"%s\"]}]}]}}}}}",
-        name, schedulable ? "default-scheduler" : "nobody", node);
+        name, kind == POD_IDLE ? "nobody" : "default-scheduler", node);
 }
 
-void world_create_pods(struct world *w, const char *prefix, int n, bool schedulable)
+void world_create_pods(struct world *w, const char *prefix, int n, enum pod_kind kind)
 {
     struct arena a = ARENA_INIT;
     trial_begin(w, prefix, n, 0);
@@ -159,7 +181,7 @@ void world_create_pods(struct world *w, const char *prefix, int n, bool schedula
                                   .kind = KIND_POD,
                                   .ns = w->ns,
                                   .name = name,
-                                  .body = world_pod_body(w, &a, name, i, schedulable)});
+                                  .body = world_pod_body(w, &a, name, i, kind)});
     }
     arena_done(&a);
 }
@@ -170,14 +192,11 @@ void world_create_groups(struct world *w, const char *prefix, int n)
     trial_begin(w, prefix, n * GROUP_SIZE, n);
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(&a, "%s%d", prefix, i);
-        const char *body = arena_printf(
-            &a,
-            "{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"WorkerGroup\",\"metadata\":{\"name\":\"%s\"},\"spec\":{"
-            "\"replicas\":%d,\"runtime\":\"Plain\",\"restartBackoff\":{\"initialSeconds\":0},"
-            "\"template\":{\"spec\":{" POD_SPEC "}}}}",
-            name, GROUP_SIZE);
-        send(w,
-             &(struct request){.verb = VERB_CREATE, .kind = KIND_WORKERGROUP, .ns = w->ns, .name = name, .body = body});
+        send(w, &(struct request){.verb = VERB_CREATE,
+                                  .kind = KIND_WORKERGROUP,
+                                  .ns = w->ns,
+                                  .name = name,
+                                  .body = group_body(w, &a, name)});
     }
     arena_done(&a);
 }
@@ -256,6 +275,17 @@ static void read_nodes(struct world *w)
     qsort(w->node_names, w->n_nodes, sizeof *w->node_names, by_name);
 }
 
+// It has no UID, so that its pods name no owner: the garbage collector would take what names one that does not exist.
+static void read_model(struct world *w)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    const char *json = group_body(w, &a, "alike");
+    if (object_decode(KIND_WORKERGROUP, json, strlen(json), &w->model, &err) < 0)
+        die("the group of the benchmark", err.msg);
+    arena_done(&a);
+}
+
 static void on_mirror_error(void *ctx, enum kind kind, const struct err *err, int64_t retry_ms)
 {
     (void)ctx;
@@ -285,6 +315,7 @@ void world_open(struct world *w, const char *kubeconfig, const char *ns)
     while (!store_synced(w->pods) || !store_synced(w->groups) || !store_synced(w->nodes))
         loop_run_once(w->loop, 100);
     read_nodes(w);
+    read_model(w);
 }
 
 void world_close(struct world *w)
@@ -298,6 +329,7 @@ void world_close(struct world *w)
     for (size_t i = 0; i < w->n_nodes; i++)
         free((char *)w->node_names[i]);
     free(w->node_names);
+    object_unref(w->model);
     kube_config_done(&w->config);
     loop_free(w->loop);
 }

@@ -13,6 +13,13 @@
 
 enum { GROUP_SIZE = 8, PREFIX_MAX = 32, COMPONENTS_MAX = 16 };
 
+// Pods of the floor, each pinned to its node, GROUP_SIZE to a node.
+enum pod_kind {
+    POD_BARE,  // nothing but the container
+    POD_ALIKE, // what the operator makes of it: environment, labels, host name. Only the owner is missing
+    POD_IDLE,  // bare, and nobody binds it
+};
+
 struct trial {
     char prefix[PREFIX_MAX]; // of the names of its pods and groups
     int want_pods, want_groups;
@@ -28,7 +35,8 @@ struct world {
     const char *ns;
     struct store *pods, *groups, *nodes;
     struct reflector *reflectors[3];
-    const char **node_names; // in natural order
+    const char **node_names;    // in natural order
+    const struct object *model; // a WorkerGroup, for POD_ALIKE
     size_t n_nodes;
     pid_t components[COMPONENTS_MAX]; // whose CPU time is counted: of the control plane, and the operator
     size_t n_components;
@@ -39,13 +47,12 @@ struct world {
 void world_open(struct world *w, const char *kubeconfig, const char *ns);
 void world_close(struct world *w);
 
-// Creates `n` pods of the floor, each pinned to its node, GROUP_SIZE to a node (schedulable false: nobody binds them);
-// or `n` groups of GROUP_SIZE; and starts the clock. Wait for what is wanted with world_wait().
-void world_create_pods(struct world *w, const char *prefix, int n, bool schedulable);
+// Creates `n` pods, or `n` groups of GROUP_SIZE, and starts the clock. Wait for what is wanted with world_wait().
+void world_create_pods(struct world *w, const char *prefix, int n, enum pod_kind kind);
 void world_create_groups(struct world *w, const char *prefix, int n);
 // The clock starts anew for `pods` pods that follow from the deletion of this one.
 void world_delete_pod(struct world *w, const char *prefix, const char *name, int pods);
-const char *world_pod_body(const struct world *w, struct arena *a, const char *name, int index, bool schedulable);
+const char *world_pod_body(const struct world *w, struct arena *a, const char *name, int index, enum pod_kind kind);
 
 // Until the counter behind `us` (a member of w->trial) has come to what is wanted.
 void world_wait(struct world *w, const int64_t *us, int timeout_s, const char *what);
