@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/scan.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -120,4 +119,14 @@ int scan_next(struct scan *s, struct scan_item *ret)
         return -1;
     ret->len = (size_t)(s->p - ret->text);
     return 1;
+}
+
+bool scan_one(const char *json, size_t len)
+{
+    struct scan s = {.p = json, .end = json + len};
+    skip_space(&s);
+    if (!skip_value(&s))
+        return false;
+    skip_space(&s);
+    return s.p == s.end;
 }

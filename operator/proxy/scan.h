@@ -4,6 +4,7 @@
 #ifndef CADRE_PROXY_SCAN_H
 #define CADRE_PROXY_SCAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { SCAN_DEPTH_MAX = 128 };
@@ -25,5 +26,7 @@ struct scan_item {
 int scan_begin(struct scan *s, const char *json, size_t len);
 // 1: *ret is the next element. 0: that was all, and nothing but blanks follows. Negative: no JSON; s->p is where.
 int scan_next(struct scan *s, struct scan_item *ret);
+// The text is one value and nothing else, as far as this looks: it cannot end what it is put into.
+bool scan_one(const char *json, size_t len);
 
 #endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A controller that speaks JSON-RPC 2.0 (subprotocol cadre.v1.json, HTTP POST) in front of a session that speaks
+// records. Text in, text out; no I/O. docs/calls.md has the methods and the codes of errors. Batches are refused: many
+// requests may be in flight anyway.
+#ifndef CADRE_PROXY_JSONRPC_H
+#define CADRE_PROXY_JSONRPC_H
+
+#include "operator/proxy/session.h"
+
+enum { JSONRPC_ID_MAX = 128 }; // bytes of an id as it is written
+
+struct jsonrpc {
+    struct session *session; // its peer tells when there may be something to take
+    // private
+    struct record_writer out;
+    struct record_reader reader; // of `out`
+    char *message;               // between the two
+    struct list texts;           // ready to be taken
+    struct map by_text;          // requests that are not answered, by the text of their id ...
+    struct idmap by_call;        // ... and all of them by the id of their call
+    uint32_t last_call;
+};
+
+// `max_bytes`: of answers that wait to be taken; then the session is closed.
+void jsonrpc_init(struct jsonrpc *j, struct router *r, const char *ns, const char *group, size_t max_bytes,
+                  void *owner);
+void jsonrpc_done(struct jsonrpc *j); // ends the session, too
+
+void jsonrpc_input(struct jsonrpc *j, const char *text, size_t len); // one message; everything is answered by text
+char *jsonrpc_next(struct jsonrpc *j, size_t *ret_len);              // an answer, which the caller frees; NULL = none
+bool jsonrpc_idle(const struct jsonrpc *j);                          // nothing is in flight
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/jsonrpc_call.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+#include "operator/proxy/mode.h"
+
+#include <string.h>
+
+struct params {
+    const struct json *method, *args, *per_rank, *rank, *dispatch, *execute;
+    const struct json *head[4]; // what goes into the head as it is
+};
+
+static const struct {
+    const char *name;
+    size_t offset;
+    bool info; // of group.info, too
+} known[] = {
+    {"method", offsetof(struct params, method), false},     {"args", offsetof(struct params, args), false},
+    {"perRank", offsetof(struct params, per_rank), false},  {"rank", offsetof(struct params, rank), false},
+    {"dispatch", offsetof(struct params, dispatch), false}, {"execute", offsetof(struct params, execute), false},
+    {"group", offsetof(struct params, head[0]), true},      {"timeoutMs", offsetof(struct params, head[1]), false},
+    {"attempt", offsetof(struct params, head[2]), false},   {"whenNotReady", offsetof(struct params, head[3]), false},
+};
+
+static int read_params(const struct json *params, bool info, struct params *ret, struct err *err)
+{
+    *ret = (struct params){0};
+    JSON_FOREACH(v, params) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(known) && !(json_key_is(v, known[i].name) && (known[i].info || !info)))
+            i++;
+        if (i == ARRAY_LEN(known))
+            return err_set(err, ERR_INVALID, "%s has no parameter \"%.*s\"", info ? "group.info" : "group.call",
+                           (int)MIN(v->key_len, 100u), v->key);
+        if (v->type != JSON_NULL)
+            memcpy((char *)ret + known[i].offset, &v, sizeof v);
+    }
+    return 0;
+}
+
+static int read_mode(const struct json *v, uint8_t (*number)(const char *), const char *what, uint8_t *ret,
+                     struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    *ret = v ? number(json_str(v, &a)) : 0;
+    arena_done(&a);
+    return v && !*ret
+               ? err_set(err, ERR_INVALID, "\"%s\": there is no mode %.*s", what, (int)MIN(v->len, 100u), v->text)
+               : 0;
+}
+
+static int read_header(const struct params *p, struct record_header *h, struct err *err)
+{
+    int64_t rank;
+    *h = (struct record_header){.type = RECORD_CALL, .rank = RECORD_GROUP};
+    int r = read_mode(p->dispatch, mode_dispatch, "dispatch", &h->dispatch, err);
+    if (r == 0)
+        r = read_mode(p->execute, mode_execute, "execute", &h->execute, err);
+    if (r < 0)
+        return r;
+    if (p->rank) {
+        if (!json_i64(p->rank, &rank) || rank < 0 || rank >= RECORD_GROUP)
+            return err_set(err, ERR_INVALID, "\"rank\" must be the number of a rank");
+        h->rank = (uint32_t)rank;
+    }
+    if (!p->per_rank)
+        return 0;
+    if (p->args || p->rank || p->dispatch || p->execute)
+        return err_set(err, ERR_INVALID, "\"perRank\" goes with none of args, rank, dispatch and execute");
+    h->dispatch = RECORD_ALL_TO_ALL;
+    h->execute = RECORD_ALL;
+    return 0;
+}
+
+static void write_head(const struct params *p, bool info, struct json_writer *w)
+{
+    writer_object(w, NULL);
+    if (info)
+        writer_str(w, "method", "group.info");
+    else
+        writer_raw(w, "method", p->method->text, p->method->len);
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        const struct json *v;
+        memcpy(&v, (const char *)p + known[i].offset, sizeof v);
+        if (v && known[i].offset >= offsetof(struct params, head))
+            writer_raw(w, known[i].name, v->text, v->len);
+    }
+    writer_object_end(w);
+}
+
+int jsonrpc_call_encode(const struct json *params, bool info, struct quota *quota, struct record *ret, struct err *err)
+{
+    struct params p;
+    int r = read_params(params, info, &p, err);
+    if (r == 0)
+        r = read_header(&p, &ret->h, err);
+    if (r < 0)
+        return r;
+    if (!info && !p.method)
+        return err_set(err, ERR_INVALID, "group.call needs \"method\": the name of a method of the group's class");
+    const struct json *args = p.per_rank ? p.per_rank : p.args;
+    if (args && args->type != JSON_LIST && args->type != JSON_OBJECT)
+        return err_set(err, ERR_INVALID, "\"%s\" must be a list or an object", p.per_rank ? "perRank" : "args");
+    struct json_writer w;
+    writer_init(&w, 0);
+    write_head(&p, info, &w);
+    size_t head_len = w.buf.len, args_len = args ? args->len : 0;
+    ret->blob = blob_new(4 + head_len + args_len, quota);
+    if (ret->blob) {
+        record_call_prefix(ret->blob->data, (uint32_t)head_len);
+        memcpy(ret->blob->data + 4, w.buf.data, head_len);
+        if (args)
+            memcpy(ret->blob->data + 4 + head_len, args->text, args_len);
+        ret->body = ret->blob->data;
+        ret->len = ret->blob->len;
+    }
+    writer_done(&w);
+    return ret->blob ? 0 : err_set(err, ERR_LIMIT, "no room for its arguments: too many calls wait already");
+}
