@@ -290,6 +290,22 @@ static void both_read_mutations_alike(void **state)
         assert_true(i == MARK || t.seen[i] > 0);
 }
 
+static void both_read_every_escape_alike(void **state)
+{
+    (void)state;
+    struct tally t = {0};
+    char text[16];
+    for (unsigned code = 1; code < 0x110000; code += code < 0x10000 ? 1 : 101) {
+        if (code < 0x10000)
+            snprintf(text, sizeof text, "\"\\u%04x\"", code);
+        else
+            snprintf(text, sizeof text, "\"\\u%04x\\u%04X\"", 0xd800 + ((code - 0x10000) >> 10),
+                     0xdc00 + ((code - 0x10000) & 0x3ff));
+        compare(text, strlen(text), &t);
+    }
+    assert_int_equal(t.texts - t.accepted, 0x800); // halves of a pair
+}
+
 static void every_difference_of_the_list_is_one(void **state)
 {
     (void)state;
@@ -390,6 +406,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_read_every_document_alike),
         cmocka_unit_test(both_read_mutations_alike),
+        cmocka_unit_test(both_read_every_escape_alike),
         cmocka_unit_test(every_difference_of_the_list_is_one),
         cmocka_unit_test(duplicate_names_are_kept_by_both_and_the_first_is_found),
         cmocka_unit_test(only_we_write_back_what_was_read),
