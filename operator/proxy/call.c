@@ -84,6 +84,8 @@ static void settle(struct call *c)
     list_remove(&c->open);
     list_remove(&c->of_group);
     list_remove(&c->link);
+    if (c->waits && list_empty(&c->group->stale))
+        list_append(&c->router->stale, &c->group->stale);
     deadlines_del(&c->router->deadlines, &c->deadline);
     blob_unref(TAKE_PTR(c->body));
     drop_results(c);

@@ -71,7 +71,7 @@ static int check_group(const struct call *c, struct err *err)
 static bool behind_another(const struct call *c)
 {
     const struct list *waiting = &c->group->waiting;
-    if (c->waits) // asked by router_release(), which knows
+    if (c->waits) // asked by the router, which goes through all in order
         return false;
     for (const struct list *l = waiting->prev; l != waiting; l = l->prev)
         if (CONTAINER_OF(l, struct call, link)->session == c->session)

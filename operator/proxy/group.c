@@ -19,6 +19,7 @@ struct group *group_new(const char *uid, const char *ns, const char *name)
     group_key(g->key, ns, name, strlen(name));
     list_init(&g->waiting);
     list_init(&g->calls);
+    list_init(&g->stale);
     list_init(&g->members);
     return g;
 }
@@ -30,6 +31,7 @@ void group_free(struct group *g)
         CONTAINER_OF(l, struct member, of_group)->group = NULL;
         list_remove(l);
     }
+    list_remove(&g->stale);
     free(g->uid);
     free(g->ns);
     free(g->name);

@@ -40,6 +40,7 @@ struct group {
     struct list members; // all that refer to it: connected, replaced, or about to be forgotten
     struct list calls;   // all that are not answered
     struct list waiting; // those of them that wait, in the order in which they came
+    struct list stale;   // in the router's list: one that waited has gone, those behind it may not have to wait
 };
 
 struct group *group_new(const char *uid, const char *ns, const char *name);

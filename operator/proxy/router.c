@@ -14,6 +14,7 @@ void router_init(struct router *r, const struct router_config *config)
     list_init(&r->changes);
     list_init(&r->leaving);
     list_init(&r->stopped);
+    list_init(&r->stale);
     r->marks = blob_copy("[,]null", 7, NULL);
 }
 
@@ -73,7 +74,8 @@ static void expel(struct member *m, const char *what, int code, const char *reas
     peer_close(&m->peer, code, "%s", reason);
 }
 
-void router_release(struct router *r, struct group *g)
+// Sends what waits and need not wait any longer.
+static void release(struct router *r, struct group *g)
 {
     uint64_t mark = ++r->mark;
     LIST_FOREACH(l, &g->waiting) {
@@ -86,6 +88,14 @@ void router_release(struct router *r, struct group *g)
         call_resubmit(c);
         if (before->next == l)
             s->blocked = mark;
+    }
+}
+
+void router_release_stale(struct router *r)
+{
+    while (!list_empty(&r->stale)) {
+        struct group *g = CONTAINER_OF(list_pop(&r->stale), struct group, stale);
+        release(r, g);
     }
 }
 
@@ -110,7 +120,7 @@ void router_group_set(struct router *r, const struct group_facts *f)
         expel_outdated(g, true);
     group_update(g, f);
     expel_outdated(g, false);
-    router_release(r, g);
+    release(r, g);
 }
 
 void router_group_gone(struct router *r, const char *uid)
@@ -176,7 +186,7 @@ int router_join(struct router *r, const struct member_identity *id, const char *
     }
     peer_init(&m->peer, &r->changes, out, owner);
     group_join(g, m);
-    router_release(r, g);
+    release(r, g);
     *ret = m;
     return 0;
 }
@@ -233,6 +243,7 @@ void router_tick(struct router *r)
     int64_t now = clock_mono_ms(r->config.clock);
     for (struct deadline *first; (first = deadlines_first(&r->deadlines)) && first->at <= now;)
         call_timeout(CONTAINER_OF(first, struct call, deadline));
+    router_release_stale(r);
     LIST_FOREACH(l, &r->leaving) {
         struct member *m = CONTAINER_OF(l, struct member, leaving);
         if (m->leave_at > now)

@@ -38,7 +38,7 @@ struct router {
     uint32_t last_id;
     uint32_t n_calls; // answered ones that a worker still has included
     struct deadlines deadlines;
-    struct list changes, leaving, stopped;
+    struct list changes, leaving, stopped, stale;
     uint64_t mark;      // of a walk over waiting calls
     struct blob *marks; // "[,]null"
     struct record_part *parts;
@@ -70,7 +70,7 @@ void router_tick(struct router *r);
 void router_sent(struct router *r); // a connection has sent something: memory may be free again
 struct peer *router_changed(struct router *r);
 
-// For calls (call.c, dispatch.c)
-void router_release(struct router *r, struct group *g); // sends what waits and need not wait any longer
+// For sessions: sends what has been waiting behind a call that has gone.
+void router_release_stale(struct router *r);
 
 #endif

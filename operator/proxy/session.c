@@ -212,6 +212,7 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
         r = err_set(err, ERR_PROTO, "a controller must not send %s records here", record_type_name(rec->h.type));
     }
     release_held(s, unfinished);
+    router_release_stale(s->router);
     session_flow(s);
     return r;
 }

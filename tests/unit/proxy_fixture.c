@@ -79,6 +79,15 @@ static void wire_done(struct wire *w)
     record_writer_done(&w->out);
 }
 
+// Small bodies overtake long ones; their order is that of their beginnings.
+static void keep_in_order(struct wire *w, struct wire_record *r)
+{
+    struct list *at = &w->records;
+    while (at->prev != &w->records && CONTAINER_OF(at->prev, struct wire_record, link)->seq > r->seq)
+        at = at->prev;
+    list_insert_before(at, &r->link);
+}
+
 static void wire_pass(struct wire *w)
 {
     char *message = xmalloc(RECORD_MESSAGE);
@@ -89,11 +98,11 @@ static void wire_pass(struct wire *w)
         int got;
         while ((got = record_reader_next(&w->reader, &p, &n, &r, &err)) > 0) {
             struct wire_record *kept = xmalloc(sizeof *kept + r.len + 1);
-            *kept = (struct wire_record){.h = r.h, .len = r.len};
+            *kept = (struct wire_record){.h = r.h, .seq = r.seq, .len = r.len};
             if (r.len)
                 memcpy(kept->body, r.body, r.len);
             kept->body[r.len] = 0;
-            list_append(&w->records, &kept->link);
+            keep_in_order(w, kept);
         }
         assert_int_equal(got, 0);
     }

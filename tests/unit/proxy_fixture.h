@@ -23,6 +23,7 @@ struct wire {
 struct wire_record {
     struct list link;
     struct record_header h;
+    uint64_t seq;
     size_t len;
     char body[]; // and a NUL behind it
 };

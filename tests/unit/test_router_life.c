@@ -167,6 +167,21 @@ static void the_general_deadline_ends_with_the_waiting(void **state)
     hears(w, "1 RESULT 1");
 }
 
+static void what_waited_behind_a_call_that_has_gone_goes_on(void **state)
+{
+    struct world *w = *state;
+    worker_start(&w->f, &w->workers[0], 0, 1);
+    sends_group(w, 1, "{\"method\":\"add\",\"timeoutMs\":50}", "[]");
+    sends_group(w, 2, ADD, "[]");
+    sends(w, (struct call_text){.id = 3, .rank = 0, .head = ADD, .args = "[3]"});
+    fixture_pass(&w->f, 50);
+    hears(w, "1 ERROR TIMEOUT*");
+    assert_int_equal(worker_takes(&w->workers[0], ""), 0);
+    controller_cancel(&w->c, 2);
+    hears(w, "2 ERROR CANCELED add() of ml/llama was canceled by its caller before it was sent to a rank");
+    assert_int_not_equal(worker_takes(&w->workers[0], "[3]"), 0);
+}
+
 static void a_caller_may_ask_not_to_wait(void **state)
 {
     struct world *w = *state;
@@ -364,6 +379,7 @@ int main(void)
         PROXY_TEST_EMPTY(one_controllers_waiting_call_does_not_hold_up_anothers),
         PROXY_TEST_EMPTY(a_waiting_call_ends_at_its_deadline_or_the_general_one),
         PROXY_TEST_EMPTY(the_general_deadline_ends_with_the_waiting),
+        PROXY_TEST_EMPTY(what_waited_behind_a_call_that_has_gone_goes_on),
         PROXY_TEST_EMPTY(a_caller_may_ask_not_to_wait),
         PROXY_TEST_EMPTY(a_group_that_has_ended_refuses_with_its_reason),
         PROXY_TEST(a_call_of_an_older_attempt_is_refused_and_of_a_newer_one_waits),

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Controllers, workers, deaths, restarts, cancels and clocks at random. Whatever happens: a call is answered exactly
+// once, with the right result or an error; a rank gets it at most once, and those of one controller in the order in
+// which they were sent; in the end nothing is charged any more.
+#include "tests/unit/proxy_fixture.h"
+
+#include "common/base/rand.h"
+#include "common/base/str.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS = 3, CONTROLLERS = 3, SESSIONS = 200, CALLS = 400, PENDING = 4096, STEPS = 3000 };
+
+enum kind { ALL_SAME, ALL_SPLIT, ZERO, ONE, KINDS };
+
+struct sent {
+    enum kind kind;
+    uint32_t rank;
+    bool answered;
+    unsigned char ran[RANKS];
+};
+
+struct sim_controller {
+    struct controller c;
+    int serial; // of its session: what a rank has seen of an older one does not count
+    uint32_t n;
+    struct sent sent[CALLS + 1];
+    uint64_t seq;
+};
+
+struct sim_worker {
+    struct worker w;
+    struct {
+        uint32_t id, n;
+        int serial;
+    } has[PENDING]; // calls that it has not answered
+    uint32_t n_has;
+};
+
+struct sim {
+    struct proxy_fixture f;
+    struct rand rnd;
+    struct sim_controller controllers[CONTROLLERS];
+    struct sim_worker workers[RANKS];
+    uint32_t seen[SESSIONS][RANKS]; // the last call of a session that a rank got
+    uint32_t attempt;
+    int serial;
+    unsigned results, errors, died; // what was covered
+};
+
+static uint64_t below(struct sim *s, uint64_t n)
+{
+    return rand_below(&s->rnd, n);
+}
+
+static void open_controller(struct sim *s, struct sim_controller *c)
+{
+    memset(c, 0, sizeof *c);
+    c->serial = s->serial++;
+    assert_true(s->serial < SESSIONS);
+    controller_open(&s->f, &c->c, "llama");
+}
+
+// What a rank gets is always [session, number], whatever the mode. Some are long, so that they are shared.
+static void put_args(struct buf *b, const struct sim_controller *c, uint32_t n, enum kind kind, size_t pad)
+{
+    int copies = kind == ALL_SPLIT ? RANKS : 1;
+    if (kind == ALL_SPLIT)
+        buf_putc(b, '[');
+    for (int i = 0; i < copies; i++)
+        buf_printf(b, "%s[%d,%u%*s]", i ? "," : "", c->serial, n, (int)pad, "");
+    if (kind == ALL_SPLIT)
+        buf_putc(b, ']');
+}
+
+static void put_head(struct sim *s, struct buf *b)
+{
+    char prefix[4];
+    struct buf head = BUF_INIT(256);
+    buf_puts(&head, "{\"method\":\"m\"");
+    if (below(s, 2))
+        buf_printf(&head, ",\"timeoutMs\":%u", 1 + (unsigned)below(s, 2000));
+    if (below(s, 8) == 0)
+        buf_puts(&head, ",\"whenNotReady\":\"Refuse\"");
+    if (below(s, 16) == 0)
+        buf_printf(&head, ",\"attempt\":%u", s->attempt);
+    buf_putc(&head, '}');
+    record_call_prefix(prefix, (uint32_t)head.len);
+    buf_append(b, prefix, 4);
+    buf_append(b, head.data, head.len);
+    buf_done(&head);
+}
+
+static void send_call(struct sim *s, struct sim_controller *c)
+{
+    static const uint8_t dispatch[KINDS] = {RECORD_ONE_TO_ALL, RECORD_ALL_TO_ALL, RECORD_ONE_TO_ALL, 0};
+    static const uint8_t execute[KINDS] = {RECORD_ALL, RECORD_ALL, RECORD_RANK_ZERO, 0};
+    if (c->n == CALLS)
+        return;
+    uint32_t n = ++c->n;
+    struct sent *sent = &c->sent[n];
+    struct buf body = BUF_INIT(1 << 20);
+    struct err err = ERR_INIT;
+    *sent = (struct sent){.kind = (enum kind)below(s, KINDS), .rank = (uint32_t)below(s, RANKS)};
+    put_head(s, &body);
+    put_args(&body, c, n, sent->kind, below(s, 4) ? 0 : below(s, 20000));
+    struct record r = {.h = {.type = RECORD_CALL,
+                             .call = n,
+                             .rank = sent->kind == ONE ? sent->rank : RECORD_GROUP,
+                             .dispatch = dispatch[sent->kind],
+                             .execute = execute[sent->kind]},
+                       .body = body.data,
+                       .len = body.len,
+                       .seq = ++c->seq};
+    if (below(s, 2) && (r.blob = blob_copy(body.data, body.len, c->c.session->quota)))
+        r.body = r.blob->data;
+    assert_int_equal(session_record(c->c.session, &r, UINT64_MAX, &err), 0);
+    blob_unref(r.blob);
+    buf_done(&body);
+}
+
+static long number_at(const char **p, char before)
+{
+    char *end;
+    assert_int_equal(**p, before);
+    long v = strtol(*p + 1, &end, 10);
+    assert_true(end > *p + 1);
+    *p = end;
+    return v;
+}
+
+static void take_records(struct sim *s, struct sim_worker *w)
+{
+    struct wire_record *r;
+    while (w->w.member && (r = wire_next(&w->w.wire))) {
+        struct record_call call;
+        struct err err = ERR_INIT;
+        if (r->h.type == RECORD_CALL) {
+            assert_int_equal(record_call_decode(r->body, r->len, &call, &err), 0);
+            const char *p = call.args;
+            long serial = number_at(&p, '['), n = number_at(&p, ',');
+            if ((uint32_t)n <= s->seen[serial][w->w.rank]) // in order, and never twice
+                fail_msg("rank %u gets call %u of session %u after call %u", w->w.rank, (unsigned)n, (unsigned)serial,
+                         s->seen[serial][w->w.rank]);
+            s->seen[serial][w->w.rank] = (uint32_t)n;
+            assert_true(w->n_has < PENDING);
+            w->has[w->n_has].id = r->h.call;
+            w->has[w->n_has].n = (uint32_t)n;
+            w->has[w->n_has++].serial = (int)serial;
+        } else {
+            assert_int_equal(r->h.type, RECORD_CANCEL);
+        }
+        free(r);
+    }
+}
+
+static void answer_one(struct sim *s, struct sim_worker *w, uint32_t i)
+{
+    char json[64];
+    struct err err = ERR_INIT;
+    bool fails = below(s, 10) == 0;
+    snprintf(json, sizeof json, fails ? "{\"code\":\"FAILED\",\"message\":\"%u/%u\"}" : "[%u,%u]", w->w.rank,
+             w->has[i].n);
+    uint32_t id = w->has[i].id;
+    w->has[i] = w->has[--w->n_has];
+    if (worker_answer(&s->f, &w->w, id, fails ? RECORD_ERROR : RECORD_RESULT, json, &err) < 0)
+        fail_msg("rank %u: %s", w->w.rank, err.msg);
+}
+
+static void check_result(const struct sent *sent, uint32_t n, const char *json)
+{
+    char want[128];
+    if (sent->kind == ZERO || sent->kind == ONE)
+        snprintf(want, sizeof want, "[%u,%u]", sent->kind == ONE ? sent->rank : 0, n);
+    else
+        snprintf(want, sizeof want, "[[0,%u],[1,%u],[2,%u]]", n, n, n);
+    assert_string_equal(json, want);
+}
+
+static void take_answers(struct sim *s, struct sim_controller *c)
+{
+    struct wire_record *r;
+    while ((r = wire_next(&c->c.wire))) {
+        assert_true(r->h.call >= 1 && r->h.call <= c->n);
+        struct sent *sent = &c->sent[r->h.call];
+        assert_false(sent->answered);
+        sent->answered = true;
+        if (r->h.type == RECORD_RESULT) {
+            check_result(sent, r->h.call, r->body);
+            s->results++;
+        } else {
+            assert_int_equal(r->h.type, RECORD_ERROR);
+            s->errors++;
+        }
+        free(r);
+    }
+    router_sent(&s->f.router);
+}
+
+static void dial(struct sim *s, struct sim_worker *w, uint32_t rank)
+{
+    struct err err = ERR_INIT;
+    worker_hang_up(&s->f, &w->w);
+    w->n_has = 0;
+    uint32_t attempt = s->attempt - (below(s, 8) == 0 && s->attempt > 1);
+    (void)worker_dial(&s->f, &w->w, rank, attempt, &err); // of an older attempt: refused
+}
+
+// What peers were told to close is closed, as their owner would.
+static void close_expelled(struct sim *s)
+{
+    while (router_changed(&s->f.router))
+        ;
+    for (int i = 0; i < RANKS; i++) {
+        struct sim_worker *w = &s->workers[i];
+        if (w->w.member && w->w.member->peer.close_code && below(s, 2)) {
+            worker_hang_up(&s->f, &w->w);
+            w->n_has = 0;
+        }
+    }
+}
+
+static void act_on_worker(struct sim *s, uint64_t dice)
+{
+    uint32_t rank = (uint32_t)below(s, RANKS);
+    struct sim_worker *w = &s->workers[rank];
+    if (dice < 40) {
+        take_records(s, w);
+    } else if (dice < 80) {
+        if (w->w.member && w->n_has)
+            answer_one(s, w, (uint32_t)below(s, w->n_has));
+    } else if (dice < 92) {
+        if (!w->w.member || below(s, 8) == 0)
+            dial(s, w, rank);
+    } else if (dice < 94) {
+        s->died += w->w.member != NULL;
+        worker_hang_up(&s->f, &w->w);
+        w->n_has = 0;
+    } else if (dice < 96) {
+        router_worker_exited(&s->f.router, FIXTURE_UID, s->attempt, rank, 1);
+        fixture_group(&s->f, RANKS, ++s->attempt, NULL);
+    } else if (dice < 97) {
+        router_group_gone(&s->f.router, FIXTURE_UID);
+        fixture_group(&s->f, RANKS, ++s->attempt, NULL);
+    } else if (dice < 98) {
+        fixture_group(&s->f, RANKS, s->attempt, below(s, 2) ? "Suspended" : NULL);
+    } else {
+        fixture_pass(&s->f, (int64_t)below(s, 500));
+    }
+}
+
+static void act_on_controller(struct sim *s, uint64_t dice)
+{
+    struct sim_controller *c = &s->controllers[below(s, CONTROLLERS)];
+    if (dice < 70) {
+        send_call(s, c);
+    } else if (dice < 85) {
+        take_answers(s, c);
+    } else if (dice < 99 || s->serial > SESSIONS - 10) {
+        if (c->n)
+            controller_cancel(&c->c, 1 + (uint32_t)below(s, c->n));
+    } else {
+        controller_close(&c->c);
+        open_controller(s, c);
+    }
+}
+
+// Everybody comes back and does what there is to do.
+static void settle(struct sim *s)
+{
+    fixture_group(&s->f, RANKS, ++s->attempt, NULL);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        worker_hang_up(&s->f, &s->workers[i].w);
+        s->workers[i].n_has = 0;
+        worker_start(&s->f, &s->workers[i].w, i, s->attempt);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        take_records(s, &s->workers[i]);
+        while (s->workers[i].n_has)
+            answer_one(s, &s->workers[i], 0);
+    }
+    fixture_pass(&s->f, s->f.router.config.exit_wait_ms);
+    for (int i = 0; i < CONTROLLERS; i++) {
+        struct sim_controller *c = &s->controllers[i];
+        take_answers(s, c);
+        for (uint32_t n = 1; n <= c->n; n++)
+            if (!c->sent[n].answered)
+                fail_msg("call %u of controller %d is not answered", n, i);
+        assert_int_equal(c->c.session->calls.used, 0);
+    }
+}
+
+static void simulate(uint64_t seed, unsigned *results, unsigned *errors, unsigned *died)
+{
+    struct sim *s = xcalloc(1, sizeof *s);
+    rand_seed(&s->rnd, seed);
+    fixture_init(&s->f, NULL);
+    s->attempt = 1;
+    fixture_group(&s->f, RANKS, 1, NULL);
+    for (int i = 0; i < CONTROLLERS; i++)
+        open_controller(s, &s->controllers[i]);
+    for (int step = 0; step < STEPS; step++) {
+        if (below(s, 4))
+            act_on_worker(s, below(s, 100));
+        else
+            act_on_controller(s, below(s, 100));
+        close_expelled(s);
+    }
+    settle(s);
+    for (int i = 0; i < CONTROLLERS; i++)
+        controller_close(&s->controllers[i].c);
+    for (int i = 0; i < RANKS; i++)
+        worker_hang_up(&s->f, &s->workers[i].w);
+    fixture_done(&s->f);
+    *results += s->results;
+    *errors += s->errors;
+    *died += s->died;
+    free(s);
+}
+
+static void every_call_is_answered_exactly_once(void **state)
+{
+    (void)state;
+    unsigned results = 0, errors = 0, died = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        print_message("seed %u\r", (unsigned)seed);
+        simulate(seed, &results, &errors, &died);
+    }
+    print_message("%u results, %u errors, %u deaths\n", results, errors, died);
+    assert_true(results > 2000 && errors > 2000 && died > 100); // else it tests little
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call_is_answered_exactly_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
