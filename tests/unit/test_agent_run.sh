@@ -9,7 +9,7 @@ rendezvous=$(realpath "$2")
 dir=$(mktemp -d)
 passed=0
 failed=0
-unset RANK LOCAL_RANK WORLD_SIZE MASTER_ADDR MASTER_PORT CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES
+unset CADRE_OPERATOR CADRE_CA RANK LOCAL_RANK WORLD_SIZE MASTER_ADDR MASTER_PORT CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES
 export MARK=$((100000 + $$)) # so that only ours are looked for
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$dir"' EXIT
 
@@ -167,6 +167,11 @@ slow_reader() { # nothing is lost, and the agent can be stopped meanwhile
         [ "$(wc -l <"$dir/out")" = 100000 ]
 }
 
+waits_for_its_operator() { # which is not there; and ends when it is told to
+    begins --operator ws://127.0.0.1:9 --token-file= -- true
+    until_said "operator at 127.0.0.1:9: not reached, trying again: cannot connect" && kill -TERM "$pid" && ends 0
+}
+
 installs_itself() {
     mkdir -p "$dir/bin" && runs 0 install "$dir/bin" && cmp "$agent" "$dir/bin/cadre-agent" &&
         "$dir/bin/cadre-agent" run -- true && runs 0 install "$dir/bin" && [ "$(ls "$dir/bin")" = cadre-agent ] &&
@@ -175,7 +180,8 @@ installs_itself() {
 
 wrong_command_lines() {
     runs 2 run && said "run needs a command" && runs 2 run --processes 0 -- true && said "from 1 to 1024" &&
-        runs 2 start && said "unknown subcommand" && runs 2 install && runs 2 run --no-such -- true &&
+        runs 2 --operator ws://x:1 start && said "unknown subcommand" && runs 2 -- true && said "no operator" &&
+        runs 1 --operator x:1 && said "must be wss://HOST:PORT" && runs 2 install && runs 2 run --no-such -- true &&
         runs 0 --help && said "Usage: cadre-agent" && runs 0 --version && said "cadre-agent "
 }
 
@@ -193,6 +199,7 @@ check "orphans in sessions of their own end with the last process" orphans_end_t
 check "10 MB without a newline come out whole" long_line
 check "lines of eight ranks stay whole" lines_stay_whole
 check "a slow reader loses nothing" slow_reader
+check "without its operator it waits, and ends on SIGTERM" waits_for_its_operator
 check "it installs itself" installs_itself
 check "wrong command lines are refused" wrong_command_lines
 echo "1..$((passed + failed))"

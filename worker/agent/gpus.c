@@ -52,7 +52,7 @@ static int pod_names(const struct gpus *g, struct arena *a, const char *names[GP
 
 static int pool_init(struct pool *p, const struct gpus *g, struct arena *a, struct err *err)
 {
-    const char *names[GPUS_MAX];
+    const char *names[GPUS_MAX] = {NULL};
     int n = pod_names(g, a, names);
     p->whole = !g->indices;
     p->n = p->whole ? n : (int)MIN(g->n_indices, (size_t)GPUS_MAX);
@@ -78,7 +78,7 @@ static const char *join(const struct pool *p, int first, int n, struct arena *a)
 int gpus_view(const struct gpus *g, int local_rank, int local_world_size, struct arena *a, struct gpus_view *ret,
               struct err *err)
 {
-    struct pool pool;
+    struct pool pool = {.n = 0};
     *ret = (struct gpus_view){.device = -1};
     if (g->per_worker == 0) {
         ret->visible = "";

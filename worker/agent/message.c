@@ -18,9 +18,10 @@ enum {
 static void put_last(struct json_writer *w, const char *last, size_t len)
 {
     _cleanup_(free_p) char *text = xmalloc(len + 1);
-    for (size_t i = 0; i < len; i++)
-        text[i] = last[i] ? last[i] : ' '; // JSON of ours knows no U+0000
+    memcpy(text, last, len);
     text[len] = '\0';
+    for (char *nul = text; (nul += strlen(nul)) < text + len;)
+        *nul = ' '; // JSON of ours knows no U+0000
     writer_str_set(w, "lastLines", text);
 }
 
