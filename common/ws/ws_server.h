@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server side: websocket sessions and HTTP requests on the loop, over TCP (with or without TLS) and Unix sockets.
-// Inside it is libwebsockets. Everything calls back from the loop; sessions and requests may be used in any callback.
+// Inside it is libwebsockets 4.1.6 or newer, which is more lenient than RFC 6455 in that it takes frames without a mask,
+// and reports a client's close codes 1012 to 1014 as 1002. Everything calls back from the loop; sessions and requests may be used in any callback.
 // One thread.
 #ifndef CADRE_WS_WS_SERVER_H
 #define CADRE_WS_WS_SERVER_H
@@ -90,7 +91,8 @@ const char *ws_request_header(struct ws_request *r, const char *name);    // low
 const char *ws_request_peer(struct ws_request *r);                        // address of the client, "" for a Unix socket
 const char *ws_request_body(const struct ws_request *r, size_t *ret_len); // NUL-terminated
 // Every request that on_http got is answered once, or gone: then `gone`, if set, is called and the request is no more.
-// One request a connection, and five minutes for an answer. extra_headers: lines ended by \r\n, or NULL.
+// One request a connection, and five minutes for an answer; a client that hangs up meanwhile is not noticed before.
+// extra_headers: lines ended by \r\n, or NULL.
 void ws_request_on_gone(struct ws_request *r, void (*gone)(void *ctx, struct ws_request *r), void *ctx);
 void ws_request_respond(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
                         const void *body, size_t len);
