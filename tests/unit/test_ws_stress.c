@@ -23,10 +23,11 @@
 #define MIB ((size_t)1 << 20)
 #define BUSY 200
 #define IDLE 2000
-#define MESSAGES 8     // of each busy connection
-#define STALL_MS 30000 // without any progress: a stall
-#define DEAF_MS 5      // how long an end does not listen, at most
-#define DIALS 100      // at a time
+#define MESSAGES 8        // of each busy connection
+#define STALL_MS 30000    // without any progress: a stall
+#define PATIENT_MS 600000 // no ping decides here: on a loaded machine a turn may take long, and STALL_MS finds a stall
+#define DEAF_MS 5         // how long an end does not listen, at most
+#define DIALS 100         // at a time
 
 struct relay { // a session of the server: sends back what it gets
     struct record_reader reader;
@@ -318,6 +319,7 @@ static void idle_dial(void)
                                      &(struct ws_client_config){.address = n % 2 ? unix_address : tcp,
                                                                 .subprotocols = RECORD_SUBPROTOCOL_JSON,
                                                                 .open_ms = 60000,
+                                                                .ping_ms = PATIENT_MS,
                                                                 .on_open = idle_open,
                                                                 .on_message = idle_message,
                                                                 .on_close = any_close,
@@ -343,6 +345,7 @@ static void busy_dial(struct busy *b, unsigned n)
                                    .tls = n % 2 ? tls : NULL,
                                    .mask_always = n % 5 == 0,
                                    .open_ms = 60000,
+                                   .ping_ms = PATIENT_MS,
                                    .on_open = busy_open,
                                    .on_data = busy_data,
                                    .on_message = busy_message,
@@ -382,6 +385,7 @@ static void start(const struct certs *certs)
                              &(struct ws_server_config){.subprotocols = subprotocols,
                                                         .cert_pem = certs->server_cert,
                                                         .key_pem = certs->server_key,
+                                                        .ping_ms = PATIENT_MS,
                                                         .read_size = 16384,
                                                         .on_upgrade = on_upgrade,
                                                         .on_open = on_nothing,

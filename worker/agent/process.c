@@ -74,10 +74,12 @@ static void lookup_init(struct lookup *l, const struct process_config *c, struct
 // POSIX allows in a signal handler.
 static void child_reset_signals(void)
 {
-    struct sigaction action = {.sa_handler = SIG_DFL};
+    // The kernel's own struct, all zero: SIG_DFL, no flags, no mask. The call of libc leaves the two signals alone that
+    // it keeps for itself, which may have been inherited as ignored.
+    static const unsigned long action[8] = {0};
     sigset_t none;
     for (int i = 1; i < NSIG; i++)
-        sigaction(i, &action, NULL);
+        syscall(SYS_rt_sigaction, i, action, NULL, NSIG / 8);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
