@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GROUP_WORLD_MAX = 65536, GROUP_KEY_SIZE = 192 };
+enum { GROUP_KEY_SIZE = 192 };
 
 struct group_facts { // borrowed for the call only
     const char *uid, *ns, *name;

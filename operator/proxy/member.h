@@ -23,6 +23,7 @@ struct member_identity { // borrowed for the call only
     const char *group_uid;
     uint32_t attempt, rank;
     const char *pod, *node;
+    const char *welcome; // body of a WELCOME that goes out before any call; NULL = its owner sends it by itself
 };
 
 struct group;

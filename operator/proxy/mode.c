@@ -24,9 +24,9 @@ static const char *name_of(const char *const *names, size_t n, unsigned mode)
 
 static uint8_t number_of(const char *const *names, size_t n, const char *name)
 {
-    for (uint8_t i = 1; i < n; i++)
+    for (size_t i = 1; i < n; i++)
         if (str_eq(names[i], name))
-            return i;
+            return (uint8_t)i;
     return 0;
 }
 

@@ -185,6 +185,10 @@ int router_join(struct router *r, const struct member_identity *id, const char *
             router_leave(r, old);
     }
     peer_init(&m->peer, &r->changes, out, owner);
+    if (id->welcome)
+        (void)record_writer_copy(out, &(struct record_header){.type = RECORD_WELCOME, .rank = m->rank}, id->welcome,
+                                 strlen(id->welcome), err); // the first in an empty queue
+    peer_changed(&m->peer);
     group_join(g, m);
     release(r, g);
     *ret = m;

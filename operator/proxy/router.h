@@ -14,6 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/map.h"
+#include "common/wire/record_reader.h"
 #include "operator/proxy/deadline.h"
 #include "operator/proxy/group.h"
 #include "operator/proxy/idmap.h"
@@ -62,7 +63,6 @@ int router_join(struct router *r, const struct member_identity *id, const char *
 // Its connection has ended; `out` and the member are not used by the owner any more.
 void router_leave(struct router *r, struct member *m);
 // A record of type RESULT or ERROR, whole. Negative: the worker broke the protocol, close it.
-struct record;
 int member_record(struct router *r, struct member *m, const struct record *rec, struct err *err);
 
 int64_t router_wait_ms(const struct router *r); // -1 = nothing to wait for

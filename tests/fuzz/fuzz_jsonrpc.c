@@ -31,7 +31,7 @@ static void rank_init(struct router *r, struct rank *k, uint32_t rank)
     k->n = 0;
     record_writer_init(&k->out, 1 << 20);
     record_reader_init(&k->reader, &(struct record_reader_config){.whole = true});
-    must(router_join(r, &(struct member_identity){"u", 1, rank, "p", "n"}, hello, sizeof hello - 1, &k->out, NULL,
+    must(router_join(r, &(struct member_identity){"u", 1, rank, "p", "n", NULL}, hello, sizeof hello - 1, &k->out, NULL,
                      &k->member, &err) == 0);
 }
 

@@ -127,7 +127,7 @@ int worker_dial(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32
     snprintf(node, sizeof node, "n%u", rank);
     *w = (struct worker){.rank = rank, .attempt = attempt};
     wire_init(&w->wire);
-    int r = router_join(&f->router, &(struct member_identity){FIXTURE_UID, attempt, rank, pod, node}, hello,
+    int r = router_join(&f->router, &(struct member_identity){FIXTURE_UID, attempt, rank, pod, node, NULL}, hello,
                         sizeof hello - 1, &w->wire.out, w, &w->member, err);
     if (r < 0)
         wire_done(&w->wire);

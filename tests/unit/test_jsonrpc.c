@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/jsonrpc.h"
 
-#include "common/base/str.h"
 #include "tests/unit/proxy_fixture.h"
 
 #include <setjmp.h>

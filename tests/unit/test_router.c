@@ -2,8 +2,6 @@
 // The rules of calls, one by one (docs/calls.md): modes, ids, answers, deadlines, order.
 #include "tests/unit/proxy_world.h"
 
-#include "common/base/str.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -79,9 +79,9 @@ static void a_process_of_an_older_attempt_is_refused(void **state)
     assert_int_equal(worker_dial(&w->f, &old, 1, 4, &err), ERR_CONFLICT); // that process is dead
     assert_int_equal(worker_dial(&w->f, &old, WORLD, 4, &err), ERR_INVALID);
     struct member *m;
-    assert_int_equal(
-        router_join(&w->f.router, &(struct member_identity){"uid-2", 1, 0, NULL, NULL}, "{}", 2, NULL, NULL, &m, &err),
-        ERR_UNAVAILABLE);
+    assert_int_equal(router_join(&w->f.router, &(struct member_identity){.group_uid = "uid-2", .attempt = 1}, "{}", 2,
+                                 NULL, NULL, &m, &err),
+                     ERR_UNAVAILABLE);
 }
 
 static void a_bad_hello_is_refused(void **state)
@@ -102,8 +102,8 @@ static void a_bad_hello_is_refused(void **state)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct member *m = NULL;
         struct err err = ERR_INIT;
-        assert_int_equal(router_join(&w->f.router, &(struct member_identity){FIXTURE_UID, 1, 0, NULL, NULL}, bad[i],
-                                     strlen(bad[i]), NULL, NULL, &m, &err),
+        assert_int_equal(router_join(&w->f.router, &(struct member_identity){.group_uid = FIXTURE_UID, .attempt = 1},
+                                     bad[i], strlen(bad[i]), NULL, NULL, &m, &err),
                          ERR_INVALID);
         assert_true(str_starts(err.msg, "HELLO"));
     }
@@ -126,6 +126,26 @@ static void a_call_before_ready_waits_for_all_of_its_ranks(void **state)
     for (uint32_t i = 1; i < WORLD; i++)
         worker_says(&w->f, &w->workers[i], worker_takes(&w->workers[i], "[1]"), "0");
     hears(w, "1 RESULT [0,0,0,0]");
+}
+
+static void the_welcome_goes_out_before_calls_that_have_waited(void **state)
+{
+    struct world *w = *state;
+    struct worker *first = &w->workers[0];
+    struct err err = ERR_INIT;
+    struct member_identity id = {FIXTURE_UID, 1, 0, "p", "n", "{\"ticket\":\"t\"}"};
+    sends(w, (struct call_text){.id = 1, .rank = 0, .head = ADD});
+    worker_start(&w->f, first, 0, 1);
+    router_leave(&w->f.router, first->member);
+    assert_int_not_equal(worker_takes(first, ""), 0);
+    sends(w, (struct call_text){.id = 2, .rank = 0, .head = ADD});
+    assert_int_equal(
+        router_join(&w->f.router, &id, "{\"methods\":[]}", 14, &first->wire.out, first, &first->member, &err), 0);
+    struct wire_record *r = wire_next(&first->wire);
+    assert_int_equal(r->h.type, RECORD_WELCOME);
+    assert_string_equal(r->body, id.welcome);
+    free(r);
+    assert_int_not_equal(worker_takes(first, ""), 0);
 }
 
 static void one_controllers_waiting_call_does_not_hold_up_anothers(void **state)
@@ -376,6 +396,7 @@ int main(void)
         PROXY_TEST(a_process_of_an_older_attempt_is_refused),
         PROXY_TEST_EMPTY(a_bad_hello_is_refused),
         PROXY_TEST_EMPTY(a_call_before_ready_waits_for_all_of_its_ranks),
+        PROXY_TEST_EMPTY(the_welcome_goes_out_before_calls_that_have_waited),
         PROXY_TEST_EMPTY(one_controllers_waiting_call_does_not_hold_up_anothers),
         PROXY_TEST_EMPTY(a_waiting_call_ends_at_its_deadline_or_the_general_one),
         PROXY_TEST_EMPTY(the_general_deadline_ends_with_the_waiting),

@@ -5,7 +5,6 @@
 #include "tests/unit/proxy_fixture.h"
 
 #include "common/base/rand.h"
-#include "common/base/str.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
