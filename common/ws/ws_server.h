@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server side: websocket sessions and HTTP requests on the loop, over TCP (with or without TLS) and Unix sockets.
-// Inside it is libwebsockets 4.1.6 or newer, which is more lenient than RFC 6455 in that it takes frames without a mask,
-// and reports a client's close codes 1012 to 1014 as 1002. Everything calls back from the loop; sessions and requests may be used in any callback.
-// One thread.
+// Inside it is libwebsockets 4.1.6 or newer, which is more lenient than RFC 6455 in that it takes frames without a
+// mask, and reports a client's close codes 1012 to 1014 as 1002. Everything calls back from the loop; sessions and
+// requests may be used in any callback. One thread.
 #ifndef CADRE_WS_WS_SERVER_H
 #define CADRE_WS_WS_SERVER_H
 
