@@ -402,6 +402,13 @@ static void on_ready(void *ctx, int events)
     leave(c);
 }
 
+// Timers run before sockets: after a turn that took long, what would prove the peer alive may lie there unread.
+static bool still_silent(struct ws_client *c)
+{
+    read_turn(c);
+    return c->state == STATE_OPEN && c->pinged;
+}
+
 static void on_alive(void *ctx)
 {
     struct ws_client *c = ctx;
@@ -409,6 +416,7 @@ static void on_alive(void *ctx)
     int64_t silent = clock_mono_ms(loop_clock(c->loop)) - c->heard_ms;
     if (c->state != STATE_OPEN)
         return;
+    c->busy++;
     if (c->paused) { // deaf, by its own choice
         c->pinged = false;
         loop_timer_arm(c->alive, c->config.ping_ms);
@@ -418,12 +426,13 @@ static void on_alive(void *ctx)
         c->pinged = c->out.ping_due = true;
         loop_timer_arm(c->alive, c->config.pong_ms);
         arm_work(c);
-    } else {
-        c->busy++;
+    } else if (still_silent(c)) {
         err_set(&err, ERR_TIMEOUT, "silent for %lld ms and no answer to a ping", (long long)silent);
         lost(c, &err);
-        leave(c);
+    } else if (c->state == STATE_OPEN) {
+        loop_timer_arm(c->alive, c->config.ping_ms);
     }
+    leave(c);
 }
 
 static void on_up(void *ctx)

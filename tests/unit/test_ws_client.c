@@ -250,6 +250,18 @@ static void silence_is_asked_about_and_then_given_up(void **state)
     assert_non_null(strstr(close_err.msg, "no answer to a ping"));
 }
 
+static void a_slow_turn_of_our_own_is_not_the_peers_silence(void **state)
+{
+    (void)state;
+    dial((struct ws_client_config){.ping_ms = 20, .pong_ms = 20});
+    accept_with("", 0);
+    UNTIL(got.len >= 6); // asked
+    say("\x8a\x00", 2);  // and answered, while the loop stands still
+    usleep(60000); // for longer than the peer is given
+    loop_run_once(loop, 1);
+    assert_int_equal(closed, 0);
+}
+
 static void the_close_of_a_server_is_answered(void **state)
 {
     (void)state;
@@ -385,6 +397,7 @@ int main(void)
         T(a_peer_that_was_refused_and_goes_on_is_left),
         T(a_ping_is_answered),
         T(silence_is_asked_about_and_then_given_up),
+        T(a_slow_turn_of_our_own_is_not_the_peers_silence),
         T(the_close_of_a_server_is_answered),
         T(a_close_without_a_code_is_answered_without_one),
         T(the_end_of_the_stream_is_an_error),

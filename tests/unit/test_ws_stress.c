@@ -23,7 +23,7 @@
 #define MIB ((size_t)1 << 20)
 #define BUSY 200
 #define IDLE 2000
-#define MESSAGES 8        // of each busy connection
+#define MESSAGES 4        // of each busy connection
 #define STALL_MS 30000    // without any progress: a stall
 #define PATIENT_MS 600000 // no ping decides here: on a loaded machine a turn may take long, and STALL_MS finds a stall
 #define DEAF_MS 5         // how long an end does not listen, at most
