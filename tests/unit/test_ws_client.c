@@ -257,7 +257,7 @@ static void a_slow_turn_of_our_own_is_not_the_peers_silence(void **state)
     accept_with("", 0);
     UNTIL(got.len >= 6); // asked
     say("\x8a\x00", 2);  // and answered, while the loop stands still
-    usleep(60000); // for longer than the peer is given
+    usleep(60000);       // for longer than the peer is given
     loop_run_once(loop, 1);
     assert_int_equal(closed, 0);
 }
