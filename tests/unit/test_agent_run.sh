@@ -111,7 +111,7 @@ death_by_signal() {
 
 missing_command() {
     runs 127 run --processes 2 -- no-such-program &&
-        said "[agent] rank 0: cannot start no-such-program: no such file or directory in PATH: is it in the image?"
+        said ": cannot start no-such-program: no such file or directory in PATH: is it in the image?"
 }
 
 deaf_process_is_killed() {
@@ -147,7 +147,8 @@ long_line() { # 10 MB without a newline: every byte comes out, in lines of at mo
     local bytes lines
     bytes=$(tr -dc x <"$dir/out" | wc -c)
     lines=$(grep -c '^\[rank 0\] x*$' "$dir/out")
-    [ "$bytes" = 10000000 ] && [ "$lines" = "$((10000000 / 65536 + 1))" ] || { echo "$bytes in $lines lines"; return 1; }
+    # A busy machine makes pauses of a second, after which a part of a line is shown.
+    [ "$bytes" = 10000000 ] && [ "$lines" -gt 152 ] && [ "$lines" -lt 200 ] || { echo "$bytes in $lines lines"; return 1; }
 }
 
 lines_stay_whole() { # of many ranks, over both streams into one pipe
