@@ -255,9 +255,10 @@ static void broken_frames_end_the_session(void **state)
     for (size_t i = 0; i < ARRAY_LEN(frames); i++) {
         upgrade();
         say(frames[i].bytes, frames[i].len);
-        WS_UNTIL(&f, hear());
+        WS_UNTIL(&f, (hear(), got.len >= 4));
+        close(fd); // else it waits for our close frame
+        fd = -1;
         WS_UNTIL(&f, !f.session);
-        assert_true(got.len >= 4);
         assert_int_equal((uint8_t)got.data[0], 0x88);
         assert_int_equal((uint8_t)got.data[2] << 8 | (uint8_t)got.data[3], frames[i].code);
     }
