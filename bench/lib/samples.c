@@ -18,19 +18,24 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static struct samples sorted(const struct samples *s)
+{
+    struct samples copy = *s;
+    qsort(copy.values, copy.n, sizeof copy.values[0], by_value);
+    return copy;
+}
+
 double samples_quantile(const struct samples *s, double q)
 {
-    if (!s->n)
-        return 0;
-    struct samples sorted = *s;
-    qsort(sorted.values, sorted.n, sizeof sorted.values[0], by_value);
-    double rank = ceil(q * (double)sorted.n);
-    return sorted.values[rank < 1 ? 0 : (size_t)rank - 1];
+    struct samples by_size = sorted(s);
+    double rank = ceil(q * (double)s->n);
+    return s->n ? by_size.values[rank < 1 ? 0 : (size_t)rank - 1] : 0;
 }
 
 double samples_median(const struct samples *s)
 {
-    return samples_quantile(s, 0.5);
+    struct samples by_size = sorted(s);
+    return s->n ? (by_size.values[(s->n - 1) / 2] + by_size.values[s->n / 2]) / 2 : 0;
 }
 
 void samples_ratios(const struct samples *of, const struct samples *to, struct samples *ret)
