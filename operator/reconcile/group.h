@@ -3,6 +3,7 @@
 #ifndef CADRE_RECONCILE_GROUP_H
 #define CADRE_RECONCILE_GROUP_H
 
+#include "operator/agents/facts.h"
 #include "operator/api/service.h"
 #include "operator/api/workergroup.h"
 #include "operator/placement/cluster.h"
@@ -30,10 +31,25 @@ struct group_memory {
     int64_t status_wanted_ms;
 };
 
+// What pods with an agent are made with. Keys and addresses come from outside and are there from the start of the
+// operator, or some moments later.
+struct agent_setup {
+    const char *image, *pull_policy; // of the init container; pull_policy NULL = Kubernetes' default
+    const char *url;                 // of the operator: wss://host:port
+    const char *ca_pem;              // whom the agents trust
+    // The one-time ticket of a process. Deterministic.
+    const char *(*ticket)(void *ctx, const char *group_uid, int32_t attempt, int32_t rank, struct arena *a);
+    void *ctx;
+};
+
 struct group_view {
     const struct workergroup *wg;
     const struct pod *const *pods; // all pods owned by this object (by UID), also terminating ones
     size_t n_pods;
+    // Agent runtime
+    const struct agent_setup *setup;  // NULL = not there yet: pods cannot be made
+    const struct agent_facts *agents; // of each pod, in the order of `pods`
+    const int32_t *members; // by rank: attempt of the worker process that takes calls now, 0 = none; world size entries
     const struct service *service; // the Service of the group's name, NULL if it is not known to exist
     const struct cluster *cluster;
     const struct group_memory *memory;

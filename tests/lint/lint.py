@@ -24,9 +24,13 @@ API = BASE | {"operator/api"}
 KUBE = API | {"operator/kube"}
 RUNTIME = KUBE | {"operator/runtime"}
 PLACEMENT = API | {"operator/placement"}
-RECONCILE = PLACEMENT | {"operator/reconcile"}
 WIRE = BASE | {"common/wire"}
 WS = WIRE | {"common/ws"}
+AGENTS = WIRE | {"operator/agents"}
+RECONCILE = PLACEMENT | AGENTS | {"operator/reconcile"}
+PROXY = WIRE | {"operator/proxy"}
+GATEWAY = WS | AGENTS | PROXY | {"operator/gateway"}
+SDK = WS | {"sdk/c"}
 LAYERS = {
     "common/base": BASE,
     "common/wire": WIRE,
@@ -36,11 +40,15 @@ LAYERS = {
     "operator/runtime": RUNTIME,
     "operator/placement": PLACEMENT,
     "operator/reconcile": RECONCILE,
-    "operator/exec": RECONCILE | RUNTIME | {"operator/exec"},
+    "operator/agents": AGENTS,
+    "operator/proxy": PROXY,  # pure; operator/gateway binds it to sockets
+    "operator/gateway": GATEWAY,  # knows no Kubernetes: operator/identity and main.c tell it who is who
+    "operator/identity": RUNTIME | {"operator/identity", "operator/gateway"},
+    "operator/exec": RECONCILE | RUNTIME | PROXY | {"operator/exec"},
     "worker/agent": WS | {"worker/agent"},
     "worker/host": WS | {"worker/host", "sdk/c"},
-    "sdk/c": {"sdk/c"},
-    "operator/proxy": WIRE | {"operator/proxy"},  # pure; what binds it to sockets and caches lives elsewhere
+    "sdk/c": SDK,
+    "cli": SDK | {"cli"},
     "operator": BASE | {"operator"},  # what main.c is made of besides itself: the command line
 }
 SEES_ALL = ("operator/main.c", "tests/", "bench/")

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agents that are connected to this replica, by the UID of their pod, without their sockets: records in, records
+// out. What an agent has said outlives its connection for as long as its pod does.
+//
+// One thread. The owner of the connections hands over records and ends; whoever decides asks for facts and sends
+// commands. Nothing here calls back but `changed`.
+#ifndef CADRE_AGENTS_AGENTS_H
+#define CADRE_AGENTS_AGENTS_H
+
+#include "common/base/arena.h"
+#include "common/base/clock.h"
+#include "common/base/err.h"
+#include "common/wire/record_reader.h"
+#include "operator/agents/facts.h"
+
+struct agents;
+struct agent; // one connection
+
+struct agents_config {
+    const struct clock *clock; // borrowed
+    // Something that facts tell has changed for this object. From inside agents_record() and the like; may not call
+    // anything here.
+    void (*changed)(void *ctx, const char *ns, const char *group);
+    // A process ended: for the router, which fails what is pending there.
+    void (*exited)(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code);
+    void *ctx;
+};
+
+struct agent_identity {     // borrowed for the call only
+    const char *ns, *group; // the object that the pod belongs to: who is told of changes
+    const char *pod, *pod_uid, *node;
+};
+
+// How commands leave: queues one record; ERR_LIMIT, ERR_GONE.
+typedef int (*agent_send_fn)(void *owner, uint8_t type, const char *body, size_t len, struct err *err);
+
+struct agents *agents_new(const struct agents_config *c);
+void agents_free(struct agents *a);
+
+// A connection whose identity was verified, with its HELLO. An older one of the same pod is replaced: its owner learns
+// it from agents_replaced(). ERR_INVALID, ERR_LIMIT.
+int agents_join(struct agents *a, const struct agent_identity *id, const char *hello, size_t len, agent_send_fn send,
+                void *owner, struct agent **ret, struct err *err);
+void *agents_replaced(struct agents *a);              // owner of a connection to close; NULL = none (any more)
+void agents_leave(struct agents *a, struct agent *g); // its connection has ended
+// A record from it, whole. Negative: it broke the protocol, close it.
+int agents_record(struct agents *a, struct agent *g, const struct record *rec, struct err *err);
+void agents_pod_gone(struct agents *a, const char *pod_uid); // forget what it said
+
+// Connections from which nothing was heard for `silence_ms`: their owner closes them. NULL = none.
+void *agents_silent(struct agents *a, int64_t silence_ms);
+
+// For decisions. Strings are copied to the arena; a pod that was never here gives a zeroed *ret.
+void agents_facts(const struct agents *a, const char *pod_uid, const char *group_uid, struct arena *arena,
+                  struct agent_facts *ret);
+// ERR_UNAVAILABLE: not connected. Sets `sent` in the facts.
+int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,
+                   const char *body, struct err *err);
+size_t agents_count(const struct agents *a); // connected now
+
+#endif

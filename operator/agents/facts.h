@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an agent has told this replica of one group in its pod (docs/protocol.md, "Agents"): the snapshot that decisions
+// are made from.
+#ifndef CADRE_AGENTS_FACTS_H
+#define CADRE_AGENTS_FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum agent_state { AGENT_IDLE, AGENT_PREPARING, AGENT_PREPARED, AGENT_RUNNING, AGENT_STOPPING };
+enum agent_process_state { AGENT_PROCESS_STARTING, AGENT_PROCESS_RUNNING, AGENT_PROCESS_EXITED };
+
+struct agent_process {
+    int32_t rank, attempt; // of this process: newer than its group's where ranks restart one by one
+    enum agent_process_state state;
+    // AGENT_PROCESS_EXITED
+    int32_t exit_code, signal; // signal 0 = none
+    const char *message;       // why it could not be run, else ""
+    const char *last_lines;    // that it printed, "" = nothing
+    int64_t ended_ms;          // Unix time at which this replica heard of it
+};
+
+struct agent_facts {
+    bool connected;         // and it has said HELLO
+    int64_t changed_ms;     // Unix time at which it connected or was lost; 0 = it was never here
+    enum agent_state state; // AGENT_IDLE with attempt 0: it knows nothing of the group
+    int32_t attempt;
+    uint8_t sent; // record type of the last command on this connection that is not answered yet, 0 = none
+    int32_t sent_attempt;
+    const char *error; // why that attempt could not be prepared, or a command of it was refused; NULL = nothing
+    const struct agent_process *processes; // by rank
+    size_t n_processes;
+};
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who a peer is and what it may do: what the gateway asks. In a cluster operator/identity answers; a local run trusts
+// whoever reaches its socket.
+#ifndef CADRE_GATEWAY_AUTHORITY_H
+#define CADRE_GATEWAY_AUTHORITY_H
+
+#include "common/base/arena.h"
+#include "common/base/err.h"
+
+#include <stdint.h>
+
+struct pod_claims {
+    const char *ns, *pod, *pod_uid; // in the arena of the call
+    int64_t expires_ms;             // Unix time
+};
+
+struct ticket {
+    char group_uid[64];
+    uint32_t attempt, rank;
+    uint64_t serial; // grows with each ticket that a replica gives out for the same process
+};
+
+// err->code 0: allowed until expires_ms (Unix time; 0 = no end). ERR_UNAUTHORIZED (401), ERR_FORBIDDEN (403),
+// ERR_UNAVAILABLE, ERR_TIMEOUT, each with a message for the user.
+typedef void (*authority_done_fn)(void *ctx, const char *user, int64_t expires_ms, const struct err *err);
+
+struct authority {
+    void *ctx;
+    // May the owner of this token call workers in the namespace (create workergroups/call)? Answers once, later or at
+    // once (inside the call; then it returns 0), unless canceled.
+    uint64_t (*controller)(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx);
+    void (*cancel)(void *ctx, uint64_t id);
+    // Which pod's token is this? ERR_UNAUTHORIZED; ERR_UNAVAILABLE: cannot be told now, the peer shall come again.
+    int (*pod)(void *ctx, const char *token, struct arena *a, struct pod_claims *ret, struct err *err);
+    // ERR_UNAUTHORIZED: forged or of another cluster. Whether it was used before is the gateway's to know.
+    int (*ticket)(void *ctx, const char *text, struct ticket *ret, struct err *err);
+    // Deterministic: the same ticket gives the same text.
+    const char *(*ticket_text)(void *ctx, const struct ticket *t, struct arena *a);
+    // The secret that the processes of an attempt share, as hex; NULL = none.
+    const char *(*peer_secret)(void *ctx, const char *group_uid, uint32_t attempt, struct arena *a);
+};
+
+#endif
