@@ -75,6 +75,13 @@ static const struct kind_ops {
     [KIND_SERVICE] = {{"Service", "v1", "services", true}, sizeof(struct service), NULL},
     [KIND_LEASE] = {{"Lease", "coordination.k8s.io/v1", "leases", true}, sizeof(struct lease), lease_decode},
     [KIND_EVENT] = {{"Event", "events.k8s.io/v1", "events", true}, sizeof(struct object), NULL},
+    [KIND_SECRET] = {{"Secret", "v1", "secrets", true}, sizeof(struct object), NULL},
+    [KIND_TOKEN_REVIEW] = {{"TokenReview", "authentication.k8s.io/v1", "tokenreviews", false},
+                           sizeof(struct object),
+                           NULL},
+    [KIND_SUBJECT_ACCESS_REVIEW] = {{"SubjectAccessReview", "authorization.k8s.io/v1", "subjectaccessreviews", false},
+                                    sizeof(struct object),
+                                    NULL},
 };
 
 const struct kind_info *kind_info(enum kind kind)
