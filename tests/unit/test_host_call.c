@@ -329,39 +329,65 @@ static void the_head_of_a_call_names_the_method(void **state)
     arena_done(&a);
 }
 
-// The rows of the example's table, on the rank that the process has.
-static void an_accumulator_begins_as_its_rank(void **state)
+struct example_call {
+    const char *method, *args, *want;
+};
+
+// Makes one object of an example, with that init, as rank 3 of 4, and calls it.
+static void assert_example(const char *so, const char *class_name, const char *init, const struct example_call *calls,
+                           size_t n)
 {
-    (void)state;
     struct module m;
     struct err err = ERR_INIT;
     struct arena a = ARENA_INIT;
-    struct json *init;
-    const char *start = "{\"start\":2}";
-    assert_int_equal(json_parse(start, strlen(start), NULL, &a, &init, &err), 0);
-    struct cadre_worker worker = {.rank = 3, .world_size = 4, .init = init, .arena = &a};
+    struct cadre_worker worker = {.rank = 3, .world_size = 4, .arena = &a};
+    struct json *parsed;
+    assert_int_equal(json_parse(init, strlen(init), NULL, &a, &parsed, &err), 0);
+    worker.init = parsed;
     void *self;
-    assert_int_equal(module_load(ACCUMULATOR_SO, &m, &err), 0);
-    const cadre_class *class = module_class(&m, "Accumulator", &err);
-    assert_int_equal(class->create(&worker, start, strlen(start), &self), CADRE_OK);
-    static const struct {
-        const char *method, *args, *want;
-    } rows[] = {{"get_value", "", "5"},
-                {"add", "[10]", "15"},
-                {"add", "{\"x\":1}", "16"},
-                {"foo_rank_zero", "{\"x\":1,\"y\":2}", "19"}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    assert_int_equal(module_load(so, &m, &err), 0);
+    const cadre_class *class = module_class(&m, class_name, &err);
+    assert_non_null(class);
+    assert_int_equal(class->create(&worker, init, strlen(init), &self), CADRE_OK);
+    for (size_t i = 0; i < n; i++) {
         struct cadre_call c;
         struct buf out = BUF_INIT(1000);
-        call_init(&c, rows[i].args, strlen(rows[i].args));
-        call_run(&c, module_method(class, rows[i].method, &err), self);
+        call_init(&c, calls[i].args, strlen(calls[i].args));
+        call_run(&c, module_method(class, calls[i].method, &err), self);
         assert_true(call_encode(&c, &out));
-        assert_string_equal(buf_str(&out), rows[i].want);
+        assert_string_equal(buf_str(&out), calls[i].want);
         buf_done(&out);
         call_done(&c);
     }
     class->destroy(self);
     arena_done(&a);
+}
+
+static void an_accumulator_begins_as_its_rank(void **state)
+{
+    (void)state;
+    static const struct example_call calls[] = {{"get_value", "", "5"},
+                                                {"add", "[10]", "15"},
+                                                {"add", "{\"x\":1}", "16"},
+                                                {"foo_rank_zero", "{\"x\":1,\"y\":2}", "19"}};
+    assert_example(ACCUMULATOR_SO, "Accumulator", "{\"start\":2}", calls, ARRAY_LEN(calls));
+}
+
+static void a_counter_begins_at_zero(void **state)
+{
+    (void)state;
+    static const struct example_call calls[] = {
+        {"get_value", "", "0"}, {"increment", "", "1"}, {"increment", "", "2"}, {"get_value", "", "2"}};
+    assert_example(COUNTER_SO, "Counter", "{}", calls, ARRAY_LEN(calls));
+}
+
+static void the_modes_of_the_dispatch_example_change_nothing_for_the_method(void **state)
+{
+    (void)state;
+    static const struct example_call calls[] = {{"foo_one_to_all", "{\"x\":1,\"y\":2}", "5"},
+                                                {"foo_all_to_all", "[1,5]", "8"},
+                                                {"foo_rank_zero", "{\"x\":1,\"y\":2}", "5"}};
+    assert_example(DISPATCH_SO, "TestActor", "{\"x\":2}", calls, ARRAY_LEN(calls));
 }
 
 static void a_constructor_reads_its_argument(void **state)
@@ -440,6 +466,8 @@ int main(void)
         cmocka_unit_test(a_method_sees_that_it_is_canceled),
         cmocka_unit_test(the_head_of_a_call_names_the_method),
         cmocka_unit_test(an_accumulator_begins_as_its_rank),
+        cmocka_unit_test(a_counter_begins_at_zero),
+        cmocka_unit_test(the_modes_of_the_dispatch_example_change_nothing_for_the_method),
         cmocka_unit_test(a_constructor_reads_its_argument),
         cmocka_unit_test(the_environment_tells_who_the_process_is),
     };

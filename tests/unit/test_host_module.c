@@ -45,6 +45,29 @@ static void a_module_tells_its_classes_and_methods(void **state)
     assert_int_equal(err.code, 0);
 }
 
+static void a_module_declares_how_its_methods_are_called(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int dispatch, execute;
+    } want[] = {{"foo_one_to_all", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL},
+                {"foo_all_to_all", CADRE_ALL_TO_ALL, CADRE_EXECUTE_ALL},
+                {"foo_rank_zero", CADRE_ALL_TO_ALL, CADRE_EXECUTE_RANK_ZERO}};
+    struct module m;
+    struct err err = ERR_INIT;
+    assert_int_equal(module_load(DISPATCH_SO, &m, &err), 0);
+    const cadre_class *c = module_class(&m, NULL, &err);
+    assert_non_null(c);
+    assert_int_equal(c->n_methods, ARRAY_LEN(want));
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        const cadre_method *method = module_method(c, want[i].name, &err);
+        assert_non_null(method);
+        assert_int_equal(method->dispatch, want[i].dispatch);
+        assert_int_equal(method->execute, want[i].execute);
+    }
+}
+
 static void what_is_not_there_is_answered_with_what_is(void **state)
 {
     (void)state;
@@ -223,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_module_tells_its_classes_and_methods),
+        cmocka_unit_test(a_module_declares_how_its_methods_are_called),
         cmocka_unit_test(what_is_not_there_is_answered_with_what_is),
         cmocka_unit_test(a_missing_file_is_named),
         cmocka_unit_test(a_file_that_is_no_shared_object_is_refused),
