@@ -168,6 +168,17 @@ void loop_stop(struct loop *loop)
     uv_stop(&loop->uv);
 }
 
+int loop_fd(const struct loop *loop)
+{
+    return uv_backend_fd(&loop->uv);
+}
+
+int loop_timeout_ms(struct loop *loop)
+{
+    uv_update_time(&loop->uv); // else it would count from the last turn
+    return uv_backend_timeout(&loop->uv);
+}
+
 const struct clock *loop_clock(struct loop *loop)
 {
     return &loop->clock;

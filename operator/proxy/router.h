@@ -13,9 +13,9 @@
 #define CADRE_PROXY_ROUTER_H
 
 #include "common/base/clock.h"
+#include "common/base/deadline.h"
 #include "common/base/map.h"
 #include "common/wire/record_reader.h"
-#include "operator/proxy/deadline.h"
 #include "operator/proxy/group.h"
 #include "operator/proxy/idmap.h"
 

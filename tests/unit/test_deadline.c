@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/proxy/deadline.h"
+#include "common/base/deadline.h"
 
 #include "common/base/mem.h"
 #include "common/base/rand.h"

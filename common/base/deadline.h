@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Points in time, earliest first: a binary heap whose elements are embedded in what they belong to.
-#ifndef CADRE_PROXY_DEADLINE_H
-#define CADRE_PROXY_DEADLINE_H
+#ifndef CADRE_BASE_DEADLINE_H
+#define CADRE_BASE_DEADLINE_H
 
 #include <stddef.h>
 #include <stdint.h>
