@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pod's ServiceAccount token (compact JWS, RFC 7515 and 7519), checked without asking anybody. Pure.
+#ifndef CADRE_IDENTITY_JWT_H
+#define CADRE_IDENTITY_JWT_H
+
+#include "operator/gateway/authority.h"
+#include "operator/identity/jwks.h"
+
+enum { JWT_LEN_MAX = 16 * 1024 };
+
+struct jwt_rules {
+    const char *audience; // must be one of the token's
+    const char *issuer;   // must be the token's; NULL = whoever has the keys
+    int64_t now_ms;       // Unix time. A token may be from up to a minute after it, but has no minute beyond its end
+};
+
+// The claims are in the arena. ERR_UNAUTHORIZED says what is wrong with the token; ERR_NOT_FOUND: all is well as far as
+// can be told, but it is signed by a key that is not in the set.
+int jwt_verify(const struct jwks *keys, const char *token, const struct jwt_rules *rules, struct arena *a,
+               struct pod_claims *ret, struct err *err);
+
+// When a token ends, as it says itself (nothing is verified): Unix time; 0 = it does not say, or is no JWT.
+int64_t jwt_expires_ms(const char *token);
+
+#endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A token issuer: keys, their JWKS, and tokens signed with them, right or wrong as the test wants.
+#ifndef CADRE_TESTS_UNIT_ISSUER_H
+#define CADRE_TESTS_UNIT_ISSUER_H
+
+#include "common/base/arena.h"
+
+#include <openssl/evp.h>
+
+struct issuer_key {
+    const char *kid, *alg; // "RS256", "ES384", ...
+    EVP_PKEY *key;
+};
+
+struct issuer_key issuer_key_new(const char *kid, const char *alg); // the key is the caller's
+// One member of a JWKS, without an "alg".
+const char *issuer_jwk(const struct issuer_key *k, struct arena *a);
+const char *issuer_jwks(const struct issuer_key *keys, size_t n, struct arena *a);
+
+// header and payload are JSON; signs with the key and its algorithm, whatever the header says.
+const char *issuer_sign(const struct issuer_key *k, const char *header, const char *payload, struct arena *a);
+// As Kubernetes makes them. audience: JSON. Bound to pod ml/llama-0-1 with UID pod-uid.
+const char *issuer_token(const struct issuer_key *k, const char *audience, int64_t expires_s, struct arena *a);
+
+#endif
