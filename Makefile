@@ -37,7 +37,7 @@ format: ## format the C sources as .clang-format says
 	@deploy/deps.sh format
 	@tests/lint/format.sh --write
 
-image: ## build the container images of the operator and of the example
+image: ## build the container images: operator, worker, example
 	@deploy/images.sh
 
 generate: ## write anew what follows from other files: the chart's CRDs and versions, deploy/install.yaml

@@ -45,7 +45,8 @@ metadata:
     app.kubernetes.io/part-of: cadre
     pod-security.kubernetes.io/enforce: restricted
 YAML
-    "$(helm_find)" template cadre "$1" --namespace "$namespace" --kube-version 1.30.0 --skip-tests --set crds.keep=false |
+    "$(helm_find)" template cadre "$1" --namespace "$namespace" --kube-version 1.30.0 --skip-tests \
+        --set crds.keep=false,keys.keep=false |
         sed -E -e '/^# Source: /d' -e '/^# SPDX-License-Identifier: /d' -e '/^ +helm\.sh\/chart: /d' \
             -e '/^ +app\.kubernetes\.io\/managed-by: Helm$/d' -e 's/[ \t]+$//'
 }

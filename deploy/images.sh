@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the images localhost/cadre-operator:dev and localhost/cadre-example:dev and prints the path of a docker
-# archive of each, for "devcluster load". On Debian 12 no registry is needed; elsewhere docker builds them.
-#   images.sh [operator|example]...     default: both
+# Builds the images localhost/cadre-{operator,worker,example}:dev and prints the path of a docker archive of each, for
+# "devcluster load". On Debian 12 no registry is needed; elsewhere docker builds them.
+#   images.sh [operator|worker|example]...     default: all three
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -21,7 +21,7 @@ docker_build() { # TARGET
     echo "$archive"
 }
 
-[[ $# -gt 0 ]] || set -- operator example
+[[ $# -gt 0 ]] || set -- operator worker example
 for target in "$@"; do
     if ! is_debian_12 && docker info >/dev/null 2>&1; then
         docker_build "$target"

@@ -1,19 +1,29 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes the root folder of an image for one program, on Debian: rootfs.sh DEST PROGRAM. The Containerfile runs it.
+# Makes the root folder of an image for one program, on Debian: rootfs.sh DEST PROGRAM [PLUGIN]... A PLUGIN is the file
+# name of a library that the program does not name but loads while it runs. The Containerfile runs this.
 set -eu
 
 dest=$1
 program=$2
-name=$(basename "$program")
+shift 2
 
-install -D -s "$program" "$dest/usr/bin/$name"
+install -D -s "$program" "$dest/usr/bin/$(basename "$program")"
 
-# The shared libraries it is linked with, the loader among them, and under which terms they are there.
-ldd "$program" >"$dest/ldd"
+# A plugin is looked for in the folder that was compiled in, so it goes where its package has it.
+plugins=
+for name; do
+    path=$(dpkg-query -S "*/$name" | sed 's/.*: //')
+    plugins="$plugins $path"
+done
+
+# The shared libraries that all of it is linked with, the loader among them, and under which terms they are there.
+for object in "$program" $plugins; do
+    ldd "$object"
+done >"$dest/ldd"
 if grep 'not found' "$dest/ldd" >&2; then exit 1; fi
-grep -o '/[^ ]*' "$dest/ldd" | while read -r library; do
+for library in $(grep -o '/[^ ]*' "$dest/ldd" | sort -u) $plugins; do
     cp --dereference --parents "$library" "$dest"
     package=$(dpkg-query -S "*/${library##*/}" | head -n1 | sed 's/[:,].*//')
     install -D -m 644 "/usr/share/doc/$package/copyright" "$dest/usr/share/doc/$package/copyright"

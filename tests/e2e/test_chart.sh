@@ -168,6 +168,8 @@ a pull secret without a name|'/image/pullSecrets/0'|image.pullSecrets[0].secret=
 a namespace that cannot be one|'/watchNamespace'|watchNamespace=Team_A
 a flag that is none|'/extraArgs/0'|extraArgs[0]=v=4
 a switch that is neither true nor false|got string, want boolean|crds.keep=maybe
+a misspelt switch of the keys|'kept' not allowed|keys.kept=true
+a name for the ServiceAccount of the CLI|'/cli/serviceAccount'|cli.serviceAccount=me
 a label of the chart itself|invalid propertyName 'app.kubernetes.io/name'|commonLabels.app\.kubernetes\.io/name=x
 a quantity without a number|'/resources/limits/memory'|resources.limits.memory=lots
 resources of a wrong kind|'request' not allowed|resources.request.cpu=1
@@ -197,6 +199,8 @@ watchNamespace: team-a
 crds: {install: true, keep: false}
 rbac: {create: true, userRoles: true}
 serviceAccount: {create: true, name: other-account, annotations: {a: b}}
+keys: {keep: false}
+cli: {serviceAccount: false}
 logging: {level: debug, format: text}
 extraArgs: [--log-level=warn]
 metrics:
@@ -254,20 +258,57 @@ test_render() {
         "$(render --set replicas=2 --set podDisruptionBudget.enabled=false)"
     check "replicas prefer different nodes" has "preferredDuringScheduling" "$deployment"
     check "commonLabels are on every object" equals "" "$(render --set commonLabels.team=ml | unlabelled)"
-    check "crds.keep=false lets the CRDs go" lacks "resource-policy" "$(render --set crds.keep=false)"
+    check "crds.keep=false lets the CRDs go" lacks "resource-policy" \
+        "$(render --set crds.keep=false | object CustomResourceDefinition workergroups.cadre.dev)"
     check "crds.install=false renders none" lacks "CustomResourceDefinition" "$(render --set crds.install=false)"
     check "rbac.create=false renders no roles for the operator" equals "" \
-        "$(render --set rbac.create=false --set rbac.userRoles=false | grep rbac.authorization || true)"
+        "$(render --set rbac.create=false,rbac.userRoles=false,cli.serviceAccount=false | grep rbac.authorization || true)"
     check "networkPolicy.enabled=false renders none" lacks "NetworkPolicy" "$(render --set networkPolicy.enabled=false)"
     check "extraArgs come last" has "- --log-format=json
             - --log-level=debug" "$(render --set 'extraArgs={--log-level=debug}')"
+}
+
+test_render_proxy() {
+    local all deployment
+    all=$(render)
+    deployment=$(object Deployment cadre-operator <<<"$all")
+    check "the operator's port for agents, workers and controllers is open" has "containerPort: 9443" "$deployment"
+    check "... and in the NetworkPolicy" has "- port: 9443" "$(object NetworkPolicy cadre-operator <<<"$all")"
+    check "... and has a Service of every replica, ready or not" has "  clusterIP: None
+  publishNotReadyAddresses: true" "$(object Service cadre-operator <<<"$all")"
+    check "... at which pods are told to dial" has "--advertise=wss://cadre-operator.cadre-system.svc:9443" "$deployment"
+    check "the init container's image is the operator's own" has "--agent-image=cadre/operator:$version" "$deployment"
+    check "... and pulled in the same way" has "--agent-image-pull-policy=Never" "$(render --set image.pullPolicy=Never)"
+    check "the Secret of the keys is empty, so that no upgrade takes what is in it" lacks "ata:
+  " "$(object Secret cadre-keys <<<"$all" | sed '/^metadata:/,/^type:/d')"
+    check "... stays on uninstall" has "resource-policy: keep" "$(object Secret cadre-keys <<<"$all")"
+    check "... unless it is told to go" lacks "resource-policy" "$(render --set keys.keep=false | object Secret cadre-keys)"
+    check "... and is what the operator is told" has "--keys-secret=cadre-keys" "$deployment"
+    check "two releases do not share names" equals "" \
+        "$(names <<<"$all" | sort - <(helm_run template b "$chart" -n cadre-system --kube-version 1.30.0 | names) | uniq -d)"
+    check "cli.serviceAccount=false renders none" lacks "cadre-cli" "$(render --set cli.serviceAccount=false)"
+}
+
+# Kind and name of each manifest besides the CRDs.
+names() {
+    awk -v RS='\n---\n' '{ n = split($0, line, "\n"); kind = name = ""
+        for (i = 1; i <= n; i++) {
+            if (line[i] ~ /^kind:/) kind = line[i]
+            if (name == "" && line[i] ~ /^  name:/) name = line[i]
+        }
+        if (kind != "" && kind !~ /CustomResource/) print kind name }'
 }
 
 test_namespaced() {
     local all
     all=$(render --set watchNamespace=team-a)
     check "a namespaced install tells the operator" has "- --namespace=team-a" "$(object Deployment cadre-operator <<<"$all")"
-    check "... has no rights to write in the cluster" equals "get list watch" "$(cluster_verbs <<<"$all")"
+    check "... may create reviews in the cluster, and else only read" equals "create get list watch" \
+        "$(cluster_verbs <<<"$all")"
+    check "... the only ClusterRoles it has are for that" equals "cadre-operator-identity cadre-operator-planner" \
+        "$(awk -v RS='\n---\n' '/\nkind: ClusterRoleBinding\n/' <<<"$all" | awk '/^roleRef:/ { r = 1 } r && /^  name:/ { print $2; r = 0 }' |
+            sort | xargs)"
+    check "... its ServiceAccount for the CLI calls there alone" has "  namespace: team-a" "$(object Role cadre-cli <<<"$all")"
     check "... but in its namespace" has "  namespace: team-a" "$(object Role cadre-operator <<<"$all")"
     check "... and elects its leader in the release's" has "  namespace: cadre-system" \
         "$(object Role cadre-operator-leader <<<"$all")"
@@ -330,6 +371,13 @@ test_helm() {
     check "two replicas are asked for, with a budget" kc -n cadre-system get pdb/cadre-operator
     check "helm upgrade to one replica" helm_run upgrade cadre "$chart" -n cadre-system --set replicas=1
     check "... takes the budget away" equals "" "$(kc -n cadre-system get pdb -o name)"
+    kc -n cadre-system patch secret cadre-keys -p '{"stringData":{"ca.crt":"filled"}}' >/dev/null
+    check "an upgrade leaves the keys alone" helm_run upgrade cadre "$chart" -n cadre-system --set replicas=1,keys.keep=true
+    check "... really" equals filled "$(keys_filled)"
+}
+
+keys_filled() {
+    kc -n cadre-system get secret cadre-keys -o 'jsonpath={.data.ca\.crt}' | base64 -d
 }
 
 # The generation of a CRD counts changes of its spec.
@@ -366,7 +414,14 @@ list placementgroups.cadre.dev
 patch workergroups.cadre.dev --subresource=status
 update placementgroups.cadre.dev --subresource=status
 update workergroups.cadre.dev --subresource=finalizers
+create tokenreviews.authentication.k8s.io
+create subjectaccessreviews.authorization.k8s.io
+get /openid/v1/jwks
+get /.well-known/openid-configuration
 RIGHTS
+    for right in get update patch; do
+        check "the operator may $right the Secret of its keys" may yes "$operator" cadre-system $right secrets/cadre-keys
+    done
     check "the operator may update its Lease" may yes "$operator" cadre-system update leases/cadre-operator
     check "the operator may create a Lease in its namespace" may yes "$operator" cadre-system create leases
     while read -r right; do
@@ -374,7 +429,12 @@ RIGHTS
         check "the operator may not $right" may no "$operator" cadre-system $right
     done <<'RIGHTS'
 get secrets
+get secrets/other
+list secrets
+create secrets
+delete secrets/cadre-keys
 list configmaps
+create serviceaccounts --subresource=token
 create pods --subresource=exec
 patch pods
 patch nodes
@@ -388,6 +448,10 @@ create deployments.apps
 create rolebindings.rbac.authorization.k8s.io
 RIGHTS
     check "the operator may not touch Leases elsewhere" may no "$operator" kube-system create leases
+    check "the operator may not read Secrets elsewhere" may no "$operator" kube-system get secrets/cadre-keys
+    operator=system:serviceaccount:cadre-system:cadre-cli
+    check "the CLI's ServiceAccount calls in all namespaces" may yes "$operator" "" create workergroups.cadre.dev --subresource=call
+    check "... and does nothing else" may no "$operator" cadre-system list pods
 }
 
 # The controller manager aggregates roles in its own time.
@@ -412,7 +476,8 @@ test_people() {
     check "who may edit creates groups" may yes edit team-a create workergroups.cadre.dev
     check "... scales them" may yes edit team-a patch workergroups.cadre.dev --subresource=scale
     check "... does not write their status" may no edit team-a patch workergroups.cadre.dev --subresource=status
-    check "... and calls none" may no edit team-a create workergroups.cadre.dev --subresource=call
+    check "... and calls them" may yes edit team-a create workergroups.cadre.dev --subresource=call
+    check "who may view does not call" may no view team-a create workergroups.cadre.dev --subresource=call
     check "who may admin deletes groups" may yes admin team-a delete placementgroups.cadre.dev
     check "who may call calls" may yes cadre-call team-a create workergroups.cadre.dev --subresource=call
     check "... and sees none" may no cadre-call team-a list workergroups.cadre.dev
@@ -454,15 +519,19 @@ test_uninstall() {
     check "... leaves the CRDs and the groups" kc get -n team-a workergroup/rendezvous
     check "... and nothing else" equals "" "$(kc get clusterrole,clusterrolebinding -o name | grep cadre || true
         )$(kc get all,sa,role,rolebinding,netpol,pdb -n cadre-system -o name | grep cadre || true)"
-    check "helm install takes the kept CRDs over" helm_run install cadre "$chart" -n cadre-system --set crds.keep=false
-    check "... and with crds.keep=false its uninstall deletes them" helm_run uninstall cadre -n cadre-system --wait
-    check "... really" equals "" "$(kc get crd -o name | grep cadre || true)"
+    check "... leaves the keys, for the agents of the pods that run on" equals filled "$(keys_filled)"
+    check "helm install takes the kept CRDs and keys over" \
+        helm_run install cadre "$chart" -n cadre-system --set crds.keep=false,keys.keep=false
+    check "... as they are" equals filled "$(keys_filled)"
+    check "... and with keep=false its uninstall deletes them" helm_run uninstall cadre -n cadre-system --wait
+    check "... really" equals "" "$(kc get crd -o name | grep cadre || true)$(kc get secret -n cadre-system cadre-keys --ignore-not-found -o name)"
 }
 
 start_cluster
 test_files
 test_schema
 test_render
+test_render_proxy
 test_namespaced
 for part in "${cluster_tests[@]}"; do
     if [ "$has_cluster" = true ]; then "$part"; else skip "$part"; fi

@@ -32,7 +32,44 @@ image_is_small() {
     [ "$bytes" -le "$max_image_bytes" ]
 }
 
+# unpack ARCHIVE FOLDER: what a container of the image sees.
+unpack() {
+    local layer
+    mkdir -p "$2/dev"
+    for layer in $(tar -xOf "$1" manifest.json | jq -r '.[0].Layers[]'); do
+        tar -xOf "$1" "$layer" | tar -xC "$2"
+    done
+    [[ -e $2/dev/urandom ]] || mknod -m 666 "$2/dev/urandom" c 1 9
+}
+
+# The program starts without it and only then fails, so a program of the same library asks for it in the image.
+plugin_loads() {
+    cat >"$suite_dir/probe.c" <<'C'
+#include <libwebsockets.h>
+
+int main(void)
+{
+    const struct lws_context_creation_info info = {.options = LWS_SERVER_OPTION_LIBUV, .port = CONTEXT_PORT_NO_LISTEN};
+    return !lws_create_context(&info);
+}
+C
+    gcc -o "$suite_dir/operator-image/probe" "$suite_dir/probe.c" -lwebsockets && chroot "$suite_dir/operator-image" /probe
+}
+
+runs_anywhere() { # PROGRAM
+    mkdir -p "$suite_dir/empty" && cp "$1" "$suite_dir/empty/" && chroot "$suite_dir/empty" "/${1##*/}" --version
+}
+
 test_images() {
+    unpack "$operator_tar" "$suite_dir/operator-image"
+    unpack "$example_tar" "$suite_dir/example-image"
+    check "libwebsockets finds its libuv plugin in the operator's image" plugin_loads
+    check "the agent in it needs nothing of the image it is copied to" \
+        runs_anywhere "$suite_dir/operator-image/usr/bin/cadre-agent"
+    check "the example's image has modules that its cadre-worker runs" says '"class":"Accumulator"' \
+        chroot "$suite_dir/example-image" cadre-worker --module /modules/accumulator.so --describe
+    check "... and, as the worker's image has, the header to build others" \
+        test -s "$suite_dir/example-image/usr/include/cadre/worker.h"
     check "the operator's image is at most $((max_image_bytes / 1000000)) MB" image_is_small
     check "it runs as a user that is not root" equals 65532:65532 \
         "$(tar -xOf "$operator_tar" "$(tar -xOf "$operator_tar" manifest.json | jq -r '.[0].Config')" | jq -r .config.User)"

@@ -22,6 +22,16 @@ characters: with "-operator-metrics" it still has to be the name of a Service. *
 {{- printf "%s-operator" (include "cadre.fullname" .) }}
 {{- end }}
 
+{{- /* The Secret with the keys of this install. */ -}}
+{{- define "cadre.keys" -}}
+{{- printf "%s-keys" (include "cadre.fullname" .) }}
+{{- end }}
+
+{{- /* The ServiceAccount as which people call by kubectl-cadre. */ -}}
+{{- define "cadre.cli" -}}
+{{- printf "%s-cli" (include "cadre.fullname" .) }}
+{{- end }}
+
 {{- define "cadre.serviceAccount" -}}
 {{- default (ternary (include "cadre.operator" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name }}
 {{- end }}
