@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operator's replicas derive from the key of the install instead of telling each other: tickets of worker
+// processes and the secret that the processes of an attempt share. Each has a domain of its own, so that none can be
+// used as the other. Pure.
+#ifndef CADRE_IDENTITY_TICKET_H
+#define CADRE_IDENTITY_TICKET_H
+
+#include "operator/gateway/authority.h"
+
+enum { INSTALL_KEY_SIZE = 32, TICKET_LEN_MAX = 160 };
+
+// "<group UID>.<attempt>.<rank>.<serial>.<HMAC-SHA256>", fit for URLs and environments. NULL: the UID is empty or has
+// other characters than letters, digits, '-' and '_'.
+const char *ticket_write(const uint8_t key[INSTALL_KEY_SIZE], const struct ticket *t, struct arena *a);
+// ERR_UNAUTHORIZED: not written with this key.
+int ticket_read(const uint8_t key[INSTALL_KEY_SIZE], const char *text, struct ticket *ret, struct err *err);
+
+const char *peer_secret(const uint8_t key[INSTALL_KEY_SIZE], const char *group_uid, uint32_t attempt, struct arena *a);
+
+#endif
