@@ -13,6 +13,14 @@
 #include "common/wire/record_reader.h"
 #include "operator/agents/facts.h"
 
+enum {
+    AGENTS_MAX = 128 * 1024,     // pods
+    AGENTS_GROUPS_MAX = 64,      // that are known in one pod; of more, those forgotten first that are idle
+    AGENTS_TEXT_MAX = 1 << 20,   // bytes of messages and last lines, of all processes of one pod; more are left out
+    AGENTS_MESSAGE_MAX = 1024,   // bytes of one message, what is behind is cut off
+    AGENTS_LAST_LINES_MAX = 4096 // the same of last lines, from the front
+};
+
 struct agents;
 struct agent; // one connection
 
@@ -29,31 +37,31 @@ struct agents_config {
 struct agent_identity {     // borrowed for the call only
     const char *ns, *group; // the object that the pod belongs to: who is told of changes
     const char *pod, *pod_uid, *node;
+    const char *group_uid; // what the agent says of other groups is nothing to us; NULL = it may speak of all
 };
 
 // How commands leave: queues one record; ERR_LIMIT, ERR_GONE.
 typedef int (*agent_send_fn)(void *owner, uint8_t type, const char *body, size_t len, struct err *err);
 
 struct agents *agents_new(const struct agents_config *c);
-void agents_free(struct agents *a);
+void agents_free(struct agents *a); // every connection has left
 
 // A connection whose identity was verified, with its HELLO. An older one of the same pod is replaced: its owner learns
-// it from agents_replaced(). ERR_INVALID, ERR_LIMIT.
+// it from agents_replaced(). What HELLO says replaces all that was known. ERR_INVALID, ERR_LIMIT.
 int agents_join(struct agents *a, const struct agent_identity *id, const char *hello, size_t len, agent_send_fn send,
                 void *owner, struct agent **ret, struct err *err);
-void *agents_replaced(struct agents *a);              // owner of a connection to close; NULL = none (any more)
-void agents_leave(struct agents *a, struct agent *g); // its connection has ended
-// A record from it, whole. Negative: it broke the protocol, close it.
+// Owner of a connection to close, because of a newer one or because the pod is gone; each once, NULL = none (any more).
+void *agents_replaced(struct agents *a);
+void agents_leave(struct agents *a, struct agent *g); // its connection has ended: frees it
+// A record from it, whole. Negative: it broke the protocol, close it. From one that was replaced nothing counts any
+// more. How long an agent may be silent is for the owner of its connection to say: who hangs up calls agents_leave().
 int agents_record(struct agents *a, struct agent *g, const struct record *rec, struct err *err);
 void agents_pod_gone(struct agents *a, const char *pod_uid); // forget what it said
-
-// Connections from which nothing was heard for `silence_ms`: their owner closes them. NULL = none.
-void *agents_silent(struct agents *a, int64_t silence_ms);
 
 // For decisions. Strings are copied to the arena; a pod that was never here gives a zeroed *ret.
 void agents_facts(const struct agents *a, const char *pod_uid, const char *group_uid, struct arena *arena,
                   struct agent_facts *ret);
-// ERR_UNAVAILABLE: not connected. Sets `sent` in the facts.
+// ERR_UNAVAILABLE: not connected; else what the connection says. Sets `sent` in the facts.
 int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,
                    const char *body, struct err *err);
 size_t agents_count(const struct agents *a); // connected now

@@ -28,8 +28,11 @@ struct agent_facts {
     int32_t attempt;
     uint8_t sent; // record type of the last command on this connection that is not answered yet, 0 = none
     int32_t sent_attempt;
-    const char *error; // why that attempt could not be prepared, or a command of it was refused; NULL = nothing
-    const struct agent_process *processes; // by rank
+    // Why that attempt could not be prepared, or a command of it was refused; NULL = nothing. Stays while it is tried
+    // again, until that goes well.
+    const char *error;
+    int64_t error_ms;                      // Unix time at which this replica heard of it
+    const struct agent_process *processes; // by rank; those that are known to have been started
     size_t n_processes;
 };
 

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/agents/agents.h"
+
+#include "common/base/list.h"
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/agents/known.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct place { // a pod
+    char *uid;
+    struct agent *agent; // NULL = not connected
+    int64_t changed_ms;
+    struct known *groups[AGENTS_GROUPS_MAX];
+    size_t n_groups;
+    size_t text; // bytes that may still be kept
+};
+
+struct agent {
+    struct place *place; // NULL: replaced, or its pod is gone
+    char *ns, *group, *group_uid;
+    agent_send_fn send;
+    void *owner;
+    struct list replaced; // in the registry's list
+};
+
+struct agents {
+    struct agents_config config;
+    struct map places; // by UID
+    struct list replaced;
+    size_t n_places, n_connected, n_agents;
+};
+
+struct agents *agents_new(const struct agents_config *c)
+{
+    struct agents *a = xcalloc(1, sizeof *a);
+    a->config = *c;
+    list_init(&a->replaced);
+    return a;
+}
+
+static int64_t wall_ms(const struct agents *a)
+{
+    return clock_wall_ms(a->config.clock);
+}
+
+static void place_forget(struct place *p, size_t i)
+{
+    known_free(p->groups[i]);
+    p->groups[i] = p->groups[--p->n_groups];
+}
+
+static void place_free(struct place *p)
+{
+    while (p->n_groups)
+        place_forget(p, p->n_groups - 1);
+    free(p->uid);
+    free(p);
+}
+
+void agents_free(struct agents *a)
+{
+    if (!a)
+        return;
+    assert(a->n_agents == 0);
+    void *p;
+    for (size_t i = 0; map_next(&a->places, &i, NULL, &p);)
+        place_free(p);
+    map_done(&a->places);
+    free(a);
+}
+
+static struct place *place_need(struct agents *a, const char *uid, struct err *err)
+{
+    struct place *p = map_get(&a->places, uid);
+    if (p)
+        return p;
+    if (a->n_places == AGENTS_MAX) {
+        err_set(err, ERR_LIMIT, "agents of %d pods are known, that is the most", AGENTS_MAX);
+        return NULL;
+    }
+    p = xcalloc(1, sizeof *p);
+    p->uid = xstrdup(uid);
+    p->text = AGENTS_TEXT_MAX;
+    map_set(&a->places, uid, p);
+    a->n_places++;
+    return p;
+}
+
+static struct known *known_find(const struct place *p, const char *group)
+{
+    for (size_t i = 0; i < p->n_groups; i++)
+        if (str_eq(p->groups[i]->group, group))
+            return p->groups[i];
+    return NULL;
+}
+
+static struct known *known_need(struct place *p, const char *group, struct err *err)
+{
+    struct known *k = known_find(p, group);
+    if (k)
+        return k;
+    for (size_t i = 0; i < p->n_groups && p->n_groups == AGENTS_GROUPS_MAX; i++)
+        if (known_idle(p->groups[i]))
+            place_forget(p, i);
+    if (p->n_groups == AGENTS_GROUPS_MAX) {
+        err_set(err, ERR_LIMIT, "more than %d groups in one pod", AGENTS_GROUPS_MAX);
+        return NULL;
+    }
+    return p->groups[p->n_groups++] = known_new(group, &p->text);
+}
+
+// Nothing counts any more that comes from this connection.
+static void detach(struct agents *a, struct agent *g)
+{
+    struct place *p = g->place;
+    g->place = NULL;
+    p->agent = NULL;
+    p->changed_ms = wall_ms(a);
+    for (size_t i = 0; i < p->n_groups; i++)
+        known_lost(p->groups[i]);
+    a->n_connected--;
+}
+
+static void expel(struct agents *a, struct agent *g)
+{
+    detach(a, g);
+    list_append(&a->replaced, &g->replaced);
+}
+
+static void tell_changed(const struct agents *a, const struct agent *g)
+{
+    if (a->config.changed)
+        a->config.changed(a->config.ctx, g->ns, g->group);
+}
+
+static void tell_exits(const struct agents *a, const struct report *r)
+{
+    for (size_t i = 0; i < r->n_processes && a->config.exited; i++) {
+        const struct agent_process *p = &r->processes[i];
+        if (p->state == AGENT_PROCESS_EXITED)
+            a->config.exited(a->config.ctx, r->group, (uint32_t)p->attempt, (uint32_t)p->rank, p->exit_code);
+    }
+}
+
+static bool speaks_of(const struct report *reports, size_t n, const char *group)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(reports[i].group, group))
+            return true;
+    return false;
+}
+
+static int learn(struct agents *a, struct place *p, const char *only, const struct report *r, struct err *err)
+{
+    if (only && !str_eq(only, r->group))
+        return 0;
+    struct known *k = known_need(p, r->group, err);
+    if (!k || known_report(k, r, wall_ms(a), err) < 0)
+        return err->code;
+    tell_exits(a, r);
+    return 0;
+}
+
+static int learn_hello(struct agents *a, struct place *p, const char *only, const struct report *reports, size_t n,
+                       struct err *err)
+{
+    for (size_t i = p->n_groups; i-- > 0;)
+        if (!speaks_of(reports, n, p->groups[i]->group))
+            place_forget(p, i);
+    for (size_t i = 0; i < n; i++)
+        if (learn(a, p, only, &reports[i], err) < 0)
+            return err->code;
+    return 0;
+}
+
+static struct agent *agent_open(struct agents *a, struct place *p, const struct agent_identity *id)
+{
+    struct agent *g = xcalloc(1, sizeof *g);
+    g->ns = xstrdup(id->ns);
+    g->group = xstrdup(id->group);
+    g->group_uid = id->group_uid ? xstrdup(id->group_uid) : NULL;
+    g->place = p;
+    list_init(&g->replaced);
+    p->agent = g;
+    p->changed_ms = wall_ms(a);
+    a->n_agents++;
+    a->n_connected++;
+    return g;
+}
+
+int agents_join(struct agents *a, const struct agent_identity *id, const char *hello, size_t len, agent_send_fn send,
+                void *owner, struct agent **ret, struct err *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct report *reports;
+    struct place *p = NULL;
+    size_t n;
+    if (report_decode_hello(hello, len, AGENTS_GROUPS_MAX, &arena, &reports, &n, err) == 0)
+        p = place_need(a, id->pod_uid, err);
+    if (p && p->agent)
+        expel(a, p->agent);
+    if (p && learn_hello(a, p, id->group_uid, reports, n, err) == 0) {
+        *ret = agent_open(a, p, id);
+        (*ret)->send = send;
+        (*ret)->owner = owner;
+        tell_changed(a, *ret);
+    }
+    arena_done(&arena);
+    return err->code;
+}
+
+void *agents_replaced(struct agents *a)
+{
+    struct list *l = list_pop(&a->replaced);
+    return l ? CONTAINER_OF(l, struct agent, replaced)->owner : NULL;
+}
+
+void agents_leave(struct agents *a, struct agent *g)
+{
+    if (g->place) {
+        detach(a, g);
+        tell_changed(a, g);
+    }
+    list_remove(&g->replaced);
+    free(g->ns);
+    free(g->group);
+    free(g->group_uid);
+    free(g);
+    a->n_agents--;
+}
+
+// A command that the agent could not read: it does not say of which group.
+static void refused_unread(struct agents *a, struct place *p, const struct report *r)
+{
+    struct err never = ERR_INIT;
+    for (size_t i = 0; i < p->n_groups; i++)
+        known_report(p->groups[i], r, wall_ms(a), &never);
+}
+
+static int on_report(struct agents *a, struct agent *g, const struct record *rec, struct err *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct report report;
+    int r = report_decode(rec->h.type, rec->body, rec->len, &arena, &report, err);
+    if (r == 0 && report.group)
+        r = learn(a, g->place, g->group_uid, &report, err);
+    else if (r == 0)
+        refused_unread(a, g->place, &report);
+    arena_done(&arena);
+    if (r == 0)
+        tell_changed(a, g);
+    return r;
+}
+
+int agents_record(struct agents *a, struct agent *g, const struct record *rec, struct err *err)
+{
+    if (!g->place)
+        return 0;
+    switch (rec->h.type) {
+    case RECORD_HEARTBEAT:
+    case RECORD_OUTPUT:
+    case RECORD_GOODBYE: // its connection ends next
+        return 0;
+    default:
+        if (!report_type(rec->h.type))
+            return err_set(err, ERR_PROTO, "an agent must not send %s records", record_type_name(rec->h.type));
+        return on_report(a, g, rec, err);
+    }
+}
+
+void agents_pod_gone(struct agents *a, const char *pod_uid)
+{
+    struct place *p = map_get(&a->places, pod_uid);
+    if (!p)
+        return;
+    if (p->agent)
+        expel(a, p->agent);
+    map_del(&a->places, pod_uid);
+    a->n_places--;
+    place_free(p);
+}
+
+void agents_facts(const struct agents *a, const char *pod_uid, const char *group_uid, struct arena *arena,
+                  struct agent_facts *ret)
+{
+    const struct place *p = map_get(&a->places, pod_uid);
+    const struct known *k = p ? known_find(p, group_uid) : NULL;
+    *ret = (struct agent_facts){0};
+    if (k)
+        known_facts(k, arena, ret);
+    ret->connected = p && p->agent;
+    ret->changed_ms = p ? p->changed_ms : 0;
+}
+
+int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,
+                   const char *body, struct err *err)
+{
+    struct place *p = map_get(&a->places, pod_uid);
+    if (!p || !p->agent)
+        return err_set(err, ERR_UNAVAILABLE, "the agent of the pod with UID %s is not connected here", pod_uid);
+    struct known *k = known_need(p, group_uid, err);
+    if (!k || p->agent->send(p->agent->owner, type, body, strlen(body), err) < 0)
+        return err->code;
+    known_sent(k, type, attempt);
+    return 0;
+}
+
+size_t agents_count(const struct agents *a)
+{
+    return a->n_connected;
+}

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+foreach(name agents agents_attempt)
+  cadre_test(test_${name} SOURCES agents_fixture.c LINKS cadre_agents)
+endforeach()
