@@ -5,3 +5,5 @@ endforeach()
 foreach(name jwks jwt)
   cadre_test(test_${name} LINKS cadre_identity SOURCES issuer.c)
 endforeach()
+# These speak to a stub instead of the client: the linker takes the first definition it meets.
+cadre_test(test_access LINKS cadre_identity SOURCES stub_client.c issuer.c)

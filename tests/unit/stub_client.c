@@ -91,6 +91,16 @@ uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeo
     return call->id;
 }
 
+uint64_t kube_get_path(struct kube_client *c, const char *path, int64_t timeout_ms, kube_done_fn done, void *ctx)
+{
+    uint64_t id = kube_send(c, &(struct request){.verb = VERB_GET}, timeout_ms, done, ctx);
+    if (id) {
+        struct stub_call *call = CONTAINER_OF(c->calls.prev, struct stub_call, link);
+        call->path = arena_strdup(&call->arena, path);
+    }
+    return id;
+}
+
 uint64_t kube_stream(struct kube_client *c, const struct request *r, int64_t idle_ms, const struct kube_stream_ops *ops,
                      void *ctx)
 {

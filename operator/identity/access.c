@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// A question is known by the hash of its token and namespace. It is asked (two reviews, one after the other), then
+// answered to all who wait; an answer that may be given again stays, the oldest makes room for the newest.
+#include "operator/identity/access.h"
+
+#include "common/base/list.h"
+#include "common/base/map.h"
+#include "operator/identity/inquiry.h"
+#include "operator/identity/jwt.h"
+#include "operator/identity/review.h"
+
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ALLOWED_MS = 10 * 1000,
+    DENIED_MS = 2 * 1000,
+    MAX_QUESTIONS = 1024,
+    MAX_WAITERS = 4096,
+    REVIEW_TIMEOUT_MS = 5 * 1000,
+    NAMESPACE_MAX = 63,
+    HASH_SIZE = 32,
+};
+
+struct access {
+    struct loop *loop;
+    struct kube_client *client;
+    struct access_options options;
+    char *audience;
+    struct map questions; // by key
+    struct list answered; // questions, oldest first
+    struct list waiters;  // of all questions
+    size_t n_waiters;
+    uint64_t last_id;
+};
+
+struct question {
+    struct access *access;
+    char key[2 * HASH_SIZE + 1];
+    char ns[NAMESPACE_MAX + 1];
+    struct list link; // in access->answered
+    struct list waiters;
+    int64_t expires_ms; // of the token, Unix time, 0 = no end
+    // While it is asked:
+    struct inquiry *inquiry;
+    enum kind review; // which of the two
+    char *body;       // of it; NULL: it is answered
+    bool again;       // it was sent a second time
+    // When it is answered:
+    char *user; // known from the first review on
+    struct err err;
+    int64_t until_ms; // mono; may be given again until then
+    bool telling;     // its waiters are being called
+};
+
+struct waiter {
+    struct question *question;
+    struct list link; // in the question
+    struct list all;  // in access
+    uint64_t id;
+    authority_done_fn done;
+    void *ctx;
+};
+
+static int64_t now_mono(const struct access *a)
+{
+    return clock_mono_ms(loop_clock(a->loop));
+}
+
+static int64_t now_wall(const struct access *a)
+{
+    return clock_wall_ms(loop_clock(a->loop));
+}
+
+static void make_key(const char *token, const char *ns, char ret[2 * HASH_SIZE + 1])
+{
+    static const char hex[] = "0123456789abcdef";
+    unsigned char hash[HASH_SIZE];
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    // The NUL between them: no token and namespace together are another token and namespace.
+    if (!ctx || !EVP_DigestInit_ex2(ctx, EVP_sha256(), NULL) || !EVP_DigestUpdate(ctx, token, strlen(token) + 1) ||
+        !EVP_DigestUpdate(ctx, ns, strlen(ns)) || !EVP_DigestFinal_ex(ctx, hash, NULL))
+        abort(); // no memory
+    EVP_MD_CTX_free(ctx);
+    for (size_t i = 0; i < HASH_SIZE; i++) {
+        ret[2 * i] = hex[hash[i] >> 4];
+        ret[2 * i + 1] = hex[hash[i] & 15];
+    }
+    ret[2 * HASH_SIZE] = '\0';
+}
+
+// --- questions
+
+static void body_set(struct question *q, char *body)
+{
+    if (q->body)
+        explicit_bzero(q->body, strlen(q->body)); // the first has the token in it
+    free(q->body);
+    q->body = body;
+}
+
+static void question_forget(struct question *q)
+{
+    struct access *a = q->access;
+    if (map_get(&a->questions, q->key) == q)
+        map_del(&a->questions, q->key);
+    list_remove(&q->link);
+    if (q->telling)
+        return; // who tells frees it
+    inquiry_drop(q->inquiry);
+    body_set(q, NULL);
+    free(q->user);
+    free(q);
+}
+
+static bool question_fresh(const struct question *q)
+{
+    const struct access *a = q->access;
+    bool ended = !q->err.code && q->expires_ms && q->expires_ms <= now_wall(a);
+    return q->until_ms > now_mono(a) && !ended;
+}
+
+static void waiter_free(struct access *a, struct waiter *w)
+{
+    list_remove(&w->link);
+    list_remove(&w->all);
+    a->n_waiters--;
+    free(w);
+}
+
+// The callbacks may do as they like with everybody else who waits, and ask again.
+static void question_tell(struct question *q)
+{
+    struct access *a = q->access;
+    q->telling = true;
+    while (!list_empty(&q->waiters)) {
+        struct waiter *first = CONTAINER_OF(q->waiters.next, struct waiter, link), w = *first;
+        waiter_free(a, first);
+        w.done(w.ctx, q->user, q->expires_ms, &q->err);
+    }
+    q->telling = false;
+    if (map_get(&a->questions, q->key) != q || !question_fresh(q))
+        question_forget(q);
+}
+
+static void question_answer(struct question *q, const struct err *err)
+{
+    struct access *a = q->access;
+    body_set(q, NULL);
+    q->err = *err;
+    bool denied = err->code == ERR_UNAUTHORIZED || err->code == ERR_FORBIDDEN;
+    if (!err->code)
+        q->until_ms = now_mono(a) + a->options.allowed_ms;
+    else if (denied)
+        q->until_ms = now_mono(a) + a->options.denied_ms;
+    else
+        map_del(&a->questions, q->key); // who asks from now on asks the API server again
+    if (!err->code || denied)
+        list_append(&a->answered, &q->link);
+    question_tell(q);
+}
+
+// --- asking
+
+static void question_send(struct question *q);
+
+static void read_token_review(struct question *q, const struct kube_response *response)
+{
+    struct access *a = q->access;
+    struct arena arena = ARENA_INIT;
+    const char *user, *access;
+    struct err err = ERR_INIT;
+    if (review_user(response->body, response->len, a->audience, q->ns, &arena, &user, &access, &err) < 0) {
+        question_answer(q, &err);
+    } else {
+        q->user = xstrdup(user);
+        body_set(q, xstrdup(access));
+        q->review = KIND_SUBJECT_ACCESS_REVIEW;
+        q->again = false;
+        question_send(q);
+    }
+    arena_done(&arena);
+}
+
+static void read_access_review(struct question *q, const struct kube_response *response)
+{
+    struct err err = ERR_INIT;
+    review_access(response->body, response->len, q->user, q->ns, &err);
+    question_answer(q, &err);
+}
+
+// Whatever the API server holds against us is not the caller's fault.
+static void review_failed(struct question *q, const struct err *why)
+{
+    struct err err = ERR_INIT;
+    if (!q->again && err_is_retryable(why->code)) {
+        q->again = true;
+        question_send(q);
+        return;
+    }
+    err_set(&err, ERR_UNAVAILABLE, "the API server cannot be asked now whether you may call workers here: %.500s%s",
+            why->msg, why->code == ERR_FORBIDDEN ? " (the operator's ClusterRole lacks it: see the chart's rbac)" : "");
+    question_answer(q, &err);
+}
+
+static void on_review(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct question *q = ctx;
+    q->inquiry = NULL;
+    if (err->code)
+        review_failed(q, err);
+    else if (q->review == KIND_TOKEN_REVIEW)
+        read_token_review(q, response);
+    else
+        read_access_review(q, response);
+}
+
+static void question_send(struct question *q)
+{
+    struct request r = {.verb = VERB_CREATE, .kind = q->review, .body = q->body};
+    q->inquiry = inquiry_send(q->access->client, &r, REVIEW_TIMEOUT_MS, on_review, q);
+}
+
+static struct question *question_new(struct access *a, const char *key, const char *token, const char *ns)
+{
+    struct arena arena = ARENA_INIT;
+    struct question *q = xcalloc(1, sizeof *q);
+    q->access = a;
+    memcpy(q->key, key, sizeof q->key);
+    memcpy(q->ns, ns, strlen(ns));
+    list_init(&q->link);
+    list_init(&q->waiters);
+    q->expires_ms = jwt_expires_ms(token);
+    q->review = KIND_TOKEN_REVIEW;
+    q->body = xstrdup(review_token(token, a->audience, &arena));
+    arena_done(&arena);
+    map_set(&a->questions, q->key, q);
+    question_send(q);
+    return q;
+}
+
+// The oldest answer makes room; without one all are still being asked.
+static bool make_room(struct access *a)
+{
+    if (a->questions.used < a->options.max_questions)
+        return true;
+    if (list_empty(&a->answered))
+        return false;
+    question_forget(CONTAINER_OF(a->answered.next, struct question, link));
+    return true;
+}
+
+static uint64_t waiter_add(struct question *q, authority_done_fn done, void *ctx)
+{
+    struct access *a = q->access;
+    struct waiter *w = xcalloc(1, sizeof *w);
+    w->question = q;
+    w->id = ++a->last_id;
+    w->done = done;
+    w->ctx = ctx;
+    list_append(&q->waiters, &w->link);
+    list_append(&a->waiters, &w->all);
+    a->n_waiters++;
+    return w->id;
+}
+
+static uint64_t refuse(authority_done_fn done, void *ctx, const struct err *err)
+{
+    done(ctx, NULL, 0, err);
+    return 0;
+}
+
+static bool token_possible(const char *token)
+{
+    size_t n = strnlen(token, JWT_LEN_MAX + 1);
+    return n > 0 && n <= JWT_LEN_MAX;
+}
+
+uint64_t access_ask(struct access *a, const char *token, const char *ns, authority_done_fn done, void *ctx)
+{
+    struct err err = ERR_INIT;
+    char key[2 * HASH_SIZE + 1];
+    if (!token_possible(token)) {
+        err_set(&err, ERR_UNAUTHORIZED,
+                "a token has 1 to %d bytes: make one with `kubectl create token NAME "
+                "--audience=%s`",
+                JWT_LEN_MAX, a->audience);
+        return refuse(done, ctx, &err);
+    }
+    if (strnlen(ns, NAMESPACE_MAX + 1) > NAMESPACE_MAX || !*ns) {
+        err_set(&err, ERR_FORBIDDEN, "\"%.64s\" cannot be a namespace", ns);
+        return refuse(done, ctx, &err);
+    }
+    make_key(token, ns, key);
+    struct question *q = map_get(&a->questions, key);
+    if (q && !q->body && question_fresh(q)) {
+        done(ctx, q->user, q->expires_ms, &q->err);
+        return 0;
+    }
+    if (q && !q->body) {
+        question_forget(q);
+        q = NULL;
+    }
+    if (a->n_waiters >= a->options.max_waiters || (!q && !make_room(a))) {
+        err_set(&err, ERR_UNAVAILABLE, "too many sessions are being authenticated: try again");
+        return refuse(done, ctx, &err);
+    }
+    return waiter_add(q ? q : question_new(a, key, token, ns), done, ctx);
+}
+
+void access_cancel(struct access *a, uint64_t id)
+{
+    LIST_FOREACH(l, &a->waiters) {
+        struct waiter *w = CONTAINER_OF(l, struct waiter, all);
+        struct question *q = w->question;
+        if (w->id != id)
+            continue;
+        waiter_free(a, w);
+        if (q->body && list_empty(&q->waiters)) // nobody wants to know any more
+            question_forget(q);
+        return;
+    }
+}
+
+// --- life
+
+struct access *access_new(struct loop *loop, struct kube_client *client, const struct access_options *options)
+{
+    struct access *a = xcalloc(1, sizeof *a);
+    a->loop = loop;
+    a->client = client;
+    a->options = *options;
+    a->audience = xstrdup(options->audience);
+    if (!a->options.allowed_ms)
+        a->options.allowed_ms = ALLOWED_MS;
+    if (!a->options.denied_ms)
+        a->options.denied_ms = DENIED_MS;
+    if (!a->options.max_questions)
+        a->options.max_questions = MAX_QUESTIONS;
+    if (!a->options.max_waiters)
+        a->options.max_waiters = MAX_WAITERS;
+    list_init(&a->answered);
+    list_init(&a->waiters);
+    return a;
+}
+
+void access_free(struct access *a)
+{
+    if (!a)
+        return;
+    while (!list_empty(&a->waiters))
+        waiter_free(a, CONTAINER_OF(a->waiters.next, struct waiter, all));
+    const char *key;
+    void *q;
+    for (size_t i = 0; map_next(&a->questions, &i, &key, &q); i = 0)
+        question_forget(q);
+    map_done(&a->questions);
+    free(a->audience);
+    free(a);
+}

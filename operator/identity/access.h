@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// May the owner of a token call workers in a namespace? Asks the API server; the same question at the same time is
+// asked once, and answers are kept for some seconds, in bounded memory and under a hash: no token is kept.
+#ifndef CADRE_IDENTITY_ACCESS_H
+#define CADRE_IDENTITY_ACCESS_H
+
+#include "operator/gateway/authority.h"
+#include "operator/kube/client.h"
+
+struct access;
+
+struct access_options {
+    const char *audience;
+    int64_t allowed_ms, denied_ms; // how long answers are kept; 0 = 10 s and 2 s
+    size_t max_questions;          // kept and under way, 0 = 1,024
+    size_t max_waiters;            // for answers, all together, 0 = 4,096
+};
+
+// The client must outlive it; the options are copied.
+struct access *access_new(struct loop *loop, struct kube_client *client, const struct access_options *options);
+void access_free(struct access *a); // not from inside a callback; who still waits is not called
+
+// As authority.h's `controller`: answers at once and returns 0, or later and returns an id. What the API server cannot
+// be asked is tried once more and then answered with ERR_UNAVAILABLE. done may ask and cancel.
+uint64_t access_ask(struct access *a, const char *token, const char *ns, authority_done_fn done, void *ctx);
+void access_cancel(struct access *a, uint64_t id); // an id that was answered is simply unknown
+
+#endif

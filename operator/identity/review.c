@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/identity/review.h"
+
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
+#include "common/base/str.h"
+#include "operator/api/object.h"
+
+enum { REVIEW_SAYING_MAX = 240 }; // of the API server's own words in a message
+
+static void writer_kind(struct json_writer *w, enum kind kind)
+{
+    writer_str(w, "apiVersion", kind_info(kind)->api_version);
+    writer_str(w, "kind", kind_info(kind)->kind);
+}
+
+const char *review_token(const char *token, const char *audience, struct arena *a)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_kind(&w, KIND_TOKEN_REVIEW);
+    writer_object(&w, "spec");
+    writer_str(&w, "token", token);
+    writer_list(&w, "audiences");
+    writer_str(&w, NULL, audience);
+    writer_list_end(&w);
+    writer_object_end(&w);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}
+
+// NULL unless it is an object with a status.
+static const struct json *read_status(const char *answer, size_t len, struct arena *a)
+{
+    struct json *root = NULL;
+    struct err err = ERR_INIT;
+    const struct json *status = json_parse(answer, len, NULL, a, &root, &err) < 0 ? NULL : json_get(root, "status");
+    return status && status->type == JSON_OBJECT ? status : NULL;
+}
+
+static bool is_true(const struct json *v)
+{
+    return v && v->type == JSON_BOOL && v->text[0] == 't';
+}
+
+static bool lists(const struct json *list, const char *what)
+{
+    if (list && list->type == JSON_LIST)
+        JSON_FOREACH(item, list)
+            if (json_str_is(item, what))
+                return true;
+    return false;
+}
+
+static void writer_copy(struct json_writer *w, const struct json *from, const char *key, enum json_type type)
+{
+    const struct json *v = json_get(from, key);
+    if (v && v->type == type)
+        writer_raw(w, key, v->text, v->len);
+}
+
+// The name is the only one of its members that is called differently in the two reviews.
+static const char *access_review(const char *name, const struct json *user, const char *ns, struct arena *a)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_kind(&w, KIND_SUBJECT_ACCESS_REVIEW);
+    writer_object(&w, "spec");
+    writer_str(&w, "user", name);
+    writer_copy(&w, user, "uid", JSON_STRING);
+    writer_copy(&w, user, "groups", JSON_LIST);
+    writer_copy(&w, user, "extra", JSON_OBJECT);
+    writer_object(&w, "resourceAttributes");
+    writer_str(&w, "namespace", ns);
+    writer_str(&w, "verb", "create");
+    writer_str(&w, "group", "cadre.dev");
+    writer_str(&w, "resource", "workergroups");
+    writer_str(&w, "subresource", "call");
+    writer_object_end(&w);
+    writer_object_end(&w);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}
+
+int review_user(const char *answer, size_t len, const char *audience, const char *ns, struct arena *a,
+                const char **ret_user, const char **ret_access, struct err *err)
+{
+    const struct json *status = read_status(answer, len, a), *user = json_get(status, "user");
+    const char *name = json_str(json_get(user, "username"), a);
+    if (!status)
+        return err_set(err, ERR_UNAVAILABLE, "the API server's answer to a TokenReview cannot be read");
+    // An API server that knows no audiences answers without them: then the token is for that server, not for us.
+    if (!is_true(json_get(status, "authenticated")) || !lists(json_get(status, "audiences"), audience) ||
+        str_empty(name)) {
+        const char *why = json_str(json_get(status, "error"), a);
+        return err_set(err, ERR_UNAUTHORIZED,
+                       "the token is not valid for audience %s: make one with `kubectl create token NAME "
+                       "--audience=%s`%s%.*s%s",
+                       audience, audience, str_empty(why) ? "" : " (the API server says: ", REVIEW_SAYING_MAX,
+                       why ? why : "", str_empty(why) ? "" : ")");
+    }
+    *ret_user = name;
+    *ret_access = access_review(name, user, ns, a);
+    return 0;
+}
+
+int review_access(const char *answer, size_t len, const char *user, const char *ns, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    const struct json *status = read_status(answer, len, &a);
+    int r = 0;
+    if (!status) {
+        r = err_set(err, ERR_UNAVAILABLE, "the API server's answer to a SubjectAccessReview cannot be read");
+    } else if (!is_true(json_get(status, "allowed")) || is_true(json_get(status, "denied"))) {
+        const char *why = json_str(json_get(status, "reason"), &a);
+        if (str_empty(why))
+            why = json_str(json_get(status, "evaluationError"), &a);
+        r = err_set(err, ERR_FORBIDDEN,
+                    "user %.200s may not call workers in namespace %.63s: it needs create on workergroups/call (group "
+                    "cadre.dev); bind the chart's ClusterRole that ends in -call to it there%s%.*s%s",
+                    user, ns, str_empty(why) ? "" : " (the API server says: ", REVIEW_SAYING_MAX, why ? why : "",
+                    str_empty(why) ? "" : ")");
+    }
+    arena_done(&a);
+    return r;
+}
