@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/exec/executor.h"
 
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/wire/record.h"
 #include "operator/reconcile/reason.h"
 
 #include <stdlib.h>
@@ -14,9 +16,10 @@ struct execution {
     struct arena arena;           // owns the plan
     struct plan plan;
     struct notebook *notebook;
-    size_t next; // first action that was not begun
+    size_t next;      // first action that was not begun
+    size_t stage_end; // behind the last one of its stage; pods in between count already
     int in_flight;
-    bool stopped; // a finding asks for a new decision: not an error, but no further stage
+    bool stopped; // a finding asks for a new decision: not an error, but nothing more is begun
     struct err err;
     execution_fn done;
     void *ctx;
@@ -29,8 +32,23 @@ struct step { // one action in flight; in the execution's arena
 
 static void advance(struct execution *e);
 
+// Pods of the stage take their room from its beginning, also those whose turn comes later.
+static void begin_stage(struct execution *e)
+{
+    const struct plan *p = &e->plan;
+    e->stage_end = e->next;
+    do {
+        const struct action *a = &p->actions[e->stage_end++];
+        if (a->kind == ACTION_CREATE_POD)
+            cluster_assume(e->x.cluster, e->wg->obj.meta.ns, a->name, a->node, a->requests);
+    } while (e->stage_end < p->n && p->actions[e->stage_end].stage == p->actions[e->next].stage);
+}
+
 static void finish(struct execution *e)
 {
+    for (; e->next < e->stage_end; e->next++)
+        if (e->plan.actions[e->next].kind == ACTION_CREATE_POD)
+            cluster_unassume(e->x.cluster, e->wg->obj.meta.ns, e->plan.actions[e->next].name);
     struct err err = e->err;
     execution_fn done = e->done;
     void *ctx = e->ctx;
@@ -45,8 +63,8 @@ static void step_end(struct step *s, const struct err *err)
     struct execution *e = s->e;
     if (err && err->code && !e->err.code)
         e->err = *err;
-    if (--e->in_flight == 0)
-        advance(e);
+    e->in_flight--;
+    advance(e);
 }
 
 static void refused(struct step *s, const char *reason, const char *message)
@@ -185,6 +203,20 @@ static void on_status(void *ctx, const struct kube_response *response, const str
     step_end(s, err->code == ERR_NOT_FOUND ? NULL : err);
 }
 
+// An agent that is not there comes again, says what it has, and wakes the group.
+static void command(struct execution *e, const struct action *a)
+{
+    struct err err = ERR_INIT;
+    if (!e->x.agents ||
+        agents_command(e->x.agents, a->uid, e->wg->obj.meta.uid, a->attempt, a->command, a->body, &err) == 0)
+        return;
+    if (err.code == ERR_UNAVAILABLE || err.code == ERR_GONE)
+        log_debug("an agent could not be told", "pod", a->name, "command", record_type_name(a->command), "error",
+                  err.msg, NULL);
+    else if (!e->err.code)
+        e->err = err;
+}
+
 static void begin(struct execution *e, const struct action *a)
 {
     struct step *s = arena_new(&e->arena, struct step);
@@ -196,6 +228,9 @@ static void begin(struct execution *e, const struct action *a)
     case ACTION_EVENT:
         recorder_event(e->x.recorder, &e->wg->obj, a->warning, a->reason, a->note);
         return;
+    case ACTION_COMMAND:
+        command(e, a);
+        return;
     case ACTION_DRY_RUN:
         r.dry_run = true;
         done = on_dry_run;
@@ -205,7 +240,6 @@ static void begin(struct execution *e, const struct action *a)
         done = on_service;
         break;
     case ACTION_CREATE_POD:
-        cluster_assume(e->x.cluster, ns, a->name, a->node, a->requests);
         break;
     case ACTION_DELETE_POD:
         r = (struct request){
@@ -228,14 +262,18 @@ static void begin(struct execution *e, const struct action *a)
 
 static void advance(struct execution *e)
 {
-    while (e->in_flight == 0) {
-        if (e->next == e->plan.n || e->err.code || e->stopped) {
-            finish(e);
-            return;
+    while (e->in_flight < EXECUTION_IN_FLIGHT_MAX) {
+        bool over = e->err.code || e->stopped;
+        if (over || e->next == e->stage_end) {
+            if (e->in_flight > 0)
+                return;
+            if (over || e->next == e->plan.n) {
+                finish(e);
+                return;
+            }
+            begin_stage(e);
         }
-        int stage = e->plan.actions[e->next].stage;
-        while (e->next < e->plan.n && e->plan.actions[e->next].stage == stage)
-            begin(e, &e->plan.actions[e->next++]);
+        begin(e, &e->plan.actions[e->next++]);
     }
 }
 

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries out a plan: the actions of a stage at once, the next stage when all have succeeded. What the API server
-// answers goes into the stores before the watch brings it, into the cluster's accounting and into the group's notebook.
+// Carries out a plan: the actions of a stage at once (a bounded number of requests at a time), the next stage when all
+// have succeeded. What the API server answers goes into the stores before the watch brings it, into the cluster's
+// accounting and into the group's notebook.
 #ifndef CADRE_EXEC_EXECUTOR_H
 #define CADRE_EXEC_EXECUTOR_H
 
+#include "operator/agents/agents.h"
 #include "operator/exec/notebook.h"
 #include "operator/kube/client.h"
 #include "operator/runtime/recorder.h"
 #include "operator/runtime/store.h"
+
+enum { EXECUTION_IN_FLIGHT_MAX = 256 }; // requests of one execution: a big gang leaves room to others
 
 struct executor { // what all executions share; borrowed
     struct kube_client *client;
     struct store *pods, *services, *groups;
     struct cluster *cluster;
     struct recorder *recorder;
+    struct agents *agents; // NULL: nobody to command
     const struct clock *clock;
 };
 
-// err->code 0: all done. Else the first error; actions of the same stage have ended too, later stages were not begun.
+// err->code 0: all done. Else the first error; what was begun has ended too, nothing was begun after it.
 // Exactly once, from the loop.
 typedef void (*execution_fn)(void *ctx, const struct err *err);
 

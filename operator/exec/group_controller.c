@@ -7,6 +7,7 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/exec/executor.h"
+#include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 #include "operator/runtime/controller.h"
 
@@ -15,7 +16,8 @@
 
 enum {
     ROOM_DEBOUNCE_MS = 20,
-    ROUNDS_MAX = 4, // decisions about one group in a row
+    PEERS_DEBOUNCE_MS = 5, // a thousand ranks say hello one by one
+    ROUNDS_MAX = 4,        // decisions about one group in a row
 };
 
 struct group_entry {
@@ -32,8 +34,12 @@ struct group_controller {
     struct executor executor;
     struct controller *controller;
     struct cluster *cluster;
+    struct router *router;
+    const struct agent_setup *setup; // NULL until it is known
+    struct arena setup_arena;
     struct map entries; // key -> struct group_entry
-    struct loop_timer *room_timer;
+    struct map changed; // keys of groups whose agents or members have changed; the value is of no account
+    struct loop_timer *room_timer, *peers_timer;
     uint64_t room_epoch; // of the cluster, when those that wait were last woken
     int32_t moving;      // entries whose status waits
     bool started, stopped;
@@ -77,13 +83,36 @@ static void on_room(void *ctx)
     }
 }
 
+void group_controller_changed(struct group_controller *c, const char *ns, const char *name)
+{
+    if (!c->started)
+        return;
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
+    map_set(&c->changed, key, c);
+    if (!loop_timer_armed(c->peers_timer))
+        loop_timer_arm(c->peers_timer, PEERS_DEBOUNCE_MS);
+}
+
+static void on_peers(void *ctx)
+{
+    struct group_controller *c = ctx;
+    const char *key;
+    for (size_t i = 0; map_next(&c->changed, &i, &key, NULL);)
+        controller_add(c->controller, key);
+    map_done(&c->changed);
+    c->changed = MAP_INIT;
+}
+
 static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     struct group_controller *c = ctx;
-    if (event == STORE_DELETED)
+    if (event == STORE_DELETED) {
         cluster_del_pod(c->cluster, old->meta.ns, old->meta.name);
-    else
+        if (c->executor.agents)
+            agents_pod_gone(c->executor.agents, old->meta.uid);
+    } else {
         cluster_set_pod(c->cluster, pod_of(now));
+    }
     wake_owner(c, now ? now : old);
     room_changed(c);
 }
@@ -185,6 +214,26 @@ static void on_executed(void *ctx, const struct err *err)
         controller_finish(e->c->controller, e->key, (struct reconcile_result){err->code, e->requeue_ms});
 }
 
+static const struct agent_facts *agents_of(const struct group_controller *c, const struct workergroup *wg,
+                                           const struct pod *const *pods, size_t n, struct arena *a)
+{
+    struct agent_facts *facts = arena_array(a, n, sizeof *facts);
+    for (size_t i = 0; i < n && c->executor.agents; i++)
+        agents_facts(c->executor.agents, pods[i]->obj.meta.uid, wg->obj.meta.uid, a, &facts[i]);
+    return facts;
+}
+
+static const int32_t *members_of(const struct group_controller *c, const struct workergroup *wg, struct arena *a)
+{
+    size_t world = (size_t)group_world_size(wg);
+    int32_t *members = arena_array(a, world, sizeof *members);
+    const struct group *g = c->router ? router_group(c->router, wg->obj.meta.uid) : NULL;
+    for (size_t rank = 0; g && rank < MIN(world, (size_t)g->world); rank++)
+        if (g->ranks[rank].member)
+            members[rank] = (int32_t)g->ranks[rank].member->attempt;
+    return members;
+}
+
 static void view_fill(struct group_controller *c, const struct workergroup *wg, const struct group_entry *e,
                       struct arena *a, struct group_view *v)
 {
@@ -204,7 +253,12 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         .memory = &e->notebook.memory,
         .moving = c->moving,
         .now_ms = clock_wall_ms(c->clock),
+        .setup = c->setup,
     };
+    if (wg->spec.runtime == RUNTIME_AGENT) {
+        v->agents = agents_of(c, wg, pods, n, a);
+        v->members = members_of(c, wg, a);
+    }
 }
 
 // What the plan itself says about the time to come.
@@ -288,14 +342,17 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
         .groups = options->groups,
         .cluster = c->cluster,
         .recorder = options->recorder,
+        .agents = options->agents,
         .clock = options->clock,
     };
+    c->router = options->router;
     c->clock = options->clock;
     rand_seed(&c->rand, options->seed);
     c->controller =
         controller_new(loop, &(struct controller_options){
                                  .name = "workergroup", .reconcile = reconcile, .ctx = c, .metrics = options->metrics});
     c->room_timer = loop_timer_new(loop, on_room, c);
+    c->peers_timer = loop_timer_new(loop, on_peers, c);
     c->rollbacks = metrics_counter(options->metrics, "cadre_gang_rollbacks_total",
                                    "Gangs given back because they were refused or not bound in time", "");
     store_subscribe(options->pods, on_pod, c);
@@ -303,6 +360,21 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
     store_subscribe(options->services, on_service, c);
     store_subscribe(options->groups, on_group, c);
     return c;
+}
+
+void group_controller_setup(struct group_controller *c, const struct agent_setup *setup)
+{
+    struct arena a = ARENA_INIT;
+    struct agent_setup *copy = arena_new(&a, struct agent_setup);
+    *copy = *setup;
+    copy->image = arena_strdup(&a, setup->image);
+    copy->pull_policy = arena_strdup(&a, setup->pull_policy);
+    copy->url = arena_strdup(&a, setup->url);
+    copy->ca_pem = arena_strdup(&a, setup->ca_pem);
+    arena_done(&c->setup_arena);
+    c->setup_arena = a;
+    c->setup = copy;
+    store_each(c->executor.groups, wake_group, c);
 }
 
 void group_controller_start(struct group_controller *c)
@@ -331,7 +403,10 @@ void group_controller_free(struct group_controller *c)
     for (size_t i = 0; map_next(&c->entries, &i, NULL, &value);)
         entry_free(value);
     map_done(&c->entries);
+    map_done(&c->changed);
+    arena_done(&c->setup_arena);
     loop_timer_free(c->room_timer);
+    loop_timer_free(c->peers_timer);
     controller_free(c->controller);
     cluster_free(c->cluster);
     free(c);

@@ -5,7 +5,10 @@
 #define CADRE_EXEC_GROUP_CONTROLLER_H
 
 #include "common/base/loop.h"
+#include "operator/agents/agents.h"
 #include "operator/kube/client.h"
+#include "operator/proxy/router.h"
+#include "operator/reconcile/group.h"
 #include "operator/runtime/metrics.h"
 #include "operator/runtime/recorder.h"
 #include "operator/runtime/store.h"
@@ -15,6 +18,8 @@ struct group_controller;
 struct group_controller_options {
     struct kube_client *client;
     struct store *pods, *nodes, *services, *groups; // the controller subscribes to them
+    struct agents *agents;                          // told of pods that are gone; NULL: nobody is ever connected
+    struct router *router; // whose members are the worker processes that take calls; NULL: none ever do
     struct recorder *recorder;
     struct metrics *metrics;
     const struct clock *clock;
@@ -23,6 +28,11 @@ struct group_controller_options {
 
 // Follows the stores from now on; decides nothing before group_controller_start() (caches synced, leading).
 struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options);
+// What pods with an agent are made with from now on, copied. Before the first one they are not made.
+void group_controller_setup(struct group_controller *c, const struct agent_setup *setup);
+// What agents say of this group, or who takes its calls, has changed: decides anew in a moment, once for all that
+// changes until then. From anywhere, also out of a callback of the agents or the router.
+void group_controller_changed(struct group_controller *c, const char *ns, const char *name);
 void group_controller_start(struct group_controller *c);
 void group_controller_stop(struct group_controller *c); // begins nothing new
 bool group_controller_idle(const struct group_controller *c);

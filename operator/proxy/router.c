@@ -139,6 +139,18 @@ void router_group_gone(struct router *r, const char *uid)
     group_free(g);
 }
 
+const struct group *router_group(const struct router *r, const char *uid)
+{
+    return map_get(&r->by_uid, uid);
+}
+
+const struct group *router_group_named(const struct router *r, const char *ns, const char *name)
+{
+    char key[GROUP_KEY_SIZE];
+    group_key(key, ns, name, strlen(name));
+    return map_get(&r->by_key, key);
+}
+
 void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code)
 {
     struct group *g = map_get(&r->by_uid, uid);

@@ -33,6 +33,7 @@ struct router_config {
 struct router {
     struct router_config config;
     struct quota *bytes;
+    uint64_t n_results, n_errors; // calls that were answered, ever
     // private
     struct map by_uid, by_key;
     struct idmap running; // calls by the id that workers know them by
@@ -53,6 +54,9 @@ void router_done(struct router *r); // all sessions and members must have been c
 // calls that wait.
 void router_group_set(struct router *r, const struct group_facts *facts);
 void router_group_gone(struct router *r, const char *uid);
+// What is known of a group now, for whoever decides about it or greets its peers; NULL = nothing.
+const struct group *router_group(const struct router *r, const char *uid);
+const struct group *router_group_named(const struct router *r, const char *ns, const char *name);
 // What an agent reported. Pending calls of that process fail with the exit code.
 void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code);
 
