@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one execution asks for at a time, and what it tells agents. How it takes answers: test_executor.c.
+#include "operator/exec/executor.h"
+
+#include "common/wire/record.h"
+#include "tests/unit/stub_client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PODS = EXECUTION_IN_FLIGHT_MAX + 44 };
+
+static struct {
+    struct loop *loop;
+    struct executor x;
+    const struct object *group;
+    struct metrics *metrics;
+    struct notebook notebook;
+    struct arena arena;
+    struct plan plan;
+    struct agent *agent;
+    int refuses;     // the agent's connection does, with this
+    uint8_t command; // that the agent got
+    char body[64];
+    int done;
+    struct err err;
+} t;
+
+static const struct object *decoded(enum kind kind, const char *json)
+{
+    const struct object *o;
+    struct err err = ERR_INIT;
+    if (object_decode(kind, json, strlen(json), &o, &err) < 0)
+        fail_msg("%s", err.msg);
+    return o;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&t, 0, sizeof t);
+    t.loop = loop_new();
+    t.metrics = metrics_new();
+    t.group = decoded(KIND_WORKERGROUP,
+                      "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"5\"},"
+                      "\"spec\":{\"replicas\":300}}");
+    t.x = (struct executor){
+        .client = stub_client_new(t.loop),
+        .pods = store_new(KIND_POD),
+        .services = store_new(KIND_SERVICE),
+        .groups = store_new(KIND_WORKERGROUP),
+        .cluster = cluster_new(),
+        .agents = agents_new(&(struct agents_config){.clock = loop_clock(t.loop)}),
+        .clock = loop_clock(t.loop),
+    };
+    t.x.recorder = recorder_new(t.loop, t.x.client, "cadre.dev/operator", "test", t.metrics);
+    const struct object *node = decoded(KIND_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-n\",\"resourceVersion\":"
+                                                   "\"1\"},\"status\":{\"allocatable\":{\"pods\":\"1000\"}}}");
+    cluster_set_node(t.x.cluster, node_of(node));
+    object_unref(node);
+    notebook_init(&t.notebook, 1);
+    plan_init(&t.plan, &t.arena);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (t.agent)
+        agents_leave(t.x.agents, t.agent);
+    agents_free(t.x.agents);
+    recorder_free(t.x.recorder);
+    store_free(t.x.pods);
+    store_free(t.x.services);
+    store_free(t.x.groups);
+    cluster_free(t.x.cluster);
+    notebook_done(&t.notebook);
+    object_unref(t.group);
+    metrics_free(t.metrics);
+    stub_client_free(t.x.client);
+    loop_free(t.loop);
+    return 0;
+}
+
+static void plan_pods(int n)
+{
+    static struct resource one = {RESOURCE_PODS, 1000};
+    static const struct resources requests = {&one, 1};
+    for (int i = 0; i < n; i++) {
+        struct action *a = plan_add(&t.plan, ACTION_CREATE_POD, STAGE_SECOND);
+        a->name = arena_printf(&t.arena, "g-%d-0", i);
+        a->body = "{}";
+        a->node = "n1";
+        a->requests = &requests;
+    }
+}
+
+static void plan_status(int stage)
+{
+    plan_add(&t.plan, ACTION_STATUS, stage)->body = "{}";
+}
+
+static void plan_command(void)
+{
+    struct action *a = plan_add(&t.plan, ACTION_COMMAND, STAGE_SECOND);
+    a->name = "g-0-0";
+    a->uid = "u-pod";
+    a->command = RECORD_PREPARE;
+    a->attempt = 3;
+    a->body = "{\"attempt\":3}";
+}
+
+static void on_done(void *ctx, const struct err *err)
+{
+    (void)ctx;
+    t.done++;
+    t.err = *err;
+}
+
+static void start(void)
+{
+    execution_start(&t.x, workergroup_of(t.group), &t.arena, &t.plan, &t.notebook, on_done, NULL);
+}
+
+static int pods_counted(void)
+{
+    return (int)(cluster_used(t.x.cluster, "n1", RESOURCE_PODS) / 1000);
+}
+
+static int send_to_agent(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
+{
+    (void)owner;
+    if (t.refuses)
+        return err_set(err, t.refuses, "it does not read");
+    t.command = type;
+    snprintf(t.body, sizeof t.body, "%.*s", (int)len, body);
+    return 0;
+}
+
+static void connect_agent(void)
+{
+    static const char hello[] = "{\"role\":\"agent\",\"version\":1}";
+    struct err err = ERR_INIT;
+    const struct agent_identity id = {.ns = "ml", .group = "g", .pod = "g-0-0", .pod_uid = "u-pod", .node = "n1"};
+    assert_int_equal(agents_join(t.x.agents, &id, hello, strlen(hello), send_to_agent, NULL, &t.agent, &err), 0);
+}
+
+static void a_big_gang_is_asked_for_bit_by_bit(void **state)
+{
+    (void)state;
+    plan_pods(PODS);
+    plan_status(STAGE_THIRD);
+    start();
+    assert_int_equal(stub_waiting(t.x.client), EXECUTION_IN_FLIGHT_MAX);
+    stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(stub_waiting(t.x.client), EXECUTION_IN_FLIGHT_MAX);
+    for (int i = 1; i < PODS; i++) {
+        assert_int_equal(stub_next(t.x.client)->request.kind, KIND_POD); // the status waits for all of them
+        stub_answer(stub_next(t.x.client), 200, "{}");
+    }
+    assert_int_equal(stub_waiting(t.x.client), 1);
+    assert_int_equal(t.done, 0);
+    stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(t.done, 1);
+}
+
+// Or another gang would be planned into it.
+static void pods_whose_turn_comes_later_have_their_room_from_the_beginning(void **state)
+{
+    (void)state;
+    plan_pods(PODS);
+    start();
+    assert_int_equal(pods_counted(), PODS);
+    while (!t.done)
+        stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(pods_counted(), PODS);
+}
+
+static void after_an_error_nothing_more_is_begun_and_the_room_is_given_back(void **state)
+{
+    (void)state;
+    int answered = 0;
+    plan_pods(PODS);
+    start();
+    stub_fail(stub_next(t.x.client), ERR_INTERNAL, "disk full");
+    for (; !t.done; answered++)
+        stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(answered, EXECUTION_IN_FLIGHT_MAX - 1);
+    assert_int_equal(t.err.code, ERR_INTERNAL);
+    assert_int_equal(pods_counted(), answered);
+}
+
+static void agents_are_told(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct agent_facts facts;
+    connect_agent();
+    plan_command();
+    start();
+    assert_int_equal(t.done, 1);
+    assert_int_equal(t.err.code, 0);
+    assert_int_equal(t.command, RECORD_PREPARE);
+    assert_string_equal(t.body, "{\"attempt\":3}");
+    agents_facts(t.x.agents, "u-pod", "u-g", &a, &facts);
+    assert_int_equal(facts.sent, RECORD_PREPARE);
+    assert_int_equal(facts.sent_attempt, 3);
+    arena_done(&a);
+}
+
+// The status of a new attempt is on record before anybody is told of it.
+static void agents_are_told_after_the_status_is_written(void **state)
+{
+    (void)state;
+    connect_agent();
+    plan_status(STAGE_FIRST);
+    plan_command();
+    start();
+    assert_int_equal(t.command, 0);
+    stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(t.command, RECORD_PREPARE);
+    assert_int_equal(t.done, 1);
+}
+
+static void an_agent_that_is_not_there_is_no_error(void **state)
+{
+    (void)state;
+    plan_command();
+    plan_status(STAGE_THIRD);
+    start();
+    stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(t.done, 1);
+    assert_int_equal(t.err.code, 0);
+}
+
+static void an_agent_that_does_not_read_is_one(void **state)
+{
+    (void)state;
+    connect_agent();
+    t.refuses = ERR_LIMIT;
+    plan_command();
+    plan_status(STAGE_THIRD);
+    start();
+    assert_int_equal(t.done, 1);
+    assert_int_equal(t.err.code, ERR_LIMIT);
+    assert_int_equal(stub_waiting(t.x.client), 0);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_big_gang_is_asked_for_bit_by_bit),
+        T(pods_whose_turn_comes_later_have_their_room_from_the_beginning),
+        T(after_an_error_nothing_more_is_begun_and_the_room_is_given_back),
+        T(agents_are_told),
+        T(agents_are_told_after_the_status_is_written),
+        T(an_agent_that_is_not_there_is_no_error),
+        T(an_agent_that_does_not_read_is_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
