@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need, those that are missing only.
 # (What a cluster on this machine needs besides: deploy/devcluster/deps.sh.)
-#   deps.sh [PART]...     build (default), test, format or fuzz; each includes build
+#   deps.sh [PART]...     build (default), test, format, fuzz or cuda (for deploy/cuda.sh); each includes build
 #   deps.sh --check ...   installs nothing and fails when something is missing
 set -euo pipefail
 
@@ -38,6 +38,10 @@ clang-tidy clang-tidy
     [fuzz]="
 clang clang
 "
+    [cuda]="
+g++ g++
+pip3 python3-pip
+"
 )
 
 have() { # COMMAND-OR-FILE
@@ -56,7 +60,7 @@ for part in "$@"; do
     elif [[ -n ${PARTS[$part]:-} ]]; then
         parts+=("$part")
     else
-        echo "deps: no part \"$part\"; there are build, test, format and fuzz" >&2
+        echo "deps: no part \"$part\"; there are build, test, format, fuzz and cuda" >&2
         exit 2
     fi
 done
