@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The CUDA module of examples/ compiles, by the command in its first lines and by the preset "cuda", and loads into
+# cadre-worker, which without a GPU says what is missing.  test_build.sh CADRE-WORKER BUILD-FOLDER
+#
+# Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 there is no CUDA compiler and none can be had.
+set -euo pipefail
+
+worker=$1
+build=$2
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source=$root/examples/gpu_accumulator/gpu_accumulator.cu
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+count=0
+failed=0
+
+check() { # NAME COMMAND...: what it printed explains a failure
+    local name=$1 status
+    shift
+    count=$((count + 1))
+    set +e # within "if" or "||" the shell would go on after a command that fails in the middle
+    (
+        set -e
+        "$@"
+    ) >"$dir/diag" 2>&1
+    status=$?
+    set -e
+    if [[ $status -eq 0 ]]; then
+        echo "ok $count - $name"
+    else
+        failed=$((failed + 1))
+        echo "not ok $count - $name"
+        sed 's/^/# /' "$dir/diag"
+    fi
+}
+
+skip() { # NAME REASON
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
+skip_all() { # REASON
+    sed 's/^/# /' "$dir/diag"
+    echo "1..0 # SKIP $1"
+    exit 77
+}
+
+# The first lines of the source say how to build it alone; a user who copies it has the SDK's header installed.
+compile_by_comment() {
+    local command
+    command=$(sed -n '/^   nvcc /,/\.cu$/p' "$source")
+    [[ -n $command ]]
+    cp "$source" "$dir/"
+    cd "$dir"
+    PATH=$toolkit/bin:$PATH
+    CPATH=$root/sdk/c/include eval "$command" -Xcompiler=-Wall,-Wextra -Werror=all-warnings
+}
+
+module() {
+    "$worker" --module "$dir/gpu_accumulator.so" "$@"
+}
+
+describes() {
+    module --describe | tee "$dir/description"
+    local method
+    for method in add get_value foo_rank_zero; do
+        grep -q "\"name\":\"$method\"" "$dir/description"
+    done
+}
+
+is_fat() {
+    local got
+    objcopy -O binary --only-section=.nv_fatbin "$dir/gpu_accumulator.so" "$dir/fatbin"
+    got=$("$root/tests/gpu/fatbin.py" "$dir/fatbin")
+    echo "holds $got"
+    [[ $got == "compute_90 sm_80 sm_90" ]]
+}
+
+is_small() {
+    local size
+    size=$(stat -c %s "$dir/gpu_accumulator.so")
+    echo "$size bytes"
+    [[ $size -lt 1000000 ]]
+}
+
+# Neither CUDA's nor C++'s: the image of a worker needs none.
+needs_no_library() {
+    ldd "$dir/gpu_accumulator.so" | tee "$dir/needs"
+    ! grep -Ev 'linux-vdso|libc\.so|libm\.so|ld-linux|libpthread|libdl|librt' "$dir/needs"
+}
+
+exports_one_function() {
+    [[ $(nm -D --defined-only "$dir/gpu_accumulator.so" | tee /dev/stderr | awk '{print $3}') == cadre_module ]]
+}
+
+# fails_with CODE TEXT [NAME=VALUE]...: the worker ends with that code, and its last line says the text.
+fails_with() {
+    local want=$1 text=$2 got=0 last
+    shift 2
+    env --unset=CADRE_DEVICE RANK=1 WORLD_SIZE=2 "$@" "$worker" --module "$dir/gpu_accumulator.so" \
+        --connect "unix:$dir/nobody" 2>"$dir/stderr" || got=$?
+    last=$(tail -n 1 "$dir/stderr")
+    echo "exit status $got: $last"
+    [[ $got -eq $want && $last == "cadre-worker: rank 1: Accumulator: "*"$text"* ]]
+}
+
+builds_preset() {
+    cd "$root"
+    cmake --preset cuda -B "$build" -DCADRE_WERROR=ON
+    cmake --build "$build" --target module_gpu_accumulator
+    "$worker" --module "$build/examples/gpu_accumulator/gpu_accumulator.so" --describe
+}
+
+links_nccl() {
+    cmake --build "$build" --target nccl_version
+    "$build/tests/gpu/nccl_version"
+}
+
+: >"$dir/diag"
+"$root/deploy/deps.sh" --check cuda 2>"$dir/diag" || skip_all "no C++ compiler or no pip for CUDA: deploy/deps.sh cuda"
+toolkit=$(timeout 240 "$root/deploy/cuda.sh" 2>"$dir/diag") || skip_all "no CUDA toolkit, and its wheels cannot be had"
+
+check "deploy/cuda.sh finds again what it has set up" "$root/deploy/cuda.sh" --find
+check "the module compiles by the command in its first lines, without a warning" compile_by_comment
+check "it describes itself without a GPU" describes
+check "it has code for the GPUs that its first lines name" is_fat
+check "it is small" is_small
+check "it needs no library beside libc" needs_no_library
+check "it exports one function" exports_one_function
+check "a worker that was given no GPU says so" fails_with 66 "this worker was given no GPU (CADRE_DEVICE is not set)"
+if [[ -e /dev/nvidiactl ]]; then
+    skip "a node without a driver is named" "this machine has one"
+else
+    check "a node without a driver is named" fails_with 66 "there is no CUDA driver (libcuda.so.1) here" CADRE_DEVICE=0
+fi
+# Before the preset, which looks for it.
+nccl=true
+timeout 120 "$root/deploy/cuda.sh" nccl >"$dir/nccl" 2>&1 || nccl=false
+check "the preset cuda configures and builds it, without a warning" builds_preset
+if [[ $nccl == true ]]; then
+    check "NCCL is found and linked, and the library is the one of the header" links_nccl
+else
+    sed 's/^/# /' "$dir/nccl"
+    skip "NCCL is found and linked" "its wheel cannot be had"
+fi
+echo "1..$count"
+[[ $failed -eq 0 ]]
