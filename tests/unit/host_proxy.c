@@ -39,7 +39,9 @@ void host_proxy_call(struct host_proxy *p, uint32_t id, const char *head, const 
 
 static int proxy_upgrade(void *ctx, struct ws_session *s, struct ws_request *r, struct err *err)
 {
-    (void)ctx, (void)s, (void)r, (void)err;
+    struct host_proxy *p = ctx;
+    (void)s, (void)err;
+    snprintf(p->path, sizeof p->path, "%s", ws_request_path(r));
     return 0;
 }
 
@@ -90,6 +92,8 @@ void host_proxy_start(struct host_proxy *p)
     struct err err = ERR_INIT;
     struct ws_server_config config = {
         .subprotocols = subprotocols,
+        .cert_pem = p->cert_pem,
+        .key_pem = p->key_pem,
         .on_upgrade = proxy_upgrade,
         .on_open = proxy_open,
         .on_data = proxy_data,
@@ -98,7 +102,8 @@ void host_proxy_start(struct host_proxy *p)
     };
     p->server = ws_server_new(p->loop, &config, &err);
     assert_non_null(p->server);
-    assert_true(ws_server_listen(p->server, p->address, false, &err) >= 0);
+    p->port = ws_server_listen(p->server, p->address, p->cert_pem != NULL, &err);
+    assert_true(p->port >= 0);
 }
 
 void host_proxy_stop(struct host_proxy *p)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A proxy for tests of cadre-worker: one worker at a time, on a Unix socket of its own; writes down what comes.
+// A proxy for tests of cadre-worker: one worker at a time, on a Unix socket of its own or on loopback; writes down what
+// comes.
 #ifndef CADRE_TESTS_UNIT_HOST_PROXY_H
 #define CADRE_TESTS_UNIT_HOST_PROXY_H
 
@@ -13,7 +14,10 @@
 
 struct host_proxy {
     struct loop *loop;
-    char address[64];
+    char address[64];               // to listen on: a Unix socket, or "127.0.0.1:0"
+    int port;                       // that was picked
+    const char *cert_pem, *key_pem; // NULL = no TLS
+    char path[64];                  // of the last upgrade
     struct ws_server *server;
     struct ws_session *peer; // NULL while nobody is connected
     struct record_reader reader;

@@ -207,7 +207,7 @@ static void it_does_what_it_is_told_and_says_how_it_went(void **state)
     give(f, RECORD_PREPARE, "{" GROUP "}");
     expect(f, "PREPARED {" GROUP "}");
     give(f, RECORD_START, "{" WORLD "," BOTH ",\"command\":[\"sleep\",\"1000\"]}");
-    expect(f, "STARTED {" GROUP "}");
+    expect(f, "STARTED {" GROUP ",\"processes\":[{\"rank\":0,\"attempt\":1},{\"rank\":1,\"attempt\":1}]}");
     give(f, RECORD_STOP, "{" GROUP ",\"graceMs\":20000}");
     expect(f, "\"exitCode\":143,\"signal\":15}");
     expect(f, "\"exitCode\":143,\"signal\":15}");
@@ -344,16 +344,19 @@ static void the_end_of_the_pod_is_a_goodbye(void **state)
     UNTIL(f, operators_closed(f->operators));
 }
 
-static void an_address_must_make_sense(void **state)
+// The operator's view of the cluster may be a moment behind: it cannot know a pod yet that is there already.
+static void who_comes_too_early_comes_again(void **state)
 {
     struct fixture *f = *state;
-    static const char *const wrong[] = {"",        "host:1",       "http://host:1", "ws://host",
-                                        "ws://:1", "wss://host:0", "ws://h:x"};
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct err err = ERR_INIT;
-        assert_null(operators_new(f->loop, f->agent, wrong[i], NULL, NULL, &err));
-        assert_int_equal(err.code, ERR_INVALID);
+    f->silent = true;
+    for (int i = 0; i < 3; i++) {
+        expect(f, "HELLO");
+        give(f, RECORD_ERROR, "{\"code\":\"UNAVAILABLE\",\"message\":\"pod ns/wg-0-0 is not known yet\"}");
+        ws_session_close(f->session, FRAME_CLOSE_TRY_LATER, "try again");
+        UNTIL(f, !f->session);
     }
+    f->silent = false;
+    expect(f, "HEARTBEAT");
 }
 
 int main(void)
@@ -370,9 +373,9 @@ int main(void)
         T(broken_records_end_the_connection_and_it_comes_back),
         T(what_happens_while_it_is_alone_is_in_the_next_hello),
         T(who_is_refused_tries_again),
+        T(who_comes_too_early_comes_again),
         T(nothing_is_done_before_the_welcome),
         T(the_end_of_the_pod_is_a_goodbye),
-        T(an_address_must_make_sense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

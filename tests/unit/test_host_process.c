@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program cadre-worker: its exit codes, its last words, and what it does for a proxy.
 #include "common/base/mem.h"
+#include "tests/fakeapi/certs.h"
 #include "tests/unit/host_proxy.h"
 
 #include <setjmp.h>
@@ -23,8 +24,9 @@ struct fixture {
     struct host_proxy proxy;
     pid_t pid; // 0 = none runs
     int status;
-    int fd;         // its stdout and stderr
-    struct buf out; // what was read of them
+    int fd;                  // its stdout and stderr
+    struct buf out;          // what was read of them
+    char *operator_url, *ca; // for the environment; NULL = not there
 };
 
 static int setup(void **state)
@@ -51,6 +53,8 @@ static int teardown(void **state)
     host_proxy_done(&f->proxy);
     loop_free(f->loop);
     buf_done(&f->out);
+    free(f->operator_url);
+    free(f->ca);
     free(f);
     return 0;
 }
@@ -59,7 +63,12 @@ static int teardown(void **state)
 static void start(struct fixture *f, ...)
 {
     const char *argv[16] = {WORKER};
-    const char *env[] = {"RANK=2", "WORLD_SIZE=4", "CADRE_TICKET=secret", "ASAN_OPTIONS=handle_segv=0:handle_abort=0",
+    const char *env[] = {"RANK=2",
+                         "WORLD_SIZE=4",
+                         "CADRE_TICKET=secret",
+                         "ASAN_OPTIONS=handle_segv=0:handle_abort=0",
+                         f->operator_url,
+                         f->operator_url ? f->ca : NULL,
                          NULL};
     int fds[2], n = 1;
     va_list ap;
@@ -187,6 +196,54 @@ static void a_worker_serves_until_it_is_told_to_stop(void **state)
     HOST_UNTIL(&f->proxy, host_proxy_came(&f->proxy, "GOODBYE 0 {\"reason\":\"the worker was told to stop\"}\nclosed"));
 }
 
+// As in a pod: no address on the command line, but the operator's name and whom to trust.
+static void without_an_address_it_dials_the_operator(void **state)
+{
+    struct fixture *f = *state;
+    struct certs certs;
+    certs_make(&certs);
+    host_proxy_stop(&f->proxy);
+    unlink(f->proxy.address + strlen("unix:"));
+    snprintf(f->proxy.address, sizeof f->proxy.address, "127.0.0.1:0");
+    f->proxy.cert_pem = certs.server_cert;
+    f->proxy.key_pem = certs.server_key;
+    f->proxy.welcome = "{\"ticket\":\"second\"}";
+    host_proxy_start(&f->proxy);
+    f->operator_url = xasprintf("CADRE_OPERATOR=wss://127.0.0.1:%d", f->proxy.port);
+    f->ca = xasprintf("CADRE_CA=%s", certs.ca);
+    start(f, "--module", ECHO_SO, NULL);
+    HOST_UNTIL(&f->proxy, said(f, "rank 2: ready for calls"));
+    assert_string_equal(f->proxy.path, "/v1/connect");
+    assert_true(host_proxy_came(&f->proxy, "\"ticket\":\"secret\""));
+    ws_session_close(f->proxy.peer, FRAME_CLOSE_GOING_AWAY, "it restarts");
+    HOST_UNTIL(&f->proxy, host_proxy_came(&f->proxy, "\"ticket\":\"second\""));
+    host_proxy_call(&f->proxy, 1, "{\"method\":\"echo\"}", "[1]");
+    HOST_UNTIL(&f->proxy, host_proxy_came(&f->proxy, "RESULT 1 [1]\n"));
+    kill(f->pid, SIGTERM);
+    wait_end(f);
+    assert_true(WIFEXITED(f->status) && WEXITSTATUS(f->status) == 0);
+    host_proxy_stop(&f->proxy);
+    certs_done(&certs);
+}
+
+static void an_operator_that_is_not_there_yet_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    f->operator_url = xstrdup("CADRE_OPERATOR=ws://no-such-name.invalid:9443");
+    start(f, "--module", ECHO_SO, NULL);
+    HOST_UNTIL(&f->proxy, said(f, "rank 2: no operator yet: "));
+    kill(f->pid, SIGTERM);
+    assert_exit(f, 0, "no operator yet");
+}
+
+static void an_operator_that_cannot_be_one_is_64(void **state)
+{
+    struct fixture *f = *state;
+    f->operator_url = xstrdup("CADRE_OPERATOR=https://operator:9443");
+    start(f, "--module", ECHO_SO, NULL);
+    assert_exit(f, 64, "is not the address of an operator: it must be wss://HOST:PORT");
+}
+
 static void two_increments_give_one_and_two(void **state)
 {
     struct fixture *f = *state;
@@ -251,6 +308,9 @@ int main(void)
         PROCESS_TEST(a_constructor_that_fails_is_66_and_has_the_last_word),
         PROCESS_TEST(a_class_can_be_described_without_a_proxy),
         PROCESS_TEST(a_worker_serves_until_it_is_told_to_stop),
+        PROCESS_TEST(without_an_address_it_dials_the_operator),
+        PROCESS_TEST(an_operator_that_is_not_there_yet_is_waited_for),
+        PROCESS_TEST(an_operator_that_cannot_be_one_is_64),
         PROCESS_TEST(two_increments_give_one_and_two),
         PROCESS_TEST(stopping_cancels_what_runs_and_destroys_the_object),
         PROCESS_TEST(a_constructor_that_hangs_does_not_hold_up_the_stop),

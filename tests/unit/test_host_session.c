@@ -29,7 +29,8 @@ struct fixture {
     struct instance *instance;
     struct session *session;
     int ready, lost, stopped, destroyed;
-    struct err last;
+    struct err last; // with which a connection was lost, and when the next one begins
+    int64_t retry_ms;
 };
 
 // What is served: echo(...), and hold(), which runs until it is told to go on or canceled.
@@ -97,8 +98,8 @@ static void on_ready(void *ctx)
 static void on_lost(void *ctx, const struct err *err, int64_t retry_ms)
 {
     struct fixture *f = ctx;
-    assert_in_range(retry_ms, SESSION_RETRY_MIN_MS / 2, SESSION_RETRY_MAX_MS);
     f->last = *err;
+    f->retry_ms = retry_ms;
     f->lost++;
 }
 
@@ -323,6 +324,7 @@ static void a_lost_connection_cancels_its_calls_and_is_made_again_with_the_next_
     UNTIL(f, atomic_load(&holding) == 1);
     host_proxy_stop(&f->proxy);
     UNTIL(f, f->lost >= 2); // also while nobody listens
+    assert_in_range(f->retry_ms, SESSION_RETRY_MIN_MS / 2, SESSION_RETRY_MAX_MS);
     buf_reset(&f->proxy.trace);
     host_proxy_start(&f->proxy);
     UNTIL(f, f->ready == 2);
@@ -342,16 +344,44 @@ static void a_goodbye_is_reported_and_the_proxy_dialed_again(void **state)
     UNTIL(f, f->ready == 2);
 }
 
-static void a_refused_hello_is_reported_and_tried_again(void **state)
+static void who_comes_too_early_comes_again_soon_and_then_less_often(void **state)
+{
+    struct fixture *f = *state;
+    int64_t most = SESSION_AGAIN_MS;
+    f->proxy.welcome = NULL;
+    worker_start(f);
+    UNTIL(f, f->proxy.n_hello == 1);
+    for (int i = 1; i <= 3; i++, most *= 2) {
+        UNTIL(f, f->proxy.n_hello == i && f->proxy.peer);
+        host_proxy_send(&f->proxy, RECORD_ERROR, 0, "{\"code\":\"UNAVAILABLE\",\"message\":\"not known yet\"}");
+        UNTIL(f, f->lost == i);
+        assert_non_null(strstr(f->last.msg, "refuses this worker: not known yet"));
+        assert_in_range(f->retry_ms, most / 2, most);
+    }
+}
+
+// No other answer would come: what has ended stays ended, and a ticket is good once.
+static void who_is_not_wanted_any_more_does_not_insist(void **state)
 {
     struct fixture *f = *state;
     f->proxy.welcome = NULL;
     worker_start(f);
     UNTIL(f, f->proxy.n_hello == 1);
-    host_proxy_send(&f->proxy, RECORD_ERROR, 0, "{\"code\":\"FORBIDDEN\",\"message\":\"the ticket was used before\"}");
+    host_proxy_send(&f->proxy, RECORD_ERROR, 0, "{\"code\":\"CONFLICT\",\"message\":\"attempt 3 is over\"}");
     UNTIL(f, f->lost == 1);
-    assert_non_null(strstr(f->last.msg, "refuses this worker: the ticket was used before"));
-    UNTIL(f, f->proxy.n_hello == 2);
+    assert_non_null(strstr(f->last.msg, "refuses this worker: attempt 3 is over"));
+    assert_in_range(f->retry_ms, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
+    assert_false(session_up(f->session));
+}
+
+static void a_close_with_1008_is_a_refusal_too(void **state)
+{
+    struct fixture *f = *state;
+    start_ready(f);
+    assert_true(session_up(f->session));
+    ws_session_close(f->proxy.peer, FRAME_CLOSE_POLICY, "attempt 3 is over");
+    UNTIL(f, f->lost == 1);
+    assert_in_range(f->retry_ms, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
 }
 
 static void stopping_refuses_what_waits_and_says_goodbye_after_what_runs(void **state)
@@ -408,7 +438,9 @@ int main(void)
         SESSION_TEST(calls_before_the_welcome_are_refused),
         SESSION_TEST(a_lost_connection_cancels_its_calls_and_is_made_again_with_the_next_ticket),
         SESSION_TEST(a_goodbye_is_reported_and_the_proxy_dialed_again),
-        SESSION_TEST(a_refused_hello_is_reported_and_tried_again),
+        SESSION_TEST(who_comes_too_early_comes_again_soon_and_then_less_often),
+        SESSION_TEST(who_is_not_wanted_any_more_does_not_insist),
+        SESSION_TEST(a_close_with_1008_is_a_refusal_too),
         SESSION_TEST(stopping_refuses_what_waits_and_says_goodbye_after_what_runs),
         SESSION_TEST(a_worker_without_a_proxy_stops_too),
         SESSION_TEST(an_address_that_makes_no_sense_is_refused),

@@ -2,9 +2,10 @@
 #include "worker/agent/connection.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
+#include "common/wire/error_body.h"
 #include "common/wire/record_reader.h"
 #include "common/ws/ws_client.h"
+#include "common/ws/ws_replicas.h"
 #include "worker/agent/message.h"
 
 #include <errno.h>
@@ -28,7 +29,8 @@ struct connection {
     struct loop_timer *retry_timer, *heartbeat_timer;
     int64_t backoff_ms, heartbeat_ms;
     bool up, closing;
-    bool told; // the log says already that it is lost
+    bool told;        // the log says already that it is lost
+    bool asked_again; // told to come back soon: the operator's view of the cluster is a moment behind
 };
 
 static void say(struct connection *c, const char *what, const char *why)
@@ -47,6 +49,7 @@ static void retry_later(struct connection *c, const struct err *err)
     loop_timer_disarm(c->heartbeat_timer);
     loop_timer_arm(c->retry_timer, rand_range(c->config.rand, CONNECTION_RETRY_MIN_MS, c->backoff_ms));
     c->backoff_ms = MIN(2 * c->backoff_ms, (int64_t)CONNECTION_RETRY_MAX_MS);
+    c->config.lost(c->config.lost_ctx);
 }
 
 static void drop(struct connection *c, const struct err *err)
@@ -96,7 +99,7 @@ static void on_welcome(struct connection *c, const struct record *r)
 {
     c->up = true;
     c->backoff_ms = FIRST_BACKOFF_MS;
-    c->told = false;
+    c->told = c->asked_again = false;
     c->heartbeat_ms = message_heartbeat_ms(r->body, r->len);
     loop_timer_arm(c->heartbeat_timer, c->heartbeat_ms);
     say(c, "connected", "");
@@ -122,6 +125,20 @@ static void on_command(struct connection *c, const struct record *r, enum comman
     command_unref(command);
 }
 
+// A close follows.
+static void on_refused(struct connection *c, const struct record *r)
+{
+    struct err why;
+    error_body_read(r->body, r->len, &why);
+    bool again = why.code == ERR_UNAVAILABLE || why.code == ERR_THROTTLED;
+    if (again && !c->asked_again)
+        c->backoff_ms = CONNECTION_AGAIN_MS;
+    if (!again || !c->asked_again)
+        say(c, "refused", why.msg);
+    c->asked_again = again;
+    c->told = true;
+}
+
 static void on_record(struct connection *c, const struct record *r)
 {
     enum command_type type;
@@ -130,8 +147,7 @@ static void on_record(struct connection *c, const struct record *r)
     else if (c->up && message_command_type(r->h.type, &type))
         on_command(c, r, type);
     else if (r->h.type == RECORD_ERROR)
-        output_say(agent_output(c->config.agent), "operator at %s: refused: %.*s", c->address,
-                   (int)MIN(r->len, (size_t)500), r->body);
+        on_refused(c, r);
     // Anything else is for newer agents than this one.
 }
 
@@ -187,7 +203,7 @@ static int open_client(struct connection *c, struct err *err)
         return err->code;
     const struct handshake_header authorization = {"Authorization", token};
     const struct ws_client_config config = {.address = c->address,
-                                            .path = CONNECTION_PATH,
+                                            .path = WS_REPLICAS_PATH,
                                             .subprotocols = RECORD_SUBPROTOCOL,
                                             .headers = &authorization,
                                             .n_headers = token ? 1 : 0,
@@ -259,11 +275,6 @@ void connection_free(struct connection *c)
     loop_timer_free(c->heartbeat_timer);
     free(c->address);
     free(c);
-}
-
-const char *connection_address(const struct connection *c)
-{
-    return c->address;
 }
 
 bool connection_up(const struct connection *c)

@@ -10,9 +10,11 @@
 #include "common/ws/ws_tls.h"
 #include "worker/agent/agent.h"
 
-#define CONNECTION_PATH "/v1/connect"
-
-enum { CONNECTION_RETRY_MIN_MS = 100, CONNECTION_RETRY_MAX_MS = 5000 };
+enum {
+    CONNECTION_RETRY_MIN_MS = 100,
+    CONNECTION_RETRY_MAX_MS = 5000,
+    CONNECTION_AGAIN_MS = 250, // first, after a replica that does not know the pod yet; doubles
+};
 
 struct connection;
 
@@ -23,11 +25,12 @@ struct connection_config {
     const char *server_name; // for TLS
     const char *token_file;  // read anew for each attempt, because it rotates; NULL = no token
     struct rand *rand;       // for the jitter
+    void (*lost)(void *ctx); // or never reached; it tries again
+    void *lost_ctx;
 };
 
 struct connection *connection_new(const struct connection_config *c, const char *address);
 void connection_free(struct connection *c); // at once; accepts NULL
-const char *connection_address(const struct connection *c);
 // Says goodbye and closes in good order, for ever; connection_open() tells when it has.
 void connection_close(struct connection *c);
 bool connection_open(const struct connection *c);

@@ -6,8 +6,6 @@
 
 #include "worker/agent/connection.h"
 
-enum { OPERATORS_MAX = 16, OPERATORS_LOOK_MS = 5000 };
-
 struct operators;
 
 // url: "wss://host:port", or "ws://host:port" without TLS. ca_pem: whom to trust, NULL = the system's certificates.

@@ -2,11 +2,9 @@
 // cadre-worker: loads the module, makes the object, serves it until it is told to stop.
 #include "common/base/loop.h"
 #include "common/base/mem.h"
-#include "common/base/rand.h"
 #include "worker/host/crash.h"
 #include "worker/host/description.h"
-#include "worker/host/options.h"
-#include "worker/host/session.h"
+#include "worker/host/proxies.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -24,30 +22,15 @@ struct host {
     struct loop *loop;
     struct executor *executor;
     struct instance *instance;
-    struct ws_tls *tls;
-    struct session *sessions[OPTIONS_CONNECT_MAX];
-    size_t n_sessions;
+    struct proxies *proxies; // NULL while the constructor runs
     struct loop_signal *signals[2];
-    bool created, stopping;
+    bool stopping;
     int exit_code;
 };
 
 static void say(const struct host *h, const char *what, const char *detail)
 {
     fprintf(stderr, "cadre-worker: rank %d: %s%s\n", h->worker.rank, what, detail);
-}
-
-// Lets the sessions end, then the object, then the loop.
-static void stop(struct host *h, int exit_code)
-{
-    if (h->stopping)
-        return;
-    h->stopping = true;
-    h->exit_code = exit_code;
-    if (!h->n_sessions)
-        instance_destroy(h->instance);
-    for (size_t i = 0, n = h->n_sessions; i < n; i++)
-        session_stop(h->sessions[i]);
 }
 
 // Serving
@@ -57,57 +40,35 @@ static void on_ready(void *ctx)
     say(ctx, "ready for calls", "");
 }
 
-static void on_lost(void *ctx, const struct err *err, int64_t retry_ms)
+static void on_trouble(void *ctx, const char *what)
 {
-    char line[sizeof err->msg + 64];
-    snprintf(line, sizeof line, "%s; dialing again in %lld ms", err->msg, (long long)retry_ms);
-    say(ctx, "", line);
+    say(ctx, "", what);
 }
 
 static void on_stopped(void *ctx)
 {
     struct host *h = ctx;
-    if (--h->n_sessions == 0)
-        instance_destroy(h->instance);
-}
-
-static int connect_session(struct host *h, const struct options_address *to, uint64_t seed, struct err *err)
-{
-    struct session_config config = {
-        .address = to->address,
-        .path = to->path,
-        .tls = to->tls ? h->tls : NULL,
-        .group = h->options.group,
-        .ticket = h->options.ticket,
-        .attempt = h->options.attempt,
-        .worker = &h->worker,
-        .module = &h->module,
-        .instance = h->instance,
-        .executor = h->executor,
-        .seed = seed,
-        .on_ready = on_ready,
-        .on_lost = on_lost,
-        .on_stopped = on_stopped,
-        .ctx = h,
-    };
-    struct session *s = session_new(h->loop, &config, err);
-    if (!s)
-        return err->code;
-    h->sessions[h->n_sessions++] = s;
-    return 0;
+    instance_destroy(h->instance);
 }
 
 static void serve(struct host *h)
 {
-    struct rand rand;
     struct err err = ERR_INIT;
-    rand_seed_system(&rand);
-    for (size_t i = 0; i < h->options.n_connect; i++)
-        if (connect_session(h, &h->options.connect[i], rand_u64(&rand), &err) < 0) {
-            say(h, "", err.msg);
-            stop(h, EX_USAGE);
-            return;
-        }
+    const struct proxies_config config = {
+        .options = &h->options,
+        .session = {.worker = &h->worker, .module = &h->module, .instance = h->instance, .executor = h->executor},
+        .on_ready = on_ready,
+        .on_trouble = on_trouble,
+        .on_stopped = on_stopped,
+        .ctx = h,
+    };
+    h->proxies = proxies_new(h->loop, &config, &err);
+    if (h->proxies)
+        return;
+    say(h, "", err.msg);
+    h->stopping = true;
+    h->exit_code = EX_USAGE;
+    instance_destroy(h->instance);
 }
 
 static void on_created(void *ctx, const struct err *err)
@@ -119,7 +80,6 @@ static void on_created(void *ctx, const struct err *err)
         loop_stop(h->loop);
         return;
     }
-    h->created = true;
     serve(h);
 }
 
@@ -133,12 +93,16 @@ static void on_signal(void *ctx, int signo)
 {
     struct host *h = ctx;
     (void)signo;
-    if (!h->created) {
+    if (h->stopping)
+        return;
+    if (!h->proxies) {
         // There is nothing to destroy yet, and the constructor may wait for peers that are gone: no use to wait for it.
         say(h, "told to stop while the constructor runs", "");
         _exit(0);
     }
-    stop(h, 0);
+    // Lets the sessions end, then the object, then the loop.
+    h->stopping = true;
+    proxies_stop(h->proxies);
 }
 
 // Starting
@@ -178,23 +142,12 @@ static int make_object(struct host *h, struct err *err)
     return h->instance ? 0 : err->code;
 }
 
-static int prepare_tls(struct host *h, struct err *err)
-{
-    bool wanted = false;
-    for (size_t i = 0; i < h->options.n_connect; i++)
-        wanted |= h->options.connect[i].tls;
-    h->tls = wanted ? ws_tls_new(h->options.ca_pem, err) : NULL;
-    return wanted && !h->tls ? err_wrap(err, "CADRE_CA") : 0;
-}
-
 static void take_down(struct host *h)
 {
-    for (size_t i = 0; i < OPTIONS_CONNECT_MAX; i++)
-        session_free(h->sessions[i]);
+    proxies_free(h->proxies);
     executor_free(h->executor);
     loop_signal_free(h->signals[0]);
     loop_signal_free(h->signals[1]);
-    ws_tls_unref(h->tls);
     loop_free(h->loop);
 }
 
@@ -206,10 +159,7 @@ static int run(struct host *h)
     h->executor = executor_new(h->loop, OPTIONS_CONNECT_MAX * SESSION_CALLS_MAX + 1);
     h->signals[0] = loop_signal_new(h->loop, SIGTERM, on_signal, h);
     h->signals[1] = loop_signal_new(h->loop, SIGINT, on_signal, h);
-    if (prepare_tls(h, &err) < 0) {
-        say(h, "", err.msg);
-        h->exit_code = EX_USAGE;
-    } else if (make_object(h, &err) < 0) {
+    if (make_object(h, &err) < 0) {
         say(h, "", err.msg);
         h->exit_code = EXIT_CONSTRUCTOR;
     } else {
@@ -221,7 +171,7 @@ static int run(struct host *h)
 
 int main(int argc, char **argv)
 {
-    struct host h = {.n_sessions = 0};
+    struct host h = {.exit_code = 0};
     struct err err = ERR_INIT;
     setvbuf(stdout, NULL, _IOLBF, 0); // it is a pipe to the agent: people want to see lines when they are written
     signal(SIGPIPE, SIG_IGN);

@@ -11,14 +11,16 @@
 #include <sysexits.h>
 
 static const char help[] =
-    "Usage: cadre-worker --module FILE --connect URL [OPTION]...\n"
+    "Usage: cadre-worker --module FILE [OPTION]...\n"
     "Serves one object of a module's class: one rank of a WorkerGroup. cadre-agent starts it.\n"
     "\n"
     "  --module FILE   the shared object; default: $CADRE_MODULE\n"
     "  --class NAME    its class; default: $CADRE_CLASS, else the only one\n"
     "  --init JSON     what the constructor gets; default: $CADRE_INIT, else {}\n"
     "  --connect URL   proxy to serve: unix:/path, ws://host:port[/path] or wss://...; may be given up to 16 times;\n"
-    "                  default: $CADRE_CONNECT (several with a comma between them)\n"
+    "                  default: $CADRE_CONNECT (several with a comma between them), else every replica of the "
+    "operator\n"
+    "                  at $CADRE_OPERATOR (wss://host:port), at each address that the name has\n"
     "  --describe      print the class and its methods as JSON, and exit\n"
     "  --version       print the version and exit\n"
     "  --help          print this and exit\n"
@@ -136,8 +138,8 @@ static int check(struct options *o)
         if (r >= 0)
             return r;
     }
-    if (!o->n_connect && !o->describe)
-        return wrong("--connect", "is missing", "which proxy is to be served?");
+    if (!o->n_connect && !o->operator_url && !o->describe)
+        return wrong("--connect", "is missing", "which proxy is to be served? (CADRE_OPERATOR is not set either)");
     return -1;
 }
 
@@ -149,6 +151,7 @@ int options_parse(int argc, char **argv, struct options *ret)
         .init = env_of("CADRE_INIT"),
         .ca_pem = env_of("CADRE_CA"),
         .group = env_of("CADRE_GROUP_UID"),
+        .operator_url = env_of("CADRE_OPERATOR"),
     };
     take_ticket(ret);
     for (int opt; (opt = getopt_long(argc, argv, "", table, NULL)) != -1;) {

@@ -19,11 +19,12 @@ struct options {
     struct options_address connect[OPTIONS_CONNECT_MAX];
     size_t n_connect;
     bool describe;
-    // From the environment alone, set by the agent; NULL = not there.
-    const char *ca_pem; // CADRE_CA
-    const char *group;  // CADRE_GROUP_UID
-    char *ticket;       // CADRE_TICKET; taken out of the environment, so that no child of the module inherits it
-    int64_t attempt;    // CADRE_ATTEMPT
+    // From the environment alone, set by the agent or the operator; NULL = not there.
+    const char *operator_url; // CADRE_OPERATOR; dialed where no proxy is named
+    const char *ca_pem;       // CADRE_CA
+    const char *group;        // CADRE_GROUP_UID
+    char *ticket;             // CADRE_TICKET; taken out of the environment, so that no child of the module inherits it
+    int64_t attempt;          // CADRE_ATTEMPT
 };
 
 // -1: go on; anything else is the exit code, everything was said. ret->ticket is the caller's to free.

@@ -4,6 +4,7 @@
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
+#include "common/wire/error_body.h"
 #include "common/wire/record_reader.h"
 #include "worker/host/description.h"
 #include "worker/host/request.h"
@@ -18,13 +19,14 @@ struct session {
     struct session_config config;
     struct loop *loop;
     struct rand rand;
-    char *ticket;
+    char *address, *ticket;
     struct ws_client *client; // NULL: waits to dial again
     struct record_reader reader;
     struct quota *quota;
     bool welcomed, closing, stopping;
     struct loop_timer *timer; // for dialing, for the WELCOME, for the end
     int64_t retry_ms;
+    int refused;    // the code with which the proxy ended this connection, 0 = it did not say
     struct err why; // what this side has closed the connection for
     // Calls without an answer, in the order of their records. Those before `held` are the executor's; the others wait
     // for an earlier call whose long body is still coming.
@@ -108,19 +110,27 @@ static int take_welcome(struct session *s, const struct record *r, struct err *e
     return parsed;
 }
 
-// A GOODBYE with its reason, or an ERROR of the session, such as a refused HELLO, with its message.
-static int take_farewell(struct session *s, const struct record *r)
+static int take_goodbye(struct session *s, const struct record *r)
 {
     struct arena a = ARENA_INIT;
     struct json *root;
     struct err err = ERR_INIT;
-    bool goodbye = r->h.type == RECORD_GOODBYE;
     const char *why = NULL;
     if (json_parse(r->body, r->len, NULL, &a, &root, &err) == 0)
-        why = json_str(json_get(root, goodbye ? "reason" : "message"), &a);
-    err_set(&err, ERR_GONE, "the proxy at %s %s%s%s", s->config.address,
-            goodbye ? "says goodbye" : "refuses this worker", why ? ": " : "", why ? why : "");
+        why = json_str(json_get(root, "reason"), &a);
+    err_set(&err, ERR_GONE, "the proxy at %s says goodbye%s%s", s->address, why ? ": " : "", why ? why : "");
     arena_done(&a);
+    hang_up(s, FRAME_CLOSE_NORMAL, &err);
+    return 0;
+}
+
+// Of the session, such as a refused HELLO.
+static int take_refusal(struct session *s, const struct record *r)
+{
+    struct err err;
+    error_body_read(r->body, r->len, &err);
+    s->refused = err.code;
+    err_wrap(&err, "the proxy at %s refuses this worker", s->address);
     hang_up(s, FRAME_CLOSE_NORMAL, &err);
     return 0;
 }
@@ -206,9 +216,9 @@ static int take_record(struct session *s, const struct record *r, struct err *er
     case RECORD_WELCOME:
         return take_welcome(s, r, err);
     case RECORD_GOODBYE:
-        return take_farewell(s, r);
+        return take_goodbye(s, r);
     case RECORD_ERROR:
-        return of_session ? take_farewell(s, r) : err_set(err, ERR_PROTO, "an answer to a call that was not made");
+        return of_session ? take_refusal(s, r) : err_set(err, ERR_PROTO, "an answer to a call that was not made");
     case RECORD_CALL:
         return take_call(s, r, err);
     case RECORD_CANCEL: {
@@ -253,7 +263,7 @@ static void on_open(void *ctx, const char *subprotocol)
         send_hello(s);
         return;
     }
-    err_set(&err, ERR_PROTO, "%s does not speak %s: is it Cadre's proxy?", s->config.address, RECORD_SUBPROTOCOL);
+    err_set(&err, ERR_PROTO, "%s does not speak %s: is it Cadre's proxy?", s->address, RECORD_SUBPROTOCOL);
     hang_up(s, FRAME_CLOSE_PROTOCOL, &err);
 }
 
@@ -280,20 +290,36 @@ static void drop_connection(struct session *s)
     record_reader_done(&s->reader);
 }
 
+// How long to wait before dialing again.
+static int64_t next_wait(struct session *s)
+{
+    int64_t least = SESSION_RETRY_MIN_MS;
+    if (s->refused == ERR_CONFLICT || s->refused == ERR_FORBIDDEN || s->refused == ERR_UNAUTHORIZED) {
+        s->retry_ms = 0;
+        return rand_range(&s->rand, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
+    }
+    if (s->refused == ERR_UNAVAILABLE || s->refused == ERR_THROTTLED)
+        least = SESSION_AGAIN_MS;
+    s->retry_ms = s->retry_ms ? MIN(s->retry_ms * 2, SESSION_RETRY_MAX_MS) : least;
+    return rand_range(&s->rand, s->retry_ms / 2, s->retry_ms);
+}
+
 static void on_close(void *ctx, unsigned code, const char *reason, const struct err *close_err)
 {
     struct session *s = ctx;
+    if (!s->closing && code == FRAME_CLOSE_POLICY)
+        s->refused = ERR_FORBIDDEN;
     struct err err = s->closing ? s->why : *close_err;
     if (!s->closing && err.code == 0)
-        err_set(&err, ERR_GONE, "the proxy at %s closed the connection (code %u%s%s)", s->config.address, code,
+        err_set(&err, ERR_GONE, "the proxy at %s closed the connection (code %u%s%s)", s->address, code,
                 *reason ? ": " : "", reason);
     drop_connection(s);
     if (s->stopping) {
         finish_stop(s);
         return;
     }
-    s->retry_ms = s->retry_ms ? MIN(s->retry_ms * 2, SESSION_RETRY_MAX_MS) : SESSION_RETRY_MIN_MS;
-    int64_t wait = rand_range(&s->rand, s->retry_ms / 2, s->retry_ms);
+    s->welcomed = false;
+    int64_t wait = next_wait(s);
     loop_timer_arm(s->timer, wait);
     s->config.on_lost(s->config.ctx, &err, wait);
 }
@@ -306,17 +332,18 @@ static void on_timer(void *ctx)
         dial(s);
         return;
     }
-    err_set(&err, ERR_TIMEOUT, "no WELCOME from %s within %d ms", s->config.address, SESSION_WELCOME_MS);
+    err_set(&err, ERR_TIMEOUT, "no WELCOME from %s within %d ms", s->address, SESSION_WELCOME_MS);
     hang_up(s, FRAME_CLOSE_POLICY, &err);
 }
 
 static struct ws_client *new_client(struct session *s, struct err *err)
 {
     struct ws_client_config config = {
-        .address = s->config.address,
+        .address = s->address,
         .path = s->config.path,
         .subprotocols = RECORD_SUBPROTOCOL,
         .tls = s->config.tls,
+        .server_name = s->config.server_name,
         .on_open = on_open,
         .on_data = on_data,
         .on_close = on_close,
@@ -329,7 +356,8 @@ static void dial(struct session *s)
 {
     struct err err = ERR_INIT;
     struct record_reader_config reader = {.whole = true, .quota = s->quota};
-    s->welcomed = s->closing = false;
+    s->closing = false;
+    s->refused = 0;
     s->client = new_client(s, &err);
     if (!s->client)
         abort(); // the same configuration was good enough for session_new()
@@ -341,11 +369,13 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
 {
     struct session *s = xcalloc(1, sizeof *s);
     s->config = *config;
+    s->address = xstrdup(config->address);
     s->loop = loop;
     s->owner = (struct request_owner){loop, config->executor, config->instance, answer};
     list_init(&s->requests);
     struct ws_client *probe = new_client(s, err);
     if (!probe) {
+        free(s->address);
         free(s);
         return NULL;
     }
@@ -356,6 +386,11 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
     s->timer = loop_timer_new(loop, on_timer, s);
     dial(s);
     return s;
+}
+
+bool session_up(const struct session *s)
+{
+    return s->welcomed;
 }
 
 // The end
@@ -393,6 +428,7 @@ void session_free(struct session *s)
         drop_connection(s);
     loop_timer_free(s->timer);
     quota_unref(s->quota);
+    free(s->address);
     free(s->ticket);
     free(s);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // This worker at one proxy: dials, says HELLO, runs the calls that come and answers them, and dials again with jitter
-// when the connection is lost, for as long as the process lives. Calls begin in the order in which they were sent. One
-// loop, one thread; the methods run on the executor's.
+// when the connection is lost, for as long as the process lives: whether it is still wanted is its agent's to say.
+// Calls begin in the order in which they were sent. One loop, one thread; the methods run on the executor's.
 //
 //   worker                                       proxy
 //   HELLO {"role": "worker", "version": 1, "software": "cadre-worker 0.1.0", "group": uid, "rank": 2, "attempt": 1,
@@ -23,13 +23,16 @@ enum {
     SESSION_WELCOME_MS = 10 * 1000, // for the answer to HELLO
     SESSION_RETRY_MIN_MS = 100,     // before dialing again: doubles up to the maximum, less up to a half at random
     SESSION_RETRY_MAX_MS = 10 * 1000,
+    SESSION_AGAIN_MS = 250,         // instead of the minimum, after a proxy that cannot take it just now
+    SESSION_REFUSED_MS = 60 * 1000, // after a proxy that will not take it again, such as when the attempt is over
 };
 
 #define SESSION_BYTES_MAX ((size_t)256 << 20) // of arguments that wait in one session
 
 struct session_config {
-    const char *address, *path; // as for ws_client
+    const char *address, *path; // as for ws_client; the address is copied
     struct ws_tls *tls;         // NULL = none
+    const char *server_name;    // for TLS; NULL = the host of the address
     const char *group;          // UID of the WorkerGroup; NULL = none, as is the ticket
     const char *ticket;
     int64_t attempt;
@@ -47,8 +50,9 @@ struct session_config {
 
 struct session;
 
-// Dials at once. The strings of the configuration are borrowed. ERR_INVALID for an address that makes no sense.
+// Dials at once. The other strings of the configuration are borrowed. ERR_INVALID for an address that makes no sense.
 struct session *session_new(struct loop *loop, const struct session_config *config, struct err *err);
+bool session_up(const struct session *s); // the proxy has said WELCOME
 // Calls that wait are refused, the one that runs is canceled and answered when it returns; then says goodbye.
 void session_stop(struct session *s);
 void session_free(struct session *s); // at once; accepts NULL

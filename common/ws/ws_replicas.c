@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/ws/ws_replicas.h"
+
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/base/str.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ADDRESS_SIZE = 96 };
+
+struct replica {
+    char address[ADDRESS_SIZE];
+    void *link;
+};
+
+struct ws_replicas {
+    struct loop *loop;
+    struct ws_replicas_config config;
+    struct rand rand;
+    char *host, *port;
+    struct ws_tls *tls;
+    struct loop_timer *timer;
+    struct loop_resolve *resolve;
+    struct replica list[WS_REPLICAS_MAX];
+    size_t n;
+    bool soon; // the timer is set to a time that is soon
+    bool stopped;
+    bool told; // that the name has no address
+};
+
+static int parse_url(struct ws_replicas *r, const char *url, bool *ret_tls, struct err *err)
+{
+    *ret_tls = str_starts(url, "wss://");
+    const char *host = *ret_tls ? url + 6 : str_starts(url, "ws://") ? url + 5 : NULL;
+    const char *colon = host ? strrchr(host, ':') : NULL;
+    int64_t port;
+    if (!colon || colon == host || !str_to_i64(colon + 1, &port) || port < 1 || port > 65535)
+        return err_set(err, ERR_INVALID, "\"%s\" is not the address of an operator: it must be wss://HOST:PORT", url);
+    bool bracketed = host[0] == '[' && colon[-1] == ']';
+    r->host = bracketed ? strndup(host + 1, (size_t)(colon - host) - 2) : strndup(host, (size_t)(colon - host));
+    r->port = xstrdup(colon + 1);
+    return 0;
+}
+
+static bool is_in(char list[][ADDRESS_SIZE], size_t n, const char *address)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(list[i], address))
+            return true;
+    return false;
+}
+
+static size_t list_addresses(const struct addrinfo *found, const char *port, char list[][ADDRESS_SIZE])
+{
+    size_t n = 0;
+    for (; found && n < WS_REPLICAS_MAX; found = found->ai_next) {
+        char host[64];
+        if (getnameinfo(found->ai_addr, found->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST) != 0)
+            continue;
+        snprintf(list[n], ADDRESS_SIZE, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+        n += !is_in(list, n, list[n]);
+    }
+    return n;
+}
+
+// A replica that is not named any more is given up when its link is down, not before.
+static void drop_gone(struct ws_replicas *r, char list[][ADDRESS_SIZE], size_t n)
+{
+    for (size_t i = 0; i < r->n;) {
+        struct replica *p = &r->list[i];
+        if (is_in(list, n, p->address) || r->config.up(r->config.ctx, p->link)) {
+            i++;
+            continue;
+        }
+        void *link = p->link;
+        memmove(p, p + 1, (--r->n - i) * sizeof *p);
+        r->config.remove(r->config.ctx, link);
+    }
+}
+
+static bool is_known(const struct ws_replicas *r, const char *address)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (str_eq(r->list[i].address, address))
+            return true;
+    return false;
+}
+
+static void add_new(struct ws_replicas *r, char list[][ADDRESS_SIZE], size_t n)
+{
+    for (size_t i = 0; i < n && r->n < WS_REPLICAS_MAX; i++) {
+        void *link = is_known(r, list[i]) ? NULL : r->config.add(r->config.ctx, list[i]);
+        if (!link)
+            continue;
+        snprintf(r->list[r->n].address, ADDRESS_SIZE, "%s", list[i]);
+        r->list[r->n++].link = link;
+    }
+}
+
+static void look_in(struct ws_replicas *r, int64_t ms, bool soon)
+{
+    r->soon = soon;
+    loop_timer_arm(r->timer, ms);
+}
+
+static void look_soon(struct ws_replicas *r)
+{
+    look_in(r, rand_range(&r->rand, WS_REPLICAS_SOON_MS / 2, WS_REPLICAS_SOON_MS), true);
+}
+
+static void on_resolved(void *ctx, const struct addrinfo *found, const struct err *err)
+{
+    struct ws_replicas *r = ctx;
+    char list[WS_REPLICAS_MAX][ADDRESS_SIZE];
+    r->resolve = NULL;
+    if (found) {
+        size_t n = list_addresses(found, r->port, list);
+        look_in(r, rand_range(&r->rand, r->config.look_ms * 2 / 3, r->config.look_ms), false);
+        drop_gone(r, list, n);
+        add_new(r, list, n);
+    } else {
+        // All links stay: a name server that is away says nothing about the replicas.
+        look_soon(r);
+        if (!r->told)
+            r->config.unresolved(r->config.ctx, err);
+    }
+    r->told = !found;
+}
+
+static void look(void *ctx)
+{
+    struct ws_replicas *r = ctx;
+    r->soon = false;
+    r->resolve = loop_resolve_new(r->loop, r->host, r->port, on_resolved, r);
+}
+
+struct ws_replicas *ws_replicas_new(struct loop *loop, const struct ws_replicas_config *config, struct err *err)
+{
+    struct ws_replicas *r = xcalloc(1, sizeof *r);
+    bool tls = false;
+    r->loop = loop;
+    r->config = *config;
+    r->config.look_ms = config->look_ms ? config->look_ms : WS_REPLICAS_LOOK_MS;
+    rand_seed_system(&r->rand);
+    r->timer = loop_timer_new(loop, look, r);
+    if (parse_url(r, config->url, &tls, err) == 0 && tls)
+        r->tls = ws_tls_new(config->ca_pem, err);
+    if (err->code < 0) {
+        ws_replicas_free(r);
+        return NULL;
+    }
+    look_in(r, 0, true);
+    return r;
+}
+
+void ws_replicas_free(struct ws_replicas *r)
+{
+    if (!r)
+        return;
+    while (r->n > 0)
+        r->config.remove(r->config.ctx, r->list[--r->n].link);
+    loop_resolve_cancel(r->resolve);
+    loop_timer_free(r->timer);
+    ws_tls_unref(r->tls);
+    free(r->host);
+    free(r->port);
+    free(r);
+}
+
+void ws_replicas_look_soon(struct ws_replicas *r)
+{
+    if (!r->soon && !r->resolve && !r->stopped)
+        look_soon(r);
+}
+
+void ws_replicas_stop(struct ws_replicas *r)
+{
+    r->stopped = true;
+    loop_timer_disarm(r->timer);
+    loop_resolve_cancel(TAKE_PTR(r->resolve));
+}
+
+const char *ws_replicas_host(const struct ws_replicas *r)
+{
+    return r->host;
+}
+
+struct ws_tls *ws_replicas_tls(const struct ws_replicas *r)
+{
+    return r->tls;
+}
+
+size_t ws_replicas_count(const struct ws_replicas *r)
+{
+    return r->n;
+}
+
+void *ws_replicas_at(const struct ws_replicas *r, size_t i)
+{
+    return r->list[i].link;
+}

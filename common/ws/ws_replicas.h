@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A link to every replica of a server: one for each address that its name has, looked up again now and then. What a
+// link is and how it connects is the owner's: this makes one when an address comes, and ends it when the address has
+// gone and the link is down. One thread.
+#ifndef CADRE_WS_WS_REPLICAS_H
+#define CADRE_WS_WS_REPLICAS_H
+
+#include "common/base/loop.h"
+#include "common/ws/ws_tls.h"
+
+#define WS_REPLICAS_PATH "/v1/connect" // where agents and workers dial
+
+enum {
+    WS_REPLICAS_MAX = 16,
+    WS_REPLICAS_LOOK_MS = 30 * 1000, // between two lookups, less up to a third at random
+    WS_REPLICAS_SOON_MS = 1000,      // after a link was lost, or when the name had no address; less up to a half
+};
+
+struct ws_replicas;
+
+struct ws_replicas_config {
+    const char *url;    // "wss://host:port", or "ws://host:port" without TLS
+    const char *ca_pem; // for wss: whom to trust; NULL = the system's certificates
+    int64_t look_ms;    // 0 = WS_REPLICAS_LOOK_MS
+    // An address ("1.2.3.4:9443", "[::1]:9443") has come; what is returned is its link, NULL = none, ask again later.
+    void *(*add)(void *ctx, const char *address); // which is valid during the call
+    bool (*up)(void *ctx, void *link);            // a link that is up stays, even if its address has gone from the name
+    void (*remove)(void *ctx, void *link);        // ends it at once
+    void (*unresolved)(void *ctx, const struct err *err); // once, until there is an address again
+    void *ctx;
+};
+
+// Begins to look. The strings are copied. ERR_INVALID for a URL or certificates that make no sense.
+struct ws_replicas *ws_replicas_new(struct loop *loop, const struct ws_replicas_config *config, struct err *err);
+void ws_replicas_free(struct ws_replicas *r);      // removes every link; accepts NULL
+void ws_replicas_look_soon(struct ws_replicas *r); // a link was lost: has its replica gone elsewhere?
+void ws_replicas_stop(struct ws_replicas *r);      // looks no more, and neither adds nor removes
+
+const char *ws_replicas_host(const struct ws_replicas *r);   // for the certificate; lives as long as this
+struct ws_tls *ws_replicas_tls(const struct ws_replicas *r); // NULL = none; borrowed
+size_t ws_replicas_count(const struct ws_replicas *r);
+void *ws_replicas_at(const struct ws_replicas *r, size_t i);
+
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// All proxies that this worker serves, a session with each: those that the command line names, or every replica of the
+// operator, as its name says.
+#ifndef CADRE_HOST_PROXIES_H
+#define CADRE_HOST_PROXIES_H
+
+#include "worker/host/options.h"
+#include "worker/host/session.h"
+
+struct proxies_config {
+    const struct options *options;
+    struct session_config session; // what all have in common: worker, module, instance, executor
+    void (*on_ready)(void *ctx);   // a proxy has welcomed this worker
+    void (*on_trouble)(void *ctx, const char *what);
+    void (*on_stopped)(void *ctx); // after proxies_stop(), perhaps inside of it
+    void *ctx;
+};
+
+struct proxies;
+
+// Dials at once. The configuration's strings are borrowed. ERR_INVALID for an address or certificates that make no
+// sense.
+struct proxies *proxies_new(struct loop *loop, const struct proxies_config *config, struct err *err);
+void proxies_stop(struct proxies *p); // once: session_stop() for all
+void proxies_free(struct proxies *p); // at once; accepts NULL
+
+#endif
