@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public functions: check what the user gives, hand it to client.c.
+#include "sdk/c/client/client.h"
+
+#define INFO_METHOD "group.info"
+
+const char *cadre_client_version(void)
+{
+    return CADRE_VERSION;
+}
+
+cadre_client_code cadre_client_open(const cadre_client_options *options, cadre_client **ret, cadre_client_error *error)
+{
+    struct settings s;
+    struct err err = ERR_INIT;
+    if (settings_init(&s, options, &err) < 0)
+        return fault_return(error, &err);
+    *ret = client_new(&s);
+    return CADRE_CLIENT_OK;
+}
+
+void cadre_client_close(cadre_client *c)
+{
+    if (c && !c->turning)
+        client_free(c);
+}
+
+// Names travel inside of JSON without escapes.
+static int copy_name(char *out, size_t size, const char *what, const char *name, struct err *err)
+{
+    size_t len = name ? strnlen(name, size) : 0;
+    bool good = len >= 1 && len < size;
+    for (size_t i = 0; good && i < len; i++)
+        good = name[i] > ' ' && name[i] < 0x7f && name[i] != '"' && name[i] != '\\';
+    if (!good)
+        return err_set(err, ERR_INVALID, "the %s of the call must be a name of 1 to %zu plain characters", what,
+                       size - 1);
+    memcpy(out, name, len + 1);
+    return 0;
+}
+
+static int fill(const struct cadre_client *c, struct pending *p, const cadre_client_request *r, struct err *err)
+{
+    if (copy_name(p->method, sizeof p->method, "method", r->method, err) < 0 ||
+        (r->group && copy_name(p->group, sizeof p->group, "group", r->group, err) < 0))
+        return err->code;
+    if (!r->group && !c->settings.group)
+        return err_set(err, ERR_INVALID, "%s(): for which group? Neither the call nor the client says", r->method);
+    if (r->rank < -1 || r->rank >= RECORD_GROUP)
+        return err_set(err, ERR_INVALID, "%s(): there is no rank %lld", r->method, (long long)r->rank);
+    if (r->timeout_ms < 0 || r->attempt < 0)
+        return err_set(err, ERR_INVALID, "%s(): a negative timeout or attempt", r->method);
+    bool modes =
+        r->dispatch >= 0 && r->dispatch < RECORD_DISPATCH_COUNT && r->execute >= 0 && r->execute < RECORD_EXECUTE_COUNT;
+    if (!modes || (r->rank >= 0 && (r->dispatch || r->execute)))
+        return err_set(err, ERR_INVALID, "%s(): %s", r->method,
+                       modes ? "a call to one rank has no dispatch or execute mode" : "there is no such mode");
+    p->rank = r->rank < 0 ? RECORD_GROUP : (uint32_t)r->rank;
+    p->dispatch = (uint8_t)(r->n_per_rank ? CADRE_CLIENT_ALL_TO_ALL : r->dispatch);
+    p->execute = (uint8_t)r->execute;
+    p->refuse = r->refuse_when_not_ready;
+    p->timeout_ms = r->timeout_ms;
+    p->attempt = r->attempt;
+    p->created_ms = clock_mono_ms(&clock_system);
+    p->done = r->done;
+    p->ctx = r->ctx;
+    return 0;
+}
+
+static uint64_t start(struct cadre_client *c, const cadre_client_request *r, struct err *err)
+{
+    struct arguments args;
+    size_t max =
+        c->uplink.max_body && c->uplink.max_body < c->settings.max_body ? c->uplink.max_body : c->settings.max_body;
+    if (!client_may_start(c, err))
+        return 0;
+    struct pending *p = pendings_take(&c->calls);
+    uint64_t id = p->id;
+    if (fill(c, p, r, err) == 0 && arguments_of(r, max, &args, err) == 0 && client_submit(c, p, &args, err) == 0)
+        return id;
+    client_abandon(c, p);
+    return 0;
+}
+
+cadre_client_code cadre_client_start(cadre_client *c, const cadre_client_request *request, uint64_t *ret_id,
+                                     cadre_client_error *error)
+{
+    cadre_client_request r;
+    struct err err = ERR_INIT;
+    uint64_t id = 0;
+    if (settings_copy_sized(&r, sizeof r, request, "cadre_client_request", &err) == 0)
+        id = start(c, &r, &err);
+    if (!id)
+        return fault_return(error, &err);
+    if (ret_id)
+        *ret_id = id;
+    return CADRE_CLIENT_OK;
+}
+
+cadre_client_code cadre_client_cancel(cadre_client *c, uint64_t id)
+{
+    struct err err = ERR_INIT;
+    client_cancel(c, id, &err);
+    return (cadre_client_code)-err.code;
+}
+
+// Blocking
+
+struct outcome {
+    struct cadre_client *c;
+    bool over;
+    cadre_client_code code;
+    cadre_client_error *error; // may be NULL
+};
+
+static void on_done(void *ctx, const cadre_client_answer *a)
+{
+    struct outcome *o = ctx;
+    struct buf *out = &o->c->result;
+    o->over = true;
+    if (!a->error) {
+        buf_reset(out);
+        buf_append(out, a->result.text, a->result.len); // its cap is that of results
+        return;
+    }
+    o->code = a->error->code;
+    if (o->error)
+        *o->error = *a->error;
+}
+
+cadre_client_code cadre_client_call(cadre_client *c, const cadre_client_request *request, cadre_client_json *ret,
+                                    cadre_client_error *error)
+{
+    cadre_client_request r;
+    struct err err = ERR_INIT;
+    struct outcome o = {.c = c, .error = error};
+    if (c->turning)
+        err_set(&err, ERR_INVALID, "a callback cannot wait for a call; cadre_client_start() is for it");
+    else if (settings_copy_sized(&r, sizeof r, request, "cadre_client_request", &err) == 0) {
+        r.done = on_done;
+        r.ctx = &o;
+        start(c, &r, &err);
+    }
+    if (err.code)
+        return fault_return(error, &err);
+    while (!o.over)
+        client_turn(c, INT64_MAX);
+    if (o.code == CADRE_CLIENT_OK && ret)
+        *ret = (cadre_client_json){buf_str(&c->result), c->result.len};
+    return o.code;
+}
+
+cadre_client_code cadre_client_info(cadre_client *c, const char *group, int64_t timeout_ms, cadre_client_json *ret,
+                                    cadre_client_error *error)
+{
+    cadre_client_request r;
+    cadre_client_request_init(&r, INFO_METHOD);
+    r.group = group;
+    r.timeout_ms = timeout_ms;
+    return cadre_client_call(c, &r, ret, error);
+}
+
+size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms)
+{
+    int64_t now = clock_mono_ms(&clock_system), end = timeout_ms < 0 ? INT64_MAX : now + timeout_ms;
+    size_t n = 0;
+    if (c->turning)
+        return 0;
+    while (n == 0 && c->calls.used) {
+        n = client_turn(c, end - now);
+        now = clock_mono_ms(&clock_system);
+        if (now >= end)
+            break;
+    }
+    return n;
+}
+
+// An event loop of the user's
+
+int cadre_client_fd(const cadre_client *c)
+{
+    return loop_fd(c->loop);
+}
+
+int cadre_client_timeout_ms(cadre_client *c)
+{
+    return c->turning ? 0 : loop_timeout_ms(c->loop);
+}
+
+size_t cadre_client_process(cadre_client *c)
+{
+    return client_turn(c, 0);
+}
+
+int cadre_client_connected(const cadre_client *c)
+{
+    return c->uplink.state == UPLINK_UP;
+}
+
+size_t cadre_client_pending(const cadre_client *c)
+{
+    return c->calls.used;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/c/client/arguments.h"
+
+#include <stdbool.h>
+
+static bool blank_only(const cadre_client_json *j)
+{
+    for (size_t i = 0; i < j->len; i++)
+        if (!strchr(" \t\r\n", j->text[i]))
+            return false;
+    return true;
+}
+
+static int of_ranks(const cadre_client_request *request, struct arguments *ret, struct err *err)
+{
+    *ret = (struct arguments){.per_rank = request->per_rank, .n = request->n_per_rank, .len = 1};
+    if (request->args.text)
+        return err_set(err, ERR_INVALID, "%s(): both args and per_rank: which?", request->method);
+    if (request->rank >= 0)
+        return err_set(err, ERR_INVALID, "%s(): arguments for each rank, and a call to rank %lld only", request->method,
+                       (long long)request->rank);
+    for (size_t i = 0; i < ret->n; i++) {
+        if (!ret->per_rank[i].text || blank_only(&ret->per_rank[i]))
+            return err_set(err, ERR_INVALID, "%s(): the arguments of rank %zu are empty", request->method, i);
+        ret->len += ret->per_rank[i].len + 1;
+    }
+    return 0;
+}
+
+int arguments_of(const cadre_client_request *request, size_t max, struct arguments *ret, struct err *err)
+{
+    if (request->n_per_rank) {
+        if (of_ranks(request, ret, err) < 0)
+            return err->code;
+    } else if (request->args.text) {
+        const char *text = request->args.text;
+        size_t blanks = 0;
+        while (blanks < request->args.len && strchr(" \t\r\n", text[blanks]))
+            blanks++;
+        if (blanks == request->args.len || (text[blanks] != '[' && text[blanks] != '{'))
+            return err_set(err, ERR_INVALID, "%s(): args must be a JSON list or object; a single one goes into a list",
+                           request->method);
+        *ret = (struct arguments){.text = text + blanks, .len = request->args.len - blanks};
+    } else {
+        *ret = (struct arguments){.text = "[]", .len = 2};
+    }
+    if (ret->len > max)
+        return err_set(err, ERR_LIMIT, "%s(): %zu bytes of arguments; at most %zu", request->method, ret->len, max);
+    return 0;
+}
+
+void arguments_write(const struct arguments *a, char *out)
+{
+    if (!a->per_rank) {
+        memcpy(out, a->text, a->len);
+        return;
+    }
+    for (size_t i = 0; i < a->n; i++) {
+        *out++ = i ? ',' : '[';
+        memcpy(out, a->per_rank[i].text, a->per_rank[i].len);
+        out += a->per_rank[i].len;
+    }
+    *out = ']';
+}

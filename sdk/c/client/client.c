@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/c/client/client.h"
+
+#include "common/base/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum {
+    LATE_MS = 1000,      // the proxy's TIMEOUT says more than ours: it gets so much longer
+    STALE_MS = 3000,     // after so long without a turn, what the socket has to tell is heard first
+    COPY_MAX = 16 << 10, // arguments up to this are copied into the queue, longer ones are shared with it
+    TURN_MS = 60 * 1000,
+    GOODBYE_MS = 1000,
+};
+
+static int64_t now_ms(void)
+{
+    return clock_mono_ms(&clock_system);
+}
+
+// Answers
+
+static void answer(struct cadre_client *c, struct pending *p, cadre_client_json result, const cadre_client_error *error)
+{
+    cadre_client_answer a = {p->id, result, error};
+    void (*done)(void *, const cadre_client_answer *) = p->done;
+    void *ctx = p->ctx;
+    list_remove(&p->link);
+    deadlines_del(&c->deadlines, &p->deadline);
+    blob_unref(TAKE_PTR(p->args));
+    c->n_sent -= p->sent;
+    pendings_give(&c->calls, p);
+    c->answered++;
+    if (done)
+        done(ctx, &a);
+}
+
+static void fail(struct cadre_client *c, struct pending *p, const struct err *err, bool may_have_run)
+{
+    cadre_client_error f;
+    fault_from(&f, err, may_have_run);
+    answer(c, p, (cadre_client_json){NULL, 0}, &f);
+}
+
+// All of a list, and none that is added to it meanwhile.
+static void fail_all(struct cadre_client *c, struct list *calls,
+                     void (*say)(const struct pending *, const struct err *, struct err *), const struct err *why,
+                     bool may_have_run)
+{
+    struct list batch = LIST_INIT(batch);
+    LIST_FOREACH(l, calls) {
+        list_remove(l);
+        list_append(&batch, l);
+    }
+    while (!list_empty(&batch)) {
+        struct pending *p = CONTAINER_OF(batch.next, struct pending, link);
+        struct err err = ERR_INIT;
+        say(p, why, &err);
+        fail(c, p, &err, may_have_run);
+    }
+}
+
+static void say_in_doubt(const struct pending *p, const struct err *why, struct err *err)
+{
+    err_set(err, ERR_UNAVAILABLE, "the connection to the proxy was lost while %s() was pending: it may have run (%s)",
+            p->method, why->msg);
+}
+
+static void say_refused(const struct pending *p, const struct err *why, struct err *err)
+{
+    err_set(err, why->code, "%s() was not sent: %s", p->method, why->msg);
+}
+
+static void say_closed(const struct pending *p, const struct err *why, struct err *err)
+{
+    (void)why;
+    err_set(err, ERR_CANCELED, "the client was closed while %s() was pending%s", p->method,
+            p->sent ? "; it may have run" : "");
+}
+
+// Sending
+
+static bool may_send(const struct cadre_client *c)
+{
+    const struct uplink *u = &c->uplink;
+    return u->state == UPLINK_UP && (!u->max_calls || c->n_sent < u->max_calls) && uplink_queued(u) < WS_HIGH_MARK;
+}
+
+static void write_head(struct buf *out, const struct pending *p)
+{
+    buf_printf(out, "{\"method\":\"%s\"", p->method);
+    if (p->group[0])
+        buf_printf(out, ",\"group\":\"%s\"", p->group);
+    if (p->timeout_ms)
+        buf_printf(out, ",\"timeoutMs\":%" PRId64, MAX(p->timeout_ms - (now_ms() - p->created_ms), (int64_t)1));
+    if (p->attempt)
+        buf_printf(out, ",\"attempt\":%" PRId64, p->attempt);
+    buf_puts(out, p->refuse ? ",\"whenNotReady\":\"Refuse\"}" : "}");
+}
+
+// args: where p has none of its own.
+static int send_records(struct cadre_client *c, struct pending *p, const char *args, size_t len, struct err *err)
+{
+    const struct record_header h = {
+        .type = RECORD_CALL, .call = (uint32_t)p->id, .rank = p->rank, .dispatch = p->dispatch, .execute = p->execute};
+    struct buf *out = &c->scratch;
+    buf_reset(out);
+    buf_append(out, "\0\0\0", 4);
+    write_head(out, p);
+    record_call_prefix(out->data, (uint32_t)(out->len - 4));
+    if (!p->args) {
+        buf_append(out, args, len);
+        return uplink_send_copy(&c->uplink, &h, out->data, out->len, err);
+    }
+    struct blob *head = blob_copy(out->data, out->len, NULL);
+    const struct record_part parts[] = {{.blob = head, .len = head->len}, {.blob = p->args, .len = p->args->len}};
+    int r = uplink_send(&c->uplink, &h, parts, ARRAY_LEN(parts), err);
+    blob_unref(head);
+    return r;
+}
+
+static int send_call(struct cadre_client *c, struct pending *p, const char *args, size_t len, struct err *err)
+{
+    if (send_records(c, p, args, len, err) < 0)
+        return err->code;
+    blob_unref(TAKE_PTR(p->args));
+    p->sent = true;
+    c->n_sent++;
+    list_remove(&p->link);
+    list_append(&c->sent, &p->link);
+    if (p->timeout_ms)
+        deadlines_add(&c->deadlines, &p->deadline, p->created_ms + p->timeout_ms + LATE_MS);
+    else
+        deadlines_del(&c->deadlines, &p->deadline);
+    return 0;
+}
+
+static void pump(void *ctx)
+{
+    struct cadre_client *c = ctx;
+    if (c->stale) { // the next turn comes after the socket was read
+        c->stale = false;
+        loop_timer_arm(c->pump, 0);
+        return;
+    }
+    while (!list_empty(&c->waiting) && may_send(c)) {
+        struct pending *p = CONTAINER_OF(c->waiting.next, struct pending, link);
+        struct err err = ERR_INIT;
+        if (send_call(c, p, NULL, 0, &err) < 0)
+            fail(c, p, &err, false);
+    }
+    if (c->uplink.state == UPLINK_LEAVING && c->n_sent == 0)
+        uplink_renew(&c->uplink);
+}
+
+static void arm_pump(struct cadre_client *c)
+{
+    if (!loop_timer_armed(c->pump))
+        loop_timer_arm(c->pump, 0);
+}
+
+// Deadlines
+
+static void arm_deadline(struct cadre_client *c)
+{
+    const struct deadline *first = deadlines_first(&c->deadlines);
+    if (!first || (c->timer_at && c->timer_at <= first->at))
+        return;
+    c->timer_at = first->at;
+    loop_timer_arm(c->timer, MAX(first->at - now_ms(), (int64_t)1));
+}
+
+static void time_out_sent(struct cadre_client *c, struct pending *p)
+{
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_TIMEOUT, "%s(): no answer within %" PRId64 " ms, not even from the proxy at %s; it may have run",
+            p->method, p->timeout_ms, c->settings.url);
+    uplink_cancel(&c->uplink, (uint32_t)p->id);
+    fail(c, p, &err, true);
+}
+
+static void time_out_waiting(struct cadre_client *c, struct pending *p)
+{
+    struct err err = ERR_INIT;
+    bool up = c->uplink.state == UPLINK_UP;
+    if (!p->timeout_ms && up) { // it waits for its turn, and may do so for as long as it takes
+        deadlines_add(&c->deadlines, &p->deadline, now_ms() + c->settings.unreachable_ms);
+        return;
+    }
+    int64_t ms = p->timeout_ms ? p->timeout_ms : c->settings.unreachable_ms;
+    err_set(&err, p->timeout_ms ? ERR_TIMEOUT : ERR_UNAVAILABLE, "%s() was not sent within %" PRId64 " ms: %s%s%s%s",
+            p->method, ms, up ? "earlier calls were in its way" : "no connection to the proxy at ",
+            up ? "" : c->settings.url, !up && c->why.msg[0] ? ": " : "", up ? "" : c->why.msg);
+    fail(c, p, &err, false);
+}
+
+static void on_timer(void *ctx)
+{
+    struct cadre_client *c = ctx;
+    const struct deadline *first;
+    int64_t now = now_ms();
+    c->timer_at = 0;
+    while ((first = deadlines_first(&c->deadlines)) && first->at <= now) {
+        struct pending *p = CONTAINER_OF(first, struct pending, deadline);
+        if (p->sent)
+            time_out_sent(c, p);
+        else
+            time_out_waiting(c, p);
+    }
+    arm_deadline(c);
+}
+
+// The connection
+
+static void on_change(void *ctx)
+{
+    struct cadre_client *c = ctx;
+    if (c->uplink.state == UPLINK_UP && !c->told_up) {
+        c->told_up = true;
+        if (c->settings.on_connection)
+            c->settings.on_connection(c->settings.ctx, 1, NULL);
+    }
+    arm_pump(c);
+}
+
+static void on_down(void *ctx, const struct err *why, bool refused)
+{
+    struct cadre_client *c = ctx;
+    cadre_client_error f;
+    c->why = *why;
+    c->told_up = false;
+    fault_from(&f, why, false);
+    if (c->settings.on_connection)
+        c->settings.on_connection(c->settings.ctx, 0, &f);
+    fail_all(c, &c->sent, say_in_doubt, why, true);
+    if (refused)
+        fail_all(c, &c->waiting, say_refused, why, false);
+    if (!list_empty(&c->waiting))
+        uplink_need(&c->uplink);
+}
+
+static void on_answer(void *ctx, const struct record *r)
+{
+    struct cadre_client *c = ctx;
+    struct pending *p = pendings_of_wire(&c->calls, r->h.call);
+    if (!p || !p->sent) // its deadline was faster
+        return;
+    if (r->h.type == RECORD_RESULT) {
+        answer(c, p, (cadre_client_json){r->body, r->len}, NULL);
+    } else {
+        cadre_client_error f;
+        fault_decode(&f, r->body, r->len);
+        answer(c, p, (cadre_client_json){NULL, 0}, &f);
+    }
+    if (!list_empty(&c->waiting) || c->uplink.state == UPLINK_LEAVING)
+        arm_pump(c);
+}
+
+static void on_too_long(void *ctx, uint32_t call, const struct err *why)
+{
+    struct cadre_client *c = ctx;
+    struct pending *p = pendings_of_wire(&c->calls, call);
+    struct err err = *why;
+    if (p && p->sent) {
+        err_wrap(&err, "%s() ran, but its result is not taken", p->method);
+        fail(c, p, &err, true);
+    }
+}
+
+// Turning
+
+size_t client_turn(struct cadre_client *c, int64_t timeout_ms)
+{
+    uint64_t before = c->answered;
+    if (c->turning)
+        return 0;
+    c->stale = now_ms() - c->turned_ms > STALE_MS;
+    c->turning = true;
+    arm_deadline(c);
+    loop_run_once(c->loop, MIN(timeout_ms, (int64_t)TURN_MS));
+    arm_deadline(c);
+    c->turning = false;
+    c->turned_ms = now_ms();
+    return (size_t)(c->answered - before);
+}
+
+bool client_may_start(const struct cadre_client *c, struct err *err)
+{
+    if (c->closing)
+        err_set(err, ERR_CANCELED, "the client is being closed");
+    else if (c->calls.used >= c->settings.max_calls)
+        err_set(err, ERR_LIMIT, "%u calls are not answered; this client may have no more at a time", c->calls.used);
+    return !err->code;
+}
+
+int client_submit(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err)
+{
+    int64_t ms = p->timeout_ms ? p->timeout_ms : c->settings.unreachable_ms;
+    bool fresh = c->turning || now_ms() - c->turned_ms <= STALE_MS;
+    bool now = fresh && list_empty(&c->waiting) && may_send(c);
+    if (!now || args->len > COPY_MAX) {
+        p->args = blob_new(args->len, c->quota);
+        if (!p->args)
+            return err_set(err, ERR_LIMIT, "%s(): no room for %zu bytes of arguments: %zu bytes are waiting already",
+                           p->method, args->len, quota_used(c->quota));
+        arguments_write(args, p->args->data);
+    } else if (args->per_rank) {
+        buf_reset(&c->joined);
+        buf_reserve(&c->joined, args->len);
+        arguments_write(args, c->joined.data);
+    }
+    if (now)
+        return send_call(c, p, args->per_rank && !p->args ? c->joined.data : args->text, args->len, err);
+    list_append(&c->waiting, &p->link);
+    deadlines_add(&c->deadlines, &p->deadline, p->created_ms + ms);
+    uplink_need(&c->uplink);
+    arm_pump(c);
+    return 0;
+}
+
+void client_abandon(struct cadre_client *c, struct pending *p)
+{
+    list_remove(&p->link);
+    deadlines_del(&c->deadlines, &p->deadline);
+    blob_unref(TAKE_PTR(p->args));
+    pendings_give(&c->calls, p);
+}
+
+int client_cancel(struct cadre_client *c, uint64_t id, struct err *err)
+{
+    struct pending *p = pendings_find(&c->calls, id);
+    if (!p)
+        return err_set(err, ERR_NOT_FOUND, "the call has been answered");
+    if (p->sent) {
+        uplink_cancel(&c->uplink, (uint32_t)p->id);
+    } else { // answered by the next turn: no callback inside of this
+        deadlines_del(&c->deadlines, &p->deadline);
+        list_remove(&p->link);
+        list_append(&c->canceled, &p->link);
+        loop_timer_arm(c->drop, 0);
+    }
+    return 0;
+}
+
+static void say_canceled(const struct pending *p, const struct err *why, struct err *err)
+{
+    (void)why;
+    err_set(err, ERR_CANCELED, "%s() was canceled by its caller before it was sent", p->method);
+}
+
+static void drop_canceled(void *ctx)
+{
+    struct cadre_client *c = ctx;
+    fail_all(c, &c->canceled, say_canceled, NULL, false);
+}
+
+struct cadre_client *client_new(struct settings *settings)
+{
+    struct cadre_client *c = xcalloc(1, sizeof *c);
+    c->settings = *settings;
+    *settings = (struct settings){0};
+    c->loop = loop_new();
+    c->quota = quota_new(c->settings.max_bytes, NULL);
+    c->pump = loop_timer_new(c->loop, pump, c);
+    c->timer = loop_timer_new(c->loop, on_timer, c);
+    c->drop = loop_timer_new(c->loop, drop_canceled, c);
+    c->scratch = BUF_INIT(COPY_MAX + 1024);
+    c->joined = BUF_INIT(COPY_MAX + 1);
+    c->result = BUF_INIT(c->settings.max_body);
+    c->turned_ms = now_ms();
+    list_init(&c->waiting);
+    list_init(&c->sent);
+    list_init(&c->canceled);
+    pendings_init(&c->calls);
+    const struct uplink_config config = {
+        .loop = c->loop,
+        .settings = &c->settings,
+        .quota = c->quota,
+        .on_answer = on_answer,
+        .on_too_long = on_too_long,
+        .on_change = on_change,
+        .on_down = on_down,
+        .ctx = c,
+    };
+    uplink_init(&c->uplink, &config);
+    return c;
+}
+
+void client_free(struct cadre_client *c)
+{
+    int64_t end = now_ms() + GOODBYE_MS;
+    c->closing = c->turning = true; // callbacks come, nothing is begun
+    fail_all(c, &c->waiting, say_closed, NULL, false);
+    fail_all(c, &c->canceled, say_canceled, NULL, false);
+    fail_all(c, &c->sent, say_closed, NULL, true);
+    c->settings.on_connection = NULL;
+    bool up = c->uplink.state == UPLINK_UP || c->uplink.state == UPLINK_LEAVING;
+    uplink_leave(&c->uplink, "the controller ends");
+    while (up && !uplink_gone(&c->uplink) && now_ms() < end)
+        loop_run_once(c->loop, end - now_ms());
+    uplink_done(&c->uplink);
+    loop_timer_free(c->pump);
+    loop_timer_free(c->timer);
+    loop_timer_free(c->drop);
+    loop_free(c->loop);
+    deadlines_done(&c->deadlines);
+    pendings_done(&c->calls);
+    quota_unref(c->quota);
+    buf_done(&c->scratch);
+    buf_done(&c->joined);
+    buf_done(&c->result);
+    settings_done(&c->settings);
+    free(c);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client: its calls, waiting and sent, its connection and its loop. client.c does the work, api.c is its public face.
+#ifndef CADRE_CLIENT_CLIENT_H
+#define CADRE_CLIENT_CLIENT_H
+
+#include "common/base/loop.h"
+#include "sdk/c/client/arguments.h"
+#include "sdk/c/client/fault.h"
+#include "sdk/c/client/pending.h"
+#include "sdk/c/client/uplink.h"
+
+struct cadre_client {
+    struct settings settings;
+    struct loop *loop;
+    struct quota *quota; // of arguments that wait and results that come in
+    struct uplink uplink;
+    struct pendings calls;
+    struct list waiting;  // not sent yet, in the order of their starts
+    struct list sent;     // not answered yet
+    struct list canceled; // before they were sent
+    uint32_t n_sent;
+    struct deadlines deadlines;
+    struct loop_timer *timer; // for the first of them ...
+    int64_t timer_at;         // ... or an earlier point in time; 0 = not armed
+    struct loop_timer *pump;  // sends what waits
+    struct loop_timer *drop;  // answers what was canceled
+    uint64_t answered;
+    int64_t turned_ms; // when the last turn ended
+    bool turning, stale, closing, told_up;
+    struct err why; // the last connection ended
+    struct buf scratch, joined;
+    struct buf result; // of the last blocking call
+};
+
+struct cadre_client *client_new(struct settings *settings); // takes them over
+void client_free(struct cadre_client *c);
+size_t client_turn(struct cadre_client *c, int64_t timeout_ms); // returns how many calls were answered; 0 in a callback
+
+bool client_may_start(const struct cadre_client *c, struct err *err);
+// A call that is filled in; on an error it is still the caller's.
+int client_submit(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err);
+void client_abandon(struct cadre_client *c, struct pending *p); // one that was not submitted
+int client_cancel(struct cadre_client *c, uint64_t id, struct err *err);
+
+#endif

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/c/client/pending.h"
+
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+
+enum { CHUNK = 64, PLACE_BITS = 16, PLACE_MASK = (1 << PLACE_BITS) - 1 };
+
+void pendings_init(struct pendings *t)
+{
+    *t = (struct pendings){0};
+    list_init(&t->free);
+}
+
+void pendings_done(struct pendings *t)
+{
+    for (uint32_t i = 0; i < t->n_chunks; i++)
+        free(t->chunks[i]);
+    free(t->chunks);
+}
+
+static void add_chunk(struct pendings *t)
+{
+    struct pending *chunk = xcalloc(CHUNK, sizeof *chunk);
+    t->chunks = xrealloc(t->chunks, t->n_chunks + 1, sizeof *t->chunks);
+    t->chunks[t->n_chunks] = chunk;
+    for (uint32_t i = 0; i < CHUNK; i++) {
+        chunk[i].place = t->n_chunks * CHUNK + i + 1;
+        list_append(&t->free, &chunk[i].link);
+    }
+    t->n_chunks++;
+}
+
+struct pending *pendings_take(struct pendings *t)
+{
+    if (list_empty(&t->free))
+        add_chunk(t);
+    struct pending *p = CONTAINER_OF(list_pop(&t->free), struct pending, link);
+    *p = (struct pending){.place = p->place, .id = ++t->last << PLACE_BITS | p->place};
+    list_init(&p->link);
+    t->used++;
+    return p;
+}
+
+void pendings_give(struct pendings *t, struct pending *p)
+{
+    p->id = 0;
+    list_append(&t->free, &p->link);
+    t->used--;
+}
+
+static struct pending *at_place(const struct pendings *t, uint64_t id)
+{
+    uint32_t place = (uint32_t)(id & PLACE_MASK);
+    if (place == 0 || place > t->n_chunks * CHUNK)
+        return NULL;
+    struct pending *p = &t->chunks[(place - 1) / CHUNK][(place - 1) % CHUNK];
+    return p->id ? p : NULL;
+}
+
+struct pending *pendings_find(const struct pendings *t, uint64_t id)
+{
+    struct pending *p = at_place(t, id);
+    return p && p->id == id ? p : NULL;
+}
+
+struct pending *pendings_of_wire(const struct pendings *t, uint32_t id)
+{
+    struct pending *p = at_place(t, id);
+    return p && (uint32_t)p->id == id ? p : NULL;
+}

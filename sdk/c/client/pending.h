@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that are not answered, in places that are used again, so that a call costs no allocation. The id of a call
+// holds its place and a number that grows; its lower 32 bits are the id on the wire. A late answer to a call that is
+// over finds another number in its place.
+#ifndef CADRE_CLIENT_PENDING_H
+#define CADRE_CLIENT_PENDING_H
+
+#include "common/base/deadline.h"
+#include "common/base/list.h"
+#include "common/wire/blob.h"
+#include "sdk/c/include/cadre/client.h"
+
+enum { PENDING_METHOD_MAX = 63, PENDING_GROUP_MAX = 127 };
+
+struct pending {
+    struct list link;         // waiting, or sent
+    struct deadline deadline; // may be in none
+    uint64_t id;              // 0 = a free place
+    uint32_t place;           // private, from 1
+    bool sent;
+    bool refuse;
+    uint8_t dispatch, execute;
+    uint32_t rank;
+    int64_t timeout_ms, attempt; // 0 = none
+    int64_t created_ms;          // of the monotonic clock
+    struct blob *args;           // until it is sent
+    void (*done)(void *ctx, const cadre_client_answer *answer);
+    void *ctx;
+    char method[PENDING_METHOD_MAX + 1];
+    char group[PENDING_GROUP_MAX + 1]; // "" = that of the connection
+};
+
+struct pendings {
+    struct pending **chunks;
+    uint32_t n_chunks;
+    struct list free; // longest unused first
+    uint64_t last;
+    uint32_t used;
+};
+
+void pendings_init(struct pendings *t);
+void pendings_done(struct pendings *t);
+// One with an id, a link and nothing else. At most 65,535 may be taken.
+struct pending *pendings_take(struct pendings *t);
+void pendings_give(struct pendings *t, struct pending *p);               // must be in no list, and hold nothing
+struct pending *pendings_find(const struct pendings *t, uint64_t id);    // NULL = it is over
+struct pending *pendings_of_wire(const struct pendings *t, uint32_t id); // by the lower half
+
+#endif

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/c/client/uplink.h"
+
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+#include "sdk/c/client/fault.h"
+
+#include <stdlib.h>
+
+enum { PROTOCOL_VERSION = 1, MESSAGE_MAX = 4 << 20 }; // of records, which have 1 MiB at most
+
+static int64_t now_ms(void)
+{
+    return clock_mono_ms(&clock_system);
+}
+
+// Nothing changes by trying again. A name that cannot be looked up is none of these: it has no HTTP status.
+static bool is_final(const struct err *err)
+{
+    switch (err->code) {
+    case ERR_UNAUTHORIZED:
+    case ERR_FORBIDDEN:
+    case ERR_INVALID:
+    case ERR_PROTO:
+        return true;
+    case ERR_NOT_FOUND:
+        return err->http_status != 0;
+    default:
+        return false;
+    }
+}
+
+static void rest(struct uplink *u)
+{
+    ws_client_free(TAKE_PTR(u->ws));
+    record_reader_done(&u->reader);
+    u->closing = false;
+    if (!u->refused || u->needed)
+        uplink_need(u);
+}
+
+static void down(struct uplink *u, const struct err *why)
+{
+    if (u->state == UPLINK_DOWN)
+        return;
+    u->refused = u->state == UPLINK_DIALING && is_final(why);
+    u->needed = false;
+    u->state = UPLINK_DOWN;
+    loop_timer_disarm(u->timer);
+    int64_t wait = rand_range(&u->rand, u->backoff_ms / 2, u->backoff_ms);
+    u->not_before_ms = now_ms() + MAX(wait, MIN(why->retry_after_ms, (int64_t)UPLINK_RETRY_MAX_MS));
+    u->backoff_ms = MIN(u->backoff_ms * 2, (int64_t)UPLINK_RETRY_MAX_MS);
+    u->config.on_down(u->config.ctx, why, u->refused);
+}
+
+// Ends it from this side. The owner knows at once; the peer gets a few seconds to answer.
+static void hang_up(struct uplink *u, unsigned code, const struct err *why)
+{
+    if (u->closing)
+        return;
+    u->closing = true;
+    ws_client_close(u->ws, code, why->msg);
+    down(u, why);
+}
+
+static void on_close(void *ctx, unsigned code, const char *reason, const struct err *close_err)
+{
+    struct uplink *u = ctx;
+    struct err err = *close_err;
+    if (!err.code)
+        err_set(&err, code == FRAME_CLOSE_POLICY ? ERR_FORBIDDEN : ERR_UNAVAILABLE,
+                "the proxy at %s closed the connection%s%s (code %u)", u->config.settings->url, *reason ? ": " : "",
+                reason, code);
+    down(u, &err);
+    rest(u);
+}
+
+static void send_hello(struct uplink *u, const char *token)
+{
+    const struct settings *s = u->config.settings;
+    const struct record_header h = {.type = RECORD_HELLO, .rank = RECORD_GROUP};
+    struct json_writer w;
+    struct err err = ERR_INIT;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "role", "controller");
+    writer_i64(&w, "version", PROTOCOL_VERSION);
+    writer_str(&w, "software", "cadre_client " CADRE_VERSION);
+    writer_str(&w, "namespace", s->ns);
+    writer_str_set(&w, "group", s->group);
+    writer_str_set(&w, "token", token);
+    writer_object_end(&w);
+    if (uplink_send_copy(u, &h, buf_str(&w.buf), w.buf.len, &err) < 0)
+        hang_up(u, FRAME_CLOSE_INTERNAL, &err);
+    writer_done(&w);
+}
+
+static void on_open(void *ctx, const char *subprotocol)
+{
+    struct uplink *u = ctx;
+    struct err err = ERR_INIT;
+    _cleanup_(free_p) char *token =
+        u->config.settings->token_in_hello ? settings_token(u->config.settings, &err) : NULL;
+    if (!err.code && !*subprotocol)
+        err_set(&err, ERR_PROTO, "%s does not speak %s: is it Cadre's proxy?", u->config.settings->url,
+                RECORD_SUBPROTOCOL);
+    if (err.code)
+        hang_up(u, FRAME_CLOSE_NORMAL, &err);
+    else
+        send_hello(u, token);
+}
+
+static void take_limits(struct uplink *u, const struct json *welcome)
+{
+    int64_t v;
+    u->max_calls = json_i64(json_get(welcome, "maxCalls"), &v) && v > 0 && v <= UINT32_MAX ? (uint32_t)v : 0;
+    u->max_body = json_i64(json_get(welcome, "maxBody"), &v) && v > 0 ? (size_t)v : 0;
+}
+
+static int take_welcome(struct uplink *u, const struct record *r, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    if (u->state != UPLINK_DIALING)
+        return err_set(err, ERR_PROTO, "a second WELCOME");
+    if (json_parse(r->body, r->len, NULL, &a, &root, err) < 0)
+        err_wrap(err, "WELCOME");
+    else
+        take_limits(u, root);
+    arena_done(&a);
+    if (err->code)
+        return err->code;
+    loop_timer_disarm(u->timer);
+    u->state = UPLINK_UP;
+    u->backoff_ms = UPLINK_RETRY_MIN_MS;
+    u->config.on_change(u->config.ctx);
+    return 0;
+}
+
+// An ERROR of the session: the HELLO is refused, or what was allowed is not any more.
+static void take_refusal(struct uplink *u, const struct record *r)
+{
+    cadre_client_error f;
+    struct err err = ERR_INIT;
+    fault_decode(&f, r->body, r->len);
+    fault_err(&f, &err);
+    err.http_status = 403; // said by the proxy
+    err_wrap(&err, "the proxy at %s refuses this client", u->config.settings->url);
+    hang_up(u, FRAME_CLOSE_NORMAL, &err);
+}
+
+static int take_record(struct uplink *u, const struct record *r, struct err *err)
+{
+    if (r->h.type == RECORD_WELCOME)
+        return take_welcome(u, r, err);
+    if (r->h.type == RECORD_ERROR && r->h.call == 0) {
+        take_refusal(u, r);
+        return 0;
+    }
+    if (u->state == UPLINK_DIALING)
+        return err_set(err, ERR_PROTO, "a %s before the WELCOME", record_type_name(r->h.type));
+    if (r->h.type == RECORD_GOODBYE) {
+        u->state = UPLINK_LEAVING;
+        u->config.on_change(u->config.ctx);
+        return 0;
+    }
+    if (r->h.type != RECORD_RESULT && r->h.type != RECORD_ERROR)
+        return err_set(err, ERR_PROTO, "a %s, which no controller understands", record_type_name(r->h.type));
+    if (r->h.flags & RECORD_PARTS)
+        return err_set(err, ERR_PROTO, "the answer to call %u comes in parts, which was not asked for", r->h.call);
+    u->config.on_answer(u->config.ctx, r);
+    return 0;
+}
+
+static void on_data(void *ctx, const char *data, size_t len, bool end)
+{
+    struct uplink *u = ctx;
+    struct record r;
+    struct err err = ERR_INIT;
+    int got = 0;
+    while (!u->closing && (got = record_reader_next(&u->reader, &data, &len, &r, &err)) > 0) {
+        got = take_record(u, &r, &err);
+        if (got < 0)
+            break;
+    }
+    if (u->closing)
+        return;
+    if (got == 0 && end && !record_reader_at_boundary(&u->reader))
+        got = err_set(&err, ERR_PROTO, "a message that ends inside a record");
+    if (got == ERR_LIMIT && u->reader.now.h.call)
+        u->config.on_too_long(u->config.ctx, u->reader.now.h.call, &err);
+    if (got < 0)
+        hang_up(u, got == ERR_LIMIT ? FRAME_CLOSE_TOO_BIG : FRAME_CLOSE_PROTOCOL, &err);
+}
+
+static void on_drained(void *ctx)
+{
+    struct uplink *u = ctx;
+    u->config.on_change(u->config.ctx);
+}
+
+static struct ws_client *new_client(struct uplink *u, struct err *err)
+{
+    const struct settings *s = u->config.settings;
+    _cleanup_(free_p) char *token = s->token_in_hello ? NULL : settings_token(s, err);
+    if (err->code)
+        return NULL;
+    _cleanup_(free_p) char *bearer = token ? xasprintf("Bearer %s", token) : NULL;
+    const struct handshake_header authorization = {"Authorization", bearer};
+    const struct ws_client_config config = {
+        .address = s->address,
+        .path = s->path,
+        .subprotocols = RECORD_SUBPROTOCOL,
+        .headers = &authorization,
+        .n_headers = token ? 1 : 0,
+        .tls = s->tls,
+        .server_name = s->server_name,
+        .open_ms = s->connect_ms,
+        .max_message = MESSAGE_MAX,
+        .max_queue = s->max_bytes + WS_HIGH_MARK,
+        .on_open = on_open,
+        .on_data = on_data,
+        .on_drained = on_drained,
+        .on_close = on_close,
+        .ctx = u,
+    };
+    return ws_client_new(u->config.loop, &config, err);
+}
+
+static void dial(struct uplink *u)
+{
+    const struct record_reader_config reader = {
+        .whole = true, .max_body = u->config.settings->max_body, .quota = u->config.quota};
+    struct err err = ERR_INIT;
+    u->state = UPLINK_DIALING;
+    record_reader_init(&u->reader, &reader);
+    u->ws = new_client(u, &err);
+    if (u->ws) {
+        loop_timer_arm(u->timer, u->config.settings->connect_ms);
+    } else {
+        down(u, &err);
+        rest(u);
+    }
+}
+
+static void on_timer(void *ctx)
+{
+    struct uplink *u = ctx;
+    struct err err = ERR_INIT;
+    if (u->state == UPLINK_DOWN) {
+        dial(u);
+        return;
+    }
+    err_set(&err, ERR_TIMEOUT, "no WELCOME from the proxy at %s within %lld ms", u->config.settings->url,
+            (long long)u->config.settings->connect_ms);
+    hang_up(u, FRAME_CLOSE_NORMAL, &err);
+}
+
+void uplink_init(struct uplink *u, const struct uplink_config *config)
+{
+    *u = (struct uplink){.config = *config, .backoff_ms = UPLINK_RETRY_MIN_MS};
+    rand_seed_system(&u->rand);
+    u->timer = loop_timer_new(config->loop, on_timer, u);
+    loop_timer_arm(u->timer, 0);
+}
+
+void uplink_done(struct uplink *u)
+{
+    if (u->ws)
+        record_reader_done(&u->reader);
+    ws_client_free(TAKE_PTR(u->ws));
+    loop_timer_free(TAKE_PTR(u->timer));
+}
+
+void uplink_need(struct uplink *u)
+{
+    u->needed = true;
+    if (u->state == UPLINK_DOWN && !u->ws && !u->left && !loop_timer_armed(u->timer))
+        loop_timer_arm(u->timer, u->not_before_ms - now_ms());
+}
+
+void uplink_leave(struct uplink *u, const char *reason)
+{
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_CANCELED, "%s", reason);
+    u->left = true;
+    if (u->ws)
+        hang_up(u, FRAME_CLOSE_NORMAL, &err);
+}
+
+void uplink_renew(struct uplink *u)
+{
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_UNAVAILABLE, "the proxy at %s said goodbye", u->config.settings->url);
+    hang_up(u, FRAME_CLOSE_NORMAL, &err);
+}
+
+bool uplink_gone(const struct uplink *u)
+{
+    return !u->ws;
+}
+
+int uplink_send(struct uplink *u, const struct record_header *h, const struct record_part *parts, size_t n,
+                struct err *err)
+{
+    return ws_client_record(u->ws, h, parts, n, err);
+}
+
+int uplink_send_copy(struct uplink *u, const struct record_header *h, const void *body, size_t len, struct err *err)
+{
+    return ws_client_record_copy(u->ws, h, body, len, err);
+}
+
+void uplink_cancel(struct uplink *u, uint32_t call)
+{
+    const struct record_header h = {.type = RECORD_CANCEL, .call = call, .rank = RECORD_GROUP};
+    struct err err = ERR_INIT;
+    if (u->ws && !u->closing)
+        (void)uplink_send_copy(u, &h, "{}", 2, &err); // where even this does not fit, the deadline remains
+}
+
+size_t uplink_queued(const struct uplink *u)
+{
+    return u->ws ? ws_client_queued(u->ws) : 0;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connection of a client to its proxy: dials, says HELLO, waits for the WELCOME, and dials again after a pause with
+// jitter when it is lost. Where the proxy refuses it (no token, no right, no such path) it dials again only when
+// somebody needs it.
+#ifndef CADRE_CLIENT_UPLINK_H
+#define CADRE_CLIENT_UPLINK_H
+
+#include "common/base/rand.h"
+#include "common/wire/record_reader.h"
+#include "common/ws/ws_client.h"
+#include "sdk/c/client/settings.h"
+
+enum { UPLINK_RETRY_MIN_MS = 200, UPLINK_RETRY_MAX_MS = 10 * 1000 };
+
+struct uplink_config {
+    struct loop *loop;
+    const struct settings *settings; // borrowed
+    struct quota *quota;             // of bodies that are coming in; borrowed
+    // From the loop, never inside of a call. on_too_long: an answer that is, for which the connection ends.
+    void (*on_answer)(void *ctx, const struct record *r);
+    void (*on_too_long)(void *ctx, uint32_t call, const struct err *err);
+    void (*on_change)(void *ctx); // up, leaving, or there is room to send again
+    // Not up any more, or not this time. refused: it will not be tried again by itself.
+    void (*on_down)(void *ctx, const struct err *why, bool refused);
+    void *ctx;
+};
+
+enum uplink_state { UPLINK_DOWN, UPLINK_DIALING, UPLINK_UP, UPLINK_LEAVING };
+
+struct uplink {
+    struct uplink_config config;
+    enum uplink_state state; // LEAVING: the proxy takes no new calls, answers may still come
+    uint32_t max_calls;      // what the proxy allows, 0 = not said
+    size_t max_body;
+    // private
+    struct ws_client *ws;
+    struct record_reader reader;
+    struct rand rand;
+    struct loop_timer *timer; // dials, or ends what was dialed and not welcomed
+    int64_t backoff_ms, not_before_ms;
+    bool refused, needed, closing, left;
+};
+
+void uplink_init(struct uplink *u, const struct uplink_config *config);
+void uplink_done(struct uplink *u);
+void uplink_need(struct uplink *u);                      // somebody waits for it to be up
+void uplink_leave(struct uplink *u, const char *reason); // an orderly end; on_down follows at once, and no more dialing
+void uplink_renew(struct uplink *u);                     // ends this connection for another one
+bool uplink_gone(const struct uplink *u);                // after it: the other side has heard of it
+int uplink_send(struct uplink *u, const struct record_header *h, const struct record_part *parts, size_t n,
+                struct err *err);
+int uplink_send_copy(struct uplink *u, const struct record_header *h, const void *body, size_t len, struct err *err);
+void uplink_cancel(struct uplink *u, uint32_t call); // the proxy is told, if there is one
+size_t uplink_queued(const struct uplink *u);
+
+#endif

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client library of Cadre: a controller connects to the proxy (part of cadre-operator) and calls methods of the
+// workers of a group, on all ranks at once or on one. docs/calls.md tells what calls mean, cadre_client(3) has
+// examples.
+//
+//   One client is one connection. Many calls may be in flight; each is answered exactly once, by its result or an
+//   error. A lost connection is opened again, after a pause with jitter. Calls that had not been sent are sent then.
+//   Calls that had been are never repeated: they fail with CADRE_CLIENT_UNAVAILABLE and may_have_run.
+//
+//   Threads: the library starts none. A client belongs to one thread at a time; different clients may be used by
+//   different threads. Work happens, and callbacks are called, only inside cadre_client_call(), _info(), _wait(),
+//   _process() and _close(). A callback may start and cancel calls of the same client, and nothing else of it.
+//
+//   Blocking: cadre_client_call(). Many at a time: cadre_client_start() and cadre_client_wait(). In the event loop of
+//   your own: watch cadre_client_fd() for reading, wait at most cadre_client_timeout_ms(), then cadre_client_process().
+//
+//   JSON is text in UTF-8 that needs no NUL behind it. The library never parses results. When there is no memory the
+//   library aborts; what a peer sends is bounded by max_body and max_bytes. Plain C11; works from C++.
+#ifndef CADRE_CLIENT_H
+#define CADRE_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CADRE_CLIENT_API __attribute__((visibility("default")))
+
+typedef enum cadre_client_code {
+    CADRE_CLIENT_OK = 0,
+    CADRE_CLIENT_IO = 2,
+    CADRE_CLIENT_TIMEOUT = 3,
+    CADRE_CLIENT_PROTO = 4, // the server is no proxy of Cadre, or one of another version
+    CADRE_CLIENT_LIMIT = 5, // too long, or too many at a time
+    CADRE_CLIENT_CANCELED = 6,
+    CADRE_CLIENT_NOT_FOUND = 7,     // no such group, no such method
+    CADRE_CLIENT_CONFLICT = 9,      // the attempt that the call was for is over
+    CADRE_CLIENT_GONE = 10,         // the group was deleted
+    CADRE_CLIENT_UNAUTHORIZED = 11, // no token, or not a valid one (any more)
+    CADRE_CLIENT_FORBIDDEN = 12,    // the token is not allowed to, or the server is not who it should be
+    CADRE_CLIENT_THROTTLED = 13,    // the proxy has too much to do; try again
+    CADRE_CLIENT_INVALID = 14,      // wrong arguments, of this library or of the method
+    CADRE_CLIENT_UNAVAILABLE = 15,  // not connected, not ready, or a worker died
+    CADRE_CLIENT_INTERNAL = 16,
+    CADRE_CLIENT_FAILED = 100, // the method said so; also every code that this version does not know, see `name`
+} cadre_client_code;
+
+typedef struct cadre_client_error {
+    cadre_client_code code;
+    int may_have_run;         // 0: certainly no rank has begun to run the call
+    int32_t rank;             // that is to blame, -1 = none
+    int32_t exit_code;        // of its process, where that has died and the agent knows; else -1
+    int64_t retry_after_ms;   // what the server asks for, 0 = nothing
+    char name[32];            // the code as it was sent: "UNAVAILABLE", "FAILED"
+    char pod[256], node[256]; // of the rank, "" = not known
+    char message[1024];       // for people: what happened, to which object
+} cadre_client_error;
+
+typedef struct cadre_client cadre_client;
+
+typedef struct cadre_client_options {
+    size_t size; // cadre_client_options_init() sets it
+    // Where the proxy is: "wss://host:port", "ws://host:port", "unix:/path". Every attempt to connect looks the name up
+    // anew.
+    const char *address;
+    const char *path_prefix; // in front of the proxy's own paths, such as that of a reverse proxy; NULL = none
+    const char *ns;          // the namespace whose groups are called, required
+    const char *group;       // for calls that name none; NULL = none
+    // A token, or a file with one, which is read anew for each attempt to connect; neither: none is sent.
+    const char *token, *token_file;
+    int token_in_hello; // 1: the token travels in the first record, for servers in between that take the header away
+    // Whom to trust (wss): PEM text, or a file; neither: the system's certificates.
+    const char *ca_pem, *ca_file;
+    const char *server_name;    // in the certificate; NULL = the host of the address
+    int64_t connect_timeout_ms; // for one attempt; 0 = 10 s
+    int64_t unreachable_ms;     // so long a call without a timeout waits for a connection; 0 = 60 s
+    uint32_t max_calls;         // not answered at a time; 0 = 10,000; at most 65,535
+    size_t max_body;            // bytes of the arguments or of the result of a call; 0 = 64 MiB
+    size_t max_bytes;           // of arguments that wait and of results that are coming in; 0 = 512 MiB
+    // Tells about the connection, for logs: 1 and NULL, 0 and why. May be NULL.
+    void (*on_connection)(void *ctx, int connected, const cadre_client_error *why);
+    void *ctx;
+} cadre_client_options;
+
+// How arguments reach the ranks; the numbers are those of cadre/worker.h.
+enum {
+    CADRE_CLIENT_DISPATCH_DEFAULT = 0, // as the method was registered
+    CADRE_CLIENT_ONE_TO_ALL = 1,       // the same for all
+    CADRE_CLIENT_ALL_TO_ALL = 2,       // a list with one element a rank
+};
+
+// Which ranks run it.
+enum {
+    CADRE_CLIENT_EXECUTE_DEFAULT = 0, // as the method was registered
+    CADRE_CLIENT_EXECUTE_ALL = 1,
+    CADRE_CLIENT_EXECUTE_RANK_ZERO = 2,
+};
+
+typedef struct cadre_client_json { // need not be NUL-terminated
+    const char *text;
+    size_t len;
+} cadre_client_json;
+
+typedef struct cadre_client_answer {
+    uint64_t id;
+    // The result as JSON: a list in the order of ranks where all of them ran it, else that of the one rank. Valid until
+    // the callback returns. text NULL: the call failed.
+    cadre_client_json result;
+    const cadre_client_error *error; // NULL: it did not
+} cadre_client_answer;
+
+typedef struct cadre_client_request {
+    size_t size;            // cadre_client_request_init() sets it
+    const char *method;     // 1 to 63 characters
+    const char *group;      // "name" or "namespace/name"; NULL = that of the client
+    cadre_client_json args; // a JSON list (by position) or object (by name); text NULL = []
+    // Instead of args: arguments of each rank, one an element, in the order of ranks: a list, an object, or any other
+    // value for a single argument. Implies CADRE_CLIENT_ALL_TO_ALL. A wrong number is refused by the proxy, and no rank
+    // runs it.
+    const cadre_client_json *per_rank;
+    size_t n_per_rank;
+    int64_t rank;              // -1 = those that `execute` says; else only this one, with the arguments as they are
+    int dispatch, execute;     // the enums above
+    int64_t timeout_ms;        // from now; 0 = none
+    int64_t attempt;           // of the group that the call is for; another one is refused; 0 = any
+    int refuse_when_not_ready; // 1: rather an error than to wait until the group is ready
+    // Called exactly once, never inside cadre_client_start(). NULL: nobody wants to know. cadre_client_call() takes no
+    // notice of it.
+    void (*done)(void *ctx, const cadre_client_answer *answer);
+    void *ctx;
+} cadre_client_request;
+
+static inline void cadre_client_options_init(cadre_client_options *o)
+{
+    memset(o, 0, sizeof *o);
+    o->size = sizeof *o;
+}
+
+static inline void cadre_client_request_init(cadre_client_request *r, const char *method)
+{
+    memset(r, 0, sizeof *r);
+    r->size = sizeof *r;
+    r->method = method;
+    r->rank = -1;
+}
+
+// Everywhere below: `error` may be NULL, and is written only where the result is not CADRE_CLIENT_OK. What is passed in
+// is copied.
+
+// Does not wait: connecting begins with the first turn. CADRE_CLIENT_INVALID: the options make no sense;
+// CADRE_CLIENT_IO: ca_file cannot be read.
+CADRE_CLIENT_API cadre_client_code cadre_client_open(const cadre_client_options *options, cadre_client **ret,
+                                                     cadre_client_error *error);
+// Calls that are not answered end with CADRE_CLIENT_CANCELED. Says goodbye to the proxy, for which it takes up to a
+// second. Accepts NULL. Not in a callback.
+CADRE_CLIENT_API void cadre_client_close(cadre_client *c);
+
+// Sends a call, or queues it until it can be sent. CADRE_CLIENT_INVALID, CADRE_CLIENT_LIMIT: it was not accepted, and
+// `done` is not called. ret_id (may be NULL) is never 0.
+CADRE_CLIENT_API cadre_client_code cadre_client_start(cadre_client *c, const cadre_client_request *request,
+                                                      uint64_t *ret_id, cadre_client_error *error);
+// The call ends with CADRE_CLIENT_CANCELED, or with its result where that was faster; ranks that run it may go on.
+// CADRE_CLIENT_NOT_FOUND: it has been answered already.
+CADRE_CLIENT_API cadre_client_code cadre_client_cancel(cadre_client *c, uint64_t id);
+
+// A call, and waits for its end. Others go on meanwhile. The result is valid until the next cadre_client_call() or
+// cadre_client_info() of this client; ret may be NULL.
+CADRE_CLIENT_API cadre_client_code cadre_client_call(cadre_client *c, const cadre_client_request *request,
+                                                     cadre_client_json *ret, cadre_client_error *error);
+// What the proxy knows of a group (NULL = that of the client) and its methods: a JSON object, docs/calls.md.
+CADRE_CLIENT_API cadre_client_code cadre_client_info(cadre_client *c, const char *group, int64_t timeout_ms,
+                                                     cadre_client_json *ret, cadre_client_error *error);
+
+// Waits until at least one call has been answered, at most so long (negative = without end), and returns how many have
+// been; 0 at once where none is open.
+CADRE_CLIENT_API size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms);
+// For an event loop. After any other function of this client ask for the timeout again; 0 = process at once, negative =
+// there is nothing to wait for but the descriptor. The descriptor is an epoll instance and stays the client's.
+CADRE_CLIENT_API int cadre_client_fd(const cadre_client *c);
+CADRE_CLIENT_API int cadre_client_timeout_ms(cadre_client *c);
+CADRE_CLIENT_API size_t cadre_client_process(cadre_client *c); // does not wait; returns how many were answered
+
+CADRE_CLIENT_API int cadre_client_connected(const cadre_client *c);          // 1: the proxy has welcomed it
+CADRE_CLIENT_API size_t cadre_client_pending(const cadre_client *c);         // calls that are not answered
+CADRE_CLIENT_API const char *cadre_client_code_name(cadre_client_code code); // "NOT_FOUND"
+CADRE_CLIENT_API const char *cadre_client_version(void);
+
+// Walks over a JSON list, such as the results of all ranks: 1 = *item is the next element, 0 = there is no more, -1 =
+// it is no valid list. `list` becomes what is left of it. What is inside the elements is not checked.
+CADRE_CLIENT_API int cadre_client_list_next(cadre_client_json *list, cadre_client_json *item);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A proxy for tests of the client library, on a thread of its own because the library's functions may block. What it
+// answers depends on the method:
+//
+//   echo      the arguments                    mute    nothing, until it is canceled
+//   big       a string of as many bytes        fail    an error with all that an error may have
+//   method    the name of the method           hang_up no answer, the connection ends
+//   goodbye   null, behind a GOODBYE           forget  null, and then the session is not allowed any more
+#ifndef CADRE_TESTS_UNIT_SDK_PROXY_H
+#define CADRE_TESTS_UNIT_SDK_PROXY_H
+
+#include "common/base/buf.h"
+#include "common/base/list.h"
+#include "common/base/loop.h"
+#include "common/ws/ws_server.h"
+
+#include <pthread.h>
+
+struct sdk_proxy {
+    char dir[64];
+    char url[128];       // of the last start
+    const char *welcome; // body; set before the start
+    // private
+    struct loop *loop;
+    struct ws_server *server;
+    struct list peers;
+    struct loop_wakeup *stop;
+    pthread_t thread;
+    bool runs;
+    pthread_mutex_t lock;
+    struct buf
+        trace; // a line for each upgrade ("upgrade PATH AUTHORIZATION") and record ("CALL rank/dispatch/execute BODY")
+};
+
+void sdk_proxy_init(struct sdk_proxy *p);
+void sdk_proxy_done(struct sdk_proxy *p);
+void sdk_proxy_start(struct sdk_proxy *p, const char *cert_pem, const char *key_pem); // NULL: on its Unix socket
+void sdk_proxy_stop(struct sdk_proxy *p);                                             // everybody is cut off
+size_t sdk_proxy_saw(struct sdk_proxy *p, const char *text);                          // how often, so far
+
+#endif
