@@ -201,8 +201,10 @@ static const char *const unread[] = {
     "managedFields", "images", "capacity", "nodeInfo", "addresses", "volumes", "volumeMounts", "env", "envFrom",
     "command", "args", "ports", "limits", "securityContext", "livenessProbe", "readinessProbe", "startupProbe",
     "lifecycle", "tolerations", "nodeSelector", "matchExpressions", "podAffinity", "podAntiAffinity",
-    "preferredDuringSchedulingIgnoredDuringExecution", "topologySpreadConstraints", "template", "worker", NULL,
+    "preferredDuringSchedulingIgnoredDuringExecution", "topologySpreadConstraints", "template", NULL,
 };
+// Members of spec.worker have the names of those of a container.
+static const char *const unread_in_group[] = {"managedFields", "template", NULL};
 // clang-format on
 
 int object_decode(enum kind kind, const char *json, size_t len, const struct object **ret, struct err *err)
@@ -211,7 +213,7 @@ int object_decode(enum kind kind, const char *json, size_t len, const struct obj
     struct object *o = NULL;
     struct arena scratch;
     arena_init(&scratch, 8 * 1024);
-    int r = json_parse(json, len, unread, &scratch, &root, err);
+    int r = json_parse(json, len, kind == KIND_WORKERGROUP ? unread_in_group : unread, &scratch, &root, err);
     if (r == 0)
         r = check_kind(kind, root, err);
     // Twice: the first tells the exact size, so that the one that stays takes no byte more.

@@ -5,6 +5,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/podagent.h"
 #include "operator/api/tables.h"
 
 #include <stdlib.h>
@@ -15,6 +16,7 @@ enum { POD_MAX = 4 * 1024 * 1024 };
 
 struct render {
     struct json_writer w;
+    const struct json *spec;
     const struct pod_render *r;
     struct arena *arena;
     struct err *err;
@@ -128,7 +130,7 @@ static int write_metadata(struct render *o, const struct json *root)
     return r;
 }
 
-static void write_env(struct render *o, const struct json *theirs)
+static void write_env(struct render *o, const struct json *theirs, const struct pod_agent *agent)
 {
     writer_list(&o->w, "env");
     for (size_t i = 0; i < o->r->n_env; i++) {
@@ -137,26 +139,35 @@ static void write_env(struct render *o, const struct json *theirs)
         writer_str(&o->w, "value", o->r->env[i].value);
         writer_object_end(&o->w);
     }
+    if (agent)
+        podagent_write_env(&o->w, agent);
     JSON_FOREACH(item, theirs)
         copy_item(o, item);
     writer_list_end(&o->w);
 }
 
-static int write_container(struct render *o, const struct json *container, const char *path)
+// `agent`: what the container runs under, NULL = nothing.
+static int write_container(struct render *o, const struct json *container, const char *path,
+                           const struct pod_agent *agent)
 {
     const struct json *env;
     int r = get_objects(container, path, "env", &env, o->err);
+    if (r == 0 && agent)
+        r = podagent_check(container, path, o->err);
     if (r < 0)
         return r;
     bool open = !json_get(container, "terminationMessagePolicy"); // missing or null
     writer_object(&o->w, NULL);
     JSON_FOREACH(m, container)
-        if (!json_key_is(m, "env") && !(open && json_key_is(m, "terminationMessagePolicy")))
+        if (!json_key_is(m, "env") && !(open && json_key_is(m, "terminationMessagePolicy")) &&
+            !(agent && podagent_owns(m)))
             copy_member(o, m);
     if (open)
         writer_str(&o->w, "terminationMessagePolicy", "FallbackToLogsOnError");
-    if (env || o->r->n_env)
-        write_env(o, env);
+    if (agent)
+        podagent_write_container(&o->w, agent, o->spec, container);
+    if (env || o->r->n_env || agent)
+        write_env(o, env, agent);
     writer_object_end(&o->w);
     return 0;
 }
@@ -165,12 +176,18 @@ static int write_containers(struct render *o, const struct json *spec, const cha
 {
     const struct json *list;
     size_t i = 0;
+    const struct pod_agent *agent = o->r->agent;
+    bool init = strcmp(name, "initContainers") == 0;
     int r = get_objects(spec, "spec.template.spec", name, &list, o->err);
-    if (r < 0 || !list)
+    if (r < 0 || (!list && !(init && agent)))
         return r;
     writer_list(&o->w, name);
+    if (init && agent)
+        podagent_write_install(&o->w, agent);
     JSON_FOREACH(container, list) {
-        r = write_container(o, container, arena_printf(o->arena, "spec.template.spec.%s[%zu]", name, i++));
+        r = write_container(o, container, arena_printf(o->arena, "spec.template.spec.%s[%zu]", name, i),
+                            !init && i == 0 ? agent : NULL);
+        i++;
         if (r < 0)
             return r;
         if (o->w.buf.over)
@@ -260,7 +277,16 @@ static bool owned(const struct render *o, const struct json *m)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (json_key_is(m, names[i]))
             return true;
-    return o->r->pin && json_key_is(m, "affinity");
+    return (o->r->pin && json_key_is(m, "affinity")) || (o->r->agent && json_key_is(m, "volumes"));
+}
+
+static int write_volumes(struct render *o, const struct json *spec)
+{
+    const struct json *theirs;
+    int r = get_objects(spec, "spec.template.spec", "volumes", &theirs, o->err);
+    if (r == 0)
+        podagent_write_volumes(&o->w, theirs);
+    return r;
 }
 
 static int write_spec(struct render *o, const struct json *spec)
@@ -275,6 +301,8 @@ static int write_spec(struct render *o, const struct json *spec)
     writer_str_set(&o->w, "hostname", o->r->hostname);
     writer_str_set(&o->w, "subdomain", o->r->subdomain);
     int r = o->r->pin ? write_affinity(o, spec, "spec.template.spec", chain) : 0;
+    if (r == 0 && o->r->agent)
+        r = write_volumes(o, spec);
     if (r == 0)
         r = write_containers(o, spec, "initContainers");
     if (r == 0)
@@ -293,6 +321,7 @@ static int render(struct render *o, const char *template_json)
     writer_object(&o->w, NULL);
     writer_str(&o->w, "apiVersion", info->api_version);
     writer_str(&o->w, "kind", info->kind);
+    o->spec = spec;
     r = write_metadata(o, root);
     if (r == 0)
         r = write_spec(o, spec);
@@ -361,7 +390,7 @@ static uint64_t canonical_hash(const struct json *root, struct arena *a)
     return hash;
 }
 
-static bool is_reserved(const char *name, const char *const *reserved)
+bool template_reserves(const char *const *reserved, const char *name)
 {
     for (; *reserved; reserved++) {
         size_t n = strlen(*reserved);
@@ -442,7 +471,7 @@ static int inspect_containers(const struct json *spec, const char *name, const c
             return r;
         JSON_FOREACH(item, env) {
             const char *env_name = json_str(json_get(item, "name"), a);
-            if (ret->reserved_env || !env_name || !is_reserved(env_name, reserved))
+            if (ret->reserved_env || !env_name || !template_reserves(reserved, env_name))
                 continue;
             const char *container_name = json_str(json_get(container, "name"), a);
             ret->reserved_env = env_name;
@@ -466,6 +495,7 @@ static int inspect(const char *template_json, const char *const *reserved, struc
     if (r != 0)
         return r;
     ret->hash = canonical_hash(root, a);
+    podagent_inspect(spec, a, ret);
     return 0;
 }
 
@@ -478,6 +508,7 @@ int template_inspect(const char *template_json, const char *const *reserved, str
     ret->reserved_env = arena_strdup(a, ret->reserved_env);
     ret->reserved_env_container = arena_strdup(a, ret->reserved_env_container);
     ret->owned = arena_strdup(a, ret->owned);
+    ret->taken = arena_strdup(a, ret->taken);
     arena_done(&scratch);
     return r;
 }

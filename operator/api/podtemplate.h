@@ -10,6 +10,8 @@ struct env_var {
     const char *name, *value;
 };
 
+struct pod_agent; // podagent.h
+
 struct pod_render {
     const char *ns, *name, *hostname, *subdomain;
     struct labels labels;      // added to the template's, ours win
@@ -17,7 +19,8 @@ struct pod_render {
     struct owner owner;
     const struct env_var *env; // put first, in every container and init container
     size_t n_env;
-    const char *pin; // node name; NULL = unpinned (dry run)
+    const char *pin;               // node name; NULL = unpinned (dry run)
+    const struct pod_agent *agent; // the first container runs under it; NULL = the containers stay as they are
     // What Cadre sets besides: restartPolicy Never; terminationMessagePolicy FallbackToLogsOnError where the template
     // leaves it open; setHostnameAsFQDN untouched; the pin goes into every required nodeSelectorTerm as matchFields
     // (not into an empty one, which matches no node). Of the template's metadata only labels and annotations are used.
@@ -36,10 +39,15 @@ struct template_facts {
     const char *owned;     // path of the first field that is Cadre's to set, or works against it; NULL if none
     const char *owned_why; // and what to do instead
     uint64_t hash;         // of the canonical JSON (sorted keys): equal templates have equal hashes
+    bool has_command;      // the first container says what to run; args alone do not
+    int64_t grace_s;       // terminationGracePeriodSeconds, or Kubernetes' default
+    const char *taken;     // path of the first name or mount that an agent in the pod would need; NULL if none
 };
 
 // `reserved`: NULL-terminated list of names; a name ending in '*' is a prefix.
 int template_inspect(const char *template_json, const char *const *reserved, struct arena *a,
                      struct template_facts *ret, struct err *err);
+
+bool template_reserves(const char *const *reserved, const char *name); // the name is in that list
 
 #endif

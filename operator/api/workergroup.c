@@ -6,6 +6,7 @@
 #include "operator/api/tables.h"
 
 #define SPEC(member) offsetof(struct workergroup_spec, member)
+#define WORKER(member) offsetof(struct workergroup_spec, worker.member)
 #define STATUS(member) offsetof(struct workergroup_status, member)
 #define FAILURE(member) offsetof(struct group_failure, member)
 
@@ -20,7 +21,9 @@ static const char *const restart_names[] = {
     [RESTART_GROUP] = "Group", [RESTART_WORKER] = "Worker", [RESTART_NEVER] = "Never", NULL};
 static const char *const success_names[] = {[SUCCESS_ALL] = "All", [SUCCESS_RANK_ZERO] = "RankZero", NULL};
 
-enum { SECONDS_MAX = 86400, REPLICAS_MAX = 10000, WORKERS_MAX = 64 };
+static const char *const gpu_visibility_names[] = {[GPU_VISIBILITY_OWN] = "Own", [GPU_VISIBILITY_ALL] = "All", NULL};
+
+enum { SECONDS_MAX = 86400, REPLICAS_MAX = 10000, WORKERS_MAX = 64, RANKS_MAX = REPLICAS_MAX * WORKERS_MAX };
 // Of the status: what others say is cut, so that the whole stays far below what etcd takes.
 enum { WORD_MAX = 1024, MESSAGE_MAX = 32768, PLACEMENTS_MAX = 1000 };
 
@@ -33,6 +36,38 @@ static const struct json_field placement_fields[] = {
     {"groups", J_COUNT, SPEC(n_placement_groups)},
 };
 static const struct json_table placement_table = JSON_TABLE(struct workergroup_spec, placement_fields);
+static const struct json_field env_fields[] = {
+    {"name", J_STRING, offsetof(struct worker_env, name), .required = true},
+    {"value", J_STRING, offsetof(struct worker_env, value)},
+    {"valueFrom", J_TEXT, offsetof(struct worker_env, value_from)},
+};
+static const struct json_table env_table = JSON_TABLE(struct worker_env, env_fields);
+static const struct json_field dim_fields[] = {
+    {"name", J_STRING, offsetof(struct mesh_dim, name), .required = true},
+    {"size", J_I32, offsetof(struct mesh_dim, size), .min = 1, .max = RANKS_MAX, .required = true},
+};
+static const struct json_table dim_table = JSON_TABLE(struct mesh_dim, dim_fields);
+static const struct json_field mesh_fields[] = {
+    {"name", J_STRING, offsetof(struct mesh, name), .required = true},
+    {"dims", J_LIST, offsetof(struct mesh, dims), .offset_n = offsetof(struct mesh, n_dims), .table = &dim_table,
+     .required = true},
+};
+static const struct json_table mesh_table = JSON_TABLE(struct mesh, mesh_fields);
+static const struct json_field worker_fields[] = {
+    {"module", J_STRING, WORKER(module)},
+    {"python", J_STRING, WORKER(python)},
+    {"command", J_STRINGS, WORKER(command), .offset_n = WORKER(n_command)},
+    {"args", J_STRINGS, WORKER(args), .offset_n = WORKER(n_args)},
+    {"workingDir", J_STRING, WORKER(working_dir)},
+    {"class", J_STRING, WORKER(class_name)},
+    {"init", J_TEXT, WORKER(init_json)},
+    {"roles", J_COUNT, WORKER(n_roles)},
+    {"meshes", J_LIST, WORKER(meshes), .offset_n = WORKER(n_meshes), .table = &mesh_table},
+    {"gpus", J_I32, WORKER(gpus), .min = 0, .max = 1024, .missing = -1},
+    {"gpuVisibility", J_ENUM, WORKER(gpu_visibility), .names = gpu_visibility_names, .missing = GPU_VISIBILITY_DEFAULT},
+    {"env", J_LIST, WORKER(env), .offset_n = WORKER(n_env), .table = &env_table},
+};
+static const struct json_table worker_table = JSON_TABLE(struct workergroup_spec, worker_fields);
 static const struct json_field backoff_fields[] = {
     {"initialSeconds", J_I32, SPEC(backoff_initial_s), .min = 0, .max = SECONDS_MAX, .missing = 1},
     {"maxSeconds", J_I32, SPEC(backoff_max_s), .min = 0, .max = SECONDS_MAX, .missing = 300},
@@ -47,7 +82,8 @@ static const struct json_field spec_fields[] = {
     {"workersPerReplica", J_I32, SPEC(workers_per_replica), .min = 1, .max = WORKERS_MAX, .missing = 1},
     {"placement", J_OBJECT, .table = &placement_table},
     {"runtime", J_ENUM, SPEC(runtime), .names = runtime_names},
-    {"worker", J_OBJECT, .offset_is = SPEC(has_worker)},
+    {"worker", J_OBJECT, .offset_is = SPEC(has_worker), .table = &worker_table},
+    {"heartbeatSeconds", J_I32, SPEC(heartbeat_s), .min = 1, .max = 300, .missing = 3},
     {"rendezvousPort", J_I32, SPEC(rendezvous_port), .min = 1, .max = 65535, .missing = 29500},
     {"restartPolicy", J_ENUM, SPEC(restart_policy), .names = restart_names},
     {"maxRestarts", J_I32, SPEC(max_restarts), .min = 0, .max = INT32_MAX, .missing = 3},

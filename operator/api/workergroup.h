@@ -13,8 +13,40 @@ enum pod_per { POD_PER_BUNDLE, POD_PER_NODE };
 enum runtime_kind { RUNTIME_AGENT, RUNTIME_PLAIN };
 enum restart_policy { RESTART_GROUP, RESTART_WORKER, RESTART_NEVER };
 enum success_policy { SUCCESS_ALL, SUCCESS_RANK_ZERO };
+enum gpu_visibility { GPU_VISIBILITY_OWN, GPU_VISIBILITY_ALL, GPU_VISIBILITY_DEFAULT };
 
 const char *strategy_name(enum strategy s); // "StrictPack"
+
+struct worker_env {
+    const char *name, *value;
+    const char *value_from; // JSON, NULL = none
+};
+
+struct mesh_dim {
+    const char *name;
+    int32_t size;
+};
+
+struct mesh {
+    const char *name;
+    struct mesh_dim *dims; // row-major, the last one fastest
+    size_t n_dims;
+};
+
+struct worker_spec {
+    const char *module, *python; // at most one of these and command; NULL = not given
+    const char **command, **args;
+    size_t n_command, n_args;
+    const char *working_dir, *class_name;
+    const char *init_json; // verbatim, NULL = not given
+    struct worker_env *env;
+    size_t n_env;
+    int32_t gpus;                       // of one worker, -1 = an equal share of the replica's
+    enum gpu_visibility gpu_visibility; // default: Own with module or python, else All
+    size_t n_roles;
+    struct mesh *meshes;
+    size_t n_meshes;
+};
 
 struct workergroup_spec {
     int32_t replicas;
@@ -27,7 +59,9 @@ struct workergroup_spec {
     int32_t node_lost_s;       // default 60
     size_t n_placement_groups; // placement.groups; their content comes with the kind's behaviour
     enum runtime_kind runtime;
-    bool has_worker;         // spec.worker is there
+    bool has_worker; // spec.worker is there
+    struct worker_spec worker;
+    int32_t heartbeat_s;     // default 3
     int32_t rendezvous_port; // default 29500
     enum restart_policy restart_policy;
     int32_t max_restarts;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/accept.h"
 
+#include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/podtemplate.h"
 #include "operator/reconcile/names.h"
@@ -11,14 +12,14 @@ static const char *unsupported(const struct workergroup_spec *s)
 {
     if (s->n_placement_groups)
         return "spec.placement.groups is not supported by this version: use spec.template";
-    if (s->runtime == RUNTIME_AGENT)
-        return "spec.runtime Agent (the default) is not supported by this version: set spec.runtime to Plain";
-    if (s->has_worker)
-        return "spec.worker is not supported by this version: give the container a command and set runtime Plain";
+    if (s->runtime == RUNTIME_PLAIN && s->has_worker)
+        return "spec.worker is for the runtime Agent: give the container a command, or set spec.runtime to Agent";
+    if (s->worker.n_roles)
+        return "spec.worker.roles is not supported by this version: use spec.worker.class and spec.worker.init";
     if (s->pod_per == POD_PER_NODE)
         return "spec.placement.podPer Node is not supported for a WorkerGroup by this version: leave it out";
-    if (s->restart_policy == RESTART_WORKER)
-        return "spec.restartPolicy Worker is not supported by this version: use Group or Never";
+    if (s->runtime == RUNTIME_PLAIN && s->restart_policy == RESTART_WORKER)
+        return "spec.restartPolicy Worker is for the runtime Agent: use Group or Never";
     if (s->success_policy == SUCCESS_RANK_ZERO)
         return "spec.successPolicy RankZero is not supported by this version: use All";
     if (s->n_failure_rules)
@@ -36,26 +37,70 @@ static bool refuse(struct refusal *ret, const char *reason, const char *message)
     return false;
 }
 
-static bool judge(const char *template_json, struct arena *scratch, struct arena *a, struct refusal *ret,
-                  uint64_t *ret_hash)
+static bool refuse_env(struct refusal *ret, const char *where, const char *name, struct arena *a)
 {
-    struct template_facts facts;
-    struct err err = ERR_INIT;
-    if (template_inspect(template_json, reserved_env, scratch, &facts, &err) < 0)
-        return refuse(ret, REASON_INVALID_TEMPLATE, arena_strdup(a, err.msg));
-    if (facts.reserved_env)
-        return refuse(ret, REASON_RESERVED_ENV,
-                      arena_printf(a,
-                                   "container %s sets %s, which Cadre sets itself: remove it from env and read the "
-                                   "value that is there",
-                                   facts.reserved_env_container, facts.reserved_env));
-    if (facts.owned)
-        return refuse(ret, REASON_INVALID_TEMPLATE, arena_printf(a, "%s is set: %s", facts.owned, facts.owned_why));
-    *ret_hash = facts.hash;
+    return refuse(ret, REASON_RESERVED_ENV,
+                  arena_printf(a,
+                               "%s sets %s, which Cadre sets itself: remove it from env and read the value that is "
+                               "there",
+                               where, name));
+}
+
+static bool judge_meshes(const struct workergroup *wg, struct arena *a, struct refusal *ret)
+{
+    int64_t world = group_world_size(wg);
+    for (size_t i = 0; i < wg->spec.worker.n_meshes; i++) {
+        const struct mesh *m = &wg->spec.worker.meshes[i];
+        int64_t product = 1;
+        const char *text = "";
+        for (size_t k = 0; k < m->n_dims; k++) {
+            product = MIN(product * m->dims[k].size, INT64_C(1) << 40); // enough to be wrong, and it cannot overflow
+            text = arena_printf(a, "%s%s%s %d", text, k ? " x " : "", m->dims[k].name, m->dims[k].size);
+        }
+        if (product != world)
+            return refuse(ret, REASON_MESH_MISMATCH,
+                          arena_printf(a,
+                                       "spec.worker.meshes: the sizes of mesh %s (%s) do not multiply to the world "
+                                       "size of %d (%d replicas of %d workers)",
+                                       m->name, text, (int)world, wg->spec.replicas, wg->spec.workers_per_replica));
+    }
     return true;
 }
 
-bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, uint64_t *ret_template_hash)
+static bool judge_agent(const struct workergroup *wg, const struct template_facts *facts, struct arena *a,
+                        struct refusal *ret)
+{
+    const struct worker_spec *s = &wg->spec.worker;
+    for (size_t i = 0; i < s->n_env; i++)
+        if (template_reserves(reserved_env, s->env[i].name))
+            return refuse_env(ret, "spec.worker.env", s->env[i].name, a);
+    if (!s->module && !s->python && !s->n_command && !facts->has_command)
+        return refuse(ret, REASON_COMMAND_REQUIRED,
+                      "nothing says what to run: set module, python or command in spec.worker, or command in the first "
+                      "container of spec.template (the command of its image is not known here, and args alone are not "
+                      "enough)");
+    if (facts->taken)
+        return refuse(
+            ret, REASON_INVALID_TEMPLATE,
+            arena_printf(a, "%s is taken by cadre-agent, which runs in the pod: use another one", facts->taken));
+    return judge_meshes(wg, a, ret);
+}
+
+static bool judge(const struct workergroup *wg, struct arena *scratch, struct arena *a, struct refusal *ret,
+                  struct template_facts *facts)
+{
+    struct err err = ERR_INIT;
+    if (template_inspect(wg->spec.template_json, reserved_env, scratch, facts, &err) < 0)
+        return refuse(ret, REASON_INVALID_TEMPLATE, arena_strdup(a, err.msg));
+    if (facts->reserved_env)
+        return refuse_env(ret, arena_printf(scratch, "container %s", facts->reserved_env_container),
+                          facts->reserved_env, a);
+    if (facts->owned)
+        return refuse(ret, REASON_INVALID_TEMPLATE, arena_printf(a, "%s is set: %s", facts->owned, facts->owned_why));
+    return wg->spec.runtime != RUNTIME_AGENT || judge_agent(wg, facts, a, ret);
+}
+
+bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, struct template_facts *ret_facts)
 {
     const char *what = unsupported(&wg->spec);
     if (what)
@@ -63,7 +108,10 @@ bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal 
     if (!wg->spec.template_json)
         return refuse(ret, REASON_INVALID_TEMPLATE, "spec.template is missing");
     struct arena scratch = ARENA_INIT;
-    bool ok = judge(wg->spec.template_json, &scratch, a, ret, ret_template_hash);
+    struct template_facts facts;
+    bool ok = judge(wg, &scratch, a, ret, &facts);
     arena_done(&scratch);
+    *ret_facts =
+        (struct template_facts){.hash = facts.hash, .has_command = facts.has_command, .grace_s = facts.grace_s};
     return ok;
 }

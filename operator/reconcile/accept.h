@@ -3,6 +3,7 @@
 #ifndef CADRE_RECONCILE_ACCEPT_H
 #define CADRE_RECONCILE_ACCEPT_H
 
+#include "operator/api/podtemplate.h"
 #include "operator/api/workergroup.h"
 
 struct refusal {
@@ -10,7 +11,7 @@ struct refusal {
     const char *message; // names the field and what to do
 };
 
-// false: *ret says why. true: *ret_template_hash identifies the template.
-bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, uint64_t *ret_template_hash);
+// false: *ret says why. true: *ret_facts tells of the template.
+bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, struct template_facts *ret_facts);
 
 #endif

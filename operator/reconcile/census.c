@@ -33,6 +33,11 @@ bool census_node_lost(const struct group_view *v, const struct pod *p, int64_t *
     return left <= 0;
 }
 
+static bool has_agent(const struct group_view *v)
+{
+    return v->wg->spec.runtime == RUNTIME_AGENT;
+}
+
 static const char *stuck_reason(const char *waiting)
 {
     static const struct {
@@ -119,13 +124,16 @@ static void note_silence(struct census *c, const struct group_view *v, const str
 
 static void note_failure(struct census *c, const struct group_view *v, const struct pod *p, int32_t index)
 {
-    bool failed = p->phase == POD_FAILED;
+    bool failed = p->phase == POD_FAILED || (has_agent(v) && p->phase == POD_SUCCEEDED); // an agent stays to the end
     bool lost = !pod_terminal(p) && census_node_lost(v, p, NULL);
     // Killed by the deletion, if it ended after that.
     bool deleted =
         p->obj.meta.deleted_ms && p->phase != POD_SUCCEEDED && (!failed || ended_ms(v, p) >= deletion_asked_ms(p));
     if (!failed && !lost && !deleted)
         return;
+    c->failed[index] = true;
+    c->n_failed++;
+    c->displaced = c->displaced || lost || p->disruption;
     bool infrastructure = p->disruption || lost || deleted;
     int64_t began = ended_ms(v, p);
     if (lost) {
@@ -143,6 +151,72 @@ static void note_failure(struct census *c, const struct group_view *v, const str
     c->failure = failure_of(v, p, lost, deleted, index);
     c->failure_began_ms = began;
     c->infrastructure = infrastructure;
+}
+
+// The first failure explains those that it caused.
+static void note_process(struct census *c, const struct group_view *v, struct arena *a)
+{
+    const struct agent_process *p = c->crew.culprit;
+    if (!p || (c->failure.time_ms && c->failure_began_ms <= p->ended_ms))
+        return;
+    const struct pod *pod = c->current[c->crew.culprit_index];
+    c->failure = crew_failure(v, p, a);
+    c->failure.pod = pod->obj.meta.name;
+    c->failure.node = pod->node;
+    c->failure_began_ms = p->ended_ms;
+    c->infrastructure = false;
+}
+
+// An agent that was there and is away for so long is lost with its pod, unless its node is silent itself: then that
+// decides. One that has never come is waited for, as long as nothing else runs.
+static void note_lost_agent(struct census *c, const struct group_view *v, int32_t index)
+{
+    const struct pod *p = c->current[index];
+    const struct agent_facts *f = c->crew.facts[index];
+    const struct node *n = p->node ? cluster_node(v->cluster, p->node) : NULL;
+    if (f->connected || !n || !n->ready || c->failed[index] || (!f->changed_ms && !c->crew.started))
+        return;
+    int64_t since = MAX(f->changed_ms, v->leading_ms);
+    int64_t patience = (int64_t)v->wg->spec.node_lost_s * 1000, left = MIN(since + patience - v->now_ms, patience);
+    if (!since)
+        return;
+    if (left > 0) {
+        c->look_again_ms = c->look_again_ms < 0 ? left : MIN(c->look_again_ms, left);
+        return;
+    }
+    c->failed[index] = true;
+    c->n_failed++;
+    if (c->failure.time_ms && c->failure_began_ms <= since)
+        return;
+    c->failure = (struct group_failure){
+        .rank = index * v->wg->spec.workers_per_replica,
+        .pod = p->obj.meta.name,
+        .node = p->node,
+        .exit_code = -1,
+        .reason = FAILURE_AGENT_LOST,
+        .message = "the agent of the pod has been silent for longer than placement.nodeLostSeconds",
+        .time_ms = v->now_ms,
+    };
+    c->failure_began_ms = since;
+    c->infrastructure = true;
+}
+
+static void ask_agents(struct census *c, const struct group_view *v, struct arena *a)
+{
+    static const struct agent_facts nothing;
+    const struct agent_facts **facts = arena_array(a, (size_t)c->replicas, sizeof *facts);
+    for (size_t i = 0; i < v->n_pods; i++) {
+        int32_t index = pod_label_number(v->pods[i], LABEL_INDEX);
+        if (index >= 0 && index < c->replicas && c->current[index] == v->pods[i])
+            facts[index] = v->agents ? &v->agents[i] : &nothing;
+    }
+    crew_take(v, c->attempt, facts, &c->crew);
+    for (int32_t i = 0; i < c->replicas; i++)
+        if (facts[i])
+            note_lost_agent(c, v, i);
+    note_process(c, v, a);
+    c->ready = c->crew.ready_replicas;
+    c->ready_workers = c->crew.ready_workers;
 }
 
 static void note_stuck(struct census *c, const struct pod *p)
@@ -186,9 +260,12 @@ static void note_future(struct census *c, const struct group_view *v)
         incarnation = MAX(incarnation, its_incarnation);
         newest = MAX(newest, v->pods[i]->obj.meta.created_ms);
     }
+    // Agents that know of a later attempt were told so by a leader whose status we have not seen yet, or that was lost.
+    for (size_t i = 0; v->agents && i < v->n_pods; i++)
+        c->attempt = MAX(c->attempt, v->agents[i].attempt);
     c->from_the_future = found && v->now_ms - newest < STATUS_LOST_MS;
     if (!c->from_the_future) {
-        c->attempt = attempt;
+        c->attempt = MAX(attempt, c->attempt);
         c->incarnation = incarnation;
     }
 }
@@ -208,15 +285,50 @@ static const struct pod **seat_of(struct census *c, const struct group_view *v, 
     return seat;
 }
 
+static bool alive(const struct group_view *v, const struct pod *p)
+{
+    return !p->obj.meta.deleted_ms && !pod_terminal(p) && !census_node_lost(v, p, NULL);
+}
+
+static bool is_copy(const struct group_view *v, const struct pod *p, int32_t index, int32_t incarnation,
+                    struct arena *a)
+{
+    return !str_eq(p->obj.meta.name, group_pod_name(v->wg, index, incarnation, a));
+}
+
+// See the head of census.h.
+static void sort_agent_pods(struct census *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
+{
+    for (size_t i = 0; i < v->n_pods; i++)
+        if (pod_label_number(v->pods[i], LABEL_INCARNATION) == c->incarnation)
+            c->begun = true;
+    for (size_t i = 0; i < v->n_pods; i++) {
+        const struct pod *p = v->pods[i];
+        int32_t index = pod_label_number(p, LABEL_INDEX), incarnation = pod_label_number(p, LABEL_INCARNATION);
+        bool same = pod_spec_hash(p) == spec_hash;
+        bool counts = index >= 0 && incarnation >= 0 && !is_copy(v, p, index, incarnation, a) &&
+                      (c->begun || (same && alive(v, p)));
+        c->mine += counts;
+        c->changed = c->changed || (counts && !same);
+        const struct pod **seat = counts && index < c->replicas ? &c->current[index] : NULL;
+        if (seat && *seat && pod_label_number(*seat, LABEL_INCARNATION) > incarnation)
+            seat = NULL;
+        const struct pod *stale = seat ? *seat : p;
+        if (stale)
+            c->stale[c->n_stale++] = stale;
+        if (seat)
+            *seat = p;
+    }
+}
+
 static void sort_pods(struct census *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
 {
-    c->current = arena_array(a, (size_t)c->replicas, sizeof *c->current);
-    c->stale = arena_array(a, v->n_pods, sizeof *c->stale);
     for (size_t i = 0; i < v->n_pods; i++) {
         const struct pod *p = v->pods[i];
         bool mine = pod_label_number(p, LABEL_ATTEMPT) == c->attempt &&
                     pod_label_number(p, LABEL_INCARNATION) == c->incarnation;
         c->mine += mine;
+        c->begun = c->begun || mine;
         if (mine && pod_spec_hash(p) != spec_hash)
             c->changed = true;
         const struct pod **seat = mine ? seat_of(c, v, p, pod_label_number(p, LABEL_INDEX), a) : NULL;
@@ -237,7 +349,13 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
         .look_again_ms = -1,
     };
     note_future(ret, v);
-    sort_pods(ret, v, spec_hash, a);
+    ret->current = arena_array(a, (size_t)ret->replicas, sizeof *ret->current);
+    ret->failed = arena_array(a, (size_t)ret->replicas, sizeof *ret->failed);
+    ret->stale = arena_array(a, v->n_pods, sizeof *ret->stale);
+    if (has_agent(v))
+        sort_agent_pods(ret, v, spec_hash, a);
+    else
+        sort_pods(ret, v, spec_hash, a);
     for (size_t i = 0; i < ret->n_stale; i++)
         note_silence(ret, v, ret->stale[i], false);
     for (int32_t i = 0; i < ret->replicas; i++) {
@@ -248,6 +366,9 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
         note_failure(ret, v, ret->current[i], i);
         note_stuck(ret, ret->current[i]);
     }
+    ret->ready_workers = ret->ready * wg->spec.workers_per_replica;
+    if (has_agent(v))
+        ask_agents(ret, v, a);
     // What fails while the node of another rank is silent has most likely lost its peer.
     if (ret->failure.time_ms && ret->silent_since_ms && ret->failure_began_ms >= ret->silent_since_ms)
         ret->infrastructure = true;

@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pods of a WorkerGroup say about it: counted once, then only read.
+//
+// The pods of a Plain group live and die together: those of the present attempt and incarnation are current. Under an
+// agent a pod outlives attempts, and one that is lost is replaced alone, by the next incarnation. So there the newest
+// pod of each index is current, once a pod of the present incarnation exists; before that, those are that can stay:
+// alive, and made from the present spec.
 #ifndef CADRE_RECONCILE_CENSUS_H
 #define CADRE_RECONCILE_CENSUS_H
 
-#include "operator/reconcile/group.h"
+#include "operator/reconcile/crew.h"
 
 struct census {
     int32_t attempt, incarnation; // present ones, from the status (attempt starts at 1, incarnation at 0)
-    const struct pod **current;   // by index; NULL = missing. Pods of the present attempt and incarnation
+    const struct pod **current;   // by index; NULL = missing
     int32_t replicas;             // length of `current`
     const struct pod **stale;     // all others: of earlier attempts or incarnations, or beyond `replicas`
     size_t n_stale;
+    bool begun;           // a pod of the present incarnation exists
     bool from_the_future; // a young pod of a later attempt or incarnation: our status is old, so do nothing yet
     int32_t existing, bound, ready, succeeded;
+    int32_t ready_workers;
+    struct crew crew; // runtime Agent
+    bool *failed;     // by index: the pod itself is lost, and a new one is needed
+    int32_t n_failed;
+    bool displaced;    // one of them cannot come back to its node
     int32_t mine;      // of the present attempt and incarnation, whatever their index
     bool changed;      // a pod of the present attempt and incarnation was made from another spec
     int64_t newest_ms; // creation of the youngest current pod: the gang is whole since then

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { NAME_CONFLICT_RETRY_MS = 10 * 1000 };
+enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SETUP_RETRY_MS = 1000 };
 
 // Nothing may be created yet; the outcome says why.
 static void wait_for(struct work *w, const char *reason, const char *message)
@@ -58,30 +58,44 @@ static uint64_t jitter_seed(const struct work *w)
     return str_hash(uid, strlen(uid)) + (uint64_t)w->outcome.attempt;
 }
 
+int64_t work_backoff_left(struct work *w, int64_t *ret_all)
+{
+    const struct outcome *o = &w->outcome;
+    const struct workergroup_spec *s = &w->wg->spec;
+    if (!o->restarts || !o->last_failure.time_ms)
+        return 0;
+    int64_t all = group_backoff_ms((int64_t)s->backoff_initial_s * 1000, (int64_t)s->backoff_max_s * 1000, o->restarts,
+                                   jitter_seed(w));
+    if (ret_all)
+        *ret_all = all;
+    return MIN(o->last_failure.time_ms + all - w->v->now_ms, all);
+}
+
+const char *work_backoff_text(struct work *w)
+{
+    const struct outcome *o = &w->outcome;
+    const struct group_failure *f = &o->last_failure;
+    int64_t all = 0;
+    work_backoff_left(w, &all);
+    return arena_printf(w->a, "attempt %d begins after a backoff of %.1f s (restart %d, after %s of rank %d)",
+                        o->attempt, (double)all / 1000, o->restarts, f->reason ? f->reason : FAILURE_ERROR, f->rank);
+}
+
 static bool backing_off(struct work *w)
 {
     const struct group_memory *m = w->v->memory;
-    const struct outcome *o = &w->outcome;
-    const struct group_failure *f = &o->last_failure;
-    if (w->census.existing)
+    if (w->census.begun)
         return false; // a creation that was interrupted goes on
     if (m->retry_at_ms > w->v->now_ms && !outcome_old_spec(w->wg)) {
         plan_requeue(w->plan, m->retry_at_ms - w->v->now_ms);
         wait_on(w, REASON_BACKOFF, "the gang was given back; it is planned again after a backoff");
         return true;
     }
-    if (!o->restarts || !f->time_ms)
-        return false;
-    int64_t backoff = group_backoff_ms((int64_t)w->wg->spec.backoff_initial_s * 1000,
-                                       (int64_t)w->wg->spec.backoff_max_s * 1000, o->restarts, jitter_seed(w));
-    int64_t left = MIN(f->time_ms + backoff - w->v->now_ms, backoff);
+    int64_t left = work_backoff_left(w, NULL);
     if (left <= 0)
         return false;
     plan_requeue(w->plan, left);
-    wait_for(w, REASON_BACKOFF,
-             arena_printf(w->a, "attempt %d begins after a backoff of %.1f s (restart %d, after %s of rank %d)",
-                          o->attempt, (double)backoff / 1000, o->restarts, f->reason ? f->reason : FAILURE_ERROR,
-                          f->rank));
+    wait_for(w, REASON_BACKOFF, work_backoff_text(w));
     return true;
 }
 
@@ -120,6 +134,7 @@ static bool render(struct work *w, struct group_pod *p, const char **ret_json)
     p->attempt = w->outcome.attempt;
     p->incarnation = w->outcome.incarnation;
     p->spec_hash = w->spec_hash;
+    p->setup = w->wg->spec.runtime == RUNTIME_AGENT ? w->v->setup : NULL;
     if (group_pod_render(w->wg, p, w->a, ret_json, &err) == 0)
         return true;
     outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE, arena_strdup(w->a, err.msg));
@@ -165,6 +180,10 @@ static bool dry_run_passed(const struct work *w)
 enum template_verdict gang_judge(struct work *w)
 {
     const struct group_memory *m = w->v->memory;
+    if (w->wg->spec.runtime == RUNTIME_AGENT && !w->v->setup) {
+        plan_requeue(w->plan, SETUP_RETRY_MS);
+        return TEMPLATE_UNKNOWN;
+    }
     bool lately = refused_now(w) && m->retry_at_ms > w->v->now_ms;
     if (m->dry_run == DRY_RUN_REFUSED && m->dry_run_hash == w->spec_hash)
         return refused(w, m->dry_run_message);
@@ -217,6 +236,16 @@ static void invalid(struct work *w)
         wait_for(w, c->reason, c->message);
 }
 
+// A pod that is lost alone comes back to its node, where its room has just become free. NULL: it may go anywhere.
+static const char *old_place(struct work *w, int32_t index)
+{
+    const struct group_failure *f = &w->outcome.last_failure;
+    const char *host = arena_printf(w->a, "%s-%d-", w->wg->obj.meta.name, index);
+    const struct node *n = f->node ? cluster_node(w->v->cluster, f->node) : NULL;
+    bool back = w->wg->spec.runtime == RUNTIME_AGENT && w->census.existing && f->pod && str_starts(f->pod, host);
+    return back && n && n->ready && !n->unschedulable ? f->node : NULL;
+}
+
 static void place(struct work *w)
 {
     const struct census *c = &w->census;
@@ -224,7 +253,7 @@ static void place(struct work *w)
     struct bundle *bundles = arena_array(w->a, (size_t)c->replicas, sizeof *bundles);
     for (int32_t i = 0; i < c->replicas; i++) {
         const struct pod *p = c->current[i];
-        bundles[i] = (struct bundle){m->needs, p ? (p->node ? p->node : p->pin) : NULL};
+        bundles[i] = (struct bundle){m->needs, p ? (p->node ? p->node : p->pin) : old_place(w, i)};
     }
     struct gang gang = {
         .strategy = w->wg->spec.strategy,
@@ -259,7 +288,9 @@ static void wait_for_verdict(struct work *w)
 {
     const struct condition *c = &w->outcome.conditions[ACCEPTED];
     add_service(w, STAGE_FIRST);
-    if (c->status == CONDITION_UNKNOWN && !w->census.existing)
+    if (w->wg->spec.runtime == RUNTIME_AGENT && !w->v->setup)
+        outcome_wait(&w->outcome, REASON_PENDING, "waits for the operator's keys, which the agents of its pods need");
+    else if (c->status == CONDITION_UNKNOWN && !w->census.existing)
         outcome_wait(&w->outcome, c->reason, c->message);
     work_settle(w);
 }

@@ -91,6 +91,11 @@ void work_accept(struct work *w)
     outcome_set(&w->outcome, ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
 }
 
+static bool has_agent(const struct work *w)
+{
+    return w->wg->spec.runtime == RUNTIME_AGENT;
+}
+
 static const char *failure_text(struct work *w)
 {
     const struct group_failure *f = &w->census.failure;
@@ -164,6 +169,32 @@ static void fail(struct work *w, const char *reason, const char *message)
     keep_terminal_only(w);
 }
 
+static void bound(struct work *w)
+{
+    outcome_set(&w->outcome, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
+                arena_printf(w->a, "all %d pods are bound", w->census.replicas));
+}
+
+// The pods stay, but for those that are lost themselves: each of these gets a new one.
+static void restart_in_place(struct work *w, const char *message)
+{
+    const struct census *c = &w->census;
+    bool pods_missing = c->n_failed || c->existing < c->replicas;
+    w->outcome.attempt = next(w->outcome.attempt);
+    if (pods_missing) {
+        w->outcome.incarnation = next(w->outcome.incarnation);
+        outcome_wait(&w->outcome, REASON_RESTARTING, message);
+    } else {
+        bound(w);
+        outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_RESTARTING, message);
+    }
+    outcome_commit(&w->outcome, w->v, c, true, w->a, w->plan);
+    for (int32_t i = 0; i < c->replicas; i++)
+        if (c->failed[i])
+            work_delete(w, c->current[i], STAGE_SECOND);
+    processes_hold(w, STAGE_SECOND);
+}
+
 static void on_failure(struct work *w)
 {
     const struct workergroup_spec *s = &w->wg->spec;
@@ -181,8 +212,12 @@ static void on_failure(struct work *w)
     o->last_failure = w->census.failure;
     o->restarts = next(o->restarts);
     o->restarts_counted = counts ? next(o->restarts_counted) : o->restarts_counted;
-    begin_attempt(w, REASON_RESTARTING,
-                  arena_printf(w->a, "%s; all ranks are restarted (restart %d)", text, o->restarts));
+    const char *who = has_agent(w) && s->restart_policy == RESTART_WORKER ? "its process is" : "all ranks are";
+    const char *message = arena_printf(w->a, "%s; %s restarted (restart %d)", text, who, o->restarts);
+    if (has_agent(w) && !w->census.displaced)
+        restart_in_place(w, message);
+    else
+        begin_attempt(w, REASON_RESTARTING, message);
 }
 
 // A pod that was there is gone without a trace: somebody deleted it by force, or its node was removed.
@@ -270,12 +305,6 @@ static void stay_finished(struct work *w)
     work_settle(w);
 }
 
-static void bound(struct work *w)
-{
-    outcome_set(&w->outcome, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
-                arena_printf(w->a, "all %d pods are bound", w->census.replicas));
-}
-
 static void succeed(struct work *w)
 {
     const char *text = arena_printf(w->a, "all %d ranks have exited 0", group_world_size(w->wg));
@@ -330,6 +359,8 @@ static void running(struct work *w)
     bound(w);
     if (c->stuck)
         outcome_set(o, READY, CONDITION_FALSE, c->stuck_reason, stuck_text(w));
+    else if (has_agent(w))
+        processes_run(w);
     else if (c->ready == c->replicas)
         outcome_set(o, READY, CONDITION_TRUE, REASON_RUNNING,
                     arena_printf(w->a, "all %d replicas are ready", c->replicas));
@@ -346,7 +377,7 @@ static void running(struct work *w)
 static void whole(struct work *w)
 {
     const struct census *c = &w->census;
-    if (c->succeeded == c->replicas) {
+    if (has_agent(w) ? c->crew.exited == group_world_size(w->wg) : c->succeeded == c->replicas) {
         succeed(w);
         return;
     }
@@ -373,6 +404,8 @@ static void decide(struct work *w)
         on_failure(w);
     } else if (c->existing < c->replicas) {
         gang_create(w);
+        if (has_agent(w))
+            processes_hold(w, STAGE_FIRST);
     } else {
         work_accept(w);
         whole(w);
@@ -386,10 +419,9 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
     if (v->wg->obj.meta.deleted_ms)
         return; // the garbage collector follows the owner references
     struct refusal refusal;
-    uint64_t template_hash;
-    bool ok = group_accept(v->wg, a, &refusal, &template_hash);
+    bool ok = group_accept(v->wg, a, &refusal, &w.template);
     if (ok)
-        w.spec_hash = group_spec_hash(v->wg, template_hash);
+        w.spec_hash = group_spec_hash(v->wg, w.template.hash);
     census_take(v, w.spec_hash, a, &w.census);
     outcome_init(&w.outcome, v->wg, &w.census);
     if (w.census.from_the_future) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/names.h"
 
+#include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/podagent.h"
 #include "operator/api/service.h"
+#include "operator/reconcile/group.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -64,12 +67,57 @@ const char *group_service(const struct workergroup *wg, struct arena *a)
     return service_encode(&s, a);
 }
 
+static void write_strings(struct json_writer *w, const char *key, const char **items, size_t n)
+{
+    writer_list(w, key);
+    for (size_t i = 0; i < n; i++)
+        writer_str(w, NULL, items[i]);
+    writer_list_end(w);
+}
+
+// What the processes are made from, as text to compare.
+static const char *worker_text(const struct worker_spec *s, struct arena *a)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str_set(&w, "module", s->module);
+    writer_str_set(&w, "python", s->python);
+    writer_str_set(&w, "class", s->class_name);
+    writer_str_set(&w, "init", s->init_json);
+    write_strings(&w, "command", s->command, s->n_command);
+    write_strings(&w, "args", s->args, s->n_args);
+    writer_str_set(&w, "workingDir", s->working_dir);
+    writer_i64(&w, "gpus", s->gpus);
+    writer_i64(&w, "gpuVisibility", s->gpu_visibility);
+    writer_list(&w, "env");
+    for (size_t i = 0; i < s->n_env; i++) {
+        writer_str(&w, NULL, s->env[i].name);
+        writer_str(&w, NULL, s->env[i].value);
+        writer_str(&w, NULL, s->env[i].value_from);
+    }
+    writer_list_end(&w);
+    writer_list(&w, "meshes");
+    for (size_t i = 0; i < s->n_meshes; i++) {
+        writer_str(&w, NULL, s->meshes[i].name);
+        for (size_t k = 0; k < s->meshes[i].n_dims; k++) {
+            writer_str(&w, NULL, s->meshes[i].dims[k].name);
+            writer_i64(&w, NULL, s->meshes[i].dims[k].size);
+        }
+    }
+    writer_list_end(&w);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}
+
 uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash)
 {
     const struct workergroup_spec *s = &wg->spec;
     struct arena a = ARENA_INIT;
     const char *text = arena_printf(&a, "%016" PRIx64 " %d %d %d %d %s", template_hash, s->replicas,
                                     s->workers_per_replica, s->rendezvous_port, (int)s->strategy, s->topology_key);
+    if (s->runtime == RUNTIME_AGENT)
+        text = arena_printf(&a, "%s Agent %s", text, worker_text(&s->worker, &a));
     uint64_t hash = str_hash(text, strlen(text));
     arena_done(&a);
     return hash;
@@ -134,6 +182,19 @@ static int render(const struct workergroup *wg, const struct group_pod *p, struc
         .owner = group_owner(wg),
         .pin = p->pin,
     };
+    const struct worker_spec *worker = &wg->spec.worker;
+    struct pod_agent agent = {
+        .brings_command = worker->module || worker->python || worker->n_command,
+        .env = worker->env,
+        .n_env = worker->n_env,
+    };
+    if (p->setup) {
+        agent.image = p->setup->image;
+        agent.pull_policy = p->setup->pull_policy;
+        agent.url = p->setup->url;
+        agent.ca_pem = p->setup->ca_pem;
+        r.agent = &agent;
+    }
     r.n_env = group_env(wg, p, a, &r.env);
     return pod_render(wg->spec.template_json, &r, a, ret_json, err);
 }

@@ -28,8 +28,11 @@ const char *group_service(const struct workergroup *wg, struct arena *a); // as 
 // Everything that the pods are made from: a change means new pods.
 uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash);
 
+struct agent_setup; // group.h
+
 // The pod of one replica as JSON; pin NULL = for a dry run.
 struct group_pod {
+    const struct agent_setup *setup; // runtime Agent only
     int32_t index, attempt, incarnation;
     uint64_t spec_hash;
     const char *name, *pin;

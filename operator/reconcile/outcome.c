@@ -113,7 +113,7 @@ static void build(const struct outcome *o, const struct group_view *v, const str
     *ret = (struct workergroup_status){
         .observed_generation = wg->obj.meta.generation,
         .world_size = group_world_size(wg),
-        .ready_workers = c->ready * wg->spec.workers_per_replica,
+        .ready_workers = c->ready_workers,
         .replicas = c->existing,
         .ready_replicas = c->ready,
         .scheduled_replicas = c->bound,

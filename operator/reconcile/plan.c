@@ -2,6 +2,7 @@
 #include "operator/reconcile/plan.h"
 
 #include "common/base/buf.h"
+#include "common/wire/record.h"
 
 #include <string.h>
 
@@ -58,6 +59,9 @@ const char *plan_describe(const struct plan *p, struct arena *a)
             break;
         case ACTION_DELETE_POD:
             buf_printf(&b, "delete pod %s%s\n", x->name, x->grace_s == 0 ? " by force" : "");
+            break;
+        case ACTION_COMMAND:
+            buf_printf(&b, "tell %s: %s %s\n", x->name, record_type_name(x->command), x->body);
             break;
         case ACTION_STATUS:
             buf_printf(&b, "status %s\n", x->body);

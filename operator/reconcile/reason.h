@@ -17,6 +17,8 @@
 #define REASON_RESERVED_ENV "ReservedEnv"
 #define REASON_NAME_CONFLICT "NameConflict"
 #define REASON_INVALID_TEMPLATE "InvalidTemplate"
+#define REASON_COMMAND_REQUIRED "CommandRequired" // runtime Agent: nothing says what to run
+#define REASON_MESH_MISMATCH "MeshMismatch"
 
 // Scheduled; those of a waiting group are Ready's too
 #define REASON_PENDING "Pending"           // not looked at yet (Unknown)
@@ -33,6 +35,7 @@
 
 // Ready
 #define REASON_STARTING "Starting" // all bound, not all ready
+#define REASON_SILENT "Silent"     // an agent is not connected (any more)
 #define REASON_RUNNING "Running"   // True
 #define REASON_IMAGE "ImagePullFailed"
 #define REASON_CONTAINER_CONFIG "ContainerConfigError"
@@ -52,5 +55,6 @@
 #define FAILURE_ERROR "Error"
 #define FAILURE_NODE_LOST "NodeLost"
 #define FAILURE_POD_DELETED "PodDeleted"
+#define FAILURE_AGENT_LOST "AgentLost"
 
 #endif

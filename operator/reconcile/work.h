@@ -3,6 +3,7 @@
 #ifndef CADRE_RECONCILE_WORK_H
 #define CADRE_RECONCILE_WORK_H
 
+#include "operator/api/podtemplate.h"
 #include "operator/reconcile/census.h"
 #include "operator/reconcile/outcome.h"
 
@@ -11,6 +12,7 @@ struct work {
     const struct workergroup *wg;
     struct arena *a;
     struct plan *plan;
+    struct template_facts template;
     uint64_t spec_hash;
     struct census census;
     struct outcome outcome;
@@ -27,6 +29,16 @@ void work_settle(struct work *w);
 void work_accept(struct work *w);
 // The present spec cannot be run. What runs from an earlier one goes on, as long as it does.
 void work_refuse(struct work *w, const char *reason, const char *message);
+
+// The wait before the present attempt: what is left of it in milliseconds, and all of it. 0 = none (any more).
+int64_t work_backoff_left(struct work *w, int64_t *ret_all);
+const char *work_backoff_text(struct work *w);
+
+// processes.c, runtime Agent
+// All pods are bound, and no failure is to be answered: what their processes need, and Ready.
+void processes_run(struct work *w);
+// What runs of an older attempt is stopped.
+void processes_hold(struct work *w, int stage);
 
 // gang.c
 // Some pods of the present incarnation are missing.

@@ -27,9 +27,10 @@ uint64_t group_case_hash(const struct workergroup *wg)
 {
     struct arena a = ARENA_INIT;
     struct refusal refusal;
-    uint64_t template_hash, hash = 0;
-    if (group_accept(wg, &a, &refusal, &template_hash))
-        hash = group_spec_hash(wg, template_hash);
+    struct template_facts facts;
+    uint64_t hash = 0;
+    if (group_accept(wg, &a, &refusal, &facts))
+        hash = group_spec_hash(wg, facts.hash);
     arena_done(&a);
     return hash;
 }

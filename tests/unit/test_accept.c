@@ -14,6 +14,11 @@
 
 #define TEMPLATE "\"template\":{\"spec\":{\"containers\":[{\"name\":\"worker\",\"image\":\"a\"}]}}"
 #define PLAIN "\"runtime\":\"Plain\","
+#define WORKER(text) "\"worker\":{" text "},"
+#define MODULE "\"module\":\"/m.so\""
+#define MESH "\"meshes\":[{\"name\":\"train\",\"dims\":[{\"name\":\"pp\",\"size\":2},{\"name\":\"dp\",\"size\":2}]}]"
+#define AGENT_POD(text) "\"template\":{\"spec\":{" text "}}"
+#define ARGS_ONLY AGENT_POD("\"containers\":[{\"name\":\"worker\",\"args\":[\"/train\"]}]")
 #define POD(text) PLAIN "\"template\":{\"spec\":{" text "}}"
 
 static bool accepts(const char *spec, struct arena *a, struct refusal *ret, uint64_t *ret_hash)
@@ -24,7 +29,9 @@ static bool accepts(const char *spec, struct arena *a, struct refusal *ret, uint
     if (object_decode(KIND_WORKERGROUP, json, strlen(json), &o, &err) < 0)
         fail_msg("%s", err.msg);
     *ret = (struct refusal){0};
-    bool ok = group_accept(workergroup_of(o), a, ret, ret_hash);
+    struct template_facts facts;
+    bool ok = group_accept(workergroup_of(o), a, ret, &facts);
+    *ret_hash = ok ? facts.hash : 0;
     object_unref(o);
     return ok;
 }
@@ -50,13 +57,49 @@ static void a_plain_template_is_accepted(void **state)
     arena_done(&a);
 }
 
+static void an_agent_needs_something_to_run(void **state)
+{
+    static const char *const specs[] = {
+        WORKER(MODULE) TEMPLATE,
+        WORKER("\"python\":\"pkg.actors\",\"class\":\"A\"") TEMPLATE,
+        WORKER("\"command\":[\"/train\"]") TEMPLATE,
+        AGENT_POD("\"containers\":[{\"name\":\"worker\",\"command\":[\"/train\"]}]"),
+        "\"replicas\":2,\"workersPerReplica\":2," WORKER(MODULE "," MESH) TEMPLATE,
+        "\"restartPolicy\":\"Worker\"," WORKER(MODULE) TEMPLATE,
+        WORKER(MODULE) AGENT_POD("\"containers\":[{\"name\":\"a\",\"volumeMounts\":[{\"mountPath\":\"/cadre2\"}]}]"),
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
+        struct arena a = ARENA_INIT;
+        struct refusal r;
+        uint64_t hash;
+        if (!accepts(specs[i], &a, &r, &hash))
+            fail_msg("%s: %s", specs[i], r.message);
+        arena_done(&a);
+    }
+}
+
 static void what_is_refused_is_named(void **state)
 {
     static const struct {
         const char *spec, *reason, *says;
     } cases[] = {
-        {TEMPLATE, REASON_NOT_SUPPORTED, "set spec.runtime to Plain"},
-        {"\"runtime\":\"Agent\",\"worker\":{\"module\":\"/m.so\"}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.runtime"},
+        {TEMPLATE, REASON_COMMAND_REQUIRED, "set module, python or command in spec.worker"},
+        {ARGS_ONLY, REASON_COMMAND_REQUIRED, "args alone are not enough"},
+        {WORKER("") "\"workersPerReplica\":2," TEMPLATE, REASON_COMMAND_REQUIRED, "nothing says what to run"},
+        {WORKER(MODULE ",\"roles\":[{\"name\":\"a\",\"class\":\"A\"}]") TEMPLATE, REASON_NOT_SUPPORTED,
+         "spec.worker.roles"},
+        {"\"replicas\":3," WORKER(MODULE "," MESH) TEMPLATE, REASON_MESH_MISMATCH,
+         "mesh train (pp 2 x dp 2) do not multiply to the world size of 3 (3 replicas of 1 workers)"},
+        {WORKER(MODULE ",\"env\":[{\"name\":\"RANK\",\"value\":\"1\"}]") TEMPLATE, REASON_RESERVED_ENV,
+         "spec.worker.env sets RANK"},
+        {WORKER(MODULE) AGENT_POD("\"volumes\":[{\"name\":\"a\"},{\"name\":\"cadre-token\"}],"
+                                  "\"containers\":[{\"name\":\"a\"}]"),
+         REASON_INVALID_TEMPLATE, "spec.template.spec.volumes[1].name is taken by cadre-agent"},
+        {WORKER(MODULE) AGENT_POD("\"containers\":[{\"name\":\"a\"},{\"name\":\"cadre-agent\"}]"),
+         REASON_INVALID_TEMPLATE, "spec.template.spec.containers[1].name is taken"},
+        {WORKER(MODULE) AGENT_POD("\"containers\":[{\"name\":\"a\",\"volumeMounts\":[{\"mountPath\":\"/cadre/\"}]}]"),
+         REASON_INVALID_TEMPLATE, "containers[0].volumeMounts[0].mountPath is taken"},
         {PLAIN "\"worker\":{}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.worker"},
         {PLAIN "\"placement\":{\"groups\":[{\"name\":\"pool\"}]}", REASON_NOT_SUPPORTED, "spec.placement.groups"},
         {PLAIN "\"placement\":{\"podPer\":\"Node\"}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.placement.podPer"},
@@ -98,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_template_is_accepted),
+        cmocka_unit_test(an_agent_needs_something_to_run),
         cmocka_unit_test(what_is_refused_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,7 @@ static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     f->wg.obj.meta.name = "g";
+    f->wg.spec.runtime = RUNTIME_PLAIN;
     f->wg.spec.replicas = 3;
     f->wg.spec.workers_per_replica = 2;
     f->wg.spec.node_lost_s = 60;

@@ -27,10 +27,9 @@
 static const struct unsupported {
     const char *path, *spec;
 } unsupported[] = {
-    {"spec.worker", "{\"runtime\":\"Plain\",\"worker\":{}}"},
+    {"spec.worker.roles", "{\"worker\":{\"module\":\"/m.so\",\"roles\":[{}]}}"},
     {"spec.placement.groups", "{\"runtime\":\"Plain\",\"placement\":{\"groups\":[{\"name\":\"pool\"}]}}"},
     {"spec.failurePolicy.rules", "{\"runtime\":\"Plain\",\"failurePolicy\":{\"rules\":[{}]}}"},
-    {"spec.heartbeatSeconds", "{\"heartbeatSeconds\":3}"}, // the schema allows it with the runtime Agent only
 };
 
 static yaml_document_t documents[2];
@@ -255,8 +254,9 @@ static void check_properties_are_read(const struct schema *s, const struct json_
         }
         must(f, &at, "the operator neither reads it nor answers it with NotSupported");
         must(f->table || (f->kind != J_OBJECT && f->kind != J_COUNT), &at, "the operator does not look into it");
+        struct schema within = f->kind == J_LIST ? items_of(&at) : at;
         if (f->table)
-            check_properties_are_read(&at, f->table, seen);
+            check_properties_are_read(&within, f->table, seen);
     }
 }
 
@@ -279,9 +279,9 @@ static void unsupported_fields_are_refused(void **state)
         const struct object *o = NULL;
         struct err err = ERR_INIT;
         struct refusal refusal = {0};
-        uint64_t hash;
+        struct template_facts facts;
         assert_int_equal(object_decode(KIND_WORKERGROUP, json, strlen(json), &o, &err), 0);
-        bool accepted = group_accept(workergroup_of(o), &arena, &refusal, &hash);
+        bool accepted = group_accept(workergroup_of(o), &arena, &refusal, &facts);
         object_unref(o);
         assert_false(accepted);
         assert_string_equal(refusal.reason, REASON_NOT_SUPPORTED);

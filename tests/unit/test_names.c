@@ -19,6 +19,7 @@ static struct workergroup example(void)
         .obj.meta = {.name = "llama", .ns = "ml", .uid = "uid-1"},
         .spec =
             {
+                .runtime = RUNTIME_PLAIN,
                 .replicas = 3,
                 .workers_per_replica = 8,
                 .rendezvous_port = 29500,

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/podagent.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME "cadre-agent" // of the container and of the volume
+#define DIRECTORY "/cadre"
+#define TOKEN_NAME "cadre-token"
+#define TOKEN_DIRECTORY "/var/run/secrets/cadre.dev"
+
+enum { GRACE_DEFAULT_S = 30, GRACE_OWN_S = 5, TOKEN_S = 3600, USER = 65532 };
+
+int64_t podagent_grace_s(int64_t grace_s)
+{
+    return MAX(grace_s - GRACE_OWN_S, INT64_C(1));
+}
+
+static int64_t template_grace_s(const struct json *spec)
+{
+    int64_t s;
+    return json_i64(json_get(spec, "terminationGracePeriodSeconds"), &s) && s >= 0 ? s : GRACE_DEFAULT_S;
+}
+
+static void write_strings(struct json_writer *w, const char *key, const char *const *items)
+{
+    writer_list(w, key);
+    for (; *items; items++)
+        writer_str(w, NULL, *items);
+    writer_list_end(w);
+}
+
+static void write_mount(struct json_writer *w, const char *name, const char *path, bool read_only)
+{
+    writer_object(w, NULL);
+    writer_str(w, "name", name);
+    writer_str(w, "mountPath", path);
+    if (read_only)
+        writer_bool(w, "readOnly", true);
+    writer_object_end(w);
+}
+
+// Requests are limits, so that the pod's QoS class stays what the template makes it.
+static void write_resources(struct json_writer *w)
+{
+    static const char *const kinds[] = {"requests", "limits"};
+    writer_object(w, "resources");
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        writer_object(w, kinds[i]);
+        writer_str(w, "cpu", "100m");
+        writer_str(w, "memory", "32Mi");
+        writer_object_end(w);
+    }
+    writer_object_end(w);
+}
+
+// What the Pod Security Standard "restricted" asks for.
+static void write_security(struct json_writer *w)
+{
+    static const char *const all[] = {"ALL", NULL};
+    writer_object(w, "securityContext");
+    writer_bool(w, "runAsNonRoot", true);
+    writer_i64(w, "runAsUser", USER);
+    writer_bool(w, "allowPrivilegeEscalation", false);
+    writer_bool(w, "readOnlyRootFilesystem", true);
+    writer_object(w, "capabilities");
+    write_strings(w, "drop", all);
+    writer_object_end(w);
+    writer_object(w, "seccompProfile");
+    writer_str(w, "type", "RuntimeDefault");
+    writer_object_end(w);
+    writer_object_end(w);
+}
+
+void podagent_write_install(struct json_writer *w, const struct pod_agent *agent)
+{
+    static const char *const command[] = {"/usr/bin/cadre-agent", "install", DIRECTORY, NULL};
+    writer_object(w, NULL);
+    writer_str(w, "name", NAME);
+    writer_str(w, "image", agent->image);
+    writer_str_set(w, "imagePullPolicy", agent->pull_policy);
+    write_strings(w, "command", command);
+    write_resources(w);
+    write_security(w);
+    writer_list(w, "volumeMounts");
+    write_mount(w, NAME, DIRECTORY, false);
+    writer_list_end(w);
+    writer_object_end(w);
+}
+
+static void write_token(struct json_writer *w)
+{
+    writer_object(w, NULL);
+    writer_str(w, "name", TOKEN_NAME);
+    writer_object(w, "projected");
+    writer_list(w, "sources");
+    writer_object(w, NULL);
+    writer_object(w, "serviceAccountToken");
+    writer_str(w, "audience", "cadre");
+    writer_i64(w, "expirationSeconds", TOKEN_S);
+    writer_str(w, "path", "token");
+    writer_object_end(w);
+    writer_object_end(w);
+    writer_list_end(w);
+    writer_object_end(w);
+    writer_object_end(w);
+}
+
+static void copy_items(struct json_writer *w, const struct json *list)
+{
+    JSON_FOREACH(item, list)
+        writer_raw(w, NULL, item->text, item->len);
+}
+
+void podagent_write_volumes(struct json_writer *w, const struct json *theirs)
+{
+    writer_list(w, "volumes");
+    writer_object(w, NULL);
+    writer_str(w, "name", NAME);
+    writer_object(w, "emptyDir");
+    writer_object_end(w);
+    writer_object_end(w);
+    write_token(w);
+    copy_items(w, theirs);
+    writer_list_end(w);
+}
+
+static const char *const owned[] = {"command", "args", "volumeMounts"};
+
+bool podagent_owns(const struct json *member)
+{
+    for (size_t i = 0; i < ARRAY_LEN(owned); i++)
+        if (json_key_is(member, owned[i]))
+            return true;
+    return false;
+}
+
+int podagent_check(const struct json *container, const char *path, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(owned); i++) {
+        const struct json *v = json_get(container, owned[i]);
+        if (v && v->type != JSON_LIST)
+            return err_set(err, ERR_INVALID, "%s.%s: expected list, got %s", path, owned[i], json_type_name(v->type));
+    }
+    return 0;
+}
+
+void podagent_write_container(struct json_writer *w, const struct pod_agent *agent, const struct json *spec,
+                              const struct json *container)
+{
+    char grace[24];
+    const struct json *command = json_get(container, "command");
+    snprintf(grace, sizeof grace, "%" PRId64, podagent_grace_s(template_grace_s(spec)));
+    writer_list(w, "command");
+    writer_str(w, NULL, DIRECTORY "/cadre-agent");
+    writer_str(w, NULL, "--grace");
+    writer_str(w, NULL, grace);
+    if (!agent->brings_command && json_count(command)) {
+        writer_str(w, NULL, "--");
+        copy_items(w, command);
+        copy_items(w, json_get(container, "args"));
+    }
+    writer_list_end(w);
+    writer_list(w, "volumeMounts");
+    write_mount(w, NAME, DIRECTORY, true);
+    write_mount(w, TOKEN_NAME, TOKEN_DIRECTORY, true);
+    copy_items(w, json_get(container, "volumeMounts"));
+    writer_list_end(w);
+}
+
+static void write_var(struct json_writer *w, const char *name, const char *value)
+{
+    writer_object(w, NULL);
+    writer_str(w, "name", name);
+    writer_str(w, "value", value);
+    writer_object_end(w);
+}
+
+void podagent_write_env(struct json_writer *w, const struct pod_agent *agent)
+{
+    write_var(w, "CADRE_OPERATOR", agent->url);
+    write_var(w, "CADRE_CA", agent->ca_pem);
+    for (size_t i = 0; i < agent->n_env; i++) {
+        const struct worker_env *e = &agent->env[i];
+        if (!e->value_from)
+            continue;
+        writer_object(w, NULL);
+        writer_str(w, "name", e->name);
+        writer_raw(w, "valueFrom", e->value_from, strlen(e->value_from));
+        writer_object_end(w);
+    }
+}
+
+static const char *find_name(const struct json *spec, const char *list, const char *name, struct arena *a)
+{
+    size_t i = 0;
+    JSON_FOREACH(item, json_get(spec, list)) {
+        if (json_str_is(json_get(item, "name"), name))
+            return arena_printf(a, "spec.template.spec.%s[%zu].name", list, i);
+        i++;
+    }
+    return NULL;
+}
+
+static bool same_directory(const char *path, const char *directory)
+{
+    size_t n = strlen(directory);
+    return str_starts(path, directory) && path[n + strspn(path + n, "/")] == '\0';
+}
+
+static const char *find_mount(const struct json *container, struct arena *a)
+{
+    size_t i = 0;
+    JSON_FOREACH(item, json_get(container, "volumeMounts")) {
+        const char *path = json_str(json_get(item, "mountPath"), a);
+        if (path && (same_directory(path, DIRECTORY) || same_directory(path, TOKEN_DIRECTORY)))
+            return arena_printf(a, "spec.template.spec.containers[0].volumeMounts[%zu].mountPath", i);
+        i++;
+    }
+    return NULL;
+}
+
+void podagent_inspect(const struct json *spec, struct arena *a, struct template_facts *ret)
+{
+    const struct json *first = json_get(spec, "containers")->child;
+    ret->has_command = json_count(json_get(first, "command")) > 0;
+    ret->grace_s = template_grace_s(spec);
+    const char *const taken[] = {
+        find_name(spec, "containers", NAME, a),
+        find_name(spec, "initContainers", NAME, a),
+        find_name(spec, "volumes", NAME, a),
+        find_name(spec, "volumes", TOKEN_NAME, a),
+        find_mount(first, a),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(taken) && !ret->taken; i++)
+        ret->taken = taken[i];
+}

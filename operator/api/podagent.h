@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// cadre-agent in a pod: an init container brings it, and the command of the first container becomes it, with the
+// container's own command behind. So it works in any image. Used by podtemplate.c, which copies all the rest.
+#ifndef CADRE_API_PODAGENT_H
+#define CADRE_API_PODAGENT_H
+
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
+#include "operator/api/podtemplate.h"
+#include "operator/api/workergroup.h"
+
+struct pod_agent {
+    const char *image, *pull_policy; // of the init container; pull_policy NULL = Kubernetes' default
+    const char *url, *ca_pem;        // where the operator is, and whom to trust
+    bool brings_command;             // spec.worker says what to run: the container's command is left out
+    const struct worker_env *env;    // those with a value_from go to the container
+    size_t n_env;
+};
+
+// Seconds between SIGTERM and SIGKILL that processes get when their pod ends with `grace_s`: the agent needs some
+// itself.
+int64_t podagent_grace_s(int64_t grace_s);
+
+void podagent_write_install(struct json_writer *w, const struct pod_agent *agent); // the init container
+void podagent_write_volumes(struct json_writer *w, const struct json *theirs);
+// Members of the container that this file writes.
+bool podagent_owns(const struct json *member);
+int podagent_check(const struct json *container, const char *path, struct err *err); // their types: ERR_INVALID
+void podagent_write_container(struct json_writer *w, const struct pod_agent *agent, const struct json *spec,
+                              const struct json *container);
+void podagent_write_env(struct json_writer *w, const struct pod_agent *agent); // items of its list
+// Sets has_command, grace_s and taken.
+void podagent_inspect(const struct json *spec, struct arena *a, struct template_facts *ret);
+
+#endif

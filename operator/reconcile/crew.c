@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/crew.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/reason.h"
+
+#include <string.h>
+
+enum { EXIT_NOT_FOUND = 127 };
+
+bool crew_started(const struct workergroup *wg, int32_t attempt, const struct agent_facts *f)
+{
+    if (!f || f->state != AGENT_RUNNING || f->attempt < 1)
+        return false;
+    // Where ranks restart one by one, the others keep the attempt that they were started for.
+    return f->attempt == attempt || (wg->spec.restart_policy == RESTART_WORKER && f->attempt < attempt);
+}
+
+static const struct agent_process *process_of(const struct agent_facts *f, int32_t rank)
+{
+    for (size_t i = 0; i < f->n_processes; i++)
+        if (f->processes[i].rank == rank)
+            return &f->processes[i];
+    return NULL;
+}
+
+// While the group is on its way to run again, a process of an older attempt that has failed was counted when that
+// began, or belongs to the same fall.
+static bool was_counted(const struct workergroup *wg, int32_t attempt, const struct agent_process *p)
+{
+    static const char *const up[] = {REASON_RUNNING, REASON_STARTING, REASON_SILENT, REASON_COMPLETING};
+    const struct condition *ready = condition_find(wg->status.conditions, wg->status.n_conditions, COND_READY);
+    for (size_t i = 0; i < ARRAY_LEN(up); i++)
+        if (ready && str_eq(ready->reason, up[i]))
+            return false;
+    return p->attempt < attempt;
+}
+
+static bool takes_calls(const struct group_view *v, const struct agent_facts *f, const struct agent_process *p,
+                        int32_t rank)
+{
+    int32_t member = v->members ? v->members[rank] : 0;
+    if (p)
+        return member == p->attempt;
+    return member > 0 && (member == f->attempt || v->wg->spec.restart_policy == RESTART_WORKER);
+}
+
+enum rank_state crew_rank(const struct group_view *v, int32_t attempt, const struct agent_facts *f, int32_t rank)
+{
+    const struct worker_spec *s = &v->wg->spec.worker;
+    if (!crew_started(v->wg, attempt, f))
+        return RANK_WAITING;
+    const struct agent_process *p = process_of(f, rank); // none: it was started, and is not known to have ended
+    if (p && p->state == AGENT_PROCESS_EXITED) {
+        if (p->exit_code == 0)
+            return RANK_EXITED;
+        return was_counted(v->wg, attempt, p) ? RANK_TO_RESTART : RANK_FAILED;
+    }
+    bool ready =
+        s->module || s->python ? takes_calls(v, f, p, rank) : f->connected && (!p || p->state == AGENT_PROCESS_RUNNING);
+    return ready ? RANK_READY : RANK_WAITING;
+}
+
+static void note_culprit(struct crew *c, const struct agent_facts *f, int32_t index, int32_t rank)
+{
+    const struct agent_process *p = process_of(f, rank);
+    if (c->culprit && c->culprit->ended_ms <= p->ended_ms)
+        return;
+    c->culprit = p;
+    c->culprit_index = index;
+}
+
+static void take_replica(const struct group_view *v, int32_t attempt, int32_t index, struct crew *c)
+{
+    const struct agent_facts *f = c->facts[index];
+    int32_t each = v->wg->spec.workers_per_replica, ready = 0;
+    c->connected += f->connected;
+    c->started += crew_started(v->wg, attempt, f);
+    if (!f->connected)
+        c->away_ms = MAX(c->away_ms, f->changed_ms);
+    for (int32_t rank = index * each; rank < (index + 1) * each; rank++) {
+        enum rank_state state = crew_rank(v, attempt, f, rank);
+        ready += state == RANK_READY;
+        c->exited += state == RANK_EXITED;
+        c->to_restart += state == RANK_TO_RESTART;
+        if (state == RANK_FAILED)
+            note_culprit(c, f, index, rank);
+    }
+    c->ready_workers += ready;
+    c->ready_replicas += ready == each;
+}
+
+void crew_take(const struct group_view *v, int32_t attempt, const struct agent_facts **facts, struct crew *ret)
+{
+    *ret = (struct crew){.facts = facts};
+    for (int32_t i = 0; i < v->wg->spec.replicas; i++)
+        if (facts[i])
+            take_replica(v, attempt, i, ret);
+}
+
+// What an image lacks is not to be seen from the words of the agent alone.
+static const char *advice(const struct worker_spec *s, const struct agent_process *p)
+{
+    if (p->exit_code != EXIT_NOT_FOUND)
+        return "";
+    if (s->module)
+        return "the image has no cadre-worker: use Cadre's worker image, or one with its SDK installed";
+    if (s->python)
+        return "the image has no python3 with the package of Cadre: install it, or use another image";
+    return "";
+}
+
+static const char *join(const char *a, const char *b, struct arena *arena)
+{
+    if (str_empty(a) || str_empty(b))
+        return str_empty(a) ? b : a;
+    return arena_printf(arena, "%s\n%s", a, b);
+}
+
+struct group_failure crew_failure(const struct group_view *v, const struct agent_process *p, struct arena *a)
+{
+    const char *name = p->signal ? sigabbrev_np(p->signal) : NULL;
+    return (struct group_failure){
+        .rank = p->rank,
+        .exit_code = p->exit_code,
+        .reason = name        ? arena_printf(a, "SIG%s", name)
+                  : p->signal ? arena_printf(a, "signal %d", p->signal)
+                              : FAILURE_ERROR,
+        .message = join(advice(&v->wg->spec.worker, p), join(p->message, p->last_lines, a), a),
+        .time_ms = MIN(p->ended_ms, v->now_ms),
+    };
+}

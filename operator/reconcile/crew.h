@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agents of a group's present pods say of its processes: counted once, then only read. Part of the census.
+#ifndef CADRE_RECONCILE_CREW_H
+#define CADRE_RECONCILE_CREW_H
+
+#include "operator/reconcile/group.h"
+
+struct crew {
+    const struct agent_facts **facts; // by index; NULL = there is no pod
+    int32_t connected;                // agents that can be told something
+    int32_t started;                  // replicas whose processes were started for the present attempt
+    int32_t ready_replicas, ready_workers;
+    int32_t exited;                      // ranks that have ended with exit code 0
+    int32_t to_restart;                  // ranks whose failure was counted and that wait for their next process
+    const struct agent_process *culprit; // of the failures that were not counted yet the first one; NULL = none
+    int32_t culprit_index;               // its replica
+    int64_t away_ms;                     // when the last of those agents that are away was lost; 0 = never seen
+};
+
+enum rank_state { RANK_WAITING, RANK_READY, RANK_EXITED, RANK_FAILED, RANK_TO_RESTART };
+
+// The processes of a replica were started and not stopped since.
+bool crew_started(const struct workergroup *wg, int32_t attempt, const struct agent_facts *f);
+enum rank_state crew_rank(const struct group_view *v, int32_t attempt, const struct agent_facts *f, int32_t rank);
+
+// `facts`: of the present pods, by index.
+void crew_take(const struct group_view *v, int32_t attempt, const struct agent_facts **facts, struct crew *ret);
+
+// The failure of a process in words for lastFailure; pod and node are the caller's.
+struct group_failure crew_failure(const struct group_view *v, const struct agent_process *p, struct arena *a);
+
+#endif

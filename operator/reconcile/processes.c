@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of a group whose pods are all there, runtime Agent: prepare every agent, start every process at once,
+// then watch. What is compared is what agents said with the present attempt, so it does not matter who began.
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/record.h"
+#include "operator/api/podagent.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/reason.h"
+#include "operator/reconcile/work.h"
+
+enum {
+    RETRY_MS = 2000,        // after an agent has refused, or could not do what it was told
+    DIAL_IN_MIN_MS = 10000, // for agents to come back before the group counts as not ready
+    HEARTBEATS_MISSED = 3,
+    RANKS_NAMED = 8,
+};
+
+static void write_group(struct work *w, struct json_writer *b, int32_t attempt)
+{
+    writer_object(b, NULL);
+    writer_str(b, "group", w->wg->obj.meta.uid);
+    writer_i64(b, "attempt", attempt);
+}
+
+static void write_grace(struct work *w, struct json_writer *b)
+{
+    writer_i64(b, "graceMs", podagent_grace_s(w->template.grace_s) * 1000);
+}
+
+static const char *stop_body(struct work *w, int32_t attempt)
+{
+    struct json_writer b;
+    writer_init(&b, 0);
+    write_group(w, &b, attempt);
+    write_grace(w, &b);
+    writer_object_end(&b);
+    return writer_finish(&b, w->a);
+}
+
+static const char *prepare_body(struct work *w)
+{
+    struct json_writer b;
+    writer_init(&b, 0);
+    write_group(w, &b, w->outcome.attempt);
+    writer_str(&b, "masterAddr", group_master_host(w->wg, w->a));
+    writer_str(&b, "masterIP", w->census.current[0]->ip);
+    write_grace(w, &b);
+    writer_object_end(&b);
+    return writer_finish(&b, w->a);
+}
+
+static void write_processes(struct work *w, struct json_writer *b, int32_t index, bool failed_only)
+{
+    const struct agent_setup *setup = w->v->setup;
+    int32_t each = w->wg->spec.workers_per_replica, attempt = w->outcome.attempt;
+    writer_list(b, "processes");
+    for (int32_t local = 0; local < each; local++) {
+        int32_t rank = index * each + local;
+        if (failed_only && crew_rank(w->v, attempt, w->census.crew.facts[index], rank) != RANK_TO_RESTART)
+            continue;
+        writer_object(b, NULL);
+        writer_i64(b, "rank", rank);
+        writer_i64(b, "localRank", local);
+        if (setup)
+            writer_str(b, "ticket", setup->ticket(setup->ctx, w->wg->obj.meta.uid, attempt, rank, w->a));
+        writer_object_end(b);
+    }
+    writer_list_end(b);
+}
+
+static void write_var(struct json_writer *b, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    writer_object(b, NULL);
+    writer_str(b, "name", name);
+    writer_str(b, "value", value);
+    writer_object_end(b);
+}
+
+static void write_worker(const struct worker_spec *s, struct json_writer *b)
+{
+    static const char *const module[] = {"cadre-worker"}, *const python[] = {"python3", "-m", "cadre.worker"};
+    writer_list(b, "env");
+    write_var(b, "CADRE_MODULE", s->module ? s->module : s->python);
+    write_var(b, "CADRE_CLASS", s->class_name);
+    write_var(b, "CADRE_INIT", s->init_json);
+    for (size_t i = 0; i < s->n_env; i++)
+        if (!s->env[i].value_from) // those are in the container, from where the process has them
+            write_var(b, s->env[i].name, s->env[i].value ? s->env[i].value : "");
+    writer_list_end(b);
+    if (!s->module && !s->python && !s->n_command)
+        return;
+    writer_list(b, "command");
+    for (size_t i = 0; s->module && i < ARRAY_LEN(module); i++)
+        writer_str(b, NULL, module[i]);
+    for (size_t i = 0; s->python && i < ARRAY_LEN(python); i++)
+        writer_str(b, NULL, python[i]);
+    for (size_t i = 0; i < s->n_command; i++)
+        writer_str(b, NULL, s->command[i]);
+    for (size_t i = 0; i < s->n_args; i++)
+        writer_str(b, NULL, s->args[i]);
+    writer_list_end(b);
+}
+
+static void write_gpus(struct work *w, struct json_writer *b, int32_t index)
+{
+    const struct worker_spec *s = &w->wg->spec.worker;
+    int64_t count = resources_get(&w->census.current[index]->requests, RESOURCE_GPU) / 1000;
+    bool own =
+        s->gpu_visibility == GPU_VISIBILITY_DEFAULT ? s->module || s->python : s->gpu_visibility == GPU_VISIBILITY_OWN;
+    writer_object(b, "gpus");
+    writer_str(b, "visibility", own ? "Own" : "All");
+    if (s->gpus >= 0)
+        writer_i64(b, "perWorker", s->gpus);
+    if (count > 0)
+        writer_i64(b, "count", count);
+    writer_object_end(b);
+}
+
+// Of START, and of RESTART, which has only those processes that failed.
+static const char *start_body(struct work *w, int32_t index, bool restart)
+{
+    const struct workergroup_spec *s = &w->wg->spec;
+    struct json_writer b;
+    writer_init(&b, 0);
+    write_group(w, &b, w->outcome.attempt);
+    if (restart)
+        write_grace(w, &b);
+    writer_str(&b, "name", w->wg->obj.meta.name);
+    writer_str(&b, "namespace", w->wg->obj.meta.ns);
+    writer_str(&b, "masterAddr", group_master_host(w->wg, w->a));
+    writer_i64(&b, "masterPort", s->rendezvous_port);
+    writer_i64(&b, "worldSize", group_world_size(w->wg));
+    writer_i64(&b, "nodes", s->replicas);
+    writer_i64(&b, "nodeRank", index);
+    writer_i64(&b, "localWorldSize", s->workers_per_replica);
+    write_processes(w, &b, index, restart);
+    write_worker(&s->worker, &b);
+    write_gpus(w, &b, index);
+    writer_str_set(&b, "workingDir", s->worker.working_dir);
+    writer_object_end(&b);
+    return writer_finish(&b, w->a);
+}
+
+// Whether the agent can be told that now: once, and after a refusal not at once again.
+static bool may_tell(struct work *w, int32_t index, uint8_t type, int32_t attempt)
+{
+    const struct agent_facts *f = w->census.crew.facts[index];
+    int64_t left = f->error ? MIN(f->error_ms + RETRY_MS - w->v->now_ms, RETRY_MS) : 0;
+    if (!f->connected || (f->sent == type && f->sent_attempt == attempt))
+        return false;
+    if (left > 0)
+        plan_requeue(w->plan, left);
+    return left <= 0;
+}
+
+static void tell(struct work *w, int32_t index, uint8_t type, int32_t attempt, const char *body, int stage)
+{
+    const struct pod *p = w->census.current[index];
+    struct action *x = plan_add(w->plan, ACTION_COMMAND, stage);
+    x->name = arena_strdup(w->a, p->obj.meta.name);
+    x->uid = arena_strdup(w->a, p->obj.meta.uid);
+    x->command = type;
+    x->attempt = attempt;
+    x->body = body;
+}
+
+void processes_hold(struct work *w, int stage)
+{
+    const struct census *c = &w->census;
+    for (int32_t i = 0; i < c->replicas; i++) {
+        const struct agent_facts *f = c->crew.facts[i];
+        bool old = f && f->attempt > 0 && f->attempt < w->outcome.attempt &&
+                   (f->state == AGENT_RUNNING || f->state == AGENT_PREPARED || f->state == AGENT_PREPARING);
+        if (old && w->wg->spec.restart_policy != RESTART_WORKER && may_tell(w, i, RECORD_STOP, f->attempt))
+            tell(w, i, RECORD_STOP, f->attempt, stop_body(w, f->attempt), stage);
+    }
+}
+
+static void starting(struct work *w, const char *message)
+{
+    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_STARTING, message);
+}
+
+// "ranks 0-1, 4": those of the replicas that are listed, the first few.
+static const char *ranks_text(struct work *w, const bool *listed)
+{
+    int32_t each = w->wg->spec.workers_per_replica, n = w->census.replicas, named = 0;
+    const char *text = "";
+    for (int32_t i = 0; i < n; i++) {
+        if (!listed[i])
+            continue;
+        int32_t last = i;
+        while (last + 1 < n && listed[last + 1])
+            last++;
+        if (named++ == RANKS_NAMED)
+            return arena_printf(w->a, "ranks %s, ...", text);
+        int32_t from = i * each, to = (last + 1) * each - 1;
+        const char *comma = *text ? ", " : "";
+        text = from == to ? arena_printf(w->a, "%s%s%d", text, comma, from)
+                          : arena_printf(w->a, "%s%s%d-%d", text, comma, from, to);
+        i = last;
+    }
+    return arena_printf(w->a, "ranks %s", text);
+}
+
+static bool is_away(const struct work *w, int32_t index)
+{
+    return !w->census.crew.facts[index]->connected;
+}
+
+static bool containers_run(const struct pod *p)
+{
+    for (size_t i = 0; i < p->n_containers; i++)
+        if (p->containers[i].waiting && !p->containers[i].init)
+            return false;
+    return p->phase == POD_RUNNING && p->ip;
+}
+
+static bool is_missing(const struct work *w, int32_t index)
+{
+    return is_away(w, index) || !containers_run(w->census.current[index]);
+}
+
+static bool is_unready(const struct work *w, int32_t index)
+{
+    int32_t each = w->wg->spec.workers_per_replica;
+    for (int32_t rank = index * each; rank < (index + 1) * each; rank++)
+        if (crew_rank(w->v, w->outcome.attempt, w->census.crew.facts[index], rank) != RANK_READY)
+            return true;
+    return false;
+}
+
+// How many replicas are so, and their ranks in words.
+static int32_t list(struct work *w, bool (*is)(const struct work *w, int32_t index), const char **ret_text)
+{
+    bool *listed = arena_array(w->a, (size_t)w->census.replicas, sizeof *listed);
+    int32_t n = 0;
+    for (int32_t i = 0; i < w->census.replicas; i++)
+        n += listed[i] = is(w, i);
+    *ret_text = n ? ranks_text(w, listed) : "";
+    return n;
+}
+
+// Agents and workers dial in again after their operator, or the connection to it, went away. Until they had the time
+// to, the group counts as what it was.
+static bool keeps_ready(struct work *w)
+{
+    struct census *c = &w->census;
+    int64_t grace = MAX((int64_t)w->wg->spec.heartbeat_s * HEARTBEATS_MISSED * 1000, (int64_t)DIAL_IN_MIN_MS);
+    int64_t since = w->v->leading_ms;
+    if (c->crew.connected < c->replicas)
+        since = MAX(since, c->crew.away_ms);
+    int64_t left = MIN(since + grace - w->v->now_ms, grace);
+    if (!outcome_was(w->wg, READY) || left <= 0)
+        return false;
+    outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING, outcome_old(w->wg, READY)->message);
+    c->ready = w->wg->status.ready_replicas;
+    c->ready_workers = w->wg->status.ready_workers;
+    plan_requeue(w->plan, left);
+    return true;
+}
+
+// Waits before the attempt begins, if it is not yet time.
+static bool backing_off(struct work *w)
+{
+    int64_t left = work_backoff_left(w, NULL);
+    if (left <= 0)
+        return false;
+    const struct condition *old = outcome_old(w->wg, READY);
+    plan_requeue(w->plan, left);
+    if (old && str_eq(old->reason, REASON_RESTARTING))
+        outcome_set(&w->outcome, READY, CONDITION_FALSE, old->reason, old->message);
+    else
+        outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_BACKOFF, work_backoff_text(w));
+    return true;
+}
+
+static bool is_prepared(const struct work *w, int32_t index)
+{
+    const struct agent_facts *f = w->census.crew.facts[index];
+    return f->state == AGENT_PREPARED && f->attempt == w->outcome.attempt;
+}
+
+// What an agent said why it does not do what it was told.
+static const char *first_error(struct work *w)
+{
+    for (int32_t i = 0; i < w->census.replicas; i++) {
+        const struct agent_facts *f = w->census.crew.facts[i];
+        if (f->error && !crew_started(w->wg, w->outcome.attempt, f))
+            return arena_printf(w->a, "pod %s: %s; it is tried again", w->census.current[i]->obj.meta.name, f->error);
+    }
+    return NULL;
+}
+
+static void begin_all(struct work *w)
+{
+    const struct census *c = &w->census;
+    int32_t prepared = 0, attempt = w->outcome.attempt;
+    for (int32_t i = 0; i < c->replicas; i++)
+        prepared += is_prepared(w, i);
+    bool all = prepared + c->crew.started == c->replicas;
+    for (int32_t i = 0; i < c->replicas; i++) {
+        if (crew_started(w->wg, attempt, c->crew.facts[i]))
+            continue;
+        if (all && may_tell(w, i, RECORD_START, attempt))
+            tell(w, i, RECORD_START, attempt, start_body(w, i, false), STAGE_FIRST);
+        else if (!all && !is_prepared(w, i) && may_tell(w, i, RECORD_PREPARE, attempt))
+            tell(w, i, RECORD_PREPARE, attempt, prepare_body(w), STAGE_FIRST);
+    }
+    const char *error = first_error(w);
+    if (error)
+        starting(w, error);
+    else if (all)
+        starting(w, arena_printf(w->a, "the processes of %d replicas are being started", prepared));
+    else
+        starting(w, arena_printf(w->a, "%d of %d replicas are prepared", prepared + c->crew.started, c->replicas));
+}
+
+// Some processes were not started for the present attempt.
+static void begin(struct work *w)
+{
+    const struct census *c = &w->census;
+    const char *missing;
+    if (c->crew.connected < c->replicas && keeps_ready(w))
+        return;
+    if (backing_off(w)) {
+        processes_hold(w, STAGE_FIRST);
+        return;
+    }
+    int32_t n = list(w, is_missing, &missing);
+    if (n) {
+        int32_t each = w->wg->spec.workers_per_replica;
+        processes_hold(w, STAGE_FIRST);
+        starting(w, arena_printf(w->a, "%d of %d workers are connected; missing: %s", (c->replicas - n) * each,
+                                 c->replicas * each, missing));
+        return;
+    }
+    begin_all(w);
+}
+
+// restartPolicy Worker: single ranks get a new process beside the others that run on.
+static void restart_some(struct work *w)
+{
+    const struct census *c = &w->census;
+    int32_t each = w->wg->spec.workers_per_replica, attempt = w->outcome.attempt;
+    if (backing_off(w))
+        return;
+    for (int32_t i = 0; i < c->replicas; i++) {
+        const struct agent_facts *f = c->crew.facts[i];
+        bool some = false;
+        for (int32_t rank = i * each; rank < (i + 1) * each; rank++)
+            some = some || crew_rank(w->v, attempt, f, rank) == RANK_TO_RESTART;
+        if (some && may_tell(w, i, RECORD_RESTART, attempt))
+            tell(w, i, RECORD_RESTART, attempt, start_body(w, i, true), STAGE_FIRST);
+    }
+    const struct condition *old = outcome_old(w->wg, READY);
+    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_RESTARTING,
+                old && str_eq(old->reason, REASON_RESTARTING) ? old->message : "ranks that failed are restarted");
+}
+
+// Every process was started.
+static void serve(struct work *w)
+{
+    const struct census *c = &w->census;
+    int32_t world = group_world_size(w->wg);
+    const char *ranks;
+    if (c->crew.to_restart) {
+        restart_some(w);
+    } else if (c->ready_workers == world) {
+        outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING,
+                    arena_printf(w->a, "all %d workers are ready", world));
+    } else if (c->crew.exited) {
+        outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_COMPLETING,
+                    arena_printf(w->a, "%d of %d workers have ended with exit code 0", c->crew.exited, world));
+    } else if (!keeps_ready(w)) {
+        if (list(w, is_away, &ranks))
+            outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_SILENT,
+                        arena_printf(w->a,
+                                     "the agents of %s are not connected; their pods are replaced after "
+                                     "placement.nodeLostSeconds (%d s)",
+                                     ranks, w->wg->spec.node_lost_s));
+        else if (list(w, is_unready, &ranks))
+            starting(w, arena_printf(w->a, "%d of %d workers are ready; missing: %s", c->ready_workers, world, ranks));
+    }
+}
+
+void processes_run(struct work *w)
+{
+    if (w->census.crew.started == w->census.replicas)
+        serve(w);
+    else
+        begin(w);
+}
