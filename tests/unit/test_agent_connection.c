@@ -307,6 +307,28 @@ static void what_happens_while_it_is_alone_is_in_the_next_hello(void **state)
     assert_string_equal(f->authorization, "Bearer second");
 }
 
+// It is not in the HELLO any more, and must not get lost.
+static void what_happens_between_hello_and_welcome_is_told_too(void **state)
+{
+    struct fixture *f = *state;
+    char start[512], sign[64];
+    snprintf(sign, sizeof sign, "/tmp/cadre-sign-%d", getpid());
+    snprintf(start, sizeof start,
+             "{" WORLD ",\"processes\":[{\"rank\":0,\"localRank\":0}],\"command\":[\"sh\",\"-c\",\"until [ -e %s ]; "
+             "do sleep 0.02; done; exit 5\"]}",
+             sign);
+    expect(f, "HEARTBEAT");
+    give(f, RECORD_PREPARE, "{" GROUP "}");
+    give(f, RECORD_START, start);
+    expect(f, "STARTED");
+    f->silent = true;
+    ws_session_close(f->session, FRAME_CLOSE_GOING_AWAY, "the operator restarts");
+    expect(f, "\"state\":\"Running\"}]}]}");
+    close(open(sign, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    expect(f, "EXITED {" GROUP ",\"rank\":0,\"exitCode\":5}");
+    unlink(sign);
+}
+
 static void who_is_refused_tries_again(void **state)
 {
     struct fixture *f = *state;
@@ -372,6 +394,7 @@ int main(void)
         T(what_makes_no_sense_is_refused_and_nothing_else_happens),
         T(broken_records_end_the_connection_and_it_comes_back),
         T(what_happens_while_it_is_alone_is_in_the_next_hello),
+        T(what_happens_between_hello_and_welcome_is_told_too),
         T(who_is_refused_tries_again),
         T(who_comes_too_early_comes_again),
         T(nothing_is_done_before_the_welcome),

@@ -289,6 +289,8 @@ static void on_report(struct group *g, const struct supervisor_action *action)
                              .last = ""};
     if (r.type == SUPERVISOR_REPORT_EXITED)
         agent_exit_report(a, index_of(a, g), r.rank, &r);
+    else if (r.type == SUPERVISOR_REPORT_STARTED)
+        r.supervisor = g->supervisor;
     else if (r.type == SUPERVISOR_REPORT_UNPREPARED)
         output_say(a->output, "%s", r.message);
     a->config.report(a->config.ctx, &r);

@@ -20,6 +20,7 @@ struct agent_report {
     const char *message;    // UNPREPARED, and EXITED where the command could not be run; else ""
     const char *last;       // EXITED: the last lines that it printed, any bytes
     size_t last_len;
+    const struct supervisor *supervisor; // STARTED: has what runs now; else NULL
 };
 
 struct agent_config {

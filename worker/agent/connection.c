@@ -29,6 +29,7 @@ struct connection {
     struct loop_timer *retry_timer, *heartbeat_timer;
     int64_t backoff_ms, heartbeat_ms;
     bool up, closing;
+    bool greeted;     // HELLO is on its way: what happens from now on is not in it
     bool told;        // the log says already that it is lost
     bool asked_again; // told to come back soon: the operator's view of the cluster is a moment behind
 };
@@ -54,6 +55,7 @@ static void retry_later(struct connection *c, const struct err *err)
 
 static void drop(struct connection *c, const struct err *err)
 {
+    c->greeted = false;
     ws_client_free(TAKE_PTR(c->client));
     record_reader_done(&c->reader);
     retry_later(c, err);
@@ -92,6 +94,7 @@ static void on_open(void *ctx, const char *subprotocol)
     (void)subprotocol;
     writer_init(&w, 0);
     message_hello(c->config.agent, &w);
+    c->greeted = true;
     send_or_drop(c, RECORD_HELLO, &w);
 }
 
@@ -285,7 +288,7 @@ bool connection_up(const struct connection *c)
 void connection_report(struct connection *c, const struct agent_report *r)
 {
     struct json_writer w;
-    if (!c->up)
+    if (!c->greeted)
         return;
     writer_init(&w, 0);
     enum record_type type = message_report(r, &w);

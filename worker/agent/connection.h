@@ -35,6 +35,6 @@ void connection_free(struct connection *c); // at once; accepts NULL
 void connection_close(struct connection *c);
 bool connection_open(const struct connection *c);
 bool connection_up(const struct connection *c);                             // the operator has said WELCOME
-void connection_report(struct connection *c, const struct agent_report *r); // dropped while it is not up: HELLO has it
+void connection_report(struct connection *c, const struct agent_report *r); // dropped before the HELLO, which has it
 
 #endif

@@ -78,6 +78,22 @@ void message_hello(const struct agent *a, struct json_writer *w)
     writer_object_end(w);
 }
 
+// Who restarts one by one has an attempt of its own, and a replica that did not send the command learns of it here.
+static void put_running(struct json_writer *w, const struct supervisor *s)
+{
+    writer_list(w, "processes");
+    for (size_t i = 0; i < supervisor_process_count(s); i++) {
+        const struct supervisor_process *p = supervisor_process_at(s, i);
+        if (p->state != SUPERVISOR_PROCESS_RUNNING)
+            continue;
+        writer_object(w, NULL);
+        writer_i64(w, "rank", p->spec->rank);
+        writer_i64(w, "attempt", p->command->attempt);
+        writer_object_end(w);
+    }
+    writer_list_end(w);
+}
+
 enum record_type message_report(const struct agent_report *r, struct json_writer *w)
 {
     static const enum record_type types[] = {[SUPERVISOR_REPORT_PREPARED] = RECORD_PREPARED,
@@ -90,6 +106,8 @@ enum record_type message_report(const struct agent_report *r, struct json_writer
     writer_i64(w, "attempt", r->attempt);
     if (r->type == SUPERVISOR_REPORT_UNPREPARED)
         writer_str(w, "error", r->message);
+    if (r->supervisor)
+        put_running(w, r->supervisor);
     if (r->type == SUPERVISOR_REPORT_EXITED) {
         writer_i64(w, "rank", r->rank);
         put_exit(w, r->code, r->signal, r);
