@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front door: each target is one command that works without make as well.
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop shell test test-unit lint format image generate bench fuzz clean
+.PHONY: help build demo demo-stop shell test test-unit test-gpu lint format image generate bench fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test: ## all tests, on a real Kubernetes too; installs what they need
 
 test-unit: ## only the tests that need no cluster, in build/dev
 	@tests/run.sh --unit
+
+test-gpu: ## run the CUDA modules on this machine's GPU; writes docs/benchmarks/gpu.md
+	@tests/gpu/test_gpu.sh --report docs/benchmarks/gpu.md
 
 lint: ## house rules, shellcheck, format, clang-tidy
 	@deploy/deps.sh test format

@@ -105,6 +105,15 @@ fails_with() {
     [[ $got -eq $want && $last == "cadre-worker: rank 1: Accumulator: "*"$text"* ]]
 }
 
+# The one of docs/modules.md, with the command that stands there.
+compiles_document() {
+    awk '$0 == "```cuda" {on = 1; next} on && $0 == "```" {exit} on' "$root/docs/modules.md" >"$dir/scale.cu"
+    cd "$dir"
+    PATH=$toolkit/bin:$PATH
+    CPATH=$root/sdk/c/include eval "$(grep -m 1 '^nvcc .* -shared ' "$root/docs/modules.md") -Werror=all-warnings"
+    "$worker" --module ./scale.so --describe | grep '"name":"scale"'
+}
+
 builds_preset() {
     cd "$root"
     cmake --preset cuda -B "$build" -DCADRE_WERROR=ON
@@ -134,6 +143,7 @@ if [[ -e /dev/nvidiactl ]]; then
 else
     check "a node without a driver is named" fails_with 66 "there is no CUDA driver (libcuda.so.1) here" CADRE_DEVICE=0
 fi
+check "the module of docs/modules.md compiles and loads" compiles_document
 # Before the preset, which looks for it.
 nccl=true
 timeout 120 "$root/deploy/cuda.sh" nccl >"$dir/nccl" 2>&1 || nccl=false
