@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# From nothing to four placed ranks on a real Kubernetes, and a group that cannot be placed.
-#   demo.sh          starts or uses a cluster (deploy/devcluster), installs Cadre, shows both groups; leaves it up
+# From nothing to four placed ranks on a real Kubernetes, a group that cannot be placed, and calls to four workers of
+# which one is killed.
+#   demo.sh          starts or uses a cluster (deploy/devcluster), installs Cadre, shows the groups; leaves it up
 #   demo.sh stop     takes all of it away again
-#   demo.sh shell    a shell in which kubectl and helm work on that cluster
+#   demo.sh shell    a shell in which kubectl, kubectl cadre and helm work on that cluster
 #
 # CADRE_CLUSTER=NAME   a cluster of our own of that name; else your kubeconfig's if it answers, kind's, or our own
 # CADRE_IMAGES=PREFIX  use PREFIX/cadre-operator:dev and PREFIX/cadre-example:dev, which the cluster's nodes can pull,
@@ -14,6 +15,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 devcluster=deploy/devcluster/devcluster
 namespace=cadre-system
 images=${CADRE_IMAGES:-localhost}
+tools=build/demo
+export PATH=$PWD/$tools/cli:$PATH # kubectl finds "kubectl cadre" there
 
 say() { printf '\n==> [%d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
 
@@ -47,9 +50,19 @@ explain() {
     {
         kubectl get wg -o wide
         kubectl get pods -o wide
+        kubectl logs -l cadre.dev/group=accumulator --prefix --tail=5
         echo "The operator says:"
         kubectl -n $namespace logs deployment/cadre-operator --tail=20
     } >&2 || true
+}
+
+build_cli() {
+    say "building kubectl-cadre, by which kubectl calls workers"
+    { deploy/deps.sh build && cmake --preset release -B $tools -DCADRE_TESTS=OFF &&
+        cmake --build $tools --target kubectl-cadre; } >"$output" 2>&1 || {
+        tail -n 30 "$output" >&2
+        die "kubectl-cadre cannot be built"
+    }
 }
 
 build_images() {
@@ -121,6 +134,35 @@ show_group_that_does_not() {
     show kubectl get wg too-big -o wide
 }
 
+show_calls() {
+    say "four workers that take calls: each has a number, which begins as its rank"
+    apply examples/accumulator.yaml
+    show kubectl wait --for=condition=Ready wg/accumulator --timeout=120s || { explain && die "it is not Ready"; }
+    call '[1,2,3,4]' add --per-rank '[1,1,1,1]'
+    call '[11,12,13,14]' add 10
+}
+
+# call WANT METHOD ARGUMENTS...
+call() {
+    local want=$1
+    shift
+    show kubectl cadre call accumulator "$@" | tee "$output" || { explain && die "the call failed"; }
+    [[ $(tail -n 1 "$output" | tr -d ' ') == "$want" ]] || die "the workers should have answered $want"
+}
+
+show_restart() {
+    local workers=cadre.dev/group=accumulator pod
+    say "one worker dies: all are started again, in the same pods"
+    pod=$(kubectl get pods -l "$workers,cadre.dev/index=2" -o 'jsonpath={.items[0].metadata.name}')
+    show kubectl exec "$pod" -- pkill -KILL cadre-worker || { explain && die "the worker cannot be killed"; }
+    show kubectl wait --for=jsonpath='{.status.restarts}'=1 wg/accumulator --timeout=60s &&
+        show kubectl wait --for=condition=Ready wg/accumulator --timeout=60s ||
+        { explain && die "the group does not come back"; }
+    show kubectl get wg accumulator
+    show kubectl get pods -l $workers
+    call '[1,2,3,4]' add 1
+}
+
 demo() {
     output=$(mktemp)
     trap 'rm -f "$output"' EXIT
@@ -128,9 +170,12 @@ demo() {
     say "a cluster: 2 nodes with 4 GPUs each (fake ones), unless there is one already"
     "$devcluster" ensure --nodes 2 --gpus 4
     build_images
+    build_cli
     install_cadre
     show_group_that_fits
     show_group_that_does_not
+    show_calls
+    show_restart
     say "done. The cluster stays up."
     cat <<'END'
 
@@ -141,6 +186,8 @@ To play on:
   kubectl delete pod -l cadre.dev/group=rendezvous,cadre.dev/index=1
                                                         one rank dies, the whole group starts again
   kubectl describe wg too-big                           conditions and events
+  kubectl cadre call accumulator add 10                 calls a method on four workers
+  kubectl cadre info accumulator                        which workers are connected, and what they can
 To stop it all:
   make demo-stop
 END
@@ -148,7 +195,7 @@ END
 
 stop() {
     if is_foreign; then
-        kubectl delete wg rendezvous too-big --ignore-not-found
+        kubectl delete wg rendezvous too-big accumulator --ignore-not-found
         helm uninstall cadre --namespace $namespace --ignore-not-found --wait
     fi
     "$devcluster" down
