@@ -43,6 +43,7 @@ struct group_controller {
     uint64_t room_epoch; // of the cluster, when those that wait were last woken
     int32_t moving;      // entries whose status waits
     bool started, stopped;
+    int64_t leading_ms; // Unix time of the start
     struct rand rand;
     const struct clock *clock;
     struct metric *rollbacks;
@@ -254,6 +255,7 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         .moving = c->moving,
         .now_ms = clock_wall_ms(c->clock),
         .setup = c->setup,
+        .leading_ms = c->leading_ms,
     };
     if (wg->spec.runtime == RUNTIME_AGENT) {
         v->agents = agents_of(c, wg, pods, n, a);
@@ -380,6 +382,7 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
 void group_controller_start(struct group_controller *c)
 {
     c->started = true;
+    c->leading_ms = clock_wall_ms(c->clock);
     store_each(c->executor.groups, wake_group, c);
     controller_start(c->controller);
 }
