@@ -87,7 +87,8 @@ static struct headers *headers_new(const char *token)
     h->refs = 1;
     char *authorization = token ? xasprintf("Authorization: Bearer %s", token) : NULL;
     for (int i = 0; i < CONTENT_COUNT; i++) {
-        struct curl_slist *list = slist_add(NULL, "Accept: application/json");
+        // JSON, but the JWKS of a cluster has a type of its own.
+        struct curl_slist *list = slist_add(NULL, "Accept: application/json, */*");
         list = slist_add(list, "Expect:"); // no round trip before a long body
         if (types[i])
             list = slist_add(list, types[i]);

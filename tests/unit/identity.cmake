@@ -11,3 +11,6 @@ endforeach()
 # These speak to a stub instead of the client: the linker takes the first definition it meets.
 cadre_test(test_access LINKS cadre_identity SOURCES stub_client.c issuer.c)
 cadre_test(test_vault LINKS cadre_identity SOURCES stub_client.c)
+cadre_test(test_keyring LINKS cadre_identity SOURCES stub_client.c issuer.c)
+# And this one to a server over sockets.
+cadre_test(test_identity LINKS cadre_identity cadre_fakeapi SOURCES kube_fixture.c issuer.c)

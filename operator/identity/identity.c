@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/identity/identity.h"
+
+#include "common/base/mem.h"
+#include "operator/identity/access.h"
+#include "operator/identity/keyring.h"
+#include "operator/identity/ticket.h"
+
+#include <stdlib.h>
+
+struct identity {
+    struct access *access;
+    struct keyring *keyring;
+    struct vault *vault;
+};
+
+struct identity *identity_new(struct loop *loop, struct kube_client *client, const struct identity_options *options)
+{
+    struct identity *i = xcalloc(1, sizeof *i);
+    const char *audience = options->audience ? options->audience : "cadre";
+    i->access = access_new(loop, client, &(struct access_options){.audience = audience});
+    i->keyring = keyring_new(loop, client,
+                             &(struct keyring_options){.audience = audience,
+                                                       .issuer = options->issuer,
+                                                       .seed = options->seed,
+                                                       .on_error = options->on_error,
+                                                       .ctx = options->ctx});
+    i->vault = vault_new(loop, client,
+                         &(struct vault_options){.ns = options->secret_ns,
+                                                 .name = options->secret_name,
+                                                 .names = options->names,
+                                                 .seed = options->seed + 1,
+                                                 .on_keys = options->on_keys,
+                                                 .on_error = options->on_error,
+                                                 .ctx = options->ctx});
+    return i;
+}
+
+void identity_free(struct identity *i)
+{
+    if (!i)
+        return;
+    access_free(i->access);
+    keyring_free(i->keyring);
+    vault_free(i->vault);
+    free(i);
+}
+
+bool identity_ready(const struct identity *i, const char **ret_why_not)
+{
+    const char *missing = !vault_get_keys(i->vault)    ? "the keys of the install"
+                          : !keyring_ready(i->keyring) ? "the keys that sign this cluster's tokens"
+                                                       : NULL;
+    if (ret_why_not)
+        *ret_why_not = missing;
+    return !missing;
+}
+
+// --- what the gateway asks
+
+static uint64_t ask_controller(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx)
+{
+    struct identity *i = ctx;
+    return access_ask(i->access, token, ns, done, done_ctx);
+}
+
+static void cancel(void *ctx, uint64_t id)
+{
+    struct identity *i = ctx;
+    access_cancel(i->access, id);
+}
+
+static int pod(void *ctx, const char *token, struct arena *a, struct pod_claims *ret, struct err *err)
+{
+    struct identity *i = ctx;
+    return keyring_pod(i->keyring, token, a, ret, err);
+}
+
+static int ticket(void *ctx, const char *text, struct ticket *ret, struct err *err)
+{
+    struct identity *i = ctx;
+    const struct vault_keys *keys = vault_get_keys(i->vault);
+    if (!keys)
+        return err_set(err, ERR_UNAVAILABLE, "the keys of this install have not been read yet: try again");
+    return ticket_read(keys->install, text, ret, err);
+}
+
+static const char *ticket_text(void *ctx, const struct ticket *t, struct arena *a)
+{
+    struct identity *i = ctx;
+    const struct vault_keys *keys = vault_get_keys(i->vault);
+    return keys ? ticket_write(keys->install, t, a) : NULL;
+}
+
+static const char *secret_of_peers(void *ctx, const char *group_uid, uint32_t attempt, struct arena *a)
+{
+    struct identity *i = ctx;
+    const struct vault_keys *keys = vault_get_keys(i->vault);
+    return keys ? peer_secret(keys->install, group_uid, attempt, a) : NULL;
+}
+
+struct authority identity_authority(struct identity *i)
+{
+    return (struct authority){
+        .ctx = i,
+        .controller = ask_controller,
+        .cancel = cancel,
+        .pod = pod,
+        .ticket = ticket,
+        .ticket_text = ticket_text,
+        .peer_secret = secret_of_peers,
+    };
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is who in a cluster: controllers by TokenReview and SubjectAccessReview, pods by their projected token, worker
+// processes by tickets that all replicas can read. What operator/gateway asks of an authority, answered with the API
+// server's help, and the keys of the operator's own endpoint.
+#ifndef CADRE_IDENTITY_IDENTITY_H
+#define CADRE_IDENTITY_IDENTITY_H
+
+#include "operator/gateway/authority.h"
+#include "operator/identity/vault.h"
+
+struct identity;
+
+struct identity_options {
+    const char *secret_ns, *secret_name; // the Secret with the keys of the install
+    struct certificate_names names;      // of the operator's endpoint: DNS names and addresses
+    const char *audience;                // NULL = "cadre"
+    const char *issuer;                  // that pods' tokens must name; NULL = whoever has the cluster's keys
+    uint64_t seed;
+    // The keys for TLS and for whom to trust: the first ones, and whenever one has changed.
+    void (*on_keys)(void *ctx, const struct vault_keys *keys);
+    void (*on_error)(void *ctx, const struct err *err); // for the log; what failed is tried again
+    void *ctx;
+};
+
+// The client must outlive it; the options are copied.
+struct identity *identity_new(struct loop *loop, struct kube_client *client, const struct identity_options *options);
+// Not from inside a callback. Who still waits for an answer is not called.
+void identity_free(struct identity *i);
+// Pods and tickets can be told from forged ones: before, they are answered with ERR_UNAVAILABLE, and there are no
+// tickets and peer secrets (NULL) to give out. *ret_why_not, if it is not NULL: what is missing.
+bool identity_ready(const struct identity *i, const char **ret_why_not);
+struct authority identity_authority(struct identity *i); // of use as long as the identity is
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public keys with which the cluster signs its ServiceAccounts' tokens, kept up to date, and the pods that they
+// vouch for. No request a pod: keys are read at the start, about once an hour, and when a token names a new one.
+#ifndef CADRE_IDENTITY_KEYRING_H
+#define CADRE_IDENTITY_KEYRING_H
+
+#include "operator/gateway/authority.h"
+#include "operator/kube/client.h"
+
+struct keyring;
+
+struct keyring_options {
+    const char *audience;
+    const char *issuer;             // that tokens must name; NULL = whoever has the keys
+    int64_t refresh_ms;             // 0 = an hour
+    int64_t retry_ms, retry_max_ms; // after a failure, doubling; 0 = a second, a minute
+    int64_t gap_ms;                 // unknown keys are asked for at most so often, 0 = 10 s
+    uint64_t seed;
+    void (*on_error)(void *ctx, const struct err *err); // the keys cannot be read; it is tried again. May be NULL
+    void *ctx;
+};
+
+// The client must outlive it; the options are copied.
+struct keyring *keyring_new(struct loop *loop, struct kube_client *client, const struct keyring_options *options);
+void keyring_free(struct keyring *k); // not from inside a callback
+bool keyring_ready(const struct keyring *k);
+
+// As authority.h's `pod`. A token signed by an unknown key is ERR_UNAVAILABLE until the API server has been asked for
+// new ones, then ERR_UNAUTHORIZED.
+int keyring_pod(struct keyring *k, const char *token, struct arena *a, struct pod_claims *ret, struct err *err);
+
+#endif
