@@ -295,6 +295,7 @@ static void take_frames(struct ws_client *c, char *data, size_t len)
 static void opened(struct ws_client *c)
 {
     c->state = STATE_OPEN;
+    c->out.held = false;
     c->out.zero_mask = !c->config.mask_always && ws_link_trusted(c->link);
     loop_timer_disarm(c->deadline);
     loop_timer_arm(c->alive, c->config.ping_ms);
@@ -498,6 +499,7 @@ struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config
     c->text = BUF_INIT(HANDSHAKE_HEAD_MAX);
     c->held = BUF_INIT(READ_SIZE);
     ws_outbox_init(&c->out, c->config.max_queue);
+    c->out.held = true; // RFC 6455, 4.1: not before the 101
     frame_reader_init(&c->frames, false, c->config.max_message);
     c->link = ws_link_new(loop,
                           &(struct ws_link_config){.address = config->address,

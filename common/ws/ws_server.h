@@ -76,6 +76,9 @@ int ws_session_record_copy(struct ws_session *s, const struct record_header *h, 
 int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err);
 bool ws_session_drop(struct ws_session *s, uint32_t call, bool answers); // record_writer_drop()
 size_t ws_session_queued(const struct ws_session *s);
+// The queue of records itself, until on_close, for whoever fills it on its own; ws_session_wake() sends what is in it.
+struct record_writer *ws_session_records(struct ws_session *s);
+void ws_session_wake(struct ws_session *s);
 
 // Sends what is queued, then a close frame; no more on_data or on_message. on_close follows within about 10 s.
 void ws_session_close(struct ws_session *s, unsigned code, const char *reason);

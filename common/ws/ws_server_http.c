@@ -182,7 +182,7 @@ static int upgrade_check(struct ws_request *r, struct err *err)
     const char *names = "";
     for (const char *const *name = r->connection->server->config.subprotocols; *name; name++)
         names = arena_printf(&r->arena, "%s%s%s", names, names[0] ? " or " : "", *name);
-    return bad(err, 400, arena_printf(&r->arena, "offer the subprotocol %s", names));
+    return bad(err, 426, arena_printf(&r->arena, "offer the subprotocol %s", names));
 }
 
 int ws_request_upgrade(struct ws_connection *c, const char *protocol)

@@ -93,6 +93,16 @@ size_t ws_session_queued(const struct ws_session *s)
     return ws_queue_bytes(&s->queue);
 }
 
+struct record_writer *ws_session_records(struct ws_session *s)
+{
+    return &s->queue.records;
+}
+
+void ws_session_wake(struct ws_session *s)
+{
+    queued(s, 0);
+}
+
 void ws_session_pause(struct ws_session *s)
 {
     if (s->paused || s->closing)

@@ -150,7 +150,7 @@ static void only_known_subprotocols_are_spoken(void **state)
     (void)state;
     ws_peer_start(&p, &f, &(struct ws_client_config){.subprotocols = "chat"});
     WS_UNTIL(&f, p.closed);
-    assert_int_equal(p.err.http_status, 400);
+    assert_int_equal(p.err.http_status, 426);
     assert_non_null(strstr(p.err.msg, "offer the subprotocol cadre.v1 or cadre.v1.json"));
     assert_false(seen("upgrade"));
 }
@@ -491,11 +491,13 @@ static void a_client_may_be_closed_before_it_opens(void **state)
 
 static void what_is_queued_before_opening_goes_out_after(void **state)
 {
+    char early[401] = "";
     (void)state;
-    ws_peer_start(&p, &f, NULL);
-    ws_peer_send(&p, "early");
-    WS_UNTIL(&f, p.got.len == 6);
-    assert_string_equal(buf_str(&p.got), "early|");
+    memset(early, 'e', sizeof early - 1); // libwebsockets would tear it where it came with the handshake
+    ws_peer_start(&p, &f, &(struct ws_client_config){.mask_always = true});
+    ws_peer_send(&p, early);
+    WS_UNTIL(&f, p.got.len == sizeof early);
+    assert_memory_equal(p.got.data, early, sizeof early - 1);
 }
 
 int main(void)
