@@ -102,6 +102,7 @@ void call_fail(struct call *c, const struct failure *f)
         .type = RECORD_ERROR, .call = c->caller_id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
     session_copy(c->session, &h, body.data, body.len);
     buf_done(&body);
+    c->router->n_errors++;
     settle(c);
 }
 
@@ -237,6 +238,7 @@ static void send_list(struct call *c)
     r->parts[n++] = mark_part(c, close_mark.offset, close_mark.len);
     struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
     session_send(c->session, &h, r->parts, n);
+    r->n_results++;
     settle(c);
 }
 
@@ -251,6 +253,7 @@ static void send_single(struct call *c, uint32_t rank, const struct call_body *b
     } else {
         session_copy(c->session, &h, "null", 4);
     }
+    c->router->n_results++;
     settle(c);
 }
 
