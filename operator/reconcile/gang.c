@@ -272,7 +272,9 @@ static void place(struct work *w)
             invalid(w);
             return;
         }
-        outcome_wait(&w->outcome, REASON_CREATING, arena_printf(w->a, "%d pods are being created", c->replicas));
+        int32_t n = w->wg->spec.runtime == RUNTIME_AGENT ? c->replicas - c->existing : c->replicas;
+        outcome_wait(&w->outcome, REASON_CREATING,
+                     n == 1 ? "1 pod is being created" : arena_printf(w->a, "%d pods are being created", n));
         work_settle(w);
         return;
     }

@@ -55,6 +55,11 @@ static int32_t next(int32_t n)
     return n < INT32_MAX ? n + 1 : n;
 }
 
+static bool has_agent(const struct work *w)
+{
+    return w->wg->spec.runtime == RUNTIME_AGENT;
+}
+
 // The pods of the next incarnation have other names and are created when these are gone. The status goes first: a crash
 // between the two leaves pods that count as stale, which the next decision deletes.
 static void begin_incarnation(struct work *w)
@@ -91,11 +96,6 @@ void work_accept(struct work *w)
     outcome_set(&w->outcome, ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
 }
 
-static bool has_agent(const struct work *w)
-{
-    return w->wg->spec.runtime == RUNTIME_AGENT;
-}
-
 static const char *failure_text(struct work *w)
 {
     const struct group_failure *f = &w->census.failure;
@@ -107,6 +107,10 @@ static const char *failure_text(struct work *w)
 // What still runs is stopped; pods that ended are kept, so that their logs can be read.
 static void keep_terminal_only(struct work *w)
 {
+    if (has_agent(w)) {
+        processes_end(w, STAGE_SECOND);
+        return;
+    }
     for (size_t i = 0; i < w->v->n_pods; i++)
         if (!pod_terminal(w->v->pods[i]) || w->v->pods[i]->obj.meta.deleted_ms)
             work_delete(w, w->v->pods[i], STAGE_SECOND);
@@ -387,6 +391,8 @@ static void whole(struct work *w)
     gang_keep_service(w);
     if (c->bound < c->replicas)
         binding(w);
+    else if (has_agent(w) && processes_mixed(w))
+        restart_in_place(w, "restartPolicy has changed since ranks were restarted one by one: all are restarted");
     else
         running(w);
 }

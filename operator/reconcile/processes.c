@@ -29,12 +29,14 @@ static void write_grace(struct work *w, struct json_writer *b)
     writer_i64(b, "graceMs", podagent_grace_s(w->template.grace_s) * 1000);
 }
 
-static const char *stop_body(struct work *w, int32_t attempt)
+static const char *stop_body(struct work *w, int32_t attempt, bool end)
 {
     struct json_writer b;
     writer_init(&b, 0);
     write_group(w, &b, attempt);
     write_grace(w, &b);
+    if (end)
+        writer_bool(&b, "end", true);
     writer_object_end(&b);
     return writer_finish(&b, w->a);
 }
@@ -176,8 +178,41 @@ void processes_hold(struct work *w, int stage)
         bool old = f && f->attempt > 0 && f->attempt < w->outcome.attempt &&
                    (f->state == AGENT_RUNNING || f->state == AGENT_PREPARED || f->state == AGENT_PREPARING);
         if (old && w->wg->spec.restart_policy != RESTART_WORKER && may_tell(w, i, RECORD_STOP, f->attempt))
-            tell(w, i, RECORD_STOP, f->attempt, stop_body(w, f->attempt), stage);
+            tell(w, i, RECORD_STOP, f->attempt, stop_body(w, f->attempt, false), stage);
     }
+}
+
+void processes_end(struct work *w, int stage)
+{
+    const struct group_view *v = w->v;
+    int32_t attempt = w->outcome.attempt;
+    for (size_t i = 0; i < v->n_pods; i++) {
+        const struct pod *p = v->pods[i];
+        int32_t index = pod_label_number(p, LABEL_INDEX);
+        bool current = index >= 0 && index < w->census.replicas && w->census.current[index] == p;
+        const struct agent_facts *f = current ? w->census.crew.facts[index] : NULL;
+        int64_t left = f ? MAX(f->changed_ms, v->leading_ms) + DIAL_IN_MIN_MS - v->now_ms : 0;
+        if (pod_terminal(p) && !p->obj.meta.deleted_ms)
+            continue;
+        if (f && f->connected && !p->obj.meta.deleted_ms) {
+            if (may_tell(w, index, RECORD_STOP, attempt))
+                tell(w, index, RECORD_STOP, attempt, stop_body(w, attempt, true), stage);
+        } else if (left > 0 && !p->obj.meta.deleted_ms) {
+            plan_requeue(w->plan, MIN(left, (int64_t)DIAL_IN_MIN_MS)); // it may be about to end, or to come back
+        } else {
+            work_delete(w, p, stage);
+        }
+    }
+}
+
+bool processes_mixed(const struct work *w)
+{
+    bool old = false;
+    for (int32_t i = 0; i < w->census.replicas; i++) {
+        const struct agent_facts *f = w->census.crew.facts[i];
+        old = old || (f->state == AGENT_RUNNING && f->attempt > 0 && f->attempt < w->outcome.attempt);
+    }
+    return old && w->census.crew.started && w->wg->spec.restart_policy != RESTART_WORKER;
 }
 
 static void starting(struct work *w, const char *message)
@@ -190,6 +225,7 @@ static const char *ranks_text(struct work *w, const bool *listed)
 {
     int32_t each = w->wg->spec.workers_per_replica, n = w->census.replicas, named = 0;
     const char *text = "";
+    bool single = false;
     for (int32_t i = 0; i < n; i++) {
         if (!listed[i])
             continue;
@@ -198,13 +234,14 @@ static const char *ranks_text(struct work *w, const bool *listed)
             last++;
         if (named++ == RANKS_NAMED)
             return arena_printf(w->a, "ranks %s, ...", text);
+        single = named == 1 && each == 1 && last == i;
         int32_t from = i * each, to = (last + 1) * each - 1;
         const char *comma = *text ? ", " : "";
         text = from == to ? arena_printf(w->a, "%s%s%d", text, comma, from)
                           : arena_printf(w->a, "%s%s%d-%d", text, comma, from, to);
         i = last;
     }
-    return arena_printf(w->a, "ranks %s", text);
+    return arena_printf(w->a, "%s %s", single ? "rank" : "ranks", text);
 }
 
 static bool is_away(const struct work *w, int32_t index)
@@ -296,6 +333,15 @@ static const char *first_error(struct work *w)
     return NULL;
 }
 
+static void silent(struct work *w, const char *ranks)
+{
+    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_SILENT,
+                arena_printf(w->a,
+                             "not connected: the agent of %s; its pod is replaced after placement.nodeLostSeconds (%d "
+                             "s)",
+                             ranks, w->wg->spec.node_lost_s));
+}
+
 static void begin_all(struct work *w)
 {
     const struct census *c = &w->census;
@@ -335,8 +381,11 @@ static void begin(struct work *w)
     if (n) {
         int32_t each = w->wg->spec.workers_per_replica;
         processes_hold(w, STAGE_FIRST);
-        starting(w, arena_printf(w->a, "%d of %d workers are connected; missing: %s", (c->replicas - n) * each,
-                                 c->replicas * each, missing));
+        if (c->crew.started && list(w, is_away, &missing))
+            silent(w, missing);
+        else
+            starting(w, arena_printf(w->a, "%d of %d workers are connected; missing: %s", (c->replicas - n) * each,
+                                     c->replicas * each, missing));
         return;
     }
     begin_all(w);
@@ -378,11 +427,7 @@ static void serve(struct work *w)
                     arena_printf(w->a, "%d of %d workers have ended with exit code 0", c->crew.exited, world));
     } else if (!keeps_ready(w)) {
         if (list(w, is_away, &ranks))
-            outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_SILENT,
-                        arena_printf(w->a,
-                                     "the agents of %s are not connected; their pods are replaced after "
-                                     "placement.nodeLostSeconds (%d s)",
-                                     ranks, w->wg->spec.node_lost_s));
+            silent(w, ranks);
         else if (list(w, is_unready, &ranks))
             starting(w, arena_printf(w->a, "%d of %d workers are ready; missing: %s", c->ready_workers, world, ranks));
     }

@@ -39,6 +39,11 @@ const char *work_backoff_text(struct work *w);
 void processes_run(struct work *w);
 // What runs of an older attempt is stopped.
 void processes_hold(struct work *w, int stage);
+// The group has ended: agents stop what runs and end with it, so that pods and logs stay, but hold no room.
+void processes_end(struct work *w, int stage);
+// Some run for the present attempt and others for an older one, though all shall restart together: the policy was
+// another one when they were started.
+bool processes_mixed(const struct work *w);
 
 // gang.c
 // Some pods of the present incarnation are missing.

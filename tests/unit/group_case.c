@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/rfc3339.h"
 #include "common/base/str.h"
+#include "common/wire/record.h"
 #include "operator/reconcile/accept.h"
 #include "operator/reconcile/names.h"
 
@@ -20,6 +21,20 @@
 #include <cmocka.h>
 
 enum { CASE_MAX = 1024 * 1024 };
+
+static const char *ticket(void *ctx, const char *group_uid, int32_t attempt, int32_t rank, struct arena *a)
+{
+    (void)ctx;
+    (void)group_uid;
+    return arena_printf(a, "ticket-%" PRId32 "-%" PRId32, attempt, rank);
+}
+
+const struct agent_setup group_case_setup = {
+    .image = "registry.example/cadre-operator:1",
+    .url = "wss://cadre-operator.cadre-system.svc:9443",
+    .ca_pem = "-----BEGIN CERTIFICATE-----",
+    .ticket = ticket,
+};
 
 static const char hash_token[] = "@spec-hash@";
 
@@ -86,7 +101,7 @@ static const char *with_hash(struct group_case *c, const char *json, uint64_t ha
 static void take_dry_run(struct group_case *c, const struct json *in, const struct workergroup *wg, uint64_t hash)
 {
     struct group_memory *m = &c->memory;
-    struct group_pod pod = {.name = "dry-run", .spec_hash = hash};
+    struct group_pod pod = {.name = "dry-run", .spec_hash = hash, .setup = c->view.setup};
     const char *body;
     struct err err = ERR_INIT;
     if (json_str_is(json_get(in, "dryRun"), "Refused")) {
@@ -137,6 +152,88 @@ static void take_pods(struct group_case *c, const struct json *pods)
     c->view.n_pods = n;
 }
 
+static int read_name(const struct json *v, const char *const *names)
+{
+    for (int i = 0; v && names[i]; i++)
+        if (json_str_is(v, names[i]))
+            return i;
+    if (v)
+        fail_msg("%.*s: not a state", (int)v->len, v->text);
+    return 0;
+}
+
+static const char *read_text(struct group_case *c, const struct json *in, const char *name)
+{
+    const char *s = json_str(json_get(in, name), &c->arena);
+    return s ? s : "";
+}
+
+static struct agent_process read_process(struct group_case *c, const struct json *in)
+{
+    static const char *const states[] = {"Starting", "Running", "Exited", NULL};
+    return (struct agent_process){
+        .rank = get_number(in, "rank"),
+        .attempt = get_number(in, "attempt"),
+        .state = (enum agent_process_state)read_name(json_get(in, "state"), states),
+        .exit_code = get_number(in, "exitCode"),
+        .signal = get_number(in, "signal"),
+        .message = read_text(c, in, "message"),
+        .last_lines = read_text(c, in, "lastLines"),
+        .ended_ms = get_time(in, "endedAt"),
+    };
+}
+
+static uint8_t read_command(const struct json *v)
+{
+    static const uint8_t types[] = {RECORD_PREPARE, RECORD_START, RECORD_STOP, RECORD_RESTART};
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
+        if (json_str_is(v, record_type_name(types[i])))
+            return types[i];
+    return 0;
+}
+
+static struct agent_facts read_facts(struct group_case *c, const struct json *in)
+{
+    static const char *const states[] = {"Idle", "Preparing", "Prepared", "Running", "Stopping", NULL};
+    const struct json *connected = json_get(in, "connected"), *list = json_get(in, "processes");
+    struct agent_process *processes = arena_array(&c->arena, json_count(list), sizeof *processes);
+    size_t n = 0;
+    JSON_FOREACH(item, list)
+        processes[n++] = read_process(c, item);
+    return (struct agent_facts){
+        .connected = connected && connected->text[0] == 't',
+        .changed_ms = get_time(in, "changedAt"),
+        .state = (enum agent_state)read_name(json_get(in, "state"), states),
+        .attempt = get_number(in, "attempt"),
+        .sent = read_command(json_get(in, "sent")),
+        .sent_attempt = get_number(in, "sentAttempt"),
+        .error = json_str(json_get(in, "error"), &c->arena),
+        .error_ms = get_time(in, "errorAt"),
+        .processes = processes,
+        .n_processes = n,
+    };
+}
+
+static void take_agents(struct group_case *c, const struct json *root)
+{
+    const struct json *agents = json_get(root, "agents");
+    size_t found = 0, rank = 0;
+    for (size_t i = 0; i < c->view.n_pods; i++) {
+        const struct json *facts = json_get(agents, c->pod_views[i]->obj.meta.name);
+        found += facts != NULL;
+        c->agents[i] = read_facts(c, facts);
+    }
+    assert_int_equal(found, json_count(agents));
+    JSON_FOREACH(item, json_get(root, "members")) {
+        int64_t attempt = 0;
+        assert_true(rank < GROUP_CASE_PODS && json_i64(item, &attempt));
+        c->members[rank++] = (int32_t)attempt;
+    }
+    c->view.agents = c->agents;
+    c->view.members = c->members;
+    c->view.leading_ms = get_time(root, "leadingSince");
+}
+
 struct group_case *group_case_new(const char *json)
 {
     struct group_case *c = xcalloc(1, sizeof *c);
@@ -154,6 +251,7 @@ struct group_case *group_case_new(const char *json)
         .memory = &c->memory,
         .moving = get_number(root, "moving"),
         .now_ms = get_time(root, "now"),
+        .setup = json_get(root, "noSetup") ? NULL : &group_case_setup,
     };
     JSON_FOREACH(item, json_get(root, "nodes")) {
         const struct object *node = decode(KIND_NODE, item);
@@ -161,6 +259,7 @@ struct group_case *group_case_new(const char *json)
         object_unref(node);
     }
     take_pods(c, json_get(root, "pods"));
+    take_agents(c, root);
     if (json_get(root, "service")) {
         c->service = decode(KIND_SERVICE, json_get(root, "service"));
         c->view.service = service_of(c->service);

@@ -3,7 +3,11 @@
 //
 //   {"now": TIME, "moving": N, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
 //    "memory": {"dryRun": "OK" | "Refused", "message": ..., "refusal": {"reason", "message", "incarnation"},
-//               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME}}
+//               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME},
+//    "agents": {POD: {"connected", "changedAt", "state", "attempt", "sent", "sentAttempt", "error", "errorAt",
+//                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "message", "lastLines",
+//                                    "endedAt"}]}},
+//    "members": [attempt of rank 0, ...], "leadingSince": TIME, "noSetup": true}
 //
 // Only workergroup is required. Pods of other owners take room, and are none of the group's business. The text
 // @spec-hash@ stands for the hash of the group's present spec, which is also the one that memory.dryRun speaks of; what
@@ -22,6 +26,8 @@ struct group_case {
     struct cluster *cluster;
     const struct object *wg, *service, *pods[GROUP_CASE_PODS];
     const struct pod *pod_views[GROUP_CASE_PODS];
+    struct agent_facts agents[GROUP_CASE_PODS];
+    int32_t members[GROUP_CASE_PODS];
     struct plan plan;
 };
 
@@ -29,6 +35,9 @@ struct group_case *group_case_new(const char *json); // what it cannot read fail
 void group_case_free(struct group_case *c);
 // The present decision; valid until the next one of the case.
 const struct plan *group_case_decide(struct group_case *c);
+
+// What pods under an agent are made with here. A ticket reads "ticket-ATTEMPT-RANK".
+extern const struct agent_setup group_case_setup;
 
 // The hash of what the pods of this group are made from, 0 if it cannot be run.
 uint64_t group_case_hash(const struct workergroup *wg);

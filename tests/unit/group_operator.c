@@ -263,6 +263,7 @@ static int act(struct sim_operator *o, const struct workergroup *wg, const struc
         if (r == 0 && f == FATE_WORKS)
             remember(o, KIND_WORKERGROUP, o->w->wg);
         break;
+    case ACTION_COMMAND:
     case ACTION_EVENT:
         break;
     }

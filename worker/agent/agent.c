@@ -398,6 +398,8 @@ int agent_command(struct agent *a, struct command *c, struct err *err)
         return err->code;
     int r = supervisor_command(g->supervisor, now_ms(a), c, err);
     carry_out(g);
+    if (r == 0 && c->type == COMMAND_STOP && c->end)
+        agent_shutdown(a, c->grace_ms);
     return r;
 }
 

@@ -188,6 +188,14 @@ static void read_start(struct reader *r, const struct json *body)
             wrong(r, "processes", "a rank outside of the world");
 }
 
+static void read_stop(struct reader *r, const struct json *body)
+{
+    const struct json *end = json_get(body, "end");
+    if (end && end->type != JSON_BOOL)
+        wrong(r, "end", "not true or false");
+    r->c->end = end && end->text[0] == 't';
+}
+
 static void read_body(struct reader *r, const struct json *body)
 {
     struct command *c = r->c;
@@ -198,7 +206,9 @@ static void read_body(struct reader *r, const struct json *body)
         wrong(r, "group", "empty");
     if (c->type == COMMAND_PREPARE)
         read_prepare(r, body);
-    else if (c->type != COMMAND_STOP)
+    else if (c->type == COMMAND_STOP)
+        read_stop(r, body);
+    else
         read_start(r, body);
 }
 

@@ -28,6 +28,7 @@ struct command {
     const char *group; // UID
     int attempt;
     int64_t grace_ms; // PREPARE, RESTART, STOP: between SIGTERM and SIGKILL
+    bool end;         // STOP: the pod ends, too
     // PREPARE
     const char *master_addr, *master_ip; // NULL = do not look it up
     int64_t timeout_ms;                  // for it to resolve
