@@ -286,7 +286,8 @@ test_render_proxy() {
     check "... and is what the operator is told" has "--keys-secret=cadre-keys" "$deployment"
     check "two releases do not share names" equals "" \
         "$(names <<<"$all" | sort - <(helm_run template b "$chart" -n cadre-system --kube-version 1.30.0 | names) | uniq -d)"
-    check "cli.serviceAccount=false renders none" lacks "cadre-cli" "$(render --set cli.serviceAccount=false)"
+    check "cli.serviceAccount=false renders none, and no call in helm test" equals "" \
+        "$(render --set cli.serviceAccount=false | grep -e cadre-cli -e test-call || true)"
 }
 
 # Kind and name of each manifest besides the CRDs.
@@ -329,11 +330,14 @@ test_install_yaml() {
     check "kubectl delete -f deploy/install.yaml" kc delete -f "$root/deploy/install.yaml" --timeout=60s
 }
 
-# dry_run ARGS...: the server would create all of it, and has nothing to say about Pod Security.
+# dry_run ARGS...: the server would create all of it, and has nothing to say about Pod Security. (The group of helm test
+# it cannot know before the CRDs are there.)
 dry_run() {
-    local out
-    render --namespace restricted "$@" >"$work/all.yaml"
-    object ServiceAccount <"$work/all.yaml" | kc apply -f - # pods are admitted with an account that exists only
+    local out account
+    render --namespace restricted "$@" | awk -v RS='\n---\n' -v ORS='\n---\n' '!/kind: WorkerGroup\n/' >"$work/all.yaml"
+    for account in $(object ServiceAccount <"$work/all.yaml" | sed -n 's/^  name: //p'); do
+        object ServiceAccount "$account" <"$work/all.yaml" | kc apply -f - # pods are admitted with one that exists only
+    done
     out=$(kc apply --dry-run=server --validate=strict -f "$work/all.yaml" 2>&1) || {
         echo "$out"
         return 1
@@ -358,6 +362,7 @@ test_dry_run() {
 pods_admitted() {
     render --namespace restricted >"$work/all.yaml"
     object Pod cadre-test <"$work/all.yaml" | kc create --dry-run=server -f - &&
+        object Pod cadre-test-call <"$work/all.yaml" | kc create --dry-run=server -f - &&
         object Deployment cadre-operator <"$work/all.yaml" | kc create --dry-run=client -o json -f - |
         jq '.spec.template * {apiVersion: "v1", kind: "Pod", metadata: {name: "operator", namespace: "restricted"}}' |
             kc create --dry-run=server -f -
@@ -509,6 +514,7 @@ test_examples() {
     done
     { helm_run get notes cadre -n cadre-system || true; } | sed -n "/<<'YAML'/,/^ *YAML/{s/^   //;/YAML/!p}" >"$work/notes.yaml"
     check "the server accepts the group of the chart's notes" accepted -f "$work/notes.yaml"
+    check "the server accepts the group of helm test" accepted -f <(render | object WorkerGroup cadre-test-call)
     { printf 'apiVersion: v1\nkind: List\nitems:\n' && sed '1,/crdsExamples: |/d' "$chart/Chart.yaml"; } >"$work/hub.yaml"
     check "the server accepts the examples for Artifact Hub" accepted -f "$work/hub.yaml"
 }

@@ -89,6 +89,11 @@ app.kubernetes.io/part-of: cadre
 {{- define "cadre.podSpec" -}}
 serviceAccountName: {{ include "cadre.serviceAccount" . }}
 automountServiceAccountToken: true
+{{ include "cadre.podPlace" . }}
+{{- end }}
+
+{{- /* The same for any ServiceAccount. */ -}}
+{{- define "cadre.podPlace" -}}
 enableServiceLinks: false
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
