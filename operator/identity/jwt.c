@@ -121,7 +121,7 @@ static int check_signature(const struct jwks *keys, const struct jwt *t, struct 
 int jwt_verify(const struct jwks *keys, const char *token, const struct jwt_rules *rules, struct arena *a,
                struct pod_claims *ret, struct err *err)
 {
-    struct jwt t;
+    struct jwt t = {0};
     struct arena scratch = ARENA_INIT;
     int r = 0;
     if (!jwt_split(token, &scratch, &t))
@@ -136,7 +136,7 @@ int jwt_verify(const struct jwks *keys, const char *token, const struct jwt_rule
 
 int64_t jwt_expires_ms(const char *token)
 {
-    struct jwt t;
+    struct jwt t = {0};
     struct arena scratch = ARENA_INIT;
     int64_t end = 0;
     if (!jwt_split(token, &scratch, &t) || !claim_time(t.claims, "exp", &end))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/identity/ticket.h"
 
-#include "common/base/mem.h"
-#include "common/base/str.h"
+#include "common/base/buf.h"
 #include "operator/identity/base64.h"
 
 #include <inttypes.h>
@@ -16,14 +15,15 @@ enum { MAC_SIZE = 32 };
 // The domain with its NUL stands in front of the text: no text of one domain can be one of the other.
 static void make_mac(const uint8_t key[INSTALL_KEY_SIZE], const char *domain, const char *text, uint8_t ret[MAC_SIZE])
 {
-    size_t domain_len = strlen(domain) + 1, text_len = strlen(text), n = 0;
-    _cleanup_(free_p) char *data = xmalloc(domain_len + text_len);
-    memcpy(data, domain, domain_len);
-    memcpy(data + domain_len, text, text_len);
-    if (!EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, key, INSTALL_KEY_SIZE, (const unsigned char *)data,
-                   domain_len + text_len, ret, MAC_SIZE, &n) ||
+    struct buf data = BUF_INIT(strlen(domain) + 1 + strlen(text));
+    size_t n = 0;
+    (void)buf_append(&data, domain, strlen(domain) + 1);
+    (void)buf_puts(&data, text);
+    if (!EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, key, INSTALL_KEY_SIZE, (const unsigned char *)data.data,
+                   data.len, ret, MAC_SIZE, &n) ||
         n != MAC_SIZE)
-        abort(); // SHA-256 is always there, so there was no memory
+        abort(); // no memory: SHA-256 itself is always there
+    buf_done(&data);
 }
 
 static const char *ticket_mac(const uint8_t key[INSTALL_KEY_SIZE], const char *text, struct arena *a)
