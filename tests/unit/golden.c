@@ -80,6 +80,21 @@ int golden_run(const char *dir, const char *in_name, const char *want_name, gold
     return n ? failed : -1;
 }
 
+int golden_each(const char *dir, const char *in_name, void (*fn)(const char *in))
+{
+    struct dirent **entries;
+    int n = scandir(dir, &entries, is_case, alphasort);
+    for (int i = 0; i < n; i++) {
+        _cleanup_(free_p) char *path = xasprintf("%s/%s/%s", dir, entries[i]->d_name, in_name);
+        _cleanup_(buf_done) struct buf in;
+        if (read_file(path, &in) == 0)
+            fn(buf_str(&in));
+        free(entries[i]);
+    }
+    free(entries);
+    return n;
+}
+
 static void put_line(struct buf *b, int depth)
 {
     buf_printf(b, "\n%*s", depth * 2, "");

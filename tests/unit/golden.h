@@ -13,6 +13,9 @@ typedef char *(*golden_fn)(const char *name, const char *in, size_t len);
 // named on stderr with the output that was produced; -1 if there is no case at all.
 int golden_run(const char *dir, const char *in_name, const char *want_name, golden_fn fn);
 
+// Hands the input of every case to `fn`; returns how many there are.
+int golden_each(const char *dir, const char *in_name, void (*fn)(const char *in));
+
 // JSON on many lines, every token as it was; from malloc(). Text that is no JSON comes back as it is.
 char *golden_pretty(const char *json, size_t len);
 
