@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/admission.h"
+
+#include "operator/gateway/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static void settle(struct admission *a, const struct err *err)
+{
+    a->settled = true;
+    a->err = *err;
+    if (a->pending)
+        a->gateway->counters.pending--;
+    a->pending = false;
+    alarm_clear(&a->alarm, a->gateway);
+    if (!a->asking)
+        a->then(a);
+}
+
+static void on_answer(void *ctx, const char *user, int64_t expires_ms, const struct err *err)
+{
+    struct admission *a = ctx;
+    snprintf(a->user, sizeof a->user, "%s", user ? user : "");
+    a->expires_ms = expires_ms;
+    settle(a, err);
+}
+
+static void on_late(struct alarm *alarm)
+{
+    struct admission *a = CONTAINER_OF(alarm, struct admission, alarm);
+    const struct authority *authority = a->gateway->config.authority;
+    struct err err = ERR_INIT;
+    authority->cancel(authority->ctx, a->id);
+    err_set(&err, ERR_TIMEOUT, "the token could not be checked in time; try again");
+    settle(a, &err);
+}
+
+void admission_ask(struct admission *a, struct gateway *g, const char *token, const char *ns,
+                   void (*then)(struct admission *a))
+{
+    const struct authority *authority = g->config.authority;
+    *a = (struct admission){.gateway = g, .then = then, .asking = true};
+    if (g->counters.pending >= g->config.max_pending) {
+        struct err err = ERR_INIT;
+        err_set(&err, ERR_THROTTLED, "%u tokens are being checked already; try again", (unsigned)g->counters.pending);
+        settle(a, &err);
+        a->asking = false;
+        return;
+    }
+    a->pending = true;
+    g->counters.pending++;
+    a->id = authority->controller(authority->ctx, token, ns, on_answer, a);
+    a->asking = false;
+    if (!a->settled)
+        alarm_set(&a->alarm, g, g->config.authorise_ms, on_late);
+}
+
+void admission_cancel(struct admission *a)
+{
+    if (!a->pending)
+        return;
+    const struct authority *authority = a->gateway->config.authority;
+    authority->cancel(authority->ctx, a->id);
+    alarm_clear(&a->alarm, a->gateway);
+    a->gateway->counters.pending--;
+    a->pending = false;
+}
+
+int64_t admission_left_ms(const struct admission *a)
+{
+    if (!a->expires_ms)
+        return -1;
+    return MAX((int64_t)0, a->expires_ms - clock_wall_ms(loop_clock(a->gateway->loop)));
+}
+
+const char *admission_bearer(const char *authorization)
+{
+    if (!authorization || strncasecmp(authorization, "Bearer ", 7) != 0)
+        return NULL;
+    const char *token = authorization + 7 + strspn(authorization + 7, " ");
+    return *token ? token : NULL;
+}

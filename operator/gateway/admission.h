@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The question to the authority whether a controller may call: bounded in number and time, with one answer.
+#ifndef CADRE_GATEWAY_ADMISSION_H
+#define CADRE_GATEWAY_ADMISSION_H
+
+#include "common/base/err.h"
+#include "operator/gateway/alarm.h"
+
+#include <stdbool.h>
+
+struct admission {
+    bool settled; // there is an answer: err.code 0 = admitted
+    struct err err;
+    int64_t expires_ms; // Unix time, 0 = no end
+    char user[256];     // "" = not known
+    // private
+    struct gateway *gateway;
+    struct alarm alarm;
+    uint64_t id;
+    bool asking;  // inside the authority's function
+    bool pending; // counted
+    void (*then)(struct admission *a);
+};
+
+// Asks. `then` is called once when the answer comes later, and not when it is there already on return.
+void admission_ask(struct admission *a, struct gateway *g, const char *token, const char *ns,
+                   void (*then)(struct admission *a));
+void admission_cancel(struct admission *a); // also if nothing was asked
+// Milliseconds until what was admitted ends, at least 0; -1 = it does not.
+int64_t admission_left_ms(const struct admission *a);
+// The token of "Authorization: Bearer ..."; NULL = there is none.
+const char *admission_bearer(const char *authorization);
+
+#endif

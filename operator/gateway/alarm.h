@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Something that is to happen at a time unless it is taken back: embedded in what it belongs to.
+#ifndef CADRE_GATEWAY_ALARM_H
+#define CADRE_GATEWAY_ALARM_H
+
+#include "common/base/deadline.h"
+
+struct gateway;
+
+struct alarm {
+    struct deadline deadline;
+    void (*ring)(struct alarm *a); // once; may set it again
+};
+
+void alarm_set(struct alarm *a, struct gateway *g, int64_t in_ms, void (*ring)(struct alarm *a)); // anew, if it was set
+void alarm_clear(struct alarm *a, struct gateway *g);
+void alarms_ring(struct gateway *g);             // those that are due
+int64_t alarms_wait_ms(const struct gateway *g); // until the next, -1 = none
+
+#endif

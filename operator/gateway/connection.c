@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/connection.h"
+
+#include "common/base/log.h"
+#include "common/base/str.h"
+#include "common/wire/handshake.h"
+#include "operator/gateway/agent.h"
+#include "operator/gateway/controller.h"
+#include "operator/gateway/worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELLO_MAX = 1 << 20, HELD_MAX = 256 << 10 };
+
+struct held {
+    struct list link;
+    bool text, end;
+    size_t len;
+    char data[];
+};
+
+static void on_changed(struct outlet *o, struct peer *p)
+{
+    struct connection *c = CONTAINER_OF(o, struct connection, outlet);
+    if (c->role)
+        c->role->changed(c, p);
+}
+
+// The upgrade
+
+static int check_upgrade(const struct gateway *g, const struct target *t, const char *token, const char *offered,
+                         struct err *err)
+{
+    bool records = handshake_offers(offered, RECORD_SUBPROTOCOL);
+    if (g->stopping)
+        return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; connect to another one");
+    if (t->kind == TARGET_CA)
+        return err_set(err, ERR_NOT_FOUND, "this path is for GET");
+    if (t->kind == TARGET_CONNECT && !records) {
+        err->http_status = 426;
+        return err_set(err, ERR_PROTO, "agents and workers speak the subprotocol " RECORD_SUBPROTOCOL);
+    }
+    if (t->kind == TARGET_CALLS && !token && !records)
+        return err_set(err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+    return 0;
+}
+
+int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_request *r, struct err *err)
+{
+    struct target target;
+    const char *token = admission_bearer(ws_request_header(r, "authorization"));
+    int code = target_parse(ws_request_path(r), &target, err);
+    if (code == 0)
+        code = check_upgrade(g, &target, token, ws_request_header(r, "sec-websocket-protocol"), err);
+    if (code < 0)
+        goto refused;
+    struct connection *c = xcalloc(1, sizeof *c);
+    *c = (struct connection){.outlet = {on_changed}, .gateway = g, .ws = ws, .target = target};
+    c->token = token ? xstrdup(token) : NULL;
+    snprintf(c->address, sizeof c->address, "%s", ws_request_peer(r));
+    list_init(&c->held);
+    list_append(&g->connections, &c->link);
+    record_reader_init(&c->reader, &(struct record_reader_config){
+                                       .whole = true, .max_body = HELLO_MAX, .quota = ws_session_quota(ws)});
+    code = target.kind == TARGET_CONNECT ? agent_upgrade(c, err) : controller_upgrade(c, err);
+    if (code == 0) {
+        ws_session_set_user(ws, c);
+        return 0;
+    }
+    connection_free(c);
+refused:
+    if (!err->http_status)
+        err->http_status = gateway_http_status(code);
+    g->counters.refused++;
+    gateway_log_refusal(g, ws_request_path(r), ws_request_peer(r), err);
+    return code;
+}
+
+// Talking
+
+int connection_send(struct connection *c, uint8_t type, const char *body, size_t len, struct err *err)
+{
+    const struct record_header h = {.type = type, .rank = RECORD_GROUP};
+    return ws_session_record_copy(c->ws, &h, body, len, err);
+}
+
+bool connection_in_body(const struct connection *c)
+{
+    return record_reader_unfinished(&c->reader) != UINT64_MAX;
+}
+
+static void drop_held(struct connection *c)
+{
+    for (struct list *l; (l = list_pop(&c->held));)
+        free(CONTAINER_OF(l, struct held, link));
+    c->held_bytes = 0;
+}
+
+static void detach(struct connection *c)
+{
+    struct gateway *g = c->gateway;
+    const struct role *role = TAKE_PTR(c->role);
+    if (c->state == CONNECTION_ENDED)
+        return;
+    c->state = CONNECTION_ENDED;
+    record_reader_done(&c->reader); // before its quota goes
+    if (role)
+        role->end(c);
+    admission_cancel(&c->admission);
+    alarm_clear(&c->alarm, g);
+    drop_held(c);
+}
+
+void connection_close(struct connection *c, unsigned code, const struct err *err)
+{
+    struct buf body = BUF_INIT(8192);
+    struct err ignored = ERR_INIT;
+    if (c->state == CONNECTION_ENDED)
+        return;
+    if (err->code)
+        gateway_log_refusal(c->gateway, c->name, c->address, err);
+    c->gateway->counters.refused += c->state != CONNECTION_SERVED;
+    if (err->code && c->state != CONNECTION_UPGRADED && !c->json) {
+        gateway_error_body(err, &body);
+        connection_send(c, RECORD_ERROR, buf_str(&body), body.len, &ignored);
+    }
+    buf_done(&body);
+    detach(c);
+    ws_session_close(c->ws, code, err->msg);
+}
+
+void connection_refuse(struct connection *c, const struct err *err)
+{
+    connection_close(c, gateway_close_code(err->code), err);
+}
+
+void connection_goodbye(struct connection *c)
+{
+    static const char body[] = "{\"reason\":\"this operator is stopping\"}";
+    struct err ignored = ERR_INIT;
+    if (c->state == CONNECTION_ENDED)
+        return;
+    if (c->state != CONNECTION_UPGRADED && !c->json)
+        connection_send(c, RECORD_GOODBYE, body, sizeof body - 1, &ignored);
+    detach(c);
+    ws_session_close(c->ws, FRAME_CLOSE_GOING_AWAY, "this operator is stopping");
+}
+
+// HELLO
+
+static void on_hello_late(struct alarm *a)
+{
+    struct connection *c = CONTAINER_OF(a, struct connection, alarm);
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_PROTO, "no HELLO within %lld ms", (long long)c->gateway->config.hello_ms);
+    connection_close(c, FRAME_CLOSE_POLICY, &err);
+}
+
+static int greet_as(struct connection *c, const struct hello *h, const struct record *rec, struct err *err)
+{
+    if (c->target.kind == TARGET_CALLS)
+        return str_eq(h->role, "controller")
+                   ? controller_greet(c, h, err)
+                   : err_set(err, ERR_INVALID, "HELLO: role %.40s: agents and workers connect to /v1/connect", h->role);
+    if (str_eq(h->role, "agent"))
+        return agent_greet(c, rec, err);
+    if (str_eq(h->role, "worker"))
+        return worker_greet(c, h, rec, err);
+    return err_set(err, ERR_INVALID,
+                   "HELLO: role %.40s: controllers connect to /v1/namespaces/NAMESPACE/workergroups/NAME", h->role);
+}
+
+// Returns 0 also where the peer was refused.
+static int take_hello(struct connection *c, const struct record *rec, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct hello h;
+    struct err why = ERR_INIT;
+    if (rec->h.type != RECORD_HELLO)
+        return err_set(err, ERR_PROTO, "the first record must be HELLO, not %s", record_type_name(rec->h.type));
+    alarm_clear(&c->alarm, c->gateway);
+    if (hello_decode(rec->body, rec->len, &a, &h, &why) < 0 || greet_as(c, &h, rec, &why) < 0)
+        connection_refuse(c, &why);
+    arena_done(&a);
+    return 0;
+}
+
+void connection_open(struct connection *c)
+{
+    c->json = str_eq(ws_session_subprotocol(c->ws), RECORD_SUBPROTOCOL_JSON);
+    c->state = CONNECTION_GREETED;
+    alarm_set(&c->alarm, c->gateway, c->gateway->config.hello_ms, on_hello_late);
+    if (c->target.kind == TARGET_CALLS)
+        controller_open(c);
+}
+
+// What comes in
+
+// Only as much as was read already when the reading was stopped.
+static void hold(struct connection *c, bool text, const char *data, size_t len, bool end)
+{
+    struct err err = ERR_INIT;
+    if (len > HELD_MAX - c->held_bytes) {
+        err_set(&err, ERR_LIMIT, "too much was sent before the WELCOME");
+        connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
+        return;
+    }
+    struct held *h = xmalloc(sizeof *h + len);
+    *h = (struct held){.text = text, .end = end, .len = len};
+    if (len)
+        memcpy(h->data, data, len);
+    list_append(&c->held, &h->link);
+    c->held_bytes += len;
+}
+
+static void take_data(struct connection *c, const char *data, size_t len, bool end)
+{
+    struct record rec;
+    struct err err = ERR_INIT;
+    int got = 0;
+    while (c->state == CONNECTION_GREETED || c->state == CONNECTION_SERVED) {
+        got = record_reader_next(&c->reader, &data, &len, &rec, &err);
+        if (got <= 0)
+            break;
+        got = c->state == CONNECTION_GREETED ? take_hello(c, &rec, &err) : c->role->record(c, &rec, &err);
+        if (got < 0)
+            break;
+    }
+    if (c->state == CONNECTION_ENDED)
+        return;
+    if (c->state == CONNECTION_WAITING && len) {
+        hold(c, false, data, len, end);
+        return;
+    }
+    if (got == 0 && end && !record_reader_at_boundary(&c->reader))
+        got = err_set(&err, ERR_PROTO, "a message that ends inside a record");
+    if (got < 0)
+        connection_close(c, got == ERR_LIMIT ? FRAME_CLOSE_TOO_BIG : FRAME_CLOSE_PROTOCOL, &err);
+    else if (c->role && c->role->after)
+        c->role->after(c);
+}
+
+static void take(struct connection *c, bool text, const char *data, size_t len, bool end)
+{
+    struct err err = ERR_INIT;
+    if (c->state == CONNECTION_ENDED)
+        return;
+    if (text != c->json) {
+        err_set(&err, ERR_PROTO, "a %s message: %s has others", text ? "text" : "binary",
+                ws_session_subprotocol(c->ws));
+        connection_close(c, FRAME_CLOSE_UNSUPPORTED, &err);
+    } else if (c->state == CONNECTION_WAITING) {
+        hold(c, text, data, len, end);
+    } else if (text) {
+        c->role->text(c, data, len);
+    } else {
+        take_data(c, data, len, end);
+    }
+}
+
+void connection_data(struct connection *c, const char *data, size_t len, bool end)
+{
+    take(c, false, data, len, end);
+}
+
+void connection_message(struct connection *c, bool text, const char *data, size_t len)
+{
+    take(c, text, data, len, true);
+}
+
+void connection_drained(struct connection *c)
+{
+    if (c->role && c->role->after)
+        c->role->after(c);
+}
+
+void connection_wait(struct connection *c)
+{
+    c->state = CONNECTION_WAITING;
+    alarm_clear(&c->alarm, c->gateway);
+    ws_session_pause(c->ws);
+}
+
+void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota)
+{
+    c->state = CONNECTION_SERVED;
+    c->role = role;
+    c->self = self;
+    c->gateway->counters.opened++;
+    record_reader_done(&c->reader);
+    record_reader_init(&c->reader, &(struct record_reader_config){
+                                       .whole = true, .max_body = c->gateway->config.max_body, .quota = quota});
+    ws_session_resume(c->ws);
+    log_debug("connected", "role", role->name, "who", c->name, "peer", c->address, NULL);
+    for (struct list *l; (l = list_pop(&c->held));) {
+        struct held *h = CONTAINER_OF(l, struct held, link);
+        take(c, h->text, h->data, h->len, h->end);
+        free(h);
+    }
+    c->held_bytes = 0;
+}
+
+// The end
+
+void connection_closed(struct connection *c, unsigned code, const char *reason)
+{
+    c->lost = code == FRAME_CLOSE_ABNORMAL;
+    log_debug("disconnected", "who", c->name, "peer", c->address, "code", log_i64(code), "reason", reason, NULL);
+    connection_free(c);
+}
+
+void connection_free(struct connection *c)
+{
+    detach(c);
+    list_remove(&c->link);
+    free(c->token);
+    free(c);
+}

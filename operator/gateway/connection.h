@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// One websocket connection: from the upgrade over HELLO to the role that it plays, and its end.
+#ifndef CADRE_GATEWAY_CONNECTION_H
+#define CADRE_GATEWAY_CONNECTION_H
+
+#include "common/wire/record_reader.h"
+#include "operator/gateway/admission.h"
+#include "operator/gateway/hello.h"
+#include "operator/gateway/internal.h"
+#include "operator/gateway/target.h"
+
+enum connection_state {
+    CONNECTION_UPGRADED, // no byte was exchanged
+    CONNECTION_GREETED,  // HELLO is awaited
+    CONNECTION_WAITING,  // for the authority; what comes is held
+    CONNECTION_SERVED,   // the role has it
+    CONNECTION_ENDED,    // a close is under way: nothing that comes counts
+};
+
+struct connection;
+
+// What a connection does once it is known whose it is. `self` is the role's own.
+struct role {
+    const char *name;
+    // A record, whole. Negative: the peer broke the protocol.
+    int (*record)(struct connection *c, const struct record *rec, struct err *err);
+    void (*text)(struct connection *c, const char *text, size_t len); // NULL = records are spoken
+    void (*after)(struct connection *c); // what was read was handed over, or a queue was drained; may be NULL
+    void (*changed)(struct connection *c, struct peer *p); // by the router
+    void (*end)(struct connection *c);
+};
+
+struct connection {
+    struct outlet outlet; // first
+    struct list link;
+    struct gateway *gateway;
+    struct ws_session *ws;
+    enum connection_state state;
+    struct target target;
+    char *token; // of the upgrade; NULL = none
+    char address[64];
+    char name[256];  // for the log: whom it is from
+    bool json, lost; // lost: it ended without a close frame
+    struct record_reader reader;
+    struct alarm alarm; // HELLO, then the role's
+    struct admission admission;
+    struct list held; // what came while it was waiting
+    size_t held_bytes;
+    const struct role *role; // NULL until it is SERVED
+    void *self;
+};
+
+int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_request *r, struct err *err);
+void connection_open(struct connection *c);
+void connection_data(struct connection *c, const char *data, size_t len, bool end);
+void connection_message(struct connection *c, bool text, const char *data, size_t len);
+void connection_drained(struct connection *c);
+void connection_closed(struct connection *c, unsigned code, const char *reason); // frees it
+void connection_free(struct connection *c);
+void connection_goodbye(struct connection *c); // this replica stops
+
+// For the roles. The connection goes on with what was held, if there was anything.
+void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota);
+void connection_wait(struct connection *c); // reads no more until connection_serve()
+// Tells the peer why (an ERROR of the session, where records are spoken) and closes. The role has ended on return.
+void connection_close(struct connection *c, unsigned code, const struct err *err);
+void connection_refuse(struct connection *c, const struct err *err); // the same with the code that fits the error
+int connection_send(struct connection *c, uint8_t type, const char *body, size_t len, struct err *err);
+bool connection_in_body(const struct connection *c); // has to be read on
+
+#endif

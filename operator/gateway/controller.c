@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/controller.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/str.h"
+#include "operator/proxy/jsonrpc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Both kinds
+
+static void on_expired(struct alarm *a)
+{
+    struct connection *c = CONTAINER_OF(a, struct connection, alarm);
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_UNAUTHORIZED, "the token of this connection has expired; connect with a new one");
+    connection_close(c, FRAME_CLOSE_POLICY, &err);
+}
+
+static void close_as_told(struct connection *c, const struct peer *p)
+{
+    struct err err = ERR_INIT;
+    err_set(&err, p->close_code, "%s", p->close_reason);
+    connection_close(c, p->close_code == ERR_LIMIT ? FRAME_CLOSE_TRY_LATER : gateway_close_code(p->close_code), &err);
+}
+
+static void set_reading(struct connection *c, bool read)
+{
+    if (read)
+        ws_session_resume(c->ws);
+    else
+        ws_session_pause(c->ws);
+}
+
+// cadre.v1
+
+static int records_record(struct connection *c, const struct record *rec, struct err *err)
+{
+    if (rec->h.type == RECORD_GOODBYE)
+        return 0; // a close follows
+    return session_record(c->self, rec, record_reader_unfinished(&c->reader), err);
+}
+
+static void records_after(struct connection *c)
+{
+    const struct session *s = c->self;
+    set_reading(c, s->peer.read || connection_in_body(c));
+}
+
+static void records_changed(struct connection *c, struct peer *p)
+{
+    if (p->close_code) {
+        close_as_told(c, p);
+        return;
+    }
+    ws_session_wake(c->ws);
+    records_after(c);
+}
+
+static void records_end(struct connection *c)
+{
+    c->gateway->counters.controllers--;
+    session_free(TAKE_PTR(c->self));
+}
+
+static const struct role records_role = {"controller",  records_record,  NULL,
+                                         records_after, records_changed, records_end};
+
+static void welcome_group(const struct connection *c, struct json_writer *w)
+{
+    const struct group *g = router_group_named(&c->gateway->router, c->target.ns, c->target.group);
+    if (!g)
+        return;
+    writer_object(w, "group");
+    writer_str(w, "name", g->name);
+    writer_str(w, "namespace", g->ns);
+    writer_str(w, "uid", g->uid);
+    writer_i64(w, "worldSize", g->world);
+    writer_i64(w, "attempt", g->attempt);
+    writer_object_end(w);
+}
+
+static int send_welcome(struct connection *c, struct err *err)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_i64(&w, "version", 1);
+    welcome_group(c, &w);
+    writer_i64(&w, "maxBody", (int64_t)c->gateway->config.max_body);
+    writer_i64(&w, "maxCalls", c->gateway->config.max_calls);
+    writer_object_end(&w);
+    int r = connection_send(c, RECORD_WELCOME, buf_str(&w.buf), w.buf.len, err);
+    writer_done(&w);
+    return r;
+}
+
+static void serve_records(struct connection *c)
+{
+    const char *group = c->target.group[0] ? c->target.group : NULL;
+    struct err err = ERR_INIT;
+    if (send_welcome(c, &err) < 0) {
+        connection_refuse(c, &err);
+        return;
+    }
+    struct session *s = session_new(&c->gateway->router, c->target.ns, group, ws_session_records(c->ws), &c->outlet);
+    c->gateway->counters.controllers++;
+    connection_serve(c, &records_role, s, s->quota);
+}
+
+// cadre.v1.json
+
+// Answers go out as long as the peer takes them; while it does not it is not read, either.
+static void text_after(struct connection *c)
+{
+    struct jsonrpc *j = c->self;
+    struct err err = ERR_INIT;
+    size_t len;
+    while (ws_session_queued(c->ws) < WS_HIGH_MARK) {
+        _cleanup_(free_p) char *text = jsonrpc_next(j, &len);
+        if (!text)
+            break;
+        if (ws_session_message(c->ws, true, text, len, &err) < 0) {
+            connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
+            return;
+        }
+    }
+    set_reading(c, j->session->peer.read && ws_session_queued(c->ws) < WS_HIGH_MARK);
+}
+
+static void text_text(struct connection *c, const char *text, size_t len)
+{
+    jsonrpc_input(c->self, text, len);
+    text_after(c);
+}
+
+static void text_changed(struct connection *c, struct peer *p)
+{
+    if (p->close_code)
+        close_as_told(c, p);
+    else
+        text_after(c);
+}
+
+static void text_end(struct connection *c)
+{
+    struct jsonrpc *j = TAKE_PTR(c->self);
+    c->gateway->counters.controllers--;
+    jsonrpc_done(j);
+    free(j);
+}
+
+static const struct role text_role = {"controller", NULL, text_text, text_after, text_changed, text_end};
+
+static void serve_text(struct connection *c)
+{
+    const char *group = c->target.group[0] ? c->target.group : NULL;
+    struct jsonrpc *j = xcalloc(1, sizeof *j);
+    jsonrpc_init(j, &c->gateway->router, c->target.ns, group, c->gateway->config.max_queue, &c->outlet);
+    c->gateway->counters.controllers++;
+    connection_serve(c, &text_role, j, NULL);
+}
+
+// Getting in
+
+static void serve(struct connection *c)
+{
+    int64_t left = admission_left_ms(&c->admission);
+    snprintf(c->name, sizeof c->name, "%.90s for %s%s%s", c->admission.user[0] ? c->admission.user : "a controller",
+             c->target.ns, c->target.group[0] ? "/" : "", c->target.group);
+    if (left >= 0)
+        alarm_set(&c->alarm, c->gateway, left, on_expired);
+    if (c->json)
+        serve_text(c);
+    else
+        serve_records(c);
+}
+
+// Once it has asked and been answered, and has said what it is to say.
+static void advance(struct connection *c)
+{
+    if (!c->admission.settled || c->state == CONNECTION_UPGRADED || c->state >= CONNECTION_SERVED)
+        return;
+    if (c->admission.err.code)
+        connection_refuse(c, &c->admission.err);
+    else if (c->state == CONNECTION_WAITING)
+        serve(c);
+}
+
+static void on_admission(struct admission *a)
+{
+    advance(CONTAINER_OF(a, struct connection, admission));
+}
+
+static void ask(struct connection *c, const char *token)
+{
+    admission_ask(&c->admission, c->gateway, token, c->target.ns, on_admission);
+}
+
+int controller_upgrade(struct connection *c, struct err *err)
+{
+    snprintf(c->name, sizeof c->name, "a controller for %s", c->target.ns);
+    if (!c->token)
+        return 0;
+    ask(c, c->token);
+    *err = c->admission.err;
+    return err->code;
+}
+
+void controller_open(struct connection *c)
+{
+    struct err err = ERR_INIT;
+    if (c->json && !c->token) {
+        err_set(&err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+        connection_refuse(c, &err);
+        return;
+    }
+    if (c->json)
+        connection_wait(c);
+    advance(c);
+}
+
+int controller_greet(struct connection *c, const struct hello *h, struct err *err)
+{
+    struct target *t = &c->target;
+    if (h->ns && !str_eq(h->ns, t->ns))
+        return err_set(err, ERR_FORBIDDEN, "HELLO: namespace %.63s, but the path is that of %s", h->ns, t->ns);
+    if (h->group && t->group[0] && !str_eq(h->group, t->group))
+        return err_set(err, ERR_FORBIDDEN, "HELLO: group %.63s, but the path is that of %s", h->group, t->group);
+    if (!c->token && !h->token)
+        return err_set(err, ERR_UNAUTHORIZED, "a token is needed, as Authorization: Bearer ... or in HELLO");
+    if (h->group && strlen(h->group) >= sizeof t->group)
+        return err_set(err, ERR_INVALID, "HELLO: \"group\" is no name of a WorkerGroup");
+    if (h->group)
+        snprintf(t->group, sizeof t->group, "%s", h->group);
+    connection_wait(c);
+    if (!c->token)
+        ask(c, h->token);
+    advance(c);
+    return 0;
+}

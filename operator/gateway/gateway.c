@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/gateway.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/log.h"
+#include "operator/gateway/agent.h"
+#include "operator/gateway/post.h"
+#include "operator/gateway/worker.h"
+
+#include <stdlib.h>
+
+enum { LOG_REFUSALS_A_SECOND = 10 };
+
+// Errors, as the different peers hear of them
+
+int gateway_http_status(int code)
+{
+    switch (code) {
+    case ERR_UNAUTHORIZED:
+        return 401;
+    case ERR_FORBIDDEN:
+    case ERR_CONFLICT:
+        return 403;
+    case ERR_NOT_FOUND:
+        return 404;
+    case ERR_THROTTLED:
+        return 429;
+    case ERR_UNAVAILABLE:
+    case ERR_TIMEOUT:
+        return 503;
+    case ERR_INTERNAL:
+        return 500;
+    default:
+        return 400;
+    }
+}
+
+unsigned gateway_close_code(int code)
+{
+    switch (code) {
+    case ERR_UNAVAILABLE:
+    case ERR_TIMEOUT:
+    case ERR_THROTTLED:
+        return FRAME_CLOSE_TRY_LATER;
+    case ERR_PROTO:
+        return FRAME_CLOSE_PROTOCOL;
+    case ERR_LIMIT:
+        return FRAME_CLOSE_TOO_BIG;
+    case ERR_INTERNAL:
+        return FRAME_CLOSE_INTERNAL;
+    default:
+        return FRAME_CLOSE_POLICY;
+    }
+}
+
+void gateway_error_body(const struct err *err, struct buf *out)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "code", err_name(err->code));
+    writer_str(&w, "message", err->msg);
+    writer_object_end(&w);
+    buf_append(out, buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+}
+
+void gateway_log_refusal(struct gateway *g, const char *who, const char *peer, const struct err *err)
+{
+    int64_t second = clock_mono_ms(loop_clock(g->loop)) / 1000;
+    if (second != g->log_second) {
+        if (g->log_count > LOG_REFUSALS_A_SECOND)
+            log_info("more peers were refused", "count", log_i64(g->log_count - LOG_REFUSALS_A_SECOND), NULL);
+        g->log_second = second;
+        g->log_count = 0;
+    }
+    if (g->log_count++ < LOG_REFUSALS_A_SECOND)
+        log_info("a peer was refused", "who", who, "peer", peer, "code", err_name(err->code), "error", err->msg, NULL);
+}
+
+// What the server tells
+
+static int on_upgrade(void *ctx, struct ws_session *ws, struct ws_request *r, struct err *err)
+{
+    return connection_upgrade(ctx, ws, r, err);
+}
+
+static void on_open(void *ctx, struct ws_session *ws)
+{
+    (void)ctx;
+    connection_open(ws_session_user(ws));
+}
+
+static void on_data(void *ctx, struct ws_session *ws, const char *data, size_t len, bool end)
+{
+    (void)ctx;
+    connection_data(ws_session_user(ws), data, len, end);
+}
+
+static void on_message(void *ctx, struct ws_session *ws, bool text, const char *data, size_t len)
+{
+    (void)ctx;
+    connection_message(ws_session_user(ws), text, data, len);
+}
+
+static void on_drained(void *ctx, struct ws_session *ws)
+{
+    (void)ctx;
+    connection_drained(ws_session_user(ws));
+}
+
+static void on_close(void *ctx, struct ws_session *ws, unsigned code, const char *reason)
+{
+    (void)ctx;
+    connection_closed(ws_session_user(ws), code, reason);
+}
+
+static void on_http(void *ctx, struct ws_request *r)
+{
+    post_begin(ctx, r);
+}
+
+// The router
+
+static void arm_timer(struct gateway *g)
+{
+    int64_t a = router_wait_ms(&g->router), b = alarms_wait_ms(g), now = clock_mono_ms(loop_clock(g->loop));
+    int64_t wait = a < 0 ? b : b < 0 ? a : MIN(a, b), at = wait < 0 ? INT64_MAX : now + wait;
+    if (at == g->timer_at)
+        return;
+    g->timer_at = at;
+    if (wait < 0)
+        loop_timer_disarm(g->timer);
+    else
+        loop_timer_arm(g->timer, wait);
+}
+
+// Before the loop waits: everything that has come in this turn was handed to the router; now what it decided goes out,
+// as few and as long messages as can be.
+static void before_waiting(void *ctx)
+{
+    struct gateway *g = ctx;
+    router_sent(&g->router);
+    for (struct peer *p; (p = router_changed(&g->router));) {
+        struct outlet *o = p->owner;
+        o->changed(o, p);
+    }
+    agent_close_replaced(g);
+    arm_timer(g);
+}
+
+static void on_timer(void *ctx)
+{
+    struct gateway *g = ctx;
+    g->timer_at = INT64_MAX;
+    router_tick(&g->router);
+    alarms_ring(g);
+}
+
+struct router *gateway_router(struct gateway *g)
+{
+    return &g->router;
+}
+
+void gateway_group_gone(struct gateway *g, const char *uid)
+{
+    router_group_gone(&g->router, uid);
+    worker_forget(g, uid);
+}
+
+// Making and ending it
+
+#define DEFAULT(field, value) (config->field = config->field ? config->field : (value))
+
+static void set_defaults(struct gateway_config *config)
+{
+    DEFAULT(max_connections, 16384);
+    DEFAULT(max_pending, 1024);
+    DEFAULT(max_calls, 4096);
+    DEFAULT(max_body, (size_t)64 << 20);
+    DEFAULT(max_post, (size_t)1 << 20);
+    DEFAULT(max_queue, (size_t)256 << 20);
+    DEFAULT(max_session, (size_t)512 << 20);
+    DEFAULT(max_total, (size_t)2 << 30);
+    DEFAULT(hello_ms, 10 * 1000);
+    DEFAULT(authorise_ms, 10 * 1000);
+    DEFAULT(ready_wait_ms, 10 * 60 * 1000);
+    DEFAULT(exit_wait_ms, 2000);
+}
+
+static void start_router(struct gateway *g)
+{
+    const struct gateway_config *c = &g->config;
+    const struct router_config rc = {
+        .clock = loop_clock(g->loop),
+        .total_bytes = c->max_total,
+        .session_bytes = c->max_session,
+        .high_mark = WS_HIGH_MARK,
+        .low_mark = WS_LOW_MARK,
+        .total_calls = 64 * c->max_calls,
+        .session_calls = c->max_calls,
+        .member_calls = 1024, // what cadre-worker lets wait
+        .ready_wait_ms = c->ready_wait_ms,
+        .exit_wait_ms = c->exit_wait_ms,
+    };
+    router_init(&g->router, &rc);
+}
+
+static struct ws_server *start_server(struct gateway *g, struct err *err)
+{
+    static const char *const subprotocols[] = {RECORD_SUBPROTOCOL, RECORD_SUBPROTOCOL_JSON, NULL};
+    const struct gateway_config *c = &g->config;
+    const struct ws_server_config sc = {
+        .subprotocols = subprotocols,
+        .max_connections = c->max_connections,
+        .max_message = c->max_body,
+        .max_queue = c->max_queue,
+        .max_session = c->max_session,
+        .max_total = c->max_total,
+        .max_body = c->max_post,
+        .on_upgrade = on_upgrade,
+        .on_open = on_open,
+        .on_data = on_data,
+        .on_message = on_message,
+        .on_drained = on_drained,
+        .on_close = on_close,
+        .on_http = on_http,
+        .ctx = g,
+    };
+    return ws_server_new(g->loop, &sc, err);
+}
+
+struct gateway *gateway_new(struct loop *loop, const struct gateway_config *config, struct err *err)
+{
+    struct gateway *g = xcalloc(1, sizeof *g);
+    *g = (struct gateway){.loop = loop, .config = *config, .timer_at = INT64_MAX};
+    set_defaults(&g->config);
+    list_init(&g->connections);
+    list_init(&g->posts);
+    start_router(g);
+    g->server = start_server(g, err);
+    // After the server's own hook, which makes it run before that one.
+    g->hook = loop_hook_new(loop, before_waiting, g);
+    g->timer = loop_timer_new(loop, on_timer, g);
+    if (g->server)
+        return g;
+    gateway_free(g);
+    return NULL;
+}
+
+void gateway_free(struct gateway *g)
+{
+    if (!g)
+        return;
+    posts_free(g);
+    LIST_FOREACH(l, &g->connections)
+        connection_free(CONTAINER_OF(l, struct connection, link));
+    loop_hook_free(g->hook);
+    loop_timer_free(g->timer);
+    ws_server_free(g->server);
+    worker_forget_all(g);
+    router_tick(&g->router);
+    router_done(&g->router);
+    deadlines_done(&g->alarms);
+    free(g->ca_pem);
+    free(g);
+}
+
+int gateway_listen(struct gateway *g, const char *address, bool tls, struct err *err)
+{
+    return ws_server_listen(g->server, address, tls, err);
+}
+
+int gateway_certificate(struct gateway *g, const char *cert_pem, const char *key_pem, const char *ca_pem,
+                        struct err *err)
+{
+    int r = ws_server_certificate(g->server, cert_pem, key_pem, err);
+    if (r < 0)
+        return r;
+    free(g->ca_pem);
+    g->ca_pem = xstrdup(ca_pem);
+    return 0;
+}
+
+void gateway_stop(struct gateway *g)
+{
+    g->stopping = true;
+    ws_server_stop_listening(g->server);
+    posts_stop(g);
+    LIST_FOREACH(l, &g->connections)
+        connection_goodbye(CONTAINER_OF(l, struct connection, link));
+}
+
+bool gateway_idle(const struct gateway *g)
+{
+    return ws_server_counters(g->server)->connections == 0;
+}
+
+void gateway_counters(const struct gateway *g, struct gateway_counters *ret)
+{
+    const struct ws_server_counters *ws = ws_server_counters(g->server);
+    *ret = g->counters;
+    ret->bytes_in = ws->bytes_in;
+    ret->bytes_out = ws->bytes_out;
+    ret->bytes_held = quota_used(g->router.bytes);
+    ret->answers = g->router.n_results;
+    ret->errors = g->router.n_errors;
+}

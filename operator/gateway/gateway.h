@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proxy on its sockets: controllers, agents and worker processes of one replica on ws_server, with the router that
+// passes their calls and the registry of agents. Who is who the authority tells (authority.h); what is in the cluster
+// comes by gateway_router() and the callbacks. Knows no Kubernetes.
+//
+//   /v1/connect                                    agents and worker processes (cadre.v1)
+//   /v1/namespaces/{ns}[/workergroups/{name}]      controllers: cadre.v1, cadre.v1.json, or POST of one JSON-RPC
+//   request /v1/ca                                         GET: the certificate of the CA, without a token
+//
+// One thread: the loop's.
+#ifndef CADRE_GATEWAY_GATEWAY_H
+#define CADRE_GATEWAY_GATEWAY_H
+
+#include "common/base/loop.h"
+#include "operator/agents/agents.h"
+#include "operator/gateway/authority.h"
+#include "operator/proxy/router.h"
+
+struct gateway;
+
+struct gateway_config {                // 0 in a limit: its default
+    const struct authority *authority; // borrowed
+    struct agents *agents;             // borrowed; NULL = none are served
+    // Which object a pod belongs to, and how often its agent is to be heard. ERR_UNAVAILABLE: not known here yet, it
+    // shall come again; ERR_CONFLICT: it was replaced; ERR_FORBIDDEN: it is not ours. Strings borrowed or in the arena.
+    int (*pod)(void *ctx, const struct pod_claims *claims, struct arena *a, struct agent_identity *ret,
+               int64_t *ret_heartbeat_ms, struct err *err);
+    // The pod and node of a rank, for messages; may set neither. NULL = nobody knows.
+    void (*place)(void *ctx, const char *group_uid, uint32_t rank, struct arena *a, const char **ret_pod,
+                  const char **ret_node);
+    void *ctx;
+    unsigned max_connections; // 16384
+    unsigned max_pending;     // authorisations that are under way; 1024
+    unsigned max_calls;       // of one controller that are not answered; 4096
+    size_t max_body;          // of a call, an answer, a message of JSON-RPC; 64 MiB
+    size_t max_post;          // of an HTTP request; 1 MiB
+    size_t max_queue;         // that wait to be sent to one peer; 256 MiB
+    size_t max_session;       // bytes held for one controller; 512 MiB
+    size_t max_total;         // bytes held for all; 2 GiB
+    int64_t hello_ms;         // until HELLO; 10 s
+    int64_t authorise_ms;     // until the authority has answered; 10 s
+    int64_t ready_wait_ms;    // how long calls without a deadline wait for their group; 10 minutes
+    int64_t exit_wait_ms;     // how long calls of a lost process wait for its exit code; 2 s
+};
+
+struct gateway *gateway_new(struct loop *loop, const struct gateway_config *config, struct err *err);
+// Ends everything at once; only outside of callbacks. Whoever can calls gateway_stop() before and turns the loop until
+// gateway_idle(). Accepts NULL.
+void gateway_free(struct gateway *g);
+
+// As ws_server_listen(): returns the port, 0 for a Unix socket. TLS needs a certificate before the first connection.
+int gateway_listen(struct gateway *g, const char *address, bool tls, struct err *err);
+// For connections that come from now on. Where they do not fit the old ones stay.
+int gateway_certificate(struct gateway *g, const char *cert_pem, const char *key_pem, const char *ca_pem,
+                        struct err *err);
+
+// No new connections; those that are there get GOODBYE and close 1001, requests 503.
+void gateway_stop(struct gateway *g);
+bool gateway_idle(const struct gateway *g); // nobody is connected
+
+// For those who say what is in the cluster (router_group_set(), router_worker_exited()) and look who is connected.
+struct router *gateway_router(struct gateway *g);
+void gateway_group_gone(struct gateway *g, const char *uid); // router_group_gone(), and forgets its tickets
+
+struct gateway_counters {
+    uint64_t controllers, workers, agents;    // sessions now
+    uint64_t posts;                           // HTTP requests now
+    uint64_t pending;                         // authorisations under way
+    uint64_t opened, refused;                 // ever: peers that were let in; that were not
+    uint64_t answers, errors;                 // ever: calls that ended with a result; otherwise
+    uint64_t bytes_in, bytes_out, bytes_held; // ever; ever; now, for calls
+};
+void gateway_counters(const struct gateway *g, struct gateway_counters *ret);
+
+#endif

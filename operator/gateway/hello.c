@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/hello.h"
+
+#include "common/base/json.h"
+
+enum { VERSION = 1 };
+
+static int64_t number(const struct json *root, const char *name, int64_t fallback)
+{
+    int64_t v = fallback;
+    return json_i64(json_get(root, name), &v) && v >= 0 ? v : fallback;
+}
+
+int hello_decode(const char *json, size_t len, struct arena *a, struct hello *ret, struct err *err)
+{
+    static const char *const bulk[] = {"methods", "groups", NULL}; // whoever needs them reads them
+    struct json *root;
+    if (json_parse(json, len, bulk, a, &root, err) < 0)
+        return err_wrap(err, "HELLO");
+    *ret = (struct hello){
+        .role = json_str(json_get(root, "role"), a),
+        .token = json_str(json_get(root, "token"), a),
+        .ticket = json_str(json_get(root, "ticket"), a),
+        .ns = json_str(json_get(root, "namespace"), a),
+        .group = json_str(json_get(root, "group"), a),
+        .rank = number(root, "rank", -1),
+        .attempt = number(root, "attempt", -1),
+    };
+    int64_t version = number(root, "version", VERSION);
+    if (!ret->role)
+        return err_set(err, ERR_INVALID, "HELLO: \"role\" must be controller, agent or worker");
+    if (version != VERSION)
+        return err_set(err, ERR_INVALID, "HELLO: version %lld is not spoken here, only %d", (long long)version,
+                       VERSION);
+    return 0;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the gateway reads in a HELLO, whoever sends it (docs/protocol.md, "Sessions").
+#ifndef CADRE_GATEWAY_HELLO_H
+#define CADRE_GATEWAY_HELLO_H
+
+#include "common/base/arena.h"
+#include "common/base/err.h"
+
+#include <stdint.h>
+
+struct hello {
+    const char *role;           // never NULL
+    const char *token, *ticket; // NULL = not there, as all that follows
+    const char *ns, *group;
+    int64_t rank, attempt; // -1 = not there
+};
+
+// Strings in the arena. ERR_INVALID.
+int hello_decode(const char *json, size_t len, struct arena *a, struct hello *ret, struct err *err);
+
+#endif

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the gateway share.
+#ifndef CADRE_GATEWAY_INTERNAL_H
+#define CADRE_GATEWAY_INTERNAL_H
+
+#include "common/base/list.h"
+#include "common/ws/ws_server.h"
+#include "operator/gateway/alarm.h"
+#include "operator/gateway/gateway.h"
+
+struct gateway {
+    struct loop *loop;
+    struct gateway_config config;
+    struct ws_server *server;
+    struct router router;
+    struct loop_hook *hook;
+    struct loop_timer *timer;
+    int64_t timer_at; // when it is due, INT64_MAX = not armed
+    struct deadlines alarms;
+    struct list connections, posts;
+    struct map seats; // UID of a group -> which tickets were shown (worker.c)
+    char *ca_pem;
+    bool stopping;
+    struct gateway_counters counters; // those that are not kept elsewhere
+    int64_t log_second;               // of the refusals that were logged ...
+    unsigned log_count;               // ... their number in it
+};
+
+// Owner of a peer in the router: first in what it belongs to.
+struct outlet {
+    void (*changed)(struct outlet *o, struct peer *p);
+};
+
+int gateway_http_status(int code);     // of an err_code
+unsigned gateway_close_code(int code); // the same
+// One line for a peer that was not let in or was thrown out; a few a second.
+void gateway_log_refusal(struct gateway *g, const char *who, const char *peer, const struct err *err);
+void gateway_error_body(const struct err *err, struct buf *out); // of an ERROR record
+
+#endif

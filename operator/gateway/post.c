@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/post.h"
+
+#include "common/base/str.h"
+#include "operator/gateway/admission.h"
+#include "operator/gateway/target.h"
+#include "operator/proxy/jsonrpc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct post {
+    struct outlet outlet; // first
+    struct list link;
+    struct gateway *gateway;
+    struct ws_request *request;
+    struct target target;
+    struct admission admission;
+    bool called; // jsonrpc has it
+    struct jsonrpc jsonrpc;
+};
+
+static void post_free(struct post *p)
+{
+    admission_cancel(&p->admission);
+    if (p->called)
+        jsonrpc_done(&p->jsonrpc);
+    list_remove(&p->link);
+    p->gateway->counters.posts--;
+    free(p);
+}
+
+static void respond_text(struct ws_request *r, int status, const char *text, const char *headers)
+{
+    _cleanup_(free_p) char *line = xasprintf("%s\n", text);
+    ws_request_respond(r, status, "text/plain; charset=utf-8", headers, line, strlen(line));
+}
+
+static void refuse(struct gateway *g, struct ws_request *r, const struct err *err)
+{
+    int status = err->http_status ? err->http_status : gateway_http_status(err->code);
+    g->counters.refused++;
+    gateway_log_refusal(g, ws_request_path(r), ws_request_peer(r), err);
+    respond_text(r, status, err->msg,
+                 status == 401                    ? "WWW-Authenticate: Bearer\r\n"
+                 : status == 429 || status == 503 ? "Retry-After: 1\r\n"
+                                                  : NULL);
+}
+
+// The client has gone: nobody wants the answer.
+static void on_gone(void *ctx, struct ws_request *r)
+{
+    (void)r;
+    post_free(ctx);
+}
+
+// One text is the answer; a request without an id has none.
+static void answer(struct post *p)
+{
+    size_t len;
+    _cleanup_(free_p) char *text = jsonrpc_next(&p->jsonrpc, &len);
+    if (text)
+        ws_request_respond(p->request, 200, "application/json", NULL, text, len);
+    else if (jsonrpc_idle(&p->jsonrpc))
+        ws_request_respond(p->request, 202, "application/json", NULL, "", 0);
+    else
+        return;
+    post_free(p);
+}
+
+static void on_changed(struct outlet *o, struct peer *peer)
+{
+    struct post *p = CONTAINER_OF(o, struct post, outlet);
+    if (!peer->close_code) {
+        answer(p);
+        return;
+    }
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_UNAVAILABLE, "%s", peer->close_reason);
+    refuse(p->gateway, p->request, &err);
+    post_free(p);
+}
+
+static void on_admission(struct admission *a)
+{
+    struct post *p = CONTAINER_OF(a, struct post, admission);
+    struct gateway *g = p->gateway;
+    size_t len;
+    if (a->err.code) {
+        refuse(g, p->request, &a->err);
+        post_free(p);
+        return;
+    }
+    const char *body = ws_request_body(p->request, &len);
+    p->called = true;
+    jsonrpc_init(&p->jsonrpc, &g->router, p->target.ns, p->target.group[0] ? p->target.group : NULL,
+                 g->config.max_queue, &p->outlet);
+    jsonrpc_input(&p->jsonrpc, body, len);
+    answer(p);
+}
+
+static int check(const struct gateway *g, const struct target *t, const char *method, const char *token,
+                 struct err *err)
+{
+    if (g->stopping)
+        return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; ask another one");
+    if (t->kind != TARGET_CALLS)
+        return err_set(err, ERR_NOT_FOUND, "this path is for websockets of agents and workers");
+    if (!str_eq(method, "POST")) {
+        err->http_status = 426;
+        return err_set(err, ERR_INVALID, "POST a JSON-RPC request, or upgrade to a websocket");
+    }
+    return token ? 0 : err_set(err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+}
+
+static void respond_ca(struct gateway *g, struct ws_request *r)
+{
+    if (g->ca_pem)
+        ws_request_respond(r, 200, "application/x-pem-file", NULL, g->ca_pem, strlen(g->ca_pem));
+    else
+        respond_text(r, 404, "this operator has no CA", NULL);
+}
+
+void post_begin(struct gateway *g, struct ws_request *r)
+{
+    struct target target;
+    struct err err = ERR_INIT;
+    const char *method = ws_request_method(r), *token = admission_bearer(ws_request_header(r, "authorization"));
+    int code = target_parse(ws_request_path(r), &target, &err);
+    if (code == 0 && target.kind == TARGET_CA && str_eq(method, "GET")) {
+        respond_ca(g, r);
+        return;
+    }
+    if (code < 0 || check(g, &target, method, token, &err) < 0) {
+        refuse(g, r, &err);
+        return;
+    }
+    struct post *p = xcalloc(1, sizeof *p);
+    p->outlet.changed = on_changed;
+    p->gateway = g;
+    p->request = r;
+    p->target = target;
+    list_append(&g->posts, &p->link);
+    g->counters.posts++;
+    ws_request_on_gone(r, on_gone, p);
+    admission_ask(&p->admission, g, token, target.ns, on_admission);
+    if (p->admission.settled)
+        on_admission(&p->admission);
+}
+
+void posts_stop(struct gateway *g)
+{
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_UNAVAILABLE, "this operator is stopping; if the call had begun it may have run");
+    LIST_FOREACH(l, &g->posts) {
+        struct post *p = CONTAINER_OF(l, struct post, link);
+        refuse(g, p->request, &err);
+        post_free(p);
+    }
+}
+
+void posts_free(struct gateway *g)
+{
+    LIST_FOREACH(l, &g->posts)
+        post_free(CONTAINER_OF(l, struct post, link));
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// One HTTP request: POST of a JSON-RPC request, which is a controller's session with one call, or GET of the CA.
+#ifndef CADRE_GATEWAY_POST_H
+#define CADRE_GATEWAY_POST_H
+
+#include "operator/gateway/internal.h"
+
+void post_begin(struct gateway *g, struct ws_request *r);
+void posts_stop(struct gateway *g); // answers all that wait with 503
+void posts_free(struct gateway *g); // without answers
+
+#endif
