@@ -209,6 +209,7 @@ static void request_free(struct fakeapi_request *q)
     free((char *)q->authorization);
     free((char *)q->content_type);
     free((char *)q->user_agent);
+    free((char *)q->accept);
     free((char *)q->body);
     free(q);
 }
@@ -224,6 +225,7 @@ static const struct fakeapi_request *record_request(struct session *s, const cha
         .authorization = header_value(head, "Authorization"),
         .content_type = header_value(head, "Content-Type"),
         .user_agent = header_value(head, "User-Agent"),
+        .accept = header_value(head, "Accept"),
         .body = strndup(body, n),
         .connection = s->number,
         .resumed = conn_resumed(s->conn),

@@ -19,6 +19,7 @@ struct fakeapi_request {
     const char *authorization; // "Bearer x", NULL = none
     const char *content_type;  // NULL = none
     const char *user_agent;
+    const char *accept;
     const char *body; // "" = none
     int connection;   // 1, 2, ... in the order of their arrival
     bool resumed;     // a TLS session of an earlier connection

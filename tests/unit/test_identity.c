@@ -57,7 +57,8 @@ static bool serve(void *ctx, const struct fakeapi_request *r, struct fakeapi_rul
     (void)ctx;
     if (str_eq(r->target, SECRET))
         return serve_secret(r, ret);
-    if (str_eq(r->target, "/openid/v1/jwks") && str_eq(r->method, "GET"))
+    // The real one answers with application/jwk-set+json, or 406 where that is not accepted.
+    if (str_eq(r->target, "/openid/v1/jwks") && str_eq(r->method, "GET") && strstr(r->accept, "*/*"))
         ret->body = t.jwks;
     else if (str_eq(r->target, "/apis/authentication.k8s.io/v1/tokenreviews"))
         ret->body = "{\"status\":{\"authenticated\":true,\"audiences\":[\"cadre\"],\"user\":{\"username\":\"anna\"}}}";
