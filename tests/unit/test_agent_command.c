@@ -77,7 +77,11 @@ static void what_is_left_out_has_a_meaning(void **state)
     assert_int_equal(c->env.gpus.count, GPUS_UNKNOWN);
     assert_null(c->env.gpus.indices);
     command_unref(c);
+    c = parse(COMMAND_STOP, "{\"group\":\"u\",\"attempt\":0,\"end\":true}");
+    assert_true(c->end);
+    command_unref(c);
     c = parse(COMMAND_STOP, "{\"group\":\"u\",\"attempt\":0}");
+    assert_false(c->end);
     assert_int_equal(c->grace_ms, 25000);
     command_unref(c);
 }
@@ -87,6 +91,7 @@ static const struct {
     const char *json, *why;
 } wrongs[] = {
     {COMMAND_STOP, "{\"attempt\":1}", "group: missing"},
+    {COMMAND_STOP, "{\"group\":\"u\",\"attempt\":1,\"end\":1}", "end: not true or false"},
     {COMMAND_STOP, "[]", "group: missing"},
     {COMMAND_STOP, "{", "a command that makes no sense"},
     {COMMAND_STOP, "{\"group\":\"\",\"attempt\":1}", "group: empty"},

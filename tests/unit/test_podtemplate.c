@@ -4,6 +4,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"
+#include "operator/api/podagent.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -176,6 +177,48 @@ static void a_field_of_the_wrong_type_is_refused(void **state)
     }
 }
 
+static void what_an_agent_writes_must_have_its_type(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *template, *want;
+    } cases[] = {
+        {"{\"spec\":{\"containers\":[{\"command\":\"/train\"}]}}",
+         "spec.template.spec.containers[0].command: expected list, got string"},
+        {"{\"spec\":{\"containers\":[{\"volumeMounts\":{}}]}}",
+         "spec.template.spec.containers[0].volumeMounts: expected list, got object"},
+        {SPEC("\"volumes\":1,"), "spec.template.spec.volumes: expected list, got number"},
+    };
+    const struct pod_agent agent = {.image = "i", .url = "wss://o:9443", .ca_pem = "pem"};
+    struct pod_render r = {.ns = "ml", .name = "p", .agent = &agent};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct err err = ERR_INIT;
+        const char *json;
+        assert_int_equal(pod_render(cases[i].template, &r, &arena, &json, &err), ERR_INVALID);
+        assert_string_equal(err.msg, cases[i].want);
+    }
+}
+
+static void an_agent_is_told_how_long_its_processes_may_take_to_end(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *seconds, *want;
+    } cases[] = {{"", "\"--grace\",\"25\""},
+                 {"\"terminationGracePeriodSeconds\":300,", "\"--grace\",\"295\""},
+                 {"\"terminationGracePeriodSeconds\":0,", "\"--grace\",\"1\""}};
+    const struct pod_agent agent = {.image = "i", .url = "wss://o:9443", .ca_pem = "pem"};
+    struct pod_render r = {.ns = "ml", .name = "p", .agent = &agent};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct err err = ERR_INIT;
+        const char *json = "";
+        const char *template =
+            arena_printf(&arena, "{\"spec\":{%s\"containers\":[{\"name\":\"w\"}]}}", cases[i].seconds);
+        assert_int_equal(pod_render(template, &r, &arena, &json, &err), 0);
+        assert_non_null(strstr(json, cases[i].want));
+    }
+}
+
 // A decision about a gang keeps thousands of them.
 static void a_pod_costs_no_more_than_its_text(void **state)
 {
@@ -220,6 +263,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(equal_templates_have_equal_hashes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_template_of_the_wrong_shape_is_refused_by_both, setup, teardown),
         cmocka_unit_test_setup_teardown(a_field_of_the_wrong_type_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_an_agent_writes_must_have_its_type, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_agent_is_told_how_long_its_processes_may_take_to_end, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pod_costs_no_more_than_its_text, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pod_cannot_grow_without_bound, setup, teardown),
     };

@@ -101,6 +101,45 @@ static void every_field_of_the_spec_is_read(void **state)
     object_unref(&wg->obj);
 }
 
+static void what_a_worker_runs_is_read(void **state)
+{
+    (void)state;
+    const struct workergroup *wg = decode(NAMED(
+        "{\"heartbeatSeconds\":5,\"worker\":{\"module\":\"/m.so\",\"class\":\"A\",\"init\":{ \"start\" : 1e3 },"
+        "\"workingDir\":\"/w\",\"gpus\":0,\"gpuVisibility\":\"All\",\"roles\":[{}],\"env\":[{\"name\":\"A\",\"value\":"
+        "\"b\"},{\"name\":\"K\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"s\",\"key\":\"k\"}}}],\"meshes\":[{"
+        "\"name\":"
+        "\"t\",\"dims\":[{\"name\":\"pp\",\"size\":2},{\"name\":\"dp\",\"size\":4}]}]}}"));
+    const struct worker_spec *s = &wg->spec.worker;
+    assert_int_equal(wg->spec.heartbeat_s, 5);
+    assert_string_equal(s->module, "/m.so");
+    assert_null(s->python);
+    assert_string_equal(s->class_name, "A");
+    assert_string_equal(s->init_json, "{ \"start\" : 1e3 }"); // verbatim
+    assert_string_equal(s->working_dir, "/w");
+    assert_int_equal(s->gpus, 0);
+    assert_int_equal(s->gpu_visibility, GPU_VISIBILITY_ALL);
+    assert_int_equal(s->n_roles, 1);
+    assert_int_equal(s->n_env, 2);
+    assert_string_equal(s->env[0].value, "b");
+    assert_string_equal(s->env[1].value_from, "{\"secretKeyRef\":{\"name\":\"s\",\"key\":\"k\"}}");
+    assert_int_equal(s->n_meshes, 1);
+    assert_string_equal(s->meshes[0].name, "t");
+    assert_int_equal(s->meshes[0].n_dims, 2);
+    assert_string_equal(s->meshes[0].dims[1].name, "dp");
+    assert_int_equal(s->meshes[0].dims[1].size, 4);
+    object_unref(&wg->obj);
+    wg = decode(NAMED("{\"worker\":{\"command\":[\"/train\",\"-v\"],\"args\":[\"x\"]}}"));
+    s = &wg->spec.worker;
+    assert_int_equal(wg->spec.heartbeat_s, 3);
+    assert_int_equal(s->n_command, 2);
+    assert_string_equal(s->command[1], "-v");
+    assert_int_equal(s->n_args, 1);
+    assert_int_equal(s->gpus, -1);
+    assert_int_equal(s->gpu_visibility, GPU_VISIBILITY_DEFAULT);
+    object_unref(&wg->obj);
+}
+
 static struct condition conditions[] = {
     {.type = "Accepted",
      .status = CONDITION_TRUE,
@@ -348,6 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_schema_leaves_open_gets_its_default),
         cmocka_unit_test(every_field_of_the_spec_is_read),
+        cmocka_unit_test(what_a_worker_runs_is_read),
         cmocka_unit_test(a_status_comes_back_as_it_was_written),
         cmocka_unit_test(a_patch_writes_every_field_so_that_nothing_old_stays),
         cmocka_unit_test(a_patch_and_the_table_name_the_same_fields),
