@@ -136,6 +136,10 @@ show_group_that_does_not() {
 
 show_calls() {
     say "four workers that take calls: each has a number, which begins as its rank"
+    if [[ -n $(kubectl get wg accumulator --ignore-not-found -o name) ]]; then # of the last time, with other numbers
+        show kubectl delete wg accumulator
+        kubectl wait --for=delete pod -l cadre.dev/group=accumulator --timeout=60s >/dev/null
+    fi
     apply examples/accumulator.yaml
     show kubectl wait --for=condition=Ready wg/accumulator --timeout=120s || { explain && die "it is not Ready"; }
     call '[1,2,3,4]' add --per-rank '[1,1,1,1]'

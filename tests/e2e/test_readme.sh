@@ -12,6 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 devcluster=deploy/devcluster/devcluster
 readme=README.md
 export CADRE_CLUSTER=readme-$$
+export PATH=$PWD/build/demo/cli:$PATH # where the demo builds kubectl-cadre
 work=$(mktemp -d)
 passed=0
 failed=0
@@ -82,6 +83,12 @@ test_demo() {
     done
     check "it says why the other group waits" grep -E \
         '^too-big +Infeasible .* needs 8 x 1 nvidia.com/gpu on one node, at most 4 fit on n1' "$work/first"
+    check "a call with arguments for each rank reaches its rank" shows "$work/first" "[1,2,3,4]"
+    check "... with the same for all reaches all" shows "$work/first" "[11,12,13,14]"
+    check "a killed worker restarts the group" shows "$work/first" "accumulator Running 4 4 4 StrictPack 1 1s"
+    for index in 0 1 2 3; do
+        check "... in the same pods: $index" shows "$work/first" "accumulator-$index-0 1/1 Running 0 1s"
+    done
     uids=$(pod_uids)
     check "make demo again" demo "$work/second"
     check "... leaves the ranks alone" test "$uids" = "$(pod_uids)"
