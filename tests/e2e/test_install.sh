@@ -84,7 +84,10 @@ test_helm() {
         hl install cadre "$chart" -n cadre-system "${our_image[@]}" --set replicas=2 --wait --timeout 60s
     check "the replicas are on different nodes" equals 2 "$(kc -n cadre-system get pods -o wide --no-headers \
         -l app.kubernetes.io/component=operator | awk '{print $7}' | sort -u | wc -l)"
-    check "helm test" hl test cadre -n cadre-system --logs --hide-notes
+    check "the operator has made its keys" eventually 10 keys_are_made
+    check "the proxy is who its CA says" says "BEGIN CERTIFICATE" proxy_curl /v1/ca
+    check "helm test calls four workers" says "[1,2,3,4]" hl test cadre -n cadre-system --logs --hide-notes --timeout 120s
+    check "... and leaves no group" equals "" "$(kc -n cadre-system get wg -o name)"
     check "one of them leads" says cadre-operator- kc -n cadre-system get lease cadre-operator
     check "the Service of the metrics answers" says "# TYPE " "$devcluster" exec -- \
         curl --silent --show-error --max-time 5 http://cadre-operator-metrics.cadre-system.svc:8080/metrics
@@ -106,6 +109,44 @@ test_groups() {
     check "... and has no pods" equals "" "$(kc get pods -l cadre.dev/group=too-big -o name)"
 }
 
+# What somebody outside would keep of the Secret's CA, in $suite_dir/ca.crt.
+keys_are_made() {
+    kc -n cadre-system get secret cadre-keys -o 'jsonpath={.data.ca\.crt}' | base64 -d >"$suite_dir/ca.crt"
+    [[ -s $suite_dir/ca.crt ]]
+}
+
+proxy_curl() { # PATH CURL-ARGUMENT...
+    local path=$1
+    shift
+    "$devcluster" exec -- curl --silent --show-error --fail-with-body --max-time 30 --cacert "$suite_dir/ca.crt" "$@" \
+        "https://cadre-operator.cadre-system.svc:9443$path"
+}
+
+# adds PARAMS: a call of Accumulator.add() by who may call, as its result.
+adds() {
+    local token
+    token=$(kc -n cadre-system create token cadre-cli --audience=cadre) || return 1
+    proxy_curl /v1/namespaces/default/workergroups/accumulator -H "Authorization: Bearer $token" \
+        -d '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":"add",'"$1"'}}'
+}
+
+test_agent_groups() {
+    kc delete wg/rendezvous >/dev/null
+    check "kubectl apply -f examples/pairs.yaml" kc apply -f "$suite_root/examples/pairs.yaml"
+    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=60s wg/pairs
+    check "its ranks, two a pod, find each other" eventually 30 says "roll-call: 4 of 4 ranks" \
+        kc logs --tail=-1 -l cadre.dev/group=pairs,cadre.dev/index=0
+    kc delete wg/pairs >/dev/null
+    kc apply -f "$suite_root/examples/workergroup.yaml" >/dev/null
+    check "kubectl apply -f examples/accumulator.yaml" kc apply -f "$suite_root/examples/accumulator.yaml"
+    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=90s wg/accumulator
+    check "a call has arguments for each rank" says '"result":[1,2,3,4]' adds '"perRank":[1,1,1,1]'
+    check "... or the same for all" says '"result":[11,12,13,14]' adds '"args":[10]'
+    check "a call without a token is refused" says "a token is needed" \
+        proxy_curl /v1/namespaces/default/workergroups/accumulator -d '{}'
+    kc wait --for=condition=Ready --timeout=60s wg/rendezvous >/dev/null
+}
+
 test_uninstall() {
     check "helm uninstall" hl uninstall cadre -n cadre-system --wait
     check "a running group goes on" says "rank 0: go" kc logs --tail=-1 -l cadre.dev/group=rendezvous,cadre.dev/index=0
@@ -121,10 +162,12 @@ new_ranks_run() {
 }
 
 test_install_yaml() {
-    sed -E "s|image: \"cadre/operator:[^\"]*\"|image: $image:dev|" "$suite_root/deploy/install.yaml" |
+    sed -E "s|cadre/operator:[^\"]*|$image:dev|" "$suite_root/deploy/install.yaml" |
         kc apply -f - >/dev/null 2>&1 || true
     check "kubectl apply -f deploy/install.yaml brings up the operator" \
         kc -n cadre-system rollout status deployment/cadre-operator --timeout=60s
+    check "... which has the keys of the one before, so that workers dial in again, with the numbers they had" \
+        eventually 60 says '"result":[21,22,23,24]' adds '"args":[10]'
     kc delete pod rendezvous-1-0 >/dev/null
     check "... which takes care of groups that were there: a lost rank restarts them" eventually 30 new_ranks_run
     kc delete wg/spread >/dev/null
@@ -154,6 +197,7 @@ example_tar=$("$suite_root/deploy/images.sh" example 2>"$suite_diag") || bail_ou
 test_images
 test_helm
 test_groups
+test_agent_groups
 test_uninstall
 test_install_yaml
 test_namespaced
