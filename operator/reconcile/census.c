@@ -176,7 +176,7 @@ static void note_lost_agent(struct census *c, const struct group_view *v, int32_
     const struct node *n = p->node ? cluster_node(v->cluster, p->node) : NULL;
     if (f->connected || !n || !n->ready || c->failed[index] || (!f->changed_ms && !c->crew.started))
         return;
-    int64_t since = MAX(f->changed_ms, v->leading_ms);
+    int64_t came = f->changed_ms ? f->changed_ms : p->obj.meta.created_ms, since = MAX(came, v->leading_ms);
     int64_t patience = (int64_t)v->wg->spec.node_lost_s * 1000, left = MIN(since + patience - v->now_ms, patience);
     if (!since)
         return;
