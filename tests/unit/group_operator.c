@@ -6,6 +6,7 @@
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <setjmp.h>
@@ -33,6 +34,8 @@ static void on_change(void *ctx, enum store_event event, const struct object *ol
         cluster_set_pod(o->cluster, pod_of(now));
     else if (any->kind == KIND_POD)
         cluster_del_pod(o->cluster, any->meta.ns, any->meta.name);
+    if (any->kind == KIND_POD && !now)
+        agents_pod_gone(o->mirrors[0].registry->agents, any->meta.uid);
     if (any->kind != KIND_NODE)
         return;
     if (now)
@@ -43,15 +46,31 @@ static void on_change(void *ctx, enum store_event event, const struct object *ol
         o->dirty = true; // as if all nodes had pods of ours
 }
 
-static void mirror_init(struct sim_mirror *m)
+// What the standby hears wakes nobody.
+static void on_peers(void *ctx, const char *ns, const char *group)
 {
-    *m = (struct sim_mirror){0};
+    struct sim_registry *r = ctx;
+    assert_string_equal(ns, "ml");
+    assert_string_equal(group, "sim");
+    if (r->o->mirrors[0].registry == r)
+        r->o->dirty = true;
+}
+
+static void mirror_init(struct sim_mirror *m, struct sim_operator *o)
+{
+    struct sim_registry *r = xcalloc(1, sizeof *r);
+    *m = (struct sim_mirror){.registry = r};
+    clock_fake_init(&r->clock, o->w->now_ms, o->w->now_ms);
+    r->o = o;
+    r->agents = agents_new(&(struct agents_config){.clock = &r->clock.clock, .changed = on_peers, .ctx = r});
     for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
         m->stores[mirrored[i]] = store_new(mirrored[i]);
 }
 
 static void mirror_done(struct sim_mirror *m)
 {
+    agents_free(m->registry->agents); // whose lines are cut
+    free(m->registry);
     for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
         store_free(m->stores[mirrored[i]]);
 }
@@ -100,6 +119,9 @@ static void lead(struct sim_operator *o)
     notebook_done(&o->notebook);
     notebook_init(&o->notebook, rand_u64(&o->w->rand));
     o->waits_for_room = false;
+    o->leading_ms = o->w->now_ms;
+    for (int i = 0; i < SIM_LINES; i++)
+        o->w->registries[i] = o->mirrors[i].registry->agents;
     o->failures = 0;
     o->due_ms = -1;
     o->dirty = true; // every group is looked at first
@@ -112,12 +134,14 @@ static void lead(struct sim_operator *o)
 
 static void die(struct sim_operator *o)
 {
+    sim_cut_all(o->w, 0);
     mirror_done(&o->mirrors[0]);
     if (sim_chance(o->w, 50)) { // the standby takes over, with what it has seen
+        sim_promote(o->w);
         o->mirrors[0] = o->mirrors[1];
-        mirror_init(&o->mirrors[1]);
+        mirror_init(&o->mirrors[1], o);
     } else { // a new process lists everything
-        mirror_init(&o->mirrors[0]);
+        mirror_init(&o->mirrors[0], o);
         mirror_follow_all(&o->mirrors[0], o->w);
     }
     lead(o);
@@ -126,14 +150,18 @@ static void die(struct sim_operator *o)
 void sim_operator_init(struct sim_operator *o, struct sim_world *w)
 {
     *o = (struct sim_operator){.w = w};
-    mirror_init(&o->mirrors[0]);
-    mirror_init(&o->mirrors[1]);
+    mirror_init(&o->mirrors[0], o);
+    mirror_init(&o->mirrors[1], o);
     mirror_follow_all(&o->mirrors[0], w);
     lead(o);
 }
 
 void sim_operator_done(struct sim_operator *o)
 {
+    for (int i = 0; i < SIM_LINES; i++) {
+        sim_cut_all(o->w, i);
+        o->w->registries[i] = NULL;
+    }
     mirror_done(&o->mirrors[0]);
     mirror_done(&o->mirrors[1]);
     cluster_free(o->cluster);
@@ -142,6 +170,10 @@ void sim_operator_done(struct sim_operator *o)
 
 void sim_operator_watch(struct sim_operator *o)
 {
+    for (int i = 0; i < SIM_LINES; i++)
+        o->mirrors[i].registry->clock.wall = o->w->now_ms;
+    o->dirty = o->dirty || o->w->peers_changed;
+    o->w->peers_changed = false;
     mirror_follow(&o->mirrors[0], o->w, 75);
     mirror_follow(&o->mirrors[1], o->w, 20);
 }
@@ -239,6 +271,12 @@ static int act(struct sim_operator *o, const struct workergroup *wg, const struc
         o->events++;
         return 0;
     }
+    if (a->kind == ACTION_COMMAND) {
+        struct err ignored = ERR_INIT; // who is not there comes again
+        agents_command(o->mirrors[0].registry->agents, a->uid, wg->obj.meta.uid, a->attempt, a->command, a->body,
+                       &ignored);
+        return 0;
+    }
     o->requests++;
     o->writes += a->kind == ACTION_STATUS;
     if (f == FATE_FAILS || (f == FATE_LATE && a->kind != ACTION_CREATE_POD))
@@ -311,9 +349,24 @@ static void take_notes(struct sim_operator *o, const struct workergroup *wg, con
     o->waits_for_room = p->waits_for_room;
 }
 
+// Under agents one pod is replaced, but not while another one of its index lives.
+static void check_replacement(const struct group_view *v, const struct action *a)
+{
+    for (size_t i = 0; i < v->n_pods; i++) {
+        const struct pod *p = v->pods[i];
+        const char *end = strrchr(a->name, '-');
+        bool same = strncmp(a->name, p->obj.meta.name, (size_t)(end - a->name) + 1) == 0;
+        assert_false(same && !pod_terminal(p) && !p->obj.meta.deleted_ms);
+    }
+}
+
 // A gang that was complete is not mended but begun anew; nor is one begun while pods of another one are seen.
 static void check_creation(const struct group_view *v, const struct action *a)
 {
+    if (v->wg->spec.runtime == RUNTIME_AGENT) {
+        check_replacement(v, a);
+        return;
+    }
     assert_false(was_scheduled(v->wg));
     for (size_t i = 0; i < v->n_pods; i++) {
         const char *name = v->pods[i]->obj.meta.name;
@@ -341,6 +394,31 @@ static void check_plan(const struct group_view *v, const struct plan *p)
         if (p->actions[i].kind == ACTION_DELETE_POD)
             check_deletion(v, &p->actions[i]);
     }
+}
+
+static const char *ticket(void *ctx, const char *group_uid, int32_t attempt, int32_t rank, struct arena *a)
+{
+    (void)ctx;
+    return arena_printf(a, "%s/%d/%d", group_uid, attempt, rank);
+}
+
+static void see_agents(struct sim_operator *o, struct arena *a, struct group_view *v)
+{
+    static const struct agent_setup setup = {
+        .image = "cadre", .url = "wss://cadre-operator:9443", .ca_pem = "CA", .ticket = ticket};
+    struct agent_facts *facts = arena_array(a, v->n_pods, sizeof *facts);
+    int32_t world = group_world_size(v->wg), *members = arena_array(a, (size_t)world, sizeof *members);
+    for (size_t i = 0; i < v->n_pods; i++)
+        agents_facts(o->mirrors[0].registry->agents, v->pods[i]->obj.meta.uid, v->wg->obj.meta.uid, a, &facts[i]);
+    for (int i = 0; i < SIM_PODS; i++) {
+        const struct sim_agent *g = o->w->pods[i].agent;
+        if (g && g->member && g->rank < world)
+            members[g->rank] = g->member;
+    }
+    v->setup = &setup;
+    v->agents = facts;
+    v->members = members;
+    v->leading_ms = o->leading_ms;
 }
 
 void sim_operator_turn(struct sim_operator *o)
@@ -371,6 +449,7 @@ void sim_operator_turn(struct sim_operator *o)
         .now_ms = o->w->now_ms,
     };
     struct plan plan;
+    see_agents(o, &a, &v);
     group_reconcile(&v, &a, &plan);
     check_plan(&v, &plan);
     o->last_actions = plan.n;

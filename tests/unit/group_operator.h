@@ -11,9 +11,16 @@
 
 enum { SIM_LATE = 8 };
 
+struct sim_registry { // of agents, as the same process knows them
+    struct agents *agents;
+    struct sim_operator *o;
+    struct clock_fake clock;
+};
+
 struct sim_mirror { // what one process has seen of the log; each kind is watched on its own
     struct store *stores[KIND_COUNT];
     size_t seen[KIND_COUNT];
+    struct sim_registry *registry;
 };
 
 struct sim_operator {
@@ -23,6 +30,7 @@ struct sim_operator {
     struct notebook notebook;
     bool dirty, waits_for_room;
     uint64_t epoch;
+    int64_t leading_ms;
     int64_t due_ms; // of the next look without a reason, -1 = none
     int failures;   // in a row
     struct {

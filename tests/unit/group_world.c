@@ -55,17 +55,22 @@ static void publish(struct sim_world *w, enum kind kind, const char *name, const
 static void publish_group(struct sim_world *w)
 {
     const struct sim_spec *s = &w->spec;
+    const char *policy = s->never_restart ? "Never" : s->restarts_worker ? "Worker" : "Group";
+    const char *runtime = !s->agent   ? "\"runtime\":\"Plain\""
+                          : s->module ? "\"runtime\":\"Agent\",\"worker\":{\"module\":\"/m.so\",\"class\":\"M\"}"
+                                      : "\"runtime\":\"Agent\"";
     struct buf b = BUF_INIT(1 << 20);
     buf_printf(&b,
                "{\"metadata\":{\"name\":\"sim\",\"namespace\":\"ml\",\"uid\":\"group-uid\",\"resourceVersion\":\"%s\","
-               "\"generation\":%" PRId64 "},\"spec\":{\"replicas\":%d,\"runtime\":\"Plain\",\"maxRestarts\":%d,"
+               "\"generation\":%" PRId64 "},\"spec\":{\"replicas\":%d,%s,\"maxRestarts\":%d,"
                "\"restartPolicy\":\"%s\",\"suspend\":%s,\"placement\":{\"strategy\":\"%s\",\"timeoutSeconds\":20,"
                "\"nodeLostSeconds\":10},\"restartBackoff\":{\"initialSeconds\":1,\"maxSeconds\":8},\"template\":{"
-               "\"spec\":{\"containers\":[{\"name\":\"worker\",\"image\":\"%s%d\",\"resources\":{\"limits\":{"
+               "\"spec\":{\"containers\":[{\"name\":\"worker\",\"image\":\"%s%d\"%s,\"resources\":{\"limits\":{"
                "\"nvidia.com/gpu\":1},\"requests\":{\"nvidia.com/gpu\":1}}}]}}}%s%s}",
-               next_version(w), w->generation, s->replicas, s->max_restarts, s->never_restart ? "Never" : "Group",
+               next_version(w), w->generation, s->replicas, runtime, s->max_restarts, policy,
                s->suspend ? "true" : "false", s->strict_pack ? "StrictPack" : "Pack",
-               s->template_valid ? "v" : "invalid-", s->template_version, w->status ? ",\"status\":" : "",
+               s->template_valid ? "v" : "invalid-", s->template_version,
+               s->agent && !s->module ? ",\"command\":[\"run\"]" : "", w->status ? ",\"status\":" : "",
                w->status ? w->status : "");
     struct err err = ERR_INIT;
     object_unref(w->wg);
@@ -157,6 +162,7 @@ static void publish_pod(struct sim_world *w, struct sim_pod *p)
     }
     o->node = p->node;
     o->phase = p->phase;
+    o->ip = p->ip;
     const struct sim_node *n = node_by_name(w, p->node);
     o->ready = p->phase == POD_RUNNING && n && n->ready;
     o->disruption = p->disruption;
@@ -176,8 +182,17 @@ static void publish_pod(struct sim_world *w, struct sim_pod *p)
     publish(w, KIND_POD, o->obj.meta.name, &o->obj);
 }
 
+// Its container ends, and all processes in it.
+static void end_agent(struct sim_world *w, struct sim_pod *p)
+{
+    if (p->agent && p->agent->member)
+        w->peers_changed = true;
+    sim_agent_free(TAKE_PTR(p->agent));
+}
+
 static void remove_pod(struct sim_world *w, struct sim_pod *p)
 {
+    end_agent(w, p);
     publish(w, KIND_POD, p->now->obj.meta.name, NULL);
     object_unref(&p->now->obj);
     *p = (struct sim_pod){0};
@@ -280,6 +295,7 @@ void sim_evict(struct sim_world *w, struct sim_pod *p)
 
 static void end_container(struct sim_world *w, struct sim_pod *p, int32_t exit_code)
 {
+    end_agent(w, p);
     p->terminated = true;
     p->exit_code = exit_code;
     p->finished_ms = w->now_ms;
@@ -298,10 +314,11 @@ static void publish_node(struct sim_world *w, struct sim_node *n)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    const char *json = arena_printf(&a,
-                                    "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"kubernetes.io/hostname\":\"%s\"}},"
-                                    "\"status\":{\"allocatable\":{\"pods\":\"110\",\"nvidia.com/gpu\":\"%d\"}}}",
-                                    n->name, n->name, n->gpus - n->foreign);
+    const char *json = arena_printf(
+        &a,
+        "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"kubernetes.io/hostname\":\"%s\"}},"
+        "\"status\":{\"allocatable\":{\"pods\":\"110\",\"cpu\":\"8\",\"memory\":\"8Gi\",\"nvidia.com/gpu\":\"%d\"}}}",
+        n->name, n->name, n->gpus - n->foreign);
     object_unref(n->now);
     if (object_decode(KIND_NODE, json, strlen(json), &n->now, &err) < 0)
         fail_msg("%s", err.msg);
@@ -376,11 +393,24 @@ static bool all_up(const struct sim_world *w, const struct sim_pod *p)
     return up >= p->world_size;
 }
 
+static void start_pod(struct sim_world *w, struct sim_pod *p)
+{
+    const struct meta *m = &p->now->obj.meta;
+    p->phase = POD_RUNNING;
+    p->ip = arena_printf(&w->arena, "10.0.0.%s", m->uid);
+    if (w->spec.agent)
+        p->agent = sim_agent_new(arena_strdup(&w->arena, m->uid), arena_strdup(&w->arena, m->name), p->index);
+    publish_pod(w, p);
+}
+
 static void run(struct sim_world *w, struct sim_pod *p)
 {
     if (p->phase == POD_PENDING && sim_chance(w, 70)) {
-        p->phase = POD_RUNNING;
-        publish_pod(w, p);
+        start_pod(w, p);
+    } else if (p->agent) {
+        sim_agent_live(p->agent, w);
+        if (p->agent->ending && p->agent->process == SIM_PROCESS_NONE)
+            end_container(w, p, 0);
     } else if (p->phase == POD_RUNNING && all_up(w, p)) {
         if (w->mode == SIM_SUCCEEDS && sim_chance(w, 40))
             end_container(w, p, 0);
@@ -392,6 +422,8 @@ static void run(struct sim_world *w, struct sim_pod *p)
 static void live_on(struct sim_world *w, struct sim_pod *p)
 {
     const struct sim_node *n = node_by_name(w, p->node);
+    for (int i = 0; i < SIM_LINES && p->agent && (!n || !n->ready); i++)
+        sim_agent_cut(p->agent, i);
     if (p->node && !n) {
         for (int i = 0; i < SIM_NODES; i++)
             if (str_eq(w->nodes[i].name, p->node) && w->now_ms - w->nodes[i].changed_ms > COLLECT_MS)
@@ -404,6 +436,68 @@ static void live_on(struct sim_world *w, struct sim_pod *p)
         remove_pod(w, p);
     } else if (n->ready && !p->asked_ms && sim_live(p)) {
         run(w, p);
+    }
+}
+
+void sim_cut_all(struct sim_world *w, int line)
+{
+    for (int i = 0; i < SIM_PODS; i++)
+        if (w->pods[i].agent)
+            sim_agent_cut(w->pods[i].agent, line);
+}
+
+void sim_promote(struct sim_world *w)
+{
+    sim_cut_all(w, 0);
+    for (int i = 0; i < SIM_PODS; i++)
+        if (w->pods[i].agent)
+            sim_agent_promote(w->pods[i].agent);
+}
+
+static const struct sim_pod *newest_of(const struct sim_world *w, int32_t index)
+{
+    const struct sim_pod *newest = NULL;
+    for (int i = 0; i < SIM_PODS; i++) {
+        const struct sim_pod *p = &w->pods[i];
+        if (sim_live(p) && p->index == index && (!newest || p->incarnation > newest->incarnation))
+            newest = p;
+    }
+    return newest;
+}
+
+const char *sim_master_ip(struct sim_world *w)
+{
+    const struct sim_pod *p = newest_of(w, 0);
+    return p ? p->ip : NULL;
+}
+
+static bool ended_well(const struct sim_agent *g)
+{
+    for (size_t i = 0; g->supervisor && i < supervisor_process_count(g->supervisor); i++) {
+        const struct supervisor_process *p = supervisor_process_at(g->supervisor, i);
+        if (p->state >= SUPERVISOR_PROCESS_EXITED && p->code == 0)
+            return true;
+    }
+    return false;
+}
+
+bool sim_all_run(struct sim_world *w, int attempt)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < w->spec.replicas; i++) {
+        const struct sim_pod *p = newest_of(w, i);
+        n += p && p->agent && (p->agent->attempt == attempt || w->spec.restarts_worker) &&
+             (p->agent->process == SIM_PROCESS_RUNNING || ended_well(p->agent));
+    }
+    return n == w->spec.replicas;
+}
+
+// The start barrier: nobody begins while a process of an older attempt is left, in any pod that counts.
+void sim_launched(struct sim_world *w, struct sim_agent *g)
+{
+    for (int32_t i = 0; i < w->spec.replicas && !w->spec.restarts_worker; i++) {
+        const struct sim_pod *p = newest_of(w, i);
+        assert_false(p && p->agent && p->agent->process != SIM_PROCESS_NONE && p->agent->attempt < g->attempt);
     }
 }
 
@@ -432,15 +526,21 @@ void sim_init(struct sim_world *w, uint64_t seed)
         .suspend = sim_chance(w, 5),
         .never_restart = sim_chance(w, 10),
         .strict_pack = sim_chance(w, 20),
+        .agent = sim_chance(w, 50),
+        .module = sim_chance(w, 50),
+        .restarts_worker = sim_chance(w, 25),
     };
+    spec.restarts_worker = spec.restarts_worker && spec.agent;
     sim_edit(w, &spec);
 }
 
 void sim_done(struct sim_world *w)
 {
-    for (int i = 0; i < SIM_PODS; i++)
+    for (int i = 0; i < SIM_PODS; i++) {
+        sim_agent_free(w->pods[i].agent);
         if (w->pods[i].now)
             object_unref(&w->pods[i].now->obj);
+    }
     for (int i = 0; i < SIM_NODES; i++)
         object_unref(w->nodes[i].now);
     object_unref(w->service);

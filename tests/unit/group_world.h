@@ -10,6 +10,7 @@
 #include "operator/api/pod.h"
 #include "operator/api/service.h"
 #include "operator/api/workergroup.h"
+#include "tests/unit/group_agent.h"
 
 enum { SIM_NODES = 4, SIM_PODS = 64, SIM_FOREIGN = 4 };
 
@@ -19,6 +20,9 @@ struct sim_spec {
     int32_t replicas, max_restarts;
     int template_version;
     bool template_valid, suspend, never_restart, strict_pack;
+    bool agent;           // runtime Agent
+    bool module;          // its processes take calls
+    bool restarts_worker; // restartPolicy Worker
 };
 
 struct sim_pod {
@@ -31,6 +35,8 @@ struct sim_pod {
     bool terminated;
     int32_t exit_code;
     int64_t finished_ms;
+    struct sim_agent *agent; // NULL: its container does not run, or runtime Plain
+    const char *ip;          // once it runs
 };
 
 struct sim_node {
@@ -69,6 +75,9 @@ struct sim_world {
     const struct object **bases; // of pods, until the end: copies share their strings
     size_t n_bases, size_bases;
     int64_t uids;
+    // For agents:
+    struct agents *registries[SIM_LINES]; // of the leader and its standby; NULL = not there
+    bool peers_changed;                   // who takes calls
 };
 
 void sim_init(struct sim_world *w, uint64_t seed);
@@ -93,6 +102,14 @@ void sim_node_remove(struct sim_world *w, struct sim_node *n);
 void sim_node_add(struct sim_world *w, struct sim_node *n);
 void sim_evict(struct sim_world *w, struct sim_pod *p);
 void sim_fail(struct sim_world *w, struct sim_pod *p);
+
+void sim_cut_all(struct sim_world *w, int line); // of all agents, as when that process of the operator dies
+void sim_promote(struct sim_world *w);           // the lines to the standby are those to the leader from now on
+
+// For agents.
+const char *sim_master_ip(struct sim_world *w);              // what MASTER_ADDR resolves to; NULL = nothing
+bool sim_all_run(struct sim_world *w, int attempt);          // all ranks, or they have ended well
+void sim_launched(struct sim_world *w, struct sim_agent *g); // checks that it may
 
 bool sim_live(const struct sim_pod *p);                             // exists and has not ended
 bool sim_going(const struct sim_world *w, const struct sim_pod *p); // will be gone soon

@@ -215,6 +215,18 @@ static void something_happens(struct life *l)
         if (p)
             sim_fail(w, p);
         break;
+    case 9:
+        if (p && p->agent) {
+            tell(l, "an agent loses its connection");
+            sim_agent_cut(p->agent, (int)rand_below(&w->rand, SIM_LINES));
+        }
+        break;
+    case 10:
+        if (p && p->agent) {
+            tell(l, "a process is killed");
+            sim_agent_exit(p->agent, w, 137, 9);
+        }
+        break;
     default:
         break;
     }
