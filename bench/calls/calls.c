@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calls cost: a controller with the client library, the proxy and cadre-worker, each a process, over TCP on
+// loopback; beside bare sockets through a relay, and beside Ray. run.sh builds and starts it.
+#include "bench/calls/floor.h"
+#include "bench/calls/load.h"
+#include "bench/calls/peer.h"
+#include "bench/calls/ranks.h"
+#include "bench/calls/server.h"
+#include "bench/lib/proc.h"
+#include "bench/lib/samples.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <cadre/client.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { HEADER = 16 + 30, IDLE_MAX = 10 * 1000, MANY = 400, WORKERS = 5 };
+
+// Where a body would be longer than a worker takes, simulated ranks answer.
+#define BIG ((size_t)60 << 20)
+
+static struct options {
+    double seconds; // of each measurement
+    int rounds;
+    unsigned idle;
+    const char *worker, *module, *python, *ray_script;
+} options = {.seconds = 1, .rounds = 3, .idle = IDLE_MAX};
+
+static struct certs certs;
+static struct server server;
+static struct peer ray;
+static pid_t workers[WORKERS];
+
+static void start_worker(pid_t *ret, const char *group, uint32_t rank, uint32_t world)
+{
+    char url[64], ticket[SERVER_TICKET_SIZE], number[16], size[16];
+    snprintf(url, sizeof url, "ws://127.0.0.1:%d" SERVER_PATH, server.port);
+    server_ticket(ticket, group, rank);
+    snprintf(number, sizeof number, "%u", rank);
+    snprintf(size, sizeof size, "%u", world);
+    *ret = fork();
+    if (*ret)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setenv("RANK", number, 1);
+    setenv("WORLD_SIZE", size, 1);
+    setenv("CADRE_TICKET", ticket, 1);
+    setenv("CADRE_GROUP_UID", group, 1);
+    setenv("CADRE_ATTEMPT", "1", 1);
+    if (!freopen("/dev/null", "w", stderr))
+        _exit(1);
+    execl(options.worker, options.worker, "--module", options.module, "--connect", url, (char *)NULL);
+    _exit(127);
+}
+
+// The table: Cadre's median, and the medians of its ratios to what was measured in the same round.
+
+struct row {
+    const char *name;
+    struct samples ours, p50, floor, ray;
+};
+
+static void print_head(void)
+{
+    printf("%-34s %12s %10s %12s %8s %12s %8s %8s\n", "", "Cadre/s", "p50 us", "bare/s", "ratio", "Ray/s", "ratio",
+           "target");
+}
+
+static void print_ratio(const struct row *row, const struct samples *to)
+{
+    struct samples ratios;
+    samples_ratios(&row->ours, to, &ratios);
+    if (ratios.n)
+        printf(" %12.0f %7.3fx", samples_median(to), samples_median(&ratios));
+    else
+        printf(" %12s %8s", "", "");
+}
+
+static void print_row(const struct row *row, const char *target, double bytes)
+{
+    printf("%-34s %12.0f %10.0f", row->name, samples_median(&row->ours), samples_median(&row->p50));
+    print_ratio(row, &row->floor);
+    print_ratio(row, &row->ray);
+    printf(" %8s", target);
+    if (bytes > 1000)
+        printf("   %.2f GB/s each way", samples_median(&row->ours) * bytes / 1e9);
+    printf("\n");
+    fflush(stdout);
+}
+
+struct line {
+    const char *name;
+    struct load_call call;
+    unsigned ranks;
+    bool tls;
+    const char *target;
+};
+
+// In turns, because the machine may do other things too.
+static void measure(const struct line *l)
+{
+    struct row row = {.name = l->name};
+    const struct load_call *call = &l->call;
+    bool floored = call->in_flight == 1;
+    struct floor floor;
+    cadre_client *c = load_open(l->tls ? server.tls_port : server.port, l->tls ? certs.ca : NULL);
+    if (floored)
+        floor_start(&floor, l->ranks);
+    for (int i = 0; i < options.rounds; i++) {
+        double p50, unused;
+        samples_add(&row.ours, load_rate(c, call, options.seconds, &p50));
+        samples_add(&row.p50, p50);
+        if (floored)
+            samples_add(&row.floor,
+                        floor_rate(&floor, call->bytes + HEADER, call->bytes + HEADER, options.seconds, &unused));
+        samples_add(&row.ray, peer_rate(&ray, l->ranks, call->bytes, call->in_flight, options.seconds));
+    }
+    if (floored)
+        floor_stop(&floor);
+    cadre_client_close(c);
+    print_row(&row, l->target, (double)call->bytes);
+}
+
+static void measure_calls(void)
+{
+    static const struct line lines[] = {
+        {"one at a time", {"one", "echo", 10, 1}, 1, false, "10x"},
+        {"one at a time, TLS to the proxy", {"one", "echo", 10, 1}, 1, true, "8x"},
+        {"1,000 in flight", {"one", "echo", 10, 1000}, 1, false, "150x"},
+        {"group of 4", {"four", "echo", 10, 1}, 4, false, "18x"},
+        {"1 MiB echo", {"one", "echo", 1 << 20, 1}, 1, false, "2x"},
+        {"15 MiB echo", {"one", "echo", 15 << 20, 1}, 1, false, ""},
+        {"60 MiB echo, simulated rank", {"simulated", "echo", BIG, 1}, 1, false, "0.6x bare"},
+    };
+    pid_t simulated = ranks_start(server.port, "simulated", 0, 1);
+    print_head();
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        measure(&lines[i]);
+    ranks_stop(simulated);
+}
+
+// Broadcast to many simulated ranks: a call is done when all have answered.
+static void measure_broadcast(void)
+{
+    static const struct {
+        const char *name;
+        size_t bytes;
+        const char *target;
+    } lines[] = {{"10 B to 400 ranks", 10, "4 ms"}, {"410 KB to 400 ranks", 410 * 1000, "45 ms"}};
+    pid_t ranks = ranks_start(server.port, "many", 0, MANY);
+    struct floor floor;
+    cadre_client *c = load_open(server.port, NULL);
+    floor_start(&floor, MANY);
+    printf("\n%-34s %12s %12s %8s %8s\n", "p50", "Cadre ms", "bare ms", "ratio", "target");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const struct load_call call = {"many", "take", lines[i].bytes, 1};
+        struct samples ours = {.n = 0}, bare = {.n = 0}, ratios;
+        for (int k = 0; k < options.rounds; k++) {
+            double p50;
+            load_rate(c, &call, options.seconds, &p50);
+            samples_add(&ours, p50 / 1e3);
+            floor_rate(&floor, call.bytes + HEADER, HEADER, options.seconds, &p50);
+            samples_add(&bare, p50 / 1e3);
+        }
+        samples_ratios(&ours, &bare, &ratios);
+        printf("%-34s %12.2f %12.2f %7.2fx %8s\n", lines[i].name, samples_median(&ours), samples_median(&bare),
+               samples_median(&ratios), lines[i].target);
+    }
+    floor_stop(&floor);
+    cadre_client_close(c);
+    ranks_stop(ranks);
+}
+
+// The same call while other workers are connected and silent: without them, with, and without again.
+static void measure_idle(void)
+{
+    static const unsigned steps[] = {0, 1000, IDLE_MAX, 0};
+    const struct load_call call = {"one", "echo", 10, 1};
+    cadre_client *c = load_open(server.port, NULL);
+    double none = 0;
+    printf("\n%-34s %12s %8s %8s\n", "one at a time, beside idle workers", "Cadre/s", "ratio", "target");
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        struct samples rates = {.n = 0};
+        unsigned n = MIN(steps[i], options.idle);
+        pid_t idle = n ? ranks_start(server.port, "idle", 0, n) : 0;
+        for (int k = 0; k < options.rounds; k++) {
+            double p50;
+            samples_add(&rates, load_rate(c, &call, options.seconds, &p50));
+        }
+        if (i == 0)
+            none = samples_median(&rates);
+        printf("%-34u %12.0f %7.2fx %8s\n", n, samples_median(&rates), samples_median(&rates) / none, n ? "0.7x" : "");
+        fflush(stdout);
+        if (n)
+            ranks_stop(idle);
+    }
+    cadre_client_close(c);
+}
+
+static int parse(int argc, char **argv)
+{
+    static const struct option table[] = {
+        {"worker", required_argument, NULL, 'w'},     {"module", required_argument, NULL, 'm'},
+        {"ray-python", required_argument, NULL, 'p'}, {"ray-script", required_argument, NULL, 's'},
+        {"seconds", required_argument, NULL, 't'},    {"rounds", required_argument, NULL, 'r'},
+        {"idle", required_argument, NULL, 'i'},       {NULL, 0, NULL, 0},
+    };
+    for (int opt; (opt = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+        int64_t number = 1;
+        if (opt == '?' || (strchr("ri", opt) && !str_to_i64(optarg, &number)) || number < 0)
+            return -1;
+        switch (opt) {
+        case 'w':
+            options.worker = optarg;
+            break;
+        case 'm':
+            options.module = optarg;
+            break;
+        case 'p':
+            options.python = optarg;
+            break;
+        case 's':
+            options.ray_script = optarg;
+            break;
+        case 't':
+            options.seconds = strtod(optarg, NULL);
+            break;
+        case 'r':
+            options.rounds = (int)MIN(number, SAMPLES_MAX);
+            break;
+        default:
+            options.idle = (unsigned)number;
+        }
+    }
+    return options.worker && options.module && optind == argc && (!options.python || options.ray_script) ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct server_group groups[] = {
+        {"one", 1}, {"four", 4}, {"simulated", 1}, {"many", MANY}, {"idle", IDLE_MAX},
+    };
+    struct rlimit files;
+    if (parse(argc, argv) < 0) {
+        fprintf(stderr, "usage: bench-calls --worker CADRE-WORKER --module ECHO.SO [--ray-python PYTHON --ray-script "
+                        "RAY_PEER.PY] [--seconds N] [--rounds N] [--idle N]\n");
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    certs_make(&certs);
+    server_start(&server, &certs, groups, sizeof groups / sizeof *groups);
+    start_worker(&workers[0], "one", 0, 1);
+    for (unsigned i = 1; i < WORKERS; i++)
+        start_worker(&workers[i], "four", i - 1, WORKERS - 1);
+    peer_start(&ray, options.python, options.ray_script);
+    printf("%s, load average %.1f\n", ray.pid ? ray.version : "without Ray", proc_load());
+    measure_calls();
+    peer_stop(&ray);
+    measure_broadcast();
+    measure_idle();
+    for (unsigned i = 0; i < WORKERS; i++) {
+        kill(workers[i], SIGTERM);
+        waitpid(workers[i], NULL, 0);
+    }
+    kill(server.pid, SIGKILL);
+    waitpid(server.pid, NULL, 0);
+    certs_done(&certs);
+    return 0;
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/calls/load.h"
+
+#include "bench/calls/latency.h"
+#include "bench/calls/server.h"
+#include "bench/lib/proc.h"
+#include "common/base/mem.h"
+
+#include <cadre/client.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run {
+    cadre_client *client;
+    cadre_client_request request;
+    struct latency latency;
+    int64_t end;
+    struct slot {
+        struct run *run;
+        int64_t began;
+    } * slots;
+};
+
+static void die(const char *what, const cadre_client_error *error)
+{
+    fprintf(stderr, "bench: %s: %s (%s)\n", what, error->message, error->name);
+    exit(1);
+}
+
+cadre_client *load_open(int port, const char *ca_pem)
+{
+    cadre_client_options o;
+    cadre_client_error error;
+    cadre_client *c;
+    char address[64];
+    snprintf(address, sizeof address, "%s://127.0.0.1:%d", ca_pem ? "wss" : "ws", port);
+    cadre_client_options_init(&o);
+    o.address = address;
+    o.ns = SERVER_NS;
+    o.token = "bench";
+    o.ca_pem = ca_pem;
+    if (cadre_client_open(&o, &c, &error) != CADRE_CLIENT_OK)
+        die(address, &error);
+    return c;
+}
+
+static void start(struct slot *slot)
+{
+    cadre_client_request request = slot->run->request;
+    cadre_client_error error;
+    request.ctx = slot;
+    slot->began = proc_now_us();
+    if (cadre_client_start(slot->run->client, &request, NULL, &error) != CADRE_CLIENT_OK)
+        die("call", &error);
+}
+
+static void on_done(void *ctx, const cadre_client_answer *answer)
+{
+    struct slot *slot = ctx;
+    int64_t now = proc_now_us();
+    if (answer->error)
+        die("call", answer->error);
+    latency_add(&slot->run->latency, now - slot->began);
+    if (now < slot->run->end)
+        start(slot);
+}
+
+static void call_in_turn(struct run *r)
+{
+    cadre_client_error error;
+    for (int64_t began = proc_now_us(), now; began < r->end; began = now) {
+        if (cadre_client_call(r->client, &r->request, NULL, &error) != CADRE_CLIENT_OK)
+            die("call", &error);
+        now = proc_now_us();
+        latency_add(&r->latency, now - began);
+    }
+}
+
+static void call_many(struct run *r, unsigned in_flight)
+{
+    r->slots = xcalloc(in_flight, sizeof *r->slots);
+    for (unsigned i = 0; i < in_flight; i++) {
+        r->slots[i].run = r;
+        start(&r->slots[i]);
+    }
+    while (cadre_client_pending(r->client) > 0)
+        cadre_client_wait(r->client, -1);
+    free(r->slots);
+}
+
+double load_rate(cadre_client *c, const struct load_call *call, double seconds, double *ret_p50_us)
+{
+    struct run r = {.client = c};
+    cadre_client_error error;
+    char *args = xmalloc(call->bytes + 4);
+    memset(args, 'x', call->bytes + 4);
+    memcpy(args, "[\"", 2);
+    memcpy(args + call->bytes + 2, "\"]", 2);
+    cadre_client_request_init(&r.request, call->method);
+    r.request.group = call->group;
+    r.request.args = (cadre_client_json){args, call->bytes + 4};
+    r.request.done = on_done;
+    if (cadre_client_call(c, &r.request, NULL, &error) != CADRE_CLIENT_OK) // connected, ready, warm
+        die(call->method, &error);
+    int64_t begin = proc_now_us();
+    r.end = begin + (int64_t)(seconds * 1e6);
+    if (call->in_flight > 1)
+        call_many(&r, call->in_flight);
+    else
+        call_in_turn(&r);
+    free(args);
+    return latency_finish(&r.latency, proc_now_us() - begin, ret_p50_us);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ray beside us: ray_peer.py as a process that is asked over pipes.
+#ifndef CADRE_BENCH_CALLS_PEER_H
+#define CADRE_BENCH_CALLS_PEER_H
+
+#include <stdio.h>
+#include <sys/types.h>
+
+struct peer {
+    pid_t pid; // 0 = there is none
+    FILE *to, *from;
+    char version[64];
+};
+
+// python: of an environment that has Ray; NULL = no peer. Exits with a message where it does not start.
+void peer_start(struct peer *p, const char *python, const char *script);
+void peer_stop(struct peer *p);
+// Calls a second; 0 without a peer.
+double peer_rate(struct peer *p, unsigned ranks, size_t bytes, unsigned in_flight, double seconds);
+
+#endif

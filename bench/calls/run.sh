@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Calls through the proxy to workers, beside bare sockets and beside Ray, on loopback; prints tables. Needs no root.
+#   bench/calls/run.sh [--without-ray] [--seconds N] [--rounds N] [--idle N]
+# N seconds for each measurement (1), in N rounds (3), with up to N idle workers (10000). Ray is installed from Python
+# wheels into ~/.cache/cadre/ray, 300 MB, the first time; where that fails its columns stay empty.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/ray
+build=$root/build/release
+version=2.60.0
+
+install_ray() {
+    "$cache/bin/python" -c 'import numpy, ray' 2>/dev/null && return 0
+    echo "bench: installing Ray $version into $cache" >&2
+    mkdir -p "$cache"
+    python3 -m venv "$cache" &&
+        "$cache/bin/python" -m pip --disable-pip-version-check install --quiet "ray==$version" numpy >&2
+}
+
+options=()
+if [[ ${1:-} == --without-ray ]]; then
+    shift
+elif install_ray; then
+    options+=(--ray-python "$cache/bin/python" --ray-script "$root/bench/calls/ray_peer.py")
+else
+    echo "bench: Ray cannot be had (pip's reason is above): without it" >&2
+fi
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
+cmake --build "$build" --target bench-calls >/dev/null
+exec "$build/bench/calls/bench-calls" --worker "$build/worker/host/cadre-worker" \
+    --module "$build/examples/echo/echo.so" "${options[@]}" "$@"

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proxy under test, in a process of its own: operator/gateway with an authority that trusts everybody, and groups
+// of fixed sizes, as in a cluster but for Kubernetes.
+#ifndef CADRE_BENCH_CALLS_SERVER_H
+#define CADRE_BENCH_CALLS_SERVER_H
+
+#include "tests/fakeapi/certs.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SERVER_NS "bench"
+#define SERVER_PATH "/v1/connect"
+
+enum { SERVER_TICKET_SIZE = 128 };
+
+struct server_group {
+    const char *name; // its UID too
+    uint32_t world;
+};
+
+struct server {
+    pid_t pid;
+    int port, tls_port; // on 127.0.0.1
+};
+
+// Forks; exits with a message where that fails.
+void server_start(struct server *s, const struct certs *certs, const struct server_group *groups, unsigned n);
+void server_ticket(char out[SERVER_TICKET_SIZE], const char *group, uint32_t rank);
+
+#endif
