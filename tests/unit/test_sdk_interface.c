@@ -29,8 +29,8 @@ static void options_that_make_no_sense_are_refused(void **state)
         cadre_client_options o;
         cadre_client_code code;
         const char *says;
-    } cases[9];
-    for (size_t i = 0; i < 9; i++) {
+    } cases[10];
+    for (size_t i = 0; i < 10; i++) {
         cases[i].o = options;
         cases[i].code = CADRE_CLIENT_INVALID;
     }
@@ -44,8 +44,10 @@ static void options_that_make_no_sense_are_refused(void **state)
     cases[6].says = "cannot read the CA file /nonexistent/ca: No such file";
     cases[7].o.address = "wss://proxy:9443", cases[7].o.ca_pem = "no PEM";
     cases[7].says = "the CA to trust is not a list of PEM certificates";
+    cases[9].o.token_file = "/nonexistent/token", cases[9].code = CADRE_CLIENT_IO;
+    cases[9].says = "cannot read the token file /nonexistent/token: No such file";
     cases[8].o.size = 0, cases[8].says = "cadre_client_options was not initialised";
-    for (size_t i = 0; i < 9; i++) {
+    for (size_t i = 0; i < 10; i++) {
         assert_int_equal(cadre_client_open(&cases[i].o, &client, &error), cases[i].code);
         assert_ptr_equal(strstr(error.message, cases[i].says), error.message);
     }

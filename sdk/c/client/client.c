@@ -12,6 +12,7 @@ enum {
     COPY_MAX = 16 << 10, // arguments up to this are copied into the queue, longer ones are shared with it
     TURN_MS = 60 * 1000,
     GOODBYE_MS = 1000,
+    MOMENT_MS = 100,
 };
 
 static int64_t now_ms(void)
@@ -21,11 +22,16 @@ static int64_t now_ms(void)
 
 // Answers
 
-static void answer(struct cadre_client *c, struct pending *p, cadre_client_json result, const cadre_client_error *error)
+// r NULL: it has failed, with the error.
+static void answer(struct cadre_client *c, struct pending *p, const struct record *r, const cadre_client_error *error)
 {
-    cadre_client_answer a = {p->id, result, error};
+    cadre_client_answer a = {.id = p->id, .rank = -1, .error = error};
     void (*done)(void *, const cadre_client_answer *) = p->done;
     void *ctx = p->ctx;
+    if (r) {
+        a.result = (cadre_client_json){r->body, r->len};
+        a.rank = r->h.rank == RECORD_GROUP ? -1 : (int64_t)r->h.rank;
+    }
     list_remove(&p->link);
     deadlines_del(&c->deadlines, &p->deadline);
     blob_unref(TAKE_PTR(p->args));
@@ -40,7 +46,7 @@ static void fail(struct cadre_client *c, struct pending *p, const struct err *er
 {
     cadre_client_error f;
     fault_from(&f, err, may_have_run);
-    answer(c, p, (cadre_client_json){NULL, 0}, &f);
+    answer(c, p, NULL, &f);
 }
 
 // All of a list, and none that is added to it meanwhile.
@@ -87,13 +93,20 @@ static bool may_send(const struct cadre_client *c)
     return u->state == UPLINK_UP && (!u->max_calls || c->n_sent < u->max_calls) && uplink_queued(u) < WS_HIGH_MARK;
 }
 
+// A moment does not count, so that people read the number in messages that they have asked for.
+static int64_t time_left(const struct pending *p)
+{
+    int64_t waited = now_ms() - p->created_ms;
+    return waited <= MOMENT_MS ? p->timeout_ms : MAX(p->timeout_ms - waited, (int64_t)1);
+}
+
 static void write_head(struct buf *out, const struct pending *p)
 {
     buf_printf(out, "{\"method\":\"%s\"", p->method);
     if (p->group[0])
         buf_printf(out, ",\"group\":\"%s\"", p->group);
     if (p->timeout_ms)
-        buf_printf(out, ",\"timeoutMs\":%" PRId64, MAX(p->timeout_ms - (now_ms() - p->created_ms), (int64_t)1));
+        buf_printf(out, ",\"timeoutMs\":%" PRId64, time_left(p));
     if (p->attempt)
         buf_printf(out, ",\"attempt\":%" PRId64, p->attempt);
     buf_puts(out, p->refuse ? ",\"whenNotReady\":\"Refuse\"}" : "}");
@@ -247,11 +260,11 @@ static void on_answer(void *ctx, const struct record *r)
     if (!p || !p->sent) // its deadline was faster
         return;
     if (r->h.type == RECORD_RESULT) {
-        answer(c, p, (cadre_client_json){r->body, r->len}, NULL);
+        answer(c, p, r, NULL);
     } else {
         cadre_client_error f;
         fault_decode(&f, r->body, r->len);
-        answer(c, p, (cadre_client_json){NULL, 0}, &f);
+        answer(c, p, NULL, &f);
     }
     if (!list_empty(&c->waiting) || c->uplink.state == UPLINK_LEAVING)
         arm_pump(c);

@@ -118,6 +118,9 @@ static int set_trust(struct settings *s, const cadre_client_options *o, bool tls
         return err_set(err, ERR_INVALID, "both ca_pem and ca_file: which?");
     s->token = o->token ? xstrdup(o->token) : NULL;
     s->token_file = o->token_file ? xstrdup(o->token_file) : NULL;
+    free(settings_token(s, err)); // whether it can be read
+    if (err->code)
+        return err->code;
     s->token_in_hello = o->token_in_hello;
     s->server_name = o->server_name ? xstrdup(o->server_name) : NULL;
     if (!tls)

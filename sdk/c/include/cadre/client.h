@@ -109,6 +109,7 @@ typedef struct cadre_client_answer {
     // The result as JSON: a list in the order of ranks where all of them ran it, else that of the one rank. Valid until
     // the callback returns. text NULL: the call failed.
     cadre_client_json result;
+    int64_t rank;                    // whose result it is; -1 = it is a list of all ranks
     const cadre_client_error *error; // NULL: it did not
 } cadre_client_answer;
 
@@ -151,7 +152,7 @@ static inline void cadre_client_request_init(cadre_client_request *r, const char
 // is copied.
 
 // Does not wait: connecting begins with the first turn. CADRE_CLIENT_INVALID: the options make no sense;
-// CADRE_CLIENT_IO: ca_file cannot be read.
+// CADRE_CLIENT_IO, CADRE_CLIENT_UNAUTHORIZED: ca_file or token_file cannot be read, or is empty.
 CADRE_CLIENT_API cadre_client_code cadre_client_open(const cadre_client_options *options, cadre_client **ret,
                                                      cadre_client_error *error);
 // Calls that are not answered end with CADRE_CLIENT_CANCELED. Says goodbye to the proxy, for which it takes up to a

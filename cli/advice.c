@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/advice.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+static const struct {
+    const char *reason, *text;
+} advices[] = {
+    {"Infeasible", "The nodes that exist could never take it, however empty they are. Ask for less, take another\n"
+                   "strategy or topologyKey, or add nodes. 'kubectl describe node NAME' shows what a node has."},
+    {"Insufficient", "It starts by itself once others leave. To make room, end or shrink other work, or add nodes."},
+    {"NotSupported", "The spec uses what this version does not have; the message names it."},
+    {"ReservedEnv", "Remove the variable from env of the template: Cadre sets it."},
+    {"InvalidTemplate", "The API server refuses a pod made from the template: correct what its answer says."},
+    {"CommandRequired", "Say what to run: worker.module, worker.command, or a command in the first container."},
+    {"MeshMismatch", "The dimensions of a mesh must multiply to the world size: replicas * workersPerReplica."},
+    {"NameConflict", "Delete the object that has the name already, or give the group another name."},
+    {"QuotaExceeded", "Raise the ResourceQuota of the namespace, or ask for less. It is tried again by itself;\n"
+                      "'kubectl describe quota' shows what is used."},
+    {"Forbidden", "The API server refused a pod, for example by an admission policy; the message has its answer.\n"
+                  "It is tried again by itself."},
+    {"BindTimeout", "Others took the room before all pods were bound, and all was given back. It plans again after a\n"
+                    "pause. If that repeats, something else schedules onto these nodes: see the events."},
+    {"Checking", "The template is being checked by the API server; this takes a moment."},
+    {"Pending", "The operator has not looked at it yet. If it stays so: does it run?\n"
+                "'kubectl --namespace cadre-system get pods'"},
+    {"Creating", "Its pods are being created; this takes a moment."},
+    {"Binding", "kube-scheduler binds the pods to the planned nodes. A pod below that is not bound says why."},
+    {"Starting", "The pods are bound, and start. Those that are not ready yet are below, with what they wait for."},
+    {"Silent", "An agent is not connected. Right after a start this takes a moment. If it stays so, see whether the\n"
+               "pod reaches the operator (NetworkPolicy, DNS) and what 'kubectl cadre logs' says."},
+    {"ImagePullFailed", "Correct the image's name, or its pull secret; the pod below has the answer of the registry."},
+    {"ContainerConfigError", "Create what is missing, for example a ConfigMap or Secret; it goes on by itself."},
+    {"Restarting", "A rank has failed and the group starts again; see the last failure."},
+    {"Backoff", "A rank has failed and the group starts again after a pause; see the last failure."},
+    {"Terminating", "The pods of the attempt before must be gone first; a terminationGracePeriodSeconds may pass."},
+    {"Failed", "A change of the spec starts it anew. See the last failure; 'kubectl cadre logs' has all output while\n"
+               "the pods are kept."},
+    {"MaxRestartsExceeded", "It has failed more often than spec.maxRestarts allows. A change of the spec starts it\n"
+                            "anew. See the last failure, and 'kubectl cadre logs' while the pods are kept."},
+    {"WorkerFailed", "restartPolicy Never: it is not started again. See the last failure, and 'kubectl cadre logs'\n"
+                     "while the pods are kept."},
+    {"Suspended", "Set spec.suspend to false."},
+};
+
+const char *advice_of(const char *reason)
+{
+    for (size_t i = 0; i < ARRAY_LEN(advices); i++)
+        if (str_eq(advices[i].reason, reason))
+            return advices[i].text;
+    return NULL;
+}

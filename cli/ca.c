@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/kubectl.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+
+#include "common/base/mem.h"
+
+#include <stdio.h>
+
+enum { PEM_MAX = 1 << 20 };
+
+// The API server's answer, which proves who the operator is: whoever has the kubeconfig trusts it.
+int verb_ca(const struct options *o)
+{
+    struct buf out = BUF_INIT(PEM_MAX);
+    struct err err = ERR_INIT;
+    _cleanup_(free_p) char *path =
+        xasprintf("/api/v1/namespaces/%s/services/https:cadre-operator:9443/proxy/v1/ca", o->operator_ns);
+    const struct kubectl_args args = kubectl_args(o, "get", "--raw", path, NULL);
+    int status = 0;
+    if (kubectl_run(&args, &out, &err) < 0)
+        status = report_err(&err);
+    else
+        fwrite(buf_str(&out), 1, out.len, stdout);
+    buf_done(&out);
+    return status;
+}

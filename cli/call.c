@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/controller.h"
+#include "cli/json_text.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+
+#include "common/base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TIMEOUT_MS = 60 * 1000 };
+
+static void print_rank(int64_t rank, cadre_client_json result)
+{
+    printf("%lld: ", (long long)rank);
+    json_text_print(stdout, result.text, result.len);
+}
+
+static void print_result(const struct options *o, const struct controller *c)
+{
+    cadre_client_json list = {buf_str(&c->result), c->result.len}, item;
+    if (o->output != OUTPUT_RANKS)
+        json_text_print(stdout, list.text, list.len);
+    else if (c->rank >= 0)
+        print_rank(c->rank, list);
+    else
+        for (int64_t rank = 0; cadre_client_list_next(&list, &item) == 1; rank++)
+            print_rank(rank, item);
+}
+
+int verb_call(const struct options *o)
+{
+    struct controller c;
+    struct err err = ERR_INIT;
+    cadre_client_request r;
+    if (controller_open(&c, o, &err) < 0)
+        return report_err(&err);
+    cadre_client_request_init(&r, o->method);
+    if (o->args)
+        r.args = (cadre_client_json){o->args, strlen(o->args)};
+    r.rank = o->rank;
+    r.dispatch = o->dispatch;
+    r.execute = o->execute;
+    r.timeout_ms = o->timeout_ms < 0 ? TIMEOUT_MS : o->timeout_ms;
+    r.attempt = o->attempt;
+    r.refuse_when_not_ready = o->no_wait;
+    int status = 0;
+    if (controller_call(&c, &r) == CADRE_CLIENT_OK)
+        print_result(o, &c);
+    else
+        status = report_failure(&c.error);
+    controller_close(&c);
+    return status;
+}

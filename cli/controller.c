@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/controller.h"
+
+#include "cli/kubectl.h"
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    STEP_MS = 100,
+    REACH_MS = 10 * 1000, // so long until somebody must have welcomed us
+    TOKEN_MAX = 64 << 10,
+    RESULT_MAX = 64 << 20,
+};
+
+#define CLI_ACCOUNT "cadre-cli"
+#define AUDIENCE "cadre"
+
+static int request_token(struct controller *c, const struct options *o, struct err *err)
+{
+    struct buf out = BUF_INIT(TOKEN_MAX);
+    const char *account = o->service_account ? o->service_account : CLI_ACCOUNT;
+    const char *ns = o->service_account ? c->ns : o->operator_ns;
+    const struct kubectl_args args =
+        kubectl_args(o, "create", "token", account, "--namespace", ns, "--audience", AUDIENCE, NULL);
+    if (kubectl_run(&args, &out, err) == 0) {
+        c->token = buf_take(&out);
+        c->token[strcspn(c->token, "\r\n")] = '\0';
+    } else {
+        err_wrap(err, "a token of ServiceAccount %s/%s is needed to call (others: --service-account, --token)", ns,
+                 account);
+    }
+    buf_done(&out);
+    return err->code;
+}
+
+static void on_connection(void *ctx, int connected, const cadre_client_error *why)
+{
+    struct controller *c = ctx;
+    c->connected = connected;
+    if (why)
+        c->lost = *why;
+}
+
+static int open_client(struct controller *c, const struct options *o, struct err *err)
+{
+    cadre_client_options options;
+    cadre_client_error error;
+    cadre_client_options_init(&options);
+    options.address = o->server ? o->server : c->tunnel.address;
+    options.path_prefix = o->server ? NULL : c->tunnel.prefix;
+    options.ns = c->ns;
+    options.group = o->group;
+    options.token = c->token ? c->token : o->token;
+    options.token_file = o->token_file;
+    options.token_in_hello = !o->server; // the API server takes the header for itself
+    options.ca_file = o->ca_file;
+    options.max_body = RESULT_MAX;
+    options.on_connection = on_connection;
+    options.ctx = c;
+    if (cadre_client_open(&options, &c->client, &error) == CADRE_CLIENT_OK)
+        return 0;
+    return err_set(err, ERR_INVALID, "%s", error.message);
+}
+
+int controller_open(struct controller *c, const struct options *o, struct err *err)
+{
+    *c = (struct controller){.tunnel = TUNNEL_NONE, .result = BUF_INIT(RESULT_MAX)};
+    c->ns = o->server ? xstrdup(o->ns ? o->ns : "default") : kubectl_namespace(o, err);
+    if (!err->code && !o->server && !o->token && !o->token_file)
+        request_token(c, o, err);
+    if (!err->code && !o->server)
+        tunnel_open(&c->tunnel, o, err);
+    if (!err->code)
+        open_client(c, o, err);
+    if (err->code)
+        controller_close(c);
+    return err->code;
+}
+
+void controller_close(struct controller *c)
+{
+    cadre_client_close(TAKE_PTR(c->client));
+    tunnel_close(&c->tunnel);
+    buf_done(&c->result);
+    free(TAKE_PTR(c->ns));
+    free(TAKE_PTR(c->token));
+}
+
+static void on_done(void *ctx, const cadre_client_answer *a)
+{
+    struct controller *c = ctx;
+    c->over = true;
+    c->rank = a->rank;
+    if (a->error)
+        c->error = *a->error;
+    else
+        buf_append(&c->result, a->result.text, a->result.len);
+}
+
+static cadre_client_code give_up(struct controller *c, cadre_client_code code, const char *what, const char *why)
+{
+    memset(&c->error, 0, sizeof c->error);
+    c->error.code = code;
+    c->error.rank = c->error.exit_code = -1;
+    snprintf(c->error.name, sizeof c->error.name, "%s", cadre_client_code_name(code));
+    snprintf(c->error.message, sizeof c->error.message, "%s%.900s", what, why);
+    return code;
+}
+
+cadre_client_code controller_call(struct controller *c, cadre_client_request *request)
+{
+    int64_t end = clock_mono_ms(&clock_system) + REACH_MS;
+    bool reached = false;
+    request->done = on_done;
+    request->ctx = c;
+    if (cadre_client_start(c->client, request, NULL, &c->error) != CADRE_CLIENT_OK)
+        return c->error.code;
+    while (!c->over) {
+        cadre_client_wait(c->client, STEP_MS);
+        reached = reached || c->connected;
+        if (process_interrupted())
+            return give_up(c, CADRE_CLIENT_CANCELED, "interrupted", reached ? "; the call may have run" : "");
+        if (!c->over && !reached && clock_mono_ms(&clock_system) >= end)
+            return give_up(c, CADRE_CLIENT_UNAVAILABLE, "the operator cannot be reached: ", c->lost.message);
+    }
+    return c->error.code;
+}

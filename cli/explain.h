@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story of a group as the cluster's objects tell it, for people. Pure: objects in, text out.
+#ifndef CADRE_CLI_EXPLAIN_H
+#define CADRE_CLI_EXPLAIN_H
+
+#include "common/base/buf.h"
+#include "common/base/json.h"
+
+struct explain_input {
+    const struct json *group;  // a WorkerGroup
+    const struct json *pods;   // a list of Pods, as kubectl prints it; NULL = not known
+    const struct json *events; // a list of Events (v1) of the group; NULL = not known
+    int64_t now_ms;            // Unix time
+};
+
+void explain(const struct explain_input *in, struct buf *out);
+
+#endif

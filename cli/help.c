@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/help.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#define KUBECTL_OPTIONS                                                               \
+    "  -n, --namespace NS      the group's namespace; default: that of the context\n" \
+    "      --context NAME      of the kubeconfig\n"                                   \
+    "      --kubeconfig FILE\n"
+
+#define REACH_OPTIONS                                                                                \
+    "      --operator-namespace NS  where Cadre is installed; default: $CADRE_OPERATOR_NAMESPACE,\n" \
+    "                          else cadre-system\n"                                                  \
+    "      --service-account NAME   whose token to show: one of the group's namespace;\n"            \
+    "                          default: cadre-cli of the operator's namespace\n"                     \
+    "      --token TOKEN       a token with the audience cadre, instead of asking for one\n"         \
+    "      --token-file FILE   the same, in a file\n"                                                \
+    "      --server ADDRESS    wss://HOST:PORT, ws://HOST:PORT or unix:/PATH of the operator,\n"     \
+    "                          without kubectl\n"                                                    \
+    "      --ca-file FILE      whom to trust at --server; see 'kubectl cadre ca'\n"
+
+static const struct {
+    const char *verb, *text;
+} helps[] = {
+    {"call",
+     "Usage: kubectl cadre call GROUP METHOD [ARGS] [OPTION]...\n"
+     "Calls a method on the ranks of a WorkerGroup and prints the result as JSON: a list in the order of ranks, or\n"
+     "the one result where one rank ran it.\n"
+     "\n"
+     "ARGS is JSON: a list (by position), an object (by name), or any other value as the only argument.\n"
+     "\n"
+     "  kubectl cadre call accumulator add 10\n"
+     "  kubectl cadre call accumulator add '{\"x\": 10}' --timeout 30s\n"
+     "  kubectl cadre call accumulator add --per-rank '[1, 2, 3, 4]'\n"
+     "\n"
+     "      --arg JSON          one argument by position; may be given several times\n"
+     "      --per-rank JSON     arguments of each rank: a list with one element a rank\n"
+     "      --rank N            only this rank\n"
+     "      --dispatch MODE     one-to-all or all-to-all; default: as the method was registered\n"
+     "      --execute MODE      all or rank-zero; default: as the method was registered\n"
+     "      --timeout TIME      such as 30s or 2m; default: 60s; 0: as long as it takes\n"
+     "      --attempt N         refused if the group is at another attempt\n"
+     "      --no-wait           refused unless the group is ready\n"
+     "  -o, --output FORMAT     json (default), or ranks: a line for each rank\n" KUBECTL_OPTIONS REACH_OPTIONS},
+    {"info", "Usage: kubectl cadre info GROUP [OPTION]...\n"
+             "What the proxy knows of a WorkerGroup: its ranks, where they run, its methods.\n"
+             "\n"
+             "      --timeout TIME      such as 30s or 2m; default: 60s\n"
+             "  -o, --output FORMAT     json: as the proxy says it\n" KUBECTL_OPTIONS REACH_OPTIONS},
+    {"why", "Usage: kubectl cadre why GROUP [OPTION]...\n"
+            "Explains why a group is not ready, or how it has failed: its conditions, what it waits for and since "
+            "when, where\n"
+            "its pods are, the last failure with the last lines of output, its events, and what can be done.\n"
+            "\n" KUBECTL_OPTIONS},
+    {"logs", "Usage: kubectl cadre logs GROUP [OPTION]...\n"
+             "Prints the output of all ranks of a WorkerGroup, pod by pod in their order; lines begin with [rank N].\n"
+             "\n"
+             "  -f, --follow            go on with what they print from now on\n"
+             "      --rank N            only the lines of this rank\n"
+             "      --tail N            only the last lines of each pod\n" KUBECTL_OPTIONS},
+    {"ca", "Usage: kubectl cadre ca [OPTION]...\n"
+           "Prints the certificate of the operator's CA, for programs that connect to it.\n"
+           "\n"
+           "      --operator-namespace NS  where Cadre is installed; default: $CADRE_OPERATOR_NAMESPACE,\n"
+           "                          else cadre-system\n"
+           "      --context NAME      of the kubeconfig\n"
+           "      --kubeconfig FILE\n"},
+    {"version", "Usage: kubectl cadre version\nPrints the version.\n"},
+};
+
+static const char summary[] = "Usage: kubectl cadre COMMAND [ARG]... [OPTION]...\n"
+                              "Drives groups of ranked worker processes.\n"
+                              "\n"
+                              "  call GROUP METHOD [ARGS]  call a method on the ranks of a group\n"
+                              "  info GROUP                its ranks and methods\n"
+                              "  why GROUP                 why it is not ready, or how it has failed\n"
+                              "  logs GROUP                the output of all ranks\n"
+                              "  ca                        the operator's CA certificate\n"
+                              "  version\n"
+                              "\n"
+                              "'kubectl cadre COMMAND --help' tells more.\n";
+
+const char *help_of(const char *verb)
+{
+    for (size_t i = 0; i < ARRAY_LEN(helps); i++)
+        if (str_eq(helps[i].verb, verb))
+            return helps[i].text;
+    return summary;
+}

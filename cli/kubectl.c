@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/kubectl.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MESSAGE_MAX = 16 << 10, NAME_MAX_LEN = 1024 };
+
+struct kubectl_args kubectl_args(const struct options *o, ...)
+{
+    struct kubectl_args args = {{"kubectl"}};
+    size_t n = 1;
+    va_list ap;
+    if (o->context) {
+        args.argv[n++] = "--context";
+        args.argv[n++] = o->context;
+    }
+    if (o->kubeconfig) {
+        args.argv[n++] = "--kubeconfig";
+        args.argv[n++] = o->kubeconfig;
+    }
+    va_start(ap, o);
+    for (const char *arg; n < KUBECTL_ARGS_MAX - 1 && (arg = va_arg(ap, const char *));)
+        args.argv[n++] = arg;
+    va_end(ap);
+    return args;
+}
+
+int kubectl_run(const struct kubectl_args *args, struct buf *out, struct err *err)
+{
+    struct buf said = BUF_INIT(MESSAGE_MAX);
+    int status = process_capture(args->argv, out, &said, err);
+    if (status > 0) {
+        const char *text = buf_str(&said);
+        size_t len = strlen(text);
+        while (len && text[len - 1] == '\n')
+            len--;
+        err_set(err, strstr(text, "(NotFound)") ? ERR_NOT_FOUND : ERR_INTERNAL, "%.*s", len ? (int)len : 100,
+                len ? text : "kubectl failed and did not say why");
+    }
+    buf_done(&said);
+    return err->code;
+}
+
+char *kubectl_namespace(const struct options *o, struct err *err)
+{
+    if (o->ns)
+        return xstrdup(o->ns);
+    struct buf out = BUF_INIT(NAME_MAX_LEN);
+    const struct kubectl_args args =
+        kubectl_args(o, "config", "view", "--minify", "--output", "jsonpath={..namespace}", NULL);
+    char *ns = NULL;
+    if (kubectl_run(&args, &out, err) == 0)
+        ns = xstrdup(out.len ? buf_str(&out) : "default");
+    buf_done(&out);
+    return ns;
+}

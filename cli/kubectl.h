@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubectl, with the user's context and kubeconfig: whatever it accepts for reaching a cluster works here.
+#ifndef CADRE_CLI_KUBECTL_H
+#define CADRE_CLI_KUBECTL_H
+
+#include "cli/options.h"
+#include "cli/process.h"
+
+enum { KUBECTL_ARGS_MAX = 24 };
+
+struct kubectl_args { // NULL-terminated; borrows
+    const char *argv[KUBECTL_ARGS_MAX];
+};
+
+// "kubectl", the user's options, then these up to a NULL (18 at most).
+struct kubectl_args kubectl_args(const struct options *o, ...) __attribute__((sentinel));
+// Runs it and collects what it prints. ERR_NOT_FOUND where it says (NotFound), ERR_INTERNAL otherwise, with its own
+// message, which is for people.
+int kubectl_run(const struct kubectl_args *args, struct buf *out, struct err *err);
+// The namespace to work in, owned by the caller; NULL and an error.
+char *kubectl_namespace(const struct options *o, struct err *err);
+
+#endif

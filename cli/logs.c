@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/kubectl.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+
+#include "common/base/json.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OBJECTS_MAX = 64 << 20, LINE_MAX_LEN = 1 << 20 };
+
+struct logs {
+    const struct options *o;
+    char *ns;
+    char *selector;
+    char tail[32];
+    char prefix[32]; // of the lines of the rank that is wanted; "" = all
+    struct arena arena;
+};
+
+struct pod {
+    const char *name, *container;
+};
+
+static int by_name(const void *pa, const void *pb)
+{
+    const struct pod *a = pa, *b = pb;
+    return str_cmp_natural(a->name, b->name);
+}
+
+// The first container is the worker.
+static struct pod pod_of(const struct json *v, struct arena *a)
+{
+    const struct json *containers = json_get(json_get(v, "spec"), "containers");
+    return (struct pod){json_str(json_get(json_get(v, "metadata"), "name"), a),
+                        containers ? json_str(json_get(containers->child, "name"), a) : NULL};
+}
+
+static int list_pods(struct logs *l, struct pod **ret, size_t *ret_n, struct err *err)
+{
+    static const char *const prune[] = {"managedFields", "env", "volumes", "status", NULL};
+    struct buf out = BUF_INIT(OBJECTS_MAX);
+    struct json *root = NULL;
+    const struct kubectl_args args =
+        kubectl_args(l->o, "get", "pods", "--namespace", l->ns, "--selector", l->selector, "--output", "json", NULL);
+    if (kubectl_run(&args, &out, err) == 0)
+        json_parse(buf_str(&out), out.len, prune, &l->arena, &root, err);
+    if (!err->code) {
+        struct pod *pods = arena_array(&l->arena, json_count(json_get(root, "items")), sizeof *pods);
+        size_t n = 0;
+        JSON_FOREACH(item, json_get(root, "items")) {
+            pods[n] = pod_of(item, &l->arena);
+            n += pods[n].name && pods[n].container;
+        }
+        qsort(pods, n, sizeof *pods, by_name);
+        *ret = pods;
+        *ret_n = n;
+    }
+    buf_done(&out);
+    return err->code;
+}
+
+// Why a group without pods has none: it may not even exist.
+static int no_pods(struct logs *l, struct err *err)
+{
+    struct buf out = BUF_INIT(OBJECTS_MAX);
+    const struct kubectl_args args = kubectl_args(l->o, "get", "workergroups.cadre.dev", l->o->group, "--namespace",
+                                                  l->ns, "--output", "name", NULL);
+    if (kubectl_run(&args, &out, err) == 0)
+        err_set(err, ERR_NOT_FOUND, "group %s/%s has no pods; 'kubectl cadre why %s' tells why", l->ns, l->o->group,
+                l->o->group);
+    buf_done(&out);
+    return err->code;
+}
+
+static void print_line(const struct logs *l, const char *line, size_t len)
+{
+    if (!l->prefix[0] || (len >= strlen(l->prefix) && memcmp(line, l->prefix, strlen(l->prefix)) == 0))
+        fwrite(line, 1, len, stdout);
+}
+
+// Whole lines out of what comes.
+static void pass(const struct logs *l, struct buf *held, const char *data, size_t n)
+{
+    while (n) {
+        const char *end = memchr(data, '\n', n);
+        size_t len = end ? (size_t)(end - data) + 1 : n;
+        if (buf_append(held, data, len) < 0 || end) {
+            print_line(l, buf_str(held), held->len);
+            buf_reset(held);
+            held->over = false;
+        }
+        data += len;
+        n -= len;
+    }
+    fflush(stdout);
+}
+
+static int pass_all(const struct logs *l, const struct kubectl_args *args, struct err *err)
+{
+    struct buf held = BUF_INIT(LINE_MAX_LEN);
+    char data[64 << 10];
+    pid_t pid;
+    int fd;
+    if (process_start(args->argv, &pid, &fd, -1, err) < 0)
+        return err->code;
+    for (;;) {
+        ssize_t n = read(fd, data, sizeof data);
+        if (process_interrupted() || n == 0 || (n < 0 && errno != EINTR))
+            break;
+        if (n > 0)
+            pass(l, &held, data, (size_t)n);
+    }
+    print_line(l, buf_str(&held), held.len);
+    buf_done(&held);
+    close(fd);
+    int status = 0;
+    if (process_interrupted())
+        process_end(pid);
+    else
+        status = process_wait(pid);
+    return status;
+}
+
+static int follow(const struct logs *l, size_t n, struct err *err)
+{
+    char requests[32];
+    snprintf(requests, sizeof requests, "%zu", n);
+    const struct kubectl_args args = kubectl_args(l->o, "logs", "--follow", "--namespace", l->ns, "--selector",
+                                                  l->selector, "--tail", l->tail, "--max-log-requests", requests, NULL);
+    return pass_all(l, &args, err);
+}
+
+static int print_each(const struct logs *l, const struct pod *pods, size_t n, struct err *err)
+{
+    int worst = 0;
+    for (size_t i = 0; i < n && !err->code && !process_interrupted(); i++) {
+        const struct kubectl_args args = kubectl_args(l->o, "logs", pods[i].name, "--namespace", l->ns, "--container",
+                                                      pods[i].container, "--tail", l->tail, NULL);
+        int status = pass_all(l, &args, err); // kubectl has said what is wrong with this one; the others follow
+        worst = status ? status : worst;
+    }
+    return worst;
+}
+
+int verb_logs(const struct options *o)
+{
+    struct logs l = {.o = o, .arena = ARENA_INIT};
+    struct err err = ERR_INIT;
+    struct pod *pods;
+    size_t n;
+    int status = 0;
+    l.selector = xasprintf("cadre.dev/group=%s", o->group);
+    snprintf(l.tail, sizeof l.tail, "%" PRId64, o->tail);
+    if (o->rank >= 0)
+        snprintf(l.prefix, sizeof l.prefix, "[rank %" PRId64 "] ", o->rank);
+    l.ns = kubectl_namespace(o, &err);
+    if (l.ns && list_pods(&l, &pods, &n, &err) == 0) {
+        if (n == 0)
+            no_pods(&l, &err);
+        else
+            status = o->follow ? follow(&l, n, &err) : print_each(&l, pods, n, &err);
+    }
+    arena_done(&l.arena);
+    free(l.selector);
+    free(l.ns);
+    return err.code ? report_err(&err) : status != 0;
+}

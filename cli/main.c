@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubectl-cadre, found by kubectl as `kubectl cadre`.
+#include "cli/process.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+
+static int run(const struct options *o)
+{
+    switch (o->verb) {
+    case VERB_CALL:
+        return verb_call(o);
+    case VERB_INFO:
+        return verb_info(o);
+    case VERB_WHY:
+        return verb_why(o);
+    case VERB_LOGS:
+        return verb_logs(o);
+    case VERB_CA:
+        return verb_ca(o);
+    default:
+        printf("kubectl-cadre %s\n", CADRE_VERSION);
+        return 0;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    int status = options_parse(argc, argv, &o);
+    if (status < 0) {
+        process_catch_signals();
+        status = run(&o);
+    }
+    options_done(&o);
+    return fflush(stdout) == 0 ? status : 1;
+}

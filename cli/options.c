@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/options.h"
+
+#include "cli/help.h"
+#include "common/base/buf.h"
+#include "common/base/json.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "sdk/c/include/cadre/client.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+enum {
+    OPT_CONTEXT = 256,
+    OPT_KUBECONFIG,
+    OPT_OPERATOR_NS,
+    OPT_SERVER,
+    OPT_CA_FILE,
+    OPT_TOKEN,
+    OPT_TOKEN_FILE,
+    OPT_SERVICE_ACCOUNT,
+    OPT_ARG,
+    OPT_PER_RANK,
+    OPT_RANK,
+    OPT_DISPATCH,
+    OPT_EXECUTE,
+    OPT_TIMEOUT,
+    OPT_ATTEMPT,
+    OPT_NO_WAIT,
+    OPT_TAIL,
+    OPT_HELP,
+};
+
+#define CALL (1u << VERB_CALL)
+#define INFO (1u << VERB_INFO)
+#define WHY (1u << VERB_WHY)
+#define LOGS (1u << VERB_LOGS)
+#define CA (1u << VERB_CA)
+#define ALL (~0u)
+
+static const struct choice {
+    struct option option;
+    unsigned verbs;
+} choices[] = {
+    {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | WHY | LOGS},
+    {{"context", required_argument, NULL, OPT_CONTEXT}, ALL},
+    {{"kubeconfig", required_argument, NULL, OPT_KUBECONFIG}, ALL},
+    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | CA},
+    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO},
+    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO},
+    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO},
+    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO},
+    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT}, CALL | INFO},
+    {{"output", required_argument, NULL, 'o'}, CALL | INFO},
+    {{"timeout", required_argument, NULL, OPT_TIMEOUT}, CALL | INFO},
+    {{"arg", required_argument, NULL, OPT_ARG}, CALL},
+    {{"per-rank", required_argument, NULL, OPT_PER_RANK}, CALL},
+    {{"rank", required_argument, NULL, OPT_RANK}, CALL | LOGS},
+    {{"dispatch", required_argument, NULL, OPT_DISPATCH}, CALL},
+    {{"execute", required_argument, NULL, OPT_EXECUTE}, CALL},
+    {{"attempt", required_argument, NULL, OPT_ATTEMPT}, CALL},
+    {{"no-wait", no_argument, NULL, OPT_NO_WAIT}, CALL},
+    {{"follow", no_argument, NULL, 'f'}, LOGS},
+    {{"tail", required_argument, NULL, OPT_TAIL}, LOGS},
+    {{"help", no_argument, NULL, OPT_HELP}, ALL},
+};
+
+static const char *const verb_names[VERB_COUNT] = {
+    [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_WHY] = "why",
+    [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
+};
+
+enum { ARGS_MAX = 64 << 20 };
+
+struct parse {
+    struct options *o;
+    struct buf list; // of --arg
+    const char *per_rank;
+    char **argv; // that getopt goes through
+};
+
+static int wrong(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static int wrong(const struct options *o, const char *fmt, ...)
+{
+    va_list ap;
+    fputs("error: ", stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "\nSee 'kubectl cadre %s --help' for usage.\n", verb_names[o->verb]);
+    return OPTIONS_USAGE;
+}
+
+bool options_duration(const char *text, int64_t *ret_ms)
+{
+    static const struct {
+        const char *unit;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"h", 3600 * 1000}, {"m", 60 * 1000}, {"s", 1000}};
+    int64_t sum = 0, n;
+    char number[16];
+    if (str_to_i64(text, &n)) {
+        *ret_ms = n * 1000;
+        return n >= 0 && n <= 7 * 24 * 3600;
+    }
+    while (*text) {
+        size_t digits = strspn(text, "0123456789"), i = 0;
+        if (digits == 0 || digits >= 8)
+            return false;
+        snprintf(number, sizeof number, "%.*s", (int)digits, text);
+        text += digits;
+        while (i < ARRAY_LEN(units) && !str_starts(text, units[i].unit))
+            i++;
+        if (i == ARRAY_LEN(units) || !str_to_i64(number, &n))
+            return false;
+        text += strlen(units[i].unit);
+        sum += n * units[i].ms;
+    }
+    *ret_ms = sum;
+    return sum <= (int64_t)7 * 24 * 3600 * 1000;
+}
+
+// Also as kubectl's users write: one-to-all.
+static bool mode_is(const char *text, const char *name)
+{
+    for (; *text && *name; text++, name++)
+        if (strncasecmp(text, name, 1) != 0 && !(*text == '-' && *name == '_'))
+            return false;
+    return *text == *name;
+}
+
+static int set_mode(const struct options *o, const char *const *names, size_t n, int *ret)
+{
+    for (size_t i = 1; i < n; i++) {
+        if (names[i] && mode_is(optarg, names[i])) {
+            *ret = (int)i;
+            return -1;
+        }
+    }
+    return wrong(o, "there is no mode %s", optarg);
+}
+
+static int set_number(const struct options *o, const char *what, int64_t min, int64_t max, int64_t *ret)
+{
+    if (str_to_i64(optarg, ret) && *ret >= min && *ret <= max)
+        return -1;
+    return wrong(o, "--%s %s: must be a number from %lld to %lld", what, optarg, (long long)min, (long long)max);
+}
+
+static int set_output(struct options *o)
+{
+    bool json = str_eq(optarg, "json"), ranks = str_eq(optarg, "ranks") && o->verb == VERB_CALL;
+    if (!json && !ranks)
+        return wrong(o, "-o must be json%s: %s", o->verb == VERB_CALL ? " or ranks" : "", optarg);
+    o->output = json ? OUTPUT_JSON : OUTPUT_RANKS;
+    return -1;
+}
+
+// A single value is the only argument by position.
+static int check_json(const struct options *o, const char *text, enum json_type *ret)
+{
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct err err = ERR_INIT;
+    int r = -1;
+    if (json_parse(text, strlen(text), NULL, &a, &root, &err) == 0) {
+        *ret = root->type;
+    } else {
+        r = wrong(o, "the argument %.200s is no JSON: %s%s", text, err.msg,
+                  strpbrk(text, "[{\"") ? "" : "; a string needs quotes: '\"text\"'");
+    }
+    arena_done(&a);
+    return r;
+}
+
+static int add_arg(struct parse *p, const char *text)
+{
+    enum json_type type;
+    int r = check_json(p->o, text, &type);
+    if (r < 0 && buf_printf(&p->list, "%s%s", p->list.len ? "," : "[", text) < 0)
+        return wrong(p->o, "the arguments are too long");
+    return r;
+}
+
+static int set_args(struct parse *p, const char *text)
+{
+    enum json_type type;
+    int r = check_json(p->o, text, &type);
+    if (r >= 0)
+        return r;
+    p->o->args = type == JSON_LIST || type == JSON_OBJECT ? xstrdup(text) : xasprintf("[%s]", text);
+    return -1;
+}
+
+static int apply_call(struct parse *p, int opt)
+{
+    static const char *const dispatches[] = {NULL, "ONE_TO_ALL", "ALL_TO_ALL"};
+    static const char *const executes[] = {NULL, "ALL", "RANK_ZERO"};
+    struct options *o = p->o;
+    switch (opt) {
+    case OPT_ARG:
+        return add_arg(p, optarg);
+    case OPT_PER_RANK:
+        p->per_rank = optarg;
+        return -1;
+    case OPT_DISPATCH:
+        return set_mode(o, dispatches, ARRAY_LEN(dispatches), &o->dispatch);
+    case OPT_EXECUTE:
+        return set_mode(o, executes, ARRAY_LEN(executes), &o->execute);
+    case OPT_ATTEMPT:
+        return set_number(o, "attempt", 1, UINT32_MAX, &o->attempt);
+    case OPT_NO_WAIT:
+        o->no_wait = true;
+        return -1;
+    default:
+        return wrong(o, "unknown option, or its value is missing: %s", p->argv[optind - 1]);
+    }
+}
+
+static int apply_reach(struct parse *p, int opt)
+{
+    struct options *o = p->o;
+    switch (opt) {
+    case OPT_OPERATOR_NS:
+        o->operator_ns = optarg;
+        return -1;
+    case OPT_SERVER:
+        o->server = optarg;
+        return -1;
+    case OPT_CA_FILE:
+        o->ca_file = optarg;
+        return -1;
+    case OPT_TOKEN:
+        o->token = optarg;
+        return -1;
+    case OPT_TOKEN_FILE:
+        o->token_file = optarg;
+        return -1;
+    case OPT_SERVICE_ACCOUNT:
+        o->service_account = optarg;
+        return -1;
+    default:
+        return apply_call(p, opt);
+    }
+}
+
+static int apply(struct parse *p, int opt)
+{
+    struct options *o = p->o;
+    switch (opt) {
+    case 'n':
+        o->ns = optarg;
+        return -1;
+    case 'o':
+        return set_output(o);
+    case 'f':
+        o->follow = true;
+        return -1;
+    case OPT_CONTEXT:
+        o->context = optarg;
+        return -1;
+    case OPT_KUBECONFIG:
+        o->kubeconfig = optarg;
+        return -1;
+    case OPT_RANK:
+        return set_number(o, "rank", 0, INT32_MAX, &o->rank);
+    case OPT_TIMEOUT:
+        return options_duration(optarg, &o->timeout_ms) ? -1 : wrong(o, "--timeout %s: must be like 30s or 2m", optarg);
+    case OPT_TAIL:
+        return set_number(o, "tail", 0, INT32_MAX, &o->tail);
+    case OPT_HELP:
+        fputs(help_of(verb_names[o->verb]), stdout);
+        return 0;
+    default:
+        return apply_reach(p, opt);
+    }
+}
+
+static int take_call(struct parse *p, int n, char **rest)
+{
+    struct options *o = p->o;
+    if (n < 2)
+        return wrong(o, "call needs a GROUP and a METHOD");
+    o->method = rest[1];
+    if ((n > 2) + (p->list.len > 0) + (p->per_rank != NULL) > 1)
+        return wrong(o, "the arguments are given in more than one way (ARGS, --arg, --per-rank)");
+    if (n > 2)
+        return set_args(p, rest[2]);
+    if (p->list.len) {
+        buf_putc(&p->list, ']');
+        o->args = buf_take(&p->list);
+    }
+    if (!p->per_rank)
+        return -1;
+    int r = set_args(p, p->per_rank);
+    if (r >= 0)
+        return r;
+    if (o->rank >= 0 || o->dispatch || strspn(p->per_rank, " \t\r\n[{") == 0)
+        return wrong(o, "--per-rank needs a list with one element a rank, and goes with neither --rank nor --dispatch");
+    o->dispatch = CADRE_CLIENT_ALL_TO_ALL;
+    return -1;
+}
+
+static int take_operands(struct parse *p, int n, char **rest)
+{
+    struct options *o = p->o;
+    int max = o->verb == VERB_CALL ? 3 : o->verb >= VERB_CA ? 0 : 1;
+    if (n > max)
+        return wrong(o, "unexpected argument %s", rest[max]);
+    if (max && n == 0)
+        return wrong(o, "which group? Its name is missing");
+    if (max)
+        o->group = rest[0];
+    if (o->token && o->token_file)
+        return wrong(o, "both --token and --token-file: which?");
+    if (o->rank >= 0 && (o->dispatch || o->execute))
+        return wrong(o, "a call to one rank has no --dispatch and no --execute");
+    return o->verb == VERB_CALL ? take_call(p, n, rest) : -1;
+}
+
+static int find_verb(int argc, char **argv, struct options *o)
+{
+    if (argc < 2 || str_eq(argv[1], "--help") || str_eq(argv[1], "help") || str_eq(argv[1], "-h")) {
+        fputs(help_of(argc > 2 ? argv[2] : NULL), argc < 2 ? stderr : stdout);
+        return argc < 2 ? OPTIONS_USAGE : 0;
+    }
+    for (o->verb = 0; o->verb < VERB_COUNT; o->verb++)
+        if (str_eq(argv[1], verb_names[o->verb]) || (o->verb == VERB_VERSION && str_eq(argv[1], "--version")))
+            return -1;
+    fprintf(stderr, "error: unknown command \"%s\"\nSee 'kubectl cadre --help' for usage.\n", argv[1]);
+    return OPTIONS_USAGE;
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+    const char *operator_ns = getenv("CADRE_OPERATOR_NAMESPACE");
+    *ret = (struct options){
+        .operator_ns = str_empty(operator_ns) ? "cadre-system" : operator_ns, .rank = -1, .tail = -1, .timeout_ms = -1};
+    int r = find_verb(argc, argv, ret);
+    if (r >= 0)
+        return r;
+    struct option table[ARRAY_LEN(choices) + 1] = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(choices); i++)
+        if (choices[i].verbs & 1u << ret->verb)
+            table[n++] = choices[i].option;
+    struct parse p = {.o = ret, .list = BUF_INIT(ARGS_MAX), .argv = argv + 1};
+    opterr = 0;
+    optind = 0; // from the start, also the second time
+    for (int opt;
+         r < 0 && (opt = getopt_long(argc - 1, argv + 1, ret->verb == VERB_LOGS ? "n:f" : "n:o:", table, NULL)) != -1;)
+        r = apply(&p, opt);
+    if (r < 0)
+        r = take_operands(&p, argc - 1 - optind, argv + 1 + optind);
+    buf_done(&p.list);
+    return r;
+}
+
+void options_done(struct options *o)
+{
+    free(o->args);
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of kubectl-cadre.
+#ifndef CADRE_CLI_OPTIONS_H
+#define CADRE_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum verb { VERB_CALL, VERB_INFO, VERB_WHY, VERB_LOGS, VERB_CA, VERB_VERSION, VERB_COUNT };
+enum output { OUTPUT_DEFAULT, OUTPUT_JSON, OUTPUT_RANKS };
+enum { OPTIONS_USAGE = 2 };
+
+struct options { // strings are argv's
+    enum verb verb;
+    // kubectl's
+    const char *ns, *context, *kubeconfig;
+    // How to reach the operator
+    const char *operator_ns; // from the environment, else cadre-system
+    const char *server;      // NULL: through the API server
+    const char *ca_file, *token, *token_file, *service_account;
+    // What to do
+    const char *group; // of call: may be NAMESPACE/NAME in none of the verbs
+    enum output output;
+    const char *method;
+    char *args; // a JSON list or object, owned; NULL = none
+    int dispatch, execute;
+    int64_t rank; // -1 = all
+    int64_t timeout_ms, attempt;
+    bool no_wait;
+    bool follow;
+    int64_t tail; // -1 = all
+};
+
+// Returns -1: go on. Else the exit status: 0 after --help, OPTIONS_USAGE with the reason on stderr.
+int options_parse(int argc, char **argv, struct options *ret);
+void options_done(struct options *o);
+
+// "30s", "1m30s", "500ms", "2h", "45" (seconds). False for anything else.
+bool options_duration(const char *text, int64_t *ret_ms);
+
+#endif

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/report.h"
+
+#include "cli/process.h"
+#include "common/base/str.h"
+
+#include <stdio.h>
+
+static int status(void)
+{
+    return process_interrupted() ? 128 + process_interrupted() : 1;
+}
+
+int report_err(const struct err *err)
+{
+    bool kubectls = str_starts(err->msg, "Error from server") || str_starts(err->msg, "error:");
+    fprintf(stderr, "%s%s\n", kubectls ? "" : "error: ", err->msg);
+    return status();
+}
+
+int report_failure(const cadre_client_error *e)
+{
+    fprintf(stderr, "Error (%s): %s\n", e->name, e->message);
+    if (e->rank >= 0) {
+        fprintf(stderr, "  rank %d", e->rank);
+        if (e->pod[0])
+            fprintf(stderr, ", pod %s", e->pod);
+        if (e->node[0])
+            fprintf(stderr, ", node %s", e->node);
+        if (e->exit_code >= 0)
+            fprintf(stderr, ", exit code %d", e->exit_code);
+        fputc('\n', stderr);
+    }
+    return status();
+}

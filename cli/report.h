@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors, as people who use kubectl know them: on stderr, one line.
+#ifndef CADRE_CLI_REPORT_H
+#define CADRE_CLI_REPORT_H
+
+#include "common/base/err.h"
+#include "sdk/c/include/cadre/client.h"
+
+// Both return the exit status.
+int report_err(const struct err *err);
+int report_failure(const cadre_client_error *error); // of a call
+
+#endif

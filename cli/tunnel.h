@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A way to the operator through the API server: `kubectl proxy` on a Unix socket in a directory of our own.
+#ifndef CADRE_CLI_TUNNEL_H
+#define CADRE_CLI_TUNNEL_H
+
+#include "cli/options.h"
+#include "common/base/err.h"
+
+#include <sys/types.h>
+
+struct tunnel {
+    char dir[64];
+    char address[96]; // unix:/path
+    char prefix[320]; // in front of the operator's own paths
+    pid_t pid;
+    int err_fd; // its messages
+};
+
+#define TUNNEL_NONE ((struct tunnel){.pid = -1, .err_fd = -1})
+
+int tunnel_open(struct tunnel *t, const struct options *o, struct err *err);
+void tunnel_close(struct tunnel *t); // also of one that is not open: kubectl is ended, the directory removed
+
+#endif

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands. Each returns the exit status: 0, or 1 with the reason on stderr.
+#ifndef CADRE_CLI_VERBS_H
+#define CADRE_CLI_VERBS_H
+
+#include "cli/options.h"
+
+int verb_call(const struct options *o);
+int verb_info(const struct options *o);
+int verb_why(const struct options *o);
+int verb_logs(const struct options *o);
+int verb_ca(const struct options *o);
+
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/explain.h"
+#include "cli/kubectl.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { OBJECTS_MAX = 64 << 20 };
+
+// What kubectl prints for this; lives in the arena.
+static int get(const struct kubectl_args *args, struct arena *a, struct json **ret, struct err *err)
+{
+    static const char *const prune[] = {"managedFields", "template", "env", "volumes", NULL};
+    struct buf out = BUF_INIT(OBJECTS_MAX);
+    if (kubectl_run(args, &out, err) == 0) {
+        const char *text = arena_strndup(a, buf_str(&out), out.len);
+        if (json_parse(text, out.len, prune, a, ret, err) < 0)
+            err_wrap(err, "what kubectl printed");
+    }
+    buf_done(&out);
+    return err->code;
+}
+
+static int tell(const struct options *o, const char *ns, struct arena *a, struct err *err)
+{
+    struct explain_input in = {.now_ms = clock_wall_ms(&clock_system)};
+    struct json *group, *pods, *events;
+    struct err ignored = ERR_INIT;
+    const struct kubectl_args of_group =
+        kubectl_args(o, "get", "workergroups.cadre.dev", o->group, "--namespace", ns, "--output", "json", NULL);
+    if (get(&of_group, a, &group, err) < 0)
+        return err->code;
+    in.group = group;
+    const char *selector = arena_printf(a, "cadre.dev/group=%s", o->group);
+    const struct kubectl_args of_pods =
+        kubectl_args(o, "get", "pods", "--namespace", ns, "--selector", selector, "--output", "json", NULL);
+    if (get(&of_pods, a, &pods, &ignored) == 0) // whoever may not see them is told the rest
+        in.pods = pods;
+    ignored = ERR_INIT;
+    const char *fields = arena_printf(a, "involvedObject.kind=WorkerGroup,involvedObject.name=%s", o->group);
+    const struct kubectl_args of_events =
+        kubectl_args(o, "get", "events", "--namespace", ns, "--field-selector", fields, "--output", "json", NULL);
+    if (get(&of_events, a, &events, &ignored) == 0)
+        in.events = events;
+    struct buf out = BUF_INIT(OBJECTS_MAX);
+    explain(&in, &out);
+    fwrite(buf_str(&out), 1, out.len, stdout);
+    buf_done(&out);
+    return 0;
+}
+
+int verb_why(const struct options *o)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    _cleanup_(free_p) char *ns = kubectl_namespace(o, &err);
+    if (ns)
+        tell(o, ns, &a, &err);
+    arena_done(&a);
+    return err.code ? report_err(&err) : 0;
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/cli_world.h"
+
+#include "common/base/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static pid_t spawn(const char *const argv[], int out, int err)
+{
+    pid_t pid;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    if (out >= 0)
+        posix_spawn_file_actions_adddup2(&actions, out, 1);
+    if (err >= 0)
+        posix_spawn_file_actions_adddup2(&actions, err, 2);
+    assert_int_equal(posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv, environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+}
+
+static void set_number(const char *name, uint32_t v)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%u", v);
+    setenv(name, text, 1);
+}
+
+static void start_worker(struct cli_world *w, uint32_t rank)
+{
+    char ticket[256], url[256];
+    const char *argv[] = {WORKER, "--module", ACCUMULATOR_SO, "--connect", url, NULL};
+    gateway_fixture_ticket(ticket, GATEWAY_UID, 1, rank, 0);
+    snprintf(url, sizeof url, "%s/v1/connect", w->url);
+    set_number("RANK", rank);
+    set_number("WORLD_SIZE", w->n);
+    setenv("CADRE_TICKET", ticket, 1);
+    setenv("CADRE_GROUP_UID", GATEWAY_UID, 1);
+    setenv("CADRE_ATTEMPT", "1", 1);
+    w->workers[rank] = spawn(argv, -1, -1);
+}
+
+void cli_world_start(struct cli_world *w, uint32_t ranks)
+{
+    *w = (struct cli_world){.n = ranks, .out = BUF_INIT(1 << 20), .err = BUF_INIT(1 << 20)};
+    gateway_fixture_start(&w->gateway, &(struct gateway_config){.exit_wait_ms = 1}, NULL);
+    snprintf(w->url, sizeof w->url, "ws://%s", w->gateway.address);
+    gateway_fixture_group(&w->gateway, ranks, 1, NULL);
+    for (uint32_t i = 0; i < ranks; i++)
+        start_worker(w, i);
+    GATEWAY_UNTIL(&w->gateway, gateway_fixture_counters(&w->gateway).workers == ranks);
+}
+
+void cli_world_kill(struct cli_world *w, uint32_t rank)
+{
+    if (w->workers[rank] <= 0)
+        return;
+    kill(w->workers[rank], SIGKILL);
+    waitpid(w->workers[rank], NULL, 0);
+    w->workers[rank] = 0;
+}
+
+void cli_world_stop(struct cli_world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        cli_world_kill(w, i);
+    gateway_fixture_stop(&w->gateway);
+    buf_done(&w->out);
+    buf_done(&w->err);
+}
+
+static bool take(int fd, struct buf *out)
+{
+    char data[4096];
+    ssize_t n = read(fd, data, sizeof data);
+    if (n > 0)
+        buf_append(out, data, (size_t)n);
+    return n > 0 || (n < 0 && errno == EAGAIN);
+}
+
+void cli_world_run(struct cli_world *w, const char *const argv[], const char *interrupt_at)
+{
+    int out[2], err[2], status;
+    assert_int_equal(pipe2(out, O_CLOEXEC | O_NONBLOCK), 0);
+    assert_int_equal(pipe2(err, O_CLOEXEC | O_NONBLOCK), 0);
+    buf_reset(&w->out);
+    buf_reset(&w->err);
+    pid_t pid = spawn(argv, out[1], err[1]);
+    close(out[1]);
+    close(err[1]);
+    int64_t end = clock_mono_ms(&clock_system) + 2 * GATEWAY_WAIT_MS;
+    for (bool more = true; more;) {
+        loop_run_once(w->gateway.loop, 5);
+        bool a = take(out[0], &w->out), b = take(err[0], &w->err);
+        more = a || b;
+        if (interrupt_at && (strstr(buf_str(&w->out), interrupt_at) || strstr(buf_str(&w->err), interrupt_at))) {
+            kill(pid, SIGINT);
+            interrupt_at = NULL;
+        }
+        if (clock_mono_ms(&clock_system) > end) {
+            kill(pid, SIGKILL);
+            end = INT64_MAX;
+        }
+    }
+    waitpid(pid, &status, 0);
+    w->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    close(out[0]);
+    close(err[0]);
+}
+
+void cli_world_line(struct cli_world *w, const char *line)
+{
+    const char *argv[32] = {KUBECTL_CADRE};
+    char *text = xmalloc(strlen(line) * 2 + sizeof w->url), *to = text;
+    size_t n = 1;
+    bool quoted = false;
+    argv[n++] = to;
+    for (const char *p = line; *p; p++) {
+        if (*p == '\'') {
+            quoted = !quoted;
+        } else if (*p == ' ' && !quoted) {
+            *to++ = '\0';
+            argv[n++] = to;
+        } else if (*p == '@') {
+            to = stpcpy(to, w->url);
+        } else {
+            *to++ = *p;
+        }
+    }
+    *to = '\0';
+    cli_world_run(w, argv, NULL);
+    free(text);
+}

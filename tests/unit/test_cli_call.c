@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubectl-cadre against four accumulators behind a gateway, with --server: no cluster, no kubectl.
+#include "tests/unit/cli_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+static struct cli_world world;
+
+static int start(void **state)
+{
+    (void)state;
+    cli_world_start(&world, 4);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    cli_world_stop(&world);
+    return 0;
+}
+
+// Each starts with its rank as value.
+#define REACH " -n ml --server @ --token alice"
+
+static void prints(const char *line, const char *want)
+{
+    cli_world_line(&world, line);
+    if (world.status != 0)
+        fail_msg("%s: %d %s", line, world.status, buf_str(&world.err));
+    assert_string_equal(buf_str(&world.out), want);
+    assert_string_equal(buf_str(&world.err), "");
+}
+
+static void fails(const char *line, int status, const char *why)
+{
+    cli_world_line(&world, line);
+    assert_int_equal(world.status, status);
+    assert_string_equal(buf_str(&world.out), "");
+    if (!strstr(buf_str(&world.err), why))
+        fail_msg("%s: %s", line, buf_str(&world.err));
+}
+
+static void a_call_runs_on_every_rank(void **state)
+{
+    (void)state;
+    prints("call llama add --per-rank '[1, 1, 1, 1]'" REACH, "[1, 2, 3, 4]\n");
+    prints("call llama add 10" REACH, "[11, 12, 13, 14]\n");
+    prints("call llama add '[10]'" REACH, "[21, 22, 23, 24]\n");
+    prints("call llama add '{\"x\": 10}' --timeout 30s" REACH, "[31, 32, 33, 34]\n");
+    prints("call llama add --arg=-10 --attempt 1 --no-wait" REACH, "[21, 22, 23, 24]\n");
+    prints("call llama get_value" REACH, "[21, 22, 23, 24]\n");
+    prints("call llama get_value -o ranks" REACH, "0: 21\n1: 22\n2: 23\n3: 24\n");
+}
+
+static void or_on_one(void **state)
+{
+    (void)state;
+    prints("call llama add 100 --rank 2" REACH, "102\n");
+    prints("call llama get_value --rank 2 -o ranks" REACH, "2: 102\n");
+    prints("call llama get_value --execute rank-zero" REACH, "0\n");
+    prints("call llama foo_rank_zero --arg 5 --arg 6 -o ranks" REACH, "0: 11\n");
+}
+
+static void arguments_that_are_wrong(void **state)
+{
+    (void)state;
+    fails("call llama add --per-rank '[1, 2, 3]'" REACH, 1, "Error (INVALID): ");
+    fails("call llama add '{\"y\": 1}'" REACH, 1, "add() needs an argument 'x'");
+    fails("call llama add --attempt 7 --timeout 50ms" REACH, 1, "Error (TIMEOUT): ");
+    fails("call llama add 1 --rank 4" REACH, 1, "its ranks are 0 to 3");
+    fails("call llama nothing" REACH, 1, "Error (NOT_FOUND): ml/llama has no method 'nothing'");
+    fails("call llamas add 1" REACH, 1, "Error (NOT_FOUND): there is no WorkerGroup ml/llamas");
+    prints("call llama get_value" REACH, "[0, 1, 2, 3]\n");
+}
+
+static void tokens_that_do_not_do(void **state)
+{
+    (void)state;
+    fails("call llama add 1 -n ml --server @ --token bob", 1, "Error (FORBIDDEN): ");
+    fails("call llama add 1 -n ml --server @ --token nobody", 1, "Error (UNAUTHORIZED): ");
+    fails("call llama add 1 -n ml --server @ --token-file /nonexistent/token", 1, "/nonexistent/token");
+    fails("call llama add 1 -n ml --server nowhere --token alice", 1, "\"nowhere\" is no address");
+}
+
+static void info_is_a_table(void **state)
+{
+    (void)state;
+    cli_world_line(&world, "info llama" REACH);
+    const char *out = buf_str(&world.out);
+    assert_int_equal(world.status, 0);
+    assert_non_null(strstr(out, "Group:    ml/llama\n"));
+    assert_non_null(strstr(out, "Ready:    yes (4 of 4 ranks are connected)\n"));
+    assert_non_null(strstr(out, "\n3      yes        1        llama-3-0                      n1\n"));
+    assert_non_null(strstr(out, "\nadd                      ONE_TO_ALL       ALL\n"));
+    cli_world_line(&world, "info llama -o json" REACH);
+    assert_non_null(strstr(buf_str(&world.out), "\"worldSize\": 4"));
+}
+
+static void a_rank_that_dies_is_named(void **state)
+{
+    (void)state;
+    cli_world_kill(&world, 2);
+    GATEWAY_UNTIL(&world.gateway, gateway_fixture_counters(&world.gateway).workers == 3);
+    fails("call llama get_value --no-wait" REACH, 1, "Error (UNAVAILABLE): ");
+    fails("call llama get_value --timeout 100ms" REACH, 1,
+          "not done within 100 ms: ml/llama is not ready: 3 of 4 ranks are connected");
+    prints("call llama get_value --rank 3" REACH, "3\n");
+}
+
+static void usage_is_explained(void **state)
+{
+    (void)state;
+    fails("call llama", 2, "error: call needs a GROUP and a METHOD\nSee 'kubectl cadre call --help'");
+    fails("call llama add text", 2, "a string needs quotes: '\"text\"'");
+    fails("call llama add 1 --arg 2", 2, "the arguments are given in more than one way");
+    fails("call llama add --per-rank 1", 2, "--per-rank needs a list");
+    fails("call llama add --rank 1 --execute all", 2, "a call to one rank has no --dispatch and no --execute");
+    fails("call llama add --rank x", 2, "error: --rank x: must be a number from 0");
+    fails("call llama add --dispatch some", 2, "error: there is no mode some");
+    fails("call llama add --timeout 5x", 2, "--timeout 5x: must be like 30s or 2m");
+    fails("call llama add --wrong", 2, "unknown option, or its value is missing: --wrong");
+    fails("call llama add --token a --token-file b", 2, "both --token and --token-file");
+    fails("why", 2, "error: which group?");
+    fails("why a b", 2, "error: unexpected argument b");
+    fails("nothing", 2, "error: unknown command \"nothing\"");
+    cli_world_line(&world, "call --help");
+    assert_int_equal(world.status, 0);
+    assert_ptr_equal(strstr(buf_str(&world.out), "Usage: kubectl cadre call GROUP METHOD"), buf_str(&world.out));
+    prints("version", "kubectl-cadre " CADRE_VERSION "\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_call_runs_on_every_rank, start, stop),
+        cmocka_unit_test_setup_teardown(or_on_one, start, stop),
+        cmocka_unit_test_setup_teardown(arguments_that_are_wrong, start, stop),
+        cmocka_unit_test_setup_teardown(tokens_that_do_not_do, start, stop),
+        cmocka_unit_test_setup_teardown(info_is_a_table, start, stop),
+        cmocka_unit_test_setup_teardown(a_rank_that_dies_is_named, start, stop),
+        cmocka_unit_test_setup_teardown(usage_is_explained, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
