@@ -132,7 +132,7 @@ static void lead(struct sim_operator *o)
     }
 }
 
-static void die(struct sim_operator *o)
+void sim_operator_die(struct sim_operator *o)
 {
     sim_cut_all(o->w, 0);
     mirror_done(&o->mirrors[0]);
@@ -466,5 +466,5 @@ void sim_operator_turn(struct sim_operator *o)
     object_unref(wg);
     arena_done(&a);
     if (r == 1)
-        die(o);
+        sim_operator_die(o);
 }

@@ -48,6 +48,7 @@ void sim_operator_init(struct sim_operator *o, struct sim_world *w);
 void sim_operator_done(struct sim_operator *o);
 void sim_operator_watch(struct sim_operator *o); // sees what has happened, or a part of it
 void sim_operator_land(struct sim_operator *o);  // creations that were given up come through
+void sim_operator_die(struct sim_operator *o);   // the standby or a new process leads from now on
 bool sim_operator_awake(const struct sim_operator *o);
 void sim_operator_turn(struct sim_operator *o); // one decision and its execution
 

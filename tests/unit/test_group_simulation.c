@@ -406,10 +406,9 @@ static void every_life_ends_as_its_spec_asks(void **state)
         one_life((uint64_t)seed);
 }
 
-// Pods, a dry run, the Service, one status, one event.
-static void a_group_that_starts_at_once_costs_its_pods_and_four_requests(void **state)
+// A life of a group of 8 in which nothing goes wrong by itself.
+static struct life *calm_life(const struct sim_spec *spec)
 {
-    (void)state;
     struct life *l = xcalloc(1, sizeof *l);
     seed_now = 1;
     sim_init(&l->w, seed_now);
@@ -419,25 +418,115 @@ static void a_group_that_starts_at_once_costs_its_pods_and_four_requests(void **
     }
     l->w.mode = SIM_RUNS_ON;
     l->w.calm = true;
-    sim_edit(&l->w, &(struct sim_spec){.replicas = 8, .template_valid = true});
+    sim_edit(&l->w, spec);
     sim_operator_init(&l->o, &l->w);
-    for (int ms = 0; ms < 1000; ms += 10) {
+    return l;
+}
+
+static void calm_end(struct life *l)
+{
+    sim_operator_done(&l->o);
+    sim_done(&l->w);
+    free(l);
+}
+
+static void pass(struct life *l, int64_t ms)
+{
+    for (int64_t end = l->w.now_ms + ms; l->w.now_ms < end; sim_pass(&l->w, 10))
         turn(l);
-        sim_pass(&l->w, 10);
-    }
+}
+
+// Pods, a dry run, the Service, one status, one event.
+static void a_group_that_starts_at_once_costs_its_pods_and_four_requests(void **state)
+{
+    (void)state;
+    struct life *l = calm_life(&(struct sim_spec){.replicas = 8, .template_valid = true});
+    pass(l, 1000);
     assert_true(is(l, COND_READY));
     assert_int_equal(l->o.requests, 8 + 3);
     assert_int_equal(l->o.writes, 1);
     assert_int_equal(l->o.events, 1);
-    sim_operator_done(&l->o);
-    sim_done(&l->w);
-    free(l);
+    calm_end(l);
+}
+
+static const struct sim_spec agents = {
+    .replicas = 8, .template_valid = true, .agent = true, .module = true, .max_restarts = 3};
+
+static void a_group_under_agents_costs_no_more_requests(void **state)
+{
+    (void)state;
+    struct life *l = calm_life(&agents);
+    pass(l, 1000);
+    assert_true(is(l, COND_READY));
+    assert_int_equal(group_of(l)->status.ready_workers, 8);
+    assert_int_equal(l->o.requests, 8 + 3);
+    assert_int_equal(l->o.writes, 1);
+    calm_end(l);
+}
+
+static void a_process_that_dies_restarts_all_ranks_in_place(void **state)
+{
+    (void)state;
+    struct life *l = calm_life(&agents);
+    pass(l, 1000);
+    sim_agent_exit(sim_pod(&l->w, "sim-3-0")->agent, &l->w, 137, 9);
+    pass(l, 10);
+    assert_false(is(l, COND_READY));
+    assert_string_equal(reason_of(l, COND_READY), REASON_RESTARTING);
+    pass(l, 3000);
+    const struct workergroup_status *s = &group_of(l)->status;
+    assert_true(is(l, COND_READY));
+    assert_int_equal(s->attempt, 2);
+    assert_int_equal(s->incarnation, 0);
+    assert_int_equal(s->restarts_counted, 1);
+    assert_int_equal(s->last_failure.rank, 3);
+    assert_int_equal(s->last_failure.exit_code, 137);
+    for (int i = 0; i < 8; i++) {
+        const struct sim_pod *p = &l->w.pods[i];
+        assert_true(sim_live(p) && p->agent->attempt == 2 && p->agent->process == SIM_PROCESS_RUNNING);
+    }
+    calm_end(l);
+}
+
+static void with_restart_policy_worker_the_others_run_on(void **state)
+{
+    (void)state;
+    struct sim_spec spec = agents;
+    spec.restarts_worker = true;
+    struct life *l = calm_life(&spec);
+    pass(l, 1000);
+    sim_agent_exit(sim_pod(&l->w, "sim-3-0")->agent, &l->w, 1, 0);
+    pass(l, 3000);
+    assert_true(is(l, COND_READY));
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(l->w.pods[i].agent->attempt, l->w.pods[i].index == 3 ? 2 : 1);
+    calm_end(l);
+}
+
+// Nothing that runs is touched, and what it has become of it is known again soon.
+static void an_operator_that_dies_costs_a_running_group_nothing(void **state)
+{
+    (void)state;
+    struct life *l = calm_life(&agents);
+    pass(l, 1000);
+    int writes = l->o.writes;
+    sim_operator_die(&l->o);
+    pass(l, 60 * 1000);
+    assert_true(is(l, COND_READY));
+    assert_int_equal(l->o.writes, writes);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(l->w.pods[i].agent->attempt, 1);
+    calm_end(l);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_that_starts_at_once_costs_its_pods_and_four_requests),
+        cmocka_unit_test(a_group_under_agents_costs_no_more_requests),
+        cmocka_unit_test(a_process_that_dies_restarts_all_ranks_in_place),
+        cmocka_unit_test(with_restart_policy_worker_the_others_run_on),
+        cmocka_unit_test(an_operator_that_dies_costs_a_running_group_nothing),
         cmocka_unit_test(every_life_ends_as_its_spec_asks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
