@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
+#include "operator/binding.h"
 #include "operator/exec/group_controller.h"
 #include "operator/exec/placementgroup_controller.h"
 #include "operator/exec/preflight.h"
@@ -48,6 +49,7 @@ struct operator
     struct recorder *recorder;
     struct store *stores[MIRROR_COUNT];
     struct reflector *reflectors[MIRROR_COUNT];
+    struct binding *binding; // NULL = no calls are taken
     struct group_controller *groups;
     struct placementgroup_controller *placementgroups;
     struct leader *leader;
@@ -189,14 +191,15 @@ static void on_released(void *ctx)
 static void drain(void *ctx)
 {
     struct operator* o = ctx;
-    bool idle = group_controller_idle(o->groups) && placementgroup_controller_idle(o->placementgroups);
+    bool idle = group_controller_idle(o->groups) && placementgroup_controller_idle(o->placementgroups) &&
+                (!o->binding || binding_idle(o->binding));
     if (!idle && clock_mono_ms(loop_clock(o->loop)) < o->stop_by_ms) {
         loop_timer_arm(o->drain_timer, DRAIN_LOOK_MS);
     } else if (idle && o->leader) {
         leader_release(o->leader, on_released, o);
     } else {
         if (!idle) // the next leader must not begin while these may still arrive: the lease is left to run out
-            log_warn("writes are still under way and are given up", NULL);
+            log_warn("writes or connections are still under way and are given up", NULL);
         loop_stop(o->loop);
     }
 }
@@ -206,6 +209,8 @@ static void stop(struct operator* o)
     o->stopping = true;
     group_controller_stop(o->groups);
     placementgroup_controller_stop(o->placementgroups);
+    if (o->binding)
+        binding_stop(o->binding);
     o->stop_by_ms = clock_mono_ms(loop_clock(o->loop)) + STOP_GRACE_MS;
     loop_timer_arm(o->drain_timer, 0);
 }
@@ -240,10 +245,37 @@ static int build_client(struct operator* o, struct err *err)
     return kube_client_new(o->loop, &o->config, &co, &o->client, err);
 }
 
+static void on_binding_failed(void *ctx, const struct err *err)
+{
+    struct operator* o = ctx;
+    log_error("calls cannot be taken: exiting", "error", err->msg, NULL);
+    o->exit_code = 1;
+    if (!o->stopping)
+        stop(o);
+}
+
+static int build_binding(struct operator* o, struct err *err)
+{
+    const struct binding_options bo = {
+        .loop = o->loop,
+        .client = o->client,
+        .pods = o->stores[MIRROR_PODS],
+        .groups = o->stores[MIRROR_GROUPS],
+        .metrics = o->metrics,
+        .options = o->options,
+        .ns = o->options->lease_ns ? o->options->lease_ns : o->config.ns,
+        .seed = rand_u64(&o->rand),
+        .failed = on_binding_failed,
+        .ctx = o,
+    };
+    if (!o->options->listen[0])
+        return 0;
+    o->binding = binding_new(&bo, err);
+    return o->binding ? 0 : err->code;
+}
+
 static void build_controllers(struct operator* o)
 {
-    for (int i = 0; i < MIRROR_COUNT; i++)
-        o->stores[i] = store_new(mirrors[i].kind);
     o->recorder = recorder_new(o->loop, o->client, "cadre.dev/operator", o->identity, o->metrics);
     struct group_controller_options go = {
         .client = o->client,
@@ -251,12 +283,16 @@ static void build_controllers(struct operator* o)
         .nodes = o->stores[MIRROR_NODES],
         .services = o->stores[MIRROR_SERVICES],
         .groups = o->stores[MIRROR_GROUPS],
+        .agents = o->binding ? binding_agents(o->binding) : NULL,
+        .router = o->binding ? binding_router(o->binding) : NULL,
         .recorder = o->recorder,
         .metrics = o->metrics,
         .clock = loop_clock(o->loop),
         .seed = rand_u64(&o->rand),
     };
     o->groups = group_controller_new(o->loop, &go);
+    if (o->binding)
+        binding_attach(o->binding, o->groups);
     o->placementgroups = placementgroup_controller_new(o->loop, o->client, o->stores[MIRROR_PLACEMENTGROUPS],
                                                        o->metrics, loop_clock(o->loop));
     o->is_leader = metrics_gauge(o->metrics, "leader_election_master_status", "1 while this process leads, else 0",
@@ -271,6 +307,11 @@ static int build(struct operator* o, struct err *err)
     o->metrics = metrics_new();
     int r = build_client(o, err);
     if (r < 0 || o->options->check)
+        return r;
+    for (int i = 0; i < MIRROR_COUNT; i++)
+        o->stores[i] = store_new(mirrors[i].kind);
+    r = build_binding(o, err);
+    if (r < 0)
         return r;
     build_controllers(o);
     struct health_options ho = {o->options->http_address, o->metrics, is_ready, o};
@@ -291,6 +332,7 @@ static void take_down(struct operator* o)
         if (o->reflectors[i])
             reflector_stop(o->reflectors[i]);
     leader_free(o->leader);
+    binding_free(o->binding);
     kube_client_free(o->client); // ends what is in flight, so it goes before those that wait for it
     placementgroup_controller_free(o->placementgroups);
     group_controller_free(o->groups);

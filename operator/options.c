@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -23,6 +24,16 @@ static const char help[] =
     "  --leader-elect=true|false   take part in leader election; default: true\n"
     "  --leader-elect-namespace NS namespace of the Lease; default: $POD_NAMESPACE, else that of the kubeconfig\n"
     "  --leader-elect-name NAME    name of the Lease; default: cadre-operator\n"
+    "\n"
+    "Calls, agents and workers:\n"
+    "  --listen ADDRESS            where they connect, with TLS; :PORT is all addresses, '' takes no calls;\n"
+    "                              default: :9443\n"
+    "  --advertise URL             where agents and workers dial; default:\n"
+    "                              wss://cadre-operator.<namespace of the operator>.svc:9443\n"
+    "  --agent-image IMAGE         image with cadre-agent, for the init container of worker pods; default:\n"
+    "                              cadre/operator:<version>\n"
+    "  --agent-image-pull-policy P Always, IfNotPresent or Never; default: Kubernetes' own\n"
+    "  --keys-secret NAME          Secret with the install's keys, in the operator's namespace; default: cadre-keys\n"
     "\n"
     "How to watch it:\n"
     "  --http-address HOST:PORT    serves /healthz, /readyz and /metrics; default: :8080\n"
@@ -42,6 +53,11 @@ enum {
     OPT_ELECT_NS,
     OPT_ELECT_NAME,
     OPT_HTTP,
+    OPT_LISTEN,
+    OPT_ADVERTISE,
+    OPT_AGENT_IMAGE,
+    OPT_AGENT_PULL,
+    OPT_KEYS,
     OPT_LEVEL,
     OPT_FORMAT,
     OPT_CHECK,
@@ -57,6 +73,11 @@ static const struct option table[] = {
     {"leader-elect-namespace", required_argument, NULL, OPT_ELECT_NS},
     {"leader-elect-name", required_argument, NULL, OPT_ELECT_NAME},
     {"http-address", required_argument, NULL, OPT_HTTP},
+    {"listen", required_argument, NULL, OPT_LISTEN},
+    {"advertise", required_argument, NULL, OPT_ADVERTISE},
+    {"agent-image", required_argument, NULL, OPT_AGENT_IMAGE},
+    {"agent-image-pull-policy", required_argument, NULL, OPT_AGENT_PULL},
+    {"keys-secret", required_argument, NULL, OPT_KEYS},
     {"log-level", required_argument, NULL, OPT_LEVEL},
     {"log-format", required_argument, NULL, OPT_FORMAT},
     {"check", no_argument, NULL, OPT_CHECK},
@@ -93,6 +114,24 @@ static int set_format(const char *value, enum log_format *ret)
     return -1;
 }
 
+static int set_advertise(struct options *o)
+{
+    const char *host = str_starts(optarg, "wss://") ? optarg + 6 : "", *colon = strrchr(host, ':');
+    int64_t port;
+    if (!colon || colon == host || strchr(host, '/') || !str_to_i64(colon + 1, &port) || port < 1 || port > 65535)
+        return wrong("--advertise", optarg, "wss://HOST:PORT");
+    o->advertise_url = optarg;
+    return -1;
+}
+
+static int set_pull_policy(struct options *o)
+{
+    if (!str_eq(optarg, "Always") && !str_eq(optarg, "IfNotPresent") && !str_eq(optarg, "Never"))
+        return wrong("--agent-image-pull-policy", optarg, "Always, IfNotPresent or Never");
+    o->agent_image_pull_policy = optarg;
+    return -1;
+}
+
 static int apply(struct options *o, int opt)
 {
     switch (opt) {
@@ -115,6 +154,19 @@ static int apply(struct options *o, int opt)
         return -1;
     case OPT_HTTP:
         o->http_address = optarg;
+        return -1;
+    case OPT_LISTEN:
+        o->listen = optarg;
+        return -1;
+    case OPT_ADVERTISE:
+        return set_advertise(o);
+    case OPT_AGENT_IMAGE:
+        o->agent_image = optarg;
+        return -1;
+    case OPT_AGENT_PULL:
+        return set_pull_policy(o);
+    case OPT_KEYS:
+        o->keys_secret = optarg;
         return -1;
     case OPT_LEVEL:
         return log_level_parse(optarg, &o->log_level) ? -1 : wrong("--log-level", optarg, "debug, info, warn or error");
@@ -153,6 +205,9 @@ int options_parse(int argc, char **argv, struct options *ret)
         .lease_ns = env_or("POD_NAMESPACE", NULL),
         .lease_name = "cadre-operator",
         .http_address = ":8080",
+        .listen = ":9443",
+        .agent_image = "cadre/operator:" CADRE_VERSION,
+        .keys_secret = "cadre-keys",
         .log_level = LOG_INFO,
         .log_format = LOG_JSON,
         .identity = env_or("POD_NAME", host[0] ? host : "cadre-operator"),

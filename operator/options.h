@@ -12,6 +12,10 @@ struct options {
     bool leader_elect;
     const char *lease_ns, *lease_name;
     const char *http_address;
+    const char *listen;        // for calls; "" = takes none
+    const char *advertise_url; // where agents and workers dial: wss://HOST:PORT; NULL = the operator's Service
+    const char *agent_image, *agent_image_pull_policy;
+    const char *keys_secret;
     enum log_level log_level;
     enum log_format log_format;
     bool check;           // look whether an operator could work here, and exit

@@ -28,6 +28,8 @@ struct gateway_config {                // 0 in a limit: its default
     // The pod and node of a rank, for messages; may set neither. NULL = nobody knows.
     void (*place)(void *ctx, const char *group_uid, uint32_t rank, struct arena *a, const char **ret_pod,
                   const char **ret_node);
+    // A worker process of the group has connected, or is gone; NULL = nobody wants to know. May not call the gateway.
+    void (*worker)(void *ctx, const char *group_uid);
     void *ctx;
     unsigned max_connections; // 16384
     unsigned max_pending;     // authorisations that are under way; 1024

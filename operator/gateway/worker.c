@@ -111,6 +111,12 @@ static void worker_changed(struct connection *c, struct peer *p)
     connection_refuse(c, &err);
 }
 
+static void tell(const struct gateway *g, const struct ticket *t)
+{
+    if (g->config.worker)
+        g->config.worker(g->config.ctx, t->group_uid);
+}
+
 static void worker_end(struct connection *c)
 {
     struct gateway *g = c->gateway;
@@ -121,6 +127,7 @@ static void worker_end(struct connection *c)
     if (unseen && s && s->attempt == w->ticket.attempt && s->next == w->ticket.serial + 1)
         s->next = w->ticket.serial;
     router_leave(&g->router, w->member);
+    tell(g, &w->ticket);
     free(w);
 }
 
@@ -194,6 +201,7 @@ int worker_greet(struct connection *c, const struct hello *h, const struct recor
     w->since_ms = clock_mono_ms(loop_clock(g->loop));
     take_seat(g, &w->ticket);
     g->counters.workers++;
+    tell(g, &w->ticket);
     connection_serve(c, &role, w, ws_session_quota(c->ws));
     return 0;
 }

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/binding.h"
+
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/gateway/gateway.h"
+#include "operator/identity/identity.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/reason.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEARTBEAT_DEFAULT_S = 3 };
+
+// What the gateway's counters are called outside.
+static const struct {
+    const char *name, *help, *labels;
+    bool total;
+    size_t offset;
+} series[] = {
+#define AT(field) offsetof(struct gateway_counters, field)
+    {"cadre_proxy_sessions", "websocket sessions", "role=\"controller\"", false, AT(controllers)},
+    {"cadre_proxy_sessions", "websocket sessions", "role=\"worker\"", false, AT(workers)},
+    {"cadre_proxy_sessions", "websocket sessions", "role=\"agent\"", false, AT(agents)},
+    {"cadre_proxy_requests", "HTTP requests that are not answered", "", false, AT(posts)},
+    {"cadre_proxy_authorisations", "tokens that are being checked", "", false, AT(pending)},
+    {"cadre_proxy_sessions_total", "peers that dialed in", "result=\"opened\"", true, AT(opened)},
+    {"cadre_proxy_sessions_total", "peers that dialed in", "result=\"refused\"", true, AT(refused)},
+    {"cadre_proxy_calls_total", "calls that were answered", "result=\"ok\"", true, AT(answers)},
+    {"cadre_proxy_calls_total", "calls that were answered", "result=\"error\"", true, AT(errors)},
+    {"cadre_proxy_bytes_total", "bytes of messages", "direction=\"in\"", true, AT(bytes_in)},
+    {"cadre_proxy_bytes_total", "bytes of messages", "direction=\"out\"", true, AT(bytes_out)},
+    {"cadre_proxy_held_bytes", "bytes of calls that are not answered", "", false, AT(bytes_held)},
+#undef AT
+};
+
+struct binding {
+    struct binding_options o;
+    struct agents *agents;
+    struct gateway *gateway;
+    struct identity *identity;
+    struct authority authority;
+    struct group_controller *groups; // NULL until it is attached
+    bool listens;
+    char *url, *host; // where agents and workers dial
+    struct metric *series[ARRAY_LEN(series)];
+};
+
+static void wake(struct binding *b, const char *ns, const char *group)
+{
+    if (b->groups)
+        group_controller_changed(b->groups, ns, group);
+}
+
+// From the stores
+
+static const struct condition *true_condition(const struct workergroup *wg, const char *type)
+{
+    const struct condition *c = condition_find(wg->status.conditions, wg->status.n_conditions, type);
+    return c && c->status == CONDITION_TRUE ? c : NULL;
+}
+
+static const char *refusal(const struct workergroup *wg, struct arena *a)
+{
+    const struct condition *c;
+    if (wg->obj.meta.deleted_ms)
+        return "it is being deleted";
+    if (wg->spec.runtime == RUNTIME_PLAIN)
+        return "it takes no calls: its runtime is Plain";
+    if ((c = true_condition(wg, COND_FAILED)))
+        return arena_printf(a, "it has failed: %s", c->message ? c->message : "");
+    if (true_condition(wg, COND_SUCCEEDED))
+        return "all of its processes have ended with success";
+    return wg->spec.suspend ? "it is suspended" : NULL;
+}
+
+static const char *why_not_ready(const struct workergroup *wg, struct arena *a)
+{
+    const struct condition *c = condition_find(wg->status.conditions, wg->status.n_conditions, COND_READY);
+    if (!c || c->status == CONDITION_TRUE)
+        return NULL;
+    return arena_printf(a, "%s: %s", c->reason ? c->reason : "", c->message ? c->message : "");
+}
+
+static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    struct binding *b = ctx;
+    struct arena a = ARENA_INIT;
+    if (event == STORE_DELETED) {
+        gateway_group_gone(b->gateway, old->meta.uid);
+        return;
+    }
+    const struct workergroup *wg = workergroup_of(now);
+    uint32_t attempt = (uint32_t)MAX(wg->status.attempt, 0);
+    const struct group_facts facts = {
+        .uid = now->meta.uid,
+        .ns = now->meta.ns,
+        .name = now->meta.name,
+        .world = (uint32_t)MAX(group_world_size(wg), 1),
+        .attempt = attempt,
+        .oldest = wg->spec.restart_policy == RESTART_WORKER ? 1 : attempt,
+        .refusal = refusal(wg, &a),
+        .status = why_not_ready(wg, &a),
+    };
+    router_group_set(gateway_router(b->gateway), &facts);
+    arena_done(&a);
+}
+
+// For the gateway
+
+static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a, struct agent_identity *ret,
+                    int64_t *ret_heartbeat_ms, struct err *err)
+{
+    const struct binding *b = ctx;
+    (void)a;
+    const struct object *pod = store_get(b->o.pods, claims->ns, claims->pod);
+    if (!pod)
+        return err_set(err, ERR_UNAVAILABLE, "pod %s/%s is not known here yet; dial in again", claims->ns, claims->pod);
+    if (!str_eq(pod->meta.uid, claims->pod_uid))
+        return err_set(err, ERR_CONFLICT, "pod %s/%s was replaced by another one of its name", claims->ns, claims->pod);
+    if (!str_eq(pod->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind))
+        return err_set(err, ERR_FORBIDDEN, "pod %s/%s is not of a WorkerGroup", claims->ns, claims->pod);
+    if (pod_terminal(pod_of(pod)))
+        return err_set(err, ERR_CONFLICT, "pod %s/%s has ended", claims->ns, claims->pod);
+    const struct object *group = store_get(b->o.groups, claims->ns, pod->meta.owner.name);
+    *ret = (struct agent_identity){
+        .ns = pod->meta.ns,
+        .group = pod->meta.owner.name,
+        .group_uid = pod->meta.owner.uid,
+        .pod = pod->meta.name,
+        .pod_uid = pod->meta.uid,
+        .node = pod_of(pod)->node,
+    };
+    int64_t seconds = group ? workergroup_of(group)->spec.heartbeat_s : 0;
+    *ret_heartbeat_ms = (seconds > 0 ? seconds : HEARTBEAT_DEFAULT_S) * 1000;
+    return 0;
+}
+
+// The youngest pod of the rank's index.
+static void find_place(void *ctx, const char *group_uid, uint32_t rank, struct arena *a, const char **ret_pod,
+                       const char **ret_node)
+{
+    const struct binding *b = ctx;
+    const struct object *const *pods;
+    size_t n = store_by_owner(b->o.pods, group_uid, a, &pods);
+    const struct object *group = n ? store_get(b->o.groups, pods[0]->meta.ns, pods[0]->meta.owner.name) : NULL;
+    if (!group)
+        return;
+    int64_t index = rank / MAX(workergroup_of(group)->spec.workers_per_replica, 1);
+    int32_t newest = -1;
+    for (size_t i = 0; i < n; i++) {
+        const struct pod *p = pod_of(pods[i]);
+        int32_t incarnation = pod_label_number(p, LABEL_INCARNATION);
+        if (pod_label_number(p, LABEL_INDEX) != index || incarnation <= newest)
+            continue;
+        newest = incarnation;
+        *ret_pod = p->obj.meta.name;
+        *ret_node = p->node;
+    }
+}
+
+static void on_worker(void *ctx, const char *group_uid)
+{
+    struct binding *b = ctx;
+    const struct group *g = router_group(gateway_router(b->gateway), group_uid);
+    if (g)
+        wake(b, g->ns, g->name);
+}
+
+static void on_agent_changed(void *ctx, const char *ns, const char *group)
+{
+    wake(ctx, ns, group);
+}
+
+static void on_exited(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code)
+{
+    struct binding *b = ctx;
+    router_worker_exited(gateway_router(b->gateway), group_uid, attempt, rank, exit_code);
+}
+
+// From the identity
+
+static const char *first_ticket(void *ctx, const char *group_uid, int32_t attempt, int32_t rank, struct arena *a)
+{
+    const struct binding *b = ctx;
+    struct ticket t = {.attempt = (uint32_t)attempt, .rank = (uint32_t)rank};
+    size_t len = strlen(group_uid);
+    if (len >= sizeof t.group_uid)
+        return NULL;
+    memcpy(t.group_uid, group_uid, len);
+    return b->authority.ticket_text(b->authority.ctx, &t, a);
+}
+
+static void on_keys(void *ctx, const struct vault_keys *keys)
+{
+    struct binding *b = ctx;
+    const struct options *o = b->o.options;
+    struct err err = ERR_INIT;
+    if (gateway_certificate(b->gateway, keys->cert_pem, keys->key_pem, keys->ca_pem, &err) < 0) {
+        log_error("the certificate cannot be used", "error", err.msg, NULL);
+        return;
+    }
+    if (!b->listens) {
+        int port = gateway_listen(b->gateway, o->listen, true, &err);
+        if (port < 0) {
+            b->o.failed(b->o.ctx, &err);
+            return;
+        }
+        b->listens = true;
+        log_info("calls are taken", "listen", o->listen, "port", log_i64(port), "advertise", b->url, NULL);
+    }
+    const struct agent_setup setup = {
+        .image = o->agent_image,
+        .pull_policy = o->agent_image_pull_policy,
+        .url = b->url,
+        .ca_pem = keys->ca_pem,
+        .ticket = first_ticket,
+        .ctx = b,
+    };
+    if (b->groups)
+        group_controller_setup(b->groups, &setup);
+}
+
+static void on_identity_error(void *ctx, const struct err *err)
+{
+    (void)ctx;
+    log_warn("keys or identities cannot be had now; it is tried again", "error", err->msg, NULL);
+}
+
+// "cadre-operator.ns.svc" is also known by longer and shorter names, and as localhost behind a port-forward.
+static struct identity *start_identity(struct binding *b)
+{
+    char *full = xasprintf("%s.cluster.local", b->host), *shorter = xstrdup(b->host);
+    shorter[strcspn(shorter, ".")] = '\0';
+    const char *const names[] = {b->host, full, shorter, "localhost"};
+    const struct identity_options io = {
+        .secret_ns = b->o.ns,
+        .secret_name = b->o.options->keys_secret,
+        .names = {names, ARRAY_LEN(names)},
+        .seed = b->o.seed,
+        .on_keys = on_keys,
+        .on_error = on_identity_error,
+        .ctx = b,
+    };
+    struct identity *i = identity_new(b->o.loop, b->o.client, &io);
+    free(full);
+    free(shorter);
+    return i;
+}
+
+// Metrics
+
+static void collect(void *ctx)
+{
+    struct binding *b = ctx;
+    struct gateway_counters now;
+    gateway_counters(b->gateway, &now);
+    for (size_t i = 0; i < ARRAY_LEN(series); i++)
+        metric_set(b->series[i], (double)*(const uint64_t *)((const char *)&now + series[i].offset));
+}
+
+static void register_metrics(struct binding *b)
+{
+    for (size_t i = 0; i < ARRAY_LEN(series); i++)
+        b->series[i] = (series[i].total ? metrics_counter : metrics_gauge)(b->o.metrics, series[i].name, series[i].help,
+                                                                           series[i].labels);
+    metrics_on_collect(b->o.metrics, collect, b);
+}
+
+struct binding *binding_new(const struct binding_options *o, struct err *err)
+{
+    struct binding *b = xcalloc(1, sizeof *b);
+    b->o = *o;
+    b->url = o->options->advertise_url ? xstrdup(o->options->advertise_url)
+                                       : xasprintf("wss://cadre-operator.%s.svc:9443", o->ns);
+    const char *host = strstr(b->url, "://") + 3;
+    b->host = xasprintf("%.*s", (int)(strrchr(host, ':') - host), host);
+    b->agents = agents_new(&(struct agents_config){loop_clock(o->loop), on_agent_changed, on_exited, b});
+    b->identity = start_identity(b);
+    b->authority = identity_authority(b->identity);
+    const struct gateway_config config = {
+        .authority = &b->authority,
+        .agents = b->agents,
+        .pod = find_pod,
+        .place = find_place,
+        .worker = on_worker,
+        .ctx = b,
+    };
+    b->gateway = gateway_new(o->loop, &config, err);
+    if (!b->gateway) {
+        binding_free(b);
+        return NULL;
+    }
+    store_subscribe(o->groups, on_group, b);
+    register_metrics(b);
+    return b;
+}
+
+struct agents *binding_agents(struct binding *b)
+{
+    return b->agents;
+}
+
+struct router *binding_router(struct binding *b)
+{
+    return gateway_router(b->gateway);
+}
+
+void binding_attach(struct binding *b, struct group_controller *groups)
+{
+    b->groups = groups;
+}
+
+void binding_stop(struct binding *b)
+{
+    gateway_stop(b->gateway);
+}
+
+bool binding_idle(const struct binding *b)
+{
+    return gateway_idle(b->gateway);
+}
+
+void binding_free(struct binding *b)
+{
+    if (!b)
+        return;
+    if (b->gateway)
+        metrics_off_collect(b->o.metrics, collect, b);
+    b->groups = NULL;
+    gateway_free(b->gateway);
+    identity_free(b->identity);
+    agents_free(b->agents);
+    free(b->host);
+    free(b->url);
+    free(b);
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What joins the proxy to the cluster: the stores tell the gateway which groups and pods there are, the identity who
+// dials in, and whoever connects wakes the group that it belongs to.
+#ifndef CADRE_OPERATOR_BINDING_H
+#define CADRE_OPERATOR_BINDING_H
+
+#include "operator/exec/group_controller.h"
+#include "operator/options.h"
+#include "operator/runtime/store.h"
+
+struct binding;
+
+struct binding_options { // all borrowed
+    struct loop *loop;
+    struct kube_client *client;
+    struct store *pods, *groups; // it subscribes to them
+    struct metrics *metrics;
+    const struct options *options;
+    const char *ns; // the operator's, where the Secret with the keys is
+    uint64_t seed;
+    void (*failed)(void *ctx, const struct err *err); // it cannot listen
+    void *ctx;
+};
+
+// It listens as soon as the keys are there.
+struct binding *binding_new(const struct binding_options *o, struct err *err);
+struct agents *binding_agents(struct binding *b);
+struct router *binding_router(struct binding *b);
+void binding_attach(struct binding *b, struct group_controller *groups); // whom to wake
+void binding_stop(struct binding *b);                                    // says goodbye to all that are connected
+bool binding_idle(const struct binding *b);                              // and they are gone
+void binding_free(struct binding *b); // before the client and the controller; accepts NULL
+
+#endif
