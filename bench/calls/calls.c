@@ -32,12 +32,18 @@ static struct options {
     int rounds;
     unsigned idle;
     const char *worker, *module, *python, *ray_script;
+    const char *only; // lines whose name has this in it; NULL = all
 } options = {.seconds = 1, .rounds = 3, .idle = IDLE_MAX};
 
 static struct certs certs;
 static struct server server;
 static struct peer ray;
 static pid_t workers[WORKERS];
+
+static bool wanted(const char *name)
+{
+    return !options.only || strstr(name, options.only);
+}
 
 static void start_worker(pid_t *ret, const char *group, uint32_t rank, uint32_t world)
 {
@@ -66,12 +72,13 @@ static void start_worker(pid_t *ret, const char *group, uint32_t rank, uint32_t 
 struct row {
     const char *name;
     struct samples ours, p50, floor, ray;
+    struct samples cpu[3]; // microseconds a call: controller, proxy, whoever answers
 };
 
 static void print_head(void)
 {
-    printf("%-34s %12s %10s %12s %8s %12s %8s %8s\n", "", "Cadre/s", "p50 us", "bare/s", "ratio", "Ray/s", "ratio",
-           "target");
+    printf("%-34s %12s %10s %12s %8s %12s %8s %10s   %s\n", "", "Cadre/s", "p50 us", "bare/s", "ratio", "Ray/s",
+           "ratio", "target", "CPU us a call: controller, proxy, worker");
 }
 
 static void print_ratio(const struct row *row, const struct samples *to)
@@ -89,7 +96,8 @@ static void print_row(const struct row *row, const char *target, double bytes)
     printf("%-34s %12.0f %10.0f", row->name, samples_median(&row->ours), samples_median(&row->p50));
     print_ratio(row, &row->floor);
     print_ratio(row, &row->ray);
-    printf(" %8s", target);
+    printf(" %10s   %.0f %.0f %.0f", target, samples_median(&row->cpu[0]), samples_median(&row->cpu[1]),
+           samples_median(&row->cpu[2]));
     if (bytes > 1000)
         printf("   %.2f GB/s each way", samples_median(&row->ours) * bytes / 1e9);
     printf("\n");
@@ -102,7 +110,27 @@ struct line {
     unsigned ranks;
     bool tls;
     const char *target;
+    pid_t answering; // rank 0
 };
+
+static void read_cpu(pid_t answering, double out[3])
+{
+    out[0] = proc_cpu_s(getpid());
+    out[1] = proc_cpu_s(server.pid);
+    out[2] = proc_cpu_s(answering);
+}
+
+static void measure_ours(cadre_client *c, const struct line *l, struct row *row)
+{
+    double p50, before[3], after[3];
+    read_cpu(l->answering, before);
+    double rate = load_rate(c, &l->call, options.seconds, &p50);
+    read_cpu(l->answering, after);
+    samples_add(&row->ours, rate);
+    samples_add(&row->p50, p50);
+    for (int i = 0; i < 3; i++)
+        samples_add(&row->cpu[i], (after[i] - before[i]) * 1e6 / (rate * options.seconds));
+}
 
 // In turns, because the machine may do other things too.
 static void measure(const struct line *l)
@@ -115,9 +143,8 @@ static void measure(const struct line *l)
     if (floored)
         floor_start(&floor, l->ranks);
     for (int i = 0; i < options.rounds; i++) {
-        double p50, unused;
-        samples_add(&row.ours, load_rate(c, call, options.seconds, &p50));
-        samples_add(&row.p50, p50);
+        double unused;
+        measure_ours(c, l, &row);
         if (floored)
             samples_add(&row.floor,
                         floor_rate(&floor, call->bytes + HEADER, call->bytes + HEADER, options.seconds, &unused));
@@ -131,21 +158,25 @@ static void measure(const struct line *l)
 
 static void measure_calls(void)
 {
-    static const struct line lines[] = {
-        {"one at a time", {"one", "echo", 10, 1}, 1, false, "10x"},
-        {"one at a time, TLS to the proxy", {"one", "echo", 10, 1}, 1, true, "8x"},
-        {"1,000 in flight", {"one", "echo", 10, 1000}, 1, false, "150x"},
-        {"group of 4", {"four", "echo", 10, 1}, 4, false, "18x"},
-        {"1 MiB echo", {"one", "echo", 1 << 20, 1}, 1, false, "2x"},
-        {"15 MiB echo", {"one", "echo", 15 << 20, 1}, 1, false, ""},
-        {"60 MiB echo, simulated rank", {"simulated", "echo", BIG, 1}, 1, false, "0.6x bare"},
-    };
     pid_t simulated = ranks_start(server.port, "simulated", 0, 1);
+    const struct line lines[] = {
+        {"one at a time", {"one", "echo", 10, 1}, 1, false, "10x", workers[0]},
+        {"one at a time, TLS to the proxy", {"one", "echo", 10, 1}, 1, true, "8x", workers[0]},
+        {"1,000 in flight", {"one", "echo", 10, 1000}, 1, false, "150x", workers[0]},
+        {"group of 4", {"four", "echo", 10, 1}, 4, false, "18x", workers[1]},
+        {"1 MiB echo", {"one", "echo", 1 << 20, 1}, 1, false, "2x", workers[0]},
+        {"15 MiB echo", {"one", "echo", 15 << 20, 1}, 1, false, "", workers[0]},
+        {"60 MiB echo, simulated rank", {"simulated", "echo", BIG, 1}, 1, false, "0.6x bare", simulated},
+    };
     print_head();
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        measure(&lines[i]);
+        if (wanted(lines[i].name))
+            measure(&lines[i]);
     ranks_stop(simulated);
 }
+
+static const char broadcast[] = "broadcast to simulated ranks, p50";
+static const char beside_idle[] = "one at a time, beside idle workers";
 
 // Broadcast to many simulated ranks: a call is done when all have answered.
 static void measure_broadcast(void)
@@ -159,7 +190,7 @@ static void measure_broadcast(void)
     struct floor floor;
     cadre_client *c = load_open(server.port, NULL);
     floor_start(&floor, MANY);
-    printf("\n%-34s %12s %12s %8s %8s\n", "p50", "Cadre ms", "bare ms", "ratio", "target");
+    printf("\n%-34s %12s %12s %8s %8s\n", broadcast, "Cadre ms", "bare ms", "ratio", "target");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         const struct load_call call = {"many", "take", lines[i].bytes, 1};
         struct samples ours = {.n = 0}, bare = {.n = 0}, ratios;
@@ -186,7 +217,7 @@ static void measure_idle(void)
     const struct load_call call = {"one", "echo", 10, 1};
     cadre_client *c = load_open(server.port, NULL);
     double none = 0;
-    printf("\n%-34s %12s %8s %8s\n", "one at a time, beside idle workers", "Cadre/s", "ratio", "target");
+    printf("\n%-34s %12s %8s %8s\n", beside_idle, "Cadre/s", "ratio", "target");
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         struct samples rates = {.n = 0};
         unsigned n = MIN(steps[i], options.idle);
@@ -208,10 +239,15 @@ static void measure_idle(void)
 static int parse(int argc, char **argv)
 {
     static const struct option table[] = {
-        {"worker", required_argument, NULL, 'w'},     {"module", required_argument, NULL, 'm'},
-        {"ray-python", required_argument, NULL, 'p'}, {"ray-script", required_argument, NULL, 's'},
-        {"seconds", required_argument, NULL, 't'},    {"rounds", required_argument, NULL, 'r'},
-        {"idle", required_argument, NULL, 'i'},       {NULL, 0, NULL, 0},
+        {"worker", required_argument, NULL, 'w'},
+        {"module", required_argument, NULL, 'm'},
+        {"ray-python", required_argument, NULL, 'p'},
+        {"ray-script", required_argument, NULL, 's'},
+        {"seconds", required_argument, NULL, 't'},
+        {"rounds", required_argument, NULL, 'r'},
+        {"idle", required_argument, NULL, 'i'},
+        {"only", required_argument, NULL, 'o'},
+        {NULL, 0, NULL, 0},
     };
     for (int opt; (opt = getopt_long(argc, argv, "", table, NULL)) != -1;) {
         int64_t number = 1;
@@ -229,6 +265,9 @@ static int parse(int argc, char **argv)
             break;
         case 's':
             options.ray_script = optarg;
+            break;
+        case 'o':
+            options.only = optarg;
             break;
         case 't':
             options.seconds = strtod(optarg, NULL);
@@ -251,7 +290,7 @@ int main(int argc, char **argv)
     struct rlimit files;
     if (parse(argc, argv) < 0) {
         fprintf(stderr, "usage: bench-calls --worker CADRE-WORKER --module ECHO.SO [--ray-python PYTHON --ray-script "
-                        "RAY_PEER.PY] [--seconds N] [--rounds N] [--idle N]\n");
+                        "RAY_PEER.PY] [--seconds N] [--rounds N] [--idle N] [--only TEXT]\n");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
@@ -267,8 +306,10 @@ int main(int argc, char **argv)
     printf("%s, load average %.1f\n", ray.pid ? ray.version : "without Ray", proc_load());
     measure_calls();
     peer_stop(&ray);
-    measure_broadcast();
-    measure_idle();
+    if (wanted(broadcast))
+        measure_broadcast();
+    if (wanted(beside_idle))
+        measure_idle();
     for (unsigned i = 0; i < WORKERS; i++) {
         kill(workers[i], SIGTERM);
         waitpid(workers[i], NULL, 0);

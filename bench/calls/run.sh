@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Calls through the proxy to workers, beside bare sockets and beside Ray, on loopback; prints tables. Needs no root.
-#   bench/calls/run.sh [--without-ray] [--seconds N] [--rounds N] [--idle N]
-# N seconds for each measurement (1), in N rounds (3), with up to N idle workers (10000). Ray is installed from Python
-# wheels into ~/.cache/cadre/ray, 300 MB, the first time; where that fails its columns stay empty.
+#   bench/calls/run.sh [--without-ray] [--seconds N] [--rounds N] [--idle N] [--only TEXT]
+# N seconds for each measurement (1), in N rounds (3), with up to N idle workers (10000); only the lines with TEXT in
+# their name. Ray is installed from Python wheels into ~/.cache/cadre/ray, 300 MB, the first time; where that fails its
+# columns stay empty.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
