@@ -211,8 +211,7 @@ static void put_pod(struct story *s, const struct json *pod)
     if (*text_of(s, st, "message"))
         buf_printf(s->out, "      %s: %s\n", text_of(s, st, "reason"), text_of(s, st, "message"));
     JSON_FOREACH(c, json_get(st, "conditions")) {
-        bool unbound = json_str_is(json_get(c, "type"), "PodScheduled") && json_str_is(json_get(c, "status"), "False");
-        if (unbound)
+        if (json_str_is(json_get(c, "type"), "PodScheduled") && json_str_is(json_get(c, "status"), "False"))
             buf_printf(s->out, "      not bound: %s: %s\n", text_of(s, c, "reason"), text_of(s, c, "message"));
     }
     if (str_eq(phase, "Succeeded"))
@@ -267,7 +266,9 @@ static int by_time(const void *pa, const void *pb)
     const struct json *const events[2] = {*(const struct json *const *)pa, *(const struct json *const *)pb};
     for (int i = 0; i < 2; i++) {
         struct arena arena = ARENA_INIT;
-        const char *name, *text = json_str(json_get(time_of(events[i], &name), name), &arena);
+        const char *name;
+        const struct json *where = time_of(events[i], &name);
+        const char *text = json_str(json_get(where, name), &arena);
         if (text)
             rfc3339_parse(text, strlen(text), &at[i]);
         arena_done(&arena);

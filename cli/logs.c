@@ -171,5 +171,5 @@ int verb_logs(const struct options *o)
     arena_done(&l.arena);
     free(l.selector);
     free(l.ns);
-    return err.code ? report_err(&err) : status != 0;
+    return err.code ? report_err(&err) : process_interrupted() ? 128 + process_interrupted() : status != 0;
 }

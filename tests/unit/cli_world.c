@@ -109,6 +109,11 @@ void cli_world_run(struct cli_world *w, const char *const argv[], const char *in
         loop_run_once(w->gateway.loop, 5);
         bool a = take(out[0], &w->out), b = take(err[0], &w->err);
         more = a || b;
+        if (w->interrupt_at_controllers &&
+            gateway_fixture_counters(&w->gateway).controllers == w->interrupt_at_controllers) {
+            kill(pid, SIGINT);
+            w->interrupt_at_controllers = 0;
+        }
         if (interrupt_at && (strstr(buf_str(&w->out), interrupt_at) || strstr(buf_str(&w->err), interrupt_at))) {
             kill(pid, SIGINT);
             interrupt_at = NULL;

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubectl-cadre through kubectl: the way to the operator, objects, logs. kubectl is tests/unit/fake_kubectl.py.
+#include "tests/unit/cli_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct cli_world world;
+static char original_path[4096];
+static char home[] = "/tmp/cadre-kubectl-XXXXXX";
+
+static void path_of(char out[128], const char *name)
+{
+    snprintf(out, 128, "%s/%s", home, name);
+}
+
+static void put_file(const char *name, const char *text)
+{
+    char path[128];
+    path_of(path, name);
+    FILE *f = fopen(path, "we");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+// How many entries of the folder for temporary files are there: the test's own one.
+static size_t left_overs(void)
+{
+    size_t n = 0;
+    DIR *dir = opendir(home);
+    for (const struct dirent *e; (e = readdir(dir));)
+        n += strncmp(e->d_name, "kubectl-cadre-", 14) == 0;
+    closedir(dir);
+    return n;
+}
+
+static bool was_asked(const char *line)
+{
+    char path[128], text[256];
+    bool found = false;
+    path_of(path, "asked");
+    FILE *f = fopen(path, "re");
+    while (f && fgets(text, sizeof text, f))
+        found = found || strstr(text, line);
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static int start(void **state)
+{
+    char link[128], path[8192], port[16];
+    (void)state;
+    memcpy(home + sizeof home - 7, "XXXXXX", 6);
+    assert_non_null(mkdtemp(home));
+    path_of(link, "kubectl");
+    assert_int_equal(symlink(FAKE_KUBECTL, link), 0);
+    snprintf(path, sizeof path, "%s:%s", home, original_path);
+    setenv("PATH", path, 1);
+    setenv("FAKE_KUBECTL", home, 1);
+    setenv("TMPDIR", home, 1);
+    cli_world_start(&world, 2);
+    snprintf(port, sizeof port, "%d", world.gateway.port);
+    put_file("port", port);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    char path[512];
+    (void)state;
+    cli_world_stop(&world);
+    DIR *dir = opendir(home);
+    for (const struct dirent *e; (e = readdir(dir));) {
+        snprintf(path, sizeof path, "%s/%s", home, e->d_name);
+        unlink(path);
+    }
+    closedir(dir);
+    rmdir(home);
+    return 0;
+}
+
+static void prints(const char *line, const char *want)
+{
+    cli_world_line(&world, line);
+    if (world.status != 0)
+        fail_msg("%s: %d %s", line, world.status, buf_str(&world.err));
+    assert_string_equal(buf_str(&world.out), want);
+}
+
+static void fails(const char *line, int status, const char *why)
+{
+    cli_world_line(&world, line);
+    if (why)
+        assert_string_equal(buf_str(&world.err), why);
+    assert_int_equal(world.status, status);
+}
+
+static void a_call_through_the_api_server(void **state)
+{
+    (void)state;
+    prints("call llama add 10", "[10, 11]\n");
+    assert_true(was_asked("create token cadre-cli --namespace cadre-system --audience cadre\n"));
+    prints("call llama get_value --context c --kubeconfig /k -n ml", "[10, 11]\n");
+    assert_true(was_asked("--context c --kubeconfig /k proxy --unix-socket="));
+    assert_int_equal(left_overs(), 0);
+}
+
+static void what_kubectl_refuses(void **state)
+{
+    (void)state;
+    fails("call llama add 10 --service-account bob", 1,
+          "error: a token of ServiceAccount ml/bob is needed to call (others: --service-account, --token): "
+          "Error from server (NotFound): serviceaccounts \"bob\" not found\n");
+    put_file("broken", "");
+    fails("call llama add 10", 1, "error: kubectl proxy ended with exit code 1: error: no route to the cluster\n");
+    fails("why llama", 1, "Error from server (NotFound): workergroups.cadre.dev \"llama\" not found\n");
+    assert_int_equal(left_overs(), 0);
+    setenv("PATH", "/nonexistent", 1);
+    fails("why llama", 1, "error: cannot run kubectl: No such file or directory; is it installed, and in PATH?\n");
+}
+
+static void put_pod(void)
+{
+    put_file("llama-0-0.log", "[rank 0] hello\n");
+    put_file("pods.json", "{\"items\":[{\"metadata\":{\"name\":\"llama-0-0\"},"
+                          "\"spec\":{\"containers\":[{\"name\":\"worker\"}]}}]}");
+}
+
+static void following_ends_with_an_interrupt(void **state)
+{
+    (void)state;
+    put_pod();
+    cli_world_run(&world, (const char *const[]){KUBECTL_CADRE, "logs", "llama", "-f", NULL}, "hello");
+    assert_int_equal(world.status, 128 + SIGINT);
+    assert_string_equal(buf_str(&world.out), "[rank 0] hello\n");
+}
+
+// The group misses a rank, so that the call waits.
+static void an_interrupt_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    cli_world_kill(&world, 1);
+    GATEWAY_UNTIL(&world.gateway, gateway_fixture_counters(&world.gateway).workers == 1);
+    world.interrupt_at_controllers = 1;
+    cli_world_line(&world, "call llama add 1");
+    assert_int_equal(world.status, 128 + SIGINT);
+    assert_non_null(strstr(buf_str(&world.err), "Error (CANCELED): interrupted"));
+    assert_int_equal(left_overs(), 0);
+}
+
+static void an_operator_that_is_away(void **state)
+{
+    (void)state;
+    put_file("port", "1"); // nobody is there
+    fails("call llama add 1 --timeout 300ms", 1, NULL);
+    assert_int_equal(left_overs(), 0);
+}
+
+static void logs_of_all_ranks_in_order(void **state)
+{
+    (void)state;
+    put_file(
+        "pods.json",
+        "{\"items\":[{\"metadata\":{\"name\":\"llama-10-0\"},\"spec\":{\"containers\":[{\"name\":\"worker\"}]}},"
+        "{\"metadata\":{\"name\":\"llama-2-0\"},\"spec\":{\"containers\":[{\"name\":\"main\"},{\"name\":\"x\"}]}}]}");
+    put_file("llama-2-0.log", "[rank 4] a\n[rank 5] b\n[rank 4] c");
+    put_file("llama-10-0.log", "\n[rank 20] d\n");
+    prints("logs llama --tail 5", "[rank 4] a\n[rank 5] b\n[rank 4] c\n[rank 20] d\n");
+    assert_true(was_asked("get pods --namespace ml --selector cadre.dev/group=llama --output json\n"));
+    assert_true(was_asked("logs llama-2-0 --namespace ml --container main --tail 5\n"));
+    prints("logs llama --rank 4", "[rank 4] a\n[rank 4] c");
+    assert_true(was_asked("logs llama-10-0 --namespace ml --container worker --tail -1\n"));
+}
+
+static void a_group_without_pods(void **state)
+{
+    (void)state;
+    put_file("pods.json", "{\"items\":[]}");
+    fails("logs llama", 1, "Error from server (NotFound): workergroups.cadre.dev \"llama\" not found\n");
+    put_file("workergroups.json", "{}");
+    fails("logs llama", 1, "error: group ml/llama has no pods; 'kubectl cadre why llama' tells why\n");
+}
+
+static void why_reads_group_pods_and_events(void **state)
+{
+    (void)state;
+    put_file("workergroups.json", "{\"metadata\":{\"name\":\"llama\",\"namespace\":\"ml\"},\"status\":{\"conditions\":["
+                                  "{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"Suspended\","
+                                  "\"message\":\"spec.suspend is true\"}]}}");
+    cli_world_line(&world, "why llama");
+    assert_int_equal(world.status, 0);
+    assert_non_null(strstr(buf_str(&world.out), "WorkerGroup ml/llama: Suspended"));
+    assert_non_null(strstr(buf_str(&world.out), "Set spec.suspend to false."));
+    assert_null(strstr(buf_str(&world.out), "Pods")); // they could not be read
+    put_file("pods.json", "{\"items\":[]}");
+    cli_world_line(&world, "why llama");
+    assert_non_null(strstr(buf_str(&world.out), "Pods: none"));
+}
+
+static void the_ca_comes_from_the_operator(void **state)
+{
+    (void)state;
+    prints("ca --operator-namespace other",
+           "/api/v1/namespaces/other/services/https:cadre-operator:9443/proxy/v1/ca\n");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
+    snprintf(original_path, sizeof original_path, "%s", getenv("PATH"));
+    const struct CMUnitTest tests[] = {
+        T(a_call_through_the_api_server),
+        T(what_kubectl_refuses),
+        T(following_ends_with_an_interrupt),
+        T(an_interrupt_leaves_nothing_behind),
+        T(an_operator_that_is_away),
+        T(logs_of_all_ranks_in_order),
+        T(a_group_without_pods),
+        T(why_reads_group_pods_and_events),
+        T(the_ca_comes_from_the_operator),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
