@@ -27,7 +27,7 @@ struct ws_replicas {
     struct loop_resolve *resolve;
     struct replica list[WS_REPLICAS_MAX];
     size_t n;
-    bool soon; // the timer is set to a time that is soon
+    int64_t wait_ms; // until the next lookup
     bool stopped;
     bool told; // that the name has no address
 };
@@ -67,9 +67,10 @@ static size_t list_addresses(const struct addrinfo *found, const char *port, cha
     return n;
 }
 
-// A replica that is not named any more is given up when its link is down, not before.
-static void drop_gone(struct ws_replicas *r, char list[][ADDRESS_SIZE], size_t n)
+// A replica that is not named any more is given up when its link is down, not before. Returns how many were.
+static size_t drop_gone(struct ws_replicas *r, char list[][ADDRESS_SIZE], size_t n)
 {
+    size_t before = r->n;
     for (size_t i = 0; i < r->n;) {
         struct replica *p = &r->list[i];
         if (is_in(list, n, p->address) || r->config.up(r->config.ctx, p->link)) {
@@ -80,6 +81,7 @@ static void drop_gone(struct ws_replicas *r, char list[][ADDRESS_SIZE], size_t n
         memmove(p, p + 1, (--r->n - i) * sizeof *p);
         r->config.remove(r->config.ctx, link);
     }
+    return before - r->n;
 }
 
 static bool is_known(const struct ws_replicas *r, const char *address)
@@ -90,8 +92,9 @@ static bool is_known(const struct ws_replicas *r, const char *address)
     return false;
 }
 
-static void add_new(struct ws_replicas *r, char list[][ADDRESS_SIZE], size_t n)
+static size_t add_new(struct ws_replicas *r, char list[][ADDRESS_SIZE], size_t n)
 {
+    size_t before = r->n;
     for (size_t i = 0; i < n && r->n < WS_REPLICAS_MAX; i++) {
         void *link = is_known(r, list[i]) ? NULL : r->config.add(r->config.ctx, list[i]);
         if (!link)
@@ -99,17 +102,13 @@ static void add_new(struct ws_replicas *r, char list[][ADDRESS_SIZE], size_t n)
         snprintf(r->list[r->n].address, ADDRESS_SIZE, "%s", list[i]);
         r->list[r->n++].link = link;
     }
+    return r->n - before;
 }
 
-static void look_in(struct ws_replicas *r, int64_t ms, bool soon)
+static void look_in(struct ws_replicas *r, int64_t ms)
 {
-    r->soon = soon;
-    loop_timer_arm(r->timer, ms);
-}
-
-static void look_soon(struct ws_replicas *r)
-{
-    look_in(r, rand_range(&r->rand, WS_REPLICAS_SOON_MS / 2, WS_REPLICAS_SOON_MS), true);
+    r->wait_ms = MIN(ms, r->config.look_ms);
+    loop_timer_arm(r->timer, rand_range(&r->rand, r->wait_ms / 2, r->wait_ms));
 }
 
 static void on_resolved(void *ctx, const struct addrinfo *found, const struct err *err)
@@ -117,24 +116,20 @@ static void on_resolved(void *ctx, const struct addrinfo *found, const struct er
     struct ws_replicas *r = ctx;
     char list[WS_REPLICAS_MAX][ADDRESS_SIZE];
     r->resolve = NULL;
+    bool calm = false;
     if (found) {
         size_t n = list_addresses(found, r->port, list);
-        look_in(r, rand_range(&r->rand, r->config.look_ms * 2 / 3, r->config.look_ms), false);
-        drop_gone(r, list, n);
-        add_new(r, list, n);
-    } else {
-        // All links stay: a name server that is away says nothing about the replicas.
-        look_soon(r);
-        if (!r->told)
-            r->config.unresolved(r->config.ctx, err);
+        calm = drop_gone(r, list, n) + add_new(r, list, n) == 0;
+    } else if (!r->told) { // all links stay: a name server that is away says nothing about the replicas
+        r->config.unresolved(r->config.ctx, err);
     }
     r->told = !found;
+    look_in(r, calm ? 2 * r->wait_ms : WS_REPLICAS_SOON_MS);
 }
 
 static void look(void *ctx)
 {
     struct ws_replicas *r = ctx;
-    r->soon = false;
     r->resolve = loop_resolve_new(r->loop, r->host, r->port, on_resolved, r);
 }
 
@@ -153,7 +148,7 @@ struct ws_replicas *ws_replicas_new(struct loop *loop, const struct ws_replicas_
         ws_replicas_free(r);
         return NULL;
     }
-    look_in(r, 0, true);
+    loop_timer_arm(r->timer, 0);
     return r;
 }
 
@@ -173,8 +168,8 @@ void ws_replicas_free(struct ws_replicas *r)
 
 void ws_replicas_look_soon(struct ws_replicas *r)
 {
-    if (!r->soon && !r->resolve && !r->stopped)
-        look_soon(r);
+    if (r->wait_ms > WS_REPLICAS_SOON_MS && !r->resolve && !r->stopped)
+        look_in(r, WS_REPLICAS_SOON_MS);
 }
 
 void ws_replicas_stop(struct ws_replicas *r)

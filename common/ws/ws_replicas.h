@@ -12,8 +12,9 @@
 
 enum {
     WS_REPLICAS_MAX = 16,
-    WS_REPLICAS_LOOK_MS = 30 * 1000, // between two lookups, less up to a third at random
-    WS_REPLICAS_SOON_MS = 1000,      // after a link was lost, or when the name had no address; less up to a half
+    WS_REPLICAS_LOOK_MS = 30 * 1000, // most between two lookups, less up to a half at random
+    WS_REPLICAS_SOON_MS = 1000,      // at first after a change, a loss or a failure, then doubles: the new replica of a
+                                     // rollout is named some seconds after the old one has gone
 };
 
 struct ws_replicas;

@@ -258,6 +258,19 @@ static void a_lost_link_is_a_reason_to_look(void **state)
     ws_replicas_free(r);
 }
 
+// The new replica of a rollout has a name some seconds after the old one has lost its own.
+static void after_a_change_it_looks_again_before_long(void **state)
+{
+    (void)state;
+    world.name = "10.0.0.1";
+    struct ws_replicas *r = dial("ws://operator:1", 3600 * 1000);
+    more_looks(r, 1);
+    world.name = "10.0.0.2 10.0.0.1";
+    more_looks(r, 1);
+    assert_trace("+10.0.0.1:1 +10.0.0.2:1 ");
+    ws_replicas_free(r);
+}
+
 static void an_address_for_which_no_link_was_made_comes_again(void **state)
 {
     (void)state;
@@ -330,6 +343,7 @@ int main(void)
         T(a_name_without_an_address_takes_nothing_and_is_said_once),
         T(a_name_server_that_is_away_ends_no_link),
         T(a_lost_link_is_a_reason_to_look),
+        T(after_a_change_it_looks_again_before_long),
         T(an_address_for_which_no_link_was_made_comes_again),
         T(it_stops_looking_when_told),
         T(only_so_many_are_dialed),
