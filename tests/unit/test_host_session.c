@@ -372,6 +372,12 @@ static void who_is_not_wanted_any_more_does_not_insist(void **state)
     assert_non_null(strstr(f->last.msg, "refuses this worker: attempt 3 is over"));
     assert_in_range(f->retry_ms, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
     assert_false(session_up(f->session));
+    session_free(f->session);
+    worker_start(f);
+    UNTIL(f, f->proxy.n_hello == 2);
+    host_proxy_send(&f->proxy, RECORD_ERROR, 0, "{\"code\":\"GONE\",\"message\":\"the group was deleted\"}");
+    UNTIL(f, f->lost == 2);
+    assert_in_range(f->retry_ms, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
 }
 
 static void a_close_with_1008_is_a_refusal_too(void **state)

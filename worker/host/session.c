@@ -294,7 +294,8 @@ static void drop_connection(struct session *s)
 static int64_t next_wait(struct session *s)
 {
     int64_t least = SESSION_RETRY_MIN_MS;
-    if (s->refused == ERR_CONFLICT || s->refused == ERR_FORBIDDEN || s->refused == ERR_UNAUTHORIZED) {
+    if (s->refused == ERR_CONFLICT || s->refused == ERR_GONE || s->refused == ERR_FORBIDDEN ||
+        s->refused == ERR_UNAUTHORIZED) {
         s->retry_ms = 0;
         return rand_range(&s->rand, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
     }
