@@ -158,7 +158,7 @@ show_restart() {
     local workers=cadre.dev/group=accumulator pod
     say "one worker dies: all are started again, in the same pods"
     pod=$(kubectl get pods -l "$workers,cadre.dev/index=2" -o 'jsonpath={.items[0].metadata.name}')
-    show kubectl exec "$pod" -- pkill -KILL cadre-worker || { explain && die "the worker cannot be killed"; }
+    show kubectl exec "$pod" -c worker -- killall -KILL cadre-worker || { explain && die "the worker cannot be killed"; }
     show kubectl wait --for=jsonpath='{.status.restarts}'=1 wg/accumulator --timeout=60s &&
         show kubectl wait --for=condition=Ready wg/accumulator --timeout=60s ||
         { explain && die "the group does not come back"; }

@@ -83,8 +83,8 @@ test_demo() {
     done
     check "it says why the other group waits" grep -E \
         '^too-big +Infeasible .* needs 8 x 1 nvidia.com/gpu on one node, at most 4 fit on n1' "$work/first"
-    check "a call with arguments for each rank reaches its rank" shows "$work/first" "[1,2,3,4]"
-    check "... with the same for all reaches all" shows "$work/first" "[11,12,13,14]"
+    check "a call with arguments for each rank reaches its rank" shows "$work/first" "[1, 2, 3, 4]"
+    check "... with the same for all reaches all" shows "$work/first" "[11, 12, 13, 14]"
     check "a killed worker restarts the group" shows "$work/first" "accumulator Running 4 4 4 StrictPack 1 1s"
     for index in 0 1 2 3; do
         check "... in the same pods: $index" shows "$work/first" "accumulator-$index-0 1/1 Running 0 1s"
