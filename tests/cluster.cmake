@@ -7,7 +7,7 @@
 
 # cadre_suite(SCRIPT TIMEOUT SECONDS [IMAGES]): registers the calling folder's SCRIPT as FOLDER_NAME. IMAGES: it wants
 # localhost/cadre-operator:dev and localhost/cadre-example:dev. The script finds the operator with sanitizers in
-# $CADRE_OPERATOR and the build folder in $CADRE_BUILD_DIR.
+# $CADRE_OPERATOR, kubectl-cadre in $CADRE_KUBECTL_CADRE and the build folder in $CADRE_BUILD_DIR.
 function(cadre_suite script)
   cmake_parse_arguments(arg "IMAGES" "TIMEOUT" "" ${ARGN})
   get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
@@ -24,7 +24,8 @@ function(cadre_suite script)
                        FIXTURES_REQUIRED "${needs}")
   set_property(
     TEST ${test} PROPERTY ENVIRONMENT "CADRE_OPERATOR=$<TARGET_FILE:cadre-operator>"
-                          "CADRE_BUILD_DIR=${CMAKE_BINARY_DIR}" CADRE_USE=own)
+                          "CADRE_KUBECTL_CADRE=$<TARGET_FILE:kubectl-cadre>" "CADRE_BUILD_DIR=${CMAKE_BINARY_DIR}"
+                          CADRE_USE=own)
 endfunction()
 
 add_test(NAME cluster_programs COMMAND "${CMAKE_CURRENT_LIST_DIR}/fixture.sh" programs)

@@ -1,0 +1,345 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Calls, end to end: the operator as the chart installs it (two replicas), groups that run the modules of examples/ in a
+# namespace of Pod Security restricted, and controllers outside of the cluster (kubectl-cadre) and inside (HTTP,
+# websocket). The values are those of the table of features that Cadre has to bring; then what goes wrong: wrong callers
+# and calls, workers, agents and operators that die, groups that cannot start.
+# Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+# shellcheck disable=SC2154,SC2016
+set -euo pipefail
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=/dev/null
+. "$here/../lib/suite.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/group.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/calls.sh"
+
+# Modules that nobody wants in the image, built as docs/modules.md says and put into a ConfigMap.
+bad_modules() {
+    local name files=()
+    for name in misbehaving other_abi; do
+        cc -std=c11 -O2 -D_GNU_SOURCE -I"$suite_root/sdk/c/include" -fPIC -shared -s -o "$suite_dir/$name.so" \
+            "$suite_root/tests/unit/modules/$name.c"
+        files+=("--from-file=$suite_dir/$name.so")
+    done
+    kc create configmap modules "${files[@]}"
+}
+
+mounted='.spec.template.spec |= (.volumes = [{name: "modules", configMap: {name: "modules"}}]
+    | .containers[0].volumeMounts = [{name: "modules", mountPath: "/more"}])'
+one_try='.spec.maxRestarts = 0'
+gpu='.spec.template.spec.containers[0].resources.limits = {"nvidia.com/gpu": 1}'
+spread='.spec.placement.strategy = "Spread"'
+
+accumulators() { # NAME REPLICAS [FILTER...]
+    module_apply "$1" "$2" /modules/accumulator.so Accumulator "${@:3}"
+}
+
+command_of() { # SCRIPT: a filter, the container runs that in a shell
+    jq -rn --arg script "$1" '".spec.template.spec.containers[0].command = \(["/bin/sh", "-c", $script])"'
+}
+
+# All groups of the suite at once: they start while the first ones are called.
+groups_that_run() {
+    accumulators accumulator 4 "$gpu" "$spread"
+    accumulators one 1
+    accumulators two 2 "$gpu"
+    accumulators pair 2 '.spec.restartPolicy = "Worker"'
+    accumulators eight 4 '.spec.workersPerReplica = 2'
+    module_apply actor 4 /modules/dispatch.so TestActor '.spec.worker.init = {x: 2}'
+    module_apply counter 1 /modules/counter.so Counter '.spec.restartPolicy = "Never"'
+}
+
+groups_that_end() {
+    container_apply plain 2 '.spec.workersPerReplica = 2' \
+        "$(command_of 'echo "I am $RANK, here $LOCAL_RANK of $LOCAL_WORLD_SIZE, of $WORLD_SIZE"')"
+    container_apply dies 1 '.spec.maxRestarts = 1' "$(command_of 'echo "attempt $CADRE_ATTEMPT"; echo last words; exit 3')"
+    module_apply nomodule 1 /modules/none.so None "$one_try"
+    module_apply noclass 1 /modules/counter.so Clock "$one_try"
+    module_apply noobject 1 /more/misbehaving.so Failing "$one_try" "$mounted"
+    module_apply otherabi 1 /more/other_abi.so Any "$one_try" "$mounted"
+    module_apply noworker 1 /modules/counter.so Counter "$one_try" \
+        '.spec.template.spec.containers[0].env = [{name: "PATH", value: "/nowhere"}]'
+    container_apply nocommand 1
+    accumulators badmesh 2 '.spec.worker.meshes = [{name: "train", dims: [{name: "dp", size: 3}]}]'
+    accumulators toobig 1 '.spec.template.spec.containers[0].resources.limits = {"nvidia.com/gpu": 64}'
+}
+
+# ---- what comes back ------------------------------------------------------------------------------------------------
+
+test_values() {
+    check "groups of modules become Ready" kc wait --for=condition=Ready --timeout=120s \
+        wg/accumulator wg/one wg/two wg/pair wg/eight wg/actor wg/counter
+    check "ranks are on both nodes" is "2 2" group_nodes accumulator
+    check "S0-7: a group of two: kubectl cadre info shows both ranks and the methods" \
+        matches '2 of 2 ranks.*0 +yes +1 +two-0-0 +n[12].*1 +yes +1 +two-1-0 +n[12].*get_value +ONE_TO_ALL +ALL' cadre info two
+    check "... readyWorkers counts them" is 2 group_status two readyWorkers
+    check "S0-5, S1-2: a new accumulator" is 0 cadre call one get_value --rank 0
+    check "... add and get without waiting: in the order sent" is "$(printf '%s\n' 10 10 15)" answers one \
+        '{"method": "add", "args": {"x": 10}, "rank": 0}' '{"method": "get_value", "rank": 0}' \
+        '{"method": "add", "args": [5], "rank": 0}'
+    check "S0-8: an argument for each rank" is "[1, 4]" cadre call two add --per-rank '[1,3]'
+    check "S0-9: one for all" is "[10, 11]" cadre call pair add 10
+    check "S1-3: four ranks" is "[1, 2, 3, 4]" cadre call accumulator add --per-rank '[1,1,1,1]'
+    check "... one for all" is "[11, 12, 13, 14]" cadre call accumulator add 10
+    check "S1-9: eight ranks, two in a pod" is "[10, 11, 12, 13, 14, 15, 16, 17]" cadre call eight add '{"x": 10}'
+    check "S1-8a: ONE_TO_ALL" is "[5,5,5,5]" called actor '{"method": "foo_one_to_all", "args": {"x": 1, "y": 2}}'
+    check "S1-8f: ALL_TO_ALL" is "[8,10,12,14]" called actor \
+        '{"method": "foo_all_to_all", "args": {"x": [1, 2, 3, 4], "y": [5, 6, 7, 8]}}'
+    check "... by the command line" is "[8, 10, 12, 14]" cadre call actor foo_all_to_all '{"x": [1, 2, 3, 4], "y": [5, 6, 7, 8]}'
+    check "S1-11: RANK_ZERO gives one result" is 5 called actor '{"method": "foo_rank_zero", "args": {"x": 1, "y": 2}}'
+    check "the caller may choose another mode" is "[3,6,9,12]" called actor \
+        '{"method": "foo_one_to_all", "perRank": [[0, 1], [1, 3], [2, 5], [3, 7]]}'
+    check "S3-4: two increments" is "$(printf '%s\n' 1 2 2)" answers counter '{"method": "increment", "rank": 0}' \
+        '{"method": "increment", "rank": 0}' '{"method": "get_value", "rank": 0}'
+    check "what a rank prints has its number in front" says "[rank 1] " kc logs --tail=-1 accumulator-1-0
+    check "kubectl cadre logs shows all ranks" matches '\[rank 0\].*\[rank 3\]' sorted cadre logs accumulator
+}
+
+sorted() {
+    "$@" | sort
+}
+
+# ---- who may call, and what ------------------------------------------------------------------------------------------
+
+call_as() { # TOKEN
+    rpc 1 group.call '{"method": "get_value"}' | TOKEN=$1 post one
+}
+
+test_callers() {
+    kc create serviceaccount nobody >/dev/null
+    check "POST with a token: 200" matches '^200 .*"result":\[15\]' call_as "$TOKEN"
+    check "... without: 401" matches "^401 .*token" call_as ""
+    check "... with that of another audience: 401" matches "^401 " call_as "$(calls_token caller https://elsewhere)"
+    check "... with that of the API server's audience: 401" matches "^401 " call_as "$(kc create token caller)"
+    check "... with nonsense: 401" matches "^401 " call_as "nonsense"
+    check "... of one who may not: 403, and what is missing" matches "^403 .*workergroups/call" \
+        call_as "$(calls_token nobody)"
+    check "kubectl cadre call as a ServiceAccount of the namespace that may" is "[15]" \
+        cadre call one get_value --service-account caller
+    check "... as one that may not" says "workergroups/call" cadre call one get_value --service-account nobody
+    check "kubectl cadre ca: what the operator's certificate is from" is "$(<"$suite_dir/ca.pem")" cadre ca
+    check "a websocket without a token is refused" matches '^refused 401' refused_websocket
+    check "an unknown path: 404" matches "^404 " post_to /v1/nothing
+    check "GET: 426" matches "^426 " post_to /v1/namespaces/default --get
+}
+
+refused_websocket() {
+    rpc 1 group.call '{"method": "get_value"}' | TOKEN='' talk one
+}
+
+post_to() { # PATH [CURL-ARGUMENTS...]
+    "$devcluster" exec -- curl --silent --show-error --max-time 10 --cacert "$suite_dir/ca.pem" --output /dev/null \
+        --write-out '%{http_code} ' --header "Authorization: Bearer $TOKEN" --data '{}' "${@:2}" \
+        "https://$calls_host:9443$1"
+}
+
+test_wrong_calls() {
+    check "an unknown group: named" matches "^-32007 .*nowhere" called nowhere '{"method": "add", "args": [1]}'
+    check "an unknown method: named, with those that there are" matches "^-32007 .*sub.*add" called one '{"method": "sub"}'
+    check "a list of the wrong length: no rank gets anything" matches "^-32602 .*3.*4" called accumulator \
+        '{"method": "add", "perRank": [1, 1, 1]}'
+    check "... by the command line" matches "3.*4" cadre call accumulator add --per-rank '[1,1,1]'
+    check "... which exits with an error" exits 1 cadre call accumulator add --per-rank '[1,1,1]'
+    check "... indeed none" is "[11,12,13,14]" called accumulator '{"method": "get_value"}'
+    check "an argument that is missing" matches "needs an argument 'x'" called one '{"method": "add"}'
+    check "a member that is misspelt" matches "^-32602 .*arg" called one '{"method": "add", "arg": [1]}'
+    check "JSON that is none" matches '"code":-32700' broken_json
+    check "a group that waits, and a caller who does not: why" matches "^-32015 .*toobig" called toobig \
+        '{"method": "add", "args": [1], "whenNotReady": "Refuse"}'
+    check "a deadline: the ranks that are missing" matches "^-32003 .*" called toobig \
+        '{"method": "add", "args": [1], "timeoutMs": 300}'
+    check "group.info by HTTP" matches '"worldSize":8,"connected":8,"ready":true' info_of eight
+    check "a request above the cap of HTTP: 413" matches "^413 " long_post
+    check "a message above the cap of a websocket: 1009" matches "^closed 1009" long_message
+    check "... after which others are served" is 2 called counter '{"method": "get_value", "timeoutMs": 20000, "rank": 0}'
+}
+
+broken_json() {
+    echo '{"jsonrpc": "2.0", ' | post one
+}
+
+info_of() {
+    rpc 1 group.info '{}' | post "$1"
+}
+
+long_post() {
+    head -c 1100000 /dev/zero | tr '\0' ' ' | post one
+}
+
+long_message() {
+    { head -c 70000000 /dev/zero | tr '\0' ' ' && echo x; } | talk one
+}
+
+# ---- groups that cannot start ----------------------------------------------------------------------------------------
+
+failure() { # NAME FIELDS: of lastFailure, on one line
+    kc get wg "$1" -o json | jq -r ".status.lastFailure | \"$2\""
+}
+
+ends_with() { # NAME EXIT-CODE TEXT
+    kc wait --for=condition=Failed "wg/$1" --timeout=60s &&
+        is "$2" failure "$1" '\(.exitCode)' && says "$3" failure "$1" '\(.message)'
+}
+
+test_ends() {
+    check "a plain command: Succeeded" kc wait --for=condition=Succeeded wg/plain --timeout=60s
+    check "... each process had its ranks" says "[rank 3] I am 3, here 1 of 2, of 4" kc logs --tail=-1 plain-1-0
+    check "maxRestarts are used up: Failed" kc wait --for=condition=Failed wg/dies --timeout=60s
+    check "... after one restart" is "True/MaxRestartsExceeded 1 2" echo \
+        "$(group_condition dies Failed) $(group_status dies restarts) $(group_status dies attempt)"
+    check "... in the same pod" is "dies-0-0" group_pod_names dies
+    check "... with rank, code and the last lines" matches "^0 dies-0-0 n[12] 3 Error.*last words" \
+        failure dies '\(.rank) \(.pod) \(.node) \(.exitCode) \(.reason) \(.message)'
+    check "... kubectl cadre why says so" matches "last words" cadre why dies
+    check "an unknown module" ends_with nomodule 65 "module /modules/none.so: No such file or directory"
+    check "an unknown class" ends_with noclass 65 "no class Clock; it has Counter"
+    check "a constructor that fails" ends_with noobject 66 "no weights at /weights/model.bin"
+    check "another ABI" ends_with otherabi 65 "was built for ABI 2, this cadre-worker speaks 1"
+    check "an image without cadre-worker" ends_with noworker 127 "cadre-worker"
+    check "nothing to run: CommandRequired" group_reason nocommand CommandRequired
+    check "... kubectl cadre why says what to do" matches "worker" cadre why nocommand
+    check "a mesh that does not fit: MeshMismatch" group_reason badmesh MeshMismatch
+    check "... with the numbers" matches "dp 3.*2" group_message badmesh Ready
+    check "kubectl cadre why of one that does not fit" matches "nvidia.com/gpu" cadre why toobig
+    check "a call to one that has failed: refused" matches "^-32015 .*dies" called dies '{"method": "add"}'
+}
+
+# ---- workers that die ------------------------------------------------------------------------------------------------
+
+pod_uids() {
+    kc get pods -l "cadre.dev/group=$1" -o 'jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}'
+}
+
+restarted() { # GROUP RESTARTS ATTEMPT
+    is "$2 $3" echo "$(group_status "$1" restarts) $(group_status "$1" attempt)"
+}
+
+test_worker_dies() {
+    local before node began
+    before=$(pod_uids accumulator)
+    node=$(kc get pod accumulator-2-0 -o 'jsonpath={.spec.nodeName}')
+    worker_signal accumulator-2-0 STOP
+    later accumulator '{"method": "add", "args": [1], "timeoutMs": 30000}'
+    sleep 1
+    began=$(date +%s%3N)
+    worker_signal accumulator-2-0 KILL
+    check "a worker is killed: its pending call fails at once, by rank, node and exit code" \
+        matches "rank 2 of default/accumulator .*on node $node.*code 137.*\"exitCode\":137" came
+    check "the next call waits for the restart, and its state is fresh" is "[1, 2, 3, 4]" \
+        cadre call accumulator add --per-rank '[1,1,1,1]' --timeout 60s
+    echo "# after $(($(date +%s%3N) - began)) ms, the backoff of up to 1 s included"
+    check "RESTARTS 1, ATTEMPT 2" eventually 10 restarted accumulator 1 2
+    check "... shown by kubectl get" matches "accumulator .* 1 +[0-9]" kc get wg accumulator
+    check "... Ready" group_ready accumulator 30
+    check "... in the same pods" is "$before" pod_uids accumulator
+    check "... lastFailure tells" is "2 accumulator-2-0 $node 137" failure accumulator '\(.rank) \(.pod) \(.node) \(.exitCode)'
+    check "a call for the attempt before is refused" matches "^-32009 " called accumulator \
+        '{"method": "get_value", "attempt": 1}'
+}
+
+test_one_worker_dies() {
+    worker_signal pair-1-0 KILL
+    check "restartPolicy Worker: only that rank is fresh" eventually 30 is "[10,1]" called pair '{"method": "get_value"}'
+    check "... in the same pods" is "pair-0-0 pair-1-0" group_pod_names pair
+    check "... counted" eventually 10 matches "^1 [0-9]+$" kc get wg pair -o 'jsonpath={.status.restarts} {.status.attempt}'
+    check "... Ready again" group_ready pair 30
+}
+
+test_actor_dies() {
+    worker_signal counter-0-0 KILL
+    check "S3-8: killed for good: later calls fail, and say so" eventually 20 matches "^-32015 .*counter" \
+        called counter '{"method": "get_value"}'
+    check "... Failed" is "True/WorkerFailed" group_condition counter Failed
+    check "... by the command line, too" exits 1 cadre call counter get_value
+}
+
+test_agent_dies() {
+    local others node
+    others=$(pod_uids accumulator | grep -v accumulator-1-)
+    node=$(kc get pod accumulator-1-0 -o 'jsonpath={.spec.nodeName}')
+    container_kill default accumulator-1-0 worker
+    check "an agent is killed: that index has a new pod" eventually 60 says "accumulator-1-1 $node" group_pods accumulator
+    check "... the others keep theirs" is "$others" other_uids
+    check "... the group becomes Ready" group_ready accumulator 60
+    check "... and is called" is "[0,1,2,3]" called accumulator '{"method": "get_value", "timeoutMs": 30000}'
+}
+
+other_uids() {
+    pod_uids accumulator | grep -v accumulator-1-
+}
+
+# ---- operators that die ----------------------------------------------------------------------------------------------
+
+test_two_operators() {
+    local name ip
+    while read -r name ip; do
+        calls_at "$ip"
+        check "calls through $name" is "[5,5,5,5]" called actor '{"method": "foo_one_to_all", "args": [1, 2]}'
+    done < <(operator_pods)
+    calls_at ""
+}
+
+test_operator_dies() {
+    local name ip pids attempt
+    read -r name ip < <(operator_pods)
+    pids=$(worker_pids actor)
+    attempt=$(group_status actor attempt)
+    worker_signal actor-3-0 STOP
+    calls_at "$ip"
+    later actor '{"method": "foo_one_to_all", "args": [1, 2]}'
+    sleep 1
+    container_kill cadre-system "$name" operator
+    check "the leader is killed in the middle of a call: the caller hears of it" matches "^(closed|lost)" came
+    worker_signal actor-3-0 CONT
+    calls_at "$(operator_pods | awk -v name="$name" '$1 != name { print $2 }')"
+    check "... the other one serves meanwhile" is "[5,5,5,5]" called actor \
+        '{"method": "foo_one_to_all", "args": [1, 2], "timeoutMs": 20000}'
+    calls_at "$ip"
+    check "... and the killed one when it is back" eventually 60 is "[5,5,5,5]" called actor \
+        '{"method": "foo_one_to_all", "args": [1, 2], "timeoutMs": 5000}'
+    calls_at ""
+    check "... the workers have run on" is "$pids" worker_pids actor
+    sleep 3
+    check "... in the same attempt, Ready" is "$attempt True/Running" echo \
+        "$(group_status actor attempt) $(group_condition actor Ready)"
+    worker_signal one-0-0 KILL
+    check "... and a worker that dies afterwards is restarted" eventually 60 restarted one 1 2
+}
+
+# ---- the end ---------------------------------------------------------------------------------------------------------
+
+test_deleted() {
+    check "S1-12: deleted groups leave nothing" group_delete accumulator one two pair eight actor counter plain dies \
+        nomodule noclass noobject otherabi noworker nocommand badmesh toobig
+    check "... no pods and no Services" is "" kc get wg,pods,services -l app.kubernetes.io/managed-by=cadre -o name
+    check "a call to one of them: not found" matches "^-3200(7|10) .*accumulator" called accumulator '{"method": "get_value"}'
+    check "the operators have logged no error" is "" operator_errors
+}
+
+operator_errors() {
+    kc -n cadre-system logs -l app.kubernetes.io/component=operator --tail=-1 | grep '"level":"error"'
+}
+
+suite_start e2e-calls --nodes 2 --gpus 4
+calls_install --set replicas=2 --set crds.install=false
+kc label namespace default pod-security.kubernetes.io/enforce=restricted >/dev/null
+calls_user caller >/dev/null
+bad_modules >/dev/null
+TOKEN=$(calls_token caller)
+groups_that_run
+groups_that_end
+test_values
+test_callers
+test_wrong_calls
+test_ends
+test_worker_dies
+test_one_worker_dies
+test_actor_dies
+test_two_operators
+test_operator_dies
+test_agent_dies
+test_deleted
+suite_end

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+# An installed operator, groups that run modules, and the three ways to call them: kubectl-cadre, HTTP and a websocket.
+# Needs suite.sh and group.sh.
+
+calls_host=cadre-operator.cadre-system.svc
+calls_image=localhost/cadre-example:dev
+kubectl_cadre=$(readlink -m "${CADRE_KUBECTL_CADRE:-$suite_root/build/ci/cli/kubectl-cadre}")
+[[ -x $kubectl_cadre ]] || {
+    echo "Bail out! $kubectl_cadre is not built: name the program in CADRE_KUBECTL_CADRE"
+    exit 1
+}
+
+# calls_install HELM-ARGUMENTS...: the operator and what is needed to call it.
+calls_install() {
+    local archive
+    for archive in operator example; do
+        archive=$("$suite_root/deploy/images.sh" "$archive" 2>"$suite_diag") || bail_out "an image cannot be built"
+        "$devcluster" load "$archive" >"$suite_diag" 2>&1 || bail_out "an image cannot be loaded"
+    done
+    export HELM_CACHE_HOME=$suite_dir/helm HELM_CONFIG_HOME=$suite_dir/helm HELM_DATA_HOME=$suite_dir/helm
+    "$devcluster" helm install cadre "$suite_root/charts/cadre" -n cadre-system --create-namespace --wait \
+        --timeout 90s --set image.repository=localhost/cadre-operator --set image.tag=dev "$@" >"$suite_diag" 2>&1 ||
+        bail_out "the operator does not come up"
+    calls_ca >"$suite_diag" 2>&1 || bail_out "the operator does not tell its CA"
+}
+
+calls_ca() {
+    eventually 20 "$devcluster" exec -- curl --silent --show-error --insecure --fail --max-time 5 \
+        --output "$suite_dir/ca.pem" "https://$calls_host:9443/v1/ca"
+}
+
+# cadre ARGUMENTS...: as a person types it, who is an admin, in the namespace default.
+cadre() {
+    PATH=$(dirname "$kubectl_cadre"):$PATH "$devcluster" kubectl cadre "$@"
+}
+
+# calls_user NAME: a ServiceAccount that may call groups of the namespace.
+calls_user() {
+    kc -n "$ns" create serviceaccount "$1"
+    kc -n "$ns" create role "$1" --verb=create --resource=workergroups.cadre.dev/call
+    kc -n "$ns" create rolebinding "$1" "--role=$1" "--serviceaccount=$ns:$1"
+}
+
+calls_token() { # SERVICEACCOUNT [AUDIENCE]
+    kc -n "$ns" create token "$1" "--audience=${2:-cadre}"
+}
+
+# rpc ID METHOD PARAMS: a request.
+rpc() {
+    jq -cn --argjson id "$1" --arg method "$2" --argjson params "$3" \
+        '{jsonrpc: "2.0", id: $id, method: $method, params: $params}'
+}
+
+# calls_at IP: what follows goes to that replica; "" = to any.
+calls_at() {
+    calls_address=$1
+}
+
+calls_at ""
+export TOKEN= # as whom post and talk call
+
+# post GROUP [CURL-ARGUMENTS...]: standard input by HTTP, with $TOKEN; prints the status, then the answer.
+post() {
+    local url=https://$calls_host:9443/v1/namespaces/$ns/workergroups/$1
+    shift
+    if [[ -n ${TOKEN:-} ]]; then set -- --header "Authorization: Bearer $TOKEN" "$@"; fi
+    if [[ -n $calls_address ]]; then set -- --resolve "$calls_host:9443:$calls_address" "$@"; fi
+    "$devcluster" exec -- curl --silent --show-error --max-time 60 --cacert "$suite_dir/ca.pem" --data-binary @- \
+        --header "Content-Type: application/json" --output "$suite_dir/answer" --write-out '%{http_code} ' "$@" "$url" &&
+        cat "$suite_dir/answer"
+}
+
+# talk GROUP: the requests of standard input, all at once over one websocket, with $TOKEN.
+talk() {
+    "$devcluster" exec -- "$suite_root/tests/lib/jsonrpc.py" --host "$calls_host" --address "$calls_address" \
+        --ca "$suite_dir/ca.pem" --path "/v1/namespaces/$ns/workergroups/$1"
+}
+
+# called GROUP PARAMS: the result of one call by HTTP, or the error's code and message.
+called() {
+    rpc 1 group.call "$2" | post "$1" | sed 's/^200 //' |
+        jq -rc 'if .error then "\(.error.code) \(.error.message)" else .result end'
+}
+
+# answers GROUP PARAMS...: the same of calls that are sent without waiting over one websocket, in the order of sending.
+answers() {
+    local group=$1 params id=0
+    shift
+    for params in "$@"; do rpc $((++id)) group.call "$params"; done | talk "$group" |
+        jq -rc 'if .error then "\(.error.code) \(.error.message)" else .result end'
+}
+
+# later GROUP PARAMS: a call in the background, whose answer or end `came` waits for.
+later() {
+    rpc 1 group.call "$2" | talk "$1" >"$suite_dir/later" 2>&1 &
+    later_pid=$!
+}
+
+came() {
+    wait "$later_pid" || true
+    cat "$suite_dir/later"
+}
+
+# module_apply NAME REPLICAS MODULE CLASS [FILTER...]: a group that runs a module; in a namespace that is restricted.
+module_apply() {
+    local worker
+    worker=$(jq -cn --arg file "$3" --arg class "$4" '{module: $file, class: $class}')
+    container_apply "$1" "$2" ".spec.worker = $worker" "${@:5}"
+}
+
+# container_apply NAME REPLICAS [FILTER...]: the same without a module, and without a command.
+container_apply() {
+    group_apply "$1" ".spec |= (del(.runtime) | .replicas = $2 | .restartBackoff = {initialSeconds: 1, maxSeconds: 2})" \
+        '.spec.template.spec |= (.terminationGracePeriodSeconds = 6
+            | .securityContext = {runAsNonRoot: true, seccompProfile: {type: "RuntimeDefault"}})' \
+        ".spec.template.spec.containers[0] |= (.image = \"$calls_image\" | .imagePullPolicy = \"IfNotPresent\"
+            | .resources = {requests: {cpu: \"10m\", memory: \"16Mi\"}}
+            | .securityContext = {allowPrivilegeEscalation: false, capabilities: {drop: [\"ALL\"]}})" "${@:3}" >/dev/null
+}
+
+# worker_signal POD SIGNAL: to the worker process in it.
+worker_signal() {
+    kc -n "$ns" exec "$1" -c worker -- killall "-$2" cadre-worker
+}
+
+# worker_pids GROUP: in each pod; an id never comes twice in the life of a pod.
+worker_pids() {
+    local pod
+    for pod in $(group_pod_names "$1"); do
+        echo "$pod" "$(kc -n "$ns" exec "$pod" -c worker -- pidof cadre-worker)"
+    done
+}
+
+# container_kill NAMESPACE POD CONTAINER: all of it at once, as the kernel does when memory is short.
+container_kill() {
+    local node id
+    node=$(kc -n "$1" get pod "$2" -o 'jsonpath={.spec.nodeName}')
+    id=$(kc -n "$1" get pod "$2" -o "jsonpath={.status.containerStatuses[?(@.name==\"$3\")].containerID}")
+    "$devcluster" exec --node "$node" -- ctr -n k8s.io tasks kill --signal SIGKILL "${id#containerd://}" 2>/dev/null
+}
+
+operator_pods() { # "name ip" a line, the leader first
+    local leader
+    leader=$(kc -n cadre-system get lease cadre-operator -o 'jsonpath={.spec.holderIdentity}')
+    kc -n cadre-system get pods -l app.kubernetes.io/component=operator \
+        -o 'jsonpath={range .items[*]}{.metadata.name} {.status.podIP}{"\n"}{end}' |
+        awk -v leader="$leader" '{ print index(leader, $1) == 1 ? 0 : 1, $0 }' | sort | cut -d ' ' -f 2-
+}
+
+calls_explain() {
+    local pod
+    for pod in $(operator_pods | cut -d ' ' -f 1); do
+        echo "--- the end of the log of $pod"
+        kc -n cadre-system logs "$pod" --tail=15
+    done
+}
+
+suite_explain+=(calls_explain)
