@@ -31,6 +31,7 @@ struct fixture {
     int ready, lost, stopped, destroyed;
     struct err last; // with which a connection was lost, and when the next one begins
     int64_t retry_ms;
+    int n_first; // how often it was lost, and not lost still
 };
 
 // What is served: echo(...), and hold(), which runs until it is told to go on or canceled.
@@ -95,9 +96,10 @@ static void on_ready(void *ctx)
     f->ready++;
 }
 
-static void on_lost(void *ctx, const struct err *err, int64_t retry_ms)
+static void on_lost(void *ctx, const struct err *err, int64_t retry_ms, bool first)
 {
     struct fixture *f = ctx;
+    f->n_first += first;
     f->last = *err;
     f->retry_ms = retry_ms;
     f->lost++;
@@ -325,6 +327,7 @@ static void a_lost_connection_cancels_its_calls_and_is_made_again_with_the_next_
     host_proxy_stop(&f->proxy);
     UNTIL(f, f->lost >= 2); // also while nobody listens
     assert_in_range(f->retry_ms, SESSION_RETRY_MIN_MS / 2, SESSION_RETRY_MAX_MS);
+    assert_int_equal(f->n_first, 1);
     buf_reset(&f->proxy.trace);
     host_proxy_start(&f->proxy);
     UNTIL(f, f->ready == 2);

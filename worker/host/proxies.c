@@ -25,12 +25,13 @@ static void on_ready(void *ctx)
     p->config.on_ready(p->config.ctx);
 }
 
-static void on_lost(void *ctx, const struct err *err, int64_t retry_ms)
+static void on_lost(void *ctx, const struct err *err, int64_t retry_ms, bool first)
 {
     struct proxies *p = ctx;
     char line[sizeof err->msg + 64];
     snprintf(line, sizeof line, "%s; dialing again in %lld ms", err->msg, (long long)retry_ms);
-    p->config.on_trouble(p->config.ctx, line);
+    if (first)
+        p->config.on_trouble(p->config.ctx, line);
     if (p->replicas)
         ws_replicas_look_soon(p->replicas);
 }

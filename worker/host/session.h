@@ -42,7 +42,8 @@ struct session_config {
     struct executor *executor;
     uint64_t seed; // of the jitter
     void (*on_ready)(void *ctx);
-    void (*on_lost)(void *ctx, const struct err *err, int64_t retry_ms);
+    // first: since it was last ready; the others say the same again
+    void (*on_lost)(void *ctx, const struct err *err, int64_t retry_ms, bool first);
     // After session_stop(), from the loop: nothing waits or is sent any more. May free the session.
     void (*on_stopped)(void *ctx);
     void *ctx;
