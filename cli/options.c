@@ -180,7 +180,7 @@ static int check_json(const struct options *o, const char *text, enum json_type 
 
 static int add_arg(struct parse *p, const char *text)
 {
-    enum json_type type;
+    enum json_type type = JSON_NULL;
     int r = check_json(p->o, text, &type);
     if (r < 0 && buf_printf(&p->list, "%s%s", p->list.len ? "," : "[", text) < 0)
         return wrong(p->o, "the arguments are too long");
@@ -189,7 +189,7 @@ static int add_arg(struct parse *p, const char *text)
 
 static int set_args(struct parse *p, const char *text)
 {
-    enum json_type type;
+    enum json_type type = JSON_NULL;
     int r = check_json(p->o, text, &type);
     if (r >= 0)
         return r;

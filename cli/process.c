@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { PATIENCE_MS = 3000, STEP_MS = 20 };
 
 static volatile sig_atomic_t caught;
@@ -72,7 +70,7 @@ static int spawn(const char *const argv[], int out_fd, int err_fd, pid_t *ret, s
 
 int process_start(const char *const argv[], pid_t *ret_pid, int *ret_fd, int err_fd, struct err *err)
 {
-    int fds[2];
+    int fds[2] = {-1, -1};
     if (!ret_fd) {
         fds[0] = -1;
         fds[1] = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -143,13 +141,12 @@ static int collect(struct pollfd fds[2], struct buf *const out[2], struct err *e
 
 int process_capture(const char *const argv[], struct buf *out, struct buf *err_out, struct err *err)
 {
-    int err_pipe[2] = {-1, -1}, fd;
-    pid_t pid;
-    if (err_out && pipe2(err_pipe, O_CLOEXEC) < 0)
+    int err_pipe[2] = {-1, -1}, fd = -1;
+    pid_t pid = -1;
+    if (pipe2(err_pipe, O_CLOEXEC) < 0)
         return err_set(err, ERR_IO, "cannot make a pipe: %s", strerror(errno));
     int r = process_start(argv, &pid, &fd, err_pipe[1], err);
-    if (err_out)
-        close(err_pipe[1]);
+    close(err_pipe[1]);
     if (r == 0) {
         struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = err_pipe[0], .events = POLLIN}};
         r = collect(fds, (struct buf *const[2]){out, err_out}, err);
@@ -161,7 +158,6 @@ int process_capture(const char *const argv[], struct buf *out, struct buf *err_o
         }
         close(fd);
     }
-    if (err_out)
-        close(err_pipe[0]);
+    close(err_pipe[0]);
     return r;
 }

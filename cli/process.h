@@ -12,8 +12,8 @@
 void process_catch_signals(void);
 int process_interrupted(void); // the signal, 0 = none came
 
-// Runs argv[0], found in PATH, with nothing to read, and collects what it prints (out: up to its cap, then ERR_LIMIT).
-// Returns its exit status (128 + N after signal N), or a negative error. err_out NULL: its messages go where ours go.
+// Runs argv[0], found in PATH, with nothing to read, and collects what it prints and its messages (up to their caps,
+// then ERR_LIMIT). Returns its exit status (128 + N after signal N), or a negative error.
 int process_capture(const char *const argv[], struct buf *out, struct buf *err_out, struct err *err);
 
 // Starts it; *ret_fd (NULL: thrown away) gets what it prints, err_fd (-1: ours) its messages.

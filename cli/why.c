@@ -29,7 +29,7 @@ static int get(const struct kubectl_args *args, struct arena *a, struct json **r
 static int tell(const struct options *o, const char *ns, struct arena *a, struct err *err)
 {
     struct explain_input in = {.now_ms = clock_wall_ms(&clock_system)};
-    struct json *group, *pods, *events;
+    struct json *group = NULL, *pods = NULL, *events = NULL;
     struct err ignored = ERR_INIT;
     const struct kubectl_args of_group =
         kubectl_args(o, "get", "workergroups.cadre.dev", o->group, "--namespace", ns, "--output", "json", NULL);

@@ -19,8 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static pid_t spawn(const char *const argv[], int out, int err)
 {
     pid_t pid;

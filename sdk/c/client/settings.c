@@ -30,7 +30,7 @@ int settings_copy_sized(void *to, size_t size, const void *from, const char *wha
 static char *read_file(const char *path, const char *what, size_t max, struct err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = fd >= 0 ? xmalloc(max + 1) : NULL;
+    char *text = xmalloc(max + 1);
     size_t len = 0;
     ssize_t n = fd >= 0 ? 1 : -1;
     while (n > 0 && len < max) {
@@ -148,7 +148,7 @@ static int set_limits(struct settings *s, const cadre_client_options *o, struct 
 
 int settings_init(struct settings *s, const cadre_client_options *options, struct err *err)
 {
-    cadre_client_options o;
+    cadre_client_options o = {0};
     bool tls = false;
     *s = (struct settings){0};
     if (settings_copy_sized(&o, sizeof o, options, "cadre_client_options", err) < 0)

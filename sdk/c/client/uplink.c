@@ -44,6 +44,8 @@ static void down(struct uplink *u, const struct err *why)
 {
     if (u->state == UPLINK_DOWN)
         return;
+    if (u->state != UPLINK_DIALING && now_ms() - u->up_since_ms >= UPLINK_STEADY_MS)
+        u->backoff_ms = UPLINK_RETRY_MIN_MS;
     u->refused = u->state == UPLINK_DIALING && is_final(why);
     u->needed = false;
     u->state = UPLINK_DOWN;
@@ -133,7 +135,7 @@ static int take_welcome(struct uplink *u, const struct record *r, struct err *er
         return err->code;
     loop_timer_disarm(u->timer);
     u->state = UPLINK_UP;
-    u->backoff_ms = UPLINK_RETRY_MIN_MS;
+    u->up_since_ms = now_ms();
     u->config.on_change(u->config.ctx);
     return 0;
 }

@@ -10,7 +10,8 @@
 #include "common/ws/ws_client.h"
 #include "sdk/c/client/settings.h"
 
-enum { UPLINK_RETRY_MIN_MS = 200, UPLINK_RETRY_MAX_MS = 10 * 1000 };
+// A connection that is lost soon counts as a failure, too: it does not end the growing of the pauses.
+enum { UPLINK_RETRY_MIN_MS = 200, UPLINK_RETRY_MAX_MS = 10 * 1000, UPLINK_STEADY_MS = 5000 };
 
 struct uplink_config {
     struct loop *loop;
@@ -37,7 +38,7 @@ struct uplink {
     struct record_reader reader;
     struct rand rand;
     struct loop_timer *timer; // dials, or ends what was dialed and not welcomed
-    int64_t backoff_ms, not_before_ms;
+    int64_t backoff_ms, not_before_ms, up_since_ms;
     bool refused, needed, closing, left;
 };
 
