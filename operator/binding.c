@@ -68,7 +68,7 @@ static const char *refusal(const struct workergroup *wg, struct arena *a)
     if (wg->obj.meta.deleted_ms)
         return "it is being deleted";
     if (wg->spec.runtime == RUNTIME_PLAIN)
-        return "it takes no calls: its runtime is Plain";
+        return "its runtime is Plain; calls need runtime Agent and a worker.module";
     if ((c = true_condition(wg, COND_FAILED)))
         return arena_printf(a, "it has failed: %s", c->message ? c->message : "");
     if (true_condition(wg, COND_SUCCEEDED))
