@@ -154,8 +154,8 @@ int verb_logs(const struct options *o)
 {
     struct logs l = {.o = o, .arena = ARENA_INIT};
     struct err err = ERR_INIT;
-    struct pod *pods;
-    size_t n;
+    struct pod *pods = NULL;
+    size_t n = 0;
     int status = 0;
     l.selector = xasprintf("cadre.dev/group=%s", o->group);
     snprintf(l.tail, sizeof l.tail, "%" PRId64, o->tail);
