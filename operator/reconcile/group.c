@@ -84,9 +84,17 @@ static void forget_failures(struct work *w)
     w->outcome.last_failure = (struct group_failure){.rank = -1, .exit_code = -1};
 }
 
+// All pods were there, so that processes may have run; the status may not say so yet, but agents do.
+static bool was_whole(const struct work *w)
+{
+    return outcome_was(w->wg, SCHEDULED) || w->census.crew.joined;
+}
+
 void work_roll_back(struct work *w, const char *reason, const char *message)
 {
     w->plan->rolls_back = true;
+    if (has_agent(w) && was_whole(w)) // tickets of an attempt are good for one life of its processes
+        w->outcome.attempt = next(w->outcome.attempt);
     outcome_wait(&w->outcome, reason, message);
     begin_incarnation(w);
 }
@@ -228,8 +236,7 @@ static void on_failure(struct work *w)
 static bool vanished(struct work *w)
 {
     const struct census *c = &w->census;
-    const struct condition *scheduled = outcome_old(w->wg, SCHEDULED);
-    if (!scheduled || scheduled->status != CONDITION_TRUE || c->existing == c->replicas)
+    if (!was_whole(w) || c->existing == c->replicas)
         return false;
     int32_t i = 0;
     while (i < c->replicas && c->current[i])
@@ -392,7 +399,7 @@ static void whole(struct work *w)
     if (c->bound < c->replicas)
         binding(w);
     else if (has_agent(w) && processes_mixed(w))
-        restart_in_place(w, "restartPolicy has changed since ranks were restarted one by one: all are restarted");
+        restart_in_place(w, "only a part of the processes runs in this attempt: all ranks are restarted");
     else
         running(w);
 }

@@ -182,6 +182,12 @@ void processes_hold(struct work *w, int stage)
     }
 }
 
+static bool is_prepared(const struct work *w, int32_t index)
+{
+    const struct agent_facts *f = w->census.crew.facts[index];
+    return f->state == AGENT_PREPARED && f->attempt == w->outcome.attempt;
+}
+
 void processes_end(struct work *w, int stage)
 {
     const struct group_view *v = w->v;
@@ -207,12 +213,13 @@ void processes_end(struct work *w, int stage)
 
 bool processes_mixed(const struct work *w)
 {
-    bool old = false;
-    for (int32_t i = 0; i < w->census.replicas; i++) {
-        const struct agent_facts *f = w->census.crew.facts[i];
-        old = old || (f->state == AGENT_RUNNING && f->attempt > 0 && f->attempt < w->outcome.attempt);
+    const struct census *c = &w->census;
+    bool others = false;
+    for (int32_t i = 0; i < c->replicas; i++) {
+        const struct agent_facts *f = c->crew.facts[i];
+        others = others || (f->connected && !crew_started(w->wg, w->outcome.attempt, f) && !is_prepared(w, i));
     }
-    return old && w->census.crew.started && w->wg->spec.restart_policy != RESTART_WORKER;
+    return others && c->crew.started && w->wg->spec.restart_policy != RESTART_WORKER;
 }
 
 static void starting(struct work *w, const char *message)
@@ -314,12 +321,6 @@ static bool backing_off(struct work *w)
     else
         outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_BACKOFF, work_backoff_text(w));
     return true;
-}
-
-static bool is_prepared(const struct work *w, int32_t index)
-{
-    const struct agent_facts *f = w->census.crew.facts[index];
-    return f->state == AGENT_PREPARED && f->attempt == w->outcome.attempt;
 }
 
 // What an agent said why it does not do what it was told.

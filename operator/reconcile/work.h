@@ -41,8 +41,8 @@ void processes_run(struct work *w);
 void processes_hold(struct work *w, int stage);
 // The group has ended: agents stop what runs and end with it, so that pods and logs stay, but hold no room.
 void processes_end(struct work *w, int stage);
-// Some run for the present attempt and others for an older one, though all shall restart together: the policy was
-// another one when they were started.
+// Some run for the present attempt, and others can never join them: none starts before all are prepared. So it is where
+// the policy was another one when they were started, or a pod came anew behind a leader's back.
 bool processes_mixed(const struct work *w);
 
 // gang.c

@@ -495,6 +495,9 @@ bool sim_all_run(struct sim_world *w, int attempt)
 // The start barrier: nobody begins while a process of an older attempt is left, in any pod that counts.
 void sim_launched(struct sim_world *w, struct sim_agent *g)
 {
+    // Tickets are good for one process: a rank never begins twice in an attempt, in whichever pod.
+    assert_true(g->attempt > w->launched[g->rank]);
+    w->launched[g->rank] = g->attempt;
     for (int32_t i = 0; i < w->spec.replicas && !w->spec.restarts_worker; i++) {
         const struct sim_pod *p = newest_of(w, i);
         assert_false(p && p->agent && p->agent->process != SIM_PROCESS_NONE && p->agent->attempt < g->attempt);

@@ -66,6 +66,7 @@ struct sim_world {
     const char *status; // JSON, NULL: never written
     const struct object *service;
     struct sim_pod pods[SIM_PODS];
+    int32_t launched[SIM_PODS]; // by rank: the latest attempt in which it began
     struct sim_node nodes[SIM_NODES];
     int32_t quota;  // of pods
     bool forbidden; // the API server takes no pods at present
