@@ -32,7 +32,8 @@ struct authority {
     void (*cancel)(void *ctx, uint64_t id);
     // Which pod's token is this? ERR_UNAUTHORIZED; ERR_UNAVAILABLE: cannot be told now, the peer shall come again.
     int (*pod)(void *ctx, const char *token, struct arena *a, struct pod_claims *ret, struct err *err);
-    // ERR_UNAUTHORIZED: forged or of another cluster. Whether it was used before is the gateway's to know.
+    // ERR_UNAUTHORIZED: forged or of another cluster. Whether it was used before is the gateway's to know. NULL: there
+    // are no tickets, worker processes are who they say; the two below give NULL then.
     int (*ticket)(void *ctx, const char *text, struct ticket *ret, struct err *err);
     // Deterministic: the same ticket gives the same text.
     const char *(*ticket_text)(void *ctx, const struct ticket *t, struct arena *a);

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/ws/ws_replicas.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ static int add_connect(struct options *o, const char *url)
         address = strstr(url, "://") + 3;
     }
     size_t len = address == url ? strlen(url) : strcspn(address, "/");
-    const char *path = address[len] ? address + len : "/";
+    const char *path = address[len] ? address + len : WS_REPLICAS_PATH;
     if (len == 0 || len >= sizeof a->address || strlen(path) >= sizeof a->path)
         return wrong_url(url);
     snprintf(a->address, sizeof a->address, "%.*s", (int)len, address);

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// cadre-local: a gateway with one group that never changes, and `cadre-agent run`, which starts its processes.
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/gateway/gateway.h"
+#include "operator/local/options.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#define GROUP_UID "local"
+
+struct local {
+    struct options options;
+    struct loop *loop;
+    struct authority authority;
+    struct gateway *gateway;
+    struct loop_signal *signals[3];
+    char url[256]; // for the workers
+    pid_t agent;   // 0 = has ended
+    bool asked;    // to stop
+    int exit_code;
+};
+
+// The authority of a socket that only its owner reaches
+
+static uint64_t trust(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx)
+{
+    (void)ctx, (void)token, (void)ns;
+    done(done_ctx, "somebody on this machine", 0, &ERR_INIT);
+    return 0;
+}
+
+static void cancel(void *ctx, uint64_t id)
+{
+    (void)ctx, (void)id; // it has answered at once
+}
+
+static int no_pod(void *ctx, const char *token, struct arena *a, struct pod_claims *ret, struct err *err)
+{
+    (void)ctx, (void)token, (void)a, (void)ret;
+    return err_set(err, ERR_UNAUTHORIZED, "there are no pods here");
+}
+
+static const char *no_ticket(void *ctx, const struct ticket *t, struct arena *a)
+{
+    (void)ctx, (void)t, (void)a;
+    return NULL;
+}
+
+static const char *no_secret(void *ctx, const char *group_uid, uint32_t attempt, struct arena *a)
+{
+    (void)ctx, (void)group_uid, (void)attempt, (void)a;
+    return NULL;
+}
+
+// The agent
+
+static _Noreturn void run_agent(const struct local *l)
+{
+    char processes[16];
+    size_t n = 0;
+    while (l->options.command[n])
+        n++;
+    snprintf(processes, sizeof processes, "%d", l->options.processes);
+    const char *first[] = {l->options.agent, "run", "--processes", processes, "--"};
+    const char **argv = xcalloc(ARRAY_LEN(first) + n + 1, sizeof *argv);
+    memcpy(argv, first, sizeof first);
+    memcpy(argv + ARRAY_LEN(first), l->options.command, n * sizeof *argv);
+    setenv("CADRE_CONNECT", l->url, 1);
+    setenv("CADRE_GROUP_UID", GROUP_UID, 1);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end it
+    signal(SIGPIPE, SIG_DFL);
+    execvp(argv[0], (char **)argv);
+    fprintf(stderr, "cadre-local: cannot run %s: %s; name it with --agent\n", argv[0], strerror(errno));
+    _exit(127);
+}
+
+static void start_agent(struct local *l)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        run_agent(l);
+    l->agent = MAX(pid, 0);
+    if (pid < 0) {
+        fprintf(stderr, "cadre-local: cannot fork: %s\n", strerror(errno));
+        l->exit_code = EX_OSERR;
+    }
+}
+
+static void on_child(void *ctx, int signo)
+{
+    struct local *l = ctx;
+    int status;
+    (void)signo;
+    if (!l->agent || waitpid(l->agent, &status, WNOHANG) != l->agent)
+        return;
+    l->agent = 0;
+    l->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (l->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
+        l->exit_code = 0;
+    loop_stop(l->loop);
+}
+
+static void on_stop(void *ctx, int signo)
+{
+    struct local *l = ctx;
+    (void)signo;
+    l->asked = true;
+    if (l->agent)
+        kill(l->agent, SIGTERM);
+}
+
+static int listen_here(struct local *l, struct err *err)
+{
+    const char *address = l->options.listen;
+    int port = gateway_listen(l->gateway, address, false, err);
+    if (port < 0)
+        return port;
+    if (port)
+        snprintf(l->url, sizeof l->url, "ws://%.*s:%d", (int)(strrchr(address, ':') - address), address, port);
+    else
+        snprintf(l->url, sizeof l->url, "%s", address);
+    fprintf(stderr, "cadre-local: taking calls at %s, path /v1/namespaces/%s/workergroups/%s\n", l->url, l->options.ns,
+            l->options.group);
+    return 0;
+}
+
+static int start(struct local *l, struct err *err)
+{
+    l->authority = (struct authority){
+        .controller = trust, .cancel = cancel, .pod = no_pod, .ticket_text = no_ticket, .peer_secret = no_secret};
+    const struct gateway_config config = {.authority = &l->authority};
+    const struct group_facts facts = {
+        .uid = GROUP_UID, .ns = l->options.ns, .name = l->options.group, .world = (uint32_t)l->options.processes};
+    l->gateway = gateway_new(l->loop, &config, err);
+    if (!l->gateway)
+        return err->code;
+    router_group_set(gateway_router(l->gateway), &facts);
+    l->signals[0] = loop_signal_new(l->loop, SIGTERM, on_stop, l);
+    l->signals[1] = loop_signal_new(l->loop, SIGINT, on_stop, l);
+    l->signals[2] = loop_signal_new(l->loop, SIGCHLD, on_child, l);
+    return listen_here(l, err);
+}
+
+int main(int argc, char **argv)
+{
+    struct local l = {.agent = 0};
+    struct err err = ERR_INIT;
+    int code = options_parse(argc, argv, &l.options);
+    if (code >= 0)
+        return code;
+    log_setup(LOG_INFO, LOG_TEXT);
+    signal(SIGPIPE, SIG_IGN);
+    l.loop = loop_new();
+    if (start(&l, &err) < 0) {
+        fprintf(stderr, "cadre-local: %s\n", err.msg);
+        l.exit_code = EX_UNAVAILABLE;
+    } else {
+        start_agent(&l);
+        if (l.agent)
+            loop_run(l.loop);
+    }
+    gateway_free(l.gateway);
+    for (size_t i = 0; i < ARRAY_LEN(l.signals); i++)
+        loop_signal_free(l.signals[i]);
+    loop_free(l.loop);
+    return l.exit_code;
+}

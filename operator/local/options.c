@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/local/options.h"
+
+#include "common/base/str.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <sysexits.h>
+
+static const char help[] =
+    "Usage: cadre-local [OPTION]... -- COMMAND [ARG]...\n"
+    "Runs one group of worker processes on this machine, and the proxy that takes calls for it: without Kubernetes,\n"
+    "for trying things out, for tests and for measuring. Whoever reaches the socket may call.\n"
+    "\n"
+    "  --listen ADDRESS        127.0.0.1:PORT, [::1]:PORT or unix:/path; default: 127.0.0.1:9443\n"
+    "  --group NAME            name of the group; default: local\n"
+    "  --namespace NS          its namespace; default: default\n"
+    "  --processes N           ranks, 1 to 1024; default: 1\n"
+    "  --agent FILE            cadre-agent, which starts the processes; default: cadre-agent, looked for in PATH\n"
+    "  --version               print the version and exit\n"
+    "  --help                  print this and exit\n"
+    "\n"
+    "COMMAND is run for each rank, for example cadre-worker --module FILE. Exit codes: that of the process that "
+    "failed\n"
+    "first, 0 if none did or after SIGTERM, 64 wrong usage, 69 it cannot listen, 127 there is no cadre-agent.\n";
+
+enum { OPT_LISTEN = 1, OPT_GROUP, OPT_NAMESPACE, OPT_PROCESSES, OPT_AGENT, OPT_VERSION, OPT_HELP };
+
+static const struct option table[] = {
+    {"listen", required_argument, NULL, OPT_LISTEN},
+    {"group", required_argument, NULL, OPT_GROUP},
+    {"namespace", required_argument, NULL, OPT_NAMESPACE},
+    {"processes", required_argument, NULL, OPT_PROCESSES},
+    {"agent", required_argument, NULL, OPT_AGENT},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"help", no_argument, NULL, OPT_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static int wrong(const char *what, const char *value, const char *wanted)
+{
+    fprintf(stderr, "cadre-local: %s %s: %s\nTry 'cadre-local --help'.\n", what, value, wanted);
+    return EX_USAGE;
+}
+
+// Everybody who reaches the socket is trusted, so it is not for others.
+static int set_listen(struct options *o)
+{
+    if (!str_starts(optarg, "127.0.0.1:") && !str_starts(optarg, "[::1]:") && !str_starts(optarg, "unix:/"))
+        return wrong("--listen", optarg, "must be 127.0.0.1:PORT, [::1]:PORT or unix:/path");
+    o->listen = optarg;
+    return -1;
+}
+
+static int set_processes(struct options *o)
+{
+    int64_t n;
+    if (!str_to_i64(optarg, &n) || n < 1 || n > OPTIONS_PROCESSES_MAX)
+        return wrong("--processes", optarg, "must be a number from 1 to 1024");
+    o->processes = (int)n;
+    return -1;
+}
+
+static int apply(struct options *o, int opt)
+{
+    switch (opt) {
+    case OPT_LISTEN:
+        return set_listen(o);
+    case OPT_GROUP:
+        o->group = optarg;
+        return -1;
+    case OPT_NAMESPACE:
+        o->ns = optarg;
+        return -1;
+    case OPT_PROCESSES:
+        return set_processes(o);
+    case OPT_AGENT:
+        o->agent = optarg;
+        return -1;
+    case OPT_VERSION:
+        printf("cadre-local %s\n", CADRE_VERSION);
+        return 0;
+    case OPT_HELP:
+        fputs(help, stdout);
+        return 0;
+    default: // getopt has said what
+        fputs("Try 'cadre-local --help'.\n", stderr);
+        return EX_USAGE;
+    }
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+    *ret = (struct options){
+        .listen = "127.0.0.1:9443", .ns = "default", .group = "local", .agent = "cadre-agent", .processes = 1};
+    for (int opt; (opt = getopt_long(argc, argv, "+", table, NULL)) != -1;) {
+        int r = apply(ret, opt);
+        if (r >= 0)
+            return r;
+    }
+    if (optind == argc || !str_eq(argv[optind - 1], "--"))
+        return wrong("the command", "is missing", "what is to be run for each rank comes after --");
+    ret->command = argv + optind;
+    return -1;
+}

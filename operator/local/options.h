@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of cadre-local.
+#ifndef CADRE_LOCAL_OPTIONS_H
+#define CADRE_LOCAL_OPTIONS_H
+
+enum { OPTIONS_PROCESSES_MAX = 1024 };
+
+struct options {
+    const char *listen; // "127.0.0.1:PORT", "[::1]:PORT" or "unix:/path"
+    const char *ns, *group;
+    const char *agent; // the program
+    int processes;
+    char **command;
+};
+
+// -1: go on; anything else is the exit code, everything was said.
+int options_parse(int argc, char **argv, struct options *ret);
+
+#endif
