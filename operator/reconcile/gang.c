@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/placement/planner.h"
+#include "operator/placement/room.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/work.h"
@@ -236,14 +237,28 @@ static void invalid(struct work *w)
         wait_for(w, c->reason, c->message);
 }
 
+static const struct room *room_of(const struct work *w, const char *node)
+{
+    const struct room *const *rooms = cluster_rooms(w->v->cluster);
+    for (size_t i = 0; i < cluster_nodes(w->v->cluster); i++)
+        if (str_eq(rooms[i]->name, node))
+            return rooms[i];
+    return NULL;
+}
+
 // A pod that is lost alone comes back to its node, where its room has just become free. NULL: it may go anywhere.
 static const char *old_place(struct work *w, int32_t index)
 {
+    static const struct resources nothing;
     const struct group_failure *f = &w->outcome.last_failure;
-    const char *host = arena_printf(w->a, "%s-%d-", w->wg->obj.meta.name, index);
-    const struct node *n = f->node ? cluster_node(w->v->cluster, f->node) : NULL;
-    bool back = w->wg->spec.runtime == RUNTIME_AGENT && w->census.existing && f->pod && str_starts(f->pod, host);
-    return back && n && n->ready && !n->unschedulable ? f->node : NULL;
+    const struct pod_constraints *needs = w->v->memory->needs;
+    const char *name = arena_printf(w->a, "%s-%d-", w->wg->obj.meta.name, index);
+    if (w->wg->spec.runtime != RUNTIME_AGENT || !w->census.existing || !f->node || !f->pod || !str_starts(f->pod, name))
+        return NULL;
+    const struct room *r = room_of(w, f->node);
+    bool fits = r && node_admits(r->node, needs, w->wg->spec.topology_key) == NODE_OK &&
+                room_fit(r, false, &nothing, &needs->requests) > 0;
+    return fits ? f->node : NULL;
 }
 
 static void place(struct work *w)
