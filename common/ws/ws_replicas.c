@@ -99,7 +99,7 @@ static size_t add_new(struct ws_replicas *r, char list[][ADDRESS_SIZE], size_t n
         void *link = is_known(r, list[i]) ? NULL : r->config.add(r->config.ctx, list[i]);
         if (!link)
             continue;
-        snprintf(r->list[r->n].address, ADDRESS_SIZE, "%s", list[i]);
+        memcpy(r->list[r->n].address, list[i], ADDRESS_SIZE);
         r->list[r->n++].link = link;
     }
     return r->n - before;
