@@ -190,14 +190,14 @@ static void test_much_before_welcome(void **state)
     args[60000] = '\0';
     gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, "{\"role\":\"controller\"}");
-    for (uint32_t i = 1; i < 60; i++)
+    for (uint32_t i = 1; i <= 25; i++)
         gateway_peer_call(&p, i, "{\"method\":\"echo\"}", args);
     GATEWAY_UNTIL(&f, p.opened && f.late);
     for (int i = 0; i < 50; i++)
         loop_run_once(f.loop, 1);
     assert_int_equal(p.got.len, 0); // it is not read meanwhile ...
     f.late(f.late_ctx, "late", 0, &ERR_INIT);
-    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 59 ")); // ... and nothing is lost
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 25 ")); // ... and nothing is lost
     gateway_peer_hang_up(&p);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 1);
 }
