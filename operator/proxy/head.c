@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/head.h"
 
-#include "operator/proxy/scan.h"
+#include "common/wire/scan.h"
 
 #include <string.h>
 

@@ -4,9 +4,9 @@
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
+#include "common/wire/scan.h"
 #include "operator/proxy/failure.h"
 #include "operator/proxy/jsonrpc_call.h"
-#include "operator/proxy/scan.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/split.h"
 
-#include "operator/proxy/scan.h"
+#include "common/wire/scan.h"
 
 #include <stdio.h>
 #include <string.h>

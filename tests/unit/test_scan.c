@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/wire/scan.h"
 #include "operator/proxy/head.h"
-#include "operator/proxy/scan.h"
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds where the elements of a JSON list or the members of an object begin and end, without looking further into them:
 // strings, brackets and commas, no numbers and no UTF-8. Whoever gets an element parses it. No memory is used.
-#ifndef CADRE_PROXY_SCAN_H
-#define CADRE_PROXY_SCAN_H
+#ifndef CADRE_WIRE_SCAN_H
+#define CADRE_WIRE_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/proxy/scan.h"
+#include "common/wire/scan.h"
 
 #include <stdint.h>
 #include <string.h>
