@@ -7,8 +7,8 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
-#include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,45 +103,51 @@ static void pass(const struct logs *l, struct buf *held, const char *data, size_
     fflush(stdout);
 }
 
+// Nobody reads what we print any more, such as head(1), which has seen enough. A pipe tells without being written to.
+static bool unread(const struct pollfd *out)
+{
+    return out->revents & (POLLERR | POLLNVAL) || ferror(stdout);
+}
+
 static int pass_all(const struct logs *l, const struct kubectl_args *args, struct err *err)
 {
     struct buf held = BUF_INIT(LINE_MAX_LEN);
     char data[64 << 10];
     pid_t pid;
-    int fd;
-    if (process_start(args->argv, &pid, &fd, -1, err) < 0)
+    struct pollfd fds[2] = {{.events = POLLIN}, {.fd = STDOUT_FILENO}};
+    if (process_start(args->argv, &pid, &fds[0].fd, -1, err) < 0)
         return err->code;
-    for (;;) {
-        ssize_t n = read(fd, data, sizeof data);
-        if (process_interrupted() || n == 0 || (n < 0 && errno != EINTR))
+    while (!process_interrupted() && !unread(&fds[1])) {
+        ssize_t n = poll(fds, 2, 1000) > 0 && fds[0].revents ? read(fds[0].fd, data, sizeof data) : -1;
+        if (n == 0)
             break;
         if (n > 0)
             pass(l, &held, data, (size_t)n);
     }
     print_line(l, buf_str(&held), held.len);
     buf_done(&held);
-    close(fd);
-    int status = 0;
-    if (process_interrupted())
-        process_end(pid);
-    else
-        status = process_wait(pid);
-    return status;
+    close(fds[0].fd);
+    if (!process_interrupted() && !unread(&fds[1]))
+        return process_wait(pid);
+    process_end(pid);
+    return 1;
 }
 
-static int follow(const struct logs *l, size_t n, struct err *err)
+// The pods are of one template: all have a container of that name.
+static int follow(const struct logs *l, const struct pod *pods, size_t n, struct err *err)
 {
     char requests[32];
     snprintf(requests, sizeof requests, "%zu", n);
-    const struct kubectl_args args = kubectl_args(l->o, "logs", "--follow", "--namespace", l->ns, "--selector",
-                                                  l->selector, "--tail", l->tail, "--max-log-requests", requests, NULL);
+    const struct kubectl_args args =
+        kubectl_args(l->o, "logs", "--follow", "--namespace", l->ns, "--selector", l->selector, "--container",
+                     pods[0].container, "--tail", l->tail, "--max-log-requests", requests, NULL);
     return pass_all(l, &args, err);
 }
 
 static int print_each(const struct logs *l, const struct pod *pods, size_t n, struct err *err)
 {
     int worst = 0;
-    for (size_t i = 0; i < n && !err->code && !process_interrupted(); i++) {
+    for (size_t i = 0; i < n && !err->code && !process_interrupted() && !ferror(stdout); i++) {
         const struct kubectl_args args = kubectl_args(l->o, "logs", pods[i].name, "--namespace", l->ns, "--container",
                                                       pods[i].container, "--tail", l->tail, NULL);
         int status = pass_all(l, &args, err); // kubectl has said what is wrong with this one; the others follow
@@ -166,7 +172,7 @@ int verb_logs(const struct options *o)
         if (n == 0)
             no_pods(&l, &err);
         else
-            status = o->follow ? follow(&l, n, &err) : print_each(&l, pods, n, &err);
+            status = o->follow ? follow(&l, pods, n, &err) : print_each(&l, pods, n, &err);
     }
     arena_done(&l.arena);
     free(l.selector);

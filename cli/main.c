@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl-cadre, found by kubectl as `kubectl cadre`.
 #include "cli/process.h"
+#include "cli/report.h"
 #include "cli/verbs.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static int run(const struct options *o)
@@ -33,5 +35,5 @@ int main(int argc, char **argv)
         status = run(&o);
     }
     options_done(&o);
-    return fflush(stdout) == 0 ? status : 1;
+    return fflush(stdout) == 0 ? status : report_unwritten(errno);
 }

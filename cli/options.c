@@ -32,7 +32,6 @@ enum {
     OPT_ATTEMPT,
     OPT_NO_WAIT,
     OPT_TAIL,
-    OPT_HELP,
 };
 
 #define CALL (1u << VERB_CALL)
@@ -66,7 +65,7 @@ static const struct choice {
     {{"no-wait", no_argument, NULL, OPT_NO_WAIT}, CALL},
     {{"follow", no_argument, NULL, 'f'}, LOGS},
     {{"tail", required_argument, NULL, OPT_TAIL}, LOGS},
-    {{"help", no_argument, NULL, OPT_HELP}, ALL},
+    {{"help", no_argument, NULL, 'h'}, ALL},
 };
 
 static const char *const verb_names[VERB_COUNT] = {
@@ -197,6 +196,13 @@ static int set_args(struct parse *p, const char *text)
     return -1;
 }
 
+static int unknown(const struct parse *p)
+{
+    const char *arg = p->argv[optind - 1];
+    return wrong(p->o, "unknown option, or its value is missing: %s%s", arg,
+                 strspn(arg, "-.0123456789") == strlen(arg) ? "; a number below 0 goes behind --" : "");
+}
+
 static int apply_call(struct parse *p, int opt)
 {
     static const char *const dispatches[] = {NULL, "ONE_TO_ALL", "ALL_TO_ALL"};
@@ -218,7 +224,7 @@ static int apply_call(struct parse *p, int opt)
         o->no_wait = true;
         return -1;
     default:
-        return wrong(o, "unknown option, or its value is missing: %s", p->argv[optind - 1]);
+        return unknown(p);
     }
 }
 
@@ -270,10 +276,12 @@ static int apply(struct parse *p, int opt)
     case OPT_RANK:
         return set_number(o, "rank", 0, INT32_MAX, &o->rank);
     case OPT_TIMEOUT:
-        return options_duration(optarg, &o->timeout_ms) ? -1 : wrong(o, "--timeout %s: must be like 30s or 2m", optarg);
+        return options_duration(optarg, &o->timeout_ms)
+                   ? -1
+                   : wrong(o, "--timeout %s: must be like 30s or 2m, at most 168h", optarg);
     case OPT_TAIL:
         return set_number(o, "tail", 0, INT32_MAX, &o->tail);
-    case OPT_HELP:
+    case 'h':
         fputs(help_of(verb_names[o->verb]), stdout);
         return 0;
     default:
@@ -316,6 +324,8 @@ static int take_operands(struct parse *p, int n, char **rest)
         return wrong(o, "which group? Its name is missing");
     if (max)
         o->group = rest[0];
+    if (max && strchr(o->group, '/'))
+        return wrong(o, "GROUP is a name; its namespace goes behind -n: %s", o->group);
     if (o->token && o->token_file)
         return wrong(o, "both --token and --token-file: which?");
     if (o->rank >= 0 && (o->dispatch || o->execute))
@@ -336,6 +346,22 @@ static int find_verb(int argc, char **argv, struct options *o)
     return OPTIONS_USAGE;
 }
 
+// Those of the verb, as getopt_long() wants them.
+static void select_options(enum verb verb, struct option *table, char *letters)
+{
+    for (size_t i = 0; i < ARRAY_LEN(choices); i++) {
+        const struct option *o = &choices[i].option;
+        if (!(choices[i].verbs & 1u << verb))
+            continue;
+        *table++ = *o;
+        if (o->val < 256)
+            *letters++ = (char)o->val;
+        if (o->val < 256 && o->has_arg)
+            *letters++ = ':';
+    }
+    *letters = '\0';
+}
+
 int options_parse(int argc, char **argv, struct options *ret)
 {
     const char *operator_ns = getenv("CADRE_OPERATOR_NAMESPACE");
@@ -345,15 +371,12 @@ int options_parse(int argc, char **argv, struct options *ret)
     if (r >= 0)
         return r;
     struct option table[ARRAY_LEN(choices) + 1] = {0};
-    size_t n = 0;
-    for (size_t i = 0; i < ARRAY_LEN(choices); i++)
-        if (choices[i].verbs & 1u << ret->verb)
-            table[n++] = choices[i].option;
+    char letters[2 * ARRAY_LEN(choices) + 1];
+    select_options(ret->verb, table, letters);
     struct parse p = {.o = ret, .list = BUF_INIT(ARGS_MAX), .argv = argv + 1};
     opterr = 0;
     optind = 0; // from the start, also the second time
-    for (int opt;
-         r < 0 && (opt = getopt_long(argc - 1, argv + 1, ret->verb == VERB_LOGS ? "n:f" : "n:o:", table, NULL)) != -1;)
+    for (int opt; r < 0 && (opt = getopt_long(argc - 1, argv + 1, letters, table, NULL)) != -1;)
         r = apply(&p, opt);
     if (r < 0)
         r = take_operands(&p, argc - 1 - optind, argv + 1 + optind);

@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,27 +45,40 @@ static int status_of(int wait_status)
     return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
+// In the child. SIGPIPE is ignored here, and would be there. A kubectl proxy shall not be left behind, whatever ends
+// us.
+static void become(const char *const argv[], int out_fd, int err_fd, pid_t parent)
+{
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    signal(SIGPIPE, SIG_DFL);
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent || dup2(nothing, 0) < 0 || dup2(out_fd, 1) < 0 ||
+        (err_fd >= 0 && dup2(err_fd, 2) < 0))
+        return;
+    execvp(argv[0], (char *const *)argv);
+}
+
 static int spawn(const char *const argv[], int out_fd, int err_fd, pid_t *ret, struct err *err)
 {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    sigset_t defaults;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
-    if (err_fd >= 0)
-        posix_spawn_file_actions_adddup2(&actions, err_fd, 2);
-    sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE);
-    posix_spawnattr_init(&attr);
-    posix_spawnattr_setsigdefault(&attr, &defaults);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
-    int r = posix_spawnp(ret, argv[0], &actions, &attr, (char *const *)argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attr);
-    return r == 0 ? 0
-                  : err_set(err, ERR_IO, "cannot run %s: %s%s", argv[0], strerror(r),
-                            r == ENOENT ? "; is it installed, and in PATH?" : "");
+    int failed[2], why = 0;
+    pid_t parent = getpid();
+    if (pipe2(failed, O_CLOEXEC) < 0)
+        return err_set(err, ERR_IO, "cannot make a pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0) {
+        become(argv, out_fd, err_fd, parent);
+        why = errno;
+        _exit(write(failed[1], &why, sizeof why) < 0 ? 126 : 127);
+    }
+    if (pid < 0)
+        why = errno;
+    close(failed[1]);
+    if (pid > 0 && read(failed[0], &why, sizeof why) > 0) // nothing comes where it became the other program
+        process_wait(pid);
+    close(failed[0]);
+    *ret = why ? -1 : pid;
+    return why ? err_set(err, ERR_IO, "cannot run %s: %s%s", argv[0], strerror(why),
+                         why == ENOENT ? "; is it installed, and in PATH?" : "")
+               : 0;
 }
 
 int process_start(const char *const argv[], pid_t *ret_pid, int *ret_fd, int err_fd, struct err *err)

@@ -4,7 +4,9 @@
 #include "cli/process.h"
 #include "common/base/str.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 static int status(void)
 {
@@ -31,5 +33,12 @@ int report_failure(const cadre_client_error *e)
             fprintf(stderr, ", exit code %d", e->exit_code);
         fputc('\n', stderr);
     }
+    return status();
+}
+
+int report_unwritten(int error_number)
+{
+    if (error_number != EPIPE)
+        fprintf(stderr, "error: cannot write the output: %s\n", strerror(error_number));
     return status();
 }

@@ -6,8 +6,9 @@
 #include "common/base/err.h"
 #include "sdk/c/include/cadre/client.h"
 
-// Both return the exit status.
+// All return the exit status.
 int report_err(const struct err *err);
 int report_failure(const cadre_client_error *error); // of a call
+int report_unwritten(int error_number);              // of stdout; silent where nobody reads it any more
 
 #endif

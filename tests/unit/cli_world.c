@@ -109,7 +109,7 @@ void cli_world_run(struct cli_world *w, const char *const argv[], const char *in
         more = a || b;
         if (w->interrupt_at_controllers &&
             gateway_fixture_counters(&w->gateway).controllers == w->interrupt_at_controllers) {
-            kill(pid, SIGINT);
+            kill(pid, w->interrupt_signal ? w->interrupt_signal : SIGINT);
             w->interrupt_at_controllers = 0;
         }
         if (interrupt_at && (strstr(buf_str(&w->out), interrupt_at) || strstr(buf_str(&w->err), interrupt_at))) {

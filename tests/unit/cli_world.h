@@ -14,7 +14,8 @@ struct cli_world {
     char url[160]; // of the gateway
     pid_t workers[WORLD_RANKS_MAX];
     uint32_t n;
-    uint64_t interrupt_at_controllers; // SIGINT to the next program, when so many are connected; 0 = never
+    uint64_t interrupt_at_controllers; // a signal to the next program, when so many are connected; 0 = never
+    int interrupt_signal;              // which, 0 = SIGINT
     // Of the last program
     struct buf out, err;
     int status; // its exit status, 128 + N after signal N

@@ -55,6 +55,8 @@ static void a_call_runs_on_every_rank(void **state)
     prints("call llama add '[10]'" REACH, "[21, 22, 23, 24]\n");
     prints("call llama add '{\"x\": 10}' --timeout 30s" REACH, "[31, 32, 33, 34]\n");
     prints("call llama add --arg=-10 --attempt 1 --no-wait" REACH, "[21, 22, 23, 24]\n");
+    prints("call llama add" REACH " -- -1", "[20, 21, 22, 23]\n");
+    prints("call llama add 1" REACH, "[21, 22, 23, 24]\n");
     prints("call llama get_value" REACH, "[21, 22, 23, 24]\n");
     prints("call llama get_value -o ranks" REACH, "0: 21\n1: 22\n2: 23\n3: 24\n");
 }
@@ -124,12 +126,17 @@ static void usage_is_explained(void **state)
     fails("call llama add --rank 1 --execute all", 2, "a call to one rank has no --dispatch and no --execute");
     fails("call llama add --rank x", 2, "error: --rank x: must be a number from 0");
     fails("call llama add --dispatch some", 2, "error: there is no mode some");
-    fails("call llama add --timeout 5x", 2, "--timeout 5x: must be like 30s or 2m");
+    fails("call llama add --timeout 5x", 2, "--timeout 5x: must be like 30s or 2m, at most 168h");
+    fails("call llama add -5", 2, "missing: -5; a number below 0 goes behind --\n");
+    fails("call ml/llama add 1", 2, "error: GROUP is a name; its namespace goes behind -n: ml/llama\n");
+    fails("why llama -o json", 2, "unknown option, or its value is missing: -o\n");
     fails("call llama add --wrong", 2, "unknown option, or its value is missing: --wrong");
     fails("call llama add --token a --token-file b", 2, "both --token and --token-file");
     fails("why", 2, "error: which group?");
     fails("why a b", 2, "error: unexpected argument b");
     fails("nothing", 2, "error: unknown command \"nothing\"");
+    cli_world_line(&world, "call -h");
+    assert_int_equal(world.status, 0);
     cli_world_line(&world, "call --help");
     assert_int_equal(world.status, 0);
     assert_ptr_equal(strstr(buf_str(&world.out), "Usage: kubectl cadre call GROUP METHOD"), buf_str(&world.out));

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static struct cli_world world;
@@ -83,8 +85,11 @@ static int stop(void **state)
     cli_world_stop(&world);
     DIR *dir = opendir(home);
     for (const struct dirent *e; (e = readdir(dir));) {
-        snprintf(path, sizeof path, "%s/%s", home, e->d_name);
+        snprintf(path, sizeof path, "%s/%s/proxy.sock", home, e->d_name);
         unlink(path);
+        snprintf(path, sizeof path, "%s/%s", home, e->d_name);
+        if (unlink(path) < 0)
+            (void)rmdir(path);
     }
     closedir(dir);
     rmdir(home);
@@ -147,14 +152,64 @@ static void following_ends_with_an_interrupt(void **state)
     assert_string_equal(buf_str(&world.out), "[rank 0] hello\n");
 }
 
-// The group misses a rank, so that the call waits.
-static void an_interrupt_leaves_nothing_behind(void **state)
+static void following_ends_when_nobody_reads(void **state)
 {
     (void)state;
+    put_pod();
+    cli_world_run(&world, (const char *const[]){"/bin/sh", "-c", KUBECTL_CADRE " logs llama -f | head -n 1", NULL},
+                  NULL);
+    assert_int_equal(world.status, 0);
+    assert_string_equal(buf_str(&world.out), "[rank 0] hello\n");
+    assert_true(was_asked("logs --follow --namespace ml --selector cadre.dev/group=llama --container worker "));
+}
+
+static void output_that_cannot_be_written_is_an_error(void **state)
+{
+    (void)state;
+    cli_world_run(&world, (const char *const[]){"/bin/sh", "-c", KUBECTL_CADRE " ca >/dev/full", NULL}, NULL);
+    assert_int_equal(world.status, 1);
+    assert_string_equal(buf_str(&world.err), "error: cannot write the output: No space left on device\n");
+}
+
+// The group misses a rank, so that the call waits.
+static void interrupt_a_call(int signo)
+{
     cli_world_kill(&world, 1);
     GATEWAY_UNTIL(&world.gateway, gateway_fixture_counters(&world.gateway).workers == 1);
     world.interrupt_at_controllers = 1;
+    world.interrupt_signal = signo;
     cli_world_line(&world, "call llama add 1");
+}
+
+static bool a_proxy_listens(void)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    DIR *dir = opendir(home);
+    bool found = false;
+    for (const struct dirent *e; (e = readdir(dir));) {
+        int n = snprintf(to.sun_path, sizeof to.sun_path, "%s/%.40s/proxy.sock", home, e->d_name);
+        found = found || (n > 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0);
+    }
+    closedir(dir);
+    close(fd);
+    return found;
+}
+
+// A proxy has all rights of the user, who knows nothing of it any more.
+static void being_killed_leaves_no_proxy_behind(void **state)
+{
+    (void)state;
+    interrupt_a_call(SIGKILL);
+    assert_int_equal(world.status, 128 + SIGKILL);
+    assert_int_equal(left_overs(), 1);
+    GATEWAY_UNTIL(&world.gateway, !a_proxy_listens());
+}
+
+static void an_interrupt_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    interrupt_a_call(SIGINT);
     assert_int_equal(world.status, 128 + SIGINT);
     assert_non_null(strstr(buf_str(&world.err), "Error (CANCELED): interrupted"));
     assert_int_equal(left_overs(), 0);
@@ -224,6 +279,9 @@ int main(void)
         T(a_call_through_the_api_server),
         T(what_kubectl_refuses),
         T(following_ends_with_an_interrupt),
+        T(following_ends_when_nobody_reads),
+        T(output_that_cannot_be_written_is_an_error),
+        T(being_killed_leaves_no_proxy_behind),
         T(an_interrupt_leaves_nothing_behind),
         T(an_operator_that_is_away),
         T(logs_of_all_ranks_in_order),
