@@ -12,8 +12,9 @@
 
 struct execution {
     struct executor x;
-    const struct workergroup *wg; // referenced
-    struct arena arena;           // owns the plan
+    const struct object *owner; // referenced
+    int32_t incarnation;
+    struct arena arena; // owns the plan
     struct plan plan;
     struct notebook *notebook;
     size_t next;      // first action that was not begun
@@ -40,7 +41,7 @@ static void begin_stage(struct execution *e)
     do {
         const struct action *a = &p->actions[e->stage_end++];
         if (a->kind == ACTION_CREATE_POD)
-            cluster_assume(e->x.cluster, e->wg->obj.meta.ns, a->name, a->node, a->requests);
+            cluster_assume(e->x.cluster, e->owner->meta.ns, a->name, a->node, a->requests);
     } while (e->stage_end < p->n && p->actions[e->stage_end].stage == p->actions[e->next].stage);
 }
 
@@ -48,11 +49,11 @@ static void finish(struct execution *e)
 {
     for (; e->next < e->stage_end; e->next++)
         if (e->plan.actions[e->next].kind == ACTION_CREATE_POD)
-            cluster_unassume(e->x.cluster, e->wg->obj.meta.ns, e->plan.actions[e->next].name);
+            cluster_unassume(e->x.cluster, e->owner->meta.ns, e->plan.actions[e->next].name);
     struct err err = e->err;
     execution_fn done = e->done;
     void *ctx = e->ctx;
-    object_unref(&e->wg->obj);
+    object_unref(e->owner);
     arena_done(&e->arena);
     free(e);
     done(ctx, &err);
@@ -71,7 +72,7 @@ static void refused(struct step *s, const char *reason, const char *message)
 {
     struct execution *e = s->e;
     e->stopped = true;
-    notebook_refused(e->notebook, e->wg->status.incarnation, reason, message, clock_wall_ms(e->x.clock));
+    notebook_refused(e->notebook, e->incarnation, reason, message, clock_wall_ms(e->x.clock));
 }
 
 // The API server's answer is the object as it is now: no need to wait for the watch.
@@ -115,20 +116,20 @@ static void check_owner(struct step *s, enum kind kind, const struct kube_respon
     struct err e = *err;
     bool ours = false;
     if (response && object_decode(kind, response->body, response->len, &o, &e) == 0) {
-        ours = str_eq(o->meta.owner.uid, s->e->wg->obj.meta.uid);
+        ours = str_eq(o->meta.owner.uid, s->e->owner->meta.uid);
         if (ours) {
             store_wrote(store, o);
         } else {
             refused(s, REASON_NAME_CONFLICT,
                     arena_printf(&s->e->arena,
-                                 "a %s %s exists that does not belong to this WorkerGroup: delete it, or give the "
+                                 "a %s %s exists that does not belong to this %s: delete it, or give the "
                                  "group another name",
-                                 kind_info(kind)->kind, s->action->name));
+                                 kind_info(kind)->kind, s->action->name, kind_info(s->e->owner->kind)->kind));
         }
         object_unref(o);
     }
     if (kind == KIND_POD && !ours) // nothing of ours takes that room, also where the look-up has failed
-        cluster_unassume(s->e->x.cluster, s->e->wg->obj.meta.ns, s->action->name);
+        cluster_unassume(s->e->x.cluster, s->e->owner->meta.ns, s->action->name);
     step_end(s, &e);
 }
 
@@ -144,7 +145,7 @@ static void on_service_owner(void *ctx, const struct kube_response *response, co
 
 static void look_up(struct step *s, enum kind kind, kube_done_fn done)
 {
-    struct request r = {.verb = VERB_GET, .kind = kind, .ns = s->e->wg->obj.meta.ns, .name = s->action->name};
+    struct request r = {.verb = VERB_GET, .kind = kind, .ns = s->e->owner->meta.ns, .name = s->action->name};
     kube_send(s->e->x.client, &r, 0, done, s);
 }
 
@@ -175,7 +176,7 @@ static void on_pod(void *ctx, const struct kube_response *response, const struct
     if (response)
         remember(s->e->x.pods, KIND_POD, response);
     else
-        cluster_unassume(s->e->x.cluster, s->e->wg->obj.meta.ns, s->action->name);
+        cluster_unassume(s->e->x.cluster, s->e->owner->meta.ns, s->action->name);
     if (err->code == ERR_FORBIDDEN || err->code == ERR_INVALID) {
         refused(s, is_quota(err) ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN, err->msg);
         step_end(s, NULL);
@@ -197,7 +198,7 @@ static void on_status(void *ctx, const struct kube_response *response, const str
 {
     struct step *s = ctx;
     if (response)
-        remember(s->e->x.groups, KIND_WORKERGROUP, response);
+        remember(s->e->x.groups, s->e->owner->kind, response);
     if (err->code == ERR_NOT_FOUND) // deleted meanwhile: nothing that follows makes sense
         s->e->stopped = true;
     step_end(s, err->code == ERR_NOT_FOUND ? NULL : err);
@@ -208,7 +209,7 @@ static void command(struct execution *e, const struct action *a)
 {
     struct err err = ERR_INIT;
     if (!e->x.agents ||
-        agents_command(e->x.agents, a->uid, e->wg->obj.meta.uid, a->attempt, a->command, a->body, &err) == 0)
+        agents_command(e->x.agents, a->uid, e->owner->meta.uid, a->attempt, a->command, a->body, &err) == 0)
         return;
     if (err.code == ERR_UNAVAILABLE || err.code == ERR_GONE)
         log_debug("an agent could not be told", "pod", a->name, "command", record_type_name(a->command), "error",
@@ -220,13 +221,13 @@ static void command(struct execution *e, const struct action *a)
 static void begin(struct execution *e, const struct action *a)
 {
     struct step *s = arena_new(&e->arena, struct step);
-    const char *ns = e->wg->obj.meta.ns;
+    const char *ns = e->owner->meta.ns;
     *s = (struct step){e, a};
     struct request r = {.verb = VERB_CREATE, .kind = KIND_POD, .ns = ns, .body = a->body};
     kube_done_fn done = on_pod;
     switch (a->kind) {
     case ACTION_EVENT:
-        recorder_event(e->x.recorder, &e->wg->obj, a->warning, a->reason, a->note);
+        recorder_event(e->x.recorder, e->owner, a->warning, a->reason, a->note);
         return;
     case ACTION_COMMAND:
         command(e, a);
@@ -248,9 +249,9 @@ static void begin(struct execution *e, const struct action *a)
         break;
     case ACTION_STATUS:
         r = (struct request){.verb = VERB_PATCH_MERGE,
-                             .kind = KIND_WORKERGROUP,
+                             .kind = e->owner->kind,
                              .ns = ns,
-                             .name = e->wg->obj.meta.name,
+                             .name = e->owner->meta.name,
                              .subresource = "status",
                              .body = a->body};
         done = on_status;
@@ -277,13 +278,21 @@ static void advance(struct execution *e)
     }
 }
 
-void execution_start(const struct executor *x, const struct workergroup *wg, struct arena *arena,
+void execution_start(const struct executor *x, const struct object *owner, int32_t incarnation, struct arena *arena,
                      const struct plan *plan, struct notebook *notebook, execution_fn done, void *ctx)
 {
     struct execution *e = xcalloc(1, sizeof *e);
-    object_ref(&wg->obj);
+    object_ref(owner);
     *e = (struct execution){
-        .x = *x, .wg = wg, .arena = *arena, .plan = *plan, .notebook = notebook, .done = done, .ctx = ctx};
+        .x = *x,
+        .owner = owner,
+        .incarnation = incarnation,
+        .arena = *arena,
+        .plan = *plan,
+        .notebook = notebook,
+        .done = done,
+        .ctx = ctx,
+    };
     *arena = ARENA_INIT;
     e->plan.arena = &e->arena;
     advance(e);

@@ -15,7 +15,7 @@ enum { EXECUTION_IN_FLIGHT_MAX = 256 }; // requests of one execution: a big gang
 
 struct executor { // what all executions share; borrowed
     struct kube_client *client;
-    struct store *pods, *services, *groups;
+    struct store *pods, *services, *groups; // groups: of the owners' kind
     struct cluster *cluster;
     struct recorder *recorder;
     struct agents *agents; // NULL: nobody to command
@@ -26,8 +26,9 @@ struct executor { // what all executions share; borrowed
 // Exactly once, from the loop.
 typedef void (*execution_fn)(void *ctx, const struct err *err);
 
-// Takes the arena, in which the plan lives. Keeps a reference to the group. The notebook must live until `done`.
-void execution_start(const struct executor *x, const struct workergroup *wg, struct arena *arena,
+// Takes the arena, in which the plan lives. Keeps a reference to the owner, the object that the plan is for, whose
+// status names `incarnation`. The notebook must live until `done`.
+void execution_start(const struct executor *x, const struct object *owner, int32_t incarnation, struct arena *arena,
                      const struct plan *plan, struct notebook *notebook, execution_fn done, void *ctx);
 
 #endif

@@ -321,7 +321,7 @@ static void decide(struct group_controller *c, const char *key)
         room_changed(c); // room appeared between the wake-up and this decision: the timer looks again
     take_notes(e, wg, &plan, v.now_ms);
     log_plan(e, &plan, &a);
-    execution_start(&c->executor, wg, &a, &plan, &e->notebook, on_executed, e);
+    execution_start(&c->executor, o, wg->status.incarnation, &a, &plan, &e->notebook, on_executed, e);
 }
 
 static void reconcile(void *ctx, const char *key)

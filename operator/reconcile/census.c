@@ -1,36 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/census.h"
 
-#include "common/base/buf.h"
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
 
 #include <string.h>
 
-enum { STATUS_LOST_MS = 60 * 1000, RANGES_MAX = 64 * 1024 };
+enum { STATUS_LOST_MS = 60 * 1000 };
 
 static const char *pod_place(const struct pod *p)
 {
     return p->node ? p->node : p->pin;
 }
 
-bool census_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
+bool census_node_gone(const struct cluster *cluster, const struct pod *p, int32_t node_lost_s, int64_t now_ms,
+                      int64_t *ret_ms)
 {
     if (!p->node)
         return false;
-    const struct node *n = cluster_node(v->cluster, p->node);
+    const struct node *n = cluster_node(cluster, p->node);
     if (!n)
         return true;
     if (n->ready)
         return false;
-    int64_t patience = (int64_t)v->wg->spec.node_lost_s * 1000;
-    int64_t left = n->ready_changed_ms + patience - v->now_ms;
+    int64_t patience = (int64_t)node_lost_s * 1000;
+    int64_t left = n->ready_changed_ms + patience - now_ms;
     if (left > 0 && ret_ms)
         *ret_ms = MIN(left, patience); // a clock that was put back must not keep us waiting
     return left <= 0;
+}
+
+bool census_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
+{
+    return census_node_gone(v->cluster, p, v->wg->spec.node_lost_s, v->now_ms, ret_ms);
 }
 
 static bool has_agent(const struct group_view *v)
@@ -167,19 +173,33 @@ static void note_process(struct census *c, const struct group_view *v, struct ar
     c->infrastructure = false;
 }
 
-// An agent that was there and is away for so long is lost with its pod, unless its node is silent itself: then that
-// decides. One that has never come is waited for, as long as nothing else runs.
+// Since when an agent that is not there could be: since it was lost, or since all containers of its pod run; 0 = it
+// cannot be there yet.
+static int64_t agent_awaited_ms(const struct pod *p, const struct agent_facts *f)
+{
+    int64_t since = f->changed_ms;
+    for (size_t i = 0; i < p->n_containers && !f->changed_ms; i++) {
+        const struct container_status *s = &p->containers[i];
+        if (s->init)
+            continue;
+        if (!s->started_ms)
+            return 0;
+        since = MAX(since, s->started_ms);
+    }
+    return since;
+}
+
+// An agent that is away for so long, or has not come for so long after its start, is lost with its pod, unless its node
+// is silent itself: then that decides.
 static void note_lost_agent(struct census *c, const struct group_view *v, int32_t index)
 {
     const struct pod *p = c->current[index];
     const struct agent_facts *f = c->crew.facts[index];
     const struct node *n = p->node ? cluster_node(v->cluster, p->node) : NULL;
-    if (f->connected || !n || !n->ready || c->failed[index] || (!f->changed_ms && !c->crew.started))
+    int64_t awaited = agent_awaited_ms(p, f), since = MAX(awaited, v->leading_ms);
+    if (f->connected || !awaited || !n || !n->ready || c->failed[index])
         return;
-    int64_t came = f->changed_ms ? f->changed_ms : p->obj.meta.created_ms, since = MAX(came, v->leading_ms);
     int64_t patience = (int64_t)v->wg->spec.node_lost_s * 1000, left = MIN(since + patience - v->now_ms, patience);
-    if (!since)
-        return;
     if (left > 0) {
         c->look_again_ms = c->look_again_ms < 0 ? left : MIN(c->look_again_ms, left);
         return;
@@ -194,7 +214,9 @@ static void note_lost_agent(struct census *c, const struct group_view *v, int32_
         .node = p->node,
         .exit_code = -1,
         .reason = FAILURE_AGENT_LOST,
-        .message = "the agent of the pod has been silent for longer than placement.nodeLostSeconds",
+        .message = f->changed_ms ? "the agent of the pod has been silent for longer than placement.nodeLostSeconds"
+                                 : "the pod runs, but its agent has not reached the operator within "
+                                   "placement.nodeLostSeconds: its log says why",
         .time_ms = v->now_ms,
     };
     c->failure_began_ms = since;
@@ -219,17 +241,26 @@ static void ask_agents(struct census *c, const struct group_view *v, struct aren
     c->ready_workers = c->crew.ready_workers;
 }
 
-static void note_stuck(struct census *c, const struct pod *p)
+const struct container_status *census_stuck(const struct pod *p, const char **ret_reason)
 {
-    for (size_t i = 0; i < p->n_containers && !c->stuck; i++) {
+    for (size_t i = 0; i < p->n_containers; i++) {
         const struct container_status *s = &p->containers[i];
         const char *reason = s->waiting ? stuck_reason(s->reason) : NULL;
         if (reason) {
-            c->stuck = p;
-            c->stuck_container = s;
-            c->stuck_reason = reason;
+            *ret_reason = reason;
+            return s;
         }
     }
+    return NULL;
+}
+
+static void note_stuck(struct census *c, const struct pod *p)
+{
+    const struct container_status *s = c->stuck ? NULL : census_stuck(p, &c->stuck_reason);
+    if (!s)
+        return;
+    c->stuck = p;
+    c->stuck_container = s;
 }
 
 static void count(struct census *c, const struct pod *p)
@@ -374,34 +405,6 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
         ret->infrastructure = true;
 }
 
-// Appends index i to a compact list such as "0-3,6": `last` is the index appended before, `open` where its range began.
-struct ranges {
-    struct buf text;
-    int32_t first, last;
-};
-
-static void ranges_flush(struct ranges *r)
-{
-    if (r->first < 0)
-        return;
-    if (r->text.len)
-        buf_putc(&r->text, ',');
-    if (r->first == r->last)
-        buf_printf(&r->text, "%d", r->first);
-    else
-        buf_printf(&r->text, "%d-%d", r->first, r->last);
-}
-
-static void ranges_add(struct ranges *r, int32_t i)
-{
-    if (r->first >= 0 && i == r->last + 1) {
-        r->last = i;
-        return;
-    }
-    ranges_flush(r);
-    r->first = r->last = i;
-}
-
 size_t census_placements(const struct census *c, struct arena *a, struct node_replicas **ret)
 {
     struct map by_node = MAP_INIT;
@@ -416,15 +419,13 @@ size_t census_placements(const struct census *c, struct arena *a, struct node_re
         if (!r) {
             out[n].node = node;
             r = &ranges[n++];
-            *r = (struct ranges){BUF_INIT(RANGES_MAX), -1, -1};
+            *r = RANGES_INIT;
             map_set(&by_node, node, r);
         }
         ranges_add(r, i);
     }
     for (size_t i = 0; i < n; i++) {
-        ranges_flush(&ranges[i]);
-        out[i].replicas = arena_strdup(a, buf_str(&ranges[i].text));
-        buf_done(&ranges[i].text);
+        out[i].replicas = ranges_take(&ranges[i], a);
     }
     map_done(&by_node);
     *ret = out;

@@ -44,6 +44,12 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
 // The node of this pod has been silent for longer than the group's nodeLostSeconds, or is gone. If it is silent but not
 // yet for so long, *ret_ms (if not NULL) is when it will count as lost, from now.
 bool census_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms);
+bool census_node_gone(const struct cluster *cluster, const struct pod *p, int32_t node_lost_s, int64_t now_ms,
+                      int64_t *ret_ms);
+
+// The first container of the pod that waits for something that will not come by itself, and the reason of reason.h for
+// it; NULL if none does.
+const struct container_status *census_stuck(const struct pod *p, const char **ret_reason);
 
 // "[{node, replicas}]" of pods that are bound or pinned, in the order of their first index.
 size_t census_placements(const struct census *c, struct arena *a, struct node_replicas **ret);

@@ -212,7 +212,8 @@ static void on_done(void *ctx, const struct err *err)
 
 static void start(void)
 {
-    execution_start(&t.x, workergroup_of(t.group), &t.arena, &t.plan, &t.notebook, on_done, NULL);
+    execution_start(&t.x, t.group, workergroup_of(t.group)->status.incarnation, &t.arena, &t.plan, &t.notebook, on_done,
+                    NULL);
 }
 
 static void carry_out(void)
