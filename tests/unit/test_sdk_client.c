@@ -214,6 +214,29 @@ static void arguments_for_each_rank_make_a_list(void **state)
     assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL -1/2/0 "), 1);
 }
 
+static void a_list_for_no_rank_is_not_a_call_without_arguments(void **state)
+{
+    struct fixture *f = *state;
+    const cadre_client_json none = J("");
+    open_client(f);
+    cadre_client_request r = request_of("echo");
+    r.per_rank = &none;
+    call(f, &r);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL -1/2/0 {\"method\":\"echo\",\"timeoutMs\":"), 1);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "} []\n"), 1);
+}
+
+static void waiting_has_no_limit(void **state)
+{
+    struct fixture *f = *state;
+    struct outcome o = {0};
+    open_client(f);
+    start_method(f, "echo", &o);
+    while (cadre_client_pending(f->client))
+        cadre_client_wait(f->client, INT64_MAX);
+    assert_int_equal(o.n, 1);
+}
+
 static void info_is_a_call_of_its_own_method(void **state)
 {
     struct fixture *f = *state;
@@ -233,9 +256,9 @@ static void requests_that_make_no_sense_are_refused(void **state)
     struct {
         cadre_client_request r;
         const char *says;
-    } cases[10];
+    } cases[12];
     open_client(f);
-    for (size_t i = 0; i < 10; i++)
+    for (size_t i = 0; i < 12; i++)
         cases[i].r = request_of("add");
     cases[0].r.method = NULL, cases[0].says = "the method of the call must be a name";
     cases[1].r.method = "a\"b", cases[1].says = "the method of the call must be a name";
@@ -249,8 +272,11 @@ static void requests_that_make_no_sense_are_refused(void **state)
     cases[7].r.rank = -2, cases[7].says = "add(): there is no rank -2";
     cases[8].r.rank = 1, cases[8].r.execute = CADRE_CLIENT_EXECUTE_ALL;
     cases[8].says = "add(): a call to one rank has no dispatch or execute mode";
-    cases[9].r.timeout_ms = -1, cases[9].says = "add(): a negative timeout";
-    for (size_t i = 0; i < 10; i++) {
+    cases[9].r.timeout_ms = -1, cases[9].says = "add(): a negative attempt or timeout";
+    cases[10].r.timeout_ms = INT64_MAX,
+    cases[10].says = "add(): a negative attempt or timeout, or a timeout over 7 days";
+    cases[11].r.n_per_rank = 2, cases[11].says = "add(): n_per_rank without per_rank";
+    for (size_t i = 0; i < 12; i++) {
         assert_int_equal(cadre_client_start(f->client, &cases[i].r, NULL, &f->error), CADRE_CLIENT_INVALID);
         assert_int_equal(f->error.may_have_run, 0);
         assert_ptr_equal(strstr(f->error.message, cases[i].says), f->error.message);
@@ -545,6 +571,8 @@ int main(void)
         T(the_head_has_what_the_caller_asks_for),
         T(a_call_to_one_rank),
         T(arguments_for_each_rank_make_a_list),
+        T(a_list_for_no_rank_is_not_a_call_without_arguments),
+        T(waiting_has_no_limit),
         T(info_is_a_call_of_its_own_method),
         T(requests_that_make_no_sense_are_refused),
         T(an_error_tells_all_that_is_known),

@@ -3,6 +3,7 @@
 #include "sdk/c/client/client.h"
 
 #define INFO_METHOD "group.info"
+#define TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000) // what the proxy takes
 
 const char *cadre_client_version(void)
 {
@@ -48,15 +49,16 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
         return err_set(err, ERR_INVALID, "%s(): for which group? Neither the call nor the client says", r->method);
     if (r->rank < -1 || r->rank >= RECORD_GROUP)
         return err_set(err, ERR_INVALID, "%s(): there is no rank %lld", r->method, (long long)r->rank);
-    if (r->timeout_ms < 0 || r->attempt < 0)
-        return err_set(err, ERR_INVALID, "%s(): a negative timeout or attempt", r->method);
+    if (r->timeout_ms < 0 || r->timeout_ms > TIMEOUT_MAX_MS || r->attempt < 0)
+        return err_set(err, ERR_INVALID, "%s(): a negative attempt or timeout, or a timeout over 7 days; 0 is none",
+                       r->method);
     bool modes =
         r->dispatch >= 0 && r->dispatch < RECORD_DISPATCH_COUNT && r->execute >= 0 && r->execute < RECORD_EXECUTE_COUNT;
     if (!modes || (r->rank >= 0 && (r->dispatch || r->execute)))
         return err_set(err, ERR_INVALID, "%s(): %s", r->method,
                        modes ? "a call to one rank has no dispatch or execute mode" : "there is no such mode");
     p->rank = r->rank < 0 ? RECORD_GROUP : (uint32_t)r->rank;
-    p->dispatch = (uint8_t)(r->n_per_rank ? CADRE_CLIENT_ALL_TO_ALL : r->dispatch);
+    p->dispatch = (uint8_t)(r->per_rank ? CADRE_CLIENT_ALL_TO_ALL : r->dispatch);
     p->execute = (uint8_t)r->execute;
     p->refuse = r->refuse_when_not_ready;
     p->timeout_ms = r->timeout_ms;
@@ -162,7 +164,8 @@ cadre_client_code cadre_client_info(cadre_client *c, const char *group, int64_t 
 
 size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms)
 {
-    int64_t now = clock_mono_ms(&clock_system), end = timeout_ms < 0 ? INT64_MAX : now + timeout_ms;
+    int64_t now = clock_mono_ms(&clock_system);
+    int64_t end = timeout_ms < 0 || timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
     size_t n = 0;
     if (c->turning)
         return 0;

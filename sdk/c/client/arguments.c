@@ -13,7 +13,10 @@ static bool blank_only(const cadre_client_json *j)
 
 static int of_ranks(const cadre_client_request *request, struct arguments *ret, struct err *err)
 {
-    *ret = (struct arguments){.per_rank = request->per_rank, .n = request->n_per_rank, .len = 1};
+    *ret =
+        (struct arguments){.per_rank = request->per_rank, .n = request->n_per_rank, .len = request->n_per_rank ? 1 : 2};
+    if (ret->n && !ret->per_rank)
+        return err_set(err, ERR_INVALID, "%s(): n_per_rank without per_rank", request->method);
     if (request->args.text)
         return err_set(err, ERR_INVALID, "%s(): both args and per_rank: which?", request->method);
     if (request->rank >= 0)
@@ -29,7 +32,7 @@ static int of_ranks(const cadre_client_request *request, struct arguments *ret, 
 
 int arguments_of(const cadre_client_request *request, size_t max, struct arguments *ret, struct err *err)
 {
-    if (request->n_per_rank) {
+    if (request->per_rank || request->n_per_rank) { // a list of none is a wrong number, not a call without arguments
         if (of_ranks(request, ret, err) < 0)
             return err->code;
     } else if (request->args.text) {
@@ -60,5 +63,7 @@ void arguments_write(const struct arguments *a, char *out)
         memcpy(out, a->per_rank[i].text, a->per_rank[i].len);
         out += a->per_rank[i].len;
     }
+    if (!a->n)
+        *out++ = '[';
     *out = ']';
 }

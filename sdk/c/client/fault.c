@@ -2,6 +2,7 @@
 #include "sdk/c/client/fault.h"
 
 #include "common/base/json.h"
+#include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <stdio.h>
@@ -14,6 +15,13 @@ static cadre_client_code code_of(const char *name)
     ERR_CODES(X)
 #undef X
     return CADRE_CLIENT_FAILED;
+}
+
+// The interface has no names for these two, which only workers send.
+static cadre_client_code public_code_of(const char *name)
+{
+    int code = (int)code_of(name);
+    return code == -ERR_NOMEM || code == -ERR_EXISTS ? CADRE_CLIENT_FAILED : (cadre_client_code)code;
 }
 
 const char *cadre_client_code_name(cadre_client_code code)
@@ -78,13 +86,14 @@ void fault_decode(cadre_client_error *ret, const char *body, size_t len)
     if (json_parse(body, len, NULL, &a, &root, &err) == 0)
         name = json_str(json_get(root, "code"), &a);
     if (name) {
-        fault_init(ret, code_of(name), name);
+        fault_init(ret, public_code_of(name), name);
         get_text(root, "message", &a, ret->message, sizeof ret->message);
         get_text(root, "pod", &a, ret->pod, sizeof ret->pod);
         get_text(root, "node", &a, ret->node, sizeof ret->node);
         get_number(root, "rank", &ret->rank);
         get_number(root, "exitCode", &ret->exit_code);
         json_i64(json_get(root, "retryAfterMs"), &ret->retry_after_ms);
+        ret->retry_after_ms = MAX(ret->retry_after_ms, (int64_t)0);
     } else {
         fault_init(ret, CADRE_CLIENT_INTERNAL, "INTERNAL");
         snprintf(ret->message, sizeof ret->message, "the proxy sent an error that cannot be read (%zu bytes)", len);

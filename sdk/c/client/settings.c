@@ -11,6 +11,8 @@
 
 enum { TOKEN_MAX = 64 << 10, CA_MAX = 1 << 20, NAME_MAX_LEN = 253, MAX_CALLS = 65535 };
 
+#define TIME_MAX_MS ((int64_t)7 * 24 * 3600 * 1000)
+
 int settings_copy_sized(void *to, size_t size, const void *from, const char *what, struct err *err)
 {
     size_t given;
@@ -134,8 +136,9 @@ static int set_trust(struct settings *s, const cadre_client_options *o, bool tls
 
 static int set_limits(struct settings *s, const cadre_client_options *o, struct err *err)
 {
-    if (o->connect_timeout_ms < 0 || o->unreachable_ms < 0 || o->max_calls > MAX_CALLS)
-        return err_set(err, ERR_INVALID, "a negative time, or max_calls over %d", MAX_CALLS);
+    if (o->connect_timeout_ms < 0 || o->connect_timeout_ms > TIME_MAX_MS || o->unreachable_ms < 0 ||
+        o->unreachable_ms > TIME_MAX_MS || o->max_calls > MAX_CALLS)
+        return err_set(err, ERR_INVALID, "a negative time, or one over 7 days, or max_calls over %d", MAX_CALLS);
     s->connect_ms = o->connect_timeout_ms ? o->connect_timeout_ms : 10 * 1000;
     s->unreachable_ms = o->unreachable_ms ? o->unreachable_ms : 60 * 1000;
     s->max_calls = o->max_calls ? o->max_calls : 10 * 1000;

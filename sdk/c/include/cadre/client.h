@@ -7,9 +7,14 @@
 //   error. A lost connection is opened again, after a pause with jitter. Calls that had not been sent are sent then.
 //   Calls that had been are never repeated: they fail with CADRE_CLIENT_UNAVAILABLE and may_have_run.
 //
-//   Threads: the library starts none. A client belongs to one thread at a time; different clients may be used by
-//   different threads. Work happens, and callbacks are called, only inside cadre_client_call(), _info(), _wait(),
-//   _process() and _close(). A callback may start and cancel calls of the same client, and nothing else of it.
+//   Threads: a client belongs to one thread at a time; different clients may be used by different threads. The library
+//   starts none, but for looking up host names, in which none of the caller's code runs. Work happens, and callbacks
+//   are called, only inside cadre_client_call(), _info(), _wait(), _process() and _close(). A callback may start and
+//   cancel calls of the same client, and nothing else of it. No signal is raised or handled, and waiting goes on after
+//   one.
+//
+//   fork(): the child may open clients of its own. Those of its parent it must not touch: even to close one there ends
+//   the parent's connection. All descriptors are closed by exec.
 //
 //   Blocking: cadre_client_call(). Many at a time: cadre_client_start() and cadre_client_wait(). In the event loop of
 //   your own: watch cadre_client_fd() for reading, wait at most cadre_client_timeout_ms(), then cadre_client_process().
@@ -57,6 +62,7 @@ typedef struct cadre_client_error {
     char name[32];            // the code as it was sent: "UNAVAILABLE", "FAILED"
     char pod[256], node[256]; // of the rank, "" = not known
     char message[1024];       // for people: what happened, to which object
+    uint64_t reserved[8];     // 0; the size of this struct does not change
 } cadre_client_error;
 
 typedef struct cadre_client cadre_client;
@@ -74,7 +80,8 @@ typedef struct cadre_client_options {
     int token_in_hello; // 1: the token travels in the first record, for servers in between that take the header away
     // Whom to trust (wss): PEM text, or a file; neither: the system's certificates.
     const char *ca_pem, *ca_file;
-    const char *server_name;    // in the certificate; NULL = the host of the address
+    const char *server_name; // in the certificate; NULL = the host of the address
+    // Times are 7 days at most.
     int64_t connect_timeout_ms; // for one attempt; 0 = 10 s
     int64_t unreachable_ms;     // so long a call without a timeout waits for a connection; 0 = 60 s
     uint32_t max_calls;         // not answered at a time; 0 = 10,000; at most 65,535
@@ -119,13 +126,13 @@ typedef struct cadre_client_request {
     const char *group;      // "name" or "namespace/name"; NULL = that of the client
     cadre_client_json args; // a JSON list (by position) or object (by name); text NULL = []
     // Instead of args: arguments of each rank, one an element, in the order of ranks: a list, an object, or any other
-    // value for a single argument. Implies CADRE_CLIENT_ALL_TO_ALL. A wrong number is refused by the proxy, and no rank
-    // runs it.
+    // value for a single argument. Implies CADRE_CLIENT_ALL_TO_ALL. A wrong number, also 0, is refused by the proxy,
+    // and no rank runs it. NULL: args.
     const cadre_client_json *per_rank;
     size_t n_per_rank;
     int64_t rank;              // -1 = those that `execute` says; else only this one, with the arguments as they are
     int dispatch, execute;     // the enums above
-    int64_t timeout_ms;        // from now; 0 = none
+    int64_t timeout_ms;        // from now, 7 days at most; 0 = none
     int64_t attempt;           // of the group that the call is for; another one is refused; 0 = any
     int refuse_when_not_ready; // 1: rather an error than to wait until the group is ready
     // Called exactly once, never inside cadre_client_start(). NULL: nobody wants to know. cadre_client_call() takes no
