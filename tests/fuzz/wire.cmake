@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 cadre_fuzz(record LINKS cadre_wire)
 cadre_fuzz(frame LINKS cadre_wire)
+cadre_fuzz(safetensors LINKS cadre_wire)

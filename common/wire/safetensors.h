@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Safetensors documents: u64 length of the head, the head (JSON: name, dtype, shape and bytes of each tensor, and
+// `__metadata__`, strings by name), the values. Nothing here looks at a value. Pure; what is found lies in the caller's
+// arena, which grows with the head and not with the values.
+//
+// Strict where a lax reader could be fooled: the tensors cover all bytes behind the head, in no order, without holes or
+// overlap; a name is there once; a length is what dtype and shape say. Values may lie unaligned.
+#ifndef CADRE_WIRE_SAFETENSORS_H
+#define CADRE_WIRE_SAFETENSORS_H
+
+#include "common/base/arena.h"
+#include "common/base/err.h"
+#include "common/wire/scatter.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SAFETENSORS_PREFIX 8 // bytes in front of the head
+#define SAFETENSORS_HEAD_MAX ((size_t)64 << 20)
+
+// X(name, bits of an element)
+#define SAFETENSORS_DTYPES(X) \
+    X(BOOL, 8)                \
+    X(F4, 4)                  \
+    X(F6_E2M3, 6)             \
+    X(F6_E3M2, 6)             \
+    X(U8, 8)                  \
+    X(I8, 8)                  \
+    X(F8_E5M2, 8)             \
+    X(F8_E4M3, 8)             \
+    X(F8_E8M0, 8)             \
+    X(F8_E4M3FNUZ, 8)         \
+    X(F8_E5M2FNUZ, 8)         \
+    X(I16, 16)                \
+    X(U16, 16)                \
+    X(F16, 16)                \
+    X(BF16, 16)               \
+    X(I32, 32)                \
+    X(U32, 32)                \
+    X(F32, 32)                \
+    X(C64, 64)                \
+    X(F64, 64)                \
+    X(I64, 64)                \
+    X(U64, 64)
+
+enum safetensors_dtype {
+#define X(name, bits) SAFETENSORS_##name,
+    SAFETENSORS_DTYPES(X)
+#undef X
+        SAFETENSORS_DTYPE_COUNT,
+};
+
+const char *safetensors_dtype_name(enum safetensors_dtype dtype); // "BF16"
+unsigned safetensors_dtype_bits(enum safetensors_dtype dtype);
+
+struct safetensors_tensor {
+    const char *name;
+    enum safetensors_dtype dtype;
+    size_t n_dims; // 0 = one element
+    const uint64_t *shape;
+    size_t offset, len; // bytes in the document
+};
+
+struct safetensors_meta {
+    const char *key, *value;
+};
+
+struct safetensors {
+    struct safetensors_tensor *tensors; // in the order of their bytes
+    size_t n_tensors;
+    struct safetensors_meta *meta; // sorted by key
+    size_t n_meta;
+    size_t len; // of the whole document
+    // private
+    const struct safetensors_tensor **by_name;
+};
+
+// How long prefix and head are together, out of the first SAFETENSORS_PREFIX bytes. ERR_LIMIT over
+// SAFETENSORS_HEAD_MAX.
+int safetensors_head_len(const char *prefix, size_t *ret, struct err *err);
+// Reads the head alone, which is the first `len` bytes of a document or more of it: ret->len says how long the document
+// is. ERR_INVALID and ERR_LIMIT name the tensor. `data` may go once this has returned.
+int safetensors_read_head(const char *data, size_t len, struct arena *a, struct safetensors *ret, struct err *err);
+// The same for a document of `len` bytes, that and no other length.
+int safetensors_read(const char *data, size_t len, struct arena *a, struct safetensors *ret, struct err *err);
+
+const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name); // or NULL
+const char *safetensors_meta_get(const struct safetensors *s, const char *key);                   // or NULL
+
+// Bytes of that many elements; ERR_LIMIT where no size_t holds it, ERR_INVALID where elements of less than a byte end
+// in the middle of one.
+int safetensors_size(const struct safetensors_tensor *t, size_t *ret, struct err *err);
+// The order of writing in which every tensor is aligned to its element's size: the widest elements first.
+void safetensors_sort(struct safetensors_tensor *tensors, size_t n);
+// Begins a document: prefix and head for these tensors, whose offset and len are set here by dtype and shape. The
+// caller adds their values in the same order behind it. Names and keys must be different and UTF-8.
+int safetensors_write_head(struct scatter *out, struct safetensors_tensor *tensors, size_t n,
+                           const struct safetensors_meta *meta, size_t n_meta, struct err *err);
+
+#endif
