@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { WAIT_MS = 30 * 1000 };
@@ -39,7 +40,7 @@ struct fixture {
     char token_path[64];
     char authorization[64]; // of the last upgrade
     int refuse;             // upgrades, with this status
-    int null_fd, upgrades;
+    int log_fd, upgrades;
     bool silent; // no WELCOME
     bool done;
 };
@@ -141,12 +142,12 @@ static int setup(void **state)
     buf_init(&f->got, 1024 * 1024);
     snprintf(f->token_path, sizeof f->token_path, "/tmp/cadre-token-%d", getpid());
     write_token(f, "first\n");
-    f->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    f->log_fd = memfd_create("log", MFD_CLOEXEC);
     f->loop = loop_new();
     start_server(f, "127.0.0.1:0", url, sizeof url);
     const struct agent_config config = {.loop = f->loop,
-                                        .out = f->null_fd,
-                                        .err = f->null_fd,
+                                        .out = f->log_fd,
+                                        .err = f->log_fd,
                                         .env = env,
                                         .argv = argv,
                                         .gpus = GPUS_UNKNOWN,
@@ -168,7 +169,7 @@ static int teardown(void **state)
     ws_server_free(f->server);
     loop_free(f->loop);
     unlink(f->token_path);
-    close(f->null_fd);
+    close(f->log_fd);
     buf_done(&f->got);
     free(f);
     return 0;
@@ -339,6 +340,30 @@ static void who_is_refused_tries_again(void **state)
     expect(f, "HEARTBEAT");
 }
 
+// Whether the agent has said that.
+static bool logged(const struct fixture *f, const char *text)
+{
+    char log[4096];
+    ssize_t n = pread(f->log_fd, log, sizeof log - 1, 0);
+    log[MAX(n, 0)] = '\0';
+    return strstr(log, text);
+}
+
+static void a_reason_that_needs_somebody_is_said_also_after_others(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "HELLO");
+    UNTIL(f, logged(f, ": connected"));
+    f->refuse = 503;
+    ws_session_close(f->session, FRAME_CLOSE_GOING_AWAY, "");
+    UNTIL(f, f->upgrades == 2);
+    assert_true(logged(f, ": lost, trying again"));
+    f->refuse = 403;
+    UNTIL(f, f->upgrades == 4);
+    assert_true(logged(f, ": not reached, trying again"));
+    assert_true(logged(f, "who are you?"));
+}
+
 static void nothing_is_done_before_the_welcome(void **state)
 {
     struct fixture *f = *state;
@@ -396,6 +421,7 @@ int main(void)
         T(what_happens_while_it_is_alone_is_in_the_next_hello),
         T(what_happens_between_hello_and_welcome_is_told_too),
         T(who_is_refused_tries_again),
+        T(a_reason_that_needs_somebody_is_said_also_after_others),
         T(who_comes_too_early_comes_again),
         T(nothing_is_done_before_the_welcome),
         T(the_end_of_the_pod_is_a_goodbye),

@@ -30,7 +30,7 @@ struct connection {
     int64_t backoff_ms, heartbeat_ms;
     bool up, closing;
     bool greeted;     // HELLO is on its way: what happens from now on is not in it
-    bool told;        // the log says already that it is lost
+    int told;         // the log says already that it is lost: the code of why, 0 = it does not
     bool asked_again; // told to come back soon: the operator's view of the cluster is a moment behind
 };
 
@@ -43,9 +43,11 @@ static void retry_later(struct connection *c, const struct err *err)
 {
     if (c->closing)
         return;
-    if (!c->told)
+    // One line is enough for a network that comes and goes; a certificate that is not trusted needs somebody to act.
+    if (!c->told || (err->code == ERR_FORBIDDEN && c->told != err->code)) {
         say(c, c->up ? "lost, trying again" : "not reached, trying again", err->code ? err->msg : "it closed");
-    c->told = true;
+        c->told = err->code ? err->code : ERR_GONE;
+    }
     c->up = false;
     loop_timer_disarm(c->heartbeat_timer);
     loop_timer_arm(c->retry_timer, rand_range(c->config.rand, CONNECTION_RETRY_MIN_MS, c->backoff_ms));
@@ -102,7 +104,8 @@ static void on_welcome(struct connection *c, const struct record *r)
 {
     c->up = true;
     c->backoff_ms = FIRST_BACKOFF_MS;
-    c->told = c->asked_again = false;
+    c->told = 0;
+    c->asked_again = false;
     c->heartbeat_ms = message_heartbeat_ms(r->body, r->len);
     loop_timer_arm(c->heartbeat_timer, c->heartbeat_ms);
     say(c, "connected", "");
@@ -139,7 +142,7 @@ static void on_refused(struct connection *c, const struct record *r)
     if (!again || !c->asked_again)
         say(c, "refused", why.msg);
     c->asked_again = again;
-    c->told = true;
+    c->told = why.code ? why.code : ERR_GONE;
 }
 
 static void on_record(struct connection *c, const struct record *r)

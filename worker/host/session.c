@@ -24,7 +24,7 @@ struct session {
     struct record_reader reader;
     struct quota *quota;
     bool welcomed, closing, stopping;
-    bool told;                // that it is not connected
+    int told;                 // that it is not connected: the code of why, 0 = it is not told
     struct loop_timer *timer; // for dialing, for the WELCOME, for the end
     int64_t retry_ms;
     int refused;    // the code with which the proxy ended this connection, 0 = it did not say
@@ -101,7 +101,7 @@ static int take_welcome(struct session *s, const struct record *r, struct err *e
             s->ticket = xstrdup(ticket);
         }
         s->welcomed = true;
-        s->told = false;
+        s->told = 0;
         s->retry_ms = 0;
         loop_timer_disarm(s->timer);
         s->config.on_ready(s->config.ctx);
@@ -324,8 +324,10 @@ static void on_close(void *ctx, unsigned code, const char *reason, const struct 
     s->welcomed = false;
     int64_t wait = next_wait(s);
     loop_timer_arm(s->timer, wait);
-    bool first = !s->told;
-    s->told = true;
+    // A certificate that is not trusted is news after other reasons: it needs somebody to act.
+    bool first = !s->told || (err.code == ERR_FORBIDDEN && s->told != err.code);
+    if (first)
+        s->told = err.code;
     s->config.on_lost(s->config.ctx, &err, wait, first);
 }
 
