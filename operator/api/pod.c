@@ -36,6 +36,10 @@ static const struct json_field waiting_fields[] = {
     {"message", J_STRING, CONTAINER(message)},
 };
 static const struct json_table waiting_table = JSON_TABLE(struct container_status, waiting_fields);
+static const struct json_field running_fields[] = {
+    {"startedAt", J_TIME, CONTAINER(started_ms)},
+};
+static const struct json_table running_table = JSON_TABLE(struct container_status, running_fields);
 static const struct json_field terminated_fields[] = {
     {"reason", J_STRING, CONTAINER(reason)},
     {"message", J_STRING, CONTAINER(message)},
@@ -45,6 +49,7 @@ static const struct json_field terminated_fields[] = {
 static const struct json_table terminated_table = JSON_TABLE(struct container_status, terminated_fields);
 static const struct json_field state_fields[] = {
     {"waiting", J_OBJECT, .offset_is = CONTAINER(waiting), .table = &waiting_table},
+    {"running", J_OBJECT, .table = &running_table},
     {"terminated", J_OBJECT, .offset_is = CONTAINER(terminated), .table = &terminated_table},
 };
 static const struct json_table state_table = JSON_TABLE(struct container_status, state_fields);

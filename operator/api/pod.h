@@ -17,6 +17,7 @@ struct container_status {
     const char *reason;       // of the waiting or terminated state
     const char *message;      // terminated: last lines of output (terminationMessagePolicy FallbackToLogsOnError)
     int32_t exit_code;
+    int64_t started_ms; // running: since then
     int64_t finished_ms;
 };
 
