@@ -75,7 +75,7 @@ static int read_shape(const struct json *v, struct safetensors_tensor *t, struct
 static int read_offsets(const struct json *v, struct safetensors_tensor *t, struct err *err)
 {
     int64_t begin, end;
-    size_t want;
+    size_t want = 0;
     if (!v || v->type != JSON_LIST || json_count(v) != 2 || !json_i64(v->child, &begin) ||
         !json_i64(v->child->next, &end) || begin < 0 || end < begin)
         return err_set(err, ERR_INVALID, "tensor '%.*s' has no data_offsets [begin, end]", NAME_SHOWN, t->name);
@@ -221,7 +221,7 @@ static int read_json(const char *data, size_t head, struct arena *a, struct safe
 
 int safetensors_read_head(const char *data, size_t len, struct arena *a, struct safetensors *ret, struct err *err)
 {
-    size_t head;
+    size_t head = 0;
     *ret = (struct safetensors){0};
     if (len < SAFETENSORS_PREFIX)
         return err_set(err, ERR_INVALID, "no safetensors document: it has only %zu bytes", len);
