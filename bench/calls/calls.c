@@ -3,17 +3,17 @@
 // loopback; beside bare sockets through a relay, and beside Ray. run.sh builds and starts it.
 #include "bench/calls/floor.h"
 #include "bench/calls/load.h"
+#include "bench/calls/options.h"
 #include "bench/calls/peer.h"
 #include "bench/calls/ranks.h"
 #include "bench/calls/server.h"
 #include "bench/lib/proc.h"
 #include "bench/lib/samples.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <cadre/client.h>
-#include <getopt.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +27,7 @@ enum { HEADER = 16 + 30, IDLE_MAX = 10 * 1000, MANY = 400, WORKERS = 5 };
 // Where a body would be longer than a worker takes, simulated ranks answer.
 #define BIG ((size_t)60 << 20)
 
-static struct options {
-    double seconds; // of each measurement
-    int rounds;
-    unsigned idle;
-    const char *worker, *module, *python, *ray_script;
-    const char *only; // lines whose name has this in it; NULL = all
-} options = {.seconds = 1, .rounds = 3, .idle = IDLE_MAX};
-
+static struct options options;
 static struct certs certs;
 static struct server server;
 static struct peer ray;
@@ -43,6 +36,13 @@ static pid_t workers[WORKERS];
 static bool wanted(const char *name)
 {
     return !options.only || strstr(name, options.only);
+}
+
+static cadre_client *open_server(bool tls)
+{
+    char address[64];
+    snprintf(address, sizeof address, "%s://127.0.0.1:%d", tls ? "wss" : "ws", tls ? server.tls_port : server.port);
+    return load_open(address, SERVER_NS, tls ? certs.ca : NULL);
 }
 
 static void start_worker(pid_t *ret, const char *group, uint32_t rank, uint32_t world)
@@ -139,7 +139,7 @@ static void measure(const struct line *l)
     const struct load_call *call = &l->call;
     bool floored = call->in_flight == 1;
     struct floor floor;
-    cadre_client *c = load_open(l->tls ? server.tls_port : server.port, l->tls ? certs.ca : NULL);
+    cadre_client *c = open_server(l->tls);
     if (floored)
         floor_start(&floor, l->ranks);
     for (int i = 0; i < options.rounds; i++) {
@@ -188,7 +188,7 @@ static void measure_broadcast(void)
     } lines[] = {{"10 B to 400 ranks", 10, "4 ms"}, {"410 KB to 400 ranks", 410 * 1000, "45 ms"}};
     pid_t ranks = ranks_start(server.port, "many", 0, MANY);
     struct floor floor;
-    cadre_client *c = load_open(server.port, NULL);
+    cadre_client *c = open_server(false);
     floor_start(&floor, MANY);
     printf("\n%-34s %12s %12s %8s %8s\n", broadcast, "Cadre ms", "bare ms", "ratio", "target");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -215,7 +215,7 @@ static void measure_idle(void)
 {
     static const unsigned steps[] = {0, 1000, IDLE_MAX, 0};
     const struct load_call call = {"one", "echo", 10, 1};
-    cadre_client *c = load_open(server.port, NULL);
+    cadre_client *c = open_server(false);
     double none = 0;
     printf("\n%-34s %12s %8s %8s\n", beside_idle, "Cadre/s", "ratio", "target");
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -236,69 +236,28 @@ static void measure_idle(void)
     cadre_client_close(c);
 }
 
-static int parse(int argc, char **argv)
+// One kind of call, of a proxy that runs already.
+static void measure_server(void)
 {
-    static const struct option table[] = {
-        {"worker", required_argument, NULL, 'w'},
-        {"module", required_argument, NULL, 'm'},
-        {"ray-python", required_argument, NULL, 'p'},
-        {"ray-script", required_argument, NULL, 's'},
-        {"seconds", required_argument, NULL, 't'},
-        {"rounds", required_argument, NULL, 'r'},
-        {"idle", required_argument, NULL, 'i'},
-        {"only", required_argument, NULL, 'o'},
-        {NULL, 0, NULL, 0},
-    };
-    for (int opt; (opt = getopt_long(argc, argv, "", table, NULL)) != -1;) {
-        int64_t number = 1;
-        if (opt == '?' || (strchr("ri", opt) && !str_to_i64(optarg, &number)) || number < 0)
-            return -1;
-        switch (opt) {
-        case 'w':
-            options.worker = optarg;
-            break;
-        case 'm':
-            options.module = optarg;
-            break;
-        case 'p':
-            options.python = optarg;
-            break;
-        case 's':
-            options.ray_script = optarg;
-            break;
-        case 'o':
-            options.only = optarg;
-            break;
-        case 't':
-            options.seconds = strtod(optarg, NULL);
-            break;
-        case 'r':
-            options.rounds = (int)MIN(number, SAMPLES_MAX);
-            break;
-        default:
-            options.idle = (unsigned)number;
-        }
+    const struct load_call call = {options.group, options.method, 0, options.in_flight, options.args};
+    cadre_client *c = load_open(options.server, options.ns, NULL);
+    struct samples rates = {.n = 0}, p50s = {.n = 0};
+    for (int i = 0; i < options.rounds; i++) {
+        double p50;
+        samples_add(&rates, load_rate(c, &call, options.seconds, &p50));
+        samples_add(&p50s, p50);
     }
-    return options.worker && options.module && optind == argc && (!options.python || options.ray_script) ? 0 : -1;
+    cadre_client_close(c);
+    printf("%.0f %.0f\n", samples_median(&rates), samples_median(&p50s));
 }
 
-int main(int argc, char **argv)
+static void measure_all(void)
 {
     static const struct server_group groups[] = {
         {"one", 1}, {"four", 4}, {"simulated", 1}, {"many", MANY}, {"idle", IDLE_MAX},
     };
-    struct rlimit files;
-    if (parse(argc, argv) < 0) {
-        fprintf(stderr, "usage: bench-calls --worker CADRE-WORKER --module ECHO.SO [--ray-python PYTHON --ray-script "
-                        "RAY_PEER.PY] [--seconds N] [--rounds N] [--idle N] [--only TEXT]\n");
-        return 2;
-    }
-    signal(SIGPIPE, SIG_IGN);
-    getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
     certs_make(&certs);
-    server_start(&server, &certs, groups, sizeof groups / sizeof *groups);
+    server_start(&server, &certs, groups, ARRAY_LEN(groups));
     start_worker(&workers[0], "one", 0, 1);
     for (unsigned i = 1; i < WORKERS; i++)
         start_worker(&workers[i], "four", i - 1, WORKERS - 1);
@@ -317,5 +276,21 @@ int main(int argc, char **argv)
     kill(server.pid, SIGKILL);
     waitpid(server.pid, NULL, 0);
     certs_done(&certs);
+}
+
+int main(int argc, char **argv)
+{
+    struct rlimit files;
+    int code = options_parse(argc, argv, &options);
+    if (code >= 0)
+        return code;
+    signal(SIGPIPE, SIG_IGN);
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    if (options.server)
+        measure_server();
+    else
+        measure_all();
     return 0;
 }

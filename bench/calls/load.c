@@ -2,7 +2,6 @@
 #include "bench/calls/load.h"
 
 #include "bench/calls/latency.h"
-#include "bench/calls/server.h"
 #include "bench/lib/proc.h"
 #include "common/base/mem.h"
 
@@ -28,16 +27,14 @@ static void die(const char *what, const cadre_client_error *error)
     exit(1);
 }
 
-cadre_client *load_open(int port, const char *ca_pem)
+cadre_client *load_open(const char *address, const char *ns, const char *ca_pem)
 {
     cadre_client_options o;
     cadre_client_error error;
     cadre_client *c;
-    char address[64];
-    snprintf(address, sizeof address, "%s://127.0.0.1:%d", ca_pem ? "wss" : "ws", port);
     cadre_client_options_init(&o);
     o.address = address;
-    o.ns = SERVER_NS;
+    o.ns = ns;
     o.token = "bench";
     o.ca_pem = ca_pem;
     if (cadre_client_open(&o, &c, &error) != CADRE_CLIENT_OK)
@@ -99,7 +96,8 @@ double load_rate(cadre_client *c, const struct load_call *call, double seconds, 
     memcpy(args + call->bytes + 2, "\"]", 2);
     cadre_client_request_init(&r.request, call->method);
     r.request.group = call->group;
-    r.request.args = (cadre_client_json){args, call->bytes + 4};
+    r.request.args =
+        call->args ? (cadre_client_json){call->args, strlen(call->args)} : (cadre_client_json){args, call->bytes + 4};
     r.request.done = on_done;
     if (cadre_client_call(c, &r.request, NULL, &error) != CADRE_CLIENT_OK) // connected, ready, warm
         die(call->method, &error);

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of bench-calls.
+#ifndef CADRE_BENCH_CALLS_OPTIONS_H
+#define CADRE_BENCH_CALLS_OPTIONS_H
+
+struct options {
+    double seconds; // of each measurement
+    int rounds;
+    unsigned idle;
+    const char *worker, *module, *python, *ray_script;
+    const char *only; // lines whose name has this in it; NULL = all
+    // Instead of all that: one kind of call, of a proxy that runs already
+    const char *server, *ns, *group, *method, *args;
+    unsigned in_flight;
+};
+
+// -1: go on; anything else is the exit code, everything was said.
+int options_parse(int argc, char **argv, struct options *ret);
+
+#endif
