@@ -120,10 +120,26 @@ test_callers() {
     check "kubectl cadre call as a ServiceAccount of the namespace that may" is "[15]" \
         cadre call one get_value --service-account caller
     check "... as one that may not" says "workergroups/call" cadre call one get_value --service-account nobody
+    check "the rights that docs/calls.md lists for one user" rights_of_the_page
+    check "... are enough for her to call" is "[15]" alice call one get_value --service-account caller
+    check "... and for info" says "1 of 1 ranks" alice info one --service-account caller
+    check "... not for tokens of others" says "is forbidden" alice call one get_value --service-account nobody
+    check "... nor for other Services" says "services/proxy" \
+        kc get --raw /api/v1/namespaces/kube-system/services/none/proxy/ --as alice
     check "kubectl cadre ca: what the operator's certificate is from" is "$(<"$suite_dir/ca.pem")" cadre ca
     check "a websocket without a token is refused" matches '^refused 401' refused_websocket
     check "an unknown path: 404" matches "^404 " post_to /v1/nothing
     check "GET: 426" matches "^426 " post_to /v1/namespaces/default --get
+}
+
+rights_of_the_page() {
+    sed -n '/^### Rights/,/^```$/p' "$suite_root/docs/calls.md" | sed '1,/^```yaml/d; /^```$/d' |
+        sed "s/namespace: ml/namespace: $ns/" | kc apply -f -
+    kc config view --raw -o json | jq '.users[0].user.as = "alice"' >"$suite_dir/alice"
+}
+
+alice() {
+    cadre "$@" --kubeconfig "$suite_dir/alice"
 }
 
 refused_websocket() {
@@ -309,6 +325,36 @@ test_operator_dies() {
     check "... and a worker that dies afterwards is restarted" eventually 60 restarted one 1 2
 }
 
+test_operators_away() {
+    local pids
+    pids=$(worker_pids actor)
+    kc -n cadre-system scale deployment cadre-operator --replicas=0 >/dev/null
+    eventually 30 is "" operator_pods
+    check "no operator: the workers run on" is "$pids" worker_pids actor
+    check "... kubectl cadre says that none is there" says "no endpoints available" \
+        cadre call actor foo_one_to_all '[1, 2]' --timeout 2s
+    kc -n cadre-system scale deployment cadre-operator --replicas=2 >/dev/null
+    check "... they dial in again" eventually 30 is "[5,5,5,5]" called actor '{"method": "foo_one_to_all", "args": [1, 2]}'
+    check "... the same ones" is "$pids" worker_pids actor
+    check "... without a restart" is 0 group_status actor restarts
+}
+
+# ---- changes ---------------------------------------------------------------------------------------------------------
+
+change() { # NAME SPEC
+    kc patch wg "$1" --type merge -p "{\"spec\": $2}" >/dev/null
+}
+
+test_changes() {
+    change two '{"worker": {"init": {"start": 100}}}'
+    check "another init: processes that have it" eventually 30 is "[100,101]" called two '{"method": "get_value"}'
+    check "... in a new attempt, which is no restart" is "2 0" echo "$(group_status two attempt) $(group_status two restarts)"
+    change two '{"suspend": true}'
+    check "suspended: calls are refused" eventually 30 matches "^-32015 .*suspended" called two '{"method": "get_value"}'
+    change two '{"suspend": false, "replicas": 1}'
+    check "resumed with another size" eventually 30 is "[100]" called two '{"method": "get_value"}'
+}
+
 # ---- the end ---------------------------------------------------------------------------------------------------------
 
 test_deleted() {
@@ -341,5 +387,7 @@ test_actor_dies
 test_two_operators
 test_operator_dies
 test_agent_dies
+test_changes
+test_operators_away
 test_deleted
 suite_end
