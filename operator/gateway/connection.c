@@ -189,11 +189,16 @@ static int take_hello(struct connection *c, const struct record *rec, struct err
 
 void connection_open(struct connection *c)
 {
+    struct err err = ERR_INIT;
     c->json = str_eq(ws_session_subprotocol(c->ws), RECORD_SUBPROTOCOL_JSON);
     c->state = CONNECTION_GREETED;
     alarm_set(&c->alarm, c->gateway, c->gateway->config.hello_ms, on_hello_late);
-    if (c->target.kind == TARGET_CALLS)
+    if (c->target.kind == TARGET_CALLS) {
         controller_open(c);
+    } else if (c->json) { // of several that it offered, this was the first
+        err_set(&err, ERR_PROTO, "agents and workers speak the subprotocol " RECORD_SUBPROTOCOL " and offer no other");
+        connection_close(c, FRAME_CLOSE_UNSUPPORTED, &err);
+    }
 }
 
 // What comes in

@@ -165,6 +165,15 @@ static void test_the_wrong_kind_of_message(void **state)
     gateway_peer_hang_up(&p);
 }
 
+static void test_text_from_workers(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_peer_dial(&p, &f, "/v1/connect", NULL, "cadre.v1.json, cadre.v1");
+    gateway_peer_text(&p, "{}");
+    assert_closed(&p, 1003, "");
+}
+
 static void test_too_many_calls(void **state)
 {
     struct gateway_peer p;
@@ -291,6 +300,7 @@ int main(void)
         TEST(test_broken_records),
         TEST(test_broken_calls),
         TEST(test_the_wrong_kind_of_message),
+        TEST(test_text_from_workers),
         TEST(test_too_many_calls),
         TEST(test_much_before_welcome),
         TEST(test_slow_reader),
