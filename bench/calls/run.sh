@@ -28,7 +28,10 @@ elif install_ray; then
 else
     echo "bench: Ray cannot be had (pip's reason is above): without it" >&2
 fi
-cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
-cmake --build "$build" --target bench-calls >/dev/null
+log=$(cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release 2>&1 &&
+    cmake --build "$build" --target bench-calls 2>&1) || {
+    echo "$log" >&2
+    exit 1
+}
 exec "$build/bench/calls/bench-calls" --worker "$build/worker/host/cadre-worker" \
     --module "$build/examples/echo/echo.so" "${options[@]}" "$@"
