@@ -64,9 +64,26 @@ static void arguments_come_by_position_or_by_name(void **state)
     assert_result(plus, "{\"y\":0.5,\"x\":-2e1}", "-19.5");
     assert_result(plus, " [ 1 , 2 , \"left alone\" ] ", "3");
     assert_result(plus, "{\"x\":1,\"\\u0079\":2}", "3");
-    assert_error(plus, "[1]", "NOT_FOUND", "foo() needs an argument 'y' (position 1)");
-    assert_error(plus, "{\"y\":1}", "NOT_FOUND", "foo() needs an argument 'x' (position 0)");
-    assert_error(plus, "", "NOT_FOUND", "foo() needs an argument 'x' (position 0)");
+    assert_error(plus, "[1]", "INVALID", "foo() needs an argument 'y' (position 1)");
+    assert_error(plus, "{\"y\":1}", "INVALID", "foo() needs an argument 'x' (position 0)");
+    assert_error(plus, "", "INVALID", "foo() needs an argument 'x' (position 0)");
+}
+
+static cadre_result look_up(void *self, cadre_call *call)
+{
+    double key;
+    (void)self;
+    if (cadre_arg_double(call, 0, "key", &key) == CADRE_NOT_FOUND)
+        key = 7;
+    cadre_fail(call, "nothing is kept under %g", key);
+    return CADRE_NOT_FOUND;
+}
+
+static void what_a_method_does_not_find_is_not_a_missing_argument(void **state)
+{
+    (void)state;
+    assert_error(look_up, "[1]", "NOT_FOUND", "nothing is kept under 1");
+    assert_error(look_up, "[]", "NOT_FOUND", "nothing is kept under 7");
 }
 
 static void arguments_of_another_type_are_refused_by_name(void **state)
@@ -133,7 +150,7 @@ static void numbers_come_back_as_they_went(void **state)
     assert_result(same_double, "[10]", "10");
     assert_result(same_double, "[0.30000000000000004]", "0.30000000000000004");
     assert_result(same_double, "[1e300]", "1e+300");
-    assert_error(same_double, "{\"x\":1}", "NOT_FOUND", "foo() needs an argument '?' (position 0)");
+    assert_error(same_double, "{\"x\":1}", "INVALID", "foo() needs an argument '?' (position 0)");
     static const char *const comma[] = {"de_DE.UTF-8", "fr_FR.UTF-8"}; // where the machine has them
     for (size_t i = 0; i < ARRAY_LEN(comma); i++) {
         setlocale(LC_ALL, comma[i]);
@@ -451,6 +468,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arguments_come_by_position_or_by_name),
+        cmocka_unit_test(what_a_method_does_not_find_is_not_a_missing_argument),
         cmocka_unit_test(arguments_of_another_type_are_refused_by_name),
         cmocka_unit_test(what_is_no_list_or_object_is_refused_before_the_method_runs),
         cmocka_unit_test(too_many_bytes_of_arguments_are_refused),

@@ -37,6 +37,7 @@ static void set_message(struct cadre_call *c, const char *fmt, va_list ap)
     vsnprintf(text, sizeof text, fmt, ap);
     buf_reset(&c->message);
     buf_puts(&c->message, text);
+    c->missing = false;
 }
 
 static cadre_result fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
@@ -51,13 +52,14 @@ static cadre_result fail(struct cadre_call *c, cadre_result r, const char *fmt, 
     return r;
 }
 
-static const char *result_code(cadre_result r)
+// To the caller a missing argument is a wrong one: NOT_FOUND would look like a group or method that is not there.
+static const char *result_code(const struct cadre_call *c, cadre_result r)
 {
     switch (r) {
     case CADRE_INVALID_ARGUMENT:
         return err_name(ERR_INVALID);
     case CADRE_NOT_FOUND:
-        return err_name(ERR_NOT_FOUND);
+        return err_name(c->missing ? ERR_INVALID : ERR_NOT_FOUND);
     case CADRE_OUT_OF_MEMORY:
         return err_name(ERR_NOMEM);
     case CADRE_NO_DEVICE:
@@ -93,7 +95,7 @@ void call_run(struct cadre_call *c, const cadre_method *method, void *self)
     c->failed = r != CADRE_OK;
     if (!c->failed)
         return;
-    c->code = result_code(r);
+    c->code = result_code(c, r);
     if (!c->message.len)
         buf_printf(&c->message, "%s() failed (cadre_result %d) and did not say why", c->method, (int)r);
 }
@@ -164,9 +166,11 @@ static const struct json *find_arg(const struct cadre_call *c, size_t position, 
 static cadre_result get_arg(struct cadre_call *c, size_t position, const char *name, const struct json **ret)
 {
     *ret = find_arg(c, position, name);
-    return *ret ? CADRE_OK
-                : fail(c, CADRE_NOT_FOUND, "%s() needs an argument '%s' (position %zu)", c->method, name ? name : "?",
-                       position);
+    if (*ret)
+        return CADRE_OK;
+    fail(c, CADRE_NOT_FOUND, "%s() needs an argument '%s' (position %zu)", c->method, name ? name : "?", position);
+    c->missing = true;
+    return CADRE_NOT_FOUND;
 }
 
 static cadre_result wrong_type(struct cadre_call *c, const char *name, const struct json *v, const char *wanted)

@@ -34,6 +34,7 @@ struct cadre_call {
     const char *code;  // static
     struct buf result; // empty = null
     struct buf message;
+    bool missing; // it is about an argument that is not there
 };
 
 // `args` must live until call_done().

@@ -98,7 +98,8 @@ cadre_result cadre_create_fail(cadre_worker *w, const char *fmt, ...) __attribut
 // The arguments of this rank as JSON: an object of keyword arguments, or an array of positional ones.
 const char *cadre_args(const cadre_call *c, size_t *ret_len);
 // One argument, by position or by name, whichever way the caller gave it. CADRE_NOT_FOUND if it is missing,
-// CADRE_INVALID_ARGUMENT if it is of another type; both write the message for the caller, so `return r;` is enough.
+// CADRE_INVALID_ARGUMENT if it is of another type; both write the message for the caller, so `return r;` is enough, and
+// the caller gets INVALID.
 cadre_result cadre_arg_double(cadre_call *c, size_t position, const char *name, double *ret);
 cadre_result cadre_arg_int64(cadre_call *c, size_t position, const char *name, int64_t *ret);
 cadre_result cadre_arg_string(cadre_call *c, size_t position, const char *name, const char **ret); // until return
