@@ -64,7 +64,8 @@ enum record_dispatch {
     RECORD_3D_PROTO,
     RECORD_3D_ALL_MICRO_DP,
     RECORD_3D_PP_ONLY,
-    RECORD_SPLIT, // over the mesh dimensions that the head names
+    RECORD_SPLIT,             // as the head says: over mesh dimensions, or by the number of a piece for each rank
+    RECORD_DP_COMPUTE_METRIC, // DP_COMPUTE_PROTO whose results are a list
     RECORD_DISPATCH_COUNT,
 };
 

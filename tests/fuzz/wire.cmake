@@ -2,3 +2,4 @@
 cadre_fuzz(record LINKS cadre_wire)
 cadre_fuzz(frame LINKS cadre_wire)
 cadre_fuzz(safetensors LINKS cadre_wire)
+cadre_fuzz(dispatch LINKS cadre_wire)

@@ -168,9 +168,9 @@ static void has_row(unsigned number, const char *name)
 static void the_tables_have_the_codes_numbers(void **state)
 {
     (void)state;
-    static const char *const dispatch[] = {"default",         "ONE_TO_ALL",       "ALL_TO_ALL",
-                                           "DP_COMPUTE",      "DP_COMPUTE_PROTO", "3D_PROTO",
-                                           "3D_ALL_MICRO_DP", "3D_PP_ONLY",       "split"};
+    static const char *const dispatch[] = {
+        "default",  "ONE_TO_ALL",      "ALL_TO_ALL", "DP_COMPUTE", "DP_COMPUTE_PROTO",
+        "3D_PROTO", "3D_ALL_MICRO_DP", "3D_PP_ONLY", "split",      "DP_COMPUTE_METRIC"};
     static const char *const execute[] = {"default", "ALL", "RANK_ZERO", "ANY"};
     for (unsigned type = 0; type < 256; type++)
         if (record_type_name(type)[0] != '?')

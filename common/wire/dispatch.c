@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/dispatch.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdlib.h>
+
+static const struct grid *mesh_by_name(const struct grid *grids, size_t n, const char *name, size_t otherwise,
+                                       struct err *err)
+{
+    for (size_t i = 0; name && i < n; i++)
+        if (str_eq(grids[i].name, name))
+            return &grids[i];
+    if (!name && otherwise < n)
+        return &grids[otherwise];
+    if (name)
+        err_set(err, ERR_NOT_FOUND, "the group has no mesh '%.64s'; spec.worker.meshes names its meshes", name);
+    else
+        err_set(err, ERR_NOT_FOUND, "the call needs %s, the group has %zu in spec.worker.meshes",
+                otherwise ? "two meshes, one to train and one to generate" : "a mesh", n);
+    return NULL;
+}
+
+static uint32_t *same_for_all(uint32_t world, struct arena *a)
+{
+    return arena_array(a, world, sizeof(uint32_t));
+}
+
+static uint32_t *one_each(uint32_t world, struct arena *a)
+{
+    uint32_t *list = arena_array(a, world, sizeof *list);
+    for (uint32_t i = 0; i < world; i++)
+        list[i] = i;
+    return list;
+}
+
+static void to_all(struct dispatch *d, struct arena *a)
+{
+    d->n_chunks = 1;
+    d->chunk = same_for_all(d->world, a);
+}
+
+static void to_each(struct dispatch *d, struct arena *a)
+{
+    d->n_chunks = d->world;
+    d->chunk = one_each(d->world, a);
+}
+
+static void from_all(struct dispatch *d, struct arena *a)
+{
+    d->keep = one_each(d->world, a);
+    d->n_keep = d->world;
+}
+
+// The pieces over these dimensions, the first one slowest; one that the mesh lacks (-1) has size 1.
+static void over_dims(struct dispatch *d, const struct grid *g, const int *dims, size_t n, struct arena *a)
+{
+    uint32_t *chunk = arena_array(a, d->world, sizeof *chunk);
+    d->n_chunks = 1;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t size = dims[i] < 0 ? 1 : g->dims[dims[i]].size;
+        d->n_chunks *= size;
+        for (uint32_t rank = 0; rank < d->world; rank++)
+            chunk[rank] = chunk[rank] * size + grid_at(g, rank, dims[i]);
+    }
+    d->chunk = chunk;
+}
+
+struct place {
+    uint32_t group, rest, rank; // sorted by these, in this order
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    if (x->rest != y->rest)
+        return x->rest < y->rest ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+// Puts ranks that the caller gets the results of into the order of their pieces.
+static void sort_kept(struct dispatch *d, uint32_t *keep, struct arena *a)
+{
+    struct place *places = arena_array(a, d->n_keep, sizeof *places);
+    for (uint32_t i = 0; i < d->n_keep; i++)
+        places[i] = (struct place){d->chunk[keep[i]], 0, keep[i]};
+    qsort(places, d->n_keep, sizeof *places, by_place);
+    for (uint32_t i = 0; i < d->n_keep; i++)
+        keep[i] = places[i].rank;
+}
+
+struct want {
+    int dim; // of the mesh; -1 = it lacks it, and every rank is there
+    uint32_t at;
+};
+
+static void from_those_at(struct dispatch *d, const struct grid *g, const struct want *want, size_t n, bool sort,
+                          struct arena *a)
+{
+    uint32_t *keep = arena_array(a, d->world, sizeof *keep);
+    for (uint32_t rank = 0; rank < d->world; rank++) {
+        bool at = true;
+        for (size_t i = 0; i < n; i++)
+            at = at && grid_at(g, rank, want[i].dim) == want[i].at;
+        if (at)
+            keep[d->n_keep++] = rank;
+    }
+    if (sort)
+        sort_kept(d, keep, a);
+    d->keep = keep;
+}
+
+static int check_3d(const struct grid *g, struct err *err)
+{
+    static const char *const known[] = {"pp", "dp", "cp", "tp"};
+    for (size_t i = 0; i < g->n_dims; i++) {
+        bool is_known = g->dims[i].size == 1;
+        for (size_t k = 0; k < ARRAY_LEN(known); k++)
+            is_known = is_known || str_eq(g->dims[i].name, known[k]);
+        if (!is_known)
+            return err_set(err, ERR_INVALID,
+                           "the 3D modes know the dimensions pp, dp, cp and tp, mesh '%s' has '%s' too: say with "
+                           "`split` and `collect` what to do with it",
+                           g->name, g->dims[i].name);
+    }
+    return 0;
+}
+
+static int to_3d(struct dispatch *d, enum record_dispatch mode, const struct grid *g, struct arena *a, struct err *err)
+{
+    int dp = grid_find(g, "dp"), pp = grid_find(g, "pp");
+    const struct want first = {grid_find(g, "tp"), 0}, context = {grid_find(g, "cp"), 0};
+    const struct want stage = {pp, pp < 0 ? 0 : g->dims[pp].size - 1}, replica = {dp, 0};
+    int r = check_3d(g, err);
+    if (r < 0)
+        return r;
+    if (mode == RECORD_3D_PP_ONLY) {
+        to_all(d, a);
+        from_those_at(d, g, (const struct want[]){first, context, replica}, 3, true, a);
+    } else {
+        over_dims(d, g, &dp, 1, a);
+        from_those_at(d, g, (const struct want[]){first, context, stage}, 3, true, a);
+    }
+    return 0;
+}
+
+// Coordinate in everything but pp and tp, as one number.
+static uint32_t rest_of(const struct grid *g, uint32_t rank)
+{
+    uint32_t rest = 0;
+    for (size_t i = 0; i < g->n_dims; i++)
+        if (!str_eq(g->dims[i].name, "pp") && !str_eq(g->dims[i].name, "tp"))
+            rest = rest * g->dims[i].size + grid_at(g, rank, (int)i);
+    return rest;
+}
+
+static struct place *micro_groups(const struct grid *train, const struct grid *generation, uint32_t world,
+                                  struct arena *a)
+{
+    struct place *places = arena_array(a, world, sizeof *places);
+    int cp = grid_find(train, "cp"), dp = grid_find(train, "dp");
+    for (uint32_t rank = 0; rank < world; rank++)
+        places[rank] = (struct place){grid_at(train, rank, cp) * grid_size(train, "dp") + grid_at(train, rank, dp),
+                                      rest_of(generation, rank), rank};
+    qsort(places, world, sizeof *places, by_place);
+    return places;
+}
+
+static int to_micro_dp(struct dispatch *d, const struct grid *train, const struct grid *generation, struct arena *a,
+                       struct err *err)
+{
+    int r = check_3d(train, err);
+    if (r < 0)
+        return r;
+    int pp = grid_find(generation, "pp"), tp = grid_find(generation, "tp");
+    uint32_t size = grid_size(generation, "pp") * grid_size(generation, "tp");
+    const struct place *places = micro_groups(train, generation, d->world, a);
+    uint32_t *chunk = arena_array(a, d->world, sizeof *chunk), *keep = arena_array(a, d->world, sizeof *keep);
+    for (uint32_t i = 0, n; i < d->world; i += n) {
+        for (n = 0; i + n < d->world && places[i + n].group == places[i].group && places[i + n].rest == places[i].rest;
+             n++) {
+            uint32_t rank = places[i + n].rank;
+            chunk[rank] = d->n_chunks;
+            if (grid_at(generation, rank, pp) == 0 && grid_at(generation, rank, tp) == 0)
+                keep[d->n_keep++] = rank;
+        }
+        if (n != size)
+            return err_set(err, ERR_INVALID,
+                           "meshes '%s' and '%s' do not fit: the %u ranks that generate with rank %u (pp times tp of "
+                           "'%s') are not all in one replica of '%s', which has %u (pp times tp)",
+                           train->name, generation->name, size, places[i].rank, generation->name, train->name,
+                           grid_size(train, "pp") * grid_size(train, "tp"));
+        d->n_chunks++;
+    }
+    d->chunk = chunk;
+    d->keep = keep;
+    return 0;
+}
+
+static int over_named(struct dispatch *d, const struct dispatch_rule *rule, const struct grid *g, struct arena *a,
+                      struct err *err)
+{
+    int dims[GRID_DIMS_MAX];
+    for (size_t i = 0; i < rule->n_dims; i++) {
+        int dim = grid_find(g, rule->dims[i]);
+        if (dim < 0)
+            return err_set(err, ERR_NOT_FOUND, "split: mesh '%s' has no dimension '%.64s'", g->name, rule->dims[i]);
+        for (size_t k = 0; k < i; k++)
+            if (dims[k] == dim)
+                return err_set(err, ERR_INVALID, "split names dimension '%s' twice", g->dims[dim].name);
+        dims[i] = dim;
+    }
+    over_dims(d, g, dims, rule->n_dims, a);
+    return 0;
+}
+
+static int by_index(struct dispatch *d, const struct dispatch_rule *rule, struct arena *a, struct err *err)
+{
+    bool *used = arena_array(a, d->world, sizeof *used);
+    if (rule->n_index != d->world)
+        return err_set(err, ERR_INVALID, "split.index has %zu elements, the group has %u ranks", rule->n_index,
+                       d->world);
+    for (uint32_t i = 0; i < d->world; i++) {
+        if (rule->index[i] >= d->world)
+            return err_set(err, ERR_INVALID,
+                           "split.index: rank %u gets piece %u, but there are no more pieces than ranks", i,
+                           rule->index[i]);
+        used[rule->index[i]] = true;
+        d->n_chunks = MAX(d->n_chunks, rule->index[i] + 1);
+    }
+    for (uint32_t i = 0; i < d->n_chunks; i++)
+        if (!used[i])
+            return err_set(err, ERR_INVALID, "split.index: no rank gets piece %u, which would be lost", i);
+    d->chunk = rule->index;
+    return 0;
+}
+
+static int from_named(struct dispatch *d, const struct dispatch_rule *rule, const struct grid *g, struct arena *a,
+                      struct err *err)
+{
+    struct want want[GRID_DIMS_MAX];
+    for (size_t i = 0; i < rule->n_at; i++) {
+        const struct dispatch_at *at = &rule->at[i];
+        int dim = grid_find(g, at->dim);
+        if (dim < 0)
+            return err_set(err, ERR_NOT_FOUND, "collect: mesh '%s' has no dimension '%.64s'", g->name, at->dim);
+        for (size_t k = 0; k < i; k++)
+            if (want[k].dim == dim)
+                return err_set(err, ERR_INVALID, "collect names dimension '%s' twice", g->dims[dim].name);
+        int64_t size = g->dims[dim].size;
+        if (at->index >= size || at->index < -size)
+            return err_set(err, ERR_INVALID, "collect: dimension '%s' of mesh '%s' has %lld coordinates, %lld is none",
+                           g->dims[dim].name, g->name, (long long)size, (long long)at->index);
+        want[i] = (struct want){dim, (uint32_t)(at->index < 0 ? at->index + size : at->index)};
+    }
+    from_those_at(d, g, want, rule->n_at, !rule->index, a);
+    return 0;
+}
+
+static int from_ranks(struct dispatch *d, const struct dispatch_rule *rule, struct arena *a, struct err *err)
+{
+    bool *used = arena_array(a, d->world, sizeof *used);
+    for (size_t i = 0; i < rule->n_ranks; i++) {
+        if (rule->ranks[i] >= d->world)
+            return err_set(err, ERR_INVALID, "collect.ranks: there is no rank %u, the group has %u", rule->ranks[i],
+                           d->world);
+        if (used[rule->ranks[i]])
+            return err_set(err, ERR_INVALID, "collect.ranks has rank %u twice", rule->ranks[i]);
+        used[rule->ranks[i]] = true;
+    }
+    d->keep = rule->ranks;
+    d->n_keep = (uint32_t)rule->n_ranks;
+    return 0;
+}
+
+static int by_rule(struct dispatch *d, const struct dispatch_rule *rule, const struct grid *grids, size_t n_grids,
+                   struct arena *a, struct err *err)
+{
+    const struct grid *g = NULL;
+    int r = 0;
+    if ((rule->dims || rule->at) && !(g = mesh_by_name(grids, n_grids, rule->split_mesh, 0, err)))
+        return err->code;
+    if (rule->dims)
+        r = over_named(d, rule, g, a, err);
+    else if (rule->index)
+        r = by_index(d, rule, a, err);
+    else
+        to_all(d, a);
+    if (r == 0 && rule->at && rule->collect_mesh && !(g = mesh_by_name(grids, n_grids, rule->collect_mesh, 0, err)))
+        return err->code;
+    if (r < 0)
+        return r;
+    if (rule->at)
+        return from_named(d, rule, g, a, err);
+    if (rule->ranks)
+        return from_ranks(d, rule, a, err);
+    uint32_t *keep = one_each(d->world, a);
+    d->n_keep = d->world;
+    if (!rule->index)
+        sort_kept(d, keep, a);
+    d->keep = keep;
+    return 0;
+}
+
+static int by_preset(struct dispatch *d, enum record_dispatch mode, const struct dispatch_rule *rule,
+                     const struct grid *grids, size_t n_grids, struct arena *a, struct err *err)
+{
+    const struct grid *train = mesh_by_name(grids, n_grids, rule->split_mesh, 0, err), *generation;
+    if (!train)
+        return err->code;
+    if (mode != RECORD_3D_ALL_MICRO_DP)
+        return to_3d(d, mode, train, a, err);
+    generation = mesh_by_name(grids, n_grids, rule->collect_mesh, 1, err);
+    return generation ? to_micro_dp(d, train, generation, a, err) : err->code;
+}
+
+int dispatch_make(enum record_dispatch mode, const struct dispatch_rule *rule, const struct grid *grids, size_t n_grids,
+                  uint32_t world, struct arena *a, struct dispatch *ret, struct err *err)
+{
+    static const struct dispatch_rule none = {0};
+    *ret = (struct dispatch){.world = world};
+    rule = rule ? rule : &none;
+    for (size_t i = 0; i < n_grids; i++) {
+        int r = grid_check(&grids[i], world, err);
+        if (r < 0)
+            return r;
+    }
+    switch (mode) {
+    case RECORD_ONE_TO_ALL:
+        to_all(ret, a);
+        from_all(ret, a);
+        return 0;
+    case RECORD_ALL_TO_ALL:
+    case RECORD_DP_COMPUTE:
+    case RECORD_DP_COMPUTE_PROTO:
+    case RECORD_DP_COMPUTE_METRIC:
+        ret->join = mode == RECORD_DP_COMPUTE_PROTO;
+        to_each(ret, a);
+        from_all(ret, a);
+        return 0;
+    case RECORD_3D_PROTO:
+    case RECORD_3D_ALL_MICRO_DP:
+    case RECORD_3D_PP_ONLY:
+        ret->join = mode != RECORD_3D_PP_ONLY;
+        return by_preset(ret, mode, rule, grids, n_grids, a, err);
+    case RECORD_SPLIT:
+        ret->join = !rule->list;
+        return by_rule(ret, rule, grids, n_grids, a, err);
+    default:
+        return err_set(err, ERR_INVALID, "there is no dispatch mode %d", (int)mode);
+    }
+}
