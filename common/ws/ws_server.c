@@ -114,6 +114,8 @@ static void on_sweep(void *ctx)
         list_append(&server->connections, l);
         if (c->session)
             ws_session_sweep(c->session);
+        else if (c->request)
+            ws_request_sweep(c->request);
     }
 }
 
@@ -131,6 +133,8 @@ static void set_defaults(struct ws_server_config *config)
         config->max_total = (size_t)2 << 30;
     if (!config->max_body)
         config->max_body = (size_t)1 << 20;
+    if (!config->max_bodies)
+        config->max_bodies = (size_t)64 << 20;
     if (!config->read_size)
         config->read_size = (size_t)64 << 10;
     config->read_size = MAX(config->read_size, READ_SIZE_MIN);
@@ -198,6 +202,7 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     list_init(&server->listeners);
     list_init(&server->connections);
     server->quota = quota_new(server->config.max_total, NULL);
+    server->bodies = quota_new(server->config.max_bodies, server->quota);
     server->protocols = protocols_new(&server->config);
     server->scratch = xmalloc(LWS_PRE + RECORD_MESSAGE + 64);
     set_files(server->config.max_connections);
@@ -229,6 +234,7 @@ void ws_server_free(struct ws_server *server)
     for (int i = 0; i < 3 && server->context; i++)
         loop_run_once(server->loop, 0);
     lws_context_destroy(server->context);
+    quota_unref(server->bodies);
     quota_unref(server->quota);
     free(server->protocols);
     free(server->scratch);

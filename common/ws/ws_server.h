@@ -23,8 +23,11 @@ struct ws_server_config {
     size_t max_session;              // bytes that a session's quota allows; 0 = 512 MiB
     size_t max_total;                // bytes of all sessions' quotas together; 0 = 2 GiB
     size_t max_body;                 // of an HTTP request; 0 = 1 MiB
+    size_t max_bodies;               // of all of them together that are held; 0 = 64 MiB
     size_t read_size;                // most bytes a read, and address space a session; at least 16 KiB; 0 = 64 KiB
-    int64_t ping_ms; // a session silent for this long is asked, and closed after as long again; 0 = 20 s
+    // A session silent for this long is asked, and closed after as long again. The same time twice is what a request
+    // may take to come in, and its answer or what waits for a session without a byte of it being taken; 0 = 20 s
+    int64_t ping_ms;
 
     // Decides about an upgrade. 0: accepted, on_close follows in any case. Negative: refused; err->http_status (403 if
     // 0) and err->msg are what the client gets. A decision that takes longer: accept, pause, and close with 1008.
@@ -58,7 +61,8 @@ void ws_server_free(struct ws_server *server);
 // Listens on "address:port", "[v6]:port", ":port" (all addresses) or "unix:/path" (mode 0660, an old socket is
 // replaced). Port 0 picks one. Returns the port, 0 for a Unix socket; ERR_UNAVAILABLE, ERR_INVALID.
 int ws_server_listen(struct ws_server *server, const char *address, bool tls, struct err *err);
-void ws_server_stop_listening(struct ws_server *server); // what is connected stays
+// Sessions stay, and requests that on_http has got; whoever has not got as far is hung up on.
+void ws_server_stop_listening(struct ws_server *server);
 // The certificate (with its chain) and key of new connections. Where they do not fit the old ones stay.
 int ws_server_certificate(struct ws_server *server, const char *cert_pem, const char *key_pem, struct err *err);
 const struct ws_server_counters *ws_server_counters(const struct ws_server *server);
@@ -93,9 +97,10 @@ const char *ws_request_query(const struct ws_request *r);                 // "" 
 const char *ws_request_header(struct ws_request *r, const char *name);    // lower case; NULL = not there
 const char *ws_request_peer(struct ws_request *r);                        // address of the client, "" for a Unix socket
 const char *ws_request_body(const struct ws_request *r, size_t *ret_len); // NUL-terminated
+void ws_request_drop_body(struct ws_request *r);                          // it was read, and takes memory
 // Every request that on_http got is answered once, or gone: then `gone`, if set, is called and the request is no more.
-// One request a connection, and five minutes for an answer; a client that hangs up meanwhile is not noticed before.
-// extra_headers: lines ended by \r\n, or NULL.
+// One request a connection. A client that hangs up meanwhile is noticed within ping_ms.
+// extra_headers: lines ended by \r\n, or NULL. An answer for which max_total leaves no room becomes a 503.
 void ws_request_on_gone(struct ws_request *r, void (*gone)(void *ctx, struct ws_request *r), void *ctx);
 void ws_request_respond(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
                         const void *body, size_t len);

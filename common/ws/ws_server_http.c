@@ -7,8 +7,10 @@
 #include "common/base/str.h"
 #include "common/wire/handshake.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define PROTOCOLS_MAX 120 // what libwebsockets' own buffer for the list holds
 
@@ -23,10 +25,18 @@ static struct ws_request *request_new(struct ws_connection *c)
     return r;
 }
 
+void ws_request_drop_body(struct ws_request *r)
+{
+    quota_refund(r->connection->server->bodies, r->body_charged);
+    r->body_charged = 0;
+    buf_done(&r->body);
+}
+
 static void request_free(struct ws_request *r)
 {
     r->connection->request = NULL;
-    buf_done(&r->body);
+    ws_request_drop_body(r);
+    quota_refund(r->connection->server->quota, r->answer_charged);
     buf_done(&r->answer);
     arena_done(&r->arena);
     free(r);
@@ -66,6 +76,7 @@ static enum lws_token_indexes known_token(const char *name)
         {"cookie", WSI_TOKEN_HTTP_COOKIE},
         {"x-forwarded-for", WSI_TOKEN_X_FORWARDED_FOR},
         {"transfer-encoding", WSI_TOKEN_HTTP_TRANSFER_ENCODING},
+        {"expect", WSI_TOKEN_HTTP_EXPECT},
         {"sec-websocket-protocol", WSI_TOKEN_PROTOCOL},
         {"sec-websocket-version", WSI_TOKEN_VERSION},
         {"sec-websocket-key", WSI_TOKEN_KEY},
@@ -131,20 +142,22 @@ static bool read_line(struct ws_request *r)
     int len = 0, method = lws_http_get_uri_and_method(wsi, &path, &len);
     r->method = method == LWSHUMETH_GET ? "GET" : method == LWSHUMETH_POST ? "POST" : "";
     r->path = path && len > 0 ? arena_strndup(&r->arena, path, (size_t)len) : "/";
-    r->query = "";
     char piece[1024];
+    struct buf query = BUF_INIT(SIZE_MAX / 2); // the headers are bounded
     for (int i = 0; lws_hdr_copy_fragment(wsi, piece, sizeof piece, WSI_TOKEN_HTTP_URI_ARGS, i) > 0; i++)
-        r->query = arena_printf(&r->arena, "%s%s%s", r->query, i ? "&" : "", piece);
+        buf_printf(&query, "%s%s", i ? "&" : "", piece);
+    r->query = arena_strdup(&r->arena, buf_str(&query));
+    buf_done(&query);
     return r->method[0];
 }
 
 // Upgrades
 
-static int write_now(struct ws_connection *c, const struct buf *text)
+static int send_now(struct ws_connection *c, const struct buf *text, enum lws_write_protocol how)
 {
     _cleanup_(free_p) unsigned char *out = xmalloc(LWS_PRE + text->len);
     memcpy(out + LWS_PRE, text->data, text->len);
-    return lws_write(c->wsi, out + LWS_PRE, text->len, LWS_WRITE_HTTP_FINAL);
+    return lws_write(c->wsi, out + LWS_PRE, text->len, how);
 }
 
 static int upgrade_refuse(struct ws_request *r, const struct err *err)
@@ -152,7 +165,7 @@ static int upgrade_refuse(struct ws_request *r, const struct err *err)
     struct ws_connection *c = r->connection;
     struct buf text = BUF_INIT(4096);
     handshake_refuse_write(&text, err->http_status ? err->http_status : 403, err->msg);
-    write_now(c, &text);
+    send_now(c, &text, LWS_WRITE_HTTP_FINAL);
     buf_done(&text);
     c->server->counters.refused++;
     request_free(r);
@@ -230,6 +243,22 @@ static int answer_short(struct ws_request *r, int status, const char *text)
     return 0;
 }
 
+// curl among others waits for it before it sends a long body.
+static bool expects_word(struct ws_request *r)
+{
+    const char *value = ws_request_header(r, "expect");
+    return value && strcasecmp(value, "100-continue") == 0;
+}
+
+static int send_word(struct ws_connection *c)
+{
+    struct buf text = BUF_INIT(64);
+    buf_puts(&text, "HTTP/1.1 100 Continue\r\n\r\n");
+    int r = send_now(c, &text, LWS_WRITE_HTTP_HEADERS_CONTINUATION);
+    buf_done(&text);
+    return r < 0 ? -1 : 0;
+}
+
 int ws_request_begin(struct ws_connection *c)
 {
     int64_t length = 0;
@@ -244,12 +273,12 @@ int ws_request_begin(struct ws_connection *c)
         hand_over(r);
         return 0;
     }
-    if (!valid || str_eq(r->method, "GET"))
-        return answer_short(r, given ? 400 : 411, "a POST, and only that, has a Content-Length\n");
+    if (!valid || str_eq(r->method, "GET") || ws_request_header(r, "transfer-encoding"))
+        return answer_short(r, given ? 400 : 411, "a POST, and only that, has a Content-Length, and is not chunked\n");
     if ((uint64_t)length > r->body.cap)
         return answer_short(r, 413, "the request is too long\n");
     r->want = (size_t)length;
-    return 0;
+    return expects_word(r) ? send_word(c) : 0;
 }
 
 int ws_request_piece(struct ws_connection *c, const void *data, size_t len)
@@ -257,7 +286,14 @@ int ws_request_piece(struct ws_connection *c, const void *data, size_t len)
     struct ws_request *r = c->request;
     if (!r || r->handed_over)
         return 0;
-    return len > r->want - r->body.len || buf_append(&r->body, data, len) < 0 ? -1 : 0;
+    if (len > r->want - r->body.len)
+        return -1;
+    if (!quota_charge(c->server->bodies, len)) {
+        c->server->counters.over_limit++;
+        return answer_short(r, 503, "too many requests are coming in; try again\n");
+    }
+    r->body_charged += len;
+    return buf_append(&r->body, data, len) < 0 ? -1 : 0;
 }
 
 int ws_request_complete(struct ws_connection *c)
@@ -283,10 +319,14 @@ static const char *status_text(int status)
         return "Not Found";
     case 405:
         return "Method Not Allowed";
+    case 408:
+        return "Request Timeout";
     case 411:
         return "Length Required";
     case 413:
         return "Content Too Large";
+    case 426:
+        return "Upgrade Required";
     case 429:
         return "Too Many Requests";
     case 503:
@@ -301,13 +341,25 @@ static const char *status_text(int status)
 void ws_request_respond(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
                         const void *body, size_t len)
 {
+    static const char no_room[] = "it is done, but there is no room for the answer\n";
+    struct ws_server *server = r->connection->server;
     if (r->answered)
         abort(); // twice
     r->answered = true;
+    if (quota_charge(server->quota, len)) {
+        r->answer_charged = len;
+    } else {
+        server->counters.over_limit++;
+        status = 503;
+        content_type = "text/plain";
+        extra_headers = NULL;
+        body = no_room;
+        len = sizeof no_room - 1;
+    }
     buf_printf(&r->answer, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n%s\r\n",
                status, status_text(status), content_type, len, extra_headers ? extra_headers : "");
     buf_append(&r->answer, body, len);
-    buf_done(&r->body);
+    ws_request_drop_body(r);
     lws_rx_flow_control(r->connection->wsi, 1); // libwebsockets does not write where it does not read
     lws_callback_on_writable(r->connection->wsi);
 }
@@ -327,4 +379,40 @@ int ws_request_writable(struct ws_connection *c)
         return -1; // sends what is left of it, then closes
     lws_callback_on_writable(c->wsi);
     return 0;
+}
+
+static bool has_hung_up(const struct ws_request *r)
+{
+    struct pollfd p = {.fd = lws_get_socket_fd(r->connection->wsi), .events = POLLRDHUP};
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+// Nobody is there for the answer, which is not being worked out any more.
+static void give_up(struct ws_request *r)
+{
+    void (*gone)(void *ctx, struct ws_request *r) = TAKE_PTR(r->gone);
+    if (gone)
+        gone(r->gone_ctx, r);
+    answer_short(r, 408, "");
+}
+
+// What takes too long: to come in, or to be taken. How long an answer takes is its owner's to say.
+void ws_request_sweep(struct ws_request *r)
+{
+    if (r->handed_over && !r->answered) {
+        if (has_hung_up(r))
+            give_up(r);
+        return;
+    }
+    if (r->answered && r->sent != r->swept)
+        r->sweeps = 0;
+    r->swept = r->sent;
+    if (++r->sweeps <= 2)
+        return;
+    r->connection->server->counters.silent++;
+    if (!r->answered)
+        answer_short(r, 408, "the request did not come in time\n");
+    else
+        shutdown(lws_get_socket_fd(r->connection->wsi), SHUT_RDWR);
+    lws_callback_on_writable(r->connection->wsi);
 }

@@ -31,7 +31,7 @@ struct ws_server {
     struct loop_hook *hook;
     struct loop_timer *sweep;
     uint64_t sweep_due;
-    struct quota *quota;
+    struct quota *quota, *bodies;
     struct ws_server_counters counters;
     uint64_t adopted;  // connections that libwebsockets took over
     SSL_CTX *creating; // where the certificate of the listener that is being made goes
@@ -44,7 +44,8 @@ struct ws_server {
 struct ws_connection {
     struct list link;
     struct ws_server *server;
-    struct lws *wsi;
+    struct lws *wsi; // NULL until something was heard of it
+    int fd;          // libwebsockets' to close
     struct ws_session *session;
     struct ws_request *request;
 };
@@ -58,6 +59,8 @@ struct ws_session {
     struct loop_timer *deadline; // of closing
     bool paused, heard, ping_due;
     bool pinged; // and not heard since
+    bool moved;  // something was sent since the last sweep
+    bool stuck;  // at the last sweep something was waiting, and nothing had been sent
     struct ws_queue queue;
     bool in_message, text;
     size_t message_len;
@@ -75,7 +78,9 @@ struct ws_request {
     size_t want; // bytes of body
     bool handed_over, answered;
     struct buf answer;
-    size_t sent;
+    size_t body_charged, answer_charged; // to the server's quotas
+    size_t sent, swept;                  // swept: what was sent at the last sweep
+    unsigned sweeps;                     // while nothing came of it
     void (*gone)(void *ctx, struct ws_request *r);
     void *gone_ctx;
 };
@@ -106,5 +111,6 @@ int ws_request_piece(struct ws_connection *c, const void *data, size_t len);
 int ws_request_complete(struct ws_connection *c);
 int ws_request_writable(struct ws_connection *c);
 void ws_request_end(struct ws_request *r);
+void ws_request_sweep(struct ws_request *r);
 
 #endif

@@ -27,6 +27,7 @@ static void connection_adopt(struct ws_listener *l, int fd)
     struct ws_connection *c = xcalloc(1, sizeof *c);
     uint64_t adopted = server->adopted;
     c->server = server;
+    c->fd = fd;
     list_append(&server->connections, &c->link);
     server->counters.connections++;
     lws_adopt_desc_t how = {
@@ -227,4 +228,9 @@ void ws_server_stop_listening(struct ws_server *server)
 {
     LIST_FOREACH(i, &server->listeners)
         stop(CONTAINER_OF(i, struct ws_listener, link));
+    LIST_FOREACH(i, &server->connections) {
+        const struct ws_connection *c = CONTAINER_OF(i, struct ws_connection, link);
+        if (!c->session && !(c->request && c->request->handed_over))
+            shutdown(c->fd, SHUT_RDWR);
+    }
 }

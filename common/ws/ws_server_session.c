@@ -291,6 +291,7 @@ int ws_session_writable(struct ws_session *s)
     }
     if (!ws_queue_fill(&s->queue, (char *)server->scratch + LWS_PRE, RECORD_MESSAGE, &chunk))
         return s->closing ? write_close(s) : 0;
+    s->moved = true;
     if (write_chunk(s, &chunk) < 0)
         return -1;
     if (s->closing || ws_queue_bytes(&s->queue))
@@ -330,20 +331,35 @@ void ws_session_end(struct ws_session *s)
     free(s);
 }
 
+static void cut_silent(struct ws_session *s, const char *why)
+{
+    s->connection->server->counters.silent++;
+    set_close(s, FRAME_CLOSE_ABNORMAL, why, strlen(why));
+    cut(s);
+}
+
+// Who is not listened to cannot be heard, but it may be seen to take what waits for it.
+static void sweep_paused(struct ws_session *s)
+{
+    bool stuck = ws_queue_bytes(&s->queue) && !s->moved;
+    if (stuck && s->stuck)
+        cut_silent(s, "it has stopped reading");
+    s->stuck = stuck;
+    s->moved = false;
+}
+
 void ws_session_sweep(struct ws_session *s)
 {
     if (!s->open || s->closing)
         return;
-    if (s->heard || s->paused) { // who is not listened to cannot be heard
+    if (s->heard || s->paused)
         s->heard = s->pinged = false;
-        return;
-    }
-    if (!s->pinged) {
+    else if (s->pinged)
+        cut_silent(s, "no answer to a ping");
+    else {
         s->pinged = s->ping_due = true;
         wake(s);
-        return;
     }
-    s->connection->server->counters.silent++;
-    set_close(s, FRAME_CLOSE_ABNORMAL, "no answer to a ping", 19);
-    cut(s);
+    if (s->paused)
+        sweep_paused(s);
 }

@@ -97,6 +97,7 @@ static void on_admission(struct admission *a)
     jsonrpc_init(&p->jsonrpc, &g->router, p->target.ns, p->target.group[0] ? p->target.group : NULL,
                  g->config.max_queue, &p->outlet);
     jsonrpc_input(&p->jsonrpc, body, len);
+    ws_request_drop_body(p->request); // the router has what it needs of it
     answer(p);
 }
 

@@ -336,6 +336,29 @@ static void a_silent_session_is_asked_and_then_given_up(void **state)
     assert_int_equal(ws_server_counters(f.server)->silent, 1);
 }
 
+// It is not listened to, so it cannot be heard; whether it takes what waits for it can be seen.
+static void a_paused_session_that_takes_nothing_is_given_up(void **state)
+{
+    struct err err = ERR_INIT;
+    (void)state;
+    ws_peer_stop(&p);
+    ws_fixture_stop(&f);
+    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 40});
+    ws_fixture_listen(&f, "127.0.0.1:0", false);
+    open_peer(NULL);
+    ws_session_pause(f.session);
+    for (int i = 0; i < 100; i++) // nothing waits for it: it is left alone
+        loop_run_once(f.loop, 5);
+    assert_false(seen("close"));
+    ws_client_pause(p.client);
+    char *data = xcalloc(1, MIB);
+    for (int i = 0; i < 32; i++)
+        assert_int_equal(ws_session_message(f.session, false, data, MIB, &err), 0);
+    free(data);
+    WS_UNTIL(&f, seen("close 1006 it has stopped reading"));
+    assert_int_equal(ws_server_counters(f.server)->silent, 1);
+}
+
 static void connections_over_the_cap_are_turned_away(void **state)
 {
     (void)state;
@@ -523,6 +546,7 @@ int main(void)
         T(the_server_tells_when_a_session_has_drained),
         T(records_are_batched_and_arrive),
         T(a_silent_session_is_asked_and_then_given_up),
+        T(a_paused_session_that_takes_nothing_is_given_up),
         T(connections_over_the_cap_are_turned_away),
         T(a_quota_bounds_what_a_session_makes_us_hold),
         T(an_untrusted_server_is_refused),

@@ -214,6 +214,133 @@ static void endless_headers_are_bounded(void **state)
     WS_UNTIL(&f, hear());
 }
 
+static void restart(const struct ws_server_config *config)
+{
+    ws_fixture_stop(&f);
+    ws_fixture_start(&f, config);
+    ws_fixture_listen(&f, "127.0.0.1:0", false);
+}
+
+static void a_request_that_does_not_come_in_is_given_up(void **state)
+{
+    (void)state;
+    restart(&(struct ws_server_config){.ping_ms = 40});
+    assert_true(str_starts(ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabc"), "HTTP/1.1 408 "));
+    assert_string_equal(buf_str(&f.trace), ""); // nobody was bothered
+    assert_int_equal(ws_server_counters(f.server)->silent, 1);
+}
+
+static void bodies_that_come_in_are_bounded_together(void **state)
+{
+    (void)state;
+    static const char begun[] = "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
+    static char half[600];
+    restart(&(struct ws_server_config){.max_bodies = 1000});
+    memset(half, 'x', sizeof half);
+    dial();
+    int first = fd;
+    fd = -1;
+    assert_int_equal(send(first, begun, sizeof begun - 1, MSG_NOSIGNAL), sizeof begun - 1);
+    assert_int_equal(send(first, half, sizeof half, MSG_NOSIGNAL), sizeof half);
+    for (int i = 0; i < 20; i++)
+        loop_run_once(f.loop, 1);
+    dial();
+    say(begun, sizeof begun - 1);
+    say(half, sizeof half);
+    WS_UNTIL(&f, hear());
+    assert_true(str_starts(buf_str(&got), "HTTP/1.1 503 "));
+    assert_int_equal(send(first, half, 400, MSG_NOSIGNAL), 400); // who was there first goes on
+    WS_UNTIL(&f, f.trace.len);
+    assert_string_equal(buf_str(&f.trace), "POST /a - 1000\n");
+    close(first);
+    WS_UNTIL(&f, ws_server_counters(f.server)->connections == 0);
+    assert_true(str_ends(ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok"), "\r\n\r\nok"));
+}
+
+static void who_waits_for_a_word_gets_it(void **state)
+{
+    (void)state;
+    static const char head[] = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n";
+    dial();
+    say(head, sizeof head - 1);
+    WS_UNTIL(&f, (hear(), got.len));
+    assert_string_equal(buf_str(&got), "HTTP/1.1 100 Continue\r\n\r\n");
+    say("ok", 2);
+    WS_UNTIL(&f, hear());
+    assert_true(str_ends(buf_str(&got), "\r\n\r\nok"));
+}
+
+static void a_client_that_hangs_up_is_noticed(void **state)
+{
+    (void)state;
+    static const char requests[] = "GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n";
+    restart(&(struct ws_server_config){.ping_ms = 40});
+    f.hold_requests = true;
+    dial();
+    say(requests, sizeof requests - 1);
+    WS_UNTIL(&f, f.request);
+    for (int i = 0; i < 100; i++)
+        loop_run_once(f.loop, 2);
+    assert_non_null(f.request); // it waits as long as it is there
+    close(fd);
+    fd = -1;
+    WS_UNTIL(&f, !f.request);
+    assert_string_equal(buf_str(&f.trace), "GET /a - 0\ngone\n");
+    WS_UNTIL(&f, ws_server_counters(f.server)->connections == 0);
+}
+
+static void an_answer_that_is_not_taken_is_given_up(void **state)
+{
+    (void)state;
+    static char answer[16 << 20];
+    restart(&(struct ws_server_config){.ping_ms = 40});
+    f.hold_requests = true;
+    dial();
+    say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n", 29);
+    WS_UNTIL(&f, f.request);
+    ws_request_respond(f.request, 200, "text/plain", NULL, answer, sizeof answer);
+    WS_UNTIL(&f, ws_server_counters(f.server)->connections == 0);
+    assert_int_equal(ws_server_counters(f.server)->silent, 1);
+}
+
+static void an_answer_without_room_is_a_503(void **state)
+{
+    (void)state;
+    static char answer[4000];
+    restart(&(struct ws_server_config){.max_total = 3000});
+    f.hold_requests = true;
+    dial();
+    say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n", 29);
+    WS_UNTIL(&f, f.request);
+    ws_request_respond(f.request, 200, "text/plain", "X: y\r\n", answer, sizeof answer);
+    WS_UNTIL(&f, hear());
+    assert_true(str_starts(buf_str(&got), "HTTP/1.1 503 "));
+    assert_true(str_ends(buf_str(&got), "it is done, but there is no room for the answer\n"));
+}
+
+static void who_has_not_begun_does_not_hold_up_the_end(void **state)
+{
+    (void)state;
+    f.hold_requests = true;
+    dial();
+    int idle = fd;
+    fd = -1;
+    dial();
+    int begun = fd;
+    fd = -1;
+    assert_int_equal(send(begun, "POST / HT", 9, MSG_NOSIGNAL), 9);
+    dial();
+    say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n", 29);
+    WS_UNTIL(&f, f.request && ws_server_counters(f.server)->connections == 3);
+    ws_server_stop_listening(f.server);
+    WS_UNTIL(&f, ws_server_counters(f.server)->connections == 1);
+    ws_request_respond(f.request, 200, "text/plain", NULL, "ok", 2); // what was asked for is answered
+    WS_UNTIL(&f, hear());
+    assert_true(str_ends(buf_str(&got), "\r\n\r\nok"));
+    close(idle);
+    close(begun);
+}
+
 #define UPGRADE                                                                                               \
     "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n" \
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: cadre.v1\r\n\r\n"
@@ -297,6 +424,13 @@ int main(void)
         T(a_request_held_at_the_end_of_the_server_is_no_leak),
         T(garbage_ends_only_its_own_connection),
         T(endless_headers_are_bounded),
+        T(a_request_that_does_not_come_in_is_given_up),
+        T(bodies_that_come_in_are_bounded_together),
+        T(who_waits_for_a_word_gets_it),
+        T(a_client_that_hangs_up_is_noticed),
+        T(an_answer_that_is_not_taken_is_given_up),
+        T(an_answer_without_room_is_a_503),
+        T(who_has_not_begun_does_not_hold_up_the_end),
         T(another_version_of_websocket_is_refused),
         T(broken_frames_end_the_session),
         T(pings_are_answered_and_fragments_put_together),
