@@ -150,6 +150,7 @@ void cluster_del_node(struct cluster *c, const char *name)
         return;
     nodes_remove(c, r);
     room_set_node(r, NULL);
+    c->epoch++; // no room appears, but what those that wait are told changes
     drop_if_void(c, r);
 }
 

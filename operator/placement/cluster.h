@@ -29,8 +29,8 @@ void cluster_assume(struct cluster *c, const char *ns, const char *name, const c
                     const struct resources *requests);
 void cluster_unassume(struct cluster *c, const char *ns, const char *name);
 
-// Grows whenever room may have appeared (a pod gone or smaller, a node new or changed in what the planner looks at):
-// what waits should be planned again.
+// Grows whenever room may have appeared (a pod gone or smaller, a node new or changed in what the planner looks at) and
+// when a node goes, which changes why there is none: what waits should be planned again.
 uint64_t cluster_epoch(const struct cluster *c);
 
 size_t cluster_nodes(const struct cluster *c);
