@@ -41,6 +41,17 @@ bool plan_empty(const struct plan *p)
     return p->n == 0;
 }
 
+// Who has a ticket may be that rank: none must come into a log.
+static void put_body(struct buf *b, const char *body)
+{
+    static const char ticket[] = "\"ticket\":\"";
+    for (const char *at; (at = strstr(body, ticket)); body = at + strcspn(at, "\"")) {
+        at += strlen(ticket);
+        buf_printf(b, "%.*s...", (int)(at - body), body);
+    }
+    buf_puts(b, body);
+}
+
 const char *plan_describe(const struct plan *p, struct arena *a)
 {
     struct buf b = BUF_INIT(256 * 1024);
@@ -61,7 +72,9 @@ const char *plan_describe(const struct plan *p, struct arena *a)
             buf_printf(&b, "delete pod %s%s\n", x->name, x->grace_s == 0 ? " by force" : "");
             break;
         case ACTION_COMMAND:
-            buf_printf(&b, "tell %s: %s %s\n", x->name, record_type_name(x->command), x->body);
+            buf_printf(&b, "tell %s: %s ", x->name, record_type_name(x->command));
+            put_body(&b, x->body);
+            buf_putc(&b, '\n');
             break;
         case ACTION_STATUS:
             buf_printf(&b, "status %s\n", x->body);
