@@ -101,16 +101,13 @@ void crew_take(const struct group_view *v, int32_t attempt, const struct agent_f
             take_replica(v, attempt, i, ret);
 }
 
-// What an image lacks is not to be seen from the words of the agent alone.
+// What an image lacks is not to be seen from the words of the agent alone. A process that did run and exits with that
+// code has words of its own.
 static const char *advice(const struct worker_spec *s, const struct agent_process *p)
 {
-    if (p->exit_code != EXIT_NOT_FOUND)
-        return "";
-    if (s->module)
-        return "the image has no cadre-worker: use Cadre's worker image, or one with its SDK installed";
-    if (s->python)
-        return "the image has no python3 with the package of Cadre: install it, or use another image";
-    return "";
+    bool missing = p->exit_code == EXIT_NOT_FOUND && !str_empty(p->message);
+    return missing && s->python ? "the image has no python3 with the package of Cadre: install it, or use another image"
+                                : "";
 }
 
 static const char *join(const char *a, const char *b, struct arena *arena)

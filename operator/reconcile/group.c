@@ -46,7 +46,7 @@ void work_settle(struct work *w)
 {
     if (w->census.look_again_ms >= 0)
         plan_requeue(w->plan, w->census.look_again_ms);
-    outcome_commit(&w->outcome, w->v, &w->census, false, w->a, w->plan);
+    outcome_commit(&w->outcome, w->v, &w->census, w->status_first, w->a, w->plan);
 }
 
 // Counters come from the status, where others can write too: at the end of the range they stay there.

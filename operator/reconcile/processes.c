@@ -269,6 +269,12 @@ static bool is_missing(const struct work *w, int32_t index)
     return is_away(w, index) || !containers_run(w->census.current[index]);
 }
 
+// Its agent could be there; that of a pod which does not run yet is not missed.
+static bool is_silent(const struct work *w, int32_t index)
+{
+    return is_away(w, index) && containers_run(w->census.current[index]);
+}
+
 static bool is_unready(const struct work *w, int32_t index)
 {
     int32_t each = w->wg->spec.workers_per_replica;
@@ -343,6 +349,13 @@ static void silent(struct work *w, const char *ranks)
                              ranks, w->wg->spec.node_lost_s));
 }
 
+// Once processes run, the loss of all pods must cost the attempt, also when the operator dies with them: by the status
+// alone it is known then what they were started in.
+static bool may_be_forgotten(const struct work *w)
+{
+    return !outcome_was(w->wg, SCHEDULED) || w->wg->status.attempt < w->outcome.attempt;
+}
+
 static void begin_all(struct work *w)
 {
     const struct census *c = &w->census;
@@ -350,11 +363,12 @@ static void begin_all(struct work *w)
     for (int32_t i = 0; i < c->replicas; i++)
         prepared += is_prepared(w, i);
     bool all = prepared + c->crew.started == c->replicas;
+    w->status_first = all && may_be_forgotten(w);
     for (int32_t i = 0; i < c->replicas; i++) {
         if (crew_started(w->wg, attempt, c->crew.facts[i]))
             continue;
         if (all && may_tell(w, i, RECORD_START, attempt))
-            tell(w, i, RECORD_START, attempt, start_body(w, i, false), STAGE_FIRST);
+            tell(w, i, RECORD_START, attempt, start_body(w, i, false), w->status_first ? STAGE_SECOND : STAGE_FIRST);
         else if (!all && !is_prepared(w, i) && may_tell(w, i, RECORD_PREPARE, attempt))
             tell(w, i, RECORD_PREPARE, attempt, prepare_body(w), STAGE_FIRST);
     }
@@ -371,7 +385,7 @@ static void begin_all(struct work *w)
 static void begin(struct work *w)
 {
     const struct census *c = &w->census;
-    const char *missing;
+    const char *missing, *silent_ones;
     if (c->crew.connected < c->replicas && keeps_ready(w))
         return;
     if (backing_off(w)) {
@@ -382,8 +396,8 @@ static void begin(struct work *w)
     if (n) {
         int32_t each = w->wg->spec.workers_per_replica;
         processes_hold(w, STAGE_FIRST);
-        if (c->crew.started && list(w, is_away, &missing))
-            silent(w, missing);
+        if (c->crew.started && list(w, is_silent, &silent_ones))
+            silent(w, silent_ones);
         else
             starting(w, arena_printf(w->a, "%d of %d workers are connected; missing: %s", (c->replicas - n) * each,
                                      c->replicas * each, missing));

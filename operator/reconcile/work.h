@@ -16,6 +16,7 @@ struct work {
     uint64_t spec_hash;
     struct census census;
     struct outcome outcome;
+    bool status_first; // what follows must not happen before it is written that the pods are bound for this attempt
 };
 
 // Deletes a pod unless that is under way; by force if its node will never confirm.
