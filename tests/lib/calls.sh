@@ -93,13 +93,14 @@ answers() {
 
 # later GROUP PARAMS: a call in the background, whose answer or end `came` waits for.
 later() {
-    rpc 1 group.call "$2" | talk "$1" >"$suite_dir/later" 2>&1 &
-    later_pid=$!
+    rm -f "$suite_dir/later"
+    {
+        rpc 1 group.call "$2" | talk "$1" || true
+    } >"$suite_dir/underway" 2>&1 && mv "$suite_dir/underway" "$suite_dir/later" &
 }
 
 came() {
-    wait "$later_pid" || true
-    cat "$suite_dir/later"
+    eventually 60 test -e "$suite_dir/later" && cat "$suite_dir/later"
 }
 
 # module_apply NAME REPLICAS MODULE CLASS [FILTER...]: a group that runs a module; in a namespace that is restricted.
