@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/handshake.h"
 
+#include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/sha1.h"
@@ -212,12 +213,28 @@ static int code_of(int status)
     }
 }
 
+// An API server in between answers with a Status, a JSON object. NULL: it is none.
+static const char *status_message(const char *body, size_t len, struct arena *a)
+{
+    struct json *root;
+    struct err err = ERR_INIT;
+    if (!len || *body != '{' || json_parse(body, len, NULL, a, &root, &err) < 0)
+        return NULL;
+    return json_str(json_get(root, "message"), a);
+}
+
 // An answer that is not 101: in the words of the server.
 static int refused(const struct head *head, int status, const char *rest, size_t rest_len, struct err *err)
 {
     const struct field *retry = find(head, "Retry-After");
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     char seconds[12] = "";
     int64_t n;
+    const char *message = status_message(rest, rest_len, &a);
+    if (message) {
+        rest = message;
+        rest_len = strlen(message);
+    }
     size_t len = MIN(rest_len, 200);
     while (len && (unsigned char)rest[len - 1] <= ' ')
         len--;

@@ -129,6 +129,11 @@ static void a_refusal_says_why_in_the_words_of_the_server(void **state)
     assert_int_equal(err.code, ERR_FORBIDDEN);
     assert_int_equal(err.http_status, 403);
     assert_string_equal(err.msg, "the server refused with HTTP status 403: may not!");
+    err = answer("HTTP/1.1 404 Not Found\r\n\r\n{\"kind\":\"Status\",\"message\":\"services \\\"x\\\" not found\"}\n",
+                 NULL, protocol);
+    assert_string_equal(err.msg, "the server refused with HTTP status 404: services \"x\" not found");
+    err = answer("HTTP/1.1 404 Not Found\r\n\r\n{\"message\":", NULL, protocol);
+    assert_string_equal(err.msg, "the server refused with HTTP status 404: {\"message\":");
     err = answer("HTTP/1.1 429 Slow\r\nRetry-After: 3\r\n\r\n", NULL, protocol);
     assert_int_equal(err.code, ERR_THROTTLED);
     assert_int_equal(err.retry_after_ms, 3000);
