@@ -362,7 +362,9 @@ int main(int argc, char **argv)
         log_error("cannot start", "error", err.msg, NULL);
         o.exit_code = 1;
     } else if (options.check) {
-        o.exit_code = preflight_run(o.loop, o.client, &o.config, options.ns);
+        const char *home = options.lease_ns ? options.lease_ns : o.config.ns;
+        o.exit_code = preflight_run(o.loop, o.client, &o.config,
+                                    &(struct preflight_options){options.ns, home, options.keys_secret});
     } else {
         loop_run(o.loop);
     }

@@ -63,11 +63,37 @@ static const struct probe {
      false,
      true,
      "see the chart's rbac"},
+    {"tokens of controllers can be reviewed",
+     {.verb = VERB_CREATE,
+      .kind = KIND_TOKEN_REVIEW,
+      .body = "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\",\"spec\":{\"token\":\"none\"}}"},
+     false,
+     false,
+     "see the chart's rbac"},
+    {"rights of controllers can be reviewed",
+     {.verb = VERB_CREATE,
+      .kind = KIND_SUBJECT_ACCESS_REVIEW,
+      .body = "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SubjectAccessReview\",\"spec\":{\"user\":"
+              "\"nobody\",\"nonResourceAttributes\":{\"path\":\"/\",\"verb\":\"get\"}}}"},
+     false,
+     false,
+     "see the chart's rbac"},
+    {"the Secret with the keys can be read",
+     {.verb = VERB_GET, .kind = KIND_SECRET},
+     false,
+     true,
+     "see the chart's rbac"},
+    {"the Secret with the keys can be written",
+     {.verb = VERB_PATCH_MERGE, .kind = KIND_SECRET, .dry_run = true, .body = "{}"},
+     false,
+     true,
+     "see the chart's rbac"},
 };
 
 struct preflight {
     struct loop *loop;
     struct kube_client *client;
+    const struct preflight_options *options;
     const char *ns; // where namespaced probes go
     bool all;       // lists of namespaced kinds go over all namespaces
     size_t next;
@@ -98,14 +124,20 @@ static void ask(void *ctx)
     struct preflight *p = ctx;
     struct request r = probes[p->next].request;
     bool list = r.verb == VERB_LIST;
-    if (kind_info(r.kind)->namespaced && !(list && (p->all || probes[p->next].everywhere)))
+    if (r.kind == KIND_SECRET) {
+        r.ns = p->options->home;
+        r.name = p->options->keys_secret;
+    } else if (kind_info(r.kind)->namespaced && !(list && (p->all || probes[p->next].everywhere)))
         r.ns = p->ns;
     kube_send(p->client, &r, 0, on_answer, p);
 }
 
-int preflight_run(struct loop *loop, struct kube_client *client, const struct kube_config *config, const char *ns)
+int preflight_run(struct loop *loop, struct kube_client *client, const struct kube_config *config,
+                  const struct preflight_options *options)
 {
-    struct preflight p = {.loop = loop, .client = client, .ns = str_empty(ns) ? config->ns : ns, .all = str_empty(ns)};
+    bool all = str_empty(options->ns);
+    struct preflight p = {
+        .loop = loop, .client = client, .options = options, .ns = all ? config->ns : options->ns, .all = all};
     printf("API server %s, credentials of %s\n", config->server, config->source);
     ask(&p);
     while (!p.done)

@@ -6,7 +6,13 @@
 
 #include "operator/kube/client.h"
 
+struct preflight_options {
+    const char *ns;                 // of the groups, "" = all
+    const char *home, *keys_secret; // the operator's own namespace, and its Secret there
+};
+
 // Prints a line a check on stdout; turns the loop until all are done. Returns the exit code.
-int preflight_run(struct loop *loop, struct kube_client *client, const struct kube_config *config, const char *ns);
+int preflight_run(struct loop *loop, struct kube_client *client, const struct kube_config *config,
+                  const struct preflight_options *options);
 
 #endif
