@@ -78,7 +78,7 @@ static void take_replica(const struct group_view *v, int32_t attempt, int32_t in
     int32_t each = v->wg->spec.workers_per_replica, ready = 0;
     c->connected += f->connected;
     c->started += crew_started(v->wg, attempt, f);
-    c->joined += crew_started(v->wg, attempt, f) && f->attempt == attempt;
+    c->told += f->attempt == attempt;
     if (!f->connected)
         c->away_ms = MAX(c->away_ms, f->changed_ms);
     for (int32_t rank = index * each; rank < (index + 1) * each; rank++) {

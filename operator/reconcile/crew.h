@@ -9,7 +9,7 @@ struct crew {
     const struct agent_facts **facts; // by index; NULL = there is no pod
     int32_t connected;                // agents that can be told something
     int32_t started;                  // replicas whose processes were started for the present attempt
-    int32_t joined;                   // of these, those that were told to by that attempt itself
+    int32_t told;                     // that know of the present attempt: it began, when all of them were there
     int32_t ready_replicas, ready_workers;
     int32_t exited;                      // ranks that have ended with exit code 0
     int32_t to_restart;                  // ranks whose failure was counted and that wait for their next process

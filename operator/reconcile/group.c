@@ -84,10 +84,10 @@ static void forget_failures(struct work *w)
     w->outcome.last_failure = (struct group_failure){.rank = -1, .exit_code = -1};
 }
 
-// All pods were there, so that processes may have run; the status may not say so yet, but agents do.
+// All pods were there, so that agents know of rank 0's and processes may have run; the status may not say so yet.
 static bool was_whole(const struct work *w)
 {
-    return outcome_was(w->wg, SCHEDULED) || w->census.crew.joined;
+    return outcome_was(w->wg, SCHEDULED) || w->census.crew.told;
 }
 
 void work_roll_back(struct work *w, const char *reason, const char *message)
