@@ -119,6 +119,8 @@ static void a_call_through_the_api_server(void **state)
     assert_true(was_asked("create token cadre-cli --namespace cadre-system --audience cadre\n"));
     prints("call llama get_value --context c --kubeconfig /k -n ml", "[10, 11]\n");
     assert_true(was_asked("--context c --kubeconfig /k proxy --unix-socket="));
+    assert_true(
+        was_asked(" --accept-paths=^/api/v1/namespaces/cadre-system/services/https:cadre-operator:9443/proxy/\n"));
     assert_int_equal(left_overs(), 0);
 }
 
