@@ -9,7 +9,7 @@
 #include "common/wire/blob.h"
 #include "common/wire/record.h"
 
-#define RECORD_MESSAGE ((size_t)64 << 10) // what a message is filled up to
+#define RECORD_MESSAGE ((size_t)256 << 10) // what a message is filled up to
 
 struct record_part { // a stretch of a blob
     struct blob *blob;

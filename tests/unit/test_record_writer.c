@@ -19,7 +19,9 @@
 
 static struct record_writer w;
 static struct buf trace;
-static char message[RECORD_MESSAGE];
+#define MESSAGE ((size_t)64 << 10)
+
+static char message[MESSAGE];
 
 static int setup(void **state)
 {
@@ -78,11 +80,11 @@ static size_t fill(size_t size)
 static void what_is_queued_goes_out_in_one_message(void **state)
 {
     (void)state;
-    assert_int_equal(fill(RECORD_MESSAGE), 0);
+    assert_int_equal(fill(MESSAGE), 0);
     for (uint32_t i = 1; i <= 3; i++)
         copy(RECORD_CALL, i, 0, "body");
-    assert_int_equal(fill(RECORD_MESSAGE), 3 * (RECORD_HEADER_SIZE + 4));
-    assert_int_equal(fill(RECORD_MESSAGE), 0);
+    assert_int_equal(fill(MESSAGE), 3 * (RECORD_HEADER_SIZE + 4));
+    assert_int_equal(fill(MESSAGE), 0);
     assert_string_equal(buf_str(&trace), "| 1/0:4 2/0:4 3/0:4 | | ");
     assert_int_equal(w.bytes, 0);
 }
@@ -102,7 +104,7 @@ static void header_and_body_arrive_as_given(void **state)
     const struct record_part parts[] = {{b, 0, 3}, {b, 0, 0}, {b, 7, 3}};
     assert_int_equal(record_writer_push(&w, &h, parts, 3, &err), 0);
     blob_unref(b); // the queue has references of its own
-    size_t n = record_writer_fill(&w, message, RECORD_MESSAGE);
+    size_t n = record_writer_fill(&w, message, MESSAGE);
     static const char want[] = "\6\0\0\0\5\0\0\0\xff\xff\xff\xff\4\2\1\1"
                                "012789";
     assert_int_equal(n, sizeof want - 1);
@@ -125,7 +127,7 @@ static void a_broadcast_holds_one_copy(void **state)
     blob_unref(b);
     assert_int_equal(quota_used(q), 6);
     for (size_t i = 0; i < ARRAY_LEN(many); i++) {
-        assert_int_equal(record_writer_fill(&many[i], message, RECORD_MESSAGE), RECORD_HEADER_SIZE + 6);
+        assert_int_equal(record_writer_fill(&many[i], message, MESSAGE), RECORD_HEADER_SIZE + 6);
         record_writer_done(&many[i]);
     }
     assert_int_equal(quota_used(q), 0);
@@ -137,9 +139,9 @@ static void small_records_slip_in_between_the_pieces_of_a_long_body(void **state
     (void)state;
     push(RECORD_CALL, 1, 0, 100000);
     copy(RECORD_CALL, 2, 0, "two");
-    fill(RECORD_MESSAGE);
+    fill(MESSAGE);
     copy(RECORD_CALL, 3, 0, "three");
-    fill(RECORD_MESSAGE);
+    fill(MESSAGE);
     assert_string_equal(buf_str(&trace), "1/0:65520+ | 2/0:3 1/0:34480 3/0:5 | ");
 }
 
@@ -148,7 +150,7 @@ static void long_bodies_take_turns(void **state)
     (void)state;
     push(RECORD_CALL, 1, 0, 100000);
     push(RECORD_CALL, 2, 0, 100000);
-    while (fill(RECORD_MESSAGE))
+    while (fill(MESSAGE))
         ;
     assert_string_equal(buf_str(&trace), "1/0:65520+ | 2/0:65520+ | 1/0:34480 2/0:31024+ | 2/0:3456 | | ");
 }
@@ -174,10 +176,10 @@ static void what_is_queued_of_a_call_waits_for_its_unfinished_body(void **state)
     push(RECORD_ARGS, 1, 0, 100000); // long, cut
     push(RECORD_ARGS, 1, 1, 100000); // queued before that began
     copy(RECORD_CALL, 2, -1u, "other");
-    fill(RECORD_MESSAGE);
+    fill(MESSAGE);
     copy(RECORD_ARGS, 1, 2, "after");    // and after
     copy(RECORD_RESULT, 1, 0, "answer"); // the other direction has nothing to do with it
-    while (fill(RECORD_MESSAGE))
+    while (fill(MESSAGE))
         ;
     assert_string_equal(buf_str(&trace), "1/-1:4 1/0:65500+ | 2/-1:5 1/0:34500 1/1:30983+ | "
                                          "1/0:6 1/1:65498+ | 1/1:3519 1/2:5 | | ");
@@ -186,9 +188,9 @@ static void what_is_queued_of_a_call_waits_for_its_unfinished_body(void **state)
 static void bodies_that_almost_fit_are_not_cut_into_crumbs(void **state)
 {
     (void)state;
-    push(RECORD_CALL, 1, 0, RECORD_MESSAGE - 1000);
+    push(RECORD_CALL, 1, 0, MESSAGE - 1000);
     push(RECORD_CALL, 2, 0, 1500);
-    while (fill(RECORD_MESSAGE))
+    while (fill(MESSAGE))
         ;
     assert_string_equal(buf_str(&trace), "1/0:64536 | 2/0:1500 | | ");
 }
@@ -200,12 +202,12 @@ static void a_dropped_call_leaves_the_queue(void **state)
     copy(RECORD_CALL, 2, 0, "two");
     assert_false(record_writer_drop(&w, 1, false)); // nothing of it is out
     assert_false(record_writer_drop(&w, 2, true));  // its answers, of which there are none
-    fill(RECORD_MESSAGE);
+    fill(MESSAGE);
     push(RECORD_CALL, 3, 0, 100000);
     push(RECORD_ARGS, 3, 1, 100000);
-    fill(RECORD_MESSAGE);
+    fill(MESSAGE);
     assert_true(record_writer_drop(&w, 3, false)); // the peer has half of it
-    fill(RECORD_MESSAGE);
+    fill(MESSAGE);
     assert_string_equal(buf_str(&trace), "2/0:3 | 3/0:65520+ | | ");
     assert_int_equal(w.bytes, 0);
 }
@@ -224,7 +226,7 @@ static void the_queue_is_bounded(void **state)
     while (record_writer_copy(&small, &h, "", 0, &err) == 0) // empty bodies cost memory too
         queued++;
     assert_in_range(queued, 2, 40);
-    record_writer_fill(&small, message, RECORD_MESSAGE);
+    record_writer_fill(&small, message, MESSAGE);
     assert_int_equal(record_writer_copy(&small, &h, "", 0, &err), 0);
     record_writer_done(&small);
     blob_unref(b);
