@@ -57,6 +57,7 @@ struct ws_session {
     bool told;                   // our close frame is out, or the peer's came
     bool cut;                    // to be hung up
     struct loop_timer *deadline; // of closing
+    bool asked;                  // libwebsockets is going to say that the socket is writable
     bool paused, heard, ping_due;
     bool pinged; // and not heard since
     bool moved;  // something was sent since the last sweep

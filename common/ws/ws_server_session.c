@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#define DIRECT_MAX ((size_t)16 << 10)
 #define CLOSE_MS 5000 // for what is queued, and as long again for the peer's answer
 
 struct ws_session *ws_session_new(struct ws_connection *c)
@@ -43,8 +44,10 @@ struct quota *ws_session_quota(struct ws_session *s)
 
 static void wake(struct ws_session *s)
 {
-    if (s->open)
-        lws_callback_on_writable(s->connection->wsi);
+    if (!s->open)
+        return;
+    s->asked = true;
+    lws_callback_on_writable(s->connection->wsi);
 }
 
 static int sendable(const struct ws_session *s, struct err *err)
@@ -98,11 +101,6 @@ struct record_writer *ws_session_records(struct ws_session *s)
     return &s->queue.records;
 }
 
-void ws_session_wake(struct ws_session *s)
-{
-    queued(s, 0);
-}
-
 void ws_session_pause(struct ws_session *s)
 {
     if (s->paused || s->closing)
@@ -138,6 +136,18 @@ static void cut(struct ws_session *s)
     shutdown(lws_get_socket_fd(wsi), SHUT_RDWR);
     lws_rx_flow_control(wsi, 1);
     lws_callback_on_writable(wsi);
+}
+
+// What is short goes out at once, which saves a turn of the loop and the watching for it; of longer things
+// libwebsockets would have to copy what the socket does not take.
+void ws_session_wake(struct ws_session *s)
+{
+    bool brief = ws_queue_bytes(&s->queue) <= DIRECT_MAX;
+    ws_queue_drained(&s->queue); // notes the high mark
+    if (!brief || s->asked || s->closing || !s->open || lws_partial_buffered(s->connection->wsi))
+        wake(s);
+    else if (ws_session_writable(s) < 0)
+        cut(s);
 }
 
 static void on_close_deadline(void *ctx)
@@ -279,13 +289,14 @@ int ws_session_writable(struct ws_session *s)
     struct ws_server *server = s->connection->server;
     struct lws *wsi = s->connection->wsi;
     struct ws_chunk chunk;
+    s->asked = false;
     if (s->cut)
         return -1;
     if (s->told)
         return 0;
     if (s->ping_due) {
         s->ping_due = false;
-        lws_callback_on_writable(wsi);
+        wake(s);
         server->scratch[LWS_PRE] = '?'; // it does not tell of the answer to an empty one
         return lws_write(wsi, server->scratch + LWS_PRE, 1, LWS_WRITE_PING) < 0 ? -1 : 0;
     }
@@ -295,7 +306,7 @@ int ws_session_writable(struct ws_session *s)
     if (write_chunk(s, &chunk) < 0)
         return -1;
     if (s->closing || ws_queue_bytes(&s->queue))
-        lws_callback_on_writable(wsi);
+        wake(s);
     if (!s->closing && ws_queue_drained(&s->queue) && server->config.on_drained)
         server->config.on_drained(server->config.ctx, s);
     return 0;
