@@ -117,14 +117,17 @@ void call_encode_error(struct buf *out, const char *code, const char *message)
     writer_done(&w);
 }
 
-bool call_encode(const struct cadre_call *c, struct buf *out)
+bool call_encode(struct cadre_call *c, struct buf *out)
 {
-    if (c->failed)
+    if (c->failed) {
         call_encode_error(out, c->code, buf_str(&c->message));
-    else if (c->result.len)
-        buf_append(out, c->result.data, c->result.len);
-    else
+    } else if (c->result.len) {
+        buf_done(out);
+        *out = c->result;
+        c->result = BUF_INIT(CALL_RESULT_MAX);
+    } else {
         buf_puts(out, "null");
+    }
     return !c->failed;
 }
 

@@ -45,8 +45,8 @@ void call_done(struct cadre_call *c);
 void call_run(struct cadre_call *c, const cadre_method *method, void *self);
 void call_cancel(struct cadre_call *c); // from any thread
 
-// The answer's body. True: of a RESULT, false: of an ERROR.
-bool call_encode(const struct cadre_call *c, struct buf *out);
+// The answer's body, which the call then has no more. True: of a RESULT, false: of an ERROR.
+bool call_encode(struct cadre_call *c, struct buf *out);
 void call_encode_error(struct buf *out, const char *code, const char *message);
 
 struct call_head {

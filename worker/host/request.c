@@ -29,7 +29,7 @@ static void answer_error(struct request *r, int code, const char *message)
 {
     struct buf body = BUF_INIT(8 * CALL_MESSAGE_MAX);
     call_encode_error(&body, err_name(code), message);
-    r->owner->answer(r->owner, r, false, buf_str(&body), body.len);
+    r->owner->answer(r->owner, r, false, &body);
     buf_done(&body);
     part(r);
 }
@@ -55,7 +55,7 @@ static void done(struct executor_job *job)
     if (r->owner) {
         struct buf body = BUF_INIT(CALL_RESULT_MAX);
         bool ok = call_encode(&r->call, &body);
-        r->owner->answer(r->owner, r, ok, buf_str(&body), body.len);
+        r->owner->answer(r->owner, r, ok, &body);
         buf_done(&body);
         part(r);
     }

@@ -16,8 +16,9 @@ struct request_owner {
     struct executor *executor;
     struct instance *instance;
     // Exactly once a request, unless it is abandoned. `ok`: body of a RESULT, else of an ERROR. It may still run after
-    // that (a deadline), but is no more the owner's. May come inside request_start() and request_cancel().
-    void (*answer)(struct request_owner *owner, struct request *request, bool ok, const char *body, size_t len);
+    // that (a deadline), but is no more the owner's. May come inside request_start() and request_cancel(). The body may
+    // be taken out of its buffer.
+    void (*answer)(struct request_owner *owner, struct request *request, bool ok, struct buf *body);
 };
 
 struct request {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PROTOCOL_VERSION = 1 };
+enum { PROTOCOL_VERSION = 1, COPY_MAX = 16 << 10 }; // longer bodies are shared with the queue, not copied
 
 struct session {
     struct request_owner owner;
@@ -33,6 +33,7 @@ struct session {
     // for an earlier call whose long body is still coming.
     struct list requests;
     size_t n_requests;
+    uint32_t last_id; // the highest id of a call on this connection
     uint64_t started; // seq of the last one that was handed to the executor
 };
 
@@ -48,14 +49,32 @@ static void hang_up(struct session *s, unsigned code, const struct err *err)
     ws_client_close(s->client, code, err->msg);
 }
 
-static int send_record(struct session *s, enum record_type type, uint32_t id, const char *body, size_t len)
+static struct record_header header_of(const struct session *s, enum record_type type, uint32_t id)
+{
+    return (struct record_header){.call = id, .rank = (uint32_t)s->config.worker->rank, .type = (uint8_t)type};
+}
+
+static void sent(struct session *s, int r, const struct err *err)
+{
+    if (r == ERR_LIMIT) // a proxy that calls and does not read
+        hang_up(s, FRAME_CLOSE_TRY_LATER, err);
+}
+
+static void send_record(struct session *s, enum record_type type, uint32_t id, const char *body, size_t len)
 {
     struct err err = ERR_INIT;
-    struct record_header h = {.call = id, .rank = (uint32_t)s->config.worker->rank, .type = (uint8_t)type};
-    int r = ws_client_record_copy(s->client, &h, body, len, &err);
-    if (r == ERR_LIMIT) // a proxy that calls and does not read
-        hang_up(s, FRAME_CLOSE_TRY_LATER, &err);
-    return r;
+    const struct record_header h = header_of(s, type, id);
+    sent(s, ws_client_record_copy(s->client, &h, body, len, &err), &err);
+}
+
+static void send_long(struct session *s, enum record_type type, uint32_t id, struct buf *body)
+{
+    struct err err = ERR_INIT;
+    const struct record_header h = header_of(s, type, id);
+    size_t len = body->len;
+    struct blob *blob = blob_adopt(buf_take(body), len);
+    sent(s, ws_client_record(s->client, &h, &(struct record_part){blob, 0, len}, 1, &err), &err);
+    blob_unref(blob);
 }
 
 static void send_error(struct session *s, uint32_t id, int code, const char *message)
@@ -141,6 +160,8 @@ static int take_refusal(struct session *s, const struct record *r)
 
 static struct request *find_request(struct session *s, uint32_t id)
 {
+    if (id > s->last_id) // a proxy counts up: a new one is found not to be there without a look at all
+        return NULL;
     LIST_FOREACH(l, &s->requests) {
         struct request *q = CONTAINER_OF(l, struct request, link);
         if (q->id == id)
@@ -151,12 +172,16 @@ static struct request *find_request(struct session *s, uint32_t id)
 
 static void say_goodbye_when_idle(struct session *s);
 
-static void answer(struct request_owner *owner, struct request *q, bool ok, const char *body, size_t len)
+static void answer(struct request_owner *owner, struct request *q, bool ok, struct buf *body)
 {
+    enum record_type type = ok ? RECORD_RESULT : RECORD_ERROR;
     struct session *s = CONTAINER_OF(owner, struct session, owner);
     list_remove(&q->link);
     s->n_requests--;
-    send_record(s, ok ? RECORD_RESULT : RECORD_ERROR, q->id, body, len);
+    if (body->len > COPY_MAX)
+        send_long(s, type, q->id, body);
+    else
+        send_record(s, type, q->id, buf_str(body), body->len);
     say_goodbye_when_idle(s);
 }
 
@@ -193,6 +218,7 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
         return err_set(err, ERR_PROTO, "call id %u is in use", r->h.call);
     if (r->h.flags & RECORD_PARTS || (r->h.rank != (uint32_t)rank && r->h.rank != RECORD_GROUP))
         return err_set(err, ERR_PROTO, "a CALL for other ranks than %d", rank);
+    s->last_id = MAX(s->last_id, r->h.call);
     struct blob *body = r->blob ? blob_ref(r->blob) : blob_copy(r->body, r->len, s->quota);
     if (s->stopping)
         err_set(&refused, ERR_GONE, "rank %d is stopping", rank);
@@ -289,6 +315,7 @@ static void drop_connection(struct session *s)
         request_abandon(CONTAINER_OF(l, struct request, link));
     s->n_requests = 0;
     s->started = 0;
+    s->last_id = 0;
     record_reader_done(&s->reader);
 }
 
