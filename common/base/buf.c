@@ -70,17 +70,21 @@ int buf_putc(struct buf *b, char c)
 int buf_printf(struct buf *b, const char *fmt, ...)
 {
     va_list ap;
+    size_t room = b->data ? b->size - b->len : 0; // it mostly fits
     va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = vsnprintf(room ? b->data + b->len : NULL, room, fmt, ap);
     va_end(ap);
-    if (n < 0)
-        return ERR_INVALID;
-    int r = buf_reserve(b, (size_t)n);
-    if (r < 0)
+    int r = n < 0 ? ERR_INVALID : buf_reserve(b, (size_t)n);
+    if (r < 0) {
+        if (room)
+            b->data[b->len] = '\0';
         return r;
-    va_start(ap, fmt);
-    vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
-    va_end(ap);
+    }
+    if ((size_t)n >= room) {
+        va_start(ap, fmt);
+        vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
+        va_end(ap);
+    }
     b->len += (size_t)n;
     return 0;
 }

@@ -102,9 +102,13 @@ static int64_t time_left(const struct pending *p)
 
 static void write_head(struct buf *out, const struct pending *p)
 {
-    buf_printf(out, "{\"method\":\"%s\"", p->method);
-    if (p->group[0])
-        buf_printf(out, ",\"group\":\"%s\"", p->group);
+    buf_puts(out, "{\"method\":\""); // buf_printf() would take a tenth of the time of a call
+    buf_puts(out, p->method);
+    if (p->group[0]) {
+        buf_puts(out, "\",\"group\":\"");
+        buf_puts(out, p->group);
+    }
+    buf_putc(out, '"');
     if (p->timeout_ms)
         buf_printf(out, ",\"timeoutMs\":%" PRId64, time_left(p));
     if (p->attempt)
