@@ -7,12 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define STEP_MAX ((size_t)8 << 20) // what a blob grows by
+
 struct blob *blob_new(size_t len, struct quota *quota)
 {
     if (!quota_charge(quota, len))
         return NULL;
     struct blob *b = xmalloc(sizeof *b);
-    *b = (struct blob){.refs = 1, .len = len, .data = xmalloc(len), .size = len, .quota = quota_ref(quota)};
+    *b = (struct blob){.refs = 1, .len = len, .size = len, .room = len, .quota = quota_ref(quota)};
+    b->data = spare_take(quota_spare(quota), len, &b->room);
+    if (!b->data)
+        b->data = xmalloc(len);
     return b;
 }
 
@@ -24,20 +29,44 @@ struct blob *blob_copy(const void *data, size_t len, struct quota *quota)
     return b;
 }
 
+struct blob *blob_adopt(char *data, size_t len)
+{
+    struct blob *b = xmalloc(sizeof *b);
+    *b = (struct blob){.refs = 1, .len = len, .data = data, .size = len, .room = len};
+    return b;
+}
+
+static void move(struct blob *b, size_t room)
+{
+    struct spare *spare = quota_spare(b->quota);
+    char *data = spare_take(spare, room, &room);
+    if (data) {
+        memcpy(data, b->data, b->len);
+        spare_give(spare, b->data, b->room);
+    } else {
+        data = xrealloc(b->data, room, 1);
+    }
+    b->data = data;
+    b->room = room;
+}
+
 bool blob_reserve(struct blob *b, size_t more)
 {
     assert(b->refs == 1);
     size_t need = b->len + more, size = b->size;
     if (need <= size)
         return true;
-    size_t grown = MAX(need, size + size / 2);
+    size_t grown = MAX(need, size + MIN(size / 2, STEP_MAX));
+    if (need <= b->room)
+        grown = MIN(grown, b->room);
     if (!quota_charge(b->quota, grown - size)) {
         grown = need; // the spare room may be what does not fit
         if (!quota_charge(b->quota, grown - size))
             return false;
     }
-    b->data = xrealloc(b->data, grown, 1);
     b->size = grown;
+    if (grown > b->room)
+        move(b, grown);
     return true;
 }
 
@@ -52,7 +81,7 @@ void blob_unref(struct blob *b)
     if (!b || --b->refs)
         return;
     quota_refund(b->quota, b->size);
+    spare_give(quota_spare(b->quota), b->data, b->room);
     quota_unref(b->quota);
-    free(b->data);
     free(b);
 }

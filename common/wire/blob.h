@@ -14,12 +14,14 @@ struct blob {
     char *data; // len bytes
     // private
     size_t size;         // charged to the quota
+    size_t room;         // of the block; more than `size` where it was kept from an earlier blob
     struct quota *quota; // may be NULL
 };
 
 // NULL where the quota (which may be NULL: not counted) does not allow it. The content is not initialised.
 struct blob *blob_new(size_t len, struct quota *quota);
 struct blob *blob_copy(const void *data, size_t len, struct quota *quota);
+struct blob *blob_adopt(char *data, size_t len); // takes what malloc() gave; not counted
 // Makes room for `more` bytes behind len, growing in steps; len stays. False where the quota does not allow it. Only
 // before it is shared.
 bool blob_reserve(struct blob *b, size_t more);

@@ -6,16 +6,20 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#define SPARE_MAX ((size_t)128 << 20)
+
 struct quota {
     size_t refs;
     size_t used, max;
     struct quota *parent;
+    struct spare spare; // of the topmost
 };
 
 struct quota *quota_new(size_t max, struct quota *parent)
 {
     struct quota *q = xcalloc(1, sizeof *q);
     *q = (struct quota){.refs = 1, .max = max, .parent = quota_ref(parent)};
+    spare_init(&q->spare, MIN(max / 4, SPARE_MAX));
     return q;
 }
 
@@ -31,6 +35,7 @@ void quota_unref(struct quota *q)
     while (q && --q->refs == 0) {
         struct quota *parent = q->parent;
         assert(q->used == 0);
+        spare_done(&q->spare);
         free(q);
         q = parent;
     }
@@ -60,4 +65,11 @@ void quota_refund(struct quota *q, size_t n)
 size_t quota_used(const struct quota *q)
 {
     return q ? q->used : 0;
+}
+
+struct spare *quota_spare(struct quota *q)
+{
+    while (q && q->parent)
+        q = q->parent;
+    return q ? &q->spare : NULL;
 }

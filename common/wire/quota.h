@@ -5,8 +5,9 @@
 #ifndef CADRE_WIRE_QUOTA_H
 #define CADRE_WIRE_QUOTA_H
 
+#include "common/wire/spare.h"
+
 #include <stdbool.h>
-#include <stddef.h>
 
 struct quota;
 
@@ -19,5 +20,8 @@ void quota_unref(struct quota *q);                         // accepts NULL
 bool quota_charge(struct quota *q, size_t n);
 void quota_refund(struct quota *q, size_t n);
 size_t quota_used(const struct quota *q); // 0 for NULL
+// Blocks that are kept for whoever is charged below the topmost quota: at most a fourth of its maximum, and 128 MiB.
+// NULL for NULL.
+struct spare *quota_spare(struct quota *q);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 static void a_charge_counts_in_every_quota_above(void **state)
@@ -76,6 +77,62 @@ static void without_a_quota_nothing_is_counted(void **state)
     assert_int_equal(quota_used(NULL), 0);
 }
 
+static void a_large_block_is_kept_for_the_next_blob(void **state)
+{
+    (void)state;
+    struct quota *all = quota_new(64 << 20, NULL), *session = quota_new(64 << 20, all);
+    struct blob *b = blob_new(1 << 20, session);
+    const char *block = b->data;
+    blob_unref(b);
+    assert_int_equal(quota_used(all), 0); // what is kept is nobody's
+    b = blob_new(1000 * 1000, session);
+    assert_ptr_equal(b->data, block);
+    assert_int_equal(quota_used(session), 1000 * 1000); // pays for what it asked for
+    assert_true(blob_reserve(b, 10));
+    assert_ptr_equal(b->data, block); // there is room
+    blob_unref(b);
+    quota_unref(session);
+    quota_unref(all);
+}
+
+static void a_growing_blob_moves_into_a_block_that_was_kept(void **state)
+{
+    (void)state;
+    struct quota *q = quota_new(64 << 20, NULL);
+    struct blob *b = blob_new(1 << 20, q);
+    const char *block = b->data;
+    blob_unref(b);
+    b = blob_copy("begin", 5, q);
+    assert_true(blob_reserve(b, 300 * 1000));
+    assert_ptr_equal(b->data, block);
+    assert_memory_equal(b->data, "begin", 5);
+    blob_unref(b);
+    quota_unref(q);
+}
+
+static void older_blocks_make_way_and_too_large_ones_are_not_kept(void **state)
+{
+    (void)state;
+    struct spare s;
+    size_t size;
+    spare_init(&s, 2 * SPARE_MIN);
+    for (int i = 0; i < 3; i++)
+        spare_give(&s, malloc(SPARE_MIN), SPARE_MIN);
+    assert_int_equal(s.n, 2);
+    spare_give(&s, malloc(2 * SPARE_MIN + 1), 2 * SPARE_MIN + 1);
+    assert_int_equal(s.n, 2);
+    assert_null(spare_take(&s, SPARE_MIN + 1, &size));
+    spare_give(&s, malloc(2 * SPARE_MIN), 2 * SPARE_MIN);
+    assert_int_equal(s.n, 1);
+    assert_int_equal(s.bytes, 2 * SPARE_MIN);
+    char *block = spare_take(&s, SPARE_MIN, &size);
+    assert_non_null(block);
+    assert_int_equal(size, 2 * SPARE_MIN);
+    free(block);
+    assert_null(spare_take(&s, SPARE_MIN, &size));
+    spare_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -83,6 +140,9 @@ int main(void)
         cmocka_unit_test(a_blob_is_paid_for_until_nobody_holds_it),
         cmocka_unit_test(a_blob_grows_only_as_far_as_the_quota_goes),
         cmocka_unit_test(without_a_quota_nothing_is_counted),
+        cmocka_unit_test(a_large_block_is_kept_for_the_next_blob),
+        cmocka_unit_test(a_growing_blob_moves_into_a_block_that_was_kept),
+        cmocka_unit_test(older_blocks_make_way_and_too_large_ones_are_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
