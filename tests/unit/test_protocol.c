@@ -4,6 +4,7 @@
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/wire/batch.h"
 #include "common/wire/record_reader.h"
 #include "common/wire/record_writer.h"
 
@@ -157,6 +158,52 @@ static void the_writer_makes_the_first_example(void **state)
     buf_done(&e.want);
 }
 
+// The records of the example with a batch: what the caller sends, and what each rank gets.
+static void records_of_the_batch(const struct example *e, struct record_call *calls, size_t n)
+{
+    struct record_reader r;
+    struct record rec;
+    struct err err = ERR_INIT;
+    const char *data = e->bytes.data;
+    size_t len = e->bytes.len;
+    record_reader_init(&r, &(struct record_reader_config){0});
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
+        assert_int_equal(rec.h.dispatch, i ? 0 : RECORD_DP_COMPUTE_PROTO);
+        assert_int_equal(record_call_decode(rec.body, rec.len, &calls[i], &err), 0);
+    }
+    assert_int_equal(len, 0);
+    record_reader_done(&r);
+}
+
+static void the_batch_is_cut_as_the_page_says(void **state)
+{
+    (void)state;
+    struct example e;
+    struct arena a = ARENA_INIT;
+    struct record_call calls[3];
+    struct batch b;
+    struct err err = ERR_INIT;
+    size_t each, added;
+    assert_non_null(next_example(strstr(page, "### Batches"), &e));
+    records_of_the_batch(&e, calls, 3);
+    assert_int_equal(batch_read(calls[0].args, calls[0].args_len, &a, &b, &err), 0);
+    assert_int_equal(batch_pieces(b.rows, 2, false, &each, &added, &err), 0);
+    for (size_t i = 0; i < 2; i++) {
+        struct scatter s;
+        scatter_init(&s);
+        assert_int_equal(batch_slice(&b, i * each, each, &a, &s, &err), 0);
+        assert_int_equal(s.len, calls[i + 1].args_len);
+        char *piece = arena_alloc(&a, s.len);
+        scatter_gather(&s, &(struct scatter_source){calls[0].args, calls[0].args_len}, piece);
+        assert_memory_equal(piece, calls[i + 1].args, s.len);
+        scatter_done(&s);
+    }
+    buf_done(&e.bytes);
+    buf_done(&e.want);
+    arena_done(&a);
+}
+
 static void has_row(unsigned number, const char *name)
 {
     char row[64];
@@ -188,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_example_is_what_the_page_says),
         cmocka_unit_test(the_writer_makes_the_first_example),
+        cmocka_unit_test(the_batch_is_cut_as_the_page_says),
         cmocka_unit_test(the_tables_have_the_codes_numbers),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches: rows that a call cuts into pieces for its ranks, and puts together again out of their results. Two forms:
+//
+//   a safetensors document   dimension 0 of every tensor is the row. In __metadata__: `cadre.columns`, a JSON object of
+//                            lists with one value a row, for what is no tensor; `cadre.meta`, a JSON object that every
+//                            piece gets whole; any other member, likewise
+//   a JSON object of lists   of equal length: {"prompt": ["a", "b"], "n": [1, 2]}
+//
+// Values are never looked at nor copied: a piece is a scatter list over the document, only heads are made. Pure. What
+// is found lies in the caller's arena; the document itself is not needed once it is read.
+#ifndef CADRE_WIRE_BATCH_H
+#define CADRE_WIRE_BATCH_H
+
+#include "common/wire/safetensors.h"
+
+#include <stdbool.h>
+
+#define BATCH_COLUMNS "cadre.columns"
+#define BATCH_META "cadre.meta"
+
+struct batch_cell {
+    uint32_t begin, end; // of one value, in the column's text
+};
+
+struct batch_column {
+    const char *name; // as JSON has it between the quotes, escapes as they are
+    const char *text; // what the cells lie in; NULL = the document
+    struct batch_cell *cells;
+    size_t n;
+};
+
+struct batch {
+    bool json;
+    size_t rows; // 0 also where there is neither tensor nor column
+    struct safetensors doc;
+    struct batch_column *columns;
+    size_t n_columns;
+    const struct batch_column **by_name; // private
+};
+
+// Whether a body is a safetensors document; else it is JSON, which has no byte 0. Both lengths and JSON may begin with
+// any byte: those of a length that count little are what tells.
+bool batch_is_safetensors(const char *data, size_t len);
+// ERR_INVALID and ERR_LIMIT name the tensor or column.
+int batch_read(const char *data, size_t len, struct arena *a, struct batch *ret, struct err *err);
+
+const struct batch_column *batch_column(const struct batch *b, const char *name); // or NULL
+
+// How many rows each of n pieces has, and how many are added for that, by repeating the last row. ERR_INVALID where the
+// rows cannot be cut evenly and `pad` is false.
+int batch_pieces(size_t rows, size_t n, bool pad, size_t *ret_each, size_t *ret_added, struct err *err);
+// The rows from `from` on, as a document of the same form. A row behind the last one is the last one again. Parts have
+// source 0.
+int batch_slice(const struct batch *b, size_t from, size_t rows, struct arena *a, struct scatter *out, struct err *err);
+
+struct batch_result {
+    const struct batch *batch;
+    uint32_t rank; // for messages
+};
+
+// Joins results in this order; part i's source is its index. They must have the same form, tensors (dtype, all
+// dimensions but the first) and columns. Metadata must be equal where several have it; only `metrics` of cadre.meta, an
+// object or a list of objects, becomes an object of lists. `added` rows of padding are taken off the end again, if not
+// 0; then the results must have `rows` + `added` rows. ERR_INVALID names what differs, and the ranks.
+int batch_join(const struct batch_result *results, size_t n, size_t rows, size_t added, struct arena *a,
+               struct scatter *out, struct err *err);
+// The metadata of the results as one: for batch_join().
+int batch_join_meta(const struct batch_result *results, size_t n, struct arena *a, struct safetensors_meta **ret,
+                    size_t *ret_n, struct err *err);
+
+#endif
