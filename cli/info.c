@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/controller.h"
 #include "cli/json_text.h"
+#include "cli/plain.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
 
@@ -10,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { TIMEOUT_MS = 60 * 1000 };
 
@@ -65,8 +67,11 @@ static int print_info(const struct buf *result, struct err *err)
         printf("Attempt:  %" PRId64 "\n", number_of(info, "attempt"));
         printf("Ready:    %s (%" PRId64 " of %" PRId64 " ranks are connected)\n", is_true(info, "ready") ? "yes" : "no",
                number_of(info, "connected"), number_of(info, "worldSize"));
-        if (message && *message)
-            printf("Message:  %s\n", message);
+        if (message && *message) {
+            printf("Message:  ");
+            plain_print(stdout, message, strlen(message));
+            printf("\n");
+        }
         printf("\n");
         print_workers(info, &a);
         print_methods(info, &a);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/json_text.h"
 
+#include "cli/plain.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -10,12 +12,12 @@ void json_text_print(FILE *out, const char *text, size_t len)
     for (size_t i = 0; i < len; i++) {
         char c = text[i];
         if (in_string) {
-            fputc(c, out);
+            plain_putc(out, c);
             if (c == '\\' && i + 1 < len)
-                fputc(text[++i], out);
+                plain_putc(out, text[++i]);
             in_string = c != '"';
         } else if (!strchr(" \t\r\n", c)) {
-            fputc(c, out);
+            plain_putc(out, c);
             if (c == ',' || c == ':')
                 fputc(' ', out);
             in_string = c == '"';

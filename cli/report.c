@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/report.h"
 
+#include "cli/plain.h"
 #include "cli/process.h"
 #include "common/base/str.h"
 
@@ -16,13 +17,19 @@ static int status(void)
 int report_err(const struct err *err)
 {
     bool kubectls = str_starts(err->msg, "Error from server") || str_starts(err->msg, "error:");
-    fprintf(stderr, "%s%s\n", kubectls ? "" : "error: ", err->msg);
+    fputs(kubectls ? "" : "error: ", stderr);
+    plain_print(stderr, err->msg, strlen(err->msg));
+    fputc('\n', stderr);
     return status();
 }
 
 int report_failure(const cadre_client_error *e)
 {
-    fprintf(stderr, "Error (%s): %s\n", e->name, e->message);
+    fputs("Error (", stderr);
+    plain_print(stderr, e->name, strlen(e->name));
+    fputs("): ", stderr);
+    plain_print(stderr, e->message, strlen(e->message));
+    fputc('\n', stderr);
     if (e->rank >= 0) {
         fprintf(stderr, "  rank %d", e->rank);
         if (e->pod[0])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/explain.h"
 #include "cli/kubectl.h"
+#include "cli/plain.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
 
@@ -49,7 +50,7 @@ static int tell(const struct options *o, const char *ns, struct arena *a, struct
         in.events = events;
     struct buf out = BUF_INIT(OBJECTS_MAX);
     explain(&in, &out);
-    fwrite(buf_str(&out), 1, out.len, stdout);
+    plain_print(stdout, buf_str(&out), out.len);
     buf_done(&out);
     return 0;
 }

@@ -266,6 +266,16 @@ static void why_reads_group_pods_and_events(void **state)
     assert_non_null(strstr(buf_str(&world.out), "Pods: none"));
 }
 
+static void what_workers_say_does_nothing_to_the_terminal(void **state)
+{
+    (void)state;
+    put_file("workergroups.json", "{\"metadata\":{\"name\":\"llama\",\"namespace\":\"ml\"},\"status\":{"
+                                  "\"lastFailure\":{\"rank\":0,\"message\":\"\\u001b]0;owned\\u0007\"}}}");
+    cli_world_line(&world, "why llama");
+    assert_non_null(strstr(buf_str(&world.out), "^[]0;owned^G"));
+    assert_null(strchr(buf_str(&world.out), '\033'));
+}
+
 static void the_ca_comes_from_the_operator(void **state)
 {
     (void)state;
@@ -289,6 +299,7 @@ int main(void)
         T(logs_of_all_ranks_in_order),
         T(a_group_without_pods),
         T(why_reads_group_pods_and_events),
+        T(what_workers_say_does_nothing_to_the_terminal),
         T(the_ca_comes_from_the_operator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
