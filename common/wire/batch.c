@@ -26,6 +26,8 @@ static int read_column(const struct scan_item *member, const char *text, struct 
     struct scan_item item;
     int got;
     ret->name = arena_strndup(a, member->key, member->key_len);
+    if (memchr(member->key, '\0', member->key_len))
+        return err_set(err, ERR_INVALID, "not valid JSON: the name of a column has a byte 0");
     if (!scan_begin(&s, member->text, member->len) || s.close != ']')
         return err_set(err, ERR_INVALID, "'%.64s' is no list; in a batch everything is a list with one value a row",
                        ret->name);
