@@ -177,6 +177,7 @@ static void measure_calls(void)
 
 static const char broadcast[] = "broadcast to simulated ranks, p50";
 static const char beside_idle[] = "one at a time, beside idle workers";
+static const char beside_bulk[] = "one at a time, beside a 60 MiB echo";
 
 // Broadcast to many simulated ranks: a call is done when all have answered.
 static void measure_broadcast(void)
@@ -236,6 +237,46 @@ static void measure_idle(void)
     cadre_client_close(c);
 }
 
+static pid_t start_bulk(void)
+{
+    const struct load_call call = {"simulated", "echo", BIG, 1};
+    pid_t pid = fork();
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (double unused; load_rate(open_server(false), &call, 3600, &unused) > 0;)
+        ;
+    _exit(1);
+}
+
+// The same call while another controller has long bodies echoed: without it, with, and without again.
+static void measure_beside_bulk(void)
+{
+    static const char *const steps[] = {"alone", "beside", "alone again"};
+    const struct load_call call = {"one", "echo", 10, 1};
+    pid_t simulated = ranks_start(server.port, "simulated", 0, 1);
+    cadre_client *c = open_server(false);
+    double alone = 0;
+    printf("\n%-34s %12s %10s %8s\n", beside_bulk, "Cadre/s", "p50 us", "ratio");
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct samples rates = {.n = 0}, p50s = {.n = 0};
+        pid_t bulk = i == 1 ? start_bulk() : 0;
+        for (int k = 0; k < options.rounds; k++) {
+            double p50;
+            samples_add(&rates, load_rate(c, &call, options.seconds, &p50));
+            samples_add(&p50s, p50);
+        }
+        if (i == 0)
+            alone = samples_median(&rates);
+        printf("%-34s %12.0f %10.0f %7.2fx\n", steps[i], samples_median(&rates), samples_median(&p50s),
+               samples_median(&rates) / alone);
+        if (bulk)
+            ranks_stop(bulk);
+    }
+    cadre_client_close(c);
+    ranks_stop(simulated);
+}
+
 // One kind of call, of a proxy that runs already.
 static void measure_server(void)
 {
@@ -269,6 +310,8 @@ static void measure_all(void)
         measure_broadcast();
     if (wanted(beside_idle))
         measure_idle();
+    if (wanted(beside_bulk))
+        measure_beside_bulk();
     for (unsigned i = 0; i < WORKERS; i++) {
         kill(workers[i], SIGTERM);
         waitpid(workers[i], NULL, 0);
