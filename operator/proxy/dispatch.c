@@ -45,7 +45,7 @@ static int check_modes(const struct call *c, struct err *err)
     if (c->execute != RECORD_ALL)
         return err_set(err, ERR_INVALID, "%s(): execute mode %s is not served by this version", c->method,
                        mode_execute_name(c->execute));
-    if (c->dispatch != RECORD_ONE_TO_ALL && c->dispatch != RECORD_ALL_TO_ALL)
+    if (c->dispatch != RECORD_ONE_TO_ALL && c->dispatch != RECORD_ALL_TO_ALL && c->dispatch != RECORD_DP_COMPUTE)
         return err_set(err, ERR_INVALID, "%s(): dispatch mode %s is not served by this version", c->method,
                        mode_dispatch_name(c->dispatch));
     return GO;

@@ -2,6 +2,7 @@
 #include "operator/proxy/split.h"
 
 #include "common/wire/scan.h"
+#include "operator/proxy/mode.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -82,8 +83,8 @@ static int read_columns(const struct call *c, struct scan *s, const struct recor
         columns[n].member = item;
         if (!scan_begin(&columns[n].at, item.text, item.len) || columns[n].at.close != ']')
             return err_set(err, ERR_INVALID,
-                           "%s(): argument '%.*s' must be a list of one element a rank, because the call is ALL_TO_ALL",
-                           c->method, (int)MIN(item.key_len, (size_t)64), item.key);
+                           "%s(): argument '%.*s' must be a list of one element a rank, because the call is %s",
+                           c->method, (int)MIN(item.key_len, (size_t)64), item.key, mode_dispatch_name(c->dispatch));
         n++;
     }
     *ret_n = n;
@@ -143,10 +144,8 @@ int split_args(struct call *c, const struct call_body *body, const struct record
 {
     struct scan s;
     if (!scan_begin(&s, parts->args, parts->args_len))
-        return err_set(
-            err, ERR_INVALID,
-            "%s(): a call that is ALL_TO_ALL needs a list of arguments, one element for each of the %u ranks "
-            "of %s",
-            c->method, c->n, c->group->key);
+        return err_set(err, ERR_INVALID,
+                       "%s(): a call that is %s needs a list of arguments, one element for each of the %u ranks of %s",
+                       c->method, mode_dispatch_name(c->dispatch), c->n, c->group->key);
     return s.close == ']' ? split_list(c, &s, body, parts, ret, err) : split_columns(c, &s, parts, ret, err);
 }

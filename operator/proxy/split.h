@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of ALL_TO_ALL, of which each rank gets its own. Two ways to write them down, for 2 ranks of add(x, y):
+// Arguments of ALL_TO_ALL and DP_COMPUTE, of which each rank gets its own. Two ways to write them down, for 2 ranks of
+// add(x, y):
 //
 //   [{"x": 1, "y": 5}, {"x": 2, "y": 6}]    a list of one element a rank: its arguments, by name or by position
 //   {"x": [1, 2], "y": [5, 6]}              an object of lists of one element a rank

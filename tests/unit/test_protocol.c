@@ -169,7 +169,7 @@ static void records_of_the_batch(const struct example *e, struct record_call *ca
     record_reader_init(&r, &(struct record_reader_config){0});
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
-        assert_int_equal(rec.h.dispatch, i ? 0 : RECORD_DP_COMPUTE_PROTO);
+        assert_int_equal(rec.h.dispatch, RECORD_DP_COMPUTE_PROTO);
         assert_int_equal(record_call_decode(rec.body, rec.len, &calls[i], &err), 0);
     }
     assert_int_equal(len, 0);

@@ -84,6 +84,34 @@ static void a_list_of_another_length_is_refused_and_reaches_no_rank(void **state
     }
 }
 
+// With verl's name for it: an argument a rank, and a list of results. Nothing else is taken.
+static void dp_compute_is_strictly_one_element_a_rank(void **state)
+{
+    struct world *w = *state;
+    static const char *const good[] = {"[1,2,3,4]", "{\"x\":[1,2,3,4]}"};
+    for (size_t k = 0; k < ARRAY_LEN(good); k++) {
+        sends(w, (struct call_text){
+                     .id = 1, .rank = RECORD_GROUP, .dispatch = RECORD_DP_COMPUTE, .head = ADD, .args = good[k]});
+        for (uint32_t i = 0; i < WORLD; i++) {
+            char args[16];
+            snprintf(args, sizeof args, k ? "{\"x\":%u}" : "[%u]", i + 1);
+            worker_says(&w->f, &w->workers[i], worker_takes(&w->workers[i], args), "7");
+        }
+        hears(w, "1 RESULT [7,7,7,7]");
+    }
+    static const struct {
+        const char *args, *says;
+    } wrong[] = {
+        {"[1,2]", "has 2 elements, ml/llama has 4 ranks"},
+        {"{\"x\":[1,2,3,4],\"y\":2}", "argument 'y' must be a list of one element a rank, because the call is DP_"},
+        {"7", "a call that is DP_COMPUTE needs a list of arguments"}};
+    for (size_t k = 0; k < ARRAY_LEN(wrong); k++) {
+        sends(w, (struct call_text){
+                     .id = 2, .rank = RECORD_GROUP, .dispatch = RECORD_DP_COMPUTE, .head = ADD, .args = wrong[k].args});
+        hears_about(w, "2 ERROR INVALID", wrong[k].says);
+    }
+}
+
 static void rank_zero_gives_one_result_and_takes_the_arguments_whole(void **state)
 {
     struct world *w = *state;
@@ -126,7 +154,7 @@ static void the_caller_may_override_the_declared_modes(void **state)
     for (uint32_t i = 0; i < WORLD; i++)
         worker_says(&w->f, &w->workers[i], worker_takes(&w->workers[i], ""), "1");
     hears(w, "2 RESULT [1,1,1,1]");
-    static const uint8_t others[][2] = {{RECORD_DP_COMPUTE, RECORD_ALL}, {RECORD_ONE_TO_ALL, RECORD_ANY}};
+    static const uint8_t others[][2] = {{RECORD_DP_COMPUTE_PROTO, RECORD_ALL}, {RECORD_ONE_TO_ALL, RECORD_ANY}};
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         sends(w, (struct call_text){
                      .id = 3, .rank = RECORD_GROUP, .dispatch = others[i][0], .execute = others[i][1], .head = ADD});
@@ -353,6 +381,7 @@ int main(void)
         PROXY_TEST(an_empty_result_is_null),
         PROXY_TEST(a_list_of_one_a_rank_is_split),
         PROXY_TEST(a_list_of_another_length_is_refused_and_reaches_no_rank),
+        PROXY_TEST(dp_compute_is_strictly_one_element_a_rank),
         PROXY_TEST(rank_zero_gives_one_result_and_takes_the_arguments_whole),
         PROXY_TEST(a_call_to_one_rank_gives_one_result),
         PROXY_TEST(the_caller_may_override_the_declared_modes),
