@@ -2,6 +2,7 @@
 #include "common/base/arena.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -64,6 +65,16 @@ void *arena_array(struct arena *a, size_t n, size_t size)
     if (__builtin_mul_overflow(n, size, &total))
         abort();
     return arena_alloc(a, total);
+}
+
+const char *arena_clip(struct arena *a, const char *s, size_t max)
+{
+    if (!s || strlen(s) <= max)
+        return s;
+    size_t n = 0, step;
+    while ((step = str_utf8_len(s + n, max - n)) > 0)
+        n += step;
+    return arena_strndup(a, s, n);
 }
 
 void *arena_memdup(struct arena *a, const void *p, size_t n)

@@ -25,6 +25,9 @@ void *arena_array(struct arena *a, size_t n, size_t size) __attribute__((returns
 #define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
 char *arena_strdup(struct arena *a, const char *s); // NULL stays NULL
 char *arena_strndup(struct arena *a, const char *s, size_t n);
+// At most `max` bytes of s, whole characters, a longer one only up to what is not UTF-8: s itself, or a copy. NULL
+// stays NULL.
+const char *arena_clip(struct arena *a, const char *s, size_t max);
 void *arena_memdup(struct arena *a, const void *p, size_t n);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));

@@ -64,6 +64,25 @@ static void strings_are_copied(void **state)
     arena_done(&a);
 }
 
+static void a_long_text_is_clipped_between_characters(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    const char *word = "caf\xc3\xa9s";
+    assert_ptr_equal(arena_clip(&a, word, 6), word);
+    assert_string_equal(arena_clip(&a, word, 5), "caf\xc3\xa9");
+    assert_string_equal(arena_clip(&a, word, 4), "caf");
+    assert_string_equal(arena_clip(&a, word, 0), "");
+    assert_string_equal(arena_clip(&a, "\xe2\x82\xac.99", 4), "\xe2\x82\xac.");
+    assert_string_equal(arena_clip(&a,
+                                   "ab\xff"
+                                   "cd",
+                                   4),
+                        "ab"); // what is no character ends it, too
+    assert_null(arena_clip(&a, NULL, 4));
+    arena_done(&a);
+}
+
 static void arrays_of_nothing_are_fine(void **state)
 {
     (void)state;
@@ -81,6 +100,7 @@ int main(void)
         cmocka_unit_test(a_piece_larger_than_any_block_fits),
         cmocka_unit_test(done_empties_and_the_arena_may_be_used_again),
         cmocka_unit_test(strings_are_copied),
+        cmocka_unit_test(a_long_text_is_clipped_between_characters),
         cmocka_unit_test(arrays_of_nothing_are_fine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
