@@ -20,23 +20,10 @@ static void wait_for(struct work *w, const char *reason, const char *message)
     work_settle(w);
 }
 
-// What the group gave its pods up for says more than that they are still going, and does not change with each that
-// goes.
-static bool keeps_reason(const struct condition *ready)
-{
-    static const char *const reasons[] = {
-        REASON_RESTARTING,     REASON_TERMINATING, REASON_BIND_TIMEOUT,  REASON_INSUFFICIENT,     REASON_INFEASIBLE,
-        REASON_QUOTA_EXCEEDED, REASON_FORBIDDEN,   REASON_NAME_CONFLICT, REASON_INVALID_TEMPLATE, REASON_BACKOFF};
-    for (size_t i = 0; ready && i < ARRAY_LEN(reasons); i++)
-        if (str_eq(ready->reason, reasons[i]))
-            return true;
-    return false;
-}
-
 static void wait_on(struct work *w, const char *reason, const char *message)
 {
     const struct condition *ready = outcome_old(w->wg, READY);
-    if (keeps_reason(ready))
+    if (outcome_keeps_reason(ready))
         wait_for(w, ready->reason, ready->message);
     else
         wait_for(w, reason, message);

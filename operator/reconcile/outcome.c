@@ -95,17 +95,6 @@ static int32_t group_gpus(const struct group_view *v, const struct census *c)
     return each < 0 ? v->wg->status.gpus : (int32_t)MIN(each / 1000, INT32_MAX / c->replicas) * c->replicas;
 }
 
-// What others wrote can have any length.
-static const char *clip(const char *s, size_t max, struct arena *a)
-{
-    if (!s || strlen(s) <= max)
-        return s;
-    size_t n = 0;
-    for (size_t step = 1; step && n + step <= max; n += step)
-        step = str_utf8_len(s + n, max - n);
-    return arena_strndup(a, s, n);
-}
-
 static void build(const struct outcome *o, const struct group_view *v, const struct census *c, struct arena *a,
                   struct workergroup_status *ret)
 {
@@ -130,16 +119,16 @@ static void build(const struct outcome *o, const struct group_view *v, const str
     ret->n_placements = census_placements(c, a, &ret->placements);
     ret->conditions = arena_memdup(a, o->conditions, sizeof o->conditions);
     ret->n_conditions = OUTCOME_CONDITIONS;
-    ret->last_failure.message = clip(ret->last_failure.message, MESSAGE_MAX, a);
+    ret->last_failure.message = arena_clip(a, ret->last_failure.message, MESSAGE_MAX);
     for (int i = 0; i < OUTCOME_CONDITIONS; i++) {
         struct condition *now = &ret->conditions[i];
         const struct condition *old = outcome_old(wg, (enum outcome_condition)i);
-        now->message = clip(now->message, MESSAGE_MAX, a);
+        now->message = arena_clip(a, now->message, MESSAGE_MAX);
         now->changed_ms = old && old->status == now->status && old->changed_ms ? old->changed_ms : v->now_ms;
     }
 }
 
-static bool reason_in(const char *reason, const char *const *list)
+bool outcome_reason_in(const char *reason, const char *const *list)
 {
     for (; *list; list++)
         if (str_eq(reason, *list))
@@ -147,18 +136,26 @@ static bool reason_in(const char *reason, const char *const *list)
     return false;
 }
 
+bool outcome_keeps_reason(const struct condition *ready)
+{
+    static const char *const reasons[] = {REASON_RESTARTING,
+                                          REASON_TERMINATING,
+                                          REASON_BIND_TIMEOUT,
+                                          REASON_INSUFFICIENT,
+                                          REASON_INFEASIBLE,
+                                          REASON_QUOTA_EXCEEDED,
+                                          REASON_FORBIDDEN,
+                                          REASON_NAME_CONFLICT,
+                                          REASON_INVALID_TEMPLATE,
+                                          REASON_BACKOFF,
+                                          NULL};
+    return ready && outcome_reason_in(ready->reason, reasons);
+}
+
 static bool became(const struct workergroup *wg, const struct outcome *o, enum outcome_condition which)
 {
     const struct condition *old = outcome_old(wg, which), *now = &o->conditions[which];
     return !old || old->status != now->status || !str_eq(old->reason, now->reason);
-}
-
-static void add_event(struct plan *plan, int stage, bool warning, const char *reason, const char *note)
-{
-    struct action *x = plan_add(plan, ACTION_EVENT, stage);
-    x->warning = warning;
-    x->reason = reason;
-    x->note = arena_strdup(plan->arena, clip(note, NOTE_MAX, plan->arena)); // may be another object's words
 }
 
 static const char *placements_text(const struct workergroup_status *s, struct arena *a)
@@ -181,25 +178,25 @@ static void add_events(const struct outcome *o, const struct group_view *v, cons
     const struct condition *c = o->conditions;
     bool refused = c[ACCEPTED].status == CONDITION_FALSE && became(wg, o, ACCEPTED);
     if (refused)
-        add_event(plan, stage, true, c[ACCEPTED].reason, c[ACCEPTED].message);
+        plan_add_event(plan, stage, true, c[ACCEPTED].reason, c[ACCEPTED].message);
     if (became(wg, o, SCHEDULED)) {
         if (c[SCHEDULED].status == CONDITION_TRUE)
-            add_event(plan, stage, false, "Scheduled", placements_text(s, a));
-        else if (reason_in(c[SCHEDULED].reason, waiting) && !refused)
-            add_event(plan, stage, true, c[SCHEDULED].reason, c[SCHEDULED].message);
+            plan_add_event(plan, stage, false, "Scheduled", placements_text(s, a));
+        else if (outcome_reason_in(c[SCHEDULED].reason, waiting) && !refused)
+            plan_add_event(plan, stage, true, c[SCHEDULED].reason, c[SCHEDULED].message);
     }
     if (c[READY].status == CONDITION_FALSE && became(wg, o, READY) &&
         (str_eq(c[READY].reason, REASON_IMAGE) || str_eq(c[READY].reason, REASON_CONTAINER_CONFIG)))
-        add_event(plan, stage, true, c[READY].reason, c[READY].message);
+        plan_add_event(plan, stage, true, c[READY].reason, c[READY].message);
     if (o->restarts > wg->status.restarts)
-        add_event(plan, stage, true, REASON_RESTARTING, c[READY].message);
+        plan_add_event(plan, stage, true, REASON_RESTARTING, c[READY].message);
     if (c[FAILED].status == CONDITION_TRUE && became(wg, o, FAILED))
-        add_event(plan, stage, true, c[FAILED].reason, c[FAILED].message);
+        plan_add_event(plan, stage, true, c[FAILED].reason, c[FAILED].message);
     if (c[SUCCEEDED].status == CONDITION_TRUE && became(wg, o, SUCCEEDED))
-        add_event(plan, stage, false, c[SUCCEEDED].reason, c[SUCCEEDED].message);
+        plan_add_event(plan, stage, false, c[SUCCEEDED].reason, c[SUCCEEDED].message);
     if (outcome_old(wg, SUSPENDED) && became(wg, o, SUSPENDED))
-        add_event(plan, stage, false, c[SUSPENDED].status == CONDITION_TRUE ? "Suspended" : "Resumed",
-                  c[SUSPENDED].status == CONDITION_TRUE ? c[SUSPENDED].message : "spec.suspend is false");
+        plan_add_event(plan, stage, false, c[SUSPENDED].status == CONDITION_TRUE ? "Suspended" : "Resumed",
+                       c[SUSPENDED].status == CONDITION_TRUE ? c[SUSPENDED].message : "spec.suspend is false");
 }
 
 // What is worth a write of its own: a new attempt, or a Ready that will stay for a while.
@@ -209,15 +206,7 @@ static bool urgent(const struct outcome *o, const struct workergroup *wg)
                                           REASON_STARTING, REASON_TERMINATING, REASON_COMPLETING, NULL};
     if (o->attempt != MAX(wg->status.attempt, 1) || o->incarnation != wg->status.incarnation)
         return true;
-    return became(wg, o, READY) && !reason_in(o->conditions[READY].reason, passing);
-}
-
-// Refused by the API server if the object has changed since: a decision from an old view (of a new leader whose watch
-// lags, say) must not undo a newer one, nor speak of another object of the same name.
-static const char *patch_of_this_version(const char *patch, const struct workergroup *wg, struct arena *a)
-{
-    const char *version = wg->obj.meta.resource_version;
-    return version ? arena_printf(a, "{\"metadata\":{\"resourceVersion\":\"%s\"},%s", version, patch + 1) : patch;
+    return became(wg, o, READY) && !outcome_reason_in(o->conditions[READY].reason, passing);
 }
 
 // Only the messages differ, such as the counts of a group that waits for room in a busy cluster.
@@ -250,20 +239,12 @@ void outcome_commit(const struct outcome *o, const struct group_view *v, const s
     build(o, v, c, a, &s);
     if (workergroup_status_equal(&s, &v->wg->status))
         return;
-    if (!now && !urgent(o, v->wg)) {
-        int64_t settle = settle_ms(&s, v, a);
-        int64_t since = v->memory->status_wanted_ms;
-        int64_t left = since ? MIN(since + settle - v->now_ms, settle) : settle;
-        if (left > 0) {
-            plan->defers_status = true;
-            plan_requeue(plan, left);
-            return;
-        }
-    }
+    if (!now && !urgent(o, v->wg) &&
+        plan_defers_status(plan, v->memory->status_wanted_ms, settle_ms(&s, v, a), v->now_ms))
+        return;
     // First where it has to be; else with the creations, which must not wait for it. Events follow what they tell of,
     // so that a write that fails and is decided anew does not repeat them.
     int stage = now ? STAGE_FIRST : STAGE_SECOND;
-    struct action *x = plan_add(plan, ACTION_STATUS, stage);
-    x->body = patch_of_this_version(workergroup_status_patch(&s, a), v->wg, a);
+    plan_add_status(plan, stage, workergroup_status_patch(&s, a), v->wg->obj.meta.resource_version);
     add_events(o, v, &s, stage + 1, a, plan);
 }

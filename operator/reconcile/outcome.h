@@ -27,6 +27,10 @@ const struct condition *outcome_old(const struct workergroup *wg, enum outcome_c
 bool outcome_was(const struct workergroup *wg, enum outcome_condition which);                    // the status says True
 bool outcome_old_spec(const struct workergroup *wg); // the status does not know the present generation of the spec
 
+bool outcome_reason_in(const char *reason, const char *const *list); // NULL-terminated
+// What a gang gave its pods up for says more than that they are still going, and does not change with each that goes.
+bool outcome_keeps_reason(const struct condition *ready);
+
 // Adds the status write and its events to the plan, if anything differs. `now`: at once and before everything else
 // (a new attempt); otherwise passing states may wait a moment for what comes next, so that a group that starts quickly
 // costs one write, and new numbers in the message of one that waits are gathered for longer.

@@ -2,9 +2,12 @@
 #include "operator/reconcile/plan.h"
 
 #include "common/base/buf.h"
+#include "common/base/mem.h"
 #include "common/wire/record.h"
 
 #include <string.h>
+
+enum { NOTE_MAX = 1000 };
 
 void plan_init(struct plan *p, struct arena *a)
 {
@@ -34,6 +37,32 @@ void plan_requeue(struct plan *p, int64_t ms)
         ms = 0;
     if (p->requeue_ms < 0 || ms < p->requeue_ms)
         p->requeue_ms = ms;
+}
+
+void plan_add_event(struct plan *p, int stage, bool warning, const char *reason, const char *note)
+{
+    struct action *x = plan_add(p, ACTION_EVENT, stage);
+    x->warning = warning;
+    x->reason = reason;
+    x->note = arena_strdup(p->arena, arena_clip(p->arena, note, NOTE_MAX));
+}
+
+void plan_add_status(struct plan *p, int stage, const char *patch, const char *resource_version)
+{
+    struct action *x = plan_add(p, ACTION_STATUS, stage);
+    x->body = resource_version
+                  ? arena_printf(p->arena, "{\"metadata\":{\"resourceVersion\":\"%s\"},%s", resource_version, patch + 1)
+                  : patch;
+}
+
+bool plan_defers_status(struct plan *p, int64_t wanted_ms, int64_t settle_ms, int64_t now_ms)
+{
+    int64_t left = wanted_ms ? MIN(wanted_ms + settle_ms - now_ms, settle_ms) : settle_ms;
+    if (left <= 0)
+        return false;
+    p->defers_status = true;
+    plan_requeue(p, left);
+    return true;
 }
 
 bool plan_empty(const struct plan *p)

@@ -51,7 +51,16 @@ struct plan {
 void plan_init(struct plan *p, struct arena *a);
 struct action *plan_add(struct plan *p, enum action_kind kind, int stage); // valid until the next plan_add
 void plan_requeue(struct plan *p, int64_t ms);                             // the earliest one wins
-bool plan_empty(const struct plan *p);                                     // nothing to do now
+// A note may be another object's words: it is cut to what an Event takes, and copied.
+void plan_add_event(struct plan *p, int stage, bool warning, const char *reason, const char *note);
+// The status of the object as it was seen in this version (NULL = any): refused by the API server if the object has
+// changed since. A decision from an old view (of a new leader whose watch lags, say) must not undo a newer one, nor
+// speak of another object of the same name.
+void plan_add_status(struct plan *p, int stage, const char *patch, const char *resource_version);
+// A status that is wanted since wanted_ms (0 = from now on) waits until settle_ms have passed for what comes next: true
+// if it waits on.
+bool plan_defers_status(struct plan *p, int64_t wanted_ms, int64_t settle_ms, int64_t now_ms);
+bool plan_empty(const struct plan *p); // nothing to do now
 // One line an action, for golden files and debug logs.
 const char *plan_describe(const struct plan *p, struct arena *a);
 
