@@ -293,8 +293,19 @@ static void build_controllers(struct operator* o)
     o->groups = group_controller_new(o->loop, &go);
     if (o->binding)
         binding_attach(o->binding, o->groups);
-    o->placementgroups = placementgroup_controller_new(o->loop, o->client, o->stores[MIRROR_PLACEMENTGROUPS],
-                                                       o->metrics, loop_clock(o->loop));
+    struct placementgroup_controller_options po = {
+        .client = o->client,
+        .pods = o->stores[MIRROR_PODS],
+        .nodes = o->stores[MIRROR_NODES],
+        .services = o->stores[MIRROR_SERVICES],
+        .placementgroups = o->stores[MIRROR_PLACEMENTGROUPS],
+        .groups = o->groups,
+        .recorder = o->recorder,
+        .metrics = o->metrics,
+        .clock = loop_clock(o->loop),
+        .seed = rand_u64(&o->rand),
+    };
+    o->placementgroups = placementgroup_controller_new(o->loop, &po);
     o->is_leader = metrics_gauge(o->metrics, "leader_election_master_status", "1 while this process leads, else 0",
                                  "name=\"cadre-operator\"");
 }

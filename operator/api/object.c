@@ -203,7 +203,7 @@ static const char *const unread[] = {
     "lifecycle", "tolerations", "nodeSelector", "matchExpressions", "podAffinity", "podAntiAffinity",
     "preferredDuringSchedulingIgnoredDuringExecution", "topologySpreadConstraints", "template", NULL,
 };
-// Members of spec.worker have the names of those of a container.
+// Members of spec.worker have the names of those of a container, bundles have a nodeSelector.
 static const char *const unread_in_group[] = {"managedFields", "template", NULL};
 // clang-format on
 
@@ -212,8 +212,9 @@ int object_decode(enum kind kind, const char *json, size_t len, const struct obj
     struct json *root = NULL;
     struct object *o = NULL;
     struct arena scratch;
+    bool of_ours = kind == KIND_WORKERGROUP || kind == KIND_PLACEMENTGROUP;
     arena_init(&scratch, 8 * 1024);
-    int r = json_parse(json, len, kind == KIND_WORKERGROUP ? unread_in_group : unread, &scratch, &root, err);
+    int r = json_parse(json, len, of_ours ? unread_in_group : unread, &scratch, &root, err);
     if (r == 0)
         r = check_kind(kind, root, err);
     // Twice: the first tells the exact size, so that the one that stays takes no byte more.

@@ -1,17 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/placementgroup.h"
 
+#include "common/base/mem.h"
+#include "common/base/str.h"
 #include "operator/api/tables.h"
 
-#define GROUP(member) offsetof(struct placementgroup, member)
+#define SPEC(member) offsetof(struct placementgroup_spec, member)
+#define STATUS(member) offsetof(struct placementgroup_status, member)
+#define BUNDLE(member) offsetof(struct bundle_spec, member)
+#define PLACEMENT(member) offsetof(struct node_bundles, member)
 
-static const struct json_field status_fields[] = {
-    {"observedGeneration", J_I64, GROUP(observed_generation)},
-    {"conditions", J_LIST, GROUP(conditions), .offset_n = GROUP(n_conditions), .table = &condition_table},
+enum { SECONDS_MAX = 86400, BUNDLES_MAX = 10000, PLACEMENTS_MAX = 1000 };
+
+static const struct json_field bundle_fields[] = {
+    {"count", J_I32, BUNDLE(count), .min = 1, .max = BUNDLES_MAX, .missing = 1},
+    {"resources", J_TEXT, BUNDLE(resources_json), .required = true},
+    {"nodeSelector", J_LABELS, BUNDLE(node_selector)},
 };
-static const struct json_table status_table = JSON_TABLE(struct placementgroup, status_fields);
+static const struct json_table bundle_table = JSON_TABLE(struct bundle_spec, bundle_fields);
+static const struct json_field spec_fields[] = {
+    {"strategy", J_ENUM, SPEC(strategy), .names = strategy_names},
+    {"topologyKey", J_STRING, SPEC(topology_key), .missing_str = "kubernetes.io/hostname"},
+    {"podPer", J_ENUM, SPEC(pod_per), .names = pod_per_names, .missing = POD_PER_NODE},
+    {"timeoutSeconds", J_I32, SPEC(timeout_s), .min = 1, .max = SECONDS_MAX, .missing = 300},
+    {"nodeLostSeconds", J_I32, SPEC(node_lost_s), .min = 1, .max = SECONDS_MAX, .missing = 60},
+    {"bundles", J_LIST, SPEC(bundles), .offset_n = SPEC(n_bundles), .table = &bundle_table, .required = true},
+    {"template", J_TEXT, SPEC(template_json)},
+};
+static const struct json_table spec_table = JSON_TABLE(struct placementgroup_spec, spec_fields);
+static const struct json_field placement_fields[] = {
+    {"node", J_STRING, PLACEMENT(node), .required = true},
+    {"bundles", J_STRING, PLACEMENT(bundles), .required = true},
+};
+static const struct json_table placement_table = JSON_TABLE(struct node_bundles, placement_fields);
+static const struct json_field status_fields[] = {
+    {"observedGeneration", J_I64, STATUS(observed_generation)},
+    {"conditions", J_LIST, STATUS(conditions), .offset_n = STATUS(n_conditions), .table = &condition_table},
+    {"bundles", J_I32, STATUS(bundles)},
+    {"boundBundles", J_I32, STATUS(bound_bundles)},
+    {"gpus", J_I32, STATUS(gpus)},
+    {"nodes", J_I32, STATUS(nodes)},
+    {"incarnation", J_I32, STATUS(incarnation)},
+    {"placements", J_LIST, STATUS(placements), .offset_n = STATUS(n_placements), .table = &placement_table},
+};
+static const struct json_table status_table = JSON_TABLE(struct placementgroup_status, status_fields);
 static const struct json_field placementgroup_fields[] = {
-    {"status", J_OBJECT, .table = &status_table},
+    {"spec", J_OBJECT, offsetof(struct placementgroup, spec), .table = &spec_table, .required = true},
+    {"status", J_OBJECT, offsetof(struct placementgroup, status), .table = &status_table},
 };
 const struct json_table placementgroup_table = JSON_TABLE(struct placementgroup, placementgroup_fields);
 
@@ -21,16 +56,50 @@ int placementgroup_decode(struct object *o, const struct json *root, struct aren
     return json_decode(&placementgroup_table, root, "", o, &o->arena, err);
 }
 
-const char *placementgroup_status_patch(const struct condition *conditions, size_t n, int64_t observed_generation,
-                                        struct arena *a)
+static void write_placements(struct json_writer *w, const struct placementgroup_status *s)
+{
+    if (!s->n_placements) {
+        writer_null(w, "placements");
+        return;
+    }
+    writer_list(w, "placements");
+    for (size_t i = 0; i < MIN(s->n_placements, (size_t)PLACEMENTS_MAX); i++) {
+        writer_object(w, NULL);
+        writer_str(w, "node", s->placements[i].node);
+        writer_str(w, "bundles", s->placements[i].bundles);
+        writer_object_end(w);
+    }
+    writer_list_end(w);
+}
+
+static char *write_status(const struct placementgroup_status *s, bool times, struct arena *a)
 {
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_object(&w, "status");
-    writer_i64(&w, "observedGeneration", observed_generation);
-    conditions_write(&w, conditions, n, true);
+    writer_i64(&w, "observedGeneration", s->observed_generation);
+    conditions_write(&w, s->conditions, s->n_conditions, times);
+    writer_i64(&w, "bundles", s->bundles);
+    writer_i64(&w, "boundBundles", s->bound_bundles);
+    writer_i64(&w, "gpus", s->gpus);
+    writer_i64(&w, "nodes", s->nodes);
+    writer_i64(&w, "incarnation", s->incarnation);
+    write_placements(&w, s);
     writer_object_end(&w);
     writer_object_end(&w);
     return writer_finish(&w, a);
+}
+
+const char *placementgroup_status_patch(const struct placementgroup_status *s, struct arena *a)
+{
+    return write_status(s, true, a);
+}
+
+bool placementgroup_status_equal(const struct placementgroup_status *a, const struct placementgroup_status *b)
+{
+    struct arena arena = ARENA_INIT;
+    bool equal = str_eq(write_status(a, false, &arena), write_status(b, false, &arena));
+    arena_done(&arena);
+    return equal;
 }

@@ -1,16 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// PlacementGroup: decoded as far as needed to answer it with Accepted=False, reason NotSupported.
+// PlacementGroup, as crds/ describes it. Defaults of the schema are already in what the API server sends; those that
+// the schema leaves open are applied by the decoder and said at the field.
 #ifndef CADRE_API_PLACEMENTGROUP_H
 #define CADRE_API_PLACEMENTGROUP_H
 
 #include "operator/api/condition.h"
 #include "operator/api/object.h"
+#include "operator/api/workergroup.h"
+
+struct bundle_spec { // an entry of spec.bundles
+    int32_t count;   // default 1
+    const char *resources_json;
+    struct labels node_selector;
+};
+
+struct placementgroup_spec {
+    enum strategy strategy;   // default Pack
+    const char *topology_key; // default "kubernetes.io/hostname"
+    enum pod_per pod_per;     // default Node
+    int32_t timeout_s;        // default 300
+    int32_t node_lost_s;      // default 60
+    struct bundle_spec *bundles;
+    size_t n_bundles;          // entries
+    const char *template_json; // spec.template verbatim, NULL if missing
+};
+
+struct node_bundles {
+    const char *node;
+    const char *bundles; // "0-3" or "0,2-3"
+};
+
+struct placementgroup_status {
+    int64_t observed_generation;
+    int32_t bundles, bound_bundles;
+    int32_t gpus;  // of all bundles
+    int32_t nodes; // that hold a bundle
+    int32_t incarnation;
+    struct node_bundles *placements; // the first 1,000 nodes are written
+    size_t n_placements;
+    struct condition *conditions;
+    size_t n_conditions;
+};
 
 struct placementgroup {
     struct object obj;
-    int64_t observed_generation; // of the status
-    struct condition *conditions;
-    size_t n_conditions;
+    struct placementgroup_spec spec;
+    struct placementgroup_status status;
 };
 
 static inline const struct placementgroup *placementgroup_of(const struct object *o)
@@ -18,8 +53,8 @@ static inline const struct placementgroup *placementgroup_of(const struct object
     return (const struct placementgroup *)o;
 }
 
-// A merge patch for the status subresource.
-const char *placementgroup_status_patch(const struct condition *conditions, size_t n, int64_t observed_generation,
-                                        struct arena *a);
+// As workergroup_status_patch() and workergroup_status_equal().
+const char *placementgroup_status_patch(const struct placementgroup_status *s, struct arena *a);
+bool placementgroup_status_equal(const struct placementgroup_status *a, const struct placementgroup_status *b);
 
 #endif

@@ -13,6 +13,7 @@
 extern const struct json_table condition_table;
 extern const struct json_table workergroup_table;
 extern const struct json_table placementgroup_table;
+extern const char *const strategy_names[], *const pod_per_names[];
 
 // Decoding of one kind, called by object_decode(). `o` is zeroed memory of kind_size(); its metadata is there already.
 // What is kept comes from o->arena, what is only looked at from `scratch`.

@@ -10,12 +10,12 @@
 #define STATUS(member) offsetof(struct workergroup_status, member)
 #define FAILURE(member) offsetof(struct group_failure, member)
 
-static const char *const strategy_names[] = {[STRATEGY_PACK] = "Pack",
-                                             [STRATEGY_SPREAD] = "Spread",
-                                             [STRATEGY_STRICT_PACK] = "StrictPack",
-                                             [STRATEGY_STRICT_SPREAD] = "StrictSpread",
-                                             NULL};
-static const char *const pod_per_names[] = {[POD_PER_BUNDLE] = "Bundle", [POD_PER_NODE] = "Node", NULL};
+const char *const strategy_names[] = {[STRATEGY_PACK] = "Pack",
+                                      [STRATEGY_SPREAD] = "Spread",
+                                      [STRATEGY_STRICT_PACK] = "StrictPack",
+                                      [STRATEGY_STRICT_SPREAD] = "StrictSpread",
+                                      NULL};
+const char *const pod_per_names[] = {[POD_PER_BUNDLE] = "Bundle", [POD_PER_NODE] = "Node", NULL};
 static const char *const runtime_names[] = {[RUNTIME_AGENT] = "Agent", [RUNTIME_PLAIN] = "Plain", NULL};
 static const char *const restart_names[] = {
     [RESTART_GROUP] = "Group", [RESTART_WORKER] = "Worker", [RESTART_NEVER] = "Never", NULL};

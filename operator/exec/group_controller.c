@@ -379,6 +379,16 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
     store_each(c->executor.groups, wake_group, c);
 }
 
+const struct agent_setup *group_controller_agent_setup(const struct group_controller *c)
+{
+    return c->setup;
+}
+
+struct cluster *group_controller_cluster(const struct group_controller *c)
+{
+    return c->cluster;
+}
+
 void group_controller_start(struct group_controller *c)
 {
     c->started = true;

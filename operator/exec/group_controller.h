@@ -30,6 +30,9 @@ struct group_controller_options {
 struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options);
 // What pods with an agent are made with from now on, copied. Before the first one they are not made.
 void group_controller_setup(struct group_controller *c, const struct agent_setup *setup);
+// What pods with an agent are made with at present, NULL before the first; and the room that all plan with. Borrowed.
+const struct agent_setup *group_controller_agent_setup(const struct group_controller *c);
+struct cluster *group_controller_cluster(const struct group_controller *c);
 // What agents say of this group, or who takes its calls, has changed: decides anew in a moment, once for all that
 // changes until then. From anywhere, also out of a callback of the agents or the router.
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name);

@@ -37,6 +37,7 @@ static void forget_dry_run(struct notebook *n, uint64_t hash)
     n->memory.dry_run = DRY_RUN_NONE;
     n->memory.dry_run_hash = hash;
     n->memory.needs = NULL;
+    n->memory.dry_run_pod = NULL;
     n->memory.dry_run_message = NULL;
 }
 
@@ -48,6 +49,8 @@ int notebook_dry_run_ok(struct notebook *n, uint64_t hash, const char *pod_json,
     if (r < 0)
         return r;
     n->memory.needs = needs;
+    if (n->keeps_pod)
+        n->memory.dry_run_pod = arena_strndup(&n->needs, pod_json, len);
     n->memory.dry_run = DRY_RUN_OK;
     return 0;
 }

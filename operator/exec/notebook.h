@@ -12,6 +12,7 @@ struct notebook {
     struct arena refusal;   // of the refusal's texts
     struct arena contended; // of memory.contended
     uint64_t seed;          // of the jitter
+    bool keeps_pod;         // memory.dry_run_pod is wanted
     int64_t seen_ms;        // the clock at the last decision
 };
 

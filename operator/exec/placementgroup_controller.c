@@ -2,103 +2,295 @@
 #include "operator/exec/placementgroup_controller.h"
 
 #include "common/base/log.h"
+#include "common/base/map.h"
 #include "common/base/mem.h"
-#include "operator/reconcile/placementgroup.h"
+#include "common/base/rand.h"
+#include "common/base/str.h"
+#include "operator/exec/executor.h"
+#include "operator/reconcile/bundlepod.h"
+#include "operator/reconcile/reason.h"
 #include "operator/runtime/controller.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct placementgroup_controller {
-    struct kube_client *client;
-    struct store *store;
-    struct controller *controller;
-    const struct clock *clock;
-    bool started; // before, a standby would collect the keys of all objects that ever came and went
-};
+enum { ROOM_DEBOUNCE_MS = 20, ROUNDS_MAX = 4 }; // as in group_controller.c
 
-struct write {
+struct entry {
     struct placementgroup_controller *c;
-    char *key;
+    char *key, *uid; // another object of the same name has another UID, and a notebook of its own
+    struct notebook notebook;
+    int64_t requeue_ms; // of the plan in execution
+    bool goes_on;       // that plan asks for the next decision at once
+    int rounds;         // decisions since the key was given out
+    bool waiting;       // for room in the cluster
 };
 
-static void wake(void *ctx, const struct object *o)
+struct placementgroup_controller {
+    struct executor executor;
+    struct controller *controller;
+    struct group_controller *groups;
+    struct map entries; // key -> struct entry
+    struct loop_timer *room_timer;
+    uint64_t room_epoch;   // of the cluster, when those that wait were last woken
+    bool started, stopped; // before the start, a standby would collect the keys of all objects that came and went
+    struct rand rand;
+    const struct clock *clock;
+};
+
+static void wake(struct placementgroup_controller *c, const char *ns, const char *name)
+{
+    if (!c->started)
+        return;
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
+    controller_add(c->controller, key);
+}
+
+static void wake_owner(struct placementgroup_controller *c, const struct object *o)
+{
+    if (str_eq(o->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind))
+        wake(c, o->meta.ns, o->meta.owner.name);
+}
+
+static void room_changed(struct placementgroup_controller *c)
+{
+    if (cluster_epoch(c->executor.cluster) != c->room_epoch && !loop_timer_armed(c->room_timer))
+        loop_timer_arm(c->room_timer, ROOM_DEBOUNCE_MS);
+}
+
+static void on_room(void *ctx)
 {
     struct placementgroup_controller *c = ctx;
-    char *key = xasprintf("%s/%s", o->meta.ns, o->meta.name);
-    controller_add(c->controller, key);
-    free(key);
+    void *value;
+    c->room_epoch = cluster_epoch(c->executor.cluster);
+    for (size_t i = 0; map_next(&c->entries, &i, NULL, &value);) {
+        const struct entry *e = value;
+        if (e->waiting)
+            controller_add(c->controller, e->key);
+    }
 }
 
-static void on_event(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
-    (void)old;
-    const struct placementgroup_controller *c = ctx;
-    if (event != STORE_DELETED && c->started)
-        wake(ctx, now);
+    struct placementgroup_controller *c = ctx;
+    (void)event;
+    wake_owner(c, now ? now : old);
+    room_changed(c);
 }
 
-static void on_written(void *ctx, const struct kube_response *response, const struct err *err)
+struct node_visit {
+    struct placementgroup_controller *c;
+    const char *node;
+};
+
+static void wake_if_on_node(void *ctx, const struct object *o)
 {
-    struct write *w = ctx;
-    (void)response;
-    int code = err->code == ERR_NOT_FOUND ? 0 : err->code;
-    if (code && code != ERR_CANCELED)
-        log_warn("the status of a PlacementGroup could not be written and is tried again", "placementgroup", w->key,
-                 "error", err->msg, NULL);
-    controller_finish(w->c->controller, w->key, (struct reconcile_result){code, -1});
-    free(w->key);
-    free(w);
+    const struct node_visit *v = ctx;
+    if (str_eq(pod_of(o)->node, v->node))
+        wake_owner(v->c, o);
+}
+
+static void on_node(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    struct placementgroup_controller *c = ctx;
+    (void)event;
+    if (!now || (old && node_of(old)->ready != node_of(now)->ready)) {
+        struct node_visit v = {c, (now ? now : old)->meta.name};
+        store_each(c->executor.pods, wake_if_on_node, &v);
+    }
+    room_changed(c);
+}
+
+static void on_service(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    (void)event;
+    wake_owner(ctx, now ? now : old);
+}
+
+static void wake_one(void *ctx, const struct object *o)
+{
+    wake(ctx, o->meta.ns, o->meta.name);
+}
+
+static void on_placementgroup(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    (void)event;
+    wake_one(ctx, now ? now : old);
+}
+
+static void entry_forget(struct entry *e)
+{
+    notebook_done(&e->notebook);
+    free(TAKE_PTR(e->uid));
+}
+
+static void entry_free(struct entry *e)
+{
+    entry_forget(e);
+    free(e->key);
+    free(e);
+}
+
+static struct entry *entry_of(struct placementgroup_controller *c, const char *key, const char *uid)
+{
+    struct entry *e = map_get(&c->entries, key);
+    if (!e) {
+        e = xcalloc(1, sizeof *e);
+        e->c = c;
+        e->key = xstrdup(key);
+        map_set(&c->entries, key, e);
+    }
+    if (!e->uid || !str_eq(e->uid, uid)) {
+        entry_forget(e);
+        e->uid = xstrdup(uid);
+        notebook_init(&e->notebook, rand_u64(&c->rand));
+        e->notebook.keeps_pod = true;
+    }
+    return e;
+}
+
+static void decide(struct placementgroup_controller *c, const char *key);
+
+static void on_executed(void *ctx, const struct err *err)
+{
+    struct entry *e = ctx;
+    if (err->code && err->code != ERR_CANCELED)
+        log_warn("a write for a PlacementGroup failed and is tried again", "placementgroup", e->key, "error", err->msg,
+                 NULL);
+    if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && !e->c->stopped)
+        decide(e->c, e->key);
+    else
+        controller_finish(e->c->controller, e->key, (struct reconcile_result){err->code, e->requeue_ms});
+}
+
+static void view_fill(struct placementgroup_controller *c, const struct placementgroup *plg, const struct entry *e,
+                      struct arena *a, struct placementgroup_view *v)
+{
+    const struct meta *m = &plg->obj.meta;
+    const struct object *const *owned;
+    size_t n = store_by_owner(c->executor.pods, m->uid, a, &owned);
+    const struct pod **pods = arena_array(a, n, sizeof *pods);
+    for (size_t i = 0; i < n; i++)
+        pods[i] = pod_of(owned[i]);
+    const struct object *service = store_get(c->executor.services, m->ns, bundlepod_gang(plg, a));
+    *v = (struct placementgroup_view){
+        .plg = plg,
+        .pods = pods,
+        .n_pods = n,
+        .setup = group_controller_agent_setup(c->groups),
+        .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
+        .cluster = c->executor.cluster,
+        .memory = &e->notebook.memory,
+        .now_ms = clock_wall_ms(c->clock),
+    };
+}
+
+// What the plan itself says about the time to come.
+static void take_notes(struct entry *e, const struct placementgroup *plg, const struct plan *p, int64_t now_ms)
+{
+    struct group_memory *m = &e->notebook.memory;
+    const struct condition *ready = condition_find(plg->status.conditions, plg->status.n_conditions, COND_READY);
+    if (p->rolls_back)
+        notebook_rolled_back(&e->notebook, p, now_ms);
+    else if (ready && ready->status == CONDITION_TRUE && m->rollbacks)
+        notebook_bound(&e->notebook);
+    if (!p->defers_status)
+        m->status_wanted_ms = 0;
+    else if (!m->status_wanted_ms)
+        m->status_wanted_ms = now_ms;
+    e->waiting = p->waits_for_room;
+    e->requeue_ms = p->requeue_ms;
+    e->goes_on = p->requeue_ms == 0 && p->n;
+}
+
+static void log_plan(const struct entry *e, const struct plan *p, struct arena *a)
+{
+    if (p->n && log_enabled(LOG_DEBUG))
+        log_debug("plan", "placementgroup", e->key, "plan", plan_describe(p, a), NULL);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->actions[i].kind == ACTION_EVENT)
+            log_info("group event", "placementgroup", e->key, "reason", p->actions[i].reason, "note",
+                     p->actions[i].note, NULL);
+}
+
+static void forget(struct placementgroup_controller *c, const char *key)
+{
+    struct entry *gone = map_del(&c->entries, key);
+    controller_finish(c->controller, key, (struct reconcile_result){0, -1});
+    if (gone) // it may own the key
+        entry_free(gone);
+}
+
+static void decide(struct placementgroup_controller *c, const char *key)
+{
+    const char *slash = strchr(key, '/');
+    struct arena a = ARENA_INIT;
+    const struct object *o = store_get(c->executor.groups, arena_strndup(&a, key, (size_t)(slash - key)), slash + 1);
+    if (!o) {
+        arena_done(&a);
+        forget(c, key);
+        return;
+    }
+    const struct placementgroup *plg = placementgroup_of(o);
+    struct entry *e = entry_of(c, key, o->meta.uid);
+    struct placementgroup_view v;
+    struct plan plan;
+    notebook_time(&e->notebook, clock_wall_ms(c->clock));
+    view_fill(c, plg, e, &a, &v);
+    placementgroup_reconcile(&v, &a, &plan);
+    if (plan.waits_for_room)
+        room_changed(c); // room appeared between the wake-up and this decision: the timer looks again
+    take_notes(e, plg, &plan, v.now_ms);
+    log_plan(e, &plan, &a);
+    execution_start(&c->executor, o, plg->status.incarnation, &a, &plan, &e->notebook, on_executed, e);
 }
 
 static void reconcile(void *ctx, const char *key)
 {
     struct placementgroup_controller *c = ctx;
-    struct arena a = ARENA_INIT;
-    const char *slash = strchr(key, '/');
-    const char *ns = arena_strndup(&a, key, (size_t)(slash - key));
-    const struct object *o = store_get(c->store, ns, slash + 1);
-    const char *patch = o ? placementgroup_reconcile(placementgroup_of(o), clock_wall_ms(c->clock), &a) : NULL;
-    if (patch) {
-        struct write *w = xmalloc(sizeof *w);
-        *w = (struct write){c, xstrdup(key)};
-        struct request r = {.verb = VERB_PATCH_MERGE,
-                            .kind = KIND_PLACEMENTGROUP,
-                            .ns = ns,
-                            .name = slash + 1,
-                            .subresource = "status",
-                            .body = patch};
-        kube_send(c->client, &r, 0, on_written, w);
-    } else {
-        controller_finish(c->controller, key, (struct reconcile_result){0, -1});
-    }
-    arena_done(&a);
+    struct entry *e = map_get(&c->entries, key);
+    if (e)
+        e->rounds = 0;
+    decide(c, key);
 }
 
-struct placementgroup_controller *placementgroup_controller_new(struct loop *loop, struct kube_client *client,
-                                                                struct store *store, struct metrics *metrics,
-                                                                const struct clock *clock)
+struct placementgroup_controller *placementgroup_controller_new(struct loop *loop,
+                                                                const struct placementgroup_controller_options *options)
 {
     struct placementgroup_controller *c = xcalloc(1, sizeof *c);
-    c->client = client;
-    c->store = store;
-    c->clock = clock;
+    c->groups = options->groups;
+    c->clock = options->clock;
+    c->executor = (struct executor){
+        .client = options->client,
+        .pods = options->pods,
+        .services = options->services,
+        .groups = options->placementgroups,
+        .cluster = group_controller_cluster(options->groups),
+        .recorder = options->recorder,
+        .clock = options->clock,
+    };
+    rand_seed(&c->rand, options->seed);
     c->controller = controller_new(
-        loop,
-        &(struct controller_options){.name = "placementgroup", .reconcile = reconcile, .ctx = c, .metrics = metrics});
-    store_subscribe(store, on_event, c);
+        loop, &(struct controller_options){
+                  .name = "placementgroup", .reconcile = reconcile, .ctx = c, .metrics = options->metrics});
+    c->room_timer = loop_timer_new(loop, on_room, c);
+    store_subscribe(options->pods, on_pod, c);
+    store_subscribe(options->nodes, on_node, c);
+    store_subscribe(options->services, on_service, c);
+    store_subscribe(options->placementgroups, on_placementgroup, c);
     return c;
 }
 
 void placementgroup_controller_start(struct placementgroup_controller *c)
 {
     c->started = true;
-    store_each(c->store, wake, c);
+    store_each(c->executor.groups, wake_one, c);
     controller_start(c->controller);
 }
 
 void placementgroup_controller_stop(struct placementgroup_controller *c)
 {
+    c->stopped = true;
     controller_stop(c->controller);
 }
 
@@ -111,6 +303,11 @@ void placementgroup_controller_free(struct placementgroup_controller *c)
 {
     if (!c)
         return;
+    void *value;
+    for (size_t i = 0; map_next(&c->entries, &i, NULL, &value);)
+        entry_free(value);
+    map_done(&c->entries);
+    loop_timer_free(c->room_timer);
     controller_free(c->controller);
     free(c);
 }

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers every PlacementGroup in its status.
+// Keeps every PlacementGroup as its spec asks: snapshot -> plan -> execution for each whose world has changed. The
+// cluster's accounting is the group controller's, so that both plan with the same room.
 #ifndef CADRE_EXEC_PLACEMENTGROUP_CONTROLLER_H
 #define CADRE_EXEC_PLACEMENTGROUP_CONTROLLER_H
 
-#include "common/base/loop.h"
-#include "operator/kube/client.h"
-#include "operator/runtime/metrics.h"
-#include "operator/runtime/store.h"
+#include "operator/exec/group_controller.h"
+#include "operator/reconcile/placementgroup.h"
 
 struct placementgroup_controller;
 
+struct placementgroup_controller_options {
+    struct kube_client *client;
+    struct store *pods, *nodes, *services, *placementgroups; // the controller subscribes to them
+    struct group_controller *groups; // whose cluster is planned with, and which subscribed before; outlives this one
+    struct recorder *recorder;
+    struct metrics *metrics;
+    const struct clock *clock;
+    uint64_t seed;
+};
+
 // The same life cycle as in group_controller.h.
-struct placementgroup_controller *placementgroup_controller_new(struct loop *loop, struct kube_client *client,
-                                                                struct store *store, struct metrics *metrics,
-                                                                const struct clock *clock);
+struct placementgroup_controller *placementgroup_controller_new(
+    struct loop *loop, const struct placementgroup_controller_options *options);
 void placementgroup_controller_start(struct placementgroup_controller *c);
 void placementgroup_controller_stop(struct placementgroup_controller *c);
 bool placementgroup_controller_idle(const struct placementgroup_controller *c);

@@ -67,6 +67,13 @@ static bool judge_meshes(const struct workergroup *wg, struct arena *a, struct r
     return true;
 }
 
+static bool judge_taken(const struct template_facts *facts, struct arena *a, struct refusal *ret)
+{
+    return !facts->taken ||
+           refuse(ret, REASON_INVALID_TEMPLATE,
+                  arena_printf(a, "%s is taken by cadre-agent, which runs in the pod: use another one", facts->taken));
+}
+
 static bool judge_agent(const struct workergroup *wg, const struct template_facts *facts, struct arena *a,
                         struct refusal *ret)
 {
@@ -79,25 +86,21 @@ static bool judge_agent(const struct workergroup *wg, const struct template_fact
                       "nothing says what to run: set module, python or command in spec.worker, or command in the first "
                       "container of spec.template (the command of its image is not known here, and args alone are not "
                       "enough)");
-    if (facts->taken)
-        return refuse(
-            ret, REASON_INVALID_TEMPLATE,
-            arena_printf(a, "%s is taken by cadre-agent, which runs in the pod: use another one", facts->taken));
-    return judge_meshes(wg, a, ret);
+    return judge_taken(facts, a, ret) && judge_meshes(wg, a, ret);
 }
 
-static bool judge(const struct workergroup *wg, struct arena *scratch, struct arena *a, struct refusal *ret,
-                  struct template_facts *facts)
+static bool judge_template(const char *template_json, struct arena *scratch, struct arena *a, struct refusal *ret,
+                           struct template_facts *facts)
 {
     struct err err = ERR_INIT;
-    if (template_inspect(wg->spec.template_json, reserved_env, scratch, facts, &err) < 0)
+    if (template_inspect(template_json, reserved_env, scratch, facts, &err) < 0)
         return refuse(ret, REASON_INVALID_TEMPLATE, arena_strdup(a, err.msg));
     if (facts->reserved_env)
         return refuse_env(ret, arena_printf(scratch, "container %s", facts->reserved_env_container),
                           facts->reserved_env, a);
     if (facts->owned)
         return refuse(ret, REASON_INVALID_TEMPLATE, arena_printf(a, "%s is set: %s", facts->owned, facts->owned_why));
-    return wg->spec.runtime != RUNTIME_AGENT || judge_agent(wg, facts, a, ret);
+    return true;
 }
 
 bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, struct template_facts *ret_facts)
@@ -109,9 +112,22 @@ bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal 
         return refuse(ret, REASON_INVALID_TEMPLATE, "spec.template is missing");
     struct arena scratch = ARENA_INIT;
     struct template_facts facts;
-    bool ok = judge(wg, &scratch, a, ret, &facts);
+    bool ok = judge_template(wg->spec.template_json, &scratch, a, ret, &facts) &&
+              (wg->spec.runtime != RUNTIME_AGENT || judge_agent(wg, &facts, a, ret));
     arena_done(&scratch);
     *ret_facts =
         (struct template_facts){.hash = facts.hash, .has_command = facts.has_command, .grace_s = facts.grace_s};
+    return ok;
+}
+
+bool placementgroup_accept(const struct placementgroup *plg, struct arena *a, struct refusal *ret,
+                           struct template_facts *ret_facts)
+{
+    struct arena scratch = ARENA_INIT;
+    struct template_facts facts = {0};
+    bool ok = !plg->spec.template_json ||
+              (judge_template(plg->spec.template_json, &scratch, a, ret, &facts) && judge_taken(&facts, a, ret));
+    arena_done(&scratch);
+    *ret_facts = (struct template_facts){.hash = facts.hash};
     return ok;
 }

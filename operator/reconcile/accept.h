@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a WorkerGroup can be run at all, from its own text.
+// Whether an object can be run at all, from its own text.
 #ifndef CADRE_RECONCILE_ACCEPT_H
 #define CADRE_RECONCILE_ACCEPT_H
 
+#include "operator/api/placementgroup.h"
 #include "operator/api/podtemplate.h"
-#include "operator/api/workergroup.h"
 
 struct refusal {
     const char *reason;  // of reason.h
@@ -13,5 +13,8 @@ struct refusal {
 
 // false: *ret says why. true: *ret_facts tells of the template.
 bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, struct template_facts *ret_facts);
+// Likewise; without a template its hash is 0.
+bool placementgroup_accept(const struct placementgroup *plg, struct arena *a, struct refusal *ret,
+                           struct template_facts *ret_facts);
 
 #endif

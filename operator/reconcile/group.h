@@ -17,6 +17,7 @@ struct group_memory {
     uint64_t dry_run_hash;               // of the pod that was tried (struct action)
     const struct pod_constraints *needs; // DRY_RUN_OK: what one pod of the group asks for
     const char *dry_run_message;         // DRY_RUN_REFUSED
+    const char *dry_run_pod;             // DRY_RUN_OK, PlacementGroups only: the answer itself
     // The API server refused to create something of this incarnation, which costs the incarnation: the next one has
     // other names, and is tried after retry_at_ms.
     const char *refusal_reason; // a reason of reason.h, NULL = none

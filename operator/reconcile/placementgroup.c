@@ -1,28 +1,228 @@
 // SPDX-License-Identifier: Apache-2.0
+// The decision tree of a PlacementGroup. Each step sees the same snapshot and ends the decision.
 #include "operator/reconcile/placementgroup.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/accept.h"
+#include "operator/reconcile/hold.h"
+#include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
-const char *placementgroup_reconcile(const struct placementgroup *plg, int64_t now_ms, struct arena *a)
+#include <inttypes.h>
+#include <string.h>
+
+enum { STALE_CACHE_MS = 1000 };
+
+static void settle(struct hold *h)
 {
-    static const char message[] = "PlacementGroups are not supported by this version: give the WorkerGroup a template";
-    static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY, COND_FAILED};
-    int64_t generation = plg->obj.meta.generation;
-    if (plg->obj.meta.deleted_ms || (plg->observed_generation == generation && plg->n_conditions == ARRAY_LEN(types)))
-        return NULL;
-    struct condition conditions[ARRAY_LEN(types)];
-    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-        const struct condition *old = condition_find(plg->conditions, plg->n_conditions, types[i]);
-        bool same = old && old->status == CONDITION_FALSE && old->changed_ms;
-        conditions[i] = (struct condition){
-            .type = types[i],
-            .status = CONDITION_FALSE,
-            .reason = REASON_NOT_SUPPORTED,
-            .message = message,
-            .observed_generation = generation,
-            .changed_ms = same ? old->changed_ms : now_ms,
-        };
+    if (h->reservation.look_again_ms >= 0)
+        plan_requeue(h->plan, h->reservation.look_again_ms);
+    hold_commit(h, false);
+}
+
+static void accept(struct hold *h)
+{
+    hold_set(h, HOLD_ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
+}
+
+// Pods of the next incarnation join those that stay. The status goes first, so that a crash in between is picked up
+// where it happened.
+static void begin_incarnation(struct hold *h, const char *reason, const char *message)
+{
+    h->incarnation = h->incarnation < INT32_MAX ? h->incarnation + 1 : h->incarnation;
+    hold_wait(h, reason, message);
+    hold_commit(h, true);
+    for (size_t i = 0; i < h->reservation.n_dead; i++)
+        hold_delete(h, h->reservation.dead[i], STAGE_SECOND);
+    h->plan->rolls_back = h->reservation.own_failure;
+}
+
+static const char *missing_text(struct hold *h)
+{
+    const struct bundles *b = &h->bundles;
+    int32_t *items = arena_array(h->a, (size_t)b->n, sizeof *items);
+    size_t n = 0;
+    for (int32_t i = 0; i < b->n; i++)
+        if (!h->reservation.holder[i])
+            items[n++] = i;
+    return arena_printf(h->a, "%s %s", n == 1 ? "bundle" : "bundles", bundles_text(items, n, h->a));
+}
+
+// They were all bound: what is missing now was lost, or is new in the spec.
+static void lost_some(struct hold *h)
+{
+    const struct reservation *r = &h->reservation;
+    const char *which = missing_text(h);
+    accept(h);
+    if (r->lost) {
+        const char *node = r->lost->node ? arena_printf(h->a, " on %s", r->lost->node) : "";
+        begin_incarnation(h, REASON_RESTARTING,
+                          arena_printf(h->a, "pod %s%s is lost: %s; planned again: %s", r->lost->obj.meta.name, node,
+                                       r->lost_reason, which));
+    } else if (h->plg->status.bundles < h->bundles.n) {
+        begin_incarnation(h, REASON_PENDING, arena_printf(h->a, "to be added: %s", which));
+    } else {
+        begin_incarnation(h, REASON_RESTARTING, arena_printf(h->a, "without a pod, planned again: %s", which));
     }
-    return placementgroup_status_patch(conditions, ARRAY_LEN(types), generation, a);
+}
+
+static void given_back_late(struct hold *h, const char *why)
+{
+    const struct reservation *r = &h->reservation;
+    struct plan *p = h->plan;
+    p->contended = arena_array(h->a, r->n_live, sizeof *p->contended);
+    for (size_t i = 0; i < r->n_live; i++)
+        if (!r->live[i]->node && r->live[i]->pin)
+            p->contended[p->n_contended++] = arena_strdup(h->a, r->live[i]->pin);
+    hold_roll_back(h, REASON_BIND_TIMEOUT,
+                   arena_printf(h->a, "%zu of %zu pods were bound within %d s: all are given back and planned again%s",
+                                r->bound_pods, r->n_live, h->plg->spec.timeout_s, why));
+}
+
+static void binding(struct hold *h)
+{
+    const struct reservation *r = &h->reservation;
+    const struct pod *p = r->unschedulable;
+    int64_t patience = (int64_t)h->plg->spec.timeout_s * 1000;
+    int64_t left = MIN(r->newest_ms + patience - h->v->now_ms, patience);
+    const char *why =
+        p && p->unschedulable_message ? arena_printf(h->a, "; %s: %s", p->obj.meta.name, p->unschedulable_message) : "";
+    if (left <= 0) {
+        given_back_late(h, why);
+        return;
+    }
+    hold_wait(h, REASON_BINDING, arena_printf(h->a, "%zu of %zu pods are bound%s", r->bound_pods, r->n_live, why));
+    plan_requeue(h->plan, left);
+    settle(h);
+}
+
+// An image that cannot be pulled alternates between the error and the wait for the next try; the error says more.
+static const char *stuck_text(struct hold *h)
+{
+    const struct reservation *r = &h->reservation;
+    const struct container_status *s = r->stuck_container;
+    const struct condition *old = hold_old(h, HOLD_READY);
+    if (str_eq(s->reason, "ImagePullBackOff") && old && str_eq(old->reason, REASON_IMAGE))
+        return old->message;
+    return arena_printf(h->a, "pod %s, container %s: %s: %s", r->stuck->obj.meta.name, s->name, s->reason,
+                        s->message ? s->message : "see kubectl describe pod");
+}
+
+static void show(struct hold *h)
+{
+    const struct reservation *r = &h->reservation;
+    hold_set(h, HOLD_SCHEDULED, CONDITION_TRUE, REASON_BOUND,
+             arena_printf(h->a, "all %d bundles are bound, on %zu pod%s", h->bundles.n, r->n_live,
+                          r->n_live == 1 ? "" : "s"));
+    if (r->stuck)
+        hold_set(h, HOLD_READY, CONDITION_FALSE, r->stuck_reason, stuck_text(h));
+    else if (r->ready_pods < r->n_live)
+        hold_set(h, HOLD_READY, CONDITION_FALSE, REASON_STARTING,
+                 arena_printf(h->a, "%zu of %zu pods are ready", r->ready_pods, r->n_live));
+    else
+        hold_set(h, HOLD_READY, CONDITION_TRUE, REASON_RUNNING,
+                 arena_printf(h->a, "all %d bundles are ready", h->bundles.n));
+}
+
+// Every bundle has its pod. What is left over goes: the tail of a group that shrank, or a creation that was given up as
+// timed out and came through after all.
+static void whole(struct hold *h)
+{
+    const struct reservation *r = &h->reservation;
+    for (size_t i = 0; i < r->n_dead; i++)
+        hold_delete(h, r->dead[i], STAGE_SECOND);
+    accept(h);
+    hold_keep_service(h);
+    if (r->bound < h->bundles.n) {
+        binding(h);
+        return;
+    }
+    show(h);
+    settle(h);
+}
+
+// Some pods were made from an earlier spec. A template that the API server would refuse must not cost those that run,
+// so it is tried first. Then only those that differ are replaced; those of a gang that never was whole are all given
+// back.
+static bool spec_changed(struct hold *h)
+{
+    const struct reservation *r = &h->reservation;
+    bool was_whole = hold_was(h, HOLD_SCHEDULED);
+    if (!r->changed)
+        return false;
+    enum hold_verdict verdict = hold_judge(h);
+    if (verdict != HOLD_OK) {
+        if (r->held == h->bundles.n && r->bound == r->held)
+            show(h);
+        settle(h);
+        return true;
+    }
+    h->incarnation = h->incarnation < INT32_MAX ? h->incarnation + 1 : h->incarnation;
+    hold_wait(h, REASON_TERMINATING, "the spec has changed: new pods replace those that differ from it");
+    hold_commit(h, true);
+    for (size_t i = 0; i < r->n_live; i++)
+        if (r->differs[i] || (!was_whole && pod_label_number(r->live[i], LABEL_INCARNATION) == r->incarnation))
+            hold_delete(h, r->live[i], STAGE_SECOND);
+    return true;
+}
+
+// The present spec cannot be had. What is held from an earlier one stays.
+static void refuse(struct hold *h, const struct refusal *refusal)
+{
+    hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
+    if (!h->v->n_pods)
+        hold_wait(h, refusal->reason, refusal->message);
+    settle(h);
+}
+
+static bool expand(struct hold *h, struct refusal *ret)
+{
+    struct template_facts facts;
+    struct err err = ERR_INIT;
+    if (bundles_expand(&h->plg->spec, h->a, &h->bundles, &err) < 0) {
+        *ret = (struct refusal){REASON_INVALID_TEMPLATE, arena_strdup(h->a, err.msg)};
+        h->bundles = (struct bundles){0};
+        return false;
+    }
+    if (!placementgroup_accept(h->plg, h->a, ret, &facts))
+        return false;
+    h->template_hash = facts.hash;
+    const char *text = arena_printf(h->a, "%016" PRIx64 " %016" PRIx64, facts.hash, bundle_shape(&h->bundles, 0)->hash);
+    h->dry_run_hash = str_hash(text, strlen(text));
+    return true;
+}
+
+uint64_t placementgroup_hash(const struct placementgroup *plg)
+{
+    struct arena a = ARENA_INIT;
+    struct refusal refusal;
+    struct hold h = {.plg = plg, .a = &a};
+    expand(&h, &refusal);
+    arena_done(&a);
+    return h.dry_run_hash;
+}
+
+void placementgroup_reconcile(const struct placementgroup_view *v, struct arena *a, struct plan *ret)
+{
+    struct hold h = {.v = v, .plg = v->plg, .a = a, .plan = ret};
+    struct refusal refusal;
+    plan_init(ret, a);
+    if (v->plg->obj.meta.deleted_ms)
+        return; // the garbage collector follows the owner references
+    bool ok = expand(&h, &refusal);
+    reservation_take(v, &h.bundles, h.template_hash, a, &h.reservation);
+    hold_init(&h);
+    if (h.reservation.from_the_future)
+        plan_requeue(ret, STALE_CACHE_MS);
+    else if (!ok)
+        refuse(&h, &refusal);
+    else if (spec_changed(&h))
+        return;
+    else if (h.reservation.held == h.bundles.n)
+        whole(&h);
+    else if (hold_was(&h, HOLD_SCHEDULED))
+        lost_some(&h);
+    else
+        hold_create(&h);
 }

@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decision about one PlacementGroup: this version answers it and does nothing else.
+// The decision about one PlacementGroup. Pure: what it sees is in the view, what it wants is in the plan.
 #ifndef CADRE_RECONCILE_PLACEMENTGROUP_H
 #define CADRE_RECONCILE_PLACEMENTGROUP_H
 
 #include "operator/api/placementgroup.h"
+#include "operator/reconcile/group.h"
 
-// The status patch to write, or NULL if the object has it already.
-const char *placementgroup_reconcile(const struct placementgroup *plg, int64_t now_ms, struct arena *a);
+struct placementgroup_view {
+    const struct placementgroup *plg;
+    const struct pod *const *pods; // all pods owned by this object (by UID), also terminating ones
+    size_t n_pods;
+    const struct agent_setup *setup; // NULL = not there yet: pods cannot be made
+    const struct service *service;   // the Service of the gang's name, NULL if it is not known to exist
+    const struct cluster *cluster;
+    const struct group_memory *memory;
+    int64_t now_ms; // Unix time
+};
+
+// Never fails: what is wrong with the object is said in its conditions.
+void placementgroup_reconcile(const struct placementgroup_view *v, struct arena *a, struct plan *ret);
+
+// Of what the dry run of its pods depends on: struct action, and group_memory.dry_run_hash. 0 if it cannot be run.
+uint64_t placementgroup_hash(const struct placementgroup *plg);
 
 #endif

@@ -8,6 +8,7 @@
 #include "common/base/str.h"
 #include "common/wire/record.h"
 #include "operator/reconcile/accept.h"
+#include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/names.h"
 
 #include <inttypes.h>
@@ -35,8 +36,6 @@ const struct agent_setup group_case_setup = {
     .ca_pem = "-----BEGIN CERTIFICATE-----",
     .ticket = ticket,
 };
-
-static const char hash_token[] = "@spec-hash@";
 
 uint64_t group_case_hash(const struct workergroup *wg)
 {
@@ -85,10 +84,10 @@ static int32_t get_number(const struct json *in, const char *name)
 }
 
 // The document with the hash in place of its token.
-static const char *with_hash(struct group_case *c, const char *json, uint64_t hash)
+static const char *with_hash(struct group_case *c, const char *json, const char *token, uint64_t hash)
 {
     struct buf b = BUF_INIT(CASE_MAX);
-    for (const char *at; (at = strstr(json, hash_token)); json = at + strlen(hash_token)) {
+    for (const char *at; (at = strstr(json, token)); json = at + strlen(token)) {
         buf_append(&b, json, (size_t)(at - json));
         buf_printf(&b, "%016" PRIx64, hash);
     }
@@ -98,31 +97,71 @@ static const char *with_hash(struct group_case *c, const char *json, uint64_t ha
     return text;
 }
 
-static void take_dry_run(struct group_case *c, const struct json *in, const struct workergroup *wg, uint64_t hash)
+// One that cannot be run has no hashes.
+static const char *with_hashes(struct group_case *c, const char *json)
+{
+    struct refusal refusal;
+    struct template_facts facts;
+    struct bundles b;
+    struct err err = ERR_INIT;
+    if (c->owner->kind == KIND_WORKERGROUP)
+        return with_hash(c, json, "@spec-hash@", group_case_hash(workergroup_of(c->owner)));
+    const struct placementgroup *plg = placementgroup_of(c->owner);
+    if (!placementgroup_accept(plg, &c->arena, &refusal, &facts) || bundles_expand(&plg->spec, &c->arena, &b, &err) < 0)
+        return json;
+    json = with_hash(c, json, "@spec-hash@", facts.hash);
+    for (size_t i = 0; i < b.n_shapes; i++)
+        json = with_hash(c, json, arena_printf(&c->arena, "@shape-%zu@", i), b.shapes[i].hash);
+    return json;
+}
+
+static const char *rendered(struct group_case *c, struct err *err)
+{
+    const char *body = NULL;
+    if (c->owner->kind == KIND_WORKERGROUP) {
+        const struct workergroup *wg = workergroup_of(c->owner);
+        struct group_pod pod = {.name = "dry-run", .spec_hash = group_case_hash(wg), .setup = c->view.setup};
+        group_pod_render(wg, &pod, &c->arena, &body, err);
+    } else {
+        static const int32_t first = 0;
+        const struct placementgroup *plg = placementgroup_of(c->owner);
+        struct bundlepod pod = {.name = "dry-run", .items = &first, .n = 1, .setup = c->view.setup};
+        struct bundles b;
+        if (bundles_expand(&plg->spec, &c->arena, &b, err) == 0)
+            bundlepod_render(plg, &b, &pod, &c->arena, &body, err);
+    }
+    return body;
+}
+
+static uint64_t dry_run_hash(const struct group_case *c)
+{
+    return c->owner->kind == KIND_WORKERGROUP ? group_case_hash(workergroup_of(c->owner))
+                                              : placementgroup_hash(placementgroup_of(c->owner));
+}
+
+static void take_dry_run(struct group_case *c, const struct json *in)
 {
     struct group_memory *m = &c->memory;
-    struct group_pod pod = {.name = "dry-run", .spec_hash = hash, .setup = c->view.setup};
-    const char *body;
     struct err err = ERR_INIT;
     if (json_str_is(json_get(in, "dryRun"), "Refused")) {
         m->dry_run = DRY_RUN_REFUSED;
         m->dry_run_message = json_str(json_get(in, "message"), &c->arena);
     } else {
         struct pod_constraints *needs = arena_new(&c->arena, struct pod_constraints);
-        if (group_pod_render(wg, &pod, &c->arena, &body, &err) < 0 ||
-            pod_constraints_decode(body, strlen(body), &c->arena, needs, &err) < 0)
+        m->dry_run_pod = rendered(c, &err);
+        if (err.code || pod_constraints_decode(m->dry_run_pod, strlen(m->dry_run_pod), &c->arena, needs, &err) < 0)
             fail_msg("%s", err.msg);
         m->dry_run = DRY_RUN_OK;
         m->needs = needs;
     }
-    m->dry_run_hash = hash;
+    m->dry_run_hash = dry_run_hash(c);
 }
 
-static void take_memory(struct group_case *c, const struct json *in, const struct workergroup *wg, uint64_t hash)
+static void take_memory(struct group_case *c, const struct json *in)
 {
     struct group_memory *m = &c->memory;
     if (json_get(in, "dryRun"))
-        take_dry_run(c, in, wg, hash);
+        take_dry_run(c, in);
     const struct json *refusal = json_get(in, "refusal"), *contended = json_get(in, "contended");
     m->refusal_reason = json_str(json_get(refusal, "reason"), &c->arena);
     m->refusal_message = json_str(json_get(refusal, "message"), &c->arena);
@@ -143,7 +182,7 @@ static void take_pods(struct group_case *c, const struct json *pods)
         assert_true(n < GROUP_CASE_PODS);
         const struct object *o = decode(KIND_POD, item);
         cluster_set_pod(c->cluster, pod_of(o));
-        if (str_eq(o->meta.owner.uid, c->wg->meta.uid)) {
+        if (str_eq(o->meta.owner.uid, c->owner->meta.uid)) {
             c->pods[n] = object_ref(o);
             c->pod_views[n++] = pod_of(o);
         }
@@ -238,14 +277,13 @@ struct group_case *group_case_new(const char *json)
 {
     struct group_case *c = xcalloc(1, sizeof *c);
     const struct json *first = parse(c, json);
-    assert_non_null(json_get(first, "workergroup"));
-    c->wg = decode(KIND_WORKERGROUP, json_get(first, "workergroup"));
-    const struct workergroup *wg = workergroup_of(c->wg);
-    uint64_t hash = group_case_hash(wg);
-    const struct json *root = parse(c, with_hash(c, json, hash));
+    const struct json *wg = json_get(first, "workergroup"), *plg = json_get(first, "placementgroup");
+    assert_true(wg || plg);
+    c->owner = decode(wg ? KIND_WORKERGROUP : KIND_PLACEMENTGROUP, wg ? wg : plg);
+    const struct json *root = parse(c, with_hashes(c, json));
     c->cluster = cluster_new();
     c->view = (struct group_view){
-        .wg = wg,
+        .wg = wg ? workergroup_of(c->owner) : NULL,
         .pods = c->pod_views,
         .cluster = c->cluster,
         .memory = &c->memory,
@@ -264,7 +302,7 @@ struct group_case *group_case_new(const char *json)
         c->service = decode(KIND_SERVICE, json_get(root, "service"));
         c->view.service = service_of(c->service);
     }
-    take_memory(c, json_get(root, "memory"), wg, hash);
+    take_memory(c, json_get(root, "memory"));
     return c;
 }
 
@@ -276,13 +314,27 @@ void group_case_free(struct group_case *c)
     for (size_t i = 0; i < c->view.n_pods; i++)
         object_unref(c->pods[i]);
     object_unref(c->service);
-    object_unref(c->wg);
+    object_unref(c->owner);
     arena_done(&c->arena);
     free(c);
 }
 
 const struct plan *group_case_decide(struct group_case *c)
 {
-    group_reconcile(&c->view, &c->arena, &c->plan);
+    const struct group_view *v = &c->view;
+    struct placementgroup_view plg = {
+        .plg = v->wg ? NULL : placementgroup_of(c->owner),
+        .pods = v->pods,
+        .n_pods = v->n_pods,
+        .setup = v->setup,
+        .service = v->service,
+        .cluster = v->cluster,
+        .memory = v->memory,
+        .now_ms = v->now_ms,
+    };
+    if (v->wg)
+        group_reconcile(v, &c->arena, &c->plan);
+    else
+        placementgroup_reconcile(&plg, &c->arena, &c->plan);
     return &c->plan;
 }

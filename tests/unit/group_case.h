@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A WorkerGroup and what surrounds it, from JSON as the API server writes it:
+// A WorkerGroup or PlacementGroup and what surrounds it, from JSON as the API server writes it:
 //
 //   {"now": TIME, "moving": N, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
 //    "memory": {"dryRun": "OK" | "Refused", "message": ..., "refusal": {"reason", "message", "incarnation"},
@@ -9,22 +9,25 @@
 //                                    "endedAt"}]}},
 //    "members": [attempt of rank 0, ...], "leadingSince": TIME, "noSetup": true}
 //
-// Only workergroup is required. Pods of other owners take room, and are none of the group's business. The text
+// Only workergroup is required, or placementgroup in its place. Pods of other owners take room, and are none of the
+// group's business. The text
 // @spec-hash@ stands for the hash of the group's present spec, which is also the one that memory.dryRun speaks of; what
-// the dry run answered is the rendered pod itself.
+// the dry run answered is the rendered pod itself. In a PlacementGroup's pods it is the hash of the template, and
+// @shape-N@ that of its N-th shape of bundles.
 #ifndef CADRE_TESTS_GROUP_CASE_H
 #define CADRE_TESTS_GROUP_CASE_H
 
 #include "operator/reconcile/group.h"
+#include "operator/reconcile/placementgroup.h"
 
 enum { GROUP_CASE_PODS = 64 };
 
 struct group_case {
     struct arena arena;
-    struct group_view view;
+    struct group_view view; // view.wg NULL: of a PlacementGroup
     struct group_memory memory;
     struct cluster *cluster;
-    const struct object *wg, *service, *pods[GROUP_CASE_PODS];
+    const struct object *owner, *service, *pods[GROUP_CASE_PODS];
     const struct pod *pod_views[GROUP_CASE_PODS];
     struct agent_facts agents[GROUP_CASE_PODS];
     int32_t members[GROUP_CASE_PODS];

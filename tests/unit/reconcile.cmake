@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name names accept plan placementgroup)
+foreach(name names accept plan)
   cadre_test(test_${name} LINKS cadre_reconcile)
 endforeach()
 cadre_test(test_census LINKS cadre_reconcile SOURCES placement_builder.c)
+cadre_test(test_placementgroup LINKS cadre_reconcile SOURCES group_case.c)
 cadre_test(test_group LINKS cadre_reconcile SOURCES group_case.c)
 cadre_test(test_golden_plan LINKS cadre_reconcile SOURCES golden.c group_case.c)
 set_tests_properties(test_golden_plan PROPERTIES LABELS "unit;golden")

@@ -354,7 +354,12 @@ static void a_status_is_what_the_schema_says(void **state)
     check_all_written(&at, v);
     root = root_of(PLACEMENTGROUPS);
     at = property(&root, "status");
-    check_written(&at, json_get(parse(placementgroup_status_patch(&condition, 1, 3, &arena)), "status"));
+    struct node_bundles bundles = {"n1", "0-3"};
+    struct placementgroup_status plg = {
+        .placements = &bundles, .n_placements = 1, .conditions = &condition, .n_conditions = 1};
+    v = json_get(parse(placementgroup_status_patch(&plg, &arena)), "status");
+    check_written(&at, v);
+    check_all_written(&at, v);
 }
 
 // ".status.conditions[?(@.type=="Ready")].reason": member by member, a list's items where a filter follows.

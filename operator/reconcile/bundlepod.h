@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, labels and text of the pods that hold a PlacementGroup's bundles, and of their Service: deterministic, so that
+// creating twice is impossible.
+#ifndef CADRE_RECONCILE_BUNDLEPOD_H
+#define CADRE_RECONCILE_BUNDLEPOD_H
+
+#include "operator/reconcile/bundles.h"
+
+struct agent_setup; // group.h
+
+const char *bundlepod_gang(const struct placementgroup *plg, struct arena *a); // <name>-plg: Service, label, subdomain
+const char *bundlepod_name(const struct placementgroup *plg, int32_t index, int32_t incarnation, struct arena *a);
+const char *bundlepod_service(const struct placementgroup *plg, struct arena *a); // as JSON
+
+struct bundlepod {
+    const char *name, *pin; // pin NULL = for a dry run
+    int32_t index, incarnation;
+    uint64_t template_hash;
+    const int32_t *items; // the bundles that it holds, ascending
+    size_t n;
+    const struct agent_setup *setup;
+};
+int bundlepod_render(const struct placementgroup *plg, const struct bundles *b, const struct bundlepod *p,
+                     struct arena *a, const char **ret_json, struct err *err);
+
+// What a pod with these bundles asks for, by what the API server made of one with bundle 0 alone.
+int bundlepod_needs(const struct bundles *b, const char *tried_pod, const int32_t *items, size_t n, struct arena *a,
+                    struct pod_constraints *ret, struct err *err);
+
+#endif

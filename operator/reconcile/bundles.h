@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bundles of a PlacementGroup, one by one, and which pod holds which of them. What a pod holds is in its
+// annotations, so that the pods alone tell it: the indexes of its bundles, and the shape that each had when the pod was
+// made.
+#ifndef CADRE_RECONCILE_BUNDLES_H
+#define CADRE_RECONCILE_BUNDLES_H
+
+#include "operator/api/bundle.h"
+#include "operator/api/placementgroup.h"
+#include "operator/api/pod.h"
+
+#define ANNOTATION_BUNDLES "cadre.dev/bundles" // "0-3,6"
+#define ANNOTATION_SHAPES "cadre.dev/shapes"   // "9f86d081884c7d65*4,...": in their order
+
+struct bundle_shape {
+    struct amounts resources;
+    const struct labels *node_selector;
+    uint64_t hash;
+    const struct pod_constraints *needs; // of one bundle; NULL until they are asked for
+};
+
+struct bundles {
+    struct bundle_shape *shapes; // no two are alike
+    size_t n_shapes;
+    size_t *shape; // by bundle
+    int32_t n;
+    int32_t gpus; // of all
+};
+
+// ERR_INVALID or ERR_LIMIT: names what is wrong in spec.bundles.
+int bundles_expand(const struct placementgroup_spec *s, struct arena *a, struct bundles *ret, struct err *err);
+
+static inline struct bundle_shape *bundle_shape(const struct bundles *b, int32_t i)
+{
+    return &b->shapes[b->shape[i]];
+}
+
+// What a pod asks for that holds these bundles.
+struct bundle_sum {
+    struct amounts resources;
+    struct labels node_selector;
+};
+void bundles_sum(const struct bundles *b, const int32_t *items, size_t n, struct arena *a, struct bundle_sum *ret);
+
+// The text of both annotations.
+const char *bundles_text(const int32_t *items, size_t n, struct arena *a);
+const char *bundles_shapes_text(const struct bundles *b, const int32_t *items, size_t n, struct arena *a);
+
+// Those of the pod's bundles that still are some of the group, ascending, in the arena. False: not to be read.
+// *ret_same: they all have the shape that they had.
+bool bundles_of_pod(const struct bundles *b, const struct pod *p, struct arena *a, int32_t **ret, size_t *ret_n,
+                    bool *ret_same);
+
+#endif

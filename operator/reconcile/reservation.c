@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/reservation.h"
+
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/bundlepod.h"
+#include "operator/reconcile/census.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/ranges.h"
+#include "operator/reconcile/reason.h"
+
+#include <stdlib.h>
+
+enum { STATUS_LOST_MS = 60 * 1000 };
+
+struct candidate {
+    const struct pod *pod;
+    int32_t index, incarnation;
+    int32_t *items;
+    size_t n;
+    bool same;
+};
+
+const char *reservation_place(const struct pod *p)
+{
+    return p->node ? p->node : p->pin;
+}
+
+// NULL while the pod lives.
+static const char *death_of(const struct placementgroup_view *v, const struct pod *p, int64_t *ret_left)
+{
+    if (census_node_gone(v->cluster, p, v->plg->spec.node_lost_s, v->now_ms, ret_left))
+        return FAILURE_NODE_LOST;
+    if (p->obj.meta.deleted_ms)
+        return FAILURE_POD_DELETED;
+    if (!pod_terminal(p))
+        return NULL;
+    return p->disruption ? p->disruption : p->reason ? p->reason : FAILURE_ERROR;
+}
+
+static void note_dead(struct reservation *r, const struct pod *p, const char *why)
+{
+    r->dead[r->n_dead++] = p;
+    if (why && !r->lost) {
+        r->lost = p;
+        r->lost_reason = why;
+    }
+    if (p->phase == POD_FAILED && !p->disruption && !p->obj.meta.deleted_ms)
+        r->own_failure = true;
+}
+
+// The newest first: where two claim a bundle, the one that was made later knew more.
+static int cmp_candidate(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    int c = (y->incarnation > x->incarnation) - (y->incarnation < x->incarnation);
+    return c ? c : str_cmp_natural(x->pod->obj.meta.name, y->pod->obj.meta.name);
+}
+
+static bool may_hold(const struct reservation *r, const struct candidate *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (r->holder[c->items[i]])
+            return false;
+    return c->n > 0;
+}
+
+static void count(struct reservation *r, const struct pod *p)
+{
+    r->ready_pods += p->ready && p->phase == POD_RUNNING;
+    r->bound_pods += p->node != NULL;
+    if (!p->node)
+        r->newest_ms = MAX(r->newest_ms, p->obj.meta.created_ms);
+    if (!p->node && p->unschedulable && !r->unschedulable)
+        r->unschedulable = p;
+    const struct container_status *s = r->stuck ? NULL : census_stuck(p, &r->stuck_reason);
+    if (!s)
+        return;
+    r->stuck = p;
+    r->stuck_container = s;
+}
+
+static void seat(struct reservation *r, const struct candidate *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        r->holder[c->items[i]] = c->pod;
+    r->held += (int32_t)c->n;
+    r->bound += c->pod->node ? (int32_t)c->n : 0;
+    r->changed = r->changed || !c->same;
+}
+
+static void note_future(struct reservation *r, const struct placementgroup_view *v)
+{
+    int32_t incarnation = r->incarnation;
+    int64_t newest = 0;
+    for (size_t i = 0; i < v->n_pods; i++) {
+        int32_t its = pod_label_number(v->pods[i], LABEL_INCARNATION);
+        if (its <= r->incarnation)
+            continue;
+        incarnation = MAX(incarnation, its);
+        newest = MAX(newest, v->pods[i]->obj.meta.created_ms);
+    }
+    r->from_the_future = incarnation > r->incarnation && v->now_ms - newest < STATUS_LOST_MS;
+    if (!r->from_the_future)
+        r->incarnation = incarnation;
+}
+
+// False: a copy that somebody made of a pod has its labels, but not its name.
+static bool read_pod(const struct placementgroup_view *v, const struct bundles *b, uint64_t template_hash,
+                     const struct pod *p, struct arena *a, struct candidate *ret)
+{
+    *ret = (struct candidate){
+        .pod = p,
+        .index = pod_label_number(p, LABEL_INDEX),
+        .incarnation = pod_label_number(p, LABEL_INCARNATION),
+    };
+    if (ret->index < 0 || ret->incarnation < 0 ||
+        !str_eq(p->obj.meta.name, bundlepod_name(v->plg, ret->index, ret->incarnation, a)))
+        return false;
+    bool ok = bundles_of_pod(b, p, a, &ret->items, &ret->n, &ret->same);
+    ret->same = ret->same && pod_spec_hash(p) == template_hash;
+    return ok;
+}
+
+static int cmp_first(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    return (x->items[0] > y->items[0]) - (x->items[0] < y->items[0]);
+}
+
+static void seat_all(struct reservation *r, struct candidate *candidates, size_t n)
+{
+    size_t seated = 0;
+    qsort(candidates, n, sizeof *candidates, cmp_candidate);
+    for (size_t i = 0; i < n; i++) {
+        if (!may_hold(r, &candidates[i])) {
+            note_dead(r, candidates[i].pod, NULL);
+            continue;
+        }
+        seat(r, &candidates[i]);
+        candidates[seated++] = candidates[i];
+    }
+    qsort(candidates, seated, sizeof *candidates, cmp_first);
+    for (size_t i = 0; i < seated; i++) {
+        r->differs[r->n_live] = !candidates[i].same;
+        r->live[r->n_live++] = candidates[i].pod;
+        count(r, candidates[i].pod);
+    }
+}
+
+void reservation_take(const struct placementgroup_view *v, const struct bundles *b, uint64_t template_hash,
+                      struct arena *a, struct reservation *ret)
+{
+    size_t n = 0;
+    struct candidate *candidates = arena_array(a, v->n_pods, sizeof *candidates);
+    *ret = (struct reservation){.incarnation = MAX(v->plg->status.incarnation, 0), .look_again_ms = -1};
+    note_future(ret, v);
+    ret->holder = arena_array(a, (size_t)b->n, sizeof *ret->holder);
+    ret->live = arena_array(a, v->n_pods, sizeof *ret->live);
+    ret->differs = arena_array(a, v->n_pods, sizeof *ret->differs);
+    ret->dead = arena_array(a, v->n_pods, sizeof *ret->dead);
+    for (size_t i = 0; i < v->n_pods; i++) {
+        int64_t left = -1;
+        const struct pod *p = v->pods[i];
+        const char *why = death_of(v, p, &left);
+        bool ours = read_pod(v, b, template_hash, p, a, &candidates[n]);
+        if (left >= 0 && (ret->look_again_ms < 0 || left < ret->look_again_ms))
+            ret->look_again_ms = left;
+        if (why || !ours)
+            note_dead(ret, p, ours && candidates[n].n ? why : NULL);
+        else
+            n++;
+    }
+    if (n)
+        seat_all(ret, candidates, n);
+}
+
+size_t reservation_placements(const struct reservation *r, const struct bundles *b, struct arena *a,
+                              struct node_bundles **ret)
+{
+    struct map by_node = MAP_INIT;
+    struct ranges *ranges = arena_array(a, r->n_live, sizeof *ranges);
+    struct node_bundles *out = arena_array(a, r->n_live, sizeof *out);
+    size_t n = 0;
+    for (int32_t i = 0; i < b->n; i++) {
+        const char *node = r->holder[i] ? reservation_place(r->holder[i]) : NULL;
+        if (!node)
+            continue;
+        struct ranges *x = map_get(&by_node, node);
+        if (!x) {
+            out[n].node = node;
+            x = &ranges[n++];
+            *x = RANGES_INIT;
+            map_set(&by_node, node, x);
+        }
+        ranges_add(x, i);
+    }
+    for (size_t i = 0; i < n; i++)
+        out[i].bundles = ranges_take(&ranges[i], a);
+    map_done(&by_node);
+    *ret = out;
+    return n;
+}
