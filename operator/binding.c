@@ -120,11 +120,13 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
         return err_set(err, ERR_UNAVAILABLE, "pod %s/%s is not known here yet; dial in again", claims->ns, claims->pod);
     if (!str_eq(pod->meta.uid, claims->pod_uid))
         return err_set(err, ERR_CONFLICT, "pod %s/%s was replaced by another one of its name", claims->ns, claims->pod);
-    if (!str_eq(pod->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind))
-        return err_set(err, ERR_FORBIDDEN, "pod %s/%s is not of a WorkerGroup", claims->ns, claims->pod);
+    bool of_group = str_eq(pod->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind);
+    if (!of_group && !str_eq(pod->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind))
+        return err_set(err, ERR_FORBIDDEN, "pod %s/%s is not of a WorkerGroup or PlacementGroup", claims->ns,
+                       claims->pod);
     if (pod_terminal(pod_of(pod)))
         return err_set(err, ERR_CONFLICT, "pod %s/%s has ended", claims->ns, claims->pod);
-    const struct object *group = store_get(b->o.groups, claims->ns, pod->meta.owner.name);
+    const struct object *group = of_group ? store_get(b->o.groups, claims->ns, pod->meta.owner.name) : NULL;
     *ret = (struct agent_identity){
         .ns = pod->meta.ns,
         .group = pod->meta.owner.name,
