@@ -22,8 +22,10 @@ static int no_json(const struct scan *s, const char *text, struct err *err)
 static int read_column(const struct scan_item *member, const char *text, struct arena *a, struct batch_column *ret,
                        struct err *err)
 {
-    struct scan s, again;
+    struct batch_cell *cells = NULL;
+    struct scan s;
     struct scan_item item;
+    size_t size = 0;
     int got;
     ret->name = arena_strndup(a, member->key, member->key_len);
     if (memchr(member->key, '\0', member->key_len))
@@ -31,17 +33,17 @@ static int read_column(const struct scan_item *member, const char *text, struct 
     if (!scan_begin(&s, member->text, member->len) || s.close != ']')
         return err_set(err, ERR_INVALID, "'%.64s' is no list; in a batch everything is a list with one value a row",
                        ret->name);
-    again = s;
-    while ((got = scan_next(&s, &item)) > 0)
-        ret->n++;
-    if (got < 0)
-        return no_json(&s, text, err);
-    ret->cells = arena_array(a, ret->n, sizeof *ret->cells);
-    for (size_t i = 0; scan_next(&again, &item) > 0; i++) {
+    while ((got = scan_next(&s, &item)) > 0) {
         uint32_t begin = (uint32_t)(item.text - text);
-        ret->cells[i] = (struct batch_cell){begin, begin + (uint32_t)item.len};
+        if (ret->n == size) {
+            size = MAX(size * 2, (size_t)16);
+            cells = xrealloc(cells, size, sizeof *cells);
+        }
+        cells[ret->n++] = (struct batch_cell){begin, begin + (uint32_t)item.len};
     }
-    return 0;
+    ret->cells = cells ? arena_memdup(a, cells, ret->n * sizeof *cells) : NULL;
+    free(cells);
+    return got < 0 ? no_json(&s, text, err) : 0;
 }
 
 static int by_name(const void *a, const void *b)
