@@ -131,7 +131,7 @@ adds() {
 }
 
 test_agent_groups() {
-    kc delete wg/rendezvous >/dev/null
+    kc delete wg/rendezvous --cascade=foreground >/dev/null # its names are free when it returns
     check "kubectl apply -f examples/pairs.yaml" kc apply -f "$suite_root/examples/pairs.yaml"
     check "the group becomes Ready" kc wait --for=condition=Ready --timeout=60s wg/pairs
     check "its ranks, two a pod, find each other" eventually 30 says "roll-call: 4 of 4 ranks" \

@@ -69,6 +69,7 @@ app.kubernetes.io/part-of: cadre
 {{- /* What the operator and its check have in common. */ -}}
 {{- define "cadre.scopeArgs" -}}
 - --leader-elect-name={{ include "cadre.operator" . }}
+- --keys-secret={{ include "cadre.keys" . }}
 {{- with .Values.watchNamespace }}
 - --namespace={{ . }}
 {{- end }}
