@@ -27,9 +27,9 @@ char *writer_finish(struct json_writer *w, struct arena *a)
 static void put_escaped(struct buf *b, unsigned char c)
 {
     static const char short_for[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
-    const char *s = strchr(short_for, c);
+    const char *s = memchr(short_for, c, sizeof short_for - 1);
     if (s)
-        buf_printf(b, "\\%c", letter[s - short_for]);
+        buf_append(b, (const char[]){'\\', letter[s - short_for]}, 2);
     else
         buf_printf(b, "\\u%04x", c);
 }

@@ -64,6 +64,20 @@ static void strings_are_escaped_and_always_utf8(void **state)
     }
 }
 
+static void a_key_may_hold_byte_0(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_key(&w, "a\0b", 3);
+    writer_bool(&w, NULL, true);
+    writer_object_end(&w);
+    assert_string_equal(writer_finish(&w, &a), "{\"a\\u0000b\":true}");
+    arena_done(&a);
+}
+
 static void times_are_written_in_the_precision_of_their_type(void **state)
 {
     (void)state;
@@ -128,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commas_go_between_and_nowhere_else),
         cmocka_unit_test(strings_are_escaped_and_always_utf8),
+        cmocka_unit_test(a_key_may_hold_byte_0),
         cmocka_unit_test(times_are_written_in_the_precision_of_their_type),
         cmocka_unit_test(a_document_over_the_cap_is_none),
         cmocka_unit_test(a_long_string_is_cut_between_characters),
