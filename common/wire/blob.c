@@ -70,6 +70,20 @@ bool blob_reserve(struct blob *b, size_t more)
     return true;
 }
 
+bool blob_recharge(struct blob *b, struct quota *quota)
+{
+    if (quota == b->quota)
+        return true;
+    quota_refund(b->quota, b->size); // first: what both count in need not have room for it twice
+    if (!quota_charge(quota, b->size)) {
+        (void)quota_charge(b->quota, b->size); // had it a moment ago
+        return false;
+    }
+    quota_unref(b->quota);
+    b->quota = quota_ref(quota);
+    return true;
+}
+
 struct blob *blob_ref(struct blob *b)
 {
     b->refs++;

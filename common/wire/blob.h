@@ -25,6 +25,8 @@ struct blob *blob_adopt(char *data, size_t len); // takes what malloc() gave; no
 // Makes room for `more` bytes behind len, growing in steps; len stays. False where the quota does not allow it. Only
 // before it is shared.
 bool blob_reserve(struct blob *b, size_t more);
+// From now on it counts for `quota` instead. False, and nothing changed, where that does not allow it.
+bool blob_recharge(struct blob *b, struct quota *quota);
 struct blob *blob_ref(struct blob *b);
 void blob_unref(struct blob *b); // accepts NULL
 

@@ -72,8 +72,6 @@ static void drop_results(struct call *c)
     for (uint32_t i = 0; i < c->n; i++)
         blob_unref(TAKE_PTR(c->slots[i].blob));
     blob_unref(TAKE_PTR(c->gathered));
-    quota_refund(c->quota, c->held);
-    c->held = 0;
 }
 
 // The caller has its answer, or wants none any more. May free the call.
@@ -191,14 +189,14 @@ static bool slot_ends(struct call_slot *slot)
     return slot->call->session != NULL;
 }
 
+// What waits for a caller counts as the caller's: another one's results must not fill up the worker that made them.
 static bool keep_result(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
     slot->len = body->len;
     if (body->blob) {
-        if (!quota_charge(c->quota, body->len))
+        if (!blob_recharge(body->blob, c->quota))
             return false;
-        c->held += body->len;
         slot->blob = blob_ref(body->blob);
         slot->offset = (size_t)(body->data - body->blob->data);
         return true;
@@ -242,9 +240,19 @@ static void send_list(struct call *c)
     settle(c);
 }
 
+static void refuse_results(struct call *c)
+{
+    call_refuse(c, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here", c->method,
+                c->group->key);
+}
+
 static void send_single(struct call *c, uint32_t rank, const struct call_body *body)
 {
     struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = rank};
+    if (body->blob && !blob_recharge(body->blob, c->quota)) {
+        refuse_results(c);
+        return;
+    }
     if (body->blob) {
         struct record_part part = {body->blob, (size_t)(body->data - body->blob->data), body->len};
         session_send(c->session, &h, &part, 1);
@@ -266,8 +274,7 @@ void call_result(struct call_slot *slot, const struct call_body *body)
     } else if (c->single) {
         send_single(c, rank, body);
     } else if (!keep_result(slot, body)) {
-        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but the results of its ranks together are more than may wait here",
-                    c->method, c->group->key);
+        refuse_results(c);
     } else if (c->left == 0) {
         send_list(c);
     }

@@ -46,7 +46,6 @@ struct call {
     int64_t timeout_ms;    // what the caller gave, 0 = nothing
     struct blob *body;     // while it is held or waits
     struct blob *gathered; // results that came in a reader's input, one behind the other
-    size_t held;           // bytes of results charged
     uint32_t world;        // of the group when the call came
     uint32_t first;        // rank of slots[0]
     uint32_t n, left;      // ranks that have it; those that have not answered

@@ -214,7 +214,7 @@ void router_leave(struct router *r, struct member *m)
     group_leave(m);
     peer_done(&m->peer);
     if (m->n_pending && !late && m->group) {
-        if (at && at->exit_attempt == m->attempt) {
+        if (at && at->exit_attempt && at->exit_attempt == m->attempt) {
             fail_exited(m, at->exit_code);
         } else { // the agent is about to say how it ended
             m->leave_at = clock_mono_ms(r->config.clock) + r->config.exit_wait_ms;

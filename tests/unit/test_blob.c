@@ -67,6 +67,26 @@ static void a_blob_grows_only_as_far_as_the_quota_goes(void **state)
     quota_unref(q);
 }
 
+static void another_may_come_to_pay_for_a_blob(void **state)
+{
+    (void)state;
+    struct quota *all = quota_new(1000, NULL), *from = quota_new(100, all), *to = quota_new(50, all);
+    struct blob *small = blob_new(30, from), *big = blob_new(60, from);
+    struct blob *rest = blob_new(900, all);
+    assert_true(blob_recharge(small, to)); // which `all` has no room for twice
+    assert_false(blob_recharge(big, to));
+    blob_unref(rest);
+    assert_int_equal(quota_used(from), 60);
+    assert_int_equal(quota_used(to), 30);
+    assert_int_equal(quota_used(all), 90);
+    blob_unref(small);
+    blob_unref(big);
+    assert_int_equal(quota_used(all), 0);
+    quota_unref(from);
+    quota_unref(to);
+    quota_unref(all);
+}
+
 static void without_a_quota_nothing_is_counted(void **state)
 {
     (void)state;
@@ -139,6 +159,7 @@ int main(void)
         cmocka_unit_test(a_charge_counts_in_every_quota_above),
         cmocka_unit_test(a_blob_is_paid_for_until_nobody_holds_it),
         cmocka_unit_test(a_blob_grows_only_as_far_as_the_quota_goes),
+        cmocka_unit_test(another_may_come_to_pay_for_a_blob),
         cmocka_unit_test(without_a_quota_nothing_is_counted),
         cmocka_unit_test(a_large_block_is_kept_for_the_next_blob),
         cmocka_unit_test(a_growing_blob_moves_into_a_block_that_was_kept),
