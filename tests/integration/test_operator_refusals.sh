@@ -32,7 +32,7 @@ refused() {
 container='.spec.template.spec.containers[0]'
 
 test_spec() {
-    check "runtime Agent" refused agent NotSupported "spec.runtime Agent" 'del(.spec.runtime)'
+    check "nothing that says what to run" refused agent CommandRequired "set module, python or command" 'del(.spec.runtime)'
     check "a pod a node" refused pernode NotSupported "podPer Node" '.spec.placement.podPer = "Node"'
     check "successPolicy RankZero" refused rankzero NotSupported "successPolicy RankZero" '.spec.successPolicy = "RankZero"'
     check "failurePolicy" refused rules NotSupported "failurePolicy" \
@@ -121,10 +121,12 @@ test_placement_group() {
 apiVersion: cadre.dev/v1alpha1
 kind: PlacementGroup
 metadata: {name: pool}
-spec: {bundles: [{resources: {cpu: "1"}}]}
+spec:
+  bundles: [{resources: {cpu: "1"}}]
+  template: {spec: {nodeName: n1, containers: [{name: worker}]}}
 YAML
-    check "a PlacementGroup is answered, not ignored" eventually 10 is "False/NotSupported" plg_condition Accepted
-    check "... in its STATUS, too" is "False/NotSupported" plg_condition Ready
+    check "a PlacementGroup that cannot be had is told so" eventually 10 is "False/InvalidTemplate" plg_condition Accepted
+    check "... in its STATUS, too" is "False/InvalidTemplate" plg_condition Ready
     kc delete plg pool >/dev/null
 }
 
