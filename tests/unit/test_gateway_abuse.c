@@ -22,15 +22,20 @@
     "dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: cadre.v1\r\n"              \
     "Authorization: Bearer alice\r\n\r\n"
 
-enum { MAX_BODY = 256 << 10, MAX_QUEUE = 2 << 20 };
+enum { MAX_BODY = 256 << 10, MAX_QUEUE = 2 << 20, MAX_SESSION = 3 << 20 };
+enum { RESULT = 240 << 10 }; // goes in one record: the pieces of many at a time would count as the worker's
 
 static struct gateway_fixture f;
 static struct gateway_peer good, worker;
 
 static int setup(void **state)
 {
-    const struct gateway_config limits = {
-        .max_body = MAX_BODY, .max_queue = MAX_QUEUE, .max_calls = 64, .hello_ms = 200, .exit_wait_ms = 20};
+    const struct gateway_config limits = {.max_body = MAX_BODY,
+                                          .max_queue = MAX_QUEUE,
+                                          .max_session = MAX_SESSION,
+                                          .max_calls = 64,
+                                          .hello_ms = 200,
+                                          .exit_wait_ms = 20};
     (void)state;
     gateway_fixture_start(&f, &limits, NULL);
     gateway_fixture_group(&f, 1, 1, NULL);
@@ -216,10 +221,10 @@ static void test_much_before_welcome(void **state)
 static void test_slow_reader(void **state)
 {
     struct gateway_peer p;
-    _cleanup_(free_p) char *result = xmalloc(MAX_BODY);
+    _cleanup_(free_p) char *result = xmalloc(RESULT);
     (void)state;
-    memset(result, '1', MAX_BODY - 1);
-    result[MAX_BODY - 1] = '\0';
+    memset(result, '1', RESULT - 1);
+    result[RESULT - 1] = '\0';
     worker.quiet = true;
     gateway_controller(&p, &f);
     ws_client_pause(p.client);
@@ -230,10 +235,51 @@ static void test_slow_reader(void **state)
     for (uint32_t i = 0; i < 64; i++)
         gateway_peer_send(&worker, RECORD_RESULT, first + i, 0, result);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 1);
-    GATEWAY_UNTIL(&f, ws_client_queued(worker.client) == 0 && gateway_fixture_counters(&f).bytes_held == 0);
+    GATEWAY_UNTIL(&f, ws_client_queued(worker.client) == 0);
     assert_false(worker.closed || good.closed);
     ws_client_resume(p.client);
     assert_closed(&p, 1013, "ERROR 0 - {\"code\":\"LIMIT\",\"message\":\"answers are not read fast enough");
+}
+
+// Calls and does not read until so many bytes are held here, beyond what the sockets hold. Returns the last call.
+static uint32_t leave_results(struct gateway_peer *p, const char *result, size_t held)
+{
+    uint32_t id = 0;
+    while (gateway_fixture_counters(&f).bytes_held < held && !worker.closed) {
+        uint32_t call = worker.last_call + 1;
+        gateway_peer_call(p, ++id, "{\"method\":\"echo\"}", "[1]");
+        GATEWAY_UNTIL(&f, worker.closed || worker.last_call == call);
+        gateway_peer_send(&worker, RECORD_RESULT, call, 0, result);
+        GATEWAY_UNTIL(&f, worker.closed || ws_client_queued(worker.client) == 0);
+        loop_run_once(f.loop, 1);
+    }
+    return id;
+}
+
+// What several of them leave here is more than one session may hold: it counts as theirs, not as the worker's.
+static void test_slow_readers_together(void **state)
+{
+    struct gateway_peer p[4];
+    uint32_t last[ARRAY_LEN(p)];
+    _cleanup_(free_p) char *result = xmalloc(RESULT);
+    (void)state;
+    memset(result, '1', RESULT - 1);
+    result[RESULT - 1] = '\0';
+    worker.quiet = true;
+    for (size_t i = 0; i < ARRAY_LEN(p); i++) {
+        gateway_controller(&p[i], &f);
+        ws_client_pause(p[i].client);
+        last[i] = leave_results(&p[i], result, (i + 1) * MAX_SESSION / (ARRAY_LEN(p) - 1));
+        assert_false(worker.closed);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(p); i++) {
+        char expected[32];
+        snprintf(expected, sizeof expected, "RESULT %u - [", last[i]);
+        ws_client_resume(p[i].client);
+        GATEWAY_UNTIL(&f, gateway_peer_got(&p[i], expected));
+        gateway_peer_hang_up(&p[i]);
+    }
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 1);
 }
 
 // Bytes that are no websocket, or begin as one.
@@ -304,6 +350,7 @@ int main(void)
         TEST(test_too_many_calls),
         TEST(test_much_before_welcome),
         TEST(test_slow_reader),
+        TEST(test_slow_readers_together),
         TEST(test_bare_sockets),
         TEST(test_nonsense),
     };
