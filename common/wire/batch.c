@@ -157,6 +157,12 @@ int batch_pieces(size_t rows, size_t n, bool pad, size_t *ret_each, size_t *ret_
     return 0;
 }
 
+size_t batch_padding(size_t rows, size_t each, size_t piece)
+{
+    size_t end = (piece + 1) * each;
+    return end > rows ? MIN(end - rows, each) : 0;
+}
+
 // How many of the rows are there, and from where; the others are the last one again.
 struct range {
     size_t from, n, again;

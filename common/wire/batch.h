@@ -49,21 +49,24 @@ const struct batch_column *batch_column(const struct batch *b, const char *name)
 // How many rows each of n pieces has, and how many are added for that, by repeating the last row. ERR_INVALID where the
 // rows cannot be cut evenly and `pad` is false.
 int batch_pieces(size_t rows, size_t n, bool pad, size_t *ret_each, size_t *ret_added, struct err *err);
+size_t batch_padding(size_t rows, size_t each, size_t piece); // how many rows of that piece are repeated ones
 // The rows from `from` on, as a document of the same form. A row behind the last one is the last one again. Parts have
 // source 0.
 int batch_slice(const struct batch *b, size_t from, size_t rows, struct arena *a, struct scatter *out, struct err *err);
 
 struct batch_result {
     const struct batch *batch;
-    uint32_t rank; // for messages
+    uint32_t rank;  // for messages
+    size_t padding; // of its rows: as many at its end belong to repeated ones
 };
 
 // Joins results in this order; part i's source is its index. They must have the same form, tensors (dtype, all
 // dimensions but the first) and columns. Metadata must be equal where several have it; only `metrics` of cadre.meta, an
-// object or a list of objects, becomes an object of lists. `added` rows of padding are taken off the end again, if not
-// 0; then the results must have `rows` + `added` rows. ERR_INVALID names what differs, and the ranks.
-int batch_join(const struct batch_result *results, size_t n, size_t rows, size_t added, struct arena *a,
-               struct scatter *out, struct err *err);
+// object or a list of objects, becomes an object of lists. Padding is taken off again; where there was any, `given` is
+// the number of rows that each rank got, and each result must have as many (0: it may have what it likes). ERR_INVALID
+// names what differs, and the ranks.
+int batch_join(const struct batch_result *results, size_t n, size_t given, struct arena *a, struct scatter *out,
+               struct err *err);
 // The metadata of the results as one: for batch_join().
 int batch_join_meta(const struct batch_result *results, size_t n, struct arena *a, struct safetensors_meta **ret,
                     size_t *ret_n, struct err *err);

@@ -5,29 +5,20 @@
 
 #include <string.h>
 
-// Rows of each result that stay: all but `drop` at the end of the last ones.
-static size_t *rows_to_keep(const struct batch_result *results, size_t n, size_t drop, struct arena *a)
+static int check_padding(const struct batch_result *results, size_t n, size_t given, struct err *err)
 {
-    size_t *keep = arena_array(a, n, sizeof *keep);
-    for (size_t i = n; i-- > 0;) {
-        size_t less = MIN(drop, results[i].batch->rows);
-        keep[i] = results[i].batch->rows - less;
-        drop -= less;
-    }
-    return keep;
+    for (size_t i = 0; i < n && given; i++)
+        if (results[i].batch->rows != given)
+            return err_set(err, ERR_INVALID,
+                           "rank %u was given %zu rows and returned %zu: which of them are padding cannot be told; a "
+                           "method that is called with padding must return a row for each row",
+                           results[i].rank, given, results[i].batch->rows);
+    return 0;
 }
 
-static int check_padding(const struct batch_result *results, size_t n, size_t rows, size_t added, struct err *err)
+static size_t rows_of(const struct batch_result *result)
 {
-    size_t total = 0;
-    for (size_t i = 0; i < n; i++)
-        total += results[i].batch->rows;
-    if (added && total != rows + added)
-        return err_set(err, ERR_INVALID,
-                       "the arguments had %zu rows and %zu of padding, the results have %zu: which of them are padding "
-                       "cannot be told; a method that is called with padding must return a row for each row",
-                       rows, added, total);
-    return 0;
+    return result->batch->rows - result->padding;
 }
 
 static void describe(const struct safetensors_tensor *t, char *out, size_t size)
@@ -107,14 +98,15 @@ static int check_all(const struct batch_result *results, size_t n, struct err *e
     return r;
 }
 
-static void join_column(const struct batch_result *results, size_t n, size_t k, const size_t *keep, struct scatter *out)
+static void join_column(const struct batch_result *results, size_t n, size_t k, struct scatter *out)
 {
     bool comma = false;
     for (size_t i = 0; i < n; i++) {
         const struct batch_column *c = batch_column(results[i].batch, results[0].batch->columns[k].name);
-        if (!keep[i])
+        size_t rows = rows_of(&results[i]);
+        if (!rows)
             continue;
-        size_t begin = c->cells[0].begin, len = c->cells[keep[i] - 1].end - begin;
+        size_t begin = c->cells[0].begin, len = c->cells[rows - 1].end - begin;
         scatter_own(out, ",", comma);
         comma = true;
         if (c->text)
@@ -124,7 +116,7 @@ static void join_column(const struct batch_result *results, size_t n, size_t k, 
     }
 }
 
-static void join_columns(const struct batch_result *results, size_t n, const size_t *keep, struct scatter *out)
+static void join_columns(const struct batch_result *results, size_t n, struct scatter *out)
 {
     const struct batch *first = results[0].batch;
     scatter_own(out, "{", 1);
@@ -132,7 +124,7 @@ static void join_columns(const struct batch_result *results, size_t n, const siz
         scatter_own(out, ",\"" + !k, 2 - !k);
         scatter_own(out, first->columns[k].name, strlen(first->columns[k].name));
         scatter_own(out, "\":[", 3);
-        join_column(results, n, k, keep, out);
+        join_column(results, n, k, out);
         scatter_own(out, "]", 1);
     }
     scatter_own(out, "}", 1);
@@ -151,8 +143,8 @@ static struct safetensors_tensor *joined_tensors(const struct batch *first, size
     return tensors;
 }
 
-static int join_tensors(const struct batch_result *results, size_t n, const size_t *keep, struct arena *a,
-                        struct scatter *out, struct err *err)
+static int join_tensors(const struct batch_result *results, size_t n, struct arena *a, struct scatter *out,
+                        struct err *err)
 {
     size_t rows = 0, n_tensors = results[0].batch->doc.n_tensors, n_meta;
     struct safetensors_meta *meta;
@@ -162,36 +154,35 @@ static int join_tensors(const struct batch_result *results, size_t n, const size
     if (safetensors_meta_get(&results[0].batch->doc, BATCH_COLUMNS)) {
         struct scatter text;
         scatter_init(&text);
-        join_columns(results, n, keep, &text);
+        join_columns(results, n, &text);
         meta[n_meta++] = (struct safetensors_meta){BATCH_COLUMNS, arena_strndup(a, buf_str(&text.own), text.own.len)};
         scatter_done(&text);
     }
     for (size_t i = 0; i < n; i++)
-        rows += keep[i];
+        rows += rows_of(&results[i]);
     struct safetensors_tensor *tensors = joined_tensors(results[0].batch, rows, a);
     r = safetensors_write_head(out, tensors, n_tensors, meta, n_meta, err);
     for (size_t k = 0; k < n_tensors && r == 0; k++)
         for (size_t i = 0; i < n; i++) {
             const struct batch *b = results[i].batch;
             const struct safetensors_tensor *t = safetensors_find(&b->doc, tensors[k].name);
-            scatter_add(out, (uint32_t)i, t->offset, keep[i] ? t->len / b->rows * keep[i] : 0);
+            scatter_add(out, (uint32_t)i, t->offset, b->rows ? t->len / b->rows * rows_of(&results[i]) : 0);
         }
     return r;
 }
 
-int batch_join(const struct batch_result *results, size_t n, size_t rows, size_t added, struct arena *a,
-               struct scatter *out, struct err *err)
+int batch_join(const struct batch_result *results, size_t n, size_t given, struct arena *a, struct scatter *out,
+               struct err *err)
 {
     if (!n)
         return err_set(err, ERR_INVALID, "there are no results to join");
     int r = check_all(results, n, err);
     if (r == 0)
-        r = check_padding(results, n, rows, added, err);
+        r = check_padding(results, n, given, err);
     if (r < 0)
         return r;
-    const size_t *keep = rows_to_keep(results, n, added, a);
     if (!results[0].batch->json)
-        return join_tensors(results, n, keep, a, out, err);
-    join_columns(results, n, keep, out);
+        return join_tensors(results, n, a, out, err);
+    join_columns(results, n, out);
     return 0;
 }

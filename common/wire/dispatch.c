@@ -41,8 +41,9 @@ static void to_all(struct dispatch *d, struct arena *a)
     d->chunk = same_for_all(d->world, a);
 }
 
-static void to_each(struct dispatch *d, struct arena *a)
+static void to_each(struct dispatch *d, enum dispatch_form form, struct arena *a)
 {
+    d->form = form;
     d->n_chunks = d->world;
     d->chunk = one_each(d->world, a);
 }
@@ -141,6 +142,7 @@ static int to_3d(struct dispatch *d, enum record_dispatch mode, const struct gri
         to_all(d, a);
         from_those_at(d, g, (const struct want[]){first, context, replica}, 3, true, a);
     } else {
+        d->form = DISPATCH_ROWS;
         over_dims(d, g, &dp, 1, a);
         from_those_at(d, g, (const struct want[]){first, context, stage}, 3, true, a);
     }
@@ -195,6 +197,7 @@ static int to_micro_dp(struct dispatch *d, const struct grid *train, const struc
                            grid_size(train, "pp") * grid_size(train, "tp"));
         d->n_chunks++;
     }
+    d->form = DISPATCH_ROWS;
     d->chunk = chunk;
     d->keep = keep;
     return 0;
@@ -241,7 +244,7 @@ static int by_index(struct dispatch *d, const struct dispatch_rule *rule, struct
 static int from_named(struct dispatch *d, const struct dispatch_rule *rule, const struct grid *g, struct arena *a,
                       struct err *err)
 {
-    struct want want[GRID_DIMS_MAX];
+    struct want want[GRID_DIMS_MAX] = {0};
     for (size_t i = 0; i < rule->n_at; i++) {
         const struct dispatch_at *at = &rule->at[i];
         int dim = grid_find(g, at->dim);
@@ -283,12 +286,15 @@ static int by_rule(struct dispatch *d, const struct dispatch_rule *rule, const s
     int r = 0;
     if ((rule->dims || rule->at) && !(g = mesh_by_name(grids, n_grids, rule->split_mesh, 0, err)))
         return err->code;
-    if (rule->dims)
+    d->form = DISPATCH_ROWS;
+    if (rule->dims) {
         r = over_named(d, rule, g, a, err);
-    else if (rule->index)
+    } else if (rule->index) {
         r = by_index(d, rule, a, err);
-    else
+    } else {
+        d->form = DISPATCH_WHOLE;
         to_all(d, a);
+    }
     if (r == 0 && rule->at && rule->collect_mesh && !(g = mesh_by_name(grids, n_grids, rule->collect_mesh, 0, err)))
         return err->code;
     if (r < 0)
@@ -317,39 +323,77 @@ static int by_preset(struct dispatch *d, enum record_dispatch mode, const struct
     return generation ? to_micro_dp(d, train, generation, a, err) : err->code;
 }
 
+static int check_rule(enum record_dispatch mode, const struct dispatch_rule *rule, struct err *err)
+{
+    if (mode == RECORD_SPLIT || mode >= RECORD_DISPATCH_COUNT)
+        return 0;
+    if (mode >= RECORD_3D_PROTO && mode <= RECORD_3D_PP_ONLY)
+        return rule->dims || rule->index || rule->at || rule->ranks
+                   ? err_set(err, ERR_INVALID,
+                             "the 3D modes know themselves who gets what: of `split` and `collect` they take `mesh`, "
+                             "`elements` and `join`; anything else is for SPLIT")
+                   : 0;
+    return rule->split_mesh || rule->collect_mesh || rule->dims || rule->index || rule->at || rule->ranks ||
+                   rule->elements || rule->join
+               ? err_set(err, ERR_INVALID, "`split` and `collect` go with dispatch mode SPLIT and the 3D modes only")
+               : 0;
+}
+
+// Where the pieces are elements, results need not be batches: only who asks for it gets them joined.
+static void apply_forms(struct dispatch *d, const struct dispatch_rule *rule)
+{
+    if (rule->elements && d->form == DISPATCH_ROWS) {
+        d->form = DISPATCH_ELEMENTS;
+        d->join = false;
+    }
+    if (rule->join)
+        d->join = rule->join == DISPATCH_JOIN;
+}
+
+static int make(struct dispatch *d, enum record_dispatch mode, const struct dispatch_rule *rule,
+                const struct grid *grids, size_t n_grids, struct arena *a, struct err *err)
+{
+    switch (mode) {
+    case RECORD_ONE_TO_ALL:
+        to_all(d, a);
+        from_all(d, a);
+        return 0;
+    case RECORD_ALL_TO_ALL:
+    case RECORD_DP_COMPUTE:
+        to_each(d, DISPATCH_ELEMENTS, a);
+        from_all(d, a);
+        return 0;
+    case RECORD_DP_COMPUTE_PROTO:
+    case RECORD_DP_COMPUTE_METRIC:
+        d->join = mode == RECORD_DP_COMPUTE_PROTO;
+        to_each(d, DISPATCH_ROWS, a);
+        from_all(d, a);
+        return 0;
+    case RECORD_3D_PROTO:
+    case RECORD_3D_ALL_MICRO_DP:
+    case RECORD_3D_PP_ONLY:
+        d->join = mode != RECORD_3D_PP_ONLY;
+        return by_preset(d, mode, rule, grids, n_grids, a, err);
+    case RECORD_SPLIT:
+        d->join = true;
+        return by_rule(d, rule, grids, n_grids, a, err);
+    default:
+        return err_set(err, ERR_INVALID, "there is no dispatch mode %d", (int)mode);
+    }
+}
+
 int dispatch_make(enum record_dispatch mode, const struct dispatch_rule *rule, const struct grid *grids, size_t n_grids,
                   uint32_t world, struct arena *a, struct dispatch *ret, struct err *err)
 {
     static const struct dispatch_rule none = {0};
     *ret = (struct dispatch){.world = world};
     rule = rule ? rule : &none;
-    for (size_t i = 0; i < n_grids; i++) {
-        int r = grid_check(&grids[i], world, err);
-        if (r < 0)
-            return r;
-    }
-    switch (mode) {
-    case RECORD_ONE_TO_ALL:
-        to_all(ret, a);
-        from_all(ret, a);
-        return 0;
-    case RECORD_ALL_TO_ALL:
-    case RECORD_DP_COMPUTE:
-    case RECORD_DP_COMPUTE_PROTO:
-    case RECORD_DP_COMPUTE_METRIC:
-        ret->join = mode == RECORD_DP_COMPUTE_PROTO;
-        to_each(ret, a);
-        from_all(ret, a);
-        return 0;
-    case RECORD_3D_PROTO:
-    case RECORD_3D_ALL_MICRO_DP:
-    case RECORD_3D_PP_ONLY:
-        ret->join = mode != RECORD_3D_PP_ONLY;
-        return by_preset(ret, mode, rule, grids, n_grids, a, err);
-    case RECORD_SPLIT:
-        ret->join = !rule->list;
-        return by_rule(ret, rule, grids, n_grids, a, err);
-    default:
-        return err_set(err, ERR_INVALID, "there is no dispatch mode %d", (int)mode);
-    }
+    int r = check_rule(mode, rule, err);
+    for (size_t i = 0; i < n_grids && r == 0; i++)
+        r = grid_check(&grids[i], world, err);
+    if (r == 0)
+        r = make(ret, mode, rule, grids, n_grids, a, err);
+    if (r == 0)
+        apply_forms(ret, rule);
+    return r;
 }

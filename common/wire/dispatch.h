@@ -10,10 +10,18 @@
 #include "common/wire/grid.h"
 #include "common/wire/record.h"
 
+// What the pieces are.
+enum dispatch_form {
+    DISPATCH_WHOLE,    // there is one piece, the arguments as they are
+    DISPATCH_ELEMENTS, // elements of lists, one a piece
+    DISPATCH_ROWS,     // rows of a batch, as many for each
+};
+
 // What one call does, in the caller's arena.
 struct dispatch {
     uint32_t world;
-    uint32_t n_chunks;     // pieces that the arguments are cut into; 1 = every rank gets all of them
+    enum dispatch_form form;
+    uint32_t n_chunks;     // pieces that the arguments are cut into
     const uint32_t *chunk; // of each rank, the number of its piece
     const uint32_t *keep;  // ranks whose results the caller gets, in this order
     uint32_t n_keep;
@@ -30,10 +38,13 @@ struct dispatch_at {
 //   split    {"mesh": "train", "dims": ["dp"]}              one piece for each coordinate; the first dimension varies
 //                                                           slowest, whatever its place in the mesh
 //            {"index": [0, 1, 0, 1]}                        or the number of its piece for each rank
+//            {"elements": true}                             besides either: the pieces are elements of lists, no rows
 //   collect  {"mesh": "train", "at": {"tp": 0, "pp": -1}}   keep the ranks at these coordinates, in the order of their
-//                                                           pieces (of index: of their ranks)
+//                                                           pieces (of index: of their ranks). "first", "last" and
+//                                                           "all" are coordinates, too
 //            {"ranks": [0, 2]}                              or these, in this order
-//            {"join": false}                                besides either: a list instead of one batch
+//            {"join": false}                                besides either: a list instead of one batch, which is
+//                                                           the default only where the pieces are elements
 //
 // Without `split` every rank gets everything, without `collect` all ranks are kept. Where no mesh is named: the first
 // of the group; to collect that of `split`, for the generation of 3D_ALL_MICRO_DP the second.
@@ -47,15 +58,17 @@ struct dispatch_rule {
     size_t n_at;
     const uint32_t *ranks;
     size_t n_ranks;
-    bool list; // "join": false
+    bool elements;
+    enum { DISPATCH_JOIN_DEFAULT, DISPATCH_JOIN, DISPATCH_LIST } join;
 };
 
 // Either may be NULL. Strings and lists are copied into the arena. ERR_INVALID names the member that is wrong.
 int dispatch_rule_read(const struct json *split, const struct json *collect, struct arena *a, struct dispatch_rule *ret,
                        struct err *err);
 
-// For `world` ranks with these meshes. `mode` is any but DEFAULT; `rule` (may be NULL) is what SPLIT does, and names
-// the meshes of the 3D modes, whose dimensions must be some of pp, dp, cp, tp:
+// For `world` ranks with these meshes. `mode` is any but DEFAULT; `rule` (may be NULL) is what SPLIT does. Of the 3D
+// modes it may name the meshes, whose dimensions must be some of pp, dp, cp, tp, and say `elements` and `join`; the
+// others take none:
 //
 //   3D_PROTO         a piece for each dp; kept are tp 0, cp 0, pp last
 //   3D_PP_ONLY       everything to all; kept are tp 0, cp 0, dp 0

@@ -48,9 +48,13 @@ static int read_at(const struct json *v, struct arena *a, struct dispatch_rule *
         return wrong("collect.at", "an object with a coordinate for each of some dimensions of the mesh", err);
     struct dispatch_at *at = arena_array(a, json_count(v), sizeof *at);
     JSON_FOREACH(item, v) {
-        at[ret->n_at].dim = arena_strndup(a, item->key, item->key_len);
-        if (!json_i64(item, &at[ret->n_at++].index))
-            return wrong("collect.at", "an object of numbers: coordinates, -1 for the last", err);
+        int64_t index = json_str_is(item, "last") ? -1 : 0;
+        bool named = index < 0 || json_str_is(item, "first");
+        if (json_str_is(item, "all"))
+            continue;
+        if (!named && !json_i64(item, &index))
+            return wrong("collect.at", "an object of coordinates: numbers, -1 or \"last\", \"first\", \"all\"", err);
+        at[ret->n_at++] = (struct dispatch_at){arena_strndup(a, item->key, item->key_len), index};
     }
     ret->at = at;
     return 0;
@@ -59,6 +63,12 @@ static int read_at(const struct json *v, struct arena *a, struct dispatch_rule *
 static int unknown(const char *where, const struct json *member, struct err *err)
 {
     return err_set(err, ERR_INVALID, "%s has no member '%.*s'", where, (int)MIN(member->key_len, 64u), member->key);
+}
+
+static bool read_bool(const struct json *v, bool *ret)
+{
+    *ret = *v->text == 't';
+    return v->type == JSON_BOOL;
 }
 
 static int read_split(const struct json *split, struct arena *a, struct dispatch_rule *ret, struct err *err)
@@ -73,6 +83,8 @@ static int read_split(const struct json *split, struct arena *a, struct dispatch
             r = read_dims(m, a, ret, err);
         else if (json_key_is(m, "index") && !ret->index)
             r = read_numbers(m, "split.index", a, &ret->index, &ret->n_index, err);
+        else if (json_key_is(m, "elements"))
+            r = read_bool(m, &ret->elements) ? 0 : wrong("split.elements", "true or false", err);
         else
             r = unknown("split", m, err);
         if (r < 0)
@@ -86,6 +98,7 @@ static int read_collect(const struct json *collect, struct arena *a, struct disp
     if (collect->type != JSON_OBJECT)
         return wrong("collect", "an object with `at` coordinates of a `mesh`, or `ranks`", err);
     int r = 0;
+    bool join;
     JSON_FOREACH(m, collect) {
         if (json_key_is(m, "mesh"))
             r = read_name(m, "collect.mesh", a, &ret->collect_mesh, err);
@@ -93,8 +106,8 @@ static int read_collect(const struct json *collect, struct arena *a, struct disp
             r = read_at(m, a, ret, err);
         else if (json_key_is(m, "ranks") && !ret->ranks)
             r = read_numbers(m, "collect.ranks", a, &ret->ranks, &ret->n_ranks, err);
-        else if (json_key_is(m, "join") && m->type == JSON_BOOL)
-            ret->list = *m->text == 'f';
+        else if (json_key_is(m, "join") && read_bool(m, &join))
+            ret->join = join ? DISPATCH_JOIN : DISPATCH_LIST;
         else
             r = unknown("collect", m, err);
         if (r < 0)

@@ -51,10 +51,10 @@ static void cut_and_join(const struct batch *b, const struct scatter_source *doc
         pieces[i] = (struct scatter_source){gathered(&s, doc), s.len};
         scatter_done(&s);
         must(batch_read(pieces[i].data, pieces[i].len, a, &read[i], &err) == 0 && read[i].rows == each);
-        results[i] = (struct batch_result){&read[i], (uint32_t)i};
+        results[i] = (struct batch_result){&read[i], (uint32_t)i, batch_padding(b->rows, each, i)};
     }
     scatter_init(&s);
-    if (batch_join(results, n, b->rows, added, a, &s, &err) == 0) { // cadre.meta may be none
+    if (batch_join(results, n, added ? each : 0, a, &s, &err) == 0) { // cadre.meta may be none
         char *text = gathered(&s, pieces);
         must(batch_read(text, s.len, a, &back, &err) == 0);
         same_tensors(b, doc, &back, text);
@@ -67,12 +67,12 @@ static void cut_and_join(const struct batch *b, const struct scatter_source *doc
 
 static void join(const struct batch *batches, const struct scatter_source *docs, struct arena *a)
 {
-    const struct batch_result results[] = {{&batches[0], 0}, {&batches[1], 1}};
+    const struct batch_result results[] = {{&batches[0], 0, 0}, {&batches[1], 1, 0}};
     struct scatter s;
     struct err err = ERR_INIT;
     struct batch back;
     scatter_init(&s);
-    int r = batch_join(results, 2, 0, 0, a, &s, &err);
+    int r = batch_join(results, 2, 0, a, &s, &err);
     must(r == err.code && !r == !err.msg[0]);
     if (r == 0) {
         char *text = gathered(&s, docs);

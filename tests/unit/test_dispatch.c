@@ -78,7 +78,8 @@ static void numbers(struct buf *b, const uint32_t *v, uint32_t n)
         buf_printf(b, "%s%u", i ? " " : "", v[i]);
 }
 
-// `want` is "number of pieces: piece of each rank > ranks kept", and "joined" or "a list".
+// `want` is "number of pieces: piece of each rank > ranks kept", "joined" or "a list", and what the pieces are if not
+// rows.
 static void gives(enum record_dispatch mode, const char *split, const char *collect, uint32_t world, const char *first,
                   const char *second, const char *want)
 {
@@ -92,6 +93,7 @@ static void gives(enum record_dispatch mode, const char *split, const char *coll
     buf_puts(&got, " > ");
     numbers(&got, d.keep, d.n_keep);
     buf_puts(&got, d.join ? " joined" : " a list");
+    buf_puts(&got, d.form == DISPATCH_ELEMENTS ? ", elements" : d.form == DISPATCH_WHOLE ? ", whole" : "");
     assert_string_equal(buf_str(&got), want);
     buf_done(&got);
 }
@@ -110,9 +112,9 @@ static void refused(enum record_dispatch mode, const char *split, const char *co
 static void modes_without_a_mesh(void **state)
 {
     (void)state;
-    gives(RECORD_ONE_TO_ALL, NULL, NULL, 4, NULL, NULL, "1: 0 0 0 0 > 0 1 2 3 a list");
-    gives(RECORD_ALL_TO_ALL, NULL, NULL, 4, NULL, NULL, "4: 0 1 2 3 > 0 1 2 3 a list");
-    gives(RECORD_DP_COMPUTE, NULL, NULL, 4, NULL, NULL, "4: 0 1 2 3 > 0 1 2 3 a list");
+    gives(RECORD_ONE_TO_ALL, NULL, NULL, 4, NULL, NULL, "1: 0 0 0 0 > 0 1 2 3 a list, whole");
+    gives(RECORD_ALL_TO_ALL, NULL, NULL, 4, NULL, NULL, "4: 0 1 2 3 > 0 1 2 3 a list, elements");
+    gives(RECORD_DP_COMPUTE, NULL, NULL, 4, NULL, NULL, "4: 0 1 2 3 > 0 1 2 3 a list, elements");
     gives(RECORD_DP_COMPUTE_PROTO, NULL, NULL, 2, NULL, NULL, "2: 0 1 > 0 1 joined");
     gives(RECORD_DP_COMPUTE_METRIC, NULL, NULL, 2, NULL, NULL, "2: 0 1 > 0 1 a list");
     gives(RECORD_DP_COMPUTE_PROTO, NULL, NULL, 1, NULL, NULL, "1: 0 > 0 joined");
@@ -122,7 +124,11 @@ static void modes_without_a_mesh(void **state)
 static void two_to_all_is_a_list_of_numbers(void **state)
 {
     (void)state;
+    gives(RECORD_SPLIT, "{\"index\":[0,1,0,1],\"elements\":true}", NULL, 4, NULL, NULL,
+          "2: 0 1 0 1 > 0 1 2 3 a list, elements");
     gives(RECORD_SPLIT, "{\"index\":[0,1,0,1]}", "{\"join\":false}", 4, NULL, NULL, "2: 0 1 0 1 > 0 1 2 3 a list");
+    gives(RECORD_SPLIT, "{\"index\":[0,1,0,1],\"elements\":true}", "{\"join\":true}", 4, NULL, NULL,
+          "2: 0 1 0 1 > 0 1 2 3 joined, elements");
     struct dispatch d;
     struct err err;
     static const int x[] = {1, 2}, y[] = {5, 6}, want[] = {8, 10, 8, 10};
@@ -157,6 +163,9 @@ static void named_meshes(void **state)
           "2: 0 0 0 0 1 1 1 1 > 0 4 joined");
     gives(RECORD_SPLIT, "{\"mesh\":\"train\",\"dims\":[\"dp\"]}", "{\"at\":{\"tp\":0,\"pp\":-1}}", 8, infer, train,
           "2: 0 0 1 1 0 0 1 1 > 4 6 joined");
+    gives(RECORD_SPLIT, "{\"mesh\":\"train\",\"dims\":[\"dp\"]}",
+          "{\"at\":{\"tp\":\"first\",\"pp\":\"last\",\"dp\":\"all\"}}", 8, infer, train,
+          "2: 0 0 1 1 0 0 1 1 > 4 6 joined");
     // What workers say of themselves, the number of their replica and whether they have the output, is a rule as well.
     gives(RECORD_SPLIT, "{\"index\":[0,0,1,1,0,0,1,1]}", "{\"ranks\":[4,6]}", 8, NULL, NULL,
           "2: 0 0 1 1 0 0 1 1 > 4 6 joined");
@@ -170,10 +179,10 @@ static void splitting_in_one_mesh_and_collecting_in_another(void **state)
     gives(RECORD_SPLIT, "{\"mesh\":\"a\",\"dims\":[\"dp\"]}", "{\"mesh\":\"b\",\"at\":{\"x\":1}}", 4, "a: dp2 tp2",
           "b: y2 x2", "2: 0 0 1 1 > 1 3 joined");
     gives(RECORD_SPLIT, NULL, "{\"mesh\":\"b\",\"at\":{\"x\":1}}", 4, "a: dp2 tp2", "b: y2 x2",
-          "1: 0 0 0 0 > 1 3 joined");
+          "1: 0 0 0 0 > 1 3 joined, whole");
     gives(RECORD_SPLIT, "{\"dims\":[]}", "{\"ranks\":[3,1],\"join\":true}", 4, "a: dp2 tp2", NULL,
           "1: 0 0 0 0 > 3 1 joined");
-    gives(RECORD_SPLIT, NULL, NULL, 3, NULL, NULL, "1: 0 0 0 > 0 1 2 joined");
+    gives(RECORD_SPLIT, NULL, NULL, 3, NULL, NULL, "1: 0 0 0 > 0 1 2 joined, whole");
 }
 
 static void pieces_come_back_in_the_order_in_which_they_were_cut(void **state)
@@ -188,10 +197,12 @@ static void three_d_modes(void **state)
 {
     (void)state;
     gives(RECORD_3D_PROTO, NULL, NULL, 8, "train: pp2 dp2 tp2", NULL, "2: 0 0 1 1 0 0 1 1 > 4 6 joined");
-    gives(RECORD_3D_PP_ONLY, NULL, NULL, 8, "train: pp2 dp2 tp2", NULL, "1: 0 0 0 0 0 0 0 0 > 0 4 a list");
+    gives(RECORD_3D_PP_ONLY, NULL, NULL, 8, "train: pp2 dp2 tp2", NULL, "1: 0 0 0 0 0 0 0 0 > 0 4 a list, whole");
     gives(RECORD_3D_PROTO, NULL, NULL, 4, "train: dp2 tp2", NULL, "2: 0 0 1 1 > 0 2 joined");
     gives(RECORD_3D_PROTO, NULL, NULL, 4, "train: pp2 dp1 cp2", NULL, "1: 0 0 0 0 > 2 joined");
-    gives(RECORD_3D_PP_ONLY, NULL, NULL, 8, "train: pp2 dp2 cp2 tp1", NULL, "1: 0 0 0 0 0 0 0 0 > 0 4 a list");
+    gives(RECORD_3D_PP_ONLY, NULL, NULL, 8, "train: pp2 dp2 cp2 tp1", NULL, "1: 0 0 0 0 0 0 0 0 > 0 4 a list, whole");
+    gives(RECORD_3D_PROTO, "{\"elements\":true}", NULL, 4, "train: dp2 tp2", NULL, "2: 0 0 1 1 > 0 2 a list, elements");
+    gives(RECORD_3D_PROTO, NULL, "{\"join\":false}", 4, "train: dp2 tp2", NULL, "2: 0 0 1 1 > 0 2 a list");
     gives(RECORD_3D_PROTO, "{\"mesh\":\"b\"}", NULL, 4, "a: dp4", "b: tp4", "1: 0 0 0 0 > 0 joined");
     gives(RECORD_3D_PROTO, NULL, NULL, 4, "train: dp2 ep1 tp2", NULL, "2: 0 0 1 1 > 0 2 joined");
     refused(RECORD_3D_PROTO, NULL, NULL, 4, "train: dp2 ep2", NULL, "mesh 'train' has 'ep' too");
@@ -268,12 +279,18 @@ static void rules_that_are_wrong(void **state)
     refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":2}}", 4, m, NULL, "has 2 coordinates, 2 is none");
     refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":-3}}", 4, m, NULL, "-3 is none");
     refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":0,\"dp\":1}}", 4, m, NULL, "'dp' twice");
-    refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":0.5}}", 4, m, NULL, "an object of numbers");
+    refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":0.5}}", 4, m, NULL, "an object of coordinates");
     refused(RECORD_SPLIT, NULL, "{\"at\":{},\"ranks\":[1]}", 4, m, NULL, "not both");
     refused(RECORD_SPLIT, NULL, "{\"ranks\":[4]}", 4, m, NULL, "there is no rank 4");
     refused(RECORD_SPLIT, NULL, "{\"ranks\":[1,1]}", 4, m, NULL, "rank 1 twice");
     refused(RECORD_SPLIT, NULL, "{\"ranks\":[]}", 4, m, NULL, "collect.ranks must be");
     refused(RECORD_SPLIT, NULL, "{\"join\":0}", 4, m, NULL, "no member 'join'");
+    refused(RECORD_SPLIT, "{\"elements\":1}", NULL, 4, m, NULL, "split.elements must be true or false");
+    refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":\"middle\"}}", 4, m, NULL, "an object of coordinates");
+    refused(RECORD_3D_PROTO, "{\"dims\":[\"dp\"]}", NULL, 4, m, NULL, "the 3D modes know themselves who gets what");
+    refused(RECORD_3D_PP_ONLY, NULL, "{\"ranks\":[1]}", 4, m, NULL, "the 3D modes know themselves who gets what");
+    refused(RECORD_ONE_TO_ALL, NULL, "{\"ranks\":[1]}", 4, m, NULL, "go with dispatch mode SPLIT and the 3D modes");
+    refused(RECORD_DP_COMPUTE_PROTO, "{\"elements\":true}", NULL, 4, m, NULL, "go with dispatch mode SPLIT");
     refused(RECORD_DISPATCH_DEFAULT, NULL, NULL, 4, m, NULL, "no dispatch mode 0");
 }
 
