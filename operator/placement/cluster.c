@@ -9,12 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A pod that takes room. A watched one shares its requests with the object that the store holds anyway; an assumed one
-// carries a copy behind itself.
-struct tenant {
-    struct room *room;
-    const struct pod *pod; // a reference; NULL = assumed
-    struct resources requests;
+struct level {
+    int32_t priority;
+    size_t pods;
 };
 
 struct cluster {
@@ -22,6 +19,8 @@ struct cluster {
     struct map tenants;        // by "namespace/name"
     const struct room **nodes; // those of the rooms whose node is there, in natural order
     size_t n_nodes, size_nodes;
+    struct level *levels; // the priorities of watched pods, ascending
+    size_t n_levels, size_levels;
     uint64_t epoch;
 };
 
@@ -49,6 +48,7 @@ void cluster_free(struct cluster *c)
     map_done(&c->tenants);
     map_done(&c->rooms);
     free(c->nodes);
+    free(c->levels);
     free(c);
 }
 
@@ -64,7 +64,7 @@ static struct room *room_of(struct cluster *c, const char *name)
 
 static void drop_if_void(struct cluster *c, struct room *r)
 {
-    if (r->node || r->pods)
+    if (r->node || !list_empty(&r->tenants))
         return;
     map_del(&c->rooms, r->name);
     room_free(r);
@@ -159,17 +159,74 @@ static char *pod_key(const char *ns, const char *name)
     return xasprintf("%s/%s", ns ? ns : "", name);
 }
 
+static size_t find_level(const struct cluster *c, int32_t priority)
+{
+    size_t lo = 0, hi = c->n_levels;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (c->levels[mid].priority < priority)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void level_add(struct cluster *c, int32_t priority)
+{
+    size_t at = find_level(c, priority);
+    if (at < c->n_levels && c->levels[at].priority == priority) {
+        c->levels[at].pods++;
+        return;
+    }
+    if (c->n_levels == c->size_levels) {
+        c->size_levels = c->size_levels ? c->size_levels * 2 : 4;
+        c->levels = xrealloc(c->levels, c->size_levels, sizeof *c->levels);
+    }
+    memmove(c->levels + at + 1, c->levels + at, (c->n_levels - at) * sizeof *c->levels);
+    c->levels[at] = (struct level){priority, 1};
+    c->n_levels++;
+}
+
+static void level_remove(struct cluster *c, int32_t priority)
+{
+    size_t at = find_level(c, priority);
+    if (--c->levels[at].pods)
+        return;
+    c->n_levels--;
+    memmove(c->levels + at, c->levels + at + 1, (c->n_levels - at) * sizeof *c->levels);
+}
+
+int32_t cluster_lowest_priority(const struct cluster *c)
+{
+    return c->n_levels ? c->levels[0].priority : INT32_MAX;
+}
+
+static void move_in(struct cluster *c, struct tenant *t)
+{
+    room_take(t->room, t);
+    if (t->pod)
+        level_add(c, t->pod->priority);
+}
+
+static void move_out(struct cluster *c, struct tenant *t)
+{
+    room_give(t->room, t);
+    if (t->pod)
+        level_remove(c, t->pod->priority);
+}
+
 // Puts `next` (NULL = nobody) in the place of whoever has the key.
 static void replace(struct cluster *c, const char *key, struct tenant *next)
 {
     if (next)
-        room_take(next->room, &next->requests);
+        move_in(c, next);
     struct tenant *old = next ? map_set(&c->tenants, key, next) : map_del(&c->tenants, key);
     if (!old)
         return;
     if (!next || next->room != old->room || !resources_equal(&next->requests, &old->requests))
         c->epoch++;
-    room_give(old->room, &old->requests);
+    move_out(c, old);
     drop_if_void(c, old->room);
     tenant_free(old);
 }

@@ -37,6 +37,9 @@ size_t cluster_nodes(const struct cluster *c);
 const struct node *cluster_node(const struct cluster *c, const char *name);       // NULL if there is none; borrowed
 int64_t cluster_used(const struct cluster *c, const char *node, int resource_id); // for tests and metrics
 
+// Of the pods that take room; INT32_MAX if there are none.
+int32_t cluster_lowest_priority(const struct cluster *c);
+
 // The nodes that are there, cluster_nodes() of them, by name in natural order. Valid until the next change.
 const struct room *const *cluster_rooms(const struct cluster *c);
 

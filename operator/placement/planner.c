@@ -4,157 +4,8 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/placement/explain.h"
-#include "operator/placement/search.h"
-
-#include <string.h>
-
-static bool place_shape(struct search *s, struct shape *shape)
-{
-    size_t unused;
-    search_survey(s, shape->constraints);
-    if (search_reach(s, &unused) < shape->n)
-        return false;
-    switch (s->gang->strategy) {
-    case STRATEGY_STRICT_PACK:
-        pick_tightest(s->places, s->n_domains, shape->n)->take = shape->n;
-        break;
-    case STRATEGY_PACK:
-        pick_fewest(s->places, s->n_domains, shape->n, s->arena);
-        break;
-    case STRATEGY_SPREAD:
-    case STRATEGY_STRICT_SPREAD:
-        pick_evenly(s->places, s->n_domains, shape->n, s->arena);
-        break;
-    }
-    shape->placed = 0;
-    for (size_t i = 0; i < s->n_domains; i++)
-        if (s->places[i].take)
-            search_fill(s, i, shape, s->places[i].take);
-    return true;
-}
-
-// Places as much of every shape as goes into one domain, starting afresh; returns how many bundles that is. *ret_place
-// is the domain as the first shape found it.
-static int64_t fill_domain(struct search *s, size_t domain, struct choice *ret_place)
-{
-    int64_t placed = 0;
-    for (size_t i = 0; i < s->n_shapes; i++) {
-        struct shape *shape = &s->shapes[i];
-        search_survey_domain(s, domain, shape->constraints);
-        if (i == 0)
-            *ret_place = s->places[domain];
-        int64_t n = MIN(shape->n, s->places[domain].room);
-        shape->placed = 0;
-        if (n > 0)
-            search_fill(s, domain, shape, n);
-        placed += n;
-    }
-    return placed;
-}
-
-// Several shapes: whether they fit together is known only by trying. Of the domains that pass, the tightest.
-static bool place_in_one_domain(struct search *s)
-{
-    struct choice *passed = arena_array(s->arena, s->n_domains, sizeof *passed), place = {0};
-    s->nearest = (struct nearest){0};
-    for (size_t i = 0; i < s->n_domains; i++) {
-        int64_t placed = fill_domain(s, i, &place);
-        search_reset_domain(s, i);
-        if (placed == s->n_wanted) {
-            passed[i] = place;
-            if (s->n_fixed)
-                passed[i].spare = !place.have;
-        }
-        if (placed > s->nearest.placed)
-            s->nearest = (struct nearest){.placed = placed, .domain = i};
-    }
-    const struct choice *best = pick_tightest(passed, s->n_domains, s->shapes[0].n);
-    if (!best)
-        return false;
-    fill_domain(s, (size_t)(best - passed), &place);
-    return true;
-}
-
-static void sort_shapes(struct search *s)
-{
-    for (size_t i = 0; i < s->n_shapes; i++) {
-        struct shape *shape = &s->shapes[i];
-        shape->room = 0;
-        search_survey(s, shape->constraints);
-        for (size_t d = 0; d < s->n_domains; d++)
-            shape->room += s->places[d].room;
-    }
-    shapes_sort(s->shapes, s->n_shapes);
-}
-
-// One after the other. On failure leaves the search as the shape that did not fit found it.
-static bool place_in_turn(struct search *s)
-{
-    search_reset(s);
-    for (size_t i = 0; i < s->n_shapes; i++) {
-        s->failed = i;
-        if (!place_shape(s, &s->shapes[i]))
-            return false;
-    }
-    return true;
-}
-
-// A shape that finds its room taken by those before it goes first in the next try.
-static bool put_failed_first(struct search *s)
-{
-    if (s->failed == 0)
-        return false;
-    struct shape failed = s->shapes[s->failed];
-    memmove(s->shapes + 1, s->shapes, s->failed * sizeof *s->shapes);
-    s->shapes[0] = failed;
-    return true;
-}
-
-static bool place_all(struct search *s)
-{
-    enum { TRIES = 4 };
-    enum strategy strategy = s->gang->strategy;
-    if (s->n_shapes > 1) {
-        search_reset(s);
-        sort_shapes(s);
-        s->failed = 0;
-        bool pack = strategy == STRATEGY_PACK || strategy == STRATEGY_STRICT_PACK;
-        if (pack && place_in_one_domain(s))
-            return true;
-        if (strategy == STRATEGY_STRICT_PACK)
-            return false;
-    }
-    for (int i = 1; !place_in_turn(s); i++)
-        if (i == TRIES || !put_failed_first(s))
-            return false;
-    return true;
-}
-
-static bool wants_gpus(const struct gang *g)
-{
-    for (size_t i = 0; i < g->n_bundles; i++)
-        if (resources_get(&g->bundles[i].constraints->requests, RESOURCE_GPU))
-            return true;
-    return false;
-}
-
-// Keeps off the nodes that are better left alone as long as there is another way. The spreading strategies take nodes
-// with GPUs last instead: a preference must not cost them domains.
-static bool place_with_care(struct search *s)
-{
-    static const unsigned tries[] = {SITE_AVOID | SITE_GPU, SITE_AVOID, SITE_GPU, 0};
-    const struct gang *g = s->gang;
-    bool pack = g->strategy == STRATEGY_PACK || g->strategy == STRATEGY_STRICT_PACK;
-    unsigned may = (g->n_avoid ? SITE_AVOID : 0) | (pack && !wants_gpus(g) ? SITE_GPU : 0);
-    for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
-        if (tries[i] & ~may)
-            continue;
-        s->exclude = tries[i];
-        if (place_all(s))
-            return true;
-    }
-    return false;
-}
+#include "operator/placement/place.h"
+#include "operator/placement/preempt.h"
 
 static const char **names_copy(const char *const *names, size_t n, struct arena *a)
 {
@@ -164,26 +15,58 @@ static const char **names_copy(const char *const *names, size_t n, struct arena 
     return copy;
 }
 
+static void placed(const struct search *s, struct toll toll, struct arena *a, struct placement *ret)
+{
+    *ret = (struct placement){
+        .verdict = VERDICT_PLACED,
+        .nodes = names_copy(s->answer, s->gang->n_bundles, a),
+        .n_victims = toll.n,
+    };
+}
+
+static void refused(struct search *s, struct arena *a, struct placement *ret)
+{
+    s->empty = true;
+    s->exclude = 0;
+    bool fits_when_empty = place_all(s);
+    if (fits_when_empty) { // then it is the present state that is to be explained
+        s->empty = false;
+        s->exclude = SITE_HELD;
+        place_all(s);
+    }
+    *ret = (struct placement){
+        .verdict = fits_when_empty ? VERDICT_INSUFFICIENT : VERDICT_INFEASIBLE,
+        .message = arena_strdup(a, explain(s)),
+    };
+}
+
 // The search itself takes some hundred bytes a node, which nobody needs afterwards.
 void planner_place(const struct cluster *c, const struct gang *g, struct arena *a, struct placement *ret)
 {
     struct arena scratch = ARENA_INIT;
     struct search s;
     search_init(&s, c, g, &scratch);
-    if (place_with_care(&s)) {
-        *ret = (struct placement){.verdict = VERDICT_PLACED, .nodes = names_copy(s.answer, g->n_bundles, a)};
-        arena_done(&scratch);
-        return;
-    }
-    s.empty = true;
-    bool fits_when_empty = place_all(&s);
-    if (fits_when_empty) { // then it is the present state that is to be explained
-        s.empty = false;
-        place_all(&s);
-    }
-    *ret = (struct placement){
-        .verdict = fits_when_empty ? VERDICT_INSUFFICIENT : VERDICT_INFEASIBLE,
-        .message = arena_strdup(a, explain(&s)),
-    };
+    if (place_with_care(&s))
+        placed(&s, (struct toll){0}, a, ret);
+    else if (preempt_place(&s, c, LEAVE_LOWER))
+        placed(&s, preempt_toll(&s), a, ret);
+    else
+        refused(&s, a, ret);
     arena_done(&scratch);
+}
+
+bool planner_target(const struct cluster *c, const struct gang *g, struct arena *a, const char ***ret_nodes)
+{
+    static const enum leave tries[] = {LEAVE_GANGS, LEAVE_ALL};
+    bool found = false;
+    for (size_t i = 0; i < ARRAY_LEN(tries) && !found; i++) {
+        struct arena scratch = ARENA_INIT;
+        struct search s;
+        search_init(&s, c, g, &scratch);
+        found = place_with_care(&s) || preempt_place(&s, c, tries[i]);
+        if (found)
+            *ret_nodes = names_copy(s.answer, g->n_bundles, a);
+        arena_done(&scratch);
+    }
+    return found;
 }

@@ -8,6 +8,9 @@
 //   StrictPack    all in one domain, or wait
 //   StrictSpread  all domains distinct, or wait
 //
+// Where free room is short, pods of lower priority count as gone: those of the lowest priority, as few as possible, and
+// only if the gang's own pods may preempt.
+//
 // A domain is the set of nodes with one value of the topology key; a node without that label is in no domain and takes
 // nothing. With kubernetes.io/hostname a node is a domain of its own (by name, also where the label is missing).
 #ifndef CADRE_PLACEMENT_PLANNER_H
@@ -29,6 +32,9 @@ struct gang {
     size_t n_bundles;
     const char *const *avoid; // nodes lately contended: taken only if there is no other way
     size_t n_avoid;
+    const char *const *held; // nodes that are held for others: not taken
+    size_t n_held;
+    const char *uid; // of the object whose gang it is, NULL = none: its own pods never go for it
 };
 
 enum verdict {
@@ -43,6 +49,7 @@ struct placement {
     enum verdict verdict;
     const char **nodes; // PLACED: one a bundle. Bundles of one shape are sorted by domain, node, index in natural
                         // order, so that neighbouring ranks share nodes.
+    size_t n_victims;   // pods of lower priority that kube-scheduler has to evict for it; 0 = there is free room
     // One line for people when not placed, with counts that add up to the number of nodes, for example
     // "needs 4 x 8 free nvidia.com/gpu on 4 different nodes, found 3; 3 of 9 nodes have room (5 full, 1 cordoned)".
     const char *message;
@@ -50,5 +57,10 @@ struct placement {
 
 // Never fails. All memory from the arena, the names of nodes too.
 void planner_place(const struct cluster *c, const struct gang *g, struct arena *a, struct placement *ret);
+
+// Where a gang that does not fit will fit with the fewest pods gone: a node for each bundle. Those are the nodes to
+// hold for it, so that what is gone is not taken by others. The pods of gangs go before those of other people. False if
+// there is no way.
+bool planner_target(const struct cluster *c, const struct gang *g, struct arena *a, const char ***ret_nodes);
 
 #endif

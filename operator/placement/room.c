@@ -10,6 +10,7 @@ struct room *room_new(const char *name)
 {
     struct room *r = xcalloc(1, sizeof *r);
     r->name = xstrdup(name);
+    list_init(&r->tenants);
     return r;
 }
 
@@ -48,16 +49,16 @@ void room_set_node(struct room *r, const struct node *node)
     }
 }
 
-void room_take(struct room *r, const struct resources *requests)
+void room_take(struct room *r, struct tenant *t)
 {
-    add(r, requests, -1);
-    r->pods++;
+    add(r, &t->requests, -1);
+    list_append(&r->tenants, &t->link);
 }
 
-void room_give(struct room *r, const struct resources *requests)
+void room_give(struct room *r, struct tenant *t)
 {
-    add(r, requests, 1);
-    r->pods--;
+    add(r, &t->requests, 1);
+    list_remove(&t->link);
 }
 
 static __int128 exact_free(const struct room *r, int id)

@@ -4,12 +4,23 @@
 #ifndef CADRE_PLACEMENT_ROOM_H
 #define CADRE_PLACEMENT_ROOM_H
 
+#include "common/base/list.h"
 #include "operator/api/node.h"
+#include "operator/api/pod.h"
+
+// A pod that takes room. A watched one shares its requests with the object that the store holds anyway; an assumed one
+// carries a copy behind itself.
+struct tenant {
+    struct list link; // of the room
+    struct room *room;
+    const struct pod *pod; // a reference; NULL = assumed: of our own making, and not seen yet
+    struct resources requests;
+};
 
 struct room {
     char *name;              // of the node
     const struct node *node; // a reference; NULL = the node is not there (yet)
-    size_t pods;             // counted here
+    struct list tenants;     // struct tenant, counted here
     // Allocatable minus used, by resource id; behind n_free nothing is known, hence 0. Wider than an amount: sums of
     // saturated amounts stay exact, so that what is taken and given back leaves no trace.
     __int128 *free;
@@ -20,8 +31,8 @@ struct room *room_new(const char *name);
 void room_free(struct room *r);
 
 void room_set_node(struct room *r, const struct node *node); // NULL = it is gone
-void room_take(struct room *r, const struct resources *requests);
-void room_give(struct room *r, const struct resources *requests);
+void room_take(struct room *r, struct tenant *t);            // which moves in
+void room_give(struct room *r, struct tenant *t);            // which moves out; it is the caller's again
 
 int64_t room_used(const struct room *r, int resource_id); // saturated
 

@@ -44,10 +44,12 @@ static void mark_sites(struct search *s)
     for (size_t i = 0; i < s->n_sites; i++)
         if (resources_get(&s->sites[i].room->node->allocatable, RESOURCE_GPU))
             s->sites[i].marks |= SITE_GPU;
-    for (size_t i = 0; i < s->gang->n_avoid; i++) {
-        struct site *site = site_find(s, s->gang->avoid[i]);
+    const struct gang *g = s->gang;
+    for (size_t i = 0; i < g->n_avoid + g->n_held; i++) {
+        bool held = i >= g->n_avoid;
+        struct site *site = site_find(s, held ? g->held[i - g->n_avoid] : g->avoid[i]);
         if (site)
-            site->marks |= SITE_AVOID;
+            site->marks |= held ? SITE_HELD : SITE_AVOID;
     }
 }
 
@@ -148,6 +150,8 @@ void search_reset_domain(struct search *s, size_t domain)
         site->taken = (struct resources){0};
         if (s->empty)
             resources_add(&site->taken, &site->fixed, s->arena);
+        else if (site->opening && site->opening->open)
+            site->taken = site->opening->minus;
         s->nodes[i].have = site->n_fixed;
         d->n_fixed += site->n_fixed;
     }
@@ -168,13 +172,17 @@ static void survey_site(const struct search *s, size_t i, const struct pod_const
         room = room_fit(site->room, s->empty, &site->taken, &p->requests);
     if (room && node_admits(site->room->node, p, s->topology_key) != NODE_OK)
         room = 0;
+    bool open = site->opening && site->opening->open;
+    if (open)
+        room = MIN(room, site->opening->room_max);
     bool gpus = resources_get(&p->requests, RESOURCE_GPU);
     s->nodes[i].room = room;
     s->nodes[i].take = 0;
     s->nodes[i].spare = (site->marks & SITE_AVOID) || (!gpus && (site->marks & SITE_GPU));
     // To what wants GPUs a node is whole while no GPU is in use: the CPU that every node's daemons take is nothing to
     // it.
-    s->nodes[i].whole = room && !site->taken.n && room_used(site->room, gpus ? RESOURCE_GPU : RESOURCE_CPU) == 0;
+    s->nodes[i].whole =
+        room && !open && !site->taken.n && room_used(site->room, gpus ? RESOURCE_GPU : RESOURCE_CPU) == 0;
 }
 
 bool search_allows(const struct search *s, size_t domain)

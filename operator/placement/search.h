@@ -7,24 +7,40 @@
 #include "operator/placement/pick.h"
 #include "operator/placement/room.h"
 #include "operator/placement/shape.h"
+#include "operator/placement/victims.h"
 
 // Why a node may be left out of a try.
 enum site_mark {
     SITE_AVOID = 1, // the gang asks to keep off it
     SITE_GPU = 2,   // it has GPUs
+    SITE_HELD = 32, // it is held for others
     // For the explanation:
     SITE_OUT = 4,       // could not take a bundle of this shape, whatever ran there
     SITE_SMALL = 8,     // likewise, because it is too small
     SITE_RULED_OUT = 16 // the strategy allows nothing there
 };
 
+// Pods of a node that may be counted as gone.
+struct opening {
+    size_t site;
+    struct victims victims;
+    size_t first;           // of the victims that are allowed for
+    struct resources minus; // what those hold, with a minus
+    bool open;              // they are counted as gone
+    int64_t room_max;       // bundles, at most
+    int64_t gain;           // bundles that go there only if it is open
+    struct toll toll;       // for those
+    size_t domain_toll;     // StrictPack: for the whole gang in that domain
+};
+
 struct site { // a node
     const struct room *room;
     unsigned marks;
-    size_t domain;          // only while the sites are being sorted
-    int64_t n_fixed;        // bundles of the gang that are there already
-    struct resources fixed; // their requests: part of what the room counts as used
-    struct resources taken; // by this search, beyond what the room counts
+    size_t domain;           // only while the sites are being sorted
+    int64_t n_fixed;         // bundles of the gang that are there already
+    struct resources fixed;  // their requests: part of what the room counts as used
+    struct resources taken;  // by this search, beyond what the room counts; less what has gone
+    struct opening *opening; // NULL: nothing may go
 };
 
 struct domain {

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 static const char POD_OF_ALL[] = "used";
+enum { PRIORITY_OF_ALL = 2000000000 };
 
 // Splits off the next word of *text (which it changes); NULL at the end.
 static char *next_word(char **text)
@@ -80,6 +81,7 @@ struct pod *build_pod(const char *name, const char *node, const char *amounts)
 {
     struct pod *p = build_object(KIND_POD, sizeof *p, name);
     p->node = arena_strdup(&p->obj.arena, node);
+    p->priority = PRIORITY_OF_ALL;
     p->phase = POD_RUNNING;
     p->requests = build_amounts(amounts, &p->obj.arena);
     return p;
@@ -154,6 +156,31 @@ static void add_node(struct world *w, const char *name, char *words)
     object_unref(&p->obj);
 }
 
+static void add_pod(struct world *w, const char *name, char *words)
+{
+    struct pod *p = build_pod(name, NULL, "pods=1");
+    struct arena *a = &p->obj.arena;
+    p->priority = 0;
+    for (char *word; (word = next_word(&words));) {
+        int64_t number = 0;
+        char *value = cut(word, '=');
+        str_to_i64(value, &number);
+        if (str_eq(word, "on"))
+            p->node = arena_strdup(a, value);
+        else if (str_eq(word, "priority"))
+            p->priority = (int32_t)number;
+        else if (str_eq(word, "age"))
+            p->obj.meta.created_ms = -number * 1000;
+        else if (str_eq(word, "group"))
+            p->obj.meta.owner =
+                (struct owner){"cadre.dev/v1alpha1", "WorkerGroup", arena_strdup(a, value), arena_strdup(a, value)};
+        else
+            add_amount(&p->requests, word, value, a);
+    }
+    cluster_set_pod(w->cluster, p);
+    object_unref(&p->obj);
+}
+
 static void add_toleration(struct pod_constraints *c, char *text, struct arena *a)
 {
     struct toleration *all = arena_array(a, c->n_tolerations + 1, sizeof *all);
@@ -173,6 +200,8 @@ static void add_bundles(struct world *w, struct world_gang *g, char *words)
     if (!g || !str_to_i64(number, &count) || g->gang.n_bundles + (size_t)count > WORLD_BUNDLES)
         fail_msg("bundles without a gang above them, or too many: %s", number);
     struct pod_constraints *c = arena_new(&w->arena, struct pod_constraints);
+    c->priority = g->priority;
+    c->preempts = !g->patient;
     const char *on = NULL;
     bool says_pods = false;
     for (char *word; (word = next_word(&words));) {
@@ -199,7 +228,7 @@ static struct world_gang *add_gang(struct world *w, const char *line, char *word
     assert_true(w->n_gangs < WORLD_GANGS);
     w->gangs[w->n_gangs++] = g;
     g->line = line;
-    g->gang = (struct gang){.bundles = g->bundles, .avoid = g->avoid};
+    g->gang = (struct gang){.bundles = g->bundles, .avoid = g->avoid, .held = g->held};
     const char *name = next_word(&words);
     int strategy = STRATEGY_PACK;
     while (strategy <= STRATEGY_STRICT_SPREAD && !str_eq(name, strategy_name((enum strategy)strategy)))
@@ -208,10 +237,18 @@ static struct world_gang *add_gang(struct world *w, const char *line, char *word
         fail_msg("no such strategy: %s", name);
     g->gang.strategy = (enum strategy)strategy;
     for (char *word; (word = next_word(&words));) {
+        int64_t number = 0;
         char *value = cut(word, '=');
-        if (!str_eq(word, "key"))
+        if (str_eq(word, "key"))
+            g->gang.topology_key = value;
+        else if (str_eq(word, "uid"))
+            g->gang.uid = value;
+        else if (str_eq(word, "patient"))
+            g->patient = true;
+        else if (str_eq(word, "priority") && str_to_i64(value, &number))
+            g->priority = (int32_t)number;
+        else
             fail_msg("not a word of a gang: %s", word);
-        g->gang.topology_key = value;
     }
     return g;
 }
@@ -226,6 +263,9 @@ static void read_line(struct world *w, char *line)
     if (str_eq(kind, "node")) {
         const char *name = next_word(&line);
         add_node(w, name, line ? line : (char[]){""});
+    } else if (str_eq(kind, "pod")) {
+        const char *name = next_word(&line);
+        add_pod(w, name, line);
     } else if (str_eq(kind, "gang")) {
         add_gang(w, whole, line);
     } else if (str_eq(kind, "bundles")) {
@@ -233,6 +273,9 @@ static void read_line(struct world *w, char *line)
     } else if (str_eq(kind, "avoid") && g) {
         for (char *word; (word = next_word(&line));)
             g->avoid[g->gang.n_avoid++] = word;
+    } else if (str_eq(kind, "held") && g) {
+        for (char *word; (word = next_word(&line));)
+            g->held[g->gang.n_held++] = word;
     } else {
         fail_msg("cannot read: %s", whole);
     }
@@ -292,7 +335,7 @@ const char *world_answer(struct world *w, const struct world_gang *wg)
     world_place(w, wg, &p);
     if (p.verdict != VERDICT_PLACED)
         return arena_printf(a, "%s: %s\n", p.verdict == VERDICT_INFEASIBLE ? "Infeasible" : "Insufficient", p.message);
-    const char *text = "Placed\n";
+    const char *text = p.n_victims ? arena_printf(a, "Placed, evicts %zu\n", p.n_victims) : "Placed\n";
     for (size_t i = 0; i < g->n_bundles; i++) {
         size_t first = 0;
         while (!str_eq(p.nodes[first], p.nodes[i]))

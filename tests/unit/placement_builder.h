@@ -3,15 +3,18 @@
 //
 //   # a comment
 //   node n1 gpu=8 cpu=64 rack=a used.gpu=3 cordoned notready taint=dedicated=ml:NoSchedule
-//   gang StrictPack key=rack
+//   pod a on=n1 gpu=2 priority=-5 age=60 group=llama
+//   gang StrictPack key=rack priority=10 patient
 //   bundles 4 gpu=1 cpu=8 select.rack=a tolerate=dedicated=ml:NoSchedule
 //   bundles 2 gpu=1 on=n1
 //   avoid n1 n2
+//   held n3
 //
 // `gpu` stands for nvidia.com/gpu; cpu, memory, pods and names with a '/' are amounts too; any other NAME=VALUE of a
-// node is a label. A node has 110 pods unless it says so, a bundle takes one. What is used is held by one pod.
-// `bundles` and `avoid` belong to the gang above them; with on= they are there already, and counted. Several gangs may
-// follow; each is planned as if the others were not there.
+// node is a label. A node has 110 pods unless it says so, a bundle takes one. What is used is held by one pod that
+// nobody evicts; a `pod` line makes others, of a WorkerGroup where it says so. A gang that is patient preempts nobody.
+// `bundles`, `avoid` and `held` belong to the gang above them; with on= they are there already, and counted. Several
+// gangs may follow; each is planned as if the others were not there.
 #ifndef CADRE_TESTS_PLACEMENT_BUILDER_H
 #define CADRE_TESTS_PLACEMENT_BUILDER_H
 
@@ -23,7 +26,9 @@ struct world_gang {
     const char *line;
     struct gang gang;
     struct bundle bundles[WORLD_BUNDLES];
-    const char *avoid[WORLD_AVOID];
+    const char *avoid[WORLD_AVOID], *held[WORLD_AVOID];
+    int32_t priority;
+    bool patient;
 };
 
 struct world {
@@ -37,7 +42,8 @@ struct world *world_new(const char *text); // what it cannot read fails the test
 void world_free(struct world *w);
 
 void world_place(struct world *w, const struct world_gang *g, struct placement *ret);
-// What the planner says to a gang: "Placed", then a line a node, "n1: 0-1,3"; or the verdict and the message.
+// What the planner says to a gang: "Placed", with how many pods that evicts, then a line a node, "n1: 0-1,3"; or the
+// verdict and the message.
 const char *world_answer(struct world *w, const struct world_gang *g);
 // All gangs one after the other, each under its line.
 const char *world_answers(struct world *w);

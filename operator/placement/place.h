@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places a whole gang in a search as it stands: which nodes count, whether as if empty, and what has been opened.
+#ifndef CADRE_PLACEMENT_PLACE_H
+#define CADRE_PLACEMENT_PLACE_H
+
+#include "operator/placement/search.h"
+
+// True: s->answer has a node for each bundle. False: s->failed is the shape that did not fit.
+bool place_all(struct search *s);
+
+// Sets of marks for s->exclude, to be tried in this order: keeps off the nodes that are better left alone as long as
+// there is another way. The spreading strategies take nodes with GPUs last instead: a preference must not cost them
+// domains. The last one excludes only what is held for others.
+enum { CARES_MAX = 4 };
+size_t place_cares(const struct search *s, unsigned *ret);
+
+// place_all() with each of them in turn.
+bool place_with_care(struct search *s);
+
+#endif

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/placement/preempt.h"
+
+#include "common/base/mem.h"
+#include "operator/placement/place.h"
+
+#include <stdlib.h>
+
+struct preemption {
+    struct search *s;
+    struct opening **items; // one a node where something may go
+    size_t n;
+    size_t n_victims;
+};
+
+// The bundles of a gang are made from one template: its priority is that of all of them.
+static const struct pod_constraints *pod_of_gang(const struct search *s)
+{
+    return s->shapes[0].constraints;
+}
+
+static bool admits_any(const struct search *s, const struct site *site)
+{
+    for (size_t i = 0; i < s->n_shapes; i++)
+        if (node_admits(site->room->node, s->shapes[i].constraints, s->topology_key) == NODE_OK)
+            return true;
+    return false;
+}
+
+static void collect(struct preemption *p, enum leave who)
+{
+    struct search *s = p->s;
+    p->items = arena_array(s->arena, s->n_sites, sizeof(struct opening *));
+    for (size_t i = 0; i < s->n_sites; i++) {
+        struct victims v = {0};
+        struct site *site = &s->sites[i];
+        if (!(site->marks & SITE_HELD) && !list_empty(&site->room->tenants) && admits_any(s, site))
+            victims_of(site->room, who, pod_of_gang(s)->priority, s->gang->uid, s->arena, &v);
+        if (!v.n)
+            continue;
+        struct opening *o = arena_new(s->arena, struct opening);
+        *o = (struct opening){.site = i, .victims = v};
+        site->opening = o;
+        p->items[p->n++] = o;
+        p->n_victims += v.n;
+    }
+}
+
+static int by_value(const void *x, const void *y)
+{
+    int32_t a = *(const int32_t *)x, b = *(const int32_t *)y;
+    return (a > b) - (a < b);
+}
+
+// The priorities of those that may go, ascending.
+static size_t levels_of(const struct preemption *p, int32_t **ret)
+{
+    int32_t *levels = arena_array(p->s->arena, p->n_victims, sizeof *levels);
+    size_t n = 0, distinct = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct victims *v = &p->items[i]->victims;
+        for (size_t k = 0; k < v->n; k++)
+            if (k == 0 || victims_priority(v, k) != victims_priority(v, k - 1))
+                levels[n++] = victims_priority(v, k);
+    }
+    qsort(levels, n, sizeof *levels, by_value);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || levels[i] != levels[distinct - 1])
+            levels[distinct++] = levels[i];
+    *ret = levels;
+    return distinct;
+}
+
+// Counts as gone what is at most of that priority.
+static void set_level(struct preemption *p, int32_t level)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct opening *o = p->items[i];
+        o->first = victims_below(&o->victims, level);
+        o->minus = victims_minus(&o->victims, o->first, p->s->arena);
+    }
+}
+
+// With the first n nodes open.
+static bool fits(struct preemption *p, size_t n)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        p->items[i]->open = i < n;
+        p->items[i]->room_max = INT64_MAX;
+    }
+    return place_all(p->s);
+}
+
+// The least of lo to hi that will do, where hi does and more is never less.
+static size_t find_level(struct preemption *p, const int32_t *levels, size_t hi)
+{
+    size_t lo = 0;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        set_level(p, levels[mid]);
+        if (fits(p, p->n))
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    set_level(p, levels[hi]);
+    return hi;
+}
+
+static size_t find_count(struct preemption *p)
+{
+    size_t lo = 1, hi = p->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (fits(p, mid))
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return hi;
+}
+
+// What opening each of the nodes would bring for that shape, and what it would cost.
+static void weigh(struct preemption *p, const struct shape *shape)
+{
+    struct search *s = p->s;
+    const struct pod_constraints *c = shape->constraints;
+    bool one = s->gang->strategy == STRATEGY_STRICT_SPREAD; // more than one in a domain is of no use
+    for (size_t i = 0; i < p->n; i++)
+        p->items[i]->open = false;
+    search_reset(s);
+    search_survey(s, c);
+    for (size_t d = 0; d < s->n_domains; d++) {
+        for (size_t i = s->domains[d].first; i < s->domains[d].first + s->domains[d].n; i++) {
+            struct opening *o = s->sites[i].opening;
+            if (!o)
+                continue;
+            struct resources none = {0};
+            int64_t now = s->nodes[i].room, most = one ? MIN(s->places[d].room, 1) : now;
+            int64_t open = room_fit(s->sites[i].room, false, &o->minus, &c->requests);
+            if (s->sites[i].marks & s->exclude || !search_allows(s, d) ||
+                node_admits(s->sites[i].room->node, c, s->topology_key) != NODE_OK)
+                open = 0;
+            o->gain = MIN(one ? MIN(open, 1) : open, most + shape->n) - most;
+            o->gain = MAX(o->gain, 0);
+            o->toll =
+                victims_toll(s->sites[i].room, &o->victims, o->first, o->gain ? &c->requests : &none, now + o->gain);
+        }
+    }
+}
+
+// The least harm first: of the lowest priority, then the fewest pods a bundle, then the most bundles.
+static int by_harm(const void *x, const void *y)
+{
+    const struct opening *a = *(struct opening *const *)x, *b = *(struct opening *const *)y;
+    if (!a->gain != !b->gain)
+        return a->gain ? -1 : 1;
+    if (a->toll.priority != b->toll.priority)
+        return a->toll.priority < b->toll.priority ? -1 : 1;
+    __int128 l = (__int128)a->toll.n * b->gain, r = (__int128)b->toll.n * a->gain;
+    if (l != r)
+        return l < r ? -1 : 1;
+    if (a->gain != b->gain)
+        return a->gain > b->gain ? -1 : 1;
+    return a->site < b->site ? -1 : 1;
+}
+
+static int by_domain_toll(const void *x, const void *y)
+{
+    const struct opening *a = *(struct opening *const *)x, *b = *(struct opening *const *)y;
+    if (a->domain_toll != b->domain_toll)
+        return a->domain_toll < b->domain_toll ? -1 : 1;
+    return by_harm(x, y);
+}
+
+// StrictPack: a node counts with what it takes to get all n bundles into its domain.
+static void weigh_domains(struct preemption *p, int64_t n)
+{
+    struct search *s = p->s;
+    struct opening **list = arena_array(s->arena, p->n, sizeof(struct opening *));
+    for (size_t d = 0; d < s->n_domains; d++) {
+        const struct domain *domain = &s->domains[d];
+        size_t n_list = 0, toll = 0;
+        int64_t need = n - s->places[d].room;
+        for (size_t i = domain->first; i < domain->first + domain->n; i++)
+            if (s->sites[i].opening)
+                list[n_list++] = s->sites[i].opening;
+        qsort(list, n_list, sizeof(struct opening *), by_harm);
+        for (size_t i = 0; i < n_list && need > 0; i++) {
+            need -= list[i]->gain;
+            toll += list[i]->toll.n;
+        }
+        for (size_t i = 0; i < n_list; i++)
+            list[i]->domain_toll = need > 0 ? SIZE_MAX : toll;
+    }
+    qsort(p->items, p->n, sizeof(struct opening *), by_domain_toll);
+}
+
+// Where all that is open together has more room than it takes, the costliest node gives no more than is needed.
+static void trim(struct preemption *p, size_t n_open)
+{
+    struct search *s = p->s;
+    bool sums = s->gang->strategy == STRATEGY_PACK || s->gang->strategy == STRATEGY_SPREAD;
+    struct opening *last = p->items[n_open - 1];
+    if (s->n_shapes > 1 || !sums)
+        return;
+    size_t unused;
+    search_reset(s);
+    search_survey(s, s->shapes[0].constraints);
+    last->room_max = s->nodes[last->site].room - (search_reach(s, &unused) - s->shapes[0].n);
+}
+
+static bool open_least(struct preemption *p, const int32_t *levels, size_t n_levels)
+{
+    struct search *s = p->s;
+    set_level(p, levels[n_levels - 1]);
+    if (!fits(p, p->n))
+        return false;
+    find_level(p, levels, n_levels - 1);
+    fits(p, 0); // s->failed is the shape that wants it
+    const struct shape shape = s->shapes[s->failed];
+    weigh(p, &shape);
+    if (s->gang->strategy == STRATEGY_STRICT_PACK)
+        weigh_domains(p, s->n_shapes > 1 ? s->n_wanted : shape.n);
+    else
+        qsort(p->items, p->n, sizeof(struct opening *), by_harm);
+    size_t n_open = find_count(p);
+    fits(p, n_open);
+    trim(p, n_open);
+    return place_all(s);
+}
+
+bool preempt_place(struct search *s, const struct cluster *c, enum leave who)
+{
+    struct preemption p = {.s = s};
+    unsigned cares[CARES_MAX];
+    int32_t *levels;
+    if (!s->n_shapes ||
+        (who == LEAVE_LOWER && (!pod_of_gang(s)->preempts || cluster_lowest_priority(c) >= pod_of_gang(s)->priority)))
+        return false;
+    collect(&p, who);
+    if (!p.n)
+        return false;
+    size_t n_levels = levels_of(&p, &levels), n_cares = place_cares(s, cares);
+    if (who != LEAVE_LOWER) { // priorities are of no account
+        levels[0] = INT32_MAX;
+        n_levels = 1;
+    }
+    for (size_t i = 0; i < n_cares; i++) {
+        s->exclude = cares[i];
+        if (open_least(&p, levels, n_levels))
+            return true;
+    }
+    for (size_t i = 0; i < p.n; i++)
+        s->sites[p.items[i]->site].opening = NULL;
+    return false;
+}
+
+struct toll preempt_toll(const struct search *s)
+{
+    struct toll sum = {.priority = INT32_MIN};
+    for (size_t i = 0; i < s->n_sites; i++) {
+        const struct opening *o = s->sites[i].opening;
+        if (!o || !o->open)
+            continue;
+        struct resources placed = {0}, gone = victims_minus(&o->victims, o->first, s->arena);
+        for (size_t k = 0; k < gone.n; k++)
+            gone.items[k].milli = -gone.items[k].milli;
+        resources_add(&placed, &s->sites[i].taken, s->arena);
+        resources_add(&placed, &gone, s->arena);
+        struct toll toll = victims_toll(s->sites[i].room, &o->victims, o->first, &placed, 1);
+        sum.n += toll.n;
+        sum.priority = MAX(sum.priority, toll.priority);
+    }
+    return sum;
+}

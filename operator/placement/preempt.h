@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places a gang for which there is no free room as if some pods were gone: those of the lowest priorities that will do,
+// and of those as few as possible.
+#ifndef CADRE_PLACEMENT_PREEMPT_H
+#define CADRE_PLACEMENT_PREEMPT_H
+
+#include "operator/placement/search.h"
+
+// After a try that failed. With LEAVE_LOWER only if the gang may preempt. False: nothing is opened any more.
+bool preempt_place(struct search *s, const struct cluster *c, enum leave who);
+
+// What the placement costs, as far as can be foretold.
+struct toll preempt_toll(const struct search *s);
+
+#endif
