@@ -18,7 +18,7 @@ struct execution {
     struct plan plan;
     struct notebook *notebook;
     size_t next;      // first action that was not begun
-    size_t stage_end; // behind the last one of its stage; pods in between count already
+    size_t stage_end; // behind the last one of its stage
     int in_flight;
     bool stopped; // a finding asks for a new decision: not an error, but nothing more is begun
     struct err err;
@@ -33,21 +33,28 @@ struct step { // one action in flight; in the execution's arena
 
 static void advance(struct execution *e);
 
-// Pods of the stage take their room from its beginning, also those whose turn comes later.
+// All pods of the plan take their room from its beginning, also those of later stages: what is decided next must not
+// find it free.
+static void reserve(const struct execution *e)
+{
+    for (size_t i = 0; i < e->plan.n; i++) {
+        const struct action *a = &e->plan.actions[i];
+        if (a->kind == ACTION_CREATE_POD)
+            cluster_assume(e->x.cluster, e->owner->meta.ns, a->name, a->node, a->requests);
+    }
+}
+
 static void begin_stage(struct execution *e)
 {
     const struct plan *p = &e->plan;
     e->stage_end = e->next;
-    do {
-        const struct action *a = &p->actions[e->stage_end++];
-        if (a->kind == ACTION_CREATE_POD)
-            cluster_assume(e->x.cluster, e->owner->meta.ns, a->name, a->node, a->requests);
-    } while (e->stage_end < p->n && p->actions[e->stage_end].stage == p->actions[e->next].stage);
+    while (e->stage_end < p->n && p->actions[e->stage_end].stage == p->actions[e->next].stage)
+        e->stage_end++;
 }
 
 static void finish(struct execution *e)
 {
-    for (; e->next < e->stage_end; e->next++)
+    for (; e->next < e->plan.n; e->next++)
         if (e->plan.actions[e->next].kind == ACTION_CREATE_POD)
             cluster_unassume(e->x.cluster, e->owner->meta.ns, e->plan.actions[e->next].name);
     struct err err = e->err;
@@ -295,5 +302,6 @@ void execution_start(const struct executor *x, const struct object *owner, int32
     };
     *arena = ARENA_INIT;
     e->plan.arena = &e->arena;
+    reserve(e);
     advance(e);
 }

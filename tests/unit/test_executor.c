@@ -216,12 +216,17 @@ static void start(void)
                     NULL);
 }
 
-static void carry_out(void)
+static void carry_on(void)
 {
-    start();
     for (int i = 0; i < 600 && !t.done; i++)
         loop_run_once(t.f->loop, 100);
     assert_int_equal(t.done, 1);
+}
+
+static void carry_out(void)
+{
+    start();
+    carry_on();
 }
 
 // How many requests of that method to that target the server has read.
@@ -264,6 +269,20 @@ static void a_gang_is_created(void **state)
     assert_true(has_pod("g-0-2") && has_pod("g-1-2") && has_pod("g-2-2"));
     assert_int_equal(gpus_used(), 3);
     assert_null(t.notebook.memory.refusal_reason);
+}
+
+// Else another gang, decided while the first one's Service is being made, would be given the same room.
+static void a_gang_takes_its_room_at_once_and_gives_it_back_if_it_does_not_come_to_its_pods(void **state)
+{
+    (void)state;
+    script("POST", SERVICES, NULL, 0, (struct fakeapi_rule){.status = 403, .body = "{\"message\":\"no\"}"});
+    plan_service(STAGE_FIRST);
+    plan_three_pods(STAGE_SECOND);
+    start();
+    assert_int_equal(gpus_used(), 3);
+    carry_on();
+    assert_int_equal(asked("POST", PODS), 0);
+    assert_int_equal(gpus_used(), 0);
 }
 
 static void an_empty_plan_ends_at_once(void **state)
@@ -551,6 +570,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(a_gang_is_created),
+        T(a_gang_takes_its_room_at_once_and_gives_it_back_if_it_does_not_come_to_its_pods),
         T(an_empty_plan_ends_at_once),
         T(quota_in_the_middle_of_a_gang),
         T(a_pod_that_is_forbidden_for_another_reason),
