@@ -4,10 +4,12 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
-#define KUBECTL_OPTIONS                                                               \
-    "  -n, --namespace NS      the group's namespace; default: that of the context\n" \
-    "      --context NAME      of the kubeconfig\n"                                   \
-    "      --kubeconfig FILE\n"
+#define KUBECTL_OPTIONS                                                                                        \
+    "      --context, --kubeconfig, --cluster, --user, --as, --as-group, --as-uid, --certificate-authority,\n" \
+    "      --client-certificate, --client-key, --tls-server-name, --insecure-skip-tls-verify\n"                \
+    "                          as of kubectl, which gets them\n"
+
+#define GROUP_OPTIONS "  -n, --namespace NS      the group's namespace; default: that of the context\n" KUBECTL_OPTIONS
 
 #define REACH_OPTIONS                                                                                \
     "      --operator-namespace NS  where Cadre is installed; default: $CADRE_OPERATOR_NAMESPACE,\n" \
@@ -43,30 +45,28 @@ static const struct {
      "      --timeout TIME      such as 30s or 2m; default: 60s; 0: as long as it takes\n"
      "      --attempt N         refused if the group is at another attempt\n"
      "      --no-wait           refused unless the group is ready\n"
-     "  -o, --output FORMAT     json (default), or ranks: a line for each rank\n" KUBECTL_OPTIONS REACH_OPTIONS},
+     "  -o, --output FORMAT     json (default), or ranks: a line for each rank\n" GROUP_OPTIONS REACH_OPTIONS},
     {"info", "Usage: kubectl cadre info GROUP [OPTION]...\n"
              "What the proxy knows of a WorkerGroup: its ranks, where they run, its methods.\n"
              "\n"
              "      --timeout TIME      such as 30s or 2m; default: 60s\n"
-             "  -o, --output FORMAT     json: as the proxy says it\n" KUBECTL_OPTIONS REACH_OPTIONS},
+             "  -o, --output FORMAT     json: as the proxy says it\n" GROUP_OPTIONS REACH_OPTIONS},
     {"why", "Usage: kubectl cadre why GROUP [OPTION]...\n"
             "Explains why a group is not ready, or how it has failed: its conditions, what it waits for and since "
             "when, where\n"
             "its pods are, the last failure with the last lines of output, its events, and what can be done.\n"
-            "\n" KUBECTL_OPTIONS},
+            "\n" GROUP_OPTIONS},
     {"logs", "Usage: kubectl cadre logs GROUP [OPTION]...\n"
              "Prints the output of all ranks of a WorkerGroup, pod by pod in their order; lines begin with [rank N].\n"
              "\n"
              "  -f, --follow            go on with what they print from now on\n"
              "      --rank N            only the lines of this rank\n"
-             "      --tail N            only the last lines of each pod\n" KUBECTL_OPTIONS},
+             "      --tail N            only the last lines of each pod\n" GROUP_OPTIONS},
     {"ca", "Usage: kubectl cadre ca [OPTION]...\n"
            "Prints the certificate of the operator's CA, for programs that connect to it.\n"
            "\n"
            "      --operator-namespace NS  where Cadre is installed; default: $CADRE_OPERATOR_NAMESPACE,\n"
-           "                          else cadre-system\n"
-           "      --context NAME      of the kubeconfig\n"
-           "      --kubeconfig FILE\n"},
+           "                          else cadre-system\n" KUBECTL_OPTIONS},
     {"version", "Usage: kubectl cadre version\nPrints the version.\n"},
 };
 

@@ -15,14 +15,8 @@ struct kubectl_args kubectl_args(const struct options *o, ...)
     struct kubectl_args args = {{"kubectl"}};
     size_t n = 1;
     va_list ap;
-    if (o->context) {
-        args.argv[n++] = "--context";
-        args.argv[n++] = o->context;
-    }
-    if (o->kubeconfig) {
-        args.argv[n++] = "--kubeconfig";
-        args.argv[n++] = o->kubeconfig;
-    }
+    for (size_t i = 0; i < o->n_kubectl; i++)
+        args.argv[n++] = o->kubectl[i];
     va_start(ap, o);
     for (const char *arg; n < KUBECTL_ARGS_MAX - 1 && (arg = va_arg(ap, const char *));)
         args.argv[n++] = arg;

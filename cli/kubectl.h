@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubectl, with the user's context and kubeconfig: whatever it accepts for reaching a cluster works here.
+// kubectl, with the user's options for it (context, user ...): whatever it accepts for reaching a cluster works here.
 #ifndef CADRE_CLI_KUBECTL_H
 #define CADRE_CLI_KUBECTL_H
 
 #include "cli/options.h"
 #include "cli/process.h"
 
-enum { KUBECTL_ARGS_MAX = 24 };
+enum { KUBECTL_ARGS_MAX = 20 + OPTIONS_KUBECTL_MAX };
 
 struct kubectl_args { // NULL-terminated; borrows
     const char *argv[KUBECTL_ARGS_MAX];

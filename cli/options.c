@@ -15,8 +15,7 @@
 #include <strings.h>
 
 enum {
-    OPT_CONTEXT = 256,
-    OPT_KUBECONFIG,
+    OPT_KUBECTL = 256, // any that kubectl gets as it is
     OPT_OPERATOR_NS,
     OPT_SERVER,
     OPT_CA_FILE,
@@ -46,8 +45,18 @@ static const struct choice {
     unsigned verbs;
 } choices[] = {
     {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | WHY | LOGS},
-    {{"context", required_argument, NULL, OPT_CONTEXT}, ALL},
-    {{"kubeconfig", required_argument, NULL, OPT_KUBECONFIG}, ALL},
+    {{"context", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"kubeconfig", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"cluster", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"user", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"as", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"as-group", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"as-uid", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"certificate-authority", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"client-certificate", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"client-key", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"tls-server-name", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"insecure-skip-tls-verify", no_argument, NULL, OPT_KUBECTL}, ALL},
     {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | CA},
     {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO},
     {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO},
@@ -79,7 +88,8 @@ struct parse {
     struct options *o;
     struct buf list; // of --arg
     const char *per_rank;
-    char **argv; // that getopt goes through
+    char **argv;      // that getopt goes through
+    const char *name; // of the option that was met, if it was a long one
 };
 
 static int wrong(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -255,10 +265,20 @@ static int apply_reach(struct parse *p, int opt)
     }
 }
 
+static int add_kubectl(struct options *o, const char *name)
+{
+    if (o->n_kubectl == OPTIONS_KUBECTL_MAX)
+        return wrong(o, "more than %d options are for kubectl", OPTIONS_KUBECTL_MAX);
+    o->kubectl[o->n_kubectl++] = xasprintf("--%s%s%s", name, optarg ? "=" : "", optarg ? optarg : "");
+    return -1;
+}
+
 static int apply(struct parse *p, int opt)
 {
     struct options *o = p->o;
     switch (opt) {
+    case OPT_KUBECTL:
+        return add_kubectl(o, p->name);
     case 'n':
         o->ns = optarg;
         return -1;
@@ -266,12 +286,6 @@ static int apply(struct parse *p, int opt)
         return set_output(o);
     case 'f':
         o->follow = true;
-        return -1;
-    case OPT_CONTEXT:
-        o->context = optarg;
-        return -1;
-    case OPT_KUBECONFIG:
-        o->kubeconfig = optarg;
         return -1;
     case OPT_RANK:
         return set_number(o, "rank", 0, INT32_MAX, &o->rank);
@@ -376,8 +390,11 @@ int options_parse(int argc, char **argv, struct options *ret)
     struct parse p = {.o = ret, .list = BUF_INIT(ARGS_MAX), .argv = argv + 1};
     opterr = 0;
     optind = 0; // from the start, also the second time
-    for (int opt; r < 0 && (opt = getopt_long(argc - 1, argv + 1, letters, table, NULL)) != -1;)
+    int opt, at = 0;
+    while (r < 0 && (opt = getopt_long(argc - 1, argv + 1, letters, table, &at)) != -1) {
+        p.name = table[at].name;
         r = apply(&p, opt);
+    }
     if (r < 0)
         r = take_operands(&p, argc - 1 - optind, argv + 1 + optind);
     buf_done(&p.list);
@@ -387,4 +404,6 @@ int options_parse(int argc, char **argv, struct options *ret)
 void options_done(struct options *o)
 {
     free(o->args);
+    for (size_t i = 0; i < o->n_kubectl; i++)
+        free(o->kubectl[i]);
 }

@@ -9,12 +9,13 @@
 
 enum verb { VERB_CALL, VERB_INFO, VERB_WHY, VERB_LOGS, VERB_CA, VERB_VERSION, VERB_COUNT };
 enum output { OUTPUT_DEFAULT, OUTPUT_JSON, OUTPUT_RANKS };
-enum { OPTIONS_USAGE = 2 };
+enum { OPTIONS_USAGE = 2, OPTIONS_KUBECTL_MAX = 32 };
 
 struct options { // strings are argv's
     enum verb verb;
-    // kubectl's
-    const char *ns, *context, *kubeconfig;
+    const char *ns;
+    char *kubectl[OPTIONS_KUBECTL_MAX]; // "--context=x" and the like, owned: what kubectl gets as it is
+    size_t n_kubectl;
     // How to reach the operator
     const char *operator_ns; // from the environment, else cadre-system
     const char *server;      // NULL: through the API server

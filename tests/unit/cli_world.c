@@ -129,7 +129,7 @@ void cli_world_run(struct cli_world *w, const char *const argv[], const char *in
 
 void cli_world_line(struct cli_world *w, const char *line)
 {
-    const char *argv[32] = {KUBECTL_CADRE};
+    const char *argv[80] = {KUBECTL_CADRE};
     char *text = xmalloc(strlen(line) * 2 + sizeof w->url), *to = text;
     size_t n = 1;
     bool quoted = false;

@@ -80,8 +80,8 @@ def main():
     args = sys.argv[1:]
     with open(os.path.join(HOME, "asked"), "a", encoding="utf-8") as f:
         f.write(" ".join(args) + "\n")
-    while args[0] in ("--context", "--kubeconfig"):
-        args = args[2:]
+    while args[0].startswith("--"):
+        args = args[1:]
     if args[:2] == ["config", "view"]:
         print("ml", end="")
     elif args[:2] == ["create", "token"]:

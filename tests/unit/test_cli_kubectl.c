@@ -118,10 +118,29 @@ static void a_call_through_the_api_server(void **state)
     prints("call llama add 10", "[10, 11]\n");
     assert_true(was_asked("create token cadre-cli --namespace cadre-system --audience cadre\n"));
     prints("call llama get_value --context c --kubeconfig /k -n ml", "[10, 11]\n");
-    assert_true(was_asked("--context c --kubeconfig /k proxy --unix-socket="));
+    assert_true(was_asked("--context=c --kubeconfig=/k proxy --unix-socket="));
     assert_true(
         was_asked(" --accept-paths=^/api/v1/namespaces/cadre-system/services/https:cadre-operator:9443/proxy/\n"));
     assert_int_equal(left_overs(), 0);
+}
+
+// In their order, to each of its commands.
+static void options_that_are_for_kubectl(void **state)
+{
+    char many[512];
+    size_t len = (size_t)snprintf(many, sizeof many, "ca");
+    (void)state;
+    prints("call llama add 10 --as=eve --as-group a --as-group b --as-uid 7 --user u --cluster k", "[10, 11]\n");
+    assert_true(was_asked("--as=eve --as-group=a --as-group=b --as-uid=7 --user=u --cluster=k config view --minify"));
+    assert_true(was_asked("--as=eve --as-group=a --as-group=b --as-uid=7 --user=u --cluster=k create token cadre-cli"));
+    assert_true(was_asked("--as=eve --as-group=a --as-group=b --as-uid=7 --user=u --cluster=k proxy --unix-socket="));
+    cli_world_line(&world, "ca --certificate-authority=/ca --client-certificate /c --client-key /k "
+                           "--tls-server-name api --insecure-skip-tls-verify");
+    assert_true(was_asked("--certificate-authority=/ca --client-certificate=/c --client-key=/k --tls-server-name=api "
+                          "--insecure-skip-tls-verify get --raw "));
+    for (int i = 0; i < 33; i++)
+        len += (size_t)snprintf(many + len, sizeof many - len, " --as-group g");
+    fails(many, 2, "error: more than 32 options are for kubectl\nSee 'kubectl cadre ca --help' for usage.\n");
 }
 
 static void what_kubectl_refuses(void **state)
@@ -289,6 +308,7 @@ int main(void)
     snprintf(original_path, sizeof original_path, "%s", getenv("PATH"));
     const struct CMUnitTest tests[] = {
         T(a_call_through_the_api_server),
+        T(options_that_are_for_kubectl),
         T(what_kubectl_refuses),
         T(following_ends_with_an_interrupt),
         T(following_ends_when_nobody_reads),
