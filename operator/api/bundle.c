@@ -70,6 +70,12 @@ void amounts_add(struct amounts *to, const struct amounts *from, struct arena *a
     *to = (struct amounts){items, n};
 }
 
+// Meets the Pod Security Standard "restricted".
+static const char default_container[] =
+    "{\"name\":\"worker\",\"securityContext\":{\"runAsNonRoot\":true,\"runAsUser\":65532,"
+    "\"allowPrivilegeEscalation\":false,\"capabilities\":{\"drop\":[\"ALL\"]},"
+    "\"seccompProfile\":{\"type\":\"RuntimeDefault\"}}}";
+
 struct fill {
     struct json_writer w;
     const struct bundle_fill *f;
@@ -90,6 +96,47 @@ static int get_object(struct fill *o, const struct json *in, const char *name, c
         return err_set(o->err, ERR_INVALID, "spec.template: %s: expected object, got %s", name,
                        json_type_name((*ret)->type));
     return 0;
+}
+
+static void write_template(struct fill *o, const struct json *root, const struct json *spec)
+{
+    writer_object(&o->w, NULL);
+    JSON_FOREACH(m, root)
+        if (!json_key_is(m, "spec"))
+            copy_member(o, m);
+    writer_object(&o->w, "spec");
+    JSON_FOREACH(m, spec)
+        if (!json_key_is(m, "containers"))
+            copy_member(o, m);
+    writer_list(&o->w, "containers");
+    writer_raw(&o->w, NULL, default_container, sizeof default_container - 1);
+    writer_list_end(&o->w);
+    writer_object_end(&o->w);
+    writer_object_end(&o->w);
+}
+
+int bundle_template(const char *json, struct arena *a, const char **ret_json, struct err *err)
+{
+    struct arena scratch = ARENA_INIT;
+    struct fill o = {.arena = &scratch, .err = err};
+    struct json *root = NULL;
+    const struct json *spec = NULL;
+    int r = json ? json_parse(json, strlen(json), NULL, &scratch, &root, err) : 0;
+    if (r < 0)
+        r = err_wrap(err, "spec.template");
+    else if (root)
+        r = get_object(&o, root, "spec", &spec);
+    const struct json *containers = json_get(spec, "containers");
+    bool whole = containers && (containers->type != JSON_LIST || containers->child);
+    if (r == 0 && (whole || (root && root->type != JSON_OBJECT))) {
+        *ret_json = json;
+    } else if (r == 0) {
+        writer_init(&o.w, 0);
+        write_template(&o, root, spec);
+        *ret_json = writer_finish(&o.w, a);
+    }
+    arena_done(&scratch);
+    return r;
 }
 
 static int write_resources_of(struct fill *o, const struct json *resources, const char *kind)

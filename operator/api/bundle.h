@@ -21,6 +21,10 @@ int amounts_decode(const char *json, struct arena *a, struct amounts *ret, struc
 void amounts_add(struct amounts *to, const struct amounts *from, struct arena *a);
 int64_t amounts_get(const struct amounts *from, const char *name); // 0 if missing
 
+// The template of pods that hold bundles: with a container of ours, without an image, if it names none. NULL: none is
+// given. Else it is `json` itself. ERR_INVALID.
+int bundle_template(const char *json, struct arena *a, const char **ret_json, struct err *err);
+
 struct bundle_fill {
     const struct amounts *resources;    // requests and limits
     const struct labels *node_selector; // beside the template's, ours win

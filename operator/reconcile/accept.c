@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/bundle.h"
 #include "operator/api/podtemplate.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
@@ -20,14 +21,6 @@ static const char *unsupported(const struct workergroup_spec *s)
         return "spec.placement.podPer Node is not supported for a WorkerGroup by this version: leave it out";
     if (s->runtime == RUNTIME_PLAIN && s->restart_policy == RESTART_WORKER)
         return "spec.restartPolicy Worker is for the runtime Agent: use Group or Never";
-    if (s->success_policy == SUCCESS_RANK_ZERO)
-        return "spec.successPolicy RankZero is not supported by this version: use All";
-    if (s->n_failure_rules)
-        return "spec.failurePolicy.rules is not supported by this version: remove the rules";
-    if (s->active_deadline_s >= 0)
-        return "spec.activeDeadlineSeconds is not supported by this version: remove it";
-    if (s->ttl_s >= 0)
-        return "spec.ttlSecondsAfterFinished is not supported by this version: remove it";
     return NULL;
 }
 
@@ -125,8 +118,11 @@ bool placementgroup_accept(const struct placementgroup *plg, struct arena *a, st
 {
     struct arena scratch = ARENA_INIT;
     struct template_facts facts = {0};
-    bool ok = !plg->spec.template_json ||
-              (judge_template(plg->spec.template_json, &scratch, a, ret, &facts) && judge_taken(&facts, a, ret));
+    struct err err = ERR_INIT;
+    const char *json;
+    bool ok = bundle_template(plg->spec.template_json, &scratch, &json, &err) == 0
+                  ? judge_template(json, &scratch, a, ret, &facts) && judge_taken(&facts, a, ret)
+                  : refuse(ret, REASON_INVALID_TEMPLATE, arena_strdup(a, err.msg));
     arena_done(&scratch);
     *ret_facts = (struct template_facts){.hash = facts.hash};
     return ok;

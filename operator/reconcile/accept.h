@@ -13,7 +13,7 @@ struct refusal {
 
 // false: *ret says why. true: *ret_facts tells of the template.
 bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, struct template_facts *ret_facts);
-// Likewise; without a template its hash is 0.
+// Likewise.
 bool placementgroup_accept(const struct placementgroup *plg, struct arena *a, struct refusal *ret,
                            struct template_facts *ret_facts);
 

@@ -12,12 +12,6 @@
 
 enum { RENDEZVOUS_PORT = 29500 };
 
-// Meets the Pod Security Standard "restricted".
-static const char default_template[] =
-    "{\"spec\":{\"securityContext\":{\"runAsNonRoot\":true,\"runAsUser\":65532,\"seccompProfile\":{\"type\":"
-    "\"RuntimeDefault\"}},\"containers\":[{\"name\":\"worker\",\"securityContext\":{\"allowPrivilegeEscalation\":false,"
-    "\"capabilities\":{\"drop\":[\"ALL\"]}}}]}}";
-
 const char *bundlepod_gang(const struct placementgroup *plg, struct arena *a)
 {
     return arena_printf(a, "%s-plg", plg->obj.meta.name);
@@ -103,7 +97,7 @@ int bundlepod_render(const struct placementgroup *plg, const struct bundles *b, 
 {
     struct arena scratch = ARENA_INIT; // a gang has thousands of pods, and only their texts are kept
     struct bundle_sum sum;
-    const char *filled, *json;
+    const char *template_json, *filled, *json;
     bundles_sum(b, p->items, p->n, &scratch, &sum);
     struct bundle_fill fill = {
         .resources = &sum.resources,
@@ -111,8 +105,9 @@ int bundlepod_render(const struct placementgroup *plg, const struct bundles *b, 
         .image = p->setup->image,
         .pull_policy = p->setup->pull_policy,
     };
-    int r = bundle_fill(plg->spec.template_json ? plg->spec.template_json : default_template, &fill, &scratch, &filled,
-                        err);
+    int r = bundle_template(plg->spec.template_json, &scratch, &template_json, err);
+    if (r == 0)
+        r = bundle_fill(template_json, &fill, &scratch, &filled, err);
     if (r == 0)
         r = render(plg, p, filled, b, &scratch, &json, err);
     if (r == 0)

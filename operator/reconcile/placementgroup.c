@@ -14,13 +14,6 @@
 
 enum { STALE_CACHE_MS = 1000 };
 
-static void settle(struct hold *h)
-{
-    if (h->reservation.look_again_ms >= 0)
-        plan_requeue(h->plan, h->reservation.look_again_ms);
-    hold_commit(h, false);
-}
-
 static void accept(struct hold *h)
 {
     hold_set(h, HOLD_ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
@@ -67,6 +60,15 @@ static void lost_some(struct hold *h)
     }
 }
 
+// Pods of an earlier incarnation, which stay.
+static bool any_older(const struct reservation *r)
+{
+    for (size_t i = 0; i < r->n_live; i++)
+        if (pod_label_number(r->live[i], LABEL_INCARNATION) != r->incarnation)
+            return true;
+    return false;
+}
+
 static void given_back_late(struct hold *h, const char *why)
 {
     const struct reservation *r = &h->reservation;
@@ -76,8 +78,9 @@ static void given_back_late(struct hold *h, const char *why)
         if (!r->live[i]->node && r->live[i]->pin)
             p->contended[p->n_contended++] = arena_strdup(h->a, r->live[i]->pin);
     hold_roll_back(h, REASON_BIND_TIMEOUT,
-                   arena_printf(h->a, "%zu of %zu pods were bound within %d s: all are given back and planned again%s",
-                                r->bound_pods, r->n_live, h->plg->spec.timeout_s, why));
+                   arena_printf(h->a, "%zu of %zu pods were bound within %d s: %s given back and planned again%s",
+                                r->bound_pods, r->n_live, h->plg->spec.timeout_s,
+                                any_older(r) ? "the new ones are" : "all are", why));
 }
 
 static void binding(struct hold *h)
@@ -94,7 +97,7 @@ static void binding(struct hold *h)
     }
     hold_wait(h, REASON_BINDING, arena_printf(h->a, "%zu of %zu pods are bound%s", r->bound_pods, r->n_live, why));
     plan_requeue(h->plan, left);
-    settle(h);
+    hold_commit(h, false);
 }
 
 // An image that cannot be pulled alternates between the error and the wait for the next try; the error says more.
@@ -139,24 +142,21 @@ static void whole(struct hold *h)
         return;
     }
     show(h);
-    settle(h);
+    hold_commit(h, false);
 }
 
 // Some pods were made from an earlier spec. A template that the API server would refuse must not cost those that run,
 // so it is tried first. Then only those that differ are replaced; those of a gang that never was whole are all given
 // back.
-static bool spec_changed(struct hold *h)
+static void spec_changed(struct hold *h)
 {
     const struct reservation *r = &h->reservation;
     bool was_whole = hold_was(h, HOLD_SCHEDULED);
-    if (!r->changed)
-        return false;
-    enum hold_verdict verdict = hold_judge(h);
-    if (verdict != HOLD_OK) {
+    if (hold_judge(h) != HOLD_OK) {
         if (r->held == h->bundles.n && r->bound == r->held)
             show(h);
-        settle(h);
-        return true;
+        hold_commit(h, false);
+        return;
     }
     h->incarnation = h->incarnation < INT32_MAX ? h->incarnation + 1 : h->incarnation;
     hold_wait(h, REASON_TERMINATING, "the spec has changed: new pods replace those that differ from it");
@@ -164,7 +164,6 @@ static bool spec_changed(struct hold *h)
     for (size_t i = 0; i < r->n_live; i++)
         if (r->differs[i] || (!was_whole && pod_label_number(r->live[i], LABEL_INCARNATION) == r->incarnation))
             hold_delete(h, r->live[i], STAGE_SECOND);
-    return true;
 }
 
 // The present spec cannot be had. What is held from an earlier one stays.
@@ -173,7 +172,7 @@ static void refuse(struct hold *h, const struct refusal *refusal)
     hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
     if (!h->v->n_pods)
         hold_wait(h, refusal->reason, refusal->message);
-    settle(h);
+    hold_commit(h, false);
 }
 
 static bool expand(struct hold *h, struct refusal *ret)
@@ -217,12 +216,14 @@ void placementgroup_reconcile(const struct placementgroup_view *v, struct arena 
         plan_requeue(ret, STALE_CACHE_MS);
     else if (!ok)
         refuse(&h, &refusal);
-    else if (spec_changed(&h))
-        return;
+    else if (h.reservation.changed)
+        spec_changed(&h);
     else if (h.reservation.held == h.bundles.n)
         whole(&h);
     else if (hold_was(&h, HOLD_SCHEDULED))
         lost_some(&h);
     else
         hold_create(&h);
+    if (h.reservation.look_again_ms >= 0)
+        plan_requeue(ret, h.reservation.look_again_ms);
 }
