@@ -419,6 +419,7 @@ list placementgroups.cadre.dev
 patch workergroups.cadre.dev --subresource=status
 update placementgroups.cadre.dev --subresource=status
 update workergroups.cadre.dev --subresource=finalizers
+update placementgroups.cadre.dev --subresource=finalizers
 create tokenreviews.authentication.k8s.io
 create subjectaccessreviews.authorization.k8s.io
 get /openid/v1/jwks
