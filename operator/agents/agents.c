@@ -23,6 +23,7 @@ struct place { // a pod
 struct agent {
     struct place *place; // NULL: replaced, or its pod is gone
     char *ns, *group, *group_uid;
+    bool shared;
     agent_send_fn send;
     void *owner;
     struct list replaced; // in the registry's list
@@ -132,14 +133,18 @@ static void expel(struct agents *a, struct agent *g)
     list_append(&a->replaced, &g->replaced);
 }
 
-static void tell_changed(const struct agents *a, const struct agent *g)
+static void tell_changed(const struct agents *a, const struct agent *g, const char *group_uid)
 {
-    if (a->config.changed)
+    if (!g->shared && a->config.changed)
         a->config.changed(a->config.ctx, g->ns, g->group);
+    if (g->shared && a->config.changed_shared)
+        a->config.changed_shared(a->config.ctx, g->ns, g->group, group_uid);
 }
 
-static void tell_exits(const struct agents *a, const struct report *r)
+static void tell_exits(const struct agents *a, const struct agent_identity *id, const struct report *r)
 {
+    if (id->shared && !(a->config.shares && a->config.shares(a->config.ctx, id->ns, id->group, r->group)))
+        return;
     for (size_t i = 0; i < r->n_processes && a->config.exited; i++) {
         const struct agent_process *p = &r->processes[i];
         if (p->state == AGENT_PROCESS_EXITED)
@@ -155,25 +160,26 @@ static bool speaks_of(const struct report *reports, size_t n, const char *group)
     return false;
 }
 
-static int learn(struct agents *a, struct place *p, const char *only, const struct report *r, struct err *err)
+static int learn(struct agents *a, struct place *p, const struct agent_identity *id, const struct report *r,
+                 struct err *err)
 {
-    if (only && !str_eq(only, r->group))
+    if (id->group_uid && !str_eq(id->group_uid, r->group))
         return 0;
     struct known *k = known_need(p, r->group, err);
     if (!k || known_report(k, r, wall_ms(a), err) < 0)
         return err->code;
-    tell_exits(a, r);
+    tell_exits(a, id, r);
     return 0;
 }
 
-static int learn_hello(struct agents *a, struct place *p, const char *only, const struct report *reports, size_t n,
-                       struct err *err)
+static int learn_hello(struct agents *a, struct place *p, const struct agent_identity *id, const struct report *reports,
+                       size_t n, struct err *err)
 {
     for (size_t i = p->n_groups; i-- > 0;)
         if (!speaks_of(reports, n, p->groups[i]->group))
             place_forget(p, i);
     for (size_t i = 0; i < n; i++)
-        if (learn(a, p, only, &reports[i], err) < 0)
+        if (learn(a, p, id, &reports[i], err) < 0)
             return err->code;
     return 0;
 }
@@ -184,6 +190,7 @@ static struct agent *agent_open(struct agents *a, struct place *p, const struct 
     g->ns = xstrdup(id->ns);
     g->group = xstrdup(id->group);
     g->group_uid = id->group_uid ? xstrdup(id->group_uid) : NULL;
+    g->shared = id->shared;
     g->place = p;
     list_init(&g->replaced);
     p->agent = g;
@@ -204,11 +211,11 @@ int agents_join(struct agents *a, const struct agent_identity *id, const char *h
         p = place_need(a, id->pod_uid, err);
     if (p && p->agent)
         expel(a, p->agent);
-    if (p && learn_hello(a, p, id->group_uid, reports, n, err) == 0) {
+    if (p && learn_hello(a, p, id, reports, n, err) == 0) {
         *ret = agent_open(a, p, id);
         (*ret)->send = send;
         (*ret)->owner = owner;
-        tell_changed(a, *ret);
+        tell_changed(a, *ret, NULL);
     }
     arena_done(&arena);
     return err->code;
@@ -224,7 +231,7 @@ void agents_leave(struct agents *a, struct agent *g)
 {
     if (g->place) {
         detach(a, g);
-        tell_changed(a, g);
+        tell_changed(a, g, NULL);
     }
     list_remove(&g->replaced);
     free(g->ns);
@@ -246,14 +253,15 @@ static int on_report(struct agents *a, struct agent *g, const struct record *rec
 {
     struct arena arena = ARENA_INIT;
     struct report report;
+    const struct agent_identity id = {.ns = g->ns, .group = g->group, .group_uid = g->group_uid, .shared = g->shared};
     int r = report_decode(rec->h.type, rec->body, rec->len, &arena, &report, err);
     if (r == 0 && report.group)
-        r = learn(a, g->place, g->group_uid, &report, err);
+        r = learn(a, g->place, &id, &report, err);
     else if (r == 0)
         refused_unread(a, g->place, &report);
-    arena_done(&arena);
     if (r == 0)
-        tell_changed(a, g);
+        tell_changed(a, g, report.group);
+    arena_done(&arena);
     return r;
 }
 
@@ -308,6 +316,17 @@ int agents_command(struct agents *a, const char *pod_uid, const char *group_uid,
         return err->code;
     known_sent(k, type, attempt);
     return 0;
+}
+
+size_t agents_groups(const struct agents *a, const char *pod_uid, struct arena *arena, struct agent_group **ret)
+{
+    const struct place *p = map_get(&a->places, pod_uid);
+    size_t n = p ? p->n_groups : 0;
+    *ret = arena_array(arena, n, sizeof **ret);
+    for (size_t i = 0; i < n; i++)
+        (*ret)[i] =
+            (struct agent_group){arena_strdup(arena, p->groups[i]->group), p->groups[i]->state, p->groups[i]->attempt};
+    return n;
 }
 
 size_t agents_count(const struct agents *a)

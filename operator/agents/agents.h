@@ -29,6 +29,10 @@ struct agents_config {
     // Something that facts tell has changed for this object. From inside agents_record() and the like; may not call
     // anything here.
     void (*changed)(void *ctx, const char *ns, const char *group);
+    // The same of a pod that several groups share, whose owner this is: for the group with this UID, NULL = for all.
+    void (*changed_shared)(void *ctx, const char *ns, const char *owner, const char *group_uid);
+    // May the agent of such a pod say of a process of this group that it has ended?
+    bool (*shares)(void *ctx, const char *ns, const char *owner, const char *group_uid);
     // A process ended: for the router, which fails what is pending there.
     void (*exited)(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code);
     void *ctx;
@@ -36,6 +40,7 @@ struct agents_config {
 
 struct agent_identity {     // borrowed for the call only
     const char *ns, *group; // the object that the pod belongs to: who is told of changes
+    bool shared;            // a PlacementGroup, on whose pods several groups run
     const char *pod, *pod_uid, *node;
     const char *group_uid; // what the agent says of other groups is nothing to us; NULL = it may speak of all
 };
@@ -61,6 +66,13 @@ void agents_pod_gone(struct agents *a, const char *pod_uid); // forget what it s
 // For decisions. Strings are copied to the arena; a pod that was never here gives a zeroed *ret.
 void agents_facts(const struct agents *a, const char *pod_uid, const char *group_uid, struct arena *arena,
                   struct agent_facts *ret);
+struct agent_group {
+    const char *uid;
+    enum agent_state state;
+    int32_t attempt;
+};
+// The groups that the agent of this pod knows of.
+size_t agents_groups(const struct agents *a, const char *pod_uid, struct arena *arena, struct agent_group **ret);
 // ERR_UNAVAILABLE: not connected; else what the connection says. Sets `sent` in the facts.
 int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,
                    const char *body, struct err *err);

@@ -32,6 +32,7 @@ struct agent_facts {
     // again, until that goes well.
     const char *error;
     int64_t error_ms;                      // Unix time at which this replica heard of it
+    int32_t taken_port;                    // the error: rank 0 cannot listen on it; 0 = it is another one
     const struct agent_process *processes; // by rank; those that are known to have been started
     size_t n_processes;
 };

@@ -44,6 +44,7 @@ static void clear_error(struct known *k)
 {
     free(TAKE_PTR(k->error));
     k->error_ms = 0;
+    k->taken_port = 0;
 }
 
 void known_free(struct known *k)
@@ -195,6 +196,7 @@ static void on_prepared(struct known *k, const struct report *r, int64_t now_ms)
         set_error(k, r->error, now_ms);
     else
         clear_error(k);
+    k->taken_port = r->taken_port;
 }
 
 static void runs(struct known *k, int32_t attempt)
@@ -315,6 +317,7 @@ void known_facts(const struct known *k, struct arena *a, struct agent_facts *ret
     ret->sent_attempt = k->sent ? k->sent_attempt : 0;
     ret->error = arena_strdup(a, k->error);
     ret->error_ms = k->error_ms;
+    ret->taken_port = k->taken_port;
     ret->processes = processes;
     ret->n_processes = k->n_processes;
 }

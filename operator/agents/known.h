@@ -18,6 +18,7 @@ struct known {
     int32_t sent_attempt;
     char *error; // NULL = nothing
     int64_t error_ms;
+    int32_t taken_port;
     struct known_process *processes; // by rank
     size_t n_processes;
     size_t *text; // borrowed: bytes of texts that may still be kept in this pod

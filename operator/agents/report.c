@@ -136,8 +136,10 @@ static void read_report(const struct reader *r, const struct json *from, struct 
     ret->attempt = read_attempt(r, from);
     if (!ret->group)
         wrong(r, "group", "missing");
-    if (ret->type == RECORD_PREPARED)
+    if (ret->type == RECORD_PREPARED) {
         ret->error = read_text(r, from, "error");
+        ret->taken_port = ret->error ? read_number(r, from, "takenPort", 0, UINT16_MAX, false) : 0;
+    }
     if (ret->type == RECORD_STARTED)
         read_processes(r, from, ret);
     if (ret->type == RECORD_EXITED) {

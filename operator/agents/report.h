@@ -15,6 +15,7 @@ struct report {             // of one group; all strings in the arena of the cal
     int32_t attempt;        // 0 = none yet
     enum agent_state state; // HELLO
     const char *error;      // PREPARED, where it is not; REFUSED; else NULL
+    int32_t taken_port;     // PREPARED, where that is the error; else 0
     uint8_t command;        // REFUSED: enum record_type
     // HELLO: all; STARTED: those that run; EXITED: the one. `ended_ms` is not set, texts are as long as they came.
     struct agent_process *processes;

@@ -18,6 +18,19 @@ static void on_changed(void *ctx, const char *ns, const char *group)
     snprintf(f->changed, sizeof f->changed, "%s/%s", ns, group);
 }
 
+static void on_shared(void *ctx, const char *ns, const char *owner, const char *group_uid)
+{
+    struct fixture *f = ctx;
+    f->changes++;
+    snprintf(f->changed, sizeof f->changed, "%s/%s: %s", ns, owner, group_uid ? group_uid : "all");
+}
+
+static bool shares(void *ctx, const char *ns, const char *owner, const char *group_uid)
+{
+    (void)ctx;
+    return strcmp(ns, "ml") == 0 && strcmp(owner, "pool") == 0 && strcmp(group_uid, "stranger") != 0;
+}
+
 static void on_exited(void *ctx, const char *group, uint32_t attempt, uint32_t rank, int exit_code)
 {
     struct fixture *f = ctx;
@@ -29,8 +42,12 @@ int fixture_setup(void **state)
     struct fixture *f = *state = calloc(1, sizeof *f);
     clock_fake_init(&f->clock, 1000, 1000000);
     f->exits = BUF_INIT(1 << 20);
-    f->agents = agents_new(
-        &(struct agents_config){.clock = &f->clock.clock, .changed = on_changed, .exited = on_exited, .ctx = f});
+    f->agents = agents_new(&(struct agents_config){.clock = &f->clock.clock,
+                                                   .changed = on_changed,
+                                                   .changed_shared = on_shared,
+                                                   .shares = shares,
+                                                   .exited = on_exited,
+                                                   .ctx = f});
     return 0;
 }
 

@@ -140,11 +140,34 @@ static void a_worker_sees_its_share(void **state)
     for (size_t i = 0; i < ARRAY_LEN(views); i++) {
         struct err err = ERR_INIT;
         struct gpus_view view;
-        int r = gpus_view(&views[i].gpus, views[i].local_rank, views[i].local_world_size, &arena, &view, &err);
+        const struct gpus_worker worker = {.local_rank = views[i].local_rank,
+                                           .local_world_size = views[i].local_world_size};
+        int r = gpus_view(&views[i].gpus, &worker, &arena, &view, &err);
         const char *visible = r == 0 && view.visible ? view.visible : "-";
         if (r < 0 || strcmp(visible, views[i].visible) != 0 || view.device != views[i].device)
             fail_msg("%s: \"%s\", device %d %s", views[i].what, visible, view.device, err.msg);
     }
+}
+
+static void a_worker_has_the_gpus_that_it_was_given(void **state)
+{
+    (void)state;
+    static const int of_group[] = {2, 3, 4, 5}, own[] = {4, 5};
+    struct err err = ERR_INIT;
+    struct gpus_view view;
+    struct gpus g = {.per_worker = GPUS_SHARE, .count = 8, .indices = of_group, .n_indices = 4};
+    struct gpus_worker w = {.local_world_size = 2, .own = own, .n_own = 2};
+    assert_int_equal(gpus_view(&g, &w, &arena, &view, &err), 0);
+    assert_string_equal(view.visible, "4,5");
+    assert_int_equal(view.device, 0);
+    g.visibility = GPUS_ALL;
+    assert_int_equal(gpus_view(&g, &w, &arena, &view, &err), 0);
+    assert_string_equal(view.visible, "2,3,4,5");
+    assert_int_equal(view.device, 2);
+    w.n_own = 0;
+    assert_int_equal(gpus_view(&g, &w, &arena, &view, &err), 0);
+    assert_string_equal(view.visible, "");
+    assert_int_equal(view.device, -1);
 }
 
 static void more_than_there_is_is_refused(void **state)
@@ -152,11 +175,12 @@ static void more_than_there_is_is_refused(void **state)
     (void)state;
     struct err err = ERR_INIT;
     struct gpus_view view;
+    const struct gpus_worker alone = {.local_world_size = 1};
     struct gpus g = {.per_worker = 3, .nvidia_visible = "a,b"};
-    assert_int_equal(gpus_view(&g, 0, 1, &arena, &view, &err), ERR_INVALID);
+    assert_int_equal(gpus_view(&g, &alone, &arena, &view, &err), ERR_INVALID);
     assert_string_equal(err.msg, "spec.worker.gpus is 3, but the group has 2 GPUs in this pod");
     g = (struct gpus){.per_worker = 1, .count = 4, .indices = fifth, .n_indices = 1};
-    assert_int_equal(gpus_view(&g, 0, 1, &arena, &view, &err), ERR_INVALID);
+    assert_int_equal(gpus_view(&g, &alone, &arena, &view, &err), ERR_INVALID);
     assert_string_equal(err.msg, "the group was given GPU 5 of a pod that has 4");
 }
 
@@ -166,6 +190,7 @@ int main(void)
         cmocka_unit_test_teardown(a_process_gets_the_pods_the_groups_and_its_own, teardown),
         cmocka_unit_test_teardown(a_pod_without_gpus_keeps_what_it_has, teardown),
         cmocka_unit_test_teardown(a_worker_sees_its_share, teardown),
+        cmocka_unit_test_teardown(a_worker_has_the_gpus_that_it_was_given, teardown),
         cmocka_unit_test_teardown(more_than_there_is_is_refused, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,12 +313,13 @@ static void children_of_one_that_is_stopped_have_the_grace_time_too(void **state
 static void an_orphan_that_left_the_group_is_found_and_reaped(void **state)
 {
     struct fixture *f = *state;
-    start(f, "setsid sh -c 'echo $$; exec sleep 1000' & sleep 1000");
+    start(f, "WHOSE=ours setsid sh -c 'echo $$; exec sleep 1000' & sleep 1000");
     pid_t orphan = (pid_t)strtol(read_said(f, 2), NULL, 10);
     process_stop(f->process, 0);
     until(f, "g");
     assert_true(orphan > 0);
-    while (reaper_kill_orphans(f->reaper) == 0)
+    assert_int_equal(reaper_kill_orphans(f->reaper, "WHOSE=another's"), 0);
+    while (reaper_kill_orphans(f->reaper, "WHOSE=ours") == 0)
         loop_run_once(f->loop, 10); // it may be that it did not come to us yet
     while (kill(orphan, 0) == 0)
         loop_run_once(f->loop, 10);

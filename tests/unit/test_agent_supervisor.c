@@ -44,6 +44,8 @@ static void describe(struct buf *out, const struct supervisor_action *a)
         buf_puts(out, ", ");
     if (a->type == SUPERVISOR_RESOLVE)
         buf_printf(out, "resolve %s", a->host);
+    else if (a->type == SUPERVISOR_TRY_PORT)
+        buf_printf(out, "try port %d", a->port);
     else if (a->type == SUPERVISOR_LAUNCH)
         buf_printf(out, "launch %d", a->rank);
     else if (a->type == SUPERVISOR_TERMINATE)
@@ -186,6 +188,37 @@ static void an_address_that_stays_old_is_reported_and_may_be_prepared_again(void
                                     "within 1.0 s: it resolves to 10.0.0.1");
     assert_int_equal(prepare(f, 1, "10.0.0.2"), 0);
     assert_string_equal(actions(f), "resolve wg-0.wg.ns.svc");
+}
+
+static int prepare_port(struct fixture *f, int attempt, int port)
+{
+    struct command *c = command_new(COMMAND_PREPARE, "g-1", attempt);
+    c->timeout_ms = 1000;
+    c->master_addr = "wg-0.wg.ns.svc";
+    c->master_ip = "10.0.0.1";
+    c->master_port = port;
+    return give(f, c);
+}
+
+static void the_port_of_rank_0_is_tried_once_its_name_is_right(void **state)
+{
+    struct fixture *f = *state;
+    struct supervisor_action a;
+    prepare_port(f, 1, 29500);
+    assert_string_equal(actions(f), "resolve wg-0.wg.ns.svc");
+    supervisor_resolved(f->s, 0, true, "10.0.0.1");
+    assert_string_equal(actions(f), "try port 29500");
+    supervisor_port_tried(f->s, "it is taken");
+    assert_true(supervisor_next(f->s, &a));
+    assert_int_equal(a.report, SUPERVISOR_REPORT_UNPREPARED);
+    assert_int_equal(a.port, 29500);
+    assert_string_equal(a.message, "it is taken");
+    assert_int_equal(supervisor_state(f->s), SUPERVISOR_IDLE);
+    prepare_port(f, 1, 29501);
+    supervisor_resolved(f->s, 0, true, "10.0.0.1");
+    assert_string_equal(actions(f), "resolve wg-0.wg.ns.svc, try port 29501");
+    supervisor_port_tried(f->s, NULL);
+    assert_string_equal(actions(f), "prepared 1");
 }
 
 static void the_answer_to_an_older_question_does_not_count(void **state)
@@ -359,6 +392,8 @@ static void sim_act(struct sim *m, const struct supervisor_action *a)
     } else if (a->type == SUPERVISOR_RESOLVE) {
         assert_false(m->asked);
         m->asked = true;
+    } else if (a->type == SUPERVISOR_TRY_PORT) {
+        supervisor_port_tried(m->f->s, rand_below(&m->r, 2) ? NULL : "taken");
     } else if (a->type == SUPERVISOR_LAUNCH) {
         assert_int_equal(m->ranks[a->rank], DEAD);
         assert_int_equal(supervisor_state(m->f->s), SUPERVISOR_RUNNING);
@@ -392,7 +427,10 @@ static void sim_command(struct sim *m)
     int attempt = MAX(supervisor_attempt(m->f->s) + (int)rand_range(&m->r, -1, 2), 0);
     switch (rand_below(&m->r, 4)) {
     case 0:
-        prepare(m->f, attempt, rand_below(&m->r, 2) ? "10.0.0.1" : NULL);
+        if (rand_below(&m->r, 3) == 0)
+            prepare_port(m->f, attempt, 29500);
+        else
+            prepare(m->f, attempt, rand_below(&m->r, 2) ? "10.0.0.1" : NULL);
         break;
     case 1:
         start(m->f, supervisor_attempt(m->f->s), 1 + (int)rand_below(&m->r, SIM_RANKS));
@@ -470,6 +508,7 @@ int main(void)
         T(a_group_runs_and_ends),
         T(an_address_that_is_old_is_asked_for_again),
         T(an_address_that_stays_old_is_reported_and_may_be_prepared_again),
+        T(the_port_of_rank_0_is_tried_once_its_name_is_right),
         T(the_answer_to_an_older_question_does_not_count),
         T(commands_of_an_older_attempt_are_refused),
         T(what_was_stopped_stays_stopped),

@@ -160,6 +160,44 @@ static void an_agent_may_be_held_to_its_own_group(void **state)
     assert_string_equal(buf_str(&f->exits), "group-uid attempt 1 rank 0: 1; ");
 }
 
+// In a pod of a PlacementGroup.
+static void of_a_shared_pod_each_group_is_told_by_itself(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    struct agent_identity pool = POD;
+    struct agent_group *groups;
+    pool.group = "pool";
+    pool.shared = true;
+    assert_int_equal(
+        join_as(f, 0, &pool, HELLO("{" GROUP ",\"attempt\":3,\"state\":\"Running\",\"processes\":[]}"), &err), 0);
+    assert_string_equal(f->changed, "ml/pool: all");
+    say(f, RECORD_PREPARED, "{\"group\":\"b\",\"attempt\":1,\"error\":\"taken\",\"takenPort\":29500}");
+    assert_string_equal(f->changed, "ml/pool: b");
+    assert_int_equal(facts_of(f, "b")->taken_port, 29500);
+    assert_int_equal(facts(f)->state, AGENT_RUNNING);
+    assert_int_equal(agents_groups(f->agents, "pod-uid", &f->arena, &groups), 2);
+    assert_string_equal(groups[0].uid, "group-uid");
+    assert_int_equal(groups[0].attempt, 3);
+    say(f, RECORD_PREPARED, "{\"group\":\"b\",\"attempt\":1}");
+    assert_int_equal(facts_of(f, "b")->taken_port, 0);
+    leave(f, 0);
+    assert_string_equal(f->changed, "ml/pool: all");
+}
+
+static void of_groups_that_are_not_in_the_pod_no_exit_counts(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    struct agent_identity pool = POD;
+    pool.group = "pool";
+    pool.shared = true;
+    assert_int_equal(join_as(f, 0, &pool, HELLO(""), &err), 0);
+    say(f, RECORD_EXITED, "{\"group\":\"stranger\",\"attempt\":1,\"rank\":0,\"exitCode\":1}");
+    say(f, RECORD_EXITED, "{\"group\":\"tenant\",\"attempt\":1,\"rank\":0,\"exitCode\":1}");
+    assert_string_equal(buf_str(&f->exits), "tenant attempt 1 rank 0: 1; ");
+}
+
 static void a_hello_that_makes_no_sense_is_refused_and_changes_nothing(void **state)
 {
     static const char *const bad[] = {
@@ -317,6 +355,8 @@ int main(void)
         T(a_later_hello_wins_over_what_was_known),
         T(a_group_that_was_never_prepared_has_no_attempt),
         T(an_agent_may_be_held_to_its_own_group),
+        T(of_a_shared_pod_each_group_is_told_by_itself),
+        T(of_groups_that_are_not_in_the_pod_no_exit_counts),
         T(a_hello_that_makes_no_sense_is_refused_and_changes_nothing),
         T(reports_that_make_no_sense_break_the_protocol),
         T(records_that_only_show_life_change_nothing),

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "worker/agent/port.h"
 #include "worker/agent/process.h"
 
 #include <arpa/inet.h>
@@ -24,6 +25,7 @@ struct group;
 struct place {
     struct group *group;
     int rank;
+    char *who; // "rank 3", or "llama rank 3" where several groups share the pod
     struct process *process;
     struct output_process *output;
     char *error;     // why the command could not be run
@@ -35,9 +37,13 @@ struct group {
     struct supervisor *supervisor;
     struct place **places;
     size_t n_places;
+    size_t n_running; // processes
     struct loop_timer *timer;
     struct loop_resolve *resolve;
     int busy; // its actions are being carried out
+    struct loop_timer *sweep_timer;
+    struct place *last_gone; // its going is not told before the sweep is over
+    int sweeps;
 };
 
 struct agent {
@@ -47,9 +53,7 @@ struct agent {
     struct group *groups[AGENT_GROUPS_MAX];
     size_t n_groups;
     size_t n_running; // processes, over all groups
-    struct loop_timer *sweep_timer, *done_timer;
-    struct place *last_gone; // its going is not told before the sweep is over
-    int sweeps;
+    struct loop_timer *done_timer;
     bool closing, done;
     int64_t flush_by_ms; // 0 = not yet
 };
@@ -95,6 +99,7 @@ static void places_free(struct group *g)
         process_free(p->process);
         output_close(p->output);
         place_clear(p);
+        free(p->who);
         free(p);
     }
     free(TAKE_PTR(g->places));
@@ -108,29 +113,42 @@ static void tell_gone(struct place *p)
     carry_out(g);
 }
 
+// Those that nobody knows are looked for when nothing else runs in the pod; beside others, those that say whose they
+// are.
+static int kill_orphans(struct group *g)
+{
+    struct arena arena = ARENA_INIT;
+    struct reaper *r = g->agent->reaper;
+    const char *mark = arena_printf(&arena, "CADRE_GROUP_UID=%s", supervisor_group(g->supervisor));
+    int n = g->n_running ? 0 : reaper_kill_orphans(r, g->agent->n_running ? mark : NULL);
+    arena_done(&arena);
+    return n;
+}
+
 // Processes that left their group (daemons, workers of a launcher that was killed) would keep GPU memory and ports from
-// the next attempt. Whose they are nobody knows; so they are looked for when nothing else runs in the pod.
+// the next attempt.
 static void sweep(void *ctx)
 {
-    struct agent *a = ctx;
-    if (a->n_running == 0 && reaper_kill_orphans(a->reaper) > 0 && a->sweeps++ < SWEEPS_MAX)
-        loop_timer_arm(a->sweep_timer, SWEEP_MS);
+    struct group *g = ctx;
+    if (kill_orphans(g) > 0 && g->sweeps++ < SWEEPS_MAX)
+        loop_timer_arm(g->sweep_timer, SWEEP_MS);
     else
-        tell_gone(TAKE_PTR(a->last_gone));
+        tell_gone(TAKE_PTR(g->last_gone));
 }
 
 static void on_gone(struct place *p)
 {
-    struct agent *a = p->group->agent;
+    struct group *g = p->group;
     process_free(TAKE_PTR(p->process));
     output_close(TAKE_PTR(p->output));
-    if (--a->n_running > 0 || a->last_gone) {
+    g->agent->n_running--;
+    if (--g->n_running > 0 || g->last_gone) {
         tell_gone(p);
         return;
     }
-    a->last_gone = p;
-    a->sweeps = 0;
-    sweep(a);
+    g->last_gone = p;
+    g->sweeps = 0;
+    sweep(g);
 }
 
 static void say_exit(const struct place *p)
@@ -138,12 +156,12 @@ static void say_exit(const struct place *p)
     struct process_exit e = process_exit(p->process);
     struct output *o = p->group->agent->output;
     if (p->error)
-        output_say(o, "rank %d: %s", p->rank, p->error);
+        output_say(o, "%s: %s", p->who, p->error);
     else if (e.signal)
-        output_say(o, "rank %d: ended by signal %d (%s)%s", p->rank, e.signal, strsignal(e.signal),
+        output_say(o, "%s: ended by signal %d (%s)%s", p->who, e.signal, strsignal(e.signal),
                    e.core ? ", core dumped" : "");
     else if (e.code)
-        output_say(o, "rank %d: exit code %d", p->rank, e.code);
+        output_say(o, "%s: exit code %d", p->who, e.code);
 }
 
 static void on_exited(struct place *p)
@@ -178,7 +196,7 @@ static int run_process(struct place *p, const struct command *c, const char *con
     const char *const *argv = c->argv ? c->argv : a->config.argv;
     if (!argv)
         return err_set(err, ERR_INVALID, "there is no command to run: neither the pod nor spec.worker has one");
-    p->output = output_open(a->output, p->rank, fds, err);
+    p->output = output_open(a->output, p->who, fds, err);
     if (!p->output)
         return err->code;
     const struct process_config config = {.loop = a->config.loop,
@@ -205,7 +223,13 @@ static int launch(struct place *p, const struct supervisor_process *s, struct er
     const struct agent_config *config = &p->group->agent->config;
     struct environment_group group = s->command->env;
     const struct environment_process process = {
-        .rank = p->rank, .local_rank = s->spec->local_rank, .attempt = s->command->attempt, .ticket = s->spec->ticket};
+        .rank = p->rank,
+        .local_rank = s->spec->local_rank,
+        .attempt = s->command->attempt,
+        .ticket = s->spec->ticket,
+        .gpus = s->spec->gpus,
+        .n_gpus = s->spec->n_gpus,
+    };
     const char *const *env;
     if (group.gpus.count == GPUS_UNKNOWN)
         group.gpus.count = config->gpus;
@@ -216,16 +240,28 @@ static int launch(struct place *p, const struct supervisor_process *s, struct er
     return r;
 }
 
+// A pod of the group's own has its UID in the environment.
+static char *who_is(const struct group *g, const struct supervisor_process *p)
+{
+    const char *owner = environment_get(g->agent->config.env, "CADRE_GROUP_UID");
+    if (!owner || str_eq(owner, supervisor_group(g->supervisor)))
+        return xasprintf("rank %d", p->spec->rank);
+    return xasprintf("%s rank %d", p->command->env.name, p->spec->rank);
+}
+
 static void on_launch(struct group *g, const struct supervisor_action *action)
 {
     struct place *p = place_need(g, action->rank);
     struct err err = ERR_INIT;
     place_clear(p);
+    free(p->who);
+    p->who = who_is(g, action->process);
     if (launch(p, action->process, &err) == 0) {
         g->agent->n_running++;
+        g->n_running++;
         return;
     }
-    output_say(g->agent->output, "rank %d: %s", p->rank, err.msg);
+    output_say(g->agent->output, "%s: %s", p->who, err.msg);
     p->error = xstrdup(err.msg);
     supervisor_exited(g->supervisor, p->rank, PROCESS_EXIT_NOT_RUNNABLE, 0);
     supervisor_gone(g->supervisor, now_ms(g->agent), p->rank);
@@ -257,6 +293,12 @@ static void on_resolved(void *ctx, const struct addrinfo *found, const struct er
     carry_out(g);
 }
 
+static void on_try_port(struct group *g, int port)
+{
+    struct err err = ERR_INIT;
+    supervisor_port_tried(g->supervisor, port_try(port, &err) < 0 ? err.msg : NULL);
+}
+
 bool agent_exit_report(const struct agent *a, size_t group, int rank, struct agent_report *ret)
 {
     const struct place *p = place_of(a->groups[group], rank);
@@ -286,6 +328,7 @@ static void on_report(struct group *g, const struct supervisor_action *action)
                              .code = action->code,
                              .signal = action->signal,
                              .message = action->message,
+                             .port = action->port,
                              .last = ""};
     if (r.type == SUPERVISOR_REPORT_EXITED)
         agent_exit_report(a, index_of(a, g), r.rank, &r);
@@ -302,6 +345,9 @@ static void on_action(struct group *g, const struct supervisor_action *action)
     switch (action->type) {
     case SUPERVISOR_RESOLVE:
         g->resolve = loop_resolve_new(g->agent->config.loop, action->host, NULL, on_resolved, g);
+        break;
+    case SUPERVISOR_TRY_PORT:
+        on_try_port(g, action->port);
         break;
     case SUPERVISOR_LAUNCH:
         on_launch(g, action);
@@ -346,6 +392,7 @@ static struct group *group_new(struct agent *a, const char *name)
     g->agent = a;
     g->supervisor = supervisor_new(name);
     g->timer = loop_timer_new(a->config.loop, on_timer, g);
+    g->sweep_timer = loop_timer_new(a->config.loop, sweep, g);
     return g;
 }
 
@@ -354,6 +401,7 @@ static void group_free(struct group *g)
     places_free(g);
     loop_resolve_cancel(g->resolve);
     loop_timer_free(g->timer);
+    loop_timer_free(g->sweep_timer);
     supervisor_free(g->supervisor);
     free(g);
 }
@@ -449,7 +497,6 @@ struct agent *agent_new(const struct agent_config *c)
     a->config = *c;
     a->reaper = reaper_new(c->loop);
     a->output = output_new(c->loop, c->out, c->err);
-    a->sweep_timer = loop_timer_new(c->loop, sweep, a);
     a->done_timer = loop_timer_new(c->loop, on_done_timer, a);
     return a;
 }
@@ -460,7 +507,6 @@ void agent_free(struct agent *a)
         return;
     for (size_t i = 0; i < a->n_groups; i++)
         group_free(a->groups[i]);
-    loop_timer_free(a->sweep_timer);
     loop_timer_free(a->done_timer);
     output_free(a->output);
     reaper_free(a->reaper);

@@ -17,6 +17,7 @@ struct agent_report {
     const char *group;
     int attempt;
     int rank, code, signal; // SUPERVISOR_REPORT_EXITED
+    int port;               // UNPREPARED: as in struct supervisor_action
     const char *message;    // UNPREPARED, and EXITED where the command could not be run; else ""
     const char *last;       // EXITED: the last lines that it printed, any bytes
     size_t last_len;

@@ -91,8 +91,26 @@ static void read_prepare(struct reader *r, const struct json *body)
     r->c->master_addr = read_text(r, body, "masterAddr", false);
     r->c->master_ip = read_text(r, body, "masterIP", false);
     r->c->timeout_ms = read_number(r, body, "timeoutMs", 0, GRACE_MAX_MS, TIMEOUT_DEFAULT_MS);
+    r->c->master_port = (int)read_number(r, body, "masterPort", 0, 65535, 0);
     if (!r->c->master_addr != !r->c->master_ip)
         wrong(r, "masterAddr", "masterAddr and masterIP go together");
+}
+
+// Numbers of GPUs in the pod; NULL = there is no list.
+static const int *read_indices(struct reader *r, const struct json *from, const char *name, size_t *ret_n)
+{
+    const struct json *list = read_list(r, from, name, GPUS_MAX);
+    if (!list)
+        return NULL;
+    int *indices = arena_array(&r->c->arena, json_count(list), sizeof *indices);
+    JSON_FOREACH(v, list) {
+        int64_t i;
+        if (!json_i64(v, &i) || i < 0 || i >= GPUS_MAX)
+            wrong(r, name, "not a number in its range");
+        else
+            indices[(*ret_n)++] = (int)i;
+    }
+    return indices;
 }
 
 static void read_processes(struct reader *r, const struct json *body)
@@ -108,6 +126,7 @@ static void read_processes(struct reader *r, const struct json *body)
         p->rank = (int)read_number(r, v, "rank", 0, INT32_MAX, -1);
         p->local_rank = (int)read_number(r, v, "localRank", 0, COMMAND_PROCESSES_MAX - 1, -1);
         p->ticket = read_text(r, v, "ticket", false);
+        p->gpus = read_indices(r, v, "gpus", &p->n_gpus);
         for (const struct command_process *other = c->processes; other < p; other++)
             if (other->rank == p->rank)
                 wrong(r, "processes", "a rank twice");
@@ -132,24 +151,14 @@ static void read_vars(struct reader *r, const struct json *body)
 static void read_gpus(struct reader *r, const struct json *body)
 {
     struct gpus *g = &r->c->env.gpus;
-    const struct json *gpus = json_get(body, "gpus"), *list = read_list(r, gpus, "indices", GPUS_MAX);
+    const struct json *gpus = json_get(body, "gpus");
     const char *visibility = read_text(r, gpus, "visibility", false);
     if (visibility && !str_eq(visibility, "Own") && !str_eq(visibility, "All"))
         wrong(r, "visibility", "must be Own or All");
     g->visibility = str_eq(visibility, "All") ? GPUS_ALL : GPUS_OWN;
     g->per_worker = json_get(gpus, "perWorker") ? (int)read_number(r, gpus, "perWorker", 0, GPUS_MAX, 0) : GPUS_SHARE;
     g->count = json_get(gpus, "count") ? (int)read_number(r, gpus, "count", 0, GPUS_MAX, 0) : GPUS_UNKNOWN;
-    if (!list)
-        return;
-    int *indices = arena_array(&r->c->arena, json_count(list), sizeof *indices);
-    JSON_FOREACH(v, list) {
-        int64_t i;
-        if (!json_i64(v, &i) || i < 0 || i >= GPUS_MAX)
-            wrong(r, "indices", "not a number in its range");
-        else
-            indices[g->n_indices++] = (int)i;
-    }
-    g->indices = indices;
+    g->indices = read_indices(r, gpus, "indices", &g->n_indices);
 }
 
 static void read_argv(struct reader *r, const struct json *body)

@@ -21,6 +21,8 @@ enum command_type {
 struct command_process {
     int rank, local_rank;
     const char *ticket; // NULL = none
+    const int *gpus;    // of the pod, that are its own; NULL = a share, by its local rank
+    size_t n_gpus;
 };
 
 struct command {
@@ -32,6 +34,7 @@ struct command {
     // PREPARE
     const char *master_addr, *master_ip; // NULL = do not look it up
     int64_t timeout_ms;                  // for it to resolve
+    int master_port;                     // that rank 0 will listen on here, 0 = elsewhere, or do not look
     // START, RESTART
     struct environment_group env;
     const char *const *argv; // NULL = the command of the pod

@@ -93,7 +93,8 @@ int environment_build(const char *const *pod, const struct environment_group *g,
         put(&b, g->vars[i].name, g->vars[i].value);
     gpus.cuda_visible = environment_get(b.list, "CUDA_VISIBLE_DEVICES");
     gpus.nvidia_visible = environment_get(b.list, "NVIDIA_VISIBLE_DEVICES");
-    int r = gpus_view(&gpus, p->local_rank, g->local_world_size, a, &view, err);
+    const struct gpus_worker worker = {p->local_rank, g->local_world_size, p->gpus, p->n_gpus};
+    int r = gpus_view(&gpus, &worker, a, &view, err);
     if (r == 0) {
         put_group(&b, g);
         put_process(&b, p, &view);

@@ -28,6 +28,8 @@ struct environment_group {
 struct environment_process {
     int rank, local_rank, attempt;
     const char *ticket; // NULL = none
+    const int *gpus;    // as in struct gpus_worker
+    size_t n_gpus;
 };
 
 // `pod`: "NAME=value", NULL-terminated. *ret is NULL-terminated, sorted as the pod's, then ours, each name once.

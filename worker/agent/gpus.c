@@ -50,14 +50,15 @@ static int pod_names(const struct gpus *g, struct arena *a, const char *names[GP
     return n > 0 && str_starts(names[0], "MIG-") ? n : number(n, a, names);
 }
 
-static int pool_init(struct pool *p, const struct gpus *g, struct arena *a, struct err *err)
+static int pool_init(struct pool *p, const struct gpus *g, const int *indices, size_t n_indices, struct arena *a,
+                     struct err *err)
 {
     const char *names[GPUS_MAX] = {NULL};
     int n = pod_names(g, a, names);
-    p->whole = !g->indices;
-    p->n = p->whole ? n : (int)MIN(g->n_indices, (size_t)GPUS_MAX);
+    p->whole = !indices;
+    p->n = p->whole ? n : (int)MIN(n_indices, (size_t)GPUS_MAX);
     for (int i = 0; i < p->n; i++) {
-        int from = p->whole ? i : g->indices[i];
+        int from = p->whole ? i : indices[i];
         if (from < 0 || from >= n)
             return err_set(err, ERR_INVALID, "the group was given GPU %d of a pod that has %d", from, n);
         p->names[i] = names[from];
@@ -75,7 +76,36 @@ static const char *join(const struct pool *p, int first, int n, struct arena *a)
     return text;
 }
 
-int gpus_view(const struct gpus *g, int local_rank, int local_world_size, struct arena *a, struct gpus_view *ret,
+static int position(const struct pool *p, const char *name)
+{
+    for (int i = 0; i < p->n; i++)
+        if (str_eq(p->names[i], name))
+            return i;
+    return -1;
+}
+
+// It was said which GPUs are the worker's.
+static int own_view(const struct gpus *g, const struct pool *pool, const struct gpus_worker *w, struct arena *a,
+                    struct gpus_view *ret, struct err *err)
+{
+    struct pool own = {.n = 0};
+    int r = pool_init(&own, g, w->own, w->n_own, a, err);
+    if (r < 0)
+        return r;
+    if (g->visibility == GPUS_OWN || own.n == 0) {
+        ret->visible = join(&own, 0, own.n, a);
+        ret->device = own.n ? 0 : -1;
+        return 0;
+    }
+    ret->device = position(pool, own.names[0]);
+    ret->visible = pool->whole ? NULL : join(pool, 0, pool->n, a);
+    if (ret->device < 0)
+        return err_set(err, ERR_INVALID, "a worker was given GPU %d of the pod, which is not one of its group",
+                       w->own[0]);
+    return 0;
+}
+
+int gpus_view(const struct gpus *g, const struct gpus_worker *w, struct arena *a, struct gpus_view *ret,
               struct err *err)
 {
     struct pool pool = {.n = 0};
@@ -84,9 +114,11 @@ int gpus_view(const struct gpus *g, int local_rank, int local_world_size, struct
         ret->visible = "";
         return 0;
     }
-    int r = pool_init(&pool, g, a, err);
+    int r = pool_init(&pool, g, g->indices, g->n_indices, a, err);
     if (r < 0)
         return r;
+    if (w->own)
+        return own_view(g, &pool, w, a, ret, err);
     if (g->per_worker > pool.n)
         return err_set(err, ERR_INVALID, "spec.worker.gpus is %d, but the group has %d GPUs in this pod", g->per_worker,
                        pool.n);
@@ -96,9 +128,9 @@ int gpus_view(const struct gpus *g, int local_rank, int local_world_size, struct
     }
     // More workers than GPUs share them; what is left over by an uneven division is nobody's.
     bool share = g->per_worker == GPUS_SHARE;
-    int n = share ? MAX(pool.n / local_world_size, 1) : g->per_worker;
-    int first = share && pool.n < local_world_size ? (int)((long)local_rank * pool.n / local_world_size)
-                                                   : (int)((long)local_rank * n % pool.n);
+    int n = share ? MAX(pool.n / w->local_world_size, 1) : g->per_worker;
+    int first = share && pool.n < w->local_world_size ? (int)((long)w->local_rank * pool.n / w->local_world_size)
+                                                      : (int)((long)w->local_rank * n % pool.n);
     if (g->visibility == GPUS_OWN) {
         ret->visible = join(&pool, first, n, a);
         ret->device = 0;

@@ -3,7 +3,8 @@
 //
 // The GPUs of a pod are counted 0, 1, ... in the order of CUDA_VISIBLE_DEVICES if the pod has it, else of
 // NVIDIA_VISIBLE_DEVICES where that is a list (what a device plugin sets), else in the driver's order. A group has all
-// of them or, on shared bundles, those that it was given; its workers take equal, consecutive shares by local rank.
+// of them or, on shared bundles, those that it was given; its workers take equal, consecutive shares by local rank,
+// unless it is said which are whose.
 #ifndef CADRE_AGENT_GPUS_H
 #define CADRE_AGENT_GPUS_H
 
@@ -30,13 +31,19 @@ struct gpus {
     const char *nvidia_visible;
 };
 
+struct gpus_worker {
+    int local_rank, local_world_size;
+    const int *own; // of the pod; NULL = a share
+    size_t n_own;
+};
+
 struct gpus_view {
     const char *visible; // value of CUDA_VISIBLE_DEVICES; NULL = leave it as the pod has it
     int device;          // what to give to cudaSetDevice; -1 = the worker has no GPU
 };
 
 // ERR_INVALID where the group asks for more than there is.
-int gpus_view(const struct gpus *g, int local_rank, int local_world_size, struct arena *a, struct gpus_view *ret,
+int gpus_view(const struct gpus *g, const struct gpus_worker *w, struct arena *a, struct gpus_view *ret,
               struct err *err);
 
 #endif

@@ -5,11 +5,14 @@
 
 #include "common/base/buf.h"
 
-enum { LINES_MAX = 64 * 1024 }; // bytes of a line; a longer one goes on in the next
+enum {
+    LINES_MAX = 64 * 1024, // bytes of a line; a longer one goes on in the next
+    LINES_PREFIX_MAX = 96,
+};
 
 struct lines {
-    char prefix[32];    // "[rank 3] "
-    struct buf partial; // a line that has not ended yet
+    char prefix[LINES_PREFIX_MAX]; // "[rank 3] "
+    struct buf partial;            // a line that has not ended yet
 };
 
 void lines_init(struct lines *l, const char *prefix);

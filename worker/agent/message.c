@@ -106,6 +106,8 @@ enum record_type message_report(const struct agent_report *r, struct json_writer
     writer_i64(w, "attempt", r->attempt);
     if (r->type == SUPERVISOR_REPORT_UNPREPARED)
         writer_str(w, "error", r->message);
+    if (r->port)
+        writer_i64(w, "takenPort", r->port);
     if (r->supervisor)
         put_running(w, r->supervisor);
     if (r->type == SUPERVISOR_REPORT_EXITED) {

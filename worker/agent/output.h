@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output of worker processes on its way to the pod's log: `[rank N] ` in front of each line, the last lines kept
-// for lastFailure. A log reader that is slow slows the processes down (their pipes fill up), never our loop: nothing
-// here blocks, and everything is bounded.
+// The output of worker processes on its way to the pod's log: `[rank N] `, or who else it is, in front of each line,
+// the last lines kept for lastFailure. A log reader that is slow slows the processes down (their pipes fill up), never
+// our loop: nothing here blocks, and everything is bounded.
 #ifndef CADRE_AGENT_OUTPUT_H
 #define CADRE_AGENT_OUTPUT_H
 
@@ -19,7 +19,7 @@ void output_free(struct output *o); // drops what is not written yet; every proc
 
 // Opens the pipes of a process; ret_fds are their ends for its standard output and error, the caller's to close once
 // the process has them. NULL if there are no more descriptors.
-struct output_process *output_open(struct output *o, int rank, int ret_fds[2], struct err *err);
+struct output_process *output_open(struct output *o, const char *who, int ret_fds[2], struct err *err);
 // Reads what is there now, for when the process has exited: its last words come before what is said about it.
 void output_drain(struct output_process *p);
 // The last of both, at most TAIL_BYTES and TAIL_LINES.

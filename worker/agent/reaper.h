@@ -25,8 +25,9 @@ struct reaper_watch *reaper_watch_child(struct reaper *r, pid_t pid, reaper_fn f
 struct reaper_watch *reaper_watch_orphans(struct reaper *r, reaper_fn fn, void *ctx);
 void reaper_unwatch(struct reaper_watch *w); // accepts NULL
 
-// Sends SIGKILL to every child of ours that nobody watches: what is left of processes that left their group. Returns
-// how many there were; their own children come to us, and take another call.
-int reaper_kill_orphans(struct reaper *r);
+// Sends SIGKILL to every child of ours that nobody watches: what is left of processes that left their group. With
+// `mark` ("NAME=value") only to those that were started with it in their environment. Returns how many there were;
+// their own children come to us, and take another call.
+int reaper_kill_orphans(struct reaper *r, const char *mark);
 
 #endif

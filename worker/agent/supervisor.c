@@ -140,6 +140,33 @@ static void prepared(struct supervisor *s)
     report(s, SUPERVISOR_REPORT_PREPARED);
 }
 
+static struct supervisor_action *unprepared(struct supervisor *s)
+{
+    s->state = SUPERVISOR_IDLE;
+    return report(s, SUPERVISOR_REPORT_UNPREPARED);
+}
+
+// MASTER_ADDR is right.
+static void try_port(struct supervisor *s)
+{
+    if (s->prepare->master_port)
+        act(s, SUPERVISOR_TRY_PORT)->port = s->prepare->master_port;
+    else
+        prepared(s);
+}
+
+void supervisor_port_tried(struct supervisor *s, const char *why_not)
+{
+    if (!why_not) {
+        prepared(s);
+        return;
+    }
+    struct supervisor_action *a = unprepared(s);
+    snprintf(a->message, sizeof a->message, "%s", why_not);
+    a->port = s->prepare->master_port;
+    set_prepare(s, NULL);
+}
+
 static void resolve(struct supervisor *s)
 {
     s->resolving = true;
@@ -152,11 +179,11 @@ static void begin(struct supervisor *s, int64_t now_ms, struct command *c)
     forget_processes(s);
     s->attempt = s->min_attempt = c->attempt;
     s->tell_started = false;
+    s->state = SUPERVISOR_PREPARING;
     if (!c->master_addr) {
-        prepared(s);
+        try_port(s);
         return;
     }
-    s->state = SUPERVISOR_PREPARING;
     s->retry_ms = RETRY_FIRST_MS;
     s->give_up_at_ms = now_ms + c->timeout_ms;
     s->found[0] = '\0';
@@ -330,12 +357,11 @@ void supervisor_shutdown(struct supervisor *s, int64_t now_ms, int64_t grace_ms)
     stop_all(s, now_ms, grace_ms);
 }
 
-static void unprepared(struct supervisor *s)
+static void give_up(struct supervisor *s)
 {
-    struct supervisor_action *a = report(s, SUPERVISOR_REPORT_UNPREPARED);
+    struct supervisor_action *a = unprepared(s);
     snprintf(a->message, sizeof a->message, "%s does not resolve to %s, the pod of rank 0, within %.1f s: %s",
              s->prepare->master_addr, s->prepare->master_ip, (double)s->prepare->timeout_ms / 1000, s->found);
-    s->state = SUPERVISOR_IDLE;
     set_prepare(s, NULL);
 }
 
@@ -351,9 +377,9 @@ void supervisor_resolved(struct supervisor *s, int64_t now_ms, bool matches, con
     }
     snprintf(s->found, sizeof s->found, "%s", found);
     if (matches) {
-        prepared(s);
+        try_port(s);
     } else if (now_ms >= s->give_up_at_ms) {
-        unprepared(s);
+        give_up(s);
     } else {
         s->retry_at_ms = MIN(now_ms + s->retry_ms, s->give_up_at_ms);
         s->retry_ms = MIN(2 * s->retry_ms, (int64_t)RETRY_MAX_MS);

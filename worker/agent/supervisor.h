@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of one group in a pod, as a state machine without I/O: commands and what happened go in, actions come out.
 //
-//                 prepare              resolved              start
+//                 prepare           resolved, port free      start
 //        IDLE ------------> PREPARING ---------> PREPARED ----------> RUNNING
 //         ^ ^__ timeout _________|                   |                 |  restart: some anew
 //         |                                          | stop            | stop, or prepare of a newer attempt
@@ -47,6 +47,7 @@ struct supervisor_process {
 
 enum supervisor_action_type {
     SUPERVISOR_RESOLVE,   // look `host` up, then supervisor_resolved()
+    SUPERVISOR_TRY_PORT,  // see whether `port` can be listened on, then at once supervisor_port_tried()
     SUPERVISOR_LAUNCH,    // start `process`; then supervisor_started(), _exited() and _gone()
     SUPERVISOR_TERMINATE, // stop `process` within grace_ms
     SUPERVISOR_REPORT,
@@ -54,7 +55,8 @@ enum supervisor_action_type {
 
 enum supervisor_report {
     SUPERVISOR_REPORT_PREPARED,
-    SUPERVISOR_REPORT_UNPREPARED, // `message`: MASTER_ADDR did not resolve in time; prepare it again to go on
+    SUPERVISOR_REPORT_UNPREPARED, // `message`: MASTER_ADDR did not resolve in time, or `port` is taken; it may be
+                                  // prepared again
     SUPERVISOR_REPORT_STARTED,    // all processes of the attempt run
     SUPERVISOR_REPORT_EXITED,     // one process
     SUPERVISOR_REPORT_STOPPED,    // nothing of the attempt is left
@@ -68,6 +70,7 @@ struct supervisor_action {
     const struct supervisor_process *process; // LAUNCH; valid until the next command
     int64_t grace_ms;                         // TERMINATE
     const char *host;                         // RESOLVE; valid until the next command
+    int port;                                 // TRY_PORT; UNPREPARED: the one that is taken, 0 = that is not why
     char message[384];                        // UNPREPARED
 };
 
@@ -79,6 +82,8 @@ void supervisor_free(struct supervisor *s);
 int supervisor_command(struct supervisor *s, int64_t now_ms, struct command *c, struct err *err);
 // The answer to SUPERVISOR_RESOLVE: whether the address of PREPARE is among those found, and in words what was found.
 void supervisor_resolved(struct supervisor *s, int64_t now_ms, bool matches, const char *found);
+// The answer to SUPERVISOR_TRY_PORT: why not, NULL = it can.
+void supervisor_port_tried(struct supervisor *s, const char *why_not);
 void supervisor_started(struct supervisor *s, int rank);
 void supervisor_exited(struct supervisor *s, int rank, int code, int signal);
 void supervisor_gone(struct supervisor *s, int64_t now_ms, int rank);
