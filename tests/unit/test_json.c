@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -261,9 +262,36 @@ static void a_tree_cannot_grow_without_bound(void **state)
     arena_done(&a);
 }
 
+static const char plain[] =
+    "The quick brown fox jumps over the lazy dog, {[0123456789]}; ~the quick brown fox jumps over "
+    "the lazy dog, THE QUICK BROWN FOX JUMPS OVER THE LAZY DOG";
+
+// Long stretches of plain text are looked at many bytes at a time.
+static void what_ends_or_breaks_a_string_is_seen_wherever_it_stands(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *special;
+        bool good;
+    } cases[] = {{"\"", false}, {"\x1f", false}, {"\xff", false}, {"\\x", false}, {"\\n", true}, {"\xc3\xa9", true}};
+    char text[256];
+    for (size_t len = 0; len < 140; len++)
+        for (size_t at = 0; at <= len; at++)
+            for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                struct arena a = ARENA_INIT;
+                struct err err = ERR_INIT;
+                struct json *v;
+                int n = snprintf(text, sizeof text, "\"%.*s%s%.*s\"", (int)at, plain, cases[i].special, (int)(len - at),
+                                 plain + at);
+                assert_int_equal(json_parse(text, (size_t)n, NULL, &a, &v, &err) == 0, cases[i].good);
+                arena_done(&a);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_ends_or_breaks_a_string_is_seen_wherever_it_stands),
         cmocka_unit_test(values_keep_their_text),
         cmocka_unit_test(lookups_are_case_sensitive_and_null_is_missing),
         cmocka_unit_test(integers_are_exact_or_refused),
