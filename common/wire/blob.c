@@ -7,15 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define INSIDE_MAX ((size_t)4096)  // up to this one block holds both
 #define STEP_MAX ((size_t)8 << 20) // what a blob grows by
 
 struct blob *blob_new(size_t len, struct quota *quota)
 {
     if (!quota_charge(quota, len))
         return NULL;
-    struct blob *b = xmalloc(sizeof *b);
-    *b = (struct blob){.refs = 1, .len = len, .size = len, .room = len, .quota = quota_ref(quota)};
-    b->data = spare_take(quota_spare(quota), len, &b->room);
+    bool inside = len > 0 && len <= INSIDE_MAX;
+    struct blob *b = xmalloc(sizeof *b + (inside ? len : 0));
+    *b = (struct blob){.refs = 1, .len = len, .size = len, .room = len, .quota = quota_ref(quota), .inside = inside};
+    b->data = inside ? (char *)(b + 1) : spare_take(quota_spare(quota), len, &b->room);
     if (!b->data)
         b->data = xmalloc(len);
     return b;
@@ -40,14 +42,17 @@ static void move(struct blob *b, size_t room)
 {
     struct spare *spare = quota_spare(b->quota);
     char *data = spare_take(spare, room, &room);
-    if (data) {
-        memcpy(data, b->data, b->len);
-        spare_give(spare, b->data, b->room);
-    } else {
+    if (!data && !b->inside) {
         data = xrealloc(b->data, room, 1);
+    } else {
+        data = data ? data : xmalloc(room);
+        memcpy(data, b->data, b->len);
+        if (!b->inside)
+            spare_give(spare, b->data, b->room);
     }
     b->data = data;
     b->room = room;
+    b->inside = false;
 }
 
 bool blob_reserve(struct blob *b, size_t more)
@@ -95,7 +100,8 @@ void blob_unref(struct blob *b)
     if (!b || --b->refs)
         return;
     quota_refund(b->quota, b->size);
-    spare_give(quota_spare(b->quota), b->data, b->room);
+    if (!b->inside)
+        spare_give(quota_spare(b->quota), b->data, b->room);
     quota_unref(b->quota);
     free(b);
 }

@@ -16,6 +16,7 @@ struct blob {
     size_t size;         // charged to the quota
     size_t room;         // of the block; more than `size` where it was kept from an earlier blob
     struct quota *quota; // may be NULL
+    bool inside;         // data is behind this struct
 };
 
 // NULL where the quota (which may be NULL: not counted) does not allow it. The content is not initialised.

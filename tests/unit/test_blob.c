@@ -130,6 +130,22 @@ static void a_growing_blob_moves_into_a_block_that_was_kept(void **state)
     quota_unref(q);
 }
 
+static void a_short_blob_grows_step_by_step(void **state)
+{
+    (void)state;
+    struct quota *q = quota_new(1 << 20, NULL);
+    struct blob *b = blob_copy("a", 1, q);
+    for (size_t n = b->len; n < 20000; n = b->len) {
+        assert_true(blob_reserve(b, 1));
+        b->data[b->len++] = (char)('a' + n % 26);
+    }
+    for (size_t i = 0; i < b->len; i++)
+        assert_int_equal(b->data[i], 'a' + i % 26);
+    blob_unref(b);
+    assert_int_equal(quota_used(q), 0);
+    quota_unref(q);
+}
+
 static void older_blocks_make_way_and_too_large_ones_are_not_kept(void **state)
 {
     (void)state;
@@ -163,6 +179,7 @@ int main(void)
         cmocka_unit_test(without_a_quota_nothing_is_counted),
         cmocka_unit_test(a_large_block_is_kept_for_the_next_blob),
         cmocka_unit_test(a_growing_blob_moves_into_a_block_that_was_kept),
+        cmocka_unit_test(a_short_blob_grows_step_by_step),
         cmocka_unit_test(older_blocks_make_way_and_too_large_ones_are_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
