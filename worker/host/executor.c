@@ -39,8 +39,9 @@ static void *executor_thread(void *ctx)
         pthread_mutex_unlock(&e->mutex);
         job->run(job);
         pthread_mutex_lock(&e->mutex);
+        if (list_empty(&e->finished)) // else it is on its way already
+            loop_wakeup_signal(e->wakeup);
         list_append(&e->finished, &job->link);
-        loop_wakeup_signal(e->wakeup);
     }
     pthread_mutex_unlock(&e->mutex);
     return NULL;

@@ -92,15 +92,15 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
     arena_done(&a);
     if (r < 0)
         return r;
-    struct request *q = xcalloc(1, sizeof *q);
-    q->id = id;
-    q->seq = seq;
-    q->owner = owner;
-    q->instance = owner->instance;
-    q->job = (struct executor_job){.run = run, .done = done};
-    q->body = blob_ref(body);
-    q->method = method;
-    q->timeout_ms = head.timeout_ms;
+    struct request *q = xmalloc(sizeof *q);
+    *q = (struct request){.id = id,
+                          .seq = seq,
+                          .owner = owner,
+                          .instance = owner->instance,
+                          .job = {.run = run, .done = done},
+                          .body = blob_ref(body),
+                          .method = method,
+                          .timeout_ms = head.timeout_ms};
     list_init(&q->link);
     call_init(&q->call, parts.args, parts.args_len);
     if (q->timeout_ms) {
