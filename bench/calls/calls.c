@@ -96,7 +96,7 @@ static void print_row(const struct row *row, const char *target, double bytes)
     printf("%-34s %12.0f %10.0f", row->name, samples_median(&row->ours), samples_median(&row->p50));
     print_ratio(row, &row->floor);
     print_ratio(row, &row->ray);
-    printf(" %10s   %.0f %.0f %.0f", target, samples_median(&row->cpu[0]), samples_median(&row->cpu[1]),
+    printf(" %10s   %.1f %.1f %.1f", target, samples_median(&row->cpu[0]), samples_median(&row->cpu[1]),
            samples_median(&row->cpu[2]));
     if (bytes > 1000)
         printf("   %.2f GB/s each way", samples_median(&row->ours) * bytes / 1e9);
