@@ -3,6 +3,7 @@
 # The life of a PlacementGroup against a real API server, scheduler and controller manager, on six fake nodes of four
 # GPUs: reserved as its strategy promises, shown, grown, shrunk, waiting for room, hit by the loss of a node, deleted.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+# shellcheck disable=SC2154
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -10,65 +11,14 @@ here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/../lib/suite.sh"
 # shellcheck source=/dev/null
 . "$here/../lib/operator.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/group.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/plg.sh"
 
 export POD_NAMESPACE=cadre-system
 
-# plg_apply NAME BUNDLES [JQ-FILTER]: so many bundles of one GPU.
-plg_apply() {
-    jq -n --arg name "$1" --argjson n "$2" '{apiVersion: "cadre.dev/v1alpha1", kind: "PlacementGroup",
-        metadata: {name: $name}, spec: {bundles: [{count: $n, resources: {cpu: "1", "nvidia.com/gpu": "1"}}]}}' |
-        jq "${3:-.}" | kc apply -f -
-}
-
-plg_status() { # NAME FIELD
-    kc get plg "$1" -o "jsonpath={.status.$2}"
-}
-
-plg_condition() { # NAME TYPE
-    kc get plg "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].status}/{.status.conditions[?(@.type==\"$2\")].reason}"
-}
-
-plg_message() { # NAME
-    kc get plg "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}'
-}
-
-plg_ready() { # NAME: for the present spec
-    eventually "${2:-30}" is "true True/Running" plg_observed "$1"
-}
-
-plg_observed() {
-    echo "$(kc get plg "$1" -o json | jq '.metadata.generation == .status.observedGeneration') $(plg_condition "$1" Ready)"
-}
-
-plg_pods() { # NAME: "name=bundles" of each
-    kc get pods -l "cadre.dev/group=$1-plg" -o json |
-        jq -r '[.items[] | "\(.metadata.name)=\(.metadata.annotations["cadre.dev/bundles"])"] | join(" ")'
-}
-
-plg_uids() { # POD...
-    kc get pods "$@" -o 'jsonpath={.items[*].metadata.uid}{.metadata.uid}'
-}
-
-plg_delete() { # NAME...
-    local name
-    kc delete plg "$@" --wait=false >/dev/null
-    for name in "$@"; do eventually 60 plg_gone "$name"; done
-}
-
-plg_gone() {
-    is "" kc get pods,services -l "cadre.dev/group=$1-plg" -o name && is "" kc get plg "$1" -o name --ignore-not-found
-}
-
-plg_layout() { # NAME: bundles on each node, ascending
-    kc get plg "$1" -o json | jq -r '[.status.placements[].bundles | [split(",")[] | split("-") | map(tonumber) |
-        .[-1] - .[0] + 1] | add] | sort | map(tostring) | join(" ")'
-}
-
 # ---- reserved -------------------------------------------------------------------------------------------------------
-
-pod_json() { # POD FILTER
-    kc get pod "$1" -o json | jq -r "$2"
-}
 
 columns() { # LINE ARGS...
     local line=$1
@@ -80,11 +30,11 @@ test_reserve() {
     plg_apply pool 6 >/dev/null
     check "a PlacementGroup becomes Ready, and kubectl wait sees it" kc wait --for=condition=Ready plg/pool --timeout=30s
     check "one pod a node, with the bundles there" is "pool-plg-0-0=0-3 pool-plg-1-0=4-5" plg_pods pool
-    check "the pod has the sum of their resources, as requests and limits" is "4 4 4 4" pod_json pool-plg-0-0 \
+    check "the pod has the sum of their resources, as requests and limits" is "4 4 4 4" plg_pod pool-plg-0-0 \
         '.spec.containers[0].resources | "\(.requests.cpu) \(.requests["nvidia.com/gpu"]) \(.limits.cpu) \(.limits["nvidia.com/gpu"])"'
-    check "the agent is what runs in it" is "/cadre/cadre-agent cadre-agent" pod_json pool-plg-0-0 \
+    check "the agent is what runs in it" is "/cadre/cadre-agent cadre-agent" plg_pod pool-plg-0-0 \
         '"\(.spec.containers[0].command[0]) \(.spec.initContainers[0].name)"'
-    check "it is pinned, named and owned" is "pool-plg-1 pool-plg PlacementGroup pool true" pod_json pool-plg-1-0 \
+    check "it is pinned, named and owned" is "pool-plg-1 pool-plg PlacementGroup pool true" plg_pod pool-plg-1-0 \
         '"\(.spec.hostname) \(.spec.subdomain) \(.metadata.ownerReferences[0] | "\(.kind) \(.name) \(.controller)")"'
     check "the Service is headless" is None kc get service pool-plg -o 'jsonpath={.spec.clusterIP}'
     check "the status counts" is "6 6 6 2 0" kc get plg pool -o \
@@ -93,16 +43,11 @@ test_reserve() {
     check "kubectl get plg has the columns" is "NAME STRATEGY BUNDLES BOUND GPUS STATUS NODES AGE" columns 1
     check "... with what people want to know" matches "^pool Pack 6 6 6 Running 2 [0-9]+" columns 2
     check "-o wide adds the message" matches "all 6 bundles are ready$" columns 2 -o wide
-    check "there are events" matches Scheduled events pool
+    check "there are events" matches Scheduled plg_events pool
 }
 
 all_conditions() {
     kc get plg pool -o json | jq -r '[.status.conditions[] | "\(.type)/\(.reason)"] | sort | join(" ")'
-}
-
-events() {
-    kc get events.events.k8s.io -o json | jq -r --arg name "$1" \
-        '.items[] | select(.regarding.kind == "PlacementGroup" and .regarding.name == $name) | .reason'
 }
 
 # ---- grown and shrunk -----------------------------------------------------------------------------------------------
@@ -120,8 +65,50 @@ test_size() {
     check "... and what runs stays" is "$before" plg_uids pool-plg-0-0 pool-plg-1-0
     check "... which the status says" is "5 5 5" kc get plg pool -o \
         'jsonpath={.status.bundles} {.status.boundBundles} {.status.gpus}'
-    check "the strategy cannot be changed" exits 1 plg_apply pool 5 '.spec.strategy = "Spread"'
     plg_delete pool
+}
+
+# ---- refused and changed --------------------------------------------------------------------------------------------
+
+shaped() { # BUNDLES JQ-FILTER: of the group "shaped", whose pods are of one bundle
+    plg_apply shaped "$1" ".spec.podPer = \"Bundle\" | $2"
+}
+
+test_changes() {
+    local before field
+    shaped 4 . >/dev/null
+    plg_ready shaped >/dev/null
+    for field in strategy=StrictPack topologyKey=example.com/rack podPer=Node; do
+        check "${field%=*} cannot be changed" says "${field%=*} cannot be changed" \
+            shaped 4 ".spec.${field%=*} = \"${field#*=}\""
+    done
+    before=$(plg_uids shaped-plg-0-0 shaped-plg-1-0 shaped-plg-2-0 shaped-plg-3-0)
+    shaped 4 '.spec.template.spec = {hostname: "mine", containers: [{name: "worker"}]}' >/dev/null
+    check "a template that sets what is ours is refused" eventually 10 is "False/InvalidTemplate" plg_condition shaped Accepted
+    shaped 4 '.spec.template.spec = {containers: [{name: "worker", image: "none", ports: [{containerPort: 70000}]}]}' >/dev/null
+    check "... and one that the API server refuses, in its words" eventually 10 says "must be between 1 and 65535" \
+        kc get plg shaped -o 'jsonpath={.status.conditions[?(@.type=="Accepted")].message}'
+    check "... what is held stays" is "$before" plg_uids shaped-plg-0-0 shaped-plg-1-0 shaped-plg-2-0 shaped-plg-3-0
+    check "... and is Ready" is "True/Running" plg_condition shaped Ready
+    shaped 3 '.spec.bundles += [{resources: {cpu: "2"}}]' >/dev/null
+    check "a bundle gets another shape: its pod is replaced" plg_ready shaped
+    check "... and no other" is "shaped-plg-0-0=0 shaped-plg-1-0=1 shaped-plg-2-0=2 shaped-plg-3-1=3" plg_pods shaped
+    shaped 3 '.spec.template.spec.priority = 0 | .spec.template.metadata.labels.team = "a"' >/dev/null
+    check "another template without containers: all pods are replaced" plg_ready shaped
+    check "... and carry it" is "shaped-plg-0-2=0 shaped-plg-1-2=1 shaped-plg-2-2=2" plg_pods shaped
+    check "... beside a container of ours" is "a worker" plg_pod shaped-plg-0-2 \
+        '"\(.metadata.labels.team) \(.spec.containers[0].name)"'
+    plg_delete shaped
+}
+
+test_conflict() {
+    kc create service clusterip taken-plg --tcp=80 >/dev/null
+    plg_apply taken 2 >/dev/null
+    check "a Service of its name that is not its own" eventually 10 is "False/NameConflict" plg_condition taken Accepted
+    check "... costs no pod" is "" plg_pods taken
+    kc delete service taken-plg >/dev/null
+    check "... until it is gone" plg_ready taken
+    plg_delete taken
 }
 
 # ---- placed ---------------------------------------------------------------------------------------------------------
@@ -163,6 +150,18 @@ test_room() {
     check "... with the numbers" says "needs 25 x 1 nvidia.com/gpu, at most 24 fit" plg_message big
     check "... and no pod is made" is "" plg_pods big
     plg_delete big
+    plg_apply big 1 '.spec.bundles[0].resources = {"nvidia.com/gpu": 5}' >/dev/null
+    check "a bundle bigger than any node: Infeasible at once" eventually 5 is "False/Infeasible" plg_condition big Ready
+    check "... and says what is too small" says "needs 1 x 5 nvidia.com/gpu" plg_message big
+    plg_delete big
+    plg_apply nokey 2 '.spec.topologyKey = "example.com/nowhere"' >/dev/null
+    check "a topologyKey that no node has" eventually 20 is "False/Infeasible" plg_condition nokey Ready
+    check "... and says so" says "(6 without example.com/nowhere)" plg_message nokey
+    kc label node kwok-0000 example.com/nowhere=here >/dev/null
+    check "... until a node has it" plg_ready nokey
+    check "... which takes all" is 2 plg_layout nokey
+    kc label node kwok-0000 example.com/nowhere- >/dev/null
+    plg_delete nokey
     plg_apply first 16 >/dev/null
     plg_ready first >/dev/null
     plg_apply second 16 >/dev/null
@@ -189,6 +188,35 @@ test_quota() {
     plg_delete slow
 }
 
+# Of eight gangs that each need more than half, made at the same time, one has all that it asks for at any time, and in
+# the end all had it.
+test_contention() {
+    local i names=(rival-1 rival-2 rival-3 rival-4)
+    for i in 1 2 3 4; do
+        plg_apply "rival-$i" 13 "$( ((i % 2)) && echo . || echo '.spec.podPer = "Bundle"')"
+        group_apply "wg-$i" '.spec.replicas = 13'
+    done >/dev/null
+    for i in 1 2 3 4 5 6 7 8; do
+        check "of gangs that need more than half, one has it ($i)" eventually 30 ready_alone
+        check "... and the others nothing" is "" waiting_pods
+        kc delete "$winner" --wait=false >/dev/null
+    done
+    for i in "${names[@]}"; do eventually 60 plg_gone "$i"; done
+    check "nothing is left" eventually 60 is "" kc get pods -o name
+}
+
+ready_alone() { # $winner is who
+    winner=$(kc get plg,wg -o json | jq -r '.items[] | select(.metadata.deletionTimestamp == null)
+        | select(any(.status.conditions[]?; .type == "Ready" and .status == "True"))
+        | "\(.kind | ascii_downcase)/\(.metadata.name)"')
+    [[ $winner == */* && $winner != *$'\n'* ]]
+}
+
+waiting_pods() { # of all but $winner
+    kc get pods -o json | jq -r --arg winner "${winner#*/}" '.items[] | select(.metadata.deletionTimestamp == null)
+        | select(.metadata.ownerReferences[0].name != $winner) | .metadata.name'
+}
+
 # ---- lost -----------------------------------------------------------------------------------------------------------
 
 test_loss() {
@@ -196,14 +224,14 @@ test_loss() {
     plg_apply lost 8 >/dev/null
     plg_ready lost >/dev/null
     before=$(plg_uids lost-plg-0-0)
-    victim=$(pod_json lost-plg-1-0 .spec.nodeName)
+    victim=$(plg_pod lost-plg-1-0 .spec.nodeName)
     kc get node "$victim" -o json | jq 'del(.metadata.uid, .metadata.resourceVersion, .metadata.creationTimestamp)' \
         >"$suite_dir/node.json"
     kc delete node "$victim" >/dev/null
     check "a node is lost: its bundles are planned again" eventually 40 is "lost-plg-0-0=0-3 lost-plg-1-1=4-7" plg_pods lost
     check "... the others stay" is "$before" plg_uids lost-plg-0-0
     check "... and it is Ready again" plg_ready lost
-    check "... which an event tells" matches Restarting events lost
+    check "... which an event tells" matches Restarting plg_events lost
     kc create -f "$suite_dir/node.json" >/dev/null
     kc delete pod lost-plg-0-0 --wait=false >/dev/null
     check "a pod deleted by hand is made again" eventually 40 is "lost-plg-0-2=0-3 lost-plg-1-1=4-7" plg_pods lost
@@ -222,16 +250,50 @@ test_restart_and_delete() {
     check "a deleted PlacementGroup leaves nothing" eventually 60 plg_gone lost
 }
 
+# Operators die while gangs are created, and users change their minds.
+test_crashes() {
+    local i
+    for i in 1 2 3 4 5 6; do
+        plg_apply "crash-$i" 4 "$( ((i % 2)) && echo '.spec.podPer = "Bundle"' || echo .)" >/dev/null
+    done
+    for i in 1 2 3; do
+        sleep "0.$((RANDOM % 4))$((RANDOM % 10))"
+        operator_kill op
+        operator_start op --leader-elect=false
+    done
+    for i in 1 2 3 4 5 6; do
+        check "created whole by operators that died: group $i" plg_ready "crash-$i" 60
+    done
+    check "no bundle is held twice" is "24 24" held_bundles
+    for i in 1 2 3 4 5 6; do kc delete plg "crash-$i" --wait=false; done >/dev/null
+    for i in 1 2 3 4 5 6; do
+        plg_apply "brief-$i" 4 >/dev/null
+        sleep "0.0$((RANDOM % 10))"
+        kc delete plg "brief-$i" --wait=false >/dev/null
+    done
+    check "deleted while they are created: nothing is left" eventually 60 is "" kc get pods,plg -l '!provider' -o name
+}
+
+held_bundles() { # how many, and how many different ones
+    kc get pods -o json | jq -r '[.items[] | .metadata.labels["cadre.dev/group"] as $g
+        | .metadata.annotations["cadre.dev/bundles"] | split(",")[] | split("-") | map(tonumber)
+        | range(.[0]; .[-1] + 1) | "\($g) \(.)"] | "\(length) \(unique | length)"'
+}
+
 suite_start itest-plg --nodes 0 --kwok 6 --gpus 4
 kc create namespace cadre-system >/dev/null
 kc -n cadre-system create secret generic cadre-keys >/dev/null
 operator_start op --leader-elect=false
 test_reserve
 test_size
+test_changes
+test_conflict
 test_strategies
 test_room
 test_quota
+test_contention
 test_loss
 test_restart_and_delete
+test_crashes
 check "the operator ends with 0 and without a leak" operator_stop op
 suite_end
