@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Those that wait for room, in the order in which they are entitled to it: by the priority of their pods, then by age.
+//
+// A gang that does not fit does not hold up those behind it, so that no room lies idle; but they could keep it waiting
+// for ever, each of them taking what the one before has left. So when it has waited for LINE_PATIENCE_MS, or
+// LINE_PASSES of those behind it have been given room of the kind that it is short of, nodes are held for it: those
+// where it will fit with the fewest pods gone (planner_target). Nobody behind it is planned onto them until it fits, or
+// the hold ends: what is in its way there may never go. Then as much time passes without a hold, and the next one is
+// twice as long, so that at last it outlives what is in the way, and meanwhile nothing stands still for good.
+//
+// Only what Cadre plans can be held back: other people's pods go where kube-scheduler puts them.
+//
+// Pure: no clock, no I/O. The hold is not written down: after a change of leader it is found again from how long the
+// gang has been waiting, which its condition Scheduled tells.
+#ifndef CADRE_PLACEMENT_LINE_H
+#define CADRE_PLACEMENT_LINE_H
+
+#include "operator/api/object.h"
+#include "operator/api/resource.h"
+
+enum {
+    LINE_PATIENCE_MS = 5 * 60 * 1000,
+    LINE_PASSES = 20,
+    LINE_HOLD_MS = 5 * 60 * 1000, // the first hold; each one is twice as long as the one before
+    LINE_DOUBLINGS = 8,           // at most: then 21 hours
+    LINE_HOLDERS = 4,             // for so many at once nodes are held
+};
+
+struct line;
+
+struct line *line_new(void);
+void line_free(struct line *l); // NULL is fine
+
+struct line_member {
+    const char *uid, *ns, *name;
+    enum kind kind;
+    int32_t priority;
+    int64_t created_ms;
+};
+
+// What a gang has to know when it is planned, whether it waits already or not.
+struct turn {
+    const char *const *held; // nodes held for those ahead of it
+    size_t n_held;
+    int64_t waits_since_ms;  // 0 = it does not wait yet
+    bool holds;              // nodes are to be held for it from now on, or are already
+    const char *const *hold; // those that are
+    size_t n_hold;
+    int64_t look_again_ms; // when any of that changes, from now; -1 = only when something happens
+};
+void line_ask(const struct line *l, const struct line_member *m, int64_t now_ms, struct arena *a, struct turn *ret);
+
+// What has come of it.
+enum line_outcome {
+    LINE_WAITS, // it does not fit
+    LINE_TAKES, // it is given room: leaves the line, and passes those ahead of it that it could have been in the way of
+};
+struct line_note {
+    enum line_outcome outcome;
+    struct line_member member;
+    // WAITS
+    int64_t since_ms;        // when it began to, used for one that is new in the line
+    int short_of;            // the resource that is short, -1 = not just one
+    const char *const *hold; // nodes to hold for it
+    size_t n_hold;
+    // TAKES
+    const struct resources *requests; // of one of its bundles
+};
+void line_tell(struct line *l, const struct line_note *note, int64_t now_ms);
+void line_leave(struct line *l, const char *uid); // it does not wait (any more)
+
+// "WorkerGroup ml/big since 2026-01-31T12:00:00Z, PlacementGroup ml/pool since ...; 3 more": those ahead of it that are
+// short of the same resource. NULL if there are none.
+const char *line_ahead(const struct line *l, const struct line_member *m, int short_of, struct arena *a);
+
+size_t line_length(const struct line *l);
+// The i-th that waits. Borrowed; valid until the next change.
+const struct line_member *line_at(const struct line *l, size_t i);
+
+#endif
