@@ -9,7 +9,7 @@
 
 #define READ_SIZE_MIN 16384u // below, connections stall with TLS and flow control
 #define SERV_BUF_MIN 16448u  // one TLS record
-#define HEADERS_MAX 12288u   // bytes of a request's headers: tokens are long
+#define HEADERS_MAX 20480u   // bytes of a request's headers together
 #define SWEEPS 20            // parts that a round over all sessions is cut into
 
 static char last_error[200]; // of libwebsockets, which logs where it should return
@@ -167,6 +167,15 @@ static struct lws_protocols *protocols_new(const struct ws_server_config *config
     return p;
 }
 
+// A header that is longer is cut, and so can be answered; where all are longer than HEADERS_MAX it hangs up.
+static const struct lws_token_limits *header_limits(void)
+{
+    static struct lws_token_limits limits;
+    for (size_t i = 0; i < WSI_TOKEN_COUNT; i++)
+        limits.token_limit[i] = WS_HEADER_MAX;
+    return &limits;
+}
+
 static int context_new(struct ws_server *server, struct err *err)
 {
     void *loops[] = {loop_uv(server->loop)};
@@ -179,6 +188,7 @@ static int context_new(struct ws_server *server, struct err *err)
         .foreign_loops = loops,
         .pt_serv_buf_size = MAX((unsigned)server->config.read_size, SERV_BUF_MIN) + 64,
         .max_http_header_data2 = HEADERS_MAX,
+        .token_limits = header_limits(),
         .timeout_secs = 20,
         .pcontext = &server->context,
     };

@@ -151,6 +151,16 @@ static bool read_line(struct ws_request *r)
     return r->method[0];
 }
 
+static const char too_long[] = "a header of the request is too long: a token may have 16 KiB\n";
+
+static bool header_too_long(const struct ws_connection *c)
+{
+    for (int i = 0; i < WSI_TOKEN_COUNT; i++)
+        if (lws_hdr_total_length(c->wsi, (enum lws_token_indexes)i) >= WS_HEADER_MAX)
+            return true;
+    return false;
+}
+
 // Upgrades
 
 static int send_now(struct ws_connection *c, const struct buf *text, enum lws_write_protocol how)
@@ -206,6 +216,10 @@ int ws_request_upgrade(struct ws_connection *c, const char *protocol)
         return -1; // h2c among others
     struct ws_request *r = request_new(c);
     read_line(r);
+    if (header_too_long(c)) {
+        bad(&err, 431, too_long);
+        return upgrade_refuse(r, &err);
+    }
     if (upgrade_check(r, &err) < 0)
         return upgrade_refuse(r, &err);
     struct ws_session *s = ws_session_new(c);
@@ -265,6 +279,8 @@ int ws_request_begin(struct ws_connection *c)
     if (c->request || c->session)
         return -1;
     struct ws_request *r = request_new(c);
+    if (header_too_long(c))
+        return answer_short(r, 431, too_long);
     if (!read_line(r))
         return answer_short(r, 405, "there are GET and POST\n");
     const char *given = ws_request_header(r, "content-length");
@@ -329,6 +345,8 @@ static const char *status_text(int status)
         return "Upgrade Required";
     case 429:
         return "Too Many Requests";
+    case 431:
+        return "Request Header Fields Too Large";
     case 503:
         return "Service Unavailable";
     case 504:

@@ -11,6 +11,8 @@
 
 #include <libwebsockets.h>
 
+enum { WS_HEADER_MAX = 17 << 10 }; // bytes of one header: tokens may have 16 KiB
+
 struct ws_listener {
     struct list link;
     struct ws_server *server;

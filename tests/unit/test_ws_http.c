@@ -198,6 +198,26 @@ static void garbage_ends_only_its_own_connection(void **state)
     ws_peer_stop(&p);
 }
 
+// A token of 16 KiB comes in; one that is longer is answered, though it is not read.
+static void long_headers_are_told_so(void **state)
+{
+    static const char upgrade[] = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                                  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    (void)state;
+    for (int upgrading = 0; upgrading < 2; upgrading++) {
+        for (int len = 16 << 10; len <= 60000; len += 60000 - (16 << 10)) {
+            _cleanup_(free_p) char *request =
+                xasprintf("GET /healthz HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %0*d\r\n%s%s\r\n", len, 0,
+                          upgrading ? upgrade : "", upgrading ? "Sec-WebSocket-Protocol: none.of.ours\r\n" : "");
+            const char *answer = ask(request);
+            if (len > 60000 - 1)
+                assert_true(str_starts(answer, "HTTP/1.1 431 ") && strstr(answer, "a token may have 16 KiB"));
+            else
+                assert_true(str_starts(answer, upgrading ? "HTTP/1.1 426 " : "HTTP/1.1 200 "));
+        }
+    }
+}
+
 static void endless_headers_are_bounded(void **state)
 {
     (void)state;
@@ -423,6 +443,7 @@ int main(void)
         T(an_answer_may_take_its_time),
         T(a_request_held_at_the_end_of_the_server_is_no_leak),
         T(garbage_ends_only_its_own_connection),
+        T(long_headers_are_told_so),
         T(endless_headers_are_bounded),
         T(a_request_that_does_not_come_in_is_given_up),
         T(bodies_that_come_in_are_bounded_together),
