@@ -279,7 +279,8 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
                                        : xasprintf("wss://cadre-operator.%s.svc:9443", o->ns);
     const char *host = strstr(b->url, "://") + 3;
     b->host = xasprintf("%.*s", (int)(strrchr(host, ':') - host), host);
-    b->agents = agents_new(&(struct agents_config){loop_clock(o->loop), on_agent_changed, on_exited, b});
+    b->agents = agents_new(&(struct agents_config){
+        .clock = loop_clock(o->loop), .changed = on_agent_changed, .exited = on_exited, .ctx = b});
     b->identity = start_identity(b);
     b->authority = identity_authority(b->identity);
     const struct gateway_config config = {

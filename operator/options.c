@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/options.h"
 
+#include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <getopt.h>
@@ -24,6 +25,12 @@ static const char help[] =
     "  --leader-elect=true|false   take part in leader election; default: true\n"
     "  --leader-elect-namespace NS namespace of the Lease; default: $POD_NAMESPACE, else that of the kubeconfig\n"
     "  --leader-elect-name NAME    name of the Lease; default: cadre-operator\n"
+    "  --leader-elect-lease-duration TIME\n"
+    "                              after that long without a renewal another one leads; default: 15s\n"
+    "  --leader-elect-renew-deadline TIME\n"
+    "                              after that long without a renewal the leader ends, which is less; default: 10s\n"
+    "  --leader-elect-retry-period TIME\n"
+    "                              between two tries to get or to renew it; default: 2s\n"
     "\n"
     "Calls, agents and workers:\n"
     "  --listen ADDRESS            where they connect, with TLS; :PORT is all addresses, '' takes no calls;\n"
@@ -52,6 +59,9 @@ enum {
     OPT_ELECT,
     OPT_ELECT_NS,
     OPT_ELECT_NAME,
+    OPT_ELECT_LEASE,
+    OPT_ELECT_RENEW,
+    OPT_ELECT_RETRY,
     OPT_HTTP,
     OPT_LISTEN,
     OPT_ADVERTISE,
@@ -72,6 +82,9 @@ static const struct option table[] = {
     {"leader-elect", optional_argument, NULL, OPT_ELECT},
     {"leader-elect-namespace", required_argument, NULL, OPT_ELECT_NS},
     {"leader-elect-name", required_argument, NULL, OPT_ELECT_NAME},
+    {"leader-elect-lease-duration", required_argument, NULL, OPT_ELECT_LEASE},
+    {"leader-elect-renew-deadline", required_argument, NULL, OPT_ELECT_RENEW},
+    {"leader-elect-retry-period", required_argument, NULL, OPT_ELECT_RETRY},
     {"http-address", required_argument, NULL, OPT_HTTP},
     {"listen", required_argument, NULL, OPT_LISTEN},
     {"advertise", required_argument, NULL, OPT_ADVERTISE},
@@ -114,6 +127,28 @@ static int set_format(const char *value, enum log_format *ret)
     return -1;
 }
 
+// As other components of Kubernetes take it, in one unit: 500ms, 15s, 2m.
+static int set_time(const char *option, const char *value, int64_t *ret_ms)
+{
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60 * 1000}};
+    char digits[8] = "";
+    size_t n = strspn(value, "0123456789");
+    int64_t number = 0;
+    if (n > 0 && n < sizeof digits) {
+        memcpy(digits, value, n);
+        str_to_i64(digits, &number);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (number > 0 && str_eq(value + n, units[i].name)) {
+            *ret_ms = number * units[i].ms;
+            return -1;
+        }
+    return wrong(option, value, "a time such as 500ms, 15s or 2m");
+}
+
 static int set_advertise(struct options *o)
 {
     const char *host = str_starts(optarg, "wss://") ? optarg + 6 : "", *colon = strrchr(host, ':');
@@ -152,6 +187,12 @@ static int apply(struct options *o, int opt)
     case OPT_ELECT_NAME:
         o->lease_name = optarg;
         return -1;
+    case OPT_ELECT_LEASE:
+        return set_time("--leader-elect-lease-duration", optarg, &o->lease_ms);
+    case OPT_ELECT_RENEW:
+        return set_time("--leader-elect-renew-deadline", optarg, &o->renew_ms);
+    case OPT_ELECT_RETRY:
+        return set_time("--leader-elect-retry-period", optarg, &o->retry_ms);
     case OPT_HTTP:
         o->http_address = optarg;
         return -1;
@@ -193,6 +234,17 @@ static const char *env_or(const char *name, const char *fallback)
     return str_empty(v) ? fallback : v;
 }
 
+// Else two could lead at once, or a leader would end at the first renewal that is slow.
+static int check_lease(const struct options *o)
+{
+    if (o->retry_ms < o->renew_ms && o->renew_ms < o->lease_ms && o->lease_ms >= 1000)
+        return -1;
+    fputs("cadre-operator: of leader election, the lease duration must be at least 1s and longer than the renew "
+          "deadline, and that longer than the retry period\n",
+          stderr);
+    return 2;
+}
+
 int options_parse(int argc, char **argv, struct options *ret)
 {
     static char host[256];
@@ -204,6 +256,9 @@ int options_parse(int argc, char **argv, struct options *ret)
         .leader_elect = true,
         .lease_ns = env_or("POD_NAMESPACE", NULL),
         .lease_name = "cadre-operator",
+        .lease_ms = 15 * 1000,
+        .renew_ms = 10 * 1000,
+        .retry_ms = 2 * 1000,
         .http_address = ":8080",
         .listen = ":9443",
         .agent_image = "cadre/operator:" CADRE_VERSION,
@@ -221,5 +276,5 @@ int options_parse(int argc, char **argv, struct options *ret)
         fprintf(stderr, "cadre-operator: unexpected argument '%s'\nTry 'cadre-operator --help'.\n", argv[optind]);
         return 2;
     }
-    return -1;
+    return check_lease(ret);
 }

@@ -5,12 +5,15 @@
 
 #include "common/base/log.h"
 
+#include <stdint.h>
+
 struct options {
     const char *kubeconfig; // NULL = in-cluster
     const char *context;
     const char *ns; // "" = all namespaces
     bool leader_elect;
     const char *lease_ns, *lease_name;
+    int64_t lease_ms, renew_ms, retry_ms; // as in struct leader_options
     const char *http_address;
     const char *listen;        // for calls; "" = takes none
     const char *advertise_url; // where agents and workers dial: wss://HOST:PORT; NULL = the operator's Service

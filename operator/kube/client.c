@@ -9,6 +9,7 @@
 #include "common/base/str.h"
 #include "operator/api/status.h"
 #include "operator/kube/credentials.h"
+#include "operator/kube/fault.h"
 #include "operator/kube/http.h"
 #include "operator/kube/token.h"
 
@@ -51,6 +52,8 @@ struct call {
     int64_t ready_ms;    // CALL_PAUSED
     int retries;
     bool reauthenticated;
+    bool faulty;               // a write at which the process may be told to die
+    int write;                 // its number then, 0 = not sent yet
     uint32_t token_generation; // that it was sent with
     struct http_exchange *exchange;
     struct err *failure;
@@ -289,6 +292,8 @@ static void on_done(void *ctx, const struct http_result *r)
     c->sent -= !is_stream(call);
     if (c->options.observe)
         c->options.observe(c->options.observe_ctx, call->message.method, r->err->code ? 0 : r->status, r->micros);
+    if (call->write)
+        fault_write_answered(call->write);
     if (call->state == CALL_SENT) // else it was canceled from its own data()
         call_answered(call, r);
     client_pump(c);
@@ -302,6 +307,8 @@ static void call_start(struct call *call)
     struct kube_client *c = call->client;
     if (token_due(&c->token, now_ms(c)) && token_refresh(&c->token, now_ms(c)))
         http_set_token(c->http, c->token.text);
+    if (call->faulty && !call->write)
+        call->write = fault_write_begins();
     call->token_generation = c->token.generation;
     call_append(call, CALL_SENT);
     c->sent += !is_stream(call);
@@ -392,6 +399,7 @@ uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeo
     struct call *call = call_render(c, r, &err);
     call->done = done;
     call->ctx = ctx;
+    call->faulty = fault_counts(r);
     call->timeout_ms = timeout_ms > 0 ? timeout_ms : CLIENT_TIMEOUT_MS;
     call_queue(call, &err, r->kind == KIND_LEASE);
     return call->id;

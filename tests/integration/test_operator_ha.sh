@@ -1,0 +1,270 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Two replicas of the operator, of which the leader is killed at every one of its writes while it creates, repairs and
+# deletes a gang: the other one ends the work without a double or a lost pod. And what must cost running groups nothing:
+# an API server that is away, and one that refuses most of what the operator asks for.
+# Against a real API server, scheduler and controller manager, on fake nodes. The operator is built with CADRE_FAULTS.
+# Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+#   CADRE_OUTAGE_SECONDS=N   how long the API server is away; default: 15
+# shellcheck disable=SC2154
+set -euo pipefail
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=/dev/null
+. "$here/../lib/suite.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/operator.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/group.sh"
+
+# Each lane is a namespace with a pair of operators of its own, so that several lives go on at once.
+lanes=6
+outage=${CADRE_OUTAGE_SECONDS:-15}
+
+# lane_launch NAME LANE: an operator of that lane; a leader that dies is followed after two seconds.
+lane_launch() {
+    local port=$((19440 + 2 * $2))
+    [[ $1 == a* ]] || port=$((port + 1))
+    POD_NAME=$1 operator_launch "$1" --namespace "ha-$2" --leader-elect-namespace "ha-$2" --listen "127.0.0.1:$port" \
+        --leader-elect-lease-duration 2s --leader-elect-renew-deadline 1500ms --leader-elect-retry-period 300ms
+}
+
+is_leader() { # NAME
+    matches 'leader_election_master_status\{[^}]*\} 1' operator_http "$1" /metrics
+}
+
+lanes_make() {
+    local i
+    for ((i = 0; i < lanes; i++)); do
+        kc create namespace "ha-$i" >/dev/null
+        kc -n "ha-$i" create secret generic cadre-keys >/dev/null
+    done
+}
+
+each_lane() { # OBJECT: one of each lane, from that JSON
+    local i
+    for ((i = 0; i < lanes; i++)); do jq --arg ns "ha-$i" '.metadata.namespace = $ns' <<<"$1"; done
+}
+
+# ---- killed at every write ------------------------------------------------------------------------------------------
+
+group_object() {
+    group_json gang '.spec.replicas = 3' '.spec.maxRestarts = 3' '.spec.restartBackoff = {initialSeconds: 1, maxSeconds: 1}' \
+        'del(.spec.template.spec.containers[0].resources.limits)'
+}
+
+placementgroup_object() {
+    jq -n '{apiVersion: "cadre.dev/v1alpha1", kind: "PlacementGroup", metadata: {name: "gang"},
+        spec: {podPer: "Bundle", bundles: [{count: 3, resources: {cpu: "1"}}]}}'
+}
+
+# What every gang must look like when it is at rest in that incarnation; one line each that does not. A WorkerGroup is
+# made anew as a whole, of a PlacementGroup the one pod that is missing.
+crooked() { # KIND INCARNATION
+    kc get "$1,pods" -A -o json | jq -r --arg kind "$1" --argjson incarnation "$2" --argjson lanes "$lanes" '
+        def number($key): .metadata.labels[$key] | tonumber;
+        [.items[] | select(.kind == "Pod")] as $pods
+        | [.items[] | select(.kind != "Pod" and .metadata.name == "gang")] as $gangs
+        | (if ($gangs | length) == $lanes then empty else "\($gangs | length) of \($lanes) gangs" end),
+          ($gangs[] | . as $g
+          | [$pods[] | select(.metadata.ownerReferences[0].uid == $g.metadata.uid)] as $mine
+          | ([$mine[] | "\(number("cadre.dev/index")).\(number("cadre.dev/incarnation"))"] | sort) as $are
+          | (if $kind == "wg" then [range(3) | "\(.).\($incarnation)"]
+             else [range(3) | "\(.).\(if . == 1 then $incarnation else 0 end)"] end) as $should
+          | ([.status.conditions[]? | select(.type == "Ready") | .status] | first) as $ready
+          | select($are != $should or $ready != "True" or .status.incarnation != $incarnation
+                   or any($mine[]; .status.phase != "Running")
+                   or ($kind == "wg" and (.status.restarts != $incarnation or .status.attempt != $incarnation + 1)))
+          | "\(.metadata.namespace): pods \($are) ready \($ready) \(.status | {attempt, incarnation, restarts})")'
+}
+
+leftovers() {
+    kc get wg,plg,pods,services -A -o name --field-selector metadata.namespace!=default 2>/dev/null | grep gang || true
+}
+
+# The second pod of each gang fails as the kubelet would say it (a WorkerGroup), or goes (a PlacementGroup).
+hurt() { # KIND
+    local i
+    for ((i = 0; i < lanes; i++)); do
+        if [[ $1 == plg ]]; then
+            kc -n "ha-$i" delete pod gang-plg-1-0 --wait=false >/dev/null
+        else
+            kc -n "ha-$i" patch pod gang-1-0 --subresource=status --type merge -p "$(jq -n --arg now "$(date -u +%FT%TZ)" '
+                {status: {phase: "Failed", containerStatuses: [{name: "worker", image: "none", imageID: "", ready: false,
+                restartCount: 0, state: {terminated: {exitCode: 1, startedAt: $now, finishedAt: $now}}}]}}')" >/dev/null
+        fi
+    done
+}
+
+# Every pod that ever was, as it came: "namespace/name uid".
+births_begin() {
+    kc get pods -A --watch -o 'jsonpath={.metadata.namespace}/{.metadata.name} {.metadata.uid}{"\n"}' \
+        >"$suite_dir/births" 2>/dev/null &
+    births_pid=$!
+}
+
+births_end() {
+    kill "$births_pid" 2>/dev/null || true
+    wait "$births_pid" 2>/dev/null || true
+}
+
+births() { # in how many lanes how many pods were born: "6x6" is six lanes with six each
+    sort -u "$suite_dir/births" | sed -n 's|^\(ha-[0-9]*\)/gang.*|\1|p' | sort | uniq -c |
+        awk '{ n[$1]++ } END { for (i in n) print n[i] "x" i }' | xargs
+}
+
+crashed() { # how many of the first leaders are dead
+    local i n=0
+    for ((i = 0; i < lanes; i++)); do if process_gone "${operator_pid[a$i]}"; then n=$((n + 1)); fi; done
+    echo "$n"
+}
+
+pairs_start() { # MOMENT FIRST: the leader of lane i is killed at write FIRST + i
+    local i
+    for ((i = 0; i < lanes; i++)); do CADRE_CRASH_AT_WRITE=$1:$(($2 + i)) lane_launch "a$i" "$i"; done
+    for ((i = 0; i < lanes; i++)); do eventually 30 is_leader "a$i"; done
+    for ((i = 0; i < lanes; i++)); do lane_launch "b$i" "$i"; done
+    for ((i = 0; i < lanes; i++)); do operator_ready "b$i"; done
+}
+
+pairs_stop() {
+    local i ok=0
+    for ((i = 0; i < lanes; i++)); do operator_kill "a$i" || ok=1; done
+    for ((i = 0; i < lanes; i++)); do kill -TERM "${operator_pid[b$i]}"; done
+    for ((i = 0; i < lanes; i++)); do operator_gone "b$i" 0 || ok=1; done
+    return "$ok"
+}
+
+# lives KIND MOMENT FIRST PODS: as many lives as there are lanes, at as many writes; in each, so many pods are born.
+lives() {
+    local kind=$1 at="$2 write $3 to $(($3 + lanes - 1))"
+    local object
+    if [[ $kind == wg ]]; then object=$(group_object); else object=$(placementgroup_object); fi
+    pairs_start "$2" "$3"
+    births_begin
+    each_lane "$object" | kc apply -f - >/dev/null
+    check "$kind, killed $at: whole after its creation" eventually 60 is "" crooked "$kind" 0
+    hurt "$kind"
+    check "... and after the loss of a pod" eventually 60 is "" crooked "$kind" 1
+    kc delete "$kind" -A --all --wait=false >/dev/null
+    check "... and nothing is left after its deletion" eventually 60 is "" leftovers
+    births_end
+    check "... no pod was made twice, none too many" is "${lanes}x$4" births
+    deaths=$(crashed)
+    points=$((points + deaths))
+    check "... the next leaders end without a leak" pairs_stop
+}
+
+# The writes of a life are not always the same: what is told may wait for what comes next. All of them are over when a
+# round leaves leaders alive.
+every_write() { # KIND MOMENT PODS
+    local first=1
+    points=0
+    deaths=$lanes
+    while [[ $deaths -eq $lanes ]]; do
+        lives "$1" "$2" "$first" "$3"
+        first=$((first + lanes))
+    done
+    check "$1: killed at $points writes, $2 each" test "$points" -ge 10
+}
+
+# ---- the API server is away -----------------------------------------------------------------------------------------
+
+uids() {
+    kc -n ha-0 get pods -o 'jsonpath={.items[*].metadata.uid}'
+}
+
+test_outage() {
+    local before
+    lane_launch a0 0
+    eventually 20 is_leader a0
+    lane_launch b0 0
+    operator_ready b0
+    group_object | jq '.metadata.namespace = "ha-0"' | kc apply -f - >/dev/null
+    placementgroup_object | jq '.metadata.namespace = "ha-0" | .metadata.name = "pool"' | kc apply -f - >/dev/null
+    kc -n ha-0 wait --for=condition=Ready wg/gang plg/pool --timeout=30s >/dev/null
+    before=$(uids)
+    "$devcluster" apiserver stop >/dev/null 2>&1
+    check "an API server that is away: a leader that cannot renew ends with 1" operator_gone a0 1 20
+    sleep "$outage"
+    check "... the standby lives on" operator_http b0 /healthz --fail
+    "$devcluster" apiserver start >/dev/null 2>&1
+    check "... and leads when it is back" eventually 60 is_leader b0
+    kc -n ha-0 patch wg gang --type merge -p '{"spec":{"maxRestarts":7}}' >/dev/null
+    check "... and does its work" eventually 30 is 2 kc -n ha-0 get wg gang -o 'jsonpath={.status.observedGeneration}'
+    sleep 5
+    check "... all pods run on" is "$before" uids
+    check "... nothing is counted" is "0 1 0" kc -n ha-0 get wg gang -o \
+        'jsonpath={.status.restarts} {.status.attempt} {.status.incarnation}'
+    check "... nor of the PlacementGroup" is "0" kc -n ha-0 get plg pool -o 'jsonpath={.status.incarnation}'
+    kc -n ha-0 delete wg/gang plg/pool --wait=false >/dev/null
+    check "... the new leader ends without a leak" operator_stop b0
+}
+
+# ---- a storm of 429 -------------------------------------------------------------------------------------------------
+
+# An operator as a ServiceAccount, whose requests the API server takes one at a time and queues none.
+storm_begin() {
+    kc create namespace storm >/dev/null
+    kc -n storm create secret generic cadre-keys >/dev/null
+    kc -n storm create serviceaccount operator >/dev/null
+    kc create clusterrolebinding storm --clusterrole=cluster-admin --serviceaccount=storm:operator >/dev/null
+    kc apply -f - >/dev/null <<'YAML'
+apiVersion: flowcontrol.apiserver.k8s.io/v1
+kind: PriorityLevelConfiguration
+metadata: {name: storm}
+spec: {type: Limited, limited: {nominalConcurrencyShares: 1, lendablePercent: 0, borrowingLimitPercent: 0, limitResponse: {type: Reject}}}
+---
+apiVersion: flowcontrol.apiserver.k8s.io/v1
+kind: FlowSchema
+metadata: {name: storm}
+spec:
+  priorityLevelConfiguration: {name: storm}
+  matchingPrecedence: 100
+  rules:
+  - subjects: [{kind: ServiceAccount, serviceAccount: {name: operator, namespace: storm}}]
+    resourceRules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"], namespaces: ["*"], clusterScope: true}]
+YAML
+    "$devcluster" exec -- kubectl config view --raw -o json |
+        jq --arg token "$(kc -n storm create token operator)" '.users = [{name: "storm", user: {token: $token}}]
+            | .contexts[].context.user = "storm"' >"$suite_dir/storm.conf"
+}
+
+refused_429() {
+    operator_http op /metrics | awk '/^rest_client_requests_total.*code="429"/ { n += $NF } END { print n + 0 }'
+}
+
+storm_crooked() { # REPLICAS
+    kc -n storm get wg,pods -o json | jq -r --argjson replicas "$1" '
+        [.items[] | select(.kind == "Pod")] as $pods | .items[] | select(.kind == "WorkerGroup") | . as $g
+        | [$pods[] | select(.metadata.labels["cadre.dev/group"] == $g.metadata.name) | .metadata.name] as $mine
+        | select(($mine | length) != $replicas or .status.readyReplicas != $replicas or .status.restarts != 0
+                 or .status.attempt != 1 or .status.incarnation != 0)
+        | "\(.metadata.name): \($mine) \(.status | {readyReplicas, restarts, attempt})"'
+}
+
+test_storm() {
+    local i
+    storm_begin
+    operator_start op --kubeconfig "$suite_dir/storm.conf" --namespace storm --leader-elect-namespace storm
+    eventually 30 is_leader op
+    for ((i = 0; i < 10; i++)); do
+        group_object | jq --arg name "storm-$i" '.metadata = {name: $name, namespace: "storm"} | .spec.replicas = 20'
+    done | kc apply -f - >/dev/null
+    check "ten groups of twenty among refusals: all are whole in the end" eventually 120 is "" storm_crooked 20
+    check "... there were refusals" test "$(refused_429)" -gt 20
+    echo "# $(refused_429) requests were answered with 429"
+    check "... it leads still" is_leader op
+    check "it ends without a leak" operator_stop op
+    kc delete flowschema/storm prioritylevelconfiguration/storm namespace/storm --wait=false >/dev/null
+}
+
+suite_start itest-ha --nodes 0 --kwok 6 --gpus 4
+lanes_make
+for moment in after before; do
+    every_write wg "$moment" 6
+    every_write plg "$moment" 4
+done
+test_outage
+test_storm
+suite_end
