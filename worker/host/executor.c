@@ -39,9 +39,13 @@ static void *executor_thread(void *ctx)
         pthread_mutex_unlock(&e->mutex);
         job->run(job);
         pthread_mutex_lock(&e->mutex);
-        if (list_empty(&e->finished)) // else it is on its way already
-            loop_wakeup_signal(e->wakeup);
+        bool first = list_empty(&e->finished); // else the loop is told already
         list_append(&e->finished, &job->link);
+        if (!first)
+            continue;
+        pthread_mutex_unlock(&e->mutex); // which the loop is about to take
+        loop_wakeup_signal(e->wakeup);
+        pthread_mutex_lock(&e->mutex);
     }
     pthread_mutex_unlock(&e->mutex);
     return NULL;
@@ -98,9 +102,10 @@ int executor_submit(struct executor *e, struct executor_job *job, struct err *er
         list_append(&e->waiting, &job->link);
         job->waits = true;
         e->n_waiting++;
-        pthread_cond_signal(&e->work);
     }
     pthread_mutex_unlock(&e->mutex);
+    if (room)
+        pthread_cond_signal(&e->work); // not before: it would wake up to wait for the mutex
     return room ? 0 : err_set(err, ERR_LIMIT, "%zu calls wait for this worker already; call again later", e->max);
 }
 
