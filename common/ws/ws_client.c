@@ -369,6 +369,8 @@ static bool read_some(struct ws_client *c)
         c->heard_ms = clock_mono_ms(loop_clock(c->loop));
         c->pinged = false;
         take(c, data, (size_t)n);
+        if (n < (int64_t)READ_SIZE && c->link && ws_link_polled(c->link))
+            return false; // the poll tells of more
     }
     return true;
 }

@@ -200,6 +200,11 @@ static void on_events(void *ctx, int events)
     }
 }
 
+bool ws_link_polled(const struct ws_link *l)
+{
+    return !l->tls;
+}
+
 int64_t ws_link_read(struct ws_link *l, void *data, size_t len, struct err *err)
 {
     int64_t n;

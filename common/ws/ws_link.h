@@ -27,6 +27,7 @@ void ws_link_free(struct ws_link *l); // accepts NULL; may be called in a callba
 const char *ws_link_host(const struct ws_link *l);  // for a Host header: "host:port", "localhost" for a Unix socket
 const char *ws_link_phase(const struct ws_link *l); // what it is doing, for people
 bool ws_link_trusted(const struct ws_link *l);      // TLS, or the traffic does not leave the host
+bool ws_link_polled(const struct ws_link *l);       // `ready` tells of everything that may be read, but for TLS
 
 // After `up`: bytes, 0 = nothing now, negative ERR_GONE (ended by the peer) or ERR_IO.
 int64_t ws_link_read(struct ws_link *l, void *data, size_t len, struct err *err);
