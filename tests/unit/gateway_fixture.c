@@ -153,7 +153,8 @@ void gateway_fixture_start(struct gateway_fixture *f, const struct gateway_confi
                                       .ticket = authority_ticket,
                                       .ticket_text = authority_ticket_text,
                                       .peer_secret = authority_secret};
-    f->agents = agents_new(&(struct agents_config){loop_clock(f->loop), on_changed, on_exited, f});
+    f->agents = agents_new(
+        &(struct agents_config){.clock = loop_clock(f->loop), .changed = on_changed, .exited = on_exited, .ctx = f});
     config.authority = &f->authority;
     config.agents = f->agents;
     config.pod = find_pod;
