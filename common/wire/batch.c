@@ -19,21 +19,21 @@ static int no_json(const struct scan *s, const char *text, struct err *err)
 }
 
 // `text` is what offsets of cells count from.
-static int read_column(const struct scan_item *member, const char *text, struct arena *a, struct batch_column *ret,
-                       struct err *err)
+static int read_column(const struct scan_item *member, const char *text, size_t max, struct arena *a,
+                       struct batch_column *ret, struct err *err)
 {
     struct batch_cell *cells = NULL;
     struct scan s;
     struct scan_item item;
     size_t size = 0;
-    int got;
+    int got = 0;
     ret->name = arena_strndup(a, member->key, member->key_len);
     if (memchr(member->key, '\0', member->key_len))
         return err_set(err, ERR_INVALID, "not valid JSON: the name of a column has a byte 0");
     if (!scan_begin(&s, member->text, member->len) || s.close != ']')
         return err_set(err, ERR_INVALID, "'%.64s' is no list; in a batch everything is a list with one value a row",
                        ret->name);
-    while ((got = scan_next(&s, &item)) > 0) {
+    while (ret->n <= max && (got = scan_next(&s, &item)) > 0) {
         uint32_t begin = (uint32_t)(item.text - text);
         if (ret->n == size) {
             size = MAX(size * 2, (size_t)16);
@@ -43,6 +43,9 @@ static int read_column(const struct scan_item *member, const char *text, struct 
     }
     ret->cells = cells ? arena_memdup(a, cells, ret->n * sizeof *cells) : NULL;
     free(cells);
+    if (ret->n > max)
+        return err_set(err, ERR_LIMIT, "more than %zu values in columns; what is so large is for tensors",
+                       BATCH_CELLS_MAX);
     return got < 0 ? no_json(&s, text, err) : 0;
 }
 
@@ -88,8 +91,11 @@ static int read_columns(const char *text, size_t len, struct arena *a, struct ba
     if (got < 0)
         return no_json(&s, text, err);
     b->columns = arena_array(a, n, sizeof *b->columns);
-    while (r == 0 && scan_next(&again, &item) > 0)
-        r = read_column(&item, text, a, &b->columns[b->n_columns++], err);
+    while (r == 0 && scan_next(&again, &item) > 0) {
+        struct batch_column *c = &b->columns[b->n_columns++];
+        r = read_column(&item, text, BATCH_CELLS_MAX - b->n_cells, a, c, err);
+        b->n_cells += c->n;
+    }
     return r < 0 ? r : check_names(b, a, err);
 }
 

@@ -17,6 +17,7 @@
 
 #define BATCH_COLUMNS "cadre.columns"
 #define BATCH_META "cadre.meta"
+#define BATCH_CELLS_MAX ((size_t)4 << 20) // values in columns: 8 bytes of memory for 2 of text
 
 struct batch_cell {
     uint32_t begin, end; // of one value, in the column's text
@@ -35,6 +36,7 @@ struct batch {
     struct safetensors doc;
     struct batch_column *columns;
     size_t n_columns;
+    size_t n_cells;                      // in all columns
     const struct batch_column **by_name; // private
 };
 
