@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/call.h"
 
+#include "operator/proxy/collect.h"
+#include "operator/proxy/deal.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// Stretches of router.marks.
-static const struct {
-    size_t offset, len;
-} open_mark = {0, 1}, comma_mark = {1, 1}, close_mark = {2, 1}, null_mark = {3, 4};
 
 static size_t cost_of(uint32_t n_slots)
 {
@@ -19,7 +17,8 @@ static size_t cost_of(uint32_t n_slots)
 
 struct call *call_new(struct session *s, const struct record_header *h, const struct head *head, struct group *g)
 {
-    uint32_t n = h->rank == RECORD_GROUP && h->execute != RECORD_RANK_ZERO ? g->world : 1;
+    bool one = h->rank != RECORD_GROUP || h->execute == RECORD_RANK_ZERO || h->execute == RECORD_ANY;
+    uint32_t n = one ? 1 : g->world;
     if (!quota_charge(s->quota, cost_of(n)))
         return NULL;
     struct call *c = xmalloc(cost_of(n));
@@ -33,6 +32,8 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
         .dispatch = h->dispatch,
         .execute = h->execute,
         .refuse = head->refuse,
+        .ruled = head->split || head->collect,
+        .pad = head->pad,
         .attempt = head->attempt,
         .timeout_ms = head->timeout_ms,
         .world = g->world,
@@ -87,6 +88,7 @@ static void settle(struct call *c)
     deadlines_del(&c->router->deadlines, &c->deadline);
     blob_unref(TAKE_PTR(c->body));
     drop_results(c);
+    deal_free(c);
     c->group = NULL;
     free_if_over(c);
     session_flow(s);
@@ -212,31 +214,11 @@ static bool keep_result(struct call_slot *slot, const struct call_body *body)
     return true;
 }
 
-static struct record_part mark_part(const struct call *c, size_t offset, size_t len)
+void call_answer(struct call *c, const struct record_part *parts, size_t n)
 {
-    return (struct record_part){.blob = c->router->marks, .offset = offset, .len = len};
-}
-
-// One JSON list out of the ranks' bodies, in rank order.
-static void send_list(struct call *c)
-{
-    struct router *r = c->router;
-    size_t n = 0, need = 2 * (size_t)c->n + 1;
-    if (need > r->size_parts) {
-        r->parts = xrealloc(r->parts, need, sizeof *r->parts);
-        r->size_parts = need;
-    }
-    for (uint32_t i = 0; i < c->n; i++) {
-        const struct call_slot *slot = &c->slots[i];
-        r->parts[n++] =
-            i ? mark_part(c, comma_mark.offset, comma_mark.len) : mark_part(c, open_mark.offset, open_mark.len);
-        r->parts[n++] = slot->len ? (struct record_part){slot->blob ? slot->blob : c->gathered, slot->offset, slot->len}
-                                  : mark_part(c, null_mark.offset, null_mark.len);
-    }
-    r->parts[n++] = mark_part(c, close_mark.offset, close_mark.len);
     struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
-    session_send(c->session, &h, r->parts, n);
-    r->n_results++;
+    session_send(c->session, &h, parts, n);
+    c->router->n_results++;
     settle(c);
 }
 
@@ -273,10 +255,10 @@ void call_result(struct call_slot *slot, const struct call_body *body)
         free_if_over(c);
     } else if (c->single) {
         send_single(c, rank, body);
-    } else if (!keep_result(slot, body)) {
+    } else if (deal_wants(c->deal, rank) && !keep_result(slot, body)) {
         refuse_results(c);
     } else if (c->left == 0) {
-        send_list(c);
+        collect(c);
     }
 }
 

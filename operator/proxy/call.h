@@ -15,7 +15,7 @@ struct call_slot {
     struct call *call;
     struct member *member; // NULL once it has answered, or is lost
     struct blob *blob;     // of the result; NULL = call->gathered
-    size_t offset, len;    // of the result; before it is sent, of the rank's own arguments
+    size_t offset, len;    // of the result
 };
 
 // A body as it came: in a blob, or in the reader's input.
@@ -24,6 +24,8 @@ struct call_body {
     size_t len;
     struct blob *blob;
 };
+
+struct deal;
 
 struct call {
     struct router *router;
@@ -35,6 +37,7 @@ struct call {
     uint32_t rank; // RECORD_GROUP or one
     uint8_t dispatch, execute;
     bool refuse;     // rather than to wait
+    bool ruled, pad; // its head has `split` or `collect`; `pad`
     bool waits;      // in the group's list
     bool single;     // the answer is one rank's and no list
     int64_t attempt; // 0 = any
@@ -44,6 +47,7 @@ struct call {
     struct list link;     // in the session's `held` or the group's `waiting`
     struct deadline deadline;
     int64_t timeout_ms;    // what the caller gave, 0 = nothing
+    struct deal *deal;     // of the modes that need one, from when it is sent until it is answered
     struct blob *body;     // while it is held or waits
     struct blob *gathered; // results that came in a reader's input, one behind the other
     uint32_t world;        // of the group when the call came
@@ -54,6 +58,9 @@ struct call {
     struct call_slot slots[];
 };
 
+// Stretches of router.marks
+enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MARK_NULL_LEN = 4 };
+
 // NULL: over the session's memory.
 struct call *call_new(struct session *s, const struct record_header *h, const struct head *head, struct group *g);
 struct blob *call_keep(const struct call *c, const struct call_body *body); // a reference; NULL = over the memory
@@ -62,6 +69,7 @@ struct blob *call_keep(const struct call *c, const struct call_body *body); // a
 void call_submit(struct call *c, const struct call_body *body);
 void call_resubmit(struct call *c); // one that waits; afterwards it may still wait
 
+void call_answer(struct call *c, const struct record_part *parts, size_t n); // the result of the group
 void call_fail(struct call *c, const struct failure *f);
 void call_refuse(struct call *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void call_cancel(struct call *c); // by the caller

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/proxy/call.h"
+#include "operator/proxy/deal.h"
 #include "operator/proxy/mode.h"
 #include "operator/proxy/split.h"
 
@@ -24,7 +24,8 @@ static int no_method(const struct call *c, const struct member *m, struct err *e
 static int resolve_modes(struct call *c, struct err *err)
 {
     const struct member *zero = c->group->ranks[0].member;
-    if (c->rank != RECORD_GROUP || (c->dispatch && c->execute) || c->execute == RECORD_RANK_ZERO)
+    if (c->rank != RECORD_GROUP || (c->dispatch && c->execute) || c->execute == RECORD_RANK_ZERO ||
+        c->execute == RECORD_ANY)
         return GO;
     if (!zero)
         return WAIT;
@@ -38,16 +39,13 @@ static int resolve_modes(struct call *c, struct err *err)
     return GO;
 }
 
-static int check_modes(const struct call *c, struct err *err)
+// Whom one rank gets them, gets the arguments as they are.
+static int check_modes(struct call *c, struct err *err)
 {
-    if (c->rank != RECORD_GROUP || c->execute == RECORD_RANK_ZERO)
-        return GO;
-    if (c->execute != RECORD_ALL)
-        return err_set(err, ERR_INVALID, "%s(): execute mode %s is not served by this version", c->method,
-                       mode_execute_name(c->execute));
-    if (c->dispatch != RECORD_ONE_TO_ALL && c->dispatch != RECORD_ALL_TO_ALL && c->dispatch != RECORD_DP_COMPUTE)
-        return err_set(err, ERR_INVALID, "%s(): dispatch mode %s is not served by this version", c->method,
-                       mode_dispatch_name(c->dispatch));
+    c->single = c->rank != RECORD_GROUP || c->execute == RECORD_RANK_ZERO || c->execute == RECORD_ANY;
+    if (c->single && (c->ruled || c->pad))
+        return err_set(err, ERR_INVALID, "%s(): one rank runs it, there is nothing to split, collect or pad",
+                       c->method);
     return GO;
 }
 
@@ -79,6 +77,28 @@ static bool behind_another(const struct call *c)
     return false;
 }
 
+// The rank with the fewest calls; of equals the next one in turn. `world`: none is connected.
+static uint32_t least_busy(const struct call *c)
+{
+    const struct group *g = c->group;
+    uint32_t best = g->world;
+    for (uint32_t i = 0; i < g->world; i++) {
+        uint32_t rank = (uint32_t)(((uint64_t)c->router->last_any + i) % g->world);
+        const struct member *m = g->ranks[rank].member;
+        if (m && (best == g->world || m->n_pending < g->ranks[best].member->n_pending))
+            best = rank;
+    }
+    return best;
+}
+
+static bool ranks_are_there(struct call *c)
+{
+    uint32_t world = c->group->world;
+    bool any = c->execute == RECORD_ANY && c->rank == RECORD_GROUP;
+    c->first = any ? least_busy(c) : c->rank != RECORD_GROUP ? c->rank : 0;
+    return any ? c->first < world : group_missing(c->group, c->first, c->single ? 1 : c->world) == world;
+}
+
 static int verdict(struct call *c, struct err *err)
 {
     int r = check_group(c, err);
@@ -88,10 +108,7 @@ static int verdict(struct call *c, struct err *err)
         r = check_modes(c, err);
     if (r != GO)
         return r;
-    c->single = c->rank != RECORD_GROUP || c->execute == RECORD_RANK_ZERO;
-    c->first = c->rank != RECORD_GROUP ? c->rank : 0;
-    uint32_t n = c->single ? 1 : c->world;
-    return group_missing(c->group, c->first, n) == c->group->world && !behind_another(c) ? GO : WAIT;
+    return ranks_are_there(c) && !behind_another(c) ? GO : WAIT;
 }
 
 // So that a call that one rank has no room for reaches none. The queue's own bookkeeping is small.
@@ -123,6 +140,8 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
     struct member *m = c->group->ranks[c->first + c->n].member;
     struct record_header h = {
         .type = RECORD_CALL, .call = c->id, .rank = m->rank, .dispatch = c->dispatch, .execute = c->execute};
+    if (!deal_wants(c->deal, m->rank))
+        h.flags = RECORD_QUIET;
     int r = copied ? record_writer_copy(m->peer.out, &h, copied->data, copied->len, err)
                    : record_writer_push(m->peer.out, &h, parts, n, err);
     if (r < 0)
@@ -156,46 +175,52 @@ static int send_same(struct call *c, const struct call_body *body, uint32_t n, s
     return r;
 }
 
-// The head goes to all, of the arguments each rank gets its own: nothing is copied.
-static int send_split(struct call *c, const struct call_body *body, const struct record_call *parts, uint32_t n,
-                      struct err *err)
+// The head goes to all, of the arguments each rank gets its piece: nothing is copied.
+static int send_pieces(struct call *c, const struct split *s, struct err *err)
 {
-    struct blob *args = NULL, *head = NULL;
-    struct call_body front = {body->data, body->len - parts->args_len, body->blob};
-    c->n = n; // what split_args() makes arguments for
-    int r = split_args(c, body, parts, &args, err);
-    c->n = 0;
-    for (uint32_t i = 0; i < n && r == 0; i++)
-        r = check_room(c, i, front.len + c->slots[i].len, err);
-    if (r == 0 && !(head = call_keep(c, &front)))
-        r = err_set(err, ERR_LIMIT, "%s(): no room for its head", c->method);
-    struct record_part in_head = {.blob = head, .len = front.len};
-    if (body->blob)
-        in_head.offset = (size_t)(body->data - body->blob->data);
-    while (r == 0 && c->n < n) {
-        const struct call_slot *slot = &c->slots[c->n];
-        struct record_part in_args = {args, slot->offset, slot->len};
-        char first = args->data[slot->offset];
-        bool alone = first != '{' && first != '[';
-        struct blob *marks = c->router->marks;
-        struct record_part all[] = {in_head, {marks, 0, alone}, in_args, {marks, 2, alone}};
-        r = send_next(c, all, ARRAY_LEN(all), NULL, err);
+    const uint32_t *pieces = c->deal ? c->deal->d.chunk : NULL;
+    int r = 0;
+    for (uint32_t i = 0; i < c->world && r == 0; i++) {
+        const struct split_piece *piece = &s->pieces[pieces ? pieces[i] : i];
+        r = check_room(c, i, s->head.len + piece->len + piece->n * sizeof *s->parts, err);
     }
-    blob_unref(args);
-    blob_unref(head);
+    while (r == 0 && c->n < c->world) {
+        const struct split_piece *piece = &s->pieces[pieces ? pieces[c->n] : c->n];
+        struct record_part *parts = router_parts(c->router, piece->n + 1);
+        parts[0] = s->head;
+        if (piece->n)
+            memcpy(parts + 1, s->parts + piece->first, piece->n * sizeof *parts);
+        r = send_next(c, parts, piece->n + 1, NULL, err);
+    }
     return r;
+}
+
+static int send_split(struct call *c, const struct call_body *body, const struct record_call *parts, struct err *err)
+{
+    struct split s;
+    int r = split_make(c, body, parts, &s, err);
+    if (r == 0)
+        r = send_pieces(c, &s, err);
+    split_done(&s);
+    return r;
+}
+
+static bool is_whole(const struct call *c)
+{
+    return c->single || (c->deal ? c->deal->d.form == DISPATCH_WHOLE : c->dispatch == RECORD_ONE_TO_ALL);
 }
 
 static void send_call(struct call *c, const struct call_body *body)
 {
     struct err err = ERR_INIT;
     struct record_call parts;
-    uint32_t n = c->single ? 1 : c->world;
     int r = record_call_decode(body->data, body->len, &parts, &err);
+    if (r == 0 && !c->single)
+        r = deal_make(c, &parts, &err);
     if (r == 0) {
         number(c);
-        bool same = c->single || c->dispatch == RECORD_ONE_TO_ALL;
-        r = same ? send_same(c, body, n, &err) : send_split(c, body, &parts, n, &err);
+        c->router->last_any += c->execute == RECORD_ANY;
+        r = is_whole(c) ? send_same(c, body, c->single ? 1 : c->world, &err) : send_split(c, body, &parts, &err);
     }
     if (r < 0) {
         struct failure f;

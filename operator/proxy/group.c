@@ -38,6 +38,7 @@ void group_free(struct group *g)
     free(g->refusal);
     free(g->status);
     free(g->ranks);
+    arena_done(&g->memory);
     free(g);
 }
 
@@ -65,6 +66,43 @@ void group_update(struct group *g, const struct group_facts *f)
     g->oldest = MAX(g->oldest, f->oldest);
     replace(&g->refusal, f->refusal);
     replace(&g->status, f->status);
+    arena_done(&g->memory);
+    g->meshes = grids_copy(f->meshes, f->n_meshes, &g->memory);
+    g->n_meshes = f->n_meshes;
+}
+
+static bool same_meshes(const struct member *a, const struct member *b)
+{
+    bool same = a->n_meshes == b->n_meshes;
+    for (size_t i = 0; same && i < a->n_meshes; i++)
+        same = grid_same(&a->meshes[i], &b->meshes[i]);
+    return same;
+}
+
+int group_meshes(const struct group *g, struct arena *a, const struct grid **ret, size_t *ret_n, struct err *err)
+{
+    const struct member *first = NULL;
+    for (uint32_t i = 0; i < g->world; i++) {
+        const struct member *m = g->ranks[i].member;
+        first = first ? first : m;
+        if (m && !same_meshes(first, m))
+            return err_set(err, ERR_CONFLICT, "ranks %u and %u of %s do not publish the same meshes", first->rank, i,
+                           g->key);
+    }
+    size_t n = g->n_meshes, published = first ? first->n_meshes : 0;
+    struct grid *all = arena_array(a, n + published, sizeof *all);
+    if (n)
+        memcpy(all, g->meshes, n * sizeof *all);
+    for (size_t i = 0; i < published; i++) {
+        size_t k = 0;
+        while (k < g->n_meshes && !str_eq(all[k].name, first->meshes[i].name))
+            k++;
+        if (k == g->n_meshes)
+            all[n++] = first->meshes[i];
+    }
+    *ret = all;
+    *ret_n = n;
+    return 0;
 }
 
 int group_admits(const struct group *g, const struct member *m, struct err *err)
@@ -140,9 +178,24 @@ static void info_methods(const struct group *g, struct json_writer *w)
         writer_str(w, "name", first->methods[i].name);
         writer_str(w, "dispatch", mode_dispatch_name(first->methods[i].dispatch));
         writer_str(w, "execute", mode_execute_name(first->methods[i].execute));
+        if (first->methods[i].split)
+            writer_raw(w, "split", first->methods[i].split, strlen(first->methods[i].split));
+        if (first->methods[i].collect)
+            writer_raw(w, "collect", first->methods[i].collect, strlen(first->methods[i].collect));
         writer_object_end(w);
     }
     writer_list_end(w);
+}
+
+static void info_meshes(const struct group *g, struct json_writer *w)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    const struct grid *meshes;
+    size_t n;
+    if (group_meshes(g, &a, &meshes, &n, &err) == 0 && n)
+        grids_write(w, "meshes", meshes, n);
+    arena_done(&a);
 }
 
 void group_info(const struct group *g, struct buf *out)
@@ -172,6 +225,7 @@ void group_info(const struct group *g, struct buf *out)
         writer_object_end(&w);
     }
     writer_list_end(&w);
+    info_meshes(g, &w);
     info_methods(g, &w);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);

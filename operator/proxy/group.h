@@ -5,6 +5,7 @@
 #define CADRE_PROXY_GROUP_H
 
 #include "common/base/buf.h"
+#include "common/wire/grid.h"
 #include "operator/proxy/member.h"
 
 #include <stdbool.h>
@@ -21,6 +22,8 @@ struct group_facts { // borrowed for the call only
     // wait.
     const char *refusal;
     const char *status; // what the condition Ready says while it is not true; NULL = nothing
+    const struct grid *meshes;
+    size_t n_meshes;
 };
 
 struct group_rank {
@@ -35,6 +38,9 @@ struct group {
     char key[GROUP_KEY_SIZE]; // "ns/name"
     uint32_t world, attempt, oldest;
     char *refusal, *status;
+    struct grid *meshes; // of the object
+    size_t n_meshes;
+    struct arena memory;      // of the meshes
     struct group_rank *ranks; // `world` of them
     uint32_t n_connected;
     struct list members; // all that refer to it: connected, replaced, or about to be forgotten
@@ -56,6 +62,9 @@ bool group_seats(const struct member *m);           // it has its place
 
 // The first rank of [from, from + n) that is not connected, or `world`.
 uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n);
+// All meshes, those of the object first, then what its processes published besides; in the arena, borrowing from both.
+// ERR_CONFLICT where the processes do not publish the same.
+int group_meshes(const struct group *g, struct arena *a, const struct grid **ret, size_t *ret_n, struct err *err);
 // "waits for ranks 1, 3 (2 of 4 are connected): Insufficient: ..." for messages.
 void group_explain(const struct group *g, struct buf *out);
 void group_info(const struct group *g, struct buf *out); // the JSON of group.info

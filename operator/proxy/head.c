@@ -48,6 +48,14 @@ static int get_when(const struct scan_item *m, bool *ret, struct err *err)
     return 0;
 }
 
+static int get_pad(const struct scan_item *m, bool *ret, struct err *err)
+{
+    *ret = m->len == 4 && memcmp(m->text, "true", 4) == 0;
+    if (!*ret && !(m->len == 5 && memcmp(m->text, "false", 5) == 0))
+        return err_set(err, ERR_INVALID, "the head of the call: \"pad\" must be true or false");
+    return 0;
+}
+
 static int get_member(const struct scan_item *m, struct head *h, struct err *err)
 {
     if (key_is(m, "method"))
@@ -60,6 +68,15 @@ static int get_member(const struct scan_item *m, struct head *h, struct err *err
         return get_count(m, UINT32_MAX, &h->attempt, err);
     if (key_is(m, "whenNotReady"))
         return get_when(m, &h->refuse, err);
+    if (key_is(m, "pad"))
+        return get_pad(m, &h->pad, err);
+    if (key_is(m, "split")) {
+        h->split = m->text;
+        h->split_len = m->len;
+    } else if (key_is(m, "collect")) {
+        h->collect = m->text;
+        h->collect_len = m->len;
+    }
     return 0;
 }
 

@@ -4,6 +4,8 @@
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
+#include "common/wire/batch.h"
+#include "common/wire/body_list.h"
 #include "common/wire/scan.h"
 #include "operator/proxy/failure.h"
 #include "operator/proxy/jsonrpc_call.h"
@@ -129,7 +131,9 @@ static void answer_result(struct jsonrpc *j, const char *id, const char *body, s
         return;
     // It came from a user's worker: nothing in it may end the envelope, or break a text message.
     if (!scan_one(body, len) || !str_utf8_valid(body, len)) {
-        refuse(j, id, INTERNAL, "the method ran, but what a worker sent as its result is not JSON (%zu bytes)", len);
+        bool batch = batch_is_safetensors(body, len) || body_list_is(body, len);
+        refuse(j, id, INTERNAL, "the method ran, but what a worker sent as its result is %s (%zu bytes)",
+               batch ? "a batch of tensors, which only clients of cadre.v1 can take" : "not JSON", len);
         return;
     }
     envelope_begin(&w, id);

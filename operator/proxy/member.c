@@ -15,6 +15,25 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct member_method *)a)->name, ((const struct member_method *)b)->name);
 }
 
+static const char *text_of(const struct json *v, struct arena *a)
+{
+    return v ? arena_strndup(a, v->text, v->len) : NULL;
+}
+
+static int read_rule(const struct json *v, struct arena *a, struct member_method *ret, struct err *err)
+{
+    const struct json *split = json_get(v, "split"), *collect = json_get(v, "collect");
+    struct dispatch_rule *rule;
+    if (!split && !collect)
+        return 0;
+    rule = arena_new(a, struct dispatch_rule);
+    ret->rule = rule;
+    ret->split = text_of(split, a);
+    ret->collect = text_of(collect, a);
+    int r = dispatch_rule_read(split, collect, a, rule, err);
+    return r < 0 ? err_wrap(err, "HELLO: method %s", ret->name) : 0;
+}
+
 static int read_method(const struct json *v, struct arena *a, struct member_method *ret, struct err *err)
 {
     const char *name = json_str(json_get(v, "name"), a), *dispatch = json_str(json_get(v, "dispatch"), a),
@@ -25,7 +44,7 @@ static int read_method(const struct json *v, struct arena *a, struct member_meth
     if (!ret->dispatch || !ret->execute)
         return err_set(err, ERR_INVALID, "HELLO: method %s has dispatch mode %s and execute mode %s", name,
                        dispatch ? dispatch : "none", execute ? execute : "none");
-    return 0;
+    return read_rule(v, a, ret, err);
 }
 
 static int read_methods(struct member *m, const struct json *list, struct err *err)
@@ -63,6 +82,9 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
         err_wrap(err, "HELLO");
     else
         r = read_methods(m, json_get(root, "methods"), err);
+    const struct json *meshes = r < 0 ? NULL : json_get(root, "meshes");
+    if (meshes && (r = grids_read(meshes, &m->arena, &m->meshes, &m->n_meshes, err)) < 0)
+        err_wrap(err, "HELLO");
     arena_done(&a);
     if (r < 0) {
         member_free(m);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // One worker process as it is connected now, and the methods that it declared in its HELLO:
 //
-//   {"methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL"}, ...]}
+//   {"methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL"},
+//                {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": ..., "collect": ...}, ...],
+//    "meshes": [...]}                                                   (grid.h; may be missing)
 //
 // Who it is (group, attempt, rank, pod, node) follows from its token and ticket, not from what it says.
 #ifndef CADRE_PROXY_MEMBER_H
 #define CADRE_PROXY_MEMBER_H
 
 #include "common/base/arena.h"
+#include "common/wire/dispatch.h"
 #include "operator/proxy/peer.h"
 
 #include <stdint.h>
@@ -16,7 +19,9 @@ enum { MEMBER_METHODS_MAX = 1024 };
 
 struct member_method {
     const char *name;
-    uint8_t dispatch, execute; // enum record_dispatch, record_execute; never DEFAULT
+    uint8_t dispatch, execute;        // enum record_dispatch, record_execute; never DEFAULT
+    const char *split, *collect;      // the rule as it was registered; NULL = none
+    const struct dispatch_rule *rule; // NULL where both are
 };
 
 struct member_identity { // borrowed for the call only
@@ -36,6 +41,8 @@ struct member {
     const char *pod, *node;        // in the arena
     struct member_method *methods; // sorted by name
     size_t n_methods;
+    struct grid *meshes; // that it published
+    size_t n_meshes;
     struct list pending; // slots of calls that it has not answered (call.h)
     size_t n_pending;
     // After its connection ended: calls wait for its exit code until then.

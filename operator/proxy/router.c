@@ -245,6 +245,15 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
     return 0;
 }
 
+struct record_part *router_parts(struct router *r, size_t n)
+{
+    if (n > r->size_parts) {
+        r->parts = xrealloc(r->parts, n, sizeof *r->parts);
+        r->size_parts = n;
+    }
+    return r->parts;
+}
+
 int64_t router_wait_ms(const struct router *r)
 {
     const struct deadline *first = deadlines_first(&r->deadlines);

@@ -38,7 +38,8 @@ struct router {
     struct map by_uid, by_key;
     struct idmap running; // calls by the id that workers know them by
     uint32_t last_id;
-    uint32_t n_calls; // answered ones that a worker still has included
+    uint32_t last_any; // counts calls to any rank, so that equals take turns
+    uint32_t n_calls;  // answered ones that a worker still has included
     struct deadlines deadlines;
     struct list changes, leaving, stopped, stale;
     uint64_t mark;      // of a walk over waiting calls
@@ -74,6 +75,8 @@ void router_tick(struct router *r);
 void router_sent(struct router *r); // a connection has sent something: memory may be free again
 struct peer *router_changed(struct router *r);
 
+// For calls: an array that is used up before anything else is called.
+struct record_part *router_parts(struct router *r, size_t n);
 // For sessions: sends what has been waiting behind a call that has gone.
 void router_release_stale(struct router *r);
 

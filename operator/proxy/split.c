@@ -1,53 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/split.h"
 
+#include "common/wire/batch.h"
+#include "common/wire/body_list.h"
 #include "common/wire/scan.h"
 #include "operator/proxy/mode.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { COLUMNS_MAX = 64 };
 
-static int no_json(const struct call *c, const struct scan *s, const struct record_call *parts, struct err *err)
+struct splitting {
+    struct call *c;
+    const struct record_call *parts;
+    struct split *s;
+    size_t args_at; // where the arguments begin in s->body
+};
+
+static int no_json(const struct splitting *p, const struct scan *s, struct err *err)
 {
-    return err_set(err, ERR_INVALID, "%s(): the arguments are not valid JSON at byte %zu", c->method,
-                   (size_t)(s->p - parts->args));
+    return err_set(err, ERR_INVALID, "%s(): the arguments are not valid JSON at byte %zu", p->c->method,
+                   (size_t)(s->p - p->parts->args));
 }
 
-static int wrong_count(const struct call *c, const char *what, uint32_t found, bool more, struct err *err)
+static int wrong_count(const struct splitting *p, const char *what, uint32_t found, bool more, struct err *err)
 {
-    return err_set(err, ERR_INVALID,
-                   "%s(): %s has %s%u elements, %s has %u ranks; a list of arguments one a rank must have one element "
-                   "for each rank",
-                   c->method, what, more ? "more than " : "", found, c->group->key, c->n);
+    const struct call *c = p->c;
+    if (!c->deal)
+        return err_set(err, ERR_INVALID,
+                       "%s(): %s has %s%u elements, %s has %u ranks; a list of arguments one a rank must have one "
+                       "element for each rank",
+                       c->method, what, more ? "more than " : "", found, c->group->key, p->s->n);
+    return err_set(err, ERR_INVALID, "%s(): %s has %s%u elements; its %u pieces need one each", c->method, what,
+                   more ? "more than " : "", found, p->s->n);
 }
 
-static int no_room(const struct call *c, struct err *err)
+static int no_room(const struct splitting *p, struct err *err)
 {
     return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this controller wait already",
-                   c->method);
+                   p->c->method);
 }
 
-static int split_list(struct call *c, struct scan *s, const struct call_body *body, const struct record_call *parts,
-                      struct blob **ret, struct err *err)
+// Parts
+
+static bool add_part(struct split *s, struct blob *blob, size_t offset, size_t len)
+{
+    if (s->n_parts == s->size) {
+        size_t size = MAX(s->size * 2, (size_t)s->n + 8), more = (size - s->size) * sizeof *s->parts;
+        if (!quota_charge(s->quota, more))
+            return false;
+        s->charged += more;
+        s->parts = xrealloc(s->parts, size, sizeof *s->parts);
+        s->size = size;
+    }
+    s->parts[s->n_parts++] = (struct record_part){blob, offset, len};
+    return true;
+}
+
+static void piece_ends(struct split *s, uint32_t i, size_t first)
+{
+    struct split_piece *piece = &s->pieces[i];
+    *piece = (struct split_piece){.first = first, .n = s->n_parts - first};
+    for (size_t k = first; k < s->n_parts; k++)
+        piece->len += s->parts[k].len;
+}
+
+// A stretch of the call's body.
+static bool add_given(const struct splitting *p, const char *text, size_t len)
+{
+    return add_part(p->s, p->s->body, p->args_at + (size_t)(text - p->parts->args), len);
+}
+
+// Elements
+
+static int split_list(const struct splitting *p, struct scan *scan, struct err *err)
 {
     struct scan_item item;
+    struct split *s = p->s;
+    struct blob *marks = p->c->router->marks;
     uint32_t n = 0;
     int got;
-    for (; (got = scan_next(s, &item)) > 0 && n < c->n; n++) {
-        c->slots[n].offset = (size_t)(item.text - body->data);
-        c->slots[n].len = item.len;
+    for (; (got = scan_next(scan, &item)) > 0 && n < s->n; n++) {
+        size_t first = s->n_parts;
+        bool alone = *item.text != '{' && *item.text != '[';
+        if ((alone && !add_part(s, marks, CALL_MARK_OPEN, 1)) || !add_given(p, item.text, item.len) ||
+            (alone && !add_part(s, marks, CALL_MARK_CLOSE, 1)))
+            return no_room(p, err);
+        piece_ends(s, n, first);
     }
     if (got < 0)
-        return no_json(c, s, parts, err);
-    if (got > 0 || n < c->n)
-        return wrong_count(c, "the list of arguments", n, got > 0, err);
-    *ret = call_keep(c, body);
-    if (!*ret)
-        return no_room(c, err);
-    for (uint32_t i = 0; body->blob && i < c->n; i++)
-        c->slots[i].offset += (size_t)(body->data - body->blob->data);
+        return no_json(p, scan, err);
+    return got > 0 || n < s->n ? wrong_count(p, "the list of arguments", n, got > 0, err) : 0;
+}
+
+static int split_bodies(const struct splitting *p, struct err *err)
+{
+    struct body_list l;
+    struct scatter_source body;
+    int r = body_list_read(p->parts->args, p->parts->args_len, &l, err);
+    if (r < 0)
+        return err_wrap(err, "%s(): the arguments", p->c->method);
+    if (l.n != p->s->n)
+        return wrong_count(p, "the list of arguments", l.n, false, err);
+    for (uint32_t i = 0; body_list_next(&l, &body); i++) {
+        size_t first = p->s->n_parts;
+        if (!add_given(p, body.data, body.len))
+            return no_room(p, err);
+        piece_ends(p->s, i, first);
+    }
     return 0;
 }
 
@@ -71,9 +133,10 @@ struct column {
     struct scan at;
 };
 
-static int read_columns(const struct call *c, struct scan *s, const struct record_call *parts, struct column *columns,
-                        uint32_t *ret_n, struct err *err)
+static int read_columns(const struct splitting *p, struct scan *s, struct column *columns, uint32_t *ret_n,
+                        struct err *err)
 {
+    const struct call *c = p->c;
     struct scan_item item;
     uint32_t n = 0;
     int got;
@@ -83,19 +146,20 @@ static int read_columns(const struct call *c, struct scan *s, const struct recor
         columns[n].member = item;
         if (!scan_begin(&columns[n].at, item.text, item.len) || columns[n].at.close != ']')
             return err_set(err, ERR_INVALID,
-                           "%s(): argument '%.*s' must be a list of one element a rank, because the call is %s",
-                           c->method, (int)MIN(item.key_len, (size_t)64), item.key, mode_dispatch_name(c->dispatch));
+                           "%s(): argument '%.*s' must be a list of one element a %s, because the call is %s",
+                           c->method, (int)MIN(item.key_len, (size_t)64), item.key, c->deal ? "piece" : "rank",
+                           mode_dispatch_name(c->dispatch));
         n++;
     }
     *ret_n = n;
-    return got < 0 ? no_json(c, s, parts, err) : 0;
+    return got < 0 ? no_json(p, s, err) : 0;
 }
 
-// The element of each column for rank i, as one object.
-static int put_row(struct call *c, uint32_t i, struct column *columns, uint32_t n, const struct record_call *parts,
-                   struct blob *b, struct err *err)
+// The element of each column for piece i, as one object.
+static int put_row(const struct splitting *p, uint32_t i, struct column *columns, uint32_t n, struct err *err)
 {
-    c->slots[i].offset = b->len;
+    struct blob *b = p->s->made;
+    size_t begin = b->len, first = p->s->n_parts;
     for (uint32_t k = 0; k < n; k++) {
         char what[96];
         struct scan_item value;
@@ -103,49 +167,140 @@ static int put_row(struct call *c, uint32_t i, struct column *columns, uint32_t 
         int got = scan_next(&columns[k].at, &value);
         snprintf(what, sizeof what, "argument '%.*s'", (int)MIN(m->key_len, (size_t)64), m->key);
         if (got < 0)
-            return no_json(c, &columns[k].at, parts, err);
+            return no_json(p, &columns[k].at, err);
         if (got == 0)
-            return wrong_count(c, what, i, false, err);
-        if (i == c->n - 1 && scan_next(&(struct scan){columns[k].at.p, columns[k].at.end, ']', columns[k].at.state},
-                                       &(struct scan_item){0}) != 0)
-            return wrong_count(c, what, c->n, true, err);
+            return wrong_count(p, what, i, false, err);
+        if (i == p->s->n - 1 && scan_next(&(struct scan){columns[k].at.p, columns[k].at.end, ']', columns[k].at.state},
+                                          &(struct scan_item){0}) != 0)
+            return wrong_count(p, what, p->s->n, true, err);
         if (!put_member(b, k == 0, m, &value))
-            return no_room(c, err);
+            return no_room(p, err);
     }
-    if (!put(b, n ? "}" : "{}", n ? 1 : 2))
-        return no_room(c, err);
-    c->slots[i].len = b->len - c->slots[i].offset;
+    if (!put(b, n ? "}" : "{}", n ? 1 : 2) || !add_part(p->s, b, begin, b->len - begin))
+        return no_room(p, err);
+    piece_ends(p->s, i, first);
     return 0;
 }
 
-static int split_columns(struct call *c, struct scan *s, const struct record_call *parts, struct blob **ret,
-                         struct err *err)
+static int split_columns(const struct splitting *p, struct scan *s, struct err *err)
 {
     struct column columns[COLUMNS_MAX];
     uint32_t n = 0;
-    int r = read_columns(c, s, parts, columns, &n, err);
-    if (r < 0)
-        return r;
-    struct blob *b = blob_new(0, c->quota);
-    if (!b)
-        return no_room(c, err);
-    for (uint32_t i = 0; i < c->n && r == 0; i++)
-        r = put_row(c, i, columns, n, parts, b, err);
-    if (r < 0) {
-        blob_unref(b);
-        return r;
+    int r = read_columns(p, s, columns, &n, err);
+    for (uint32_t i = 0; i < p->s->n && r == 0; i++)
+        r = put_row(p, i, columns, n, err);
+    return r;
+}
+
+static int split_elements(const struct splitting *p, struct err *err)
+{
+    const struct call *c = p->c;
+    const char *args = p->parts->args;
+    size_t len = p->parts->args_len;
+    struct scan s;
+    if (body_list_is(args, len))
+        return split_bodies(p, err);
+    if (batch_is_safetensors(args, len))
+        return err_set(err, ERR_INVALID, "%s(): one batch, but the call is %s, which needs arguments for each piece",
+                       c->method, mode_dispatch_name(c->dispatch));
+    if (!scan_begin(&s, args, len))
+        return err_set(err, ERR_INVALID,
+                       "%s(): a call that is %s needs a list of arguments, one element for each of the %u %s of %s",
+                       c->method, mode_dispatch_name(c->dispatch), p->s->n, c->deal ? "pieces" : "ranks",
+                       c->group->key);
+    return s.close == ']' ? split_list(p, &s, err) : split_columns(p, &s, err);
+}
+
+// Rows
+
+static int too_many_heads(const struct splitting *p, struct err *err)
+{
+    return err_set(
+        err, ERR_LIMIT,
+        "%s(): what is in front of the values of its %u pieces takes more than %zu bytes; send fewer tensors "
+        "or columns",
+        p->c->method, p->s->n, SPLIT_MADE_MAX);
+}
+
+static int add_piece(const struct splitting *p, uint32_t i, const struct scatter *doc, struct err *err)
+{
+    struct split *s = p->s;
+    size_t first = s->n_parts, base = s->made->len;
+    if (doc->own.len > SPLIT_MADE_MAX - base)
+        return too_many_heads(p, err);
+    if (!put(s->made, doc->own.data, doc->own.len))
+        return no_room(p, err);
+    for (size_t k = 0; k < doc->n_parts; k++) {
+        const struct scatter_part *part = &doc->parts[k];
+        bool own = part->source == SCATTER_OWN;
+        if (!add_part(s, own ? s->made : s->body, (own ? base : p->args_at) + part->offset, part->len))
+            return no_room(p, err);
     }
-    *ret = b;
+    piece_ends(s, i, first);
     return 0;
 }
 
-int split_args(struct call *c, const struct call_body *body, const struct record_call *parts, struct blob **ret,
+static int cut_pieces(const struct splitting *p, const struct batch *b, struct err *err)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < p->s->n && r == 0; i++) {
+        struct arena a = ARENA_INIT;
+        struct scatter doc;
+        scatter_init(&doc);
+        r = batch_slice(b, i * p->c->deal->each, p->c->deal->each, &a, &doc, err);
+        if (r == 0)
+            r = add_piece(p, i, &doc, err);
+        scatter_done(&doc);
+        arena_done(&a);
+    }
+    return r;
+}
+
+static int split_rows(const struct splitting *p, struct err *err)
+{
+    struct call *c = p->c;
+    struct deal *d = c->deal;
+    struct arena a = ARENA_INIT;
+    struct batch b;
+    int r = 0;
+    if (body_list_is(p->parts->args, p->parts->args_len))
+        r = err_set(err, ERR_INVALID, "a list of batches; dispatch mode %s takes one and cuts it",
+                    mode_dispatch_name(c->dispatch));
+    if (r == 0)
+        r = batch_read(p->parts->args, p->parts->args_len, &a, &b, err);
+    if (r == 0)
+        r = batch_pieces(b.rows, p->s->n, c->pad, &d->each, &d->added, err);
+    if (r < 0) {
+        err_wrap(err, "%s()", c->method);
+    } else {
+        d->rows = b.rows;
+        r = cut_pieces(p, &b, err);
+    }
+    arena_done(&a);
+    return r;
+}
+
+int split_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct split *ret,
                struct err *err)
 {
-    struct scan s;
-    if (!scan_begin(&s, parts->args, parts->args_len))
-        return err_set(err, ERR_INVALID,
-                       "%s(): a call that is %s needs a list of arguments, one element for each of the %u ranks of %s",
-                       c->method, mode_dispatch_name(c->dispatch), c->n, c->group->key);
-    return s.close == ']' ? split_list(c, &s, body, parts, ret, err) : split_columns(c, &s, parts, ret, err);
+    *ret = (struct split){.n = c->deal ? c->deal->d.n_chunks : c->world, .quota = c->quota};
+    struct splitting p = {.c = c, .parts = parts, .s = ret};
+    ret->pieces = xcalloc(ret->n, sizeof *ret->pieces);
+    ret->body = call_keep(c, body);
+    ret->made = blob_new(0, c->quota);
+    if (!ret->body || !ret->made)
+        return no_room(&p, err);
+    size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0;
+    ret->head = (struct record_part){ret->body, at, body->len - parts->args_len};
+    p.args_at = at + ret->head.len;
+    return c->deal && c->deal->d.form == DISPATCH_ROWS ? split_rows(&p, err) : split_elements(&p, err);
+}
+
+void split_done(struct split *s)
+{
+    quota_refund(s->quota, s->charged);
+    blob_unref(s->body);
+    blob_unref(s->made);
+    free(s->parts);
+    free(s->pieces);
 }

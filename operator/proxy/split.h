@@ -1,19 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of ALL_TO_ALL and DP_COMPUTE, of which each rank gets its own. Two ways to write them down, for 2 ranks of
-// add(x, y):
+// The arguments of a call in pieces. Elements of lists, for 2 pieces of add(x, y) in any of
 //
-//   [{"x": 1, "y": 5}, {"x": 2, "y": 6}]    a list of one element a rank: its arguments, by name or by position
-//   {"x": [1, 2], "y": [5, 6]}              an object of lists of one element a rank
+//   [{"x": 1, "y": 5}, {"x": 2, "y": 6}]    a list with one element a piece: arguments, by name or by position
+//   {"x": [1, 2], "y": [5, 6]}              an object of lists with one element a piece
+//   a list of bodies (body_list.h)          each the arguments of a piece: JSON, or a batch
 //
-// An element of the first that is neither object nor list stands for a single argument by position.
+// where an element of the first that is neither object nor list stands for a single argument by position; or rows of a
+// batch (batch.h). Values stay where they are: a piece is made of stretches of the call's body, and of what had to be
+// written anew (heads, names).
 #ifndef CADRE_PROXY_SPLIT_H
 #define CADRE_PROXY_SPLIT_H
 
-#include "operator/proxy/call.h"
+#include "operator/proxy/deal.h"
 
-// Finds or makes the arguments of c->n ranks: offset and length go to the slots, and *ret is the blob that they lie in,
-// a reference. ERR_INVALID says what is wrong with the arguments, ERR_LIMIT that memory is used up.
-int split_args(struct call *c, const struct call_body *body, const struct record_call *parts, struct blob **ret,
+#define SPLIT_MADE_MAX ((size_t)64 << 20) // bytes of heads and names that are written anew for all pieces together
+
+struct split_piece {
+    size_t first, n; // of the parts
+    size_t len;      // bytes
+};
+
+struct split {
+    struct record_part head; // of the call, for all ranks
+    struct record_part *parts;
+    size_t n_parts, size;
+    struct split_piece *pieces;
+    uint32_t n;
+    // private
+    struct blob *body, *made; // what the parts lie in
+    struct quota *quota;      // borrowed from the call
+    size_t charged;
+};
+
+// c->deal says into how many pieces, and of what form; without one there is an element for each rank. What is known of
+// a batch goes into the deal. ERR_INVALID says what is wrong with the arguments, ERR_LIMIT that memory is used up.
+// split_done() in any case.
+int split_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct split *ret,
                struct err *err);
+void split_done(struct split *s);
 
 #endif

@@ -58,6 +58,19 @@ void fixture_group(struct proxy_fixture *f, uint32_t world, uint32_t attempt, co
     router_group_set(&f->router, &facts);
 }
 
+void fixture_meshes(struct proxy_fixture *f, uint32_t world, const struct grid *meshes, size_t n)
+{
+    struct group_facts facts = {.uid = FIXTURE_UID,
+                                .ns = "ml",
+                                .name = "llama",
+                                .world = world,
+                                .attempt = 1,
+                                .oldest = 1,
+                                .meshes = meshes,
+                                .n_meshes = n};
+    router_group_set(&f->router, &facts);
+}
+
 void fixture_pass(struct proxy_fixture *f, int64_t ms)
 {
     clock_fake_advance(&f->clock, ms);
@@ -116,22 +129,28 @@ struct wire_record *wire_next(struct wire *w)
     return l ? CONTAINER_OF(l, struct wire_record, link) : NULL;
 }
 
-int worker_dial(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt, struct err *err)
+int worker_dial_as(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt, const char *hello,
+                   struct err *err)
 {
-    static const char hello[] = "{\"role\":\"worker\",\"methods\":["
-                                "{\"name\":\"first\",\"dispatch\":\"ALL_TO_ALL\",\"execute\":\"RANK_ZERO\"},"
-                                "{\"name\":\"add\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\"},"
-                                "{\"name\":\"each\",\"dispatch\":\"ALL_TO_ALL\",\"execute\":\"ALL\"}]}";
     char pod[32], node[32];
     snprintf(pod, sizeof pod, "llama-%u-0", rank);
     snprintf(node, sizeof node, "n%u", rank);
     *w = (struct worker){.rank = rank, .attempt = attempt};
     wire_init(&w->wire);
     int r = router_join(&f->router, &(struct member_identity){FIXTURE_UID, attempt, rank, pod, node, NULL}, hello,
-                        sizeof hello - 1, &w->wire.out, w, &w->member, err);
+                        strlen(hello), &w->wire.out, w, &w->member, err);
     if (r < 0)
         wire_done(&w->wire);
     return r;
+}
+
+int worker_dial(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt, struct err *err)
+{
+    static const char hello[] = "{\"role\":\"worker\",\"methods\":["
+                                "{\"name\":\"first\",\"dispatch\":\"ALL_TO_ALL\",\"execute\":\"RANK_ZERO\"},"
+                                "{\"name\":\"add\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\"},"
+                                "{\"name\":\"each\",\"dispatch\":\"ALL_TO_ALL\",\"execute\":\"ALL\"}]}";
+    return worker_dial_as(f, w, rank, attempt, hello, err);
 }
 
 void worker_start(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt)
@@ -154,10 +173,31 @@ void worker_hang_up(struct proxy_fixture *f, struct worker *w)
 int worker_answer(struct proxy_fixture *f, struct worker *w, uint32_t id, enum record_type type, const char *json,
                   struct err *err)
 {
-    struct record r = {.h = {.type = (uint8_t)type, .call = id, .rank = w->rank, .len = (uint32_t)strlen(json)},
-                       .body = json,
-                       .len = strlen(json)};
-    return member_record(&f->router, w->member, &r, err);
+    return worker_answer_bytes(f, w, id, type, json, strlen(json), err);
+}
+
+// Long bodies come in blobs, as from a reader that had to collect them, with other bytes in front.
+static void in_a_blob(struct record *r, struct quota *quota)
+{
+    enum { LONG = 100, FRONT = 3 };
+    if (r->len < LONG)
+        return;
+    r->blob = blob_new(FRONT + r->len, quota);
+    assert_non_null(r->blob);
+    memset(r->blob->data, 'x', FRONT);
+    memcpy(r->blob->data + FRONT, r->body, r->len);
+    r->body = r->blob->data + FRONT;
+}
+
+int worker_answer_bytes(struct proxy_fixture *f, struct worker *w, uint32_t id, enum record_type type, const char *body,
+                        size_t len, struct err *err)
+{
+    struct record r = {
+        .h = {.type = (uint8_t)type, .call = id, .rank = w->rank, .len = (uint32_t)len}, .body = body, .len = len};
+    in_a_blob(&r, f->router.bytes);
+    int got = member_record(&f->router, w->member, &r, err);
+    blob_unref(r.blob);
+    return got;
 }
 
 uint32_t worker_takes(struct worker *w, const char *args)
@@ -207,7 +247,7 @@ int controller_send(struct controller *c, const struct call_text *call, struct e
     buf_append(&body, prefix, 4);
     buf_puts(&body, call->head);
     if (call->args)
-        buf_puts(&body, call->args);
+        buf_append(&body, call->args, call->args_len ? call->args_len : strlen(call->args));
     struct record r = {.h = {.type = RECORD_CALL,
                              .call = call->id,
                              .rank = call->rank,
@@ -217,7 +257,9 @@ int controller_send(struct controller *c, const struct call_text *call, struct e
                        .body = body.data,
                        .len = body.len,
                        .seq = 1};
+    in_a_blob(&r, c->session->quota);
     int got = session_record(c->session, &r, UINT64_MAX, err);
+    blob_unref(r.blob);
     buf_done(&body);
     return got;
 }

@@ -45,14 +45,19 @@ void fixture_init(struct proxy_fixture *f, const struct router_config *limits); 
 void fixture_done(struct proxy_fixture *f);
 // Group ml/llama, FIXTURE_UID.
 void fixture_group(struct proxy_fixture *f, uint32_t world, uint32_t attempt, const char *refusal);
-void fixture_pass(struct proxy_fixture *f, int64_t ms); // time
+void fixture_meshes(struct proxy_fixture *f, uint32_t world, const struct grid *meshes, size_t n); // attempt 1
+void fixture_pass(struct proxy_fixture *f, int64_t ms);                                            // time
 
-// add is ONE_TO_ALL, each ALL_TO_ALL, first RANK_ZERO; on node n<rank>, pod llama-<rank>-0.
+// add is ONE_TO_ALL, each ALL_TO_ALL, first RANK_ZERO, or what `hello` says; on node n<rank>, pod llama-<rank>-0.
+int worker_dial_as(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt, const char *hello,
+                   struct err *err);
 int worker_dial(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt, struct err *err);
 void worker_start(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt); // must succeed
 void worker_hang_up(struct proxy_fixture *f, struct worker *w); // accepts one that is not connected
 int worker_answer(struct proxy_fixture *f, struct worker *w, uint32_t id, enum record_type type, const char *json,
                   struct err *err);
+int worker_answer_bytes(struct proxy_fixture *f, struct worker *w, uint32_t id, enum record_type type, const char *body,
+                        size_t len, struct err *err);
 // The oldest CALL that it has; "id" is returned, 0 = there is none, and its arguments must be those.
 uint32_t worker_takes(struct worker *w, const char *args);
 void worker_says(struct proxy_fixture *f, struct worker *w, uint32_t id, const char *json); // a RESULT that is welcome
@@ -64,6 +69,7 @@ struct call_text {
     uint32_t rank; // RECORD_GROUP as well
     uint8_t dispatch, execute;
     const char *head, *args;
+    size_t args_len; // 0 = strlen(args)
 };
 int controller_send(struct controller *c, const struct call_text *call, struct err *err);
 int controller_cancel(struct controller *c, uint32_t id);

@@ -110,6 +110,31 @@ static void params_say_who_runs_it_with_what(void **state)
     hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":6}");
 }
 
+static void batches_of_lists_are_cut_and_joined(void **state)
+{
+    struct desk *d = *state;
+    static const char first[] = "{\"x\":[1, 2]}", second[] = "{\"x\":[3,3]}";
+    asks(d, CALL("1", ",\"method\":\"add\",\"dispatch\":\"SPLIT\",\"pad\":true,\"split\":{\"index\":[1,0]},"
+                      "\"collect\":{\"ranks\":[1,0]},\"args\":{\"x\":[1, 2,3]}"));
+    worker_says(&d->f, &d->workers[0], worker_takes(&d->workers[0], second), "{\"y\":[5,6]}");
+    worker_says(&d->f, &d->workers[1], worker_takes(&d->workers[1], first), "{\"y\":[\"a\",null]}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"y\":[\"a\",null,5]}}");
+    asks(d, CALL("1", ",\"method\":\"add\",\"dispatch\":\"SPLIT\",\"split\":7,\"args\":[1]"));
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32602,\"message\":\"add() of ml/llama: split must*");
+}
+
+static void a_batch_of_tensors_is_not_for_text(void **state)
+{
+    struct desk *d = *state;
+    struct err err = ERR_INIT;
+    asks(d, CALL("1", ",\"method\":\"add\",\"rank\":1"));
+    assert_int_equal(worker_answer_bytes(&d->f, &d->workers[1], worker_takes(&d->workers[1], ""), RECORD_RESULT,
+                                         "\2\0\0\0\0\0\0\0{}", 10, &err),
+                     0);
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"the method ran, but what a worker "
+             "sent as its result is a batch of tensors, which only clients of cadre.v1 can take (10 bytes)\"}}");
+}
+
 static void what_is_wrong_gets_the_code_of_the_standard(void **state)
 {
     static const struct {
@@ -241,6 +266,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_call_is_answered_under_its_id_as_it_was_written),
         TEST(params_say_who_runs_it_with_what),
+        TEST(batches_of_lists_are_cut_and_joined),
+        TEST(a_batch_of_tensors_is_not_for_text),
         TEST(what_is_wrong_gets_the_code_of_the_standard),
         TEST(the_error_of_a_rank_comes_with_its_place),
         TEST(a_result_cannot_break_its_envelope),

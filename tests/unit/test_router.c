@@ -154,12 +154,39 @@ static void the_caller_may_override_the_declared_modes(void **state)
     for (uint32_t i = 0; i < WORLD; i++)
         worker_says(&w->f, &w->workers[i], worker_takes(&w->workers[i], ""), "1");
     hears(w, "2 RESULT [1,1,1,1]");
-    static const uint8_t others[][2] = {{RECORD_DP_COMPUTE_PROTO, RECORD_ALL}, {RECORD_ONE_TO_ALL, RECORD_ANY}};
-    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-        sends(w, (struct call_text){
-                     .id = 3, .rank = RECORD_GROUP, .dispatch = others[i][0], .execute = others[i][1], .head = ADD});
-        hears_about(w, "3 ERROR INVALID", "is not served by this version");
-    }
+}
+
+// Each goes to whoever has the fewest, and equals take turns.
+static void any_rank_is_the_least_busy_one(void **state)
+{
+    struct world *w = *state;
+    uint32_t ids[WORLD], seen = 0;
+    sends(w, (struct call_text){.id = 50, .rank = 2, .head = ADD, .args = "[0]"});
+    for (uint32_t i = 1; i < WORLD; i++)
+        sends(w, (struct call_text){.id = i, .rank = RECORD_GROUP, .execute = RECORD_ANY, .head = ADD, .args = "[1]"});
+    ids[2] = worker_takes(&w->workers[2], "[0]");
+    for (uint32_t i = 0; i < WORLD; i++)
+        if (i != 2)
+            seen += (ids[i] = worker_takes(&w->workers[i], "[1]")) != 0;
+    assert_int_equal(seen, 3);
+    worker_says(&w->f, &w->workers[1], ids[1], "7");
+    sends(w, (struct call_text){.id = 60, .rank = RECORD_GROUP, .execute = RECORD_ANY, .head = ADD, .args = "[2]"});
+    uint32_t again = worker_takes(&w->workers[1], "[2]");
+    assert_int_not_equal(again, 0);
+    worker_says(&w->f, &w->workers[1], again, "8");
+    assert_non_null(strstr(controller_hears(&w->c), " RESULT 7"));
+    hears(w, "60 RESULT 8");
+}
+
+// It needs one that is connected, not all of them.
+static void any_rank_needs_no_other(void **state)
+{
+    struct world *w = *state;
+    sends(w, (struct call_text){.id = 1, .rank = RECORD_GROUP, .execute = RECORD_ANY, .head = ADD, .args = "[1]"});
+    hears_nothing(w);
+    worker_start(&w->f, &w->workers[3], 3, 1);
+    worker_says(&w->f, &w->workers[3], worker_takes(&w->workers[3], "[1]"), "4");
+    hears(w, "1 RESULT 4");
 }
 
 static void what_cannot_be_called_is_refused_by_name(void **state)
@@ -385,6 +412,8 @@ int main(void)
         PROXY_TEST(rank_zero_gives_one_result_and_takes_the_arguments_whole),
         PROXY_TEST(a_call_to_one_rank_gives_one_result),
         PROXY_TEST(the_caller_may_override_the_declared_modes),
+        PROXY_TEST(any_rank_is_the_least_busy_one),
+        PROXY_TEST_EMPTY(any_rank_needs_no_other),
         PROXY_TEST(what_cannot_be_called_is_refused_by_name),
         PROXY_TEST(an_id_in_use_ends_the_session_and_one_answered_is_free),
         PROXY_TEST(the_same_id_of_two_controllers_is_two_calls),

@@ -25,6 +25,7 @@ struct request {
     struct list link; // for the owner; must be out of its list when `answer` returns
     uint32_t id;
     uint64_t seq; // of its record
+    bool quiet;   // for the owner, who sends no result
     // private
     struct request_owner *owner; // NULL: nobody waits for the answer any more
     struct instance *instance;

@@ -178,7 +178,9 @@ static void answer(struct request_owner *owner, struct request *q, bool ok, stru
     struct session *s = CONTAINER_OF(owner, struct session, owner);
     list_remove(&q->link);
     s->n_requests--;
-    if (body->len > COPY_MAX)
+    if (ok && q->quiet)
+        send_record(s, type, q->id, "", 0);
+    else if (body->len > COPY_MAX)
         send_long(s, type, q->id, body);
     else
         send_record(s, type, q->id, buf_str(body), body->len);
@@ -227,8 +229,10 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
     else if (!body)
         err_set(&refused, ERR_LIMIT, "calls with %zu bytes wait for rank %d already; call again later",
                 quota_used(s->quota), rank);
-    else if (request_new(&s->owner, r->h.call, r->seq, body, &q, &refused) == 0)
+    else if (request_new(&s->owner, r->h.call, r->seq, body, &q, &refused) == 0) {
+        q->quiet = r->h.flags & RECORD_QUIET;
         keep_in_order(s, q);
+    }
     blob_unref(body);
     if (refused.code)
         send_error(s, r->h.call, refused.code, refused.msg);

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// One answer out of the results of several ranks: a list, or the batches that they are, joined.
+#ifndef CADRE_PROXY_COLLECT_H
+#define CADRE_PROXY_COLLECT_H
+
+#include "operator/proxy/call.h"
+
+// All ranks have answered, and the results that are wanted lie in the slots: answers the call.
+void collect(struct call *c);
+
+#endif

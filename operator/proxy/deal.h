@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a call is dealt out: which piece of its arguments each rank gets, and whose results make up its answer. The mode,
+// the rule (of the call's head, else what the method was registered with) and the group's meshes say it; it is worked
+// out when the call is sent, and forgotten when it is answered.
+#ifndef CADRE_PROXY_DEAL_H
+#define CADRE_PROXY_DEAL_H
+
+#include "common/wire/dispatch.h"
+#include "operator/proxy/call.h"
+
+struct deal {
+    struct dispatch d;
+    const bool *wanted; // of each rank: its result is part of the answer
+    // Of a batch that was cut (split.h): its rows, those of a piece; and rows of padding, 0 = there is none.
+    size_t rows, each, added;
+    // private
+    struct arena memory;
+    size_t charged;
+};
+
+// Sets c->deal; left NULL for modes in which a rank gets everything, or its own element of a list, and all results make
+// a list. The group must be complete. ERR_INVALID, ERR_NOT_FOUND and ERR_CONFLICT for the caller, ERR_LIMIT.
+int deal_make(struct call *c, const struct record_call *parts, struct err *err);
+void deal_free(struct call *c);
+
+bool deal_wants(const struct deal *d, uint32_t rank); // d NULL: all
+
+#endif
