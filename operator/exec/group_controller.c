@@ -27,13 +27,17 @@ struct group_entry {
     int64_t requeue_ms; // of the plan in execution
     bool goes_on;       // that plan asks for the next decision at once
     int rounds;         // decisions since the key was given out
-    bool waiting;       // for room in the cluster
 };
 
 struct group_controller {
     struct executor executor;
     struct controller *controller;
     struct cluster *cluster;
+    struct line *line; // those that wait for room in it
+    struct {
+        void (*wake)(void *ctx, const char *ns, const char *name);
+        void *ctx;
+    } wakers[KIND_COUNT];
     struct router *router;
     const struct agent_setup *setup; // NULL until it is known
     struct arena setup_arena;
@@ -50,8 +54,9 @@ struct group_controller {
 };
 
 // Before the start nobody takes keys: a standby would collect those of all groups that ever came and went.
-static void wake(struct group_controller *c, const char *ns, const char *name)
+static void wake(void *ctx, const char *ns, const char *name)
 {
+    struct group_controller *c = ctx;
     if (!c->started)
         return;
     struct arena a = ARENA_INIT;
@@ -76,12 +81,21 @@ static void on_room(void *ctx)
 {
     struct group_controller *c = ctx;
     c->room_epoch = cluster_epoch(c->cluster);
-    void *value;
-    for (size_t i = 0; map_next(&c->entries, &i, NULL, &value);) {
-        struct group_entry *e = value;
-        if (e->waiting)
-            controller_add(c->controller, e->key);
+    for (size_t i = 0; i < line_length(c->line); i++) {
+        const struct line_member *m = line_at(c->line, i);
+        if (c->wakers[m->kind].wake)
+            c->wakers[m->kind].wake(c->wakers[m->kind].ctx, m->ns, m->name);
     }
+}
+
+void group_controller_queue(struct group_controller *c, const char *uid, const struct plan *p)
+{
+    bool tells = p && p->line && (p->waits_for_room || p->line->outcome == LINE_TAKES);
+    bool freed = tells ? line_tell(c->line, p->line, clock_wall_ms(c->clock)) : line_leave(c->line, uid);
+    if (freed && !loop_timer_armed(c->room_timer))
+        loop_timer_arm(c->room_timer, ROOM_DEBOUNCE_MS);
+    else if (p && p->waits_for_room)
+        room_changed(c); // room appeared between the wake-up and this decision: the timer looks again
 }
 
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name)
@@ -171,6 +185,8 @@ static void set_status_wanted(struct group_entry *e, int64_t ms)
 
 static void entry_forget(struct group_entry *e)
 {
+    if (e->uid)
+        group_controller_queue(e->c, e->uid, NULL);
     set_status_wanted(e, 0);
     notebook_done(&e->notebook);
     free(TAKE_PTR(e->uid));
@@ -251,6 +267,7 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         .n_pods = n,
         .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
         .cluster = c->cluster,
+        .line = c->line,
         .memory = &e->notebook.memory,
         .moving = c->moving,
         .now_ms = clock_wall_ms(c->clock),
@@ -278,7 +295,7 @@ static void take_notes(struct group_entry *e, const struct workergroup *wg, cons
         set_status_wanted(e, 0);
     else if (!m->status_wanted_ms)
         set_status_wanted(e, now_ms);
-    e->waiting = p->waits_for_room;
+    group_controller_queue(e->c, e->uid, p);
     e->requeue_ms = p->requeue_ms;
     e->goes_on = p->requeue_ms == 0 && p->n;
 }
@@ -317,8 +334,6 @@ static void decide(struct group_controller *c, const char *key)
     notebook_time(&e->notebook, clock_wall_ms(c->clock));
     view_fill(c, wg, e, &a, &v);
     group_reconcile(&v, &a, &plan);
-    if (plan.waits_for_room && c->room_epoch != cluster_epoch(c->cluster))
-        room_changed(c); // room appeared between the wake-up and this decision: the timer looks again
     take_notes(e, wg, &plan, v.now_ms);
     log_plan(e, &plan, &a);
     execution_start(&c->executor, o, wg->status.incarnation, &a, &plan, &e->notebook, on_executed, e);
@@ -337,6 +352,8 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
 {
     struct group_controller *c = xcalloc(1, sizeof *c);
     c->cluster = cluster_new();
+    c->line = line_new();
+    group_controller_on_room(c, KIND_WORKERGROUP, wake, c);
     c->executor = (struct executor){
         .client = options->client,
         .pods = options->pods,
@@ -389,6 +406,18 @@ struct cluster *group_controller_cluster(const struct group_controller *c)
     return c->cluster;
 }
 
+const struct line *group_controller_line(const struct group_controller *c)
+{
+    return c->line;
+}
+
+void group_controller_on_room(struct group_controller *c, enum kind kind,
+                              void (*fn)(void *ctx, const char *ns, const char *name), void *ctx)
+{
+    c->wakers[kind].wake = fn;
+    c->wakers[kind].ctx = ctx;
+}
+
 void group_controller_start(struct group_controller *c)
 {
     c->started = true;
@@ -422,5 +451,6 @@ void group_controller_free(struct group_controller *c)
     loop_timer_free(c->peers_timer);
     controller_free(c->controller);
     cluster_free(c->cluster);
+    line_free(c->line);
     free(c);
 }

@@ -33,6 +33,13 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
 // What pods with an agent are made with at present, NULL before the first; and the room that all plan with. Borrowed.
 const struct agent_setup *group_controller_agent_setup(const struct group_controller *c);
 struct cluster *group_controller_cluster(const struct group_controller *c);
+// Those that wait for room, of all kinds; and what wakes those of a kind when there may be some: called for each of
+// them, in their order.
+const struct line *group_controller_line(const struct group_controller *c);
+void group_controller_on_room(struct group_controller *c, enum kind kind,
+                              void (*fn)(void *ctx, const char *ns, const char *name), void *ctx);
+// What a decision means for those that wait; plan NULL: the object is gone.
+void group_controller_queue(struct group_controller *c, const char *uid, const struct plan *plan);
 // What agents say of this group, or who takes its calls, has changed: decides anew in a moment, once for all that
 // changes until then. From anywhere, also out of a callback of the agents or the router.
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name);

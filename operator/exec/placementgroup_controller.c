@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_DEBOUNCE_MS = 20, ROUNDS_MAX = 4 }; // as in group_controller.c
+enum { ROUNDS_MAX = 4 }; // as in group_controller.c
 
 struct entry {
     struct placementgroup_controller *c;
@@ -23,23 +23,21 @@ struct entry {
     int64_t requeue_ms; // of the plan in execution
     bool goes_on;       // that plan asks for the next decision at once
     int rounds;         // decisions since the key was given out
-    bool waiting;       // for room in the cluster
 };
 
 struct placementgroup_controller {
     struct executor executor;
     struct controller *controller;
     struct group_controller *groups;
-    struct map entries; // key -> struct entry
-    struct loop_timer *room_timer;
-    uint64_t room_epoch;   // of the cluster, when those that wait were last woken
+    struct map entries;    // key -> struct entry
     bool started, stopped; // before the start, a standby would collect the keys of all objects that came and went
     struct rand rand;
     const struct clock *clock;
 };
 
-static void wake(struct placementgroup_controller *c, const char *ns, const char *name)
+static void wake(void *ctx, const char *ns, const char *name)
 {
+    struct placementgroup_controller *c = ctx;
     if (!c->started)
         return;
     _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
@@ -52,30 +50,11 @@ static void wake_owner(struct placementgroup_controller *c, const struct object 
         wake(c, o->meta.ns, o->meta.owner.name);
 }
 
-static void room_changed(struct placementgroup_controller *c)
-{
-    if (cluster_epoch(c->executor.cluster) != c->room_epoch && !loop_timer_armed(c->room_timer))
-        loop_timer_arm(c->room_timer, ROOM_DEBOUNCE_MS);
-}
-
-static void on_room(void *ctx)
-{
-    struct placementgroup_controller *c = ctx;
-    void *value;
-    c->room_epoch = cluster_epoch(c->executor.cluster);
-    for (size_t i = 0; map_next(&c->entries, &i, NULL, &value);) {
-        const struct entry *e = value;
-        if (e->waiting)
-            controller_add(c->controller, e->key);
-    }
-}
-
 static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     struct placementgroup_controller *c = ctx;
     (void)event;
     wake_owner(c, now ? now : old);
-    room_changed(c);
 }
 
 struct node_visit {
@@ -98,7 +77,6 @@ static void on_node(void *ctx, enum store_event event, const struct object *old,
         struct node_visit v = {c, (now ? now : old)->meta.name};
         store_each(c->executor.pods, wake_if_on_node, &v);
     }
-    room_changed(c);
 }
 
 static void on_service(void *ctx, enum store_event event, const struct object *old, const struct object *now)
@@ -120,6 +98,8 @@ static void on_placementgroup(void *ctx, enum store_event event, const struct ob
 
 static void entry_forget(struct entry *e)
 {
+    if (e->uid)
+        group_controller_queue(e->c->groups, e->uid, NULL);
     notebook_done(&e->notebook);
     free(TAKE_PTR(e->uid));
 }
@@ -180,6 +160,7 @@ static void view_fill(struct placementgroup_controller *c, const struct placemen
         .setup = group_controller_agent_setup(c->groups),
         .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
         .cluster = c->executor.cluster,
+        .line = group_controller_line(c->groups),
         .memory = &e->notebook.memory,
         .now_ms = clock_wall_ms(c->clock),
     };
@@ -198,7 +179,7 @@ static void take_notes(struct entry *e, const struct placementgroup *plg, const 
         m->status_wanted_ms = 0;
     else if (!m->status_wanted_ms)
         m->status_wanted_ms = now_ms;
-    e->waiting = p->waits_for_room;
+    group_controller_queue(e->c->groups, e->uid, p);
     e->requeue_ms = p->requeue_ms;
     e->goes_on = p->requeue_ms == 0 && p->n;
 }
@@ -238,8 +219,6 @@ static void decide(struct placementgroup_controller *c, const char *key)
     notebook_time(&e->notebook, clock_wall_ms(c->clock));
     view_fill(c, plg, e, &a, &v);
     placementgroup_reconcile(&v, &a, &plan);
-    if (plan.waits_for_room)
-        room_changed(c); // room appeared between the wake-up and this decision: the timer looks again
     take_notes(e, plg, &plan, v.now_ms);
     log_plan(e, &plan, &a);
     execution_start(&c->executor, o, plg->status.incarnation, &a, &plan, &e->notebook, on_executed, e);
@@ -273,7 +252,7 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
     c->controller = controller_new(
         loop, &(struct controller_options){
                   .name = "placementgroup", .reconcile = reconcile, .ctx = c, .metrics = options->metrics});
-    c->room_timer = loop_timer_new(loop, on_room, c);
+    group_controller_on_room(c->groups, KIND_PLACEMENTGROUP, wake, c);
     store_subscribe(options->pods, on_pod, c);
     store_subscribe(options->nodes, on_node, c);
     store_subscribe(options->services, on_service, c);
@@ -307,7 +286,6 @@ void placementgroup_controller_free(struct placementgroup_controller *c)
     for (size_t i = 0; map_next(&c->entries, &i, NULL, &value);)
         entry_free(value);
     map_done(&c->entries);
-    loop_timer_free(c->room_timer);
     controller_free(c->controller);
     free(c);
 }

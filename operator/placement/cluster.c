@@ -19,6 +19,7 @@ struct cluster {
     struct map tenants;        // by "namespace/name"
     const struct room **nodes; // those of the rooms whose node is there, in natural order
     size_t n_nodes, size_nodes;
+    struct map holders;   // by UID
     struct level *levels; // the priorities of watched pods, ascending
     size_t n_levels, size_levels;
     uint64_t epoch;
@@ -45,6 +46,9 @@ void cluster_free(struct cluster *c)
         tenant_free(value);
     for (size_t i = 0; map_next(&c->rooms, &i, NULL, &value);)
         room_free(value);
+    for (size_t i = 0; map_next(&c->holders, &i, NULL, &value);)
+        free(value);
+    map_done(&c->holders);
     map_done(&c->tenants);
     map_done(&c->rooms);
     free(c->nodes);
@@ -202,18 +206,64 @@ int32_t cluster_lowest_priority(const struct cluster *c)
     return c->n_levels ? c->levels[0].priority : INT32_MAX;
 }
 
+// Its strings are those of the owner reference of whichever pod is the last of its list.
+static struct holder *holder_of(struct cluster *c, const char *uid)
+{
+    struct holder *h = map_get(&c->holders, uid);
+    if (!h) {
+        h = xcalloc(1, sizeof *h);
+        list_init(&h->tenants);
+        map_set(&c->holders, uid, h);
+    }
+    return h;
+}
+
+static void holder_describe(struct holder *h)
+{
+    const struct meta *m = &CONTAINER_OF(h->tenants.prev, struct tenant, of_holder)->pod->obj.meta;
+    h->kind = m->owner.kind;
+    h->ns = m->ns;
+    h->name = m->owner.name;
+}
+
 static void move_in(struct cluster *c, struct tenant *t)
 {
     room_take(t->room, t);
-    if (t->pod)
-        level_add(c, t->pod->priority);
+    list_init(&t->of_holder);
+    if (!t->pod)
+        return;
+    level_add(c, t->pod->priority);
+    const char *uid = t->pod->obj.meta.owner.uid;
+    if (uid) {
+        struct holder *h = holder_of(c, uid);
+        list_append(&h->tenants, &t->of_holder);
+        holder_describe(h);
+    }
 }
 
 static void move_out(struct cluster *c, struct tenant *t)
 {
     room_give(t->room, t);
-    if (t->pod)
-        level_remove(c, t->pod->priority);
+    if (!t->pod)
+        return;
+    level_remove(c, t->pod->priority);
+    const char *uid = t->pod->obj.meta.owner.uid;
+    if (!uid)
+        return;
+    struct holder *h = map_get(&c->holders, uid);
+    list_remove(&t->of_holder);
+    if (!list_empty(&h->tenants)) {
+        holder_describe(h);
+        return;
+    }
+    map_del(&c->holders, uid);
+    free(h);
+}
+
+const struct holder *cluster_next_holder(const struct cluster *c, size_t *i)
+{
+    void *value = NULL;
+    return map_next(&c->holders, i, NULL, &value) ? value : NULL;
 }
 
 // Puts `next` (NULL = nobody) in the place of whoever has the key.

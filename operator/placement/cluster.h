@@ -5,6 +5,7 @@
 #ifndef CADRE_PLACEMENT_CLUSTER_H
 #define CADRE_PLACEMENT_CLUSTER_H
 
+#include "common/base/list.h"
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 
@@ -36,6 +37,14 @@ uint64_t cluster_epoch(const struct cluster *c);
 size_t cluster_nodes(const struct cluster *c);
 const struct node *cluster_node(const struct cluster *c, const char *name);       // NULL if there is none; borrowed
 int64_t cluster_used(const struct cluster *c, const char *node, int resource_id); // for tests and metrics
+
+// An object whose pods take room.
+struct holder {
+    const char *kind, *ns, *name;
+    struct list tenants; // struct tenant, by `of_holder`
+};
+// The next one, in no order: *i is 0 at first. NULL at the end. Borrowed; valid until the next change.
+const struct holder *cluster_next_holder(const struct cluster *c, size_t *i);
 
 // Of the pods that take room; INT32_MAX if there are none.
 int32_t cluster_lowest_priority(const struct cluster *c);

@@ -2,15 +2,16 @@
 #include "operator/placement/explain.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { CAUSE_FULL = NODE_TAINTED + 1, CAUSE_RULED_OUT, CAUSE_COUNT };
+enum { CAUSE_FULL = NODE_TAINTED + 1, CAUSE_HELD, CAUSE_RULED_OUT, CAUSE_COUNT };
 
 struct census { // of all nodes, for one shape
     size_t with_room;
-    size_t without[CAUSE_COUNT]; // by enum node_verdict, CAUSE_FULL, or by what the gang has already: CAUSE_RULED_OUT
+    size_t without[CAUSE_COUNT]; // by enum node_verdict, full, held for others, or by what the gang has already
 };
 
 struct shortage {
@@ -22,6 +23,11 @@ struct shortage {
 static bool is_hostname(const struct search *s)
 {
     return strcmp(s->topology_key, TOPOLOGY_HOSTNAME) == 0;
+}
+
+static bool is_held(const struct search *s, const struct site *site, const struct pod_constraints *p)
+{
+    return (site->marks & s->exclude & SITE_HELD) && room_fit(site->room, s->empty, &site->taken, &p->requests) > 0;
 }
 
 // Also leaves out from here on what could not take a bundle whatever ran there. Where that would be every node, those
@@ -44,12 +50,12 @@ static struct census take_census(struct search *s, const struct pod_constraints 
         any = true;
         if (site->marks & SITE_RULED_OUT)
             c.without[CAUSE_RULED_OUT]++;
-        else if (!s->nodes[i].room)
-            c.without[CAUSE_FULL]++;
+        else if (s->nodes[i].room == 0)
+            c.without[is_held(s, site, p) ? CAUSE_HELD : CAUSE_FULL]++;
         else
             c.with_room++;
     }
-    s->exclude = SITE_OUT | SITE_RULED_OUT | (any ? SITE_SMALL : 0);
+    s->exclude = (s->exclude & SITE_HELD) | SITE_OUT | SITE_RULED_OUT | (any ? SITE_SMALL : 0);
     return c;
 }
 
@@ -76,7 +82,8 @@ static struct shortage find_shortage(struct search *s, const struct shape *shape
 
 static const char *amount(const struct resource *r, const char *word, struct arena *a)
 {
-    const char *name = r->id == RESOURCE_PODS ? "pod slot" : resource_name(r->id);
+    bool one = r->milli == 1000;
+    const char *name = r->id != RESOURCE_PODS ? resource_name(r->id) : one ? "pod slot" : "pod slots";
     return arena_printf(a, "%s %s%s", quantity_format(r->id, r->milli, a), word, name);
 }
 
@@ -149,6 +156,7 @@ static const char *census_text(const struct search *s, const struct census *c)
 {
     const char *const words[CAUSE_COUNT] = {
         [CAUSE_FULL] = "full",
+        [CAUSE_HELD] = "held for others",
         [CAUSE_RULED_OUT] = s->gang->strategy == STRATEGY_STRICT_PACK ? "elsewhere" : "with a bundle already",
         [NODE_TOO_SMALL] = "too small",
         [NODE_CORDONED] = "cordoned",
@@ -157,8 +165,8 @@ static const char *census_text(const struct search *s, const struct census *c)
         [NODE_UNMATCHED] = "not selected",
         [NODE_NO_DOMAIN] = arena_printf(s->arena, "without %s", s->topology_key),
     };
-    static const int order[] = {CAUSE_FULL,     CAUSE_RULED_OUT, NODE_TOO_SMALL, NODE_CORDONED,
-                                NODE_NOT_READY, NODE_TAINTED,    NODE_UNMATCHED, NODE_NO_DOMAIN};
+    static const int order[] = {CAUSE_FULL,     CAUSE_HELD,   CAUSE_RULED_OUT, NODE_TOO_SMALL, NODE_CORDONED,
+                                NODE_NOT_READY, NODE_TAINTED, NODE_UNMATCHED,  NODE_NO_DOMAIN};
     if (!s->n_sites)
         return "the cluster has no nodes";
     const char *rest = "";
@@ -182,18 +190,137 @@ static const char *who_text(const struct search *s, const struct shape *shape)
                          : arena_printf(s->arena, "bundles %s need", which);
 }
 
-const char *explain(struct search *s)
+// "nearest: n7 with 6 of 8 free nvidia.com/gpu": of the nodes that qualify and cannot take a bundle, the one that has
+// most of what is short.
+static const char *nearest_line(const struct search *s, const struct shortage *sh)
+{
+    const struct resource *what = &sh->resource;
+    const char *name = NULL;
+    int64_t most = 0;
+    for (size_t i = 0; what->milli && i < s->n_sites; i++) {
+        const struct site *site = &s->sites[i];
+        int64_t has = room_left(site->room, s->empty, &site->taken, what->id);
+        if (site->marks & s->exclude || has <= most || has >= what->milli)
+            continue;
+        most = has;
+        name = site->room->name;
+    }
+    if (!name || !sh->reach) // the line says it already
+        return "";
+    const char *left = quantity_format(what->id, most, s->arena);
+    return arena_printf(s->arena, "nearest: %s with %s of %s\n", name, left,
+                        amount(what, s->empty ? "" : "free ", s->arena));
+}
+
+struct usage { // of what is short, on the nodes that qualify
+    int64_t all, used;
+};
+
+static bool qualifies(const struct search *s, const struct room *room, const struct shape *shape)
+{
+    return room->node && node_admits(room->node, shape->constraints, s->topology_key) == NODE_OK;
+}
+
+static struct usage usage_of(const struct search *s, const struct shape *shape, int id)
+{
+    struct usage u = {0};
+    for (size_t i = 0; i < s->n_sites; i++) {
+        if (!qualifies(s, s->sites[i].room, shape))
+            continue;
+        u.all = amount_add(u.all, resources_get(&s->sites[i].room->node->allocatable, id));
+        u.used = amount_add(u.used, room_used(s->sites[i].room, id));
+    }
+    return u;
+}
+
+struct user {
+    const struct holder *holder;
+    int64_t amount;
+};
+
+static int64_t amount_of(const struct search *s, const struct holder *h, const struct shape *shape, int id)
+{
+    int64_t sum = 0;
+    LIST_FOREACH(l, &h->tenants) {
+        const struct tenant *t = CONTAINER_OF(l, struct tenant, of_holder);
+        if (qualifies(s, t->room, shape))
+            sum = amount_add(sum, resources_get(&t->requests, id));
+    }
+    return sum;
+}
+
+static bool is_before(const struct user *a, const struct user *b)
+{
+    if (a->amount != b->amount)
+        return a->amount > b->amount;
+    int r = str_cmp(a->holder->ns, b->holder->ns);
+    return (r ? r : str_cmp(a->holder->name, b->holder->name)) < 0;
+}
+
+enum { USERS = 3 };
+
+// Those that have most of it.
+static size_t most_of(const struct search *s, const struct cluster *c, const struct shape *shape, int id,
+                      struct user top[USERS])
+{
+    size_t n = 0;
+    const struct holder *h;
+    for (size_t i = 0; (h = cluster_next_holder(c, &i));) {
+        struct user u = {h, amount_of(s, h, shape, id)};
+        if (u.amount <= 0)
+            continue;
+        if (n < USERS)
+            top[n++] = u;
+        else if (is_before(&u, &top[n - 1]))
+            top[n - 1] = u;
+        for (size_t k = n - 1; k > 0 && is_before(&top[k], &top[k - 1]); k--) {
+            struct user other = top[k];
+            top[k] = top[k - 1];
+            top[k - 1] = other;
+        }
+    }
+    return n;
+}
+
+// "in use there: 32 of 40 nvidia.com/gpu, 16 by WorkerGroup ml/llama, 16 by others"
+static const char *use_line(const struct search *s, const struct cluster *c, const struct shape *shape,
+                            const struct resource *what)
+{
+    struct user top[USERS];
+    struct usage u = what->milli ? usage_of(s, shape, what->id) : (struct usage){0};
+    if (s->empty || u.used <= 0)
+        return "";
+    size_t n = most_of(s, c, shape, what->id, top);
+    const char *text = arena_printf(s->arena, "in use there: %s of %s", quantity_format(what->id, u.used, s->arena),
+                                    amount(&(struct resource){what->id, u.all}, "", s->arena));
+    for (size_t i = 0; i < n; i++) {
+        const struct holder *h = top[i].holder;
+        u.used -= top[i].amount;
+        text = arena_printf(s->arena, "%s, %s by %s %s/%s", text, quantity_format(what->id, top[i].amount, s->arena),
+                            h->kind, h->ns, h->name);
+    }
+    return u.used > 0 ? arena_printf(s->arena, "%s, %s by others\n", text, quantity_format(what->id, u.used, s->arena))
+                      : arena_printf(s->arena, "%s\n", text);
+}
+
+void explain(struct search *s, const struct cluster *c, struct explanation *ret)
 {
     const struct shape *shape = &s->shapes[s->failed];
     search_survey(s, shape->constraints);
-    struct census c = take_census(s, shape->constraints);
-    const char *nodes = census_text(s, &c);
+    struct census census = take_census(s, shape->constraints);
+    const char *nodes = census_text(s, &census);
+    *ret = (struct explanation){.short_of = -1};
     if (s->n_shapes > 1 && s->gang->strategy == STRATEGY_STRICT_PACK) { // any of the shapes may be too much
         struct shortage all = {.reach = s->nearest.placed, .domain = s->nearest.domain};
-        return arena_printf(s->arena, "needs %" PRId64 " bundles%s, %s; %s", s->n_wanted, where_text(s, s->n_wanted),
-                            reach_text(s, &all), nodes);
+        ret->message = arena_printf(s->arena, "needs %" PRId64 " bundles%s, %s; %s", s->n_wanted,
+                                    where_text(s, s->n_wanted), reach_text(s, &all), nodes);
+        return;
     }
     struct shortage sh = find_shortage(s, shape);
-    return arena_printf(s->arena, "%s %" PRId64 " x %s%s, %s; %s", who_text(s, shape), shape->n,
-                        bundle_text(s, shape, &sh), where_text(s, shape->n), reach_text(s, &sh), nodes);
+    ret->message = arena_printf(s->arena, "%s %" PRId64 " x %s%s, %s; %s", who_text(s, shape), shape->n,
+                                bundle_text(s, shape, &sh), where_text(s, shape->n), reach_text(s, &sh), nodes);
+    const char *details = arena_printf(s->arena, "%s%s", nearest_line(s, &sh), use_line(s, c, shape, &sh.resource));
+    ret->details = *details ? arena_strndup(s->arena, details, strlen(details) - 1) : NULL;
+    if (sh.resource.milli)
+        ret->short_of = sh.resource.id;
 }

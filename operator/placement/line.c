@@ -166,15 +166,17 @@ static struct waiter *join(struct line *l, const struct line_note *note, int64_t
     return w;
 }
 
-void line_leave(struct line *l, const char *uid)
+bool line_leave(struct line *l, const char *uid)
 {
     struct waiter *w = map_del(&l->by_uid, uid);
     if (!w)
-        return;
+        return false;
+    bool held = w->n_nodes > 0;
     size_t at = position(l, &w->member);
     l->n--;
     memmove(l->items + at, l->items + at + 1, (l->n - at) * sizeof *l->items);
     waiter_free(w);
+    return held;
 }
 
 static void hold(struct waiter *w, const struct line_note *note, int64_t now_ms)
@@ -218,14 +220,14 @@ static void see(struct line *l, int64_t now_ms)
     l->seen_ms = now_ms;
 }
 
-void line_tell(struct line *l, const struct line_note *note, int64_t now_ms)
+bool line_tell(struct line *l, const struct line_note *note, int64_t now_ms)
 {
     see(l, now_ms);
     struct waiter *w = map_get(&l->by_uid, note->member.uid);
     if (note->outcome == LINE_TAKES) {
-        line_leave(l, note->member.uid);
+        bool held = line_leave(l, note->member.uid);
         pass(l, note);
-        return;
+        return held;
     }
     if (w && w->member.priority != note->member.priority) { // its template was changed
         int64_t since = w->since_ms;
@@ -238,6 +240,7 @@ void line_tell(struct line *l, const struct line_note *note, int64_t now_ms)
         w = join(l, note, now_ms);
     w->short_of = note->short_of;
     hold(w, note, now_ms);
+    return false;
 }
 
 const char *line_ahead(const struct line *l, const struct line_member *m, int short_of, struct arena *a)

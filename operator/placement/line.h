@@ -66,8 +66,9 @@ struct line_note {
     // TAKES
     const struct resources *requests; // of one of its bundles
 };
-void line_tell(struct line *l, const struct line_note *note, int64_t now_ms);
-void line_leave(struct line *l, const char *uid); // it does not wait (any more)
+// Both: true if nodes were held for it that are not any more: those behind it should look again.
+bool line_tell(struct line *l, const struct line_note *note, int64_t now_ms);
+bool line_leave(struct line *l, const char *uid); // it does not wait (any more)
 
 // "WorkerGroup ml/big since 2026-01-31T12:00:00Z, PlacementGroup ml/pool since ...; 3 more": those ahead of it that are
 // short of the same resource. NULL if there are none.

@@ -24,7 +24,7 @@ static void placed(const struct search *s, struct toll toll, struct arena *a, st
     };
 }
 
-static void refused(struct search *s, struct arena *a, struct placement *ret)
+static void refused(struct search *s, const struct cluster *c, struct arena *a, struct placement *ret)
 {
     s->empty = true;
     s->exclude = 0;
@@ -34,9 +34,13 @@ static void refused(struct search *s, struct arena *a, struct placement *ret)
         s->exclude = SITE_HELD;
         place_all(s);
     }
+    struct explanation why;
+    explain(s, c, &why);
     *ret = (struct placement){
         .verdict = fits_when_empty ? VERDICT_INSUFFICIENT : VERDICT_INFEASIBLE,
-        .message = arena_strdup(a, explain(s)),
+        .message = arena_strdup(a, why.message),
+        .details = arena_strdup(a, why.details),
+        .short_of = why.short_of,
     };
 }
 
@@ -51,7 +55,7 @@ void planner_place(const struct cluster *c, const struct gang *g, struct arena *
     else if (preempt_place(&s, c, LEAVE_LOWER))
         placed(&s, preempt_toll(&s), a, ret);
     else
-        refused(&s, a, ret);
+        refused(&s, c, a, ret);
     arena_done(&scratch);
 }
 

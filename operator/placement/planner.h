@@ -53,6 +53,9 @@ struct placement {
     // One line for people when not placed, with counts that add up to the number of nodes, for example
     // "needs 4 x 8 free nvidia.com/gpu on 4 different nodes, found 3; 3 of 9 nodes have room (5 full, 1 cordoned)".
     const char *message;
+    // More of it, one thing a line: the nearest fit, and who has what is short. NULL if there is no more to say.
+    const char *details;
+    int short_of; // the resource that is short, -1 = only all of them together are
 };
 
 // Never fails. All memory from the arena, the names of nodes too.

@@ -11,7 +11,8 @@
 // A pod that takes room. A watched one shares its requests with the object that the store holds anyway; an assumed one
 // carries a copy behind itself.
 struct tenant {
-    struct list link; // of the room
+    struct list link;      // of the room
+    struct list of_holder; // of the object that owns it (cluster.h); of its own, if none of ours does
     struct room *room;
     const struct pod *pod; // a reference; NULL = assumed: of our own making, and not seen yet
     struct resources requests;

@@ -7,6 +7,7 @@
 #include "operator/placement/room.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/turn.h"
 #include "operator/reconcile/work.h"
 
 #include <string.h>
@@ -265,8 +266,16 @@ static void place(struct work *w)
         .avoid = m->contended,
         .n_avoid = m->n_contended,
     };
+    struct turn_request request = {
+        .cluster = w->v->cluster,
+        .line = w->v->line,
+        .owner = &w->wg->obj,
+        .scheduled = outcome_old(w->wg, SCHEDULED),
+        .resumes = c->existing,
+        .now_ms = w->v->now_ms,
+    };
     struct placement placed;
-    planner_place(w->v->cluster, &gang, w->a, &placed);
+    turn_place(&request, &gang, w->a, w->plan, &placed);
     if (placed.verdict == VERDICT_PLACED) {
         add_service(w, STAGE_FIRST);
         if (!create_missing(w, &placed)) {
@@ -275,17 +284,19 @@ static void place(struct work *w)
             return;
         }
         int32_t n = w->wg->spec.runtime == RUNTIME_AGENT ? c->replicas - c->existing : c->replicas;
-        outcome_wait(&w->outcome, REASON_CREATING,
-                     n == 1 ? "1 pod is being created" : arena_printf(w->a, "%d pods are being created", n));
+        outcome_wait(
+            &w->outcome, REASON_CREATING,
+            arena_printf(w->a, "%d pod%s being created%s", n, n == 1 ? " is" : "s are", turn_victims(&placed, w->a)));
         work_settle(w);
         return;
     }
+    const char *message = turn_message(&request, &gang, &placed, w->a);
     if (c->existing) { // from before a crash; where they are, the others cannot be
-        work_roll_back(w, REASON_INSUFFICIENT, placed.message);
+        work_roll_back(w, REASON_INSUFFICIENT, message);
         return;
     }
     w->plan->waits_for_room = true;
-    wait_for(w, placed.verdict == VERDICT_INFEASIBLE ? REASON_INFEASIBLE : REASON_INSUFFICIENT, placed.message);
+    wait_for(w, placed.verdict == VERDICT_INFEASIBLE ? REASON_INFEASIBLE : REASON_INSUFFICIENT, message);
 }
 
 static void wait_for_verdict(struct work *w)

@@ -7,6 +7,7 @@
 #include "operator/api/service.h"
 #include "operator/api/workergroup.h"
 #include "operator/placement/cluster.h"
+#include "operator/placement/line.h"
 #include "operator/reconcile/plan.h"
 
 enum dry_run_state { DRY_RUN_NONE, DRY_RUN_OK, DRY_RUN_REFUSED };
@@ -54,6 +55,7 @@ struct group_view {
     const int32_t *members; // by rank: attempt of the worker process that takes calls now, 0 = none; world size entries
     const struct service *service; // the Service of the group's name, NULL if it is not known to exist
     const struct cluster *cluster;
+    const struct line *line; // those that wait for room; NULL = nobody else does
     const struct group_memory *memory;
     int32_t moving; // groups of the cluster whose status waits: the more there are, the longer each of them can
     int64_t now_ms; // Unix time

@@ -10,6 +10,7 @@
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/outcome.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/turn.h"
 
 enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SETUP_RETRY_MS = 1000 };
 
@@ -276,7 +277,8 @@ static bool create_missing(struct hold *h, const struct placement *placed, size_
     return true;
 }
 
-static void plan_places(struct hold *h, struct placement *ret)
+// *ret_message: of a gang that has not been placed.
+static void plan_places(struct hold *h, struct placement *ret, const char **ret_message)
 {
     const struct bundles *b = &h->bundles;
     const struct group_memory *m = h->v->memory;
@@ -293,18 +295,29 @@ static void plan_places(struct hold *h, struct placement *ret)
         .avoid = m->contended,
         .n_avoid = m->n_contended,
     };
-    planner_place(h->v->cluster, &gang, h->a, ret);
+    struct turn_request request = {
+        .cluster = h->v->cluster,
+        .line = h->v->line,
+        .owner = &h->plg->obj,
+        .scheduled = hold_old(h, HOLD_SCHEDULED),
+        .resumes = h->reservation.n_live,
+        .now_ms = h->v->now_ms,
+    };
+    turn_place(&request, &gang, h->a, h->plan, ret);
+    if (ret->verdict != VERDICT_PLACED)
+        *ret_message = turn_message(&request, &gang, ret, h->a);
 }
 
 static void place(struct hold *h)
 {
     struct placement placed;
+    const char *message = "";
     size_t n = 0;
     if (!find_needs(h)) {
         invalid(h);
         return;
     }
-    plan_places(h, &placed);
+    plan_places(h, &placed, &message);
     if (placed.verdict == VERDICT_PLACED) {
         add_service(h, STAGE_FIRST);
         if (!create_missing(h, &placed, &n)) {
@@ -312,13 +325,14 @@ static void place(struct hold *h)
             invalid(h);
             return;
         }
-        hold_wait(h, REASON_CREATING,
-                  n == 1 ? "1 pod is being created" : arena_printf(h->a, "%zu pods are being created", n));
+        hold_wait(
+            h, REASON_CREATING,
+            arena_printf(h->a, "%zu pod%s being created%s", n, n == 1 ? " is" : "s are", turn_victims(&placed, h->a)));
         hold_commit(h, false);
         return;
     }
     const char *reason = placed.verdict == VERDICT_INFEASIBLE ? REASON_INFEASIBLE : REASON_INSUFFICIENT;
-    hold_roll_back(h, reason, placed.message); // of pods from before a crash; where they are, the others cannot be
+    hold_roll_back(h, reason, message); // of pods from before a crash; where they are, the others cannot be
     h->plan->waits_for_room = !h->plan->rolls_back;
 }
 

@@ -13,6 +13,7 @@ struct placementgroup_view {
     const struct agent_setup *setup; // NULL = not there yet: pods cannot be made
     const struct service *service;   // the Service of the gang's name, NULL if it is not known to exist
     const struct cluster *cluster;
+    const struct line *line; // as in struct group_view
     const struct group_memory *memory;
     int64_t now_ms; // Unix time
 };

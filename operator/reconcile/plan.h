@@ -36,6 +36,8 @@ struct action {
     const char *reason, *note;
 };
 
+struct line_note; // operator/placement/line.h
+
 struct plan {
     struct action *actions; // sorted by stage
     size_t n, size;
@@ -45,6 +47,7 @@ struct plan {
     bool rolls_back;        // the gang is given back and tried again later: see struct group_memory
     const char **contended; // nodes that did not take what was planned for them
     size_t n_contended;
+    const struct line_note *line; // what those that wait for room learn of this one; NULL = it does not wait
     struct arena *arena;
 };
 

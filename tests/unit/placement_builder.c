@@ -334,7 +334,8 @@ const char *world_answer(struct world *w, const struct world_gang *wg)
     struct placement p;
     world_place(w, wg, &p);
     if (p.verdict != VERDICT_PLACED)
-        return arena_printf(a, "%s: %s\n", p.verdict == VERDICT_INFEASIBLE ? "Infeasible" : "Insufficient", p.message);
+        return arena_printf(a, "%s: %s\n%s%s", p.verdict == VERDICT_INFEASIBLE ? "Infeasible" : "Insufficient",
+                            p.message, p.details ? p.details : "", p.details ? "\n" : "");
     const char *text = p.n_victims ? arena_printf(a, "Placed, evicts %zu\n", p.n_victims) : "Placed\n";
     for (size_t i = 0; i < g->n_bundles; i++) {
         size_t first = 0;

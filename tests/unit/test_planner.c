@@ -229,7 +229,8 @@ static void two_gangs_that_each_need_more_than_half_never_share(void **state)
         cluster_assume(w->cluster, "ml", arena_printf(&w->arena, "first-%zu", i), first.nodes[i],
                        &w->gangs[0]->bundles[i].constraints->requests);
     assert_string_equal(world_answer(w, w->gangs[1]),
-                        "Insufficient: needs 5 x 1 free nvidia.com/gpu, found 3; 1 of 2 nodes has room (1 full)\n");
+                        "Insufficient: needs 5 x 1 free nvidia.com/gpu, found 3; 1 of 2 nodes has room (1 full)\n"
+                        "in use there: 5 of 8 nvidia.com/gpu, 5 by others\n");
     world_free(w);
 }
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/turn.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/reason.h"
+
+static const struct pod_constraints *pod_of_gang(const struct gang *g)
+{
+    return g->bundles[0].constraints;
+}
+
+static struct line_member member_of(const struct turn_request *r, const struct gang *g)
+{
+    const struct meta *m = &r->owner->meta;
+    return (struct line_member){
+        .uid = m->uid,
+        .ns = m->ns,
+        .name = m->name,
+        .kind = r->owner->kind,
+        .priority = pod_of_gang(g)->priority,
+        .created_ms = m->created_ms,
+    };
+}
+
+static bool waits_for_room(const struct condition *c)
+{
+    return c && c->status == CONDITION_FALSE &&
+           (str_eq(c->reason, REASON_INSUFFICIENT) || str_eq(c->reason, REASON_INFEASIBLE));
+}
+
+static int64_t since_ms(const struct turn_request *r, const struct turn *t)
+{
+    if (t->waits_since_ms)
+        return t->waits_since_ms;
+    return waits_for_room(r->scheduled) && r->scheduled->changed_ms ? r->scheduled->changed_ms : r->now_ms;
+}
+
+// The nodes that are held already are kept, so that what goes there adds up, unless one of them is of no use any more.
+static bool still_good(const struct cluster *c, const struct turn *t)
+{
+    for (size_t i = 0; i < t->n_hold; i++) {
+        const struct node *n = cluster_node(c, t->hold[i]);
+        if (!n || !n->ready || n->unschedulable)
+            return false;
+    }
+    return t->n_hold > 0;
+}
+
+static void choose_hold(const struct turn_request *r, const struct turn *t, const struct gang *g, struct arena *a,
+                        struct line_note *note)
+{
+    const char **nodes;
+    if (!t->holds)
+        return;
+    if (still_good(r->cluster, t)) {
+        note->hold = t->hold;
+        note->n_hold = t->n_hold;
+        return;
+    }
+    if (!planner_target(r->cluster, g, a, &nodes))
+        return;
+    const char **distinct = arena_array(a, g->n_bundles, sizeof *distinct);
+    for (size_t i = 0; i < g->n_bundles; i++) // bundles of one node stand together, but for several shapes
+        if (note->n_hold == 0 || !str_eq(distinct[note->n_hold - 1], nodes[i]))
+            distinct[note->n_hold++] = nodes[i];
+    note->hold = distinct;
+}
+
+void turn_place(const struct turn_request *r, struct gang *g, struct arena *a, struct plan *plan, struct placement *ret)
+{
+    struct line_note *note = arena_new(a, struct line_note);
+    struct turn t = {.look_again_ms = -1};
+    g->uid = r->owner->meta.uid;
+    *note = (struct line_note){.member = member_of(r, g), .requests = &pod_of_gang(g)->requests};
+    if (r->line)
+        line_ask(r->line, &note->member, r->now_ms, a, &t);
+    if (!r->resumes) {
+        g->held = t.held;
+        g->n_held = t.n_held;
+    }
+    planner_place(r->cluster, g, a, ret);
+    plan->line = note;
+    if (ret->verdict == VERDICT_PLACED) {
+        note->outcome = LINE_TAKES;
+        return;
+    }
+    note->outcome = LINE_WAITS;
+    note->since_ms = since_ms(r, &t);
+    note->short_of = ret->short_of;
+    if (ret->verdict == VERDICT_INSUFFICIENT) // what the nodes can never take is held for in vain
+        choose_hold(r, &t, g, a, note);
+    if (r->line && !t.waits_since_ms)
+        plan_requeue(plan, MAX(note->since_ms + LINE_PATIENCE_MS - r->now_ms, 0));
+    else if (t.look_again_ms >= 0)
+        plan_requeue(plan, t.look_again_ms);
+}
+
+const char *turn_message(const struct turn_request *r, const struct gang *g, const struct placement *p, struct arena *a)
+{
+    struct line_member m = member_of(r, g);
+    const char *ahead = r->line && p->verdict == VERDICT_INSUFFICIENT ? line_ahead(r->line, &m, p->short_of, a) : NULL;
+    const char *text = p->message;
+    if (p->details)
+        text = arena_printf(a, "%s\n%s", text, p->details);
+    return ahead ? arena_printf(a, "%s\nahead of it wait: %s", text, ahead) : text;
+}
+
+const char *turn_victims(const struct placement *p, struct arena *a)
+{
+    if (p->n_victims == 0)
+        return "";
+    return p->n_victims == 1 ? ", 1 pod of lower priority is evicted for them"
+                             : arena_printf(a, ", %zu pods of lower priority are evicted for them", p->n_victims);
+}
