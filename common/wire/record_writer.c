@@ -147,18 +147,41 @@ bool record_writer_drop(struct record_writer *w, uint32_t call, bool answers)
     return drop_from(w, &w->items, call, answers);
 }
 
-static void copy_body(struct item *it, char *out, size_t n)
+// Where a message goes: all of it into `out`, or the long stretches into `gather`, between runs of `out`.
+struct sink {
+    char *out;
+    size_t used, run; // of out; what of it is not in `gather` yet
+    struct gather *gather;
+};
+
+static void end_run(struct sink *sink)
+{
+    if (sink->used > sink->run)
+        gather_add(sink->gather, sink->out + sink->run, sink->used - sink->run, NULL);
+    sink->run = sink->used;
+}
+
+static void put(struct sink *sink, const char *data, size_t n, struct blob *blob)
+{
+    if (sink->gather && blob && n >= GATHER_MIN && gather_takes(sink->gather)) {
+        end_run(sink);
+        gather_add(sink->gather, data, n, blob);
+    } else if (n) {
+        memcpy(sink->out + sink->used, data, n);
+        sink->used += n;
+    }
+}
+
+static void put_body(struct item *it, struct sink *sink, size_t n)
 {
     if (it->copy) {
-        memcpy(out, it->copy + it->sent, n);
+        put(sink, it->copy + it->sent, n, NULL);
         return;
     }
     while (n) {
         const struct record_part *p = &it->parts[it->part];
         size_t take = MIN(n, p->len - it->part_sent);
-        if (take)
-            memcpy(out, p->blob->data + p->offset + it->part_sent, take);
-        out += take;
+        put(sink, p->blob->data + p->offset + it->part_sent, take, p->blob);
         n -= take;
         it->part_sent += take;
         if (it->part_sent == p->len) {
@@ -169,15 +192,15 @@ static void copy_body(struct item *it, char *out, size_t n)
 }
 
 // Writes the next record of the item, `n` bytes of its body.
-static void write_record(struct record_writer *w, struct item *it, char *out, size_t n)
+static void write_record(struct record_writer *w, struct item *it, struct sink *sink, size_t n)
 {
     struct record_header h = it->h;
     h.len = (uint32_t)n;
     if (it->sent + n < it->len)
         h.flags |= RECORD_MORE;
-    record_header_encode(out, &h);
-    if (n)
-        copy_body(it, out + RECORD_HEADER_SIZE, n);
+    record_header_encode(sink->out + sink->used, &h);
+    sink->used += RECORD_HEADER_SIZE;
+    put_body(it, sink, n);
     it->sent += n;
     w->bytes -= n;
 }
@@ -213,18 +236,33 @@ static void advance(struct record_writer *w, struct item *it)
     item_free(w, it);
 }
 
-size_t record_writer_fill(struct record_writer *w, char *out, size_t size)
+static size_t fill(struct record_writer *w, struct sink *sink, size_t size)
 {
     size_t used = 0;
     while (!list_empty(&w->items) && size - used >= RECORD_HEADER_SIZE) {
+        if (sink->gather && !gather_takes(sink->gather))
+            break;
         struct item *it = CONTAINER_OF(w->items.next, struct item, link);
         size_t rest = it->len - it->sent, room = MIN(size - used - RECORD_HEADER_SIZE, RECORD_BODY_MAX);
         if (rest > room && (room < FRAGMENT_MIN || (used && rest <= FRAGMENT_MIN)))
             break;
         size_t n = MIN(rest, room);
-        write_record(w, it, out + used, n);
+        write_record(w, it, sink, n);
         used += RECORD_HEADER_SIZE + n;
         advance(w, it);
     }
+    return used;
+}
+
+size_t record_writer_fill(struct record_writer *w, char *out, size_t size)
+{
+    return fill(w, &(struct sink){.out = out}, size);
+}
+
+size_t record_writer_gather(struct record_writer *w, char *out, size_t size, struct gather *g)
+{
+    struct sink sink = {.out = out, .gather = g};
+    size_t used = fill(w, &sink, size);
+    end_run(&sink);
     return used;
 }

@@ -6,7 +6,7 @@
 #define CADRE_WIRE_RECORD_WRITER_H
 
 #include "common/base/list.h"
-#include "common/wire/blob.h"
+#include "common/wire/gather.h"
 #include "common/wire/record.h"
 
 #define RECORD_MESSAGE ((size_t)256 << 10) // what a message is filled up to
@@ -40,5 +40,7 @@ bool record_writer_drop(struct record_writer *w, uint32_t call, bool answers);
 
 // Fills `out` with as many records as fit; 0 = nothing waits. size: at least 4 KiB, usually RECORD_MESSAGE.
 size_t record_writer_fill(struct record_writer *w, char *out, size_t size);
+// The same message without a copy of what is long: it is what `g` holds, in which `out` is the memory of the rest.
+size_t record_writer_gather(struct record_writer *w, char *out, size_t size, struct gather *g);
 
 #endif

@@ -297,6 +297,7 @@ static void opened(struct ws_client *c)
     c->state = STATE_OPEN;
     c->out.held = false;
     c->out.zero_mask = !c->config.mask_always && ws_link_trusted(c->link);
+    c->out.gathers = c->out.zero_mask && ws_link_plain(c->link);
     loop_timer_disarm(c->deadline);
     loop_timer_arm(c->alive, c->config.ping_ms);
     arm_work(c);
@@ -369,7 +370,7 @@ static bool read_some(struct ws_client *c)
         c->heard_ms = clock_mono_ms(loop_clock(c->loop));
         c->pinged = false;
         take(c, data, (size_t)n);
-        if (n < (int64_t)READ_SIZE && c->link && ws_link_polled(c->link))
+        if (n < (int64_t)READ_SIZE && c->link && ws_link_plain(c->link))
             return false; // the poll tells of more
     }
     return true;

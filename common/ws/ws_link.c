@@ -200,7 +200,7 @@ static void on_events(void *ctx, int events)
     }
 }
 
-bool ws_link_polled(const struct ws_link *l)
+bool ws_link_plain(const struct ws_link *l)
 {
     return !l->tls;
 }
@@ -225,11 +225,12 @@ int64_t ws_link_read(struct ws_link *l, void *data, size_t len, struct err *err)
     return errno == EAGAIN || errno == EINTR ? 0 : err_set(err, ERR_IO, "cannot read: %s", strerror(errno));
 }
 
-int64_t ws_link_write(struct ws_link *l, const void *data, size_t len, struct err *err)
+int64_t ws_link_write(struct ws_link *l, const struct iovec *pieces, unsigned n_pieces, struct err *err)
 {
     if (l->tls)
-        return ws_tls_stream_write(l->tls, data, len, err);
-    ssize_t n = send(l->fd, data, len, MSG_NOSIGNAL);
+        return ws_tls_stream_write(l->tls, pieces->iov_base, pieces->iov_len, err);
+    ssize_t n =
+        sendmsg(l->fd, &(struct msghdr){.msg_iov = (struct iovec *)pieces, .msg_iovlen = n_pieces}, MSG_NOSIGNAL);
     if (n >= 0)
         return n;
     return errno == EAGAIN || errno == EINTR ? 0 : err_set(err, ERR_IO, "cannot write: %s", strerror(errno));

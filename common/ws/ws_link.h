@@ -7,6 +7,8 @@
 #include "common/base/loop.h"
 #include "common/ws/ws_tls.h"
 
+#include <sys/uio.h>
+
 struct ws_link;
 
 struct ws_link_config {
@@ -27,11 +29,11 @@ void ws_link_free(struct ws_link *l); // accepts NULL; may be called in a callba
 const char *ws_link_host(const struct ws_link *l);  // for a Host header: "host:port", "localhost" for a Unix socket
 const char *ws_link_phase(const struct ws_link *l); // what it is doing, for people
 bool ws_link_trusted(const struct ws_link *l);      // TLS, or the traffic does not leave the host
-bool ws_link_polled(const struct ws_link *l);       // `ready` tells of everything that may be read, but for TLS
+bool ws_link_plain(const struct ws_link *l);        // no TLS: `ready` tells of all that may be read
 
 // After `up`: bytes, 0 = nothing now, negative ERR_GONE (ended by the peer) or ERR_IO.
 int64_t ws_link_read(struct ws_link *l, void *data, size_t len, struct err *err);
-int64_t ws_link_write(struct ws_link *l, const void *data, size_t len, struct err *err);
+int64_t ws_link_write(struct ws_link *l, const struct iovec *pieces, unsigned n, struct err *err); // n >= 1
 void ws_link_want(struct ws_link *l, int events); // LOOP_READ | LOOP_WRITE
 
 #endif

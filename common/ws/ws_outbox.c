@@ -14,18 +14,23 @@ void ws_outbox_init(struct ws_outbox *o, size_t max_queue)
     ws_queue_init(&o->queue, max_queue);
 }
 
+static void drop_frame(struct ws_outbox *o)
+{
+    gather_done(&o->frame);
+    free(TAKE_PTR(o->data));
+}
+
 void ws_outbox_done(struct ws_outbox *o)
 {
     ws_queue_done(&o->queue);
-    free(TAKE_PTR(o->data));
+    drop_frame(o);
     o->close = OUTBOX_CLOSED;
 }
 
 void ws_outbox_raw(struct ws_outbox *o, char *data, size_t len)
 {
     o->data = data;
-    o->off = 0;
-    o->len = len;
+    gather_add(&o->frame, data, len, NULL);
 }
 
 void ws_outbox_pong(struct ws_outbox *o, const char *data, size_t len)
@@ -57,17 +62,20 @@ static char *frame_alloc(struct ws_outbox *o, size_t size)
     return o->data + FRAME_HEADER_MAX;
 }
 
+// The header goes in front of the first stretch of the payload, which lies behind the room for it.
 static void frame_encode(struct ws_outbox *o, const struct ws_chunk *chunk)
 {
     char *payload = o->data + FRAME_HEADER_MAX;
     uint8_t key[4] = {0};
     size_t head = frame_header_size(chunk->len, true);
-    if (!o->zero_mask)
+    if (!o->frame.n)
+        gather_add(&o->frame, payload, chunk->len, NULL);
+    if (!o->zero_mask) { // then the payload is all in one stretch
         ws_mask_next(&o->mask, key);
-    o->off = FRAME_HEADER_MAX - head;
-    o->len = head + chunk->len;
-    frame_header_encode(o->data + o->off, chunk->fin, chunk->opcode, chunk->len, key);
-    frame_mask(payload, chunk->len, key, 0);
+        frame_mask(payload, chunk->len, key, 0);
+    }
+    frame_header_encode(payload - head, chunk->fin, chunk->opcode, chunk->len, key);
+    gather_lead(&o->frame, head);
 }
 
 static void control_encode(struct ws_outbox *o, enum frame_opcode opcode, const char *data, size_t len)
@@ -90,8 +98,10 @@ static bool queue_encode(struct ws_outbox *o)
     struct ws_chunk chunk;
     if (!waits)
         return false;
-    if (!ws_queue_fill(&o->queue, frame_alloc(o, size), size, &chunk)) {
-        free(TAKE_PTR(o->data));
+    char *payload = frame_alloc(o, size);
+    if (!(o->gathers ? ws_queue_gather(&o->queue, payload, size, &o->frame, &chunk)
+                     : ws_queue_fill(&o->queue, payload, size, &chunk))) {
+        drop_frame(o);
         return false;
     }
     frame_encode(o, &chunk);
@@ -124,16 +134,16 @@ int ws_outbox_flush(struct ws_outbox *o, struct ws_link *link, struct err *err)
     for (int i = 0; i < FRAMES_A_TURN; i++) {
         if (!o->data && !encode_next(o))
             return 0;
-        int64_t n = ws_link_write(link, o->data + o->off, o->len, err);
+        struct gather *f = &o->frame;
+        int64_t n = ws_link_write(link, &f->iov[f->at], f->n - f->at, err);
         if (n < 0) {
-            free(TAKE_PTR(o->data));
+            drop_frame(o);
             return (int)n;
         }
-        o->off += (size_t)n;
-        o->len -= (size_t)n;
-        if (o->len)
+        gather_sent(f, (size_t)n);
+        if (f->len)
             return 0;
-        free(TAKE_PTR(o->data));
+        drop_frame(o);
     }
     return 1;
 }

@@ -12,13 +12,14 @@ enum ws_outbox_close { OUTBOX_OPEN, OUTBOX_CLOSE_AFTER_QUEUE, OUTBOX_CLOSE_NEXT,
 struct ws_outbox {
     struct ws_queue queue;
     bool zero_mask; // of every frame
+    bool gathers;   // long stretches are written from where they lie: neither masked nor encrypted
     bool held;      // frames wait: the handshake is under way
     bool ping_due;
     enum ws_outbox_close close; // OUTBOX_CLOSED: the close frame was made, nothing else will be
     // private
     struct ws_mask mask;
-    char *data; // a frame on its way, or NULL
-    size_t off, len;
+    char *data;          // of a frame on its way, or NULL
+    struct gather frame; // what of it is to be written
     bool pong_due;
     char pong[FRAME_CONTROL_MAX];
     size_t pong_len;

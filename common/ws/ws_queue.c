@@ -67,12 +67,8 @@ bool ws_queue_drained(struct ws_queue *q)
     return true;
 }
 
-bool ws_queue_fill(struct ws_queue *q, char *out, size_t size, struct ws_chunk *ret)
+static void fill_message(struct ws_queue *q, char *out, size_t size, struct ws_chunk *ret)
 {
-    if (list_empty(&q->messages)) {
-        *ret = (struct ws_chunk){FRAME_BINARY, true, record_writer_fill(&q->records, out, size)};
-        return ret->len > 0;
-    }
     struct message *m = CONTAINER_OF(q->messages.next, struct message, link);
     size_t n = MIN(size, m->len - m->sent);
     *ret = (struct ws_chunk){m->sent   ? FRAME_CONTINUATION
@@ -85,5 +81,25 @@ bool ws_queue_fill(struct ws_queue *q, char *out, size_t size, struct ws_chunk *
     q->message_bytes -= n;
     if (ret->fin)
         message_free(q, m);
+}
+
+bool ws_queue_fill(struct ws_queue *q, char *out, size_t size, struct ws_chunk *ret)
+{
+    if (list_empty(&q->messages)) {
+        *ret = (struct ws_chunk){FRAME_BINARY, true, record_writer_fill(&q->records, out, size)};
+        return ret->len > 0;
+    }
+    fill_message(q, out, size, ret);
+    return true;
+}
+
+bool ws_queue_gather(struct ws_queue *q, char *out, size_t size, struct gather *g, struct ws_chunk *ret)
+{
+    if (list_empty(&q->messages)) {
+        *ret = (struct ws_chunk){FRAME_BINARY, true, record_writer_gather(&q->records, out, size, g)};
+        return ret->len > 0;
+    }
+    fill_message(q, out, size, ret);
+    gather_add(g, out, ret->len, NULL);
     return true;
 }

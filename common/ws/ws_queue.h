@@ -33,5 +33,7 @@ int ws_queue_message(struct ws_queue *q, bool text, const void *data, size_t len
 bool ws_queue_drained(struct ws_queue *q);
 // The payload of the next frame, of at most `size` bytes (4 KiB or more); false = nothing waits.
 bool ws_queue_fill(struct ws_queue *q, char *out, size_t size, struct ws_chunk *ret);
+// The same; long stretches are not copied into `out`. `g`, an empty one, is the payload.
+bool ws_queue_gather(struct ws_queue *q, char *out, size_t size, struct gather *g, struct ws_chunk *ret);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -257,6 +258,12 @@ int ws_session_receive(struct ws_session *s, const char *data, size_t len)
     return 0;
 }
 
+static void count_chunk(struct ws_server *server, const struct ws_chunk *chunk)
+{
+    server->counters.messages_out += chunk->fin;
+    server->counters.bytes_out += chunk->len;
+}
+
 static int write_chunk(struct ws_session *s, const struct ws_chunk *chunk)
 {
     struct ws_server *server = s->connection->server;
@@ -265,9 +272,45 @@ static int write_chunk(struct ws_session *s, const struct ws_chunk *chunk)
                                                   : LWS_WRITE_BINARY;
     if (!chunk->fin)
         how |= LWS_WRITE_NO_FIN;
-    server->counters.messages_out += chunk->fin;
-    server->counters.bytes_out += chunk->len;
+    count_chunk(server, chunk);
     return lws_write(s->connection->wsi, server->scratch + LWS_PRE, chunk->len, (enum lws_write_protocol)how);
+}
+
+// As a frame, past libwebsockets, which would need all of it in one place. What the socket does not take is given to it
+// all the same: it may have control frames of its own to send, which must come behind.
+static int write_gathered(struct ws_session *s, struct gather *g, const struct ws_chunk *chunk)
+{
+    struct ws_connection *c = s->connection;
+    char *payload = (char *)c->server->scratch + LWS_PRE;
+    size_t head = frame_header_size(chunk->len, false);
+    count_chunk(c->server, chunk);
+    frame_header_encode(payload - head, chunk->fin, chunk->opcode, chunk->len, NULL);
+    gather_lead(g, head);
+    ssize_t n = sendmsg(c->fd, &(struct msghdr){.msg_iov = g->iov, .msg_iovlen = g->n}, MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        return -1;
+    gather_sent(g, n > 0 ? (size_t)n : 0);
+    for (; g->len; gather_sent(g, g->iov[g->at].iov_len))
+        if (lws_write(c->wsi, g->iov[g->at].iov_base, g->iov[g->at].iov_len, LWS_WRITE_HTTP) < 0)
+            return -1;
+    return 0;
+}
+
+static int write_next(struct ws_session *s, bool *ret_any)
+{
+    struct ws_server *server = s->connection->server;
+    char *out = (char *)server->scratch + LWS_PRE;
+    struct ws_chunk chunk;
+    if (lws_is_ssl(s->connection->wsi)) {
+        *ret_any = ws_queue_fill(&s->queue, out, RECORD_MESSAGE, &chunk);
+        return *ret_any ? write_chunk(s, &chunk) : 0;
+    }
+    struct gather g;
+    gather_init(&g);
+    *ret_any = ws_queue_gather(&s->queue, out, RECORD_MESSAGE, &g, &chunk);
+    int r = *ret_any ? write_gathered(s, &g, &chunk) : 0;
+    gather_done(&g);
+    return r;
 }
 
 // libwebsockets' own way to close, a non-zero return, hangs up without a close frame where it was built for debugging,
@@ -288,7 +331,7 @@ int ws_session_writable(struct ws_session *s)
 {
     struct ws_server *server = s->connection->server;
     struct lws *wsi = s->connection->wsi;
-    struct ws_chunk chunk;
+    bool any;
     s->asked = false;
     if (s->cut)
         return -1;
@@ -300,11 +343,11 @@ int ws_session_writable(struct ws_session *s)
         server->scratch[LWS_PRE] = '?'; // it does not tell of the answer to an empty one
         return lws_write(wsi, server->scratch + LWS_PRE, 1, LWS_WRITE_PING) < 0 ? -1 : 0;
     }
-    if (!ws_queue_fill(&s->queue, (char *)server->scratch + LWS_PRE, RECORD_MESSAGE, &chunk))
+    if (write_next(s, &any) < 0)
+        return -1;
+    if (!any)
         return s->closing ? write_close(s) : 0;
     s->moved = true;
-    if (write_chunk(s, &chunk) < 0)
-        return -1;
     if (s->closing || ws_queue_bytes(&s->queue))
         wake(s);
     if (!s->closing && ws_queue_drained(&s->queue) && server->config.on_drained)

@@ -233,6 +233,54 @@ static void the_queue_is_bounded(void **state)
 }
 
 // Whatever is queued arrives whole, and what is of one call in order, through messages of random size.
+// Like record_writer_fill(), by way of a gather that is sent bit by bit.
+static size_t gather_into(char *to, size_t size, struct rand *rand)
+{
+    struct gather g;
+    size_t got = 0;
+    _cleanup_(free_p) char *out = xmalloc(size);
+    gather_init(&g);
+    size_t len = record_writer_gather(&w, out, size, &g);
+    assert_int_equal(g.len, len);
+    while (g.len) {
+        const struct iovec *v = &g.iov[g.at];
+        size_t n = 1 + (size_t)rand_below(rand, (uint32_t)v->iov_len);
+        memcpy(to + got, v->iov_base, n);
+        got += n;
+        gather_sent(&g, n);
+    }
+    assert_int_equal(got, len);
+    gather_done(&g);
+    return len;
+}
+
+static void what_is_long_is_gathered_from_where_it_lies(void **state)
+{
+    (void)state;
+    struct gather g;
+    struct blob *body = blob_new(3 * GATHER_MIN, NULL);
+    struct err err = ERR_INIT;
+    const struct record_header h = {.type = RECORD_RESULT, .call = 1, .rank = 1};
+    memset(body->data, 'x', body->len);
+    const struct record_part parts[] = {{body, 0, 10}, {body, 10, GATHER_MIN}, {body, 0, 10}};
+    assert_int_equal(record_writer_push(&w, &h, parts, 3, &err), 0);
+    gather_init(&g);
+    size_t len = record_writer_gather(&w, message, MESSAGE, &g);
+    assert_int_equal(len, RECORD_HEADER_SIZE + GATHER_MIN + 20);
+    assert_int_equal(g.len, len);
+    assert_int_equal(g.n, 3);
+    assert_ptr_equal(g.iov[0].iov_base, message);
+    assert_int_equal(g.iov[0].iov_len, RECORD_HEADER_SIZE + 10);
+    assert_ptr_equal(g.iov[1].iov_base, body->data + 10);
+    assert_int_equal(g.iov[1].iov_len, GATHER_MIN);
+    assert_ptr_equal(g.iov[2].iov_base, message + RECORD_HEADER_SIZE + 10);
+    assert_int_equal(body->refs, 2); // of what is not sent
+    gather_sent(&g, RECORD_HEADER_SIZE + 10 + GATHER_MIN);
+    assert_int_equal(body->refs, 1);
+    gather_done(&g);
+    blob_unref(body);
+}
+
 static void everything_arrives_whole_and_in_order(void **state)
 {
     (void)state;
@@ -251,7 +299,8 @@ static void everything_arrives_whole_and_in_order(void **state)
             queued++;
             continue;
         }
-        size_t len = record_writer_fill(&w, message, (size_t)rand_range(&rand, 4096, 20000));
+        size_t size = (size_t)rand_range(&rand, 4096, 20000);
+        size_t len = rand_below(&rand, 2) ? record_writer_fill(&w, message, size) : gather_into(message, size, &rand);
         const char *data = message;
         struct record rec;
         while (record_reader_next(&r, &data, &len, &rec, &err) == 1) {
@@ -282,6 +331,7 @@ int main(void)
         T(bodies_that_almost_fit_are_not_cut_into_crumbs),
         T(a_dropped_call_leaves_the_queue),
         T(the_queue_is_bounded),
+        T(what_is_long_is_gathered_from_where_it_lies),
         T(everything_arrives_whole_and_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message in stretches of memory, as sendmsg() takes it: what is long stays in the blobs where it lies.
+#ifndef CADRE_WIRE_GATHER_H
+#define CADRE_WIRE_GATHER_H
+
+#include "common/wire/blob.h"
+
+#include <sys/uio.h>
+
+#define GATHER_MIN ((size_t)4 << 10) // what is shorter is worth no stretch of its own
+
+enum { GATHER_PIECES = 32 };
+
+struct gather {
+    size_t len; // bytes that are left, in iov[at] to iov[n - 1]
+    unsigned at, n;
+    struct iovec iov[GATHER_PIECES];
+    struct blob *blobs[GATHER_PIECES]; // held until it is sent; NULL = memory of the caller
+};
+
+void gather_init(struct gather *g);
+void gather_done(struct gather *g);        // lets go of what was not sent
+bool gather_takes(const struct gather *g); // a blob, and more of the caller's behind it
+void gather_add(struct gather *g, const void *data, size_t len, struct blob *blob); // takes a reference
+void gather_lead(struct gather *g, size_t n); // n bytes more, in front of the first stretch
+void gather_sent(struct gather *g, size_t n); // the first n bytes that were left
+
+#endif
