@@ -21,7 +21,7 @@ struct ticket {
 };
 
 // err->code 0: allowed until expires_ms (Unix time; 0 = no end). ERR_UNAUTHORIZED (401), ERR_FORBIDDEN (403),
-// ERR_UNAVAILABLE, ERR_TIMEOUT, each with a message for the user.
+// ERR_UNAVAILABLE, ERR_THROTTLED, ERR_TIMEOUT, each with a message for the user.
 typedef void (*authority_done_fn)(void *ctx, const char *user, int64_t expires_ms, const struct err *err);
 
 struct authority {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A question is known by the hash of its token and namespace. It is asked (two reviews, one after the other), then
-// answered to all who wait; an answer that may be given again stays, the oldest makes room for the newest.
+// answered to all who wait; an answer that may be given again stays, the oldest makes room for the newest. A question
+// is doubtful where the token may be anything: whoever makes up tokens makes as many as they like.
 #include "operator/identity/access.h"
 
 #include "common/base/list.h"
@@ -15,8 +16,9 @@
 
 enum {
     ALLOWED_MS = 10 * 1000,
-    DENIED_MS = 2 * 1000,
+    DENIED_MS = 5 * 1000,
     MAX_QUESTIONS = 1024,
+    MAX_DOUBTFUL = 16,
     MAX_WAITERS = 4096,
     REVIEW_TIMEOUT_MS = 5 * 1000,
     NAMESPACE_MAX = 63,
@@ -32,6 +34,8 @@ struct access {
     struct list answered; // questions, oldest first
     struct list waiters;  // of all questions
     size_t n_waiters;
+    struct list line;                    // doubtful questions that are not asked yet
+    size_t n_doubtful, n_doubtful_asked; // those and the ones that are asked; the latter alone
     uint64_t last_id;
 };
 
@@ -39,9 +43,10 @@ struct question {
     struct access *access;
     char key[2 * HASH_SIZE + 1];
     char ns[NAMESPACE_MAX + 1];
-    struct list link; // in access->answered
+    struct list link; // in access->answered or access->line
     struct list waiters;
-    int64_t expires_ms; // of the token, Unix time, 0 = no end
+    bool doubtful, asked; // asked: of one that is doubtful, it is not in the line any more
+    int64_t expires_ms;   // of the token, Unix time, 0 = no end
     // While it is asked:
     struct inquiry *inquiry;
     enum kind review; // which of the two
@@ -100,9 +105,36 @@ static void body_set(struct question *q, char *body)
     q->body = body;
 }
 
+static void question_send(struct question *q);
+
+static void line_move(struct access *a)
+{
+    while (a->n_doubtful_asked < a->options.max_doubtful && !list_empty(&a->line)) {
+        struct question *q = CONTAINER_OF(list_pop(&a->line), struct question, link);
+        q->asked = true;
+        a->n_doubtful_asked++;
+        question_send(q);
+    }
+}
+
+// It is answered, or is not to be any more.
+static void question_leave_line(struct question *q)
+{
+    struct access *a = q->access;
+    if (!q->doubtful || !q->body)
+        return;
+    a->n_doubtful--;
+    if (q->asked)
+        a->n_doubtful_asked--;
+    else
+        list_remove(&q->link);
+    line_move(a);
+}
+
 static void question_forget(struct question *q)
 {
     struct access *a = q->access;
+    question_leave_line(q);
     if (map_get(&a->questions, q->key) == q)
         map_del(&a->questions, q->key);
     list_remove(&q->link);
@@ -147,6 +179,7 @@ static void question_tell(struct question *q)
 static void question_answer(struct question *q, const struct err *err)
 {
     struct access *a = q->access;
+    question_leave_line(q);
     body_set(q, NULL);
     q->err = *err;
     bool denied = err->code == ERR_UNAUTHORIZED || err->code == ERR_FORBIDDEN;
@@ -162,8 +195,6 @@ static void question_answer(struct question *q, const struct err *err)
 }
 
 // --- asking
-
-static void question_send(struct question *q);
 
 static void read_token_review(struct question *q, const struct kube_response *response)
 {
@@ -222,11 +253,13 @@ static void question_send(struct question *q)
     q->inquiry = inquiry_send(q->access->client, &r, REVIEW_TIMEOUT_MS, on_review, q);
 }
 
-static struct question *question_new(struct access *a, const char *key, const char *token, const char *ns)
+static struct question *question_new(struct access *a, const char *key, const char *token, const char *ns,
+                                     bool doubtful)
 {
     struct arena arena = ARENA_INIT;
     struct question *q = xcalloc(1, sizeof *q);
     q->access = a;
+    q->doubtful = doubtful;
     memcpy(q->key, key, sizeof q->key);
     memcpy(q->ns, ns, strlen(ns));
     list_init(&q->link);
@@ -236,13 +269,21 @@ static struct question *question_new(struct access *a, const char *key, const ch
     q->body = xstrdup(review_token(token, a->audience, &arena));
     arena_done(&arena);
     map_set(&a->questions, q->key, q);
-    question_send(q);
+    if (doubtful) {
+        a->n_doubtful++;
+        list_append(&a->line, &q->link);
+        line_move(a);
+    } else {
+        question_send(q);
+    }
     return q;
 }
 
 // The oldest answer makes room; without one all are still being asked.
-static bool make_room(struct access *a)
+static bool make_room(struct access *a, bool doubtful)
 {
+    if (doubtful && a->n_doubtful >= MAX(a->options.max_questions / 2, (size_t)1))
+        return false;
     if (a->questions.used < a->options.max_questions)
         return true;
     if (list_empty(&a->answered))
@@ -277,9 +318,21 @@ static bool token_possible(const char *token)
     return n > 0 && n <= JWT_LEN_MAX;
 }
 
+// What needs no answer of the API server.
+static int check(const struct access *a, const char *token, bool *ret_doubtful, struct err *err)
+{
+    struct err why = ERR_INIT;
+    int r = a->options.check ? a->options.check(a->options.ctx, token, &why) : ERR_NOT_FOUND;
+    *ret_doubtful = r == ERR_NOT_FOUND;
+    if (r == ERR_UNAUTHORIZED)
+        return err_set(err, r, "%.600s: make one with `kubectl create token NAME --audience=%s`", why.msg, a->audience);
+    return 0;
+}
+
 uint64_t access_ask(struct access *a, const char *token, const char *ns, authority_done_fn done, void *ctx)
 {
     struct err err = ERR_INIT;
+    bool doubtful = false;
     char key[2 * HASH_SIZE + 1];
     if (!token_possible(token)) {
         err_set(&err, ERR_UNAUTHORIZED,
@@ -302,11 +355,13 @@ uint64_t access_ask(struct access *a, const char *token, const char *ns, authori
         question_forget(q);
         q = NULL;
     }
-    if (a->n_waiters >= a->options.max_waiters || (!q && !make_room(a))) {
-        err_set(&err, ERR_UNAVAILABLE, "too many sessions are being authenticated: try again");
+    if (!q && check(a, token, &doubtful, &err) < 0)
+        return refuse(done, ctx, &err);
+    if (a->n_waiters >= a->options.max_waiters || (!q && !make_room(a, doubtful))) {
+        err_set(&err, ERR_THROTTLED, "too many sessions are being authenticated: try again");
         return refuse(done, ctx, &err);
     }
-    return waiter_add(q ? q : question_new(a, key, token, ns), done, ctx);
+    return waiter_add(q ? q : question_new(a, key, token, ns, doubtful), done, ctx);
 }
 
 void access_cancel(struct access *a, uint64_t id)
@@ -338,10 +393,13 @@ struct access *access_new(struct loop *loop, struct kube_client *client, const s
         a->options.denied_ms = DENIED_MS;
     if (!a->options.max_questions)
         a->options.max_questions = MAX_QUESTIONS;
+    if (!a->options.max_doubtful)
+        a->options.max_doubtful = MAX_DOUBTFUL;
     if (!a->options.max_waiters)
         a->options.max_waiters = MAX_WAITERS;
     list_init(&a->answered);
     list_init(&a->waiters);
+    list_init(&a->line);
     return a;
 }
 
@@ -353,6 +411,7 @@ void access_free(struct access *a)
         waiter_free(a, CONTAINER_OF(a->waiters.next, struct waiter, all));
     const char *key;
     void *q;
+    a->options.max_doubtful = 0; // nobody in the line is asked about now
     for (size_t i = 0; map_next(&a->questions, &i, &key, &q); i = 0)
         question_forget(q);
     map_done(&a->questions);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // May the owner of a token call workers in a namespace? Asks the API server; the same question at the same time is
-// asked once, and answers are kept for some seconds, in bounded memory and under a hash: no token is kept.
+// asked once, and answers are kept for some seconds, in bounded memory and under a hash: no token is kept. What can be
+// refused without the API server is; tokens that may be anything wait for each other and do not hold up the others.
 #ifndef CADRE_IDENTITY_ACCESS_H
 #define CADRE_IDENTITY_ACCESS_H
 
@@ -11,8 +12,13 @@ struct access;
 
 struct access_options {
     const char *audience;
-    int64_t allowed_ms, denied_ms; // how long answers are kept; 0 = 10 s and 2 s
-    size_t max_questions;          // kept and under way, 0 = 1,024
+    // What can be told of a token without asking: 0 = it is good as far as that goes; ERR_UNAUTHORIZED = it is not;
+    // ERR_NOT_FOUND = nothing. NULL: nothing, of any.
+    int (*check)(void *ctx, const char *token, struct err *err);
+    void *ctx;
+    int64_t allowed_ms, denied_ms; // how long answers are kept; 0 = 10 s and 5 s
+    size_t max_questions;          // kept and under way, 0 = 1,024; half of it at most for tokens that may be anything
+    size_t max_doubtful;           // of those, that the API server is asked about at a time; 0 = 16
     size_t max_waiters;            // for answers, all together, 0 = 4,096
 };
 

@@ -14,11 +14,18 @@ struct identity {
     struct vault *vault;
 };
 
+static int check_token(void *ctx, const char *token, struct err *err)
+{
+    const struct identity *i = ctx;
+    return keyring_check(i->keyring, token, err);
+}
+
 struct identity *identity_new(struct loop *loop, struct kube_client *client, const struct identity_options *options)
 {
     struct identity *i = xcalloc(1, sizeof *i);
     const char *audience = options->audience ? options->audience : "cadre";
-    i->access = access_new(loop, client, &(struct access_options){.audience = audience});
+    i->access =
+        access_new(loop, client, &(struct access_options){.audience = audience, .check = check_token, .ctx = i});
     i->keyring = keyring_new(loop, client,
                              &(struct keyring_options){.audience = audience,
                                                        .issuer = options->issuer,

@@ -94,15 +94,14 @@ static int check_pod(const struct json *claims, struct arena *a, struct pod_clai
     return 0;
 }
 
-static int check_claims(const struct json *claims, const struct jwt_rules *rules, struct arena *a,
-                        struct pod_claims *ret, struct err *err)
+static int check_claims(const struct json *claims, const struct jwt_rules *rules, int64_t *ret_expires_ms,
+                        struct err *err)
 {
     if (!has_audience(claims, rules->audience))
         return err_set(err, ERR_UNAUTHORIZED, "it is not for the audience \"%s\"", rules->audience);
     if (rules->issuer && !json_str_is(json_get(claims, "iss"), rules->issuer))
         return err_set(err, ERR_UNAUTHORIZED, "it was not issued by \"%s\"", rules->issuer);
-    int r = check_times(claims, rules->now_ms, &ret->expires_ms, err);
-    return r < 0 ? r : check_pod(claims, a, ret, err);
+    return check_times(claims, rules->now_ms, ret_expires_ms, err);
 }
 
 static int check_signature(const struct jwks *keys, const struct jwt *t, struct arena *a, struct err *err)
@@ -128,8 +127,44 @@ int jwt_verify(const struct jwks *keys, const char *token, const struct jwt_rule
         r = err_set(err, ERR_UNAUTHORIZED, "it is no JWT of at most %d bytes", JWT_LEN_MAX);
     if (r == 0)
         r = check_signature(keys, &t, &scratch, err);
-    int claims = r == 0 || r == ERR_NOT_FOUND ? check_claims(t.claims, rules, a, ret, err) : 0;
-    r = claims < 0 ? claims : r;
+    if (r == 0 || r == ERR_NOT_FOUND) {
+        int claims = check_claims(t.claims, rules, &ret->expires_ms, err);
+        if (claims == 0)
+            claims = check_pod(t.claims, a, ret, err);
+        r = claims < 0 ? claims : r;
+    }
+    arena_done(&scratch);
+    return r < 0 ? err_wrap(err, "the token is refused") : 0;
+}
+
+// Whoever issued it.
+static int check_over(const struct json *claims, int64_t now_ms, struct err *err)
+{
+    char when[RFC3339_SIZE];
+    int64_t end = 0;
+    if (!claim_time(claims, "exp", &end) || end == 0 || end > now_ms)
+        return 0;
+    return err_set(err, ERR_UNAUTHORIZED, "it expired at %s", rfc3339_format(end, when));
+}
+
+static int check_known(const struct jwks *keys, const struct jwt *t, const struct jwt_rules *rules, struct arena *a,
+                       struct err *err)
+{
+    int64_t expires_ms;
+    int r = check_over(t->claims, rules->now_ms, err);
+    if (r == 0 && !json_get(t->header, "kid"))
+        r = err_set(err, ERR_NOT_FOUND, "it does not name its key");
+    if (r == 0)
+        r = check_signature(keys, t, a, err);
+    return r < 0 ? r : check_claims(t->claims, rules, &expires_ms, err);
+}
+
+int jwt_check(const struct jwks *keys, const char *token, const struct jwt_rules *rules, struct err *err)
+{
+    struct jwt t = {0};
+    struct arena scratch = ARENA_INIT;
+    int r = jwt_split(token, &scratch, &t) ? check_known(keys, &t, rules, &scratch, err)
+                                           : err_set(err, ERR_NOT_FOUND, "it is no JWT");
     arena_done(&scratch);
     return r < 0 ? err_wrap(err, "the token is refused") : 0;
 }

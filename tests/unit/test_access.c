@@ -2,6 +2,7 @@
 #include "operator/identity/access.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 #include "tests/unit/issuer.h"
 #include "tests/unit/stub_client.h"
 
@@ -46,6 +47,15 @@ static void on_done(void *ctx, const char *user, int64_t expires_ms, const struc
     snprintf(h->user, sizeof h->user, "%s", user ? user : "");
     if (h->then)
         h->then(h);
+}
+
+// Tokens that begin with "odd" may be anything.
+static int check(void *ctx, const char *token, struct err *err)
+{
+    assert_ptr_equal(ctx, &t);
+    if (str_starts(token, "forged"))
+        return err_set(err, ERR_UNAUTHORIZED, "the token is refused: its signature is wrong");
+    return str_starts(token, "odd") ? err_set(err, ERR_NOT_FOUND, "it is no JWT") : 0;
 }
 
 static void start(const struct access_options *options)
@@ -344,15 +354,16 @@ static void a_right_that_the_operator_lacks_is_not_the_callers_fault(void **stat
 static void memory_is_bounded(void **state)
 {
     (void)state;
-    start(&(struct access_options){.audience = "cadre", .allowed_ms = 60000, .max_questions = 2, .max_waiters = 3});
+    start(&(struct access_options){
+        .audience = "cadre", .check = check, .ctx = &t, .allowed_ms = 60000, .max_questions = 2, .max_waiters = 3});
     struct heard h[5] = {0};
     ask("t0", "ml", &h[0]);
     ask("t1", "ml", &h[1]);
     assert_int_equal(ask("t2", "ml", &h[2]), 0); // both are still asked
-    assert_int_equal(h[2].err.code, ERR_UNAVAILABLE);
+    assert_int_equal(h[2].err.code, ERR_THROTTLED);
     ask("t1", "ml", &h[2]);
     assert_int_equal(ask("t1", "ml", &h[3]), 0);
-    assert_int_equal(h[3].err.code, ERR_UNAVAILABLE);
+    assert_int_equal(h[3].err.code, ERR_THROTTLED);
     answer(KIND_TOKEN_REVIEW, ANNA);
     answer(KIND_TOKEN_REVIEW, ANNA);
     answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
@@ -380,6 +391,53 @@ static void what_cannot_be_is_not_asked(void **state)
     assert_int_equal(ask("token", huge, &h), 0);
     assert_int_equal(h.err.code, ERR_FORBIDDEN);
     assert_true(stub_quiet(t.client));
+}
+
+static void what_can_be_told_is_not_asked(void **state)
+{
+    (void)state;
+    struct heard h = {0};
+    start(&(struct access_options){.audience = "cadre", .check = check, .ctx = &t});
+    assert_int_equal(ask("forged", "ml", &h), 0);
+    assert_int_equal(h.err.code, ERR_UNAUTHORIZED);
+    assert_string_equal(h.err.msg, "the token is refused: its signature is wrong: make one with `kubectl create token "
+                                   "NAME --audience=cadre`");
+    assert_true(stub_quiet(t.client));
+}
+
+// Whoever makes up tokens waits for others who do, and not those whose token the cluster has signed.
+static void tokens_that_may_be_anything_stand_in_line(void **state)
+{
+    (void)state;
+    struct heard h[5] = {0}, good = {0};
+    start(&(struct access_options){
+        .audience = "cadre", .check = check, .ctx = &t, .denied_ms = 60000, .max_questions = 8, .max_doubtful = 2});
+    ask("odd 0", "ml", &h[0]);
+    ask("odd 1", "ml", &h[1]);
+    uint64_t in_line = ask("odd 2", "ml", &h[2]);
+    ask("odd 3", "ml", &h[3]);
+    assert_int_equal(ask("odd 4", "ml", &h[4]), 0); // half of the questions
+    assert_int_equal(h[4].err.code, ERR_THROTTLED);
+    assert_int_equal(stub_waiting(t.client), 2);
+    ask("token", "ml", &good);
+    assert_int_equal(stub_waiting(t.client), 3);
+    access_cancel(t.access, in_line);
+    answer(KIND_TOKEN_REVIEW, STRANGER);
+    assert_int_equal(h[0].err.code, ERR_UNAUTHORIZED);
+    assert_int_equal(stub_waiting(t.client), 3); // "odd 3" in its place
+    answer(KIND_TOKEN_REVIEW, STRANGER);
+    answer(KIND_TOKEN_REVIEW, ANNA); // of "token"
+    answer(KIND_TOKEN_REVIEW, STRANGER);
+    answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
+    assert_int_equal(good.calls, 1);
+    assert_int_equal(good.err.code, 0);
+    assert_int_equal(h[2].calls, 0);
+    assert_int_equal(ask("odd 1", "ml", &h[4]), 0); // its refusal is kept
+    assert_int_equal(h[4].err.code, ERR_UNAUTHORIZED);
+    ask("odd 5", "ml", &h[2]);
+    ask("odd 6", "ml", &h[2]);
+    ask("odd 7", "ml", &h[2]);
+    assert_int_equal(stub_waiting(t.client), 2); // "odd 7" stands in line when all ends
 }
 
 static void cancel_other(struct heard *h)
@@ -448,6 +506,8 @@ int main(void)
         TEST(a_right_that_the_operator_lacks_is_not_the_callers_fault),
         TEST(memory_is_bounded),
         TEST(what_cannot_be_is_not_asked),
+        TEST(what_can_be_told_is_not_asked),
+        TEST(tokens_that_may_be_anything_stand_in_line),
         TEST(a_callback_may_cancel_and_ask),
         TEST(it_can_go_while_it_asks),
     };

@@ -197,6 +197,26 @@ static void controllers_are_asked_about(void **state)
     assert_int_equal(t.answers, 0);
 }
 
+// Only with the cluster's keys: before they are there the API server is asked about every token.
+static void a_forged_token_is_refused_without_asking(void **state)
+{
+    (void)state;
+    const struct authority *who = &t.authority;
+    struct issuer_key forger = issuer_key_new("k", "RS256");
+    const char *token = issuer_token(&forger, "[\"cadre\"]", 4000000000, &t.a);
+    wait_ready();
+    assert_int_equal(who->controller(who->ctx, token, "ml", on_controller, NULL), 0);
+    assert_int_equal(t.answers, 1);
+    assert_int_equal(t.err.code, ERR_UNAUTHORIZED);
+    assert_non_null(strstr(t.err.msg, "its signature is wrong"));
+    t.answers = 0;
+    assert_true(who->controller(who->ctx, issuer_token(&t.key, "[\"cadre\"]", 4000000000, &t.a), "ml", on_controller,
+                                NULL) != 0);
+    wait_answer();
+    assert_int_equal(t.err.code, 0);
+    EVP_PKEY_free(forger.key);
+}
+
 static void what_is_wrong_is_told(void **state)
 {
     (void)state;
@@ -215,6 +235,7 @@ int main(void)
         TEST(the_secret_is_filled_by_a_merge_patch),
         TEST(pods_and_processes_are_known),
         TEST(controllers_are_asked_about),
+        TEST(a_forged_token_is_refused_without_asking),
         TEST(what_is_wrong_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -321,6 +321,37 @@ static void what_is_no_jwt_is_refused(void **state)
     arena_done(&a);
 }
 
+static void told(const char *token, int code, const char *why)
+{
+    const struct jwt_rules rules = {.audience = "cadre", .now_ms = NOW_S * 1000};
+    struct err err = ERR_INIT;
+    assert_int_equal(jwt_check(jwks, token, &rules, &err), code);
+    if (why && !strstr(err.msg, why))
+        fail_msg("%s", err.msg);
+}
+
+// Of a controller's token, which need be no pod's and no JWT.
+static void what_can_be_told_without_asking(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct issuer_key other = issuer_key_new("ES256", "ES256"), stranger = issuer_key_new("theirs", "ES256");
+    told(issuer_token(&keys[RS256], CADRE, NOW_S + 60, &a), 0, NULL);
+    told(signed_payload("{\"aud\":\"cadre\"," LIFE "}", &a), 0, NULL);
+    told(issuer_token(&keys[RS256], "\"vault\"", NOW_S + 60, &a), ERR_UNAUTHORIZED, "not for the audience \"cadre\"");
+    told(issuer_token(&keys[RS256], CADRE, NOW_S, &a), ERR_UNAUTHORIZED, "it expired at 2027-01-15T08:00:00Z");
+    told(issuer_token(&other, CADRE, NOW_S + 60, &a), ERR_UNAUTHORIZED, "its signature is wrong");
+    told(issuer_token(&stranger, CADRE, NOW_S + 60, &a), ERR_NOT_FOUND, NULL);
+    told(issuer_token(&stranger, CADRE, NOW_S - 1, &a), ERR_UNAUTHORIZED, "it expired at"); // whoever issued it
+    told(issuer_sign(&stranger, "{\"alg\":\"ES256\"}", "{\"aud\":\"cadre\"," LIFE "}", &a), ERR_NOT_FOUND, NULL);
+    told("s3cret", ERR_NOT_FOUND, NULL);
+    told("a.b.c", ERR_NOT_FOUND, NULL);
+    told("", ERR_NOT_FOUND, NULL);
+    EVP_PKEY_free(other.key);
+    EVP_PKEY_free(stranger.key);
+    arena_done(&a);
+}
+
 static void the_end_of_a_token_can_be_read_without_its_key(void **state)
 {
     (void)state;
@@ -347,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_public_key_is_no_shared_secret),
         cmocka_unit_test(an_unknown_key_is_told_apart),
         cmocka_unit_test(what_is_no_jwt_is_refused),
+        cmocka_unit_test(what_can_be_told_without_asking),
         cmocka_unit_test(the_end_of_a_token_can_be_read_without_its_key),
     };
     return cmocka_run_group_tests(tests, make_keys, free_keys);
