@@ -77,6 +77,7 @@ static const char summary[] = "Usage: kubectl cadre COMMAND [ARG]... [OPTION]...
                               "  info GROUP                its ranks and methods\n"
                               "  why GROUP                 why it is not ready, or how it has failed\n"
                               "  logs GROUP                the output of all ranks\n"
+                              "  run -f FILE               a group as processes of this machine, without a cluster\n"
                               "  ca                        the operator's CA certificate\n"
                               "  version\n"
                               "\n"

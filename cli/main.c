@@ -3,6 +3,7 @@
 #include "cli/process.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
+#include "common/base/str.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,6 +30,8 @@ static int run(const struct options *o)
 int main(int argc, char **argv)
 {
     struct options o;
+    if (argc > 1 && str_eq(argv[1], "run"))
+        return verb_run(argv + 1);
     int status = options_parse(argc, argv, &o);
     if (status < 0) {
         process_catch_signals();

@@ -10,5 +10,7 @@ int verb_info(const struct options *o);
 int verb_why(const struct options *o);
 int verb_logs(const struct options *o);
 int verb_ca(const struct options *o);
+// Becomes cadre-local, which has its own options: argv of "run" and what is behind. Returns only where that fails.
+int verb_run(char **argv);
 
 #endif

@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/gateway/gateway.h"
+#include "operator/local/manifest.h"
 #include "operator/local/options.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@
 
 struct local {
     struct options options;
+    struct manifest manifest;
     struct loop *loop;
     struct authority authority;
     struct gateway *gateway;
@@ -79,6 +81,12 @@ static _Noreturn void run_agent(const struct local *l)
     setenv("CADRE_GROUP_UID", GROUP_UID, 1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end it
     signal(SIGPIPE, SIG_DFL);
+    for (const char **e = l->manifest.environment; e && *e; e++)
+        putenv((char *)*e);
+    if (l->manifest.working_dir && chdir(l->manifest.working_dir) != 0) {
+        fprintf(stderr, "cadre-local: cannot enter workingDir %s: %s\n", l->manifest.working_dir, strerror(errno));
+        _exit(EX_UNAVAILABLE);
+    }
     execvp(argv[0], (char **)argv);
     fprintf(stderr, "cadre-local: cannot run %s: %s; name it with --agent\n", argv[0], strerror(errno));
     _exit(127);
@@ -151,6 +159,25 @@ static int start(struct local *l, struct err *err)
     return listen_here(l, err);
 }
 
+// What the manifest says, where the command line does not.
+static int use_manifest(struct local *l, struct err *err)
+{
+    struct options *o = &l->options;
+    if (o->file) {
+        int r = manifest_read(o->file, o->group, o->map, &l->manifest, err);
+        if (r < 0)
+            return r;
+        const struct meta *m = &l->manifest.group->obj.meta;
+        o->group = m->name;
+        o->ns = o->ns ? o->ns : m->ns && *m->ns ? m->ns : NULL;
+        o->processes = l->manifest.processes;
+        o->command = (char **)l->manifest.command;
+    }
+    o->group = o->group ? o->group : "local";
+    o->ns = o->ns ? o->ns : "default";
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct local l = {.agent = 0};
@@ -158,6 +185,10 @@ int main(int argc, char **argv)
     int code = options_parse(argc, argv, &l.options);
     if (code >= 0)
         return code;
+    if (use_manifest(&l, &err) < 0) {
+        fprintf(stderr, "cadre-local: %s\n", err.msg);
+        return EX_DATAERR;
+    }
     log_setup(LOG_INFO, LOG_TEXT);
     signal(SIGPIPE, SIG_IGN);
     l.loop = loop_new();
@@ -173,5 +204,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < ARRAY_LEN(l.signals); i++)
         loop_signal_free(l.signals[i]);
     loop_free(l.loop);
+    manifest_done(&l.manifest);
     return l.exit_code;
 }

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/options.h"
 
+#include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sysexits.h>
 
 static const char help[] =
     "Usage: cadre-local [OPTION]... -- COMMAND [ARG]...\n"
+    "   or: cadre-local [OPTION]... -f FILE\n"
     "Runs one group of worker processes on this machine, and the proxy that takes calls for it: without Kubernetes,\n"
     "for trying things out, for tests and for measuring. Whoever reaches the socket may call.\n"
     "\n"
     "  --listen ADDRESS        127.0.0.1:PORT, [::1]:PORT or unix:/path; default: 127.0.0.1:9443\n"
-    "  --group NAME            name of the group; default: local\n"
-    "  --namespace NS          its namespace; default: default\n"
+    "  -f, --filename FILE     a WorkerGroup as for kubectl apply: its command, environment and number of ranks;\n"
+    "                          what is about pods and their restarts has no meaning here\n"
+    "  --map PREFIX=DIRECTORY  what the manifest has under this path of the image is in this directory here\n"
+    "  --group NAME            name of the group; default: local; of several in FILE, which one\n"
+    "  --namespace NS          its namespace; default: that in FILE, else default\n"
     "  --processes N           ranks, 1 to 1024; default: 1\n"
     "  --agent FILE            cadre-agent, which starts the processes; default: cadre-agent, looked for in PATH\n"
     "  --version               print the version and exit\n"
@@ -22,12 +29,14 @@ static const char help[] =
     "\n"
     "COMMAND is run for each rank, for example cadre-worker --module FILE. Exit codes: that of the process that "
     "failed\n"
-    "first, 0 if none did or after SIGTERM, 64 wrong usage, 69 it cannot listen, 127 there is no cadre-agent.\n";
+    "first, 0 if none did or after SIGTERM, 64 wrong usage, 65 the file cannot be used, 69 it cannot listen, 127 there is no cadre-agent.\n";
 
-enum { OPT_LISTEN = 1, OPT_GROUP, OPT_NAMESPACE, OPT_PROCESSES, OPT_AGENT, OPT_VERSION, OPT_HELP };
+enum { OPT_LISTEN = 1, OPT_FILE, OPT_MAP, OPT_GROUP, OPT_NAMESPACE, OPT_PROCESSES, OPT_AGENT, OPT_VERSION, OPT_HELP };
 
 static const struct option table[] = {
     {"listen", required_argument, NULL, OPT_LISTEN},
+    {"filename", required_argument, NULL, OPT_FILE},
+    {"map", required_argument, NULL, OPT_MAP},
     {"group", required_argument, NULL, OPT_GROUP},
     {"namespace", required_argument, NULL, OPT_NAMESPACE},
     {"processes", required_argument, NULL, OPT_PROCESSES},
@@ -52,6 +61,15 @@ static int set_listen(struct options *o)
     return -1;
 }
 
+static int set_map(struct options *o)
+{
+    const char *sep = strchr(optarg, '=');
+    if (!sep || sep == optarg || optarg[0] != '/' || !sep[1])
+        return wrong("--map", optarg, "must be PREFIX=DIRECTORY, such as /modules=build/examples");
+    o->map = optarg;
+    return -1;
+}
+
 static int set_processes(struct options *o)
 {
     int64_t n;
@@ -66,6 +84,12 @@ static int apply(struct options *o, int opt)
     switch (opt) {
     case OPT_LISTEN:
         return set_listen(o);
+    case OPT_FILE:
+    case 'f':
+        o->file = optarg;
+        return -1;
+    case OPT_MAP:
+        return set_map(o);
     case OPT_GROUP:
         o->group = optarg;
         return -1;
@@ -89,17 +113,34 @@ static int apply(struct options *o, int opt)
     }
 }
 
+// What is said twice, or not at all.
+static int check(const struct options *o, bool command)
+{
+    if (!o->file && !command)
+        return wrong("the command", "is missing",
+                     "what is to be run for each rank comes after --, or in a file: -f FILE");
+    if (o->file && command)
+        return wrong("-f", o->file, "says what to run; there is nothing to come after --");
+    if (o->file && o->processes)
+        return wrong("--processes", "with -f", "the number of ranks is that of the file");
+    if (!o->file && o->map)
+        return wrong("--map", o->map, "is about the paths in a file: -f FILE");
+    return -1;
+}
+
 int options_parse(int argc, char **argv, struct options *ret)
 {
-    *ret = (struct options){
-        .listen = "127.0.0.1:9443", .ns = "default", .group = "local", .agent = "cadre-agent", .processes = 1};
-    for (int opt; (opt = getopt_long(argc, argv, "+", table, NULL)) != -1;) {
+    *ret = (struct options){.listen = "127.0.0.1:9443", .agent = "cadre-agent"};
+    for (int opt; (opt = getopt_long(argc, argv, "+f:", table, NULL)) != -1;) {
         int r = apply(ret, opt);
         if (r >= 0)
             return r;
     }
-    if (optind == argc || !str_eq(argv[optind - 1], "--"))
-        return wrong("the command", "is missing", "what is to be run for each rank comes after --");
-    ret->command = argv + optind;
-    return -1;
+    bool command = optind < argc;
+    if (command && !str_eq(argv[optind - 1], "--"))
+        return wrong("the command", argv[optind], "comes after --");
+    int r = check(ret, command);
+    ret->command = command ? argv + optind : NULL;
+    ret->processes = MAX(ret->processes, 1);
+    return r;
 }

@@ -6,11 +6,13 @@
 enum { OPTIONS_PROCESSES_MAX = 1024 };
 
 struct options {
-    const char *listen; // "127.0.0.1:PORT", "[::1]:PORT" or "unix:/path"
-    const char *ns, *group;
-    const char *agent; // the program
+    const char *listen;     // "127.0.0.1:PORT", "[::1]:PORT" or "unix:/path"
+    const char *ns, *group; // of a manifest's group NULL = as it says
+    const char *agent;      // the program
     int processes;
-    char **command;
+    char **command;   // NULL with a manifest
+    const char *file; // the manifest, NULL = none
+    const char *map;  // "PREFIX=DIRECTORY", NULL = none
 };
 
 // -1: go on; anything else is the exit code, everything was said.

@@ -60,7 +60,7 @@ CONFINED = {
     "cJSON.h": ("tests/", "bench/"),
     "curl/curl.h": ("operator/kube/http.c", "operator/kube/http_pool.", "cli/"),
     "libwebsockets.h": ("common/ws/ws_server",),
-    "yaml.h": ("operator/kube/kubeconfig.c", "tests/"),
+    "yaml.h": ("operator/kube/kubeconfig.c", "operator/local/yaml.c", "tests/"),
     "uv.h": ("common/base/loop.c",),
 }
 

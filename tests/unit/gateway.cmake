@@ -6,5 +6,6 @@ add_dependencies(test_gateway_workers cadre-worker module_accumulator)
 target_compile_definitions(test_gateway_workers PRIVATE WORKER="$<TARGET_FILE:cadre-worker>"
                                                         ACCUMULATOR_SO="$<TARGET_FILE:module_accumulator>")
 add_test(NAME test_local COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local.sh" $<TARGET_FILE:cadre-local>
-                                 $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_accumulator>)
+                                 $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_accumulator>
+                                 $<TARGET_FILE:kubectl-cadre>)
 set_tests_properties(test_local PROPERTIES LABELS unit TIMEOUT 120)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The program cadre-local with real worker processes: calls over HTTP, exit codes. Arguments: cadre-local, cadre-agent,
-# cadre-worker, accumulator.so.
+# cadre-worker, accumulator.so, kubectl-cadre.
 set -euo pipefail
-local=$1 agent=$2 worker=$3 module=$4
+local=$1 agent=$2 worker=$3 module=$4 cli=$5
 work=$(mktemp -d)
 pid=
 cleanup() {
@@ -33,6 +33,14 @@ call() {
         "http://x/v1/namespaces/lab/workergroups/acc" -d "$1"
 }
 
+stop() {
+    local code=0
+    kill -TERM "$pid"
+    wait "$pid" || code=$?
+    pid=
+    [[ $code == 0 ]] || fail "told to stop: exit code $code"
+}
+
 : >"$work/err"
 "$local" --listen "unix:$work/socket" --namespace lab --group acc --processes 4 --agent "$agent" -- \
     "$worker" --module "$module" 2>"$work/err" &
@@ -45,11 +53,46 @@ answer=$(call '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":
 [[ $answer == '{"jsonrpc":"2.0","id":1,"result":[1,2,3,4]}' ]] || fail "per rank: $answer"
 answer=$(call '{"jsonrpc":"2.0","id":2,"method":"group.call","params":{"method":"add","args":[10]}}')
 [[ $answer == '{"jsonrpc":"2.0","id":2,"result":[11,12,13,14]}' ]] || fail "for all: $answer"
-kill -TERM "$pid"
-code=0
-wait "$pid" || code=$?
-pid=
-[[ $code == 0 ]] || fail "told to stop: exit code $code"
+stop
+
+# A manifest as for kubectl apply
+cat >"$work/group.yaml" <<'YAML'
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: other}
+---
+apiVersion: cadre.dev/v1alpha1
+kind: WorkerGroup
+metadata: {name: acc, namespace: lab}
+spec:
+  replicas: 2
+  workersPerReplica: 2
+  worker: {module: /modules/accumulator.so, class: Accumulator, init: {start: 5}, env: [{name: GREETING, value: hello}]}
+  template: {spec: {containers: [{name: worker, image: none}]}}
+---
+apiVersion: cadre.dev/v1alpha1
+kind: WorkerGroup
+metadata: {name: shell}
+spec:
+  template:
+    spec:
+      containers:
+      - name: worker
+        command: [sh, -c, 'echo "$WORD and $RANK of $WORLD_SIZE"; exit 3', "0"]
+        env: [{name: WORD, value: "yes"}]
+YAML
+PATH=$(dirname "$worker"):$(dirname "$local"):$PATH "$cli" run -f "$work/group.yaml" --group acc --map "/modules=$(dirname "$module")" \
+    --listen "unix:$work/socket" --agent "$agent" 2>"$work/err" &
+pid=$!
+for _ in $(seq 300); do
+    [[ ! -S $work/socket ]] || break
+    sleep 0.1
+done
+answer=$(call '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":"add","perRank":[1,1,1,1]}}')
+[[ $answer == '{"jsonrpc":"2.0","id":1,"result":[6,7,8,9]}' ]] || fail "a group of a manifest: $answer"
+answer=$("$cli" call acc add 10 --namespace lab --server "unix:$work/socket" --token any)
+[[ $answer == "[16, 17, 18, 19]" ]] || fail "the same by kubectl cadre call: $answer"
+stop
 
 socket=(--listen "unix:$work/socket" --agent "$agent")
 exit_code 7 "exit code 7" "${socket[@]}" --processes 2 -- sh -c 'exit 7'
@@ -59,4 +102,23 @@ exit_code 69 "cannot listen" --listen "unix:$work/no/socket" -- true
 exit_code 64 "must be 127.0.0.1:PORT" --listen 0.0.0.0:1 -- true
 exit_code 64 "must be a number" --processes 0 -- true
 exit_code 64 "comes after --" --processes 2
+exit_code 3 "yes and 0 of 1" "${socket[@]}" -f "$work/group.yaml" --group shell
+exit_code 65 "name one of its WorkerGroups with --group: acc, shell" "${socket[@]}" -f "$work/group.yaml"
+exit_code 65 "with --group: acc, shell" "${socket[@]}" -f "$work/group.yaml" --group none
+printf 'kind: WorkerGroup\nmetadata: {name: a}\nspec: {replicas: two}\n' >"$work/bad.yaml"
+exit_code 65 "bad.yaml: WorkerGroup a: spec.replicas" "${socket[@]}" -f "$work/bad.yaml"
+printf 'kind: WorkerGroup\nmetadata: {name: a}\nspec: {}\n' >"$work/bad.yaml"
+exit_code 65 "nothing says what to run" "${socket[@]}" -f "$work/bad.yaml"
+printf 'kind: WorkerGroup\nspec: [\n' >"$work/bad.yaml"
+exit_code 65 "bad.yaml: line " "${socket[@]}" -f "$work/bad.yaml"
+printf 'a: &a {x: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\n' >"$work/bad.yaml"
+for i in c:b d:c e:d f:e g:f; do
+    printf '%s: &%s [*%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s]\n' "${i%:*}" "${i%:*}" "${i#*:}"{,,,,,,,}
+done >>"$work/bad.yaml"
+exit_code 65 "longer than a manifest may be" "${socket[@]}" -f "$work/bad.yaml"
+exit_code 65 "there is no WorkerGroup in it" "${socket[@]}" -f /dev/null
+exit_code 65 "cannot read $work/none" "${socket[@]}" -f "$work/none"
+exit_code 64 "must be PREFIX=DIRECTORY" "${socket[@]}" -f "$work/group.yaml" --map modules
+exit_code 64 "there is nothing to come after --" "${socket[@]}" -f "$work/group.yaml" -- true
+exit_code 64 "the number of ranks is that of the file" "${socket[@]}" -f "$work/group.yaml" --processes 2
 echo "ok"

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/local/manifest.h"
+
+#include "common/base/json.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/kube/file.h"
+#include "operator/local/yaml.h"
+
+#include <string.h>
+
+enum { FILE_MAX = 1024 * 1024, WORDS_MAX = 4096, PROCESSES_MAX = 1024 };
+
+struct words { // of a command or an environment
+    const char **items;
+    size_t n;
+};
+
+static int words_add(struct words *w, const char *word, struct err *err)
+{
+    if (w->n == WORDS_MAX)
+        return err_set(err, ERR_LIMIT, "more than %d arguments or variables", WORDS_MAX);
+    w->items[w->n++] = word;
+    return 0;
+}
+
+static struct words words_new(struct arena *a)
+{
+    return (struct words){arena_array(a, WORDS_MAX + 1, sizeof(char *)), 0};
+}
+
+static int add_texts(struct words *w, const char *const *texts, size_t n, struct err *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = words_add(w, texts[i], err);
+    return r;
+}
+
+static int add_list(struct words *w, const struct json *list, struct arena *a, struct err *err)
+{
+    int r = 0;
+    JSON_FOREACH(item, list) {
+        const char *s = json_str(item, a);
+        r = s ? words_add(w, s, err) : err_set(err, ERR_INVALID, "command and args are lists of texts");
+        if (r < 0)
+            break;
+    }
+    return r;
+}
+
+static int add_variable(struct words *w, const char *name, const char *value, struct arena *a, struct err *err)
+{
+    return value ? words_add(w, arena_printf(a, "%s=%s", name, value), err) : 0;
+}
+
+static int compose_command(const struct worker_spec *s, const struct json *container, struct arena *a,
+                           struct manifest *ret, struct err *err)
+{
+    static const char *const module[] = {"cadre-worker"}, *const python[] = {"python3", "-m", "cadre.worker"};
+    struct words w = words_new(a);
+    int r = 0;
+    if (s->module)
+        r = add_texts(&w, module, ARRAY_LEN(module), err);
+    else if (s->python)
+        r = add_texts(&w, python, ARRAY_LEN(python), err);
+    if (r == 0 && s->n_command)
+        r = add_texts(&w, s->command, s->n_command, err);
+    if (r == 0 && !w.n)
+        r = add_list(&w, json_get(container, "command"), a, err);
+    if (r == 0 && !w.n)
+        return err_set(err, ERR_INVALID,
+                       "nothing says what to run: set module, python or command in spec.worker, or command in the "
+                       "first container of spec.template");
+    if (r == 0 && s->n_args)
+        r = add_texts(&w, s->args, s->n_args, err);
+    else if (r == 0 && !s->module && !s->python && !s->n_command)
+        r = add_list(&w, json_get(container, "args"), a, err);
+    ret->command = w.items;
+    return r;
+}
+
+// The path of the image as the one here.
+static const char *mapped(const char *path, const char *map, struct arena *a)
+{
+    const char *sep = map ? strchr(map, '=') : NULL;
+    size_t n = sep ? (size_t)(sep - map) : 0;
+    return sep && path && strncmp(path, map, n) == 0 && path[n] == '/' ? arena_printf(a, "%s%s", sep + 1, path + n)
+                                                                       : path;
+}
+
+// A variable that comes from elsewhere in the cluster is left to the caller's own environment.
+static int compose_environment(const struct worker_spec *s, const struct json *container, const char *map,
+                               struct arena *a, struct manifest *ret, struct err *err)
+{
+    struct words w = words_new(a);
+    int r = 0;
+    JSON_FOREACH(item, json_get(container, "env")) {
+        const char *name = json_str(json_get(item, "name"), a);
+        if (r == 0 && name)
+            r = add_variable(&w, name, json_str(json_get(item, "value"), a), a, err);
+    }
+    for (size_t i = 0; i < s->n_env && r == 0; i++)
+        r = add_variable(&w, s->env[i].name, s->env[i].value, a, err);
+    if (r == 0)
+        r = add_variable(&w, "CADRE_MODULE", s->module ? mapped(s->module, map, a) : s->python, a, err);
+    if (r == 0)
+        r = add_variable(&w, "CADRE_CLASS", s->class_name, a, err);
+    if (r == 0)
+        r = add_variable(&w, "CADRE_INIT", s->init_json, a, err);
+    ret->environment = w.items;
+    return r;
+}
+
+static int compose(const struct workergroup *g, const char *map, struct arena *a, struct manifest *ret, struct err *err)
+{
+    const struct workergroup_spec *s = &g->spec;
+    struct json *template = NULL;
+    int r = s->template_json ? json_parse(s->template_json, strlen(s->template_json), NULL, a, &template, err) : 0;
+    const struct json *containers = json_get(json_get(template, "spec"), "containers");
+    const struct json *container = containers && containers->type == JSON_LIST ? containers->child : NULL;
+    int64_t processes = (int64_t)s->replicas * s->workers_per_replica;
+    if (r == 0 && processes > PROCESSES_MAX)
+        r = err_set(err, ERR_LIMIT, "replicas times workersPerReplica is %lld; this machine runs %d at most",
+                    (long long)processes, PROCESSES_MAX);
+    if (r == 0)
+        r = compose_command(&s->worker, container, a, ret, err);
+    if (r == 0)
+        r = compose_environment(&s->worker, container, map, a, ret, err);
+    ret->processes = (int)processes;
+    ret->working_dir = mapped(s->worker.working_dir, map, a);
+    return r;
+}
+
+static bool is_wanted(const char *json, const char *name, struct arena *a, const char **names)
+{
+    struct json *root;
+    struct err ignored = ERR_INIT;
+    static const char *const prune[] = {"spec", NULL};
+    if (json_parse(json, strlen(json), prune, a, &root, &ignored) < 0 ||
+        !json_str_is(json_get(root, "kind"), "WorkerGroup"))
+        return false;
+    const char *its = json_str(json_get(json_get(root, "metadata"), "name"), a);
+    *names = arena_printf(a, "%s%s%s", *names, **names ? ", " : "", its ? its : "one without a name");
+    return !name || str_eq(its, name);
+}
+
+static int choose(const char *const *texts, size_t n, const char *name, struct arena *a, const char **ret,
+                  struct err *err)
+{
+    const char *names = "";
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++)
+        if (is_wanted(texts[i], name, a, &names)) {
+            *ret = texts[i];
+            found++;
+        }
+    if (found == 1)
+        return 0;
+    if (!*names)
+        return err_set(err, ERR_INVALID, "there is no WorkerGroup in it");
+    return err_set(err, ERR_INVALID, "name one of its WorkerGroups with --group: %s", names);
+}
+
+static int read_group(const char *file, const char *name, struct arena *a, const struct workergroup **ret,
+                      struct err *err)
+{
+    _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_MAX);
+    const char *const *texts;
+    const char *json = NULL;
+    const struct object *o = NULL;
+    size_t n;
+    int r = file_read(file, &text, err);
+    if (r == 0)
+        r = yaml_to_json(buf_str(&text), text.len, a, &texts, &n, err); // JSON is YAML, too
+    if (r == 0)
+        r = choose(texts, n, name, a, &json, err);
+    if (r == 0)
+        r = object_decode(KIND_WORKERGROUP, json, strlen(json), &o, err);
+    if (r == 0)
+        *ret = workergroup_of(o);
+    return r;
+}
+
+int manifest_read(const char *file, const char *name, const char *map, struct manifest *ret, struct err *err)
+{
+    struct err why = ERR_INIT;
+    *ret = (struct manifest){.group = NULL};
+    int r = read_group(file, name, &ret->arena, &ret->group, &why);
+    if (r == 0)
+        r = compose(ret->group, map, &ret->arena, ret, &why);
+    if (r < 0)
+        manifest_done(ret);
+    return r < 0 ? err_set(err, r, "%s: %s", file, why.msg) : 0;
+}
+
+void manifest_done(struct manifest *m)
+{
+    object_unref(m->group ? &m->group->obj : NULL);
+    arena_done(&m->arena);
+}
