@@ -17,6 +17,8 @@
 
 enum { AT_A_TIME = 64, COPY_MAX = 4096 }; // handshakes; bytes of a result that are worth no blob
 
+#define RANK_BYTES ((size_t)256 << 20)
+
 struct ranks {
     struct loop *loop;
     const char *group;
@@ -96,6 +98,12 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
         die(r, err.msg);
 }
 
+static char *on_place(void *ctx, size_t *ret_room)
+{
+    struct rank *r = ctx;
+    return record_reader_place(&r->reader, ret_room);
+}
+
 static void on_open(void *ctx, const char *subprotocol)
 {
     (void)subprotocol;
@@ -115,7 +123,8 @@ static void dial_next(struct ranks *all)
         return;
     struct rank *r = &all->of[all->dialed];
     *r = (struct rank){.all = all, .rank = all->first + all->dialed++};
-    record_reader_init(&r->reader, &(struct record_reader_config){.whole = true});
+    // A quota of its own: what it keeps for the next body is what a process of its own would.
+    record_reader_init(&r->reader, &(struct record_reader_config){.whole = true, .quota = quota_new(RANK_BYTES, NULL)});
     r->client = ws_client_new(all->loop,
                               &(struct ws_client_config){.address = all->address,
                                                          .path = SERVER_PATH,
@@ -124,6 +133,7 @@ static void dial_next(struct ranks *all)
                                                          .ping_ms = 600 * 1000, // idle means idle
                                                          .on_open = on_open,
                                                          .on_data = on_data,
+                                                         .on_place = on_place,
                                                          .on_close = on_close,
                                                          .ctx = r},
                               &err);

@@ -263,3 +263,9 @@ int frame_reader_next(struct frame_reader *r, char **data, size_t *len, struct f
             return got;
     }
 }
+
+uint64_t frame_reader_data_left(const struct frame_reader *r)
+{
+    bool data = r->in_payload && !is_control(r->opcode) && !r->text && !r->failed && !r->closed;
+    return data ? r->frame_len - r->frame_got : 0;
+}

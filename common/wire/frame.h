@@ -81,5 +81,7 @@ void frame_reader_init(struct frame_reader *r, bool server, uint64_t max_message
 // 1: *ret is set. 0: everything was taken. Negative: close with r->close_code. Payload is unmasked in place, and comes
 // in pieces as it arrives; an empty message is one empty piece. After a close frame nothing more comes.
 int frame_reader_next(struct frame_reader *r, char **data, size_t *len, struct frame_event *ret, struct err *err);
+// How many of the next bytes are certainly payload of the binary message that has begun.
+uint64_t frame_reader_data_left(const struct frame_reader *r);
 
 #endif

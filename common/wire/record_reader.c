@@ -58,7 +58,7 @@ static bool is_answer(unsigned type)
 }
 
 // Both sides of a connection may have a call of the same number: an answer continues only an answer.
-static struct record_open *open_find(struct record_reader *r, const struct record_header *h)
+static struct record_open *open_find(const struct record_reader *r, const struct record_header *h)
 {
     for (unsigned i = r->n_open; i-- > 0;) {
         struct record_open *o = &r->open[i];
@@ -187,6 +187,23 @@ static int head_next(struct record_reader *r, const char **data, size_t *len, st
     return 1;
 }
 
+// Where the rest of a body goes that is collected.
+static char *body_place(const struct record_reader *r)
+{
+    const struct record_open *o = open_find(r, &r->now.h);
+    return r->filled->data + (o && o->body ? o->len : 0) + r->got;
+}
+
+char *record_reader_place(struct record_reader *r, size_t *ret_room)
+{
+    *ret_room = r->now.h.len - r->got;
+    if (r->failed || !r->in_body || !*ret_room)
+        return NULL;
+    if (!r->filled)
+        r->filled = blob_new(r->now.h.len, r->config.quota);
+    return r->filled ? body_place(r) : NULL;
+}
+
 // 1 = the body is complete
 static int body_next(struct record_reader *r, const char **data, size_t *len, struct err *err)
 {
@@ -198,10 +215,8 @@ static int body_next(struct record_reader *r, const char **data, size_t *len, st
     } else if (!r->filled && !(r->filled = blob_new(r->now.h.len, r->config.quota))) {
         return fail(r, over_quota(&r->now.h, err));
     }
-    if (r->filled && take) {
-        const struct record_open *o = open_find(r, &r->now.h);
-        memcpy(r->filled->data + (o && o->body ? o->len : 0) + r->got, *data, take);
-    }
+    if (r->filled && take && *data != body_place(r))
+        memcpy(body_place(r), *data, take);
     r->got += take;
     *data += take;
     *len -= take;

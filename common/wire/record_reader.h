@@ -47,6 +47,9 @@ void record_reader_done(struct record_reader *r);
 
 // 1: *ret is the next record. 0: everything was taken, more is needed. Negative: the peer is wrong, close.
 int record_reader_next(struct record_reader *r, const char **data, size_t *len, struct record *ret, struct err *err);
+// Where the bytes that come next may be put to save a copy: then that place is what record_reader_next() gets. Until
+// then the reader must not be used otherwise. NULL: no body is on its way, or there is no room.
+char *record_reader_place(struct record_reader *r, size_t *ret_room);
 // False inside a record: no message may end there.
 bool record_reader_at_boundary(const struct record_reader *r);
 // The smallest seq of a body that has begun and not ended; UINT64_MAX = none.

@@ -11,8 +11,10 @@
 
 #define READ_SIZE ((size_t)64 << 10)
 #define READS_A_TURN 16 // then others get a turn
-#define CLOSE_MS 5000   // for the peer's close frame
-#define LINGER_MS 1000  // for a peer that is refused: so long it may still be sending
+#define PLACE_MIN ((size_t)16 << 10)
+#define PLACE_TAIL ((size_t)4 << 10)
+#define CLOSE_MS 5000  // for the peer's close frame
+#define LINGER_MS 1000 // for a peer that is refused: so long it may still be sending
 
 enum state {
     STATE_CONNECT,
@@ -350,28 +352,50 @@ static void take_held(struct ws_client *c)
     buf_done(&held);
 }
 
+// Where the payload that comes next is to go; empty if it is only little, or may be something else.
+static struct iovec find_place(struct ws_client *c)
+{
+    size_t left = c->state == STATE_OPEN && c->config.on_place ? frame_reader_data_left(&c->frames) : 0, room = 0;
+    char *place = left >= PLACE_MIN ? c->config.on_place(c->config.ctx, &room) : NULL;
+    room = place ? MIN(room, left) : 0;
+    return room >= PLACE_MIN ? (struct iovec){place, room} : (struct iovec){NULL, 0};
+}
+
+// False: nothing came, or all that is there, or the connection is lost.
+static bool read_once(struct ws_client *c, struct err *err)
+{
+    char data[READ_SIZE];
+    struct iovec into[2] = {find_place(c), {data, READ_SIZE}};
+    bool placed = into[0].iov_len > 0;
+    if (placed)
+        into[1].iov_len = PLACE_TAIL; // a head or two: what else comes has a place of its own
+    size_t want = into[0].iov_len + into[1].iov_len;
+    int64_t n = placed ? ws_link_read(c->link, into, 2, err) : ws_link_read(c->link, &into[1], 1, err);
+    if (n < 0)
+        lost(c, err);
+    if (n <= 0)
+        return false;
+    c->heard_ms = clock_mono_ms(loop_clock(c->loop));
+    c->pinged = false;
+    size_t first = MIN((size_t)n, into[0].iov_len);
+    if (first)
+        take(c, into[0].iov_base, first);
+    if ((size_t)n > first)
+        take(c, data, (size_t)n - first);
+    return (size_t)n == want || !c->link || !ws_link_plain(c->link);
+}
+
 // False: there is nothing to read now, or it is not wanted.
 static bool read_some(struct ws_client *c)
 {
-    char data[READ_SIZE];
     struct err err = ERR_INIT;
     if (c->held.len && wants_to_read(c))
         take_held(c);
     for (int i = 0; i < READS_A_TURN; i++) {
         if (!wants_to_read(c))
             return false;
-        int64_t n = ws_link_read(c->link, data, sizeof data, &err);
-        if (n == 0)
+        if (!read_once(c, &err))
             return false;
-        if (n < 0) {
-            lost(c, &err);
-            return false;
-        }
-        c->heard_ms = clock_mono_ms(loop_clock(c->loop));
-        c->pinged = false;
-        take(c, data, (size_t)n);
-        if (n < (int64_t)READ_SIZE && c->link && ws_link_plain(c->link))
-            return false; // the poll tells of more
     }
     return true;
 }

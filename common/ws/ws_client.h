@@ -32,6 +32,8 @@ struct ws_client_config {
     // messages are refused with 1003.
     void (*on_open)(void *ctx, const char *subprotocol); // "" = none
     void (*on_data)(void *ctx, const char *data, size_t len, bool end);
+    // Where the next bytes of a binary message may be put: on_data gets them there. NULL: nowhere. May be NULL itself.
+    char *(*on_place)(void *ctx, size_t *ret_room);
     void (*on_message)(void *ctx, bool text, const char *data, size_t len);
     void (*on_drained)(void *ctx); // below WS_LOW_MARK again after WS_HIGH_MARK; may be NULL
     // Once, the last of all; also if it never opened. code: of the peer's close frame or of ours, 1006 if the

@@ -205,11 +205,11 @@ bool ws_link_plain(const struct ws_link *l)
     return !l->tls;
 }
 
-int64_t ws_link_read(struct ws_link *l, void *data, size_t len, struct err *err)
+int64_t ws_link_read(struct ws_link *l, const struct iovec *into, unsigned n_into, struct err *err)
 {
     int64_t n;
     if (l->tls) {
-        n = ws_tls_stream_read(l->tls, data, len, err);
+        n = ws_tls_stream_read(l->tls, into->iov_base, into->iov_len, err);
         bool waits = n == 0 && ws_tls_stream_wants_write(l->tls);
         if (waits != l->read_waits_write) {
             l->read_waits_write = waits;
@@ -217,7 +217,7 @@ int64_t ws_link_read(struct ws_link *l, void *data, size_t len, struct err *err)
         }
         return n;
     }
-    n = recv(l->fd, data, len, 0);
+    n = recvmsg(l->fd, &(struct msghdr){.msg_iov = (struct iovec *)into, .msg_iovlen = n_into}, 0);
     if (n > 0)
         return n;
     if (n == 0)

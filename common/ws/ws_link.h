@@ -31,9 +31,10 @@ const char *ws_link_phase(const struct ws_link *l); // what it is doing, for peo
 bool ws_link_trusted(const struct ws_link *l);      // TLS, or the traffic does not leave the host
 bool ws_link_plain(const struct ws_link *l);        // no TLS: `ready` tells of all that may be read
 
-// After `up`: bytes, 0 = nothing now, negative ERR_GONE (ended by the peer) or ERR_IO.
-int64_t ws_link_read(struct ws_link *l, void *data, size_t len, struct err *err);
-int64_t ws_link_write(struct ws_link *l, const struct iovec *pieces, unsigned n, struct err *err); // n >= 1
+// After `up`: bytes, 0 = nothing now, negative ERR_GONE (ended by the peer) or ERR_IO. n: at
+// least 1; TLS uses only the first.
+int64_t ws_link_read(struct ws_link *l, const struct iovec *into, unsigned n, struct err *err);
+int64_t ws_link_write(struct ws_link *l, const struct iovec *pieces, unsigned n, struct err *err);
 void ws_link_want(struct ws_link *l, int events); // LOOP_READ | LOOP_WRITE
 
 #endif

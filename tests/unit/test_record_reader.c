@@ -43,18 +43,21 @@ static void put(uint8_t type, uint32_t call, uint32_t rank, uint8_t flags, const
     buf_puts(&stream, body);
 }
 
-// Reads the stream in pieces of up to `step` bytes, each a copy of its own so that a stale pointer is seen. Returns the
-// error or 0.
+// Reads the stream in pieces of up to `step` bytes, each a copy of its own so that a stale pointer is seen, or, at
+// random, where the reader wants them. Returns the error or 0.
 static int read_stream(struct record_reader *r, size_t step, struct rand *rand)
 {
     struct err err = ERR_INIT;
     buf_reset(&trace);
     for (size_t at = 0; at < stream.len;) {
         size_t cut = rand ? (size_t)rand_range(rand, 1, (int64_t)step) : step, n = MIN(stream.len - at, cut);
+        size_t room;
+        char *place = rand && rand_below(rand, 2) ? record_reader_place(r, &room) : NULL;
+        n = place ? MIN(n, room) : n;
         _cleanup_(free_p) char *piece = xmalloc(n);
-        const char *data = piece;
+        const char *data = place ? place : piece;
         size_t len = n;
-        memcpy(piece, stream.data + at, n);
+        memcpy(place ? place : piece, stream.data + at, n);
         at += n;
         struct record rec;
         int got;
@@ -138,6 +141,56 @@ static void a_whole_record_is_not_copied(void **state)
     assert_ptr_equal(rec.body, stream.data + RECORD_HEADER_SIZE);
     assert_null(rec.blob);
     record_reader_done(&r);
+}
+
+static void a_body_may_be_put_where_it_belongs(void **state)
+{
+    (void)state;
+    struct quota *quota = quota_new(8, NULL);
+    struct record_reader r;
+    struct record rec;
+    struct err err = ERR_INIT;
+    size_t room, len = RECORD_HEADER_SIZE;
+    record_reader_init(&r, &(struct record_reader_config){.quota = quota});
+    assert_null(record_reader_place(&r, &room)); // before a header
+    put(RECORD_RESULT, 1, 1, 0, "12345678");
+    const char *data = stream.data;
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 0);
+    char *place = record_reader_place(&r, &room);
+    assert_non_null(place);
+    assert_int_equal(room, 8);
+    memcpy(place, "123", 3);
+    data = place;
+    len = 3;
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 0);
+    assert_ptr_equal(record_reader_place(&r, &room), place + 3);
+    assert_int_equal(room, 5);
+    memcpy(place + 3, "45678", 5);
+    data = place + 3;
+    len = 5;
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
+    assert_ptr_equal(rec.body, place);
+    assert_memory_equal(rec.body, "12345678", 8);
+    assert_null(record_reader_place(&r, &room));
+    record_reader_done(&r);
+    quota_unref(quota);
+}
+
+static void there_is_no_place_for_what_the_quota_does_not_allow(void **state)
+{
+    (void)state;
+    struct quota *quota = quota_new(7, NULL);
+    struct record_reader r;
+    struct record rec;
+    struct err err = ERR_INIT;
+    size_t room, len = RECORD_HEADER_SIZE;
+    record_reader_init(&r, &(struct record_reader_config){.quota = quota});
+    put(RECORD_RESULT, 1, 1, 0, "12345678");
+    const char *data = stream.data;
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 0);
+    assert_null(record_reader_place(&r, &room));
+    record_reader_done(&r);
+    quota_unref(quota);
 }
 
 static void a_body_can_be_kept(void **state)
@@ -341,6 +394,8 @@ int main(void)
         T(records_come_out_the_same_however_the_bytes_are_cut),
         T(whole_bodies_are_put_together),
         T(a_whole_record_is_not_copied),
+        T(a_body_may_be_put_where_it_belongs),
+        T(there_is_no_place_for_what_the_quota_does_not_allow),
         T(a_body_can_be_kept),
         T(the_order_in_which_calls_began_can_be_kept),
         T(a_cancel_ends_an_unfinished_call_and_an_error_a_result),
