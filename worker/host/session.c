@@ -287,6 +287,12 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
         start_requests(s);
 }
 
+static char *on_place(void *ctx, size_t *ret_room)
+{
+    struct session *s = ctx;
+    return s->closing ? NULL : record_reader_place(&s->reader, ret_room);
+}
+
 static void on_open(void *ctx, const char *subprotocol)
 {
     struct session *s = ctx;
@@ -384,6 +390,7 @@ static struct ws_client *new_client(struct session *s, struct err *err)
         .server_name = s->config.server_name,
         .on_open = on_open,
         .on_data = on_data,
+        .on_place = on_place,
         .on_close = on_close,
         .ctx = s,
     };
