@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/deal.h"
 
-#include "operator/proxy/mode.h"
+#include "common/wire/mode.h"
 
 #include <stdlib.h>
 

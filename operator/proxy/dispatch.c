@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/wire/mode.h"
 #include "operator/proxy/deal.h"
-#include "operator/proxy/mode.h"
 #include "operator/proxy/split.h"
 
 #include <string.h>

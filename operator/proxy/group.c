@@ -3,7 +3,7 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
-#include "operator/proxy/mode.h"
+#include "common/wire/mode.h"
 
 #include <assert.h>
 #include <stdio.h>

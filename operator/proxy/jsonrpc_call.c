@@ -3,7 +3,7 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
-#include "operator/proxy/mode.h"
+#include "common/wire/mode.h"
 
 #include <string.h>
 

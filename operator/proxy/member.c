@@ -3,8 +3,8 @@
 
 #include "common/base/json.h"
 #include "common/base/str.h"
+#include "common/wire/mode.h"
 #include "operator/proxy/head.h"
-#include "operator/proxy/mode.h"
 
 #include <assert.h>
 #include <stdlib.h>

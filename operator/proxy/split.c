@@ -3,8 +3,8 @@
 
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
+#include "common/wire/mode.h"
 #include "common/wire/scan.h"
-#include "operator/proxy/mode.h"
 
 #include <stdio.h>
 #include <stdlib.h>

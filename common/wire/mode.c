@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/proxy/mode.h"
+#include "common/wire/mode.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of the dispatch and execute modes of records, as HELLO and JSON-RPC write them.
-#ifndef CADRE_PROXY_MODE_H
-#define CADRE_PROXY_MODE_H
+#ifndef CADRE_WIRE_MODE_H
+#define CADRE_WIRE_MODE_H
 
 #include <stdint.h>
 
