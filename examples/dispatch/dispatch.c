@@ -3,11 +3,29 @@
 // object was made with (init.x), so that the results show who got which arguments. Nothing but the declared modes
 // differs: which ranks run a method, and with what, is decided before it is called.
 #include <cadre/worker.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct test_actor {
     double x;
 };
+
+// A mode of its own, told to the proxy as data: lists of two, of which the ranks get one element in turn.
+static cadre_result register_two_to_all(cadre_worker *worker)
+{
+    int n = cadre_world_size(worker);
+    size_t size = (size_t)n * 2 + 64, len = 0;
+    char *rule = malloc(size);
+    if (!rule)
+        return CADRE_OUT_OF_MEMORY;
+    len += (size_t)snprintf(rule, size, "{\"elements\": true, \"index\": [");
+    for (int rank = 0; rank < n; rank++)
+        len += (size_t)snprintf(rule + len, size - len, "%s%d", rank ? "," : "", rank % 2);
+    snprintf(rule + len, size - len, "]}");
+    cadre_result r = cadre_method_rule(worker, "foo_custom", rule, NULL);
+    free(rule);
+    return r;
+}
 
 static cadre_result create(cadre_worker *worker, const char *init, size_t init_len, void **ret_self)
 {
@@ -17,6 +35,8 @@ static cadre_result create(cadre_worker *worker, const char *init, size_t init_l
     if (!t)
         return CADRE_OUT_OF_MEMORY;
     cadre_result r = cadre_init_double(worker, "x", 0, &t->x);
+    if (r == CADRE_OK)
+        r = register_two_to_all(worker);
     if (r != CADRE_OK)
         free(t);
     else
@@ -37,6 +57,7 @@ static cadre_result foo(void *self, cadre_call *call)
 static const cadre_method methods[] = {
     {"foo_one_to_all", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, foo, "the same x and y for all; one result a rank"},
     {"foo_all_to_all", CADRE_ALL_TO_ALL, CADRE_EXECUTE_ALL, foo, "x and y of each rank; one result a rank"},
+    {"foo_custom", CADRE_SPLIT, CADRE_EXECUTE_ALL, foo, "lists of two, rank i takes element i % 2; one result a rank"},
     {"foo_rank_zero", CADRE_ALL_TO_ALL, CADRE_EXECUTE_RANK_ZERO, foo, "rank 0 alone gets x and y; one result"},
 };
 

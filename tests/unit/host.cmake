@@ -10,8 +10,8 @@ cadre_module(needs_driver SOURCE modules/needs_driver.c LINKS driver_stub)
 set_target_properties(module_needs_driver PROPERTIES SKIP_BUILD_RPATH ON)
 
 set(host "$<LINK_LIBRARY:WHOLE_ARCHIVE,cadre_host>") # modules find the functions of the ABI in the program
-set(loaded accumulator dispatch echo counter other_abi no_symbol future misbehaving needs_driver)
-foreach(name module call executor)
+set(loaded accumulator dispatch echo counter tensor other_abi no_symbol future misbehaving needs_driver)
+foreach(name module call batch executor)
   cadre_test(test_host_${name} LINKS ${host})
   set_target_properties(test_host_${name} PROPERTIES ENABLE_EXPORTS ON)
 endforeach()

@@ -365,6 +365,7 @@ static void assert_example(const char *so, const char *class_name, const char *i
     assert_int_equal(module_load(so, &m, &err), 0);
     const cadre_class *class = module_class(&m, class_name, &err);
     assert_non_null(class);
+    worker.class = class;
     assert_int_equal(class->create(&worker, init, strlen(init), &self), CADRE_OK);
     for (size_t i = 0; i < n; i++) {
         struct cadre_call c;
@@ -377,6 +378,7 @@ static void assert_example(const char *so, const char *class_name, const char *i
         call_done(&c);
     }
     class->destroy(self);
+    published_done(&worker.published);
     arena_done(&a);
 }
 

@@ -53,6 +53,7 @@ static void a_module_declares_how_its_methods_are_called(void **state)
         int dispatch, execute;
     } want[] = {{"foo_one_to_all", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL},
                 {"foo_all_to_all", CADRE_ALL_TO_ALL, CADRE_EXECUTE_ALL},
+                {"foo_custom", CADRE_SPLIT, CADRE_EXECUTE_ALL},
                 {"foo_rank_zero", CADRE_ALL_TO_ALL, CADRE_EXECUTE_RANK_ZERO}};
     struct module m;
     struct err err = ERR_INIT;

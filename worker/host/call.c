@@ -24,6 +24,7 @@ void call_init(struct cadre_call *c, const char *args, size_t len)
 
 void call_done(struct cadre_call *c)
 {
+    call_batch_done(c);
     arena_done(&c->arena);
     buf_done(&c->result);
     buf_done(&c->message);
@@ -40,10 +41,7 @@ static void set_message(struct cadre_call *c, const char *fmt, va_list ap)
     c->missing = false;
 }
 
-static cadre_result fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static cadre_result fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
+cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -74,15 +72,17 @@ static const char *result_code(const struct cadre_call *c, cadre_result r)
 static cadre_result parse_args(struct cadre_call *c)
 {
     struct err err = ERR_INIT;
+    if (batch_is_safetensors(c->args, c->args_len))
+        return call_batch_read(c);
     if (c->args_len > CALL_ARGS_MAX)
-        return fail(c, CADRE_INVALID_ARGUMENT, "%s(): arguments of %zu bytes as JSON; at most %zu", c->method,
-                    c->args_len, CALL_ARGS_MAX);
+        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): arguments of %zu bytes as JSON; at most %zu", c->method,
+                         c->args_len, CALL_ARGS_MAX);
     if (json_parse(c->args, c->args_len, NULL, &c->arena, &c->root, &err) < 0)
-        return fail(c, CADRE_INVALID_ARGUMENT, "%s(): the arguments are %s", c->method, err.msg);
+        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): the arguments are %s", c->method, err.msg);
     if (c->root->type != JSON_LIST && c->root->type != JSON_OBJECT)
-        return fail(c, CADRE_INVALID_ARGUMENT,
-                    "%s(): the arguments are a %s; they must be a list (by position) or an object (by name)", c->method,
-                    json_type_name(c->root->type));
+        return call_fail(c, CADRE_INVALID_ARGUMENT,
+                         "%s(): the arguments are a %s; they must be a list (by position) or an object (by name)",
+                         c->method, json_type_name(c->root->type));
     return CADRE_OK;
 }
 
@@ -92,6 +92,8 @@ void call_run(struct cadre_call *c, const cadre_method *method, void *self)
     cadre_result r = parse_args(c);
     if (r == CADRE_OK)
         r = method->run(self, c);
+    if (r == CADRE_OK && c->returned)
+        r = call_batch_write(c);
     c->failed = r != CADRE_OK;
     if (!c->failed)
         return;
@@ -158,6 +160,8 @@ CADRE_EXPORT const char *cadre_args(const cadre_call *c, size_t *ret_len)
 
 static const struct json *find_arg(const struct cadre_call *c, size_t position, const char *name)
 {
+    if (!c->root)
+        return NULL;
     if (c->root->type == JSON_OBJECT && !name)
         return NULL;
     JSON_FOREACH(item, c->root)
@@ -171,7 +175,17 @@ static cadre_result get_arg(struct cadre_call *c, size_t position, const char *n
     *ret = find_arg(c, position, name);
     if (*ret)
         return CADRE_OK;
-    fail(c, CADRE_NOT_FOUND, "%s() needs an argument '%s' (position %zu)", c->method, name ? name : "?", position);
+    return call_missing(c, name, position);
+}
+
+cadre_result call_missing(struct cadre_call *c, const char *name, size_t position)
+{
+    if (c->root)
+        call_fail(c, CADRE_NOT_FOUND, "%s() needs an argument '%s' (position %zu)", c->method, name ? name : "?",
+                  position);
+    else
+        call_fail(c, CADRE_NOT_FOUND, "%s() needs '%s', which the batch that it was called with does not have",
+                  c->method, name ? name : "?");
     c->missing = true;
     return CADRE_NOT_FOUND;
 }
@@ -179,8 +193,9 @@ static cadre_result get_arg(struct cadre_call *c, size_t position, const char *n
 static cadre_result wrong_type(struct cadre_call *c, const char *name, const struct json *v, const char *wanted)
 {
     bool brief = v->len <= 40 && v->type != JSON_NULL;
-    return fail(c, CADRE_INVALID_ARGUMENT, "%s(): argument '%s' must be %s, it is %s%s%.*s", c->method,
-                name ? name : "?", wanted, json_type_name(v->type), brief ? " " : "", brief ? (int)v->len : 0, v->text);
+    return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): argument '%s' must be %s, it is %s%s%.*s", c->method,
+                     name ? name : "?", wanted, json_type_name(v->type), brief ? " " : "", brief ? (int)v->len : 0,
+                     v->text);
 }
 
 CADRE_EXPORT cadre_result cadre_arg_double(cadre_call *c, size_t position, const char *name, double *ret)
@@ -215,6 +230,8 @@ CADRE_EXPORT cadre_result cadre_arg_json(cadre_call *c, size_t position, const c
                                          size_t *ret_len)
 {
     const struct json *v;
+    if (!c->root && (*ret = call_batch_column(c, name, ret_len)))
+        return CADRE_OK;
     cadre_result r = get_arg(c, position, name, &v);
     if (r != CADRE_OK)
         return r;
@@ -225,27 +242,29 @@ CADRE_EXPORT cadre_result cadre_arg_json(cadre_call *c, size_t position, const c
 
 // The ABI: results
 
-static cadre_result set_result(struct cadre_call *c, const char *json, size_t len)
+cadre_result call_return(struct cadre_call *c, const char *body, size_t len)
 {
+    returned_free(TAKE_PTR(c->returned));
     buf_reset(&c->result);
-    return buf_append(&c->result, json, len) == 0
+    return buf_append(&c->result, body, len) == 0
                ? CADRE_OK
-               : fail(c, CADRE_OUT_OF_MEMORY, "%s() returns %zu bytes; at most %zu", c->method, len, CALL_RESULT_MAX);
+               : call_fail(c, CADRE_OUT_OF_MEMORY, "%s() returns %zu bytes; at most %zu", c->method, len,
+                           CALL_RESULT_MAX);
 }
 
 CADRE_EXPORT cadre_result cadre_return_double(cadre_call *c, double v)
 {
     char text[NUMBER_SIZE];
     if (!number_format(v, text))
-        return fail(c, CADRE_INVALID_ARGUMENT, "%s() returns %f, which JSON has no number for", c->method, v);
-    return set_result(c, text, strlen(text));
+        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns %f, which JSON has no number for", c->method, v);
+    return call_return(c, text, strlen(text));
 }
 
 CADRE_EXPORT cadre_result cadre_return_int64(cadre_call *c, int64_t v)
 {
     char text[24];
     int len = snprintf(text, sizeof text, "%" PRId64, v);
-    return set_result(c, text, (size_t)len);
+    return call_return(c, text, (size_t)len);
 }
 
 CADRE_EXPORT cadre_result cadre_return_string(cadre_call *c, const char *s)
@@ -253,7 +272,7 @@ CADRE_EXPORT cadre_result cadre_return_string(cadre_call *c, const char *s)
     struct json_writer w;
     writer_init(&w, 0);
     writer_str(&w, NULL, s);
-    cadre_result r = set_result(c, buf_str(&w.buf), w.buf.len);
+    cadre_result r = call_return(c, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
     return r;
 }
@@ -265,8 +284,8 @@ CADRE_EXPORT cadre_result cadre_return_json(cadre_call *c, const char *json, siz
     struct json *root;
     int parsed = json_parse(json, len, NULL, &a, &root, &err);
     arena_done(&a);
-    return parsed == 0 ? set_result(c, json, len)
-                       : fail(c, CADRE_INVALID_ARGUMENT, "%s() returns what is %s", c->method, err.msg);
+    return parsed == 0 ? call_return(c, json, len)
+                       : call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns what is %s", c->method, err.msg);
 }
 
 CADRE_EXPORT cadre_result cadre_fail(cadre_call *c, const char *fmt, ...)

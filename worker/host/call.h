@@ -2,8 +2,8 @@
 // One call of a method: the opaque cadre_call of the ABI, and the JSON documents of CALL, RESULT and ERROR records.
 //
 //   CALL head   {"method": "add", "timeoutMs": 5000}        timeoutMs may be missing: no deadline
-//   arguments   {"x": 10}, [10], or nothing at all
-//   RESULT      the value
+//   arguments   {"x": 10}, [10], nothing at all, or a batch: a safetensors document
+//   RESULT      the value, or a batch
 //   ERROR       {"code": "INVALID", "message": "add() needs an argument 'x' (position 0)"}
 //
 // Codes are the names of `enum err_code`, and two that only methods have: FAILED (cadre_fail) and NO_DEVICE.
@@ -14,21 +14,26 @@
 #include "common/base/buf.h"
 #include "common/base/err.h"
 #include "common/base/json.h"
-#include "sdk/c/include/cadre/worker.h"
+#include "common/wire/batch.h"
+#include "worker/host/returned.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define CALL_ARGS_MAX ((size_t)16 << 20)
+#define CALL_ARGS_MAX ((size_t)16 << 20) // as JSON
 #define CALL_RESULT_MAX ((size_t)64 << 20)
 #define CALL_MESSAGE_MAX 4095
 
 struct cadre_call {
     const char *args; // borrowed
     size_t args_len;
-    const char *method; // name, for messages
-    struct arena arena; // the tree of the arguments and strings out of them
-    struct json *root;
+    const char *method;        // name, for messages
+    struct arena arena;        // the tree of the arguments and strings out of them
+    struct json *root;         // NULL where they are a batch
+    struct batch batch;        // then
+    const struct json *meta;   // of the batch, NULL = none
+    char *aligned;             // a copy of the batch, where it did not come aligned
+    struct returned *returned; // of the result, where it is a batch
     atomic_bool canceled;
     bool failed;       // then `code` and `message` are the answer, else `result`
     const char *code;  // static
@@ -48,6 +53,17 @@ void call_cancel(struct cadre_call *c); // from any thread
 // The answer's body, which the call then has no more. True: of a RESULT, false: of an ERROR.
 bool call_encode(struct cadre_call *c, struct buf *out);
 void call_encode_error(struct buf *out, const char *code, const char *message);
+
+// For call_batch.c: the error of a call for its caller. Returns `r`.
+cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+cadre_result call_missing(struct cadre_call *c, const char *name, size_t position);
+cadre_result call_return(struct cadre_call *c, const char *body, size_t len);
+// call_batch.c: reads the arguments, finds a column of that name as JSON, writes the result.
+cadre_result call_batch_read(struct cadre_call *c);
+const char *call_batch_column(struct cadre_call *c, const char *name, size_t *ret_len); // NULL = none
+cadre_result call_batch_write(struct cadre_call *c);
+void call_batch_done(struct cadre_call *c);
 
 struct call_head {
     const char *method; // in the arena

@@ -2,13 +2,20 @@
 // What a class can do, as JSON: sent in HELLO, so that the proxy knows the declared modes, and printed by --describe.
 //
 //   "module": "accumulator", "class": "Accumulator",
-//   "methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL", "doc": "adds x to the value ..."}]
+//   "methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL", "doc": "adds x to the value ..."},
+//               {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": {...}, "collect": {...}}],
+//   "meshes": [{"name": "train", "dims": [{"name": "pp", "size": 2}, {"name": "dp", "size": 2}]}]
+//
+// `split`, `collect` and `meshes` are what the constructor published.
 #ifndef CADRE_HOST_DESCRIPTION_H
 #define CADRE_HOST_DESCRIPTION_H
 
 #include "common/base/json_writer.h"
 #include "worker/host/module.h"
+#include "worker/host/published.h"
 
-void description_write(struct json_writer *w, const struct module *m, const cadre_class *class); // members
+// Members. `published`: NULL = nothing.
+void description_write(struct json_writer *w, const struct module *m, const cadre_class *class,
+                       const struct published *published);
 
 #endif

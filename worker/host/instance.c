@@ -64,6 +64,7 @@ struct instance *instance_new(const struct instance_config *config, struct err *
     } else {
         config->worker->init = init;
         config->worker->arena = &i->arena;
+        config->worker->class = config->class;
         if (executor_submit(config->executor, &i->job, err) == 0)
             return i;
     }

@@ -121,7 +121,7 @@ static void describe(const struct host *h)
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    description_write(&w, &h->module, h->class);
+    description_write(&w, &h->module, h->class, NULL);
     writer_object_end(&w);
     puts(buf_str(&w.buf));
     writer_done(&w);
@@ -149,6 +149,7 @@ static void take_down(struct host *h)
     loop_signal_free(h->signals[0]);
     loop_signal_free(h->signals[1]);
     loop_free(h->loop);
+    published_done(&h->worker.published);
 }
 
 static int run(struct host *h)

@@ -46,10 +46,10 @@ static int check_method(const cadre_method *m, size_t i, struct map *seen, struc
         return r;
     if (!m->run)
         return err_set(err, ERR_INVALID, "method %s has no function", m->name);
-    if (m->dispatch != CADRE_ONE_TO_ALL && m->dispatch != CADRE_ALL_TO_ALL)
+    if (m->dispatch < CADRE_ONE_TO_ALL || m->dispatch > CADRE_DP_COMPUTE_METRIC)
         return err_set(err, ERR_INVALID, "method %s declares dispatch mode %d, which there is not", m->name,
                        (int)m->dispatch);
-    if (m->execute != CADRE_EXECUTE_ALL && m->execute != CADRE_EXECUTE_RANK_ZERO)
+    if (m->execute < CADRE_EXECUTE_ALL || m->execute > CADRE_EXECUTE_ANY)
         return err_set(err, ERR_INVALID, "method %s declares execute mode %d, which there is not", m->name,
                        (int)m->execute);
     return 0;

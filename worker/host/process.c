@@ -66,6 +66,35 @@ CADRE_EXPORT cadre_result cadre_create_fail(cadre_worker *w, const char *fmt, ..
     return CADRE_ERROR;
 }
 
+static cadre_result outcome(struct cadre_worker *w, int r, const struct err *err)
+{
+    if (r == 0)
+        return CADRE_OK;
+    cadre_create_fail(w, "%s", err->msg);
+    return CADRE_INVALID_ARGUMENT;
+}
+
+static int too_late(struct err *err)
+{
+    return err_set(err, ERR_INVALID, "rules and meshes can be published during create() only");
+}
+
+CADRE_EXPORT cadre_result cadre_method_rule(cadre_worker *w, const char *method, const char *split, const char *collect)
+{
+    struct err err = ERR_INIT;
+    return outcome(
+        w, w->init ? published_add_rule(&w->published, w->class, method, split, collect, &err) : too_late(&err), &err);
+}
+
+CADRE_EXPORT cadre_result cadre_publish_mesh(cadre_worker *w, const char *name, const char *const *dims,
+                                             const uint32_t *sizes, size_t n_dims)
+{
+    struct err err = ERR_INIT;
+    uint32_t world = (uint32_t)w->world_size;
+    return outcome(
+        w, w->init ? published_add_mesh(&w->published, world, name, dims, sizes, n_dims, &err) : too_late(&err), &err);
+}
+
 static cadre_result wrong_type(struct cadre_worker *w, const char *name, const struct json *v, const char *wanted)
 {
     cadre_create_fail(w, "init: \"%s\" must be %s, it is a %s", name, wanted, json_type_name(v->type));

@@ -6,7 +6,7 @@
 
 #include "common/base/err.h"
 #include "common/base/json.h"
-#include "sdk/c/include/cadre/worker.h"
+#include "worker/host/published.h"
 
 #define PROCESS_MESSAGE_SIZE 1024
 
@@ -15,6 +15,8 @@ struct cadre_worker {
     int device;                         // for cudaSetDevice, -1 = no GPU
     const struct json *init;            // while the constructor runs
     struct arena *arena;                // for what is read out of it
+    const cadre_class *class;           // likewise while it runs
+    struct published published;         // by the constructor
     char message[PROCESS_MESSAGE_SIZE]; // of cadre_create_fail(); "" = none
 };
 

@@ -100,7 +100,7 @@ static void send_hello(struct session *s)
     writer_i64(&w, "attempt", s->config.attempt);
     writer_str_set(&w, "ticket", s->ticket);
     writer_i64(&w, "pid", getpid());
-    description_write(&w, s->config.module, instance_class(s->config.instance));
+    description_write(&w, s->config.module, instance_class(s->config.instance), &s->config.worker->published);
     writer_object_end(&w);
     send_record(s, RECORD_HELLO, 0, buf_str(&w.buf), w.buf.len);
     writer_done(&w);

@@ -33,15 +33,24 @@ typedef enum cadre_result {
     CADRE_CANCELED = 6,  // the method noticed cadre_call_canceled()
 } cadre_result;
 
-// How a batch of arguments reaches the ranks when the caller does not say otherwise.
+// How arguments reach the ranks, and results the caller, when the caller does not say otherwise. docs/calls.md has a
+// picture of each. Where batches are cut, a rank gets some of the rows, and what it returns must be a batch, too.
 typedef enum cadre_dispatch {
-    CADRE_ONE_TO_ALL = 1, // every rank gets the same arguments
-    CADRE_ALL_TO_ALL = 2, // the caller gives a list of arguments, one a rank
+    CADRE_ONE_TO_ALL = 1,       // every rank gets the same arguments
+    CADRE_ALL_TO_ALL = 2,       // the caller gives a list of arguments, one a rank
+    CADRE_DP_COMPUTE = 3,       // the same
+    CADRE_DP_COMPUTE_PROTO = 4, // a batch, cut into a piece for each rank; results are joined
+    CADRE_3D_PROTO = 5,         // a batch, cut into a piece for each dp of the mesh; joined from the last pp, first tp
+    CADRE_3D_ALL_MICRO_DP = 6,  // a batch, cut into a piece for each group that generates together
+    CADRE_3D_PP_ONLY = 7,       // the same arguments for all; a list of the results of the first dp and tp
+    CADRE_SPLIT = 8,            // as cadre_method_rule() says
+    CADRE_DP_COMPUTE_METRIC = 9 // as CADRE_DP_COMPUTE_PROTO, but results are a list
 } cadre_dispatch;
 
 typedef enum cadre_execute {
     CADRE_EXECUTE_ALL = 1,
     CADRE_EXECUTE_RANK_ZERO = 2, // only rank 0 runs it; the caller gets a single result, not a list
+    CADRE_EXECUTE_ANY = 3,       // the rank that has the fewest calls; likewise
 } cadre_execute;
 
 typedef struct cadre_worker cadre_worker; // the process: its rank and its place
@@ -93,9 +102,21 @@ cadre_result cadre_init_string(cadre_worker *w, const char *name, const char *fa
 // The reason why create() fails, for people; printf-like. Returns CADRE_ERROR.
 cadre_result cadre_create_fail(cadre_worker *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+// What the class tells the proxy of itself, during create() only. A reason why it cannot is written as by
+// cadre_create_fail(), so `return r;` is enough.
+//
+// Of a method of CADRE_SPLIT or one of the 3D modes: `split` and `collect` as callers may say them, too (JSON,
+// docs/protocol.md, "Pieces"; either may be NULL): cadre_method_rule(w, "foo", "{\"index\": [0, 1, 0, 1]}", NULL).
+cadre_result cadre_method_rule(cadre_worker *w, const char *method, const char *split, const char *collect);
+// A mesh of all ranks, row-major, the last dimension fastest; the same on every rank. One of this name in
+// spec.worker.meshes goes before it.
+cadre_result cadre_publish_mesh(cadre_worker *w, const char *name, const char *const *dims, const uint32_t *sizes,
+                                size_t n_dims);
+
 // ---- a call -----------------------------------------------------------------------------------------------------
 
-// The arguments of this rank as JSON: an object of keyword arguments, or an array of positional ones.
+// The arguments of this rank as JSON: an object of keyword arguments, or an array of positional ones; or a batch with
+// tensors (below), a safetensors document.
 const char *cadre_args(const cadre_call *c, size_t *ret_len);
 // One argument, by position or by name, whichever way the caller gave it. CADRE_NOT_FOUND if it is missing,
 // CADRE_INVALID_ARGUMENT if it is of another type; both write the message for the caller, so `return r;` is enough, and
@@ -113,6 +134,37 @@ cadre_result cadre_return_json(cadre_call *c, const char *json, size_t len); // 
 // The error that the caller sees; printf-like. Returns CADRE_ERROR.
 cadre_result cadre_fail(cadre_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int cadre_call_canceled(const cadre_call *c); // 1 once the caller has gone or the deadline has passed
+
+// ---- batches ----------------------------------------------------------------------------------------------------
+
+// A batch is rows: tensors whose first dimension is the row, and columns, JSON lists with one value a row, for what is
+// no tensor. All have the same number of rows. Metadata goes with all rows.
+typedef struct cadre_tensor {
+    const char *name;
+    const char *dtype; // as safetensors has it: "F32", "BF16", "I64", ...
+    const uint64_t *shape;
+    size_t n_dims;    // at least 1
+    const void *data; // row-major, little endian; of arguments aligned to 8 bytes at least where the sender aligned it
+    size_t len;       // bytes
+} cadre_tensor;
+
+int cadre_is_batch(const cadre_call *c); // 1: the arguments are a batch with tensors; 0: they are JSON
+size_t cadre_rows(const cadre_call *c);  // of the batch
+// Tensors by number, in no special order, and by name. CADRE_NOT_FOUND; the latter writes the message for the caller.
+cadre_result cadre_tensor_at(cadre_call *c, size_t i, cadre_tensor *ret);
+cadre_result cadre_arg_tensor(cadre_call *c, const char *name, cadre_tensor *ret);
+// A column is an argument by name: cadre_arg_json() gets its list, of this rank's rows. Metadata, by name, as JSON:
+cadre_result cadre_arg_meta(cadre_call *c, const char *name, const char **ret, size_t *ret_len);
+
+// The result is a batch of what was returned by any of these; all is copied. A name that was returned before is
+// CADRE_INVALID_ARGUMENT, as is what does not fit together, at the latest when the method has returned.
+cadre_result cadre_return_tensor(cadre_call *c, const cadre_tensor *t);
+cadre_result cadre_return_column(cadre_call *c, const char *name, const char *json, size_t len);
+// Must be the same on all ranks whose results are joined, but for "metrics": an object, of which each value becomes a
+// list of all ranks' values.
+cadre_result cadre_return_meta(cadre_call *c, const char *name, const char *json, size_t len);
+// A whole safetensors document instead.
+cadre_result cadre_return_batch(cadre_call *c, const void *document, size_t len);
 
 #ifdef __cplusplus
 }

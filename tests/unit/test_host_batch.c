@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches as methods see them, what they may return, and what a class may publish while it is created.
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "worker/host/call.h"
+#include "worker/host/description.h"
+#include "worker/host/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct arena arena;
+
+static int teardown(void **state)
+{
+    (void)state;
+    arena_done(&arena);
+    return 0;
+}
+
+// Rows of "a" (F64, n) and "b" (U8, n x 2), a column "p" and metadata.
+static struct buf document(size_t n)
+{
+    const uint64_t shapes[][2] = {{n, 0}, {n, 2}};
+    struct safetensors_tensor t[] = {{.name = "a", .dtype = SAFETENSORS_F64, .n_dims = 1, .shape = shapes[0]},
+                                     {.name = "b", .dtype = SAFETENSORS_U8, .n_dims = 2, .shape = shapes[1]}};
+    struct buf p = BUF_INIT(4096), out = BUF_INIT(65536);
+    struct scatter head;
+    struct err err = ERR_INIT;
+    buf_puts(&p, "{\"p\": [");
+    for (size_t i = 0; i < n; i++)
+        buf_printf(&p, "%s\"row %zu\"", i ? ", " : "", i);
+    buf_puts(&p, "]}");
+    const struct safetensors_meta meta[] = {{BATCH_COLUMNS, buf_str(&p)}, {BATCH_META, "{\"t\":0.7,\"n\":null}"}};
+    scatter_init(&head);
+    assert_int_equal(safetensors_write_head(&head, t, 2, meta, 2, &err), 0);
+    buf_append(&out, head.own.data, head.own.len);
+    for (size_t i = 0; i < n; i++)
+        buf_append(&out, &(double){(double)i}, sizeof(double));
+    for (size_t i = 0; i < 2 * n; i++)
+        buf_putc(&out, (char)i);
+    scatter_done(&head);
+    buf_done(&p);
+    return out;
+}
+
+// Runs a function as a method with a batch that lies `shift` bytes off; the answer's body, in *ok whether it is one.
+static struct buf run(cadre_result (*fn)(void *, cadre_call *), const struct buf *args, size_t shift, bool *ok)
+{
+    struct cadre_call c;
+    struct buf out = BUF_INIT(1 << 20);
+    const cadre_method m = {"foo", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, fn, NULL};
+    char *body = xmalloc(args->len + shift);
+    memcpy(body + shift, args->data, args->len);
+    call_init(&c, body + shift, args->len);
+    call_run(&c, &m, NULL);
+    *ok = call_encode(&c, &out);
+    call_done(&c);
+    free(body);
+    return out;
+}
+
+static void answers(cadre_result (*fn)(void *, cadre_call *), const struct buf *args, const char *want)
+{
+    bool ok;
+    struct buf out = run(fn, args, 0, &ok);
+    if (!strstr(buf_str(&out), want))
+        fail_msg("%s\ncame, not %s", buf_str(&out), want);
+    buf_done(&out);
+}
+
+static cadre_result look(void *self, cadre_call *call)
+{
+    cadre_tensor a, b, t;
+    const char *json;
+    size_t len;
+    (void)self;
+    assert_int_equal(cadre_is_batch(call), 1);
+    assert_int_equal(cadre_rows(call), 3);
+    assert_int_equal(cadre_arg_tensor(call, "a", &a), CADRE_OK);
+    assert_string_equal(a.dtype, "F64");
+    assert_int_equal(a.n_dims, 1);
+    assert_int_equal(a.shape[0], 3);
+    assert_int_equal(a.len, 3 * sizeof(double));
+    assert_int_equal((uintptr_t)a.data % 8, 0);
+    assert_true(((const double *)a.data)[2] == 2.0);
+    assert_int_equal(cadre_arg_tensor(call, "b", &b), CADRE_OK);
+    assert_int_equal(b.shape[1], 2);
+    assert_int_equal(((const unsigned char *)b.data)[5], 5);
+    assert_int_equal(cadre_tensor_at(call, 1, &t), CADRE_OK);
+    assert_int_equal(cadre_tensor_at(call, 2, &t), CADRE_NOT_FOUND);
+    assert_int_equal(cadre_arg_json(call, 0, "p", &json, &len), CADRE_OK);
+    assert_int_equal(len, strlen("[\"row 0\", \"row 1\", \"row 2\"]"));
+    assert_memory_equal(json, "[\"row 0\", \"row 1\", \"row 2\"]", len);
+    assert_int_equal(cadre_arg_meta(call, "t", &json, &len), CADRE_OK);
+    assert_int_equal(len, 3);
+    assert_memory_equal(json, "0.7", 3);
+    assert_int_equal(cadre_arg_meta(call, "n", &json, &len), CADRE_NOT_FOUND);
+    assert_int_equal(cadre_arg_json(call, 0, "q", &json, &len), CADRE_NOT_FOUND);
+    return cadre_arg_tensor(call, "c", &t);
+}
+
+static void a_method_sees_tensors_columns_and_metadata(void **state)
+{
+    (void)state;
+    struct buf args = document(3);
+    for (size_t shift = 0; shift < 8; shift++) { // wherever the document lies, its values are aligned
+        bool ok;
+        struct buf out = run(look, &args, shift, &ok);
+        assert_false(ok);
+        assert_string_equal(buf_str(&out), "{\"code\":\"INVALID\",\"message\":\"foo() needs 'c', which the batch that "
+                                           "it was called with does not have\"}");
+        buf_done(&out);
+    }
+    args.len--;
+    answers(look, &args, "\"INVALID\",\"message\":\"foo(): safetensors: a document of");
+    buf_done(&args);
+}
+
+static cadre_result number_wanted(void *self, cadre_call *call)
+{
+    double x;
+    (void)self;
+    return cadre_arg_double(call, 0, "a", &x);
+}
+
+static cadre_result batch_wanted(void *self, cadre_call *call)
+{
+    cadre_tensor t;
+    (void)self;
+    assert_int_equal(cadre_is_batch(call), 0);
+    return cadre_arg_tensor(call, "a", &t);
+}
+
+static void who_wants_the_other_form_is_told(void **state)
+{
+    (void)state;
+    struct buf args = document(1), json = BUF_INIT(64);
+    buf_puts(&json, "{\"a\":[1]}");
+    answers(number_wanted, &args, "foo() needs 'a', which the batch");
+    answers(batch_wanted, &json, "foo() needs a batch with 'a', it was called with JSON");
+    buf_done(&args);
+    buf_done(&json);
+}
+
+static const uint64_t two[] = {2, 1}, three[] = {3};
+
+static cadre_result return_batch(void *self, cadre_call *call)
+{
+    static const unsigned char bytes[] = {1, 2};
+    static const double numbers[] = {0.5, 1.5};
+    (void)self;
+    cadre_return_int64(call, 7); // the last one wins
+    assert_int_equal(cadre_return_tensor(call, &(cadre_tensor){"b", "U8", two, 2, bytes, 2}), CADRE_OK);
+    assert_int_equal(cadre_return_tensor(call, &(cadre_tensor){"x", "F64", two, 1, numbers, 16}), CADRE_OK);
+    assert_int_equal(cadre_return_column(call, "p", "[\"c\", null]", 11), CADRE_OK);
+    return cadre_return_meta(call, "metrics", "{\"loss\":1}", 10);
+}
+
+static void a_method_returns_a_batch_piece_by_piece(void **state)
+{
+    (void)state;
+    struct buf args = document(0);
+    struct batch b;
+    struct err err = ERR_INIT;
+    bool ok;
+    struct buf out = run(return_batch, &args, 0, &ok);
+    assert_true(ok);
+    assert_int_equal(batch_read(out.data, out.len, &arena, &b, &err), 0);
+    assert_int_equal(b.rows, 2);
+    assert_int_equal(b.doc.n_tensors, 2);
+    const struct safetensors_tensor *x = safetensors_find(&b.doc, "x"), *bytes = safetensors_find(&b.doc, "b");
+    assert_int_equal(x->offset % 8, 0);
+    assert_memory_equal(out.data + x->offset, ((const double[]){0.5, 1.5}), 16);
+    assert_memory_equal(out.data + bytes->offset, "\1\2", 2);
+    assert_string_equal(safetensors_meta_get(&b.doc, BATCH_COLUMNS), "{\"p\":[\"c\", null]}");
+    assert_string_equal(safetensors_meta_get(&b.doc, BATCH_META), "{\"metrics\":{\"loss\":1}}");
+    buf_done(&out);
+    buf_done(&args);
+}
+
+static const struct bad {
+    cadre_tensor t;
+    const char *why;
+} bad[] = {
+    {{"x", "F128", two, 1, "", 2}, "dtype F128, which is none of safetensors"},
+    {{"x", "U8", two, 1, "ab", 3}, "has 3 bytes of data, its shape and dtype need 2"},
+    {{"x", "U8", two, 1, NULL, 2}, "has 0 bytes of data"},
+    {{"x", "U8", two, 0, "a", 1}, "a shape of at least one dimension"},
+    {{"", "U8", two, 1, "ab", 2}, "a tensor needs a name"},
+    {{"x", "U8", (const uint64_t[]){UINT64_MAX}, 1, "ab", 2}, "larger than any memory"},
+    {{"x", "U8", (const uint64_t[]){100 << 20}, 1, "ab", 100 << 20}, "more than"},
+};
+static size_t now;
+
+static cadre_result return_bad(void *self, cadre_call *call)
+{
+    (void)self;
+    return cadre_return_tensor(call, &bad[now].t);
+}
+
+static cadre_result return_ragged(void *self, cadre_call *call)
+{
+    (void)self;
+    cadre_return_tensor(call, &(cadre_tensor){"x", "U8", two, 2, "ab", 2});
+    return cadre_return_tensor(call, &(cadre_tensor){"y", "U8", three, 1, "abc", 3});
+}
+
+static cadre_result return_twice(void *self, cadre_call *call)
+{
+    (void)self;
+    cadre_return_tensor(call, &(cadre_tensor){"x", "U8", two, 2, "ab", 2});
+    return cadre_return_tensor(call, &(cadre_tensor){"x", "U8", two, 2, "ab", 2});
+}
+
+static cadre_result return_columns_twice(void *self, cadre_call *call)
+{
+    (void)self;
+    cadre_return_column(call, "p", "[1]", 3);
+    return cadre_return_column(call, "p", "[1]", 3);
+}
+
+static cadre_result return_no_column(void *self, cadre_call *call)
+{
+    (void)self;
+    return cadre_return_column(call, "p", "{}", 2);
+}
+
+static cadre_result return_no_json(void *self, cadre_call *call)
+{
+    (void)self;
+    return cadre_return_meta(call, "k", "{", 1);
+}
+
+static cadre_result return_no_document(void *self, cadre_call *call)
+{
+    (void)self;
+    return cadre_return_batch(call, "[1]", 3);
+}
+
+static void what_is_no_batch_is_not_returned(void **state)
+{
+    (void)state;
+    struct buf args = document(1);
+    for (now = 0; now < ARRAY_LEN(bad); now++)
+        answers(return_bad, &args, bad[now].why);
+    answers(return_ragged, &args, "foo() returns no batch: 'y' has 3 rows, but 'x' has 2");
+    answers(return_twice, &args, "there are two tensors 'x'");
+    answers(return_columns_twice, &args, "'p' is returned twice");
+    answers(return_no_column, &args, "a column is a list with one value a row, not a JSON object");
+    answers(return_no_json, &args, "'k': not valid JSON");
+    answers(return_no_document, &args, "no safetensors document; cadre_return_json() is for JSON");
+    buf_done(&args);
+}
+
+static cadre_result return_what_came(void *self, cadre_call *call)
+{
+    size_t len;
+    (void)self;
+    const char *args = cadre_args(call, &len);
+    return cadre_return_batch(call, args, len);
+}
+
+static void a_whole_document_is_returned_as_it_is(void **state)
+{
+    (void)state;
+    struct buf args = document(4);
+    bool ok;
+    struct buf out = run(return_what_came, &args, 3, &ok);
+    assert_true(ok);
+    assert_int_equal(out.len, args.len);
+    assert_memory_equal(out.data, args.data, args.len);
+    buf_done(&out);
+    buf_done(&args);
+}
+
+// Publishing
+
+static cadre_result nothing(void *self, cadre_call *call)
+{
+    (void)self, (void)call;
+    return CADRE_OK;
+}
+
+static const cadre_method methods[] = {{"plain", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, nothing, NULL},
+                                       {"custom", CADRE_SPLIT, CADRE_EXECUTE_ALL, nothing, NULL},
+                                       {"train", CADRE_3D_PROTO, CADRE_EXECUTE_ANY, nothing, "trains"}};
+static const cadre_class class = {"Model", NULL, NULL, methods, 3};
+
+static void a_class_publishes_rules_and_meshes(void **state)
+{
+    (void)state;
+    static const struct json being_created = {0};
+    struct cadre_worker w = {.world_size = 4, .init = &being_created, .class = &class};
+    static const char *const dims[] = {"dp", "tp"};
+    static const uint32_t sizes[] = {2, 2}, wrong[] = {2, 3};
+    struct json_writer text;
+    const cadre_module_info info = {CADRE_ABI, "m", &class, 1};
+    assert_int_equal(cadre_method_rule(&w, "custom", "{\"index\":[0,1,0,1]}", NULL), CADRE_OK);
+    assert_int_equal(cadre_method_rule(&w, "train", "{\"mesh\":\"t\"}", "{\"join\":false}"), CADRE_OK);
+    assert_int_equal(cadre_publish_mesh(&w, "t", dims, sizes, 2), CADRE_OK);
+    writer_init(&text, 0);
+    writer_object(&text, NULL);
+    description_write(&text, &(struct module){.info = &info}, &class, &w.published);
+    writer_object_end(&text);
+    assert_string_equal(
+        buf_str(&text.buf),
+        "{\"module\":\"m\",\"class\":\"Model\",\"methods\":[{\"name\":\"plain\",\"dispatch\":\"ONE_TO_ALL\","
+        "\"execute\":\"ALL\"},{\"name\":\"custom\",\"dispatch\":\"SPLIT\",\"execute\":\"ALL\",\"split\":{\"index\":[0,"
+        "1,0,1]}},{\"name\":\"train\",\"dispatch\":\"3D_PROTO\",\"execute\":\"ANY\",\"split\":{\"mesh\":\"t\"},"
+        "\"collect\":{\"join\":false},\"doc\":\"trains\"}],\"meshes\":[{\"name\":\"t\",\"dims\":[{\"name\":\"dp\","
+        "\"size\":2},{\"name\":\"tp\",\"size\":2}]}]}");
+    writer_done(&text);
+
+    assert_int_equal(cadre_publish_mesh(&w, "t", dims, sizes, 2), CADRE_INVALID_ARGUMENT);
+    assert_string_equal(w.message, "mesh 't' is published twice");
+    assert_int_equal(cadre_publish_mesh(&w, "u", dims, wrong, 2), CADRE_INVALID_ARGUMENT);
+    assert_string_equal(w.message, "mesh 'u' is for 6 ranks, the group has 4");
+    assert_int_equal(cadre_publish_mesh(&w, "", dims, sizes, 2), CADRE_INVALID_ARGUMENT);
+    assert_int_equal(cadre_method_rule(&w, "custom", NULL, NULL), CADRE_INVALID_ARGUMENT);
+    assert_string_equal(w.message, "rule of custom(): it has one already");
+    assert_int_equal(cadre_method_rule(&w, "plain", "{}", NULL), CADRE_INVALID_ARGUMENT);
+    assert_string_equal(w.message, "rule of plain(): only methods of CADRE_SPLIT and the 3D modes have one");
+    assert_int_equal(cadre_method_rule(&w, "none", "{}", NULL), CADRE_INVALID_ARGUMENT);
+    published_done(&w.published);
+    assert_int_equal(cadre_method_rule(&w, "custom", "{\"x\":1}", NULL), CADRE_INVALID_ARGUMENT);
+    assert_string_equal(w.message, "rule of custom(): split has no member 'x'");
+    assert_int_equal(cadre_method_rule(&w, "custom", "{", NULL), CADRE_INVALID_ARGUMENT);
+    w.init = NULL;
+    assert_int_equal(cadre_method_rule(&w, "custom", "{}", NULL), CADRE_INVALID_ARGUMENT);
+    assert_string_equal(w.message, "rules and meshes can be published during create() only");
+    published_done(&w.published);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_method_sees_tensors_columns_and_metadata, teardown),
+        cmocka_unit_test_teardown(who_wants_the_other_form_is_told, teardown),
+        cmocka_unit_test_teardown(a_method_returns_a_batch_piece_by_piece, teardown),
+        cmocka_unit_test_teardown(what_is_no_batch_is_not_returned, teardown),
+        cmocka_unit_test_teardown(a_whole_document_is_returned_as_it_is, teardown),
+        cmocka_unit_test_teardown(a_class_publishes_rules_and_meshes, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

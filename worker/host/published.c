@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/published.h"
+
+#include "common/base/str.h"
+#include "common/wire/dispatch.h"
+#include "worker/host/module.h"
+
+#include <string.h>
+
+static bool takes_rule(const cadre_method *m)
+{
+    return m->dispatch == CADRE_SPLIT || (m->dispatch >= CADRE_3D_PROTO && m->dispatch <= CADRE_3D_PP_ONLY);
+}
+
+static int parse(const char *text, const char *what, struct arena *a, struct json **ret, struct err *err)
+{
+    *ret = NULL;
+    int r = text ? json_parse(text, strlen(text), NULL, a, ret, err) : 0;
+    return r < 0 ? err_wrap(err, "`%s`", what) : 0;
+}
+
+int published_add_rule(struct published *p, const cadre_class *class, const char *method, const char *split,
+                       const char *collect, struct err *err)
+{
+    struct dispatch_rule rule;
+    struct json *s, *c = NULL;
+    const cadre_method *m = module_method(class, method, err);
+    if (!m)
+        return err->code;
+    if (!takes_rule(m) || published_rule(p, method))
+        return err_set(err, ERR_INVALID, "rule of %s(): %s", method,
+                       takes_rule(m) ? "it has one already" : "only methods of CADRE_SPLIT and the 3D modes have one");
+    int r = parse(split, "split", &p->memory, &s, err);
+    if (r == 0)
+        r = parse(collect, "collect", &p->memory, &c, err);
+    if (r == 0)
+        r = dispatch_rule_read(s, c, &p->memory, &rule, err);
+    if (r < 0)
+        return err_wrap(err, "rule of %s()", method);
+    struct published_rule *new = arena_new(&p->memory, struct published_rule);
+    *new =
+        (struct published_rule){m->name, arena_strdup(&p->memory, split), arena_strdup(&p->memory, collect), p->rules};
+    p->rules = new;
+    return 0;
+}
+
+int published_add_mesh(struct published *p, uint32_t world, const char *name, const char *const *dims,
+                       const uint32_t *sizes, size_t n_dims, struct err *err)
+{
+    struct grid_dim list[GRID_DIMS_MAX];
+    struct grid g = {name, list, n_dims};
+    if (p->n_meshes == GRIDS_MAX)
+        return err_set(err, ERR_INVALID, "more than %d meshes", GRIDS_MAX);
+    if (str_empty(name) || strlen(name) > GRID_NAME_MAX)
+        return err_set(err, ERR_INVALID, "a mesh needs a name of 1 to %d characters", GRID_NAME_MAX);
+    for (size_t i = 0; i < p->n_meshes; i++)
+        if (str_eq(p->meshes[i].name, name))
+            return err_set(err, ERR_INVALID, "mesh '%s' is published twice", name);
+    for (size_t i = 0; i < n_dims && i < GRID_DIMS_MAX; i++)
+        list[i] = (struct grid_dim){dims[i], sizes[i]};
+    int r = grid_check(&g, world, err);
+    if (r == 0)
+        p->meshes[p->n_meshes++] = *grids_copy(&g, 1, &p->memory);
+    return r;
+}
+
+const struct published_rule *published_rule(const struct published *p, const char *method)
+{
+    for (const struct published_rule *r = p->rules; r; r = r->next)
+        if (str_eq(r->method, method))
+            return r;
+    return NULL;
+}
+
+void published_done(struct published *p)
+{
+    arena_done(&p->memory);
+    *p = (struct published){0};
+}

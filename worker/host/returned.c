@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/returned.h"
+
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct value { // of a tensor
+    struct safetensors_tensor tensor;
+    void *data;
+    size_t order;
+};
+
+struct returned {
+    struct arena memory; // names and shapes
+    struct value *values;
+    size_t n, size, bytes;
+    struct json_writer columns, meta;
+    struct buf names; // of columns and metadata, "c" or "m" and the name, each with a NUL
+};
+
+static struct returned *get(struct returned **at)
+{
+    if (!*at) {
+        struct returned *r = *at = xcalloc(1, sizeof *r);
+        r->names = BUF_INIT(SAFETENSORS_HEAD_MAX);
+        writer_init(&r->columns, SAFETENSORS_HEAD_MAX);
+        writer_init(&r->meta, SAFETENSORS_HEAD_MAX);
+        writer_object(&r->columns, NULL);
+        writer_object(&r->meta, NULL);
+    }
+    return *at;
+}
+
+void returned_free(struct returned *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->n; i++)
+        free(r->values[i].data);
+    free(r->values);
+    writer_done(&r->columns);
+    writer_done(&r->meta);
+    buf_done(&r->names);
+    arena_done(&r->memory);
+    free(r);
+}
+
+static int find_dtype(const cadre_tensor *t, enum safetensors_dtype *ret, struct err *err)
+{
+    for (int i = 0; i < SAFETENSORS_DTYPE_COUNT; i++)
+        if (str_eq(t->dtype, safetensors_dtype_name((enum safetensors_dtype)i))) {
+            *ret = (enum safetensors_dtype)i;
+            return 0;
+        }
+    return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which is none of safetensors", t->name,
+                   t->dtype ? t->dtype : "NULL");
+}
+
+static int check(const struct returned *r, const cadre_tensor *t, size_t max, struct value *ret, struct err *err)
+{
+    size_t len = 0;
+    if (str_empty(t->name) || !t->n_dims || !t->shape)
+        return err_set(err, ERR_INVALID, "a tensor needs a name and a shape of at least one dimension, the row");
+    int code = find_dtype(t, &ret->tensor.dtype, err);
+    ret->tensor.name = t->name;
+    ret->tensor.shape = t->shape;
+    ret->tensor.n_dims = t->n_dims;
+    if (code == 0)
+        code = safetensors_size(&ret->tensor, &len, err);
+    if (code < 0)
+        return code;
+    if (len != t->len || (len && !t->data))
+        return err_set(err, ERR_INVALID, "tensor '%.64s' has %zu bytes of data, its shape and dtype need %zu", t->name,
+                       t->data ? t->len : 0, len);
+    if (len > max - r->bytes)
+        return err_set(err, ERR_LIMIT, "results of more than %zu bytes", max);
+    return 0;
+}
+
+int returned_tensor(struct returned **at, const cadre_tensor *t, size_t max, struct err *err)
+{
+    struct returned *r = get(at);
+    struct value v = {.order = r->n};
+    int code = check(r, t, max, &v, err);
+    if (code < 0)
+        return code;
+    if (r->n == r->size) {
+        r->size = MAX(r->size * 2, (size_t)8);
+        r->values = xrealloc(r->values, r->size, sizeof *r->values);
+    }
+    v.tensor.name = arena_strdup(&r->memory, t->name);
+    v.tensor.shape = arena_memdup(&r->memory, t->shape, t->n_dims * sizeof *t->shape);
+    v.tensor.len = t->len;
+    v.data = xmalloc(t->len);
+    if (t->len)
+        memcpy(v.data, t->data, t->len);
+    r->values[r->n++] = v;
+    r->bytes += t->len;
+    return 0;
+}
+
+static int add(struct returned *r, char kind, struct json_writer *w, const char *name, const char *json, size_t len,
+               struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    if (str_empty(name))
+        return err_set(err, ERR_INVALID, "a column, or metadata, needs a name");
+    for (size_t i = 0; i < r->names.len; i += strlen(r->names.data + i) + 1)
+        if (r->names.data[i] == kind && str_eq(r->names.data + i + 1, name))
+            return err_set(err, ERR_INVALID, "'%.64s' is returned twice", name);
+    int code = json_parse(json, len, NULL, &a, &root, err);
+    if (code == 0 && kind == 'c' && root->type != JSON_LIST)
+        code = err_set(err, ERR_INVALID, "a column is a list with one value a row, not a JSON %s",
+                       json_type_name(root->type));
+    arena_done(&a);
+    if (code < 0)
+        return err_wrap(err, "'%.64s'", name);
+    buf_putc(&r->names, kind);
+    buf_append(&r->names, name, strlen(name) + 1);
+    writer_raw(w, name, json, len);
+    return 0;
+}
+
+int returned_column(struct returned **at, const char *name, const char *json, size_t len, struct err *err)
+{
+    struct returned *r = get(at);
+    return add(r, 'c', &r->columns, name, json, len, err);
+}
+
+int returned_meta(struct returned **at, const char *name, const char *json, size_t len, struct err *err)
+{
+    struct returned *r = get(at);
+    return add(r, 'm', &r->meta, name, json, len, err);
+}
+
+// The widest elements first, so that each tensor is aligned.
+static int by_width(const void *a, const void *b)
+{
+    const struct value *x = a, *y = b;
+    unsigned wide = safetensors_dtype_bits(x->tensor.dtype), other = safetensors_dtype_bits(y->tensor.dtype);
+    if (wide != other)
+        return wide > other ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+// The text of a writer's object, which may still get more members.
+static const char *closed(const struct json_writer *w, struct arena *a)
+{
+    return arena_printf(a, "%s}", buf_str(&w->buf));
+}
+
+static int write_head(const struct returned *r, const struct value *sorted, struct arena *a, struct scatter *out,
+                      struct err *err)
+{
+    struct safetensors_tensor *tensors = arena_array(a, r->n, sizeof *tensors);
+    struct safetensors_meta meta[2];
+    size_t n_meta = 0;
+    for (size_t i = 0; i < r->n; i++)
+        tensors[i] = sorted[i].tensor;
+    if (r->columns.buf.len > 1)
+        meta[n_meta++] = (struct safetensors_meta){BATCH_COLUMNS, closed(&r->columns, a)};
+    if (r->meta.buf.len > 1)
+        meta[n_meta++] = (struct safetensors_meta){BATCH_META, closed(&r->meta, a)};
+    if (r->columns.buf.over || r->meta.buf.over || r->names.over)
+        return err_set(err, ERR_LIMIT, "columns and metadata of more than %zu bytes", SAFETENSORS_HEAD_MAX);
+    return safetensors_write_head(out, tensors, r->n, meta, n_meta, err);
+}
+
+int returned_write(const struct returned *r, struct buf *out, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct scatter head;
+    struct batch read;
+    scatter_init(&head);
+    struct value *sorted = arena_array(&a, r->n, sizeof *sorted);
+    if (r->n) {
+        memcpy(sorted, r->values, r->n * sizeof *sorted);
+        qsort(sorted, r->n, sizeof *sorted, by_width);
+    }
+    int code = write_head(r, sorted, &a, &head, err);
+    if (code == 0 && buf_reserve(out, head.own.len + r->bytes) < 0)
+        code = err_set(err, ERR_LIMIT, "results of more than %zu bytes", out->cap);
+    if (code == 0) {
+        buf_append(out, head.own.data, head.own.len);
+        for (size_t i = 0; i < r->n; i++)
+            buf_append(out, sorted[i].data, sorted[i].tensor.len);
+        code = batch_read(out->data, out->len, &a, &read, err);
+    }
+    scatter_done(&head);
+    arena_done(&a);
+    return code;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The batch that a method returns piece by piece, until it is written as one document.
+#ifndef CADRE_HOST_RETURNED_H
+#define CADRE_HOST_RETURNED_H
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+#include "sdk/c/include/cadre/worker.h"
+
+struct returned;
+
+void returned_free(struct returned *r); // accepts NULL
+
+// Each begins one where *r is NULL. ERR_INVALID, ERR_LIMIT.
+int returned_tensor(struct returned **r, const cadre_tensor *t, size_t max, struct err *err);
+int returned_column(struct returned **r, const char *name, const char *json, size_t len, struct err *err);
+int returned_meta(struct returned **r, const char *name, const char *json, size_t len, struct err *err);
+// The document. ERR_INVALID where it is no batch, ERR_LIMIT where the buffer does not take it.
+int returned_write(const struct returned *r, struct buf *out, struct err *err);
+
+#endif
