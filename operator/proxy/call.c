@@ -203,9 +203,12 @@ static bool keep_result(struct call_slot *slot, const struct call_body *body)
         slot->offset = (size_t)(body->data - body->blob->data);
         return true;
     }
-    if (!c->gathered)
-        c->gathered = blob_new(0, c->quota);
-    if (!c->gathered || !blob_reserve(c->gathered, body->len))
+    if (!c->gathered) {
+        slot->offset = 0;
+        c->gathered = blob_copy(body->data, body->len, c->quota);
+        return c->gathered != NULL;
+    }
+    if (!blob_reserve(c->gathered, body->len))
         return false;
     slot->offset = c->gathered->len;
     if (body->len)

@@ -44,7 +44,12 @@ void group_free(struct group *g)
 
 void group_key(char out[GROUP_KEY_SIZE], const char *ns, const char *name, size_t name_len)
 {
-    snprintf(out, GROUP_KEY_SIZE, "%s/%.*s", ns, (int)name_len, name);
+    size_t n = MIN(strlen(ns), (size_t)GROUP_KEY_SIZE - 2);
+    memcpy(out, ns, n); // of each call that names its group: snprintf() would be seen
+    out[n++] = '/';
+    name_len = MIN(name_len, GROUP_KEY_SIZE - 1 - n);
+    memcpy(out + n, name, name_len);
+    out[n + name_len] = '\0';
 }
 
 static void replace(char **at, const char *text)
