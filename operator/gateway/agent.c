@@ -9,7 +9,9 @@
 enum { MISSED_BEATS = 3, SECOND_CHANCE_MS = 1000 };
 
 struct agent_link {
+    struct connection *connection;
     struct agent *agent;
+    struct alarm expiry; // of its token
     int64_t heartbeat_ms;
     bool asked; // it has been silent, and gets a second chance
 };
@@ -37,6 +39,12 @@ static void listen_on(struct connection *c)
     alarm_set(&c->alarm, c->gateway, l->heartbeat_ms * MISSED_BEATS, on_silence);
 }
 
+static void on_expired(struct alarm *alarm)
+{
+    struct agent_link *l = CONTAINER_OF(alarm, struct agent_link, expiry);
+    connection_expired(l->connection);
+}
+
 static int agent_record(struct connection *c, const struct record *rec, struct err *err)
 {
     const struct agent_link *l = c->self;
@@ -53,11 +61,12 @@ static void agent_end(struct connection *c)
 {
     struct agent_link *l = TAKE_PTR(c->self);
     c->gateway->counters.agents--;
+    alarm_clear(&l->expiry, c->gateway);
     agents_leave(c->gateway->config.agents, l->agent);
     free(l);
 }
 
-static const struct role role = {"agent", agent_record, NULL, NULL, agent_changed, agent_end};
+static const struct role role = {.name = "agent", .record = agent_record, .changed = agent_changed, .end = agent_end};
 
 static int on_command(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
 {
@@ -89,8 +98,8 @@ int agent_upgrade(struct connection *c, struct err *err)
     return r;
 }
 
-static int identify(struct connection *c, struct arena *a, struct agent_identity *ret, int64_t *ret_heartbeat_ms,
-                    struct err *err)
+static int identify(struct connection *c, struct arena *a, struct agent_identity *ret, struct agent_link *link,
+                    int64_t *ret_expires_ms, struct err *err)
 {
     const struct gateway_config *config = &c->gateway->config;
     struct pod_claims claims = {0};
@@ -99,7 +108,8 @@ static int identify(struct connection *c, struct arena *a, struct agent_identity
     if (!config->agents || !config->pod)
         return err_set(err, ERR_FORBIDDEN, "no agents are served here");
     int r = config->authority->pod(config->authority->ctx, c->token, a, &claims, err);
-    return r < 0 ? r : config->pod(config->ctx, &claims, a, ret, ret_heartbeat_ms, err);
+    *ret_expires_ms = claims.expires_ms;
+    return r < 0 ? r : config->pod(config->ctx, &claims, a, ret, &link->heartbeat_ms, err);
 }
 
 static int send_welcome(struct connection *c, int64_t heartbeat_ms, struct err *err)
@@ -121,7 +131,9 @@ int agent_greet(struct connection *c, const struct record *rec, struct err *err)
     struct arena a = ARENA_INIT;
     struct agent_identity id = {0};
     struct agent_link *l = xcalloc(1, sizeof *l);
-    int r = identify(c, &a, &id, &l->heartbeat_ms, err);
+    int64_t expires_ms = 0;
+    l->connection = c;
+    int r = identify(c, &a, &id, l, &expires_ms, err);
     if (r == 0)
         r = agents_join(g->config.agents, &id, rec->body, rec->len, on_command, c, &l->agent, err);
     if (r == 0 && (r = send_welcome(c, l->heartbeat_ms, err)) < 0)
@@ -134,6 +146,8 @@ int agent_greet(struct connection *c, const struct record *rec, struct err *err)
     g->counters.agents++;
     connection_serve(c, &role, l, ws_session_quota(c->ws));
     listen_on(c);
+    if (expires_ms)
+        alarm_set(&l->expiry, g, MAX((int64_t)0, expires_ms - clock_wall_ms(loop_clock(g->loop))), on_expired);
     agent_close_replaced(g);
     return 0;
 }

@@ -21,11 +21,18 @@ struct held {
     char data[];
 };
 
+static void go_if_done(struct connection *c)
+{
+    if (c->gateway->stopping && c->role && c->role->idle && c->role->idle(c))
+        connection_goodbye(c);
+}
+
 static void on_changed(struct outlet *o, struct peer *p)
 {
     struct connection *c = CONTAINER_OF(o, struct connection, outlet);
     if (c->role)
         c->role->changed(c, p);
+    go_if_done(c);
 }
 
 // The upgrade
@@ -136,14 +143,37 @@ void connection_refuse(struct connection *c, const struct err *err)
     connection_close(c, gateway_close_code(err->code), err);
 }
 
-void connection_goodbye(struct connection *c)
+void connection_expired(struct connection *c)
+{
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_UNAUTHORIZED, "the token of this connection has expired; connect with a new one");
+    connection_close(c, GATEWAY_CLOSE_EXPIRED, &err);
+}
+
+static void tell_goodbye(struct connection *c)
 {
     static const char body[] = "{\"reason\":\"this operator is stopping\"}";
     struct err ignored = ERR_INIT;
+    if (c->state != CONNECTION_UPGRADED && !c->json && !c->told)
+        connection_send(c, RECORD_GOODBYE, body, sizeof body - 1, &ignored);
+    c->told = true;
+}
+
+void connection_drain(struct connection *c)
+{
+    if (c->role && !c->role->idle)
+        return;
+    if (c->role && !c->role->idle(c))
+        tell_goodbye(c);
+    else
+        connection_goodbye(c);
+}
+
+void connection_goodbye(struct connection *c)
+{
     if (c->state == CONNECTION_ENDED)
         return;
-    if (c->state != CONNECTION_UPGRADED && !c->json)
-        connection_send(c, RECORD_GOODBYE, body, sizeof body - 1, &ignored);
+    tell_goodbye(c);
     detach(c);
     ws_session_close(c->ws, FRAME_CLOSE_GOING_AWAY, "this operator is stopping");
 }
@@ -279,6 +309,7 @@ void connection_drained(struct connection *c)
 {
     if (c->role && c->role->after)
         c->role->after(c);
+    go_if_done(c);
 }
 
 void connection_wait(struct connection *c)

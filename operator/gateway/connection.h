@@ -28,6 +28,7 @@ struct role {
     void (*after)(struct connection *c); // what was read was handed over, or a queue was drained; may be NULL
     void (*changed)(struct connection *c, struct peer *p); // by the router
     void (*end)(struct connection *c);
+    bool (*idle)(const struct connection *c); // it waits for no answer; NULL = it is there for others, who may
 };
 
 struct connection {
@@ -41,6 +42,7 @@ struct connection {
     char address[64];
     char name[256];  // for the log: whom it is from
     bool json, lost; // lost: it ended without a close frame
+    bool told;       // GOODBYE
     struct record_reader reader;
     struct alarm alarm; // HELLO, then the role's
     struct admission admission;
@@ -57,7 +59,8 @@ void connection_message(struct connection *c, bool text, const char *data, size_
 void connection_drained(struct connection *c);
 void connection_closed(struct connection *c, unsigned code, const char *reason); // frees it
 void connection_free(struct connection *c);
-void connection_goodbye(struct connection *c); // this replica stops
+void connection_drain(struct connection *c);   // this replica stops: it goes as soon as it is idle
+void connection_goodbye(struct connection *c); // it goes now
 
 // For the roles. The connection goes on with what was held, if there was anything.
 void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota);
@@ -65,6 +68,7 @@ void connection_wait(struct connection *c); // reads no more until connection_se
 // Tells the peer why (an ERROR of the session, where records are spoken) and closes. The role has ended on return.
 void connection_close(struct connection *c, unsigned code, const struct err *err);
 void connection_refuse(struct connection *c, const struct err *err); // the same with the code that fits the error
+void connection_expired(struct connection *c);                       // and because its token has ended
 int connection_send(struct connection *c, uint8_t type, const char *body, size_t len, struct err *err);
 bool connection_in_body(const struct connection *c); // has to be read on
 

@@ -13,10 +13,7 @@
 
 static void on_expired(struct alarm *a)
 {
-    struct connection *c = CONTAINER_OF(a, struct connection, alarm);
-    struct err err = ERR_INIT;
-    err_set(&err, ERR_UNAUTHORIZED, "the token of this connection has expired; connect with a new one");
-    connection_close(c, FRAME_CLOSE_POLICY, &err);
+    connection_expired(CONTAINER_OF(a, struct connection, alarm));
 }
 
 static void close_as_told(struct connection *c, const struct peer *p)
@@ -65,8 +62,17 @@ static void records_end(struct connection *c)
     session_free(TAKE_PTR(c->self));
 }
 
-static const struct role records_role = {"controller",  records_record,  NULL,
-                                         records_after, records_changed, records_end};
+static bool records_idle(const struct connection *c)
+{
+    return session_idle(c->self);
+}
+
+static const struct role records_role = {.name = "controller",
+                                         .record = records_record,
+                                         .after = records_after,
+                                         .changed = records_changed,
+                                         .end = records_end,
+                                         .idle = records_idle};
 
 static void welcome_group(const struct connection *c, struct json_writer *w)
 {
@@ -152,7 +158,18 @@ static void text_end(struct connection *c)
     free(j);
 }
 
-static const struct role text_role = {"controller", NULL, text_text, text_after, text_changed, text_end};
+static bool text_idle(const struct connection *c)
+{
+    const struct jsonrpc *j = c->self;
+    return jsonrpc_idle(j);
+}
+
+static const struct role text_role = {.name = "controller",
+                                      .text = text_text,
+                                      .after = text_after,
+                                      .changed = text_changed,
+                                      .end = text_end,
+                                      .idle = text_idle};
 
 static void serve_text(struct connection *c)
 {

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { LOG_REFUSALS_A_SECOND = 10 };
+enum { LOG_REFUSALS_A_SECOND = 10, RETRY_AFTER_MS = 1000 };
 
 // Errors, as the different peers hear of them
 
@@ -60,6 +60,8 @@ void gateway_error_body(const struct err *err, struct buf *out)
     writer_object(&w, NULL);
     writer_str(&w, "code", err_name(err->code));
     writer_str(&w, "message", err->msg);
+    if (err->code == ERR_THROTTLED)
+        writer_i64(&w, "retryAfterMs", err->retry_after_ms ? err->retry_after_ms : RETRY_AFTER_MS);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
@@ -135,11 +137,28 @@ static void arm_timer(struct gateway *g)
         loop_timer_arm(g->timer, wait);
 }
 
+// Nobody waits for an answer any more, or has waited long enough.
+static void end_all(struct gateway *g)
+{
+    g->ended = true;
+    alarm_clear(&g->drain, g);
+    posts_stop(g, true);
+    LIST_FOREACH(l, &g->connections)
+        connection_goodbye(CONTAINER_OF(l, struct connection, link));
+}
+
+static void on_drained_late(struct alarm *a)
+{
+    end_all(CONTAINER_OF(a, struct gateway, drain));
+}
+
 // Before the loop waits: everything that has come in this turn was handed to the router; now what it decided goes out,
 // as few and as long messages as can be.
 static void before_waiting(void *ctx)
 {
     struct gateway *g = ctx;
+    if (g->stopping && !g->ended && !g->counters.controllers && !g->counters.posts)
+        end_all(g);
     router_sent(&g->router);
     for (struct peer *p; (p = router_changed(&g->router));) {
         struct outlet *o = p->owner;
@@ -186,6 +205,7 @@ static void set_defaults(struct gateway_config *config)
     DEFAULT(authorise_ms, 10 * 1000);
     DEFAULT(ready_wait_ms, 10 * 60 * 1000);
     DEFAULT(exit_wait_ms, 2000);
+    DEFAULT(drain_ms, 5000);
 }
 
 static void start_router(struct gateway *g)
@@ -284,11 +304,14 @@ int gateway_certificate(struct gateway *g, const char *cert_pem, const char *key
 
 void gateway_stop(struct gateway *g)
 {
-    g->stopping = true;
+    if (g->stopping)
+        return;
+    g->stopping = g->router.stopping = true;
     ws_server_stop_listening(g->server);
-    posts_stop(g);
+    posts_stop(g, false);
     LIST_FOREACH(l, &g->connections)
-        connection_goodbye(CONTAINER_OF(l, struct connection, link));
+        connection_drain(CONTAINER_OF(l, struct connection, link));
+    alarm_set(&g->drain, g, g->config.drain_ms, on_drained_late);
 }
 
 bool gateway_idle(const struct gateway *g)

@@ -8,6 +8,9 @@
 #include "operator/gateway/alarm.h"
 #include "operator/gateway/gateway.h"
 
+// Of a private range (RFC 6455, 7.4.2): the token of the connection has expired, which a renewed one mends.
+enum { GATEWAY_CLOSE_EXPIRED = 4401 };
+
 struct gateway {
     struct loop *loop;
     struct gateway_config config;
@@ -20,7 +23,8 @@ struct gateway {
     struct list connections, posts;
     struct map seats; // UID of a group -> which tickets were shown (worker.c)
     char *ca_pem;
-    bool stopping;
+    bool stopping, ended;             // ended: all were told to go
+    struct alarm drain;               // until then calls may end
     struct gateway_counters counters; // those that are not kept elsewhere
     int64_t log_second;               // of the refusals that were logged ...
     unsigned log_count;               // ... their number in it

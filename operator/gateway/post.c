@@ -150,12 +150,14 @@ void post_begin(struct gateway *g, struct ws_request *r)
         on_admission(&p->admission);
 }
 
-void posts_stop(struct gateway *g)
+void posts_stop(struct gateway *g, bool all)
 {
     struct err err = ERR_INIT;
     err_set(&err, ERR_UNAVAILABLE, "this operator is stopping; if the call had begun it may have run");
     LIST_FOREACH(l, &g->posts) {
         struct post *p = CONTAINER_OF(l, struct post, link);
+        if (p->called && !all)
+            continue;
         refuse(g, p->request, &err);
         post_free(p);
     }

@@ -6,7 +6,7 @@
 #include "operator/gateway/internal.h"
 
 void post_begin(struct gateway *g, struct ws_request *r);
-void posts_stop(struct gateway *g); // answers all that wait with 503
-void posts_free(struct gateway *g); // without answers
+void posts_stop(struct gateway *g, bool all); // answers all that wait with 503
+void posts_free(struct gateway *g);           // without answers
 
 #endif

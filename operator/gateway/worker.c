@@ -132,7 +132,8 @@ static void worker_end(struct connection *c)
     free(w);
 }
 
-static const struct role role = {"worker", worker_record, NULL, NULL, worker_changed, worker_end};
+static const struct role role = {
+    .name = "worker", .record = worker_record, .changed = worker_changed, .end = worker_end};
 
 // Getting in
 

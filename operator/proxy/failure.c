@@ -17,6 +17,7 @@ void failure_set(struct failure *f, int code, const char *fmt, ...)
     f->rank = -1;
     f->pod = f->node = NULL;
     f->exited = false;
+    f->retry_after_ms = code == ERR_THROTTLED ? FAILURE_RETRY_MS : 0;
     snprintf(f->code, sizeof f->code, "%s", err_name(code));
     va_list ap;
     va_start(ap, fmt);
@@ -27,6 +28,8 @@ void failure_set(struct failure *f, int code, const char *fmt, ...)
 void failure_from(struct failure *f, const struct err *err)
 {
     failure_set(f, err->code, "%s", err->msg[0] ? err->msg : err_text(err->code));
+    if (err->retry_after_ms)
+        f->retry_after_ms = err->retry_after_ms;
 }
 
 void failure_encode(const struct failure *f, struct buf *out)
@@ -42,6 +45,8 @@ void failure_encode(const struct failure *f, struct buf *out)
     writer_str_set(&w, "node", f->node);
     if (f->exited)
         writer_i64(&w, "exitCode", f->exit_code);
+    if (f->retry_after_ms)
+        writer_i64(&w, "retryAfterMs", f->retry_after_ms);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
     writer_done(&w);

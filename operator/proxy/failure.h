@@ -2,6 +2,7 @@
 // Why a call was not answered with a result, and the body of its ERROR:
 //
 //   {"code": "UNAVAILABLE", "message": "...", "rank": 2, "pod": "llama-2-1", "node": "n1", "exitCode": 137}
+//   {"code": "THROTTLED", "message": "...", "retryAfterMs": 100}
 //
 // Codes are the names of `enum err_code` or what a worker sent. All but code and message may be missing.
 #ifndef CADRE_PROXY_FAILURE_H
@@ -14,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FAILURE_CODE_MAX = 31, FAILURE_MESSAGE_MAX = 4095 };
+enum { FAILURE_CODE_MAX = 31, FAILURE_MESSAGE_MAX = 4095, FAILURE_RETRY_MS = 100 };
 
 struct failure {
     char code[FAILURE_CODE_MAX + 1];
@@ -23,8 +24,10 @@ struct failure {
     const char *pod, *node; // borrowed; NULL = not known
     bool exited;            // then exit_code is that of the rank's process
     int exit_code;
+    int64_t retry_after_ms; // 0 = not said
 };
 
+// THROTTLED: with FAILURE_RETRY_MS, in which other calls may have been answered.
 void failure_set(struct failure *f, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void failure_from(struct failure *f, const struct err *err);
 void failure_encode(const struct failure *f, struct buf *out);

@@ -57,7 +57,7 @@ void jsonrpc_done(struct jsonrpc *j)
 
 bool jsonrpc_idle(const struct jsonrpc *j)
 {
-    return j->by_call.used == 0;
+    return j->by_call.used == 0 && list_empty(&j->texts);
 }
 
 // Answers

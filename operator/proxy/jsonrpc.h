@@ -28,6 +28,6 @@ void jsonrpc_done(struct jsonrpc *j); // ends the session, too
 
 void jsonrpc_input(struct jsonrpc *j, const char *text, size_t len); // one message; everything is answered by text
 char *jsonrpc_next(struct jsonrpc *j, size_t *ret_len);              // an answer, which the caller frees; NULL = none
-bool jsonrpc_idle(const struct jsonrpc *j);                          // nothing is in flight
+bool jsonrpc_idle(const struct jsonrpc *j);                          // nothing is in flight or to be taken
 
 #endif

@@ -34,6 +34,7 @@ struct router {
     struct router_config config;
     struct quota *bytes;
     uint64_t n_results, n_errors; // calls that were answered, ever
+    bool stopping;                // set by the owner: no new calls
     // private
     struct map by_uid, by_key;
     struct idmap running; // calls by the id that workers know them by

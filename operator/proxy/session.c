@@ -38,6 +38,11 @@ void session_free(struct session *s)
 }
 
 // Between the marks it stays as it is.
+bool session_idle(const struct session *s)
+{
+    return s->calls.used == 0;
+}
+
 void session_flow(struct session *s)
 {
     if (!s->peer.out)
@@ -128,6 +133,8 @@ static void answer_info(struct session *s, uint32_t id, const struct group *g)
 static int check_counts(const struct session *s, struct err *err)
 {
     const struct router *r = s->router;
+    if (r->stopping)
+        return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; connect to another one");
     if (s->calls.used >= r->config.session_calls)
         return err_set(err, ERR_THROTTLED, "%u calls of this connection are not answered; no more at a time",
                        s->calls.used);
@@ -143,7 +150,7 @@ static void hold(struct session *s, struct call *c, const struct call_body *body
     c->seq = seq;
     c->body = call_keep(c, body);
     if (!c->body) {
-        call_refuse(c, ERR_LIMIT, "%s(): too many calls of this controller wait already", c->method);
+        call_refuse(c, ERR_THROTTLED, "%s(): too many calls of this controller wait already", c->method);
         return;
     }
     while (at->prev != &s->held && CONTAINER_OF(at->prev, struct call, link)->seq > seq)
@@ -174,7 +181,7 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
     }
     struct call *c = call_new(s, &rec->h, &head, g);
     if (!c) {
-        err_set(&why, ERR_LIMIT, "this connection's calls take %zu bytes; no room for more", quota_used(s->quota));
+        err_set(&why, ERR_THROTTLED, "this connection's calls take %zu bytes; no room for more", quota_used(s->quota));
         return refuse(s, rec->h.call, &why);
     }
     struct call_body body = {rec->body, rec->len, rec->blob};

@@ -24,7 +24,8 @@ struct session {
 // `group`: the default, may be NULL.
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out,
                             void *owner);
-void session_free(struct session *s); // cancels what is not answered
+void session_free(struct session *s);       // cancels what is not answered
+bool session_idle(const struct session *s); // all is answered
 
 // A record from the controller: CALL, ARGS or CANCEL, whole. `unfinished` is record_reader_unfinished() after it: calls
 // begin in the order in which they were sent, even where a small one has overtaken a long one. Negative: the controller

@@ -27,8 +27,9 @@ struct gateway_fixture {
     int n_asked, n_canceled;
     int pod_code; // what the look-up of pods answers
     int64_t heartbeat_ms;
-    struct buf changes;   // what the registry of agents tells
-    const char *trace_of; // shown when something does not happen
+    int64_t pod_expires_ms; // end of the tokens of pods, Unix time; 0 = none
+    struct buf changes;     // what the registry of agents tells
+    const char *trace_of;   // shown when something does not happen
 };
 
 // Limits may be NULL. address NULL = a port on 127.0.0.1.

@@ -63,6 +63,27 @@ static void test_welcome_and_reports(void **state)
     assert_int_equal(agents_count(f.agents), 0);
 }
 
+// With the renewed one it comes in again.
+static void test_the_session_ends_with_the_token(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    f.pod_expires_ms = clock_wall_ms(loop_clock(f.loop)) + 50;
+    dial(&p, POD_TOKEN);
+    GATEWAY_UNTIL(&f, p.closed);
+    assert_true(gateway_peer_got(&p, "WELCOME"));
+    assert_true(gateway_peer_got(
+        &p, "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"the token of this connection has expired"));
+    assert_int_equal(p.code, 4401);
+    assert_int_equal(gateway_fixture_counters(&f).agents, 0);
+    gateway_peer_hang_up(&p);
+    f.pod_expires_ms = clock_wall_ms(loop_clock(f.loop)) + 3600 * 1000;
+    dial(&p, POD_TOKEN);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
+    assert_int_equal(gateway_fixture_counters(&f).agents, 1);
+    gateway_peer_hang_up(&p);
+}
+
 static void test_commands(void **state)
 {
     struct gateway_peer p;
@@ -179,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_welcome_and_reports),
+        TEST(test_the_session_ends_with_the_token),
         TEST(test_commands),
         TEST(test_exit_code_reaches_the_caller),
         TEST(test_refused),

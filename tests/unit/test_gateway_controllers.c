@@ -221,7 +221,7 @@ static void test_session_ends_with_its_token(void **state)
     gateway_peer_dial(&p, &f, GROUP_PATH, "short", NULL);
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
-    assert_closed(&p, 1008,
+    assert_closed(&p, 4401,
                   "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"the token of this connection has expired");
     gateway_peer_call(&q, 1, "{\"method\":\"echo\"}", "[1]"); // another one's goes on
     GATEWAY_UNTIL(&f, gateway_peer_got(&q, "RESULT 1 - [{\"rank\":0,\"args\":[1]}]"));
@@ -318,25 +318,62 @@ static void test_json_with_late_authority(void **state)
     gateway_peer_hang_up(&p);
 }
 
+// Calls that are under way end, new ones are refused; then all go, the controllers first.
 static void test_stop(void **state)
 {
-    struct gateway_peer p, q;
+    struct gateway_peer p, q, idle, worker;
     (void)state;
     gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    worker.quiet = true;
     gateway_controller(&p, &f);
+    gateway_controller(&idle, &f);
     gateway_peer_dial(&q, &f, GROUP_PATH, "late", "cadre.v1.json");
     GATEWAY_UNTIL(&f, q.opened && f.late);
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]");
-    gateway_peer_call(&p, 2, "{\"method\":\"group.info\"}", "");
-    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 2"));
+    GATEWAY_UNTIL(&f, worker.last_call);
     gateway_stop(f.gateway);
-    assert_false(gateway_idle(f.gateway));
-    GATEWAY_UNTIL(&f, p.closed && q.closed && gateway_idle(f.gateway));
-    assert_int_equal(p.code, 1001);
-    assert_true(gateway_peer_got(&p, "GOODBYE 0 - {\"reason\":\"this operator is stopping\"}"));
+    GATEWAY_UNTIL(&f, q.closed && idle.closed);
     assert_int_equal(q.code, 1001);
+    assert_int_equal(idle.code, 1001);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "GOODBYE 0 - {\"reason\":\"this operator is stopping\"}"));
+    gateway_peer_call(&p, 2, "{\"method\":\"echo\"}", "[20]");
+    GATEWAY_UNTIL(&f,
+                  gateway_peer_got(&p, "ERROR 2 - {\"code\":\"UNAVAILABLE\",\"message\":\"this operator is stopping"));
+    assert_false(p.closed || worker.closed || gateway_idle(f.gateway));
+    gateway_peer_send(&worker, RECORD_RESULT, worker.last_call, 0, "11");
+    GATEWAY_UNTIL(&f, p.closed && worker.closed && gateway_idle(f.gateway));
+    assert_true(gateway_peer_got(&p, "RESULT 1 - [11]"));
+    assert_int_equal(p.code, 1001);
+    assert_int_equal(worker.code, 1001);
     gateway_peer_hang_up(&p);
     gateway_peer_hang_up(&q);
+    gateway_peer_hang_up(&idle);
+    gateway_peer_hang_up(&worker);
+}
+
+static void test_stop_does_not_wait_for_ever(void **state)
+{
+    struct gateway_peer p, text, worker;
+    (void)state;
+    gateway_fixture_stop(&f);
+    gateway_fixture_start(&f, &(struct gateway_config){.drain_ms = 20}, NULL);
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    worker.quiet = true;
+    gateway_controller(&p, &f);
+    gateway_peer_dial(&text, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]");
+    gateway_peer_text(&text,
+                      "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":{\"method\":\"echo\"}}");
+    GATEWAY_UNTIL(&f, worker.last_call == 2);
+    gateway_stop(f.gateway);
+    GATEWAY_UNTIL(&f, p.closed && text.closed && worker.closed && gateway_idle(f.gateway));
+    assert_int_equal(p.code, 1001);
+    assert_int_equal(text.code, 1001);
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&text);
+    gateway_peer_hang_up(&worker);
 }
 
 static void test_end_without_a_word(void **state)
@@ -378,6 +415,7 @@ int main(void)
         TEST(test_json_websocket),
         TEST(test_json_with_late_authority),
         TEST(test_stop),
+        TEST(test_stop_does_not_wait_for_ever),
         TEST(test_end_without_a_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

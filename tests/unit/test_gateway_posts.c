@@ -107,31 +107,43 @@ static void test_authority_that_never_answers(void **state)
 struct stopper {
     struct gateway_peer *worker;
     struct loop_timer *timer;
+    const char *answer; // of the worker, once it is stopping; NULL = none
 };
 
 static void stop_when_called(void *ctx)
 {
     const struct stopper *s = ctx;
-    if (s->worker->last_call)
-        gateway_stop(f.gateway);
-    else
+    if (!s->worker->last_call) {
         loop_timer_arm(s->timer, 1);
+        return;
+    }
+    gateway_stop(f.gateway);
+    if (s->answer)
+        gateway_peer_send(s->worker, RECORD_RESULT, s->worker->last_call, 0, s->answer);
 }
 
-static void test_stop(void **state)
+static void assert_stopping(const char *answer, const char *status, const char *text)
 {
     struct gateway_peer worker;
-    struct stopper s = {.worker = &worker};
-    (void)state;
+    struct stopper s = {.worker = &worker, .answer = answer};
+    gateway_fixture_stop(&f);
+    gateway_fixture_start(&f, &(struct gateway_config){.drain_ms = answer ? 0 : 20}, NULL);
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&worker, &f, 0, 1);
     worker.quiet = true;
     s.timer = loop_timer_new(f.loop, stop_when_called, &s);
     loop_timer_arm(s.timer, 1);
-    assert_answer(gateway_post(&f, GROUP_PATH, "alice", CALL("[10]")), "HTTP/1.1 503 ", "it may have run");
+    assert_answer(gateway_post(&f, GROUP_PATH, "alice", CALL("[10]")), status, text);
     GATEWAY_UNTIL(&f, worker.closed && gateway_idle(f.gateway));
     loop_timer_free(s.timer);
     gateway_peer_hang_up(&worker);
+}
+
+static void test_stop(void **state)
+{
+    (void)state;
+    assert_stopping("11", "HTTP/1.1 200 ", "\"result\":[11]");
+    assert_stopping(NULL, "HTTP/1.1 503 ", "it may have run");
 }
 
 static void test_ca(void **state)
