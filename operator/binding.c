@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "operator/gateway/gateway.h"
 #include "operator/identity/identity.h"
+#include "operator/meshes.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
@@ -103,6 +104,8 @@ static void on_group(void *ctx, enum store_event event, const struct object *old
         .oldest = wg->spec.restart_policy == RESTART_WORKER ? 1 : attempt,
         .refusal = refusal(wg, &a),
         .status = why_not_ready(wg, &a),
+        .meshes = meshes_of(&wg->spec.worker, &a),
+        .n_meshes = wg->spec.worker.n_meshes,
     };
     router_group_set(gateway_router(b->gateway), &facts);
     arena_done(&a);

@@ -6,6 +6,7 @@
 #include "operator/gateway/gateway.h"
 #include "operator/local/manifest.h"
 #include "operator/local/options.h"
+#include "operator/meshes.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -147,8 +148,12 @@ static int start(struct local *l, struct err *err)
     l->authority = (struct authority){
         .controller = trust, .cancel = cancel, .pod = no_pod, .ticket_text = no_ticket, .peer_secret = no_secret};
     const struct gateway_config config = {.authority = &l->authority};
-    const struct group_facts facts = {
+    struct group_facts facts = {
         .uid = GROUP_UID, .ns = l->options.ns, .name = l->options.group, .world = (uint32_t)l->options.processes};
+    if (l->manifest.group) {
+        facts.meshes = meshes_of(&l->manifest.group->spec.worker, &l->manifest.arena);
+        facts.n_meshes = l->manifest.group->spec.worker.n_meshes;
+    }
     l->gateway = gateway_new(l->loop, &config, err);
     if (!l->gateway)
         return err->code;
