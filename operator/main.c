@@ -59,7 +59,7 @@ struct operator
     int64_t stop_by_ms;
     struct rand rand;
     char identity[320];
-    bool stopping;
+    bool stopping, releasing;
     int exit_code;
 };
 
@@ -183,28 +183,32 @@ static void mirror_start(struct operator* o, int i)
     o->reflectors[i] = reflector_start(o->loop, o->client, o->stores[i], &ro);
 }
 
-// Stopping: begin nothing new, let what is in flight end (bounded), give the lease back, leave the loop.
+// Stopping: begin nothing new, let what is in flight end (bounded), give the lease back as soon as nothing more is
+// written, leave the loop.
 static void on_released(void *ctx)
 {
     struct operator* o = ctx;
     o->leader = NULL; // has freed itself
-    loop_stop(o->loop);
+    o->releasing = false;
+    metric_set(o->is_leader, 0);
 }
 
 static void drain(void *ctx)
 {
     struct operator* o = ctx;
-    bool idle = group_controller_idle(o->groups) && placementgroup_controller_idle(o->placementgroups) &&
-                (!o->binding || binding_idle(o->binding));
-    if (!idle && clock_mono_ms(loop_clock(o->loop)) < o->stop_by_ms) {
-        loop_timer_arm(o->drain_timer, DRAIN_LOOK_MS);
-    } else if (idle && o->leader) {
+    bool quiet = group_controller_idle(o->groups) && placementgroup_controller_idle(o->placementgroups);
+    bool gone = !o->binding || binding_idle(o->binding), late = clock_mono_ms(loop_clock(o->loop)) >= o->stop_by_ms;
+    if (quiet && o->leader && !o->releasing) {
+        o->releasing = true;
         leader_release(o->leader, on_released, o);
-    } else {
-        if (!idle) // the next leader must not begin while these may still arrive: the lease is left to run out
-            log_warn("writes or connections are still under way and are given up", NULL);
-        loop_stop(o->loop);
     }
+    if (o->releasing || (!late && !(quiet && gone))) {
+        loop_timer_arm(o->drain_timer, DRAIN_LOOK_MS);
+        return;
+    }
+    if (!quiet || !gone) // the next leader must not begin while writes may still arrive: the lease is left to run out
+        log_warn("writes or connections are still under way and are given up", NULL);
+    loop_stop(o->loop);
 }
 
 static void stop(struct operator* o)
