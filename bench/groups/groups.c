@@ -4,6 +4,7 @@
 #include "bench/groups/contest.h"
 #include "bench/groups/raw.h"
 #include "bench/groups/report.h"
+#include "bench/groups/reservations.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
@@ -16,11 +17,12 @@ enum { IN_FLIGHT = 32, WAIT_S = 300, CREATES = 1000, RESTART_SETTLES_MS = 1500 }
 
 struct settings {
     const char *kubeconfig, *program, *log, *ns;
-    int64_t port, singles, pairs, thousands, restarts, starts, creates;
+    int64_t port, singles, pairs, thousands, restarts, starts, creates, reservations, kiloreservations;
 };
 
 struct results {
     struct contest single, hundred, thousand;
+    struct reservations reserved_hundred, reserved_thousand;
     struct samples start_empty, start_full;
     struct samples restart_alone, restart_among;
     struct samples raw, made; // microseconds a pod
@@ -115,6 +117,8 @@ static void run(struct bench *b, const struct settings *s, struct results *r)
     if (s->restarts || s->starts)
         among(b, s, r->present, &r->restart_among, &r->start_full);
     creates(b, s->creates, &r->raw, &r->made);
+    reservations_run(b, 100, 1, (int)s->reservations, &r->reserved_hundred);
+    reservations_run(b, 1000, 3, (int)s->kiloreservations, &r->reserved_thousand);
 }
 
 // --- the table
@@ -186,6 +190,8 @@ static void report(const struct bench *b, const struct results *r)
     report_contest("1,000 groups of 8", &r->thousand, 1.3);
     report_cpu(b, "1,000 groups of 8", &r->thousand);
     report_pairs("create only, our client (floor: raw connections)", "us/pod", &r->raw, &r->made, 1.2);
+    reservations_report("100 PlacementGroups of 1", &r->reserved_hundred, 1.5);
+    reservations_report("1,000 PlacementGroups of 3", &r->reserved_thousand, 1.3);
     report_median("restart of a group by new pods, alone", "ms", &r->restart_alone, 150);
     snprintf(line, sizeof line, "restart of a group by new pods, among %d groups", r->present);
     report_median(line, "ms", &r->restart_among, 150);
@@ -219,7 +225,9 @@ static _Noreturn void usage(int code)
             "  --thousands N           rounds of 1,000 groups; default: 0\n"
             "  --restarts N            of one group, alone and among others; default: 6\n"
             "  --starts N              of the operator, in an empty and in a full cluster; default: 3\n"
-            "  --creates N             rounds of 1,000 creations; default: 3\n");
+            "  --creates N             rounds of 1,000 creations; default: 3\n"
+            "  --reservations N        rounds of 100 PlacementGroups of 1 bundle; default: 3\n"
+            "  --kiloreservations N    rounds of 1,000 PlacementGroups of 3 bundles; default: 0\n");
     exit(code);
 }
 
@@ -252,6 +260,8 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         RESTARTS,
         STARTS,
         CREATIONS,
+        RESERVATIONS,
+        KILORESERVATIONS,
         COMPONENTS,
         HELP
     };
@@ -267,6 +277,8 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         {"restarts", required_argument, NULL, RESTARTS},
         {"starts", required_argument, NULL, STARTS},
         {"creates", required_argument, NULL, CREATIONS},
+        {"reservations", required_argument, NULL, RESERVATIONS},
+        {"kiloreservations", required_argument, NULL, KILORESERVATIONS},
         {"components", required_argument, NULL, COMPONENTS},
         {"help", no_argument, NULL, HELP},
         {NULL, 0, NULL, 0},
@@ -274,8 +286,9 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
     const char **const texts[] = {
         [KUBECONFIG] = &s->kubeconfig, [OPERATOR] = &s->program, [NAMESPACE] = &s->ns, [LOG] = &s->log};
     int64_t *const numbers[] = {
-        [PORT] = &s->port,         [SINGLES] = &s->singles, [PAIRS] = &s->pairs,      [THOUSANDS] = &s->thousands,
-        [RESTARTS] = &s->restarts, [STARTS] = &s->starts,   [CREATIONS] = &s->creates};
+        [PORT] = &s->port,           [SINGLES] = &s->singles,           [PAIRS] = &s->pairs,
+        [THOUSANDS] = &s->thousands, [RESTARTS] = &s->restarts,         [STARTS] = &s->starts,
+        [CREATIONS] = &s->creates,   [RESERVATIONS] = &s->reservations, [KILORESERVATIONS] = &s->kiloreservations};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (c == HELP || c == '?')
             usage(c == HELP ? 0 : 2);
@@ -299,7 +312,8 @@ int main(int argc, char **argv)
                          .pairs = 3,
                          .restarts = 6,
                          .starts = 3,
-                         .creates = 3};
+                         .creates = 3,
+                         .reservations = 3};
     struct bench b = {0};
     struct results results = {0};
     double load = proc_load();

@@ -33,6 +33,7 @@ cmake --build "$build" --target cadre-operator bench-groups >/dev/null
 "$devcluster" kubectl apply -f "$root/crds" >/dev/null
 "$devcluster" kubectl wait --for=condition=Established --timeout=60s crd/workergroups.cadre.dev >/dev/null
 "$devcluster" kubectl create namespace bench --dry-run=client -o yaml | "$devcluster" kubectl apply -f - >/dev/null
+"$devcluster" kubectl -n bench create secret generic cadre-keys --dry-run=client -o yaml | "$devcluster" kubectl apply -f - >/dev/null
 until "$devcluster" kubectl -n bench get serviceaccount default >/dev/null 2>&1; do sleep 0.1; done
 
 components=

@@ -4,6 +4,7 @@
 #include "bench/lib/proc.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/placementgroup.h"
 #include "operator/api/pod.h"
 #include "operator/api/workergroup.h"
 #include "operator/reconcile/names.h"
@@ -43,6 +44,8 @@ static void on_pod(void *ctx, enum store_event event, const struct object *old, 
     struct world *w = ctx;
     struct trial *t = &w->trial;
     (void)event;
+    if (!now && of_trial(w, old))
+        count(&t->gone, t->want_pods, &t->gone_us);
     if (!now || !of_trial(w, now))
         return;
     if (!old)
@@ -51,10 +54,19 @@ static void on_pod(void *ctx, enum store_event event, const struct object *old, 
         count(&t->running, t->want_pods, &t->running_us);
 }
 
+static const struct condition *condition_of(const struct object *o, const char *type)
+{
+    if (o->kind == KIND_WORKERGROUP) {
+        const struct workergroup_status *s = &workergroup_of(o)->status;
+        return condition_find(s->conditions, s->n_conditions, type);
+    }
+    const struct placementgroup_status *s = &placementgroup_of(o)->status;
+    return condition_find(s->conditions, s->n_conditions, type);
+}
+
 static bool is_ready(const struct object *o)
 {
-    const struct workergroup_status *s = &workergroup_of(o)->status;
-    const struct condition *ready = condition_find(s->conditions, s->n_conditions, "Ready");
+    const struct condition *ready = condition_of(o, "Ready");
     return ready && ready->status == CONDITION_TRUE;
 }
 
@@ -201,6 +213,24 @@ void world_create_groups(struct world *w, const char *prefix, int n)
     arena_done(&a);
 }
 
+void world_create_placementgroups(struct world *w, const char *prefix, int n, int bundles)
+{
+    struct arena a = ARENA_INIT;
+    trial_begin(w, prefix, n * bundles, n);
+    for (int i = 0; i < n; i++) {
+        const char *name = arena_printf(&a, "%s%d", prefix, i);
+        const char *body = arena_printf(
+            &a,
+            "{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"PlacementGroup\",\"metadata\":{\"name\":\"%s\"},"
+            "\"spec\":{\"podPer\":\"Bundle\",\"bundles\":[{\"count\":%d,\"resources\":{\"cpu\":\"100m\",\"memory\":"
+            "\"64Mi\",\"nvidia.com/gpu\":\"1\"}}]}}",
+            name, bundles);
+        send(w, &(struct request){
+                    .verb = VERB_CREATE, .kind = KIND_PLACEMENTGROUP, .ns = w->ns, .name = name, .body = body});
+    }
+    arena_done(&a);
+}
+
 void world_delete_pod(struct world *w, const char *prefix, const char *name, int pods)
 {
     trial_begin(w, prefix, pods, 1);
@@ -238,11 +268,21 @@ static void sweep(struct world *w, const struct store *store, const char *prefix
     }
 }
 
+void world_delete(struct world *w, const char *prefix, int pods)
+{
+    struct sweep s = {w, prefix, 0};
+    trial_begin(w, prefix, pods, 0);
+    store_each(w->placementgroups, sweep_one, &s);
+    if (!s.left)
+        store_each(w->pods, sweep_one, &s);
+}
+
 // The groups first, or the operator would replace what goes. The garbage collector takes their Services.
 void world_clean(struct world *w, const char *prefix)
 {
     w->trial = (struct trial){0};
     sweep(w, w->groups, prefix);
+    sweep(w, w->placementgroups, prefix);
     world_sleep(w, 200);
     sweep(w, w->pods, prefix);
     world_quiesce(w);
@@ -302,8 +342,8 @@ void world_open(struct world *w, const char *kubeconfig, const char *ns)
         kube_client_new(w->loop, &w->config, &(struct kube_client_options){.user_agent = "bench-groups"}, &w->client,
                         &err) < 0)
         die("the cluster", err.msg);
-    struct store **stores[] = {&w->pods, &w->groups, &w->nodes};
-    static const enum kind kinds[] = {KIND_POD, KIND_WORKERGROUP, KIND_NODE};
+    struct store **stores[] = {&w->pods, &w->groups, &w->placementgroups, &w->nodes};
+    static const enum kind kinds[] = {KIND_POD, KIND_WORKERGROUP, KIND_PLACEMENTGROUP, KIND_NODE};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         *stores[i] = store_new(kinds[i]);
         w->reflectors[i] = reflector_start(
@@ -312,7 +352,9 @@ void world_open(struct world *w, const char *kubeconfig, const char *ns)
     }
     store_subscribe(w->pods, on_pod, w);
     store_subscribe(w->groups, on_group, w);
-    while (!store_synced(w->pods) || !store_synced(w->groups) || !store_synced(w->nodes))
+    store_subscribe(w->placementgroups, on_group, w);
+    while (!store_synced(w->pods) || !store_synced(w->groups) || !store_synced(w->placementgroups) ||
+           !store_synced(w->nodes))
         loop_run_once(w->loop, 100);
     read_nodes(w);
     read_model(w);
@@ -325,6 +367,7 @@ void world_close(struct world *w)
     kube_client_free(w->client);
     store_free(w->pods);
     store_free(w->groups);
+    store_free(w->placementgroups);
     store_free(w->nodes);
     for (size_t i = 0; i < w->n_nodes; i++)
         free((char *)w->node_names[i]);

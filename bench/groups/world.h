@@ -24,8 +24,8 @@ struct trial {
     char prefix[PREFIX_MAX]; // of the names of its pods and groups
     int want_pods, want_groups;
     int64_t began_us;
-    int seen, running, ready;              // pods that came, pods that run, groups with Ready True
-    int64_t seen_us, running_us, ready_us; // when the last one of `want` did; 0 = not yet
+    int seen, running, ready, gone; // pods that came, pods that run, groups with Ready True, pods that went
+    int64_t seen_us, running_us, ready_us, gone_us; // when the last one of `want` did; 0 = not yet
 };
 
 struct world {
@@ -33,8 +33,8 @@ struct world {
     struct kube_config config;
     struct kube_client *client;
     const char *ns;
-    struct store *pods, *groups, *nodes;
-    struct reflector *reflectors[3];
+    struct store *pods, *groups, *placementgroups, *nodes;
+    struct reflector *reflectors[4];
     const char **node_names;    // in natural order
     const struct object *model; // a WorkerGroup, for POD_ALIKE
     size_t n_nodes;
@@ -50,6 +50,9 @@ void world_close(struct world *w);
 // Creates `n` pods, or `n` groups of GROUP_SIZE, and starts the clock. Wait for what is wanted with world_wait().
 void world_create_pods(struct world *w, const char *prefix, int n, enum pod_kind kind);
 void world_create_groups(struct world *w, const char *prefix, int n);
+void world_create_placementgroups(struct world *w, const char *prefix, int n, int bundles); // a pod a bundle
+// The clock starts anew for the end of `pods` pods, which follows from the deletion of all objects of the prefix.
+void world_delete(struct world *w, const char *prefix, int pods);
 // The clock starts anew for `pods` pods that follow from the deletion of this one.
 void world_delete_pod(struct world *w, const char *prefix, const char *name, int pods);
 const char *world_pod_body(const struct world *w, struct arena *a, const char *name, int index, enum pod_kind kind);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/groups/reservations.h"
+
+#include "bench/groups/report.h"
+#include "common/base/mem.h"
+
+#include <stdio.h>
+
+enum { WAIT_S = 300 };
+
+static double ms_since(const struct world *w, int64_t us)
+{
+    return (double)(us - w->trial.began_us) / 1e3;
+}
+
+struct cpu { // so far
+    int64_t at_us;
+    double all, operator;
+};
+
+static struct cpu cpu_now(const struct bench *b)
+{
+    const struct world *w = &b->world;
+    return (struct cpu){proc_now_us(), world_cpu_s(w), proc_cpu_s(w->components[w->n_components - 1])};
+}
+
+// Beyond what the same time costs when nothing is asked.
+static double cpu_since(const struct bench *b, const struct cpu *before)
+{
+    double idle = 0, took = (double)(proc_now_us() - before->at_us) / 1e6;
+    for (size_t i = 0; i < b->world.n_components; i++)
+        idle += b->idle[i];
+    return MAX(world_cpu_s(&b->world) - before->all - idle * took, 0);
+}
+
+static double delete_all(struct world *w, const char *prefix, int pods)
+{
+    world_delete(w, prefix, pods);
+    world_wait(w, &w->trial.gone_us, WAIT_S, "the end of pods");
+    return ms_since(w, w->trial.gone_us);
+}
+
+static void bare(struct bench *b, int pods, struct reservations *r)
+{
+    struct world *w = &b->world;
+    char prefix[PREFIX_MAX];
+    struct cpu before = cpu_now(b);
+    world_create_pods(w, bench_prefix(b, prefix, sizeof prefix, "bare"), pods, POD_BARE);
+    world_wait(w, &w->trial.running_us, WAIT_S, "pods of the floor");
+    double running = ms_since(w, w->trial.running_us), gone = delete_all(w, prefix, pods);
+    samples_add(&r->bare_running, running);
+    samples_add(&r->bare_gone, gone);
+    samples_add(&r->bare_both, running + gone);
+    world_quiesce(w);
+    samples_add(&r->bare_cpu, cpu_since(b, &before));
+    world_clean(w, prefix);
+}
+
+static double writes(const struct operator_counters *c)
+{
+    return c->posts + c->patches + c->deletes;
+}
+
+static void reserved(struct bench *b, int groups, int bundles, struct reservations *r)
+{
+    struct world *w = &b->world;
+    char prefix[PREFIX_MAX];
+    struct operator_counters first = operator_counters(&b->operator), last;
+    struct cpu before = cpu_now(b);
+    world_create_placementgroups(w, bench_prefix(b, prefix, sizeof prefix, "plg"), groups, bundles);
+    world_wait(w, &w->trial.running_us, WAIT_S, "pods of PlacementGroups");
+    world_wait(w, &w->trial.ready_us, WAIT_S, "Ready PlacementGroups");
+    double running = ms_since(w, w->trial.running_us), ready = ms_since(w, w->trial.ready_us);
+    double gone = delete_all(w, prefix, groups * bundles);
+    samples_add(&r->running, running);
+    samples_add(&r->ready, ready);
+    samples_add(&r->gone, gone);
+    samples_add(&r->both, ready + gone);
+    samples_add(&r->rate, groups / ((ready + gone) / 1e3));
+    world_quiesce(w);
+    samples_add(&r->cpu, cpu_since(b, &before));
+    samples_add(&r->operator_cpu, cpu_now(b).operator- before.operator);
+    last = operator_counters(&b->operator);
+    samples_add(&r->writes, (writes(&last) - writes(&first)) / groups);
+    world_clean(w, prefix);
+}
+
+void reservations_run(struct bench *b, int groups, int bundles, int rounds, struct reservations *ret)
+{
+    for (int i = 0; i < rounds; i++) {
+        bare(b, groups * bundles, ret);
+        reserved(b, groups, bundles, ret);
+        fprintf(stderr,
+                "bench-groups: %d PlacementGroups of %d, round %d: bare %.0f + %.0f ms, reserved %.0f + %.0f ms "
+                "(load %.1f)\n",
+                groups, bundles, i + 1, ret->bare_running.values[i], ret->bare_gone.values[i], ret->ready.values[i],
+                ret->gone.values[i], proc_load());
+    }
+}
+
+void reservations_report(const char *size, const struct reservations *r, double factor)
+{
+    char line[96];
+    if (!r->both.n)
+        return;
+    snprintf(line, sizeof line, "%s: created and deleted", size);
+    report_pairs(line, "ms", &r->bare_both, &r->both, factor);
+    report_pairs("  all Running", "ms", &r->bare_running, &r->running, 0);
+    report_pairs("  all Ready (floor: Running)", "ms", &r->bare_running, &r->ready, 0);
+    report_pairs("  all pods gone", "ms", &r->bare_gone, &r->gone, 0);
+    report_pairs("  CPU of all components", "s", &r->bare_cpu, &r->cpu, 0);
+    report_median("  of it the operator", "s", &r->operator_cpu, 0);
+    report_median("  PlacementGroups a second", "/s", &r->rate, 0);
+    report_median("  writes each", "", &r->writes, 0);
+}

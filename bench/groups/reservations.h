@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// PlacementGroups: created all at once until all of their pods run and all are Ready, then deleted until all pods are
+// gone; against as many bare pods as they have, pinned by the benchmark.
+#ifndef CADRE_BENCH_GROUPS_RESERVATIONS_H
+#define CADRE_BENCH_GROUPS_RESERVATIONS_H
+
+#include "bench/groups/contest.h"
+
+struct reservations {                                  // milliseconds, a value a round
+    struct samples bare_running, bare_gone, bare_both; // both: created and deleted
+    struct samples running, ready, gone, both;
+    struct samples bare_cpu, cpu; // seconds, of all components
+    struct samples rate;          // PlacementGroups a second, created and deleted
+    struct samples writes;        // of the operator, a PlacementGroup
+    struct samples operator_cpu;
+};
+
+// `bundles` in each, with a pod each.
+void reservations_run(struct bench *b, int groups, int bundles, int rounds, struct reservations *ret);
+void reservations_report(const char *size, const struct reservations *r, double factor);
+
+#endif
