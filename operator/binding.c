@@ -21,6 +21,7 @@ static const struct {
     bool total;
     size_t offset;
 } series[] = {
+#define CALLS "cadre_proxy_calls_total", "calls that were answered"
 #define AT(field) offsetof(struct gateway_counters, field)
     {"cadre_proxy_sessions", "websocket sessions", "role=\"controller\"", false, AT(controllers)},
     {"cadre_proxy_sessions", "websocket sessions", "role=\"worker\"", false, AT(workers)},
@@ -29,8 +30,7 @@ static const struct {
     {"cadre_proxy_authorisations", "tokens that are being checked", "", false, AT(pending)},
     {"cadre_proxy_sessions_total", "peers that dialed in", "result=\"opened\"", true, AT(opened)},
     {"cadre_proxy_sessions_total", "peers that dialed in", "result=\"refused\"", true, AT(refused)},
-    {"cadre_proxy_calls_total", "calls that were answered", "result=\"ok\"", true, AT(answers)},
-    {"cadre_proxy_calls_total", "calls that were answered", "result=\"error\"", true, AT(errors)},
+    {CALLS, "result=\"ok\",code=\"\"", true, AT(answers)},
     {"cadre_proxy_bytes_total", "bytes of messages", "direction=\"in\"", true, AT(bytes_in)},
     {"cadre_proxy_bytes_total", "bytes of messages", "direction=\"out\"", true, AT(bytes_out)},
     {"cadre_proxy_held_bytes", "bytes of calls that are not answered", "", false, AT(bytes_held)},
@@ -45,8 +45,8 @@ struct binding {
     struct authority authority;
     struct group_controller *groups; // NULL until it is attached
     bool listens;
-    char *url, *host; // where agents and workers dial
-    struct metric *series[ARRAY_LEN(series)];
+    char *url, *host;                                                 // where agents and workers dial
+    struct metric *series[ARRAY_LEN(series)], *failed[FAILURE_KINDS]; // calls, by code
 };
 
 static void wake(struct binding *b, const char *ns, const char *group)
@@ -264,6 +264,8 @@ static void collect(void *ctx)
     gateway_counters(b->gateway, &now);
     for (size_t i = 0; i < ARRAY_LEN(series); i++)
         metric_set(b->series[i], (double)*(const uint64_t *)((const char *)&now + series[i].offset));
+    for (unsigned i = 0; i < FAILURE_KINDS; i++)
+        metric_set(b->failed[i], (double)now.errors[i]);
 }
 
 static void register_metrics(struct binding *b)
@@ -271,6 +273,10 @@ static void register_metrics(struct binding *b)
     for (size_t i = 0; i < ARRAY_LEN(series); i++)
         b->series[i] = (series[i].total ? metrics_counter : metrics_gauge)(b->o.metrics, series[i].name, series[i].help,
                                                                            series[i].labels);
+    for (unsigned i = 0; i < FAILURE_KINDS; i++) {
+        _cleanup_(free_p) char *labels = xasprintf("result=\"error\",code=\"%s\"", failure_kind_name(i));
+        b->failed[i] = metrics_counter(b->o.metrics, CALLS, labels);
+    }
     metrics_on_collect(b->o.metrics, collect, b);
 }
 

@@ -77,15 +77,8 @@ static const struct role records_role = {.name = "controller",
 static void welcome_group(const struct connection *c, struct json_writer *w)
 {
     const struct group *g = router_group_named(&c->gateway->router, c->target.ns, c->target.group);
-    if (!g)
-        return;
-    writer_object(w, "group");
-    writer_str(w, "name", g->name);
-    writer_str(w, "namespace", g->ns);
-    writer_str(w, "uid", g->uid);
-    writer_i64(w, "worldSize", g->world);
-    writer_i64(w, "attempt", g->attempt);
-    writer_object_end(w);
+    if (g)
+        hello_group(g, g->attempt, w);
 }
 
 static int send_welcome(struct connection *c, struct err *err)

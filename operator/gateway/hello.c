@@ -2,6 +2,7 @@
 #include "operator/gateway/hello.h"
 
 #include "common/base/json.h"
+#include "common/wire/grid.h"
 
 enum { VERSION = 1 };
 
@@ -33,4 +34,17 @@ int hello_decode(const char *json, size_t len, struct arena *a, struct hello *re
         return err_set(err, ERR_INVALID, "HELLO: version %lld is not spoken here, only %d", (long long)version,
                        VERSION);
     return 0;
+}
+
+void hello_group(const struct group *g, uint32_t attempt, struct json_writer *w)
+{
+    writer_object(w, "group");
+    writer_str(w, "name", g->name);
+    writer_str(w, "namespace", g->ns);
+    writer_str(w, "uid", g->uid);
+    writer_i64(w, "worldSize", g->world);
+    writer_i64(w, "attempt", attempt);
+    if (g->n_meshes)
+        grids_write(w, "meshes", g->meshes, g->n_meshes);
+    writer_object_end(w);
 }

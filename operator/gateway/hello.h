@@ -4,9 +4,8 @@
 #define CADRE_GATEWAY_HELLO_H
 
 #include "common/base/arena.h"
-#include "common/base/err.h"
-
-#include <stdint.h>
+#include "common/base/json_writer.h"
+#include "operator/proxy/group.h"
 
 struct hello {
     const char *role;           // never NULL
@@ -17,5 +16,7 @@ struct hello {
 
 // Strings in the arena. ERR_INVALID.
 int hello_decode(const char *json, size_t len, struct arena *a, struct hello *ret, struct err *err);
+// The member "group" of a WELCOME, with the meshes of the object.
+void hello_group(const struct group *g, uint32_t attempt, struct json_writer *w);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
+#include "operator/gateway/hello.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -147,15 +148,8 @@ static const char *welcome(const struct gateway *g, const struct ticket *t, stru
     writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_i64(&w, "version", 1);
-    if (group) {
-        writer_object(&w, "group");
-        writer_str(&w, "name", group->name);
-        writer_str(&w, "namespace", group->ns);
-        writer_str(&w, "uid", group->uid);
-        writer_i64(&w, "worldSize", group->world);
-        writer_i64(&w, "attempt", t->attempt);
-        writer_object_end(&w);
-    }
+    if (group)
+        hello_group(group, t->attempt, &w);
     writer_str_set(&w, "peerSecret", authority->peer_secret(authority->ctx, t->group_uid, t->attempt, a));
     writer_str_set(&w, "ticket", authority->ticket_text(authority->ctx, &next, a));
     writer_i64(&w, "maxBody", (int64_t)g->config.max_body);

@@ -102,7 +102,7 @@ void call_fail(struct call *c, const struct failure *f)
         .type = RECORD_ERROR, .call = c->caller_id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
     session_copy(c->session, &h, body.data, body.len);
     buf_done(&body);
-    c->router->n_errors++;
+    c->router->n_errors[failure_kind(f)]++;
     settle(c);
 }
 

@@ -10,6 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#define X(name, number, text) #name,
+static const char *const kinds[] = {ERR_CODES(X) "FAILED", "NO_DEVICE", "OTHER"};
+#undef X
+_Static_assert(ARRAY_LEN(kinds) == FAILURE_KINDS, "a code is new");
+
 #define BODY_MAX ((size_t)64 << 10) // of an ERROR: a code and a message need less
 
 void failure_set(struct failure *f, int code, const char *fmt, ...)
@@ -79,4 +84,17 @@ void failure_decode(struct failure *f, const char *json, size_t len)
         copy_text(f->message, sizeof f->message, message);
     }
     arena_done(&a);
+}
+
+unsigned failure_kind(const struct failure *f)
+{
+    unsigned i = 0;
+    while (i < FAILURE_KINDS - 1 && !str_eq(kinds[i], f->code))
+        i++;
+    return i;
+}
+
+const char *failure_kind_name(unsigned kind)
+{
+    return kinds[kind];
 }

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// KINDS: the codes of err.h, FAILED and NO_DEVICE, and all others.
+enum { FAILURE_KINDS = 19 };
 enum { FAILURE_CODE_MAX = 31, FAILURE_MESSAGE_MAX = 4095, FAILURE_RETRY_MS = 100 };
 
 struct failure {
@@ -33,5 +35,8 @@ void failure_from(struct failure *f, const struct err *err);
 void failure_encode(const struct failure *f, struct buf *out);
 // What a worker sent; something that is no such document becomes a failure that says so.
 void failure_decode(struct failure *f, const char *json, size_t len);
+// By which failures are counted: bounded, whatever a worker sends.
+unsigned failure_kind(const struct failure *f);
+const char *failure_kind_name(unsigned kind);
 
 #endif

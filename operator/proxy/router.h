@@ -16,6 +16,7 @@
 #include "common/base/deadline.h"
 #include "common/base/map.h"
 #include "common/wire/record_reader.h"
+#include "operator/proxy/failure.h"
 #include "operator/proxy/group.h"
 #include "operator/proxy/idmap.h"
 
@@ -33,8 +34,8 @@ struct router_config {
 struct router {
     struct router_config config;
     struct quota *bytes;
-    uint64_t n_results, n_errors; // calls that were answered, ever
-    bool stopping;                // set by the owner: no new calls
+    uint64_t n_results, n_errors[FAILURE_KINDS]; // calls that were answered, ever
+    bool stopping;                               // set by the owner: no new calls
     // private
     struct map by_uid, by_key;
     struct idmap running; // calls by the id that workers know them by

@@ -93,7 +93,7 @@ static int refuse(struct session *s, uint32_t id, const struct err *err)
     session_copy(s, &(struct record_header){.type = RECORD_ERROR, .call = id, .rank = RECORD_GROUP}, body.data,
                  body.len);
     buf_done(&body);
-    s->router->n_errors++;
+    s->router->n_errors[failure_kind(&f)]++;
     return 0;
 }
 
