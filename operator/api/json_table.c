@@ -242,6 +242,25 @@ static int read_strings(const struct decoder *d, const struct path *path, const 
     return 0;
 }
 
+static int read_i32s(const struct decoder *d, const struct path *path, const struct json *v, const struct json_field *f,
+                     int32_t **ret, size_t *ret_n)
+{
+    const struct json_field each = {.kind = J_I32, .min = f->min, .max = f->max};
+    int32_t *items = arena_array(d->arena, json_count(v), sizeof *items);
+    size_t n = 0;
+    JSON_FOREACH(item, v) {
+        struct path at = {.up = path, .index = n};
+        int64_t one;
+        int r = read_int(d, &at, item, &each, &one);
+        if (r < 0)
+            return r;
+        items[n++] = (int32_t)one;
+    }
+    *ret = items;
+    *ret_n = n;
+    return 0;
+}
+
 static int read_object(const struct decoder *d, const struct path *path, const struct json *v,
                        const struct json_table *table, char *to);
 
@@ -284,6 +303,7 @@ static bool shape_fits(enum json_kind kind, enum json_type type)
     case J_OBJECT:
         return type == JSON_OBJECT;
     case J_STRINGS:
+    case J_I32S:
     case J_COUNT:
     case J_LIST:
         return type == JSON_LIST;
@@ -297,10 +317,10 @@ static bool shape_fits(enum json_kind kind, enum json_type type)
 static const char *shape_name(enum json_kind kind)
 {
     static const char *const names[] = {
-        [J_STRING] = "string", [J_BOOL] = "boolean", [J_I32] = "integer",   [J_I64] = "integer",
-        [J_TIME] = "string",   [J_ENUM] = "string",  [J_LABELS] = "object", [J_QUANTITIES] = "object",
-        [J_TEXT] = "object",   [J_STRINGS] = "list", [J_COUNT] = "list",    [J_LIST] = "list",
-        [J_OBJECT] = "object",
+        [J_STRING] = "string", [J_BOOL] = "boolean",  [J_I32] = "integer",   [J_I64] = "integer",
+        [J_TIME] = "string",   [J_ENUM] = "string",   [J_LABELS] = "object", [J_QUANTITIES] = "object",
+        [J_TEXT] = "object",   [J_STRINGS] = "list",  [J_I32S] = "list",     [J_COUNT] = "list",
+        [J_LIST] = "list",     [J_OBJECT] = "object",
     };
     return names[kind];
 }
@@ -339,6 +359,8 @@ static int read_field(const struct decoder *d, const struct path *path, const st
         return 0;
     case J_STRINGS:
         return read_strings(d, path, v, to, n);
+    case J_I32S:
+        return read_i32s(d, path, v, f, to, n);
     case J_COUNT:
         return read_count(d, path, v, to);
     case J_LIST:

@@ -9,6 +9,7 @@
 #define WORKER(member) offsetof(struct workergroup_spec, worker.member)
 #define STATUS(member) offsetof(struct workergroup_status, member)
 #define FAILURE(member) offsetof(struct group_failure, member)
+#define REVISION(member) offsetof(struct workergroup_status, revision.member)
 
 const char *const strategy_names[] = {[STRATEGY_PACK] = "Pack",
                                       [STRATEGY_SPREAD] = "Spread",
@@ -20,6 +21,8 @@ static const char *const runtime_names[] = {[RUNTIME_AGENT] = "Agent", [RUNTIME_
 static const char *const restart_names[] = {
     [RESTART_GROUP] = "Group", [RESTART_WORKER] = "Worker", [RESTART_NEVER] = "Never", NULL};
 static const char *const success_names[] = {[SUCCESS_ALL] = "All", [SUCCESS_RANK_ZERO] = "RankZero", NULL};
+static const char *const action_names[] = {
+    [FAILURE_FAIL] = "Fail", [FAILURE_RESTART] = "Restart", [FAILURE_IGNORE] = "Ignore", NULL};
 
 static const char *const gpu_visibility_names[] = {[GPU_VISIBILITY_OWN] = "Own", [GPU_VISIBILITY_ALL] = "All", NULL};
 
@@ -73,8 +76,14 @@ static const struct json_field backoff_fields[] = {
     {"maxSeconds", J_I32, SPEC(backoff_max_s), .min = 0, .max = SECONDS_MAX, .missing = 300},
 };
 static const struct json_table backoff_table = JSON_TABLE(struct workergroup_spec, backoff_fields);
+static const struct json_field rule_fields[] = {
+    {"exitCodes", J_I32S, offsetof(struct failure_rule, exit_codes), .min = 1, .max = 255,
+     .offset_n = offsetof(struct failure_rule, n_exit_codes), .required = true},
+    {"action", J_ENUM, offsetof(struct failure_rule, action), .names = action_names, .required = true},
+};
+static const struct json_table rule_table = JSON_TABLE(struct failure_rule, rule_fields);
 static const struct json_field failure_policy_fields[] = {
-    {"rules", J_COUNT, SPEC(n_failure_rules)},
+    {"rules", J_LIST, SPEC(failure_rules), .offset_n = SPEC(n_failure_rules), .table = &rule_table},
 };
 static const struct json_table failure_policy_table = JSON_TABLE(struct workergroup_spec, failure_policy_fields);
 static const struct json_field spec_fields[] = {
@@ -112,6 +121,12 @@ static const struct json_field failure_fields[] = {
     {"time", J_TIME, FAILURE(time_ms)},
 };
 static const struct json_table failure_table = JSON_TABLE(struct group_failure, failure_fields);
+static const struct json_field revision_fields[] = {
+    {"pods", J_STRING, REVISION(pods)},
+    {"worker", J_STRING, REVISION(worker)},
+    {"attempt", J_I32, REVISION(attempt)},
+};
+static const struct json_table revision_table = JSON_TABLE(struct workergroup_status, revision_fields);
 static const struct json_field status_fields[] = {
     {"observedGeneration", J_I64, STATUS(observed_generation)},
     {"conditions", J_LIST, STATUS(conditions), .offset_n = STATUS(n_conditions), .table = &condition_table},
@@ -125,11 +140,13 @@ static const struct json_field status_fields[] = {
     {"incarnation", J_I32, STATUS(incarnation)},
     {"restarts", J_I32, STATUS(restarts)},
     {"restartsCountTowardsMax", J_I32, STATUS(restarts_counted)},
+    {"restartsInARow", J_I32, STATUS(restarts_in_a_row)},
     {"masterAddr", J_STRING, STATUS(master_addr)},
     {"strategy", J_STRING, STATUS(strategy)},
     {"selector", J_STRING, STATUS(selector)},
     {"placements", J_LIST, STATUS(placements), .offset_n = STATUS(n_placements), .table = &placements_table},
     {"lastFailure", J_OBJECT, STATUS(last_failure), .table = &failure_table},
+    {"revision", J_OBJECT, .table = &revision_table},
 };
 static const struct json_table status_table = JSON_TABLE(struct workergroup_status, status_fields);
 static const struct json_field workergroup_fields[] = {
@@ -168,7 +185,20 @@ static void write_failure(struct json_writer *w, const struct group_failure *f)
         writer_null(w, "exitCode");
     writer_str_max(w, "reason", f->reason, WORD_MAX);
     writer_str_max(w, "message", f->message, MESSAGE_MAX);
-    writer_time(w, "time", f->time_ms);
+    writer_micro(w, "time", f->time_ms); // the backoff is counted from it
+    writer_object_end(w);
+}
+
+static void write_revision(struct json_writer *w, const struct group_revision *r)
+{
+    if (!r->pods) {
+        writer_null(w, "revision");
+        return;
+    }
+    writer_object(w, "revision");
+    writer_str(w, "pods", r->pods);
+    writer_str(w, "worker", r->worker);
+    writer_i64(w, "attempt", r->attempt);
     writer_object_end(w);
 }
 
@@ -206,11 +236,13 @@ static char *write_status(const struct workergroup_status *s, bool times, struct
     writer_i64(&w, "incarnation", s->incarnation);
     writer_i64(&w, "restarts", s->restarts);
     writer_i64(&w, "restartsCountTowardsMax", s->restarts_counted);
+    writer_i64(&w, "restartsInARow", s->restarts_in_a_row);
     writer_str(&w, "masterAddr", s->master_addr);
     writer_str(&w, "strategy", s->strategy);
     writer_str(&w, "selector", s->selector);
     write_placements(&w, s);
     write_failure(&w, &s->last_failure);
+    write_revision(&w, &s->revision);
     writer_object_end(&w);
     writer_object_end(&w);
     return writer_finish(&w, a);

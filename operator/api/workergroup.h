@@ -13,6 +13,7 @@ enum pod_per { POD_PER_BUNDLE, POD_PER_NODE };
 enum runtime_kind { RUNTIME_AGENT, RUNTIME_PLAIN };
 enum restart_policy { RESTART_GROUP, RESTART_WORKER, RESTART_NEVER };
 enum success_policy { SUCCESS_ALL, SUCCESS_RANK_ZERO };
+enum failure_action { FAILURE_FAIL, FAILURE_RESTART, FAILURE_IGNORE };
 enum gpu_visibility { GPU_VISIBILITY_OWN, GPU_VISIBILITY_ALL, GPU_VISIBILITY_DEFAULT };
 
 const char *strategy_name(enum strategy s); // "StrictPack"
@@ -48,6 +49,12 @@ struct worker_spec {
     size_t n_meshes;
 };
 
+struct failure_rule {
+    int32_t *exit_codes;
+    size_t n_exit_codes;
+    enum failure_action action;
+};
+
 struct workergroup_spec {
     int32_t replicas;
     int32_t workers_per_replica;
@@ -67,6 +74,7 @@ struct workergroup_spec {
     int32_t max_restarts;
     int32_t backoff_initial_s, backoff_max_s;
     enum success_policy success_policy;
+    struct failure_rule *failure_rules; // the first that has the exit code wins
     size_t n_failure_rules;
     bool suspend;
     int64_t active_deadline_s; // -1 = none
@@ -81,6 +89,13 @@ struct group_failure {
     int64_t time_ms;   // 0 = there was no failure
 };
 
+// What the present attempt is made from. Hashes as text, NULL = not known.
+struct group_revision {
+    const char *pods;   // of all that a change of means new pods
+    const char *worker; // of the rest: a change of it restarts the processes in the pods that are there
+    int32_t attempt;    // the first one that was made from this worker
+};
+
 struct node_replicas {
     const char *node;
     const char *replicas; // "0-3" or "0,2-3"
@@ -92,12 +107,14 @@ struct workergroup_status {
     int32_t replicas, ready_replicas, scheduled_replicas;
     int32_t gpus;                                             // of all replicas together
     int32_t attempt, incarnation, restarts, restarts_counted; // restartsCountTowardsMax
-    const char *master_addr;                                  // "host:port"
-    const char *selector;                                     // for the scale subresource
-    const char *strategy;                                     // effective, for the PLACEMENT column
-    struct node_replicas *placements;                         // the first 1,000 nodes are written
+    int32_t restarts_in_a_row;        // since the last one that was followed by a time of health
+    const char *master_addr;          // "host:port"
+    const char *selector;             // for the scale subresource
+    const char *strategy;             // effective, for the PLACEMENT column
+    struct node_replicas *placements; // the first 1,000 nodes are written
     size_t n_placements;
     struct group_failure last_failure;
+    struct group_revision revision;
     struct condition *conditions;
     size_t n_conditions;
 };

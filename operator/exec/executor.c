@@ -201,6 +201,13 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
     step_end(s, err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT ? NULL : err);
 }
 
+static void on_owner_deleted(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    (void)response; // a Status
+    // Gone already, or changed meanwhile, which is news that leads to the next decision.
+    step_end(ctx, err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT ? NULL : err);
+}
+
 static void on_status(void *ctx, const struct kube_response *response, const struct err *err)
 {
     struct step *s = ctx;
@@ -253,6 +260,18 @@ static void begin(struct execution *e, const struct action *a)
         r = (struct request){
             .verb = VERB_DELETE, .kind = KIND_POD, .ns = ns, .name = a->name, .uid = a->uid, .grace_s = a->grace_s};
         done = on_deleted;
+        break;
+    case ACTION_DELETE_OWNER:
+        log_info("a finished object is deleted after its time to live", "namespace", ns, "name", e->owner->meta.name,
+                 NULL);
+        r = (struct request){.verb = VERB_DELETE,
+                             .kind = e->owner->kind,
+                             .ns = ns,
+                             .name = e->owner->meta.name,
+                             .uid = a->uid,
+                             .resource_version = a->resource_version,
+                             .grace_s = -1};
+        done = on_owner_deleted;
         break;
     case ACTION_STATUS:
         r = (struct request){.verb = VERB_PATCH_MERGE,

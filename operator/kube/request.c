@@ -162,19 +162,35 @@ static void put_query(struct buf *out, const struct request *r)
     }
 }
 
+static bool may_be_id(const char *s)
+{
+    return strspn(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.") == strlen(s);
+}
+
+static const char *preconditions(const struct request *r, struct arena *a)
+{
+    const char *uid = str_empty(r->uid) ? "" : arena_printf(a, "\"uid\":\"%s\"", r->uid);
+    const char *version =
+        str_empty(r->resource_version) ? "" : arena_printf(a, "\"resourceVersion\":\"%s\"", r->resource_version);
+    if (!*uid && !*version)
+        return "";
+    return arena_printf(a, ",\"preconditions\":{%s%s%s}", uid, *uid && *version ? "," : "", version);
+}
+
 // NULL if the server's own defaults are meant.
 static int delete_options(const struct request *r, struct arena *a, const char **ret, struct err *err)
 {
     *ret = NULL;
-    if (str_empty(r->uid) && r->grace_s < 0)
+    if (str_empty(r->uid) && str_empty(r->resource_version) && r->grace_s < 0)
         return 0;
-    if (!str_empty(r->uid) &&
-        strspn(r->uid, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.") != strlen(r->uid))
+    if (!str_empty(r->resource_version) && !may_be_id(r->resource_version))
+        return err_set(err, ERR_INVALID, "DELETE %s %s: \"%.64s\" cannot be a resourceVersion",
+                       kind_info(r->kind)->plural, r->name, r->resource_version);
+    if (!str_empty(r->uid) && !may_be_id(r->uid))
         return err_set(err, ERR_INVALID, "DELETE %s %s: \"%.64s\" cannot be a UID", kind_info(r->kind)->plural, r->name,
                        r->uid);
     const char *grace = r->grace_s < 0 ? "" : arena_printf(a, ",\"gracePeriodSeconds\":%" PRId64, r->grace_s);
-    const char *uid = str_empty(r->uid) ? "" : arena_printf(a, ",\"preconditions\":{\"uid\":\"%s\"}", r->uid);
-    *ret = arena_printf(a, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\"%s%s}", grace, uid);
+    *ret = arena_printf(a, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\"%s%s}", grace, preconditions(r, a));
     return 0;
 }
 

@@ -27,7 +27,7 @@ struct request {
     const char *label_selector, *field_selector;
     int32_t limit;
     const char *continue_token;
-    const char *resource_version;
+    const char *resource_version; // and of a DELETE: precondition, NULL = none
     bool bookmarks;
     int32_t timeout_s; // server-side end of a watch
     // DELETE

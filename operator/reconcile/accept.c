@@ -21,14 +21,6 @@ static const char *unsupported(const struct workergroup_spec *s)
         return "spec.placement.podPer Node is not supported for a WorkerGroup by this version: leave it out";
     if (s->runtime == RUNTIME_PLAIN && s->restart_policy == RESTART_WORKER)
         return "spec.restartPolicy Worker is for the runtime Agent: use Group or Never";
-    if (s->success_policy == SUCCESS_RANK_ZERO)
-        return "spec.successPolicy RankZero is not supported by this version: use All";
-    if (s->n_failure_rules)
-        return "spec.failurePolicy.rules is not supported by this version: remove the rules";
-    if (s->active_deadline_s >= 0)
-        return "spec.activeDeadlineSeconds is not supported by this version: remove it";
-    if (s->ttl_s >= 0)
-        return "spec.ttlSecondsAfterFinished is not supported by this version: remove it";
     return NULL;
 }
 

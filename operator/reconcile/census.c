@@ -10,7 +10,12 @@
 
 #include <string.h>
 
-enum { STATUS_LOST_MS = 60 * 1000 };
+enum {
+    STATUS_LOST_MS = 60 * 1000,
+    KILLED_MS = 60 * 1000, // for a kubelet that ends a pod to say so
+    EXIT_SIGKILL = 137,
+    EXIT_SIGTERM = 143,
+};
 
 static const char *pod_place(const struct pod *p)
 {
@@ -76,6 +81,33 @@ static const struct container_status *culprit(const struct pod *p)
     return first;
 }
 
+static bool has_sidecars(const struct pod *p)
+{
+    int n = 0;
+    for (size_t i = 0; i < p->n_containers; i++)
+        n += !p->containers[i].init;
+    return n > 1;
+}
+
+// One of several containers has failed, while the others keep the pod going: nobody else would notice. The kubelet ends
+// the containers of a pod that it evicts one by one, and says only then why; so what may have been killed by it counts
+// after a while.
+static const struct container_status *failed_sidecar(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
+{
+    for (size_t i = 0; has_sidecars(p) && i < p->n_containers; i++) {
+        const struct container_status *s = &p->containers[i];
+        if (s->init || !s->terminated || !s->exit_code)
+            continue;
+        bool killed =
+            (s->exit_code == EXIT_SIGTERM || s->exit_code == EXIT_SIGKILL) && str_eq(s->reason, FAILURE_ERROR);
+        int64_t left = killed ? MIN(s->finished_ms + KILLED_MS - v->now_ms, (int64_t)KILLED_MS) : 0;
+        if (left <= 0)
+            return s;
+        *ret_ms = left;
+    }
+    return NULL;
+}
+
 static int64_t deletion_asked_ms(const struct pod *p)
 {
     return p->obj.meta.deleted_ms - p->obj.meta.deletion_grace_s * 1000;
@@ -88,7 +120,7 @@ static int64_t ended_ms(const struct group_view *v, const struct pod *p)
 }
 
 static struct group_failure failure_of(const struct group_view *v, const struct pod *p, bool lost, bool deleted,
-                                       int32_t index)
+                                       int32_t index, struct arena *a)
 {
     const struct container_status *s = culprit(p);
     struct group_failure f = {
@@ -102,6 +134,8 @@ static struct group_failure failure_of(const struct group_view *v, const struct 
                                  : FAILURE_ERROR,
         .message = s && s->message ? s->message : p->message,
     };
+    if (s && has_sidecars(p))
+        f.message = arena_printf(a, "container %s%s%s", s->name, f.message ? ": " : "", f.message ? f.message : "");
     if (p->disruption) {
         f.reason = p->disruption;
         f.message = p->message;
@@ -115,22 +149,31 @@ static struct group_failure failure_of(const struct group_view *v, const struct 
     return f;
 }
 
+static void look_again(struct census *c, int64_t ms)
+{
+    c->look_again_ms = c->look_again_ms < 0 ? ms : MIN(c->look_again_ms, ms);
+}
+
 static void note_silence(struct census *c, const struct group_view *v, const struct pod *p, bool current)
 {
     int64_t left = -1;
     bool awaited = !pod_terminal(p) || p->obj.meta.deleted_ms;
     if (!awaited || census_node_lost(v, p, &left) || left < 0)
         return;
-    if (c->look_again_ms < 0 || left < c->look_again_ms)
-        c->look_again_ms = left;
+    look_again(c, left);
     int64_t since = cluster_node(v->cluster, p->node)->ready_changed_ms;
     if (current && (!c->silent_since_ms || since < c->silent_since_ms))
         c->silent_since_ms = since;
 }
 
-static void note_failure(struct census *c, const struct group_view *v, const struct pod *p, int32_t index)
+static void note_failure(struct census *c, const struct group_view *v, const struct pod *p, int32_t index,
+                         struct arena *a)
 {
+    int64_t left = -1;
     bool failed = p->phase == POD_FAILED || (has_agent(v) && p->phase == POD_SUCCEEDED); // an agent stays to the end
+    failed = failed || failed_sidecar(v, p, &left);
+    if (left > 0 && !failed)
+        look_again(c, left);
     bool lost = !pod_terminal(p) && census_node_lost(v, p, NULL);
     // Killed by the deletion, if it ended after that.
     bool deleted =
@@ -154,7 +197,7 @@ static void note_failure(struct census *c, const struct group_view *v, const str
                  (began == c->failure_began_ms && infrastructure && !c->infrastructure);
     if (!first)
         return;
-    c->failure = failure_of(v, p, lost, deleted, index);
+    c->failure = failure_of(v, p, lost, deleted, index, a);
     c->failure_began_ms = began;
     c->infrastructure = infrastructure;
 }
@@ -201,7 +244,7 @@ static void note_lost_agent(struct census *c, const struct group_view *v, int32_
         return;
     int64_t patience = (int64_t)v->wg->spec.node_lost_s * 1000, left = MIN(since + patience - v->now_ms, patience);
     if (left > 0) {
-        c->look_again_ms = c->look_again_ms < 0 ? left : MIN(c->look_again_ms, left);
+        look_again(c, left);
         return;
     }
     c->failed[index] = true;
@@ -394,7 +437,7 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
             continue;
         count(ret, ret->current[i]);
         note_silence(ret, v, ret->current[i], true);
-        note_failure(ret, v, ret->current[i], i);
+        note_failure(ret, v, ret->current[i], i, a);
         note_stuck(ret, ret->current[i]);
     }
     ret->ready_workers = ret->ready * wg->spec.workers_per_replica;

@@ -14,8 +14,10 @@ bool crew_started(const struct workergroup *wg, int32_t attempt, const struct ag
 {
     if (!f || f->state != AGENT_RUNNING || f->attempt < 1)
         return false;
-    // Where ranks restart one by one, the others keep the attempt that they were started for.
-    return f->attempt == attempt || (wg->spec.restart_policy == RESTART_WORKER && f->attempt < attempt);
+    // Where ranks restart one by one, the others keep the attempt that they were started for, as long as it was one of
+    // the present worker.
+    bool one_by_one = wg->spec.restart_policy == RESTART_WORKER;
+    return f->attempt == attempt || (one_by_one && f->attempt < attempt && f->attempt >= wg->status.revision.attempt);
 }
 
 static const struct agent_process *process_of(const struct agent_facts *f, int32_t rank)
@@ -85,6 +87,7 @@ static void take_replica(const struct group_view *v, int32_t attempt, int32_t in
         enum rank_state state = crew_rank(v, attempt, f, rank);
         ready += state == RANK_READY;
         c->exited += state == RANK_EXITED;
+        c->rank_zero_exited = c->rank_zero_exited || (rank == 0 && state == RANK_EXITED);
         c->to_restart += state == RANK_TO_RESTART;
         if (state == RANK_FAILED)
             note_culprit(c, f, index, rank);

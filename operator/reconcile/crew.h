@@ -11,6 +11,7 @@ struct crew {
     int32_t started;                  // replicas whose processes were started for the present attempt
     int32_t told;                     // that know of the present attempt: it began, when all of them were there
     int32_t ready_replicas, ready_workers;
+    bool rank_zero_exited;               // with exit code 0
     int32_t exited;                      // ranks that have ended with exit code 0
     int32_t to_restart;                  // ranks whose failure was counted and that wait for their next process
     const struct agent_process *culprit; // of the failures that were not counted yet the first one; NULL = none

@@ -41,35 +41,6 @@ static bool stale_pods_go(struct work *w)
     return true;
 }
 
-static uint64_t jitter_seed(const struct work *w)
-{
-    const char *uid = w->wg->obj.meta.uid;
-    return str_hash(uid, strlen(uid)) + (uint64_t)w->outcome.attempt;
-}
-
-int64_t work_backoff_left(struct work *w, int64_t *ret_all)
-{
-    const struct outcome *o = &w->outcome;
-    const struct workergroup_spec *s = &w->wg->spec;
-    if (!o->restarts || !o->last_failure.time_ms)
-        return 0;
-    int64_t all = group_backoff_ms((int64_t)s->backoff_initial_s * 1000, (int64_t)s->backoff_max_s * 1000, o->restarts,
-                                   jitter_seed(w));
-    if (ret_all)
-        *ret_all = all;
-    return MIN(o->last_failure.time_ms + all - w->v->now_ms, all);
-}
-
-const char *work_backoff_text(struct work *w)
-{
-    const struct outcome *o = &w->outcome;
-    const struct group_failure *f = &o->last_failure;
-    int64_t all = 0;
-    work_backoff_left(w, &all);
-    return arena_printf(w->a, "attempt %d begins after a backoff of %.1f s (restart %d, after %s of rank %d)",
-                        o->attempt, (double)all / 1000, o->restarts, f->reason ? f->reason : FAILURE_ERROR, f->rank);
-}
-
 static bool backing_off(struct work *w)
 {
     const struct group_memory *m = w->v->memory;

@@ -10,7 +10,7 @@
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/work.h"
 
-#include <string.h>
+#include <inttypes.h>
 
 enum { STALE_CACHE_MS = 1000 };
 
@@ -49,8 +49,12 @@ void work_settle(struct work *w)
     outcome_commit(&w->outcome, w->v, &w->census, w->status_first, w->a, w->plan);
 }
 
-// Counters come from the status, where others can write too: at the end of the range they stay there.
-static int32_t next(int32_t n)
+int64_t work_at_latest_ms(int64_t ms)
+{
+    return ms && ms % 1000 == 0 ? ms + 999 : ms;
+}
+
+int32_t work_next(int32_t n)
 {
     return n < INT32_MAX ? n + 1 : n;
 }
@@ -64,14 +68,14 @@ static bool has_agent(const struct work *w)
 // between the two leaves pods that count as stale, which the next decision deletes.
 static void begin_incarnation(struct work *w)
 {
-    w->outcome.incarnation = next(w->outcome.incarnation);
+    w->outcome.incarnation = work_next(w->outcome.incarnation);
     outcome_commit(&w->outcome, w->v, &w->census, true, w->a, w->plan);
     work_delete_all(w, STAGE_SECOND);
 }
 
-static void begin_attempt(struct work *w, const char *reason, const char *message)
+void work_begin_attempt(struct work *w, const char *reason, const char *message)
 {
-    w->outcome.attempt = next(w->outcome.attempt);
+    w->outcome.attempt = work_next(w->outcome.attempt);
     outcome_alive(&w->outcome);
     outcome_wait(&w->outcome, reason, message);
     begin_incarnation(w);
@@ -80,8 +84,30 @@ static void begin_attempt(struct work *w, const char *reason, const char *messag
 // A new spec has a budget of its own, and does not wait for what failed before it.
 static void forget_failures(struct work *w)
 {
-    w->outcome.restarts = w->outcome.restarts_counted = 0;
+    w->outcome.restarts = w->outcome.restarts_counted = w->outcome.restarts_in_a_row = 0;
     w->outcome.last_failure = (struct group_failure){.rank = -1, .exit_code = -1};
+}
+
+static bool worker_differs(const struct work *w)
+{
+    const struct group_revision *was = &w->wg->status.revision;
+    return was->worker && !str_eq(was->worker, w->revision.worker);
+}
+
+bool work_asks_for_more(const struct work *w)
+{
+    const struct group_revision *was = &w->wg->status.revision;
+    return w->census.changed || (was->pods && !str_eq(was->pods, w->revision.pods)) || worker_differs(w);
+}
+
+// The attempt with this number is made from the present spec.
+static void adopt(struct work *w, int32_t attempt)
+{
+    struct group_revision *r = &w->outcome.revision;
+    if (!r->worker || worker_differs(w))
+        r->attempt = attempt;
+    r->pods = w->revision.pods;
+    r->worker = w->revision.worker;
 }
 
 // All pods were there, so that agents know of rank 0's and processes may have run; the status may not say so yet.
@@ -94,7 +120,7 @@ void work_roll_back(struct work *w, const char *reason, const char *message)
 {
     w->plan->rolls_back = true;
     if (has_agent(w) && was_whole(w)) // tickets of an attempt are good for one life of its processes
-        w->outcome.attempt = next(w->outcome.attempt);
+        w->outcome.attempt = work_next(w->outcome.attempt);
     outcome_wait(&w->outcome, reason, message);
     begin_incarnation(w);
 }
@@ -102,31 +128,6 @@ void work_roll_back(struct work *w, const char *reason, const char *message)
 void work_accept(struct work *w)
 {
     outcome_set(&w->outcome, ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
-}
-
-static const char *failure_text(struct work *w)
-{
-    const struct group_failure *f = &w->census.failure;
-    const char *code = f->exit_code >= 0 ? arena_printf(w->a, " with exit code %d", f->exit_code) : "";
-    const char *node = f->node ? arena_printf(w->a, " on %s", f->node) : "";
-    return arena_printf(w->a, "rank %d (pod %s%s) failed%s: %s", f->rank, f->pod, node, code, f->reason);
-}
-
-// What still runs is stopped; pods that ended are kept, so that their logs can be read.
-static void keep_terminal_only(struct work *w)
-{
-    if (has_agent(w)) {
-        processes_end(w, STAGE_SECOND);
-        return;
-    }
-    for (size_t i = 0; i < w->v->n_pods; i++)
-        if (!pod_terminal(w->v->pods[i]) || w->v->pods[i]->obj.meta.deleted_ms)
-            work_delete(w, w->v->pods[i], STAGE_SECOND);
-}
-
-static bool ended(const struct work *w)
-{
-    return outcome_was(w->wg, FAILED) || outcome_was(w->wg, SUCCEEDED);
 }
 
 // What runs is of an earlier spec, and that is what Ready goes on speaking of.
@@ -156,9 +157,11 @@ void work_refuse(struct work *w, const char *reason, const char *message)
 {
     const struct census *c = &w->census;
     outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, reason, message);
-    if (ended(w)) {
-        keep_terminal_only(w);
-    } else if (!c->existing && !c->changed) {
+    if (finish_over(w)) {
+        finish_refused(w);
+        return;
+    }
+    if (!c->existing && !c->changed) {
         work_delete_all(w, STAGE_SECOND);
         outcome_alive(&w->outcome);
         outcome_wait(&w->outcome, reason, message);
@@ -171,33 +174,23 @@ void work_refuse(struct work *w, const char *reason, const char *message)
     work_settle(w);
 }
 
-static void fail(struct work *w, const char *reason, const char *message)
-{
-    w->outcome.last_failure = w->census.failure;
-    outcome_set(&w->outcome, FAILED, CONDITION_TRUE, reason, message);
-    w->outcome.conditions[SCHEDULED].observed_generation = w->outcome.generation;
-    outcome_set(&w->outcome, READY, CONDITION_FALSE, COND_FAILED, message);
-    outcome_commit(&w->outcome, w->v, &w->census, true, w->a, w->plan);
-    keep_terminal_only(w);
-}
-
-static void bound(struct work *w)
+void work_bound(struct work *w)
 {
     outcome_set(&w->outcome, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
                 arena_printf(w->a, "all %d pods are bound", w->census.replicas));
 }
 
 // The pods stay, but for those that are lost themselves: each of these gets a new one.
-static void restart_in_place(struct work *w, const char *message)
+void work_restart_in_place(struct work *w, const char *message)
 {
     const struct census *c = &w->census;
     bool pods_missing = c->n_failed || c->existing < c->replicas;
-    w->outcome.attempt = next(w->outcome.attempt);
+    w->outcome.attempt = work_next(w->outcome.attempt);
     if (pods_missing) {
-        w->outcome.incarnation = next(w->outcome.incarnation);
+        w->outcome.incarnation = work_next(w->outcome.incarnation);
         outcome_wait(&w->outcome, REASON_RESTARTING, message);
     } else {
-        bound(w);
+        work_bound(w);
         outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_RESTARTING, message);
     }
     outcome_commit(&w->outcome, w->v, c, true, w->a, w->plan);
@@ -205,31 +198,6 @@ static void restart_in_place(struct work *w, const char *message)
         if (c->failed[i])
             work_delete(w, c->current[i], STAGE_SECOND);
     processes_hold(w, STAGE_SECOND);
-}
-
-static void on_failure(struct work *w)
-{
-    const struct workergroup_spec *s = &w->wg->spec;
-    struct outcome *o = &w->outcome;
-    const char *text = failure_text(w);
-    bool counts = !w->census.infrastructure;
-    if (s->restart_policy == RESTART_NEVER) {
-        fail(w, REASON_WORKER_FAILED, arena_printf(w->a, "%s; restartPolicy is Never", text));
-        return;
-    }
-    if (counts && o->restarts_counted >= s->max_restarts) {
-        fail(w, REASON_MAX_RESTARTS, arena_printf(w->a, "%s; maxRestarts of %d are used up", text, s->max_restarts));
-        return;
-    }
-    o->last_failure = w->census.failure;
-    o->restarts = next(o->restarts);
-    o->restarts_counted = counts ? next(o->restarts_counted) : o->restarts_counted;
-    const char *who = has_agent(w) && s->restart_policy == RESTART_WORKER ? "its process is" : "all ranks are";
-    const char *message = arena_printf(w->a, "%s; %s restarted (restart %d)", text, who, o->restarts);
-    if (has_agent(w) && !w->census.displaced)
-        restart_in_place(w, message);
-    else
-        begin_attempt(w, REASON_RESTARTING, message);
 }
 
 // A pod that was there is gone without a trace: somebody deleted it by force, or its node was removed.
@@ -254,39 +222,40 @@ static bool vanished(struct work *w)
 }
 
 // No pods, no room. The template is judged all the same, so that what is wrong with it is known before the group is
-// resumed; a verdict for this spec is not asked for twice.
+// resumed; a verdict for this spec is not asked for twice. What ran is over with that: a resumed group begins with the
+// attempt that is counted here, and one that was never there before with the first.
 static void suspended(struct work *w, const struct refusal *refusal)
 {
     const struct condition *old = outcome_old(w->wg, ACCEPTED);
     bool judged = old && old->status != CONDITION_UNKNOWN && old->observed_generation == w->outcome.generation;
+    bool said = outcome_was(w->wg, SUSPENDED);
     if (refusal)
         outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
     else if (!judged)
         gang_judge(w);
+    bool began = w->census.begun || (!said && (was_whole(w) || finish_over(w)));
+    if (began) {
+        w->outcome.attempt = work_next(w->outcome.attempt);
+        w->outcome.incarnation = work_next(w->outcome.incarnation);
+    }
     outcome_alive(&w->outcome);
     outcome_wait(&w->outcome, REASON_SUSPENDED, "spec.suspend is true");
     outcome_set(&w->outcome, SUSPENDED, CONDITION_TRUE, REASON_SUSPENDED, "spec.suspend is true");
-    // Once said, the pods may go: a pod that is gone before would look like one that somebody else deleted.
-    bool said = outcome_was(w->wg, SUSPENDED);
     if (w->census.look_again_ms >= 0)
         plan_requeue(w->plan, w->census.look_again_ms);
-    outcome_commit(&w->outcome, w->v, &w->census, !said, w->a, w->plan);
+    outcome_commit(&w->outcome, w->v, &w->census, began || !said, w->a, w->plan);
     work_delete_all(w, STAGE_SECOND);
 }
 
-static void resumed(struct work *w)
-{
-    begin_attempt(w, REASON_TERMINATING, "resumed: a new attempt begins");
-}
-
-// The pods were made from an earlier spec. A template that the API server would refuse must not cost the group that
-// runs, so it is tried first.
+// The pods were made from an earlier spec, or have ended with it. A template that the API server would refuse must not
+// cost the group that runs, so it is tried first.
 static void spec_changed(struct work *w)
 {
     switch (gang_judge(w)) {
     case TEMPLATE_OK:
         forget_failures(w);
-        begin_attempt(w, REASON_TERMINATING, "the spec has changed: new pods replace those of the attempt before");
+        adopt(w, work_next(w->outcome.attempt));
+        work_begin_attempt(w, REASON_TERMINATING, "the spec has changed: new pods replace those of the attempt before");
         break;
     case TEMPLATE_REFUSED:
         work_refuse(w, w->outcome.conditions[ACCEPTED].reason, w->outcome.conditions[ACCEPTED].message);
@@ -297,32 +266,17 @@ static void spec_changed(struct work *w)
     }
 }
 
-// A finished group stays finished unless its spec asks for other pods.
-static bool finished(struct work *w)
+// The pods are as the spec wants them, but not what runs in them.
+static void worker_changed(struct work *w)
 {
-    const struct condition *done = outcome_old(w->wg, outcome_was(w->wg, FAILED) ? FAILED : SUCCEEDED);
-    return ended(w) && (done->observed_generation == w->outcome.generation || !w->census.changed);
-}
-
-static void stay_finished(struct work *w)
-{
-    if (!w->census.changed) { // then it has ended as the present spec asks, too
-        for (int i = 0; i < OUTCOME_CONDITIONS; i++)
-            w->outcome.conditions[i].observed_generation = w->outcome.generation;
-        if (w->census.existing)
-            work_accept(w);
-    }
-    keep_terminal_only(w);
-    work_settle(w);
-}
-
-static void succeed(struct work *w)
-{
-    const char *text = arena_printf(w->a, "all %d ranks have exited 0", group_world_size(w->wg));
-    outcome_set(&w->outcome, SUCCEEDED, CONDITION_TRUE, REASON_COMPLETED, text);
-    bound(w);
-    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_COMPLETED, text);
-    work_settle(w);
+    const char *message = "spec.worker has changed: all ranks are restarted";
+    forget_failures(w);
+    work_accept(w);
+    adopt(w, work_next(w->outcome.attempt));
+    if (w->census.displaced)
+        work_begin_attempt(w, REASON_RESTARTING, message);
+    else
+        work_restart_in_place(w, message);
 }
 
 static void binding(struct work *w)
@@ -367,7 +321,7 @@ static void running(struct work *w)
 {
     const struct census *c = &w->census;
     struct outcome *o = &w->outcome;
-    bound(w);
+    work_bound(w);
     if (c->stuck)
         outcome_set(o, READY, CONDITION_FALSE, c->stuck_reason, stuck_text(w));
     else if (has_agent(w))
@@ -388,10 +342,6 @@ static void running(struct work *w)
 static void whole(struct work *w)
 {
     const struct census *c = &w->census;
-    if (has_agent(w) ? c->crew.exited == group_world_size(w->wg) : c->succeeded == c->replicas) {
-        succeed(w);
-        return;
-    }
     // A creation that was given up as timed out may still have come through.
     for (size_t i = 0; i < c->n_stale; i++)
         work_delete(w, c->stale[i], STAGE_SECOND);
@@ -399,7 +349,7 @@ static void whole(struct work *w)
     if (c->bound < c->replicas)
         binding(w);
     else if (has_agent(w) && processes_mixed(w))
-        restart_in_place(w, "only a part of the processes runs in this attempt: all ranks are restarted");
+        work_restart_in_place(w, "only a part of the processes runs in this attempt: all ranks are restarted");
     else
         running(w);
 }
@@ -407,14 +357,22 @@ static void whole(struct work *w)
 static void decide(struct work *w)
 {
     const struct census *c = &w->census;
-    if (c->changed) {
+    if (c->changed || finish_over(w)) {
         spec_changed(w);
         return;
     }
     outcome_alive(&w->outcome);
-    if (c->failure.time_ms || vanished(w)) {
+    if (worker_differs(w) && was_whole(w)) {
+        worker_changed(w);
+        return;
+    }
+    adopt(w, w->outcome.attempt);
+    if (finish_succeeded(w)) {
         work_accept(w);
-        on_failure(w);
+        finish_succeed(w);
+    } else if (c->failure.time_ms || vanished(w)) {
+        work_accept(w);
+        failure_answer(w);
     } else if (c->existing < c->replicas) {
         gang_create(w);
         if (has_agent(w))
@@ -423,6 +381,11 @@ static void decide(struct work *w)
         work_accept(w);
         whole(w);
     }
+}
+
+static const char *hash_text(struct work *w, uint64_t hash)
+{
+    return arena_printf(w->a, "%016" PRIx64, hash);
 }
 
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret)
@@ -435,26 +398,28 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
     bool ok = group_accept(v->wg, a, &refusal, &w.template);
     if (ok)
         w.spec_hash = group_spec_hash(v->wg, w.template.hash);
+    w.revision.pods = hash_text(&w, w.spec_hash);
+    w.revision.worker = hash_text(&w, group_worker_hash(v->wg));
     census_take(v, w.spec_hash, a, &w.census);
     outcome_init(&w.outcome, v->wg, &w.census);
     if (w.census.from_the_future) {
         plan_requeue(ret, STALE_CACHE_MS);
         return;
     }
-    if (ended(&w) && !ok) {
+    if (finish_over(&w) && !ok) {
         work_refuse(&w, refusal.reason, refusal.message);
         return;
     }
-    if (finished(&w)) {
-        stay_finished(&w);
+    if (finish_over(&w) && finish_stays(&w)) {
+        finish_stay(&w);
         return;
     }
-    if (!w.census.mine && outcome_old_spec(v->wg))
+    if (!w.census.mine && outcome_old_spec(v->wg) && !finish_over(&w))
         forget_failures(&w);
     if (v->wg->spec.suspend)
         suspended(&w, ok ? NULL : &refusal);
-    else if (outcome_was(v->wg, SUSPENDED))
-        resumed(&w);
+    else if (!finish_over(&w) && !outcome_was(v->wg, SUSPENDED) && !finish_succeeded(&w) && finish_out_of_time(&w))
+        finish_late(&w);
     else if (!ok)
         work_refuse(&w, refusal.reason, refusal.message);
     else

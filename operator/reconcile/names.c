@@ -110,6 +110,37 @@ static const char *worker_text(const struct worker_spec *s, struct arena *a)
     return writer_finish(&w, a);
 }
 
+// What the pod itself has of the worker (podagent.c): whether its command is the container's, and the variables whose
+// values the kubelet looks up.
+static const char *container_text(const struct worker_spec *s, struct arena *a)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_bool(&w, "bringsCommand", s->module || s->python || s->n_command);
+    writer_list(&w, "env");
+    for (size_t i = 0; i < s->n_env; i++) {
+        if (!s->env[i].value_from)
+            continue;
+        writer_str(&w, NULL, s->env[i].name);
+        writer_str(&w, NULL, s->env[i].value_from);
+    }
+    writer_list_end(&w);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}
+
+uint64_t group_worker_hash(const struct workergroup *wg)
+{
+    if (wg->spec.runtime != RUNTIME_AGENT)
+        return 0;
+    struct arena a = ARENA_INIT;
+    const char *text = worker_text(&wg->spec.worker, &a);
+    uint64_t hash = str_hash(text, strlen(text));
+    arena_done(&a);
+    return hash;
+}
+
 uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash)
 {
     const struct workergroup_spec *s = &wg->spec;
@@ -117,7 +148,7 @@ uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash)
     const char *text = arena_printf(&a, "%016" PRIx64 " %d %d %d %d %s", template_hash, s->replicas,
                                     s->workers_per_replica, s->rendezvous_port, (int)s->strategy, s->topology_key);
     if (s->runtime == RUNTIME_AGENT)
-        text = arena_printf(&a, "%s Agent %s", text, worker_text(&s->worker, &a));
+        text = arena_printf(&a, "%s Agent %s", text, container_text(&s->worker, &a));
     uint64_t hash = str_hash(text, strlen(text));
     arena_done(&a);
     return hash;

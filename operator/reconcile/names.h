@@ -27,6 +27,9 @@ const char *group_service(const struct workergroup *wg, struct arena *a); // as 
 
 // Everything that the pods are made from: a change means new pods.
 uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash);
+// What the processes of an agent are made from besides: a change restarts them where they are. 0 with the runtime
+// Plain.
+uint64_t group_worker_hash(const struct workergroup *wg);
 
 struct agent_setup; // group.h
 

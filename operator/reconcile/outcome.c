@@ -47,7 +47,9 @@ void outcome_init(struct outcome *o, const struct workergroup *wg, const struct 
         .incarnation = c->incarnation,
         .restarts = MAX(s->restarts, 0),
         .restarts_counted = MAX(s->restarts_counted, 0),
+        .restarts_in_a_row = MAX(s->restarts_in_a_row, 0),
         .last_failure = s->last_failure,
+        .revision = s->revision,
     };
     outcome_alive(o);
     for (int i = 0; i < OUTCOME_CONDITIONS; i++) {
@@ -111,10 +113,12 @@ static void build(const struct outcome *o, const struct group_view *v, const str
         .incarnation = o->incarnation,
         .restarts = o->restarts,
         .restarts_counted = o->restarts_counted,
+        .restarts_in_a_row = o->restarts_in_a_row,
         .master_addr = arena_printf(a, "%s:%d", group_master_host(wg, a), wg->spec.rendezvous_port),
         .selector = group_selector(wg, a),
         .strategy = strategy_name(wg->spec.strategy),
         .last_failure = o->last_failure,
+        .revision = o->revision,
     };
     ret->n_placements = census_placements(c, a, &ret->placements);
     ret->conditions = arena_memdup(a, o->conditions, sizeof o->conditions);
@@ -204,7 +208,9 @@ static bool urgent(const struct outcome *o, const struct workergroup *wg)
 {
     static const char *const passing[] = {REASON_PENDING,  REASON_CHECKING,    REASON_CREATING,   REASON_BINDING,
                                           REASON_STARTING, REASON_TERMINATING, REASON_COMPLETING, NULL};
-    if (o->attempt != MAX(wg->status.attempt, 1) || o->incarnation != wg->status.incarnation)
+    bool suspended = o->conditions[SUSPENDED].status == CONDITION_TRUE;
+    if (suspended != outcome_was(wg, SUSPENDED) || o->attempt != MAX(wg->status.attempt, 1) ||
+        o->incarnation != wg->status.incarnation)
         return true;
     return became(wg, o, READY) && !outcome_reason_in(o->conditions[READY].reason, passing);
 }

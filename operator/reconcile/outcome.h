@@ -11,8 +11,9 @@ struct outcome {
     // One that is not set keeps the generation that it was set for: it says nothing about a newer spec.
     struct condition conditions[OUTCOME_CONDITIONS];
     int64_t generation;
-    int32_t attempt, incarnation, restarts, restarts_counted;
+    int32_t attempt, incarnation, restarts, restarts_counted, restarts_in_a_row;
     struct group_failure last_failure;
+    struct group_revision revision;
 };
 
 // As the object stands. Before the first visit the group is Unknown, Pending, and neither ended nor suspended.

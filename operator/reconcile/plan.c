@@ -100,6 +100,9 @@ const char *plan_describe(const struct plan *p, struct arena *a)
         case ACTION_DELETE_POD:
             buf_printf(&b, "delete pod %s%s\n", x->name, x->grace_s == 0 ? " by force" : "");
             break;
+        case ACTION_DELETE_OWNER:
+            buf_printf(&b, "delete the object\n");
+            break;
         case ACTION_COMMAND:
             buf_printf(&b, "tell %s: %s ", x->name, record_type_name(x->command));
             put_body(&b, x->body);

@@ -13,6 +13,7 @@ enum action_kind {
     ACTION_CREATE_POD,     // `body`; counts as `requests` on `node` from now on
     ACTION_DELETE_POD,     // `name` with precondition `uid`; grace_s -1 = the pod's own, 0 = by force
     ACTION_COMMAND,        // tell the agent of pod `name` with `uid`: a record of type `command` with `body`
+    ACTION_DELETE_OWNER,   // the object itself, if it still is as it was seen: `uid`, `resource_version`
     ACTION_STATUS,         // `body` is a merge patch for the status subresource
     ACTION_EVENT,          // `reason`, `note`, `warning`
 };
@@ -25,7 +26,7 @@ struct action {
     // Actions of one stage run at once; the next stage starts when all of them have succeeded. A plan that begins a new
     // attempt writes the status first, so that a crash in between is picked up where it happened.
     int stage;
-    const char *name, *body, *uid;
+    const char *name, *body, *uid, *resource_version;
     uint8_t command; // enum record_type of docs/protocol.md
     int32_t attempt; // of the command
     int64_t grace_s;

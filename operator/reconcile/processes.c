@@ -177,7 +177,8 @@ void processes_hold(struct work *w, int stage)
         const struct agent_facts *f = c->crew.facts[i];
         bool old = f && f->attempt > 0 && f->attempt < w->outcome.attempt &&
                    (f->state == AGENT_RUNNING || f->state == AGENT_PREPARED || f->state == AGENT_PREPARING);
-        if (old && w->wg->spec.restart_policy != RESTART_WORKER && may_tell(w, i, RECORD_STOP, f->attempt))
+        bool stays = w->wg->spec.restart_policy == RESTART_WORKER && f && f->attempt >= w->outcome.revision.attempt;
+        if (old && !stays && may_tell(w, i, RECORD_STOP, f->attempt))
             tell(w, i, RECORD_STOP, f->attempt, stop_body(w, f->attempt, false), stage);
     }
 }
@@ -300,14 +301,17 @@ static int32_t list(struct work *w, bool (*is)(const struct work *w, int32_t ind
 static bool keeps_ready(struct work *w)
 {
     struct census *c = &w->census;
-    int64_t grace = MAX((int64_t)w->wg->spec.heartbeat_s * HEARTBEATS_MISSED * 1000, (int64_t)DIAL_IN_MIN_MS);
-    int64_t since = w->v->leading_ms;
+    int64_t beats = (int64_t)w->wg->spec.heartbeat_s * HEARTBEATS_MISSED * 1000, first = MAX(beats, DIAL_IN_MIN_MS);
+    int64_t left = MIN(w->v->leading_ms + first - w->v->now_ms, first);
+    const char *ranks;
     if (c->crew.connected < c->replicas)
-        since = MAX(since, c->crew.away_ms);
-    int64_t left = MIN(since + grace - w->v->now_ms, grace);
+        left = MAX(left, MIN(c->crew.away_ms + beats - w->v->now_ms, beats));
     if (!outcome_was(w->wg, READY) || left <= 0)
         return false;
-    outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING, outcome_old(w->wg, READY)->message);
+    const char *message = arena_printf(w->a, "all %d workers are ready", group_world_size(w->wg));
+    if (list(w, is_away, &ranks))
+        message = arena_printf(w->a, "%s; not connected at present: the agent of %s", message, ranks);
+    outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING, message);
     c->ready = w->wg->status.ready_replicas;
     c->ready_workers = w->wg->status.ready_workers;
     plan_requeue(w->plan, left);

@@ -47,7 +47,9 @@
 #define REASON_IN_PROGRESS "InProgress"
 #define REASON_NO_FAILURE "NoFailure"
 #define REASON_MAX_RESTARTS "MaxRestartsExceeded"
-#define REASON_WORKER_FAILED "WorkerFailed" // restartPolicy Never
+#define REASON_WORKER_FAILED "WorkerFailed"         // restartPolicy Never
+#define REASON_FAILURE_POLICY "FailurePolicy"       // a rule of failurePolicy says Fail
+#define REASON_DEADLINE_EXCEEDED "DeadlineExceeded" // activeDeadlineSeconds
 #define REASON_SUSPENDED "Suspended"
 #define REASON_NOT_SUSPENDED "NotSuspended"
 

@@ -198,12 +198,22 @@ static void take_orders(struct sim_agent *g, struct sim_world *w, struct sim_lin
 
 // Processes.
 
+static int version_of(const struct command *c)
+{
+    int64_t v = -1;
+    for (size_t i = 0; i < c->env.n_vars; i++)
+        if (str_eq(c->env.vars[i].name, "VERSION"))
+            str_to_i64(c->env.vars[i].value, &v);
+    return (int)v;
+}
+
 static void launch(struct sim_agent *g, struct sim_world *w, const struct supervisor_process *p)
 {
     assert_int_equal(g->process, SIM_PROCESS_NONE);
     assert_int_equal(p->spec->rank, g->rank);
     g->attempt = p->command->attempt;
     g->process = SIM_PROCESS_STARTING;
+    g->worker_version = version_of(p->command);
     sim_launched(w, g);
 }
 

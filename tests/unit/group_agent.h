@@ -34,6 +34,7 @@ struct sim_agent { // of a pod with one process
     struct supervisor *supervisor; // of the group; NULL: nothing was heard of it
     enum sim_process_state process;
     int attempt;        // of the process
+    int worker_version; // that it was started with
     int member;         // attempt of the process that takes calls, 0 = none
     int64_t stop_at_ms; // it has got SIGTERM, and ends then; 0 = it has not
     bool ending;        // it was told to end with its group

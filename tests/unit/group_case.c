@@ -104,8 +104,10 @@ static const char *with_hashes(struct group_case *c, const char *json)
     struct template_facts facts;
     struct bundles b;
     struct err err = ERR_INIT;
-    if (c->owner->kind == KIND_WORKERGROUP)
+    if (c->owner->kind == KIND_WORKERGROUP) {
+        json = with_hash(c, json, "@worker-hash@", group_worker_hash(workergroup_of(c->owner)));
         return with_hash(c, json, "@spec-hash@", group_case_hash(workergroup_of(c->owner)));
+    }
     const struct placementgroup *plg = placementgroup_of(c->owner);
     if (!placementgroup_accept(plg, &c->arena, &refusal, &facts) || bundles_expand(&plg->spec, &c->arena, &b, &err) < 0)
         return json;
@@ -281,6 +283,9 @@ struct group_case *group_case_new(const char *json)
     assert_true(wg || plg);
     c->owner = decode(wg ? KIND_WORKERGROUP : KIND_PLACEMENTGROUP, wg ? wg : plg);
     const struct json *root = parse(c, with_hashes(c, json));
+    object_unref(c->owner); // its status may speak of hashes, too
+    c->owner =
+        decode(wg ? KIND_WORKERGROUP : KIND_PLACEMENTGROUP, json_get(root, wg ? "workergroup" : "placementgroup"));
     c->cluster = cluster_new();
     c->view = (struct group_view){
         .wg = wg ? workergroup_of(c->owner) : NULL,

@@ -11,8 +11,9 @@
 //
 // Only workergroup is required, or placementgroup in its place. Pods of other owners take room, and are none of the
 // group's business. The text
-// @spec-hash@ stands for the hash of the group's present spec, which is also the one that memory.dryRun speaks of; what
-// the dry run answered is the rendered pod itself. In a PlacementGroup's pods it is the hash of the template, and
+// @spec-hash@ stands for the hash of what the group's pods are made from by its present spec (@worker-hash@: of what
+// its processes are), which is also the one that memory.dryRun speaks of; what the dry run answered is the rendered pod
+// itself. In a PlacementGroup's pods it is the hash of the template, and
 // @shape-N@ that of its N-th shape of bundles.
 #ifndef CADRE_TESTS_GROUP_CASE_H
 #define CADRE_TESTS_GROUP_CASE_H

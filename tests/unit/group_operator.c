@@ -301,6 +301,7 @@ static int act(struct sim_operator *o, const struct workergroup *wg, const struc
         if (r == 0 && f == FATE_WORKS)
             remember(o, KIND_WORKERGROUP, o->w->wg);
         break;
+    case ACTION_DELETE_OWNER: // there is none with a time to live
     case ACTION_COMMAND:
     case ACTION_EVENT:
         break;

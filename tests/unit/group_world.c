@@ -52,24 +52,45 @@ static void publish(struct sim_world *w, enum kind kind, const char *name, const
 
 // The WorkerGroup.
 
+static void put_worker(struct buf *b, const struct sim_spec *s)
+{
+    if (!s->agent)
+        return;
+    buf_printf(b, "\"worker\":{%s\"env\":[{\"name\":\"VERSION\",\"value\":\"%d\"}]},",
+               s->module ? "\"module\":\"/m.so\",\"class\":\"M\"," : "", s->worker_version);
+}
+
+static void put_policies(struct buf *b, const struct sim_spec *s)
+{
+    buf_printf(b, "\"restartPolicy\":\"%s\",\"successPolicy\":\"%s\",",
+               s->never_restart     ? "Never"
+               : s->restarts_worker ? "Worker"
+                                    : "Group",
+               s->rank_zero ? "RankZero" : "All");
+    if (s->deadline_s)
+        buf_printf(b, "\"activeDeadlineSeconds\":%d,", s->deadline_s);
+    if (s->rule)
+        buf_printf(b, "\"failurePolicy\":{\"rules\":[{\"exitCodes\":[137],\"action\":\"%s\"}]},", s->rule);
+}
+
 static void publish_group(struct sim_world *w)
 {
     const struct sim_spec *s = &w->spec;
-    const char *policy = s->never_restart ? "Never" : s->restarts_worker ? "Worker" : "Group";
-    const char *runtime = !s->agent   ? "\"runtime\":\"Plain\""
-                          : s->module ? "\"runtime\":\"Agent\",\"worker\":{\"module\":\"/m.so\",\"class\":\"M\"}"
-                                      : "\"runtime\":\"Agent\"";
     struct buf b = BUF_INIT(1 << 20);
     buf_printf(&b,
                "{\"metadata\":{\"name\":\"sim\",\"namespace\":\"ml\",\"uid\":\"group-uid\",\"resourceVersion\":\"%s\","
-               "\"generation\":%" PRId64 "},\"spec\":{\"replicas\":%d,%s,\"maxRestarts\":%d,"
-               "\"restartPolicy\":\"%s\",\"suspend\":%s,\"placement\":{\"strategy\":\"%s\",\"timeoutSeconds\":20,"
+               "\"generation\":%" PRId64 "},\"spec\":{",
+               next_version(w), w->generation);
+    put_worker(&b, s);
+    put_policies(&b, s);
+    buf_printf(&b,
+               "\"replicas\":%d,\"runtime\":\"%s\",\"maxRestarts\":%d,\"suspend\":%s,"
+               "\"placement\":{\"strategy\":\"%s\",\"timeoutSeconds\":20,"
                "\"nodeLostSeconds\":10},\"restartBackoff\":{\"initialSeconds\":1,\"maxSeconds\":8},\"template\":{"
                "\"spec\":{\"containers\":[{\"name\":\"worker\",\"image\":\"%s%d\"%s,\"resources\":{\"limits\":{"
                "\"nvidia.com/gpu\":1},\"requests\":{\"nvidia.com/gpu\":1}}}]}}}%s%s}",
-               next_version(w), w->generation, s->replicas, runtime, s->max_restarts, policy,
-               s->suspend ? "true" : "false", s->strict_pack ? "StrictPack" : "Pack",
-               s->template_valid ? "v" : "invalid-", s->template_version,
+               s->replicas, s->agent ? "Agent" : "Plain", s->max_restarts, s->suspend ? "true" : "false",
+               s->strict_pack ? "StrictPack" : "Pack", s->template_valid ? "v" : "invalid-", s->template_version,
                s->agent && !s->module ? ",\"command\":[\"run\"]" : "", w->status ? ",\"status\":" : "",
                w->status ? w->status : "");
     struct err err = ERR_INIT;
@@ -522,6 +543,7 @@ void sim_init(struct sim_world *w, uint64_t seed)
         *n = (struct sim_node){.name = {'n', (char)('1' + i)}, .gpus = 1 + (int32_t)rand_below(&w->rand, 3)};
         sim_node_add(w, n);
     }
+    static const char *const rules[] = {"Fail", "Restart", "Ignore"};
     struct sim_spec spec = {
         .replicas = 1 + (int32_t)rand_below(&w->rand, 4),
         .max_restarts = (int32_t)rand_below(&w->rand, 4),
@@ -534,6 +556,9 @@ void sim_init(struct sim_world *w, uint64_t seed)
         .restarts_worker = sim_chance(w, 25),
     };
     spec.restarts_worker = spec.restarts_worker && spec.agent;
+    spec.rank_zero = sim_chance(w, 25);
+    spec.deadline_s = sim_chance(w, 20) ? (int32_t)rand_range(&w->rand, 5, 120) : 0;
+    spec.rule = sim_chance(w, 30) ? rules[rand_below(&w->rand, ARRAY_LEN(rules))] : NULL;
     sim_edit(w, &spec);
 }
 

@@ -23,6 +23,10 @@ struct sim_spec {
     bool agent;           // runtime Agent
     bool module;          // its processes take calls
     bool restarts_worker; // restartPolicy Worker
+    int worker_version;   // what the processes of an agent are made from
+    bool rank_zero;       // successPolicy RankZero
+    int32_t deadline_s;   // activeDeadlineSeconds, 0 = none
+    const char *rule;     // action for exit code 137, NULL = none
 };
 
 struct sim_pod {

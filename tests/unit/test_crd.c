@@ -29,7 +29,6 @@ static const struct unsupported {
 } unsupported[] = {
     {"spec.worker.roles", "{\"worker\":{\"module\":\"/m.so\",\"roles\":[{}]}}"},
     {"spec.placement.groups", "{\"runtime\":\"Plain\",\"placement\":{\"groups\":[{\"name\":\"pool\"}]}}"},
-    {"spec.failurePolicy.rules", "{\"runtime\":\"Plain\",\"failurePolicy\":{\"rules\":[{}]}}"},
 };
 
 static yaml_document_t documents[2];
@@ -142,6 +141,7 @@ static const char *type_of(enum json_kind kind)
     case J_I64:
         return "integer";
     case J_STRINGS:
+    case J_I32S:
     case J_COUNT:
     case J_LIST:
         return "array";
@@ -345,6 +345,7 @@ static void a_status_is_what_the_schema_says(void **state)
         .placements = &placement,
         .n_placements = 1,
         .last_failure = {.rank = 1, .pod = "p", .node = "n", .reason = "Error", .message = "m", .time_ms = 1000},
+        .revision = {"1", "2", 3},
         .conditions = &condition,
         .n_conditions = 1,
     };

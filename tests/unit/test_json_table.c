@@ -32,7 +32,8 @@ struct thing {
     struct resources amounts, offered;
     const char *raw;
     const char **words;
-    size_t n_words, n_rules;
+    int32_t *codes;
+    size_t n_words, n_codes, n_rules;
     struct part *parts;
     size_t n_parts;
     bool has_inner;
@@ -65,6 +66,7 @@ static const struct json_field thing_fields[] = {
     {"offered", J_QUANTITIES, T(offered), .offered = true},
     {"raw", J_TEXT, T(raw)},
     {"words", J_STRINGS, T(words), .offset_n = T(n_words)},
+    {"codes", J_I32S, T(codes), .offset_n = T(n_codes), .min = 1, .max = 255},
     {"rules", J_COUNT, T(n_rules)},
     {"parts", J_LIST, T(parts), .offset_n = T(n_parts), .table = &part_table},
     {"inner", J_OBJECT, .offset_is = T(has_inner), .table = &inner_table},
@@ -104,7 +106,7 @@ static void every_kind_is_read(void **state)
         decode("{\"text\":\"x\\ty\",\"flag\":false,\"small\":-2147483648,\"large\":9007199254740993,"
                "\"when\":\"1970-01-01T00:00:01.5Z\",\"colour\":\"Red\",\"open\":\"Mauve\","
                "\"labels\":{\"a/z\":\"1\",\"b\":2,\"a/b\":\"2\"},\"amounts\":{\"memory\":\"1Ki\",\"cpu\":2,"
-               "\"pods\":\"0\"},\"raw\":{\"big\": 12345678901234567890},\"words\":[\"u\",\"v\"],"
+               "\"pods\":\"0\"},\"raw\":{\"big\": 12345678901234567890},\"words\":[\"u\",\"v\"],\"codes\":[1,255],"
                "\"rules\":[{},{}],\"parts\":[{\"name\":\"p\"},{\"size\":3,\"name\":\"q\"}],"
                "\"inner\":{\"depth\":3,\"label\":\"l\"},\"unknown\":[1,2]}",
                &t, &err),
@@ -125,6 +127,8 @@ static void every_kind_is_read(void **state)
     assert_string_equal(t.raw, "{\"big\": 12345678901234567890}");
     assert_int_equal(t.n_words, 2);
     assert_string_equal(t.words[1], "v");
+    assert_int_equal(t.n_codes, 2);
+    assert_int_equal(t.codes[1], 255);
     assert_int_equal(t.n_rules, 2);
     assert_int_equal(t.n_parts, 2);
     assert_int_equal(t.parts[0].size, 1);
@@ -181,6 +185,9 @@ static void errors_name_the_path_and_what_was_there(void **state)
         {"{\"amounts\":{\"cpu\":true}}", "amounts[\"cpu\"]: expected quantity, got true"},
         {"{\"raw\":\"{}\"}", "raw: expected object, got \"{}\""},
         {"{\"words\":[\"a\",null]}", "words[1]: expected string, got null"},
+        {"{\"codes\":[1,256]}", "codes[1]: expected integer from 1 to 255, got 256"},
+        {"{\"codes\":[\"1\"]}", "codes[0]: expected integer, got \"1\""},
+        {"{\"codes\":1}", "codes: expected list, got 1"},
         {"{\"rules\":[{},3]}", "rules[1]: expected object, got 3"},
         {"{\"rules\":{}}", "rules: expected list, got object"},
         {"{\"parts\":[{\"name\":\"a\"},{\"size\":1}]}", "parts[1].name: missing"},

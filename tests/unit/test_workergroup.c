@@ -70,7 +70,7 @@ static void every_field_of_the_spec_is_read(void **state)
         "}]},"
         "\"rendezvousPort\":1234,\"heartbeatSeconds\":5,\"restartPolicy\":\"Never\",\"maxRestarts\":0,"
         "\"restartBackoff\":{\"initialSeconds\":0,\"maxSeconds\":9},\"successPolicy\":\"RankZero\","
-        "\"failurePolicy\":{\"rules\":[{\"exitCodes\":[42],\"action\":\"Fail\"}]},\"suspend\":true,"
+        "\"failurePolicy\":{\"rules\":[{\"exitCodes\":[42,255],\"action\":\"Ignore\"}]},\"suspend\":true,"
         "\"activeDeadlineSeconds\":86400,\"ttlSecondsAfterFinished\":0,"
         "\"template\":{ \"spec\" : {\"containers\":[{\"name\":\"w\",\"n\":12345678901234567890.10}]}}}"));
     const struct workergroup_spec *s = &wg->spec;
@@ -92,6 +92,9 @@ static void every_field_of_the_spec_is_read(void **state)
     assert_int_equal(s->backoff_max_s, 9);
     assert_int_equal(s->success_policy, SUCCESS_RANK_ZERO);
     assert_int_equal(s->n_failure_rules, 1);
+    assert_int_equal(s->failure_rules[0].n_exit_codes, 2);
+    assert_int_equal(s->failure_rules[0].exit_codes[1], 255);
+    assert_int_equal(s->failure_rules[0].action, FAILURE_IGNORE);
     assert_true(s->suspend);
     assert_int_equal(s->active_deadline_s, 86400);
     assert_int_equal(s->ttl_s, 0);
@@ -176,6 +179,8 @@ static struct workergroup_status full_status(void)
         .incarnation = 2,
         .restarts = 9,
         .restarts_counted = 1,
+        .restarts_in_a_row = 5,
+        .revision = {"00ab", "00cd", 2},
         .master_addr = "llama-0.llama.ml.svc:29500",
         .selector = "cadre.dev/group=llama",
         .strategy = "Pack",
@@ -217,6 +222,10 @@ static void a_status_comes_back_as_it_was_written(void **state)
     assert_int_equal(got->incarnation, 2);
     assert_int_equal(got->restarts, 9);
     assert_int_equal(got->restarts_counted, 1);
+    assert_int_equal(got->restarts_in_a_row, 5);
+    assert_string_equal(got->revision.pods, "00ab");
+    assert_string_equal(got->revision.worker, "00cd");
+    assert_int_equal(got->revision.attempt, 2);
     assert_string_equal(got->master_addr, "llama-0.llama.ml.svc:29500");
     assert_string_equal(got->selector, "cadre.dev/group=llama");
     assert_string_equal(got->strategy, "Pack");
@@ -226,7 +235,7 @@ static void a_status_comes_back_as_it_was_written(void **state)
     assert_int_equal(got->last_failure.rank, 0);
     assert_string_equal(got->last_failure.message, "boom");
     assert_int_equal(got->last_failure.exit_code, 1);
-    assert_int_equal(got->last_failure.time_ms, 9000); // whole seconds
+    assert_int_equal(got->last_failure.time_ms, 9876);
     const struct condition *ready = condition_find(got->conditions, got->n_conditions, "Ready");
     assert_int_equal(ready->status, CONDITION_FALSE);
     assert_string_equal(ready->reason, "Insufficient");
@@ -247,12 +256,12 @@ static void a_patch_writes_every_field_so_that_nothing_old_stays(void **state)
         workergroup_status_patch(&empty, &a),
         "{\"status\":{\"observedGeneration\":0,\"conditions\":[],\"worldSize\":0,\"readyWorkers\":0,\"replicas\":0,"
         "\"scheduledReplicas\":0,\"readyReplicas\":0,\"gpus\":0,\"attempt\":0,\"incarnation\":0,\"restarts\":0,"
-        "\"restartsCountTowardsMax\":0,\"masterAddr\":null,\"strategy\":null,\"selector\":null,\"placements\":null,"
-        "\"lastFailure\":null}}");
+        "\"restartsCountTowardsMax\":0,\"restartsInARow\":0,\"masterAddr\":null,\"strategy\":null,\"selector\":null,"
+        "\"placements\":null,\"lastFailure\":null,\"revision\":null}}");
     empty.last_failure.time_ms = 1000;
     assert_non_null(strstr(workergroup_status_patch(&empty, &a),
                            "\"lastFailure\":{\"rank\":null,\"pod\":null,\"node\":null,\"exitCode\":null,"
-                           "\"reason\":null,\"message\":null,\"time\":\"1970-01-01T00:00:01Z\"}"));
+                           "\"reason\":null,\"message\":null,\"time\":\"1970-01-01T00:00:01.000000Z\"}"));
     arena_done(&a);
 }
 
@@ -327,8 +336,7 @@ static void equality_is_that_of_what_is_written(void **state)
     memcpy(other, conditions, sizeof other);
     b.conditions = other;
     assert_true(workergroup_status_equal(&a, &b));
-    other[1].changed_ms += 60000;  // of a condition that is what it was
-    b.last_failure.time_ms += 100; // in the same second
+    other[1].changed_ms += 60000; // of a condition that is what it was
     assert_true(workergroup_status_equal(&a, &b));
     other[1].message = "needs \"9\"";
     assert_false(workergroup_status_equal(&a, &b));
@@ -341,6 +349,9 @@ static void equality_is_that_of_what_is_written(void **state)
     assert_false(workergroup_status_equal(&a, &b));
     b = full_status();
     b.last_failure.time_ms += 1000;
+    assert_false(workergroup_status_equal(&a, &b));
+    b = full_status();
+    b.last_failure.time_ms += 1;
     assert_false(workergroup_status_equal(&a, &b));
     b = full_status();
     b.incarnation++;

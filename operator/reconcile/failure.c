@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows from the failure of a rank or the loss of a pod: a rule of failurePolicy, the restart policy and the
+// budget decide whether and how the group begins again, and what it waits for before.
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/reason.h"
+#include "operator/reconcile/work.h"
+
+#include <string.h>
+
+enum {
+    HEALTHY_MAX_MS = 10 * 60 * 1000, // Ready for so long, or ten times the last pause: the pauses begin anew
+    HEALTHY_TIMES = 10,
+};
+
+const char *failure_text(struct work *w)
+{
+    const struct group_failure *f = &w->census.failure;
+    const char *code = f->exit_code >= 0 ? arena_printf(w->a, " with exit code %d", f->exit_code) : "";
+    const char *node = f->node ? arena_printf(w->a, " on %s", f->node) : "";
+    return arena_printf(w->a, "rank %d (pod %s%s) failed%s: %s", f->rank, f->pod, node, code, f->reason);
+}
+
+// The rule that has the exit code. What is not the workers' fault has none to speak of.
+static const struct failure_rule *rule_of(const struct work *w)
+{
+    const struct workergroup_spec *s = &w->wg->spec;
+    for (size_t i = 0; i < s->n_failure_rules && !w->census.infrastructure; i++)
+        for (size_t k = 0; k < s->failure_rules[i].n_exit_codes; k++)
+            if (s->failure_rules[i].exit_codes[k] == w->census.failure.exit_code)
+                return &s->failure_rules[i];
+    return NULL;
+}
+
+// Why there is no restart; NULL: there is one.
+static const char *no_restart(struct work *w, const struct failure_rule *rule, bool counts, const char **ret_reason)
+{
+    const struct workergroup_spec *s = &w->wg->spec;
+    if (rule && rule->action == FAILURE_FAIL) {
+        *ret_reason = REASON_FAILURE_POLICY;
+        return arena_printf(w->a, "%s; failurePolicy says Fail", failure_text(w));
+    }
+    if (s->restart_policy == RESTART_NEVER && !rule) {
+        *ret_reason = REASON_WORKER_FAILED;
+        return arena_printf(w->a, "%s; restartPolicy is Never", failure_text(w));
+    }
+    if (counts && w->outcome.restarts_counted >= s->max_restarts) {
+        *ret_reason = REASON_MAX_RESTARTS;
+        return arena_printf(w->a, "%s; maxRestarts of %d are used up", failure_text(w), s->max_restarts);
+    }
+    return NULL;
+}
+
+static int64_t pause_ms(const struct work *w, uint64_t seed)
+{
+    const struct workergroup_spec *s = &w->wg->spec;
+    return group_backoff_ms((int64_t)s->backoff_initial_s * 1000, (int64_t)s->backoff_max_s * 1000,
+                            w->outcome.restarts_in_a_row, seed);
+}
+
+static bool was_healthy(const struct work *w)
+{
+    const struct condition *ready = outcome_old(w->wg, READY);
+    int64_t enough = MIN(HEALTHY_TIMES * pause_ms(w, 0), (int64_t)HEALTHY_MAX_MS);
+    return ready && ready->status == CONDITION_TRUE && w->v->now_ms - ready->changed_ms >= enough;
+}
+
+void failure_answer(struct work *w)
+{
+    struct outcome *o = &w->outcome;
+    const struct failure_rule *rule = rule_of(w);
+    bool counts = !w->census.infrastructure && !(rule && rule->action == FAILURE_IGNORE);
+    const char *reason, *why = no_restart(w, rule, counts, &reason);
+    o->last_failure = w->census.failure;
+    if (why) {
+        finish_fail(w, reason, why);
+        return;
+    }
+    o->restarts_in_a_row = was_healthy(w) ? 1 : work_next(o->restarts_in_a_row);
+    o->restarts = work_next(o->restarts);
+    o->restarts_counted = counts ? work_next(o->restarts_counted) : o->restarts_counted;
+    bool agent = w->wg->spec.runtime == RUNTIME_AGENT;
+    const char *who = agent && w->wg->spec.restart_policy == RESTART_WORKER ? "its process is" : "all ranks are";
+    const char *message = arena_printf(w->a, "%s; %s restarted (restart %d)", failure_text(w), who, o->restarts);
+    if (agent && !w->census.displaced)
+        work_restart_in_place(w, message);
+    else
+        work_begin_attempt(w, REASON_RESTARTING, message);
+}
+
+static uint64_t jitter_seed(const struct work *w)
+{
+    const char *uid = w->wg->obj.meta.uid;
+    return str_hash(uid, strlen(uid)) + (uint64_t)w->outcome.attempt;
+}
+
+int64_t work_backoff_left(struct work *w, int64_t *ret_all)
+{
+    const struct outcome *o = &w->outcome;
+    if (!o->restarts_in_a_row || !o->last_failure.time_ms)
+        return 0;
+    int64_t all = pause_ms(w, jitter_seed(w));
+    if (ret_all)
+        *ret_all = all;
+    return all ? MIN(work_at_latest_ms(o->last_failure.time_ms) + all - w->v->now_ms, all) : 0;
+}
+
+const char *work_backoff_text(struct work *w)
+{
+    const struct outcome *o = &w->outcome;
+    const struct group_failure *f = &o->last_failure;
+    int64_t all = 0;
+    work_backoff_left(w, &all);
+    return arena_printf(w->a, "attempt %d begins after a backoff of %.1f s (restart %d, after %s of rank %d)",
+                        o->attempt, (double)all / 1000, o->restarts, f->reason ? f->reason : FAILURE_ERROR, f->rank);
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ends of a group: it succeeds, fails or runs out of time; what is kept of it then, and for how long.
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/reason.h"
+#include "operator/reconcile/work.h"
+
+#include <inttypes.h>
+
+bool finish_over(const struct work *w)
+{
+    return outcome_was(w->wg, FAILED) || outcome_was(w->wg, SUCCEEDED);
+}
+
+// What still runs is stopped; pods that ended are kept, so that their logs can be read.
+static void keep_terminal_only(struct work *w)
+{
+    if (w->wg->spec.runtime == RUNTIME_AGENT) {
+        processes_end(w, STAGE_SECOND);
+        return;
+    }
+    for (size_t i = 0; i < w->v->n_pods; i++)
+        if (!pod_terminal(w->v->pods[i]) || w->v->pods[i]->obj.meta.deleted_ms)
+            work_delete(w, w->v->pods[i], STAGE_SECOND);
+}
+
+void finish_fail(struct work *w, const char *reason, const char *message)
+{
+    outcome_set(&w->outcome, FAILED, CONDITION_TRUE, reason, message);
+    w->outcome.conditions[SCHEDULED].observed_generation = w->outcome.generation;
+    outcome_set(&w->outcome, READY, CONDITION_FALSE, COND_FAILED, message);
+    outcome_commit(&w->outcome, w->v, &w->census, true, w->a, w->plan);
+    keep_terminal_only(w);
+}
+
+static bool rank_zero_decides(const struct work *w)
+{
+    return w->wg->spec.success_policy == SUCCESS_RANK_ZERO;
+}
+
+bool finish_succeeded(const struct work *w)
+{
+    const struct census *c = &w->census;
+    if (w->wg->spec.runtime == RUNTIME_AGENT)
+        return rank_zero_decides(w) ? c->crew.rank_zero_exited : c->crew.exited == group_world_size(w->wg);
+    return rank_zero_decides(w) ? c->current[0] && c->current[0]->phase == POD_SUCCEEDED : c->succeeded == c->replicas;
+}
+
+// The others are stopped once this is written: a rank 0 that is gone by then could not be asked again.
+void finish_succeed(struct work *w)
+{
+    const char *text = rank_zero_decides(w) ? "rank 0 has exited 0, which is what successPolicy asks for"
+                                            : arena_printf(w->a, "all %d ranks have exited 0", group_world_size(w->wg));
+    outcome_set(&w->outcome, SUCCEEDED, CONDITION_TRUE, REASON_COMPLETED, text);
+    if (w->census.bound == w->census.replicas)
+        work_bound(w);
+    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_COMPLETED, text);
+    work_settle(w);
+}
+
+// What was set last of the conditions that say that the group has neither ended nor is suspended; 0 = none was yet.
+static int64_t alive_since_ms(const struct workergroup *wg)
+{
+    static const enum outcome_condition ends[] = {SUCCEEDED, FAILED, SUSPENDED};
+    int64_t since = 0;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        const struct condition *c = outcome_old(wg, ends[i]);
+        if (c && c->status == CONDITION_FALSE)
+            since = MAX(since, c->changed_ms);
+    }
+    return since;
+}
+
+bool finish_out_of_time(struct work *w)
+{
+    int64_t patience = w->wg->spec.active_deadline_s * 1000, since = work_at_latest_ms(alive_since_ms(w->wg));
+    if (patience < 0)
+        return false;
+    int64_t left = since ? MIN(since + patience - w->v->now_ms, patience) : patience;
+    if (left > 0)
+        plan_requeue(w->plan, left);
+    return left <= 0;
+}
+
+void finish_late(struct work *w)
+{
+    finish_fail(w, REASON_DEADLINE_EXCEEDED,
+                arena_printf(w->a, "it has not succeeded within activeDeadlineSeconds (%" PRId64 " s)",
+                             w->wg->spec.active_deadline_s));
+}
+
+static const struct condition *end_of(const struct work *w)
+{
+    return outcome_old(w->wg, outcome_was(w->wg, FAILED) ? FAILED : SUCCEEDED);
+}
+
+bool finish_stays(const struct work *w)
+{
+    return finish_over(w) && (end_of(w)->observed_generation == w->outcome.generation || !work_asks_for_more(w));
+}
+
+// ttlSecondsAfterFinished are over, and the plan deletes the object; if not yet, it looks again then.
+static bool expired(struct work *w)
+{
+    int64_t ttl = w->wg->spec.ttl_s * 1000, left = MIN(end_of(w)->changed_ms + ttl - w->v->now_ms, ttl);
+    if (ttl < 0)
+        return false;
+    if (left > 0) {
+        plan_requeue(w->plan, left);
+        return false;
+    }
+    struct action *x = plan_add(w->plan, ACTION_DELETE_OWNER, STAGE_FIRST);
+    x->uid = arena_strdup(w->a, w->wg->obj.meta.uid);
+    x->resource_version = arena_strdup(w->a, w->wg->obj.meta.resource_version);
+    return true;
+}
+
+void finish_stay(struct work *w)
+{
+    if (expired(w))
+        return;
+    if (!work_asks_for_more(w)) { // then it has ended as the present spec asks, too
+        for (int i = 0; i < OUTCOME_CONDITIONS; i++)
+            w->outcome.conditions[i].observed_generation = w->outcome.generation;
+        if (w->census.existing)
+            work_accept(w);
+    }
+    keep_terminal_only(w);
+    work_settle(w);
+}
+
+void finish_refused(struct work *w)
+{
+    if (expired(w))
+        return;
+    keep_terminal_only(w);
+    work_settle(w);
+}
