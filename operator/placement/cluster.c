@@ -15,9 +15,9 @@ struct level {
 };
 
 struct cluster {
-    struct map rooms;          // by node name: of nodes that are there, or that have tenants
-    struct map tenants;        // by "namespace/name"
-    const struct room **nodes; // those of the rooms whose node is there, in natural order
+    struct map rooms;    // by node name: of nodes that are there, or that have tenants
+    struct map tenants;  // by "namespace/name"
+    struct room **nodes; // those of the rooms whose node is there, in natural order
     size_t n_nodes, size_nodes;
     struct map holders;   // by UID
     struct level *levels; // the priorities of watched pods, ascending
@@ -88,7 +88,13 @@ static size_t find(const struct cluster *c, const char *name)
     return lo;
 }
 
-static void nodes_insert(struct cluster *c, const struct room *r)
+static void renumber(struct cluster *c, size_t from)
+{
+    for (size_t i = from; i < c->n_nodes; i++)
+        c->nodes[i]->number = i;
+}
+
+static void nodes_insert(struct cluster *c, struct room *r)
 {
     if (c->n_nodes == c->size_nodes) {
         c->size_nodes = c->size_nodes ? c->size_nodes * 2 : 16;
@@ -98,6 +104,7 @@ static void nodes_insert(struct cluster *c, const struct room *r)
     memmove(c->nodes + at + 1, c->nodes + at, (c->n_nodes - at) * sizeof *c->nodes);
     c->nodes[at] = r;
     c->n_nodes++;
+    renumber(c, at);
 }
 
 static void nodes_remove(struct cluster *c, const struct room *r)
@@ -105,6 +112,7 @@ static void nodes_remove(struct cluster *c, const struct room *r)
     size_t at = find(c, r->name);
     c->n_nodes--;
     memmove(c->nodes + at, c->nodes + at + 1, (c->n_nodes - at) * sizeof *c->nodes);
+    renumber(c, at);
 }
 
 static bool labels_equal(const struct labels *a, const struct labels *b)
@@ -339,7 +347,7 @@ size_t cluster_nodes(const struct cluster *c)
 
 const struct room *const *cluster_rooms(const struct cluster *c)
 {
-    return c->nodes;
+    return (const struct room *const *)c->nodes;
 }
 
 const struct node *cluster_node(const struct cluster *c, const char *name)

@@ -216,16 +216,22 @@ struct usage { // of what is short, on the nodes that qualify
     int64_t all, used;
 };
 
-static bool qualifies(const struct search *s, const struct room *room, const struct shape *shape)
+// Which of the nodes, by number.
+static const bool *find_qualified(const struct search *s, const struct shape *shape)
 {
-    return room->node && node_admits(room->node, shape->constraints, s->topology_key) == NODE_OK;
+    bool *qualified = arena_array(s->arena, s->n_sites, sizeof *qualified);
+    for (size_t i = 0; i < s->n_sites; i++) {
+        const struct room *r = s->sites[i].room;
+        qualified[r->number] = node_admits(r->node, shape->constraints, s->topology_key) == NODE_OK;
+    }
+    return qualified;
 }
 
-static struct usage usage_of(const struct search *s, const struct shape *shape, int id)
+static struct usage usage_of(const struct search *s, const bool *qualified, int id)
 {
     struct usage u = {0};
     for (size_t i = 0; i < s->n_sites; i++) {
-        if (!qualifies(s, s->sites[i].room, shape))
+        if (!qualified[s->sites[i].room->number])
             continue;
         u.all = amount_add(u.all, resources_get(&s->sites[i].room->node->allocatable, id));
         u.used = amount_add(u.used, room_used(s->sites[i].room, id));
@@ -238,12 +244,12 @@ struct user {
     int64_t amount;
 };
 
-static int64_t amount_of(const struct search *s, const struct holder *h, const struct shape *shape, int id)
+static int64_t amount_of(const struct holder *h, const bool *qualified, int id)
 {
     int64_t sum = 0;
     LIST_FOREACH(l, &h->tenants) {
         const struct tenant *t = CONTAINER_OF(l, struct tenant, of_holder);
-        if (qualifies(s, t->room, shape))
+        if (t->room->node && qualified[t->room->number])
             sum = amount_add(sum, resources_get(&t->requests, id));
     }
     return sum;
@@ -260,13 +266,12 @@ static bool is_before(const struct user *a, const struct user *b)
 enum { USERS = 3 };
 
 // Those that have most of it.
-static size_t most_of(const struct search *s, const struct cluster *c, const struct shape *shape, int id,
-                      struct user top[USERS])
+static size_t most_of(const struct cluster *c, const bool *qualified, int id, struct user top[USERS])
 {
     size_t n = 0;
     const struct holder *h;
     for (size_t i = 0; (h = cluster_next_holder(c, &i));) {
-        struct user u = {h, amount_of(s, h, shape, id)};
+        struct user u = {h, amount_of(h, qualified, id)};
         if (u.amount <= 0)
             continue;
         if (n < USERS)
@@ -287,10 +292,13 @@ static const char *use_line(const struct search *s, const struct cluster *c, con
                             const struct resource *what)
 {
     struct user top[USERS];
-    struct usage u = what->milli ? usage_of(s, shape, what->id) : (struct usage){0};
-    if (s->empty || u.used <= 0)
+    if (s->empty || !what->milli)
         return "";
-    size_t n = most_of(s, c, shape, what->id, top);
+    const bool *qualified = find_qualified(s, shape);
+    struct usage u = usage_of(s, qualified, what->id);
+    if (u.used <= 0)
+        return "";
+    size_t n = most_of(c, qualified, what->id, top);
     const char *text = arena_printf(s->arena, "in use there: %s of %s", quantity_format(what->id, u.used, s->arena),
                                     amount(&(struct resource){what->id, u.all}, "", s->arena));
     for (size_t i = 0; i < n; i++) {

@@ -170,6 +170,8 @@ static int by_domain_toll(const void *x, const void *y)
     const struct opening *a = *(struct opening *const *)x, *b = *(struct opening *const *)y;
     if (a->domain_toll != b->domain_toll)
         return a->domain_toll < b->domain_toll ? -1 : 1;
+    if (a->gain != b->gain) // the one that is nearest
+        return a->gain < b->gain ? -1 : 1;
     return by_harm(x, y);
 }
 

@@ -111,8 +111,8 @@ static struct cost cost_on(const struct puzzle *p, const struct spot *s, int bun
 static bool allowed(const struct puzzle *p, const int *taken)
 {
     int held[NODES] = {0}, domains = 0, most = 0;
-    for (int i = 0; i < p->n_spots; i++)
-        held[p->by_rack ? p->spots[i].rack : i] += taken[i];
+    for (int i = 0; i < NODES; i++)
+        held[p->by_rack ? p->spots[i].rack % NODES : i] += taken[i];
     for (int d = 0; d < NODES; d++) {
         domains += held[d] > 0;
         most = MAX(most, held[d]);
@@ -136,7 +136,7 @@ static struct cost cost_of(const struct puzzle *p, const int *taken, int level)
 
 static void try_all(const struct puzzle *p, int *taken, int spot, int left, int level, struct cost *best)
 {
-    if (spot == p->n_spots) {
+    if (spot == NODES || spot == p->n_spots) {
         struct cost c = cost_of(p, taken, level);
         if (!left && c.possible && (!best->possible || c.pods < best->pods))
             *best = c;
@@ -170,7 +170,7 @@ static const char *check(const struct puzzle *p, const struct placement *got, in
     if (!best.possible)
         return NULL;
     for (int i = 0; i < p->n; i++)
-        taken[got->nodes[i][1] - '0']++;
+        taken[(got->nodes[i][1] - '0') % NODES]++;
     struct cost c = cost_of(p, taken, level);
     if (!c.possible)
         return "not with pods of that priority alone";
