@@ -212,6 +212,7 @@ networkPolicy:
   apiServerTo: [{ipBlock: {cidr: 10.0.0.1/32}}]
   apiServerPorts: [7443]
 podDisruptionBudget: {enabled: true, maxUnavailable: 50%}
+flowSchema: {enabled: true}
 resources: {requests: {cpu: 1, memory: 64Mi}, limits: {cpu: 2, memory: 256Mi}}
 priorityClassName: system-cluster-critical
 nodeSelector: {kubernetes.io/os: linux}
@@ -256,6 +257,10 @@ test_render() {
         "$(render --set replicas=2 | object PodDisruptionBudget cadre-operator)"
     check "... unless it is switched off" lacks "PodDisruptionBudget" \
         "$(render --set replicas=2 --set podDisruptionBudget.enabled=false)"
+    check "the API server puts leases and writes of the operator before workloads" equals "leader-election workload-high" \
+        "$(object FlowSchema cadre-operator-leader-election <<<"$all" | sed -n 's/^    name: \(.*-.*\)/\1/p') $(
+            object FlowSchema cadre-operator <<<"$all" | sed -n 's/^    name: \(.*-.*\)/\1/p')"
+    check "... unless it is switched off" lacks "FlowSchema" "$(render --set flowSchema.enabled=false)"
     check "replicas prefer different nodes" has "preferredDuringScheduling" "$deployment"
     check "commonLabels are on every object" equals "" "$(render --set commonLabels.team=ml | unlabelled)"
     check "crds.keep=false lets the CRDs go" lacks "resource-policy" \
