@@ -4,6 +4,8 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
+#include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@ struct arena_block {
     struct arena_block *next;
     size_t size;
     size_t used;
+    bool lent; // memory of the caller
     _Alignas(ARENA_ALIGN) unsigned char data[];
 };
 
@@ -24,11 +27,20 @@ void arena_init(struct arena *a, size_t first_block)
     *a = (struct arena){.next_block = first_block};
 }
 
+void arena_init_in(struct arena *a, void *memory, size_t size)
+{
+    struct arena_block *b = memory;
+    assert((uintptr_t)memory % ARENA_ALIGN == 0 && size > sizeof *b);
+    *b = (struct arena_block){.size = size - sizeof *b, .lent = true};
+    *a = (struct arena){.head = b};
+}
+
 void arena_done(struct arena *a)
 {
     for (struct arena_block *b = a->head, *next; b; b = next) {
         next = b->next;
-        free(b);
+        if (!b->lent)
+            free(b);
     }
     *a = ARENA_INIT;
 }

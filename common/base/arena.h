@@ -18,7 +18,9 @@ struct arena {
 #define ARENA_INIT ((struct arena){0})
 
 void arena_init(struct arena *a, size_t first_block); // first_block 0 = a default
-void arena_done(struct arena *a);                     // frees everything; the arena may be used again
+// Begins with memory that must outlive what is in the arena; aligned for any type, a few dozen bytes at least.
+void arena_init_in(struct arena *a, void *memory, size_t size);
+void arena_done(struct arena *a); // frees everything; the arena may be used again
 
 void *arena_alloc(struct arena *a, size_t size) __attribute__((returns_nonnull));
 void *arena_array(struct arena *a, size_t n, size_t size) __attribute__((returns_nonnull)); // n = 0 is fine

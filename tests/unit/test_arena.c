@@ -83,6 +83,24 @@ static void a_long_text_is_clipped_between_characters(void **state)
     arena_done(&a);
 }
 
+static void an_arena_may_begin_with_memory_of_its_owner(void **state)
+{
+    (void)state;
+    _Alignas(max_align_t) char memory[256];
+    struct arena a;
+    memset(memory, 'x', sizeof memory);
+    arena_init_in(&a, memory, sizeof memory);
+    char *first = arena_alloc(&a, 100);
+    assert_true(first >= memory && first + 100 <= memory + sizeof memory);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(first[i], 0);
+    char *second =
+        arena_strdup(&a, "does not fit into what is left of the memory that it began with, nor should it try, "
+                         "and so it is put elsewhere, from where it is freed in the end");
+    assert_false(second >= memory && second < memory + sizeof memory);
+    arena_done(&a);
+}
+
 static void arrays_of_nothing_are_fine(void **state)
 {
     (void)state;
@@ -101,6 +119,7 @@ int main(void)
         cmocka_unit_test(done_empties_and_the_arena_may_be_used_again),
         cmocka_unit_test(strings_are_copied),
         cmocka_unit_test(a_long_text_is_clipped_between_characters),
+        cmocka_unit_test(an_arena_may_begin_with_memory_of_its_owner),
         cmocka_unit_test(arrays_of_nothing_are_fine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
