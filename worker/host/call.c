@@ -20,6 +20,7 @@ void call_init(struct cadre_call *c, const char *args, size_t len)
         .result = BUF_INIT(CALL_RESULT_MAX),
         .message = BUF_INIT(CALL_MESSAGE_MAX),
     };
+    arena_init_in(&c->arena, c->first, sizeof c->first);
 }
 
 void call_done(struct cadre_call *c)

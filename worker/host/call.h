@@ -19,16 +19,18 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define CALL_ARGS_MAX ((size_t)16 << 20) // as JSON
 #define CALL_RESULT_MAX ((size_t)64 << 20)
 #define CALL_MESSAGE_MAX 4095
+#define CALL_FIRST 640
 
 struct cadre_call {
     const char *args; // borrowed
     size_t args_len;
     const char *method;        // name, for messages
-    struct arena arena;        // the tree of the arguments and strings out of them
+    struct arena arena;        // the tree of the arguments and strings out of them; begins in `first`
     struct json *root;         // NULL where they are a batch
     struct batch batch;        // then
     const struct json *meta;   // of the batch, NULL = none
@@ -39,7 +41,8 @@ struct cadre_call {
     const char *code;  // static
     struct buf result; // empty = null
     struct buf message;
-    bool missing; // it is about an argument that is not there
+    bool missing;                                 // it is about an argument that is not there
+    _Alignas(max_align_t) char first[CALL_FIRST]; // made here, used by another thread: no memory to pass between them
 };
 
 // `args` must live until call_done().

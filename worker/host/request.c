@@ -80,8 +80,10 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
 {
     struct record_call parts;
     struct call_head head;
-    struct arena a = ARENA_INIT;
+    struct arena a;
+    _Alignas(max_align_t) char memory[1024];
     const cadre_method *method = NULL;
+    arena_init_in(&a, memory, sizeof memory);
     int r = record_call_decode(body->data, body->len, &parts, err);
     if (r == 0)
         r = call_head_decode(parts.head, parts.head_len, &a, &head, err);
