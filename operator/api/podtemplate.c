@@ -114,6 +114,22 @@ static int write_map(struct render *o, const struct json *metadata, const char *
     return 0;
 }
 
+#define DEFAULT_CONTAINER "kubectl.kubernetes.io/default-container"
+
+// Ours, and which container `kubectl logs` and `kubectl exec` mean: the worker, unless the template says another one.
+static struct labels annotations_of(const struct render *o, const struct json *metadata)
+{
+    const struct labels *ours = &o->r->annotations;
+    const char *name = json_str(json_get(json_get(o->spec, "containers")->child, "name"), o->arena);
+    if (!name || json_get(json_get(metadata, "annotations"), DEFAULT_CONTAINER))
+        return *ours;
+    struct labels all = {arena_array(o->arena, ours->n + 1, sizeof *all.items), ours->n + 1};
+    for (size_t i = 0; i < ours->n; i++)
+        all.items[i] = ours->items[i];
+    all.items[ours->n] = (struct label){DEFAULT_CONTAINER, name};
+    return all;
+}
+
 static int write_metadata(struct render *o, const struct json *root)
 {
     const struct json *metadata;
@@ -123,8 +139,9 @@ static int write_metadata(struct render *o, const struct json *root)
     writer_str(&o->w, "namespace", o->r->ns);
     if (r == 0)
         r = write_map(o, metadata, "labels", &o->r->labels);
+    struct labels annotations = annotations_of(o, metadata);
     if (r == 0)
-        r = write_map(o, metadata, "annotations", &o->r->annotations);
+        r = write_map(o, metadata, "annotations", &annotations);
     owner_write(&o->w, &o->r->owner);
     writer_object_end(&o->w);
     return r;
