@@ -9,6 +9,7 @@
 #include "operator/exec/group_controller.h"
 #include "operator/exec/placementgroup_controller.h"
 #include "operator/exec/preflight.h"
+#include "operator/exec/reaper.h"
 #include "operator/options.h"
 #include "operator/runtime/health.h"
 #include "operator/runtime/leader.h"
@@ -52,6 +53,7 @@ struct operator
     struct binding *binding; // NULL = no calls are taken
     struct group_controller *groups;
     struct placementgroup_controller *placementgroups;
+    struct reaper *reaper;
     struct leader *leader;
     struct metric *is_leader;
     struct loop_signal *signals[2];
@@ -84,6 +86,7 @@ static void start_deciding(struct operator* o)
 {
     group_controller_start(o->groups);
     placementgroup_controller_start(o->placementgroups);
+    reaper_start(o->reaper);
 }
 
 static void on_elected(void *ctx)
@@ -193,10 +196,16 @@ static void on_released(void *ctx)
     metric_set(o->is_leader, 0);
 }
 
+static bool writes_nothing(const struct operator* o)
+{
+    return group_controller_idle(o->groups) && placementgroup_controller_idle(o->placementgroups) &&
+           reaper_idle(o->reaper);
+}
+
 static void drain(void *ctx)
 {
     struct operator* o = ctx;
-    bool quiet = group_controller_idle(o->groups) && placementgroup_controller_idle(o->placementgroups);
+    bool quiet = writes_nothing(o);
     bool gone = !o->binding || binding_idle(o->binding), late = clock_mono_ms(loop_clock(o->loop)) >= o->stop_by_ms;
     if (quiet && o->leader && !o->releasing) {
         o->releasing = true;
@@ -216,6 +225,7 @@ static void stop(struct operator* o)
     o->stopping = true;
     group_controller_stop(o->groups);
     placementgroup_controller_stop(o->placementgroups);
+    reaper_stop(o->reaper);
     if (o->binding)
         binding_stop(o->binding);
     o->stop_by_ms = clock_mono_ms(loop_clock(o->loop)) + STOP_GRACE_MS;
@@ -313,6 +323,9 @@ static void build_controllers(struct operator* o)
         .seed = rand_u64(&o->rand),
     };
     o->placementgroups = placementgroup_controller_new(o->loop, &po);
+    o->reaper = reaper_new(o->client, o->stores[MIRROR_PODS]);
+    reaper_follow(o->reaper, o->stores[MIRROR_GROUPS]);
+    reaper_follow(o->reaper, o->stores[MIRROR_PLACEMENTGROUPS]);
     o->is_leader = metrics_gauge(o->metrics, "leader_election_master_status", "1 while this process leads, else 0",
                                  "name=\"cadre-operator\"");
 }
@@ -353,6 +366,7 @@ static void take_down(struct operator* o)
     binding_free(o->binding);
     kube_client_free(o->client); // ends what is in flight, so it goes before those that wait for it
     placementgroup_controller_free(o->placementgroups);
+    reaper_free(o->reaper);
     group_controller_free(o->groups);
     recorder_free(o->recorder);
     health_stop(o->health);

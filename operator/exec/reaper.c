@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/reaper.h"
+
+#include "common/base/list.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+
+enum { IN_FLIGHT_MAX = 32 }; // thousands may go at once: the writes of others must not wait behind all of them
+
+struct reaper {
+    struct kube_client *client;
+    const struct store *pods;
+    struct list waiting; // struct corpse
+    int in_flight;
+    bool running;
+};
+
+struct corpse {
+    struct list link;
+    struct reaper *reaper;
+    const struct object *pod; // referenced
+};
+
+static void corpse_free(struct corpse *c)
+{
+    list_remove(&c->link);
+    object_unref(c->pod);
+    free(c);
+}
+
+static void advance(struct reaper *r);
+
+static void on_deleted(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct corpse *c = ctx;
+    struct reaper *r = c->reaper;
+    (void)response;
+    // A conflict: the pod has changed since we saw it. It may have been given to nobody, and is to stay then.
+    if (err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT && err->code != ERR_CANCELED)
+        log_warn("a pod of a deleted object is left to the garbage collector", "error", err->msg, NULL);
+    r->in_flight--;
+    corpse_free(c);
+    advance(r);
+}
+
+static void advance(struct reaper *r)
+{
+    while (r->running && r->in_flight < IN_FLIGHT_MAX && !list_empty(&r->waiting)) {
+        struct corpse *c = CONTAINER_OF(r->waiting.next, struct corpse, link);
+        const struct meta *m = &c->pod->meta;
+        struct request request = {.verb = VERB_DELETE,
+                                  .kind = KIND_POD,
+                                  .ns = m->ns,
+                                  .name = m->name,
+                                  .uid = m->uid,
+                                  .resource_version = m->resource_version,
+                                  .grace_s = -1};
+        list_remove(&c->link);
+        list_init(&c->link);
+        r->in_flight++;
+        if (!kube_send(r->client, &request, 0, on_deleted, c)) { // the client is being taken down
+            r->in_flight--;
+            corpse_free(c);
+        }
+    }
+}
+
+static void on_owner(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    struct reaper *r = ctx;
+    (void)now;
+    if (event != STORE_DELETED || !r->running)
+        return;
+    struct arena a = ARENA_INIT;
+    const struct object *const *owned;
+    size_t n = store_by_owner(r->pods, old->meta.uid, &a, &owned);
+    for (size_t i = 0; i < n; i++) {
+        if (owned[i]->meta.deleted_ms)
+            continue;
+        struct corpse *c = xcalloc(1, sizeof *c);
+        *c = (struct corpse){.reaper = r, .pod = object_ref(owned[i])};
+        list_append(&r->waiting, &c->link);
+    }
+    arena_done(&a);
+    advance(r);
+}
+
+struct reaper *reaper_new(struct kube_client *client, const struct store *pods)
+{
+    struct reaper *r = xcalloc(1, sizeof *r);
+    *r = (struct reaper){.client = client, .pods = pods};
+    list_init(&r->waiting);
+    return r;
+}
+
+void reaper_follow(struct reaper *r, struct store *owners)
+{
+    store_subscribe(owners, on_owner, r);
+}
+
+void reaper_start(struct reaper *r)
+{
+    r->running = true;
+}
+
+void reaper_stop(struct reaper *r)
+{
+    r->running = false;
+    while (!list_empty(&r->waiting))
+        corpse_free(CONTAINER_OF(r->waiting.next, struct corpse, link));
+}
+
+bool reaper_idle(const struct reaper *r)
+{
+    return r->in_flight == 0;
+}
+
+void reaper_free(struct reaper *r)
+{
+    if (!r)
+        return;
+    reaper_stop(r);
+    free(r);
+}
