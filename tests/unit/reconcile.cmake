@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name names accept plan)
+foreach(name names accept plan bundles)
   cadre_test(test_${name} LINKS cadre_reconcile)
 endforeach()
 cadre_test(test_census LINKS cadre_reconcile SOURCES placement_builder.c)
