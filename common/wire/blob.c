@@ -41,7 +41,7 @@ struct blob *blob_adopt(char *data, size_t len)
 static void move(struct blob *b, size_t room)
 {
     struct spare *spare = quota_spare(b->quota);
-    char *data = spare_take(spare, room, &room);
+    char *data = spare_take_largest(spare, room, &room); // so that it need not move again and again
     if (!data && !b->inside) {
         data = xrealloc(b->data, room, 1);
     } else {

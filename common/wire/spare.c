@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/spare.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,19 +25,30 @@ void spare_done(struct spare *s)
         free(remove_at(s, 0).data);
 }
 
-char *spare_take(struct spare *s, size_t size, size_t *ret_size)
+static char *take(struct spare *s, size_t size, bool largest, size_t *ret_size)
 {
     unsigned best = SPARE_BLOCKS;
     if (!s || size < SPARE_MIN)
         return NULL;
     for (unsigned i = 0; i < s->n; i++)
-        if (s->blocks[i].size >= size && (best == SPARE_BLOCKS || s->blocks[i].size < s->blocks[best].size))
+        if (s->blocks[i].size >= size &&
+            (best == SPARE_BLOCKS || largest == (s->blocks[i].size > s->blocks[best].size)))
             best = i;
     if (best == SPARE_BLOCKS)
         return NULL;
     struct spare_block b = remove_at(s, best);
     *ret_size = b.size;
     return b.data;
+}
+
+char *spare_take(struct spare *s, size_t size, size_t *ret_size)
+{
+    return take(s, size, false, ret_size);
+}
+
+char *spare_take_largest(struct spare *s, size_t size, size_t *ret_size)
+{
+    return take(s, size, true, ret_size);
 }
 
 void spare_give(struct spare *s, char *data, size_t size)

@@ -24,6 +24,8 @@ void spare_done(struct spare *s);
 
 // A block of at least `size` bytes, to be freed by free() or spare_give(); NULL where none is kept. s may be NULL.
 char *spare_take(struct spare *s, size_t size, size_t *ret_size);
+// The largest of them, for what will grow.
+char *spare_take_largest(struct spare *s, size_t size, size_t *ret_size);
 // Keeps a block of malloc(), or frees it; older ones make way for it. s may be NULL.
 void spare_give(struct spare *s, char *data, size_t size);
 

@@ -146,6 +146,26 @@ static void a_short_blob_grows_step_by_step(void **state)
     quota_unref(q);
 }
 
+static void a_growing_blob_moves_into_the_largest_block(void **state)
+{
+    (void)state;
+    struct quota *q = quota_new(64 << 20, NULL);
+    struct blob *small = blob_new(SPARE_MIN, q), *large = blob_new(2 << 20, q), *middle = blob_new(1 << 20, q);
+    const char *block = large->data;
+    blob_unref(small);
+    blob_unref(large);
+    blob_unref(middle);
+    struct blob *b = blob_copy("begin", 5, q);
+    assert_true(blob_reserve(b, SPARE_MIN));
+    assert_ptr_equal(b->data, block);
+    b->len += SPARE_MIN;
+    assert_true(blob_reserve(b, 1 << 20));
+    assert_ptr_equal(b->data, block); // not moved again
+    assert_true(quota_used(q) < 2 << 20);
+    blob_unref(b);
+    quota_unref(q);
+}
+
 static void older_blocks_make_way_and_too_large_ones_are_not_kept(void **state)
 {
     (void)state;
@@ -180,6 +200,7 @@ int main(void)
         cmocka_unit_test(a_large_block_is_kept_for_the_next_blob),
         cmocka_unit_test(a_growing_blob_moves_into_a_block_that_was_kept),
         cmocka_unit_test(a_short_blob_grows_step_by_step),
+        cmocka_unit_test(a_growing_blob_moves_into_the_largest_block),
         cmocka_unit_test(older_blocks_make_way_and_too_large_ones_are_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
