@@ -60,7 +60,6 @@ static void a_process_gets_the_pods_the_groups_and_its_own(void **state)
                                             "RANK=6\n"
                                             "NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c,GPU-d\n"
                                             "EMPTY=\n"
-                                            "NCCL_DEBUG=WARN\n"
                                             "MASTER_ADDR=llama-0.llama.ml.svc\n"
                                             "MASTER_PORT=29500\n"
                                             "WORLD_SIZE=8\n"
@@ -81,7 +80,30 @@ static void a_process_gets_the_pods_the_groups_and_its_own(void **state)
                                             "CADRE_ATTEMPT=3\n"
                                             "CADRE_DEVICE=0\n"
                                             "CADRE_TICKET=t0k3n\n"
-                                            "CUDA_VISIBLE_DEVICES=2\n");
+                                            "CUDA_VISIBLE_DEVICES=2\n"
+                                            "NCCL_DEBUG=WARN\n");
+}
+
+static void values_refer_to_others_as_in_kubernetes(void **state)
+{
+    (void)state;
+    const char *const pod[] = {"HOME=/root", NULL};
+    const struct environment_var vars[] = {{"OUT", "$(HOME)/rank-$(RANK)-of-$(WORLD_SIZE)"},
+                                           {"BOTH", "$(OUT).$(LATER)"},
+                                           {"LATER", "x"},
+                                           {"LITERAL", "$$(RANK) costs $5 $"},
+                                           {"OPEN", "$(RANK"},
+                                           {"CADRE_INIT", "{\"a\":\"$(RANK)\"}"}};
+    struct environment_group g = group;
+    g.vars = vars;
+    g.n_vars = ARRAY_LEN(vars);
+    const struct environment_process p = {.rank = 6, .local_rank = 2, .attempt = 3};
+    const char *text = build(pod, &g, &p);
+    assert_non_null(strstr(text, "OUT=/root/rank-6-of-8\n"));
+    assert_non_null(strstr(text, "BOTH=/root/rank-6-of-8.$(LATER)\n")); // only what stands before it
+    assert_non_null(strstr(text, "LITERAL=$(RANK) costs $5 $\n"));
+    assert_non_null(strstr(text, "OPEN=$(RANK\n"));
+    assert_non_null(strstr(text, "CADRE_INIT={\"a\":\"$(RANK)\"}\n"));
 }
 
 static void a_pod_without_gpus_keeps_what_it_has(void **state)
@@ -188,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_process_gets_the_pods_the_groups_and_its_own, teardown),
+        cmocka_unit_test_teardown(values_refer_to_others_as_in_kubernetes, teardown),
         cmocka_unit_test_teardown(a_pod_without_gpus_keeps_what_it_has, teardown),
         cmocka_unit_test_teardown(a_worker_sees_its_share, teardown),
         cmocka_unit_test_teardown(a_worker_has_the_gpus_that_it_was_given, teardown),

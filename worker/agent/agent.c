@@ -189,11 +189,24 @@ static void on_process(void *ctx, enum process_event event)
     }
 }
 
-static int run_process(struct place *p, const struct command *c, const char *const *env, struct err *err)
+static const char *const *expand_all(const char *const *argv, const char *const *env, struct arena *a)
+{
+    size_t n = 0;
+    while (argv[n])
+        n++;
+    const char **all = arena_array(a, n + 1, sizeof *all);
+    for (size_t i = 0; i < n; i++)
+        all[i] = environment_expand(env, argv[i], a);
+    return all;
+}
+
+// The kubelet has seen to the pod's own command, for which nobody is a rank.
+static int run_process(struct place *p, const struct command *c, const char *const *env, struct arena *arena,
+                       struct err *err)
 {
     struct agent *a = p->group->agent;
     int fds[2];
-    const char *const *argv = c->argv ? c->argv : a->config.argv;
+    const char *const *argv = c->argv ? expand_all(c->argv, env, arena) : a->config.argv;
     if (!argv)
         return err_set(err, ERR_INVALID, "there is no command to run: neither the pod nor spec.worker has one");
     p->output = output_open(a->output, p->who, fds, err);
@@ -235,7 +248,7 @@ static int launch(struct place *p, const struct supervisor_process *s, struct er
         group.gpus.count = config->gpus;
     int r = environment_build(config->env, &group, &process, &arena, &env, err);
     if (r == 0)
-        r = run_process(p, s->command, env, err);
+        r = run_process(p, s->command, env, &arena, err);
     arena_done(&arena);
     return r;
 }

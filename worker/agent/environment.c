@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/agent/environment.h"
 
+#include "common/base/buf.h"
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <string.h>
 
-enum { OWN_VARS = 24 };
+enum { OWN_VARS = 24, EXPANDED_MAX = 1 << 20 };
 
 struct builder {
     struct arena *a;
@@ -78,6 +79,43 @@ static void put_pod(struct builder *b, const char *const *pod)
     }
 }
 
+const char *environment_expand(const char *const *env, const char *text, struct arena *a)
+{
+    struct buf b = BUF_INIT(EXPANDED_MAX);
+    for (const char *at; (at = strchr(text, '$'));) {
+        buf_append(&b, text, (size_t)(at - text));
+        const char *close = at[1] == '(' ? strchr(at, ')') : NULL;
+        const char *value = close ? environment_get(env, arena_strndup(a, at + 2, (size_t)(close - at - 2))) : NULL;
+        text = close ? close + 1 : at + 1 + (at[1] == '$');
+        if (value)
+            buf_puts(&b, value);
+        else if (close)
+            buf_append(&b, at, (size_t)(text - at));
+        else
+            buf_puts(&b, "$");
+    }
+    buf_puts(&b, text);
+    const char *ret = arena_strdup(a, buf_str(&b));
+    buf_done(&b);
+    return ret;
+}
+
+static void put_vars(struct builder *b, const struct environment_group *g)
+{
+    for (size_t i = 0; i < g->n_vars; i++) {
+        const struct environment_var *v = &g->vars[i];
+        put(b, v->name, str_starts(v->name, "CADRE_") ? v->value : environment_expand(b->list, v->value, b->a));
+    }
+}
+
+static const char *get_var(const struct environment_group *g, const char *const *pod, const char *name)
+{
+    for (size_t i = g->n_vars; i-- > 0;)
+        if (str_eq(g->vars[i].name, name))
+            return g->vars[i].value;
+    return environment_get(pod, name);
+}
+
 int environment_build(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
                       struct arena *a, const char *const **ret, struct err *err)
 {
@@ -89,14 +127,15 @@ int environment_build(const char *const *pod, const struct environment_group *g,
     struct builder b = {.a = a, .at = MAP_INIT};
     b.list = arena_array(a, n_pod + g->n_vars + OWN_VARS + 1, sizeof *b.list);
     put_pod(&b, pod);
-    for (size_t i = 0; i < g->n_vars; i++)
-        put(&b, g->vars[i].name, g->vars[i].value);
-    gpus.cuda_visible = environment_get(b.list, "CUDA_VISIBLE_DEVICES");
-    gpus.nvidia_visible = environment_get(b.list, "NVIDIA_VISIBLE_DEVICES");
+    gpus.cuda_visible = get_var(g, b.list, "CUDA_VISIBLE_DEVICES");
+    gpus.nvidia_visible = get_var(g, b.list, "NVIDIA_VISIBLE_DEVICES");
     const struct gpus_worker worker = {p->local_rank, g->local_world_size, p->gpus, p->n_gpus};
     int r = gpus_view(&gpus, &worker, a, &view, err);
     if (r == 0) {
         put_group(&b, g);
+        put_process(&b, p, &view);
+        put_vars(&b, g);
+        put_group(&b, g); // who it is, nobody else says
         put_process(&b, p, &view);
         *ret = b.list;
     }

@@ -20,7 +20,9 @@ struct environment_group {
     int world_size;
     int nnodes, node_rank; // pods of the group, and which of them this is
     int local_world_size;
-    const struct environment_var *vars; // of the user and the operator; a later one of a name wins
+    // Of the user and the operator; a later one of a name wins. $(NAME) in a value is replaced as Kubernetes does, also
+    // where NAME is the process's own, such as RANK; not in those of the operator, CADRE_*.
+    const struct environment_var *vars;
     size_t n_vars;
     struct gpus gpus; // without cuda_visible and nvidia_visible, which come from the pod
 };
@@ -32,10 +34,12 @@ struct environment_process {
     size_t n_gpus;
 };
 
-// `pod`: "NAME=value", NULL-terminated. *ret is NULL-terminated, sorted as the pod's, then ours, each name once.
+// `pod`: "NAME=value", NULL-terminated. *ret is NULL-terminated: the pod's, ours, then `vars`, each name once.
 // ERR_INVALID as gpus_view().
 int environment_build(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
                       struct arena *a, const char *const **ret, struct err *err);
+// The text with $(NAME) as it is in `env`, and $$ as $; what is not set there stays as it is.
+const char *environment_expand(const char *const *env, const char *text, struct arena *a);
 const char *environment_get(const char *const *env, const char *name); // NULL = not set
 
 #endif
