@@ -227,15 +227,6 @@ test_room() {
 
 # ---- failed pods ----------------------------------------------------------------------------------------------------
 
-# fail_pod POD EXIT-CODE MESSAGE: the kubelet's word that its container has ended, which no fake node would give.
-fail_pod() {
-    kc patch pod "$1" --subresource=status --type merge -p "$(jq -n --argjson code "$2" --arg message "$3" \
-        --arg now "$(date -u +%FT%TZ)" '{status: {phase: (if $code == 0 then "Succeeded" else "Failed" end),
-            containerStatuses: [{name: "worker", image: "none", imageID: "", ready: false, restartCount: 0,
-            state: {terminated: {exitCode: $code, reason: (if $code == 0 then "Completed" else "Error" end),
-            message: $message, startedAt: $now, finishedAt: $now}}}]}}')" >/dev/null
-}
-
 test_failure() {
     place fails Pack 3 '.spec.maxRestarts = 1'
     group_ready fails >/dev/null

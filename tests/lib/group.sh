@@ -70,6 +70,15 @@ group_delete() { # NAME...: returns when the pods are gone, too
     for name in "$@"; do eventually 60 is "" group_pod_names "$name"; done
 }
 
+# fail_pod POD EXIT-CODE MESSAGE: the kubelet's word that its container has ended, which no fake node would give.
+fail_pod() {
+    kc patch pod "$1" --subresource=status --type merge -p "$(jq -n --argjson code "$2" --arg message "$3" \
+        --arg now "$(date -u +%FT%TZ)" '{status: {phase: (if $code == 0 then "Succeeded" else "Failed" end),
+            containerStatuses: [{name: "worker", image: "none", imageID: "", ready: false, restartCount: 0,
+            state: {terminated: {exitCode: $code, reason: (if $code == 0 then "Completed" else "Error" end),
+            message: $message, startedAt: $now, finishedAt: $now}}}]}}')" >/dev/null
+}
+
 # Nothing of the group is left: no object, pod or Service.
 group_gone() { # NAME
     is "" kc -n "$ns" get wg,pods,services -l "cadre.dev/group=$1" -o name &&
