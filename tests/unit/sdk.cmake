@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name client client_load)
+foreach(name client client_load batch)
   cadre_test(test_sdk_${name} LINKS cadre_client_core cadre_ws_server cadre_fakeapi SOURCES sdk_proxy.c)
 endforeach()
 cadre_test(test_sdk_interface LINKS cadre_client_core)

@@ -256,9 +256,9 @@ static void requests_that_make_no_sense_are_refused(void **state)
     struct {
         cadre_client_request r;
         const char *says;
-    } cases[12];
+    } cases[15];
     open_client(f);
-    for (size_t i = 0; i < 12; i++)
+    for (size_t i = 0; i < 15; i++)
         cases[i].r = request_of("add");
     cases[0].r.method = NULL, cases[0].says = "the method of the call must be a name";
     cases[1].r.method = "a\"b", cases[1].says = "the method of the call must be a name";
@@ -276,7 +276,11 @@ static void requests_that_make_no_sense_are_refused(void **state)
     cases[10].r.timeout_ms = INT64_MAX,
     cases[10].says = "add(): a negative attempt or timeout, or a timeout over 7 days";
     cases[11].r.n_per_rank = 2, cases[11].says = "add(): n_per_rank without per_rank";
-    for (size_t i = 0; i < 12; i++) {
+    cases[12].r.batch = "[1, 2, 3]", cases[12].r.batch_len = 9;
+    cases[12].says = "add(): the batch is no safetensors document";
+    cases[13].r = cases[12].r, cases[13].r.args = J("[]"), cases[13].says = "add(): both args and batch";
+    cases[14].r.split = "{\"index\":[}", cases[14].says = "add(): `split` is no JSON";
+    for (size_t i = 0; i < 15; i++) {
         assert_int_equal(cadre_client_start(f->client, &cases[i].r, NULL, &f->error), CADRE_CLIENT_INVALID);
         assert_int_equal(f->error.may_have_run, 0);
         assert_ptr_equal(strstr(f->error.message, cases[i].says), f->error.message);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public functions: check what the user gives, hand it to client.c.
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/scan.h"
 #include "sdk/c/client/client.h"
 
 #define INFO_METHOD "group.info"
@@ -40,6 +43,34 @@ static int copy_name(char *out, size_t size, const char *what, const char *name,
     return 0;
 }
 
+static int add_json(struct buf *out, const char *member, const char *text, const char *method, struct err *err)
+{
+    if (!text)
+        return 0;
+    if (!scan_one(text, strlen(text)))
+        return err_set(err, ERR_INVALID, "%s(): `%s` is no JSON", method, member);
+    buf_printf(out, ",\"%s\":", member);
+    if (buf_puts(out, text) < 0)
+        return err_set(err, ERR_LIMIT, "%s(): `split` and `collect` of more than %d bytes", method, CLIENT_MORE_MAX);
+    return 0;
+}
+
+static int fill_more(struct pending *p, const cadre_client_request *r, struct err *err)
+{
+    struct buf more = BUF_INIT(CLIENT_MORE_MAX);
+    if (!r->split && !r->collect && !r->pad)
+        return 0;
+    if (r->pad)
+        buf_puts(&more, ",\"pad\":true");
+    int code = add_json(&more, "split", r->split, r->method, err);
+    if (code == 0)
+        code = add_json(&more, "collect", r->collect, r->method, err);
+    if (code == 0)
+        p->more = buf_take(&more);
+    buf_done(&more);
+    return code;
+}
+
 static int fill(const struct cadre_client *c, struct pending *p, const cadre_client_request *r, struct err *err)
 {
     if (copy_name(p->method, sizeof p->method, "method", r->method, err) < 0 ||
@@ -66,7 +97,7 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
     p->created_ms = clock_mono_ms(&clock_system);
     p->done = r->done;
     p->ctx = r->ctx;
-    return 0;
+    return fill_more(p, r, err);
 }
 
 static uint64_t start(struct cadre_client *c, const cadre_client_request *r, struct err *err)

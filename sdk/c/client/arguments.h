@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of a call as its caller has them: one JSON document, or one for each rank, which make a list.
+// The arguments of a call as its caller has them: one JSON document or batch, or one for each rank, which make a list.
 #ifndef CADRE_CLIENT_ARGUMENTS_H
 #define CADRE_CLIENT_ARGUMENTS_H
 
 #include "common/base/err.h"
 #include "sdk/c/include/cadre/client.h"
 
+#include <stdbool.h>
+
 struct arguments {
     const char *text; // NULL where there are some for each rank
     const cadre_client_json *per_rank;
     size_t n, len; // ranks; bytes of all of it
+    bool bodies;   // not all of the ranks' are JSON
 };
 
 // Borrows from the request. ERR_INVALID for what cannot be arguments, ERR_LIMIT over `max` bytes.

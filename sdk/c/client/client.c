@@ -2,6 +2,7 @@
 #include "sdk/c/client/client.h"
 
 #include "common/base/mem.h"
+#include "common/wire/batch.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,6 +23,12 @@ static int64_t now_ms(void)
 
 // Answers
 
+static void drop_arguments(struct pending *p)
+{
+    blob_unref(TAKE_PTR(p->args));
+    free(TAKE_PTR(p->more));
+}
+
 // r NULL: it has failed, with the error.
 static void answer(struct cadre_client *c, struct pending *p, const struct record *r, const cadre_client_error *error)
 {
@@ -34,7 +41,7 @@ static void answer(struct cadre_client *c, struct pending *p, const struct recor
     }
     list_remove(&p->link);
     deadlines_del(&c->deadlines, &p->deadline);
-    blob_unref(TAKE_PTR(p->args));
+    drop_arguments(p);
     c->n_sent -= p->sent;
     pendings_give(&c->calls, p);
     c->answered++;
@@ -113,6 +120,8 @@ static void write_head(struct buf *out, const struct pending *p)
         buf_printf(out, ",\"timeoutMs\":%" PRId64, time_left(p));
     if (p->attempt)
         buf_printf(out, ",\"attempt\":%" PRId64, p->attempt);
+    if (p->more)
+        buf_puts(out, p->more);
     buf_puts(out, p->refuse ? ",\"whenNotReady\":\"Refuse\"}" : "}");
 }
 
@@ -125,6 +134,9 @@ static int send_records(struct cadre_client *c, struct pending *p, const char *a
     buf_reset(out);
     buf_append(out, "\0\0\0", 4);
     write_head(out, p);
+    if (p->args ? batch_is_safetensors(p->args->data, p->args->len) : batch_is_safetensors(args, len))
+        while (out->len % 8) // blanks, so that the values of the batch lie aligned where it arrives
+            buf_putc(out, ' ');
     record_call_prefix(out->data, (uint32_t)(out->len - 4));
     if (!p->args) {
         buf_append(out, args, len);
@@ -141,7 +153,7 @@ static int send_call(struct cadre_client *c, struct pending *p, const char *args
 {
     if (send_records(c, p, args, len, err) < 0)
         return err->code;
-    blob_unref(TAKE_PTR(p->args));
+    drop_arguments(p);
     p->sent = true;
     c->n_sent++;
     list_remove(&p->link);
@@ -340,7 +352,7 @@ void client_abandon(struct cadre_client *c, struct pending *p)
 {
     list_remove(&p->link);
     deadlines_del(&c->deadlines, &p->deadline);
-    blob_unref(TAKE_PTR(p->args));
+    drop_arguments(p);
     pendings_give(&c->calls, p);
 }
 
@@ -382,7 +394,7 @@ struct cadre_client *client_new(struct settings *settings)
     c->pump = loop_timer_new(c->loop, pump, c);
     c->timer = loop_timer_new(c->loop, on_timer, c);
     c->drop = loop_timer_new(c->loop, drop_canceled, c);
-    c->scratch = BUF_INIT(COPY_MAX + 1024);
+    c->scratch = BUF_INIT(COPY_MAX + 1024 + CLIENT_MORE_MAX);
     c->joined = BUF_INIT(COPY_MAX + 1);
     c->result = BUF_INIT(c->settings.max_body);
     c->turned_ms = now_ms();

@@ -9,6 +9,8 @@
 #include "sdk/c/client/pending.h"
 #include "sdk/c/client/uplink.h"
 
+enum { CLIENT_MORE_MAX = 256 << 10 }; // bytes of `split` and `collect`, with what is around them
+
 struct cadre_client {
     struct settings settings;
     struct loop *loop;

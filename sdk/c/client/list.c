@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking over a JSON list without parsing what is in it.
+// Walking over a list without parsing what is in it: JSON, or bodies.
+#include "common/wire/body_list.h"
 #include "sdk/c/include/cadre/client.h"
 
 #include <stdbool.h>
@@ -44,9 +45,31 @@ static ptrdiff_t value_len(const cadre_client_json *j)
     return -1;
 }
 
+// What is left of bodies looks like anything: it is marked in its length.
+#define LEFT_OF_BODIES (~(SIZE_MAX >> 1))
+
+static int next_body(cadre_client_json *list, cadre_client_json *item)
+{
+    struct body_list l = {.p = list->text, .n = 1};
+    struct scatter_source body;
+    struct err err = ERR_INIT;
+    const char *end = list->text + (list->len & ~LEFT_OF_BODIES);
+    if (!(list->len & LEFT_OF_BODIES) && body_list_read(list->text, list->len, &l, &err) < 0)
+        return -1;
+    if (!body_list_next(&l, &body)) {
+        *list = (cadre_client_json){"]", 1};
+        return 0;
+    }
+    *item = (cadre_client_json){body.data, body.len};
+    *list = l.p < end ? (cadre_client_json){l.p, (size_t)(end - l.p) | LEFT_OF_BODIES} : (cadre_client_json){"]", 1};
+    return 1;
+}
+
 int cadre_client_list_next(cadre_client_json *list, cadre_client_json *item)
 {
     cadre_client_json rest = *list;
+    if (rest.len & LEFT_OF_BODIES || body_list_is(rest.text, rest.len))
+        return next_body(list, item);
     skip_blanks(&rest);
     if (!rest.len || (*rest.text != '[' && *rest.text != ',' && *rest.text != ']'))
         return -1;

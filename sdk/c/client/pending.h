@@ -24,6 +24,7 @@ struct pending {
     int64_t timeout_ms, attempt; // 0 = none
     int64_t created_ms;          // of the monotonic clock
     struct blob *args;           // until it is sent
+    char *more;                  // likewise: further members of the head, NULL = none
     void (*done)(void *ctx, const cadre_client_answer *answer);
     void *ctx;
     char method[PENDING_METHOD_MAX + 1];

@@ -97,6 +97,13 @@ enum {
     CADRE_CLIENT_DISPATCH_DEFAULT = 0, // as the method was registered
     CADRE_CLIENT_ONE_TO_ALL = 1,       // the same for all
     CADRE_CLIENT_ALL_TO_ALL = 2,       // a list with one element a rank
+    CADRE_CLIENT_DP_COMPUTE = 3,
+    CADRE_CLIENT_DP_COMPUTE_PROTO = 4, // a batch, cut into a piece for each rank; results are joined
+    CADRE_CLIENT_3D_PROTO = 5,
+    CADRE_CLIENT_3D_ALL_MICRO_DP = 6,
+    CADRE_CLIENT_3D_PP_ONLY = 7,
+    CADRE_CLIENT_SPLIT = 8, // as `split` and `collect` say
+    CADRE_CLIENT_DP_COMPUTE_METRIC = 9,
 };
 
 // Which ranks run it.
@@ -104,6 +111,7 @@ enum {
     CADRE_CLIENT_EXECUTE_DEFAULT = 0, // as the method was registered
     CADRE_CLIENT_EXECUTE_ALL = 1,
     CADRE_CLIENT_EXECUTE_RANK_ZERO = 2,
+    CADRE_CLIENT_EXECUTE_ANY = 3, // the least busy one
 };
 
 typedef struct cadre_client_json { // need not be NUL-terminated
@@ -113,8 +121,9 @@ typedef struct cadre_client_json { // need not be NUL-terminated
 
 typedef struct cadre_client_answer {
     uint64_t id;
-    // The result as JSON: a list in the order of ranks where all of them ran it, else that of the one rank. Valid until
-    // the callback returns. text NULL: the call failed.
+    // The result: a list in the order of ranks where all of them ran it, else that of the one rank, or the batches of
+    // ranks joined. JSON, or what cadre_client_content() says. Valid until the callback returns. text NULL: the call
+    // failed.
     cadre_client_json result;
     int64_t rank;                    // whose result it is; -1 = it is a list of all ranks
     const cadre_client_error *error; // NULL: it did not
@@ -127,7 +136,7 @@ typedef struct cadre_client_request {
     cadre_client_json args; // a JSON list (by position) or object (by name); text NULL = []
     // Instead of args: arguments of each rank, one an element, in the order of ranks: a list, an object, or any other
     // value for a single argument. Implies CADRE_CLIENT_ALL_TO_ALL. A wrong number, also 0, is refused by the proxy,
-    // and no rank runs it. NULL: args.
+    // and no rank runs it. Each may be a safetensors document instead of JSON. NULL: args.
     const cadre_client_json *per_rank;
     size_t n_per_rank;
     int64_t rank;              // -1 = those that `execute` says; else only this one, with the arguments as they are
@@ -139,6 +148,12 @@ typedef struct cadre_client_request {
     // notice of it.
     void (*done)(void *ctx, const cadre_client_answer *answer);
     void *ctx;
+    // Instead of args: a batch, a safetensors document (cadre_client_batch_write()).
+    const void *batch;
+    size_t batch_len;
+    // JSON for CADRE_CLIENT_SPLIT and the 3D modes (docs/protocol.md, "Pieces"); NULL = as the method was registered.
+    const char *split, *collect;
+    int pad; // 1: a batch that cannot be cut evenly is filled up with its last row; it is taken off the result again
 } cadre_client_request;
 
 static inline void cadre_client_options_init(cadre_client_options *o)
@@ -196,9 +211,40 @@ CADRE_CLIENT_API size_t cadre_client_pending(const cadre_client *c);         // 
 CADRE_CLIENT_API const char *cadre_client_code_name(cadre_client_code code); // "NOT_FOUND"
 CADRE_CLIENT_API const char *cadre_client_version(void);
 
-// Walks over a JSON list, such as the results of all ranks: 1 = *item is the next element, 0 = there is no more, -1 =
-// it is no valid list. `list` becomes what is left of it. What is inside the elements is not checked.
+// Walks over a list, such as the results of all ranks: 1 = *item is the next element, 0 = there is no more, -1 = it is
+// no valid list. `list` becomes what is left of it. What is inside the elements is not checked.
 CADRE_CLIENT_API int cadre_client_list_next(cadre_client_json *list, cadre_client_json *item);
+
+// Batches
+
+// What a result, or an element of one, is.
+typedef enum cadre_client_content {
+    CADRE_CLIENT_CONTENT_JSON = 0,
+    CADRE_CLIENT_CONTENT_BATCH = 1, // a safetensors document, as any of its readers opens it
+    CADRE_CLIENT_CONTENT_LIST = 2,  // a list of several of both, for cadre_client_list_next()
+} cadre_client_content;
+CADRE_CLIENT_API cadre_client_content cadre_client_content_of(cadre_client_json result);
+
+enum { CADRE_CLIENT_DIMS_MAX = 8 };
+
+typedef struct cadre_client_tensor {
+    const char *name;
+    const char *dtype; // as safetensors has it: "F32", "BF16", "I64", ...
+    uint64_t shape[CADRE_CLIENT_DIMS_MAX];
+    size_t n_dims;    // at least 1: the first dimension is the row
+    const void *data; // row-major, little endian
+    size_t len;       // bytes
+} cadre_client_tensor;
+
+// A batch of these, all with the same number of rows, to be freed by free(). `columns`: a JSON object of lists, one
+// value a row, for what is no tensor; `meta`: a JSON object that every rank gets whole; NULL = none.
+CADRE_CLIENT_API cadre_client_code cadre_client_batch_write(const cadre_client_tensor *tensors, size_t n,
+                                                            const char *columns, const char *meta, void **ret,
+                                                            size_t *ret_len, cadre_client_error *error);
+// Finds a tensor of a batch. The data points into it, at any address: copy values out before you use them as such.
+// CADRE_CLIENT_NOT_FOUND; CADRE_CLIENT_INVALID: this is no batch.
+CADRE_CLIENT_API cadre_client_code cadre_client_batch_tensor(cadre_client_json batch, const char *name,
+                                                             cadre_client_tensor *ret, cadre_client_error *error);
 
 #ifdef __cplusplus
 }

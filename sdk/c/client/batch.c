@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public functions for batches.
+#include "common/wire/batch.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/body_list.h"
+#include "sdk/c/client/fault.h"
+
+#include <stdlib.h>
+
+cadre_client_content cadre_client_content_of(cadre_client_json result)
+{
+    if (body_list_is(result.text, result.len))
+        return CADRE_CLIENT_CONTENT_LIST;
+    return batch_is_safetensors(result.text, result.len) ? CADRE_CLIENT_CONTENT_BATCH : CADRE_CLIENT_CONTENT_JSON;
+}
+
+static int find_dtype(const char *name, enum safetensors_dtype *ret)
+{
+    for (int i = 0; i < SAFETENSORS_DTYPE_COUNT; i++)
+        if (str_eq(name, safetensors_dtype_name((enum safetensors_dtype)i))) {
+            *ret = (enum safetensors_dtype)i;
+            return 0;
+        }
+    return ERR_INVALID;
+}
+
+static int read_tensor(const cadre_client_tensor *t, struct safetensors_tensor *ret, struct err *err)
+{
+    size_t len = 0;
+    *ret = (struct safetensors_tensor){.name = t->name, .n_dims = t->n_dims, .shape = t->shape};
+    if (str_empty(t->name) || !t->n_dims || t->n_dims > CADRE_CLIENT_DIMS_MAX)
+        return err_set(err, ERR_INVALID, "a tensor of a batch needs a name and 1 to %d dimensions",
+                       CADRE_CLIENT_DIMS_MAX);
+    if (find_dtype(t->dtype, &ret->dtype) < 0)
+        return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which is none of safetensors", t->name,
+                       t->dtype ? t->dtype : "NULL");
+    int r = safetensors_size(ret, &len, err);
+    if (r == 0 && (len != t->len || (len && !t->data)))
+        r = err_set(err, ERR_INVALID, "tensor '%.64s' has %zu bytes of data, its shape and dtype need %zu", t->name,
+                    t->data ? t->len : 0, len);
+    return r;
+}
+
+static const cadre_client_tensor *by_name(const cadre_client_tensor *tensors, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(tensors[i].name, name))
+            return &tensors[i];
+    return NULL;
+}
+
+static int write_head(const cadre_client_tensor *tensors, size_t n, const char *columns, const char *meta,
+                      struct safetensors_tensor *sorted, struct scatter *out, struct err *err)
+{
+    struct safetensors_meta metas[2];
+    size_t n_meta = 0;
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = read_tensor(&tensors[i], &sorted[i], err);
+    if (r < 0)
+        return r;
+    if (columns)
+        metas[n_meta++] = (struct safetensors_meta){BATCH_COLUMNS, columns};
+    if (meta)
+        metas[n_meta++] = (struct safetensors_meta){BATCH_META, meta};
+    safetensors_sort(sorted, n);
+    return safetensors_write_head(out, sorted, n, metas, n_meta, err);
+}
+
+static int write_batch(const cadre_client_tensor *tensors, size_t n, const char *columns, const char *meta, void **ret,
+                       size_t *ret_len, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct safetensors_tensor *sorted = arena_array(&a, n, sizeof *sorted);
+    struct scatter_source *sources = arena_array(&a, n, sizeof *sources);
+    struct batch read;
+    struct scatter s;
+    char *out = NULL;
+    scatter_init(&s);
+    int r = write_head(tensors, n, columns, meta, sorted, &s, err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const cadre_client_tensor *t = by_name(tensors, n, sorted[i].name);
+        sources[i] = (struct scatter_source){t->data, t->len};
+        scatter_add(&s, (uint32_t)i, 0, sorted[i].len);
+    }
+    if (r == 0) {
+        out = xmalloc(s.len);
+        scatter_gather(&s, sources, out);
+        r = batch_read(out, s.len, &a, &read, err);
+        *ret_len = s.len;
+    }
+    if (r < 0)
+        free(TAKE_PTR(out));
+    *ret = out;
+    scatter_done(&s);
+    arena_done(&a);
+    return r;
+}
+
+cadre_client_code cadre_client_batch_write(const cadre_client_tensor *tensors, size_t n, const char *columns,
+                                           const char *meta, void **ret, size_t *ret_len, cadre_client_error *error)
+{
+    struct err err = ERR_INIT;
+    return write_batch(tensors, n, columns, meta, ret, ret_len, &err) < 0 ? fault_return(error, &err) : CADRE_CLIENT_OK;
+}
+
+static int find_tensor(cadre_client_json doc, const char *name, struct arena *a, cadre_client_tensor *ret,
+                       struct err *err)
+{
+    struct safetensors s;
+    if (!batch_is_safetensors(doc.text, doc.len))
+        return err_set(err, ERR_INVALID, "this is no batch");
+    int r = safetensors_read(doc.text, doc.len, a, &s, err);
+    const struct safetensors_tensor *t = r < 0 ? NULL : safetensors_find(&s, name);
+    if (r < 0)
+        return r;
+    if (!t)
+        return err_set(err, ERR_NOT_FOUND, "the batch has no tensor '%.64s'", name);
+    if (t->n_dims > CADRE_CLIENT_DIMS_MAX)
+        return err_set(err, ERR_LIMIT, "tensor '%.64s' has %zu dimensions; at most %d", name, t->n_dims,
+                       CADRE_CLIENT_DIMS_MAX);
+    *ret = (cadre_client_tensor){.name = name,
+                                 .dtype = safetensors_dtype_name(t->dtype),
+                                 .n_dims = t->n_dims,
+                                 .data = doc.text + t->offset,
+                                 .len = t->len};
+    for (size_t i = 0; i < t->n_dims; i++)
+        ret->shape[i] = t->shape[i];
+    return 0;
+}
+
+cadre_client_code cadre_client_batch_tensor(cadre_client_json batch, const char *name, cadre_client_tensor *ret,
+                                            cadre_client_error *error)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    int r = find_tensor(batch, name, &a, ret, &err);
+    arena_done(&a);
+    return r < 0 ? fault_return(error, &err) : CADRE_CLIENT_OK;
+}
