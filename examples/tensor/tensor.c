@@ -75,6 +75,10 @@ static cadre_result add_to_batch(struct model *m, cadre_call *call)
     cadre_result r = cadre_arg_tensor(call, "a", &t);
     for (size_t i = 0; r == CADRE_OK && cadre_tensor_at(call, i, &t) == CADRE_OK; i++)
         r = strcmp(t.name, "a") == 0 ? return_sum(call, m->added, &t) : cadre_return_tensor(call, &t);
+    const char *name, *json;
+    size_t len;
+    for (size_t i = 0; r == CADRE_OK && cadre_column_at(call, i, &name, &json, &len) == CADRE_OK; i++)
+        r = cadre_return_column(call, name, json, len);
     return r;
 }
 

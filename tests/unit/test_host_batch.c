@@ -34,7 +34,10 @@ static struct buf document(size_t n)
     struct buf p = BUF_INIT(4096), out = BUF_INIT(65536);
     struct scatter head;
     struct err err = ERR_INIT;
-    buf_puts(&p, "{\"p\": [");
+    buf_puts(&p, "{\"q\\\"\":[");
+    for (size_t i = 0; i < n; i++)
+        buf_puts(&p, i ? ",[]" : "[]");
+    buf_puts(&p, "],\"p\": [");
     for (size_t i = 0; i < n; i++)
         buf_printf(&p, "%s\"row %zu\"", i ? ", " : "", i);
     buf_puts(&p, "]}");
@@ -99,6 +102,15 @@ static cadre_result look(void *self, cadre_call *call)
     assert_int_equal(cadre_arg_json(call, 0, "p", &json, &len), CADRE_OK);
     assert_int_equal(len, strlen("[\"row 0\", \"row 1\", \"row 2\"]"));
     assert_memory_equal(json, "[\"row 0\", \"row 1\", \"row 2\"]", len);
+    const char *name;
+    assert_int_equal(cadre_column_at(call, 0, &name, &json, &len), CADRE_OK);
+    assert_string_equal(name, "q\"");
+    assert_memory_equal(json, "[[],[],[]]", len);
+    assert_int_equal(cadre_column_at(call, 1, &name, &json, &len), CADRE_OK);
+    assert_string_equal(name, "p");
+    assert_int_equal(cadre_column_at(call, 2, &name, &json, &len), CADRE_NOT_FOUND);
+    assert_int_equal(cadre_arg_json(call, 0, "q\"", &json, &len), CADRE_OK);
+    assert_int_equal(len, strlen("[[],[],[]]"));
     assert_int_equal(cadre_arg_meta(call, "t", &json, &len), CADRE_OK);
     assert_int_equal(len, 3);
     assert_memory_equal(json, "0.7", 3);

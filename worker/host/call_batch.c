@@ -2,6 +2,7 @@
 // The ABI: batches as arguments and results.
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/wire/scan.h"
 #include "worker/host/call.h"
 
 #include <stdint.h>
@@ -42,20 +43,35 @@ cadre_result call_batch_read(struct cadre_call *c)
     return r < 0 ? call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): %s", c->method, err.msg) : CADRE_OK;
 }
 
-// The list as a whole, which the batch does not know, only its values.
-const char *call_batch_column(struct cadre_call *c, const char *name, size_t *ret_len)
+// The columns one by one, as whole lists, which the batch does not know, only their values. 0: that was all.
+static int next_column(struct cadre_call *c, struct scan *scan, const char **ret_name, struct scan_item *ret)
+{
+    struct json *name;
+    struct err err = ERR_INIT;
+    if (scan_next(scan, ret) <= 0 || json_parse(ret->key - 1, ret->key_len + 2, NULL, &c->arena, &name, &err) < 0)
+        return 0;
+    *ret_name = json_str(name, &c->arena);
+    return 1;
+}
+
+static bool first_column(const struct cadre_call *c, struct scan *scan)
 {
     const char *text = safetensors_meta_get(&c->batch.doc, BATCH_COLUMNS);
-    struct json *root;
-    struct err err = ERR_INIT;
-    const char *const prune[] = {name, NULL};
-    if (!text || !name || json_parse(text, strlen(text), prune, &c->arena, &root, &err) < 0)
-        return NULL;
-    const struct json *column = json_get(root, name);
-    if (!column)
-        return NULL;
-    *ret_len = column->len;
-    return column->text;
+    return text && scan_begin(scan, text, strlen(text));
+}
+
+const char *call_batch_column(struct cadre_call *c, const char *name, size_t *ret_len)
+{
+    struct scan scan;
+    struct scan_item item;
+    const char *found;
+    if (name && first_column(c, &scan))
+        while (next_column(c, &scan, &found, &item))
+            if (str_eq(found, name)) {
+                *ret_len = item.len;
+                return item.text;
+            }
+    return NULL;
 }
 
 cadre_result call_batch_write(struct cadre_call *c)
@@ -100,6 +116,21 @@ CADRE_EXPORT cadre_result cadre_tensor_at(cadre_call *c, size_t i, cadre_tensor 
     if (i >= c->batch.doc.n_tensors)
         return CADRE_NOT_FOUND;
     give(c, &c->batch.doc.tensors[i], ret);
+    return CADRE_OK;
+}
+
+CADRE_EXPORT cadre_result cadre_column_at(cadre_call *c, size_t i, const char **ret_name, const char **ret_json,
+                                          size_t *ret_len)
+{
+    struct scan scan;
+    struct scan_item item;
+    bool more = first_column(c, &scan);
+    for (size_t k = 0; more && (more = next_column(c, &scan, ret_name, &item)) && k < i; k++)
+        ;
+    if (!more)
+        return CADRE_NOT_FOUND;
+    *ret_json = item.text;
+    *ret_len = item.len;
     return CADRE_OK;
 }
 

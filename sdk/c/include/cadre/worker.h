@@ -153,7 +153,9 @@ size_t cadre_rows(const cadre_call *c);  // of the batch
 // Tensors by number, in no special order, and by name. CADRE_NOT_FOUND; the latter writes the message for the caller.
 cadre_result cadre_tensor_at(cadre_call *c, size_t i, cadre_tensor *ret);
 cadre_result cadre_arg_tensor(cadre_call *c, const char *name, cadre_tensor *ret);
-// A column is an argument by name: cadre_arg_json() gets its list, of this rank's rows. Metadata, by name, as JSON:
+// A column is an argument by name: cadre_arg_json() gets its list, of this rank's rows. By number, names until return:
+cadre_result cadre_column_at(cadre_call *c, size_t i, const char **ret_name, const char **ret_json, size_t *ret_len);
+// Metadata, by name, as JSON.
 cadre_result cadre_arg_meta(cadre_call *c, const char *name, const char **ret, size_t *ret_len);
 
 // The result is a batch of what was returned by any of these; all is copied. A name that was returned before is
