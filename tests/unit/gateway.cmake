@@ -9,3 +9,10 @@ add_test(NAME test_local COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local.sh" $<T
                                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_accumulator>
                                  $<TARGET_FILE:kubectl-cadre>)
 set_tests_properties(test_local PROPERTIES LABELS unit TIMEOUT 120)
+
+add_executable(batch_call batch_call.c)
+target_link_libraries(batch_call PRIVATE project_options cadre_client_core)
+add_test(NAME test_local_modes COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_modes.sh" $<TARGET_FILE:cadre-local>
+                                 $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:batch_call>
+                                 $<TARGET_FILE:module_accumulator> $<TARGET_FILE:module_dispatch> $<TARGET_FILE:module_tensor>)
+set_tests_properties(test_local_modes PROPERTIES LABELS unit TIMEOUT 300)
