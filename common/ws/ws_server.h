@@ -40,6 +40,9 @@ struct ws_server_config {
     void (*on_drained)(void *ctx, struct ws_session *s); // below WS_LOW_MARK again after WS_HIGH_MARK; may be NULL
     // The session is gone after it. code 1006: the connection just ended.
     void (*on_close)(void *ctx, struct ws_session *s, unsigned code, const char *reason);
+    // The head of a POST, before more of its body is read than has come with it. 0: read it; 1: not yet, until
+    // ws_request_read(). Or it is answered now or later, and on_http does not follow. NULL: all are read.
+    int (*on_head)(void *ctx, struct ws_request *r);
     // A whole HTTP request; ws_request_respond() answers it, then or later. NULL: 404 to everything.
     void (*on_http)(void *ctx, struct ws_request *r);
     void *ctx;
@@ -90,7 +93,7 @@ void ws_session_close(struct ws_session *s, unsigned code, const char *reason);
 void ws_session_pause(struct ws_session *s);
 void ws_session_resume(struct ws_session *s);
 
-// Valid during on_upgrade and on_http; strings as long as the request.
+// Valid during on_upgrade, on_head and on_http; strings as long as the request.
 const char *ws_request_method(const struct ws_request *r);
 const char *ws_request_path(const struct ws_request *r);                  // decoded, without the query
 const char *ws_request_query(const struct ws_request *r);                 // "" = none
@@ -98,9 +101,11 @@ const char *ws_request_header(struct ws_request *r, const char *name);    // low
 const char *ws_request_peer(struct ws_request *r);                        // address of the client, "" for a Unix socket
 const char *ws_request_body(const struct ws_request *r, size_t *ret_len); // NUL-terminated
 void ws_request_drop_body(struct ws_request *r);                          // it was read, and takes memory
-// Every request that on_http got is answered once, or gone: then `gone`, if set, is called and the request is no more.
-// One request a connection. A client that hangs up meanwhile is noticed within ping_ms.
-// extra_headers: lines ended by \r\n, or NULL. An answer for which max_total leaves no room becomes a 503.
+void ws_request_read(struct ws_request *r);                               // after on_head said 1; harmless otherwise
+void *ws_request_owner(const struct ws_request *r);                       // ctx of ws_request_on_gone(), NULL = none
+// Every request that on_head or on_http got is answered once, or gone: then `gone`, if set, is called and the request
+// is no more. One request a connection. A client that hangs up meanwhile is noticed within ping_ms. extra_headers:
+// lines ended by \r\n, or NULL. An answer for which max_total leaves no room becomes a 503.
 void ws_request_on_gone(struct ws_request *r, void (*gone)(void *ctx, struct ws_request *r), void *ctx);
 void ws_request_respond(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
                         const void *body, size_t len);

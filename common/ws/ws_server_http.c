@@ -42,10 +42,18 @@ static void request_free(struct ws_request *r)
     free(r);
 }
 
+// Its owner need not answer it any more.
+static void disown(struct ws_request *r)
+{
+    void (*gone)(void *ctx, struct ws_request *r) = TAKE_PTR(r->gone);
+    if (gone)
+        gone(r->gone_ctx, r);
+}
+
 void ws_request_end(struct ws_request *r)
 {
-    if (r->handed_over && !r->answered && r->gone && !r->connection->server->freeing)
-        r->gone(r->gone_ctx, r);
+    if (!r->answered && !r->connection->server->freeing)
+        disown(r);
     request_free(r);
 }
 
@@ -132,6 +140,11 @@ void ws_request_on_gone(struct ws_request *r, void (*gone)(void *ctx, struct ws_
 {
     r->gone = gone;
     r->gone_ctx = ctx;
+}
+
+void *ws_request_owner(const struct ws_request *r)
+{
+    return r->gone_ctx;
 }
 
 // False for a method that is not spoken here.
@@ -252,6 +265,7 @@ static void hand_over(struct ws_request *r)
 
 static int answer_short(struct ws_request *r, int status, const char *text)
 {
+    disown(r);
     r->handed_over = true;
     ws_request_respond(r, status, "text/plain", NULL, text, strlen(text));
     return 0;
@@ -271,6 +285,30 @@ static int send_word(struct ws_connection *c)
     int r = send_now(c, &text, LWS_WRITE_HTTP_HEADERS_CONTINUATION);
     buf_done(&text);
     return r < 0 ? -1 : 0;
+}
+
+static int take_head(struct ws_request *r)
+{
+    struct ws_connection *c = r->connection;
+    const struct ws_server_config *config = &c->server->config;
+    r->held_up = config->on_head && config->on_head(config->ctx, r) > 0;
+    if (r->answered)
+        return 0;
+    if (!r->held_up)
+        return expects_word(r) ? send_word(c) : 0;
+    lws_rx_flow_control(c->wsi, 0);
+    return 0;
+}
+
+void ws_request_read(struct ws_request *r)
+{
+    struct ws_connection *c = r->connection;
+    if (!r->held_up || r->handed_over)
+        return;
+    r->held_up = false;
+    lws_rx_flow_control(c->wsi, 1);
+    if (r->body.len < r->want && expects_word(r) && send_word(c) < 0)
+        shutdown(lws_get_socket_fd(c->wsi), SHUT_RDWR);
 }
 
 int ws_request_begin(struct ws_connection *c)
@@ -294,7 +332,7 @@ int ws_request_begin(struct ws_connection *c)
     if ((uint64_t)length > r->body.cap)
         return answer_short(r, 413, "the request is too long\n");
     r->want = (size_t)length;
-    return expects_word(r) ? send_word(c) : 0;
+    return take_head(r);
 }
 
 int ws_request_piece(struct ws_connection *c, const void *data, size_t len)
@@ -363,7 +401,7 @@ void ws_request_respond(struct ws_request *r, int status, const char *content_ty
     struct ws_server *server = r->connection->server;
     if (r->answered)
         abort(); // twice
-    r->answered = true;
+    r->handed_over = r->answered = true;
     if (quota_charge(server->quota, len)) {
         r->answer_charged = len;
     } else {
@@ -405,21 +443,12 @@ static bool has_hung_up(const struct ws_request *r)
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
-// Nobody is there for the answer, which is not being worked out any more.
-static void give_up(struct ws_request *r)
-{
-    void (*gone)(void *ctx, struct ws_request *r) = TAKE_PTR(r->gone);
-    if (gone)
-        gone(r->gone_ctx, r);
-    answer_short(r, 408, "");
-}
-
 // What takes too long: to come in, or to be taken. How long an answer takes is its owner's to say.
 void ws_request_sweep(struct ws_request *r)
 {
     if (r->handed_over && !r->answered) {
         if (has_hung_up(r))
-            give_up(r);
+            answer_short(r, 408, "");
         return;
     }
     if (r->answered && r->sent != r->swept)

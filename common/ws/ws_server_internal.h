@@ -80,6 +80,7 @@ struct ws_request {
     struct buf body;
     size_t want; // bytes of body
     bool handed_over, answered;
+    bool held_up; // its body waits for ws_request_read()
     struct buf answer;
     size_t body_charged, answer_charged; // to the server's quotas
     size_t sent, swept;                  // swept: what was sent at the last sweep

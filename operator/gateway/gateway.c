@@ -117,9 +117,14 @@ static void on_close(void *ctx, struct ws_session *ws, unsigned code, const char
     connection_closed(ws_session_user(ws), code, reason);
 }
 
+static int on_head(void *ctx, struct ws_request *r)
+{
+    return post_head(ctx, r);
+}
+
 static void on_http(void *ctx, struct ws_request *r)
 {
-    post_begin(ctx, r);
+    post_whole(ctx, r);
 }
 
 // The router
@@ -244,6 +249,7 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
         .on_message = on_message,
         .on_drained = on_drained,
         .on_close = on_close,
+        .on_head = on_head,
         .on_http = on_http,
         .ctx = g,
     };

@@ -17,6 +17,7 @@ struct post {
     struct ws_request *request;
     struct target target;
     struct admission admission;
+    bool whole;  // its body is there
     bool called; // jsonrpc has it
     struct jsonrpc jsonrpc;
 };
@@ -82,16 +83,11 @@ static void on_changed(struct outlet *o, struct peer *peer)
     post_free(p);
 }
 
-static void on_admission(struct admission *a)
+// Admitted, and whole.
+static void call(struct post *p)
 {
-    struct post *p = CONTAINER_OF(a, struct post, admission);
     struct gateway *g = p->gateway;
     size_t len;
-    if (a->err.code) {
-        refuse(g, p->request, &a->err);
-        post_free(p);
-        return;
-    }
     const char *body = ws_request_body(p->request, &len);
     p->called = true;
     jsonrpc_init(&p->jsonrpc, &g->router, p->target.ns, p->target.group[0] ? p->target.group : NULL,
@@ -99,6 +95,19 @@ static void on_admission(struct admission *a)
     jsonrpc_input(&p->jsonrpc, body, len);
     ws_request_drop_body(p->request); // the router has what it needs of it
     answer(p);
+}
+
+static void on_admission(struct admission *a)
+{
+    struct post *p = CONTAINER_OF(a, struct post, admission);
+    if (a->err.code) {
+        refuse(p->gateway, p->request, &a->err);
+        post_free(p);
+    } else if (p->whole) {
+        call(p);
+    } else {
+        ws_request_read(p->request);
+    }
 }
 
 static int check(const struct gateway *g, const struct target *t, const char *method, const char *token,
@@ -123,31 +132,64 @@ static void respond_ca(struct gateway *g, struct ws_request *r)
         respond_text(r, 404, "this operator has no CA", NULL);
 }
 
-void post_begin(struct gateway *g, struct ws_request *r)
+static struct post *post_new(struct gateway *g, struct ws_request *r, const struct target *t)
 {
-    struct target target;
-    struct err err = ERR_INIT;
-    const char *method = ws_request_method(r), *token = admission_bearer(ws_request_header(r, "authorization"));
-    int code = target_parse(ws_request_path(r), &target, &err);
-    if (code == 0 && target.kind == TARGET_CA && str_eq(method, "GET")) {
-        respond_ca(g, r);
-        return;
-    }
-    if (code < 0 || check(g, &target, method, token, &err) < 0) {
-        refuse(g, r, &err);
-        return;
-    }
     struct post *p = xcalloc(1, sizeof *p);
     p->outlet.changed = on_changed;
     p->gateway = g;
     p->request = r;
-    p->target = target;
+    p->target = *t;
     list_append(&g->posts, &p->link);
     g->counters.posts++;
     ws_request_on_gone(r, on_gone, p);
+    return p;
+}
+
+// Nobody sends us a body who may not call: it would take the room of those who may.
+int post_head(struct gateway *g, struct ws_request *r)
+{
+    struct target target;
+    struct err err = ERR_INIT;
+    const char *token = admission_bearer(ws_request_header(r, "authorization"));
+    if (target_parse(ws_request_path(r), &target, &err) < 0 ||
+        check(g, &target, ws_request_method(r), token, &err) < 0) {
+        refuse(g, r, &err);
+        return 0;
+    }
+    struct post *p = post_new(g, r, &target);
     admission_ask(&p->admission, g, token, target.ns, on_admission);
-    if (p->admission.settled)
+    if (!p->admission.settled)
+        return 1;
+    if (p->admission.err.code)
         on_admission(&p->admission);
+    return 0;
+}
+
+static void get(struct gateway *g, struct ws_request *r)
+{
+    struct target target;
+    struct err err = ERR_INIT;
+    const char *method = ws_request_method(r);
+    int code = target_parse(ws_request_path(r), &target, &err);
+    if (code == 0 && target.kind == TARGET_CA) {
+        respond_ca(g, r);
+        return;
+    }
+    if (code == 0)
+        check(g, &target, method, NULL, &err);
+    refuse(g, r, &err);
+}
+
+void post_whole(struct gateway *g, struct ws_request *r)
+{
+    struct post *p = ws_request_owner(r);
+    if (!p) {
+        get(g, r);
+        return;
+    }
+    p->whole = true;
+    if (p->admission.settled)
+        call(p);
 }
 
 void posts_stop(struct gateway *g, bool all)

@@ -104,6 +104,51 @@ static void test_authority_that_never_answers(void **state)
     assert_int_equal(f.n_canceled, 1);
 }
 
+// A body is long, and it takes the room of others'.
+static void test_no_body_is_waited_for_without_the_right(void **state)
+{
+    static const char head[] = "POST " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n%s\r\n";
+    static const struct {
+        const char *header, *begins;
+    } cases[] = {
+        {"", "HTTP/1.1 401 "},
+        {"Authorization: Bearer mallory\r\n", "HTTP/1.1 401 "},
+        {"Authorization: Bearer bob\r\n", "HTTP/1.1 403 "},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        _cleanup_(free_p) char *request = xasprintf(head, cases[i].header);
+        assert_answer(gateway_ask(&f, request, strlen(request)), cases[i].begins, "");
+    }
+}
+
+static void admit_late(void *ctx)
+{
+    struct loop_timer **timer = ctx;
+    if (f.late)
+        f.late(f.late_ctx, "late", 0, &ERR_INIT);
+    else
+        loop_timer_arm(*timer, 1);
+}
+
+static void test_a_body_is_read_once_the_right_is_known(void **state)
+{
+    struct gateway_peer worker;
+    struct loop_timer *timer = loop_timer_new(f.loop, admit_late, &timer);
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    for (int len = 1; len <= 900000; len += 899999) { // which comes with the head, and does not
+        _cleanup_(free_p) char *body = xasprintf("%s%*s", CALL("[10]"), len, "");
+        f.late = NULL;
+        loop_timer_arm(timer, 1);
+        assert_answer(gateway_post(&f, GROUP_PATH, "late", body), "HTTP/1.1 200 ",
+                      "\"result\":[{\"rank\":0,\"args\":[10]}]");
+    }
+    loop_timer_free(timer);
+    gateway_peer_hang_up(&worker);
+}
+
 struct stopper {
     struct gateway_peer *worker;
     struct loop_timer *timer;
@@ -170,6 +215,8 @@ int main(void)
         TEST(test_errors_of_calls_are_answers),
         TEST(test_refused),
         TEST(test_authority_that_never_answers),
+        TEST(test_no_body_is_waited_for_without_the_right),
+        TEST(test_a_body_is_read_once_the_right_is_known),
         TEST(test_stop),
         TEST(test_ca),
     };

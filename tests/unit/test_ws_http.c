@@ -277,6 +277,54 @@ static void bodies_that_come_in_are_bounded_together(void **state)
     assert_true(str_ends(ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok"), "\r\n\r\nok"));
 }
 
+static struct ws_request *held;
+
+static int hold_up(void *ctx, struct ws_request *r)
+{
+    (void)ctx;
+    held = r;
+    return 1;
+}
+
+static int refuse_head(void *ctx, struct ws_request *r)
+{
+    (void)ctx;
+    ws_request_respond(r, 403, "text/plain", NULL, "no", 2);
+    return 0;
+}
+
+static void a_body_is_read_when_its_owner_wants_it(void **state)
+{
+    static const char head[] = "POST /v1 HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabc",
+                      word[] = "POST /v1 HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\nExpect: 100-continue\r\n\r\n";
+    (void)state;
+    restart(&(struct ws_server_config){.on_head = hold_up});
+    dial();
+    held = NULL;
+    say(head, sizeof head - 1);
+    WS_UNTIL(&f, held);
+    say("def", 3);
+    for (int i = 0; i < 20; i++)
+        loop_run_once(f.loop, 1);
+    assert_string_equal(buf_str(&f.trace), "");
+    ws_request_read(held);
+    WS_UNTIL(&f, hear());
+    assert_true(str_ends(buf_str(&got), "\r\n\r\nabcdef"));
+    dial();
+    held = NULL;
+    say(word, sizeof word - 1);
+    WS_UNTIL(&f, held);
+    ws_request_read(held);
+    WS_UNTIL(&f, !hear() && str_starts(buf_str(&got), "HTTP/1.1 100 "));
+    say("abcdef", 6);
+    WS_UNTIL(&f, hear());
+    assert_true(str_ends(buf_str(&got), "\r\n\r\nabcdef"));
+    restart(&(struct ws_server_config){.on_head = refuse_head});
+    assert_true(str_starts(ask(word), "HTTP/1.1 403 "));
+    assert_true(str_starts(ask(head), "HTTP/1.1 403 "));
+    assert_string_equal(buf_str(&f.trace), "");
+}
+
 static void who_waits_for_a_word_gets_it(void **state)
 {
     (void)state;
@@ -447,6 +495,7 @@ int main(void)
         T(endless_headers_are_bounded),
         T(a_request_that_does_not_come_in_is_given_up),
         T(bodies_that_come_in_are_bounded_together),
+        T(a_body_is_read_when_its_owner_wants_it),
         T(who_waits_for_a_word_gets_it),
         T(a_client_that_hangs_up_is_noticed),
         T(an_answer_that_is_not_taken_is_given_up),
