@@ -29,7 +29,8 @@ static const char help[] =
     "\n"
     "COMMAND is run for each rank, for example cadre-worker --module FILE. Exit codes: that of the process that "
     "failed\n"
-    "first, 0 if none did or after SIGTERM, 64 wrong usage, 65 the file cannot be used, 69 it cannot listen, 127 there is no cadre-agent.\n";
+    "first, 0 if none did or after SIGTERM, 64 wrong usage, 65 the file cannot be used, 69 it cannot listen, 127 there "
+    "is no cadre-agent.\n";
 
 enum { OPT_LISTEN = 1, OPT_FILE, OPT_MAP, OPT_GROUP, OPT_NAMESPACE, OPT_PROCESSES, OPT_AGENT, OPT_VERSION, OPT_HELP };
 
