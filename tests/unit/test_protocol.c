@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/batch.h"
+#include "common/wire/body_list.h"
 #include "common/wire/record_reader.h"
 #include "common/wire/record_writer.h"
 
@@ -204,6 +205,24 @@ static void the_batch_is_cut_as_the_page_says(void **state)
     arena_done(&a);
 }
 
+static void the_list_of_bodies_is_one(void **state)
+{
+    (void)state;
+    struct example e;
+    struct body_list l;
+    struct scatter_source body;
+    struct err err = ERR_INIT;
+    assert_non_null(next_example(strstr(page, "### Lists of bodies"), &e));
+    assert_int_equal(body_list_read(e.bytes.data + RECORD_HEADER_SIZE, e.bytes.len - RECORD_HEADER_SIZE, &l, &err), 0);
+    assert_int_equal(l.n, 2);
+    assert_true(body_list_next(&l, &body));
+    assert_memory_equal(body.data, "[1]", body.len);
+    assert_true(body_list_next(&l, &body));
+    assert_true(batch_is_safetensors(body.data, body.len));
+    buf_done(&e.bytes);
+    buf_done(&e.want);
+}
+
 static void has_row(unsigned number, const char *name)
 {
     char row[64];
@@ -217,7 +236,7 @@ static void the_tables_have_the_codes_numbers(void **state)
     (void)state;
     static const char *const dispatch[] = {
         "default",  "ONE_TO_ALL",      "ALL_TO_ALL", "DP_COMPUTE", "DP_COMPUTE_PROTO",
-        "3D_PROTO", "3D_ALL_MICRO_DP", "3D_PP_ONLY", "split",      "DP_COMPUTE_METRIC"};
+        "3D_PROTO", "3D_ALL_MICRO_DP", "3D_PP_ONLY", "SPLIT",      "DP_COMPUTE_METRIC"};
     static const char *const execute[] = {"default", "ALL", "RANK_ZERO", "ANY"};
     for (unsigned type = 0; type < 256; type++)
         if (record_type_name(type)[0] != '?')
@@ -233,9 +252,8 @@ static void the_tables_have_the_codes_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_example_is_what_the_page_says),
-        cmocka_unit_test(the_writer_makes_the_first_example),
-        cmocka_unit_test(the_batch_is_cut_as_the_page_says),
+        cmocka_unit_test(every_example_is_what_the_page_says), cmocka_unit_test(the_writer_makes_the_first_example),
+        cmocka_unit_test(the_batch_is_cut_as_the_page_says),   cmocka_unit_test(the_list_of_bodies_is_one),
         cmocka_unit_test(the_tables_have_the_codes_numbers),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
