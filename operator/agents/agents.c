@@ -14,7 +14,7 @@
 struct place { // a pod
     char *uid;
     struct agent *agent; // NULL = not connected
-    int64_t changed_ms;
+    int64_t changed_ms, heard_ms, ending_ms;
     struct known *groups[AGENTS_GROUPS_MAX];
     size_t n_groups;
     size_t text; // bytes that may still be kept
@@ -121,7 +121,7 @@ static void detach(struct agents *a, struct agent *g)
     struct place *p = g->place;
     g->place = NULL;
     p->agent = NULL;
-    p->changed_ms = wall_ms(a);
+    p->changed_ms = p->heard_ms;
     for (size_t i = 0; i < p->n_groups; i++)
         known_lost(p->groups[i]);
     a->n_connected--;
@@ -194,7 +194,7 @@ static struct agent *agent_open(struct agents *a, struct place *p, const struct 
     g->place = p;
     list_init(&g->replaced);
     p->agent = g;
-    p->changed_ms = wall_ms(a);
+    p->changed_ms = p->heard_ms = wall_ms(a);
     a->n_agents++;
     a->n_connected++;
     return g;
@@ -265,14 +265,25 @@ static int on_report(struct agents *a, struct agent *g, const struct record *rec
     return r;
 }
 
+static void on_goodbye(struct agents *a, struct agent *g)
+{
+    if (g->place->ending_ms)
+        return;
+    g->place->ending_ms = wall_ms(a);
+    tell_changed(a, g, NULL);
+}
+
 int agents_record(struct agents *a, struct agent *g, const struct record *rec, struct err *err)
 {
     if (!g->place)
         return 0;
+    g->place->heard_ms = wall_ms(a);
     switch (rec->h.type) {
     case RECORD_HEARTBEAT:
     case RECORD_OUTPUT:
-    case RECORD_GOODBYE: // its connection ends next
+        return 0;
+    case RECORD_GOODBYE:
+        on_goodbye(a, g);
         return 0;
     default:
         if (!report_type(rec->h.type))
@@ -303,6 +314,7 @@ void agents_facts(const struct agents *a, const char *pod_uid, const char *group
         known_facts(k, arena, ret);
     ret->connected = p && p->agent;
     ret->changed_ms = p ? p->changed_ms : 0;
+    ret->ending_ms = p ? p->ending_ms : 0;
 }
 
 int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,

@@ -22,8 +22,10 @@ struct agent_process {
 };
 
 struct agent_facts {
-    bool connected;         // and it has said HELLO
-    int64_t changed_ms;     // Unix time at which it connected or was lost; 0 = it was never here
+    bool connected; // and it has said HELLO
+    int64_t
+        changed_ms; // Unix time at which it connected, or was last heard of before it was lost; 0 = it was never here
+    int64_t ending_ms;      // Unix time at which it said that its pod ends; 0 = it has not
     enum agent_state state; // AGENT_IDLE with attempt 0: it knows nothing of the group
     int32_t attempt;
     uint8_t sent; // record type of the last command on this connection that is not answered yet, 0 = none

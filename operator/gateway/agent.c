@@ -2,6 +2,7 @@
 #include "operator/gateway/agent.h"
 
 #include "common/base/json_writer.h"
+#include "common/base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,8 @@ static void listen_on(struct connection *c)
 {
     struct agent_link *l = c->self;
     l->asked = false;
-    alarm_set(&c->alarm, c->gateway, l->heartbeat_ms * MISSED_BEATS, on_silence);
+    alarm_set(&c->alarm, c->gateway, MAX(l->heartbeat_ms * MISSED_BEATS - SECOND_CHANCE_MS, l->heartbeat_ms),
+              on_silence);
 }
 
 static void on_expired(struct alarm *alarm)

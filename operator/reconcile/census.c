@@ -446,6 +446,9 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
     // What fails while the node of another rank is silent has most likely lost its peer.
     if (ret->failure.time_ms && ret->silent_since_ms && ret->failure_began_ms >= ret->silent_since_ms)
         ret->infrastructure = true;
+    // So has what fails when the kubelet ends the pod of another: it evicts before it says so.
+    if (ret->failure.time_ms && ret->crew.ending_ms && ret->failure_began_ms >= ret->crew.ending_ms)
+        ret->infrastructure = true;
 }
 
 size_t census_placements(const struct census *c, struct arena *a, struct node_replicas **ret)

@@ -58,6 +58,8 @@ enum rank_state crew_rank(const struct group_view *v, int32_t attempt, const str
     if (p && p->state == AGENT_PROCESS_EXITED) {
         if (p->exit_code == 0)
             return RANK_EXITED;
+        if (f->ending_ms && p->ended_ms >= f->ending_ms)
+            return RANK_WAITING; // until its pod says why it ends
         return was_counted(v->wg, attempt, p) ? RANK_TO_RESTART : RANK_FAILED;
     }
     bool ready =
@@ -81,6 +83,8 @@ static void take_replica(const struct group_view *v, int32_t attempt, int32_t in
     c->connected += f->connected;
     c->started += crew_started(v->wg, attempt, f);
     c->told += f->attempt == attempt;
+    if (f->ending_ms && (!c->ending_ms || f->ending_ms < c->ending_ms))
+        c->ending_ms = f->ending_ms;
     if (!f->connected)
         c->away_ms = MAX(c->away_ms, f->changed_ms);
     for (int32_t rank = index * each; rank < (index + 1) * each; rank++) {

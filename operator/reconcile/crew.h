@@ -16,6 +16,7 @@ struct crew {
     int32_t to_restart;                  // ranks whose failure was counted and that wait for their next process
     const struct agent_process *culprit; // of the failures that were not counted yet the first one; NULL = none
     int32_t culprit_index;               // its replica
+    int64_t ending_ms;                   // since when the first of their pods is being ended; 0 = none is
     int64_t away_ms;                     // when the last of those agents that are away was lost; 0 = never seen
 };
 

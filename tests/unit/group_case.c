@@ -244,6 +244,7 @@ static struct agent_facts read_facts(struct group_case *c, const struct json *in
     return (struct agent_facts){
         .connected = connected && connected->text[0] == 't',
         .changed_ms = get_time(in, "changedAt"),
+        .ending_ms = get_time(in, "endingAt"),
         .state = (enum agent_state)read_name(json_get(in, "state"), states),
         .attempt = get_number(in, "attempt"),
         .sent = read_command(json_get(in, "sent")),

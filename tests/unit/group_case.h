@@ -4,7 +4,8 @@
 //   {"now": TIME, "moving": N, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
 //    "memory": {"dryRun": "OK" | "Refused", "message": ..., "refusal": {"reason", "message", "incarnation"},
 //               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME},
-//    "agents": {POD: {"connected", "changedAt", "state", "attempt", "sent", "sentAttempt", "error", "errorAt",
+//    "agents": {POD: {"connected", "changedAt", "endingAt", "state", "attempt", "sent", "sentAttempt", "error",
+//    "errorAt",
 //                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "message", "lastLines",
 //                                    "endedAt"}]}},
 //    "members": [attempt of rank 0, ...], "leadingSince": TIME, "noSetup": true}

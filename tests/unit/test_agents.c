@@ -45,7 +45,7 @@ static void what_it_has_said_outlives_its_connection_for_as_long_as_the_pod(void
     leave(f, 0);
     assert_int_equal(f->changes, 2);
     assert_false(facts(f)->connected);
-    assert_int_equal(facts(f)->changed_ms, 1000500);
+    assert_int_equal(facts(f)->changed_ms, 1000000); // when it was heard of last
     assert_int_equal(facts(f)->state, AGENT_PREPARED);
     assert_int_equal(facts(f)->attempt, 3);
     assert_int_equal(agents_count(f->agents), 0);
@@ -268,8 +268,32 @@ static void records_that_only_show_life_change_nothing(void **state)
     join(f, 0, HELLO(""));
     say(f, RECORD_HEARTBEAT, "");
     say(f, RECORD_OUTPUT, "{}");
-    say(f, RECORD_GOODBYE, "{\"reason\":\"the pod ends\"}");
     assert_int_equal(f->changes, 1);
+}
+
+static void who_is_lost_was_heard_of_last_before(void **state)
+{
+    struct fixture *f = *state;
+    join(f, 0, HELLO(""));
+    clock_fake_advance(&f->clock, 3000);
+    say(f, RECORD_HEARTBEAT, "");
+    clock_fake_advance(&f->clock, 9000);
+    leave(f, 0);
+    assert_int_equal(facts(f)->changed_ms, 1003000);
+}
+
+static void a_goodbye_says_since_when_the_pod_ends(void **state)
+{
+    struct fixture *f = *state;
+    join(f, 0, HELLO(""));
+    assert_int_equal(facts(f)->ending_ms, 0);
+    clock_fake_advance(&f->clock, 500);
+    say(f, RECORD_GOODBYE, "{\"reason\":\"the pod ends\"}");
+    clock_fake_advance(&f->clock, 500);
+    say(f, RECORD_GOODBYE, "{\"reason\":\"the pod ends\"}");
+    assert_int_equal(f->changes, 2);
+    leave(f, 0);
+    assert_int_equal(facts(f)->ending_ms, 1000500); // also when the connection is gone
 }
 
 static void of_long_texts_a_part_is_kept(void **state)
@@ -360,6 +384,8 @@ int main(void)
         T(a_hello_that_makes_no_sense_is_refused_and_changes_nothing),
         T(reports_that_make_no_sense_break_the_protocol),
         T(records_that_only_show_life_change_nothing),
+        T(who_is_lost_was_heard_of_last_before),
+        T(a_goodbye_says_since_when_the_pod_ends),
         T(of_long_texts_a_part_is_kept),
         T(all_texts_of_a_pod_together_are_bounded),
         T(too_many_processes_break_the_protocol),

@@ -28,7 +28,7 @@ struct connection {
     struct record_reader reader;
     struct loop_timer *retry_timer, *heartbeat_timer;
     int64_t backoff_ms, heartbeat_ms;
-    bool up, closing;
+    bool up, closing, leaving;
     bool greeted;     // HELLO is on its way: what happens from now on is not in it
     int told;         // the log says already that it is lost: the code of why, 0 = it does not
     bool asked_again; // told to come back soon: the operator's view of the cluster is a moment behind
@@ -100,6 +100,16 @@ static void on_open(void *ctx, const char *subprotocol)
     send_or_drop(c, RECORD_HELLO, &w);
 }
 
+static void say_goodbye(struct connection *c)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "reason", "the pod ends");
+    writer_object_end(&w);
+    send_or_drop(c, RECORD_GOODBYE, &w);
+}
+
 static void on_welcome(struct connection *c, const struct record *r)
 {
     c->up = true;
@@ -109,6 +119,8 @@ static void on_welcome(struct connection *c, const struct record *r)
     c->heartbeat_ms = message_heartbeat_ms(r->body, r->len);
     loop_timer_arm(c->heartbeat_timer, c->heartbeat_ms);
     say(c, "connected", "");
+    if (c->leaving)
+        say_goodbye(c);
 }
 
 static void refuse(struct connection *c, enum record_type type, const struct command *command, const struct err *why)
@@ -248,19 +260,19 @@ struct connection *connection_new(const struct connection_config *config, const 
     return c;
 }
 
+void connection_goodbye(struct connection *c)
+{
+    if (c->up && !c->leaving)
+        say_goodbye(c);
+    c->leaving = true;
+}
+
 void connection_close(struct connection *c)
 {
-    struct json_writer w;
     c->closing = true;
     loop_timer_disarm(c->retry_timer);
     loop_timer_disarm(c->heartbeat_timer);
-    if (c->up) {
-        writer_init(&w, 0);
-        writer_object(&w, NULL);
-        writer_str(&w, "reason", "the pod ends");
-        writer_object_end(&w);
-        send_or_drop(c, RECORD_GOODBYE, &w);
-    }
+    connection_goodbye(c);
     if (c->client)
         ws_client_close(c->client, FRAME_CLOSE_GOING_AWAY, "the pod ends");
 }

@@ -31,6 +31,8 @@ struct connection_config {
 
 struct connection *connection_new(const struct connection_config *c, const char *address);
 void connection_free(struct connection *c); // at once; accepts NULL
+// The pod ends: says so at once, and again after each WELCOME. What its processes exit with from now on is no failure.
+void connection_goodbye(struct connection *c);
 // Says goodbye and closes in good order, for ever; connection_open() tells when it has.
 void connection_close(struct connection *c);
 bool connection_open(const struct connection *c);

@@ -30,6 +30,8 @@ static void on_stop_signal(void *ctx, int signo)
 {
     struct program *p = ctx;
     output_say(agent_output(p->agent), p->stopping ? "signal %d again: killing" : "signal %d: stopping", signo);
+    if (p->operators) // before a process of it, or one of another pod for its sake, has exited
+        operators_goodbye(p->operators);
     agent_shutdown(p->agent, p->stopping ? 0 : p->options->grace_ms);
     p->stopping = true;
 }

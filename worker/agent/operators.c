@@ -84,6 +84,12 @@ void operators_report(struct operators *o, const struct agent_report *r)
         connection_report(ws_replicas_at(o->replicas, i), r);
 }
 
+void operators_goodbye(struct operators *o)
+{
+    for (size_t i = 0; i < ws_replicas_count(o->replicas); i++)
+        connection_goodbye(ws_replicas_at(o->replicas, i));
+}
+
 void operators_close(struct operators *o)
 {
     ws_replicas_stop(o->replicas);

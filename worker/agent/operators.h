@@ -12,7 +12,8 @@ struct operators;
 // ERR_INVALID for what makes no sense.
 struct operators *operators_new(struct loop *loop, struct agent *agent, const char *url, const char *ca_pem,
                                 const char *token_file, struct err *err);
-void operators_free(struct operators *o); // accepts NULL
+void operators_free(struct operators *o);    // accepts NULL
+void operators_goodbye(struct operators *o); // the pod ends
 // Says goodbye to all; operators_closed() tells when they have heard it.
 void operators_close(struct operators *o);
 bool operators_closed(const struct operators *o);
