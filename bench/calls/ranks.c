@@ -17,7 +17,7 @@
 
 enum { AT_A_TIME = 64, COPY_MAX = 4096 }; // handshakes; bytes of a result that are worth no blob
 
-#define RANK_BYTES ((size_t)256 << 20)
+#define RANK_BYTES ((size_t)1 << 30)
 
 struct ranks {
     struct loop *loop;
