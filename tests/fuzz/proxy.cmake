@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 cadre_fuzz(jsonrpc LINKS cadre_proxy)
+cadre_fuzz(modes LINKS cadre_proxy)
