@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TIMEOUT_MS = 60 * 1000 };
 
@@ -17,9 +18,23 @@ static void print_rank(int64_t rank, cadre_client_json result)
     json_text_print(stdout, result.text, result.len);
 }
 
-static void print_result(const struct options *o, const struct controller *c)
+// A batch goes into a file as it is, to whatever reads safetensors; a terminal can do nothing with it.
+static int print_bytes(cadre_client_json result)
+{
+    struct err err = ERR_INIT;
+    if (isatty(STDOUT_FILENO))
+        err_set(&err, ERR_INVALID,
+                "the method ran, and its result is a batch of tensors (%zu bytes): send it to a file", result.len);
+    else if (fwrite(result.text, 1, result.len, stdout) != result.len)
+        err_set(&err, ERR_IO, "cannot write the result");
+    return err.code ? report_err(&err) : 0;
+}
+
+static int print_result(const struct options *o, const struct controller *c)
 {
     cadre_client_json list = {buf_str(&c->result), c->result.len}, item;
+    if (cadre_client_content_of(list) != CADRE_CLIENT_CONTENT_JSON)
+        return print_bytes(list);
     if (o->output != OUTPUT_RANKS)
         json_text_print(stdout, list.text, list.len);
     else if (c->rank >= 0)
@@ -27,6 +42,7 @@ static void print_result(const struct options *o, const struct controller *c)
     else
         for (int64_t rank = 0; cadre_client_list_next(&list, &item) == 1; rank++)
             print_rank(rank, item);
+    return 0;
 }
 
 int verb_call(const struct options *o)
@@ -42,12 +58,15 @@ int verb_call(const struct options *o)
     r.rank = o->rank;
     r.dispatch = o->dispatch;
     r.execute = o->execute;
+    r.split = o->split;
+    r.collect = o->collect;
+    r.pad = o->pad;
     r.timeout_ms = o->timeout_ms < 0 ? TIMEOUT_MS : o->timeout_ms;
     r.attempt = o->attempt;
     r.refuse_when_not_ready = o->no_wait;
     int status = 0;
     if (controller_call(&c, &r) == CADRE_CLIENT_OK)
-        print_result(o, &c);
+        status = print_result(o, &c);
     else
         status = report_failure(&c.error);
     controller_close(&c);

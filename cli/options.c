@@ -27,6 +27,9 @@ enum {
     OPT_RANK,
     OPT_DISPATCH,
     OPT_EXECUTE,
+    OPT_SPLIT,
+    OPT_COLLECT,
+    OPT_PAD,
     OPT_TIMEOUT,
     OPT_ATTEMPT,
     OPT_NO_WAIT,
@@ -70,6 +73,9 @@ static const struct choice {
     {{"rank", required_argument, NULL, OPT_RANK}, CALL | LOGS},
     {{"dispatch", required_argument, NULL, OPT_DISPATCH}, CALL},
     {{"execute", required_argument, NULL, OPT_EXECUTE}, CALL},
+    {{"split", required_argument, NULL, OPT_SPLIT}, CALL},
+    {{"collect", required_argument, NULL, OPT_COLLECT}, CALL},
+    {{"pad", no_argument, NULL, OPT_PAD}, CALL},
     {{"attempt", required_argument, NULL, OPT_ATTEMPT}, CALL},
     {{"no-wait", no_argument, NULL, OPT_NO_WAIT}, CALL},
     {{"follow", no_argument, NULL, 'f'}, LOGS},
@@ -215,8 +221,10 @@ static int unknown(const struct parse *p)
 
 static int apply_call(struct parse *p, int opt)
 {
-    static const char *const dispatches[] = {NULL, "ONE_TO_ALL", "ALL_TO_ALL"};
-    static const char *const executes[] = {NULL, "ALL", "RANK_ZERO"};
+    static const char *const dispatches[] = {
+        NULL,       "ONE_TO_ALL",      "ALL_TO_ALL", "DP_COMPUTE", "DP_COMPUTE_PROTO",
+        "3D_PROTO", "3D_ALL_MICRO_DP", "3D_PP_ONLY", "SPLIT",      "DP_COMPUTE_METRIC"};
+    static const char *const executes[] = {NULL, "ALL", "RANK_ZERO", "ANY"};
     struct options *o = p->o;
     switch (opt) {
     case OPT_ARG:
@@ -228,6 +236,15 @@ static int apply_call(struct parse *p, int opt)
         return set_mode(o, dispatches, ARRAY_LEN(dispatches), &o->dispatch);
     case OPT_EXECUTE:
         return set_mode(o, executes, ARRAY_LEN(executes), &o->execute);
+    case OPT_SPLIT:
+        o->split = optarg;
+        return -1;
+    case OPT_COLLECT:
+        o->collect = optarg;
+        return -1;
+    case OPT_PAD:
+        o->pad = true;
+        return -1;
     case OPT_ATTEMPT:
         return set_number(o, "attempt", 1, UINT32_MAX, &o->attempt);
     case OPT_NO_WAIT:

@@ -26,6 +26,8 @@ struct options { // strings are argv's
     const char *method;
     char *args; // a JSON list or object, owned; NULL = none
     int dispatch, execute;
+    const char *split, *collect; // JSON, NULL = none
+    bool pad;
     int64_t rank; // -1 = all
     int64_t timeout_ms, attempt;
     bool no_wait;

@@ -67,6 +67,10 @@ static void or_on_one(void **state)
     prints("call llama add 100 --rank 2" REACH, "102\n");
     prints("call llama get_value --rank 2 -o ranks" REACH, "2: 102\n");
     prints("call llama get_value --execute rank-zero" REACH, "0\n");
+    prints("call llama get_value --execute any" REACH, "0\n");
+    prints("call llama add --dispatch split --split '{\"index\":[0,1,0,1],\"elements\":true}' --collect "
+           "'{\"ranks\":[3,1]}' '[0, 0]'" REACH,
+           "[3, 1]\n");
     prints("call llama foo_rank_zero --arg 5 --arg 6 -o ranks" REACH, "0: 11\n");
 }
 
