@@ -27,8 +27,9 @@ int main(int argc, char **argv)
     printf("%" PRId64 " events, %" PRId64 " days on %d nodes, in %.1f s\n", r.events, r.days, o.nodes,
            (double)(clock() - begun) / CLOCKS_PER_SEC);
     printf("gangs: %" PRId64 ", finished %" PRId64 "; %" PRId64 " decisions, %" PRId64 " with nodes held; longest wait "
-           "of one that was placed: %.1f h\n",
-           r.gangs, r.finished, r.decisions, r.holds, (double)r.longest_wait_ms / 3600e3);
+           "of one that was placed: %.1f h, of one that asks for at most a quarter of all GPUs: %.1f h\n",
+           r.gangs, r.finished, r.decisions, r.holds, (double)r.longest_wait_ms / 3600e3,
+           (double)r.longest_wait_of_small_ms / 3600e3);
     printf("other people's pods: %" PRId64 "; evicted %" PRId64 ", gangs given back %" PRId64 ", nodes lost %" PRId64
            ", operators died %" PRId64 "\n",
            r.others, r.evicted, r.given_back, r.nodes_lost, r.crashes);

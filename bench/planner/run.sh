@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What planning costs by itself, then a cluster's days simulated; prints a table and a summary. Needs no root.
+#   bench/planner/run.sh [EVENTS [SEED [NODES]]]     of the simulation: 1000000 1 24
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cmake -S "$root" -B "$root/build/release" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
+cmake --build "$root/build/release" --target bench-planner bench-simulate >/dev/null
+"$root/build/release/bench/planner/bench-planner"
+echo
+exec "$root/build/release/bench/planner/bench-simulate" "$@"
