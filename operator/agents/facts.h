@@ -16,6 +16,7 @@ struct agent_process {
     enum agent_process_state state;
     // AGENT_PROCESS_EXITED
     int32_t exit_code, signal; // signal 0 = none
+    bool oom;                  // the kernel killed it because the memory of its container was used up
     const char *message;       // why it could not be run, else ""
     const char *last_lines;    // that it printed, "" = nothing
     int64_t ended_ms;          // Unix time at which this replica heard of it

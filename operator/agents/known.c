@@ -109,6 +109,7 @@ static void set_process(struct known *k, struct known_process *p, const struct a
         return;
     p->now.exit_code = r->exit_code;
     p->now.signal = r->signal;
+    p->now.oom = r->oom;
     p->now.ended_ms = ended_ms;
     p->now.message = keep_text(k, p, r->message, AGENTS_MESSAGE_MAX, false);
     p->now.last_lines = keep_text(k, p, r->last_lines, AGENTS_LAST_LINES_MAX, true);

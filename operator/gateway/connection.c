@@ -120,14 +120,23 @@ static void detach(struct connection *c)
     drop_held(c);
 }
 
+// Of a group that is restarted or deleted every rank goes: the group's own event says it once.
+static void log_end(struct connection *c, const struct err *err)
+{
+    bool usual = c->state == CONNECTION_SERVED && (err->code == ERR_CONFLICT || err->code == ERR_GONE);
+    if (usual)
+        log_debug("a peer was sent away", "who", c->name, "peer", c->address, "error", err->msg, NULL);
+    else if (err->code)
+        gateway_log_refusal(c->gateway, c->name, c->address, err);
+}
+
 void connection_close(struct connection *c, unsigned code, const struct err *err)
 {
     struct buf body = BUF_INIT(8192);
     struct err ignored = ERR_INIT;
     if (c->state == CONNECTION_ENDED)
         return;
-    if (err->code)
-        gateway_log_refusal(c->gateway, c->name, c->address, err);
+    log_end(c, err);
     c->gateway->counters.refused += c->state != CONNECTION_SERVED;
     if (err->code && c->state != CONNECTION_UPGRADED && !c->json) {
         gateway_error_body(err, &body);

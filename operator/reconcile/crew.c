@@ -130,7 +130,8 @@ struct group_failure crew_failure(const struct group_view *v, const struct agent
     return (struct group_failure){
         .rank = p->rank,
         .exit_code = p->exit_code,
-        .reason = name        ? arena_printf(a, "SIG%s", name)
+        .reason = p->oom      ? FAILURE_OOM_KILLED
+                  : name      ? arena_printf(a, "SIG%s", name)
                   : p->signal ? arena_printf(a, "signal %d", p->signal)
                               : FAILURE_ERROR,
         .message = join(advice(&v->wg->spec.worker, p), join(p->message, p->last_lines, a), a),

@@ -55,6 +55,7 @@
 
 // lastFailure.reason where Kubernetes gives none
 #define FAILURE_ERROR "Error"
+#define FAILURE_OOM_KILLED "OOMKilled" // Kubernetes' word, for a process of an agent, too
 #define FAILURE_NODE_LOST "NodeLost"
 #define FAILURE_POD_DELETED "PodDeleted"
 #define FAILURE_AGENT_LOST "AgentLost"

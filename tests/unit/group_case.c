@@ -218,6 +218,7 @@ static struct agent_process read_process(struct group_case *c, const struct json
         .state = (enum agent_process_state)read_name(json_get(in, "state"), states),
         .exit_code = get_number(in, "exitCode"),
         .signal = get_number(in, "signal"),
+        .oom = json_get(in, "outOfMemory") != NULL,
         .message = read_text(c, in, "message"),
         .last_lines = read_text(c, in, "lastLines"),
         .ended_ms = get_time(in, "endedAt"),

@@ -6,7 +6,8 @@
 //               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME},
 //    "agents": {POD: {"connected", "changedAt", "endingAt", "state", "attempt", "sent", "sentAttempt", "error",
 //    "errorAt",
-//                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "message", "lastLines",
+//                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "outOfMemory", "message",
+//                     "lastLines",
 //                                    "endedAt"}]}},
 //    "members": [attempt of rank 0, ...], "leadingSince": TIME, "noSetup": true}
 //

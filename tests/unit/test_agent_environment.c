@@ -91,7 +91,7 @@ static void values_refer_to_others_as_in_kubernetes(void **state)
     const struct environment_var vars[] = {{"OUT", "$(HOME)/rank-$(RANK)-of-$(WORLD_SIZE)"},
                                            {"BOTH", "$(OUT).$(LATER)"},
                                            {"LATER", "x"},
-                                           {"LITERAL", "$$(RANK) costs $5 $"},
+                                           {"LITERAL", "$$(RANK) costs $5 $$ $"},
                                            {"OPEN", "$(RANK"},
                                            {"CADRE_INIT", "{\"a\":\"$(RANK)\"}"}};
     struct environment_group g = group;
@@ -101,7 +101,7 @@ static void values_refer_to_others_as_in_kubernetes(void **state)
     const char *text = build(pod, &g, &p);
     assert_non_null(strstr(text, "OUT=/root/rank-6-of-8\n"));
     assert_non_null(strstr(text, "BOTH=/root/rank-6-of-8.$(LATER)\n")); // only what stands before it
-    assert_non_null(strstr(text, "LITERAL=$(RANK) costs $5 $\n"));
+    assert_non_null(strstr(text, "LITERAL=$(RANK) costs $5 $$ $\n"));
     assert_non_null(strstr(text, "OPEN=$(RANK\n"));
     assert_non_null(strstr(text, "CADRE_INIT={\"a\":\"$(RANK)\"}\n"));
 }

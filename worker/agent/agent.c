@@ -3,11 +3,13 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "worker/agent/oom.h"
 #include "worker/agent/port.h"
 #include "worker/agent/process.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,6 +31,7 @@ struct place {
     struct process *process;
     struct output_process *output;
     char *error;     // why the command could not be run
+    bool oom;        // the kernel killed it for its memory
     struct buf last; // what it printed last
 };
 
@@ -56,6 +59,7 @@ struct agent {
     struct loop_timer *done_timer;
     bool closing, done;
     int64_t flush_by_ms; // 0 = not yet
+    int64_t oom_kills;   // by the kernel, that are known
 };
 
 static void carry_out(struct group *g);
@@ -77,6 +81,7 @@ static struct place *place_of(const struct group *g, int rank)
 static void place_clear(struct place *p)
 {
     free(TAKE_PTR(p->error));
+    p->oom = false;
     buf_done(&p->last);
 }
 
@@ -159,9 +164,18 @@ static void say_exit(const struct place *p)
         output_say(o, "%s: %s", p->who, p->error);
     else if (e.signal)
         output_say(o, "%s: ended by signal %d (%s)%s", p->who, e.signal, strsignal(e.signal),
-                   e.core ? ", core dumped" : "");
+                   e.core   ? ", core dumped"
+                   : p->oom ? ": the memory of the container was used up"
+                            : "");
     else if (e.code)
         output_say(o, "%s: exit code %d", p->who, e.code);
+}
+
+static bool look_oom(struct agent *a)
+{
+    int64_t before = a->oom_kills;
+    a->oom_kills = oom_kills(OOM_CGROUP);
+    return a->oom_kills > before && before >= 0;
 }
 
 static void on_exited(struct place *p)
@@ -171,6 +185,7 @@ static void on_exited(struct place *p)
     output_drain(p->output);
     output_tail(p->output, &p->last);
     p->error = error[0] ? xstrdup(error) : NULL;
+    p->oom = e.signal == SIGKILL && look_oom(p->group->agent);
     say_exit(p);
     supervisor_exited(p->group->supervisor, p->rank, e.code, e.signal);
     carry_out(p->group);
@@ -318,6 +333,7 @@ bool agent_exit_report(const struct agent *a, size_t group, int rank, struct age
     if (!p)
         return false;
     ret->message = p->error ? p->error : "";
+    ret->oom = p->oom;
     ret->last = buf_str(&p->last);
     ret->last_len = p->last.len;
     return true;
@@ -508,6 +524,7 @@ struct agent *agent_new(const struct agent_config *c)
 {
     struct agent *a = xcalloc(1, sizeof *a);
     a->config = *c;
+    a->oom_kills = oom_kills(OOM_CGROUP);
     a->reaper = reaper_new(c->loop);
     a->output = output_new(c->loop, c->out, c->err);
     a->done_timer = loop_timer_new(c->loop, on_done_timer, a);

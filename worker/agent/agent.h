@@ -19,6 +19,7 @@ struct agent_report {
     int rank, code, signal; // SUPERVISOR_REPORT_EXITED
     int port;               // UNPREPARED: as in struct supervisor_action
     const char *message;    // UNPREPARED, and EXITED where the command could not be run; else ""
+    bool oom;               // EXITED: the kernel killed it because the pod's memory was used up
     const char *last;       // EXITED: the last lines that it printed, any bytes
     size_t last_len;
     const struct supervisor *supervisor; // STARTED: has what runs now; else NULL

@@ -79,20 +79,17 @@ static void put_pod(struct builder *b, const char *const *pod)
     }
 }
 
+// $$ alone is a shell's word.
 const char *environment_expand(const char *const *env, const char *text, struct arena *a)
 {
     struct buf b = BUF_INIT(EXPANDED_MAX);
     for (const char *at; (at = strchr(text, '$'));) {
-        buf_append(&b, text, (size_t)(at - text));
         const char *close = at[1] == '(' ? strchr(at, ')') : NULL;
         const char *value = close ? environment_get(env, arena_strndup(a, at + 2, (size_t)(close - at - 2))) : NULL;
-        text = close ? close + 1 : at + 1 + (at[1] == '$');
-        if (value)
-            buf_puts(&b, value);
-        else if (close)
-            buf_append(&b, at, (size_t)(text - at));
-        else
-            buf_puts(&b, "$");
+        bool escaped = str_starts(at, "$$(");
+        buf_append(&b, text, (size_t)(at - text));
+        text = value ? close + 1 : escaped ? at + 3 : at + 1;
+        buf_puts(&b, value ? value : escaped ? "$(" : "$");
     }
     buf_puts(&b, text);
     const char *ret = arena_strdup(a, buf_str(&b));

@@ -30,6 +30,8 @@ static void put_exit(struct json_writer *w, int code, int signal, const struct a
     writer_i64(w, "exitCode", code);
     if (signal)
         writer_i64(w, "signal", signal);
+    if (r->oom)
+        writer_bool(w, "outOfMemory", true);
     writer_str_set(w, "message", r->message);
     put_last(w, r->last, r->last_len);
 }
