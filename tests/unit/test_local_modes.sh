@@ -62,8 +62,8 @@ batch() {
 }
 
 : >"$work/err"
-group "$accumulator" Accumulator '{start: 1}' 2 '[]'
-json "S0-8 each rank its own" '"method":"add","dispatch":"DP_COMPUTE","args":[0,2]' '"result":[1,4]'
+group "$accumulator" Accumulator '{}' 2 '[]'
+json "S0-8 each rank its own" '"method":"add","dispatch":"DP_COMPUTE","args":{"x":[1,3]}' '"result":[1,4]'
 group "$accumulator" Accumulator '{}' 2 '[]'
 json "S0-9 the same for all" '"method":"add","args":[10]' '"result":[10,11]'
 group "$accumulator" Accumulator '{}' 4 '[]'

@@ -389,6 +389,41 @@ static void results_that_are_not_kept_take_no_memory(void **state)
     crowd_free(w);
 }
 
+static void a_call_that_waits_is_cut_when_it_is_sent(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_with(2, NULL, 0);
+    struct body args = text_body("{\"a\":[1,2,3]}"), got, result = text_body("{\"a\":[7,8]}");
+    crowd_sends(w, &(struct mode){.more = ",\"pad\":true"}, &args);
+    crowd_dial(w, 0, CROWD_HELLO "}");
+    assert_int_equal(crowd_takes(w, 0, &got), 0);
+    crowd_dial(w, 1, CROWD_HELLO "}");
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        uint32_t id = crowd_takes(w, rank, &got);
+        assert_string_equal(got.data, rank ? "{\"a\":[3,3]}" : "{\"a\":[1,2]}");
+        crowd_says(w, rank, id, &result);
+    }
+    assert_string_equal(crowd_hears(w).data, "{\"a\":[7,8,7]}");
+    crowd_free(w);
+}
+
+static void a_rank_that_dies_ends_the_call_also_where_its_result_is_not_wanted(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(4, "train: dp2 tp2", NULL);
+    struct body args = text_body("{\"a\":[1,2]}"), got, result = text_body("{\"a\":[7]}");
+    crowd_sends(w, &(struct mode){RECORD_3D_PROTO}, &args);
+    crowd_says(w, 0, crowd_takes(w, 0, &got), &result);
+    assert_int_not_equal(crowd_takes(w, 3, &got), 0);
+    worker_hang_up(&w->f, &w->workers[3]);
+    fixture_pass(&w->f, fixture_limits.exit_wait_ms);
+    assert_non_null(strstr(controller_hears(&w->c), "ERROR rank=3 UNAVAILABLE"));
+    crowd_says(w, 2, crowd_takes(w, 2, &got), &result); // late, and dropped
+    assert_null(controller_hears(&w->c));
+    crowd_says(w, 1, crowd_takes(w, 1, &got), &result);
+    crowd_free(w);
+}
+
 // However many ranks there are, and whether they get all of it, or pieces, or share pieces.
 static void a_batch_is_held_once(void **state)
 {
@@ -513,6 +548,8 @@ int main(void)
         cmocka_unit_test(what_is_wrong_reaches_no_rank),
         cmocka_unit_test(a_method_with_a_wrong_rule_is_not_let_in),
         cmocka_unit_test(results_that_are_not_kept_take_no_memory),
+        cmocka_unit_test(a_call_that_waits_is_cut_when_it_is_sent),
+        cmocka_unit_test(a_rank_that_dies_ends_the_call_also_where_its_result_is_not_wanted),
         cmocka_unit_test(a_batch_is_held_once),
         cmocka_unit_test(random_meshes),
     };
