@@ -359,6 +359,8 @@ static int take_operands(struct parse *p, int n, char **rest)
         return wrong(o, "GROUP is a name; its namespace goes behind -n: %s", o->group);
     if (o->token && o->token_file)
         return wrong(o, "both --token and --token-file: which?");
+    if (o->output == OUTPUT_RANKS && o->dispatch >= CADRE_CLIENT_3D_PROTO && o->dispatch <= CADRE_CLIENT_SPLIT)
+        return wrong(o, "-o ranks is for modes that keep the results of all ranks");
     if (o->rank >= 0 && (o->dispatch || o->execute))
         return wrong(o, "a call to one rank has no --dispatch and no --execute");
     return o->verb == VERB_CALL ? take_call(p, n, rest) : -1;
