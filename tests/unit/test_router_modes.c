@@ -361,6 +361,7 @@ static void a_method_with_a_wrong_rule_is_not_let_in(void **state)
     (void)state;
     static const char *const hellos[] = {
         "{\"methods\":[{\"name\":\"f\",\"dispatch\":\"SPLIT\",\"execute\":\"ALL\",\"split\":{\"x\":1}}]}",
+        "{\"methods\":[{\"name\":\"f\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\",\"collect\":{}}]}",
         "{\"methods\":[],\"meshes\":[{\"name\":\"m\"}]}", "{\"methods\":[],\"meshes\":{}}",
         "{\"methods\":[],\"meshes\":[{\"name\":\"m\",\"dims\":[{\"name\":\"a\",\"size\":0}]}]}"};
     struct crowd *w = crowd_with(1, NULL, 0);
