@@ -9,7 +9,9 @@ static const struct {
 } advices[] = {
     {"Infeasible", "The nodes that exist could never take it, however empty they are. Ask for less, take another\n"
                    "strategy or topologyKey, or add nodes. 'kubectl describe node NAME' shows what a node has."},
-    {"Insufficient", "It starts by itself once others leave. To make room, end or shrink other work, or add nodes."},
+    {"Insufficient",
+     "It starts by itself once others leave. To make room, end or shrink other work, add nodes, or give\n"
+     "it a higher priority (priorityClassName in its template)."},
     {"NotSupported", "The spec uses what this version does not have; the message names it."},
     {"ReservedEnv", "Remove the variable from env of the template: Cadre sets it."},
     {"InvalidTemplate", "The API server refuses a pod made from the template: correct what its answer says."},

@@ -72,22 +72,28 @@ static const struct json *condition_of(const struct story *s, const char *type)
     return NULL;
 }
 
+static bool is_placementgroup(const struct story *s)
+{
+    return json_str_is(json_get(s->in->group, "kind"), "PlacementGroup");
+}
+
 // The headline
 
 static void put_headline(struct story *s)
 {
+    const char *kind = is_placementgroup(s) ? "PlacementGroup" : "WorkerGroup";
     const struct json *meta = json_get(s->in->group, "metadata"), *ready = condition_of(s, "Ready");
     const char *name = text_of(s, meta, "name"), *ns = text_of(s, meta, "namespace");
     if (!ready) {
         buf_printf(s->out,
-                   "WorkerGroup %s/%s: no operator has looked at it\n\n"
+                   "%s %s/%s: no operator has looked at it\n\n"
                    "It was created %s ago, and its status is empty. Is the operator there, and does it watch this\n"
                    "namespace? 'kubectl --namespace cadre-system get pods'\n",
-                   ns, name, age_of(s, meta, "creationTimestamp"));
+                   kind, ns, name, age_of(s, meta, "creationTimestamp"));
         return;
     }
     const char *message = text_of(s, ready, "message");
-    buf_printf(s->out, "WorkerGroup %s/%s: %s", ns, name, text_of(s, ready, "reason"));
+    buf_printf(s->out, "%s %s/%s: %s", kind, ns, name, text_of(s, ready, "reason"));
     if (json_str_is(json_get(ready, "status"), "True"))
         buf_puts(s->out, ", ready");
     buf_printf(s->out, " for %s\n", age_of(s, ready, "lastTransitionTime"));
@@ -116,11 +122,14 @@ static void put_advice(struct story *s)
 
 // Numbers and conditions
 
-static void put_numbers(struct story *s)
+static void put_progress(struct story *s)
 {
     const struct json *st = s->status, *spec = json_get(s->in->group, "spec");
-    if (!condition_of(s, "Ready"))
+    if (is_placementgroup(s)) {
+        buf_printf(s->out, "\n%" PRId64 " of %" PRId64 " bundles have a node\n", number_of(st, "boundBundles", 0),
+                   number_of(st, "bundles", 0));
         return;
+    }
     buf_printf(s->out,
                "\nAttempt %" PRId64 ": %" PRId64 " of %" PRId64 " workers ready; of %" PRId64 " pods %" PRId64
                " have a node, %" PRId64 " are ready\n",
@@ -130,12 +139,20 @@ static void put_numbers(struct story *s)
     buf_printf(s->out, "Restarts: %" PRId64 ", of which %" PRId64 " count towards the %" PRId64 " that are allowed\n",
                number_of(st, "restarts", 0), number_of(st, "restartsCountTowardsMax", 0),
                number_of(spec, "maxRestarts", 3));
-    if (!json_count(json_get(st, "placements")))
+}
+
+static void put_numbers(struct story *s)
+{
+    const struct json *placements = json_get(s->status, "placements");
+    if (!condition_of(s, "Ready"))
+        return;
+    put_progress(s);
+    if (!json_count(placements))
         return;
     buf_puts(s->out, "Placement:");
-    JSON_FOREACH(p, json_get(st, "placements"))
-        buf_printf(s->out, "%s %s (%s)", p == json_get(st, "placements")->child ? "" : ",", text_of(s, p, "node"),
-                   text_of(s, p, "replicas"));
+    JSON_FOREACH(p, placements)
+        buf_printf(s->out, "%s %s (%s)", p == placements->child ? "" : ",", text_of(s, p, "node"),
+                   text_of(s, p, is_placementgroup(s) ? "bundles" : "replicas"));
     buf_puts(s->out, "\n");
 }
 
@@ -281,8 +298,9 @@ static void put_event(struct story *s, const struct json *e)
     const char *name;
     const struct json *where = time_of(e, &name);
     int64_t count = number_of(json_get(e, "series"), "count", number_of(e, "count", 1));
-    buf_printf(s->out, "  %5s ago  %-8s %-20s %s", age_of(s, where, name), text_of(s, e, "type"),
-               text_of(s, e, "reason"), text_of(s, e, "message"));
+    const char *message = text_of(s, e, "message");
+    buf_printf(s->out, "  %5s ago  %-8s %-20s %.*s", age_of(s, where, name), text_of(s, e, "type"),
+               text_of(s, e, "reason"), (int)strcspn(message, "\n"), message);
     if (count > 1)
         buf_printf(s->out, " (%" PRId64 " times)", count);
     buf_puts(s->out, "\n");

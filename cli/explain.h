@@ -7,7 +7,7 @@
 #include "common/base/json.h"
 
 struct explain_input {
-    const struct json *group;  // a WorkerGroup
+    const struct json *group;  // a WorkerGroup or PlacementGroup
     const struct json *pods;   // a list of Pods, as kubectl prints it; NULL = not known
     const struct json *events; // a list of Events (v1) of the group; NULL = not known
     int64_t now_ms;            // Unix time

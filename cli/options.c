@@ -355,7 +355,7 @@ static int take_operands(struct parse *p, int n, char **rest)
         return wrong(o, "which group? Its name is missing");
     if (max)
         o->group = rest[0];
-    if (max && strchr(o->group, '/'))
+    if (max && o->verb != VERB_WHY && strchr(o->group, '/'))
         return wrong(o, "GROUP is a name; its namespace goes behind -n: %s", o->group);
     if (o->token && o->token_file)
         return wrong(o, "both --token and --token-file: which?");

@@ -7,9 +7,11 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { OBJECTS_MAX = 64 << 20 };
 
@@ -27,23 +29,51 @@ static int get(const struct kubectl_args *args, struct arena *a, struct json **r
     return err->code;
 }
 
+struct subject {
+    const char *resource, *kind, *name;
+    const char *gang; // value of the label of its pods
+};
+
+// "NAME", or "plg/NAME" as kubectl writes it.
+static int find_subject(const char *text, struct arena *a, struct subject *ret, struct err *err)
+{
+    static const char *const placement[] = {"plg", "placementgroup", "placementgroups", "placementgroups.cadre.dev"};
+    static const char *const worker[] = {"wg", "workergroup", "workergroups", "workergroups.cadre.dev"};
+    const char *slash = strchr(text, '/');
+    const char *prefix = slash ? arena_strndup(a, text, (size_t)(slash - text)) : worker[0];
+    *ret = (struct subject){.name = slash ? slash + 1 : text};
+    for (size_t i = 0; i < ARRAY_LEN(worker); i++) {
+        if (str_eq(prefix, worker[i]))
+            *ret = (struct subject){"workergroups.cadre.dev", "WorkerGroup", ret->name, ret->name};
+        if (str_eq(prefix, placement[i]))
+            *ret = (struct subject){"placementgroups.cadre.dev", "PlacementGroup", ret->name,
+                                    arena_printf(a, "%s-plg", ret->name)};
+    }
+    if (ret->kind && *ret->name && !strchr(ret->name, '/'))
+        return 0;
+    return err_set(err, ERR_INVALID, "%.200s is no group: GROUP is a name, or plg/NAME for a PlacementGroup", text);
+}
+
 static int tell(const struct options *o, const char *ns, struct arena *a, struct err *err)
 {
+    struct subject subject;
+    if (find_subject(o->group, a, &subject, err) < 0)
+        return err->code;
     struct explain_input in = {.now_ms = clock_wall_ms(&clock_system)};
     struct json *group = NULL, *pods = NULL, *events = NULL;
     struct err ignored = ERR_INIT;
     const struct kubectl_args of_group =
-        kubectl_args(o, "get", "workergroups.cadre.dev", o->group, "--namespace", ns, "--output", "json", NULL);
+        kubectl_args(o, "get", subject.resource, subject.name, "--namespace", ns, "--output", "json", NULL);
     if (get(&of_group, a, &group, err) < 0)
         return err->code;
     in.group = group;
-    const char *selector = arena_printf(a, "cadre.dev/group=%s", o->group);
+    const char *selector = arena_printf(a, "cadre.dev/group=%s", subject.gang);
     const struct kubectl_args of_pods =
         kubectl_args(o, "get", "pods", "--namespace", ns, "--selector", selector, "--output", "json", NULL);
     if (get(&of_pods, a, &pods, &ignored) == 0) // whoever may not see them is told the rest
         in.pods = pods;
     ignored = ERR_INIT;
-    const char *fields = arena_printf(a, "involvedObject.kind=WorkerGroup,involvedObject.name=%s", o->group);
+    const char *fields = arena_printf(a, "involvedObject.kind=%s,involvedObject.name=%s", subject.kind, subject.name);
     const struct kubectl_args of_events =
         kubectl_args(o, "get", "events", "--namespace", ns, "--field-selector", fields, "--output", "json", NULL);
     if (get(&of_events, a, &events, &ignored) == 0)

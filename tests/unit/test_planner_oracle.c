@@ -36,6 +36,7 @@ struct puzzle {
     int n_spots;
     enum strategy strategy;
     bool by_rack, tolerates, selects;
+    bool per_node;  // bundles of a node share one pod
     int gpus, cpus; // of one bundle
     int n, n_fixed; // bundles to place, bundles that are there
 };
@@ -81,6 +82,7 @@ static struct puzzle make_puzzle(struct rand *r)
     p.by_rack = one_in(r, 2);
     p.tolerates = one_in(r, 2);
     p.selects = one_in(r, 4);
+    p.per_node = one_in(r, 3);
     p.gpus = one_in(r, 4) ? 0 : one_in(r, 4) ? 2 : 1;
     p.cpus = 1 + up_to(r, 2);
     p.n = 1 + up_to(r, up_to(r, BUNDLES - 1));
@@ -89,7 +91,7 @@ static struct puzzle make_puzzle(struct rand *r)
         make_spot(r, &p.spots[i]);
     }
     // Bundles that are there already stand as the strategy put them.
-    if (p.n_spots && one_in(r, 4)) {
+    if (p.n_spots && !p.per_node && one_in(r, 4)) {
         struct spot *s = &p.spots[up_to(r, p.n_spots - 1)];
         bool fits = s->gpus - s->used_gpus >= p.gpus && s->cpus - s->used_cpus >= p.cpus && s->slots > s->used_slots;
         if (fits && has_domain(&p, s))
@@ -115,7 +117,7 @@ static int room_of(const struct puzzle *p, const struct spot *s, bool empty)
     for (; gpus >= p->gpus && cpus >= p->cpus && slots >= 1; n++) {
         gpus -= p->gpus;
         cpus -= p->cpus;
-        slots--;
+        slots -= !p->per_node;
     }
     return n;
 }
@@ -221,7 +223,7 @@ static void write_spot(struct buf *b, const struct spot *s)
 
 static void write_bundles(struct buf *b, const struct puzzle *p, int n, const char *on)
 {
-    buf_printf(b, "bundles %d gpu=%d cpu=%d%s%s%s%s\n", n, p->gpus, p->cpus,
+    buf_printf(b, "bundles %d gpu=%d cpu=%d%s%s%s%s%s\n", n, p->gpus, p->cpus, p->per_node ? " pods=1m" : "",
                p->tolerates ? " tolerate=own:NoSchedule" : "", p->selects ? " select.chosen=yes" : "", on ? " on=" : "",
                on ? on : "");
 }
@@ -389,12 +391,13 @@ static bool put(struct mix *m, int b, int spot, int *taken)
 {
     struct spot *s = &m->p.spots[spot];
     int gpus = m->gpus[m->kind[b]], cpus = m->cpus[m->kind[b]];
+    int slots = m->p.per_node && taken[spot] ? 0 : 1;
     if (!is_open(&m->p, s) || s->used_gpus + gpus > s->gpus || s->used_cpus + cpus > s->cpus ||
-        s->used_slots >= s->slots)
+        s->used_slots + slots > s->slots)
         return false;
     s->used_gpus += gpus;
     s->used_cpus += cpus;
-    s->used_slots++;
+    s->used_slots += slots;
     taken[spot]++;
     return true;
 }
@@ -404,8 +407,8 @@ static void take_back(struct mix *m, int b, int spot, int *taken)
     struct spot *s = &m->p.spots[spot];
     s->used_gpus -= m->gpus[m->kind[b]];
     s->used_cpus -= m->cpus[m->kind[b]];
-    s->used_slots--;
     taken[spot]--;
+    s->used_slots -= m->p.per_node && taken[spot] ? 0 : 1;
 }
 
 static bool is_possible(struct mix *m, int b, int *taken)
