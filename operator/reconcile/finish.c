@@ -25,13 +25,20 @@ static void keep_terminal_only(struct work *w)
             work_delete(w, w->v->pods[i], STAGE_SECOND);
 }
 
-void finish_fail(struct work *w, const char *reason, const char *message)
+static void fail(struct work *w, const char *reason, const char *message, int64_t generation)
 {
+    static const enum outcome_condition speak_of_it[] = {SCHEDULED, READY, FAILED};
     outcome_set(&w->outcome, FAILED, CONDITION_TRUE, reason, message);
-    w->outcome.conditions[SCHEDULED].observed_generation = w->outcome.generation;
     outcome_set(&w->outcome, READY, CONDITION_FALSE, COND_FAILED, message);
+    for (size_t i = 0; i < ARRAY_LEN(speak_of_it); i++)
+        w->outcome.conditions[speak_of_it[i]].observed_generation = generation;
     outcome_commit(&w->outcome, w->v, &w->census, true, w->a, w->plan);
     keep_terminal_only(w);
+}
+
+void finish_fail(struct work *w, const char *reason, const char *message)
+{
+    fail(w, reason, message, w->outcome.generation);
 }
 
 static bool rank_zero_decides(const struct work *w)
@@ -83,11 +90,15 @@ bool finish_out_of_time(struct work *w)
     return left <= 0;
 }
 
+// The time was that of the spec before, where the present one asks for more and nothing was done about it yet: it has a
+// time of its own.
 void finish_late(struct work *w)
 {
-    finish_fail(w, REASON_DEADLINE_EXCEEDED,
-                arena_printf(w->a, "it has not succeeded within activeDeadlineSeconds (%" PRId64 " s)",
-                             w->wg->spec.active_deadline_s));
+    const struct condition *before = outcome_old(w->wg, FAILED);
+    fail(w, REASON_DEADLINE_EXCEEDED,
+         arena_printf(w->a, "it has not succeeded within activeDeadlineSeconds (%" PRId64 " s)",
+                      w->wg->spec.active_deadline_s),
+         before && work_asks_for_more(w) ? before->observed_generation : w->outcome.generation);
 }
 
 static const struct condition *end_of(const struct work *w)
