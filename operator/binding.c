@@ -133,7 +133,8 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
     *ret = (struct agent_identity){
         .ns = pod->meta.ns,
         .group = pod->meta.owner.name,
-        .group_uid = pod->meta.owner.uid,
+        .group_uid = of_group ? pod->meta.owner.uid : NULL,
+        .shared = !of_group,
         .pod = pod->meta.name,
         .pod_uid = pod->meta.uid,
         .node = pod_of(pod)->node,
@@ -144,10 +145,9 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
 }
 
 // The youngest pod of the rank's index.
-static void find_place(void *ctx, const char *group_uid, uint32_t rank, struct arena *a, const char **ret_pod,
-                       const char **ret_node)
+static void find_own_place(const struct binding *b, const char *group_uid, uint32_t rank, struct arena *a,
+                           const char **ret_pod, const char **ret_node)
 {
-    const struct binding *b = ctx;
     const struct object *const *pods;
     size_t n = store_by_owner(b->o.pods, group_uid, a, &pods);
     const struct object *group = n ? store_get(b->o.groups, pods[0]->meta.ns, pods[0]->meta.owner.name) : NULL;
@@ -166,6 +166,23 @@ static void find_place(void *ctx, const char *group_uid, uint32_t rank, struct a
     }
 }
 
+static void find_place(void *ctx, const char *group_uid, uint32_t rank, struct arena *a, const char **ret_pod,
+                       const char **ret_node)
+{
+    const struct binding *b = ctx;
+    const struct group *g = router_group(gateway_router(b->gateway), group_uid);
+    const struct object *o = g ? store_get(b->o.groups, g->ns, g->name) : NULL;
+    if (!o || !workergroup_of(o)->spec.n_placement_groups) {
+        find_own_place(b, group_uid, rank, a, ret_pod, ret_node);
+        return;
+    }
+    const struct pod *p = b->groups ? group_controller_place(b->groups, workergroup_of(o), (int32_t)rank, a) : NULL;
+    if (!p)
+        return;
+    *ret_pod = p->obj.meta.name;
+    *ret_node = p->node;
+}
+
 static void on_worker(void *ctx, const char *group_uid)
 {
     struct binding *b = ctx;
@@ -177,6 +194,19 @@ static void on_worker(void *ctx, const char *group_uid)
 static void on_agent_changed(void *ctx, const char *ns, const char *group)
 {
     wake(ctx, ns, group);
+}
+
+static void on_shared_changed(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
+{
+    struct binding *b = ctx;
+    if (b->groups)
+        group_controller_changed_shared(b->groups, ns, placementgroup, group_uid);
+}
+
+static bool shares(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
+{
+    const struct binding *b = ctx;
+    return b->groups && group_controller_shares(b->groups, ns, placementgroup, group_uid);
 }
 
 static void on_exited(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code)
@@ -289,7 +319,13 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
     const char *host = strstr(b->url, "://") + 3;
     b->host = xasprintf("%.*s", (int)(strrchr(host, ':') - host), host);
     b->agents = agents_new(&(struct agents_config){
-        .clock = loop_clock(o->loop), .changed = on_agent_changed, .exited = on_exited, .ctx = b});
+        .clock = loop_clock(o->loop),
+        .changed = on_agent_changed,
+        .changed_shared = on_shared_changed,
+        .shares = shares,
+        .exited = on_exited,
+        .ctx = b,
+    });
     b->identity = start_identity(b);
     b->authority = identity_authority(b->identity);
     const struct gateway_config config = {

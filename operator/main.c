@@ -300,6 +300,7 @@ static void build_controllers(struct operator* o)
         .nodes = o->stores[MIRROR_NODES],
         .services = o->stores[MIRROR_SERVICES],
         .groups = o->stores[MIRROR_GROUPS],
+        .placementgroups = o->stores[MIRROR_PLACEMENTGROUPS],
         .agents = o->binding ? binding_agents(o->binding) : NULL,
         .router = o->binding ? binding_router(o->binding) : NULL,
         .recorder = o->recorder,

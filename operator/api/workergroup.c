@@ -26,17 +26,23 @@ static const char *const action_names[] = {
 
 static const char *const gpu_visibility_names[] = {[GPU_VISIBILITY_OWN] = "Own", [GPU_VISIBILITY_ALL] = "All", NULL};
 
+enum { RENDEZVOUS_PORT = 29500 };
 enum { SECONDS_MAX = 86400, REPLICAS_MAX = 10000, WORKERS_MAX = 64, RANKS_MAX = REPLICAS_MAX * WORKERS_MAX };
 // Of the status: what others say is cut, so that the whole stays far below what etcd takes.
 enum { WORD_MAX = 1024, MESSAGE_MAX = 32768, PLACEMENTS_MAX = 1000 };
 
+static const struct json_field pool_fields[] = {
+    {"name", J_STRING, offsetof(struct pool_ref, name), .required = true},
+    {"bundles", J_STRING, offsetof(struct pool_ref, bundles)},
+};
+static const struct json_table pool_table = JSON_TABLE(struct pool_ref, pool_fields);
 static const struct json_field placement_fields[] = {
     {"strategy", J_ENUM, SPEC(strategy), .names = strategy_names},
     {"topologyKey", J_STRING, SPEC(topology_key), .missing_str = "kubernetes.io/hostname"},
     {"podPer", J_ENUM, SPEC(pod_per), .names = pod_per_names},
     {"timeoutSeconds", J_I32, SPEC(timeout_s), .min = 1, .max = SECONDS_MAX, .missing = 300},
     {"nodeLostSeconds", J_I32, SPEC(node_lost_s), .min = 1, .max = SECONDS_MAX, .missing = 60},
-    {"groups", J_COUNT, SPEC(n_placement_groups)},
+    {"groups", J_LIST, SPEC(placement_groups), .offset_n = SPEC(n_placement_groups), .table = &pool_table},
 };
 static const struct json_table placement_table = JSON_TABLE(struct workergroup_spec, placement_fields);
 static const struct json_field env_fields[] = {
@@ -93,7 +99,7 @@ static const struct json_field spec_fields[] = {
     {"runtime", J_ENUM, SPEC(runtime), .names = runtime_names},
     {"worker", J_OBJECT, .offset_is = SPEC(has_worker), .table = &worker_table},
     {"heartbeatSeconds", J_I32, SPEC(heartbeat_s), .min = 1, .max = 300, .missing = 3},
-    {"rendezvousPort", J_I32, SPEC(rendezvous_port), .min = 1, .max = 65535, .missing = 29500},
+    {"rendezvousPort", J_I32, SPEC(rendezvous_port), .min = 1, .max = 65535},
     {"restartPolicy", J_ENUM, SPEC(restart_policy), .names = restart_names},
     {"maxRestarts", J_I32, SPEC(max_restarts), .min = 0, .max = INT32_MAX, .missing = 3},
     {"restartBackoff", J_OBJECT, .table = &backoff_table},
@@ -162,8 +168,12 @@ const char *strategy_name(enum strategy s)
 
 int workergroup_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {
+    struct workergroup_spec *s = &((struct workergroup *)o)->spec;
     (void)scratch;
-    return json_decode(&workergroup_table, root, "", o, &o->arena, err);
+    int r = json_decode(&workergroup_table, root, "", o, &o->arena, err);
+    if (!s->rendezvous_port && !s->n_placement_groups)
+        s->rendezvous_port = RENDEZVOUS_PORT;
+    return r;
 }
 
 static void write_failure(struct json_writer *w, const struct group_failure *f)

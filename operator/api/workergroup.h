@@ -23,6 +23,11 @@ struct worker_env {
     const char *value_from; // JSON, NULL = none
 };
 
+struct pool_ref { // an entry of spec.placement.groups
+    const char *name;
+    const char *bundles; // "0-3,6", NULL = all
+};
+
 struct mesh_dim {
     const char *name;
     int32_t size;
@@ -59,17 +64,18 @@ struct workergroup_spec {
     int32_t replicas;
     int32_t workers_per_replica;
     // placement
-    enum strategy strategy;    // default Pack
-    const char *topology_key;  // default "kubernetes.io/hostname"
-    enum pod_per pod_per;      // default Bundle
-    int32_t timeout_s;         // default 300
-    int32_t node_lost_s;       // default 60
-    size_t n_placement_groups; // placement.groups; their content comes with the kind's behaviour
+    enum strategy strategy;   // default Pack
+    const char *topology_key; // default "kubernetes.io/hostname"
+    enum pod_per pod_per;     // default Bundle
+    int32_t timeout_s;        // default 300
+    int32_t node_lost_s;      // default 60
+    struct pool_ref *placement_groups;
+    size_t n_placement_groups; // 0 = the group has pods of its own
     enum runtime_kind runtime;
     bool has_worker; // spec.worker is there
     struct worker_spec worker;
     int32_t heartbeat_s;     // default 3
-    int32_t rendezvous_port; // default 29500
+    int32_t rendezvous_port; // default 29500; with placement groups 0 = one is to be chosen
     enum restart_policy restart_policy;
     int32_t max_restarts;
     int32_t backoff_initial_s, backoff_max_s;

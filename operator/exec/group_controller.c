@@ -7,7 +7,10 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/exec/executor.h"
+#include "operator/exec/pooled_view.h"
+#include "operator/exec/tenancy.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/pooled.h"
 #include "operator/reconcile/reason.h"
 #include "operator/runtime/controller.h"
 
@@ -17,6 +20,7 @@
 enum {
     ROOM_DEBOUNCE_MS = 20,
     PEERS_DEBOUNCE_MS = 5, // a thousand ranks say hello one by one
+    EVICT_DELAY_MS = 5000, // what an agent runs may be of a group that is so new that the store has it a moment later
     ROUNDS_MAX = 4,        // decisions about one group in a row
 };
 
@@ -27,6 +31,7 @@ struct group_entry {
     int64_t requeue_ms; // of the plan in execution
     bool goes_on;       // that plan asks for the next decision at once
     int rounds;         // decisions since the key was given out
+    bool waits_for_port;
 };
 
 struct group_controller {
@@ -43,7 +48,10 @@ struct group_controller {
     struct arena setup_arena;
     struct map entries; // key -> struct group_entry
     struct map changed; // keys of groups whose agents or members have changed; the value is of no account
-    struct loop_timer *room_timer, *peers_timer;
+    struct store *placementgroups;
+    struct tenancy *tenancy;
+    struct map evictions; // keys of PlacementGroups whose agents may run what is not of their tenants
+    struct loop_timer *room_timer, *peers_timer, *evict_timer;
     uint64_t room_epoch; // of the cluster, when those that wait were last woken
     int32_t moving;      // entries whose status waits
     bool started, stopped;
@@ -64,10 +72,19 @@ static void wake(void *ctx, const char *ns, const char *name)
     arena_done(&a);
 }
 
+static void wake_tenant(void *ctx, const char *key)
+{
+    struct group_controller *c = ctx;
+    if (c->started)
+        controller_add(c->controller, key);
+}
+
 static void wake_owner(struct group_controller *c, const struct object *o)
 {
     if (str_eq(o->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind))
         wake(c, o->meta.ns, o->meta.owner.name);
+    else if (str_eq(o->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind))
+        tenancy_each(c->tenancy, o->meta.ns, o->meta.owner.name, wake_tenant, c);
 }
 
 // Several pods that go at once wake those that wait once.
@@ -98,14 +115,63 @@ void group_controller_queue(struct group_controller *c, const char *uid, const s
         room_changed(c); // room appeared between the wake-up and this decision: the timer looks again
 }
 
+static void note_changed(void *ctx, const char *key)
+{
+    struct group_controller *c = ctx;
+    map_set(&c->changed, key, c);
+    if (!loop_timer_armed(c->peers_timer))
+        loop_timer_arm(c->peers_timer, PEERS_DEBOUNCE_MS);
+}
+
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name)
 {
     if (!c->started)
         return;
     _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
-    map_set(&c->changed, key, c);
-    if (!loop_timer_armed(c->peers_timer))
-        loop_timer_arm(c->peers_timer, PEERS_DEBOUNCE_MS);
+    note_changed(c, key);
+}
+
+static void evict_later(struct group_controller *c, const char *ns, const char *placementgroup)
+{
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, placementgroup);
+    map_set(&c->evictions, key, c);
+    if (!loop_timer_armed(c->evict_timer))
+        loop_timer_arm(c->evict_timer, EVICT_DELAY_MS);
+}
+
+void group_controller_changed_shared(struct group_controller *c, const char *ns, const char *placementgroup,
+                                     const char *group_uid)
+{
+    const struct group *g = group_uid && c->router ? router_group(c->router, group_uid) : NULL;
+    if (!c->started)
+        return;
+    if (g)
+        group_controller_changed(c, g->ns, g->name);
+    else
+        tenancy_each(c->tenancy, ns, placementgroup, note_changed, c);
+    if (!g)
+        evict_later(c, ns, placementgroup);
+}
+
+static void evict(struct group_controller *c, const char *ns, const char *placementgroup)
+{
+    const struct object *o = c->placementgroups ? store_get(c->placementgroups, ns, placementgroup) : NULL;
+    if (o && c->executor.agents && c->started && !c->stopped)
+        tenancy_evict(c->tenancy, c->executor.agents, c->executor.pods, o);
+}
+
+static void on_evict(void *ctx)
+{
+    struct group_controller *c = ctx;
+    struct map now = c->evictions;
+    const char *key;
+    c->evictions = MAP_INIT;
+    for (size_t i = 0; map_next(&now, &i, &key, NULL);) {
+        const char *slash = strchr(key, '/');
+        _cleanup_(free_p) char *ns = xasprintf("%.*s", (int)(slash - key), key);
+        evict(c, ns, slash + 1);
+    }
+    map_done(&now);
 }
 
 static void on_peers(void *ctx)
@@ -170,10 +236,40 @@ static void wake_group(void *ctx, const struct object *o)
     wake(ctx, o->meta.ns, o->meta.name);
 }
 
+static void wake_if_it_waits(void *ctx, const char *key)
+{
+    struct group_controller *c = ctx;
+    const struct group_entry *e = map_get(&c->entries, key);
+    if (e && e->waits_for_port)
+        controller_add(c->controller, key);
+}
+
+// What it had on PlacementGroups where it is not any more ends, and its port may be another's.
+static void on_tenant(struct group_controller *c, const struct workergroup *old, const struct workergroup *now)
+{
+    tenancy_set(c->tenancy, old, now);
+    for (size_t i = 0; old && i < old->spec.n_placement_groups; i++) {
+        const struct meta *m = &old->obj.meta;
+        const char *pool = old->spec.placement_groups[i].name;
+        if (!tenancy_has(c->tenancy, m->ns, pool, m->uid))
+            evict(c, m->ns, pool);
+        tenancy_each(c->tenancy, m->ns, pool, wake_if_it_waits, c);
+    }
+}
+
 static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     (void)event;
+    on_tenant(ctx, old ? workergroup_of(old) : NULL, now ? workergroup_of(now) : NULL);
     wake_group(ctx, now ? now : old);
+}
+
+static void on_placementgroup(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    struct group_controller *c = ctx;
+    const struct meta *m = &(now ? now : old)->meta;
+    (void)event;
+    tenancy_each(c->tenancy, m->ns, m->name, wake_tenant, c);
 }
 
 static void set_status_wanted(struct group_entry *e, int64_t ms)
@@ -251,20 +347,75 @@ static const int32_t *members_of(const struct group_controller *c, const struct 
     return members;
 }
 
+static const struct pod *const *own_pods(const struct group_controller *c, const struct workergroup *wg,
+                                         struct arena *a, size_t *ret_n)
+{
+    const struct object *const *owned;
+    size_t n = *ret_n = store_by_owner(c->executor.pods, wg->obj.meta.uid, a, &owned);
+    const struct pod **pods = arena_array(a, n, sizeof *pods);
+    for (size_t i = 0; i < n; i++)
+        pods[i] = pod_of(owned[i]);
+    return pods;
+}
+
+struct neighbours {
+    const struct group_controller *c;
+    const struct workergroup *of;
+    struct arena *a;
+    struct neighbour *items;
+    size_t n, size;
+};
+
+static bool is_over(const struct workergroup *wg)
+{
+    static const char *const over[] = {COND_SUCCEEDED, COND_FAILED, COND_SUSPENDED};
+    for (size_t i = 0; i < ARRAY_LEN(over); i++) {
+        const struct condition *c = condition_find(wg->status.conditions, wg->status.n_conditions, over[i]);
+        if (c && c->status == CONDITION_TRUE)
+            return true;
+    }
+    return wg->obj.meta.deleted_ms;
+}
+
+static void add_neighbour(void *ctx, const char *key)
+{
+    struct neighbours *to = ctx;
+    const struct group_entry *e = map_get(&to->c->entries, key);
+    const struct object *o = store_get(to->c->executor.groups, to->of->obj.meta.ns, strchr(key, '/') + 1);
+    if (!o || workergroup_of(o) == to->of || is_over(workergroup_of(o)))
+        return;
+    bool decided = e && e->uid && str_eq(e->uid, o->meta.uid);
+    const char *master = decided ? e->notebook.memory.master : workergroup_of(o)->status.master_addr;
+    if (!master)
+        return;
+    if (to->n == to->size) {
+        to->size = MAX(2 * to->size, (size_t)16);
+        struct neighbour *items = arena_array(to->a, to->size, sizeof *items);
+        if (to->n)
+            memcpy(items, to->items, to->n * sizeof *items);
+        to->items = items;
+    }
+    to->items[to->n++] = (struct neighbour){o->meta.name, master};
+}
+
+static void fill_pooled(const struct group_controller *c, const struct workergroup *wg, struct arena *a,
+                        struct group_view *v)
+{
+    struct neighbours near = {.c = c, .of = wg, .a = a};
+    pooled_view_fill(c->placementgroups, c->executor.pods, wg, a, v);
+    for (size_t i = 0; i < wg->spec.n_placement_groups; i++)
+        tenancy_each(c->tenancy, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_neighbour, &near);
+    v->neighbours = near.items;
+    v->n_neighbours = near.n;
+}
+
 static void view_fill(struct group_controller *c, const struct workergroup *wg, const struct group_entry *e,
                       struct arena *a, struct group_view *v)
 {
     const struct meta *m = &wg->obj.meta;
-    const struct object *const *owned;
-    size_t n = store_by_owner(c->executor.pods, m->uid, a, &owned);
-    const struct pod **pods = arena_array(a, n, sizeof *pods);
-    for (size_t i = 0; i < n; i++)
-        pods[i] = pod_of(owned[i]);
     const struct object *service = store_get(c->executor.services, m->ns, m->name);
     *v = (struct group_view){
         .wg = wg,
-        .pods = pods,
-        .n_pods = n,
         .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
         .cluster = c->cluster,
         .line = c->line,
@@ -274,8 +425,12 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         .setup = c->setup,
         .leading_ms = c->leading_ms,
     };
+    if (wg->spec.n_placement_groups)
+        fill_pooled(c, wg, a, v);
+    else
+        v->pods = own_pods(c, wg, a, &v->n_pods);
     if (wg->spec.runtime == RUNTIME_AGENT) {
-        v->agents = agents_of(c, wg, pods, n, a);
+        v->agents = agents_of(c, wg, v->pods, v->n_pods, a);
         v->members = members_of(c, wg, a);
     }
 }
@@ -296,6 +451,8 @@ static void take_notes(struct group_entry *e, const struct workergroup *wg, cons
     else if (!m->status_wanted_ms)
         set_status_wanted(e, now_ms);
     group_controller_queue(e->c, e->uid, p);
+    e->waits_for_port = p->waits_for_port;
+    notebook_master(&e->notebook, p->master);
     e->requeue_ms = p->requeue_ms;
     e->goes_on = p->requeue_ms == 0 && p->n;
 }
@@ -371,6 +528,9 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
         controller_new(loop, &(struct controller_options){
                                  .name = "workergroup", .reconcile = reconcile, .ctx = c, .metrics = options->metrics});
     c->room_timer = loop_timer_new(loop, on_room, c);
+    c->evict_timer = loop_timer_new(loop, on_evict, c);
+    c->tenancy = tenancy_new();
+    c->placementgroups = options->placementgroups;
     c->peers_timer = loop_timer_new(loop, on_peers, c);
     c->rollbacks = metrics_counter(options->metrics, "cadre_gang_rollbacks_total",
                                    "Gangs given back because they were refused or not bound in time", "");
@@ -378,6 +538,8 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
     store_subscribe(options->nodes, on_node, c);
     store_subscribe(options->services, on_service, c);
     store_subscribe(options->groups, on_group, c);
+    if (options->placementgroups)
+        store_subscribe(options->placementgroups, on_placementgroup, c);
     return c;
 }
 
@@ -418,9 +580,31 @@ void group_controller_on_room(struct group_controller *c, enum kind kind,
     c->wakers[kind].ctx = ctx;
 }
 
+bool group_controller_shares(const struct group_controller *c, const char *ns, const char *placementgroup,
+                             const char *group_uid)
+{
+    return tenancy_has(c->tenancy, ns, placementgroup, group_uid);
+}
+
+const struct pod *group_controller_place(const struct group_controller *c, const struct workergroup *wg, int32_t rank,
+                                         struct arena *a)
+{
+    static const struct group_memory nothing;
+    struct group_view v = {.wg = wg, .cluster = c->cluster, .memory = &nothing, .now_ms = clock_wall_ms(c->clock)};
+    pooled_view_fill(c->placementgroups, c->executor.pods, wg, a, &v);
+    return pooled_place(&v, rank, a);
+}
+
+static void evict_tenants_of(void *ctx, const struct object *o)
+{
+    evict_later(ctx, o->meta.ns, o->meta.name);
+}
+
 void group_controller_start(struct group_controller *c)
 {
     c->started = true;
+    if (c->placementgroups)
+        store_each(c->placementgroups, evict_tenants_of, c);
     c->leading_ms = clock_wall_ms(c->clock);
     store_each(c->executor.groups, wake_group, c);
     controller_start(c->controller);
@@ -446,8 +630,11 @@ void group_controller_free(struct group_controller *c)
         entry_free(value);
     map_done(&c->entries);
     map_done(&c->changed);
+    map_done(&c->evictions);
+    tenancy_free(c->tenancy);
     arena_done(&c->setup_arena);
     loop_timer_free(c->room_timer);
+    loop_timer_free(c->evict_timer);
     loop_timer_free(c->peers_timer);
     controller_free(c->controller);
     cluster_free(c->cluster);

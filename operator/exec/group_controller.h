@@ -18,6 +18,7 @@ struct group_controller;
 struct group_controller_options {
     struct kube_client *client;
     struct store *pods, *nodes, *services, *groups; // the controller subscribes to them
+    struct store *placementgroups;                  // to this too; NULL: there are none
     struct agents *agents;                          // told of pods that are gone; NULL: nobody is ever connected
     struct router *router; // whose members are the worker processes that take calls; NULL: none ever do
     struct recorder *recorder;
@@ -43,6 +44,16 @@ void group_controller_queue(struct group_controller *c, const char *uid, const s
 // What agents say of this group, or who takes its calls, has changed: decides anew in a moment, once for all that
 // changes until then. From anywhere, also out of a callback of the agents or the router.
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name);
+// The same of the agent of a pod that this PlacementGroup has, for the group with this UID, or for all that run on it
+// (NULL). What it runs of others is stopped.
+void group_controller_changed_shared(struct group_controller *c, const char *ns, const char *placementgroup,
+                                     const char *group_uid);
+// Whether the WorkerGroup with this UID runs on the PlacementGroup; and the pod that has a rank of one that runs on
+// some, NULL if it is not known.
+bool group_controller_shares(const struct group_controller *c, const char *ns, const char *placementgroup,
+                             const char *group_uid);
+const struct pod *group_controller_place(const struct group_controller *c, const struct workergroup *wg, int32_t rank,
+                                         struct arena *a);
 void group_controller_start(struct group_controller *c);
 void group_controller_stop(struct group_controller *c); // begins nothing new
 bool group_controller_idle(const struct group_controller *c);

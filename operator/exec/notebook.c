@@ -2,7 +2,9 @@
 #include "operator/exec/notebook.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 60 * 1000 };
@@ -17,6 +19,7 @@ void notebook_done(struct notebook *n)
     arena_done(&n->needs);
     arena_done(&n->refusal);
     arena_done(&n->contended);
+    free(TAKE_PTR(n->master));
     n->memory = (struct group_memory){0};
 }
 
@@ -91,6 +94,14 @@ void notebook_rolled_back(struct notebook *n, const struct plan *p, int64_t now_
         copy[i] = arena_strdup(&n->contended, p->contended[i]);
     m->contended = copy;
     m->n_contended = p->n_contended;
+}
+
+void notebook_master(struct notebook *n, const char *master)
+{
+    if (str_eq(n->master, master))
+        return;
+    free(n->master);
+    n->memory.master = n->master = master ? xstrdup(master) : NULL;
 }
 
 void notebook_bound(struct notebook *n)

@@ -11,6 +11,7 @@ struct notebook {
     struct arena needs;     // of memory.needs
     struct arena refusal;   // of the refusal's texts
     struct arena contended; // of memory.contended
+    char *master;           // memory.master
     uint64_t seed;          // of the jitter
     bool keeps_pod;         // memory.dry_run_pod is wanted
     int64_t seen_ms;        // the clock at the last decision
@@ -29,6 +30,8 @@ void notebook_dry_run_refused(struct notebook *n, uint64_t hash, const char *mes
 void notebook_refused(struct notebook *n, int32_t incarnation, const char *reason, const char *message, int64_t now_ms);
 // The plan gives the gang back: wait longer each time before the next one.
 void notebook_rolled_back(struct notebook *n, const struct plan *p, int64_t now_ms);
+// The rendezvous that the plan gives to a group on bundles, NULL = none.
+void notebook_master(struct notebook *n, const char *master);
 // The gang is bound as planned: forget the trouble on the way.
 void notebook_bound(struct notebook *n);
 

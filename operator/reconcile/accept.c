@@ -11,8 +11,6 @@
 // A field that means something in the API but nothing to this version is refused, never ignored.
 static const char *unsupported(const struct workergroup_spec *s)
 {
-    if (s->n_placement_groups)
-        return "spec.placement.groups is not supported by this version: use spec.template";
     if (s->runtime == RUNTIME_PLAIN && s->has_worker)
         return "spec.worker is for the runtime Agent: give the container a command, or set spec.runtime to Agent";
     if (s->worker.n_roles)
@@ -96,11 +94,31 @@ static bool judge_template(const char *template_json, struct arena *scratch, str
     return true;
 }
 
+// On bundles the pods are there before the group: nothing of it can be in their text.
+static bool judge_pooled(const struct workergroup *wg, struct arena *a, struct refusal *ret)
+{
+    const struct worker_spec *s = &wg->spec.worker;
+    if (wg->spec.template_json)
+        return refuse(ret, REASON_INVALID_TEMPLATE, "spec.template and spec.placement.groups exclude each other");
+    for (size_t i = 0; i < s->n_env; i++)
+        if (s->env[i].value_from)
+            return refuse(ret, REASON_NOT_SUPPORTED,
+                          arena_printf(a,
+                                       "spec.worker.env: %s has a valueFrom, which only a container can have: put it "
+                                       "into the template of the PlacementGroup, whose environment the workers have",
+                                       s->env[i].name));
+    return true;
+}
+
 bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, struct template_facts *ret_facts)
 {
     const char *what = unsupported(&wg->spec);
     if (what)
         return refuse(ret, REASON_NOT_SUPPORTED, what);
+    if (wg->spec.n_placement_groups) {
+        *ret_facts = (struct template_facts){0};
+        return judge_pooled(wg, a, ret) && judge_agent(wg, ret_facts, a, ret);
+    }
     if (!wg->spec.template_json)
         return refuse(ret, REASON_INVALID_TEMPLATE, "spec.template is missing");
     struct arena scratch = ARENA_INIT;

@@ -8,6 +8,7 @@
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum {
@@ -270,7 +271,10 @@ static void ask_agents(struct census *c, const struct group_view *v, struct aren
 {
     static const struct agent_facts nothing;
     const struct agent_facts **facts = arena_array(a, (size_t)c->replicas, sizeof *facts);
-    for (size_t i = 0; i < v->n_pods; i++) {
+    for (int32_t i = 0; c->pooled && i < c->replicas; i++)
+        if (c->current[i])
+            facts[i] = v->agents ? &v->agents[c->pooled->berths[i].at] : &nothing;
+    for (size_t i = 0; i < v->n_pods && !c->pooled; i++) {
         int32_t index = pod_label_number(v->pods[i], LABEL_INDEX);
         if (index >= 0 && index < c->replicas && c->current[index] == v->pods[i])
             facts[index] = v->agents ? &v->agents[i] : &nothing;
@@ -324,7 +328,7 @@ static void note_future(struct census *c, const struct group_view *v)
     int32_t attempt = c->attempt, incarnation = c->incarnation;
     int64_t newest = 0;
     bool found = false;
-    for (size_t i = 0; i < v->n_pods; i++) {
+    for (size_t i = 0; i < v->n_pods && !c->pooled; i++) {
         int32_t its_attempt = pod_label_number(v->pods[i], LABEL_ATTEMPT);
         int32_t its_incarnation = pod_label_number(v->pods[i], LABEL_INCARNATION);
         if (its_attempt <= c->attempt && its_incarnation <= c->incarnation)
@@ -413,6 +417,23 @@ static void sort_pods(struct census *c, const struct group_view *v, uint64_t spe
     }
 }
 
+static bool was_bound(const struct workergroup *wg)
+{
+    const struct condition *c = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
+    return c && c->status == CONDITION_TRUE;
+}
+
+// The pods are others', and say nothing of the group: what its processes were started from is in its status.
+static void sit_down(struct census *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
+{
+    const char *was = v->wg->status.revision.pods;
+    for (int32_t i = 0; i < c->replicas; i++) {
+        c->current[i] = c->pooled->berths[i].pod;
+        c->mine += c->current[i] != NULL;
+    }
+    c->changed = was && was_bound(v->wg) && !str_eq(was, arena_printf(a, "%016" PRIx64, spec_hash));
+}
+
 void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct census *ret)
 {
     const struct workergroup *wg = v->wg;
@@ -422,11 +443,18 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
         .replicas = wg->spec.replicas,
         .look_again_ms = -1,
     };
+    if (wg->spec.n_placement_groups) {
+        struct pooled *pooled = arena_new(a, struct pooled);
+        pooled_take(v, was_bound(wg), a, pooled);
+        ret->pooled = pooled;
+    }
     note_future(ret, v);
     ret->current = arena_array(a, (size_t)ret->replicas, sizeof *ret->current);
     ret->failed = arena_array(a, (size_t)ret->replicas, sizeof *ret->failed);
     ret->stale = arena_array(a, v->n_pods, sizeof *ret->stale);
-    if (has_agent(v))
+    if (ret->pooled)
+        sit_down(ret, v, spec_hash, a);
+    else if (has_agent(v))
         sort_agent_pods(ret, v, spec_hash, a);
     else
         sort_pods(ret, v, spec_hash, a);

@@ -9,10 +9,12 @@
 #define CADRE_RECONCILE_CENSUS_H
 
 #include "operator/reconcile/crew.h"
+#include "operator/reconcile/pooled.h"
 
 struct census {
     int32_t attempt, incarnation; // present ones, from the status (attempt starts at 1, incarnation at 0)
-    const struct pod **current;   // by index; NULL = missing
+    const struct pod **current;   // by index; NULL = missing. On bundles several replicas have one pod
+    const struct pooled *pooled;  // NULL = the group has pods of its own
     int32_t replicas;             // length of `current`
     const struct pod **stale;     // all others: of earlier attempts or incarnations, or beyond `replicas`
     size_t n_stale;
@@ -38,6 +40,17 @@ struct census {
     int64_t silent_since_ms;         // of the node of a current pod that is silent but not lost yet; 0 = none
     int64_t look_again_ms;           // when a silent node of any pod will count as lost, from now; -1 = none is silent
 };
+
+// Of the replicas that share a pod the first one stands for all where its agent is told something; and the next one
+// there, -1 = none.
+static inline bool census_leads(const struct census *c, int32_t index)
+{
+    return !c->pooled || c->pooled->berths[index].first == index;
+}
+static inline int32_t census_next(const struct census *c, int32_t index)
+{
+    return c->pooled ? c->pooled->berths[index].next : -1;
+}
 
 void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct census *ret);
 

@@ -84,7 +84,7 @@ static bool service_is_taken(struct work *w)
 
 void gang_keep_service(struct work *w)
 {
-    if (!service_is_taken(w))
+    if (!w->census.pooled && !service_is_taken(w))
         add_service(w, STAGE_SECOND);
 }
 
@@ -140,6 +140,10 @@ static bool dry_run_passed(const struct work *w)
 enum template_verdict gang_judge(struct work *w)
 {
     const struct group_memory *m = w->v->memory;
+    if (w->census.pooled) { // it has none
+        work_accept(w);
+        return TEMPLATE_OK;
+    }
     if (w->wg->spec.runtime == RUNTIME_AGENT && !w->v->setup) {
         plan_requeue(w->plan, SETUP_RETRY_MS);
         return TEMPLATE_UNKNOWN;
@@ -293,8 +297,19 @@ static void refusal_costs_the_gang(struct work *w)
     work_roll_back(w, m->refusal_reason, m->refusal_message);
 }
 
+static void wait_for_bundles(struct work *w)
+{
+    const struct pooled *p = w->census.pooled;
+    work_accept(w);
+    wait_for(w, p->wait_reason ? p->wait_reason : REASON_PENDING, p->wait_message ? p->wait_message : "");
+}
+
 void gang_create(struct work *w)
 {
+    if (w->census.pooled) {
+        wait_for_bundles(w);
+        return;
+    }
     if (refused_now(w)) {
         refusal_costs_the_gang(w);
         return;

@@ -28,6 +28,8 @@ void work_delete(struct work *w, const struct pod *p, int stage)
 {
     bool lost = census_node_lost(w->v, p, NULL);
     bool forced = p->obj.meta.deleted_ms && p->obj.meta.deletion_grace_s == 0;
+    if (w->census.pooled && (lost || pod_terminal(p)))
+        return; // its PlacementGroup sees to that
     if (p->obj.meta.deleted_ms && (!lost || forced))
         return;
     struct action *x = plan_add(w->plan, ACTION_DELETE_POD, stage);
@@ -38,7 +40,9 @@ void work_delete(struct work *w, const struct pod *p, int stage)
 
 void work_delete_all(struct work *w, int stage)
 {
-    for (size_t i = 0; i < w->v->n_pods; i++)
+    if (w->census.pooled)
+        processes_leave(w, stage);
+    for (size_t i = 0; i < w->v->n_pods && !w->census.pooled; i++)
         work_delete(w, w->v->pods[i], stage);
 }
 
@@ -161,12 +165,14 @@ void work_refuse(struct work *w, const char *reason, const char *message)
         finish_refused(w);
         return;
     }
-    if (!c->existing && !c->changed) {
+    if (c->pooled ? !was_whole(w) : !c->existing && !c->changed) {
         work_delete_all(w, STAGE_SECOND);
         outcome_alive(&w->outcome);
         outcome_wait(&w->outcome, reason, message);
     } else if (!outcome_was(w->wg, SCHEDULED) || c->mine < w->wg->status.replicas) {
-        work_roll_back(w, reason, arena_printf(w->a, "only a part of the earlier spec's pods is there: %s", message));
+        work_roll_back(w, reason,
+                       c->pooled ? message
+                                 : arena_printf(w->a, "only a part of the earlier spec's pods is there: %s", message));
         return;
     } else {
         ready_as_before(w, reason, message);
@@ -177,7 +183,9 @@ void work_refuse(struct work *w, const char *reason, const char *message)
 void work_bound(struct work *w)
 {
     outcome_set(&w->outcome, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
-                arena_printf(w->a, "all %d pods are bound", w->census.replicas));
+                w->census.pooled ? arena_printf(w->a, "all %d bundles are reserved, in %d pod%s", w->census.replicas,
+                                                w->census.pooled->nodes, w->census.pooled->nodes == 1 ? "" : "s")
+                                 : arena_printf(w->a, "all %d pods are bound", w->census.replicas));
 }
 
 // The pods stay, but for those that are lost themselves: each of these gets a new one.
@@ -212,10 +220,11 @@ static bool vanished(struct work *w)
     w->census.infrastructure = true;
     w->census.failure = (struct group_failure){
         .rank = i * w->wg->spec.workers_per_replica,
-        .pod = group_pod_name(w->wg, i, c->incarnation, w->a),
+        .pod = c->pooled ? w->wg->spec.placement_groups[c->pooled->berths[i].pool].name
+                         : group_pod_name(w->wg, i, c->incarnation, w->a),
         .exit_code = -1,
         .reason = FAILURE_POD_DELETED,
-        .message = "the pod is gone",
+        .message = c->pooled && c->pooled->wait_message ? c->pooled->wait_message : "the pod is gone",
         .time_ms = w->v->now_ms,
     };
     return true;
@@ -255,7 +264,9 @@ static void spec_changed(struct work *w)
     case TEMPLATE_OK:
         forget_failures(w);
         adopt(w, work_next(w->outcome.attempt));
-        work_begin_attempt(w, REASON_TERMINATING, "the spec has changed: new pods replace those of the attempt before");
+        work_begin_attempt(w, REASON_TERMINATING,
+                           w->census.pooled ? "the spec has changed: all processes begin anew"
+                                            : "the spec has changed: new pods replace those of the attempt before");
         break;
     case TEMPLATE_REFUSED:
         work_refuse(w, w->outcome.conditions[ACCEPTED].reason, w->outcome.conditions[ACCEPTED].message);
@@ -388,6 +399,19 @@ static const char *hash_text(struct work *w, uint64_t hash)
     return arena_printf(w->a, "%016" PRIx64, hash);
 }
 
+// What was chosen is kept off by others; false: the spec asks for bundles that there are not.
+static bool take_bundles(struct work *w, bool ok, struct refusal *ret)
+{
+    const struct pooled *p = w->census.pooled;
+    w->template.grace_s = pooled_grace_s(w->v);
+    if (p->master_host)
+        w->plan->master = arena_printf(w->a, "%s:%d", p->master_host, p->master_port);
+    w->plan->waits_for_port = p->waits_for_port;
+    if (ok && p->refusal.reason)
+        *ret = p->refusal;
+    return ok && !p->refusal.reason;
+}
+
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret)
 {
     struct work w = {.v = v, .wg = v->wg, .a = a, .plan = ret};
@@ -401,6 +425,8 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
     w.revision.pods = hash_text(&w, w.spec_hash);
     w.revision.worker = hash_text(&w, group_worker_hash(v->wg));
     census_take(v, w.spec_hash, a, &w.census);
+    if (w.census.pooled)
+        ok = take_bundles(&w, ok, &refusal);
     outcome_init(&w.outcome, v->wg, &w.census);
     if (w.census.from_the_future) {
         plan_requeue(ret, STALE_CACHE_MS);

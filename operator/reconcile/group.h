@@ -4,6 +4,7 @@
 #define CADRE_RECONCILE_GROUP_H
 
 #include "operator/agents/facts.h"
+#include "operator/api/placementgroup.h"
 #include "operator/api/service.h"
 #include "operator/api/workergroup.h"
 #include "operator/placement/cluster.h"
@@ -29,6 +30,9 @@ struct group_memory {
     int64_t retry_at_ms;
     const char *const *contended;
     size_t n_contended;
+    // "host:port" of the rendezvous that the last decision gave to a group on bundles; NULL = none. Others keep off it
+    // before the status says so.
+    const char *master;
     // When a status that may wait (counters, passing states) was first wanted; 0 = none waits.
     int64_t status_wanted_ms;
 };
@@ -44,10 +48,21 @@ struct agent_setup {
     void *ctx;
 };
 
+struct neighbour { // another group on the same PlacementGroups, not over, nor suspended
+    const char *name;
+    const char *master; // as in struct group_memory, or as its status has it
+};
+
 struct group_view {
     const struct workergroup *wg;
-    const struct pod *const *pods; // all pods owned by this object (by UID), also terminating ones
+    // All pods owned by this object (by UID), also terminating ones; of a group on bundles those of its
+    // PlacementGroups.
+    const struct pod *const *pods;
     size_t n_pods;
+    // On bundles
+    const struct placementgroup *const *pools; // those of spec.placement.groups, in that order; NULL = not there
+    const struct neighbour *neighbours;
+    size_t n_neighbours;
     // Agent runtime
     const struct agent_setup *setup;  // NULL = not there yet: pods cannot be made
     const struct agent_facts *agents; // of each pod, in the order of `pods`

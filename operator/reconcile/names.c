@@ -149,6 +149,9 @@ uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash)
                                     s->workers_per_replica, s->rendezvous_port, (int)s->strategy, s->topology_key);
     if (s->runtime == RUNTIME_AGENT)
         text = arena_printf(&a, "%s Agent %s", text, container_text(&s->worker, &a));
+    for (size_t i = 0; i < s->n_placement_groups; i++)
+        text = arena_printf(&a, "%s %s:%s", text, s->placement_groups[i].name,
+                            s->placement_groups[i].bundles ? s->placement_groups[i].bundles : "");
     uint64_t hash = str_hash(text, strlen(text));
     arena_done(&a);
     return hash;

@@ -89,12 +89,21 @@ void outcome_wait(struct outcome *o, const char *reason, const char *message)
 static int32_t group_gpus(const struct group_view *v, const struct census *c)
 {
     int64_t each = -1;
+    if (c->pooled)
+        return c->pooled->gpus;
     for (int32_t i = 0; i < c->replicas && each < 0; i++)
         if (c->current[i])
             each = resources_get(&c->current[i]->requests, RESOURCE_GPU);
     if (each < 0 && v->memory->needs)
         each = resources_get(&v->memory->needs->requests, RESOURCE_GPU);
     return each < 0 ? v->wg->status.gpus : (int32_t)MIN(each / 1000, INT32_MAX / c->replicas) * c->replicas;
+}
+
+static const char *master_addr(const struct workergroup *wg, const struct census *c, struct arena *a)
+{
+    if (!c->pooled)
+        return arena_printf(a, "%s:%d", group_master_host(wg, a), wg->spec.rendezvous_port);
+    return c->pooled->master_host ? arena_printf(a, "%s:%d", c->pooled->master_host, c->pooled->master_port) : NULL;
 }
 
 static void build(const struct outcome *o, const struct group_view *v, const struct census *c, struct arena *a,
@@ -114,7 +123,7 @@ static void build(const struct outcome *o, const struct group_view *v, const str
         .restarts = o->restarts,
         .restarts_counted = o->restarts_counted,
         .restarts_in_a_row = o->restarts_in_a_row,
-        .master_addr = arena_printf(a, "%s:%d", group_master_host(wg, a), wg->spec.rendezvous_port),
+        .master_addr = master_addr(wg, c, a),
         .selector = group_selector(wg, a),
         .strategy = strategy_name(wg->spec.strategy),
         .last_failure = o->last_failure,

@@ -41,34 +41,65 @@ static const char *stop_body(struct work *w, int32_t attempt, bool end)
     return writer_finish(&b, w->a);
 }
 
-static const char *prepare_body(struct work *w)
+static const char *master_host(struct work *w)
+{
+    return w->census.pooled ? w->census.pooled->master_host : group_master_host(w->wg, w->a);
+}
+
+static const char *prepare_body(struct work *w, int32_t index)
 {
     struct json_writer b;
     writer_init(&b, 0);
     write_group(w, &b, w->outcome.attempt);
-    writer_str(&b, "masterAddr", group_master_host(w->wg, w->a));
+    writer_str(&b, "masterAddr", master_host(w));
     writer_str(&b, "masterIP", w->census.current[0]->ip);
+    if (w->census.pooled && index == 0) // others in the pod may listen where they like
+        writer_i64(&b, "masterPort", w->census.pooled->master_port);
     write_grace(w, &b);
     writer_object_end(&b);
     return writer_finish(&b, w->a);
 }
 
-static void write_processes(struct work *w, struct json_writer *b, int32_t index, bool failed_only)
+static void write_numbers(struct json_writer *b, const char *key, const int *items, size_t n)
+{
+    writer_list(b, key);
+    for (size_t i = 0; i < n; i++)
+        writer_i64(b, NULL, items[i]);
+    writer_list_end(b);
+}
+
+static void write_process(struct work *w, struct json_writer *b, int32_t index, int32_t local)
 {
     const struct agent_setup *setup = w->v->setup;
-    int32_t each = w->wg->spec.workers_per_replica, attempt = w->outcome.attempt;
-    writer_list(b, "processes");
-    for (int32_t local = 0; local < each; local++) {
-        int32_t rank = index * each + local;
-        if (failed_only && crew_rank(w->v, attempt, w->census.crew.facts[index], rank) != RANK_TO_RESTART)
-            continue;
-        writer_object(b, NULL);
-        writer_i64(b, "rank", rank);
-        writer_i64(b, "localRank", local);
-        if (setup)
-            writer_str(b, "ticket", setup->ticket(setup->ctx, w->wg->obj.meta.uid, attempt, rank, w->a));
-        writer_object_end(b);
+    const struct pooled *pooled = w->census.pooled;
+    int32_t each = w->wg->spec.workers_per_replica, rank = index * each + local;
+    int *gpus;
+    writer_object(b, NULL);
+    writer_i64(b, "rank", rank);
+    writer_i64(b, "localRank", (pooled ? pooled->berths[index].before * each : 0) + local);
+    if (setup)
+        writer_str(b, "ticket", setup->ticket(setup->ctx, w->wg->obj.meta.uid, w->outcome.attempt, rank, w->a));
+    if (pooled) {
+        size_t n = pooled_gpus(w->wg, &pooled->berths[index], local, w->a, &gpus);
+        write_numbers(b, "gpus", gpus, n);
     }
+    writer_object_end(b);
+}
+
+static bool is_to_restart(struct work *w, int32_t index, int32_t local)
+{
+    int32_t rank = index * w->wg->spec.workers_per_replica + local;
+    return crew_rank(w->v, w->outcome.attempt, w->census.crew.facts[index], rank) == RANK_TO_RESTART;
+}
+
+// Of all replicas in the pod.
+static void write_processes(struct work *w, struct json_writer *b, int32_t index, bool failed_only)
+{
+    writer_list(b, "processes");
+    for (int32_t i = index; i >= 0; i = census_next(&w->census, i))
+        for (int32_t local = 0; local < w->wg->spec.workers_per_replica; local++)
+            if (!failed_only || is_to_restart(w, i, local))
+                write_process(w, b, i, local);
     writer_list_end(b);
 }
 
@@ -107,6 +138,18 @@ static void write_worker(const struct worker_spec *s, struct json_writer *b)
     writer_list_end(b);
 }
 
+// Of all of the group's bundles in the pod.
+static void write_bundle_gpus(struct work *w, struct json_writer *b, int32_t index)
+{
+    writer_list(b, "indices");
+    for (int32_t i = index; i >= 0; i = census_next(&w->census, i)) {
+        const struct berth *berth = &w->census.pooled->berths[i];
+        for (int32_t k = 0; k < berth->gpus; k++)
+            writer_i64(b, NULL, berth->gpu + k);
+    }
+    writer_list_end(b);
+}
+
 static void write_gpus(struct work *w, struct json_writer *b, int32_t index)
 {
     const struct worker_spec *s = &w->wg->spec.worker;
@@ -115,7 +158,9 @@ static void write_gpus(struct work *w, struct json_writer *b, int32_t index)
         s->gpu_visibility == GPU_VISIBILITY_DEFAULT ? s->module || s->python : s->gpu_visibility == GPU_VISIBILITY_OWN;
     writer_object(b, "gpus");
     writer_str(b, "visibility", own ? "Own" : "All");
-    if (s->gpus >= 0)
+    if (w->census.pooled)
+        write_bundle_gpus(w, b, index);
+    else if (s->gpus >= 0)
         writer_i64(b, "perWorker", s->gpus);
     if (count > 0)
         writer_i64(b, "count", count);
@@ -126,6 +171,7 @@ static void write_gpus(struct work *w, struct json_writer *b, int32_t index)
 static const char *start_body(struct work *w, int32_t index, bool restart)
 {
     const struct workergroup_spec *s = &w->wg->spec;
+    const struct pooled *p = w->census.pooled;
     struct json_writer b;
     writer_init(&b, 0);
     write_group(w, &b, w->outcome.attempt);
@@ -133,12 +179,12 @@ static const char *start_body(struct work *w, int32_t index, bool restart)
         write_grace(w, &b);
     writer_str(&b, "name", w->wg->obj.meta.name);
     writer_str(&b, "namespace", w->wg->obj.meta.ns);
-    writer_str(&b, "masterAddr", group_master_host(w->wg, w->a));
-    writer_i64(&b, "masterPort", s->rendezvous_port);
+    writer_str(&b, "masterAddr", master_host(w));
+    writer_i64(&b, "masterPort", p ? p->master_port : s->rendezvous_port);
     writer_i64(&b, "worldSize", group_world_size(w->wg));
-    writer_i64(&b, "nodes", s->replicas);
-    writer_i64(&b, "nodeRank", index);
-    writer_i64(&b, "localWorldSize", s->workers_per_replica);
+    writer_i64(&b, "nodes", p ? p->nodes : s->replicas);
+    writer_i64(&b, "nodeRank", p ? p->berths[index].node : index);
+    writer_i64(&b, "localWorldSize", s->workers_per_replica * (p ? p->berths[index].pod_replicas : 1));
     write_processes(w, &b, index, restart);
     write_worker(&s->worker, &b);
     write_gpus(w, &b, index);
@@ -159,9 +205,8 @@ static bool may_tell(struct work *w, int32_t index, uint8_t type, int32_t attemp
     return left <= 0;
 }
 
-static void tell(struct work *w, int32_t index, uint8_t type, int32_t attempt, const char *body, int stage)
+static void tell_pod(struct work *w, const struct pod *p, uint8_t type, int32_t attempt, const char *body, int stage)
 {
-    const struct pod *p = w->census.current[index];
     struct action *x = plan_add(w->plan, ACTION_COMMAND, stage);
     x->name = arena_strdup(w->a, p->obj.meta.name);
     x->uid = arena_strdup(w->a, p->obj.meta.uid);
@@ -170,13 +215,58 @@ static void tell(struct work *w, int32_t index, uint8_t type, int32_t attempt, c
     x->body = body;
 }
 
+static void tell(struct work *w, int32_t index, uint8_t type, int32_t attempt, const char *body, int stage)
+{
+    tell_pod(w, w->census.current[index], type, attempt, body, stage);
+}
+
+static bool runs(const struct agent_facts *f)
+{
+    return f->state == AGENT_RUNNING || f->state == AGENT_PREPARED || f->state == AGENT_PREPARING;
+}
+
+static void stop_in_pod(struct work *w, size_t at, int stage)
+{
+    const struct agent_facts *f = &w->v->agents[at];
+    if (runs(f) && f->connected && !(f->sent == RECORD_STOP && f->sent_attempt == f->attempt))
+        tell_pod(w, w->v->pods[at], RECORD_STOP, f->attempt, stop_body(w, f->attempt, false), stage);
+}
+
+void processes_leave(struct work *w, int stage)
+{
+    for (size_t i = 0; w->v->agents && i < w->v->n_pods; i++)
+        stop_in_pod(w, i, stage);
+}
+
+static bool is_stale(const struct pooled *p, const struct pod *pod)
+{
+    for (size_t i = 0; i < p->n_stale; i++)
+        if (p->stale[i] == pod)
+            return true;
+    return false;
+}
+
+// The pods of a group on bundles that waits are not known by index.
+static void hold_bundles(struct work *w, int stage)
+{
+    for (size_t i = 0; w->v->agents && i < w->v->n_pods; i++) {
+        const struct agent_facts *f = &w->v->agents[i];
+        bool stays = w->wg->spec.restart_policy == RESTART_WORKER && f->attempt >= w->outcome.revision.attempt;
+        if (is_stale(w->census.pooled, w->v->pods[i]) || (f->attempt < w->outcome.attempt && !stays))
+            stop_in_pod(w, i, stage);
+    }
+}
+
 void processes_hold(struct work *w, int stage)
 {
     const struct census *c = &w->census;
+    if (c->pooled) {
+        hold_bundles(w, stage);
+        return;
+    }
     for (int32_t i = 0; i < c->replicas; i++) {
         const struct agent_facts *f = c->crew.facts[i];
-        bool old = f && f->attempt > 0 && f->attempt < w->outcome.attempt &&
-                   (f->state == AGENT_RUNNING || f->state == AGENT_PREPARED || f->state == AGENT_PREPARING);
+        bool old = f && f->attempt > 0 && f->attempt < w->outcome.attempt && runs(f);
         bool stays = w->wg->spec.restart_policy == RESTART_WORKER && f && f->attempt >= w->outcome.revision.attempt;
         if (old && !stays && may_tell(w, i, RECORD_STOP, f->attempt))
             tell(w, i, RECORD_STOP, f->attempt, stop_body(w, f->attempt, false), stage);
@@ -193,6 +283,10 @@ void processes_end(struct work *w, int stage)
 {
     const struct group_view *v = w->v;
     int32_t attempt = w->outcome.attempt;
+    if (w->census.pooled) {
+        processes_leave(w, stage);
+        return;
+    }
     for (size_t i = 0; i < v->n_pods; i++) {
         const struct pod *p = v->pods[i];
         int32_t index = pod_label_number(p, LABEL_INDEX);
@@ -369,12 +463,12 @@ static void begin_all(struct work *w)
     bool all = prepared + c->crew.started == c->replicas;
     w->status_first = all && may_be_forgotten(w);
     for (int32_t i = 0; i < c->replicas; i++) {
-        if (crew_started(w->wg, attempt, c->crew.facts[i]))
+        if (!census_leads(c, i) || crew_started(w->wg, attempt, c->crew.facts[i]))
             continue;
         if (all && may_tell(w, i, RECORD_START, attempt))
             tell(w, i, RECORD_START, attempt, start_body(w, i, false), w->status_first ? STAGE_SECOND : STAGE_FIRST);
         else if (!all && !is_prepared(w, i) && may_tell(w, i, RECORD_PREPARE, attempt))
-            tell(w, i, RECORD_PREPARE, attempt, prepare_body(w), STAGE_FIRST);
+            tell(w, i, RECORD_PREPARE, attempt, prepare_body(w, i), STAGE_FIRST);
     }
     const char *error = first_error(w);
     if (error)
@@ -410,21 +504,25 @@ static void begin(struct work *w)
     begin_all(w);
 }
 
+static bool any_to_restart(struct work *w, int32_t index)
+{
+    for (int32_t i = index; i >= 0; i = census_next(&w->census, i))
+        for (int32_t local = 0; local < w->wg->spec.workers_per_replica; local++)
+            if (is_to_restart(w, i, local))
+                return true;
+    return false;
+}
+
 // restartPolicy Worker: single ranks get a new process beside the others that run on.
 static void restart_some(struct work *w)
 {
     const struct census *c = &w->census;
-    int32_t each = w->wg->spec.workers_per_replica, attempt = w->outcome.attempt;
+    int32_t attempt = w->outcome.attempt;
     if (backing_off(w))
         return;
-    for (int32_t i = 0; i < c->replicas; i++) {
-        const struct agent_facts *f = c->crew.facts[i];
-        bool some = false;
-        for (int32_t rank = i * each; rank < (i + 1) * each; rank++)
-            some = some || crew_rank(w->v, attempt, f, rank) == RANK_TO_RESTART;
-        if (some && may_tell(w, i, RECORD_RESTART, attempt))
+    for (int32_t i = 0; i < c->replicas; i++)
+        if (census_leads(c, i) && any_to_restart(w, i) && may_tell(w, i, RECORD_RESTART, attempt))
             tell(w, i, RECORD_RESTART, attempt, start_body(w, i, true), STAGE_FIRST);
-    }
     const struct condition *old = outcome_old(w->wg, READY);
     outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_RESTARTING,
                 old && str_eq(old->reason, REASON_RESTARTING) ? old->message : "ranks that failed are restarted");

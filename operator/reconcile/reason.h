@@ -21,6 +21,12 @@
 #define REASON_MESH_MISMATCH "MeshMismatch"
 
 // Scheduled; those of a waiting group are Ready's too
+#define REASON_INVALID_BUNDLES "InvalidBundles" // spec.placement.groups asks for what the PlacementGroups do not have
+
+#define REASON_PLACEMENT_NOT_FOUND "PlacementGroupNotFound"
+#define REASON_PLACEMENT_NOT_READY "PlacementGroupNotReady"
+#define REASON_PORT_CONFLICT "PortConflict" // another group in the pod has the same rendezvousPort
+
 #define REASON_PENDING "Pending"           // not looked at yet (Unknown)
 #define REASON_CREATING "Creating"         // planned, pods are being created
 #define REASON_BINDING "Binding"           // pods exist, kube-scheduler has not bound them all

@@ -240,6 +240,9 @@ static void follow(struct sim_agent *g, struct sim_world *w)
         case SUPERVISOR_RESOLVE:
             g->resolving = true;
             break;
+        case SUPERVISOR_TRY_PORT:
+            supervisor_port_tried(g->supervisor, NULL);
+            break;
         case SUPERVISOR_LAUNCH:
             launch(g, w, a.process);
             break;

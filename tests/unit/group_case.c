@@ -171,10 +171,47 @@ static void take_memory(struct group_case *c, const struct json *in)
     m->rollbacks = get_number(in, "rollbacks");
     m->retry_at_ms = get_time(in, "retryAt");
     m->status_wanted_ms = get_time(in, "statusWantedAt");
+    m->master = json_str(json_get(in, "master"), &c->arena);
     const char **names = arena_array(&c->arena, json_count(contended), sizeof *names);
     JSON_FOREACH(item, contended)
         names[m->n_contended++] = json_str(item, &c->arena);
     m->contended = names;
+}
+
+static bool is_ours(const struct group_case *c, const struct object *pod)
+{
+    const char *uid = pod->meta.owner.uid;
+    bool ours = str_eq(uid, c->owner->meta.uid);
+    for (size_t i = 0; i < c->n_pools; i++)
+        ours = ours || str_eq(uid, c->pools[i]->meta.uid);
+    return ours;
+}
+
+static const struct placementgroup *find_pool(const struct group_case *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_pools; i++)
+        if (str_eq(c->pools[i]->meta.name, name))
+            return placementgroup_of(c->pools[i]);
+    return NULL;
+}
+
+static void take_pools(struct group_case *c, const struct json *root)
+{
+    const struct workergroup_spec *s = &workergroup_of(c->owner)->spec;
+    const struct json *near = json_get(root, "neighbours");
+    const struct placementgroup **pools = arena_array(&c->arena, s->n_placement_groups, sizeof *pools);
+    struct neighbour *neighbours = arena_array(&c->arena, json_count(near), sizeof *neighbours);
+    JSON_FOREACH(item, json_get(root, "placementgroups")) {
+        assert_true(c->n_pools < GROUP_CASE_POOLS);
+        c->pools[c->n_pools++] = decode(KIND_PLACEMENTGROUP, item);
+    }
+    for (size_t i = 0; i < s->n_placement_groups; i++)
+        pools[i] = find_pool(c, s->placement_groups[i].name);
+    JSON_FOREACH(item, near)
+        neighbours[c->view.n_neighbours++] = (struct neighbour){json_str(json_get(item, "name"), &c->arena),
+                                                                json_str(json_get(item, "master"), &c->arena)};
+    c->view.pools = pools;
+    c->view.neighbours = neighbours;
 }
 
 static void take_pods(struct group_case *c, const struct json *pods)
@@ -184,7 +221,7 @@ static void take_pods(struct group_case *c, const struct json *pods)
         assert_true(n < GROUP_CASE_PODS);
         const struct object *o = decode(KIND_POD, item);
         cluster_set_pod(c->cluster, pod_of(o));
-        if (str_eq(o->meta.owner.uid, c->owner->meta.uid)) {
+        if (is_ours(c, o)) {
             c->pods[n] = object_ref(o);
             c->pod_views[n++] = pod_of(o);
         }
@@ -252,6 +289,7 @@ static struct agent_facts read_facts(struct group_case *c, const struct json *in
         .sent_attempt = get_number(in, "sentAttempt"),
         .error = json_str(json_get(in, "error"), &c->arena),
         .error_ms = get_time(in, "errorAt"),
+        .taken_port = get_number(in, "takenPort"),
         .processes = processes,
         .n_processes = n,
     };
@@ -303,6 +341,8 @@ struct group_case *group_case_new(const char *json)
         cluster_set_node(c->cluster, node_of(node));
         object_unref(node);
     }
+    if (wg)
+        take_pools(c, root);
     take_pods(c, json_get(root, "pods"));
     take_agents(c, root);
     if (json_get(root, "service")) {
@@ -320,6 +360,8 @@ void group_case_free(struct group_case *c)
     cluster_free(c->cluster);
     for (size_t i = 0; i < c->view.n_pods; i++)
         object_unref(c->pods[i]);
+    for (size_t i = 0; i < c->n_pools; i++)
+        object_unref(c->pools[i]);
     object_unref(c->service);
     object_unref(c->owner);
     arena_done(&c->arena);

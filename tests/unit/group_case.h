@@ -3,12 +3,13 @@
 //
 //   {"now": TIME, "moving": N, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
 //    "memory": {"dryRun": "OK" | "Refused", "message": ..., "refusal": {"reason", "message", "incarnation"},
-//               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME},
-//    "agents": {POD: {"connected", "changedAt", "endingAt", "state", "attempt", "sent", "sentAttempt", "error",
-//    "errorAt",
-//                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "outOfMemory", "message",
-//                     "lastLines",
+//               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME,
+//               "master": ...},
+//    "agents": {POD: {"connected", "changedAt", "endingAt", "state", "attempt", "sent", "sentAttempt", "error", "errorAt",
+//                     "takenPort",
+//                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "outOfMemory", "message", "lastLines",
 //                                    "endedAt"}]}},
+//    "placementgroups": [{...}], "neighbours": [{"name", "master"}], of a WorkerGroup on their bundles,
 //    "members": [attempt of rank 0, ...], "leadingSince": TIME, "noSetup": true}
 //
 // Only workergroup is required, or placementgroup in its place. Pods of other owners take room, and are none of the
@@ -23,14 +24,15 @@
 #include "operator/reconcile/group.h"
 #include "operator/reconcile/placementgroup.h"
 
-enum { GROUP_CASE_PODS = 64 };
+enum { GROUP_CASE_PODS = 64, GROUP_CASE_POOLS = 4 };
 
 struct group_case {
     struct arena arena;
     struct group_view view; // view.wg NULL: of a PlacementGroup
     struct group_memory memory;
     struct cluster *cluster;
-    const struct object *owner, *service, *pods[GROUP_CASE_PODS];
+    const struct object *owner, *service, *pods[GROUP_CASE_PODS], *pools[GROUP_CASE_POOLS];
+    size_t n_pools;
     const struct pod *pod_views[GROUP_CASE_PODS];
     struct agent_facts agents[GROUP_CASE_PODS];
     int32_t members[GROUP_CASE_PODS];

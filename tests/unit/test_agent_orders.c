@@ -58,6 +58,31 @@ static void check_program(const struct worker_spec *s, const struct command *c)
     assert_int_equal(c->env.gpus.count, 1);
 }
 
+static bool is_one_of(int n, const int *list, size_t n_list)
+{
+    for (size_t i = 0; i < n_list; i++)
+        if (list[i] == n)
+            return true;
+    return false;
+}
+
+// On bundles: whatever shares the pod, a worker has GPUs of its group.
+static void check_pooled_start(const struct group_case *k, const struct command *c)
+{
+    const struct environment_group *g = &c->env;
+    assert_true(g->nnodes > g->node_rank);
+    assert_int_equal(g->world_size, group_world_size(k->view.wg));
+    assert_true(g->master_port >= 29500 && g->gpus.indices && g->gpus.count >= (int)g->gpus.n_indices);
+    assert_int_equal(c->n_processes, g->local_world_size);
+    for (size_t i = 0; i < c->n_processes; i++) {
+        const struct command_process *p = &c->processes[i];
+        assert_int_equal(p->local_rank, i);
+        assert_true(p->rank < g->world_size && p->ticket && p->gpus);
+        for (size_t n = 0; n < p->n_gpus; n++)
+            assert_true(is_one_of(p->gpus[n], g->gpus.indices, g->gpus.n_indices));
+    }
+}
+
 static void check_start(const struct group_case *k, const struct action *x, const struct command *c)
 {
     const struct workergroup *wg = k->view.wg;
@@ -88,12 +113,12 @@ static void check_command(struct group_case *k, const struct action *x)
         fail_msg("%s: %s", x->body, err.msg);
     assert_string_equal(c->group, k->view.wg->obj.meta.uid);
     assert_int_equal(c->attempt, x->attempt);
-    if (type == COMMAND_PREPARE) {
+    if (type == COMMAND_PREPARE && !k->view.wg->spec.n_placement_groups) {
         assert_string_equal(c->master_addr, group_master_host(k->view.wg, &a));
         assert_string_equal(c->master_ip, "10.0.0.7");
     }
     if (type == COMMAND_START || type == COMMAND_RESTART)
-        check_start(k, x, c);
+        (k->view.wg->spec.n_placement_groups ? check_pooled_start(k, c) : check_start(k, x, c));
     else
         assert_int_equal(c->grace_ms, 25000);
     seen[type]++;

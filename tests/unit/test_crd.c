@@ -28,7 +28,6 @@ static const struct unsupported {
     const char *path, *spec;
 } unsupported[] = {
     {"spec.worker.roles", "{\"worker\":{\"module\":\"/m.so\",\"roles\":[{}]}}"},
-    {"spec.placement.groups", "{\"runtime\":\"Plain\",\"placement\":{\"groups\":[{\"name\":\"pool\"}]}}"},
 };
 
 static yaml_document_t documents[2];

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/tenancy.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/log.h"
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tenant {
+    char *key, *uid;
+};
+
+struct house { // a PlacementGroup
+    struct tenant *tenants;
+    size_t n;
+};
+
+struct tenancy {
+    struct map houses; // "namespace/name" -> struct house
+};
+
+struct tenancy *tenancy_new(void)
+{
+    return xcalloc(1, sizeof(struct tenancy));
+}
+
+static void tenant_done(struct tenant *t)
+{
+    free(t->key);
+    free(t->uid);
+}
+
+void tenancy_free(struct tenancy *t)
+{
+    if (!t)
+        return;
+    void *value;
+    for (size_t i = 0; map_next(&t->houses, &i, NULL, &value);) {
+        struct house *h = value;
+        for (size_t k = 0; k < h->n; k++)
+            tenant_done(&h->tenants[k]);
+        free(h->tenants);
+        free(h);
+    }
+    map_done(&t->houses);
+    free(t);
+}
+
+static struct house *house_of(const struct tenancy *t, const char *ns, const char *name)
+{
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
+    return map_get(&t->houses, key);
+}
+
+static struct tenant *tenant_of(const struct house *h, const char *uid)
+{
+    for (size_t i = 0; h && i < h->n; i++)
+        if (str_eq(h->tenants[i].uid, uid))
+            return &h->tenants[i];
+    return NULL;
+}
+
+static void move_in(struct tenancy *t, const struct meta *m, const char *name)
+{
+    struct house *h = house_of(t, m->ns, name);
+    if (tenant_of(h, m->uid))
+        return;
+    if (!h) {
+        _cleanup_(free_p) char *key = xasprintf("%s/%s", m->ns, name);
+        h = xcalloc(1, sizeof *h);
+        map_set(&t->houses, key, h);
+    }
+    h->tenants = xrealloc(h->tenants, h->n + 1, sizeof *h->tenants);
+    h->tenants[h->n++] = (struct tenant){xasprintf("%s/%s", m->ns, m->name), xstrdup(m->uid)};
+}
+
+static void move_out(struct tenancy *t, const struct meta *m, const char *name)
+{
+    struct house *h = house_of(t, m->ns, name);
+    struct tenant *tenant = tenant_of(h, m->uid);
+    if (!tenant)
+        return;
+    tenant_done(tenant);
+    *tenant = h->tenants[--h->n];
+    if (h->n)
+        return;
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", m->ns, name);
+    map_del(&t->houses, key);
+    free(h->tenants);
+    free(h);
+}
+
+void tenancy_set(struct tenancy *t, const struct workergroup *old, const struct workergroup *now)
+{
+    for (size_t i = 0; old && i < old->spec.n_placement_groups; i++)
+        move_out(t, &old->obj.meta, old->spec.placement_groups[i].name);
+    for (size_t i = 0; now && i < now->spec.n_placement_groups; i++)
+        move_in(t, &now->obj.meta, now->spec.placement_groups[i].name);
+}
+
+void tenancy_each(const struct tenancy *t, const char *ns, const char *placementgroup, tenancy_fn fn, void *ctx)
+{
+    const struct house *h = house_of(t, ns, placementgroup);
+    for (size_t i = 0; h && i < h->n; i++)
+        fn(ctx, h->tenants[i].key);
+}
+
+bool tenancy_has(const struct tenancy *t, const char *ns, const char *placementgroup, const char *group_uid)
+{
+    return tenant_of(house_of(t, ns, placementgroup), group_uid) != NULL;
+}
+
+static void stop(struct agents *agents, const struct object *pod, const struct agent_group *g)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "group", g->uid);
+    writer_i64(&w, "attempt", g->attempt);
+    writer_object_end(&w);
+    if (agents_command(agents, pod->meta.uid, g->uid, g->attempt, RECORD_STOP, writer_finish(&w, &a), &err) == 0)
+        log_info("processes of a WorkerGroup that is not there any more are stopped", "pod", pod->meta.name, "group",
+                 g->uid, NULL);
+    arena_done(&a);
+}
+
+void tenancy_evict(const struct tenancy *t, struct agents *agents, const struct store *pods,
+                   const struct object *placementgroup)
+{
+    const struct meta *m = &placementgroup->meta;
+    struct arena a = ARENA_INIT;
+    const struct object *const *owned;
+    size_t n = store_by_owner(pods, m->uid, &a, &owned);
+    for (size_t i = 0; i < n; i++) {
+        struct agent_group *groups;
+        size_t n_groups = agents_groups(agents, owned[i]->meta.uid, &a, &groups);
+        for (size_t k = 0; k < n_groups; k++) {
+            bool runs = groups[k].state != AGENT_IDLE && groups[k].state != AGENT_STOPPING;
+            if (runs && !tenancy_has(t, m->ns, m->name, groups[k].uid))
+                stop(agents, owned[i], &groups[k]);
+        }
+    }
+    arena_done(&a);
+}

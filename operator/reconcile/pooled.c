@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/pooled.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/bundlepod.h"
+#include "operator/reconcile/bundles.h"
+#include "operator/reconcile/census.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/ranges.h"
+#include "operator/reconcile/reason.h"
+
+#include <string.h>
+
+enum { PORT_FIRST = 29500, PORTS = 4096, GRACE_DEFAULT_S = 30 };
+
+struct keeper { // of one bundle
+    const struct pod *pod;
+    size_t at;
+    int32_t gpu;
+    bool live, named; // named: by spec.placement.groups, already
+};
+
+struct source { // a PlacementGroup
+    const struct placementgroup *plg;
+    struct bundles bundles;
+    struct keeper *keepers; // by bundle
+};
+
+struct taking {
+    const struct group_view *v;
+    const struct workergroup *wg;
+    struct arena *a;
+    struct pooled *ret;
+    bool bound;
+    struct source *sources;
+    size_t n_sources;
+    int64_t named; // bundles
+};
+
+static bool refuse(struct taking *t, const char *message)
+{
+    if (!t->ret->refusal.reason)
+        t->ret->refusal = (struct refusal){REASON_INVALID_BUNDLES, message};
+    return false;
+}
+
+static void wait_for(struct taking *t, const char *reason, const char *message)
+{
+    if (t->ret->wait_reason)
+        return;
+    t->ret->wait_reason = reason;
+    t->ret->wait_message = message;
+}
+
+// Who holds what
+
+static bool is_live(const struct taking *t, const struct pod *p)
+{
+    return p->node && !p->obj.meta.deleted_ms && !pod_terminal(p) && !census_node_lost(t->v, p, NULL);
+}
+
+static bool is_better(const struct keeper *h, const struct pod *p, bool live)
+{
+    if (!h->pod || h->live != live)
+        return !h->pod || live;
+    return pod_label_number(p, LABEL_INCARNATION) > pod_label_number(h->pod, LABEL_INCARNATION);
+}
+
+static int32_t bundle_gpus(const struct bundles *b, int32_t i)
+{
+    return (int32_t)MIN(amounts_get(&bundle_shape(b, i)->resources, RESOURCE_GPU_NAME) / 1000, INT64_C(1024));
+}
+
+static void take_pod(struct taking *t, struct source *s, size_t at)
+{
+    const struct pod *p = t->v->pods[at];
+    bool same, live = is_live(t, p);
+    int32_t *items, gpu = 0;
+    size_t n;
+    if (!bundles_of_pod(&s->bundles, p, t->a, &items, &n, &same))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        struct keeper *h = &s->keepers[items[i]];
+        if (is_better(h, p, live)) {
+            h->pod = p;
+            h->at = at;
+            h->gpu = gpu;
+            h->live = live;
+        }
+        gpu += bundle_gpus(&s->bundles, items[i]);
+    }
+}
+
+// NULL: its bundles cannot be read, which its own conditions say.
+static struct source *source_of(struct taking *t, const struct placementgroup *plg)
+{
+    struct err err = ERR_INIT;
+    for (size_t i = 0; i < t->n_sources; i++)
+        if (t->sources[i].plg == plg)
+            return &t->sources[i];
+    struct source *s = &t->sources[t->n_sources];
+    *s = (struct source){.plg = plg};
+    if (bundles_expand(&plg->spec, t->a, &s->bundles, &err) < 0)
+        return NULL;
+    s->keepers = arena_array(t->a, (size_t)s->bundles.n, sizeof *s->keepers);
+    for (size_t i = 0; i < t->v->n_pods; i++)
+        if (str_eq(t->v->pods[i]->obj.meta.owner.uid, plg->obj.meta.uid))
+            take_pod(t, s, i);
+    t->n_sources++;
+    return s;
+}
+
+// The replicas, one bundle after the other
+
+static bool take_bundle(struct taking *t, size_t pool, struct source *s, int32_t i)
+{
+    const struct worker_spec *worker = &t->wg->spec.worker;
+    struct keeper *h = &s->keepers[i];
+    const char *name = s->plg->obj.meta.name;
+    if (h->named)
+        return refuse(t,
+                      arena_printf(t->a, "spec.placement.groups names bundle %d of PlacementGroup %s twice", i, name));
+    h->named = true;
+    int32_t gpus = bundle_gpus(&s->bundles, i);
+    if (t->named++ >= t->wg->spec.replicas)
+        return true; // there are more than are wanted
+    if (worker->gpus > gpus)
+        return refuse(
+            t, arena_printf(t->a, "spec.worker.gpus is %d, but bundle %d of PlacementGroup %s has %d nvidia.com/gpu",
+                            worker->gpus, i, name, gpus));
+    struct berth *b = &t->ret->berths[t->named - 1];
+    *b = (struct berth){.pool = pool, .bundle = i, .gpus = gpus, .next = -1};
+    t->ret->gpus += gpus;
+    if (!h->pod || (!h->live && !t->bound)) {
+        wait_for(t, REASON_PLACEMENT_NOT_READY,
+                 arena_printf(t->a, "bundle %d of PlacementGroup %s has no pod that runs at present", i, name));
+        return true;
+    }
+    b->pod = h->pod;
+    b->at = h->at;
+    b->gpu = h->gpu;
+    return true;
+}
+
+static bool take_ranges(struct taking *t, size_t pool, struct source *s, const char *text)
+{
+    const char *rest = text;
+    int32_t first, last;
+    while (ranges_next(&rest, &first, &last)) {
+        if (last >= s->bundles.n)
+            return refuse(t,
+                          arena_printf(t->a,
+                                       "spec.placement.groups asks for bundles %s of PlacementGroup %s, which has %d "
+                                       "(0-%d)",
+                                       text, s->plg->obj.meta.name, s->bundles.n, s->bundles.n - 1));
+        for (int32_t i = first; i <= last; i++)
+            if (!take_bundle(t, pool, s, i))
+                return false;
+    }
+    return rest || refuse(t, arena_printf(t->a, "spec.placement.groups: %s is no list of bundles like 0-3,6", text));
+}
+
+static void look_ready(struct taking *t, const struct placementgroup *plg)
+{
+    const struct condition *c = plg->status.conditions;
+    size_t n = plg->status.n_conditions;
+    const struct condition *scheduled = condition_find(c, n, COND_SCHEDULED), *ready = condition_find(c, n, COND_READY);
+    const char *name = plg->obj.meta.name;
+    if (plg->obj.meta.deleted_ms)
+        wait_for(t, REASON_PLACEMENT_NOT_FOUND, arena_printf(t->a, "PlacementGroup %s is being deleted", name));
+    else if (!ready || !scheduled)
+        wait_for(t, REASON_PLACEMENT_NOT_READY, arena_printf(t->a, "PlacementGroup %s was not looked at yet", name));
+    else if (scheduled->status != CONDITION_TRUE)
+        wait_for(t, REASON_PLACEMENT_NOT_READY,
+                 arena_printf(t->a, "PlacementGroup %s is not ready: %s: %s", name, ready->reason, ready->message));
+}
+
+static bool take_pool(struct taking *t, size_t i)
+{
+    const struct pool_ref *ref = &t->wg->spec.placement_groups[i];
+    const struct placementgroup *plg = t->v->pools[i];
+    if (!plg) {
+        wait_for(t, REASON_PLACEMENT_NOT_FOUND,
+                 arena_printf(t->a, "PlacementGroup %s does not exist in namespace %s: create it, or name another one",
+                              ref->name, t->wg->obj.meta.ns));
+        return false;
+    }
+    look_ready(t, plg);
+    struct source *s = source_of(t, plg);
+    if (!s) {
+        wait_for(t, REASON_PLACEMENT_NOT_READY,
+                 arena_printf(t->a, "PlacementGroup %s is not ready: its bundles cannot be read", ref->name));
+        return false;
+    }
+    if (ref->bundles)
+        return take_ranges(t, i, s, ref->bundles);
+    for (int32_t k = 0; k < s->bundles.n; k++)
+        if (!take_bundle(t, i, s, k))
+            return false;
+    return true;
+}
+
+// Replicas in one pod
+
+static void join_pods(struct taking *t)
+{
+    struct pooled *p = t->ret;
+    int32_t *last = arena_array(t->a, t->v->n_pods, sizeof *last); // plus 1, by pod
+    for (int32_t i = 0; i < t->wg->spec.replicas; i++) {
+        struct berth *b = &p->berths[i];
+        if (!b->pod)
+            continue;
+        int32_t before = last[b->at] - 1;
+        b->first = i;
+        b->node = p->nodes;
+        if (before >= 0) {
+            b->first = p->berths[before].first;
+            b->before = p->berths[before].before + 1;
+            b->node = p->berths[before].node;
+            p->berths[before].next = i;
+        } else {
+            p->nodes++;
+        }
+        p->berths[b->first].pod_replicas = b->before + 1;
+        last[b->at] = i + 1;
+    }
+    for (int32_t i = 0; i < t->wg->spec.replicas; i++)
+        p->berths[i].pod_replicas = p->berths[p->berths[i].first].pod_replicas;
+}
+
+// Processes of the group in pods where it has no bundle (any more).
+static void find_stale(struct taking *t)
+{
+    const struct group_view *v = t->v;
+    struct pooled *p = t->ret;
+    bool *current = arena_array(t->a, v->n_pods, sizeof *current);
+    p->stale = arena_array(t->a, v->n_pods, sizeof *p->stale);
+    for (int32_t i = 0; i < t->wg->spec.replicas; i++)
+        if (p->berths[i].pod)
+            current[p->berths[i].at] = true;
+    for (size_t i = 0; v->agents && i < v->n_pods; i++)
+        if (!current[i] && v->agents[i].connected && v->agents[i].state != AGENT_IDLE)
+            p->stale[p->n_stale++] = v->pods[i];
+    if (p->n_stale)
+        wait_for(t, REASON_TERMINATING,
+                 arena_printf(t->a, "waits until processes of an earlier attempt have ended in pod %s",
+                              p->stale[0]->obj.meta.name));
+}
+
+// The rendezvous
+
+static const struct neighbour *neighbour_with(const struct taking *t, int32_t port)
+{
+    const char *master = arena_printf(t->a, "%s:%d", t->ret->master_host, port);
+    for (size_t i = 0; i < t->v->n_neighbours; i++)
+        if (str_eq(t->v->neighbours[i].master, master))
+            return &t->v->neighbours[i];
+    return NULL;
+}
+
+// The port that the group has there, 0 = none: of what it was told before, or of the status.
+static int32_t present_port(const struct taking *t)
+{
+    const char *master = t->v->memory->master ? t->v->memory->master : t->wg->status.master_addr;
+    size_t len = strlen(t->ret->master_host);
+    int64_t port = 0;
+    if (master && strncmp(master, t->ret->master_host, len) == 0 && master[len] == ':')
+        str_to_i64(master + len + 1, &port);
+    return port > 0 && port <= UINT16_MAX ? (int32_t)port : 0;
+}
+
+// The first one from there that no other group of this pod has.
+static int32_t free_port(const struct taking *t, int32_t from)
+{
+    for (int32_t i = 0; i < PORTS; i++) {
+        int32_t port = PORT_FIRST + (from - PORT_FIRST + i) % PORTS;
+        if (!neighbour_with(t, port))
+            return port;
+    }
+    return from;
+}
+
+static void take_port(struct taking *t)
+{
+    const struct group_view *v = t->v;
+    int32_t wanted = t->wg->spec.rendezvous_port, port = present_port(t);
+    int32_t taken = v->agents ? v->agents[t->ret->berths[0].at].taken_port : 0;
+    const struct neighbour *other = wanted ? neighbour_with(t, wanted) : NULL;
+    if (other) {
+        t->ret->waits_for_port = true;
+        wait_for(
+            t, REASON_PORT_CONFLICT,
+            arena_printf(t->a,
+                         "spec.rendezvousPort %d is used by WorkerGroup %s, whose rank 0 is in the same pod: choose "
+                         "another one, or leave it out",
+                         wanted, other->name));
+        return;
+    }
+    if (wanted)
+        port = wanted;
+    else if (port && port == taken)
+        port = free_port(t, port + 1 < PORT_FIRST + PORTS && port >= PORT_FIRST ? port + 1 : PORT_FIRST);
+    else if (!port || neighbour_with(t, port))
+        port = free_port(t, PORT_FIRST);
+    t->ret->master_port = port;
+}
+
+static void take_master(struct taking *t)
+{
+    const struct berth *b = &t->ret->berths[0];
+    if (!b->pod)
+        return;
+    const char *gang = bundlepod_gang(t->v->pools[b->pool], t->a);
+    t->ret->master_host =
+        arena_printf(t->a, "%s-%d.%s.%s.svc", gang, pod_label_number(b->pod, LABEL_INDEX), gang, t->wg->obj.meta.ns);
+    take_port(t);
+}
+
+void pooled_take(const struct group_view *v, bool bound, struct arena *a, struct pooled *ret)
+{
+    const struct workergroup_spec *s = &v->wg->spec;
+    struct taking t = {.v = v, .wg = v->wg, .a = a, .ret = ret, .bound = bound};
+    *ret = (struct pooled){.berths = arena_array(a, (size_t)s->replicas, sizeof *ret->berths)};
+    for (int32_t i = 0; i < s->replicas; i++)
+        ret->berths[i] = (struct berth){.bundle = -1, .next = -1};
+    t.sources = arena_array(a, s->n_placement_groups, sizeof *t.sources);
+    size_t i = 0;
+    while (i < s->n_placement_groups && take_pool(&t, i))
+        i++;
+    if (i == s->n_placement_groups && t.named < s->replicas)
+        refuse(&t, arena_printf(a, "spec.replicas is %d, but spec.placement.groups has %d bundles", s->replicas,
+                                (int)t.named));
+    find_stale(&t);
+    join_pods(&t);
+    take_master(&t);
+    // None of them counts before all can be had.
+    if (!ret->refusal.reason && (!ret->wait_reason || bound))
+        return;
+    for (int32_t k = 0; k < s->replicas; k++)
+        ret->berths[k].pod = NULL;
+    ret->master_host = NULL;
+}
+
+size_t pooled_gpus(const struct workergroup *wg, const struct berth *b, int32_t local, struct arena *a, int **ret)
+{
+    int32_t each = wg->spec.workers_per_replica, asked = wg->spec.worker.gpus;
+    int32_t n = asked >= 0 ? MIN(asked, b->gpus) : MIN(MAX(b->gpus / each, 1), b->gpus);
+    int64_t from = asked < 0 && b->gpus < each ? (int64_t)local * b->gpus / each : (int64_t)local * n;
+    *ret = arena_array(a, (size_t)n, sizeof **ret);
+    for (int32_t i = 0; i < n; i++)
+        (*ret)[i] = b->gpu + (int32_t)((from + i) % b->gpus);
+    return (size_t)n;
+}
+
+static int64_t grace_s(const struct placementgroup *plg)
+{
+    struct arena scratch = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct template_facts facts;
+    int64_t s = GRACE_DEFAULT_S;
+    if (plg && plg->spec.template_json &&
+        template_inspect(plg->spec.template_json, reserved_env, &scratch, &facts, &err) == 0)
+        s = facts.grace_s;
+    arena_done(&scratch);
+    return s;
+}
+
+int64_t pooled_grace_s(const struct group_view *v)
+{
+    int64_t least = INT64_MAX; // a pod that is deleted gives no more
+    for (size_t i = 0; i < v->wg->spec.n_placement_groups; i++)
+        least = MIN(least, grace_s(v->pools[i]));
+    return least;
+}
+
+const struct pod *pooled_place(const struct group_view *v, int32_t rank, struct arena *a)
+{
+    struct pooled p;
+    int32_t replica = rank / MAX(v->wg->spec.workers_per_replica, 1);
+    if (replica >= v->wg->spec.replicas)
+        return NULL;
+    pooled_take(v, true, a, &p);
+    return p.berths[replica].pod;
+}

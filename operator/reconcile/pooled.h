@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A WorkerGroup on bundles that PlacementGroups hold: which bundle each replica has, in which pod that is, and what is
+// to be waited for. Pure.
+//
+// A replica is a bundle: ranks follow spec.placement.groups. The replicas whose bundles are in one pod are served by
+// one agent, which gets their processes in one order.
+#ifndef CADRE_RECONCILE_POOLED_H
+#define CADRE_RECONCILE_POOLED_H
+
+#include "operator/reconcile/accept.h"
+#include "operator/reconcile/group.h"
+
+struct berth {             // of one replica
+    const struct pod *pod; // that has its bundle; NULL = none that counts
+    size_t at;             // of the pod in the view
+    size_t pool;           // of spec.placement.groups
+    int32_t bundle;        // of that PlacementGroup; -1 = not known
+    int32_t gpu, gpus;     // the bundle's first GPU in the pod, and how many it has
+    int32_t next;          // replica in the same pod, -1 = none
+    int32_t first, before; // the lowest replica in the pod, and how many of the group's there are before this one
+    int32_t node;          // the how many-th pod of the group it is, by its lowest replica
+    int32_t pod_replicas;  // of the group in the pod
+};
+
+struct pooled {
+    struct berth *berths;     // by replica
+    int32_t nodes;            // pods
+    int32_t gpus;             // of all bundles
+    const char *master_host;  // NULL = not known
+    int32_t master_port;      // 0 = not known
+    const struct pod **stale; // pods of the PlacementGroups where processes of the group are that do not belong there
+    size_t n_stale;
+    struct refusal refusal;  // reason NULL: none
+    const char *wait_reason; // NULL: every replica has its pod, or had it when the group was bound
+    const char *wait_message;
+    bool waits_for_port; // that another group has
+};
+
+// `bound`: the status says that every replica has its pod; then one that was lost counts until that was answered.
+void pooled_take(const struct group_view *v, bool bound, struct arena *a, struct pooled *ret);
+
+// The GPUs of the pod that are one worker's: the `local`-th of its replica. Returns how many.
+size_t pooled_gpus(const struct workergroup *wg, const struct berth *b, int32_t local, struct arena *a, int **ret);
+
+// What its pods have to end.
+int64_t pooled_grace_s(const struct group_view *v);
+
+// Which pod a rank is in, as far as it is known; NULL = in none.
+const struct pod *pooled_place(const struct group_view *v, int32_t rank, struct arena *a);
+
+#endif

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two groups on the bundles of one PlacementGroup, from their objects to the orders that the agent of its pod gets,
+// through the controller and the registry of agents.
+#include "operator/exec/group_controller.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/reason.h"
+#include "tests/unit/stub_client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAIT_MS = 30 * 1000 };
+
+static struct {
+    struct loop *loop;
+    struct kube_client *client;
+    struct metrics *metrics;
+    struct store *pods, *nodes, *services, *groups, *placementgroups;
+    struct recorder *recorder;
+    struct agents *agents;
+    struct group_controller *controller;
+    struct arena arena;
+    struct agent *agent;
+    struct buf orders; // "PREPARE {...}\n"
+    int version;
+} t;
+
+static void put(struct store *s, const char *json)
+{
+    const struct object *o;
+    struct err err = ERR_INIT;
+    if (object_decode(store_kind(s), json, strlen(json), &o, &err) < 0)
+        fail_msg("%s", err.msg);
+    store_put(s, o);
+    object_unref(o);
+}
+
+static void put_group(const char *name, const char *bundles, const char *status)
+{
+    put(t.groups,
+        arena_printf(&t.arena,
+                     "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ml\",\"uid\":\"u-%s\",\"resourceVersion\":\"%d\","
+                     "\"generation\":1},\"spec\":{\"replicas\":2,\"workersPerReplica\":1,\"runtime\":\"Agent\","
+                     "\"placement\":{\"groups\":[{\"name\":\"pool\",\"bundles\":\"%s\"}]},\"worker\":{\"module\":"
+                     "\"/m.so\"}}%s%s}",
+                     name, name, ++t.version, bundles, status ? ",\"status\":" : "", status ? status : ""));
+}
+
+static void put_pool(void)
+{
+    put(t.placementgroups,
+        "{\"metadata\":{\"name\":\"pool\",\"namespace\":\"ml\",\"uid\":\"u-pool\",\"resourceVersion\":\"3\","
+        "\"generation\":1},\"spec\":{\"bundles\":[{\"count\":4,\"resources\":{\"nvidia.com/gpu\":\"1\"}}]},\"status\":{"
+        "\"conditions\":[{\"type\":\"Scheduled\",\"status\":\"True\",\"reason\":\"Bound\"},{\"type\":\"Ready\","
+        "\"status\":\"True\",\"reason\":\"Running\"}]}}");
+    put(t.pods,
+        "{\"metadata\":{\"name\":\"pool-plg-0-0\",\"namespace\":\"ml\",\"uid\":\"u-pod\",\"resourceVersion\":\"4\","
+        "\"labels\":{\"app.kubernetes.io/managed-by\":\"cadre\",\"cadre.dev/group\":\"pool-plg\",\"cadre.dev/index\":"
+        "\"0\",\"cadre.dev/incarnation\":\"0\"},\"annotations\":{\"cadre.dev/bundles\":\"0-3\"},\"ownerReferences\":[{"
+        "\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"PlacementGroup\",\"name\":\"pool\",\"uid\":\"u-pool\","
+        "\"controller\":true}]},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"w\"}]},\"status\":{\"phase\":"
+        "\"Running\",\"podIP\":\"10.0.0.7\"}}");
+}
+
+static void on_shared(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
+{
+    (void)ctx;
+    group_controller_changed_shared(t.controller, ns, placementgroup, group_uid);
+}
+
+static const char *ticket(void *ctx, const char *group_uid, int32_t attempt, int32_t rank, struct arena *a)
+{
+    (void)ctx;
+    return arena_printf(a, "ticket-of-%s-%d-%d", group_uid, attempt, rank);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&t, 0, sizeof t);
+    t.loop = loop_new();
+    t.client = stub_client_new(t.loop);
+    t.metrics = metrics_new();
+    t.pods = store_new(KIND_POD);
+    t.nodes = store_new(KIND_NODE);
+    t.services = store_new(KIND_SERVICE);
+    t.groups = store_new(KIND_WORKERGROUP);
+    t.placementgroups = store_new(KIND_PLACEMENTGROUP);
+    buf_init(&t.orders, 1 << 20);
+    t.recorder = recorder_new(t.loop, t.client, "cadre.dev/operator", "test", t.metrics);
+    t.agents = agents_new(&(struct agents_config){.clock = loop_clock(t.loop), .changed_shared = on_shared});
+    t.controller = group_controller_new(t.loop, &(struct group_controller_options){
+                                                    .client = t.client,
+                                                    .pods = t.pods,
+                                                    .nodes = t.nodes,
+                                                    .services = t.services,
+                                                    .groups = t.groups,
+                                                    .placementgroups = t.placementgroups,
+                                                    .agents = t.agents,
+                                                    .recorder = t.recorder,
+                                                    .metrics = t.metrics,
+                                                    .clock = loop_clock(t.loop),
+                                                    .seed = 1,
+                                                });
+    group_controller_setup(t.controller, &(struct agent_setup){.image = "i", .url = "wss://o", .ticket = ticket});
+    put(t.nodes,
+        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-n1\",\"resourceVersion\":\"1\"},\"status\":{\"allocatable\":"
+        "{\"cpu\":\"8\",\"pods\":\"9\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (t.agent)
+        agents_leave(t.agents, t.agent);
+    group_controller_stop(t.controller);
+    stub_client_refuse(t.client);
+    while (stub_waiting(t.client))
+        stub_fail(stub_next(t.client), ERR_CANCELED, "canceled");
+    group_controller_free(t.controller);
+    agents_free(t.agents);
+    recorder_free(t.recorder);
+    store_free(t.pods);
+    store_free(t.nodes);
+    store_free(t.services);
+    store_free(t.groups);
+    store_free(t.placementgroups);
+    metrics_free(t.metrics);
+    stub_client_free(t.client);
+    loop_free(t.loop);
+    arena_done(&t.arena);
+    buf_done(&t.orders);
+    return 0;
+}
+
+static void answer(struct stub_call *call)
+{
+    const struct request *r = &call->request;
+    if (r->verb == VERB_PATCH_MERGE) {
+        const char *status = strstr(r->body, "\"status\":{") + strlen("\"status\":");
+        const char *bundles = str_eq(r->name, "a") ? "0-1" : "2-3";
+        put_group(r->name, bundles, arena_strndup(&t.arena, status, strlen(status) - 1));
+        stub_fail(call, ERR_CONFLICT, "the watch was quicker");
+    } else {
+        stub_answer(call, 201, "{}");
+    }
+}
+
+static void turn(void)
+{
+    loop_run_once(t.loop, 20);
+    while (stub_waiting(t.client))
+        answer(stub_next(t.client));
+}
+
+#define UNTIL(condition)                                            \
+    do {                                                            \
+        int64_t end_ = clock_mono_ms(&clock_system) + WAIT_MS;      \
+        while (!(condition) && clock_mono_ms(&clock_system) < end_) \
+            turn();                                                 \
+        assert_true(condition);                                     \
+    } while (0)
+
+static int on_order(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
+{
+    (void)owner, (void)len, (void)err;
+    buf_printf(&t.orders, "%s %s\n", record_type_name(type), body);
+    return 0;
+}
+
+static void join(const char *groups)
+{
+    const struct agent_identity id = {
+        .ns = "ml", .group = "pool", .shared = true, .pod = "pool-plg-0-0", .pod_uid = "u-pod", .node = "n1"};
+    const char *hello = arena_printf(&t.arena, "{\"role\":\"agent\",\"version\":1,\"groups\":[%s]}", groups);
+    struct err err = ERR_INIT;
+    if (agents_join(t.agents, &id, hello, strlen(hello), on_order, NULL, &t.agent, &err) < 0)
+        fail_msg("%s", err.msg);
+}
+
+static void say(uint8_t type, const char *body)
+{
+    struct record r = {.h = {.type = type, .rank = RECORD_GROUP}, .body = body, .len = strlen(body)};
+    struct err err = ERR_INIT;
+    if (agents_record(t.agents, t.agent, &r, &err) < 0)
+        fail_msg("%s", err.msg);
+}
+
+static bool ordered(const char *what)
+{
+    return strstr(buf_str(&t.orders), what) != NULL;
+}
+
+static bool waits_for(const char *name, const char *reason)
+{
+    const struct object *o = store_get(t.groups, "ml", name);
+    const struct workergroup_status *s = &workergroup_of(o)->status;
+    const struct condition *c = condition_find(s->conditions, s->n_conditions, COND_READY);
+    return c && str_eq(c->reason, reason);
+}
+
+static void groups_wait_for_their_pool_and_begin_with_it(void **state)
+{
+    (void)state;
+    put_group("a", "0-1", NULL);
+    put_group("b", "2-3", NULL);
+    group_controller_start(t.controller);
+    UNTIL(waits_for("a", REASON_PLACEMENT_NOT_FOUND) && waits_for("b", REASON_PLACEMENT_NOT_FOUND));
+    put_pool();
+    UNTIL(waits_for("a", REASON_STARTING) && waits_for("b", REASON_STARTING));
+    join("");
+    UNTIL(ordered("PREPARE {\"group\":\"u-a\"") && ordered("PREPARE {\"group\":\"u-b\""));
+    assert_true(ordered("\"masterPort\":29500") && ordered("\"masterPort\":29501")); // though no status says so yet
+    say(RECORD_PREPARED, "{\"group\":\"u-b\",\"attempt\":1}");
+    UNTIL(ordered("START {\"group\":\"u-b\""));
+    assert_true(ordered("{\"rank\":0,\"localRank\":0,\"ticket\":\"ticket-of-u-b-1-0\",\"gpus\":[2]}"));
+    assert_false(ordered("START {\"group\":\"u-a\""));
+}
+
+static void a_group_that_is_deleted_is_stopped(void **state)
+{
+    (void)state;
+    put_pool();
+    put_group("a", "0-1", NULL);
+    put_group("b", "2-3", NULL);
+    group_controller_start(t.controller);
+    join("{\"group\":\"u-a\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]},"
+         "{\"group\":\"u-b\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
+    turn();
+    store_delete(t.groups, "ml", "a");
+    assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1}"));
+    assert_false(ordered("STOP {\"group\":\"u-b\""));
+}
+
+static void what_was_deleted_behind_a_leaders_back_is_stopped_too(void **state)
+{
+    (void)state;
+    put_pool();
+    group_controller_start(t.controller);
+    join("{\"group\":\"u-gone\",\"attempt\":3,\"state\":\"Running\",\"processes\":[]}");
+    UNTIL(ordered("STOP {\"group\":\"u-gone\",\"attempt\":3}"));
+}
+
+static void it_is_known_which_pod_has_a_rank(void **state)
+{
+    (void)state;
+    put_pool();
+    put_group("b", "2-3", NULL);
+    const struct workergroup *b = workergroup_of(store_get(t.groups, "ml", "b"));
+    assert_string_equal(group_controller_place(t.controller, b, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");
+    assert_null(group_controller_place(t.controller, b, 2, &t.arena));
+    assert_true(group_controller_shares(t.controller, "ml", "pool", "u-b"));
+    assert_false(group_controller_shares(t.controller, "ml", "pool", "u-a"));
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(groups_wait_for_their_pool_and_begin_with_it),
+        T(a_group_that_is_deleted_is_stopped),
+        T(what_was_deleted_behind_a_leaders_back_is_stopped_too),
+        T(it_is_known_which_pod_has_a_rank),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/tenancy.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/wire/record.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+struct fixture {
+    struct tenancy *tenancy;
+    struct arena arena;
+    struct buf found;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = *state = xcalloc(1, sizeof *f);
+    f->tenancy = tenancy_new();
+    buf_init(&f->found, 4096);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    tenancy_free(f->tenancy);
+    arena_done(&f->arena);
+    buf_done(&f->found);
+    free(f);
+    return 0;
+}
+
+static const struct workergroup *group(struct fixture *f, const char *name, const char *uid, const char *pool,
+                                       const char *second)
+{
+    struct workergroup *wg = arena_new(&f->arena, struct workergroup);
+    struct pool_ref *refs = arena_array(&f->arena, 2, sizeof *refs);
+    refs[0].name = pool;
+    refs[1].name = second;
+    wg->obj.meta.ns = "ml";
+    wg->obj.meta.name = name;
+    wg->obj.meta.uid = uid;
+    wg->spec.placement_groups = refs;
+    wg->spec.n_placement_groups = second ? 2 : 1;
+    return wg;
+}
+
+static void note(void *ctx, const char *key)
+{
+    struct fixture *f = ctx;
+    buf_printf(&f->found, "%s ", key);
+}
+
+static const char *tenants(struct fixture *f, const char *pool)
+{
+    buf_reset(&f->found);
+    tenancy_each(f->tenancy, "ml", pool, note, f);
+    return buf_str(&f->found);
+}
+
+static void a_group_lives_where_its_spec_says(void **state)
+{
+    struct fixture *f = *state;
+    const struct workergroup *a = group(f, "a", "ua", "left", "right"), *b = group(f, "b", "ub", "right", NULL);
+    tenancy_set(f->tenancy, NULL, a);
+    tenancy_set(f->tenancy, NULL, b);
+    assert_string_equal(tenants(f, "left"), "ml/a ");
+    assert_string_equal(tenants(f, "right"), "ml/a ml/b ");
+    assert_string_equal(tenants(f, "other"), "");
+    assert_true(tenancy_has(f->tenancy, "ml", "left", "ua"));
+    assert_false(tenancy_has(f->tenancy, "ml", "left", "ub"));
+    assert_false(tenancy_has(f->tenancy, "team", "left", "ua"));
+}
+
+static void a_group_that_changes_or_goes_moves_out(void **state)
+{
+    struct fixture *f = *state;
+    const struct workergroup *before = group(f, "a", "ua", "left", NULL), *after = group(f, "a", "ua", "right", NULL);
+    tenancy_set(f->tenancy, NULL, before);
+    tenancy_set(f->tenancy, before, after);
+    assert_string_equal(tenants(f, "left"), "");
+    assert_string_equal(tenants(f, "right"), "ml/a ");
+    tenancy_set(f->tenancy, after, NULL);
+    assert_string_equal(tenants(f, "right"), "");
+}
+
+static void another_group_of_the_name_is_another_tenant(void **state)
+{
+    struct fixture *f = *state;
+    const struct workergroup *before = group(f, "a", "ua", "left", NULL), *after = group(f, "a", "new", "left", NULL);
+    tenancy_set(f->tenancy, NULL, before);
+    tenancy_set(f->tenancy, before, after);
+    assert_false(tenancy_has(f->tenancy, "ml", "left", "ua"));
+    assert_true(tenancy_has(f->tenancy, "ml", "left", "new"));
+}
+
+static void a_pool_that_is_named_twice_has_the_group_once(void **state)
+{
+    struct fixture *f = *state;
+    const struct workergroup *a = group(f, "a", "ua", "left", "left");
+    tenancy_set(f->tenancy, NULL, a);
+    assert_string_equal(tenants(f, "left"), "ml/a ");
+    tenancy_set(f->tenancy, a, NULL);
+    assert_string_equal(tenants(f, "left"), "");
+}
+
+// Those that are no tenants
+
+static int on_command(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
+{
+    struct fixture *f = owner;
+    (void)len, (void)err;
+    buf_printf(&f->found, "%s %s\n", record_type_name(type), body);
+    return 0;
+}
+
+static const char pod_json[] =
+    "{\"metadata\":{\"name\":\"left-plg-0-0\",\"namespace\":\"ml\",\"uid\":\"pod\",\"resourceVersion\":\"5\","
+    "\"labels\":{\"app.kubernetes.io/managed-by\":\"cadre\",\"cadre.dev/group\":\"left-plg\"},"
+    "\"ownerReferences\":[{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"PlacementGroup\",\"name\":\"left\","
+    "\"uid\":\"u-left\",\"controller\":true}]},\"spec\":{\"containers\":[]}}";
+
+static void what_runs_of_others_is_stopped(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    const struct object *pod = NULL;
+    struct object pool = {.kind = KIND_PLACEMENTGROUP, .meta = {.ns = "ml", .name = "left", .uid = "u-left"}};
+    static const char hello[] = "{\"role\":\"agent\",\"version\":1,\"groups\":["
+                                "{\"group\":\"ua\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]},"
+                                "{\"group\":\"gone\",\"attempt\":4,\"state\":\"Running\",\"processes\":[]},"
+                                "{\"group\":\"idle\",\"attempt\":2,\"state\":\"Idle\",\"processes\":[]}]}";
+    const struct agent_identity id = {
+        .ns = "ml", .group = "left", .shared = true, .pod = "left-plg-0-0", .pod_uid = "pod"};
+    struct agents *agents = agents_new(&(struct agents_config){.clock = &clock_system});
+    struct store *pods = store_new(KIND_POD);
+    struct agent *agent;
+    assert_int_equal(object_decode(KIND_POD, pod_json, strlen(pod_json), &pod, &err), 0);
+    store_put(pods, pod);
+    assert_int_equal(agents_join(agents, &id, hello, strlen(hello), on_command, f, &agent, &err), 0);
+    tenancy_set(f->tenancy, NULL, group(f, "a", "ua", "left", NULL));
+    tenancy_evict(f->tenancy, agents, pods, &pool);
+    assert_string_equal(buf_str(&f->found), "STOP {\"group\":\"gone\",\"attempt\":4}\n");
+    agents_leave(agents, agent);
+    agents_free(agents);
+    store_free(pods);
+    object_unref(pod);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_group_lives_where_its_spec_says),
+        T(a_group_that_changes_or_goes_moves_out),
+        T(another_group_of_the_name_is_another_tenant),
+        T(a_pool_that_is_named_twice_has_the_group_once),
+        T(what_runs_of_others_is_stopped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
