@@ -114,9 +114,10 @@ bool finish_stays(const struct work *w)
 // ttlSecondsAfterFinished are over, and the plan deletes the object; if not yet, it looks again then.
 static bool expired(struct work *w)
 {
-    int64_t ttl = w->wg->spec.ttl_s * 1000, left = MIN(end_of(w)->changed_ms + ttl - w->v->now_ms, ttl);
+    int64_t ttl = w->wg->spec.ttl_s * 1000, ended = end_of(w)->changed_ms;
     if (ttl < 0)
         return false;
+    int64_t left = ttl ? MIN(work_at_latest_ms(ended) + ttl - w->v->now_ms, ttl) : 0;
     if (left > 0) {
         plan_requeue(w->plan, left);
         return false;

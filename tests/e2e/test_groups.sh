@@ -149,6 +149,25 @@ event_counts() { # NAME: warnings, each as often as it happened
         | .reason as $r | range(.series.count // .deprecatedCount // 1) | $r' | sort | xargs
 }
 
+# ---- the examples of how a group ends -------------------------------------------------------------------------------
+
+test_ends() {
+    local name
+    for name in ttl failure-rules rank-zero suspended; do kc apply -f "$suite_root/examples/$name.yaml" >/dev/null; done
+    check "ttl.yaml succeeds" kc wait --for=condition=Succeeded wg/brief --timeout=60s
+    check "failure-rules.yaml fails at once" eventually 60 is "True/FailurePolicy" group_condition rules Failed
+    check "... with the code of rank 1, without a restart" is "1 42 0" echo \
+        "$(failure rules '\(.rank) \(.exitCode)') $(group_status rules restarts)"
+    check "rank-zero.yaml succeeds with its rank 0" kc wait --for=condition=Succeeded wg/zero --timeout=60s
+    check "... and the others are stopped" eventually 30 is "zero-0-0" group_pod_names zero
+    check "suspended.yaml has no pods" is "True/Suspended " echo "$(group_condition asleep Suspended) $(group_pod_names asleep)"
+    kc patch wg asleep --type merge -p '{"spec":{"suspend":false}}' >/dev/null
+    check "... until it is let begin" group_ready asleep 60
+    check "... with its first attempt" is 1 group_status asleep attempt
+    check "ttl.yaml is deleted after its time" kc wait --for=delete wg/brief --timeout=60s
+    check "deleted, they leave nothing" group_delete rules zero asleep
+}
+
 # ---- containers that cannot start -----------------------------------------------------------------------------------
 
 test_images() {
@@ -244,6 +263,7 @@ operator_start op --leader-elect=false
 test_environment
 test_rendezvous
 test_exits
+test_ends
 test_images
 test_node
 test_operator_killed

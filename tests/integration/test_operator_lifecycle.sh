@@ -90,7 +90,7 @@ test_deadline() {
 
 test_ttl() {
     run kept
-    run brief '.spec.ttlSecondsAfterFinished = 3'
+    run brief '.spec.ttlSecondsAfterFinished = 15'
     run failed '.spec.ttlSecondsAfterFinished = 0 | .spec.maxRestarts = 0'
     fail_pod brief-0-0 0 ""
     fail_pod brief-1-0 0 ""
@@ -98,7 +98,7 @@ test_ttl() {
     fail_pod kept-1-0 0 ""
     check "it has succeeded" kc wait --for=condition=Succeeded wg/brief --timeout=15s
     check "... and stays for its time" is "workergroup.cadre.dev/brief" object brief
-    check "... then it is deleted" eventually 15 is "" object brief
+    check "... then it is deleted" eventually 40 is "" object brief
     check "... with all that it had" eventually 60 group_gone brief
     fail_pod failed-0-0 1 ""
     check "0: deleted at once, also when it has failed" eventually 15 is "" object failed
@@ -174,8 +174,18 @@ test_sidecar() {
     group_delete beside
 }
 
+# They are run where there are containers, by tests/e2e/test_groups.sh.
+test_examples() {
+    local name
+    for name in ttl failure-rules rank-zero suspended; do
+        check "examples/$name.yaml is what the API server takes" \
+            kc apply --dry-run=server -f "$suite_root/examples/$name.yaml"
+    done
+}
+
 suite_start life --nodes 0 --kwok 3 --gpus 8
 operator_start op --leader-elect=false
+test_examples
 test_rules
 test_rank_zero
 test_deadline
