@@ -7,6 +7,7 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/exec/executor.h"
+#include "operator/exec/peers.h"
 #include "operator/exec/pooled_view.h"
 #include "operator/exec/tenancy.h"
 #include "operator/reconcile/names.h"
@@ -327,26 +328,6 @@ static void on_executed(void *ctx, const struct err *err)
         controller_finish(e->c->controller, e->key, (struct reconcile_result){err->code, e->requeue_ms});
 }
 
-static const struct agent_facts *agents_of(const struct group_controller *c, const struct workergroup *wg,
-                                           const struct pod *const *pods, size_t n, struct arena *a)
-{
-    struct agent_facts *facts = arena_array(a, n, sizeof *facts);
-    for (size_t i = 0; i < n && c->executor.agents; i++)
-        agents_facts(c->executor.agents, pods[i]->obj.meta.uid, wg->obj.meta.uid, a, &facts[i]);
-    return facts;
-}
-
-static const int32_t *members_of(const struct group_controller *c, const struct workergroup *wg, struct arena *a)
-{
-    size_t world = (size_t)group_world_size(wg);
-    int32_t *members = arena_array(a, world, sizeof *members);
-    const struct group *g = c->router ? router_group(c->router, wg->obj.meta.uid) : NULL;
-    for (size_t rank = 0; g && rank < MIN(world, (size_t)g->world); rank++)
-        if (g->ranks[rank].member)
-            members[rank] = (int32_t)g->ranks[rank].member->attempt;
-    return members;
-}
-
 static const struct pod *const *own_pods(const struct group_controller *c, const struct workergroup *wg,
                                          struct arena *a, size_t *ret_n)
 {
@@ -358,55 +339,23 @@ static const struct pod *const *own_pods(const struct group_controller *c, const
     return pods;
 }
 
-struct neighbours {
-    const struct group_controller *c;
-    const struct workergroup *of;
-    struct arena *a;
-    struct neighbour *items;
-    size_t n, size;
-};
-
-static bool is_over(const struct workergroup *wg)
+// What another group was given last, or before this replica led.
+static const char *master_of(void *ctx, const struct object *o, const char *key)
 {
-    static const char *const over[] = {COND_SUCCEEDED, COND_FAILED, COND_SUSPENDED};
-    for (size_t i = 0; i < ARRAY_LEN(over); i++) {
-        const struct condition *c = condition_find(wg->status.conditions, wg->status.n_conditions, over[i]);
-        if (c && c->status == CONDITION_TRUE)
-            return true;
-    }
-    return wg->obj.meta.deleted_ms;
-}
-
-static void add_neighbour(void *ctx, const char *key)
-{
-    struct neighbours *to = ctx;
-    const struct group_entry *e = map_get(&to->c->entries, key);
-    const struct object *o = store_get(to->c->executor.groups, to->of->obj.meta.ns, strchr(key, '/') + 1);
-    if (!o || workergroup_of(o) == to->of || is_over(workergroup_of(o)))
-        return;
+    const struct group_controller *c = ctx;
+    const struct group_entry *e = map_get(&c->entries, key);
     bool decided = e && e->uid && str_eq(e->uid, o->meta.uid);
-    const char *master = decided ? e->notebook.memory.master : workergroup_of(o)->status.master_addr;
-    if (!master)
-        return;
-    if (to->n == to->size) {
-        to->size = MAX(2 * to->size, (size_t)16);
-        struct neighbour *items = arena_array(to->a, to->size, sizeof *items);
-        if (to->n)
-            memcpy(items, to->items, to->n * sizeof *items);
-        to->items = items;
-    }
-    to->items[to->n++] = (struct neighbour){o->meta.name, master};
+    return decided ? e->notebook.memory.master : workergroup_of(o)->status.master_addr;
 }
 
-static void fill_pooled(const struct group_controller *c, const struct workergroup *wg, struct arena *a,
-                        struct group_view *v)
+static struct pooled_source pooled_source(const struct group_controller *c)
 {
-    struct neighbours near = {.c = c, .of = wg, .a = a};
-    pooled_view_fill(c->placementgroups, c->executor.pods, wg, a, v);
-    for (size_t i = 0; i < wg->spec.n_placement_groups; i++)
-        tenancy_each(c->tenancy, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_neighbour, &near);
-    v->neighbours = near.items;
-    v->n_neighbours = near.n;
+    return (struct pooled_source){.placementgroups = c->placementgroups,
+                                  .pods = c->executor.pods,
+                                  .groups = c->executor.groups,
+                                  .tenancy = c->tenancy,
+                                  .master_of = master_of,
+                                  .ctx = (void *)c};
 }
 
 static void view_fill(struct group_controller *c, const struct workergroup *wg, const struct group_entry *e,
@@ -425,13 +374,14 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         .setup = c->setup,
         .leading_ms = c->leading_ms,
     };
+    struct pooled_source source = pooled_source(c);
     if (wg->spec.n_placement_groups)
-        fill_pooled(c, wg, a, v);
+        pooled_view_fill(&source, wg, a, v);
     else
         v->pods = own_pods(c, wg, a, &v->n_pods);
     if (wg->spec.runtime == RUNTIME_AGENT) {
-        v->agents = agents_of(c, wg, v->pods, v->n_pods, a);
-        v->members = members_of(c, wg, a);
+        v->agents = peers_agents(c->executor.agents, wg, v->pods, v->n_pods, a);
+        v->members = peers_members(c->router, wg, a);
     }
 }
 
@@ -591,7 +541,8 @@ const struct pod *group_controller_place(const struct group_controller *c, const
 {
     static const struct group_memory nothing;
     struct group_view v = {.wg = wg, .cluster = c->cluster, .memory = &nothing, .now_ms = clock_wall_ms(c->clock)};
-    pooled_view_fill(c->placementgroups, c->executor.pods, wg, a, &v);
+    struct pooled_source source = pooled_source(c);
+    pooled_view_fill(&source, wg, a, &v);
     return pooled_place(&v, rank, a);
 }
 

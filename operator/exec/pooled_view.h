@@ -3,11 +3,19 @@
 #ifndef CADRE_EXEC_POOLED_VIEW_H
 #define CADRE_EXEC_POOLED_VIEW_H
 
+#include "operator/exec/tenancy.h"
 #include "operator/reconcile/group.h"
-#include "operator/runtime/store.h"
 
-// Sets `pools` and `pods` of the view. `placementgroups` NULL: there are none.
-void pooled_view_fill(const struct store *placementgroups, const struct store *pods, const struct workergroup *wg,
-                      struct arena *a, struct group_view *v);
+struct pooled_source {                                   // all borrowed
+    const struct store *placementgroups, *pods, *groups; // placementgroups NULL: there are none
+    const struct tenancy *tenancy;
+    // "host:port" of the rendezvous of another group, NULL = none. Borrowed. `key`: "namespace/name".
+    const char *(*master_of)(void *ctx, const struct object *group, const char *key);
+    void *ctx;
+};
+
+// Sets `pools`, `pods` and `neighbours` of the view.
+void pooled_view_fill(const struct pooled_source *s, const struct workergroup *wg, struct arena *a,
+                      struct group_view *v);
 
 #endif

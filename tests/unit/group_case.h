@@ -5,10 +5,10 @@
 //    "memory": {"dryRun": "OK" | "Refused", "message": ..., "refusal": {"reason", "message", "incarnation"},
 //               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME,
 //               "master": ...},
-//    "agents": {POD: {"connected", "changedAt", "endingAt", "state", "attempt", "sent", "sentAttempt", "error", "errorAt",
-//                     "takenPort",
-//                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "outOfMemory", "message", "lastLines",
-//                                    "endedAt"}]}},
+//    "agents": {POD: {"connected", "changedAt", "endingAt", "state", "attempt", "sent", "sentAttempt", "error",
+//                     "errorAt", "takenPort",
+//                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "outOfMemory", "message",
+//                                    "lastLines", "endedAt"}]}},
 //    "placementgroups": [{...}], "neighbours": [{"name", "master"}], of a WorkerGroup on their bundles,
 //    "members": [attempt of rank 0, ...], "leadingSince": TIME, "noSetup": true}
 //

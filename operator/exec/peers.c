@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/peers.h"
+
+#include "common/base/mem.h"
+#include "operator/reconcile/names.h"
+
+const struct agent_facts *peers_agents(const struct agents *agents, const struct workergroup *wg,
+                                       const struct pod *const *pods, size_t n, struct arena *a)
+{
+    struct agent_facts *facts = arena_array(a, n, sizeof *facts);
+    for (size_t i = 0; i < n && agents; i++)
+        agents_facts(agents, pods[i]->obj.meta.uid, wg->obj.meta.uid, a, &facts[i]);
+    return facts;
+}
+
+const int32_t *peers_members(const struct router *router, const struct workergroup *wg, struct arena *a)
+{
+    size_t world = (size_t)group_world_size(wg);
+    int32_t *members = arena_array(a, world, sizeof *members);
+    const struct group *g = router ? router_group(router, wg->obj.meta.uid) : NULL;
+    for (size_t rank = 0; g && rank < MIN(world, (size_t)g->world); rank++)
+        if (g->ranks[rank].member)
+            members[rank] = (int32_t)g->ranks[rank].member->attempt;
+    return members;
+}

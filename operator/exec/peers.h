@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agents of a group's pods and the router of its calls say, as decisions take it.
+#ifndef CADRE_EXEC_PEERS_H
+#define CADRE_EXEC_PEERS_H
+
+#include "operator/agents/agents.h"
+#include "operator/proxy/router.h"
+#include "operator/reconcile/group.h"
+
+// `agents` and `members` of a view; all zero where there is no registry, or no router (NULL).
+const struct agent_facts *peers_agents(const struct agents *agents, const struct workergroup *wg,
+                                       const struct pod *const *pods, size_t n, struct arena *a);
+const int32_t *peers_members(const struct router *router, const struct workergroup *wg, struct arena *a);
+
+#endif
