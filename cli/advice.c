@@ -43,6 +43,10 @@ static const struct {
                             "anew. See the last failure, and 'kubectl cadre logs' while the pods are kept."},
     {"WorkerFailed", "restartPolicy Never: it is not started again. See the last failure, and 'kubectl cadre logs'\n"
                      "while the pods are kept."},
+    {"FailurePolicy", "A rule of spec.failurePolicy says that this exit code is the end. See the last failure."},
+    {"DeadlineExceeded",
+     "It took longer than spec.activeDeadlineSeconds, waiting for room included. A change of what it\n"
+     "runs starts it anew, with its full time."},
     {"Suspended", "Set spec.suspend to false."},
 };
 

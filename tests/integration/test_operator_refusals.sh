@@ -34,11 +34,6 @@ container='.spec.template.spec.containers[0]'
 test_spec() {
     check "nothing that says what to run" refused agent CommandRequired "set module, python or command" 'del(.spec.runtime)'
     check "a pod a node" refused pernode NotSupported "podPer Node" '.spec.placement.podPer = "Node"'
-    check "successPolicy RankZero" refused rankzero NotSupported "successPolicy RankZero" '.spec.successPolicy = "RankZero"'
-    check "failurePolicy" refused rules NotSupported "failurePolicy" \
-        '.spec.failurePolicy.rules = [{exitCodes: [42], action: "Fail"}]'
-    check "activeDeadlineSeconds" refused deadline NotSupported "activeDeadlineSeconds" '.spec.activeDeadlineSeconds = 5'
-    check "ttlSecondsAfterFinished" refused ttl NotSupported "ttlSecondsAfterFinished" '.spec.ttlSecondsAfterFinished = 5'
     check "bundles of a PlacementGroup" refused bundles NotSupported "placement.groups" \
         'del(.spec.template, .spec.runtime) | .spec.placement.groups = [{name: "pool"}] | .spec.worker = {command: ["true"]}'
     check "a reserved variable" refused reserved ReservedEnv "container worker sets RANK" \
