@@ -216,13 +216,13 @@ static void measure_idle(void)
 {
     static const unsigned steps[] = {0, 1000, IDLE_MAX, 0};
     const struct load_call call = {"one", "echo", 10, 1};
-    cadre_client *c = open_server(false);
     double none = 0;
     printf("\n%-34s %12s %8s %8s\n", beside_idle, "Cadre/s", "ratio", "target");
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         struct samples rates = {.n = 0};
         unsigned n = MIN(steps[i], options.idle);
         pid_t idle = n ? ranks_start(server.port, "idle", 0, n) : 0;
+        cadre_client *c = open_server(false); // not before: it would be silent for longer than the proxy puts up with
         for (int k = 0; k < options.rounds; k++) {
             double p50;
             samples_add(&rates, load_rate(c, &call, options.seconds, &p50));
@@ -231,10 +231,10 @@ static void measure_idle(void)
             none = samples_median(&rates);
         printf("%-34u %12.0f %7.2fx %8s\n", n, samples_median(&rates), samples_median(&rates) / none, n ? "0.7x" : "");
         fflush(stdout);
+        cadre_client_close(c);
         if (n)
             ranks_stop(idle);
     }
-    cadre_client_close(c);
 }
 
 static pid_t start_bulk(void)
