@@ -505,7 +505,7 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
     arena_done(&c->setup_arena);
     c->setup_arena = a;
     c->setup = copy;
-    store_each(c->executor.groups, wake_group, c);
+    store_each_by_age(c->executor.groups, wake_group, c);
 }
 
 const struct agent_setup *group_controller_agent_setup(const struct group_controller *c)
@@ -557,7 +557,7 @@ void group_controller_start(struct group_controller *c)
     if (c->placementgroups)
         store_each(c->placementgroups, evict_tenants_of, c);
     c->leading_ms = clock_wall_ms(c->clock);
-    store_each(c->executor.groups, wake_group, c);
+    store_each_by_age(c->executor.groups, wake_group, c);
     controller_start(c->controller);
 }
 

@@ -263,7 +263,7 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
 void placementgroup_controller_start(struct placementgroup_controller *c)
 {
     c->started = true;
-    store_each(c->executor.groups, wake_one, c);
+    store_each_by_age(c->executor.groups, wake_one, c);
     controller_start(c->controller);
 }
 

@@ -380,3 +380,33 @@ void store_each(const struct store *s, void (*fn)(void *ctx, const struct object
         for (const struct entry *e = s->names.slots[i]; e; e = e->next)
             fn(ctx, e->object);
 }
+
+static int by_age(const void *x, const void *y)
+{
+    const struct meta *a = &(*(const struct object *const *)x)->meta, *b = &(*(const struct object *const *)y)->meta;
+    if (a->created_ms != b->created_ms)
+        return a->created_ms < b->created_ms ? -1 : 1;
+    return str_cmp(a->uid, b->uid);
+}
+
+struct roll {
+    const struct object **items;
+    size_t n;
+};
+
+static void enter(void *ctx, const struct object *o)
+{
+    struct roll *r = ctx;
+    r->items[r->n++] = o;
+}
+
+void store_each_by_age(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx)
+{
+    struct arena a = ARENA_INIT;
+    struct roll r = {.items = arena_array(&a, store_count(s), sizeof(struct object *))};
+    store_each(s, enter, &r);
+    qsort(r.items, r.n, sizeof(struct object *), by_age);
+    for (size_t i = 0; i < r.n; i++)
+        fn(ctx, r.items[i]);
+    arena_done(&a);
+}

@@ -45,5 +45,7 @@ size_t store_by_group(const struct store *s, const char *ns, const char *group, 
                       const struct object *const **ret);
 // Every object, unsorted: for start-up and metrics, never per event.
 void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx);
+// The oldest first. Nothing may be stored meanwhile.
+void store_each_by_age(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx);
 
 #endif

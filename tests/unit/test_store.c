@@ -2,6 +2,7 @@
 #include "operator/runtime/store.h"
 
 #include "common/base/buf.h"
+#include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
 
@@ -414,6 +415,30 @@ static void every_object_is_visited(void **state)
     assert_int_equal(n, 500);
 }
 
+static void note_name(void *ctx, const struct object *o)
+{
+    (void)ctx;
+    buf_printf(&trace, "%s ", o->meta.name);
+}
+
+static void objects_are_visited_by_age(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t created_ms;
+    } items[] = {{"b", 5}, {"young", 9}, {"old", 1}, {"a", 5}};
+    for (size_t i = 0; i < ARRAY_LEN(items); i++) {
+        struct object *o = (struct object *)object(items[i].name, "1", "", "");
+        o->meta.created_ms = items[i].created_ms;
+        store_put(s, o);
+        object_unref(o);
+    }
+    buf_reset(&trace);
+    store_each_by_age(s, note_name, NULL);
+    assert_string_equal(buf_str(&trace), "old a b young ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -435,6 +460,7 @@ int main(void)
         STORE_TEST(indexes_follow_changes),
         STORE_TEST(it_agrees_with_a_plain_array),
         STORE_TEST(every_object_is_visited),
+        STORE_TEST(objects_are_visited_by_age),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
