@@ -74,7 +74,7 @@ post() {
 # talk GROUP: the requests of standard input, all at once over one websocket, with $TOKEN.
 talk() {
     "$devcluster" exec -- "$suite_root/tests/lib/jsonrpc.py" --host "$calls_host" --address "$calls_address" \
-        --ca "$suite_dir/ca.pem" --path "/v1/namespaces/$ns/workergroups/$1"
+        --ca "$suite_dir/ca.pem" --path "/v1/namespaces/$ns/workergroups/$1" --sent "$suite_dir/sent"
 }
 
 # called GROUP PARAMS: the result of one call by HTTP, or the error's code and message.
@@ -91,12 +91,13 @@ answers() {
         jq -rc 'if .error then "\(.error.code) \(.error.message)" else .result end'
 }
 
-# later GROUP PARAMS: a call in the background, whose answer or end `came` waits for.
+# later GROUP PARAMS: a call in the background, whose answer or end `came` waits for. Returns when the proxy has it.
 later() {
-    rm -f "$suite_dir/later"
+    rm -f "$suite_dir/later" "$suite_dir/sent"
     {
         rpc 1 group.call "$2" | talk "$1" || true
     } >"$suite_dir/underway" 2>&1 && mv "$suite_dir/underway" "$suite_dir/later" &
+    eventually 30 test -e "$suite_dir/sent"
 }
 
 came() {

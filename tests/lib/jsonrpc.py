@@ -21,6 +21,7 @@ TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
 
 class Websocket:
     def __init__(self, options):
+        self.sent = options.sent
         raw = socket.create_connection((options.address or options.host, options.port), timeout=options.timeout)
         context = ssl.create_default_context(cafile=options.ca)
         context.set_alpn_protocols(["http/1.1"])
@@ -84,6 +85,8 @@ class Websocket:
             opcode = first & 0x0F
             if opcode == PING:
                 self.send(PONG, payload)
+            elif opcode == PONG and self.sent:
+                open(self.sent, "w", encoding="utf-8").close()
             elif opcode == CLOSE:
                 code = struct.unpack("!H", payload[:2])[0] if n >= 2 else 1005
                 print("closed", code, payload[2:].decode(errors="replace"))
@@ -102,6 +105,7 @@ def main():
     parser.add_argument("--path", required=True)
     parser.add_argument("--ca", required=True)
     parser.add_argument("--timeout", type=float, default=60)
+    parser.add_argument("--sent", help="this file is made once the other side has read the requests")
     options = parser.parse_args()
     requests = [line.encode() for line in sys.stdin.read().splitlines() if line]
     answers = {}
@@ -109,6 +113,7 @@ def main():
         ws = Websocket(options)
         for request in requests:
             ws.send(TEXT, request)
+        ws.send(PING, b"")
         while len(answers) < len(requests):
             text = ws.message()
             if text is None:
