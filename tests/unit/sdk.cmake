@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name client client_load batch)
+foreach(name client_load batch)
   cadre_test(test_sdk_${name} LINKS cadre_client_core cadre_ws_server cadre_fakeapi SOURCES sdk_proxy.c)
+endforeach()
+foreach(name client retry)
+  cadre_test(test_sdk_${name} LINKS cadre_client_core cadre_ws_server cadre_fakeapi SOURCES sdk_proxy.c sdk_case.c)
 endforeach()
 cadre_test(test_sdk_interface LINKS cadre_client_core)
 add_test(NAME test_sdk_package COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_sdk_package.sh" "${CMAKE_SOURCE_DIR}"

@@ -93,6 +93,15 @@ static void take_call(struct sdk_proxy *p, struct peer *peer, const struct recor
         say_big(peer, r->h.call, parts.args, parts.args_len);
     } else if (str_eq(method, "fail")) {
         say_text(peer, RECORD_ERROR, r->h.call, failure);
+    } else if (str_eq(method, "busy")) { // three times, then it answers
+        bool still = ++p->n_busy % 4;
+        say_text(peer, still ? RECORD_ERROR : RECORD_RESULT, r->h.call,
+                 still ? "{\"code\":\"THROTTLED\",\"message\":\"too many calls\",\"retryAfterMs\":1}" : "\"at last\"");
+    } else if (str_eq(method, "later")) {
+        say_text(peer, RECORD_ERROR, r->h.call,
+                 "{\"code\":\"UNAVAILABLE\",\"message\":\"a rank died\",\"rank\":2,\"retryAfterMs\":15000}");
+    } else if (str_eq(method, "raise")) {
+        say_text(peer, RECORD_ERROR, r->h.call, "{\"code\":\"FAILED\",\"message\":\"no such file\",\"rank\":1}");
     } else if (str_eq(method, "goodbye")) {
         say_text(peer, RECORD_GOODBYE, 0, "{\"reason\":\"restart\"}");
         say_text(peer, RECORD_RESULT, r->h.call, "null");
@@ -100,7 +109,7 @@ static void take_call(struct sdk_proxy *p, struct peer *peer, const struct recor
         say_text(peer, RECORD_RESULT, r->h.call, "null");
         say_text(peer, RECORD_ERROR, 0, "{\"code\":\"UNAUTHORIZED\",\"message\":\"the token has expired\"}");
         ws_session_close(peer->session, FRAME_CLOSE_POLICY, "the token has expired");
-    } else if (str_eq(method, "hang_up")) {
+    } else if (str_eq(method, "hang_up") || (str_eq(method, "hang_up_once") && p->n_hung_up++ == 0)) {
         ws_session_close(peer->session, FRAME_CLOSE_GOING_AWAY, "restart");
     } else if (!str_eq(method, "mute")) {
         char quoted[160];

@@ -6,6 +6,8 @@
 //   big       a string of as many bytes        fail    an error with all that an error may have
 //   method    the name of the method           hang_up no answer, the connection ends
 //   goodbye   null, behind a GOODBYE           forget  null, and then the session is not allowed any more
+//   busy      THROTTLED three times of four    raise   an error of the method
+//   later     an error: again in 15 s          hang_up_once  as hang_up the first time, then its name
 #ifndef CADRE_TESTS_UNIT_SDK_PROXY_H
 #define CADRE_TESTS_UNIT_SDK_PROXY_H
 
@@ -21,6 +23,7 @@ struct sdk_proxy {
     char url[128];       // of the last start
     const char *welcome; // body; set before the start
     // private
+    unsigned n_busy, n_hung_up;
     struct loop *loop;
     struct ws_server *server;
     struct list peers;

@@ -97,7 +97,7 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
     p->created_ms = clock_mono_ms(&clock_system);
     p->done = r->done;
     p->ctx = r->ctx;
-    return fill_more(p, r, err);
+    return retry_new(r, &p->retry, err) < 0 ? err->code : fill_more(p, r, err);
 }
 
 static uint64_t start(struct cadre_client *c, const cadre_client_request *r, struct err *err)

@@ -29,9 +29,36 @@ static void drop_arguments(struct pending *p)
     free(TAKE_PTR(p->more));
 }
 
-// r NULL: it has failed, with the error.
-static void answer(struct cadre_client *c, struct pending *p, const struct record *r, const cadre_client_error *error)
+static void drop_request(struct pending *p)
 {
+    drop_arguments(p);
+    free(TAKE_PTR(p->retry));
+}
+
+// Puts one that has failed aside where it may be tried again; else it is over.
+static bool rest(struct cadre_client *c, struct pending *p, const cadre_client_error *error)
+{
+    int64_t now = now_ms();
+    int64_t pause = p->retry && !c->closing ? retry_after(p->retry, error, &c->rand) : -1;
+    if (pause < 0 || (p->timeout_ms && now + pause >= p->created_ms + p->timeout_ms))
+        return false;
+    c->n_sent -= p->sent;
+    p->sent = false;
+    p->rests = true;
+    list_remove(&p->link);
+    list_append(&c->resting, &p->link);
+    deadlines_add(&c->deadlines, &p->deadline, now + pause);
+    return true;
+}
+
+// r NULL: it has failed, with the error.
+static void answer(struct cadre_client *c, struct pending *p, const struct record *r, cadre_client_error *error)
+{
+    if (error) {
+        if (rest(c, p, error))
+            return;
+        error->may_have_run |= p->retry && p->retry->may_have_run;
+    }
     cadre_client_answer a = {.id = p->id, .rank = -1, .error = error};
     void (*done)(void *, const cadre_client_answer *) = p->done;
     void *ctx = p->ctx;
@@ -41,7 +68,7 @@ static void answer(struct cadre_client *c, struct pending *p, const struct recor
     }
     list_remove(&p->link);
     deadlines_del(&c->deadlines, &p->deadline);
-    drop_arguments(p);
+    drop_request(p);
     c->n_sent -= p->sent;
     pendings_give(&c->calls, p);
     c->answered++;
@@ -89,7 +116,7 @@ static void say_closed(const struct pending *p, const struct err *why, struct er
 {
     (void)why;
     err_set(err, ERR_CANCELED, "the client was closed while %s() was pending%s", p->method,
-            p->sent ? "; it may have run" : "");
+            pending_may_have_run(p) ? "; it may have run" : "");
 }
 
 // Sending
@@ -153,7 +180,8 @@ static int send_call(struct cadre_client *c, struct pending *p, const char *args
 {
     if (send_records(c, p, args, len, err) < 0)
         return err->code;
-    drop_arguments(p);
+    if (!p->retry)
+        drop_arguments(p);
     p->sent = true;
     c->n_sent++;
     list_remove(&p->link);
@@ -189,6 +217,16 @@ static void arm_pump(struct cadre_client *c)
         loop_timer_arm(c->pump, 0);
 }
 
+static void wait_to_be_sent(struct cadre_client *c, struct pending *p)
+{
+    list_remove(&p->link);
+    list_append(&c->waiting, &p->link);
+    deadlines_add(&c->deadlines, &p->deadline,
+                  p->timeout_ms ? p->created_ms + p->timeout_ms : now_ms() + c->settings.unreachable_ms);
+    uplink_need(&c->uplink);
+    arm_pump(c);
+}
+
 // Deadlines
 
 static void arm_deadline(struct cadre_client *c)
@@ -221,6 +259,8 @@ static void time_out_waiting(struct cadre_client *c, struct pending *p)
     err_set(&err, p->timeout_ms ? ERR_TIMEOUT : ERR_UNAVAILABLE, "%s() was not sent within %" PRId64 " ms: %s%s%s%s",
             p->method, ms, up ? "earlier calls were in its way" : "no connection to the proxy at ",
             up ? "" : c->settings.url, !up && c->why.msg[0] ? ": " : "", up ? "" : c->why.msg);
+    if (p->retry)
+        p->retry->left = 0; // this was no try
     fail(c, p, &err, false);
 }
 
@@ -232,10 +272,14 @@ static void on_timer(void *ctx)
     c->timer_at = 0;
     while ((first = deadlines_first(&c->deadlines)) && first->at <= now) {
         struct pending *p = CONTAINER_OF(first, struct pending, deadline);
-        if (p->sent)
+        if (p->rests) {
+            p->rests = false;
+            wait_to_be_sent(c, p);
+        } else if (p->sent) {
             time_out_sent(c, p);
-        else
+        } else {
             time_out_waiting(c, p);
+        }
     }
     arm_deadline(c);
 }
@@ -325,10 +369,9 @@ bool client_may_start(const struct cadre_client *c, struct err *err)
 
 int client_submit(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err)
 {
-    int64_t ms = p->timeout_ms ? p->timeout_ms : c->settings.unreachable_ms;
     bool fresh = c->turning || now_ms() - c->turned_ms <= STALE_MS;
     bool now = fresh && list_empty(&c->waiting) && may_send(c);
-    if (!now || args->len > COPY_MAX) {
+    if (!now || args->len > COPY_MAX || p->retry) {
         p->args = blob_new(args->len, c->quota);
         if (!p->args)
             return err_set(err, ERR_LIMIT, "%s(): no room for %zu bytes of arguments: %zu bytes are waiting already",
@@ -341,10 +384,7 @@ int client_submit(struct cadre_client *c, struct pending *p, const struct argume
     }
     if (now)
         return send_call(c, p, args->per_rank && !p->args ? c->joined.data : args->text, args->len, err);
-    list_append(&c->waiting, &p->link);
-    deadlines_add(&c->deadlines, &p->deadline, p->created_ms + ms);
-    uplink_need(&c->uplink);
-    arm_pump(c);
+    wait_to_be_sent(c, p);
     return 0;
 }
 
@@ -352,7 +392,7 @@ void client_abandon(struct cadre_client *c, struct pending *p)
 {
     list_remove(&p->link);
     deadlines_del(&c->deadlines, &p->deadline);
-    drop_arguments(p);
+    drop_request(p);
     pendings_give(&c->calls, p);
 }
 
@@ -364,6 +404,7 @@ int client_cancel(struct cadre_client *c, uint64_t id, struct err *err)
     if (p->sent) {
         uplink_cancel(&c->uplink, (uint32_t)p->id);
     } else { // answered by the next turn: no callback inside of this
+        p->rests = false;
         deadlines_del(&c->deadlines, &p->deadline);
         list_remove(&p->link);
         list_append(&c->canceled, &p->link);
@@ -375,7 +416,8 @@ int client_cancel(struct cadre_client *c, uint64_t id, struct err *err)
 static void say_canceled(const struct pending *p, const struct err *why, struct err *err)
 {
     (void)why;
-    err_set(err, ERR_CANCELED, "%s() was canceled by its caller before it was sent", p->method);
+    err_set(err, ERR_CANCELED, "%s() was canceled by its caller before it was sent%s", p->method,
+            pending_may_have_run(p) ? " again; it may have run" : "");
 }
 
 static void drop_canceled(void *ctx)
@@ -401,6 +443,8 @@ struct cadre_client *client_new(struct settings *settings)
     list_init(&c->waiting);
     list_init(&c->sent);
     list_init(&c->canceled);
+    list_init(&c->resting);
+    rand_seed_system(&c->rand);
     pendings_init(&c->calls);
     const struct uplink_config config = {
         .loop = c->loop,
@@ -422,6 +466,7 @@ void client_free(struct cadre_client *c)
     c->closing = c->turning = true; // callbacks come, nothing is begun
     fail_all(c, &c->waiting, say_closed, NULL, false);
     fail_all(c, &c->canceled, say_canceled, NULL, false);
+    fail_all(c, &c->resting, say_closed, NULL, false);
     fail_all(c, &c->sent, say_closed, NULL, true);
     c->settings.on_connection = NULL;
     bool up = c->uplink.state == UPLINK_UP || c->uplink.state == UPLINK_LEAVING;

@@ -20,12 +20,14 @@ struct cadre_client {
     struct list waiting;  // not sent yet, in the order of their starts
     struct list sent;     // not answered yet
     struct list canceled; // before they were sent
+    struct list resting;  // failed, to be sent again
     uint32_t n_sent;
     struct deadlines deadlines;
     struct loop_timer *timer; // for the first of them ...
     int64_t timer_at;         // ... or an earlier point in time; 0 = not armed
     struct loop_timer *pump;  // sends what waits
     struct loop_timer *drop;  // answers what was canceled
+    struct rand rand;
     uint64_t answered;
     int64_t turned_ms; // when the last turn ended
     bool turning, stale, closing, told_up;

@@ -8,7 +8,7 @@
 #include "common/base/deadline.h"
 #include "common/base/list.h"
 #include "common/wire/blob.h"
-#include "sdk/c/include/cadre/client.h"
+#include "sdk/c/client/retry.h"
 
 enum { PENDING_METHOD_MAX = 63, PENDING_GROUP_MAX = 127 };
 
@@ -18,18 +18,26 @@ struct pending {
     uint64_t id;              // 0 = a free place
     uint32_t place;           // private, from 1
     bool sent;
+    bool rests; // until its deadline, then it is tried again
     bool refuse;
     uint8_t dispatch, execute;
     uint32_t rank;
     int64_t timeout_ms, attempt; // 0 = none
     int64_t created_ms;          // of the monotonic clock
-    struct blob *args;           // until it is sent
+    struct retry *retry;         // owned; NULL = it is sent once
+    struct blob *args;           // until it is sent, or for the next try
     char *more;                  // likewise: further members of the head, NULL = none
     void (*done)(void *ctx, const cadre_client_answer *answer);
     void *ctx;
     char method[PENDING_METHOD_MAX + 1];
     char group[PENDING_GROUP_MAX + 1]; // "" = that of the connection
 };
+
+// Now, or in an earlier try.
+static inline bool pending_may_have_run(const struct pending *p)
+{
+    return p->sent || (p->retry && p->retry->may_have_run);
+}
 
 struct pendings {
     struct pending **chunks;

@@ -5,7 +5,8 @@
 //
 //   One client is one connection. Many calls may be in flight; each is answered exactly once, by its result or an
 //   error. A lost connection is opened again, after a pause with jitter. Calls that had not been sent are sent then.
-//   Calls that had been are never repeated: they fail with CADRE_CLIENT_UNAVAILABLE and may_have_run.
+//   Calls that had been fail with CADRE_CLIENT_UNAVAILABLE and may_have_run; those that ask for it (max_retries) are
+//   sent again.
 //
 //   Threads: a client belongs to one thread at a time; different clients may be used by different threads. The library
 //   starts none, but for looking up host names, in which none of the caller's code runs. Work happens, and callbacks
@@ -55,7 +56,7 @@ typedef enum cadre_client_code {
 
 typedef struct cadre_client_error {
     cadre_client_code code;
-    int may_have_run;         // 0: certainly no rank has begun to run the call
+    int may_have_run;         // 0: certainly no rank has begun to run the call, in any of its tries
     int32_t rank;             // that is to blame, -1 = none
     int32_t exit_code;        // of its process, where that has died and the agent knows; else -1
     int64_t retry_after_ms;   // what the server asks for, 0 = nothing
@@ -154,6 +155,12 @@ typedef struct cadre_client_request {
     // JSON for CADRE_CLIENT_SPLIT and the 3D modes (docs/protocol.md, "Pieces"); NULL = as the method was registered.
     const char *split, *collect;
     int pad; // 1: a batch that cannot be cut evenly is filled up with its last row; it is taken off the result again
+    // How often the call may be sent again where it failed, within its timeout and after a pause, which is at least
+    // what the server asks for. 0: never, so that it runs at most once. Sent again is what certainly has not run
+    // (CADRE_CLIENT_UNAVAILABLE and _THROTTLED), and what the next two allow; the last error is the call's.
+    uint32_t max_retries;
+    const char *retry_on; // names of errors, whether or not it ran: "FAILED,NO_DEVICE"; NULL = none
+    int idempotent;       // 1: also CADRE_CLIENT_UNAVAILABLE where it may have run: a worker or the connection was lost
 } cadre_client_request;
 
 static inline void cadre_client_options_init(cadre_client_options *o)

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether, and when, a call that has failed is sent again: only where its caller asked for it. docs/calls.md has the
+// rules.
+#ifndef CADRE_CLIENT_RETRY_H
+#define CADRE_CLIENT_RETRY_H
+
+#include "common/base/err.h"
+#include "common/base/rand.h"
+#include "sdk/c/include/cadre/client.h"
+
+#include <stdbool.h>
+
+enum { RETRY_MIN_MS = 50, RETRY_MAX_MS = 5000 };
+
+struct retry {
+    uint32_t left, done; // tries after the first one
+    bool idempotent;
+    bool may_have_run; // one of those that failed
+    char on[];         // ",FAILED,NO_DEVICE,"
+};
+
+// *ret NULL: the request asks for none. To be freed by free().
+int retry_new(const cadre_client_request *request, struct retry **ret, struct err *err);
+// Milliseconds to wait before the next try, which it counts; negative: there is none.
+int64_t retry_after(struct retry *r, const cadre_client_error *error, struct rand *rand);
+
+#endif
