@@ -93,9 +93,10 @@ static void remember(struct store *store, enum kind kind, const struct kube_resp
     object_unref(o);
 }
 
-static bool is_quota(const struct err *err)
+static const char *refusal_reason(const struct err *err)
 {
-    return err->code == ERR_FORBIDDEN && strstr(err->msg, "exceeded quota");
+    bool quota = err->code == ERR_FORBIDDEN && strstr(err->msg, "exceeded quota");
+    return quota ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN;
 }
 
 static void on_dry_run(void *ctx, const struct kube_response *response, const struct err *err)
@@ -109,7 +110,9 @@ static void on_dry_run(void *ctx, const struct kube_response *response, const st
         notebook_dry_run_refused(s->e->notebook, s->action->hash, err->msg);
         e = ERR_INIT;
     } else if (err->code == ERR_FORBIDDEN) {
-        refused(s, is_quota(err) ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN, err->msg);
+        s->e->stopped = true;
+        notebook_dry_run_forbidden(s->e->notebook, s->action->hash, s->e->incarnation, refusal_reason(err), err->msg,
+                                   clock_wall_ms(s->e->x.clock));
         e = ERR_INIT;
     }
     step_end(s, &e);
@@ -166,7 +169,7 @@ static void on_service(void *ctx, const struct kube_response *response, const st
     if (response)
         remember(s->e->x.services, KIND_SERVICE, response);
     if (err->code == ERR_FORBIDDEN || err->code == ERR_INVALID) {
-        refused(s, is_quota(err) ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN, err->msg);
+        refused(s, refusal_reason(err), err->msg);
         step_end(s, NULL);
         return;
     }
@@ -185,7 +188,7 @@ static void on_pod(void *ctx, const struct kube_response *response, const struct
     else
         cluster_unassume(s->e->x.cluster, s->e->owner->meta.ns, s->action->name);
     if (err->code == ERR_FORBIDDEN || err->code == ERR_INVALID) {
-        refused(s, is_quota(err) ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN, err->msg);
+        refused(s, refusal_reason(err), err->msg);
         step_end(s, NULL);
         return;
     }

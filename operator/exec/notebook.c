@@ -65,6 +65,13 @@ void notebook_dry_run_refused(struct notebook *n, uint64_t hash, const char *mes
     n->memory.dry_run_message = arena_strdup(&n->needs, message);
 }
 
+void notebook_dry_run_forbidden(struct notebook *n, uint64_t hash, int32_t incarnation, const char *reason,
+                                const char *message, int64_t now_ms)
+{
+    forget_dry_run(n, hash);
+    notebook_refused(n, incarnation, reason, message, now_ms);
+}
+
 static int64_t later(struct notebook *n, int64_t now_ms)
 {
     n->memory.rollbacks++;

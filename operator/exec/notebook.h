@@ -28,6 +28,9 @@ int notebook_dry_run_ok(struct notebook *n, uint64_t hash, const char *pod_json,
 void notebook_dry_run_refused(struct notebook *n, uint64_t hash, const char *message);
 // A creation was refused; `reason` is one of reason.h and not copied.
 void notebook_refused(struct notebook *n, int32_t incarnation, const char *reason, const char *message, int64_t now_ms);
+// As both: the dry run was refused for what may change without the spec (a quota, a policy), which is no verdict on it.
+void notebook_dry_run_forbidden(struct notebook *n, uint64_t hash, int32_t incarnation, const char *reason,
+                                const char *message, int64_t now_ms);
 // The plan gives the gang back: wait longer each time before the next one.
 void notebook_rolled_back(struct notebook *n, const struct plan *p, int64_t now_ms);
 // The rendezvous that the plan gives to a group on bundles, NULL = none.

@@ -131,6 +131,32 @@ static enum hold_verdict ask(struct hold *h)
     return HOLD_UNKNOWN;
 }
 
+static enum hold_verdict template_refused(struct hold *h, const char *message)
+{
+    hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
+             arena_printf(h->a, "the API server refuses the template: %s", message));
+    return HOLD_REFUSED;
+}
+
+static bool refused_lately(const struct hold *h)
+{
+    const struct group_memory *m = h->v->memory;
+    return m->refusal_reason && m->retry_at_ms > h->v->now_ms;
+}
+
+// The dry run itself was refused, for what may change without the spec. The quota is looked at last, when the template
+// has passed; and it may be the pods before that fill it.
+static enum hold_verdict forbidden(struct hold *h)
+{
+    const struct group_memory *m = h->v->memory;
+    if (!str_eq(m->refusal_reason, REASON_QUOTA_EXCEEDED)) {
+        plan_requeue(h->plan, m->retry_at_ms - h->v->now_ms);
+        return template_refused(h, m->refusal_message);
+    }
+    hold_set(h, HOLD_ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
+    return HOLD_OK;
+}
+
 // The verdict comes with the API server's defaults, limit ranges and injected containers.
 enum hold_verdict hold_judge(struct hold *h)
 {
@@ -139,15 +165,18 @@ enum hold_verdict hold_judge(struct hold *h)
         plan_requeue(h->plan, SETUP_RETRY_MS);
         return HOLD_UNKNOWN;
     }
-    if (m->dry_run == DRY_RUN_NONE || m->dry_run_hash != h->dry_run_hash)
+    if (m->dry_run_hash != h->dry_run_hash)
         return ask(h);
-    if (m->dry_run == DRY_RUN_OK) {
+    switch (m->dry_run) {
+    case DRY_RUN_OK:
         hold_set(h, HOLD_ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
         return HOLD_OK;
+    case DRY_RUN_REFUSED:
+        return template_refused(h, m->dry_run_message);
+    case DRY_RUN_NONE:
+        break;
     }
-    hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
-             arena_printf(h->a, "the API server refuses the template: %s", m->dry_run_message));
-    return HOLD_REFUSED;
+    return refused_lately(h) ? forbidden(h) : ask(h);
 }
 
 static void wait_for_verdict(struct hold *h)
@@ -340,10 +369,12 @@ static void place(struct hold *h)
 static bool refused(struct hold *h)
 {
     const struct group_memory *m = h->v->memory;
-    if (!m->refusal_reason || m->retry_at_ms <= h->v->now_ms)
+    if (!refused_lately(h))
         return false;
     if (str_eq(m->refusal_reason, REASON_NAME_CONFLICT))
         hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
+    else if (m->dry_run == DRY_RUN_NONE && m->dry_run_hash == h->dry_run_hash)
+        forbidden(h);
     plan_requeue(h->plan, m->retry_at_ms - h->v->now_ms);
     hold_roll_back(h, m->refusal_reason, m->refusal_message);
     return true;

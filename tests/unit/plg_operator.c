@@ -193,8 +193,11 @@ static int refused(struct plg_operator *o, const struct placementgroup *plg, con
 static int dry_run(struct plg_operator *o, const struct placementgroup *plg, const struct action *a)
 {
     struct err err = ERR_INIT;
-    if (plg_create_pod(o->w, a->body, true, &err) < 0)
-        return refused(o, plg, &err);
+    if (plg_create_pod(o->w, a->body, true, &err) < 0) {
+        notebook_dry_run_forbidden(&o->notebook, a->hash, plg->status.incarnation, REASON_QUOTA_EXCEEDED, err.msg,
+                                   o->w->now_ms + o->skew_ms);
+        return REFUSED;
+    }
     return notebook_dry_run_ok(&o->notebook, a->hash, a->body, strlen(a->body), &err);
 }
 
