@@ -66,6 +66,38 @@ int bundles_expand(const struct placementgroup_spec *s, struct arena *a, struct 
     return 0;
 }
 
+static int check_amount(const struct amount *x, int32_t bundle, struct err *err)
+{
+    static const char *const native[] = {"cpu", "memory", "ephemeral-storage"};
+    bool known = str_starts(x->name, "hugepages-"), extended = strchr(x->name, '/');
+    for (size_t i = 0; i < ARRAY_LEN(native); i++)
+        known = known || str_eq(x->name, native[i]);
+    if (!known && !extended)
+        return err_set(err, ERR_INVALID,
+                       "spec.bundles: bundle %d asks for %s, which no container can have: use cpu, memory, "
+                       "ephemeral-storage, hugepages-<size> or a full name such as nvidia.com/gpu",
+                       bundle, x->name);
+    if (!known && x->milli % 1000)
+        return err_set(err, ERR_INVALID,
+                       "spec.bundles: bundle %d asks for %lldm of %s, of which there are whole ones only", bundle,
+                       (long long)x->milli, x->name);
+    return 0;
+}
+
+int bundles_check(const struct bundles *b, struct err *err)
+{
+    int r = 0;
+    size_t seen = 0; // shapes are numbered as they first come
+    for (int32_t i = 0; i < b->n && seen < b->n_shapes && r == 0; i++) {
+        if (b->shape[i] != seen)
+            continue;
+        const struct amounts *all = &b->shapes[seen++].resources;
+        for (size_t k = 0; k < all->n && r == 0; k++)
+            r = check_amount(&all->items[k], i, err);
+    }
+    return r;
+}
+
 static void add_labels(struct labels *to, const struct labels *from, struct arena *a)
 {
     struct label *items = arena_array(a, to->n + from->n, sizeof *items);

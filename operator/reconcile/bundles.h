@@ -30,6 +30,9 @@ struct bundles {
 // ERR_INVALID or ERR_LIMIT: names what is wrong in spec.bundles.
 int bundles_expand(const struct placementgroup_spec *s, struct arena *a, struct bundles *ret, struct err *err);
 
+// What no container can ask for: the API server would say so too, but it is asked about bundle 0 only. ERR_INVALID.
+int bundles_check(const struct bundles *b, struct err *err);
+
 static inline struct bundle_shape *bundle_shape(const struct bundles *b, int32_t i)
 {
     return &b->shapes[b->shape[i]];

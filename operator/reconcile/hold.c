@@ -83,6 +83,15 @@ static void build(struct hold *h, struct placementgroup_status *ret)
     };
     ret->n_placements = reservation_placements(r, &h->bundles, h->a, &ret->placements);
     ret->nodes = (int32_t)ret->n_placements;
+    if (!h->bundles.n) { // nobody knows what the spec asks for; the pods of an earlier one are still there
+        const struct placementgroup_status *old = &h->plg->status;
+        ret->bundles = old->bundles;
+        ret->bound_bundles = old->bound_bundles;
+        ret->gpus = old->gpus;
+        ret->nodes = old->nodes;
+        ret->placements = old->placements;
+        ret->n_placements = old->n_placements;
+    }
     for (int i = 0; i < HOLD_CONDITIONS; i++) {
         struct condition *now = &conditions[i];
         const struct condition *old = hold_old(h, (enum hold_condition)i);

@@ -145,6 +145,43 @@ static void whole(struct hold *h)
     hold_commit(h, false);
 }
 
+// Every bundle is held, but as an earlier spec asked; so that is what the conditions go on speaking of.
+static bool show_earlier(struct hold *h)
+{
+    static const enum hold_condition spoken_of[] = {HOLD_SCHEDULED, HOLD_READY};
+    const struct reservation *r = &h->reservation;
+    if (!r->held || r->held < h->bundles.n || r->bound < r->held)
+        return false;
+    show(h);
+    for (size_t i = 0; i < ARRAY_LEN(spoken_of); i++) {
+        const struct condition *old = hold_old(h, spoken_of[i]);
+        if (old)
+            h->conditions[spoken_of[i]].observed_generation = old->observed_generation;
+    }
+    return true;
+}
+
+// What is held from an earlier spec stays where the present one is refused; what was never whole is given back.
+static void keep_earlier(struct hold *h)
+{
+    const struct reservation *r = &h->reservation;
+    const struct condition *c = &h->conditions[HOLD_ACCEPTED];
+    if (show_earlier(h)) {
+        hold_commit(h, false);
+        return;
+    }
+    if (!hold_was(h, HOLD_SCHEDULED)) {
+        hold_roll_back(h, c->reason, c->message);
+        return;
+    }
+    if (h->bundles.n)
+        hold_set(h, HOLD_READY, CONDITION_FALSE, c->reason,
+                 arena_printf(h->a,
+                              "%d of %d bundles are held, as an earlier spec asked; the present one is refused: %s",
+                              r->held, h->bundles.n, c->message));
+    hold_commit(h, false);
+}
+
 // Some pods were made from an earlier spec. A template that the API server would refuse must not cost those that run,
 // so it is tried first. Then only those that differ are replaced; those of a gang that never was whole are all given
 // back.
@@ -152,9 +189,13 @@ static void spec_changed(struct hold *h)
 {
     const struct reservation *r = &h->reservation;
     bool was_whole = hold_was(h, HOLD_SCHEDULED);
-    if (hold_judge(h) != HOLD_OK) {
-        if (r->held == h->bundles.n && r->bound == r->held)
-            show(h);
+    enum hold_verdict verdict = hold_judge(h);
+    if (verdict == HOLD_REFUSED) {
+        keep_earlier(h);
+        return;
+    }
+    if (verdict == HOLD_UNKNOWN) {
+        show_earlier(h);
         hold_commit(h, false);
         return;
     }
@@ -166,12 +207,15 @@ static void spec_changed(struct hold *h)
             hold_delete(h, r->live[i], STAGE_SECOND);
 }
 
-// The present spec cannot be had. What is held from an earlier one stays.
+// The present spec cannot be had.
 static void refuse(struct hold *h, const struct refusal *refusal)
 {
     hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
-    if (!h->v->n_pods)
-        hold_wait(h, refusal->reason, refusal->message);
+    if (h->v->n_pods) {
+        keep_earlier(h);
+        return;
+    }
+    hold_wait(h, refusal->reason, refusal->message);
     hold_commit(h, false);
 }
 
@@ -182,6 +226,10 @@ static bool expand(struct hold *h, struct refusal *ret)
     if (bundles_expand(&h->plg->spec, h->a, &h->bundles, &err) < 0) {
         *ret = (struct refusal){REASON_INVALID_TEMPLATE, arena_strdup(h->a, err.msg)};
         h->bundles = (struct bundles){0};
+        return false;
+    }
+    if (bundles_check(&h->bundles, &err) < 0) {
+        *ret = (struct refusal){REASON_INVALID_TEMPLATE, arena_strdup(h->a, err.msg)};
         return false;
     }
     if (!placementgroup_accept(h->plg, h->a, ret, &facts))
