@@ -1,0 +1,272 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# WorkerGroups on bundles that PlacementGroups hold, with real containers on two real nodes of four fake GPUs: the examples
+# with the values of the table of features that Cadre has to bring, then what goes wrong. The operator is the one that the
+# chart installs.
+# Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+# shellcheck disable=SC2154,SC2016
+set -euo pipefail
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=/dev/null
+. "$here/../lib/suite.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/group.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/calls.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/plg.sh"
+
+image=".spec.template = {spec: {terminationGracePeriodSeconds: 8, containers: [{name: \"worker\", image: \"$calls_image\",
+    imagePullPolicy: \"IfNotPresent\"}]}}"
+
+# pool_apply NAME BUNDLES [JQ-FILTER]: with the image that has the modules.
+pool_apply() {
+    plg_apply "$1" "$2" ".spec.bundles[0].resources = {cpu: \"50m\", memory: \"32Mi\", \"nvidia.com/gpu\": \"1\"} | $image | ${3:-.}" >/dev/null
+}
+
+# tenant_apply NAME REPLICAS GROUPS [JQ-FILTER]: accumulators on those bundles.
+tenant_apply() {
+    jq -n --arg name "$1" --argjson n "$2" --argjson groups "$3" '{apiVersion: "cadre.dev/v1alpha1", kind: "WorkerGroup",
+        metadata: {name: $name}, spec: {replicas: $n, placement: {groups: $groups},
+            restartBackoff: {initialSeconds: 1, maxSeconds: 2},
+            worker: {module: "/modules/accumulator.so", class: "Accumulator"}}}' |
+        jq "${4:-.}" | kc apply -f - >/dev/null
+}
+
+# rank_values GROUP VARIABLE POD...: what its processes have, by rank.
+rank_values() {
+    local pod
+    for pod in "${@:3}"; do
+        kc exec "$pod" -c worker -- sh -c 'for f in /proc/[0-9]*/environ; do tr "\n\0" "_\n" <"$f" 2>/dev/null; echo; done'
+    done | awk -v group="GROUP_NAME=$1" -v name="$2=" -v RS= '
+        { split($0, lines, "\n"); rank = ""; value = ""; ours = 0
+          for (i in lines) {
+              if (lines[i] == group) ours = 1
+              if (index(lines[i], "RANK=") == 1) rank = substr(lines[i], 6)
+              if (index(lines[i], name) == 1) value = substr(lines[i], length(name) + 1)
+          }
+          if (ours) print rank, value }' | sort -n -u | cut -d ' ' -f 2 | xargs
+}
+
+master() { # GROUP
+    group_status "$1" masterAddr
+}
+
+masters() { # GROUP...: sorted
+    local group
+    for group in "$@"; do
+        master "$group"
+        echo
+    done | sort
+}
+
+processes_in() { # POD GROUP: how many
+    rank_values "$2" RANK "$1" | wc -w
+}
+
+# ---- one pool, two groups -------------------------------------------------------------------------------------------
+
+test_two_groups() {
+    check "kubectl apply -f examples/two-groups-one-pool.yaml" kc apply -f "$suite_root/examples/two-groups-one-pool.yaml"
+    check "S2-2: the reservation becomes Ready" kc wait --for=condition=Ready plg/shared --timeout=60s
+    check "S2-1: packed: in one pod, on one node" is "shared-plg-0-0=0-3" plg_pods shared
+    check "both groups become Ready on it" kc wait --for=condition=Ready --timeout=60s wg/first wg/second
+    check "S1-3: four ranks" is "[1, 2, 3, 4]" cadre call first add --per-rank '[1,1,1,1]'
+    check "S1-6: the other has numbers of its own" is "[2, 3, 4, 5]" cadre call second add --per-rank '[2,2,2,2]'
+    check "... and the first has kept its" is "[1, 2, 3, 4]" cadre call first get_value
+    check "S1-4: local ranks" is "0 1 2 3" rank_values first LOCAL_RANK shared-plg-0-0
+    check "... and the local world size" is "4 4 4 4" rank_values second LOCAL_WORLD_SIZE shared-plg-0-0
+    check "... one node of torchrun" is "1 1 1 1" rank_values second NNODES shared-plg-0-0
+    check "S0-11: both see the same GPUs" is "0 1 2 3" rank_values first CUDA_VISIBLE_DEVICES shared-plg-0-0
+    check "... a GPU a worker" is "0 1 2 3" rank_values second CUDA_VISIBLE_DEVICES shared-plg-0-0
+    check "S1-5: a name for each" eventually 10 says "shared-plg-0-0" cadre info second
+    check "S2-3: rank 0's pod is the address, and the ports differ" is \
+        "$(printf 'shared-plg-0.shared-plg.default.svc:%s\n' 29500 29501)" masters first second
+    check "... as the processes have them" is "$(master first | sed 's/.*://; s/.*/& & & &/')" \
+        rank_values first MASTER_PORT shared-plg-0-0
+    check "status has the GPUs" is 4 group_status second gpus
+    check "... and where the ranks are" matches '^\[\{"node":"n[12]","replicas":"0-3"\}\]$' group_status second placements
+    check "no pods are made for them" is "shared-plg-0-0" kc get pods -l app.kubernetes.io/managed-by=cadre \
+        -o 'jsonpath={.items[*].metadata.name}'
+}
+
+test_restart() {
+    local uid
+    uid=$(plg_uids shared-plg-0-0)
+    kc exec shared-plg-0-0 -c worker -- sh -c 'for p in /proc/[0-9]*; do
+        e=$(tr "\0" "\n" <$p/environ 2>/dev/null) || continue
+        case $e in *GROUP_NAME=second*) case $e in *"
+RANK=2"*) kill -9 ${p#/proc/};; esac;; esac; done'
+    check "a worker that dies: its group begins anew" eventually 30 is 2 group_status second attempt
+    check "... and is Ready again" eventually 30 is True/Running group_condition second Ready
+    check "... with the numbers of the beginning" eventually 20 is "[0, 1, 2, 3]" cadre call second get_value
+    check "... the other does not notice" is "1 [1, 2, 3, 4]" echo "$(group_status first attempt) $(cadre call first get_value)"
+    check "... in the same pod" is "$uid" plg_uids shared-plg-0-0
+    check "... the last failure names rank, pod and node" matches '^2 shared-plg-0-0 n[12]$' echo \
+        "$(group_status second lastFailure.rank) $(group_status second lastFailure.pod) $(group_status second lastFailure.node)"
+}
+
+test_going() {
+    local uid before port
+    port=$(master second)
+    uid=$(plg_uids shared-plg-0-0)
+    kc delete wg second >/dev/null
+    check "a group that is deleted: its processes end" eventually 30 is 0 processes_in shared-plg-0-0 second
+    check "... the other's run on" is "[1, 2, 3, 4]" cadre call first get_value
+    check "... the reservation stays" is "$uid True/Running" echo "$(plg_uids shared-plg-0-0) $(plg_condition shared Ready)"
+    before=$(date +%s%N)
+    tenant_apply third 2 '[{"name": "shared", "bundles": "2-3"}]'
+    check "a new one on half of it is Ready" kc wait --for=condition=Ready wg/third --timeout=20s
+    echo "# from kubectl apply to Ready: $((($(date +%s%N) - before) / 1000000)) ms"
+    check "... with the port that became free" is "$port" master third
+    check "... and the GPUs of its bundles" is "2 3" rank_values third CUDA_VISIBLE_DEVICES shared-plg-0-0
+    kc patch wg third --type merge -p '{"spec": {"suspend": true}}' >/dev/null
+    check "suspended: its processes end" eventually 30 is 0 processes_in shared-plg-0-0 third
+    kc patch wg third --type merge -p '{"spec": {"suspend": false}}' >/dev/null
+    check "... resumed: it is Ready again" eventually 30 is True/Running group_condition third Ready
+    kc scale wg third --replicas 1 >/dev/null
+    check "scaled down: a world of one" eventually 30 is "1 True/Running" echo_status third
+    check "... has one process" eventually 20 is 1 processes_in shared-plg-0-0 third
+    kc delete wg first third >/dev/null
+    check "the last ones go: the pod idles" eventually 30 is "0 0" both_counts
+    kc delete plg shared >/dev/null
+    check "S1-12: nothing is left" eventually 60 plg_gone shared
+}
+
+echo_status() {
+    echo "$(group_status "$1" worldSize) $(group_condition "$1" Ready)"
+}
+
+both_counts() {
+    echo "$(processes_in shared-plg-0-0 first) $(processes_in shared-plg-0-0 third)"
+}
+
+# ---- split and merged -----------------------------------------------------------------------------------------------
+
+test_split() {
+    check "kubectl apply -f examples/split-pool.yaml" kc apply -f "$suite_root/examples/split-pool.yaml"
+    check "both groups become Ready" kc wait --for=condition=Ready --timeout=60s wg/attention wg/model
+    check "S2-4: the ranks of the one" is "0 1" rank_values attention RANK multi-group-plg-0-0
+    check "... and of the other" is "0 1" rank_values model RANK multi-group-plg-0-0
+    check "... in worlds of two" is "2 2" rank_values model WORLD_SIZE multi-group-plg-0-0
+    check "... on the GPUs of their bundles" is "0 1 2 3" echo \
+        "$(rank_values attention CUDA_VISIBLE_DEVICES multi-group-plg-0-0) $(rank_values model CUDA_VISIBLE_DEVICES multi-group-plg-0-0)"
+    check "... each with a port of its own" is "29500 29500 29501 29501" ports
+    check "... what they print says whose it is" says "[model rank 1] Rank 1/2 in group model at multi-group-plg-0." \
+        kc logs multi-group-plg-0-0 -c worker
+    check "S2-6: who is where" matches '^multi-group-plg-0.multi-group-plg.default.svc multi-group-plg-0.multi-group-plg.default.svc$' \
+        rank_values attention MASTER_ADDR multi-group-plg-0-0
+    kc delete -f "$suite_root/examples/split-pool.yaml" >/dev/null
+    check "nothing is left" eventually 60 plg_gone multi-group
+}
+
+ports() {
+    echo "$(rank_values attention MASTER_PORT multi-group-plg-0-0) $(rank_values model MASTER_PORT multi-group-plg-0-0)" |
+        tr ' ' '\n' | sort | xargs
+}
+
+test_merged() {
+    check "kubectl apply -f examples/merged-pools.yaml" kc apply -f "$suite_root/examples/merged-pools.yaml"
+    check "the group of eight becomes Ready" kc wait --for=condition=Ready wg/merged --timeout=60s
+    check "S1-7: eight ranks" is "[3, 4, 5, 6, 7, 8, 9, 10]" cadre call merged add --per-rank '[3,3,3,3,3,3,3,3]'
+    check "S1-9: one for all" is "[13, 14, 15, 16, 17, 18, 19, 20]" cadre call merged add 10
+    check "... local ranks" is "0 1 2 3 0 1 2 3" rank_values merged LOCAL_RANK left-plg-0-0 right-plg-0-0
+    check "... two nodes of torchrun" is "0 0 0 0 1 1 1 1" rank_values merged NODE_RANK left-plg-0-0 right-plg-0-0
+    check "... a pod of its own for each reservation" matches '3 +yes +1 +left-plg-0-0 +n[12].*4 +yes +1 +right-plg-0-0 +n[12]' \
+        cadre info merged
+    kc delete pod right-plg-0-0 --wait=false >/dev/null
+    check "a pod of the reservation is deleted: it comes anew, and the group with it" eventually 90 is "2 True/Running 8" merged_status
+    check "... not at the cost of the user's restarts" is 0 group_status merged restartsCountTowardsMax
+    check "... which calls reach" eventually 20 is "[0, 1, 2, 3, 4, 5, 6, 7]" cadre call merged get_value
+    kc delete -f "$suite_root/examples/merged-pools.yaml" >/dev/null
+    check "nothing is left" eventually 60 plg_gone left
+    check "... of the other either" eventually 60 plg_gone right
+}
+
+merged_status() {
+    echo "$(group_status merged attempt) $(group_condition merged Ready) $(group_status merged readyWorkers)"
+}
+
+# ---- what goes wrong ------------------------------------------------------------------------------------------------
+
+test_waiting() {
+    tenant_apply early 2 '[{"name": "pair"}]'
+    check "no such PlacementGroup: it waits" group_reason early PlacementGroupNotFound
+    check "... and says so" says "PlacementGroup pair does not exist in namespace default" group_message early Ready
+    pool_apply pair 2 '.spec.bundles[0].resources["nvidia.com/gpu"] = "64"'
+    check "one that is not ready: it waits" group_reason early PlacementGroupNotReady
+    check "... and says why" eventually 15 says "PlacementGroup pair is not ready: Infeasible: " group_message early Ready
+    pool_apply pair 2
+    check "S0-6: two GPUs on one node: it runs" eventually 60 is "2 True/Running" echo_status early
+    check "... a world of two" is "[0, 1]" cadre call early get_value
+    tenant_apply outside 2 '[{"name": "pair", "bundles": "1-2"}]'
+    check "bundles that there are not" eventually 15 is False/InvalidBundles group_condition outside Accepted
+    check "... are named" says "asks for bundles 1-2 of PlacementGroup pair, which has 2 (0-1)" group_message outside Accepted
+    tenant_apply twice 2 '[{"name": "pair", "bundles": "0-1"}, {"name": "pair", "bundles": "1"}]'
+    check "a bundle twice" eventually 15 says "names bundle 1 of PlacementGroup pair twice" group_message twice Accepted
+    tenant_apply many 3 '[{"name": "pair"}]'
+    check "more replicas than bundles" eventually 15 says "spec.replicas is 3, but spec.placement.groups has 2" group_message many Accepted
+    tenant_apply greedy 2 '[{"name": "pair"}]' '.spec.worker.gpus = 2'
+    check "more GPUs than a bundle has" eventually 15 says "has 1 nvidia.com/gpu" group_message greedy Accepted
+    kc delete wg outside twice many greedy >/dev/null
+}
+
+test_ports() {
+    tenant_apply fixed 1 '[{"name": "pair"}]' '.spec.rendezvousPort = 30000'
+    check "a port that was asked for" eventually 30 is "True/Running" group_condition fixed Ready
+    tenant_apply rival 1 '[{"name": "pair", "bundles": "1"}]' '.spec.rendezvousPort = 30000'
+    check "... and again by another group of that pod" group_reason rival PortConflict
+    check "... which learns who has it" says "used by WorkerGroup fixed" group_message rival Ready
+    kc delete wg fixed >/dev/null
+    check "... and gets it when that goes" eventually 30 is "True/Running" group_condition rival Ready
+    kc exec pair-plg-0-0 -c worker -- sh -c 'nohup nc -l -p 29501 >/dev/null 2>&1 &'
+    tenant_apply finder 1 '[{"name": "pair"}]'
+    check "a port that another program has is passed over" eventually 30 is "True/Running" group_condition finder Ready
+    check "... the next one is taken" is "pair-plg-0.pair-plg.default.svc:29502" master finder
+    kc delete wg rival finder >/dev/null
+}
+
+test_reservation_deleted() {
+    tenant_apply slow 1 '[{"name": "pair"}]' '.spec.worker = {command: ["sh", "-c",
+        "trap \"echo saved; exit 0\" TERM; echo ready; while :; do sleep 0.1; done"]}'
+    check "two groups run" eventually 30 is "True/Running" group_condition slow Ready
+    kc logs -f pair-plg-0-0 -c worker >"$suite_dir/last-words" 2>/dev/null &
+    kc delete plg pair --wait=false >/dev/null
+    check "the PlacementGroup is deleted under them: they say what they wait for" group_reason early PlacementGroupNotFound 40
+    check "... the other, too" group_reason slow PlacementGroupNotFound 40
+    check "... its process had the time to save" eventually 20 says "[slow rank 0] saved" cat "$suite_dir/last-words"
+    check "... the pods are gone" eventually 40 is "" kc get pods -l cadre.dev/group=pair-plg -o name
+    pool_apply pair 2
+    check "it comes back: they run again" eventually 60 is "True/Running" group_condition early Ready
+    check "... the other, too" eventually 60 is "True/Running" group_condition slow Ready
+    check "... not at the cost of the user's restarts" is 0 group_status early restartsCountTowardsMax
+    kc delete wg early slow >/dev/null
+}
+
+# The operator is away while a group is deleted: what it left behind ends when it is back.
+test_operator_away() {
+    tenant_apply orphan 2 '[{"name": "pair"}]'
+    check "a group runs" eventually 30 is "True/Running" group_condition orphan Ready
+    kc -n cadre-system scale deployment cadre-operator --replicas 0 >/dev/null
+    eventually 60 is "" kc -n cadre-system get pods -l app.kubernetes.io/component=operator -o name
+    kc delete wg orphan >/dev/null
+    check "without an operator its processes run on" is 2 processes_in pair-plg-0-0 orphan
+    kc -n cadre-system scale deployment cadre-operator --replicas 2 >/dev/null
+    check "the operator is back: they end" eventually 90 is 0 processes_in pair-plg-0-0 orphan
+    kc delete plg pair >/dev/null
+    check "nothing is left" eventually 60 plg_gone pair
+}
+
+suite_cluster bundles --nodes 2 --gpus 4
+calls_install
+test_two_groups
+test_restart
+test_going
+test_split
+test_merged
+test_waiting
+test_ports
+test_reservation_deleted
+test_operator_away
+suite_end
