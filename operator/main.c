@@ -96,6 +96,8 @@ static void on_elected(void *ctx)
         return; // elected in the turn in which a standby was asked to stop: the lease goes back unused
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
+    for (int i = 0; i < MIRROR_COUNT; i++) // after an outage they may still wait for half a minute
+        reflector_hurry(o->reflectors[i]);
     start_deciding(o);
 }
 

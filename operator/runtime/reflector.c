@@ -325,6 +325,12 @@ struct reflector *reflector_start(struct loop *loop, struct kube_client *client,
     return r;
 }
 
+void reflector_hurry(struct reflector *r)
+{
+    if (loop_timer_armed(r->timer))
+        loop_timer_arm(r->timer, 0);
+}
+
 void reflector_stop(struct reflector *r)
 {
     if (!r)

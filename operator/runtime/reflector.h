@@ -24,6 +24,8 @@ struct reflector_options {
 
 struct reflector *reflector_start(struct loop *loop, struct kube_client *client, struct store *store,
                                   const struct reflector_options *options);
+// What waits after failures is tried now: the API server is known to answer.
+void reflector_hurry(struct reflector *r);
 // Frees; no callback after it returns. May be called in any callback, also one of the store's. The store stays.
 void reflector_stop(struct reflector *r);
 

@@ -334,6 +334,17 @@ static void a_page_that_fails_is_asked_for_again(void **state)
     assert_trace("UNAVAILABLE PROTO synced ");
 }
 
+static void who_knows_that_the_server_is_back_can_hurry_it(void **state)
+{
+    (void)state;
+    stub_fail(stub_next(t.client), ERR_IO, "cut");
+    assert_true(stub_quiet(t.client)); // it waits for most of a second
+    reflector_hurry(t.reflector);
+    assert_false(stub_quiet(t.client));
+    reflector_hurry(t.reflector); // nothing waits
+    assert_int_equal(stub_waiting(t.client), 1);
+}
+
 static void a_bad_object_is_told_and_does_not_stop_the_others(void **state)
 {
     (void)state;
@@ -447,6 +458,7 @@ int main(void)
         REFLECTOR_TEST(another_error_event_is_told_and_watched_again),
         REFLECTOR_TEST(a_page_too_old_starts_the_list_over),
         REFLECTOR_TEST(a_page_that_fails_is_asked_for_again),
+        REFLECTOR_TEST(who_knows_that_the_server_is_back_can_hurry_it),
         REFLECTOR_TEST(a_bad_object_is_told_and_does_not_stop_the_others),
         REFLECTOR_TEST(a_line_that_is_no_event_ends_the_watch),
         REFLECTOR_TEST(our_own_write_survives_a_list_that_is_older),
