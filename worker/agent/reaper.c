@@ -133,13 +133,13 @@ static pid_t parent_of(const char *pid)
     return name_end && strlen(name_end) > 4 && name_end[2] != 'Z' ? (pid_t)strtol(name_end + 4, NULL, 10) : -1;
 }
 
-static bool is_marked(const char *pid, const char *mark)
+static bool is_marked(pid_t pid, const char *mark)
 {
     char path[64];
     char *line = NULL;
     size_t size = 0;
     bool found = false;
-    snprintf(path, sizeof path, "/proc/%s/environ", pid);
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
     FILE *environment = fopen(path, "re");
     while (environment && !found && getdelim(&line, &size, '\0', environment) > 0)
         found = str_eq(line, mark);
@@ -157,7 +157,7 @@ int reaper_kill_orphans(struct reaper *r, const char *mark)
         int64_t pid;
         if (!str_to_i64(e->d_name, &pid) || pid <= 1 || parent_of(e->d_name) != getpid())
             continue;
-        if (watch_of(r, (pid_t)pid) || (mark && !is_marked(e->d_name, mark)))
+        if (watch_of(r, (pid_t)pid) || (mark && !is_marked((pid_t)pid, mark)))
             continue;
         if (kill((pid_t)pid, SIGKILL) == 0)
             n++;
