@@ -34,8 +34,9 @@ container='.spec.template.spec.containers[0]'
 test_spec() {
     check "nothing that says what to run" refused agent CommandRequired "set module, python or command" 'del(.spec.runtime)'
     check "a pod a node" refused pernode NotSupported "podPer Node" '.spec.placement.podPer = "Node"'
-    check "bundles of a PlacementGroup" refused bundles NotSupported "placement.groups" \
-        'del(.spec.template, .spec.runtime) | .spec.placement.groups = [{name: "pool"}] | .spec.worker = {command: ["true"]}'
+    check "on bundles, a variable that the kubelet would look up" refused bundles NotSupported "KEY has a valueFrom" \
+        'del(.spec.template, .spec.runtime) | .spec.placement.groups = [{name: "pool"}] | .spec.worker = {command: ["true"],
+            env: [{name: "KEY", valueFrom: {fieldRef: {fieldPath: "spec.nodeName"}}}]}'
     check "a reserved variable" refused reserved ReservedEnv "container worker sets RANK" \
         "$container.env = [{name: \"RANK\", value: \"7\"}]"
     check "... in an init container, too" refused reserved-init ReservedEnv "container setup sets MASTER_ADDR" \
