@@ -97,6 +97,7 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
     p->created_ms = clock_mono_ms(&clock_system);
     p->done = r->done;
     p->ctx = r->ctx;
+    p->keep = r->keep;
     return retry_new(r, &p->retry, err) < 0 ? err->code : fill_more(p, r, err);
 }
 
@@ -109,8 +110,10 @@ static uint64_t start(struct cadre_client *c, const cadre_client_request *r, str
         return 0;
     struct pending *p = pendings_take(&c->calls);
     uint64_t id = p->id;
-    if (fill(c, p, r, err) == 0 && arguments_of(r, max, &args, err) == 0 && client_submit(c, p, &args, err) == 0)
+    if (fill(c, p, r, err) == 0 && arguments_of(r, max, &args, err) == 0 && client_submit(c, p, &args, err) == 0) {
+        c->n_promised += p->keep;
         return id;
+    }
     client_abandon(c, p);
     return 0;
 }
@@ -170,6 +173,7 @@ cadre_client_code cadre_client_call(cadre_client *c, const cadre_client_request 
     if (c->turning)
         err_set(&err, ERR_INVALID, "a callback cannot wait for a call; cadre_client_start() is for it");
     else if (settings_copy_sized(&r, sizeof r, request, "cadre_client_request", &err) == 0) {
+        r.keep = 0;
         r.done = on_done;
         r.ctx = &o;
         start(c, &r, &err);
@@ -200,7 +204,7 @@ size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms)
     size_t n = 0;
     if (c->turning)
         return 0;
-    while (n == 0 && c->calls.used) {
+    while (n == 0 && cadre_client_pending(c)) {
         n = client_turn(c, end - now);
         now = clock_mono_ms(&clock_system);
         if (now >= end)
@@ -233,5 +237,5 @@ int cadre_client_connected(const cadre_client *c)
 
 size_t cadre_client_pending(const cadre_client *c)
 {
-    return c->calls.used;
+    return c->calls.used - c->n_kept;
 }

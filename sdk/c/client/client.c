@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/c/client/client.h"
+#include "sdk/c/client/future.h"
 
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
@@ -70,8 +71,12 @@ static void answer(struct cadre_client *c, struct pending *p, const struct recor
     deadlines_del(&c->deadlines, &p->deadline);
     drop_request(p);
     c->n_sent -= p->sent;
-    pendings_give(&c->calls, p);
+    p->sent = false;
     c->answered++;
+    if (p->keep && !c->closing)
+        future_keep(c, p, r, error);
+    else
+        pendings_give(&c->calls, p);
     if (done)
         done(ctx, &a);
 }
@@ -363,7 +368,9 @@ bool client_may_start(const struct cadre_client *c, struct err *err)
     if (c->closing)
         err_set(err, ERR_CANCELED, "the client is being closed");
     else if (c->calls.used >= c->settings.max_calls)
-        err_set(err, ERR_LIMIT, "%u calls are not answered; this client may have no more at a time", c->calls.used);
+        err_set(err, ERR_LIMIT,
+                "%u calls are not answered, and %u answers are kept; this client may have no more at a time",
+                c->calls.used - c->n_kept, c->n_kept);
     return !err->code;
 }
 
@@ -399,7 +406,7 @@ void client_abandon(struct cadre_client *c, struct pending *p)
 int client_cancel(struct cadre_client *c, uint64_t id, struct err *err)
 {
     struct pending *p = pendings_find(&c->calls, id);
-    if (!p)
+    if (!p || p->answered)
         return err_set(err, ERR_NOT_FOUND, "the call has been answered");
     if (p->sent) {
         uplink_cancel(&c->uplink, (uint32_t)p->id);
@@ -444,6 +451,8 @@ struct cadre_client *client_new(struct settings *settings)
     list_init(&c->sent);
     list_init(&c->canceled);
     list_init(&c->resting);
+    list_init(&c->finished);
+    list_init(&c->handed_out);
     rand_seed_system(&c->rand);
     pendings_init(&c->calls);
     const struct uplink_config config = {
@@ -474,6 +483,7 @@ void client_free(struct cadre_client *c)
     while (up && !uplink_gone(&c->uplink) && now_ms() < end)
         loop_run_once(c->loop, end - now_ms());
     uplink_done(&c->uplink);
+    futures_done(c);
     loop_timer_free(c->pump);
     loop_timer_free(c->timer);
     loop_timer_free(c->drop);

@@ -17,11 +17,14 @@ struct cadre_client {
     struct quota *quota; // of arguments that wait and results that come in
     struct uplink uplink;
     struct pendings calls;
-    struct list waiting;  // not sent yet, in the order of their starts
-    struct list sent;     // not answered yet
-    struct list canceled; // before they were sent
-    struct list resting;  // failed, to be sent again
+    struct list waiting;              // not sent yet, in the order of their starts
+    struct list sent;                 // not answered yet
+    struct list canceled;             // before they were sent
+    struct list resting;              // failed, to be sent again
+    struct list finished, handed_out; // answers that are kept; the latter were told by cadre_client_next()
     uint32_t n_sent;
+    uint32_t n_kept, n_promised; // kept, and those that will be
+    struct blob *taken;          // the result that was taken last
     struct deadlines deadlines;
     struct loop_timer *timer; // for the first of them ...
     int64_t timer_at;         // ... or an earlier point in time; 0 = not armed

@@ -70,3 +70,10 @@ struct pending *pendings_of_wire(const struct pendings *t, uint32_t id)
     struct pending *p = at_place(t, id);
     return p && (uint32_t)p->id == id ? p : NULL;
 }
+
+bool pendings_knows(const struct pendings *t, uint64_t id)
+{
+    uint32_t place = (uint32_t)(id & PLACE_MASK);
+    uint64_t number = id >> PLACE_BITS;
+    return place > 0 && place <= t->n_chunks * CHUNK && number > 0 && number <= t->last;
+}

@@ -20,6 +20,7 @@ struct pending {
     bool sent;
     bool rests; // until its deadline, then it is tried again
     bool refuse;
+    bool keep, answered; // answered: only where it is kept
     uint8_t dispatch, execute;
     uint32_t rank;
     int64_t timeout_ms, attempt; // 0 = none
@@ -29,6 +30,9 @@ struct pending {
     char *more;                  // likewise: further members of the head, NULL = none
     void (*done)(void *ctx, const cadre_client_answer *answer);
     void *ctx;
+    cadre_client_json text;    // what was kept: this ...
+    struct blob *result;       // ... which lies in here,
+    cadre_client_error *fault; // or this, owned
     char method[PENDING_METHOD_MAX + 1];
     char group[PENDING_GROUP_MAX + 1]; // "" = that of the connection
 };
@@ -54,5 +58,6 @@ struct pending *pendings_take(struct pendings *t);
 void pendings_give(struct pendings *t, struct pending *p);               // must be in no list, and hold nothing
 struct pending *pendings_find(const struct pendings *t, uint64_t id);    // NULL = it is over
 struct pending *pendings_of_wire(const struct pendings *t, uint32_t id); // by the lower half
+bool pendings_knows(const struct pendings *t, uint64_t id);              // it is, or was, the id of a call
 
 #endif

@@ -10,9 +10,9 @@
 //
 //   Threads: a client belongs to one thread at a time; different clients may be used by different threads. The library
 //   starts none, but for looking up host names, in which none of the caller's code runs. Work happens, and callbacks
-//   are called, only inside cadre_client_call(), _info(), _wait(), _process() and _close(). A callback may start and
-//   cancel calls of the same client, and nothing else of it. No signal is raised or handled, and waiting goes on after
-//   one.
+//   are called, only inside cadre_client_call(), _info(), _wait(), _wait_for(), _get(), _next(), _process() and
+//   _close(). A callback may start, cancel, get and forget calls of the same client, and nothing else of it. No signal
+//   is raised or handled, and waiting goes on after one.
 //
 //   fork(): the child may open clients of its own. Those of its parent it must not touch: even to close one there ends
 //   the parent's connection. All descriptors are closed by exec.
@@ -85,9 +85,9 @@ typedef struct cadre_client_options {
     // Times are 7 days at most.
     int64_t connect_timeout_ms; // for one attempt; 0 = 10 s
     int64_t unreachable_ms;     // so long a call without a timeout waits for a connection; 0 = 60 s
-    uint32_t max_calls;         // not answered at a time; 0 = 10,000; at most 65,535
+    uint32_t max_calls;         // not answered, or whose answer is kept, at a time; 0 = 10,000; at most 65,535
     size_t max_body;            // bytes of the arguments or of the result of a call; 0 = 64 MiB
-    size_t max_bytes;           // of arguments that wait and of results that are coming in; 0 = 512 MiB
+    size_t max_bytes;           // of arguments that wait and of results that are coming in or kept; 0 = 512 MiB
     // Tells about the connection, for logs: 1 and NULL, 0 and why. May be NULL.
     void (*on_connection)(void *ctx, int connected, const cadre_client_error *why);
     void *ctx;
@@ -161,6 +161,8 @@ typedef struct cadre_client_request {
     uint32_t max_retries;
     const char *retry_on; // names of errors, whether or not it ran: "FAILED,NO_DEVICE"; NULL = none
     int idempotent;       // 1: also CADRE_CLIENT_UNAVAILABLE where it may have run: a worker or the connection was lost
+    int keep; // 1: the client keeps the answer for cadre_client_get(), also where there is `done`; not of blocking
+              // calls
 } cadre_client_request;
 
 static inline void cadre_client_options_init(cadre_client_options *o)
@@ -207,6 +209,25 @@ CADRE_CLIENT_API cadre_client_code cadre_client_info(cadre_client *c, const char
 // Waits until at least one call has been answered, at most so long (negative = without end), and returns how many have
 // been; 0 at once where none is open.
 CADRE_CLIENT_API size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms);
+
+// Futures: calls with `keep`, whose answers stay here until they are taken. None of these waits in a callback.
+
+// The answer to one, for which it waits: as cadre_client_call() has it. It is kept no longer; the result is valid until
+// the next cadre_client_get() of this client. CADRE_CLIENT_INVALID: it was taken or forgotten, or not to be kept.
+CADRE_CLIENT_API cadre_client_code cadre_client_get(cadre_client *c, uint64_t id, cadre_client_json *ret,
+                                                    cadre_client_error *error);
+// Waits, at most so long (negative = without end), until num_returns of these calls (with or without `keep`) have been
+// answered. Then the first *ret_ready of `ids`, num_returns at most, are such, the others are the rest, which may have
+// been answered, too; both in the order in which they were given. Less than num_returns: the time was over.
+// CADRE_CLIENT_INVALID: an id twice, or of no call of this client; num_returns is 0, or more than n.
+CADRE_CLIENT_API cadre_client_code cadre_client_wait_for(cadre_client *c, uint64_t *ids, size_t n, size_t num_returns,
+                                                         int64_t timeout_ms, size_t *ret_ready,
+                                                         cadre_client_error *error);
+// The one that finished first of those whose answers are kept and that this function has not returned; waits for it as
+// above. 0: the time is over, or no such call is open.
+CADRE_CLIENT_API uint64_t cadre_client_next(cadre_client *c, int64_t timeout_ms);
+CADRE_CLIENT_API void cadre_client_forget(cadre_client *c, uint64_t id); // its answer is not kept (any longer)
+
 // For an event loop. After any other function of this client ask for the timeout again; 0 = process at once, negative =
 // there is nothing to wait for but the descriptor. The descriptor is an epoll instance and stays the client's.
 CADRE_CLIENT_API int cadre_client_fd(const cadre_client *c);

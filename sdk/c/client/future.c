@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/c/client/future.h"
+
+#include "common/base/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static bool is_open(const struct cadre_client *c, uint64_t id)
+{
+    const struct pending *p = pendings_find(&c->calls, id);
+    return p && !p->answered;
+}
+
+static int64_t end_of(int64_t timeout_ms)
+{
+    int64_t now = clock_mono_ms(&clock_system);
+    return timeout_ms < 0 || timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
+}
+
+// One turn; false: the time is over.
+static bool turn_until(struct cadre_client *c, int64_t end)
+{
+    int64_t left = end - clock_mono_ms(&clock_system);
+    client_turn(c, MAX(left, (int64_t)0));
+    return left > 0;
+}
+
+void future_keep(struct cadre_client *c, struct pending *p, const struct record *r, const cadre_client_error *error)
+{
+    struct err err = ERR_INIT;
+    p->answered = true;
+    c->n_kept++;
+    c->n_promised--;
+    list_append(&c->finished, &p->link);
+    if (r && (p->result = r->blob ? blob_ref(r->blob) : blob_copy(r->body, r->len, c->quota))) {
+        p->text = (cadre_client_json){r->blob ? r->body : p->result->data, r->len};
+        return;
+    }
+    p->fault = xmalloc(sizeof *p->fault);
+    if (error) {
+        *p->fault = *error;
+        return;
+    }
+    err_set(&err, ERR_LIMIT, "%s() ran, but there is no room to keep %zu bytes of its result: %zu bytes are in use",
+            p->method, r->len, quota_used(c->quota));
+    fault_from(p->fault, &err, true);
+}
+
+static void drop(struct cadre_client *c, struct pending *p)
+{
+    list_remove(&p->link);
+    blob_unref(TAKE_PTR(p->result));
+    free(TAKE_PTR(p->fault));
+    c->n_kept--;
+    pendings_give(&c->calls, p);
+}
+
+void futures_done(struct cadre_client *c)
+{
+    LIST_FOREACH(l, &c->finished)
+        drop(c, CONTAINER_OF(l, struct pending, link));
+    LIST_FOREACH(l, &c->handed_out)
+        drop(c, CONTAINER_OF(l, struct pending, link));
+    blob_unref(c->taken);
+}
+
+cadre_client_code cadre_client_get(cadre_client *c, uint64_t id, cadre_client_json *ret, cadre_client_error *error)
+{
+    struct err err = ERR_INIT;
+    const struct pending *open = pendings_find(&c->calls, id);
+    if (open && open->keep && c->turning && !open->answered) {
+        err_set(&err, ERR_INVALID, "a callback cannot wait for a call");
+        return fault_return(error, &err);
+    }
+    while (open && open->keep && is_open(c, id))
+        client_turn(c, INT64_MAX);
+    struct pending *p = pendings_find(&c->calls, id); // a callback may have forgotten it
+    if (!p || !p->answered) {
+        err_set(&err, ERR_INVALID,
+                "no answer to call %" PRIu64 ": it was taken or forgotten, or the call did not ask to keep it", id);
+        return fault_return(error, &err);
+    }
+    cadre_client_code code = p->fault ? p->fault->code : CADRE_CLIENT_OK;
+    if (p->fault && error)
+        *error = *p->fault;
+    blob_unref(c->taken);
+    c->taken = TAKE_PTR(p->result);
+    if (c->taken && ret)
+        *ret = p->text;
+    drop(c, p);
+    return code;
+}
+
+void cadre_client_forget(cadre_client *c, uint64_t id)
+{
+    struct pending *p = pendings_find(&c->calls, id);
+    if (p && p->answered) {
+        drop(c, p);
+    } else if (p && p->keep) {
+        p->keep = false;
+        c->n_promised--;
+    }
+}
+
+uint64_t cadre_client_next(cadre_client *c, int64_t timeout_ms)
+{
+    int64_t end = end_of(timeout_ms);
+    while (list_empty(&c->finished) && c->n_promised && !c->turning && turn_until(c, end))
+        ;
+    if (list_empty(&c->finished))
+        return 0;
+    struct list *l = list_pop(&c->finished);
+    list_append(&c->handed_out, l);
+    return CONTAINER_OF(l, struct pending, link)->id;
+}
+
+// Several
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int check_ids(const struct cadre_client *c, const uint64_t *ids, size_t n, struct err *err)
+{
+    uint64_t *sorted = xmalloc(MAX(n, (size_t)1) * sizeof *sorted);
+    memcpy(sorted, ids, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare_ids);
+    for (size_t i = 0; i < n && !err->code; i++)
+        if (!pendings_knows(&c->calls, sorted[i]))
+            err_set(err, ERR_INVALID, "%" PRIu64 " is the id of no call of this client", sorted[i]);
+        else if (i > 0 && sorted[i] == sorted[i - 1])
+            err_set(err, ERR_INVALID, "call %" PRIu64 " is given twice", sorted[i]);
+    free(sorted);
+    return err->code;
+}
+
+static size_t count_ready(const struct cadre_client *c, const uint64_t *ids, size_t n)
+{
+    size_t ready = 0;
+    for (size_t i = 0; i < n; i++)
+        ready += !is_open(c, ids[i]);
+    return ready;
+}
+
+// Those that are ready, `max` of them at most, go to the front; both parts keep their order.
+static size_t part(const struct cadre_client *c, uint64_t *ids, size_t n, size_t max)
+{
+    uint64_t *rest = xmalloc(n * sizeof *rest);
+    size_t ready = 0, n_rest = 0;
+    for (size_t i = 0; i < n; i++)
+        if (ready < max && !is_open(c, ids[i]))
+            ids[ready++] = ids[i];
+        else
+            rest[n_rest++] = ids[i];
+    memcpy(ids + ready, rest, n_rest * sizeof *rest);
+    free(rest);
+    return ready;
+}
+
+cadre_client_code cadre_client_wait_for(cadre_client *c, uint64_t *ids, size_t n, size_t num_returns,
+                                        int64_t timeout_ms, size_t *ret_ready, cadre_client_error *error)
+{
+    struct err err = ERR_INIT;
+    int64_t end = end_of(timeout_ms);
+    if (num_returns < 1 || num_returns > n)
+        err_set(&err, ERR_INVALID, "to wait for %zu of %zu calls: it must be 1 at least, and not more than there are",
+                num_returns, n);
+    if (err.code || check_ids(c, ids, n, &err) < 0)
+        return fault_return(error, &err);
+    size_t ready = count_ready(c, ids, n);
+    bool in_time = true;
+    while (ready < num_returns && in_time && !c->turning) {
+        uint64_t enough = c->answered + (num_returns - ready); // looking at all ids has a price
+        do
+            in_time = turn_until(c, end);
+        while (in_time && c->answered < enough);
+        ready = count_ready(c, ids, n);
+    }
+    *ret_ready = part(c, ids, n, num_returns);
+    return CADRE_CLIENT_OK;
+}
