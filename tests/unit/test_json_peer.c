@@ -268,13 +268,23 @@ static void mutate(struct buf *b, struct rand *r)
     }
 }
 
+// Every reason to refuse a text; some are rare, and where they turn up depends on the documents that there are.
+static bool all_seen(const struct tally *t)
+{
+    for (int i = CONTROL; i <= NUL; i++)
+        if (i != MARK && !t->seen[i])
+            return false;
+    return true;
+}
+
 static void both_read_mutations_alike(void **state)
 {
     (void)state;
     struct rand r;
     struct tally t = {0};
     rand_seed(&r, 20260101);
-    for (int i = 0; i < MUTATIONS; i++) {
+    size_t n_texts = 0;
+    for (; n_texts < MUTATIONS || (n_texts < 10 * MUTATIONS && !all_seen(&t)); n_texts++) {
         const struct buf *from = corpus.seeds[rand_below(&r, corpus.n_seeds)];
         _cleanup_(buf_done) struct buf b = BUF_INIT(DOCUMENT_MAX * 2);
         buf_append(&b, buf_str(from), from->len);
@@ -282,12 +292,11 @@ static void both_read_mutations_alike(void **state)
             mutate(&b, &r);
         compare(buf_str(&b), b.len, &t);
     }
-    assert_int_equal(t.texts, MUTATIONS);
+    assert_int_equal(t.texts, n_texts);
     print_message("%zu of %zu mutations are JSON\n", t.accepted, t.texts);
-    assert_true(t.accepted > MUTATIONS / 10);
-    assert_true(t.accepted < MUTATIONS * 9 / 10);
-    for (int i = CONTROL; i <= NUL; i++)
-        assert_true(i == MARK || t.seen[i] > 0);
+    assert_true(t.accepted > n_texts / 10);
+    assert_true(t.accepted < n_texts * 9 / 10);
+    assert_true(all_seen(&t));
 }
 
 static void both_read_every_escape_alike(void **state)
