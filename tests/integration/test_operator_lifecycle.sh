@@ -179,7 +179,7 @@ test_examples() {
     local name
     for name in ttl failure-rules rank-zero suspended; do
         check "examples/$name.yaml is what the API server takes" \
-            kc apply --dry-run=server -f "$suite_root/examples/$name.yaml"
+            kc apply --dry-run=server -f "$here/../../examples/$name.yaml"
     done
 }
 

@@ -67,7 +67,8 @@ losers() { # the reason of the one that waits, and how many pods the other one h
         [[ $(group_condition "$name" Ready) == True/* ]] || loser=$name
     done
     [[ -n $loser ]] || return 1
-    local other=$([[ $loser == low-1 ]] && echo low-2 || echo low-1)
+    local other=low-1
+    [[ $loser != low-1 ]] || other=low-2
     echo "$(group_condition "$loser" Ready | cut -d/ -f2) $(group_pods "$other" | grep -c Running)"
 }
 
