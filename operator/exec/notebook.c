@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 60 * 1000 };
+enum { RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 60 * 1000, HEALTHY_MS = 10 * RETRY_MAX_MS };
 
 void notebook_init(struct notebook *n, uint64_t seed)
 {
@@ -114,6 +114,8 @@ void notebook_master(struct notebook *n, const char *master)
 void notebook_bound(struct notebook *n)
 {
     struct group_memory *m = &n->memory;
+    if (m->refusal_reason && m->dry_run == DRY_RUN_NONE)
+        return; // of a spec that is tried while the one before runs: the waits go on growing
     arena_done(&n->refusal);
     arena_done(&n->contended);
     m->refusal_reason = m->refusal_message = NULL;
@@ -121,4 +123,12 @@ void notebook_bound(struct notebook *n)
     m->retry_at_ms = 0;
     m->contended = NULL;
     m->n_contended = 0;
+}
+
+void notebook_ready(struct notebook *n, int64_t since_ms, int64_t now_ms)
+{
+    int32_t rollbacks = now_ms - since_ms < HEALTHY_MS ? n->memory.rollbacks : 0;
+    notebook_bound(n);
+    if (!n->memory.rollbacks)
+        n->memory.rollbacks = rollbacks;
 }

@@ -35,7 +35,10 @@ void notebook_dry_run_forbidden(struct notebook *n, uint64_t hash, int32_t incar
 void notebook_rolled_back(struct notebook *n, const struct plan *p, int64_t now_ms);
 // The rendezvous that the plan gives to a group on bundles, NULL = none.
 void notebook_master(struct notebook *n, const char *master);
-// The gang is bound as planned: forget the trouble on the way.
+// The gang is bound as planned: forget the trouble on the way, but not that the dry run of a changed spec is forbidden.
 void notebook_bound(struct notebook *n);
+// Its pods are Ready since then. The same, but how often there was trouble is forgotten only after a while: what
+// becomes Ready and fails again and again is made again ever more slowly.
+void notebook_ready(struct notebook *n, int64_t since_ms, int64_t now_ms);
 
 #endif

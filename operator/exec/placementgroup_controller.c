@@ -171,10 +171,10 @@ static void take_notes(struct entry *e, const struct placementgroup *plg, const 
 {
     struct group_memory *m = &e->notebook.memory;
     const struct condition *ready = condition_find(plg->status.conditions, plg->status.n_conditions, COND_READY);
+    if (ready && ready->status == CONDITION_TRUE && m->rollbacks)
+        notebook_ready(&e->notebook, ready->changed_ms, now_ms);
     if (p->rolls_back)
         notebook_rolled_back(&e->notebook, p, now_ms);
-    else if (ready && ready->status == CONDITION_TRUE && m->rollbacks)
-        notebook_bound(&e->notebook);
     if (!p->defers_status)
         m->status_wanted_ms = 0;
     else if (!m->status_wanted_ms)

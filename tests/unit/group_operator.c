@@ -214,10 +214,14 @@ static void remember(struct sim_operator *o, enum kind kind, const struct object
         store_wrote(o->mirrors[0].stores[kind], object);
 }
 
+static const char *refusal_reason(const struct err *err)
+{
+    return strstr(err->msg, "exceeded quota") ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN;
+}
+
 static int refused(struct sim_operator *o, const struct workergroup *wg, const struct err *err, bool *ret_stop)
 {
-    const char *reason = strstr(err->msg, "exceeded quota") ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN;
-    notebook_refused(&o->notebook, wg->status.incarnation, reason, err->msg, o->w->now_ms);
+    notebook_refused(&o->notebook, wg->status.incarnation, refusal_reason(err), err->msg, o->w->now_ms);
     *ret_stop = true;
     return 0;
 }
@@ -228,8 +232,12 @@ static int dry_run(struct sim_operator *o, const struct workergroup *wg, const s
     int r = sim_create_pod(o->w, a->body, true, &err);
     if (r == 0)
         return notebook_dry_run_ok(&o->notebook, a->hash, a->body, strlen(a->body), &err);
-    if (r == ERR_FORBIDDEN)
-        return refused(o, wg, &err, ret_stop);
+    if (r == ERR_FORBIDDEN) {
+        notebook_dry_run_forbidden(&o->notebook, a->hash, wg->status.incarnation, refusal_reason(&err), err.msg,
+                                   o->w->now_ms);
+        *ret_stop = true;
+        return 0;
+    }
     notebook_dry_run_refused(&o->notebook, a->hash, err.msg);
     return 0;
 }

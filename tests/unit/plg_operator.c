@@ -294,10 +294,10 @@ static void take_notes(struct plg_operator *o, const struct placementgroup *plg,
 {
     struct group_memory *m = &o->notebook.memory;
     const struct condition *ready = condition_find(plg->status.conditions, plg->status.n_conditions, COND_READY);
+    if (ready && ready->status == CONDITION_TRUE && m->rollbacks)
+        notebook_ready(&o->notebook, ready->changed_ms, now_ms);
     if (p->rolls_back)
         notebook_rolled_back(&o->notebook, p, now_ms);
-    else if (ready && ready->status == CONDITION_TRUE && m->rollbacks)
-        notebook_bound(&o->notebook);
     if (!p->defers_status)
         m->status_wanted_ms = 0;
     else if (!m->status_wanted_ms)

@@ -178,6 +178,33 @@ static void a_bound_gang_forgets_the_trouble_but_not_what_it_needs(void **state)
     assert_true(n.memory.retry_at_ms <= 1000 + 1100); // as at the first time
 }
 
+static void a_spec_that_is_forbidden_while_the_one_before_runs_is_tried_ever_more_slowly(void **state)
+{
+    (void)state;
+    notebook_dry_run_forbidden(&n, 42, 0, REASON_FORBIDDEN, "violates a policy", 1000);
+    assert_int_equal(n.memory.dry_run, DRY_RUN_NONE);
+    assert_int_equal(n.memory.dry_run_hash, 42);
+    int64_t first_wait = n.memory.retry_at_ms - 1000;
+    notebook_bound(&n);
+    assert_string_equal(n.memory.refusal_message, "violates a policy");
+    notebook_dry_run_forbidden(&n, 42, 0, REASON_FORBIDDEN, "violates a policy", 10000);
+    assert_true(n.memory.retry_at_ms - 10000 > first_wait);
+}
+
+static void what_becomes_ready_and_fails_again_waits_longer_each_time(void **state)
+{
+    (void)state;
+    const struct plan p = {.rolls_back = true};
+    notebook_rolled_back(&n, &p, 1000);
+    notebook_ready(&n, 5000, 8000);
+    assert_int_equal(n.memory.retry_at_ms, 0);
+    notebook_rolled_back(&n, &p, 9000);
+    assert_int_equal(n.memory.rollbacks, 2);
+    notebook_ready(&n, 12000, 12000 + 600 * 1000); // for ten minutes
+    notebook_rolled_back(&n, &p, 700 * 1000);
+    assert_int_equal(n.memory.rollbacks, 1);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -193,6 +220,8 @@ int main(void)
         T(a_gang_given_back_shuns_the_nodes_that_did_not_take_it),
         T(giving_back_after_a_refusal_does_not_wait_twice),
         T(a_bound_gang_forgets_the_trouble_but_not_what_it_needs),
+        T(a_spec_that_is_forbidden_while_the_one_before_runs_is_tried_ever_more_slowly),
+        T(what_becomes_ready_and_fails_again_waits_longer_each_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
