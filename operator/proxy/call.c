@@ -31,6 +31,7 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
         .rank = h->rank,
         .dispatch = h->dispatch,
         .execute = h->execute,
+        .quiet = h->flags & RECORD_QUIET,
         .refuse = head->refuse,
         .ruled = head->split || head->collect,
         .pad = head->pad,
@@ -250,12 +251,23 @@ static void send_single(struct call *c, uint32_t rank, const struct call_body *b
     settle(c);
 }
 
+static void send_end(struct call *c)
+{
+    struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
+    session_copy(c->session, &h, "null", 4);
+    c->router->n_results++;
+    settle(c);
+}
+
 void call_result(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
     uint32_t rank = slot->member->rank;
     if (!slot_ends(slot)) {
         free_if_over(c);
+    } else if (c->quiet) {
+        if (c->left == 0)
+            send_end(c);
     } else if (c->single) {
         send_single(c, rank, body);
     } else if (deal_wants(c->deal, rank) && !keep_result(slot, body)) {

@@ -40,6 +40,7 @@ struct call {
     bool ruled, pad; // its head has `split` or `collect`; `pad`
     bool waits;      // in the group's list
     bool single;     // the answer is one rank's and no list
+    bool quiet;      // its caller takes no result, only that it ended
     int64_t attempt; // 0 = any
     uint64_t seq;
     struct list of_group; // in the group's list until it is answered

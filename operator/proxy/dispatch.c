@@ -140,7 +140,7 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
     struct member *m = c->group->ranks[c->first + c->n].member;
     struct record_header h = {
         .type = RECORD_CALL, .call = c->id, .rank = m->rank, .dispatch = c->dispatch, .execute = c->execute};
-    if (!deal_wants(c->deal, m->rank))
+    if (c->quiet || !deal_wants(c->deal, m->rank))
         h.flags = RECORD_QUIET;
     int r = copied ? record_writer_copy(m->peer.out, &h, copied->data, copied->len, err)
                    : record_writer_push(m->peer.out, &h, parts, n, err);

@@ -203,6 +203,8 @@ static void do_call(struct jsonrpc *j, const char *id, const struct json *params
         return;
     }
     r.h.call = entry_new(j, id)->call;
+    if (!id[0])
+        r.h.flags = RECORD_QUIET;
     int got = session_record(j->session, &r, UINT64_MAX, &err);
     assert(got == 0); // the id is new
     (void)got;

@@ -168,8 +168,6 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
     struct group *g = NULL;
     if (rec->h.flags & RECORD_PARTS)
         err_set(&why, ERR_INVALID, "arguments in parts are not served by this version; send a list of one a rank");
-    else if (rec->h.flags & RECORD_QUIET)
-        err_set(&why, ERR_INVALID, "a call without a result is not served by this version");
     else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
              head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0)
         g = find_group(s, &head, &why);

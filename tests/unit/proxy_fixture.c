@@ -249,6 +249,7 @@ int controller_send(struct controller *c, const struct call_text *call, struct e
     if (call->args)
         buf_append(&body, call->args, call->args_len ? call->args_len : strlen(call->args));
     struct record r = {.h = {.type = RECORD_CALL,
+                             .flags = call->flags,
                              .call = call->id,
                              .rank = call->rank,
                              .dispatch = call->dispatch,

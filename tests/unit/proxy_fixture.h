@@ -67,7 +67,7 @@ void controller_close(struct controller *c);
 struct call_text {
     uint32_t id;
     uint32_t rank; // RECORD_GROUP as well
-    uint8_t dispatch, execute;
+    uint8_t dispatch, execute, flags;
     const char *head, *args;
     size_t args_len; // 0 = strlen(args)
 };

@@ -83,8 +83,8 @@ static void take_call(struct sdk_proxy *p, struct peer *peer, const struct recor
     char method[128] = "";
     if (record_call_decode(r->body, r->len, &parts, &err) < 0)
         abort();
-    note(p, "CALL %d/%u/%u %.*s %.*s", (int)r->h.rank, r->h.dispatch, r->h.execute, (int)parts.head_len, parts.head,
-         (int)MIN(parts.args_len, 200), parts.args);
+    note(p, "%sCALL %d/%u/%u %.*s %.*s", r->h.flags & RECORD_QUIET ? "QUIET " : "", (int)r->h.rank, r->h.dispatch,
+         r->h.execute, (int)parts.head_len, parts.head, (int)MIN(parts.args_len, 200), parts.args);
     const char *name = parts.head + strlen("{\"method\":\"");
     snprintf(method, sizeof method, "%.*s", (int)strcspn(name, "\""), name);
     if (str_eq(method, "echo")) {

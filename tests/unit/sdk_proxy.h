@@ -31,8 +31,8 @@ struct sdk_proxy {
     pthread_t thread;
     bool runs;
     pthread_mutex_t lock;
-    struct buf
-        trace; // a line for each upgrade ("upgrade PATH AUTHORIZATION") and record ("CALL rank/dispatch/execute BODY")
+    struct buf trace; // a line for each upgrade ("upgrade PATH AUTHORIZATION") and record ("[QUIET ]CALL
+                      // rank/dispatch/execute BODY")
 };
 
 void sdk_proxy_init(struct sdk_proxy *p);

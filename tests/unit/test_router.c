@@ -38,6 +38,39 @@ static void an_empty_result_is_null(void **state)
     hears(w, "1 RESULT null");
 }
 
+static void a_call_whose_result_nobody_wants_tells_all_ranks_and_ends_when_all_have_answered(void **state)
+{
+    struct world *w = *state;
+    uint32_t ids[WORLD];
+    sends(w, (struct call_text){.id = 1, .rank = RECORD_GROUP, .head = ADD, .args = "[1]", .flags = RECORD_QUIET});
+    for (uint32_t i = 0; i < WORLD; i++) {
+        struct wire_record *r = wire_next(&w->workers[i].wire);
+        assert_int_equal(r->h.type, RECORD_CALL);
+        assert_int_equal(r->h.flags, RECORD_QUIET);
+        ids[i] = r->h.call;
+        free(r);
+    }
+    for (uint32_t i = 0; i < WORLD; i++) {
+        hears_nothing(w);
+        worker_says(&w->f, &w->workers[i], ids[i], i ? "" : "[2]"); // one that sends it all the same
+    }
+    hears(w, "1 RESULT null");
+    sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD, .flags = RECORD_QUIET});
+    worker_says(&w->f, &w->workers[2], worker_takes(&w->workers[2], ""), "7");
+    hears(w, "1 RESULT null");
+}
+
+static void an_error_of_such_a_call_is_told(void **state)
+{
+    struct world *w = *state;
+    struct err err = ERR_INIT;
+    sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD, .flags = RECORD_QUIET});
+    uint32_t id = worker_takes(&w->workers[2], "");
+    assert_int_equal(
+        worker_answer(&w->f, &w->workers[2], id, RECORD_ERROR, "{\"code\":\"FAILED\",\"message\":\"no\"}", &err), 0);
+    hears(w, "1 ERROR rank=2 FAILED*");
+}
+
 static void a_list_of_one_a_rank_is_split(void **state)
 {
     static const struct {
@@ -406,6 +439,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PROXY_TEST(one_to_all_gives_all_the_same_and_collects_in_rank_order),
         PROXY_TEST(an_empty_result_is_null),
+        PROXY_TEST(a_call_whose_result_nobody_wants_tells_all_ranks_and_ends_when_all_have_answered),
+        PROXY_TEST(an_error_of_such_a_call_is_told),
         PROXY_TEST(a_list_of_one_a_rank_is_split),
         PROXY_TEST(a_list_of_another_length_is_refused_and_reaches_no_rank),
         PROXY_TEST(dp_compute_is_strictly_one_element_a_rank),

@@ -158,6 +158,22 @@ static void closing_drops_what_is_kept(void **state)
     cadre_client_process(f->client);
 }
 
+static void ranks_need_not_send_what_nobody_wants(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_request r = request_of("first");
+    open_client(f);
+    assert_int_equal(cadre_client_start(f->client, &r, NULL, &f->error), CADRE_CLIENT_OK); // no callback, not kept
+    wait_for_all(f);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "QUIET CALL -1/0/0 {\"method\":\"first\""), 1);
+    get(f, keep(f, "second"));
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "QUIET CALL -1/0/0 {\"method\":\"second\""), 0);
+    r = request_of("third");
+    r.no_result = 1;
+    call(f, &r);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "QUIET CALL -1/0/0 {\"method\":\"third\""), 1);
+}
+
 // The next one
 
 static void answers_are_handed_out_as_they_come(void **state)
@@ -315,6 +331,7 @@ int main(void)
         T(kept_answers_count_for_the_limits),
         T(an_answer_that_is_forgotten_makes_room),
         T(closing_drops_what_is_kept),
+        T(ranks_need_not_send_what_nobody_wants),
         T(answers_are_handed_out_as_they_come),
         T(what_was_taken_is_not_handed_out),
         T(waiting_for_all_leaves_no_rest),

@@ -98,6 +98,7 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
     p->done = r->done;
     p->ctx = r->ctx;
     p->keep = r->keep;
+    p->quiet = r->no_result || (!r->done && !r->keep);
     return retry_new(r, &p->retry, err) < 0 ? err->code : fill_more(p, r, err);
 }
 

@@ -160,8 +160,12 @@ static void write_head(struct buf *out, const struct pending *p)
 // args: where p has none of its own.
 static int send_records(struct cadre_client *c, struct pending *p, const char *args, size_t len, struct err *err)
 {
-    const struct record_header h = {
-        .type = RECORD_CALL, .call = (uint32_t)p->id, .rank = p->rank, .dispatch = p->dispatch, .execute = p->execute};
+    const struct record_header h = {.type = RECORD_CALL,
+                                    .flags = p->quiet ? RECORD_QUIET : 0,
+                                    .call = (uint32_t)p->id,
+                                    .rank = p->rank,
+                                    .dispatch = p->dispatch,
+                                    .execute = p->execute};
     struct buf *out = &c->scratch;
     buf_reset(out);
     buf_append(out, "\0\0\0", 4);

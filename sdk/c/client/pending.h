@@ -19,7 +19,7 @@ struct pending {
     uint32_t place;           // private, from 1
     bool sent;
     bool rests; // until its deadline, then it is tried again
-    bool refuse;
+    bool refuse, quiet;
     bool keep, answered; // answered: only where it is kept
     uint8_t dispatch, execute;
     uint32_t rank;

@@ -161,8 +161,10 @@ typedef struct cadre_client_request {
     uint32_t max_retries;
     const char *retry_on; // names of errors, whether or not it ran: "FAILED,NO_DEVICE"; NULL = none
     int idempotent;       // 1: also CADRE_CLIENT_UNAVAILABLE where it may have run: a worker or the connection was lost
-    int keep; // 1: the client keeps the answer for cadre_client_get(), also where there is `done`; not of blocking
-              // calls
+    int no_result; // 1: ranks need not send theirs; the result is null once all have run it. So it is without `done`,
+                   // too
+    int keep;      // 1: the client keeps the answer for cadre_client_get(), also where there is `done`; not of blocking
+                   // calls
 } cadre_client_request;
 
 static inline void cadre_client_options_init(cadre_client_options *o)
