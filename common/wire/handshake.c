@@ -73,6 +73,23 @@ static int write_field(struct buf *out, const char *name, const char *value, str
                                                           : 0;
 }
 
+const struct handshake_header *handshake_headers_copy(const struct handshake_header *from, size_t n)
+{
+    struct handshake_header *to = xcalloc(n, sizeof *to);
+    for (size_t i = 0; i < n; i++)
+        to[i] = (struct handshake_header){xstrdup(from[i].name), xstrdup(from[i].value)};
+    return to;
+}
+
+void handshake_headers_free(const struct handshake_header *headers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free((char *)headers[i].name);
+        free((char *)headers[i].value);
+    }
+    free((struct handshake_header *)headers);
+}
+
 int handshake_request_write(struct buf *out, const struct handshake_request *request, const char *key, struct err *err)
 {
     if (request->path[0] != '/' || !is_field_text(request->path) || strchr(request->path, ' '))

@@ -25,6 +25,9 @@ struct handshake_header {
     const char *name, *value;
 };
 
+const struct handshake_header *handshake_headers_copy(const struct handshake_header *from, size_t n);
+void handshake_headers_free(const struct handshake_header *headers, size_t n); // of a copy
+
 // What a client asks for.
 struct handshake_request {
     const char *host, *path;  // as in the Host header; "/..."

@@ -61,11 +61,7 @@ static void destroy(struct ws_client *c)
     free((char *)c->config.address);
     free((char *)c->config.path);
     free((char *)c->config.subprotocols);
-    for (size_t i = 0; i < c->config.n_headers; i++) {
-        free((char *)c->config.headers[i].name);
-        free((char *)c->config.headers[i].value);
-    }
-    free((struct handshake_header *)c->config.headers);
+    handshake_headers_free(c->config.headers, c->config.n_headers);
     free(c);
 }
 
@@ -491,14 +487,6 @@ static void on_up(void *ctx)
     leave(c);
 }
 
-static const struct handshake_header *copy_headers(const struct handshake_header *from, size_t n)
-{
-    struct handshake_header *to = xcalloc(n, sizeof *to);
-    for (size_t i = 0; i < n; i++)
-        to[i] = (struct handshake_header){xstrdup(from[i].name), xstrdup(from[i].value)};
-    return to;
-}
-
 static void set_defaults(struct ws_client_config *config)
 {
     if (!config->open_ms)
@@ -522,7 +510,7 @@ struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config
     c->config.address = xstrdup(config->address);
     c->config.path = xstrdup(config->path ? config->path : "/");
     c->config.subprotocols = config->subprotocols ? xstrdup(config->subprotocols) : NULL;
-    c->config.headers = copy_headers(config->headers, config->n_headers);
+    c->config.headers = handshake_headers_copy(config->headers, config->n_headers);
     c->text = BUF_INIT(HANDSHAKE_HEAD_MAX);
     c->held = BUF_INIT(READ_SIZE);
     ws_outbox_init(&c->out, c->config.max_queue);
