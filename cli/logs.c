@@ -14,14 +14,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OBJECTS_MAX = 64 << 20, LINE_MAX_LEN = 1 << 20 };
+enum { OBJECTS_MAX = 64 << 20, LINE_MAX_LEN = 1 << 20, SELECTOR_MAX = 16 << 10 };
 
 struct logs {
     const struct options *o;
     char *ns;
     char *selector;
     char tail[32];
-    char prefix[32]; // of the lines of the rank that is wanted; "" = all
+    char *prefix; // of the lines that are wanted; "" = all
     struct arena arena;
 };
 
@@ -67,13 +67,48 @@ static int list_pods(struct logs *l, struct pod **ret, size_t *ret_n, struct err
     return err->code;
 }
 
-// Why a group without pods has none: it may not even exist.
-static int no_pods(struct logs *l, struct err *err)
+// Lines of its ranks only: in the pods of a PlacementGroup other groups may run, too, hence its name in front.
+static void choose_lines(struct logs *l, bool shared)
 {
+    const char *group = shared ? l->o->group : "", *space = shared ? " " : "";
+    free(l->prefix);
+    if (l->o->rank >= 0)
+        l->prefix = xasprintf("[%s%srank %" PRId64 "] ", group, space, l->o->rank);
+    else
+        l->prefix = shared ? xasprintf("[%s rank ", group) : xstrdup("");
+}
+
+// A group without pods of its own runs in those of PlacementGroups. False: it has none there either.
+static bool select_placementgroups(struct logs *l, const struct json *group)
+{
+    struct buf names = BUF_INIT(SELECTOR_MAX);
+    JSON_FOREACH(pool, json_get(json_get(json_get(group, "spec"), "placement"), "groups")) {
+        const char *name = json_str(json_get(pool, "name"), &l->arena);
+        if (name)
+            buf_printf(&names, "%s%s-plg", names.len ? "," : "", name);
+    }
+    bool some = names.len && !names.over;
+    if (some) {
+        free(l->selector);
+        l->selector = xasprintf("cadre.dev/group in (%s)", buf_str(&names));
+        choose_lines(l, true);
+    }
+    buf_done(&names);
+    return some;
+}
+
+static int list_pods_of_others(struct logs *l, struct pod **ret, size_t *ret_n, struct err *err)
+{
+    static const char *const prune[] = {"managedFields", "template", "status", NULL};
     struct buf out = BUF_INIT(OBJECTS_MAX);
+    struct json *root = NULL;
     const struct kubectl_args args = kubectl_args(l->o, "get", "workergroups.cadre.dev", l->o->group, "--namespace",
-                                                  l->ns, "--output", "name", NULL);
+                                                  l->ns, "--output", "json", NULL);
     if (kubectl_run(&args, &out, err) == 0)
+        json_parse(buf_str(&out), out.len, prune, &l->arena, &root, err);
+    if (!err->code && select_placementgroups(l, root))
+        list_pods(l, ret, ret_n, err);
+    if (!err->code && !*ret_n)
         err_set(err, ERR_NOT_FOUND, "group %s/%s has no pods; 'kubectl cadre why %s' tells why", l->ns, l->o->group,
                 l->o->group);
     buf_done(&out);
@@ -165,16 +200,12 @@ int verb_logs(const struct options *o)
     int status = 0;
     l.selector = xasprintf("cadre.dev/group=%s", o->group);
     snprintf(l.tail, sizeof l.tail, "%" PRId64, o->tail);
-    if (o->rank >= 0)
-        snprintf(l.prefix, sizeof l.prefix, "[rank %" PRId64 "] ", o->rank);
+    choose_lines(&l, false);
     l.ns = kubectl_namespace(o, &err);
-    if (l.ns && list_pods(&l, &pods, &n, &err) == 0) {
-        if (n == 0)
-            no_pods(&l, &err);
-        else
-            status = o->follow ? follow(&l, pods, n, &err) : print_each(&l, pods, n, &err);
-    }
+    if (l.ns && list_pods(&l, &pods, &n, &err) == 0 && (n || list_pods_of_others(&l, &pods, &n, &err) == 0))
+        status = o->follow ? follow(&l, pods, n, &err) : print_each(&l, pods, n, &err);
     arena_done(&l.arena);
+    free(l.prefix);
     free(l.selector);
     free(l.ns);
     return err.code ? report_err(&err) : process_interrupted() ? 128 + process_interrupted() : status != 0;

@@ -4,7 +4,8 @@
 
   config view          "ml"
   create token NAME    "alice" for cadre-cli, else (NotFound)
-  get KIND ...         the file KIND.json, else (NotFound)
+  get KIND ...         the file KIND.json, else (NotFound); with --selector S the file "KIND S.json" (_ for /) if there is
+                       one
   get --raw PATH       the path
   logs POD ...         the file POD.log; with --follow all .log files, and then it waits
   proxy                passes everything to the TCP port in the file `port`, without the API server's part of the path;
@@ -60,7 +61,11 @@ def get(args):
     if args[0] == "--raw":
         print(args[1])
         return
-    name = args[0].split(".")[0] + ".json"
+    kind = args[0].split(".")[0]
+    name = kind + ".json"
+    if "--selector" in args:
+        selected = f"{kind} {args[args.index('--selector') + 1].replace('/', '_')}.json"
+        name = selected if os.path.exists(os.path.join(HOME, selected)) else name
     if not os.path.exists(os.path.join(HOME, name)):
         not_found(f'{args[0]} "{args[1]}"')
     print(read(name))

@@ -260,12 +260,26 @@ static void logs_of_all_ranks_in_order(void **state)
     assert_true(was_asked("logs llama-10-0 --namespace ml --container worker --tail -1\n"));
 }
 
+static void logs_of_a_group_on_bundles(void **state)
+{
+    (void)state;
+    put_file("pods.json", "{\"items\":[]}");
+    put_file(
+        "pods cadre.dev_group in (pool-plg,b-plg).json",
+        "{\"items\":[{\"metadata\":{\"name\":\"pool-plg-0-0\"},\"spec\":{\"containers\":[{\"name\":\"worker\"}]}}]}");
+    put_file("workergroups.json", "{\"spec\":{\"placement\":{\"groups\":[{\"name\":\"pool\"},{\"name\":\"b\"}]}}}");
+    put_file("pool-plg-0-0.log", "[agent] hello\n[llama rank 0] a\n[other rank 0] b\n[llama rank 1] c\n");
+    prints("logs llama", "[llama rank 0] a\n[llama rank 1] c\n");
+    prints("logs llama --rank 1", "[llama rank 1] c\n");
+    assert_true(was_asked("get pods --namespace ml --selector cadre.dev/group in (pool-plg,b-plg) --output json\n"));
+}
+
 static void a_group_without_pods(void **state)
 {
     (void)state;
     put_file("pods.json", "{\"items\":[]}");
     fails("logs llama", 1, "Error from server (NotFound): workergroups.cadre.dev \"llama\" not found\n");
-    put_file("workergroups.json", "{}");
+    put_file("workergroups.json", "{\"spec\":{\"placement\":{\"groups\":[{\"name\":\"pool\"}]}}}");
     fails("logs llama", 1, "error: group ml/llama has no pods; 'kubectl cadre why llama' tells why\n");
 }
 
@@ -317,6 +331,7 @@ int main(void)
         T(an_interrupt_leaves_nothing_behind),
         T(an_operator_that_is_away),
         T(logs_of_all_ranks_in_order),
+        T(logs_of_a_group_on_bundles),
         T(a_group_without_pods),
         T(why_reads_group_pods_and_events),
         T(what_workers_say_does_nothing_to_the_terminal),
