@@ -138,10 +138,12 @@ static enum hold_verdict template_refused(struct hold *h, const char *message)
     return HOLD_REFUSED;
 }
 
+// But for the dry run of another spec, which somebody has taken back.
 static bool refused_lately(const struct hold *h)
 {
     const struct group_memory *m = h->v->memory;
-    return m->refusal_reason && m->retry_at_ms > h->v->now_ms;
+    bool of_another = m->dry_run == DRY_RUN_NONE && m->dry_run_hash && m->dry_run_hash != h->dry_run_hash;
+    return m->refusal_reason && m->retry_at_ms > h->v->now_ms && !of_another;
 }
 
 // The dry run itself was refused, for what may change without the spec. The quota is looked at last, when the template

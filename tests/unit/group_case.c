@@ -148,7 +148,7 @@ static void take_dry_run(struct group_case *c, const struct json *in)
     if (json_str_is(json_get(in, "dryRun"), "Refused")) {
         m->dry_run = DRY_RUN_REFUSED;
         m->dry_run_message = json_str(json_get(in, "message"), &c->arena);
-    } else if (!json_str_is(json_get(in, "dryRun"), "Forbidden")) {
+    } else if (json_str_is(json_get(in, "dryRun"), "OK")) {
         struct pod_constraints *needs = arena_new(&c->arena, struct pod_constraints);
         m->dry_run_pod = rendered(c, &err);
         if (err.code || pod_constraints_decode(m->dry_run_pod, strlen(m->dry_run_pod), &c->arena, needs, &err) < 0)
@@ -156,7 +156,7 @@ static void take_dry_run(struct group_case *c, const struct json *in)
         m->dry_run = DRY_RUN_OK;
         m->needs = needs;
     }
-    m->dry_run_hash = dry_run_hash(c);
+    m->dry_run_hash = dry_run_hash(c) + json_str_is(json_get(in, "dryRun"), "ForbiddenBefore");
 }
 
 static void take_memory(struct group_case *c, const struct json *in)

@@ -2,7 +2,8 @@
 // A WorkerGroup or PlacementGroup and what surrounds it, from JSON as the API server writes it:
 //
 //   {"now": TIME, "moving": N, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
-//    "memory": {"dryRun": "OK" | "Refused", "message": ..., "refusal": {"reason", "message", "incarnation"},
+//    "memory": {"dryRun": "OK" | "Refused" | "Forbidden" | "ForbiddenBefore" (that of another spec), "message": ...,
+//               "refusal": {"reason", "message", "incarnation"},
 //               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME,
 //               "master": ...},
 //    "agents": {POD: {"connected", "changedAt", "endingAt", "state", "attempt", "sent", "sentAttempt", "error",
