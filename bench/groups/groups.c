@@ -16,7 +16,7 @@
 enum { IN_FLIGHT = 32, WAIT_S = 300, CREATES = 1000, RESTART_SETTLES_MS = 1500 };
 
 struct settings {
-    const char *kubeconfig, *program, *log, *ns;
+    const char *kubeconfig, *operator_kubeconfig, *program, *log, *ns;
     int64_t port, singles, pairs, thousands, restarts, starts, creates, reservations, kiloreservations;
 };
 
@@ -217,6 +217,7 @@ static _Noreturn void usage(int code)
             "Usage: bench-groups --kubeconfig FILE --operator PROGRAM [OPTION]...\n"
             "Measures WorkerGroups against bare pinned pods, on a cluster of its own (bench/groups/run.sh).\n"
             "  --namespace NS          where objects are created; it exists; default: bench\n"
+            "  --operator-kubeconfig FILE  whom the operator is to the API server; default: as --kubeconfig\n"
             "  --operator-log FILE     default: operator.log\n"
             "  --port N                of the operator's HTTP server; default: 18080\n"
             "  --components PID,...    of the control plane, for its CPU time\n"
@@ -250,6 +251,7 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
 {
     enum {
         KUBECONFIG = 1,
+        OPERATOR_KUBECONFIG,
         OPERATOR,
         NAMESPACE,
         LOG,
@@ -267,6 +269,7 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
     };
     static const struct option options[] = {
         {"kubeconfig", required_argument, NULL, KUBECONFIG},
+        {"operator-kubeconfig", required_argument, NULL, OPERATOR_KUBECONFIG},
         {"operator", required_argument, NULL, OPERATOR},
         {"namespace", required_argument, NULL, NAMESPACE},
         {"operator-log", required_argument, NULL, LOG},
@@ -283,8 +286,11 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         {"help", no_argument, NULL, HELP},
         {NULL, 0, NULL, 0},
     };
-    const char **const texts[] = {
-        [KUBECONFIG] = &s->kubeconfig, [OPERATOR] = &s->program, [NAMESPACE] = &s->ns, [LOG] = &s->log};
+    const char **const texts[] = {[KUBECONFIG] = &s->kubeconfig,
+                                  [OPERATOR_KUBECONFIG] = &s->operator_kubeconfig,
+                                  [OPERATOR] = &s->program,
+                                  [NAMESPACE] = &s->ns,
+                                  [LOG] = &s->log};
     int64_t *const numbers[] = {
         [PORT] = &s->port,           [SINGLES] = &s->singles,           [PAIRS] = &s->pairs,
         [THOUSANDS] = &s->thousands, [RESTARTS] = &s->restarts,         [STARTS] = &s->starts,
@@ -321,7 +327,8 @@ int main(int argc, char **argv)
     b.world.n_components++; // the last one is the operator
     world_open(&b.world, s.kubeconfig, s.ns);
     operator_open(&b.operator, b.world.loop,
-                  &(struct operator_options){s.program, s.kubeconfig, s.ns, s.log, (int)s.port});
+                  &(struct operator_options){s.program, s.operator_kubeconfig ? s.operator_kubeconfig : s.kubeconfig,
+                                             s.ns, s.log, (int)s.port});
     run(&b, &s, &results);
     report(&b, &results);
     printf("\nload of the machine: %.1f at the start, %.1f at the end\n", load, proc_load());

@@ -33,8 +33,16 @@ cmake --build "$build" --target cadre-operator bench-groups >/dev/null
 "$devcluster" kubectl apply -f "$root/crds" >/dev/null
 "$devcluster" kubectl wait --for=condition=Established --timeout=60s crd/workergroups.cadre.dev >/dev/null
 "$devcluster" kubectl create namespace bench --dry-run=client -o yaml | "$devcluster" kubectl apply -f - >/dev/null
-"$devcluster" kubectl -n bench create secret generic cadre-keys --dry-run=client -o yaml | "$devcluster" kubectl apply -f - >/dev/null
 until "$devcluster" kubectl -n bench get serviceaccount default >/dev/null 2>&1; do sleep 0.1; done
+
+# The operator is who it is in an installation: the chart's ServiceAccount, to which priority and fairness apply.
+"$devcluster" helm template cadre "$root/charts/cadre" --namespace bench --kube-version 1.30.0 \
+    --set crds.install=false --show-only templates/serviceaccount.yaml --show-only templates/rbac.yaml \
+    --show-only templates/keys.yaml --show-only templates/flowschema.yaml | "$devcluster" kubectl -n bench apply -f - >/dev/null
+token=$("$devcluster" kubectl -n bench create token cadre-operator --duration 6h)
+"$devcluster" exec -- kubectl config view --raw -o json |
+    jq --arg token "$token" '.users = [{name: "operator", user: {token: $token}}]
+        | .contexts[].context.user = "operator"' >"$work/operator.conf"
 
 components=
 for name in etcd kube-apiserver kube-controller-manager kube-scheduler kwok; do
@@ -42,4 +50,5 @@ for name in etcd kube-apiserver kube-controller-manager kube-scheduler kwok; do
     components+=${components:+,}$pid
 done
 "$devcluster" exec -- "$build/bench/groups/bench-groups" --kubeconfig "$state/kubeconfig" \
-    --operator "$build/operator/cadre-operator" --operator-log "$work/operator.log" --components "$components" "$@"
+    --operator-kubeconfig "$work/operator.conf" --operator "$build/operator/cadre-operator" \
+    --operator-log "$work/operator.log" --components "$components" "$@"

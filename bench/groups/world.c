@@ -243,6 +243,7 @@ struct sweep {
     struct world *w;
     const char *prefix;
     int left;
+    int64_t grace_s; // -1 = the object's own
 };
 
 static void sweep_one(void *ctx, const struct object *o)
@@ -251,13 +252,14 @@ static void sweep_one(void *ctx, const struct object *o)
     if (!str_starts(o->meta.name, s->prefix))
         return;
     s->left++;
-    send(s->w, &(struct request){.verb = VERB_DELETE, .kind = o->kind, .ns = s->w->ns, .name = o->meta.name});
+    send(s->w, &(struct request){
+                   .verb = VERB_DELETE, .kind = o->kind, .ns = s->w->ns, .name = o->meta.name, .grace_s = s->grace_s});
 }
 
 static void sweep(struct world *w, const struct store *store, const char *prefix)
 {
     int64_t end = proc_now_us() + (int64_t)CLEAN_S * 1000000;
-    for (struct sweep s = {w, prefix, 1}; s.left;) {
+    for (struct sweep s = {w, prefix, 1, 0}; s.left;) {
         s.left = 0;
         store_each(store, sweep_one, &s);
         world_wait_answers(w);
@@ -270,7 +272,7 @@ static void sweep(struct world *w, const struct store *store, const char *prefix
 
 void world_delete(struct world *w, const char *prefix, int pods)
 {
-    struct sweep s = {w, prefix, 0};
+    struct sweep s = {w, prefix, 0, -1};
     trial_begin(w, prefix, pods, 0);
     store_each(w->placementgroups, sweep_one, &s);
     if (!s.left)
