@@ -347,13 +347,41 @@ static void a_class_publishes_rules_and_meshes(void **state)
     assert_int_equal(cadre_method_rule(&w, "custom", "{", NULL), CADRE_INVALID_ARGUMENT);
     w.init = NULL;
     assert_int_equal(cadre_method_rule(&w, "custom", "{}", NULL), CADRE_INVALID_ARGUMENT);
-    assert_string_equal(w.message, "rules and meshes can be published during create() only");
+    assert_string_equal(w.message, "rules, meshes and concurrency groups can be published during create() only");
+    published_done(&w.published);
+}
+
+static void refuses(struct cadre_worker *w, const char *name, unsigned limit, const char *method, const char *says)
+{
+    assert_int_equal(cadre_concurrency_group(w, name, limit, &method, 1), CADRE_INVALID_ARGUMENT);
+    assert_non_null(strstr(w->message, says));
+}
+
+static void a_class_has_concurrency_groups(void **state)
+{
+    (void)state;
+    static const struct json being_created = {0};
+    static const char *const methods_of_it[] = {"plain", "train"};
+    struct cadre_worker w = {.world_size = 4, .init = &being_created, .class = &class};
+    assert_int_equal(cadre_concurrency_group(&w, "io", 2, methods_of_it, 2), CADRE_OK);
+    refuses(&w, "io", 2, "custom", "concurrency group 'io' is there twice");
+    refuses(&w, "", 2, "custom", "a concurrency group needs a name");
+    refuses(&w, "a", 0, "custom", "concurrency group 'a' has a limit of 0; 1 to 64 are possible");
+    refuses(&w, "a", 65, "custom", "has a limit of 65");
+    refuses(&w, "a", 1, "plain", "plain() is in concurrency group 'io' already");
+    refuses(&w, "b", 1, "none", "concurrency group 'b': class Model has no method none");
+    w.published.groups[0].lane = 7;
+    assert_int_equal(published_lane(&w.published, "train"), 7);
+    assert_int_equal(published_lane(&w.published, "custom"), 0);
+    w.init = NULL;
+    refuses(&w, "c", 1, "custom", "during create() only");
     published_done(&w.published);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_class_has_concurrency_groups),
         cmocka_unit_test_teardown(a_method_sees_tensors_columns_and_metadata, teardown),
         cmocka_unit_test_teardown(who_wants_the_other_form_is_told, teardown),
         cmocka_unit_test_teardown(a_method_returns_a_batch_piece_by_piece, teardown),

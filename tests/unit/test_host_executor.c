@@ -152,6 +152,62 @@ static void the_end_waits_for_what_runs_and_hands_it_back(void **state)
     assert_string_equal(done, "a");
 }
 
+static void lanes_do_not_wait_for_each_other(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    struct note a = NOTE('a'), b = NOTE('b'), c = NOTE('c');
+    a.begun = &f->begun;
+    a.go = &f->go;
+    b.job.lane = c.job.lane = executor_add_lane(f->executor, 1);
+    executor_submit(f->executor, &a.job, &err);
+    sem_wait(&f->begun);
+    executor_submit(f->executor, &b.job, &err);
+    executor_submit(f->executor, &c.job, &err);
+    turn_until_done(f, 2);
+    assert_string_equal(ran, "bc"); // in order, while a runs
+    sem_post(&f->go);
+    turn_until_done(f, 3);
+}
+
+static void a_lane_runs_as_many_at_a_time_as_it_has_threads(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    struct note notes[] = {NOTE('a'), NOTE('b'), NOTE('c')};
+    unsigned lane = executor_add_lane(f->executor, 2);
+    for (size_t i = 0; i < 3; i++) {
+        notes[i].job.lane = lane;
+        notes[i].begun = &f->begun;
+        notes[i].go = &f->go;
+        executor_submit(f->executor, &notes[i].job, &err);
+    }
+    sem_wait(&f->begun);
+    sem_wait(&f->begun); // two run
+    assert_true(executor_withdraw(f->executor, &notes[2].job));
+    sem_post(&f->go);
+    turn_until_done(f, 1);
+    sem_post(&f->go);
+    turn_until_done(f, 2);
+}
+
+static void what_runs_alone_waits_for_all_lanes(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    struct note a = NOTE('a'), b = NOTE('b');
+    a.begun = &f->begun;
+    a.go = &f->go;
+    a.job.lane = executor_add_lane(f->executor, 1);
+    b.job.alone = true;
+    executor_submit(f->executor, &a.job, &err);
+    sem_wait(&f->begun);
+    executor_submit(f->executor, &b.job, &err);
+    sem_post(&f->go);
+    turn_until_done(f, 2);
+    assert_string_equal(ran, "ab");
+}
+
 static struct fixture *chain_fixture;
 static struct note *chain_next;
 
@@ -187,6 +243,9 @@ int main(void)
         EXECUTOR_TEST(more_than_may_wait_is_refused),
         EXECUTOR_TEST(what_waits_can_be_withdrawn_and_what_runs_cannot),
         EXECUTOR_TEST(the_end_waits_for_what_runs_and_hands_it_back),
+        EXECUTOR_TEST(lanes_do_not_wait_for_each_other),
+        EXECUTOR_TEST(a_lane_runs_as_many_at_a_time_as_it_has_threads),
+        EXECUTOR_TEST(what_runs_alone_waits_for_all_lanes),
         EXECUTOR_TEST(a_finished_job_may_submit_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

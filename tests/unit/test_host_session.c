@@ -39,9 +39,21 @@ static atomic_int holding, go_on;
 
 static cadre_result create(cadre_worker *worker, const char *init, size_t len, void **ret)
 {
-    (void)worker, (void)init, (void)len;
+    static const char *const beside[] = {"meet"};
+    (void)init, (void)len;
     *ret = NULL;
-    return CADRE_OK;
+    return cadre_concurrency_group(worker, "beside", 2, beside, 1);
+}
+
+static atomic_int here; // calls of meet(), which waits for another one
+
+static cadre_result meet(void *self, cadre_call *call)
+{
+    (void)self;
+    atomic_fetch_add(&here, 1);
+    while (!cadre_call_canceled(call) && atomic_load(&here) < 2)
+        usleep(1000);
+    return cadre_call_canceled(call) ? CADRE_CANCELED : CADRE_OK;
 }
 
 static cadre_result echo(void *self, cadre_call *call)
@@ -73,6 +85,7 @@ static const cadre_method methods[] = {
     {"echo", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, echo, "gives back"},
     {"hold", CADRE_ALL_TO_ALL, CADRE_EXECUTE_RANK_ZERO, hold, NULL},
     {"turn", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, turn, NULL},
+    {"meet", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, meet, NULL},
 };
 
 // The worker
@@ -132,6 +145,7 @@ static int setup(void **state)
     f->ready = -1;
     atomic_store(&holding, 0);
     atomic_store(&go_on, 0);
+    atomic_store(&here, 0);
     turns = 0;
     struct instance_config config = {f->executor, &f->worker, &f->class, NULL, on_created, on_destroyed, f};
     f->instance = instance_new(&config, &err);
@@ -170,6 +184,7 @@ static int teardown(void **state)
     instance_destroy(f->instance);
     UNTIL(f, f->destroyed);
     executor_free(f->executor);
+    published_done(&f->worker.published);
     host_proxy_done(&f->proxy);
     loop_free(f->loop);
     free(f);
@@ -195,7 +210,8 @@ static void a_worker_says_who_it_is_and_what_it_can(void **state)
              "\"attempt\":3,\"ticket\":\"first\",\"pid\":%d,\"module\":\"test\",\"class\":\"Echo\",\"methods\":["
              "{\"name\":\"echo\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\",\"doc\":\"gives back\"},"
              "{\"name\":\"hold\",\"dispatch\":\"ALL_TO_ALL\",\"execute\":\"RANK_ZERO\"},"
-             "{\"name\":\"turn\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\"}]}\n",
+             "{\"name\":\"turn\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\"},"
+             "{\"name\":\"meet\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\"}]}\n",
              (int)getpid());
     assert_string_equal(buf_str(&f->proxy.trace), want);
 }
@@ -242,7 +258,7 @@ static void a_call_that_makes_no_sense_is_answered_and_harms_nothing(void **stat
     assert_true(came(f, "ERROR 2 {\"code\":\"INVALID\",\"message\":\"head of a call: no \\\"method\\\" with a name"));
     assert_true(came(f, "ERROR 3 {\"code\":\"INVALID\",\"message\":\"echo(): the arguments are not valid JSON"));
     assert_true(came(f, "ERROR 4 {\"code\":\"NOT_FOUND\",\"message\":\"class Echo has no method nothing; it has echo, "
-                        "hold, turn\"}"));
+                        "hold, turn, meet\"}"));
     assert_int_equal(f->lost, 0);
 }
 
@@ -260,6 +276,20 @@ static void what_waits_is_canceled_at_once_and_what_runs_is_told(void **state)
                         "ERROR 2 {\"code\":\"CANCELED\",\"message\":\"canceled before it could begin\"}\n");
     host_proxy_send(&f->proxy, RECORD_CANCEL, 1, "");
     UNTIL(f, came(f, "ERROR 1 {\"code\":\"CANCELED\""));
+}
+
+static void a_concurrency_group_runs_beside_the_others(void **state)
+{
+    struct fixture *f = *state;
+    start_ready(f);
+    host_proxy_call(&f->proxy, 1, "{\"method\":\"hold\"}", "");
+    host_proxy_call(&f->proxy, 2, "{\"method\":\"meet\"}", "");
+    host_proxy_call(&f->proxy, 3, "{\"method\":\"echo\"}", "[3]"); // in no group: it waits for hold()
+    host_proxy_call(&f->proxy, 4, "{\"method\":\"meet\"}", "");
+    UNTIL(f, came(f, "RESULT 2 null") && came(f, "RESULT 4 null") && atomic_load(&holding) == 1);
+    assert_false(came(f, "RESULT 3"));
+    atomic_store(&go_on, 1);
+    UNTIL(f, came(f, "RESULT 1 null\nRESULT 3 [3]"));
 }
 
 static void a_deadline_is_answered_when_it_passes(void **state)
@@ -441,6 +471,7 @@ int main(void)
         SESSION_TEST(a_small_call_waits_for_a_long_one_before_it),
         SESSION_TEST(a_call_that_makes_no_sense_is_answered_and_harms_nothing),
         SESSION_TEST(what_waits_is_canceled_at_once_and_what_runs_is_told),
+        SESSION_TEST(a_concurrency_group_runs_beside_the_others),
         SESSION_TEST(a_deadline_is_answered_when_it_passes),
         SESSION_TEST(more_calls_than_may_wait_are_refused_one_by_one),
         SESSION_TEST(a_proxy_that_breaks_the_protocol_is_left_with_a_reason),

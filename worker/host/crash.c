@@ -5,12 +5,13 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static _Atomic(const char *) doing_class, doing_method;
+static _Thread_local _Atomic(const char *) doing_class, doing_method; // a fault comes to the thread that made it
 static char rank_text[16];
 
 // Only what may be called in a signal handler from here on.
@@ -66,8 +67,12 @@ void crash_install(int rank)
 
 void crash_prepare_thread(void)
 {
-    static char memory[64 * 1024];
+    static _Thread_local char memory[64 * 1024];
+    static _Thread_local bool prepared;
     stack_t now, stack = {.ss_sp = memory, .ss_size = sizeof memory};
+    if (prepared)
+        return;
+    prepared = true;
     if (sigaltstack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE)) // a sanitizer brings one
         sigaltstack(&stack, NULL);
 }

@@ -5,9 +5,9 @@
 #define CADRE_HOST_CRASH_H
 
 void crash_install(int rank); // SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT
-// Gives the calling thread, one of the process, a stack for these words: its own may be what has run out.
+// Gives the calling thread a stack for these words, once: its own may be what has run out.
 void crash_prepare_thread(void);
-// What the executor is about to run: class and method, static strings; NULL = nothing. A method's name may be NULL.
+// What this thread is about to run: class and method, static strings; NULL = nothing. A method's name may be NULL.
 void crash_doing(const char *class, const char *method);
 
 #endif

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread that runs jobs in order, one at a time, beside the loop: where user code may block. What it has run comes
-// back to the loop's thread. Only the loop's thread calls these functions.
+// Runs jobs beside the loop: where user code may block. Each lane has its own threads and begins its jobs in order; the
+// first one, lane 0, has one thread. What was run comes back to the loop's thread. Only the loop's thread calls these
+// functions.
 #ifndef CADRE_HOST_EXECUTOR_H
 #define CADRE_HOST_EXECUTOR_H
 
 #include "common/base/list.h"
 #include "common/base/loop.h"
+
+enum { EXECUTOR_LANES_MAX = 17, EXECUTOR_THREADS_MAX = 64 };
 
 struct executor;
 
@@ -13,6 +16,8 @@ struct executor;
 struct executor_job {
     void (*run)(struct executor_job *job);  // on the executor's thread
     void (*done)(struct executor_job *job); // on the loop's thread, from the loop; may free the job
+    unsigned lane;
+    bool alone; // in lane 0, when nothing else runs; nothing may be submitted behind it
     // private
     struct list link;
     bool waits;
@@ -20,7 +25,8 @@ struct executor_job {
 
 // `max`: jobs that may wait. An executor keeps the loop alive.
 struct executor *executor_new(struct loop *loop, size_t max);
-// Waits until the job that runs has returned and calls `done` for what has run. Nothing may wait by then.
+unsigned executor_add_lane(struct executor *e, unsigned n_threads); // its number
+// Waits until the jobs that run have returned and calls `done` for what has run. Nothing may wait by then.
 void executor_free(struct executor *e); // accepts NULL
 
 int executor_submit(struct executor *e, struct executor_job *job, struct err *err); // ERR_LIMIT: too many wait

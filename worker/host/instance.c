@@ -42,6 +42,9 @@ static void create_done(struct executor_job *job)
     const char *said = i->config.worker->message;
     i->config.worker->init = NULL;
     arena_done(&i->arena);
+    struct published *p = &i->config.worker->published;
+    for (size_t k = 0; k < p->n_groups && i->created == CADRE_OK; k++)
+        p->groups[k].lane = executor_add_lane(i->config.executor, p->groups[k].limit);
     if (i->created != CADRE_OK && !str_empty(said))
         err_set(&err, ERR_INVALID, "%s: %s", i->config.class->name, said);
     else if (i->created != CADRE_OK)
@@ -82,6 +85,11 @@ void *instance_self(const struct instance *i)
     return i->self;
 }
 
+unsigned instance_lane(const struct instance *i, const char *method)
+{
+    return published_lane(&i->config.worker->published, method);
+}
+
 static void run_destroy(struct executor_job *job)
 {
     struct instance *i = CONTAINER_OF(job, struct instance, job);
@@ -102,7 +110,7 @@ static void destroy_done(struct executor_job *job)
 void instance_destroy(struct instance *i)
 {
     struct err err = ERR_INIT;
-    i->job = (struct executor_job){.run = run_destroy, .done = destroy_done};
+    i->job = (struct executor_job){.run = run_destroy, .done = destroy_done, .alone = true};
     if (executor_submit(i->config.executor, &i->job, &err) < 0)
         abort(); // the owner has withdrawn every call before
 }

@@ -76,7 +76,7 @@ static cadre_result outcome(struct cadre_worker *w, int r, const struct err *err
 
 static int too_late(struct err *err)
 {
-    return err_set(err, ERR_INVALID, "rules and meshes can be published during create() only");
+    return err_set(err, ERR_INVALID, "rules, meshes and concurrency groups can be published during create() only");
 }
 
 CADRE_EXPORT cadre_result cadre_method_rule(cadre_worker *w, const char *method, const char *split, const char *collect)
@@ -93,6 +93,16 @@ CADRE_EXPORT cadre_result cadre_publish_mesh(cadre_worker *w, const char *name, 
     uint32_t world = (uint32_t)w->world_size;
     return outcome(
         w, w->init ? published_add_mesh(&w->published, world, name, dims, sizes, n_dims, &err) : too_late(&err), &err);
+}
+
+CADRE_EXPORT cadre_result cadre_concurrency_group(cadre_worker *w, const char *name, unsigned limit,
+                                                  const char *const *methods, size_t n_methods)
+{
+    struct err err = ERR_INIT;
+    return outcome(w,
+                   w->init ? published_add_group(&w->published, w->class, name, limit, methods, n_methods, &err)
+                           : too_late(&err),
+                   &err);
 }
 
 static cadre_result wrong_type(struct cadre_worker *w, const char *name, const struct json *v, const char *wanted)

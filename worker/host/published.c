@@ -64,6 +64,56 @@ int published_add_mesh(struct published *p, uint32_t world, const char *name, co
     return r;
 }
 
+static const struct published_group *group_of(const struct published *p, const char *method)
+{
+    for (const struct published_place *at = p->places; at; at = at->next)
+        if (str_eq(at->method, method))
+            return at->group;
+    return NULL;
+}
+
+static int check_group(const struct published *p, const char *name, unsigned limit, struct err *err)
+{
+    if (p->n_groups == PUBLISHED_GROUPS_MAX)
+        return err_set(err, ERR_INVALID, "more than %d concurrency groups", PUBLISHED_GROUPS_MAX);
+    if (str_empty(name) || strlen(name) > MODULE_NAME_MAX)
+        return err_set(err, ERR_INVALID, "a concurrency group needs a name of 1 to %d characters", MODULE_NAME_MAX);
+    for (size_t i = 0; i < p->n_groups; i++)
+        if (str_eq(p->groups[i].name, name))
+            return err_set(err, ERR_INVALID, "concurrency group '%s' is there twice", name);
+    if (limit < 1 || limit > EXECUTOR_THREADS_MAX)
+        return err_set(err, ERR_INVALID, "concurrency group '%s' has a limit of %u; 1 to %d are possible", name, limit,
+                       EXECUTOR_THREADS_MAX);
+    return 0;
+}
+
+int published_add_group(struct published *p, const cadre_class *class, const char *name, unsigned limit,
+                        const char *const *methods, size_t n_methods, struct err *err)
+{
+    if (check_group(p, name, limit, err) < 0)
+        return err->code;
+    struct published_group *g = &p->groups[p->n_groups++];
+    *g = (struct published_group){arena_strdup(&p->memory, name), limit, 0};
+    for (size_t i = 0; i < n_methods; i++) {
+        const cadre_method *m = module_method(class, methods[i], err);
+        if (!m)
+            return err_wrap(err, "concurrency group '%s'", name);
+        const struct published_group *other = group_of(p, m->name);
+        if (other)
+            return err_set(err, ERR_INVALID, "%s() is in concurrency group '%s' already", m->name, other->name);
+        struct published_place *new = arena_new(&p->memory, struct published_place);
+        *new = (struct published_place){m->name, g, p->places};
+        p->places = new;
+    }
+    return 0;
+}
+
+unsigned published_lane(const struct published *p, const char *method)
+{
+    const struct published_group *g = group_of(p, method);
+    return g ? g->lane : 0;
+}
+
 const struct published_rule *published_rule(const struct published *p, const char *method)
 {
     for (const struct published_rule *r = p->rules; r; r = r->next)

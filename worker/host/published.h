@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a class tells of itself while it is created, besides its table of methods: rules of methods, meshes.
+// What a class tells of itself while it is created, besides its table of methods: rules of methods, meshes, concurrency
+// groups.
 #ifndef CADRE_HOST_PUBLISHED_H
 #define CADRE_HOST_PUBLISHED_H
 
 #include "common/base/arena.h"
 #include "common/wire/grid.h"
 #include "sdk/c/include/cadre/worker.h"
+#include "worker/host/executor.h"
 
 struct published_rule {
     const char *method;
@@ -13,10 +15,26 @@ struct published_rule {
     struct published_rule *next;
 };
 
+struct published_group {
+    const char *name;
+    unsigned limit, lane; // lane: once the constructor has returned
+};
+
+struct published_place { // of a method
+    const char *method;
+    const struct published_group *group;
+    struct published_place *next;
+};
+
+enum { PUBLISHED_GROUPS_MAX = EXECUTOR_LANES_MAX - 1 };
+
 struct published {
     struct published_rule *rules;
     struct grid meshes[GRIDS_MAX];
     size_t n_meshes;
+    struct published_group groups[PUBLISHED_GROUPS_MAX];
+    size_t n_groups;
+    struct published_place *places;
     struct arena memory; // of all of it
 };
 
@@ -25,6 +43,9 @@ int published_add_rule(struct published *p, const cadre_class *class, const char
                        const char *collect, struct err *err);
 int published_add_mesh(struct published *p, uint32_t world, const char *name, const char *const *dims,
                        const uint32_t *sizes, size_t n_dims, struct err *err);
+int published_add_group(struct published *p, const cadre_class *class, const char *name, unsigned limit,
+                        const char *const *methods, size_t n_methods, struct err *err);
+unsigned published_lane(const struct published *p, const char *method);                     // 0 = in no group
 const struct published_rule *published_rule(const struct published *p, const char *method); // or NULL
 void published_done(struct published *p);
 

@@ -44,6 +44,7 @@ static void run(struct executor_job *job)
 {
     struct request *r = CONTAINER_OF(job, struct request, job);
     const char *class = instance_class(r->instance)->name;
+    crash_prepare_thread();
     crash_doing(class, r->method->name);
     call_run(&r->call, r->method, instance_self(r->instance));
     crash_doing(NULL, NULL);
@@ -99,7 +100,7 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
                           .seq = seq,
                           .owner = owner,
                           .instance = owner->instance,
-                          .job = {.run = run, .done = done},
+                          .job = {.run = run, .done = done, .lane = instance_lane(owner->instance, method->name)},
                           .body = blob_ref(body),
                           .method = method,
                           .timeout_ms = head.timeout_ms};

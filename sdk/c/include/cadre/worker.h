@@ -7,7 +7,8 @@
 //
 //   Threads: create, methods and destroy of one object all run on one thread of the host, the executor, one at a time,
 //   in the order in which each caller sent them. That thread is not the one that talks to the network, so a method may
-//   block; it may start threads of its own, but calls into this API only from the executor.
+//   block; it may start threads of its own, but calls into this API only from the executor. Methods that the class puts
+//   into concurrency groups run beside these, on threads of their group; destroy comes when all have returned.
 //
 //   Ownership: what the host hands in lives until the function returns. What a method hands back through this API is
 //   copied before the function returns.
@@ -112,6 +113,12 @@ cadre_result cadre_method_rule(cadre_worker *w, const char *method, const char *
 // spec.worker.meshes goes before it.
 cadre_result cadre_publish_mesh(cadre_worker *w, const char *name, const char *const *dims, const uint32_t *sizes,
                                 size_t n_dims);
+// These methods do not wait for those of other groups and of none: they run on threads of their own, up to `limit` (1
+// to 64) of the group at a time, and begin in the order in which each caller sent them. What methods share across
+// groups, and with a limit over 1 within one, they guard themselves. A method is in one group at most; 16 groups at
+// most.
+cadre_result cadre_concurrency_group(cadre_worker *w, const char *name, unsigned limit, const char *const *methods,
+                                     size_t n_methods);
 
 // ---- a call -----------------------------------------------------------------------------------------------------
 
