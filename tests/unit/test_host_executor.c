@@ -27,11 +27,11 @@ static pthread_t ran_on;
 static void run_note(struct executor_job *job)
 {
     struct note *n = CONTAINER_OF(job, struct note, job);
-    ran_on = pthread_self();
     if (n->begun)
         sem_post(n->begun);
     if (n->go)
         sem_wait(n->go);
+    ran_on = pthread_self();
     ran[n_ran++] = n->letter;
 }
 
