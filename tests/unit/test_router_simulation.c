@@ -23,7 +23,7 @@ enum kind { ALL_SAME, ALL_SPLIT, ZERO, ONE, KINDS };
 struct sent {
     enum kind kind;
     uint32_t rank;
-    bool answered;
+    bool answered, quiet;
     unsigned char ran[RANKS];
 };
 
@@ -108,10 +108,12 @@ static void send_call(struct sim *s, struct sim_controller *c)
     struct sent *sent = &c->sent[n];
     struct buf body = BUF_INIT(1 << 20);
     struct err err = ERR_INIT;
-    *sent = (struct sent){.kind = (enum kind)below(s, KINDS), .rank = (uint32_t)below(s, RANKS)};
+    *sent =
+        (struct sent){.kind = (enum kind)below(s, KINDS), .rank = (uint32_t)below(s, RANKS), .quiet = below(s, 4) == 0};
     put_head(s, &body);
     put_args(&body, c, n, sent->kind, below(s, 4) ? 0 : below(s, 20000));
     struct record r = {.h = {.type = RECORD_CALL,
+                             .flags = sent->quiet ? RECORD_QUIET : 0,
                              .call = n,
                              .rank = sent->kind == ONE ? sent->rank : RECORD_GROUP,
                              .dispatch = dispatch[sent->kind],
@@ -177,7 +179,9 @@ static void answer_one(struct sim *s, struct sim_worker *w, uint32_t i)
 static void check_result(const struct sent *sent, uint32_t n, const char *json)
 {
     char want[128];
-    if (sent->kind == ZERO || sent->kind == ONE)
+    if (sent->quiet)
+        snprintf(want, sizeof want, "null");
+    else if (sent->kind == ZERO || sent->kind == ONE)
         snprintf(want, sizeof want, "[%u,%u]", sent->kind == ONE ? sent->rank : 0, n);
     else
         snprintf(want, sizeof want, "[[0,%u],[1,%u],[2,%u]]", n, n, n);
