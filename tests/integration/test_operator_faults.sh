@@ -91,8 +91,7 @@ kill_in() {
 
 test_killed_creating() {
     many born 6
-    check "killed while it creates the Services of ten groups" kill_in 2 "create service" 20
-    check "... and their pods" kill_in 6 "create pod" 60
+    check "killed while it creates the Services and pods of ten groups" kill_in 8 "create \(service\|pod\)" 60
     check "... all are whole in the end" all_straight born 6
     check "... no restart is counted" is 0 counters born .status.restarts
     check "... all in their first attempt" is 1 counters born .status.attempt
@@ -110,8 +109,7 @@ test_killed_replacing() {
         kc patch wg "born-$i" --type merge -p '{"spec":{"replicas":3}}' >/dev/null
     done
     operator_launch op --leader-elect=false
-    check "killed while it gives their pods up" kill_in 3 "delete pod" 60
-    check "... and creates others" kill_in 5 "create pod" 60
+    check "killed while it gives their pods up and creates others" kill_in 8 "\(delete\|create\) pod" 60
     check "... all are whole in the end" all_straight born 3
     check "... no restart is counted" is 0 counters born .status.restarts
     check "... each in its second attempt" is 2 counters born .status.attempt
