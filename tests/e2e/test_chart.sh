@@ -425,6 +425,7 @@ patch workergroups.cadre.dev --subresource=status
 update placementgroups.cadre.dev --subresource=status
 update workergroups.cadre.dev --subresource=finalizers
 update placementgroups.cadre.dev --subresource=finalizers
+delete workergroups.cadre.dev
 create tokenreviews.authentication.k8s.io
 create subjectaccessreviews.authorization.k8s.io
 get /openid/v1/jwks
@@ -452,7 +453,7 @@ patch nodes
 delete services
 create workergroups.cadre.dev
 patch workergroups.cadre.dev
-delete workergroups.cadre.dev
+delete placementgroups.cadre.dev
 create workergroups.cadre.dev --subresource=call
 update leases/other
 create deployments.apps

@@ -61,7 +61,8 @@ process_must_live() {
 # holder_start NAME CGROUP: a sleeping process that keeps one network, mount and host name namespace alive.
 # Nothing is pinned to a file, so when the last process of a node is gone the kernel takes its interfaces,
 # nftables and mounts with it, crash or not. The mount namespace still gets the host's unmounts (slave), is
-# shared among the node's own processes, and has a /run of its own: sockets and state at their usual paths.
+# shared among the node's own processes, and has a /run and a /var/lib/kubelet (where device plugins meet the kubelet,
+# whatever its root) of its own: sockets and state at their usual paths.
 holder_start() {
     local name=$1 group=$2 ready="$STATE/run/$1.ready"
     process_alive "$name" && return 0
@@ -71,7 +72,8 @@ holder_start() {
         set -e
         mount --make-rshared /
         mount -t tmpfs -o mode=755 tmpfs /run
-        mkdir -p /run/lock /run/netns
+        mkdir -p /run/lock /run/netns /var/lib/kubelet
+        mount -t tmpfs -o mode=755 tmpfs /var/lib/kubelet
         echo "$1" >/proc/sys/kernel/hostname
         : >"$2"
         exec sleep infinity' sh "${name#holder-}" "$ready"
