@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # PlacementGroups with real containers on two real nodes of four fake GPUs: reserved, idle, hit by the loss of a node,
-# drained. The operator is the one that the chart installs.
+# drained. The operator is the one that the chart installs, on n1, because n2 is the node that is lost.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154
 set -euo pipefail
@@ -101,7 +101,9 @@ operator_errors() {
 }
 
 suite_start e2e-plg --nodes 2 --gpus 4
-calls_install --set crds.install=false
+calls_install --set crds.install=false --set 'nodeSelector.kubernetes\.io/hostname=n1'
+check "the operator is not on the node that will be lost" is n1 kc -n cadre-system get pods \
+    -l app.kubernetes.io/component=operator -o 'jsonpath={.items[*].spec.nodeName}'
 test_example
 test_default_template
 test_drain
