@@ -64,11 +64,12 @@ int verb_call(const struct options *o)
     r.timeout_ms = o->timeout_ms < 0 ? TIMEOUT_MS : o->timeout_ms;
     r.attempt = o->attempt;
     r.refuse_when_not_ready = o->no_wait;
+    r.no_result = o->no_reply;
     int status = 0;
-    if (controller_call(&c, &r) == CADRE_CLIENT_OK)
-        status = print_result(o, &c);
-    else
+    if (controller_call(&c, &r) != CADRE_CLIENT_OK)
         status = report_failure(&c.error);
+    else if (!o->no_reply)
+        status = print_result(o, &c);
     controller_close(&c);
     return status;
 }

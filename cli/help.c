@@ -49,6 +49,7 @@ static const struct {
      "      --timeout TIME      such as 30s or 2m; default: 60s; 0: as long as it takes\n"
      "      --attempt N         refused if the group is at another attempt\n"
      "      --no-wait           refused unless the group is ready\n"
+     "      --no-reply          nobody wants the result: ranks send none, and nothing is printed once all have run it\n"
      "  -o, --output FORMAT     json (default), or ranks: a line for each rank\n" GROUP_OPTIONS REACH_OPTIONS},
     {"info", "Usage: kubectl cadre info GROUP [OPTION]...\n"
              "What the proxy knows of a WorkerGroup: its ranks, where they run, its methods.\n"

@@ -33,6 +33,7 @@ enum {
     OPT_TIMEOUT,
     OPT_ATTEMPT,
     OPT_NO_WAIT,
+    OPT_NO_REPLY,
     OPT_TAIL,
 };
 
@@ -78,6 +79,7 @@ static const struct choice {
     {{"pad", no_argument, NULL, OPT_PAD}, CALL},
     {{"attempt", required_argument, NULL, OPT_ATTEMPT}, CALL},
     {{"no-wait", no_argument, NULL, OPT_NO_WAIT}, CALL},
+    {{"no-reply", no_argument, NULL, OPT_NO_REPLY}, CALL},
     {{"follow", no_argument, NULL, 'f'}, LOGS},
     {{"tail", required_argument, NULL, OPT_TAIL}, LOGS},
     {{"help", no_argument, NULL, 'h'}, ALL},
@@ -250,6 +252,9 @@ static int apply_call(struct parse *p, int opt)
     case OPT_NO_WAIT:
         o->no_wait = true;
         return -1;
+    case OPT_NO_REPLY:
+        o->no_reply = true;
+        return -1;
     default:
         return unknown(p);
     }
@@ -361,6 +366,8 @@ static int take_operands(struct parse *p, int n, char **rest)
         return wrong(o, "both --token and --token-file: which?");
     if (o->output == OUTPUT_RANKS && o->dispatch >= CADRE_CLIENT_3D_PROTO && o->dispatch <= CADRE_CLIENT_SPLIT)
         return wrong(o, "-o ranks is for modes that keep the results of all ranks");
+    if (o->no_reply && o->output)
+        return wrong(o, "--no-reply has no result to print, so no -o");
     if (o->rank >= 0 && (o->dispatch || o->execute))
         return wrong(o, "a call to one rank has no --dispatch and no --execute");
     return o->verb == VERB_CALL ? take_call(p, n, rest) : -1;

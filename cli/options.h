@@ -31,6 +31,7 @@ struct options { // strings are argv's
     int64_t rank; // -1 = all
     int64_t timeout_ms, attempt;
     bool no_wait;
+    bool no_reply;
     bool follow;
     int64_t tail; // -1 = all
 };

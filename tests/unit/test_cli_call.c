@@ -61,6 +61,16 @@ static void a_call_runs_on_every_rank(void **state)
     prints("call llama get_value -o ranks" REACH, "0: 21\n1: 22\n2: 23\n3: 24\n");
 }
 
+static void or_without_results(void **state)
+{
+    (void)state;
+    prints("call llama add 10 --no-reply" REACH, "");
+    prints("call llama add 1 --rank 2 --no-reply" REACH, "");
+    prints("call llama get_value" REACH, "[10, 11, 13, 13]\n");
+    fails("call llama nothing --no-reply" REACH, 1, "Error (NOT_FOUND): ");
+    fails("call llama add 1 --no-reply -o json" REACH, 2, "--no-reply has no result to print, so no -o");
+}
+
 static void or_on_one(void **state)
 {
     (void)state;
@@ -152,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_call_runs_on_every_rank, start, stop),
+        cmocka_unit_test_setup_teardown(or_without_results, start, stop),
         cmocka_unit_test_setup_teardown(or_on_one, start, stop),
         cmocka_unit_test_setup_teardown(arguments_that_are_wrong, start, stop),
         cmocka_unit_test_setup_teardown(tokens_that_do_not_do, start, stop),

@@ -92,6 +92,8 @@ answer=$(call '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":
 [[ $answer == '{"jsonrpc":"2.0","id":1,"result":[6,7,8,9]}' ]] || fail "a group of a manifest: $answer"
 answer=$("$cli" call acc add 10 --namespace lab --server "unix:$work/socket" --token any)
 [[ $answer == "[16, 17, 18, 19]" ]] || fail "the same by kubectl cadre call: $answer"
+answer=$("$cli" call acc add 1 --no-reply --namespace lab --server "unix:$work/socket" --token any)
+[[ -z $answer ]] || fail "a call without a reply: $answer"
 stop
 
 socket=(--listen "unix:$work/socket" --agent "$agent")
