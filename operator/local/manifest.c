@@ -4,6 +4,7 @@
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/launch.h"
 #include "operator/kube/file.h"
 #include "operator/local/yaml.h"
 
@@ -29,14 +30,6 @@ static struct words words_new(struct arena *a)
     return (struct words){arena_array(a, WORDS_MAX + 1, sizeof(char *)), 0};
 }
 
-static int add_texts(struct words *w, const char *const *texts, size_t n, struct err *err)
-{
-    int r = 0;
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = words_add(w, texts[i], err);
-    return r;
-}
-
 static int add_list(struct words *w, const struct json *list, struct arena *a, struct err *err)
 {
     int r = 0;
@@ -54,27 +47,20 @@ static int add_variable(struct words *w, const char *name, const char *value, st
     return value ? words_add(w, arena_printf(a, "%s=%s", name, value), err) : 0;
 }
 
-static int compose_command(const struct worker_spec *s, const struct json *container, struct arena *a,
-                           struct manifest *ret, struct err *err)
+static int compose_command(const struct launch *l, const struct json *container, struct arena *a, struct manifest *ret,
+                           struct err *err)
 {
-    static const char *const module[] = {"cadre-worker"}, *const python[] = {"python3", "-m", "cadre.worker"};
     struct words w = words_new(a);
     int r = 0;
-    if (s->module)
-        r = add_texts(&w, module, ARRAY_LEN(module), err);
-    else if (s->python)
-        r = add_texts(&w, python, ARRAY_LEN(python), err);
-    if (r == 0 && s->n_command)
-        r = add_texts(&w, s->command, s->n_command, err);
+    for (size_t i = 0; i < l->n_command && r == 0; i++)
+        r = words_add(&w, l->command[i], err);
     if (r == 0 && !w.n)
         r = add_list(&w, json_get(container, "command"), a, err);
     if (r == 0 && !w.n)
         return err_set(err, ERR_INVALID,
                        "nothing says what to run: set module, python or command in spec.worker, or command in the "
                        "first container of spec.template");
-    if (r == 0 && s->n_args)
-        r = add_texts(&w, s->args, s->n_args, err);
-    else if (r == 0 && !s->module && !s->python && !s->n_command)
+    if (r == 0 && !l->n_command)
         r = add_list(&w, json_get(container, "args"), a, err);
     ret->command = w.items;
     return r;
@@ -90,8 +76,8 @@ static const char *mapped(const char *path, const char *map, struct arena *a)
 }
 
 // A variable that comes from elsewhere in the cluster is left to the caller's own environment.
-static int compose_environment(const struct worker_spec *s, const struct json *container, const char *map,
-                               struct arena *a, struct manifest *ret, struct err *err)
+static int compose_environment(const struct launch *l, const struct json *container, struct arena *a,
+                               struct manifest *ret, struct err *err)
 {
     struct words w = words_new(a);
     int r = 0;
@@ -100,14 +86,8 @@ static int compose_environment(const struct worker_spec *s, const struct json *c
         if (r == 0 && name)
             r = add_variable(&w, name, json_str(json_get(item, "value"), a), a, err);
     }
-    for (size_t i = 0; i < s->n_env && r == 0; i++)
-        r = add_variable(&w, s->env[i].name, s->env[i].value, a, err);
-    if (r == 0)
-        r = add_variable(&w, "CADRE_MODULE", s->module ? mapped(s->module, map, a) : s->python, a, err);
-    if (r == 0)
-        r = add_variable(&w, "CADRE_CLASS", s->class_name, a, err);
-    if (r == 0)
-        r = add_variable(&w, "CADRE_INIT", s->init_json, a, err);
+    for (size_t i = 0; i < l->n_env && r == 0; i++)
+        r = add_variable(&w, l->env[i].name, l->env[i].value, a, err);
     ret->environment = w.items;
     return r;
 }
@@ -115,7 +95,9 @@ static int compose_environment(const struct worker_spec *s, const struct json *c
 static int compose(const struct workergroup *g, const char *map, struct arena *a, struct manifest *ret, struct err *err)
 {
     const struct workergroup_spec *s = &g->spec;
+    struct worker_spec worker = s->worker;
     struct json *template = NULL;
+    struct launch launch;
     int r = s->template_json ? json_parse(s->template_json, strlen(s->template_json), NULL, a, &template, err) : 0;
     const struct json *containers = json_get(json_get(template, "spec"), "containers");
     const struct json *container = containers && containers->type == JSON_LIST ? containers->child : NULL;
@@ -123,12 +105,14 @@ static int compose(const struct workergroup *g, const char *map, struct arena *a
     if (r == 0 && processes > PROCESSES_MAX)
         r = err_set(err, ERR_LIMIT, "replicas times workersPerReplica is %lld; this machine runs %d at most",
                     (long long)processes, PROCESSES_MAX);
+    worker.module = mapped(worker.module, map, a);
+    launch_of(&worker, a, &launch);
     if (r == 0)
-        r = compose_command(&s->worker, container, a, ret, err);
+        r = compose_command(&launch, container, a, ret, err);
     if (r == 0)
-        r = compose_environment(&s->worker, container, map, a, ret, err);
+        r = compose_environment(&launch, container, a, ret, err);
     ret->processes = (int)processes;
-    ret->working_dir = mapped(s->worker.working_dir, map, a);
+    ret->working_dir = mapped(worker.working_dir, map, a);
     return r;
 }
 

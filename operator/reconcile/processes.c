@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/record.h"
+#include "operator/api/launch.h"
 #include "operator/api/podagent.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
@@ -103,38 +104,21 @@ static void write_processes(struct work *w, struct json_writer *b, int32_t index
     writer_list_end(b);
 }
 
-static void write_var(struct json_writer *b, const char *name, const char *value)
+static void write_launch(const struct launch *l, struct json_writer *b)
 {
-    if (!value)
-        return;
-    writer_object(b, NULL);
-    writer_str(b, "name", name);
-    writer_str(b, "value", value);
-    writer_object_end(b);
-}
-
-static void write_worker(const struct worker_spec *s, struct json_writer *b)
-{
-    static const char *const module[] = {"cadre-worker"}, *const python[] = {"python3", "-m", "cadre.worker"};
     writer_list(b, "env");
-    write_var(b, "CADRE_MODULE", s->module ? s->module : s->python);
-    write_var(b, "CADRE_CLASS", s->class_name);
-    write_var(b, "CADRE_INIT", s->init_json);
-    for (size_t i = 0; i < s->n_env; i++)
-        if (!s->env[i].value_from) // those are in the container, from where the process has them
-            write_var(b, s->env[i].name, s->env[i].value ? s->env[i].value : "");
+    for (size_t i = 0; i < l->n_env; i++) {
+        writer_object(b, NULL);
+        writer_str(b, "name", l->env[i].name);
+        writer_str(b, "value", l->env[i].value);
+        writer_object_end(b);
+    }
     writer_list_end(b);
-    if (!s->module && !s->python && !s->n_command)
+    if (!l->n_command)
         return;
     writer_list(b, "command");
-    for (size_t i = 0; s->module && i < ARRAY_LEN(module); i++)
-        writer_str(b, NULL, module[i]);
-    for (size_t i = 0; s->python && i < ARRAY_LEN(python); i++)
-        writer_str(b, NULL, python[i]);
-    for (size_t i = 0; i < s->n_command; i++)
-        writer_str(b, NULL, s->command[i]);
-    for (size_t i = 0; i < s->n_args; i++)
-        writer_str(b, NULL, s->args[i]);
+    for (size_t i = 0; i < l->n_command; i++)
+        writer_str(b, NULL, l->command[i]);
     writer_list_end(b);
 }
 
@@ -173,6 +157,8 @@ static const char *start_body(struct work *w, int32_t index, bool restart)
     const struct workergroup_spec *s = &w->wg->spec;
     const struct pooled *p = w->census.pooled;
     struct json_writer b;
+    struct launch launch;
+    launch_of(&s->worker, w->a, &launch);
     writer_init(&b, 0);
     write_group(w, &b, w->outcome.attempt);
     if (restart)
@@ -186,7 +172,7 @@ static const char *start_body(struct work *w, int32_t index, bool restart)
     writer_i64(&b, "nodeRank", p ? p->berths[index].node : index);
     writer_i64(&b, "localWorldSize", s->workers_per_replica * (p ? p->berths[index].pod_replicas : 1));
     write_processes(w, &b, index, restart);
-    write_worker(&s->worker, &b);
+    write_launch(&launch, &b);
     write_gpus(w, &b, index);
     writer_str_set(&b, "workingDir", s->worker.working_dir);
     writer_object_end(&b);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 foreach(name json_table quantity resource object pod pod_requests pod_constraints node
-             workergroup podtemplate bundle api_status api_documents)
+             workergroup launch podtemplate bundle api_status api_documents)
   cadre_test(test_${name} LINKS cadre_api)
 endforeach()
 cadre_test(test_golden_decode LINKS cadre_api SOURCES golden.c)

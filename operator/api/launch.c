@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/launch.h"
+
+#include "common/base/mem.h"
+
+static void add_words(struct launch *l, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        l->command[l->n_command++] = words[i];
+}
+
+static void add_variable(struct launch *l, const char *name, const char *value)
+{
+    if (value)
+        l->env[l->n_env++] = (struct worker_env){.name = name, .value = value};
+}
+
+void launch_of(const struct worker_spec *s, struct arena *a, struct launch *ret)
+{
+    static const char *const module[] = {"cadre-worker"}, *const python[] = {"python3", "-m", "cadre.worker"};
+    enum { OWN_WORDS = 3, OWN_VARIABLES = 3 };
+    *ret = (struct launch){.command = arena_array(a, OWN_WORDS + s->n_command + s->n_args + 1, sizeof(char *)),
+                           .env = arena_array(a, OWN_VARIABLES + s->n_env, sizeof *ret->env)};
+    add_variable(ret, "CADRE_MODULE", s->module ? s->module : s->python);
+    add_variable(ret, "CADRE_CLASS", s->class_name);
+    add_variable(ret, "CADRE_INIT", s->init_json);
+    for (size_t i = 0; i < s->n_env; i++)
+        if (!s->env[i].value_from)
+            add_variable(ret, s->env[i].name, s->env[i].value ? s->env[i].value : "");
+    if (s->module)
+        add_words(ret, module, ARRAY_LEN(module));
+    else if (s->python)
+        add_words(ret, python, ARRAY_LEN(python));
+    else
+        add_words(ret, s->command, s->n_command);
+    if (ret->n_command)
+        add_words(ret, s->args, s->n_args);
+}
