@@ -57,26 +57,22 @@ static void on_pod(void *ctx, enum store_event event, const struct object *old, 
     wake_owner(c, now ? now : old);
 }
 
-struct node_visit {
-    struct placementgroup_controller *c;
-    const char *node;
-};
-
-static void wake_if_on_node(void *ctx, const struct object *o)
+static void wake_owners_on(struct placementgroup_controller *c, const char *node)
 {
-    const struct node_visit *v = ctx;
-    if (str_eq(pod_of(o)->node, v->node))
-        wake_owner(v->c, o);
+    struct arena a = ARENA_INIT;
+    const struct object *const *pods;
+    size_t n = store_by_node(c->executor.pods, node, &a, &pods);
+    for (size_t i = 0; i < n; i++)
+        wake_owner(c, pods[i]);
+    arena_done(&a);
 }
 
 static void on_node(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     struct placementgroup_controller *c = ctx;
     (void)event;
-    if (!now || (old && node_of(old)->ready != node_of(now)->ready)) {
-        struct node_visit v = {c, (now ? now : old)->meta.name};
-        store_each(c->executor.pods, wake_if_on_node, &v);
-    }
+    if (!now || (old && node_of(old)->ready != node_of(now)->ready))
+        wake_owners_on(c, (now ? now : old)->meta.name);
 }
 
 static void on_service(void *ctx, enum store_event event, const struct object *old, const struct object *now)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three chained hash tables over one small entry an object: 64 bytes and about two table slots each, no copy of a key.
+// Four chained hash tables over one small entry an object: 80 bytes and about two table slots each, no copy of a key.
 // The chains of the indexes are doubly linked, so that a change costs the same however large its group is.
 #include "operator/runtime/store.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/pod.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ enum { MAX_SUBSCRIBERS = 4, FIRST_SLOTS = 64, VERSION_MAX = 64 };
 
 #define GROUP_LABEL "cadre.dev/group"
 
-enum index { INDEX_OWNER, INDEX_GROUP, INDEX_COUNT };
+enum index { INDEX_OWNER, INDEX_GROUP, INDEX_NODE, INDEX_COUNT };
 
 struct chain {
     struct entry *next, **link; // link: what points at this entry; NULL = not in the index
@@ -60,15 +61,22 @@ static const char *group_of(const struct object *o)
     return labels_get(&o->meta.labels, GROUP_LABEL);
 }
 
-// Of what the object is indexed by; only called where there is something.
-static uint32_t index_hash(enum index index, const struct object *o)
+// What the object is indexed by; NULL or "" = it is not in that index. Names of nodes and UIDs are the whole cluster's.
+static const char *indexed_by(enum index index, const struct object *o)
 {
-    return index == INDEX_OWNER ? hash_pair("", o->meta.owner.uid) : hash_pair(o->meta.ns, group_of(o));
+    switch (index) {
+    case INDEX_OWNER:
+        return o->meta.owner.uid;
+    case INDEX_GROUP:
+        return group_of(o);
+    default:
+        return o->kind == KIND_POD ? pod_of(o)->node : NULL;
+    }
 }
 
-static bool indexed(enum index index, const struct object *o)
+static uint32_t index_hash(enum index index, const char *ns, const char *value)
 {
-    return index == INDEX_OWNER ? !str_empty(o->meta.owner.uid) : !str_empty(group_of(o));
+    return hash_pair(index == INDEX_GROUP ? ns : "", value);
 }
 
 static struct entry **slot_of(const struct table *t, uint32_t hash)
@@ -79,7 +87,7 @@ static struct entry **slot_of(const struct table *t, uint32_t hash)
 static void chain_in(struct table *t, enum index index, struct entry *e)
 {
     struct chain *c = &e->chains[index];
-    struct entry **slot = slot_of(t, index_hash(index, e->object));
+    struct entry **slot = slot_of(t, index_hash(index, e->object->meta.ns, indexed_by(index, e->object)));
     c->next = *slot;
     c->link = slot;
     if (c->next)
@@ -113,7 +121,7 @@ static void index_in(struct store *s, struct entry *e)
 {
     for (enum index i = 0; i < INDEX_COUNT; i++) {
         struct table *t = &s->indexes[i];
-        if (!indexed(i, e->object))
+        if (str_empty(indexed_by(i, e->object)))
             continue;
         if (t->used == t->size)
             index_grow(t, i);
@@ -341,15 +349,14 @@ static int by_name(const void *a, const void *b)
 // Chains hold what merely has the same hash, too.
 static bool matches(enum index index, const struct object *o, const char *ns, const char *value)
 {
-    return index == INDEX_OWNER ? str_eq(o->meta.owner.uid, value)
-                                : str_eq(group_of(o), value) && str_eq(o->meta.ns, ns);
+    return str_eq(indexed_by(index, o), value) && (index != INDEX_GROUP || str_eq(o->meta.ns, ns));
 }
 
 static size_t select_indexed(const struct store *s, enum index index, const char *ns, const char *value,
                              struct arena *a, const struct object *const **ret)
 {
     const struct table *t = &s->indexes[index];
-    struct entry *first = t->size ? *slot_of(t, hash_pair(ns, value)) : NULL;
+    struct entry *first = t->size ? *slot_of(t, index_hash(index, ns, value)) : NULL;
     size_t n = 0;
     for (const struct entry *e = first; e; e = e->chains[index].next)
         n += matches(index, e->object, ns, value);
@@ -372,6 +379,11 @@ size_t store_by_group(const struct store *s, const char *ns, const char *group, 
                       const struct object *const **ret)
 {
     return select_indexed(s, INDEX_GROUP, ns, group, a, ret);
+}
+
+size_t store_by_node(const struct store *s, const char *node, struct arena *a, const struct object *const **ret)
+{
+    return select_indexed(s, INDEX_NODE, "", node, a, ret);
 }
 
 void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx)

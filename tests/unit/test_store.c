@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
+#include "operator/api/pod.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +29,7 @@ static const struct object *object(const char *name, const char *version, const 
 {
     struct arena a;
     arena_init(&a, 512);
-    struct object *o = arena_new(&a, struct object);
+    struct object *o = &arena_new(&a, struct pod)->obj;
     *o = (struct object){.refs = 1, .kind = KIND_POD};
     o->meta.name = arena_strdup(&a, name);
     o->meta.ns = "ml";
@@ -68,6 +69,14 @@ static void deleted(const char *name, const char *version)
 static void put_in(const char *name, const char *version, const char *owner, const char *group)
 {
     const struct object *o = object(name, version, owner, group);
+    store_put(s, o);
+    object_unref(o);
+}
+
+static void put_on(const char *name, const char *version, const char *node)
+{
+    const struct object *o = object(name, version, "u1", "");
+    CONTAINER_OF((struct object *)o, struct pod, obj)->node = node;
     store_put(s, o);
     object_unref(o);
 }
@@ -292,6 +301,31 @@ static const char *grouped(const char *ns, const char *group)
     return text;
 }
 
+static const char *on_node(const char *node)
+{
+    static char text[4096];
+    struct arena a = ARENA_INIT;
+    const struct object *const *found;
+    size_t n = store_by_node(s, node, &a, &found);
+    names_of(n, found, text, sizeof text);
+    arena_done(&a);
+    return text;
+}
+
+static void pods_are_found_by_the_node_that_they_are_bound_to(void **state)
+{
+    (void)state;
+    put_on("g-10-0", "1", NULL);
+    assert_string_equal(on_node("n1"), "");
+    put_on("g-10-0", "2", "n1");
+    put_on("g-2-0", "3", "n1");
+    put_on("g-3-0", "4", "n2");
+    assert_string_equal(on_node("n1"), "g-2-0 g-10-0 ");
+    assert_string_equal(on_node("n2"), "g-3-0 ");
+    deleted("g-2-0", "5");
+    assert_string_equal(on_node("n1"), "g-10-0 ");
+}
+
 static void children_are_found_in_natural_order(void **state)
 {
     (void)state;
@@ -455,6 +489,7 @@ int main(void)
         STORE_TEST(a_list_removes_what_it_does_not_bring),
         STORE_TEST(a_list_does_not_remove_what_we_wrote_after_it),
         STORE_TEST(a_list_that_starts_over_counts_only_the_second_time),
+        STORE_TEST(pods_are_found_by_the_node_that_they_are_bound_to),
         STORE_TEST(children_are_found_in_natural_order),
         STORE_TEST(indexes_of_an_empty_store_are_empty),
         STORE_TEST(indexes_follow_changes),
