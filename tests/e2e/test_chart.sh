@@ -325,6 +325,14 @@ test_namespaced() {
 
 cluster_tests=(test_install_yaml test_dry_run test_helm test_rights test_people test_namespaced_rights test_examples test_uninstall)
 
+# crds_deleted COMMAND...: it ends, and if not, what holds the CRDs. They take 5 s; should the API server's finalizer miss
+# an event, its next look is after 5 minutes.
+crds_deleted() {
+    "$@" && return
+    kc get crd -o json | jq -c '.items[] | {name: .metadata.name, deleted: .metadata.deletionTimestamp, conditions: .status.conditions}'
+    return 1
+}
+
 test_install_yaml() {
     check "kubectl apply -f deploy/install.yaml" kc apply -f "$root/deploy/install.yaml"
     check "a second time changes nothing" equals unchanged \
@@ -332,7 +340,7 @@ test_install_yaml() {
     check "the Deployment is there" kc -n cadre-system get deployment/cadre-operator
     check "its namespace enforces Pod Security restricted" equals restricted "$(kc get ns cadre-system \
         -o 'jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}')"
-    check "kubectl delete -f deploy/install.yaml" kc delete -f "$root/deploy/install.yaml" --timeout=60s
+    check "kubectl delete -f deploy/install.yaml" crds_deleted kc delete -f "$root/deploy/install.yaml" --timeout=400s
 }
 
 # dry_run ARGS...: the server would create all of it, and has nothing to say about Pod Security. (The group of helm test
@@ -536,7 +544,7 @@ test_uninstall() {
     check "helm install takes the kept CRDs and keys over" \
         helm_run install cadre "$chart" -n cadre-system --set crds.keep=false,keys.keep=false
     check "... as they are" equals filled "$(keys_filled)"
-    check "... and with keep=false its uninstall deletes them" helm_run uninstall cadre -n cadre-system --wait
+    check "... and with keep=false its uninstall deletes them" crds_deleted helm_run uninstall cadre -n cadre-system --wait --timeout=400s
     check "... really" equals "" "$(kc get crd -o name | grep cadre || true)$(kc get secret -n cadre-system cadre-keys --ignore-not-found -o name)"
 }
 

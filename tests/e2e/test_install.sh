@@ -173,7 +173,7 @@ test_install_yaml() {
     kc delete wg/spread >/dev/null
     kc apply -f "$suite_root/examples/spread.yaml" >/dev/null
     check "... and of new ones" kc wait --for=condition=Ready --timeout=60s wg/spread
-    kc delete -f "$suite_root/deploy/install.yaml" --timeout=60s >/dev/null
+    kc delete -f "$suite_root/deploy/install.yaml" --timeout=400s >/dev/null
 }
 
 test_namespaced() {
