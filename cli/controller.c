@@ -2,6 +2,7 @@
 #include "cli/controller.h"
 
 #include "cli/kubectl.h"
+#include "cli/local.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -50,13 +51,13 @@ static int open_client(struct controller *c, const struct options *o, struct err
     cadre_client_options options;
     cadre_client_error error;
     cadre_client_options_init(&options);
-    options.address = o->server ? o->server : c->tunnel.address;
-    options.path_prefix = o->server ? NULL : c->tunnel.prefix;
+    options.address = c->server ? c->server : c->tunnel.address;
+    options.path_prefix = c->server ? NULL : c->tunnel.prefix;
     options.ns = c->ns;
     options.group = o->group;
     options.token = c->token ? c->token : o->token;
     options.token_file = o->token_file;
-    options.token_in_hello = !o->server; // the API server takes the header for itself
+    options.token_in_hello = !c->server; // the API server takes the header for itself
     options.ca_file = o->ca_file;
     options.max_body = RESULT_MAX;
     options.on_connection = on_connection;
@@ -69,10 +70,12 @@ static int open_client(struct controller *c, const struct options *o, struct err
 int controller_open(struct controller *c, const struct options *o, struct err *err)
 {
     *c = (struct controller){.tunnel = TUNNEL_NONE, .result = BUF_INIT(RESULT_MAX)};
-    c->ns = o->server ? xstrdup(o->ns ? o->ns : "default") : kubectl_namespace(o, err);
-    if (!err->code && !o->server && !o->token && !o->token_file)
+    local_find(o, &c->server, &c->ns, err);
+    if (!err->code && !c->ns)
+        c->ns = c->server ? xstrdup(o->ns ? o->ns : "default") : kubectl_namespace(o, err);
+    if (!err->code && !c->server && !o->token && !o->token_file)
         request_token(c, o, err);
-    if (!err->code && !o->server)
+    if (!err->code && !c->server)
         tunnel_open(&c->tunnel, o, err);
     if (!err->code)
         open_client(c, o, err);
@@ -88,6 +91,7 @@ void controller_close(struct controller *c)
     buf_done(&c->result);
     free(TAKE_PTR(c->ns));
     free(TAKE_PTR(c->token));
+    free(TAKE_PTR(c->server));
 }
 
 static void on_done(void *ctx, const cadre_client_answer *a)

@@ -11,6 +11,7 @@ struct controller {
     struct tunnel tunnel;
     cadre_client *client;
     char *ns, *token;
+    char *server; // the address, "unix:/PATH" of a local run; NULL: through the API server
     bool connected;
     cadre_client_error lost; // why it is not
     // The answer

@@ -11,15 +11,17 @@
 
 #define GROUP_OPTIONS "  -n, --namespace NS      the group's namespace; default: that of the context\n" KUBECTL_OPTIONS
 
-#define REACH_OPTIONS                                                                                \
-    "      --operator-namespace NS  where Cadre is installed; default: $CADRE_OPERATOR_NAMESPACE,\n" \
-    "                          else cadre-system\n"                                                  \
-    "      --service-account NAME   whose token to show: one of the group's namespace;\n"            \
-    "                          default: cadre-cli of the operator's namespace\n"                     \
-    "      --token TOKEN       a token with the audience cadre, instead of asking for one\n"         \
-    "      --token-file FILE   the same, in a file\n"                                                \
-    "      --server ADDRESS    wss://HOST:PORT, ws://HOST:PORT or unix:/PATH of the operator,\n"     \
-    "                          without kubectl\n"                                                    \
+#define REACH_OPTIONS                                                                                                 \
+    "      --operator-namespace NS  where Cadre is installed; default: $CADRE_OPERATOR_NAMESPACE,\n"                  \
+    "                          else cadre-system\n"                                                                   \
+    "      --service-account NAME   whose token to show: one of the group's namespace;\n"                             \
+    "                          default: cadre-cli of the operator's namespace\n"                                      \
+    "      --token TOKEN       a token with the audience cadre, instead of asking for one\n"                          \
+    "      --token-file FILE   the same, in a file\n"                                                                 \
+    "      --server ADDRESS    wss://HOST:PORT, ws://HOST:PORT or unix:/PATH of the operator,\n"                      \
+    "                          without kubectl\n"                                                                     \
+    "      --socket PATH       of a group that 'kubectl cadre run' runs; default: $CADRE_SOCKET, else the one of a\n" \
+    "                          group with this name that runs here, unless an option names a cluster\n"               \
     "      --ca-file FILE      whom to trust at --server; see 'kubectl cadre ca'\n"
 
 static const struct {

@@ -18,6 +18,7 @@ enum {
     OPT_KUBECTL = 256, // any that kubectl gets as it is
     OPT_OPERATOR_NS,
     OPT_SERVER,
+    OPT_SOCKET,
     OPT_CA_FILE,
     OPT_TOKEN,
     OPT_TOKEN_FILE,
@@ -63,6 +64,7 @@ static const struct choice {
     {{"insecure-skip-tls-verify", no_argument, NULL, OPT_KUBECTL}, ALL},
     {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | CA},
     {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO},
+    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO},
     {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO},
     {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO},
     {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO},
@@ -260,6 +262,14 @@ static int apply_call(struct parse *p, int opt)
     }
 }
 
+static int set_socket(struct options *o, const char *path)
+{
+    if (path[0] != '/')
+        return wrong(o, "--socket %s: must be the path of a socket, from /", path);
+    o->socket = path;
+    return -1;
+}
+
 static int apply_reach(struct parse *p, int opt)
 {
     struct options *o = p->o;
@@ -270,6 +280,8 @@ static int apply_reach(struct parse *p, int opt)
     case OPT_SERVER:
         o->server = optarg;
         return -1;
+    case OPT_SOCKET:
+        return set_socket(o, optarg);
     case OPT_CA_FILE:
         o->ca_file = optarg;
         return -1;
@@ -362,6 +374,8 @@ static int take_operands(struct parse *p, int n, char **rest)
         o->group = rest[0];
     if (max && o->verb != VERB_WHY && strchr(o->group, '/'))
         return wrong(o, "GROUP is a name; its namespace goes behind -n: %s", o->group);
+    if (o->server && o->socket)
+        return wrong(o, "both --server and --socket: which?");
     if (o->token && o->token_file)
         return wrong(o, "both --token and --token-file: which?");
     if (o->output == OUTPUT_RANKS && o->dispatch >= CADRE_CLIENT_3D_PROTO && o->dispatch <= CADRE_CLIENT_SPLIT)

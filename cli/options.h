@@ -19,6 +19,7 @@ struct options { // strings are argv's
     // How to reach the operator
     const char *operator_ns; // from the environment, else cadre-system
     const char *server;      // NULL: through the API server
+    const char *socket;      // of a local run; NULL: $CADRE_SOCKET, else as above, or one that is found
     const char *ca_file, *token, *token_file, *service_account;
     // What to do
     const char *group; // of call: may be NAMESPACE/NAME in none of the verbs

@@ -61,8 +61,9 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
 // it, whoever can close sessions with 1001 and turn the loop until they are. Accepts NULL.
 void ws_server_free(struct ws_server *server);
 
-// Listens on "address:port", "[v6]:port", ":port" (all addresses) or "unix:/path" (mode 0660, an old socket is
-// replaced). Port 0 picks one. Returns the port, 0 for a Unix socket; ERR_UNAVAILABLE, ERR_INVALID.
+// Listens on "address:port", "[v6]:port", ":port" (all addresses) or "unix:/path" (mode 0600; one that
+// nobody listens on any more is replaced). Port 0 picks one. Returns the port, 0 for a Unix socket; ERR_UNAVAILABLE,
+// ERR_INVALID.
 int ws_server_listen(struct ws_server *server, const char *address, bool tls, struct err *err);
 // Sessions stay, and requests that on_http has got; whoever has not got as far is hung up on.
 void ws_server_stop_listening(struct ws_server *server);

@@ -5,6 +5,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/ws/rundir.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -91,17 +92,26 @@ static int listen_unix(struct ws_listener *l, const char *address, struct err *e
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     const char *path = address + strlen("unix:");
     struct stat st;
+    mode_t mask;
     if (!*path || strlen(path) >= sizeof sa.sun_path)
         return err_set(err, ERR_INVALID, "\"%s\": the path of a Unix socket has 1 to %zu characters", address,
                        sizeof sa.sun_path - 1);
     memcpy(sa.sun_path, path, strlen(path) + 1);
-    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
-        unlink(path);
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
+        if (rundir_is_alive(path))
+            return cannot(err, address, "somebody else does already");
+        unlink(path); // its owner had no time to
+    }
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (l->fd < 0 || bind(l->fd, (struct sockaddr *)&sa, sizeof sa) < 0)
+    if (l->fd < 0)
+        return cannot(err, address, strerror(errno));
+    mask = umask(0177); // for its owner only, from the first moment
+    int r = bind(l->fd, (struct sockaddr *)&sa, sizeof sa);
+    umask(mask);
+    if (r < 0)
         return cannot(err, address, strerror(errno));
     l->unix_path = xstrdup(path);
-    if (chmod(path, 0660) < 0 || listen(l->fd, SOMAXCONN) < 0)
+    if (listen(l->fd, SOMAXCONN) < 0)
         return cannot(err, address, strerror(errno));
     return 0;
 }

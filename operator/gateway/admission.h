@@ -28,7 +28,7 @@ void admission_ask(struct admission *a, struct gateway *g, const char *token, co
 void admission_cancel(struct admission *a); // also if nothing was asked
 // Milliseconds until what was admitted ends, at least 0; -1 = it does not.
 int64_t admission_left_ms(const struct admission *a);
-// The token of "Authorization: Bearer ..."; NULL = there is none.
-const char *admission_bearer(const char *authorization);
+// The token of a controller's "Authorization: Bearer ...", "" where none is needed; NULL = there is none.
+const char *admission_token(const struct gateway *g, const char *authorization);
 
 #endif

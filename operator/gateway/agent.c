@@ -3,6 +3,7 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +92,7 @@ int agent_upgrade(struct connection *c, struct err *err)
     struct arena a = ARENA_INIT;
     struct pod_claims claims = {0};
     snprintf(c->name, sizeof c->name, "a worker");
-    if (!c->token)
+    if (str_empty(c->token))
         return 0; // a worker process
     int r = authority->pod(authority->ctx, c->token, &a, &claims, err);
     if (r == 0)
@@ -105,7 +106,7 @@ static int identify(struct connection *c, struct arena *a, struct agent_identity
 {
     const struct gateway_config *config = &c->gateway->config;
     struct pod_claims claims = {0};
-    if (!c->token)
+    if (str_empty(c->token))
         return err_set(err, ERR_UNAUTHORIZED, "an agent shows its pod's token: Authorization: Bearer ...");
     if (!config->agents || !config->pod)
         return err_set(err, ERR_FORBIDDEN, "no agents are served here");

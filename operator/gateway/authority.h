@@ -7,6 +7,7 @@
 #include "common/base/arena.h"
 #include "common/base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct pod_claims {
@@ -25,6 +26,7 @@ struct ticket {
 typedef void (*authority_done_fn)(void *ctx, const char *user, int64_t expires_ms, const struct err *err);
 
 struct authority {
+    bool open; // who calls needs no token: without one the authority is asked about ""
     void *ctx;
     // May the owner of this token call workers in the namespace (create workergroups/call)? Answers once, later or at
     // once (inside the call; then it returns 0), unless canceled.

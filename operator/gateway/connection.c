@@ -57,7 +57,7 @@ static int check_upgrade(const struct gateway *g, const struct target *t, const 
 int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_request *r, struct err *err)
 {
     struct target target;
-    const char *token = admission_bearer(ws_request_header(r, "authorization"));
+    const char *token = admission_token(g, ws_request_header(r, "authorization"));
     int code = target_parse(ws_request_path(r), &target, err);
     if (code == 0)
         code = check_upgrade(g, &target, token, ws_request_header(r, "sec-websocket-protocol"), err);

@@ -150,7 +150,7 @@ int post_head(struct gateway *g, struct ws_request *r)
 {
     struct target target;
     struct err err = ERR_INIT;
-    const char *token = admission_bearer(ws_request_header(r, "authorization"));
+    const char *token = admission_token(g, ws_request_header(r, "authorization"));
     if (target_parse(ws_request_path(r), &target, &err) < 0 ||
         check(g, &target, ws_request_method(r), token, &err) < 0) {
         refuse(g, r, &err);

@@ -2,10 +2,13 @@
 // cadre-local: a gateway with one group that never changes, and `cadre-agent run`, which starts its processes.
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/rand.h"
 #include "common/base/str.h"
+#include "common/ws/rundir.h"
 #include "operator/gateway/gateway.h"
 #include "operator/local/manifest.h"
 #include "operator/local/options.h"
+#include "operator/local/restart.h"
 #include "operator/meshes.h"
 
 #include <errno.h>
@@ -20,6 +23,8 @@
 
 #define GROUP_UID "local"
 
+enum { FIRST_ATTEMPT = 1 };
+
 struct local {
     struct options options;
     struct manifest manifest;
@@ -27,9 +32,13 @@ struct local {
     struct authority authority;
     struct gateway *gateway;
     struct loop_signal *signals[3];
-    char url[256]; // for the workers
-    pid_t agent;   // 0 = has ended
-    bool asked;    // to stop
+    struct loop_timer *again;
+    struct restarts restarts;
+    uint32_t attempt;
+    char listen[RUNDIR_PATH_SIZE + 8]; // where the command line has none
+    char url[256];                     // for the workers
+    pid_t agent;                       // 0 = has ended
+    bool asked;                        // to stop
     int exit_code;
 };
 
@@ -65,22 +74,39 @@ static const char *no_secret(void *ctx, const char *group_uid, uint32_t attempt,
     return NULL;
 }
 
+static void describe(struct local *l, struct group_facts *ret)
+{
+    *ret = (struct group_facts){.uid = GROUP_UID,
+                                .ns = l->options.ns,
+                                .name = l->options.group,
+                                .world = (uint32_t)l->options.processes,
+                                .attempt = l->attempt,
+                                .oldest = l->attempt};
+    if (!l->manifest.group)
+        return;
+    ret->meshes = meshes_of(&l->manifest.group->spec.worker, &l->manifest.arena);
+    ret->n_meshes = l->manifest.group->spec.worker.n_meshes;
+}
+
 // The agent
 
 static _Noreturn void run_agent(const struct local *l)
 {
-    char processes[16];
+    char processes[16], attempt[16];
     size_t n = 0;
     while (l->options.command[n])
         n++;
     snprintf(processes, sizeof processes, "%d", l->options.processes);
-    const char *first[] = {l->options.agent, "run", "--processes", processes, "--"};
+    snprintf(attempt, sizeof attempt, "%u", (unsigned)l->attempt);
+    const char *first[] = {l->options.agent, "run", "--processes", processes, "--attempt", attempt, "--"};
     const char **argv = xcalloc(ARRAY_LEN(first) + n + 1, sizeof *argv);
     memcpy(argv, first, sizeof first);
     memcpy(argv + ARRAY_LEN(first), l->options.command, n * sizeof *argv);
     setenv("CADRE_CONNECT", l->url, 1);
     setenv("CADRE_GROUP_UID", GROUP_UID, 1);
+    setenv("GROUP_NAME", l->options.group, 1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end it
+    setpgid(0, 0);                    // Ctrl-C is for us, who tell it once
     signal(SIGPIPE, SIG_DFL);
     for (const char **e = l->manifest.environment; e && *e; e++)
         putenv((char *)*e);
@@ -105,6 +131,35 @@ static void start_agent(struct local *l)
     }
 }
 
+static void on_again(void *ctx)
+{
+    struct local *l = ctx;
+    struct group_facts facts;
+    l->attempt++;
+    describe(l, &facts);
+    router_group_set(gateway_router(l->gateway), &facts);
+    start_agent(l);
+    if (!l->agent)
+        loop_stop(l->loop);
+}
+
+// Whether the processes are started again; says which it is.
+static bool goes_on(struct local *l)
+{
+    const char *why;
+    if (l->asked || !l->manifest.group)
+        return false;
+    int64_t ms = restart_after(&l->restarts, &l->manifest.group->spec, l->exit_code, &why);
+    if (why)
+        fprintf(stderr, "cadre-local: failed with exit code %d; no restart: %s\n", l->exit_code, why);
+    if (ms < 0)
+        return false;
+    fprintf(stderr, "cadre-local: failed with exit code %d; restart %d in %.1f s\n", l->exit_code, l->restarts.tries,
+            (double)ms / 1000);
+    loop_timer_arm(l->again, ms);
+    return true;
+}
+
 static void on_child(void *ctx, int signo)
 {
     struct local *l = ctx;
@@ -116,7 +171,8 @@ static void on_child(void *ctx, int signo)
     l->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (l->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
         l->exit_code = 0;
-    loop_stop(l->loop);
+    if (!goes_on(l))
+        loop_stop(l->loop);
 }
 
 static void on_stop(void *ctx, int signo)
@@ -126,11 +182,21 @@ static void on_stop(void *ctx, int signo)
     l->asked = true;
     if (l->agent)
         kill(l->agent, SIGTERM);
+    else
+        loop_stop(l->loop);
 }
 
 static int listen_here(struct local *l, struct err *err)
 {
     const char *address = l->options.listen;
+    char path[RUNDIR_PATH_SIZE];
+    if (!address) {
+        int r = rundir_socket(l->options.ns, l->options.group, path, err);
+        if (r < 0)
+            return r;
+        snprintf(l->listen, sizeof l->listen, "unix:%s", path);
+        address = l->listen;
+    }
     int port = gateway_listen(l->gateway, address, false, err);
     if (port < 0)
         return port;
@@ -145,19 +211,20 @@ static int listen_here(struct local *l, struct err *err)
 
 static int start(struct local *l, struct err *err)
 {
-    l->authority = (struct authority){
-        .controller = trust, .cancel = cancel, .pod = no_pod, .ticket_text = no_ticket, .peer_secret = no_secret};
+    l->authority = (struct authority){.open = true,
+                                      .controller = trust,
+                                      .cancel = cancel,
+                                      .pod = no_pod,
+                                      .ticket_text = no_ticket,
+                                      .peer_secret = no_secret};
     const struct gateway_config config = {.authority = &l->authority};
-    struct group_facts facts = {
-        .uid = GROUP_UID, .ns = l->options.ns, .name = l->options.group, .world = (uint32_t)l->options.processes};
-    if (l->manifest.group) {
-        facts.meshes = meshes_of(&l->manifest.group->spec.worker, &l->manifest.arena);
-        facts.n_meshes = l->manifest.group->spec.worker.n_meshes;
-    }
+    struct group_facts facts;
+    describe(l, &facts);
     l->gateway = gateway_new(l->loop, &config, err);
     if (!l->gateway)
         return err->code;
     router_group_set(gateway_router(l->gateway), &facts);
+    l->again = loop_timer_new(l->loop, on_again, l);
     l->signals[0] = loop_signal_new(l->loop, SIGTERM, on_stop, l);
     l->signals[1] = loop_signal_new(l->loop, SIGINT, on_stop, l);
     l->signals[2] = loop_signal_new(l->loop, SIGCHLD, on_child, l);
@@ -185,7 +252,8 @@ static int use_manifest(struct local *l, struct err *err)
 
 int main(int argc, char **argv)
 {
-    struct local l = {.agent = 0};
+    struct local l = {.attempt = FIRST_ATTEMPT};
+    struct rand rand;
     struct err err = ERR_INIT;
     int code = options_parse(argc, argv, &l.options);
     if (code >= 0)
@@ -196,6 +264,8 @@ int main(int argc, char **argv)
     }
     log_setup(LOG_INFO, LOG_TEXT);
     signal(SIGPIPE, SIG_IGN);
+    rand_seed_system(&rand);
+    l.restarts.seed = rand_u64(&rand);
     l.loop = loop_new();
     if (start(&l, &err) < 0) {
         fprintf(stderr, "cadre-local: %s\n", err.msg);
@@ -206,6 +276,7 @@ int main(int argc, char **argv)
             loop_run(l.loop);
     }
     gateway_free(l.gateway);
+    loop_timer_free(l.again);
     for (size_t i = 0; i < ARRAY_LEN(l.signals); i++)
         loop_signal_free(l.signals[i]);
     loop_free(l.loop);

@@ -16,9 +16,10 @@ static const char help[] =
     "Runs one group of worker processes on this machine, and the proxy that takes calls for it: without Kubernetes,\n"
     "for trying things out, for tests and for measuring. Whoever reaches the socket may call.\n"
     "\n"
-    "  --listen ADDRESS        127.0.0.1:PORT, [::1]:PORT or unix:/path; default: 127.0.0.1:9443\n"
-    "  -f, --filename FILE     a WorkerGroup as for kubectl apply: its command, environment and number of ranks;\n"
-    "                          what is about pods and their restarts has no meaning here\n"
+    "  --listen ADDRESS        unix:/path, 127.0.0.1:PORT or [::1]:PORT; default: a socket in $XDG_RUNTIME_DIR/cadre,\n"
+    "                          else in /tmp/cadre-UID, where kubectl cadre finds it\n"
+    "  -f, --filename FILE     a WorkerGroup as for kubectl apply: its command, environment, number of ranks\n"
+    "                          and restarts; what is about pods has no meaning here\n"
     "  --map PREFIX=DIRECTORY  what the manifest has under this path of the image is in this directory here\n"
     "  --group NAME            name of the group; default: local; of several in FILE, which one\n"
     "  --namespace NS          its namespace; default: that in FILE, else default\n"
@@ -27,10 +28,9 @@ static const char help[] =
     "  --version               print the version and exit\n"
     "  --help                  print this and exit\n"
     "\n"
-    "COMMAND is run for each rank, for example cadre-worker --module FILE. Exit codes: that of the process that "
-    "failed\n"
-    "first, 0 if none did or after SIGTERM, 64 wrong usage, 65 the file cannot be used, 69 it cannot listen, 127 there "
-    "is no cadre-agent.\n";
+    "COMMAND is run for each rank, for example cadre-worker --module FILE. Ctrl-C ends all of them, and a second one\n"
+    "at once. Exit codes: that of the process that failed first, 0 if none did, 64 wrong usage, 65 the file cannot be\n"
+    "used, 69 it cannot listen, 127 there is no cadre-agent.\n";
 
 enum { OPT_LISTEN = 1, OPT_FILE, OPT_MAP, OPT_GROUP, OPT_NAMESPACE, OPT_PROCESSES, OPT_AGENT, OPT_VERSION, OPT_HELP };
 
@@ -131,7 +131,7 @@ static int check(const struct options *o, bool command)
 
 int options_parse(int argc, char **argv, struct options *ret)
 {
-    *ret = (struct options){.listen = "127.0.0.1:9443", .agent = "cadre-agent"};
+    *ret = (struct options){.agent = "cadre-agent"};
     for (int opt; (opt = getopt_long(argc, argv, "+f:", table, NULL)) != -1;) {
         int r = apply(ret, opt);
         if (r >= 0)

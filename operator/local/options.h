@@ -6,7 +6,7 @@
 enum { OPTIONS_PROCESSES_MAX = 1024 };
 
 struct options {
-    const char *listen;     // "127.0.0.1:PORT", "[::1]:PORT" or "unix:/path"
+    const char *listen;     // "127.0.0.1:PORT", "[::1]:PORT" or "unix:/path"; NULL = where it is looked for
     const char *ns, *group; // of a manifest's group NULL = as it says
     const char *agent;      // the program
     int processes;

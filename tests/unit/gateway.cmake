@@ -10,6 +10,11 @@ add_test(NAME test_local COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local.sh" $<T
                                  $<TARGET_FILE:kubectl-cadre>)
 set_tests_properties(test_local PROPERTIES LABELS unit TIMEOUT 120)
 
+add_test(NAME test_local_run COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_run.sh" $<TARGET_FILE:cadre-local>
+                                 $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_accumulator>
+                                 $<TARGET_FILE:kubectl-cadre>)
+set_tests_properties(test_local_run PROPERTIES LABELS unit TIMEOUT 120)
+
 add_executable(batch_call batch_call.c)
 target_link_libraries(batch_call PRIVATE project_options cadre_client_core)
 add_test(NAME test_local_modes COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_modes.sh" $<TARGET_FILE:cadre-local>

@@ -25,6 +25,7 @@ static const char help[] =
     "\n"
     "run: one group of its own, without an operator; exits with the exit code of the process that failed first.\n"
     "  --processes N          ranks to start, 1 to 1024; default: 1\n"
+    "  --attempt N            CADRE_ATTEMPT; default: 0\n"
     "  --master-port PORT     MASTER_PORT; default: a free one\n"
     "  --gpus N               GPUs that each process gets, 0 = none; default: an equal share\n"
     "  --gpu-visibility WHICH own: a process sees its own GPUs only; all: it sees all; default: all\n"
@@ -37,6 +38,7 @@ static const char help[] =
 
 enum {
     OPT_PROCESSES = 1,
+    OPT_ATTEMPT,
     OPT_PORT,
     OPT_GPUS,
     OPT_VISIBILITY,
@@ -59,6 +61,7 @@ static const struct option serve_options[] = {
 
 static const struct option run_options[] = {
     {"processes", required_argument, NULL, OPT_PROCESSES},
+    {"attempt", required_argument, NULL, OPT_ATTEMPT},
     {"master-port", required_argument, NULL, OPT_PORT},
     {"gpus", required_argument, NULL, OPT_GPUS},
     {"gpu-visibility", required_argument, NULL, OPT_VISIBILITY},
@@ -112,6 +115,8 @@ static int apply(struct options *o, int opt)
     switch (opt) {
     case OPT_PROCESSES:
         return set_number("processes", 1, COMMAND_PROCESSES_MAX, &o->processes);
+    case OPT_ATTEMPT:
+        return set_number("attempt", 0, INT32_MAX, &o->attempt);
     case OPT_PORT:
         return set_number("master-port", 1, 65535, &o->master_port);
     case OPT_GPUS:

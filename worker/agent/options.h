@@ -24,6 +24,7 @@ struct options {
     const char *token_file; // NULL = no token
     // OPTIONS_RUN
     int processes;
+    int attempt;
     int master_port; // 0 = a free one
     enum gpus_visibility gpu_visibility;
     int gpus; // a worker's, or GPUS_SHARE

@@ -2,6 +2,7 @@
 #include "worker/agent/standalone.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,11 +28,18 @@ static int free_port(int *ret, struct err *err)
     return r;
 }
 
+// Whoever starts us may know the group.
+static const char *said(const char *variable)
+{
+    const char *value = getenv(variable);
+    return str_empty(value) ? GROUP : value;
+}
+
 static struct command *start_command(const struct options *o, int port)
 {
-    struct command *c = command_new(COMMAND_START, GROUP, 0);
+    struct command *c = command_new(COMMAND_START, said("CADRE_GROUP_UID"), o->attempt);
     c->env = (struct environment_group){
-        .name = GROUP,
+        .name = said("GROUP_NAME"),
         .master_addr = "127.0.0.1",
         .master_port = port,
         .world_size = o->processes,
@@ -52,7 +60,8 @@ int standalone_start(struct standalone *s, struct err *err)
     int r = port ? 0 : free_port(&port, err);
     if (r < 0)
         return r;
-    struct command *prepare = command_new(COMMAND_PREPARE, GROUP, 0), *start = start_command(s->options, port);
+    struct command *prepare = command_new(COMMAND_PREPARE, said("CADRE_GROUP_UID"), s->options->attempt),
+                   *start = start_command(s->options, port);
     r = agent_command(s->agent, prepare, err);
     if (r == 0)
         r = agent_command(s->agent, start, err);
