@@ -56,6 +56,7 @@ int verb_call(const struct options *o)
     if (o->args)
         r.args = (cadre_client_json){o->args, strlen(o->args)};
     r.rank = o->rank;
+    r.role = o->role;
     r.dispatch = o->dispatch;
     r.execute = o->execute;
     r.split = o->split;

@@ -42,6 +42,7 @@ static const struct {
      "      --arg JSON          one argument by position; may be given several times\n"
      "      --per-rank JSON     arguments of each rank: a list with one element a rank\n"
      "      --rank N            only this rank\n"
+     "      --role NAME         of a group with roles (spec.worker.roles): which of them is called\n"
      "      --dispatch MODE     one-to-all, all-to-all, dp-compute, dp-compute-proto, dp-compute-metric, 3d-proto,\n"
      "                          3d-all-micro-dp, 3d-pp-only, split; default: as the method was registered\n"
      "      --execute MODE      all, rank-zero or any; default: as the method was registered\n"

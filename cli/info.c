@@ -47,14 +47,24 @@ static void print_workers(const struct json *info, struct arena *a)
     }
 }
 
-static void print_methods(const struct json *info, struct arena *a)
+static void print_methods(const struct json *of, struct arena *a)
 {
-    const struct json *methods = json_get(info, "methods");
+    const struct json *methods = json_get(of, "methods");
     if (!json_count(methods))
         return;
     printf("\n%-24s %-16s %s\n", "METHOD", "DISPATCH", "EXECUTE");
     JSON_FOREACH(m, methods)
         printf("%-24s %-16s %s\n", text_of(m, "name", a), text_of(m, "dispatch", a), text_of(m, "execute", a));
+}
+
+// Of the group, or of each of its roles.
+static void print_abilities(const struct json *info, struct arena *a)
+{
+    print_methods(info, a);
+    JSON_FOREACH(role, json_get(info, "roles")) {
+        printf("\nRole:     %s (class %s)", text_of(role, "name", a), text_of(role, "class", a));
+        print_methods(role, a);
+    }
 }
 
 static int print_info(const struct buf *result, struct err *err)
@@ -74,7 +84,7 @@ static int print_info(const struct buf *result, struct err *err)
         }
         printf("\n");
         print_workers(info, &a);
-        print_methods(info, &a);
+        print_abilities(info, &a);
     }
     arena_done(&a);
     return err->code;

@@ -26,6 +26,7 @@ enum {
     OPT_ARG,
     OPT_PER_RANK,
     OPT_RANK,
+    OPT_ROLE,
     OPT_DISPATCH,
     OPT_EXECUTE,
     OPT_SPLIT,
@@ -74,6 +75,7 @@ static const struct choice {
     {{"arg", required_argument, NULL, OPT_ARG}, CALL},
     {{"per-rank", required_argument, NULL, OPT_PER_RANK}, CALL},
     {{"rank", required_argument, NULL, OPT_RANK}, CALL | LOGS},
+    {{"role", required_argument, NULL, OPT_ROLE}, CALL},
     {{"dispatch", required_argument, NULL, OPT_DISPATCH}, CALL},
     {{"execute", required_argument, NULL, OPT_EXECUTE}, CALL},
     {{"split", required_argument, NULL, OPT_SPLIT}, CALL},
@@ -323,6 +325,9 @@ static int apply(struct parse *p, int opt)
         return -1;
     case OPT_RANK:
         return set_number(o, "rank", 0, INT32_MAX, &o->rank);
+    case OPT_ROLE:
+        o->role = optarg;
+        return -1;
     case OPT_TIMEOUT:
         return options_duration(optarg, &o->timeout_ms)
                    ? -1

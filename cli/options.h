@@ -25,7 +25,8 @@ struct options { // strings are argv's
     const char *group; // of call: may be NAMESPACE/NAME in none of the verbs
     enum output output;
     const char *method;
-    char *args; // a JSON list or object, owned; NULL = none
+    const char *role; // NULL = none
+    char *args;       // a JSON list or object, owned; NULL = none
     int dispatch, execute;
     const char *split, *collect; // JSON, NULL = none
     bool pad;

@@ -282,14 +282,15 @@ static int read_list(const struct decoder *d, const struct path *path, const str
     return 0;
 }
 
-static int read_count(const struct decoder *d, const struct path *path, const struct json *v, size_t *ret_n)
+static int read_items(const struct decoder *d, const struct path *path, const struct json *v, const char **ret)
 {
-    *ret_n = 0;
+    size_t n = 0;
     JSON_FOREACH(item, v) {
-        struct path at = {.up = path, .index = (*ret_n)++};
+        struct path at = {.up = path, .index = n++};
         if (item->type != JSON_OBJECT)
             return fail_type(d, &at, "object", item);
     }
+    *ret = n ? arena_strndup(d->arena, v->text, v->len) : NULL;
     return 0;
 }
 
@@ -304,7 +305,7 @@ static bool shape_fits(enum json_kind kind, enum json_type type)
         return type == JSON_OBJECT;
     case J_STRINGS:
     case J_I32S:
-    case J_COUNT:
+    case J_ITEMS:
     case J_LIST:
         return type == JSON_LIST;
     case J_BOOL:
@@ -319,7 +320,7 @@ static const char *shape_name(enum json_kind kind)
     static const char *const names[] = {
         [J_STRING] = "string", [J_BOOL] = "boolean",  [J_I32] = "integer",   [J_I64] = "integer",
         [J_TIME] = "string",   [J_ENUM] = "string",   [J_LABELS] = "object", [J_QUANTITIES] = "object",
-        [J_TEXT] = "object",   [J_STRINGS] = "list",  [J_I32S] = "list",     [J_COUNT] = "list",
+        [J_TEXT] = "object",   [J_STRINGS] = "list",  [J_I32S] = "list",     [J_ITEMS] = "list",
         [J_LIST] = "list",     [J_OBJECT] = "object",
     };
     return names[kind];
@@ -361,8 +362,8 @@ static int read_field(const struct decoder *d, const struct path *path, const st
         return read_strings(d, path, v, to, n);
     case J_I32S:
         return read_i32s(d, path, v, f, to, n);
-    case J_COUNT:
-        return read_count(d, path, v, to);
+    case J_ITEMS:
+        return read_items(d, path, v, to);
     case J_LIST:
         return read_list(d, path, v, f->table, to, n);
     case J_OBJECT:

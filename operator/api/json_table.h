@@ -21,7 +21,7 @@ enum json_kind {
     J_TEXT,       // any object, const char *: its JSON text as it came
     J_STRINGS,    // list of strings, const char ** and its length
     J_I32S,       // list of integers, int32_t * and its length; min and max hold for each
-    J_COUNT,      // list of objects, size_t: only its length
+    J_ITEMS,      // list of objects, const char *: its JSON text as it came; NULL where it is empty
     J_LIST,       // list of objects, struct * and its length, by `table`
     J_OBJECT,     // members of an object, in place, by `table` (may be NULL)
 };

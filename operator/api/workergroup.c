@@ -70,7 +70,7 @@ static const struct json_field worker_fields[] = {
     {"workingDir", J_STRING, WORKER(working_dir)},
     {"class", J_STRING, WORKER(class_name)},
     {"init", J_TEXT, WORKER(init_json)},
-    {"roles", J_COUNT, WORKER(n_roles)},
+    {"roles", J_ITEMS, WORKER(roles_json)},
     {"meshes", J_LIST, WORKER(meshes), .offset_n = WORKER(n_meshes), .table = &mesh_table},
     {"gpus", J_I32, WORKER(gpus), .min = 0, .max = 1024, .missing = -1},
     {"gpuVisibility", J_ENUM, WORKER(gpu_visibility), .names = gpu_visibility_names, .missing = GPU_VISIBILITY_DEFAULT},

@@ -41,6 +41,8 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
         .n_slots = n,
     };
     memcpy(c->method, head->method, head->method_len);
+    if (head->role)
+        memcpy(c->role, head->role, head->role_len);
     list_append(&s->open, &c->open);
     list_append(&g->calls, &c->of_group);
     list_init(&c->link);

@@ -56,6 +56,7 @@ struct call {
     uint32_t n, left;      // ranks that have it; those that have not answered
     uint32_t n_slots;
     char method[HEAD_METHOD_MAX + 1];
+    char role[HEAD_ROLE_MAX + 1]; // "" = none
     struct call_slot slots[];
 };
 

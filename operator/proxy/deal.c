@@ -35,7 +35,8 @@ static int find_rule(const struct call *c, const struct record_call *parts, stru
         *ret = rule;
         return read_rule(parts, a, rule, err);
     }
-    const struct member_method *m = member_method(c->group->ranks[0].member, c->method);
+    const struct member_role *role = member_role(c->group->ranks[0].member, c->role);
+    const struct member_method *m = role ? member_method(role, c->method) : NULL;
     if (m && m->dispatch == c->dispatch)
         *ret = m->rule;
     if (!*ret && c->dispatch == RECORD_SPLIT)

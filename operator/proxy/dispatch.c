@@ -9,13 +9,30 @@
 
 enum { WAIT, GO }; // else a negative error
 
-static int no_method(const struct call *c, const struct member *m, struct err *err)
+static int no_method(const struct call *c, const struct member_role *role, struct err *err)
 {
     struct buf names = BUF_INIT(512);
-    for (size_t i = 0; i < m->n_methods && !names.over; i++)
-        buf_printf(&names, "%s%s", i ? ", " : "", m->methods[i].name);
-    err_set(err, ERR_NOT_FOUND, "%s has no method '%s'; it has: %s%s", c->group->key, c->method,
-            m->n_methods ? buf_str(&names) : "none", names.over ? ", ..." : "");
+    for (size_t i = 0; i < role->n_methods && !names.over; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", role->methods[i].name);
+    err_set(err, ERR_NOT_FOUND, "%s%s%s has no method '%s'; it has: %s%s", role->name ? role->name : "",
+            role->name ? " of " : "", c->group->key, c->method, role->n_methods ? buf_str(&names) : "none",
+            names.over ? ", ..." : "");
+    buf_done(&names);
+    return err->code;
+}
+
+static int no_role(const struct call *c, const struct member *m, struct err *err)
+{
+    struct buf names = BUF_INIT(2048);
+    for (size_t i = 0; i < m->n_roles && m->roles[i].name; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", m->roles[i].name);
+    if (!names.len)
+        err_set(err, ERR_NOT_FOUND, "%s has no role '%s': it has no roles, leave it out", c->group->key, c->role);
+    else if (c->role[0])
+        err_set(err, ERR_NOT_FOUND, "%s has no role '%s'; it has: %s", c->group->key, c->role, buf_str(&names));
+    else
+        err_set(err, ERR_INVALID, "%s has several roles: the call of %s() says which one (role): %s", c->group->key,
+                c->method, buf_str(&names));
     buf_done(&names);
     return err->code;
 }
@@ -29,9 +46,12 @@ static int resolve_modes(struct call *c, struct err *err)
         return GO;
     if (!zero)
         return WAIT;
-    const struct member_method *method = member_method(zero, c->method);
+    const struct member_role *role = member_role(zero, c->role);
+    if (!role)
+        return no_role(c, zero, err);
+    const struct member_method *method = member_method(role, c->method);
     if (!method && !c->dispatch)
-        return no_method(c, zero, err);
+        return no_method(c, role, err);
     if (!c->dispatch)
         c->dispatch = method->dispatch;
     if (!c->execute)

@@ -172,21 +172,39 @@ void group_explain(const struct group *g, struct buf *out)
         buf_printf(out, "; %s", g->status);
 }
 
-static void info_methods(const struct group *g, struct json_writer *w)
+static void info_methods(const struct member_role *role, struct json_writer *w)
+{
+    writer_list(w, "methods");
+    for (size_t i = 0; role && i < role->n_methods; i++) {
+        const struct member_method *m = &role->methods[i];
+        writer_object(w, NULL);
+        writer_str(w, "name", m->name);
+        writer_str(w, "dispatch", mode_dispatch_name(m->dispatch));
+        writer_str(w, "execute", mode_execute_name(m->execute));
+        if (m->split)
+            writer_raw(w, "split", m->split, strlen(m->split));
+        if (m->collect)
+            writer_raw(w, "collect", m->collect, strlen(m->collect));
+        writer_object_end(w);
+    }
+    writer_list_end(w);
+}
+
+static void info_roles(const struct group *g, struct json_writer *w)
 {
     const struct member *first = NULL;
     for (uint32_t i = 0; i < g->world && !first; i++)
         first = g->ranks[i].member;
-    writer_list(w, "methods");
-    for (size_t i = 0; first && i < first->n_methods; i++) {
+    if (!first || !first->roles->name) {
+        info_methods(first ? first->roles : NULL, w);
+        return;
+    }
+    writer_list(w, "roles");
+    for (size_t i = 0; i < first->n_roles; i++) {
         writer_object(w, NULL);
-        writer_str(w, "name", first->methods[i].name);
-        writer_str(w, "dispatch", mode_dispatch_name(first->methods[i].dispatch));
-        writer_str(w, "execute", mode_execute_name(first->methods[i].execute));
-        if (first->methods[i].split)
-            writer_raw(w, "split", first->methods[i].split, strlen(first->methods[i].split));
-        if (first->methods[i].collect)
-            writer_raw(w, "collect", first->methods[i].collect, strlen(first->methods[i].collect));
+        writer_str(w, "name", first->roles[i].name);
+        writer_str_set(w, "class", first->roles[i].class);
+        info_methods(&first->roles[i], w);
         writer_object_end(w);
     }
     writer_list_end(w);
@@ -231,7 +249,7 @@ void group_info(const struct group *g, struct buf *out)
     }
     writer_list_end(&w);
     info_meshes(g, &w);
-    info_methods(g, &w);
+    info_roles(g, &w);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
     writer_done(&w);

@@ -62,6 +62,8 @@ static int get_member(const struct scan_item *m, struct head *h, struct err *err
         return get_name(m, HEAD_METHOD_MAX, &h->method, &h->method_len, err);
     if (key_is(m, "group"))
         return get_name(m, HEAD_GROUP_MAX, &h->group, &h->group_len, err);
+    if (key_is(m, "role"))
+        return get_name(m, HEAD_ROLE_MAX, &h->role, &h->role_len, err);
     if (key_is(m, "timeoutMs"))
         return get_count(m, HEAD_TIMEOUT_MAX_MS, &h->timeout_ms, err);
     if (key_is(m, "attempt"))

@@ -11,12 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HEAD_METHOD_MAX = 63, HEAD_GROUP_MAX = 127 };
+enum { HEAD_METHOD_MAX = 63, HEAD_ROLE_MAX = 63, HEAD_GROUP_MAX = 127 };
 #define HEAD_TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000)
 
 struct head {
     const char *method, *group; // in the head, not NUL-terminated; group NULL = the session's
     size_t method_len, group_len;
+    const char *role; // likewise; NULL = none
+    size_t role_len;
     int64_t timeout_ms; // 0 = none
     int64_t attempt;    // 0 = any
     bool refuse;        // rather an error than to wait for the group to be Ready

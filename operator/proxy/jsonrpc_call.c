@@ -9,7 +9,7 @@
 
 struct params {
     const struct json *method, *args, *per_rank, *rank, *dispatch, *execute;
-    const struct json *head[7]; // what goes into the head as it is
+    const struct json *head[8]; // what goes into the head as it is
 };
 
 static const struct {
@@ -23,7 +23,7 @@ static const struct {
     {"group", offsetof(struct params, head[0]), true},      {"timeoutMs", offsetof(struct params, head[1]), false},
     {"attempt", offsetof(struct params, head[2]), false},   {"whenNotReady", offsetof(struct params, head[3]), false},
     {"split", offsetof(struct params, head[4]), false},     {"collect", offsetof(struct params, head[5]), false},
-    {"pad", offsetof(struct params, head[6]), false},
+    {"pad", offsetof(struct params, head[6]), false},       {"role", offsetof(struct params, head[7]), false},
 };
 
 static int read_params(const struct json *params, bool info, struct params *ret, struct err *err)

@@ -52,22 +52,56 @@ static int read_method(const struct json *v, struct arena *a, struct member_meth
     return read_rule(v, a, ret, err);
 }
 
-static int read_methods(struct member *m, const struct json *list, struct err *err)
+static int read_methods(struct member_role *ret, const struct json *list, struct arena *a, struct err *err)
 {
     size_t n = json_count(list);
     if (!list || list->type != JSON_LIST || n > MEMBER_METHODS_MAX)
         return err_set(err, ERR_INVALID, "HELLO: \"methods\" must be a list of at most %d", MEMBER_METHODS_MAX);
-    m->methods = arena_array(&m->arena, n, sizeof *m->methods);
+    ret->methods = arena_array(a, n, sizeof *ret->methods);
     JSON_FOREACH(v, list) {
-        int r = read_method(v, &m->arena, &m->methods[m->n_methods++], err);
+        int r = read_method(v, a, &ret->methods[ret->n_methods++], err);
         if (r < 0)
             return r;
     }
-    qsort(m->methods, n, sizeof *m->methods, compare);
+    qsort(ret->methods, n, sizeof *ret->methods, compare);
     for (size_t i = 1; i < n; i++)
-        if (str_eq(m->methods[i - 1].name, m->methods[i].name))
-            return err_set(err, ERR_INVALID, "HELLO: method %s is there twice", m->methods[i].name);
+        if (str_eq(ret->methods[i - 1].name, ret->methods[i].name))
+            return err_set(err, ERR_INVALID, "HELLO: method %s is there twice", ret->methods[i].name);
     return 0;
+}
+
+static int read_role(struct member *m, const struct json *v, struct err *err)
+{
+    struct member_role *role = &m->roles[m->n_roles];
+    const char *name = json_str(json_get(v, "name"), &m->arena);
+    if (str_empty(name) || strlen(name) > HEAD_ROLE_MAX || member_role(m, name))
+        return err_set(err, ERR_INVALID, "HELLO: a role needs a \"name\" of its own of 1 to %d characters",
+                       HEAD_ROLE_MAX);
+    role->name = name;
+    role->class = json_str(json_get(v, "class"), &m->arena);
+    m->n_roles++;
+    int r = read_methods(role, json_get(v, "methods"), &m->arena, err);
+    return r < 0 ? err_wrap(err, "role %s", name) : 0;
+}
+
+static int read_roles(struct member *m, const struct json *root, struct err *err)
+{
+    const struct json *list = json_get(root, "roles");
+    size_t n = json_count(list);
+    int r = 0;
+    if (!list) {
+        m->roles = arena_new(&m->arena, struct member_role);
+        m->n_roles = 1;
+        m->roles->class = json_str(json_get(root, "class"), &m->arena);
+        return read_methods(m->roles, json_get(root, "methods"), &m->arena, err);
+    }
+    if (list->type != JSON_LIST || n < 1 || n > MEMBER_ROLES_MAX)
+        return err_set(err, ERR_INVALID, "HELLO: \"roles\" must be a list of 1 to %d", MEMBER_ROLES_MAX);
+    m->roles = arena_array(&m->arena, n, sizeof *m->roles);
+    JSON_FOREACH(v, list)
+        if (r == 0)
+            r = read_role(m, v, err);
+    return r;
 }
 
 int member_new(const struct member_identity *id, const char *hello, size_t len, struct member **ret, struct err *err)
@@ -86,7 +120,7 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
     if (r < 0)
         err_wrap(err, "HELLO");
     else
-        r = read_methods(m, json_get(root, "methods"), err);
+        r = read_roles(m, root, err);
     const struct json *meshes = r < 0 ? NULL : json_get(root, "meshes");
     if (meshes && (r = grids_read(meshes, &m->arena, &m->meshes, &m->n_meshes, err)) < 0)
         err_wrap(err, "HELLO");
@@ -109,8 +143,16 @@ void member_free(struct member *m)
     free(m);
 }
 
-const struct member_method *member_method(const struct member *m, const char *name)
+const struct member_role *member_role(const struct member *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_roles; i++)
+        if (str_empty(name) ? !m->roles[i].name : str_eq(m->roles[i].name, name))
+            return &m->roles[i];
+    return NULL;
+}
+
+const struct member_method *member_method(const struct member_role *r, const char *name)
 {
     const struct member_method key = {.name = name};
-    return m->n_methods ? bsearch(&key, m->methods, m->n_methods, sizeof key, compare) : NULL;
+    return r->n_methods ? bsearch(&key, r->methods, r->n_methods, sizeof key, compare) : NULL;
 }

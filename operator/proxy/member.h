@@ -5,6 +5,8 @@
 //                {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": ..., "collect": ...}, ...],
 //    "meshes": [...]}                                                   (grid.h; may be missing)
 //
+// or, of colocated classes, "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...] instead of "methods".
+//
 // Who it is (group, attempt, rank, pod, node) follows from its token and ticket, not from what it says.
 #ifndef CADRE_PROXY_MEMBER_H
 #define CADRE_PROXY_MEMBER_H
@@ -15,13 +17,19 @@
 
 #include <stdint.h>
 
-enum { MEMBER_METHODS_MAX = 1024 };
+enum { MEMBER_METHODS_MAX = 1024, MEMBER_ROLES_MAX = 16 };
 
 struct member_method {
     const char *name;
     uint8_t dispatch, execute;        // enum record_dispatch, record_execute; never DEFAULT
     const char *split, *collect;      // the rule as it was registered; NULL = none
     const struct dispatch_rule *rule; // NULL where both are
+};
+
+struct member_role {
+    const char *name, *class;      // name NULL: the only one of a group without roles; class NULL = it did not say
+    struct member_method *methods; // sorted by name
+    size_t n_methods;
 };
 
 struct member_identity { // borrowed for the call only
@@ -38,9 +46,9 @@ struct member {
     struct group *group;  // NULL once the group is gone
     struct list of_group; // in its list of members
     uint32_t attempt, rank;
-    const char *pod, *node;        // in the arena
-    struct member_method *methods; // sorted by name
-    size_t n_methods;
+    const char *pod, *node;    // in the arena
+    struct member_role *roles; // at least one
+    size_t n_roles;
     struct grid *meshes; // that it published
     size_t n_meshes;
     struct list pending; // slots of calls that it has not answered (call.h)
@@ -54,7 +62,9 @@ struct member {
 
 // ERR_INVALID with what is wrong with the HELLO.
 int member_new(const struct member_identity *id, const char *hello, size_t len, struct member **ret, struct err *err);
-void member_free(struct member *m);                                                  // nothing may be pending
-const struct member_method *member_method(const struct member *m, const char *name); // NULL = it has none
+void member_free(struct member *m); // nothing may be pending
+// NULL: it has no such role; `name` NULL or "": the one without a name.
+const struct member_role *member_role(const struct member *m, const char *name);
+const struct member_method *member_method(const struct member_role *r, const char *name); // NULL = it has none
 
 #endif

@@ -85,6 +85,7 @@ static const char *worker_text(const struct worker_spec *s, struct arena *a)
     writer_str_set(&w, "python", s->python);
     writer_str_set(&w, "class", s->class_name);
     writer_str_set(&w, "init", s->init_json);
+    writer_str_set(&w, "roles", s->roles_json);
     write_strings(&w, "command", s->command, s->n_command);
     write_strings(&w, "args", s->args, s->n_args);
     writer_str_set(&w, "workingDir", s->working_dir);

@@ -87,8 +87,6 @@ static void what_is_refused_is_named(void **state)
         {TEMPLATE, REASON_COMMAND_REQUIRED, "set module, python or command in spec.worker"},
         {ARGS_ONLY, REASON_COMMAND_REQUIRED, "args alone are not enough"},
         {WORKER("") "\"workersPerReplica\":2," TEMPLATE, REASON_COMMAND_REQUIRED, "nothing says what to run"},
-        {WORKER(MODULE ",\"roles\":[{\"name\":\"a\",\"class\":\"A\"}]") TEMPLATE, REASON_NOT_SUPPORTED,
-         "spec.worker.roles"},
         {"\"replicas\":3," WORKER(MODULE "," MESH) TEMPLATE, REASON_MESH_MISMATCH,
          "mesh train (pp 2 x dp 2) do not multiply to the world size of 3 (3 replicas of 1 workers)"},
         {WORKER(MODULE ",\"env\":[{\"name\":\"RANK\",\"value\":\"1\"}]") TEMPLATE, REASON_RESERVED_ENV,

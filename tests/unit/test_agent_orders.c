@@ -43,8 +43,12 @@ static void check_program(const struct worker_spec *s, const struct command *c)
     if (s->module) {
         assert_string_equal(c->argv[0], "cadre-worker");
         assert_string_equal(var(c, "CADRE_MODULE"), s->module);
-        assert_string_equal(var(c, "CADRE_CLASS"), s->class_name);
-        assert_string_equal(var(c, "CADRE_INIT"), s->init_json);
+        if (s->roles_json) {
+            assert_string_equal(var(c, "CADRE_ROLES"), s->roles_json);
+        } else {
+            assert_string_equal(var(c, "CADRE_CLASS"), s->class_name);
+            assert_string_equal(var(c, "CADRE_INIT"), s->init_json);
+        }
     } else if (s->n_command) {
         for (size_t i = 0; i < s->n_command; i++)
             assert_string_equal(c->argv[i], s->command[i]);

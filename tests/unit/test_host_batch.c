@@ -306,6 +306,12 @@ static const cadre_method methods[] = {{"plain", CADRE_ONE_TO_ALL, CADRE_EXECUTE
                                        {"train", CADRE_3D_PROTO, CADRE_EXECUTE_ANY, nothing, "trains"}};
 static const cadre_class class = {"Model", NULL, NULL, methods, 3};
 
+static void describe(struct json_writer *text, const cadre_module_info *info, const struct cadre_worker *w)
+{
+    struct role role = {.class = &class, .worker = *w};
+    description_write(text, &(struct module){.info = info}, &(struct roles){.at = &role, .n = 1});
+}
+
 static void a_class_publishes_rules_and_meshes(void **state)
 {
     (void)state;
@@ -320,7 +326,7 @@ static void a_class_publishes_rules_and_meshes(void **state)
     assert_int_equal(cadre_publish_mesh(&w, "t", dims, sizes, 2), CADRE_OK);
     writer_init(&text, 0);
     writer_object(&text, NULL);
-    description_write(&text, &(struct module){.info = &info}, &class, &w.published);
+    describe(&text, &info, &w);
     writer_object_end(&text);
     assert_string_equal(
         buf_str(&text.buf),

@@ -226,6 +226,52 @@ static void without_an_address_it_dials_the_operator(void **state)
     certs_done(&certs);
 }
 
+#define BOTH "[{\"name\":\"actor\",\"class\":\"Actor\"},{\"name\":\"critic\",\"class\":\"Critic\",\"init\":{\"b\":10}}]"
+
+static void roles_are_objects_of_their_own_in_one_process(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "--module", TENSOR_SO, "--roles", BOTH, "--connect", f->proxy.address, NULL);
+    HOST_UNTIL(&f->proxy, f->proxy.n_hello);
+    assert_true(host_proxy_came(&f->proxy, "\"module\":\"tensor\",\"roles\":[{\"name\":\"actor\",\"class\":\"Actor\","
+                                           "\"methods\":[{\"name\":\"add\","));
+    assert_true(
+        host_proxy_came(&f->proxy, "{\"name\":\"critic\",\"class\":\"Critic\",\"methods\":[{\"name\":\"sub\","));
+    host_proxy_call(&f->proxy, 1, "{\"method\":\"add\",\"role\":\"actor\"}", "{\"a\":[0]}");
+    host_proxy_call(&f->proxy, 2, "{\"method\":\"sub\",\"role\":\"critic\"}", "{\"a\":[0]}");
+    HOST_UNTIL(&f->proxy, host_proxy_came(&f->proxy, "RESULT 1 {\"a\":[2]}\nRESULT 2 {\"a\":[-10]}\n"));
+    host_proxy_call(&f->proxy, 3, "{\"method\":\"add\"}", "");
+    HOST_UNTIL(&f->proxy,
+               host_proxy_came(&f->proxy, "ERROR 3 {\"code\":\"INVALID\",\"message\":\"the group has roles, and "
+                                          "the call says none; there are: actor, critic\"}"));
+    host_proxy_call(&f->proxy, 4, "{\"method\":\"add\",\"role\":\"judge\"}", "");
+    HOST_UNTIL(&f->proxy,
+               host_proxy_came(&f->proxy, "ERROR 4 {\"code\":\"NOT_FOUND\",\"message\":\"there is no role 'judge' "
+                                          "here; there are: actor, critic\"}"));
+    kill(f->pid, SIGTERM);
+    assert_exit(f, 0, "ready for calls");
+}
+
+static void the_first_role_that_cannot_be_made_ends_the_process(void **state)
+{
+    struct fixture *f = *state;
+    start(
+        f, "--module", TENSOR_SO, "--roles",
+        "[{\"name\":\"actor\",\"class\":\"Actor\"},{\"name\":\"critic\",\"class\":\"Critic\",\"init\":{\"b\":\"x\"}}]",
+        "--connect", f->proxy.address, NULL);
+    assert_exit(f, 66, "rank 2: role critic: Critic: init: \"b\" must be a number that fits a double, it is a string");
+    start(f, "--module", TENSOR_SO, "--roles", "[{\"name\":\"actor\",\"class\":\"Player\"}]", "--describe", NULL);
+    assert_exit(f, 65, "role actor: module " TENSOR_SO " has no class Player; it has Actor, Critic");
+    start(f, "--module", TENSOR_SO, "--roles",
+          "[{\"name\":\"a\",\"class\":\"Actor\"},{\"name\":\"a\",\"class\":\"Critic\"}]", "--describe", NULL);
+    assert_exit(f, 65, "roles: a is there twice");
+    start(f, "--module", TENSOR_SO, "--roles", "[]", "--describe", NULL);
+    assert_exit(f, 65, "roles: must be a list of 1 to 16");
+    start(f, "--module", TENSOR_SO, "--roles", BOTH, "--class", "Actor", "--describe", NULL);
+    assert_exit(f, 64, "--roles with --class or --init: each role has a class and an init of its own");
+    assert_int_equal(f->proxy.n_hello, 0);
+}
+
 static void an_operator_that_is_not_there_yet_is_waited_for(void **state)
 {
     struct fixture *f = *state;
@@ -309,6 +355,8 @@ int main(void)
         PROCESS_TEST(a_class_can_be_described_without_a_proxy),
         PROCESS_TEST(a_worker_serves_until_it_is_told_to_stop),
         PROCESS_TEST(without_an_address_it_dials_the_operator),
+        PROCESS_TEST(roles_are_objects_of_their_own_in_one_process),
+        PROCESS_TEST(the_first_role_that_cannot_be_made_ends_the_process),
         PROCESS_TEST(an_operator_that_is_not_there_yet_is_waited_for),
         PROCESS_TEST(an_operator_that_cannot_be_one_is_64),
         PROCESS_TEST(two_increments_give_one_and_two),

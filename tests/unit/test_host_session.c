@@ -26,7 +26,8 @@ struct fixture {
     cadre_class class;
     struct module module;
     struct executor *executor;
-    struct instance *instance;
+    struct role role;
+    struct roles roles;
     struct session *session;
     int ready, lost, stopped, destroyed;
     struct err last; // with which a connection was lost, and when the next one begins
@@ -148,7 +149,8 @@ static int setup(void **state)
     atomic_store(&here, 0);
     turns = 0;
     struct instance_config config = {f->executor, &f->worker, &f->class, NULL, on_created, on_destroyed, f};
-    f->instance = instance_new(&config, &err);
+    f->role = (struct role){.class = &f->class, .instance = instance_new(&config, &err), .roles = &f->roles};
+    f->roles = (struct roles){.at = &f->role, .n = 1};
     UNTIL(f, f->ready == 0);
     host_proxy_start(&f->proxy);
     *state = f;
@@ -165,7 +167,7 @@ static void worker_start(struct fixture *f)
         .attempt = 3,
         .worker = &f->worker,
         .module = &f->module,
-        .instance = f->instance,
+        .roles = &f->roles,
         .executor = f->executor,
         .seed = 1,
         .on_ready = on_ready,
@@ -181,7 +183,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     session_free(f->session);
-    instance_destroy(f->instance);
+    instance_destroy(f->role.instance);
     UNTIL(f, f->destroyed);
     executor_free(f->executor);
     published_done(&f->worker.published);
@@ -457,7 +459,7 @@ static void an_address_that_makes_no_sense_is_refused(void **state)
     struct fixture *f = *state;
     struct err err = ERR_INIT;
     struct session_config config = {
-        .address = "nonsense", .worker = &f->worker, .module = &f->module, .instance = f->instance};
+        .address = "nonsense", .worker = &f->worker, .module = &f->module, .roles = &f->roles};
     assert_null(session_new(f->loop, &config, &err));
     assert_int_equal(err.code, ERR_INVALID);
 }

@@ -36,6 +36,8 @@ static void a_module_runs_in_the_worker_program(void **state)
     expect(&(struct worker_spec){.module = "/m.so"}, "cadre-worker | CADRE_MODULE=/m.so");
     expect(&(struct worker_spec){.module = "/m.so", .class_name = "A", .init_json = "{\"x\":1}"},
            "cadre-worker | CADRE_MODULE=/m.so CADRE_CLASS=A CADRE_INIT={\"x\":1}");
+    expect(&(struct worker_spec){.module = "/m.so", .roles_json = "[{\"name\":\"a\",\"class\":\"A\"}]"},
+           "cadre-worker | CADRE_MODULE=/m.so CADRE_ROLES=[{\"name\":\"a\",\"class\":\"A\"}]");
     expect(&(struct worker_spec){.module = "/m.so", .args = words + 1, .n_args = 2},
            "cadre-worker --port 1 | CADRE_MODULE=/m.so");
 }

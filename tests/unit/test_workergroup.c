@@ -107,12 +107,13 @@ static void every_field_of_the_spec_is_read(void **state)
 static void what_a_worker_runs_is_read(void **state)
 {
     (void)state;
-    const struct workergroup *wg = decode(NAMED(
-        "{\"heartbeatSeconds\":5,\"worker\":{\"module\":\"/m.so\",\"class\":\"A\",\"init\":{ \"start\" : 1e3 },"
-        "\"workingDir\":\"/w\",\"gpus\":0,\"gpuVisibility\":\"All\",\"roles\":[{}],\"env\":[{\"name\":\"A\",\"value\":"
-        "\"b\"},{\"name\":\"K\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"s\",\"key\":\"k\"}}}],\"meshes\":[{"
-        "\"name\":"
-        "\"t\",\"dims\":[{\"name\":\"pp\",\"size\":2},{\"name\":\"dp\",\"size\":4}]}]}}"));
+    const struct workergroup *wg = decode(
+        NAMED("{\"heartbeatSeconds\":5,\"worker\":{\"module\":\"/m.so\",\"class\":\"A\",\"init\":{ \"start\" : 1e3 },"
+              "\"workingDir\":\"/w\",\"gpus\":0,\"gpuVisibility\":\"All\",\"roles\":[{\"name\":\"a\", "
+              "\"class\":\"A\"}],\"env\":[{\"name\":\"A\",\"value\":"
+              "\"b\"},{\"name\":\"K\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"s\",\"key\":\"k\"}}}],\"meshes\":[{"
+              "\"name\":"
+              "\"t\",\"dims\":[{\"name\":\"pp\",\"size\":2},{\"name\":\"dp\",\"size\":4}]}]}}"));
     const struct worker_spec *s = &wg->spec.worker;
     assert_int_equal(wg->spec.heartbeat_s, 5);
     assert_string_equal(s->module, "/m.so");
@@ -122,7 +123,7 @@ static void what_a_worker_runs_is_read(void **state)
     assert_string_equal(s->working_dir, "/w");
     assert_int_equal(s->gpus, 0);
     assert_int_equal(s->gpu_visibility, GPU_VISIBILITY_ALL);
-    assert_int_equal(s->n_roles, 1);
+    assert_string_equal(s->roles_json, "[{\"name\":\"a\", \"class\":\"A\"}]");
     assert_int_equal(s->n_env, 2);
     assert_string_equal(s->env[0].value, "b");
     assert_string_equal(s->env[1].value_from, "{\"secretKeyRef\":{\"name\":\"s\",\"key\":\"k\"}}");

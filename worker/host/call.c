@@ -144,6 +144,7 @@ int call_head_decode(const char *json, size_t len, struct arena *a, struct call_
     h.method = json_str(json_get(root, "method"), a);
     if (!h.method)
         return err_set(err, ERR_INVALID, "head of a call: no \"method\" with a name");
+    h.role = json_str(json_get(root, "role"), a);
     const struct json *timeout = json_get(root, "timeoutMs");
     if (timeout && (!json_i64(timeout, &h.timeout_ms) || h.timeout_ms < 1))
         return err_set(err, ERR_INVALID, "head of a call: timeoutMs must be a whole number from 1");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One call of a method: the opaque cadre_call of the ABI, and the JSON documents of CALL, RESULT and ERROR records.
 //
-//   CALL head   {"method": "add", "timeoutMs": 5000}        timeoutMs may be missing: no deadline
+//   CALL head   {"method": "add", "role": "actor", "timeoutMs": 5000}       without timeoutMs: no deadline
 //   arguments   {"x": 10}, [10], nothing at all, or a batch: a safetensors document
 //   RESULT      the value, or a batch
 //   ERROR       {"code": "INVALID", "message": "add() needs an argument 'x' (position 0)"}
@@ -70,6 +70,7 @@ void call_batch_done(struct cadre_call *c);
 
 struct call_head {
     const char *method; // in the arena
+    const char *role;   // likewise; NULL = none
     int64_t timeout_ms; // 0 = none
 };
 

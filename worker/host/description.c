@@ -19,15 +19,43 @@ static void write_method(struct json_writer *w, const cadre_method *m, const str
     writer_object_end(w);
 }
 
-void description_write(struct json_writer *w, const struct module *m, const cadre_class *class,
-                       const struct published *published)
+static void write_class(struct json_writer *w, const struct role *role)
 {
-    writer_str_set(w, "module", m->info->name);
+    const cadre_class *class = role->class;
     writer_str(w, "class", class->name);
     writer_list(w, "methods");
     for (size_t i = 0; i < class->n_methods; i++)
-        write_method(w, &class->methods[i], published ? published_rule(published, class->methods[i].name) : NULL);
+        write_method(w, &class->methods[i], published_rule(&role->worker.published, class->methods[i].name));
     writer_list_end(w);
-    if (published && published->n_meshes)
-        grids_write(w, "meshes", published->meshes, published->n_meshes);
+}
+
+static void write_meshes(struct json_writer *w, const struct roles *roles)
+{
+    struct grid meshes[GRIDS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < roles->n; i++) {
+        const struct published *p = &roles->at[i].worker.published;
+        for (size_t k = 0; k < p->n_meshes && n < GRIDS_MAX; k++)
+            meshes[n++] = p->meshes[k];
+    }
+    if (n)
+        grids_write(w, "meshes", meshes, n);
+}
+
+void description_write(struct json_writer *w, const struct module *m, const struct roles *roles)
+{
+    writer_str_set(w, "module", m->info->name);
+    if (roles->at[0].name) {
+        writer_list(w, "roles");
+        for (size_t i = 0; i < roles->n; i++) {
+            writer_object(w, NULL);
+            writer_str(w, "name", roles->at[i].name);
+            write_class(w, &roles->at[i]);
+            writer_object_end(w);
+        }
+        writer_list_end(w);
+    } else {
+        write_class(w, &roles->at[0]);
+    }
+    write_meshes(w, roles);
 }

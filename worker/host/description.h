@@ -6,16 +6,14 @@
 //               {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": {...}, "collect": {...}}],
 //   "meshes": [{"name": "train", "dims": [{"name": "pp", "size": 2}, {"name": "dp", "size": 2}]}]
 //
-// `split`, `collect` and `meshes` are what the constructor published.
+// or, with roles, instead of "class" and "methods": "roles": [{"name": "actor", "class": "Actor", "methods": [...]},
+// ...] `split`, `collect` and `meshes` are what the constructor published.
 #ifndef CADRE_HOST_DESCRIPTION_H
 #define CADRE_HOST_DESCRIPTION_H
 
 #include "common/base/json_writer.h"
-#include "worker/host/module.h"
-#include "worker/host/published.h"
+#include "worker/host/roles.h"
 
-// Members. `published`: NULL = nothing.
-void description_write(struct json_writer *w, const struct module *m, const cadre_class *class,
-                       const struct published *published);
+void description_write(struct json_writer *w, const struct module *m, const struct roles *roles); // members
 
 #endif

@@ -75,11 +75,6 @@ struct instance *instance_new(const struct instance_config *config, struct err *
     return NULL;
 }
 
-const cadre_class *instance_class(const struct instance *i)
-{
-    return i->config.class;
-}
-
 void *instance_self(const struct instance *i)
 {
     return i->self;

@@ -23,7 +23,6 @@ struct instance;
 
 // Submits the constructor. ERR_INVALID, and no instance, where `init` is not JSON.
 struct instance *instance_new(const struct instance_config *config, struct err *err);
-const cadre_class *instance_class(const struct instance *i);
 void *instance_self(const struct instance *i);                        // for the executor's threads
 unsigned instance_lane(const struct instance *i, const char *method); // of the executor
 // Submits the destructor; not while the constructor runs. No call may be submitted after.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// cadre-worker: loads the module, makes the object, serves it until it is told to stop.
+// cadre-worker: loads the module, makes the object or those of all roles, serves until it is told to stop.
 #include "common/base/loop.h"
 #include "common/base/mem.h"
 #include "worker/host/crash.h"
 #include "worker/host/description.h"
 #include "worker/host/proxies.h"
+#include "worker/host/roles.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -20,10 +21,9 @@ struct host {
     struct options options;
     struct cadre_worker worker;
     struct module module;
-    const cadre_class *class;
+    struct roles roles;
     struct loop *loop;
     struct executor *executor;
-    struct instance *instance;
     struct proxies *proxies; // NULL while the constructor runs
     struct loop_signal *signals[2];
     bool stopping;
@@ -50,7 +50,7 @@ static void on_trouble(void *ctx, const char *what)
 static void on_stopped(void *ctx)
 {
     struct host *h = ctx;
-    instance_destroy(h->instance);
+    roles_destroy(&h->roles);
 }
 
 static void serve(struct host *h)
@@ -58,7 +58,7 @@ static void serve(struct host *h)
     struct err err = ERR_INIT;
     const struct proxies_config config = {
         .options = &h->options,
-        .session = {.worker = &h->worker, .module = &h->module, .instance = h->instance, .executor = h->executor},
+        .session = {.worker = &h->worker, .module = &h->module, .roles = &h->roles, .executor = h->executor},
         .on_ready = on_ready,
         .on_trouble = on_trouble,
         .on_stopped = on_stopped,
@@ -70,7 +70,7 @@ static void serve(struct host *h)
     say(h, "", err.msg);
     h->stopping = true;
     h->exit_code = EX_USAGE;
-    instance_destroy(h->instance);
+    roles_destroy(&h->roles);
 }
 
 static void on_created(void *ctx, const struct err *err)
@@ -114,8 +114,7 @@ static int load(struct host *h, struct err *err)
     int r = module_load(h->options.module, &h->module, err);
     if (r < 0)
         return r;
-    h->class = module_class(&h->module, h->options.class, err);
-    return h->class ? 0 : err->code;
+    return roles_read(&h->roles, &h->module, &h->worker, h->options.class, h->options.init, h->options.roles, err);
 }
 
 static void describe(const struct host *h)
@@ -123,25 +122,10 @@ static void describe(const struct host *h)
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    description_write(&w, &h->module, h->class, NULL);
+    description_write(&w, &h->module, &h->roles);
     writer_object_end(&w);
     puts(buf_str(&w.buf));
     writer_done(&w);
-}
-
-static int make_object(struct host *h, struct err *err)
-{
-    struct instance_config config = {
-        .executor = h->executor,
-        .worker = &h->worker,
-        .class = h->class,
-        .init = h->options.init,
-        .on_created = on_created,
-        .on_destroyed = on_destroyed,
-        .ctx = h,
-    };
-    h->instance = instance_new(&config, err);
-    return h->instance ? 0 : err->code;
 }
 
 static void take_down(struct host *h)
@@ -151,23 +135,19 @@ static void take_down(struct host *h)
     loop_signal_free(h->signals[0]);
     loop_signal_free(h->signals[1]);
     loop_free(h->loop);
-    published_done(&h->worker.published);
 }
 
 static int run(struct host *h)
 {
-    struct err err = ERR_INIT;
     h->loop = loop_new();
     // Room for what each session lets wait, and for the destructor.
     h->executor = executor_new(h->loop, OPTIONS_CONNECT_MAX * SESSION_CALLS_MAX + 1);
     h->signals[0] = loop_signal_new(h->loop, SIGTERM, on_signal, h);
     h->signals[1] = loop_signal_new(h->loop, SIGINT, on_signal, h);
-    if (make_object(h, &err) < 0) {
-        say(h, "", err.msg);
-        h->exit_code = EXIT_CONSTRUCTOR;
-    } else {
+    const struct roles_config config = {h->executor, on_created, on_destroyed, h};
+    roles_create(&h->roles, &config);
+    if (h->exit_code == 0)
         loop_run(h->loop);
-    }
     take_down(h);
     return h->exit_code;
 }
@@ -204,6 +184,7 @@ int main(int argc, char **argv)
         } else {
             code = run(&h);
         }
+        roles_done(&h.roles);
     }
     free(h.options.ticket);
     return code;

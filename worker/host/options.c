@@ -18,6 +18,9 @@ static const char help[] =
     "  --module FILE   the shared object; default: $CADRE_MODULE\n"
     "  --class NAME    its class; default: $CADRE_CLASS, else the only one\n"
     "  --init JSON     what the constructor gets; default: $CADRE_INIT, else {}\n"
+    "  --roles JSON    instead of both, several classes: [{\"name\": ..., \"class\": ..., \"init\": {...}}, ...]; "
+    "default:\n"
+    "                  $CADRE_ROLES\n"
     "  --connect URL   proxy to serve: unix:/path, ws://host:port[/path] or wss://...; may be given up to 16 times;\n"
     "                  default: $CADRE_CONNECT (several with a comma between them), else every replica of the "
     "operator\n"
@@ -31,13 +34,18 @@ static const char help[] =
     "does\n"
     "not load or has no such class, 66 the constructor failed; the reason is the last line on stderr.\n";
 
-enum { OPT_MODULE = 1, OPT_CLASS, OPT_INIT, OPT_CONNECT, OPT_DESCRIBE, OPT_VERSION, OPT_HELP };
+enum { OPT_MODULE = 1, OPT_CLASS, OPT_INIT, OPT_ROLES, OPT_CONNECT, OPT_DESCRIBE, OPT_VERSION, OPT_HELP };
 
 static const struct option table[] = {
-    {"module", required_argument, NULL, OPT_MODULE}, {"class", required_argument, NULL, OPT_CLASS},
-    {"init", required_argument, NULL, OPT_INIT},     {"connect", required_argument, NULL, OPT_CONNECT},
-    {"describe", no_argument, NULL, OPT_DESCRIBE},   {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, OPT_HELP},           {NULL, 0, NULL, 0},
+    {"module", required_argument, NULL, OPT_MODULE},
+    {"class", required_argument, NULL, OPT_CLASS},
+    {"init", required_argument, NULL, OPT_INIT},
+    {"roles", required_argument, NULL, OPT_ROLES},
+    {"connect", required_argument, NULL, OPT_CONNECT},
+    {"describe", no_argument, NULL, OPT_DESCRIBE},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"help", no_argument, NULL, OPT_HELP},
+    {NULL, 0, NULL, 0},
 };
 
 static int wrong(const char *what, const char *value, const char *wanted)
@@ -97,6 +105,9 @@ static int apply(struct options *o, int opt)
     case OPT_INIT:
         o->init = optarg;
         return -1;
+    case OPT_ROLES:
+        o->roles = optarg;
+        return -1;
     case OPT_CONNECT:
         return add_connect(o, optarg);
     case OPT_DESCRIBE:
@@ -134,6 +145,8 @@ static int check(struct options *o)
         return wrong("environment: CADRE_ATTEMPT", attempt, "must be a number from 0");
     if (!o->module)
         return wrong("--module", "is missing", "which shared object?");
+    if (o->roles && (o->class || o->init))
+        return wrong("--roles", "with --class or --init", "each role has a class and an init of its own");
     if (!o->n_connect && urls) {
         int r = add_connects(o, urls);
         if (r >= 0)
@@ -150,6 +163,7 @@ int options_parse(int argc, char **argv, struct options *ret)
         .module = env_of("CADRE_MODULE"),
         .class = env_of("CADRE_CLASS"),
         .init = env_of("CADRE_INIT"),
+        .roles = env_of("CADRE_ROLES"),
         .ca_pem = env_of("CADRE_CA"),
         .group = env_of("CADRE_GROUP_UID"),
         .operator_url = env_of("CADRE_OPERATOR"),

@@ -16,6 +16,7 @@ struct options_address {
 
 struct options {
     const char *module, *class, *init; // class and init may be NULL
+    const char *roles;                 // JSON; NULL = class and init say what is served
     struct options_address connect[OPTIONS_CONNECT_MAX];
     size_t n_connect;
     bool describe;

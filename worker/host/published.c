@@ -44,12 +44,25 @@ int published_add_rule(struct published *p, const cadre_class *class, const char
     return 0;
 }
 
+static const struct grid *mesh_before(const struct published *p, const char *name)
+{
+    for (const struct published *b = p->before; b; b = b->before)
+        for (size_t i = 0; i < b->n_meshes; i++)
+            if (str_eq(b->meshes[i].name, name))
+                return &b->meshes[i];
+    return NULL;
+}
+
 int published_add_mesh(struct published *p, uint32_t world, const char *name, const char *const *dims,
                        const uint32_t *sizes, size_t n_dims, struct err *err)
 {
     struct grid_dim list[GRID_DIMS_MAX];
     struct grid g = {name, list, n_dims};
-    if (p->n_meshes == GRIDS_MAX)
+    const struct grid *known;
+    size_t n = p->n_meshes;
+    for (const struct published *b = p->before; b; b = b->before)
+        n += b->n_meshes;
+    if (n == GRIDS_MAX)
         return err_set(err, ERR_INVALID, "more than %d meshes", GRIDS_MAX);
     if (str_empty(name) || strlen(name) > GRID_NAME_MAX)
         return err_set(err, ERR_INVALID, "a mesh needs a name of 1 to %d characters", GRID_NAME_MAX);
@@ -59,6 +72,8 @@ int published_add_mesh(struct published *p, uint32_t world, const char *name, co
     for (size_t i = 0; i < n_dims && i < GRID_DIMS_MAX; i++)
         list[i] = (struct grid_dim){dims[i], sizes[i]};
     int r = grid_check(&g, world, err);
+    if (r == 0 && (known = mesh_before(p, name)))
+        return grid_same(known, &g) ? 0 : err_set(err, ERR_INVALID, "mesh '%s' is another one in another role", name);
     if (r == 0)
         p->meshes[p->n_meshes++] = *grids_copy(&g, 1, &p->memory);
     return r;
@@ -74,7 +89,10 @@ static const struct published_group *group_of(const struct published *p, const c
 
 static int check_group(const struct published *p, const char *name, unsigned limit, struct err *err)
 {
-    if (p->n_groups == PUBLISHED_GROUPS_MAX)
+    size_t n = p->n_groups;
+    for (const struct published *b = p->before; b; b = b->before)
+        n += b->n_groups;
+    if (n == PUBLISHED_GROUPS_MAX)
         return err_set(err, ERR_INVALID, "more than %d concurrency groups", PUBLISHED_GROUPS_MAX);
     if (str_empty(name) || strlen(name) > MODULE_NAME_MAX)
         return err_set(err, ERR_INVALID, "a concurrency group needs a name of 1 to %d characters", MODULE_NAME_MAX);

@@ -35,12 +35,14 @@ struct published {
     struct published_group groups[PUBLISHED_GROUPS_MAX];
     size_t n_groups;
     struct published_place *places;
-    struct arena memory; // of all of it
+    const struct published *before; // of the roles of this process that were made before; NULL = none
+    struct arena memory;            // of all of it but those
 };
 
 // ERR_INVALID where the method takes none or has one, or where the rule is wrong.
 int published_add_rule(struct published *p, const cadre_class *class, const char *method, const char *split,
                        const char *collect, struct err *err);
+// A mesh that an earlier role has published as well is not kept twice.
 int published_add_mesh(struct published *p, uint32_t world, const char *name, const char *const *dims,
                        const uint32_t *sizes, size_t n_dims, struct err *err);
 int published_add_group(struct published *p, const cadre_class *class, const char *name, unsigned limit,

@@ -43,10 +43,9 @@ static bool withdraw(struct request *r)
 static void run(struct executor_job *job)
 {
     struct request *r = CONTAINER_OF(job, struct request, job);
-    const char *class = instance_class(r->instance)->name;
     crash_prepare_thread();
-    crash_doing(class, r->method->name);
-    call_run(&r->call, r->method, instance_self(r->instance));
+    crash_doing(r->role->class->name, r->method->name);
+    call_run(&r->call, r->method, instance_self(r->role->instance));
     crash_doing(NULL, NULL);
 }
 
@@ -84,23 +83,24 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
     struct arena a;
     _Alignas(max_align_t) char memory[1024];
     const cadre_method *method = NULL;
+    const struct role *role = NULL;
     arena_init_in(&a, memory, sizeof memory);
     int r = record_call_decode(body->data, body->len, &parts, err);
     if (r == 0)
         r = call_head_decode(parts.head, parts.head_len, &a, &head, err);
-    if (r == 0) {
-        method = module_method(instance_class(owner->instance), head.method, err);
-        r = method ? 0 : err->code;
-    }
+    if (r == 0)
+        role = roles_find(owner->roles, head.role, err);
+    if (role)
+        method = module_method(role->class, head.method, err);
     arena_done(&a);
-    if (r < 0)
-        return r;
+    if (!method)
+        return err->code;
     struct request *q = xmalloc(sizeof *q);
     *q = (struct request){.id = id,
                           .seq = seq,
                           .owner = owner,
-                          .instance = owner->instance,
-                          .job = {.run = run, .done = done, .lane = instance_lane(owner->instance, method->name)},
+                          .role = role,
+                          .job = {.run = run, .done = done, .lane = instance_lane(role->instance, method->name)},
                           .body = blob_ref(body),
                           .method = method,
                           .timeout_ms = head.timeout_ms};

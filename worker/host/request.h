@@ -7,14 +7,14 @@
 #include "common/wire/blob.h"
 #include "worker/host/call.h"
 #include "worker/host/executor.h"
-#include "worker/host/instance.h"
+#include "worker/host/roles.h"
 
 struct request;
 
 struct request_owner {
     struct loop *loop;
     struct executor *executor;
-    struct instance *instance;
+    struct roles *roles;
     // Exactly once a request, unless it is abandoned. `ok`: body of a RESULT, else of an ERROR. It may still run after
     // that (a deadline), but is no more the owner's. May come inside request_start() and request_cancel(). The body may
     // be taken out of its buffer.
@@ -28,7 +28,7 @@ struct request {
     bool quiet;   // for the owner, who sends no result
     // private
     struct request_owner *owner; // NULL: nobody waits for the answer any more
-    struct instance *instance;
+    const struct role *role;
     struct executor_job job;
     bool submitted;
     struct blob *body;

@@ -100,7 +100,7 @@ static void send_hello(struct session *s)
     writer_i64(&w, "attempt", s->config.attempt);
     writer_str_set(&w, "ticket", s->ticket);
     writer_i64(&w, "pid", getpid());
-    description_write(&w, s->config.module, instance_class(s->config.instance), &s->config.worker->published);
+    description_write(&w, s->config.module, s->config.roles);
     writer_object_end(&w);
     send_record(s, RECORD_HELLO, 0, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
@@ -416,7 +416,7 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
     s->config = *config;
     s->address = xstrdup(config->address);
     s->loop = loop;
-    s->owner = (struct request_owner){loop, config->executor, config->instance, answer};
+    s->owner = (struct request_owner){loop, config->executor, config->roles, answer};
     list_init(&s->requests);
     struct ws_client *probe = new_client(s, err);
     if (!probe) {

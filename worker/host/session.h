@@ -15,8 +15,7 @@
 #define CADRE_HOST_SESSION_H
 
 #include "common/ws/ws_client.h"
-#include "worker/host/instance.h"
-#include "worker/host/module.h"
+#include "worker/host/roles.h"
 
 enum {
     SESSION_CALLS_MAX = 1024,       // that wait in one session; more are answered with LIMIT
@@ -38,7 +37,7 @@ struct session_config {
     int64_t attempt;
     const struct cadre_worker *worker;
     const struct module *module;
-    struct instance *instance;
+    struct roles *roles;
     struct executor *executor;
     uint64_t seed; // of the jitter
     void (*on_ready)(void *ctx);

@@ -58,8 +58,13 @@ static int add_json(struct buf *out, const char *member, const char *text, const
 static int fill_more(struct pending *p, const cadre_client_request *r, struct err *err)
 {
     struct buf more = BUF_INIT(CLIENT_MORE_MAX);
-    if (!r->split && !r->collect && !r->pad)
+    char role[PENDING_METHOD_MAX + 1];
+    if (!r->split && !r->collect && !r->pad && !r->role)
         return 0;
+    if (r->role && copy_name(role, sizeof role, "role", r->role, err) < 0)
+        return err->code;
+    if (r->role)
+        buf_printf(&more, ",\"role\":\"%s\"", role);
     if (r->pad)
         buf_puts(&more, ",\"pad\":true");
     int code = add_json(&more, "split", r->split, r->method, err);
