@@ -9,6 +9,7 @@
 #include "operator/local/manifest.h"
 #include "operator/local/options.h"
 #include "operator/local/restart.h"
+#include "operator/local/trust.h"
 #include "operator/meshes.h"
 
 #include <errno.h>
@@ -29,7 +30,6 @@ struct local {
     struct options options;
     struct manifest manifest;
     struct loop *loop;
-    struct authority authority;
     struct gateway *gateway;
     struct loop_signal *signals[3];
     struct loop_timer *again;
@@ -41,38 +41,6 @@ struct local {
     bool asked;                        // to stop
     int exit_code;
 };
-
-// The authority of a socket that only its owner reaches
-
-static uint64_t trust(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx)
-{
-    (void)ctx, (void)token, (void)ns;
-    done(done_ctx, "somebody on this machine", 0, &ERR_INIT);
-    return 0;
-}
-
-static void cancel(void *ctx, uint64_t id)
-{
-    (void)ctx, (void)id; // it has answered at once
-}
-
-static int no_pod(void *ctx, const char *token, struct arena *a, struct pod_claims *ret, struct err *err)
-{
-    (void)ctx, (void)token, (void)a, (void)ret;
-    return err_set(err, ERR_UNAUTHORIZED, "there are no pods here");
-}
-
-static const char *no_ticket(void *ctx, const struct ticket *t, struct arena *a)
-{
-    (void)ctx, (void)t, (void)a;
-    return NULL;
-}
-
-static const char *no_secret(void *ctx, const char *group_uid, uint32_t attempt, struct arena *a)
-{
-    (void)ctx, (void)group_uid, (void)attempt, (void)a;
-    return NULL;
-}
 
 static void describe(struct local *l, struct group_facts *ret)
 {
@@ -211,13 +179,7 @@ static int listen_here(struct local *l, struct err *err)
 
 static int start(struct local *l, struct err *err)
 {
-    l->authority = (struct authority){.open = true,
-                                      .controller = trust,
-                                      .cancel = cancel,
-                                      .pod = no_pod,
-                                      .ticket_text = no_ticket,
-                                      .peer_secret = no_secret};
-    const struct gateway_config config = {.authority = &l->authority};
+    const struct gateway_config config = {.authority = &trust_everybody};
     struct group_facts facts;
     describe(l, &facts);
     l->gateway = gateway_new(l->loop, &config, err);

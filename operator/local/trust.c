@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/local/trust.h"
+
+static uint64_t trust(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx)
+{
+    (void)ctx, (void)token, (void)ns;
+    done(done_ctx, "somebody on this machine", 0, &ERR_INIT);
+    return 0;
+}
+
+static void cancel(void *ctx, uint64_t id)
+{
+    (void)ctx, (void)id; // it has answered at once
+}
+
+static int no_pod(void *ctx, const char *token, struct arena *a, struct pod_claims *ret, struct err *err)
+{
+    (void)ctx, (void)token, (void)a, (void)ret;
+    return err_set(err, ERR_UNAUTHORIZED, "there are no pods here");
+}
+
+static const char *no_ticket(void *ctx, const struct ticket *t, struct arena *a)
+{
+    (void)ctx, (void)t, (void)a;
+    return NULL;
+}
+
+static const char *no_secret(void *ctx, const char *group_uid, uint32_t attempt, struct arena *a)
+{
+    (void)ctx, (void)group_uid, (void)attempt, (void)a;
+    return NULL;
+}
+
+const struct authority trust_everybody = {.open = true,
+                                          .controller = trust,
+                                          .cancel = cancel,
+                                          .pod = no_pod,
+                                          .ticket_text = no_ticket,
+                                          .peer_secret = no_secret};
