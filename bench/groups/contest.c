@@ -7,19 +7,14 @@
 
 enum { WAIT_S = 300, STATUS_SETTLES_MS = 3000, IDLE_MS = 5000 };
 
-struct meter { // of the CPU time of a trial
-    int64_t began_us;
-    double before[COMPONENTS_MAX];
-};
-
-static void meter_begin(const struct bench *b, struct meter *m)
+void meter_begin(const struct bench *b, struct meter *m)
 {
     m->began_us = proc_now_us();
     for (size_t i = 0; i < b->world.n_components; i++)
         m->before[i] = proc_cpu_s(b->world.components[i]);
 }
 
-static void meter_end(const struct bench *b, const struct meter *m, struct samples *ret)
+void meter_end(const struct bench *b, const struct meter *m, struct samples *ret)
 {
     double took = (double)(proc_now_us() - m->began_us) / 1e6;
     for (size_t i = 0; i < b->world.n_components; i++)

@@ -15,6 +15,11 @@ struct bench {
     int trials;                  // so far: the number in the next one's names
 };
 
+struct meter { // of the CPU time of a trial
+    int64_t began_us;
+    double before[COMPONENTS_MAX];
+};
+
 struct side {                           // a value a trial
     struct samples seen, running;       // milliseconds until all pods exist, and run
     struct samples cpu[COMPONENTS_MAX]; // seconds beyond what the same time costs idle
@@ -26,6 +31,8 @@ struct contest {
     struct samples writes, posts, patches, errors, reconciles; // a group
 };
 
+void meter_begin(const struct bench *b, struct meter *m);
+void meter_end(const struct bench *b, const struct meter *m, struct samples *ret); // ret: a value a component
 void bench_measure_idle(struct bench *b);
 const char *bench_prefix(struct bench *b, char *ret, size_t size, const char *kind); // of the next trial's names
 

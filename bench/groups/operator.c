@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/groups/operator.h"
 
+#include "bench/lib/metrics.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -45,21 +45,6 @@ static char *ask(struct operator* o, const char *path)
     return q.text;
 }
 
-// The series of a family whose labels hold `label`, added up.
-static double sum(const char *text, const char *family, const char *label)
-{
-    double total = 0;
-    size_t len = strlen(family);
-    for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
-        end = strchrnul(line, '\n');
-        _cleanup_(free_p) char *copy = strndup(line, (size_t)(end - line));
-        const char *value = copy ? strrchr(copy, ' ') : NULL;
-        if (value && str_starts(copy, family) && copy[len] == '{' && strstr(copy, label))
-            total += strtod(value, NULL);
-    }
-    return total;
-}
-
 struct operator_counters operator_counters(struct operator* o)
 {
     _cleanup_(free_p) char *text = ask(o, "/metrics");
@@ -67,11 +52,12 @@ struct operator_counters operator_counters(struct operator* o)
         die(o, "does not show its metrics");
     const char *requests = "rest_client_requests_total";
     return (struct operator_counters){
-        .posts = sum(text, requests, "method=\"POST\""),
-        .patches = sum(text, requests, "method=\"PATCH\""),
-        .deletes = sum(text, requests, "method=\"DELETE\""),
-        .errors = sum(text, requests, "code=\"4") + sum(text, requests, "code=\"5") + sum(text, requests, "code=\"<"),
-        .reconciles = sum(text, "controller_runtime_reconcile_total", "controller=\"workergroup\""),
+        .posts = metrics_sum(text, requests, "method=\"POST\""),
+        .patches = metrics_sum(text, requests, "method=\"PATCH\""),
+        .deletes = metrics_sum(text, requests, "method=\"DELETE\""),
+        .errors = metrics_sum(text, requests, "code=\"4") + metrics_sum(text, requests, "code=\"5") +
+                  metrics_sum(text, requests, "code=\"<"),
+        .reconciles = metrics_sum(text, "controller_runtime_reconcile_total", "controller=\"workergroup\""),
     };
 }
 
@@ -96,6 +82,8 @@ static _Noreturn void child(const struct operator_options *p)
         dup2(log, STDOUT_FILENO);
         dup2(log, STDERR_FILENO);
     }
+    if (!p->kubeconfig)
+        execl(p->program, p->program, (char *)NULL);
     execl(p->program, p->program, "--kubeconfig", p->kubeconfig, "--leader-elect-namespace", p->ns, "--http-address",
           address, "--log-level", "warn", (char *)NULL);
     _exit(127);

@@ -23,10 +23,11 @@ enum { ANSWER_MAX = 64 * 1024, THREADS_MAX = 128 };
 struct raw {
     const struct kube_config *config;
     SSL_CTX *tls;
-    const char *path;
-    const char *const *bodies;
+    const struct raw_request *requests;
     int n;
-    atomic_int next;
+    atomic_int next, refused;
+    char *why;
+    size_t why_size;
     pthread_barrier_t connected;
 };
 
@@ -67,23 +68,23 @@ static bool is_whole(const struct buf *b)
     return b->len >= 5 && memcmp(b->data + b->len - 5, "0\r\n\r\n", 5) == 0;
 }
 
-static void post(SSL *ssl, const struct raw *r, const char *body, struct buf *b)
+static bool send_one(SSL *ssl, const struct raw_request *q, struct buf *b)
 {
+    const char *body = q->body ? q->body : "";
     buf_reset(b);
-    buf_printf(b, "POST %s HTTP/1.1\r\nHost: bench\r\nAccept: application/json\r\nContent-Type: application/json\r\n",
-               r->path);
+    buf_printf(b, "%s %s HTTP/1.1\r\nHost: bench\r\nAccept: application/json\r\nContent-Type: application/json\r\n",
+               q->method, q->path);
     buf_printf(b, "Content-Length: %zu\r\n\r\n%s", strlen(body), body);
     if (SSL_write(ssl, b->data, (int)b->len) <= 0)
-        die(r->path, "cannot be written to");
+        die(q->path, "cannot be written to");
     buf_reset(b);
     do {
         char piece[16384];
         int got = SSL_read(ssl, piece, sizeof piece);
         if (got <= 0 || buf_append(b, piece, (size_t)got) < 0)
-            die(r->path, "the answer cannot be read");
+            die(q->path, "the answer cannot be read");
     } while (!is_whole(b));
-    if (strncmp(buf_str(b), "HTTP/1.1 201", 12) != 0)
-        die(r->path, buf_str(b));
+    return strncmp(buf_str(b), "HTTP/1.1 2", 10) == 0;
 }
 
 static void *work(void *ctx)
@@ -97,7 +98,8 @@ static void *work(void *ctx)
         die(r->config->server, "refuses TLS");
     pthread_barrier_wait(&r->connected);
     for (int i; (i = atomic_fetch_add(&r->next, 1)) < r->n;)
-        post(ssl, r, r->bodies[i], &b);
+        if (!send_one(ssl, &r->requests[i], &b) && atomic_fetch_add(&r->refused, 1) == 0)
+            snprintf(r->why, r->why_size, "%s", buf_str(&b));
     SSL_free(ssl);
     close(fd);
     buf_done(&b);
@@ -121,21 +123,35 @@ static SSL_CTX *tls_new(const struct kube_config *c)
     return tls;
 }
 
-double raw_post(const struct kube_config *config, const char *path, const char *const *bodies, int n, int threads)
+int raw_send(const struct kube_config *config, const struct raw_request *requests, int n, int threads, double *took_s,
+             char *why, size_t size)
 {
-    struct raw r = {.config = config, .tls = tls_new(config), .path = path, .bodies = bodies, .n = n};
+    struct raw r = {
+        .config = config, .tls = tls_new(config), .requests = requests, .n = n, .why = why, .why_size = size};
     pthread_t ids[THREADS_MAX];
-    threads = MIN(threads, THREADS_MAX);
+    threads = MIN(MIN(threads, n), THREADS_MAX);
     pthread_barrier_init(&r.connected, NULL, (unsigned)threads + 1);
     for (int i = 0; i < threads; i++)
         if (pthread_create(&ids[i], NULL, work, &r) != 0)
-            die(path, "no more threads");
+            die(config->server, "no more threads");
     pthread_barrier_wait(&r.connected); // connecting is not counted
     int64_t began = proc_now_us();
     for (int i = 0; i < threads; i++)
         pthread_join(ids[i], NULL);
-    double took = (double)(proc_now_us() - began) / 1e6;
+    *took_s = (double)(proc_now_us() - began) / 1e6;
     pthread_barrier_destroy(&r.connected);
     SSL_CTX_free(r.tls);
+    return r.refused;
+}
+
+double raw_post(const struct kube_config *config, const char *path, const char *const *bodies, int n, int threads)
+{
+    char why[512] = "";
+    double took;
+    _cleanup_(free_p) struct raw_request *requests = xcalloc((size_t)n, sizeof *requests);
+    for (int i = 0; i < n; i++)
+        requests[i] = (struct raw_request){"POST", path, bodies[i]};
+    if (raw_send(config, requests, n, threads, &took, why, sizeof why))
+        die(path, why);
     return took;
 }

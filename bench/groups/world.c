@@ -15,11 +15,6 @@
 
 enum { REQUEST_MS = 120 * 1000, CLEAN_S = 300 };
 
-// The pod of a group and the pod of the floor: the same container, account and grace period.
-#define POD_SPEC                                                                                                  \
-    "\"terminationGracePeriodSeconds\":1,\"containers\":[{\"name\":\"worker\",\"image\":\"none\",\"resources\":{" \
-    "\"requests\":{\"cpu\":\"100m\",\"memory\":\"64Mi\"},\"limits\":{\"nvidia.com/gpu\":\"1\"}}}]"
-
 static _Noreturn void die(const char *what, const char *why)
 {
     fprintf(stderr, "bench-groups: %s: %s\n", what, why);
@@ -78,7 +73,7 @@ static void on_group(void *ctx, enum store_event event, const struct object *old
         count(&w->trial.ready, w->trial.want_groups, &w->trial.ready_us);
 }
 
-static void trial_begin(struct world *w, const char *prefix, int pods, int groups)
+void world_begin(struct world *w, const char *prefix, int pods, int groups)
 {
     w->trial = (struct trial){.want_pods = pods, .want_groups = groups, .began_us = proc_now_us()};
     snprintf(w->trial.prefix, sizeof w->trial.prefix, "%s", prefix);
@@ -155,7 +150,7 @@ static const char *group_body(const struct world *w, struct arena *a, const char
     return arena_printf(a,
                         "{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"WorkerGroup\",\"metadata\":{\"name\":\"%s\","
                         "\"namespace\":\"%s\"},\"spec\":{\"replicas\":%d,\"runtime\":\"Plain\","
-                        "\"restartBackoff\":{\"initialSeconds\":0},\"template\":{\"spec\":{" POD_SPEC "}}}}",
+                        "\"restartBackoff\":{\"initialSeconds\":0},\"template\":{\"spec\":{" WORLD_POD_SPEC "}}}}",
                         name, w->ns, GROUP_SIZE);
 }
 
@@ -174,9 +169,14 @@ const char *world_pod_body(const struct world *w, struct arena *a, const char *n
     const char *node = w->node_names[(size_t)(index / GROUP_SIZE) % w->n_nodes];
     if (kind == POD_ALIKE)
         return alike_body(w, a, name, index, node);
+    if (kind == POD_FREE)
+        return arena_printf(a,
+                            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\"},\"spec\":"
+                            "{" WORLD_POD_SPEC ",\"restartPolicy\":\"Never\"}}",
+                            name);
     return arena_printf(
         a,
-        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\"},\"spec\":{" POD_SPEC
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\"},\"spec\":{" WORLD_POD_SPEC
         ",\"schedulerName\":\"%s\",\"restartPolicy\":\"Never\",\"affinity\":{\"nodeAffinity\":{"
         "\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":[{\"matchFields\":[{\"key\":"
         "\"metadata.name\",\"operator\":\"In\",\"values\":[\"%s\"]}]}]}}}}}",
@@ -186,7 +186,7 @@ const char *world_pod_body(const struct world *w, struct arena *a, const char *n
 void world_create_pods(struct world *w, const char *prefix, int n, enum pod_kind kind)
 {
     struct arena a = ARENA_INIT;
-    trial_begin(w, prefix, n, 0);
+    world_begin(w, prefix, n, 0);
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(&a, "%s%d", prefix, i);
         send(w, &(struct request){.verb = VERB_CREATE,
@@ -201,7 +201,7 @@ void world_create_pods(struct world *w, const char *prefix, int n, enum pod_kind
 void world_create_groups(struct world *w, const char *prefix, int n)
 {
     struct arena a = ARENA_INIT;
-    trial_begin(w, prefix, n * GROUP_SIZE, n);
+    world_begin(w, prefix, n * GROUP_SIZE, n);
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(&a, "%s%d", prefix, i);
         send(w, &(struct request){.verb = VERB_CREATE,
@@ -216,7 +216,7 @@ void world_create_groups(struct world *w, const char *prefix, int n)
 void world_create_placementgroups(struct world *w, const char *prefix, int n, int bundles)
 {
     struct arena a = ARENA_INIT;
-    trial_begin(w, prefix, n * bundles, n);
+    world_begin(w, prefix, n * bundles, n);
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(&a, "%s%d", prefix, i);
         const char *body = arena_printf(
@@ -233,7 +233,7 @@ void world_create_placementgroups(struct world *w, const char *prefix, int n, in
 
 void world_delete_pod(struct world *w, const char *prefix, const char *name, int pods)
 {
-    trial_begin(w, prefix, pods, 1);
+    world_begin(w, prefix, pods, 1);
     send(w, &(struct request){.verb = VERB_DELETE, .kind = KIND_POD, .ns = w->ns, .name = name, .grace_s = -1});
 }
 
@@ -273,8 +273,9 @@ static void sweep(struct world *w, const struct store *store, const char *prefix
 void world_delete(struct world *w, const char *prefix, int pods)
 {
     struct sweep s = {w, prefix, 0, -1};
-    trial_begin(w, prefix, pods, 0);
+    world_begin(w, prefix, pods, 0);
     store_each(w->placementgroups, sweep_one, &s);
+    store_each(w->groups, sweep_one, &s);
     if (!s.left)
         store_each(w->pods, sweep_one, &s);
 }

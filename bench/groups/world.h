@@ -13,12 +13,18 @@
 
 enum { GROUP_SIZE = 8, PREFIX_MAX = 32, COMPONENTS_MAX = 16 };
 
-// Pods of the floor, each pinned to its node, GROUP_SIZE to a node.
+// Pods of the floor, each pinned to its node, GROUP_SIZE to a node (but for POD_FREE).
 enum pod_kind {
     POD_BARE,  // nothing but the container
     POD_ALIKE, // what the operator makes of it: environment, labels, host name. Only the owner is missing
     POD_IDLE,  // bare, and nobody binds it
+    POD_FREE,  // bare, and kube-scheduler chooses the node
 };
+
+// The pod of a group and the pod of the floor: the same container, account and grace period.
+#define WORLD_POD_SPEC                                                                                            \
+    "\"terminationGracePeriodSeconds\":1,\"containers\":[{\"name\":\"worker\",\"image\":\"none\",\"resources\":{" \
+    "\"requests\":{\"cpu\":\"100m\",\"memory\":\"64Mi\"},\"limits\":{\"nvidia.com/gpu\":\"1\"}}}]"
 
 struct trial {
     char prefix[PREFIX_MAX]; // of the names of its pods and groups
@@ -47,6 +53,8 @@ struct world {
 void world_open(struct world *w, const char *kubeconfig, const char *ns);
 void world_close(struct world *w);
 
+// The clock starts, for objects that come or go by other means: what was counted for the trial before is forgotten.
+void world_begin(struct world *w, const char *prefix, int pods, int groups);
 // Creates `n` pods, or `n` groups of GROUP_SIZE, and starts the clock. Wait for what is wanted with world_wait().
 void world_create_pods(struct world *w, const char *prefix, int n, enum pod_kind kind);
 void world_create_groups(struct world *w, const char *prefix, int n);

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Cadre beside LeaderWorkerSet and JobSet; "run.sh --help" explains.
+set -euo pipefail
+
+usage() {
+    cat <<'EOF'
+Usage: bench/peers/run.sh [OPTION]...
+The same groups of 8 pods by bare pods, LeaderWorkerSet, JobSet and Cadre, each beside bare pods that are pinned to
+their nodes, on a cluster of its own with 1,000 fake nodes of 8 GPUs. Prints a table, and writes it into the report.
+Needs root, 4 GB of memory and a machine with nothing else to do; 100 groups take about ten minutes.
+
+  --groups N      groups at once (100); 1000 fill the cluster and take an hour
+  --rounds N      of that (2; 1 from 500 groups on)
+  --singles N     times that one group alone is created, in each round (5)
+  --restarts N    times that one group among all of them restarts (5)
+  --only LIST     of bare,lws,jobset,cadre; with commas
+  --report FILE   whose table of N groups is written anew (docs/benchmarks/peers.md); "none" writes nothing
+
+The other managers are built from their Go modules, once, into ~/.cache/cadre/peers; one whose module cannot be had is left
+out, by name. BENCH_CLUSTER=NAME uses a cluster that is up, and leaves it up.
+EOF
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+groups=100 rounds='' only=bare,lws,jobset,cadre report=$root/docs/benchmarks/peers.md options=()
+while [[ $# -gt 0 ]]; do
+    case $1 in
+    --help | -h) usage && exit 0 ;;
+    --groups | --rounds | --singles | --restarts | --only | --report)
+        [[ $# -ge 2 ]] || {
+            echo "bench: $1 needs a value (--help)" >&2
+            exit 2
+        }
+        case $1 in
+        --groups) groups=$2 ;;
+        --rounds) rounds=$2 ;;
+        --only) only=$2 ;;
+        --report) report=$2 ;;
+        *) options+=("$1" "$2") ;;
+        esac
+        shift
+        ;;
+    *)
+        echo "bench: no option \"$1\" (--help)" >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
+[[ $groups =~ ^[1-9][0-9]{0,3}$ && $groups -le 1000 ]] || {
+    echo "bench: --groups takes 1 to 1000, not \"$groups\": the cluster has room for that" >&2
+    exit 2
+}
+[[ -n $rounds ]] || rounds=$((groups < 500 ? 2 : 1))
+
+# shellcheck source=bench/lib/cluster.sh
+. "$root/bench/lib/cluster.sh"
+work=$(mktemp -d)
+# shellcheck source=bench/peers/managers.sh
+. "$root/bench/peers/managers.sh"
+child=
+
+finish() {
+    local code=$?
+    trap - EXIT INT TERM
+    if [[ -n $child ]] && kill "$child" 2>/dev/null; then
+        wait "$child" 2>/dev/null || true
+    fi
+    [[ $code -eq 0 || ! -s $work/managers.log ]] || tail -n 20 "$work/managers.log" >&2
+    cluster_down
+    rm -rf "$work"
+    exit "$code"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# The paragraph under the table: what ran, on what.
+describe() {
+    local name version home module package title ns config_api webhook_port probe_port text=
+    for name in "${measured[@]}"; do
+        [[ -n ${MANAGERS[$name]:-} ]] || continue
+        manager_read "$name"
+        text+="$title $version, "
+    done
+    printf 'Taken on %s: Cadre %s, %sKubernetes %s; %s, %d CPUs, %d GiB, Linux %s.%s\n' "$(date -u +%F)" \
+        "$(git -C "$root" describe --always --dirty 2>/dev/null || cat "$root/VERSION")" "$text" \
+        "$("$devcluster" kubectl version -o json | jq -r .serverVersion.gitVersion)" \
+        "$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" \
+        "$(awk '/^MemTotal/ { print int($2 / 1048576 + 0.5) }' /proc/meminfo)" "$(uname -r | cut -d- -f1)" \
+        "${missing:+ Not here:$missing.}"
+}
+
+# report_write TABLE: in place of what the report has of as many groups, or at its end.
+report_write() {
+    local begin="<!-- $groups groups -->" end="<!-- end of $groups groups -->"
+    grep -qxF "$begin" "$report" 2>/dev/null || printf '\n%s\n%s\n' "$begin" "$end" >>"$report"
+    awk -v begin="$begin" -v end="$end" -v table="$1" '
+        $0 == end { skip = 0 }
+        !skip { print }
+        $0 == begin { skip = 1; print ""; while ((getline line < table) > 0) print line; print "" }' \
+        "$report" >"$work/report"
+    cat "$work/report" >"$report"
+    echo "bench: the table is in $report" >&2
+}
+
+cluster_need_root
+missing=
+measured=()
+for name in ${only//,/ }; do
+    case $name in
+    bare | cadre) measured+=("$name") ;;
+    lws | jobset) if manager_build "$name"; then measured+=("$name"); else missing+=" $name"; fi ;;
+    *)
+        echo "bench: --only takes bare, lws, jobset and cadre, not \"$name\"" >&2
+        exit 2
+        ;;
+    esac
+done
+release_build cadre-operator bench-peers
+cluster_up
+cadre_install "$work/operator.conf"
+cat >"$work/start-cadre" <<EOF
+#!/bin/sh
+exec '$build/operator/cadre-operator' --kubeconfig '$work/operator.conf' --leader-elect-namespace bench \
+    --http-address 127.0.0.1:18080 --log-level warn
+EOF
+chmod +x "$work/start-cadre"
+for name in "${measured[@]}"; do
+    [[ -z ${MANAGERS[$name]:-} ]] || manager_install "$name"
+    [[ $name == bare ]] && options+=(--system bare) || options+=(--system "$name=$work/start-$name")
+done
+
+"$devcluster" exec -- "$build/bench/peers/bench-peers" --kubeconfig "$state/kubeconfig" --log "$work/managers.log" \
+    --components "$(cluster_components)" --groups "$groups" --rounds "$rounds" "${options[@]}" >"$work/table" &
+child=$!
+wait "$child"
+child=
+describe >>"$work/table"
+cat "$work/table"
+[[ $report == none ]] || report_write "$work/table"
