@@ -8,10 +8,11 @@
 #include "operator/kube/client.h"
 
 struct operator_options {
-    const char *program, *ns;
+    const char *program;
     const char *kubeconfig; // NULL: another manager, started by a program that needs no options; it has no counters
-    const char *log;        // file that its output is appended to
-    int port;               // of its HTTP server, on 127.0.0.1
+    const char *ns;
+    const char *log; // file that its output is appended to
+    int port;        // of its HTTP server, on 127.0.0.1
 };
 
 struct operator_counters {          // since its start
