@@ -59,6 +59,14 @@ static const struct {
              "\n"
              "      --timeout TIME      such as 30s or 2m; default: 60s\n"
              "  -o, --output FORMAT     json: as the proxy says it\n" GROUP_OPTIONS REACH_OPTIONS},
+    {"kill", "Usage: kubectl cadre kill GROUP --rank N [OPTION]...\n"
+             "Ends the process of a rank at once, as if it had crashed: the group's restartPolicy says what follows. "
+             "Calls that\n"
+             "it has not answered fail. Returns once it is gone.\n"
+             "\n"
+             "      --rank N            whose process\n"
+             "      --attempt N         refused if the group is at another attempt\n"
+             "      --timeout TIME      such as 30s or 2m; default: 60s\n" GROUP_OPTIONS REACH_OPTIONS},
     {"why", "Usage: kubectl cadre why GROUP [OPTION]...\n"
             "Explains why a group is not ready, or how it has failed: its conditions, what it waits for and since "
             "when, where\n"
@@ -84,6 +92,7 @@ static const char summary[] = "Usage: kubectl cadre COMMAND [ARG]... [OPTION]...
                               "\n"
                               "  call GROUP METHOD [ARGS]  call a method on the ranks of a group\n"
                               "  info GROUP                its ranks and methods\n"
+                              "  kill GROUP --rank N       end a rank's process, as if it had crashed\n"
                               "  why GROUP                 why it is not ready, or how it has failed\n"
                               "  logs GROUP                the output of all ranks\n"
                               "  run -f FILE               a group as processes of this machine, without a cluster\n"

@@ -15,6 +15,8 @@ static int run(const struct options *o)
         return verb_call(o);
     case VERB_INFO:
         return verb_info(o);
+    case VERB_KILL:
+        return verb_kill(o);
     case VERB_WHY:
         return verb_why(o);
     case VERB_LOGS:

@@ -41,6 +41,7 @@ enum {
 
 #define CALL (1u << VERB_CALL)
 #define INFO (1u << VERB_INFO)
+#define KILL (1u << VERB_KILL)
 #define WHY (1u << VERB_WHY)
 #define LOGS (1u << VERB_LOGS)
 #define CA (1u << VERB_CA)
@@ -50,7 +51,7 @@ static const struct choice {
     struct option option;
     unsigned verbs;
 } choices[] = {
-    {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | WHY | LOGS},
+    {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | KILL | WHY | LOGS},
     {{"context", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"kubeconfig", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"cluster", required_argument, NULL, OPT_KUBECTL}, ALL},
@@ -63,25 +64,25 @@ static const struct choice {
     {{"client-key", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"tls-server-name", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"insecure-skip-tls-verify", no_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | CA},
-    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO},
-    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO},
-    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO},
-    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO},
-    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO},
-    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT}, CALL | INFO},
+    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | KILL | CA},
+    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO | KILL},
+    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO | KILL},
+    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO | KILL},
+    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO | KILL},
+    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO | KILL},
+    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT}, CALL | INFO | KILL},
     {{"output", required_argument, NULL, 'o'}, CALL | INFO},
-    {{"timeout", required_argument, NULL, OPT_TIMEOUT}, CALL | INFO},
+    {{"timeout", required_argument, NULL, OPT_TIMEOUT}, CALL | INFO | KILL},
     {{"arg", required_argument, NULL, OPT_ARG}, CALL},
     {{"per-rank", required_argument, NULL, OPT_PER_RANK}, CALL},
-    {{"rank", required_argument, NULL, OPT_RANK}, CALL | LOGS},
+    {{"rank", required_argument, NULL, OPT_RANK}, CALL | KILL | LOGS},
     {{"role", required_argument, NULL, OPT_ROLE}, CALL},
     {{"dispatch", required_argument, NULL, OPT_DISPATCH}, CALL},
     {{"execute", required_argument, NULL, OPT_EXECUTE}, CALL},
     {{"split", required_argument, NULL, OPT_SPLIT}, CALL},
     {{"collect", required_argument, NULL, OPT_COLLECT}, CALL},
     {{"pad", no_argument, NULL, OPT_PAD}, CALL},
-    {{"attempt", required_argument, NULL, OPT_ATTEMPT}, CALL},
+    {{"attempt", required_argument, NULL, OPT_ATTEMPT}, CALL | KILL},
     {{"no-wait", no_argument, NULL, OPT_NO_WAIT}, CALL},
     {{"no-reply", no_argument, NULL, OPT_NO_REPLY}, CALL},
     {{"follow", no_argument, NULL, 'f'}, LOGS},
@@ -90,7 +91,7 @@ static const struct choice {
 };
 
 static const char *const verb_names[VERB_COUNT] = {
-    [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_WHY] = "why",
+    [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_KILL] = "kill",       [VERB_WHY] = "why",
     [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
 };
 
@@ -387,6 +388,8 @@ static int take_operands(struct parse *p, int n, char **rest)
         return wrong(o, "-o ranks is for modes that keep the results of all ranks");
     if (o->no_reply && o->output)
         return wrong(o, "--no-reply has no result to print, so no -o");
+    if (o->verb == VERB_KILL && o->rank < 0)
+        return wrong(o, "which rank? --rank is missing");
     if (o->rank >= 0 && (o->dispatch || o->execute))
         return wrong(o, "a call to one rank has no --dispatch and no --execute");
     return o->verb == VERB_CALL ? take_call(p, n, rest) : -1;

@@ -300,8 +300,10 @@ void call_error(struct call_slot *slot, const struct call_body *body)
 void call_lost(struct call_slot *slot, const struct failure *f)
 {
     struct call *c = slot->call;
-    if (slot_ends(slot))
-        call_fail(c, f);
-    else
+    if (!slot_ends(slot))
         free_if_over(c);
+    else if (c->kill)
+        send_end(c);
+    else
+        call_fail(c, f);
 }

@@ -41,6 +41,7 @@ struct call {
     bool waits;      // in the group's list
     bool single;     // the answer is one rank's and no list
     bool quiet;      // its caller takes no result, only that it ended
+    bool kill;       // it ends the process that gets it, which is its result (kill.h)
     int64_t attempt; // 0 = any
     uint64_t seq;
     struct list of_group; // in the group's list until it is answered

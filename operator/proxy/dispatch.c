@@ -128,14 +128,14 @@ static int verdict(struct call *c, struct err *err)
         r = check_modes(c, err);
     if (r != GO)
         return r;
-    return ranks_are_there(c) && !behind_another(c) ? GO : WAIT;
+    return ranks_are_there(c) && (c->kill || !behind_another(c)) ? GO : WAIT;
 }
 
 // So that a call that one rank has no room for reaches none. The queue's own bookkeeping is small.
 static int check_room(const struct call *c, uint32_t i, size_t len, struct err *err)
 {
     const struct member *m = c->group->ranks[c->first + i].member;
-    if (m->n_pending >= c->router->config.member_calls)
+    if (m->n_pending >= c->router->config.member_calls && !c->kill)
         return err_set(err, ERR_THROTTLED, "rank %u of %s has %zu calls that it has not answered; no more now", m->rank,
                        c->group->key, m->n_pending);
     if (len + 512 > m->peer.out->max_bytes - m->peer.out->bytes)

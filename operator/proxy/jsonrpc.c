@@ -194,11 +194,11 @@ char *jsonrpc_next(struct jsonrpc *j, size_t *ret_len)
 
 // Requests
 
-static void do_call(struct jsonrpc *j, const char *id, const struct json *params, bool info)
+static void do_call(struct jsonrpc *j, const char *id, const struct json *params, enum jsonrpc_kind kind)
 {
     struct err err = ERR_INIT;
     struct record r = {.seq = 1};
-    if (jsonrpc_call_encode(params, info, j->session->quota, &r, &err) < 0) {
+    if (jsonrpc_call_encode(kind, params, j->session->quota, &r, &err) < 0) {
         refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
         return;
     }
@@ -245,6 +245,15 @@ static void do_cancel(struct jsonrpc *j, const char *id, const struct json *para
     answer_result(j, id, e ? "true" : "false", e ? 4 : 5);
 }
 
+static enum jsonrpc_kind kind_of(const char *method) // 0 = none
+{
+    static const enum jsonrpc_kind kinds[] = {JSONRPC_CALL, JSONRPC_INFO, JSONRPC_KILL};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (str_eq(method, jsonrpc_kind_name(kinds[i])))
+            return kinds[i];
+    return 0;
+}
+
 static void do_request(struct jsonrpc *j, const char *id, const struct json *root, struct arena *a)
 {
     const char *method = json_str(member(root, "method"), a);
@@ -255,13 +264,13 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
         refuse(j, id, INVALID_REQUEST, "id %s is in use by a request that is not answered", id);
     else if (params && params->type != JSON_OBJECT)
         refuse(j, id, INVALID_PARAMS, "\"params\" must be an object");
-    else if (str_eq(method, "group.call") || str_eq(method, "group.info"))
-        do_call(j, id, params, str_eq(method, "group.info"));
     else if (str_eq(method, "group.cancel"))
         do_cancel(j, id, params);
+    else if (kind_of(method))
+        do_call(j, id, params, kind_of(method));
     else
-        refuse(j, id, NO_METHOD, "there is no method %.100s; there are group.call, group.info and group.cancel",
-               method);
+        refuse(j, id, NO_METHOD,
+               "there is no method %.100s; there are group.call, group.info, group.kill and group.cancel", method);
 }
 
 void jsonrpc_input(struct jsonrpc *j, const char *text, size_t len)

@@ -15,26 +15,38 @@ struct params {
 static const struct {
     const char *name;
     size_t offset;
-    bool info; // of group.info, too
+    unsigned also; // of which others than group.call
 } known[] = {
-    {"method", offsetof(struct params, method), false},     {"args", offsetof(struct params, args), false},
-    {"perRank", offsetof(struct params, per_rank), false},  {"rank", offsetof(struct params, rank), false},
-    {"dispatch", offsetof(struct params, dispatch), false}, {"execute", offsetof(struct params, execute), false},
-    {"group", offsetof(struct params, head[0]), true},      {"timeoutMs", offsetof(struct params, head[1]), false},
-    {"attempt", offsetof(struct params, head[2]), false},   {"whenNotReady", offsetof(struct params, head[3]), false},
-    {"split", offsetof(struct params, head[4]), false},     {"collect", offsetof(struct params, head[5]), false},
-    {"pad", offsetof(struct params, head[6]), false},       {"role", offsetof(struct params, head[7]), false},
+    {"method", offsetof(struct params, method), 0},
+    {"args", offsetof(struct params, args), 0},
+    {"perRank", offsetof(struct params, per_rank), 0},
+    {"rank", offsetof(struct params, rank), JSONRPC_KILL},
+    {"dispatch", offsetof(struct params, dispatch), 0},
+    {"execute", offsetof(struct params, execute), 0},
+    {"group", offsetof(struct params, head[0]), JSONRPC_INFO | JSONRPC_KILL},
+    {"timeoutMs", offsetof(struct params, head[1]), JSONRPC_KILL},
+    {"attempt", offsetof(struct params, head[2]), JSONRPC_KILL},
+    {"whenNotReady", offsetof(struct params, head[3]), 0},
+    {"split", offsetof(struct params, head[4]), 0},
+    {"collect", offsetof(struct params, head[5]), 0},
+    {"pad", offsetof(struct params, head[6]), 0},
+    {"role", offsetof(struct params, head[7]), 0},
 };
 
-static int read_params(const struct json *params, bool info, struct params *ret, struct err *err)
+const char *jsonrpc_kind_name(enum jsonrpc_kind kind)
+{
+    return kind == JSONRPC_CALL ? "group.call" : kind == JSONRPC_INFO ? "group.info" : "group.kill";
+}
+
+static int read_params(enum jsonrpc_kind kind, const struct json *params, struct params *ret, struct err *err)
 {
     *ret = (struct params){0};
     JSON_FOREACH(v, params) {
         size_t i = 0;
-        while (i < ARRAY_LEN(known) && !(json_key_is(v, known[i].name) && (known[i].info || !info)))
+        while (i < ARRAY_LEN(known) && !(json_key_is(v, known[i].name) && ((JSONRPC_CALL | known[i].also) & kind)))
             i++;
         if (i == ARRAY_LEN(known))
-            return err_set(err, ERR_INVALID, "%s has no parameter \"%.*s\"", info ? "group.info" : "group.call",
+            return err_set(err, ERR_INVALID, "%s has no parameter \"%.*s\"", jsonrpc_kind_name(kind),
                            (int)MIN(v->key_len, 100u), v->key);
         if (v->type != JSON_NULL)
             memcpy((char *)ret + known[i].offset, &v, sizeof v);
@@ -76,13 +88,13 @@ static int read_header(const struct params *p, struct record_header *h, struct e
     return 0;
 }
 
-static void write_head(const struct params *p, bool info, struct json_writer *w)
+static void write_head(enum jsonrpc_kind kind, const struct params *p, struct json_writer *w)
 {
     writer_object(w, NULL);
-    if (info)
-        writer_str(w, "method", "group.info");
-    else
+    if (kind == JSONRPC_CALL)
         writer_raw(w, "method", p->method->text, p->method->len);
+    else
+        writer_str(w, "method", jsonrpc_kind_name(kind));
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         const struct json *v;
         memcpy(&v, (const char *)p + known[i].offset, sizeof v);
@@ -92,22 +104,23 @@ static void write_head(const struct params *p, bool info, struct json_writer *w)
     writer_object_end(w);
 }
 
-int jsonrpc_call_encode(const struct json *params, bool info, struct quota *quota, struct record *ret, struct err *err)
+int jsonrpc_call_encode(enum jsonrpc_kind kind, const struct json *params, struct quota *quota, struct record *ret,
+                        struct err *err)
 {
     struct params p;
-    int r = read_params(params, info, &p, err);
+    int r = read_params(kind, params, &p, err);
     if (r == 0)
         r = read_header(&p, &ret->h, err);
     if (r < 0)
         return r;
-    if (!info && !p.method)
+    if (kind == JSONRPC_CALL && !p.method)
         return err_set(err, ERR_INVALID, "group.call needs \"method\": the name of a method of the group's class");
     const struct json *args = p.per_rank ? p.per_rank : p.args;
     if (args && args->type != JSON_LIST && args->type != JSON_OBJECT)
         return err_set(err, ERR_INVALID, "\"%s\" must be a list or an object", p.per_rank ? "perRank" : "args");
     struct json_writer w;
     writer_init(&w, 0);
-    write_head(&p, info, &w);
+    write_head(kind, &p, &w);
     size_t head_len = w.buf.len, args_len = args ? args->len : 0;
     ret->blob = blob_new(4 + head_len + args_len, quota);
     if (ret->blob) {

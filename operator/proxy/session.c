@@ -3,6 +3,7 @@
 
 #include "common/base/str.h"
 #include "operator/proxy/call.h"
+#include "operator/proxy/kill.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -177,13 +178,18 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
         answer_info(s, rec->h.call, g);
         return 0;
     }
+    bool kill = kill_is(&head);
+    if (kill && kill_check(&rec->h, &head, &why) < 0)
+        return refuse(s, rec->h.call, &why);
     struct call *c = call_new(s, &rec->h, &head, g);
     if (!c) {
         err_set(&why, ERR_THROTTLED, "this connection's calls take %zu bytes; no room for more", quota_used(s->quota));
         return refuse(s, rec->h.call, &why);
     }
     struct call_body body = {rec->body, rec->len, rec->blob};
-    if (rec->seq > unfinished)
+    c->kill = kill;
+    c->refuse = c->refuse || kill;
+    if (rec->seq > unfinished && !kill)
         hold(s, c, &body, rec->seq);
     else
         call_submit(c, &body);

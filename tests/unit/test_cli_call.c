@@ -68,6 +68,7 @@ static void or_without_results(void **state)
     prints("call llama add 1 --rank 2 --no-reply" REACH, "");
     prints("call llama get_value" REACH, "[10, 11, 13, 13]\n");
     fails("call llama nothing --no-reply" REACH, 1, "Error (NOT_FOUND): ");
+    fails("kill llama" REACH, 2, "which rank? --rank is missing");
     fails("call llama add 1 --no-reply -o json" REACH, 2, "--no-reply has no result to print, so no -o");
 }
 

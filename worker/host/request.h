@@ -38,7 +38,8 @@ struct request {
     int64_t timeout_ms;
 };
 
-// Takes a reference to the body of the CALL. ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO and no request where it cannot run.
+// Takes a reference to the body of the CALL. A call of group.kill ends the process instead.
+// ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO and no request where it cannot run.
 // The deadline counts from here.
 int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct request **ret,
                 struct err *err);

@@ -6,6 +6,7 @@
 #include "sdk/c/client/client.h"
 
 #define INFO_METHOD "group.info"
+#define KILL_METHOD "group.kill"
 #define TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000) // what the proxy takes
 
 const char *cadre_client_version(void)
@@ -201,6 +202,17 @@ cadre_client_code cadre_client_info(cadre_client *c, const char *group, int64_t 
     r.group = group;
     r.timeout_ms = timeout_ms;
     return cadre_client_call(c, &r, ret, error);
+}
+
+cadre_client_code cadre_client_kill(cadre_client *c, const char *group, int64_t rank, int64_t timeout_ms,
+                                    cadre_client_error *error)
+{
+    cadre_client_request r;
+    cadre_client_request_init(&r, KILL_METHOD);
+    r.group = group;
+    r.rank = rank;
+    r.timeout_ms = timeout_ms;
+    return cadre_client_call(c, &r, NULL, error);
 }
 
 size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms)

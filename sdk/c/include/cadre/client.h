@@ -209,6 +209,11 @@ CADRE_CLIENT_API cadre_client_code cadre_client_call(cadre_client *c, const cadr
 CADRE_CLIENT_API cadre_client_code cadre_client_info(cadre_client *c, const char *group, int64_t timeout_ms,
                                                      cadre_client_json *ret, cadre_client_error *error);
 
+// Ends the process of a rank as if it had crashed; the group's restartPolicy says what follows. Its calls that are not
+// answered fail with CADRE_CLIENT_UNAVAILABLE. Returns once it is gone. CADRE_CLIENT_UNAVAILABLE: it was not connected.
+CADRE_CLIENT_API cadre_client_code cadre_client_kill(cadre_client *c, const char *group, int64_t rank,
+                                                     int64_t timeout_ms, cadre_client_error *error);
+
 // Waits until at least one call has been answered, at most so long (negative = without end), and returns how many have
 // been; 0 at once where none is open.
 CADRE_CLIENT_API size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms);
