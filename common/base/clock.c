@@ -5,6 +5,8 @@
 
 #include <time.h>
 
+enum { CLOCK_SET_MS = 1000 };
+
 static int64_t read_clock(clockid_t id)
 {
     struct timespec ts;
@@ -45,4 +47,15 @@ void clock_fake_advance(struct clock_fake *f, int64_t ms)
 {
     f->mono += ms;
     f->wall += ms;
+}
+
+int64_t clock_watch_jump(struct clock_watch *w, int64_t wall_ms, int64_t mono_ms)
+{
+    int64_t jump = w->seen ? wall_ms - mono_ms - w->apart : 0;
+    if (!w->seen)
+        *w = (struct clock_watch){wall_ms - mono_ms, true};
+    if (jump > -CLOCK_SET_MS && jump < CLOCK_SET_MS)
+        return 0;
+    w->apart += jump;
+    return jump;
 }

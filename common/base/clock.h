@@ -4,6 +4,7 @@
 #ifndef CADRE_BASE_CLOCK_H
 #define CADRE_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct clock {
@@ -21,6 +22,16 @@ struct clock_fake {
 
 void clock_fake_init(struct clock_fake *f, int64_t mono_ms, int64_t wall_ms);
 void clock_fake_advance(struct clock_fake *f, int64_t ms); // moves both
+
+// Notices when the wall clock is set. Zero at first.
+struct clock_watch {
+    int64_t apart; // wall from mono
+    bool seen;
+};
+
+// How far the wall clock was moved since the first call, beyond the time that has passed and what was answered before.
+// Less than a second is no answer, but adds up.
+int64_t clock_watch_jump(struct clock_watch *w, int64_t wall_ms, int64_t mono_ms);
 
 static inline int64_t clock_mono_ms(const struct clock *c)
 {

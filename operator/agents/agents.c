@@ -304,6 +304,16 @@ void agents_pod_gone(struct agents *a, const char *pod_uid)
     place_free(p);
 }
 
+void agents_clock_moved(struct agents *a, int64_t ms)
+{
+    void *value;
+    for (size_t i = 0; map_next(&a->places, &i, NULL, &value);) {
+        struct place *p = value;
+        p->changed_ms += p->changed_ms ? ms : 0;
+        p->heard_ms += p->heard_ms ? ms : 0;
+    }
+}
+
 void agents_facts(const struct agents *a, const char *pod_uid, const char *group_uid, struct arena *arena,
                   struct agent_facts *ret)
 {

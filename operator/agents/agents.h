@@ -62,6 +62,8 @@ void agents_leave(struct agents *a, struct agent *g); // its connection has ende
 // more. How long an agent may be silent is for the owner of its connection to say: who hangs up calls agents_leave().
 int agents_record(struct agents *a, struct agent *g, const struct record *rec, struct err *err);
 void agents_pod_gone(struct agents *a, const char *pod_uid); // forget what it said
+// The wall clock was set by so much: the times at which agents came and went move with it.
+void agents_clock_moved(struct agents *a, int64_t ms);
 
 // For decisions. Strings are copied to the arena; a pod that was never here gives a zeroed *ret.
 void agents_facts(const struct agents *a, const char *pod_uid, const char *group_uid, struct arena *arena,

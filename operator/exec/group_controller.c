@@ -10,6 +10,7 @@
 #include "operator/exec/peers.h"
 #include "operator/exec/pooled_view.h"
 #include "operator/exec/tenancy.h"
+#include "operator/exec/timekeeper.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/pooled.h"
 #include "operator/reconcile/reason.h"
@@ -56,9 +57,8 @@ struct group_controller {
     uint64_t room_epoch; // of the cluster, when those that wait were last woken
     int32_t moving;      // entries whose status waits
     bool started, stopped;
-    int64_t leading_ms; // Unix time of the start
+    struct timekeeper time;
     struct rand rand;
-    const struct clock *clock;
     struct metric *rollbacks;
 };
 
@@ -109,7 +109,7 @@ static void on_room(void *ctx)
 void group_controller_queue(struct group_controller *c, const char *uid, const struct plan *p)
 {
     bool tells = p && p->line && (p->waits_for_room || p->line->outcome == LINE_TAKES);
-    bool freed = tells ? line_tell(c->line, p->line, clock_wall_ms(c->clock)) : line_leave(c->line, uid);
+    bool freed = tells ? line_tell(c->line, p->line, clock_wall_ms(c->time.clock)) : line_leave(c->line, uid);
     if (freed && !loop_timer_armed(c->room_timer))
         loop_timer_arm(c->room_timer, ROOM_DEBOUNCE_MS);
     else if (p && p->waits_for_room)
@@ -216,6 +216,7 @@ static void on_node(void *ctx, enum store_event event, const struct object *old,
         cluster_del_node(c->cluster, old->meta.name);
     else
         cluster_set_node(c->cluster, node_of(now));
+    timekeeper_saw(&c->time, old, now);
     // Rare: a node went or came back, which concerns the groups that have pods there.
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         wake_owners_on(c, (now ? now : old)->meta.name);
@@ -366,9 +367,9 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         .line = c->line,
         .memory = &e->notebook.memory,
         .moving = c->moving,
-        .now_ms = clock_wall_ms(c->clock),
+        .now_ms = timekeeper_now(&c->time),
         .setup = c->setup,
-        .leading_ms = c->leading_ms,
+        .leading_ms = c->time.leading_ms,
     };
     struct pooled_source source = pooled_source(c);
     if (wg->spec.n_placement_groups)
@@ -398,7 +399,7 @@ static void take_notes(struct group_entry *e, const struct workergroup *wg, cons
         set_status_wanted(e, now_ms);
     group_controller_queue(e->c, e->uid, p);
     e->waits_for_port = p->waits_for_port;
-    notebook_master(&e->notebook, p->master);
+    notebook_planned(&e->notebook, p);
     e->requeue_ms = p->requeue_ms;
     e->goes_on = p->requeue_ms == 0 && p->n;
 }
@@ -434,7 +435,7 @@ static void decide(struct group_controller *c, const char *key)
     struct group_entry *e = entry_of(c, key, wg->obj.meta.uid);
     struct group_view v;
     struct plan plan;
-    notebook_time(&e->notebook, clock_wall_ms(c->clock));
+    notebook_time(&e->notebook, clock_wall_ms(c->time.clock), clock_mono_ms(c->time.clock));
     view_fill(c, wg, e, &a, &v);
     group_reconcile(&v, &a, &plan);
     take_notes(e, wg, &plan, v.now_ms);
@@ -468,7 +469,7 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
         .clock = options->clock,
     };
     c->router = options->router;
-    c->clock = options->clock;
+    c->time = (struct timekeeper){.clock = options->clock, .cluster = c->cluster, .agents = options->agents};
     rand_seed(&c->rand, options->seed);
     c->controller =
         controller_new(loop, &(struct controller_options){
@@ -514,6 +515,11 @@ struct cluster *group_controller_cluster(const struct group_controller *c)
     return c->cluster;
 }
 
+int64_t group_controller_now(struct group_controller *c)
+{
+    return timekeeper_now(&c->time);
+}
+
 const struct line *group_controller_line(const struct group_controller *c)
 {
     return c->line;
@@ -536,7 +542,7 @@ const struct pod *group_controller_place(const struct group_controller *c, const
                                          struct arena *a)
 {
     static const struct group_memory nothing;
-    struct group_view v = {.wg = wg, .cluster = c->cluster, .memory = &nothing, .now_ms = clock_wall_ms(c->clock)};
+    struct group_view v = {.wg = wg, .cluster = c->cluster, .memory = &nothing, .now_ms = clock_wall_ms(c->time.clock)};
     struct pooled_source source = pooled_source(c);
     pooled_view_fill(&source, wg, a, &v);
     return pooled_place(&v, rank, a);
@@ -552,7 +558,7 @@ void group_controller_start(struct group_controller *c)
     c->started = true;
     if (c->placementgroups)
         store_each(c->placementgroups, evict_tenants_of, c);
-    c->leading_ms = clock_wall_ms(c->clock);
+    timekeeper_lead(&c->time);
     store_each_by_age(c->executor.groups, wake_group, c);
     controller_start(c->controller);
 }

@@ -37,6 +37,7 @@ struct cluster *group_controller_cluster(const struct group_controller *c);
 // Those that wait for room, of all kinds; and what wakes those of a kind when there may be some: called for each of
 // them, in their order.
 const struct line *group_controller_line(const struct group_controller *c);
+int64_t group_controller_now(struct group_controller *c); // the time of decisions (timekeeper.h)
 void group_controller_on_room(struct group_controller *c, enum kind kind,
                               void (*fn)(void *ctx, const char *ns, const char *name), void *ctx);
 // What a decision means for those that wait; plan NULL: the object is gone.

@@ -23,15 +23,37 @@ void notebook_done(struct notebook *n)
     n->memory = (struct group_memory){0};
 }
 
-void notebook_time(struct notebook *n, int64_t now_ms)
+static void move(int64_t *time_ms, int64_t by_ms)
 {
-    int64_t back = MAX(n->seen_ms - now_ms, 0);
+    *time_ms += *time_ms ? by_ms : 0;
+}
+
+void notebook_time(struct notebook *n, int64_t wall_ms, int64_t mono_ms)
+{
     struct group_memory *m = &n->memory;
-    if (m->retry_at_ms)
-        m->retry_at_ms -= back;
-    if (m->status_wanted_ms)
-        m->status_wanted_ms -= back;
-    n->seen_ms = now_ms;
+    m->looked_ms = n->seen_ms;
+    int64_t jump = clock_watch_jump(&n->watch, wall_ms, mono_ms);
+    move(&m->looked_ms, jump);
+    move(&m->retry_at_ms, jump);
+    move(&m->status_wanted_ms, jump);
+    for (int i = 0; i < PATIENCE_KINDS; i++)
+        move(&m->waits[i].since_ms, jump);
+    m->retry_at_ms = MIN(m->retry_at_ms, wall_ms + RETRY_MAX_MS + RETRY_MAX_MS / 10); // noted as the clock was set
+    n->seen_ms = wall_ms;
+}
+
+static void set_master(struct notebook *n, const char *master)
+{
+    if (str_eq(n->master, master))
+        return;
+    free(n->master);
+    n->memory.master = n->master = master ? xstrdup(master) : NULL;
+}
+
+void notebook_planned(struct notebook *n, const struct plan *p)
+{
+    memcpy(n->memory.waits, p->waits, sizeof n->memory.waits);
+    set_master(n, p->master);
 }
 
 static void forget_dry_run(struct notebook *n, uint64_t hash)
@@ -101,14 +123,6 @@ void notebook_rolled_back(struct notebook *n, const struct plan *p, int64_t now_
         copy[i] = arena_strdup(&n->contended, p->contended[i]);
     m->contended = copy;
     m->n_contended = p->n_contended;
-}
-
-void notebook_master(struct notebook *n, const char *master)
-{
-    if (str_eq(n->master, master))
-        return;
-    free(n->master);
-    n->memory.master = n->master = master ? xstrdup(master) : NULL;
 }
 
 void notebook_bound(struct notebook *n)

@@ -4,6 +4,7 @@
 #ifndef CADRE_EXEC_NOTEBOOK_H
 #define CADRE_EXEC_NOTEBOOK_H
 
+#include "common/base/clock.h"
 #include "operator/reconcile/group.h"
 
 struct notebook {
@@ -14,15 +15,18 @@ struct notebook {
     char *master;           // memory.master
     uint64_t seed;          // of the jitter
     bool keeps_pod;         // memory.dry_run_pod is wanted
-    int64_t seen_ms;        // the clock at the last decision
+    int64_t seen_ms;        // the time of the last decision
+    struct clock_watch watch;
 };
 
 void notebook_init(struct notebook *n, uint64_t seed);
 void notebook_done(struct notebook *n);
 
-// Before each decision. A clock that was set back since the last one takes the notes of times with it, or what waits
-// for seconds would wait for hours.
-void notebook_time(struct notebook *n, int64_t now_ms);
+// Before each decision. A clock that was set since the last one, back or forward, takes the notes of times with it, or
+// what waits for seconds would wait for hours, or not at all.
+void notebook_time(struct notebook *n, int64_t wall_ms, int64_t mono_ms);
+// After each decision: what it waits for, and the rendezvous that it gives to a group on bundles.
+void notebook_planned(struct notebook *n, const struct plan *p);
 // The dry run of the pod with this hash: what the API server made of it (may fail to decode), or why it refused.
 int notebook_dry_run_ok(struct notebook *n, uint64_t hash, const char *pod_json, size_t len, struct err *err);
 void notebook_dry_run_refused(struct notebook *n, uint64_t hash, const char *message);
@@ -33,8 +37,6 @@ void notebook_dry_run_forbidden(struct notebook *n, uint64_t hash, int32_t incar
                                 const char *message, int64_t now_ms);
 // The plan gives the gang back: wait longer each time before the next one.
 void notebook_rolled_back(struct notebook *n, const struct plan *p, int64_t now_ms);
-// The rendezvous that the plan gives to a group on bundles, NULL = none.
-void notebook_master(struct notebook *n, const char *master);
 // The gang is bound as planned: forget the trouble on the way, but not that the dry run of a changed spec is forbidden.
 void notebook_bound(struct notebook *n);
 // Its pods are Ready since then. The same, but how often there was trouble is forgotten only after a while: what

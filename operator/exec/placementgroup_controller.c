@@ -158,7 +158,7 @@ static void view_fill(struct placementgroup_controller *c, const struct placemen
         .cluster = c->executor.cluster,
         .line = group_controller_line(c->groups),
         .memory = &e->notebook.memory,
-        .now_ms = clock_wall_ms(c->clock),
+        .now_ms = group_controller_now(c->groups),
     };
 }
 
@@ -176,6 +176,7 @@ static void take_notes(struct entry *e, const struct placementgroup *plg, const 
     else if (!m->status_wanted_ms)
         m->status_wanted_ms = now_ms;
     group_controller_queue(e->c->groups, e->uid, p);
+    notebook_planned(&e->notebook, p);
     e->requeue_ms = p->requeue_ms;
     e->goes_on = p->requeue_ms == 0 && p->n;
 }
@@ -212,7 +213,7 @@ static void decide(struct placementgroup_controller *c, const char *key)
     struct entry *e = entry_of(c, key, o->meta.uid);
     struct placementgroup_view v;
     struct plan plan;
-    notebook_time(&e->notebook, clock_wall_ms(c->clock));
+    notebook_time(&e->notebook, clock_wall_ms(c->clock), clock_mono_ms(c->clock));
     view_fill(c, plg, e, &a, &v);
     placementgroup_reconcile(&v, &a, &plan);
     take_notes(e, plg, &plan, v.now_ms);

@@ -356,6 +356,30 @@ const struct node *cluster_node(const struct cluster *c, const char *name)
     return r ? r->node : NULL;
 }
 
+void cluster_note_silence(struct cluster *c, const char *name, int64_t since_ms)
+{
+    struct room *r = map_get(&c->rooms, name);
+    if (r && r->node && !r->node->ready)
+        r->silent_ms = since_ms;
+}
+
+void cluster_clock_moved(struct cluster *c, int64_t ms)
+{
+    void *value;
+    for (size_t i = 0; map_next(&c->rooms, &i, NULL, &value);) {
+        struct room *r = value;
+        r->silent_ms += r->silent_ms ? ms : 0;
+    }
+}
+
+int64_t cluster_silent_ms(const struct cluster *c, const char *name)
+{
+    const struct room *r = map_get(&c->rooms, name);
+    if (!r || !r->node)
+        return 0;
+    return r->silent_ms ? r->silent_ms : r->node->ready_changed_ms;
+}
+
 int64_t cluster_used(const struct cluster *c, const char *node, int resource_id)
 {
     const struct room *r = map_get(&c->rooms, node);

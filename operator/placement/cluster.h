@@ -17,6 +17,11 @@ void cluster_free(struct cluster *c); // NULL is fine
 
 void cluster_set_node(struct cluster *c, const struct node *node); // new or changed; keeps a reference
 void cluster_del_node(struct cluster *c, const char *name);
+// The node was seen to fall silent, at that time of our own clock: its condition has the time of another one, which may
+// be far from ours. Forgotten when it is ready again.
+void cluster_note_silence(struct cluster *c, const char *name, int64_t since_ms);
+// Our own clock was moved, and what was noted moves with it.
+void cluster_clock_moved(struct cluster *c, int64_t ms);
 
 // A pod as watched: replaces what was known or assumed under its name; keeps a reference. A pod pinned but not bound
 // counts on its pin. A pod on a node that is not there (yet) is remembered. A terminal pod counts nowhere, one that is
@@ -35,7 +40,8 @@ void cluster_unassume(struct cluster *c, const char *ns, const char *name);
 uint64_t cluster_epoch(const struct cluster *c);
 
 size_t cluster_nodes(const struct cluster *c);
-const struct node *cluster_node(const struct cluster *c, const char *name);       // NULL if there is none; borrowed
+const struct node *cluster_node(const struct cluster *c, const char *name); // NULL if there is none; borrowed
+int64_t cluster_silent_ms(const struct cluster *c, const char *name);       // since then; of a node that is not ready
 int64_t cluster_used(const struct cluster *c, const char *node, int resource_id); // for tests and metrics
 
 // An object whose pods take room.

@@ -43,6 +43,8 @@ void room_set_node(struct room *r, const struct node *node)
         add(r, &node->allocatable, 1);
     }
     r->node = node;
+    if (!node || node->ready)
+        r->silent_ms = 0;
     if (old) {
         add(r, &old->allocatable, -1);
         object_unref(&old->obj);

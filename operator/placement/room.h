@@ -21,6 +21,7 @@ struct tenant {
 struct room {
     char *name;              // of the node
     const struct node *node; // a reference; NULL = the node is not there (yet)
+    int64_t silent_ms;       // since when it was seen not to be ready; 0 = only its condition says so
     size_t number;           // among the nodes that are there, in natural order
     struct list tenants;     // struct tenant, counted here
     // Allocatable minus used, by resource id; behind n_free nothing is known, hence 0. Wider than an amount: sums of

@@ -34,7 +34,7 @@ bool census_node_gone(const struct cluster *cluster, const struct pod *p, int32_
     if (n->ready)
         return false;
     int64_t patience = (int64_t)node_lost_s * 1000;
-    int64_t left = n->ready_changed_ms + patience - now_ms;
+    int64_t left = cluster_silent_ms(cluster, p->node) + patience - now_ms;
     if (left > 0 && ret_ms)
         *ret_ms = MIN(left, patience); // a clock that was put back must not keep us waiting
     return left <= 0;

@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/work.h"
 
@@ -103,7 +104,8 @@ int64_t work_backoff_left(struct work *w, int64_t *ret_all)
     int64_t all = pause_ms(w, jitter_seed(w));
     if (ret_all)
         *ret_all = all;
-    return all ? MIN(work_at_latest_ms(o->last_failure.time_ms) + all - w->v->now_ms, all) : 0;
+    return patience_left(w->v->memory, w->plan, PATIENCE_PAUSE, o->last_failure.time_ms,
+                         work_at_latest_ms(o->last_failure.time_ms), all, w->v->now_ms);
 }
 
 const char *work_backoff_text(struct work *w)

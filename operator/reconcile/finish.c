@@ -3,6 +3,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/work.h"
 
@@ -84,7 +85,8 @@ bool finish_out_of_time(struct work *w)
     int64_t patience = w->wg->spec.active_deadline_s * 1000, since = work_at_latest_ms(alive_since_ms(w->wg));
     if (patience < 0)
         return false;
-    int64_t left = since ? MIN(since + patience - w->v->now_ms, patience) : patience;
+    int64_t left = since ? patience_left(w->v->memory, w->plan, PATIENCE_DEADLINE, since, since, patience, w->v->now_ms)
+                         : patience;
     if (left > 0)
         plan_requeue(w->plan, left);
     return left <= 0;
@@ -117,7 +119,9 @@ static bool expired(struct work *w)
     int64_t ttl = w->wg->spec.ttl_s * 1000, ended = end_of(w)->changed_ms;
     if (ttl < 0)
         return false;
-    int64_t left = ttl ? MIN(work_at_latest_ms(ended) + ttl - w->v->now_ms, ttl) : 0;
+    int64_t left =
+        ttl ? patience_left(w->v->memory, w->plan, PATIENCE_TTL, ended, work_at_latest_ms(ended), ttl, w->v->now_ms)
+            : 0;
     if (left > 0) {
         plan_requeue(w->plan, left);
         return false;

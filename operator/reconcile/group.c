@@ -7,6 +7,7 @@
 #include "common/base/str.h"
 #include "operator/reconcile/accept.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/work.h"
 
@@ -294,7 +295,7 @@ static void binding(struct work *w)
 {
     const struct census *c = &w->census;
     int64_t patience = (int64_t)w->wg->spec.timeout_s * 1000;
-    int64_t left = MIN(c->newest_ms + patience - w->v->now_ms, patience);
+    int64_t left = patience_left(w->v->memory, w->plan, PATIENCE_BIND, 1, c->newest_ms, patience, w->v->now_ms);
     const char *why =
         c->unschedulable && c->unschedulable->unschedulable_message
             ? arena_printf(w->a, "; %s: %s", c->unschedulable->obj.meta.name, c->unschedulable->unschedulable_message)
@@ -429,6 +430,7 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
         ok = take_bundles(&w, ok, &refusal);
     outcome_init(&w.outcome, v->wg, &w.census);
     if (w.census.from_the_future) {
+        patience_keep(v->memory, ret);
         plan_requeue(ret, STALE_CACHE_MS);
         return;
     }
@@ -450,4 +452,5 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
         work_refuse(&w, refusal.reason, refusal.message);
     else
         decide(&w);
+    work_backoff_left(&w, NULL); // it passes whatever else is waited for
 }

@@ -35,6 +35,9 @@ struct group_memory {
     const char *master;
     // When a status that may wait (counters, passing states) was first wanted; 0 = none waits.
     int64_t status_wanted_ms;
+    // The decision before this one, by this process, and what it waited for. 0 = there was none.
+    int64_t looked_ms;
+    struct patience waits[PATIENCE_KINDS];
 };
 
 // What pods with an agent are made with. Keys and addresses come from outside and are there from the start of the

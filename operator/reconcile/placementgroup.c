@@ -7,6 +7,7 @@
 #include "operator/reconcile/accept.h"
 #include "operator/reconcile/hold.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
@@ -88,7 +89,7 @@ static void binding(struct hold *h)
     const struct reservation *r = &h->reservation;
     const struct pod *p = r->unschedulable;
     int64_t patience = (int64_t)h->plg->spec.timeout_s * 1000;
-    int64_t left = MIN(r->newest_ms + patience - h->v->now_ms, patience);
+    int64_t left = patience_left(h->v->memory, h->plan, PATIENCE_BIND, 1, r->newest_ms, patience, h->v->now_ms);
     const char *why =
         p && p->unschedulable_message ? arena_printf(h->a, "; %s: %s", p->obj.meta.name, p->unschedulable_message) : "";
     if (left <= 0) {

@@ -37,6 +37,20 @@ struct action {
     const char *reason, *note;
 };
 
+// What a decision waits for, each with its own patience: patience.h.
+enum patience_kind {
+    PATIENCE_BIND,     // for kube-scheduler
+    PATIENCE_PAUSE,    // before the next start after a failure
+    PATIENCE_DEADLINE, // activeDeadlineSeconds
+    PATIENCE_TTL,      // ttlSecondsAfterFinished
+    PATIENCE_KINDS
+};
+
+struct patience {
+    int64_t token; // tells one wait from the next; 0 = there is none
+    int64_t since_ms;
+};
+
 struct line_note; // operator/placement/line.h
 
 struct plan {
@@ -50,7 +64,8 @@ struct plan {
     bool rolls_back;        // the gang is given back and tried again later: see struct group_memory
     const char **contended; // nodes that did not take what was planned for them
     size_t n_contended;
-    const struct line_note *line; // what those that wait for room learn of this one; NULL = it does not wait
+    struct patience waits[PATIENCE_KINDS]; // struct group_memory
+    const struct line_note *line;          // what those that wait for room learn of this one; NULL = it does not wait
     struct arena *arena;
 };
 

@@ -17,6 +17,25 @@
 
 static const enum kind mirrored[] = {KIND_NODE, KIND_POD, KIND_SERVICE, KIND_WORKERGROUP};
 
+static int64_t wall_ms(const struct sim_operator *o)
+{
+    return o->w->now_ms + o->skew_ms;
+}
+
+static void set_clocks(struct sim_operator *o)
+{
+    for (int i = 0; i < SIM_LINES; i++)
+        clock_fake_init(&o->mirrors[i].registry->clock, o->w->now_ms, wall_ms(o));
+}
+
+// In the end no stamp that was written lies ahead: a process that comes later could only believe it.
+static void set_clock(struct sim_operator *o, int64_t up_to_ms)
+{
+    o->skew_ms = o->w->calm ? o->max_skew_ms : rand_range(&o->w->rand, -up_to_ms, up_to_ms);
+    o->max_skew_ms = MAX(o->max_skew_ms, o->skew_ms);
+    set_clocks(o);
+}
+
 static bool is_ours(const struct object *o)
 {
     return o->kind != KIND_NODE;
@@ -42,6 +61,7 @@ static void on_change(void *ctx, enum store_event event, const struct object *ol
         cluster_set_node(o->cluster, node_of(now));
     else
         cluster_del_node(o->cluster, any->meta.name);
+    timekeeper_saw(&o->time, old, now);
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         o->dirty = true; // as if all nodes had pods of ours
 }
@@ -60,7 +80,7 @@ static void mirror_init(struct sim_mirror *m, struct sim_operator *o)
 {
     struct sim_registry *r = xcalloc(1, sizeof *r);
     *m = (struct sim_mirror){.registry = r};
-    clock_fake_init(&r->clock, o->w->now_ms, o->w->now_ms);
+    clock_fake_init(&r->clock, o->w->now_ms, wall_ms(o));
     r->o = o;
     r->agents = agents_new(&(struct agents_config){.clock = &r->clock.clock, .changed = on_peers, .ctx = r});
     for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
@@ -119,7 +139,10 @@ static void lead(struct sim_operator *o)
     notebook_done(&o->notebook);
     notebook_init(&o->notebook, rand_u64(&o->w->rand));
     o->waits_for_room = false;
-    o->leading_ms = o->w->now_ms;
+    set_clock(o, 3000);
+    struct sim_registry *registry = o->mirrors[0].registry;
+    o->time = (struct timekeeper){.clock = &registry->clock.clock, .cluster = o->cluster, .agents = registry->agents};
+    timekeeper_lead(&o->time);
     for (int i = 0; i < SIM_LINES; i++)
         o->w->registries[i] = o->mirrors[i].registry->agents;
     o->failures = 0;
@@ -170,8 +193,9 @@ void sim_operator_done(struct sim_operator *o)
 
 void sim_operator_watch(struct sim_operator *o)
 {
-    for (int i = 0; i < SIM_LINES; i++)
-        o->mirrors[i].registry->clock.wall = o->w->now_ms;
+    if (o->w->calm || sim_chance(o->w, 2))
+        set_clock(o, 3600 * 1000);
+    set_clocks(o);
     o->dirty = o->dirty || o->w->peers_changed;
     o->w->peers_changed = false;
     mirror_follow(&o->mirrors[0], o->w, 75);
@@ -221,7 +245,7 @@ static const char *refusal_reason(const struct err *err)
 
 static int refused(struct sim_operator *o, const struct workergroup *wg, const struct err *err, bool *ret_stop)
 {
-    notebook_refused(&o->notebook, wg->status.incarnation, refusal_reason(err), err->msg, o->w->now_ms);
+    notebook_refused(&o->notebook, wg->status.incarnation, refusal_reason(err), err->msg, wall_ms(o));
     *ret_stop = true;
     return 0;
 }
@@ -234,7 +258,7 @@ static int dry_run(struct sim_operator *o, const struct workergroup *wg, const s
         return notebook_dry_run_ok(&o->notebook, a->hash, a->body, strlen(a->body), &err);
     if (r == ERR_FORBIDDEN) {
         notebook_dry_run_forbidden(&o->notebook, a->hash, wg->status.incarnation, refusal_reason(&err), err.msg,
-                                   o->w->now_ms);
+                                   wall_ms(o));
         *ret_stop = true;
         return 0;
     }
@@ -348,13 +372,14 @@ static void take_notes(struct sim_operator *o, const struct workergroup *wg, con
 {
     struct group_memory *m = &o->notebook.memory;
     if (p->rolls_back)
-        notebook_rolled_back(&o->notebook, p, o->w->now_ms);
+        notebook_rolled_back(&o->notebook, p, wall_ms(o));
     else if (was_scheduled(wg) && m->rollbacks)
         notebook_bound(&o->notebook);
     if (!p->defers_status)
         m->status_wanted_ms = 0;
     else if (!m->status_wanted_ms)
-        m->status_wanted_ms = o->w->now_ms;
+        m->status_wanted_ms = wall_ms(o);
+    notebook_planned(&o->notebook, p);
     o->waits_for_room = p->waits_for_room;
 }
 
@@ -427,7 +452,7 @@ static void see_agents(struct sim_operator *o, struct arena *a, struct group_vie
     v->setup = &setup;
     v->agents = facts;
     v->members = members;
-    v->leading_ms = o->leading_ms;
+    v->leading_ms = o->time.leading_ms;
 }
 
 void sim_operator_turn(struct sim_operator *o)
@@ -448,6 +473,7 @@ void sim_operator_turn(struct sim_operator *o)
     for (size_t i = 0; i < n; i++)
         pods[i] = pod_of(owned[i]);
     const struct object *service = store_get(stores[KIND_SERVICE], "ml", "sim");
+    notebook_time(&o->notebook, wall_ms(o), o->w->now_ms);
     struct group_view v = {
         .wg = workergroup_of(wg),
         .pods = pods,
@@ -455,7 +481,7 @@ void sim_operator_turn(struct sim_operator *o)
         .service = service ? service_of(service) : NULL,
         .cluster = o->cluster,
         .memory = &o->notebook.memory,
-        .now_ms = o->w->now_ms,
+        .now_ms = timekeeper_now(&o->time),
     };
     struct plan plan;
     see_agents(o, &a, &v);

@@ -6,6 +6,7 @@
 #define CADRE_TESTS_GROUP_OPERATOR_H
 
 #include "operator/exec/notebook.h"
+#include "operator/exec/timekeeper.h"
 #include "operator/runtime/store.h"
 #include "tests/unit/group_world.h"
 
@@ -30,7 +31,8 @@ struct sim_operator {
     struct notebook notebook;
     bool dirty, waits_for_room;
     uint64_t epoch;
-    int64_t leading_ms;
+    int64_t skew_ms, max_skew_ms; // of its clock
+    struct timekeeper time;
     int64_t due_ms; // of the next look without a reason, -1 = none
     int failures;   // in a row
     struct {

@@ -13,6 +13,12 @@
 
 static const enum kind mirrored[] = {KIND_NODE, KIND_POD, KIND_SERVICE, KIND_PLACEMENTGROUP};
 
+static int64_t wall_ms(struct plg_operator *o)
+{
+    clock_fake_init(&o->clock, o->w->now_ms, o->w->now_ms + o->skew_ms);
+    return o->clock.wall;
+}
+
 // The leader's stores wake it and keep its accounting.
 static void on_change(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
@@ -31,6 +37,8 @@ static void on_change(void *ctx, enum store_event event, const struct object *ol
         cluster_set_node(o->cluster, node_of(now));
     else
         cluster_del_node(o->cluster, any->meta.name);
+    wall_ms(o);
+    timekeeper_saw(&o->time, old, now);
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         o->dirty = true; // as if all nodes had pods of ours
 }
@@ -93,6 +101,8 @@ static void lead(struct plg_operator *o)
     o->failures = 0;
     o->due_ms = -1;
     o->skew_ms = o->w->calm ? 0 : rand_range(&o->w->rand, -3000, 3000);
+    wall_ms(o);
+    o->time = (struct timekeeper){.clock = &o->clock.clock, .cluster = o->cluster};
     o->dirty = true; // every object is looked at first
     for (size_t i = 0; i < ARRAY_LEN(mirrored); i++) {
         struct store *s = o->leader.stores[mirrored[i]];
@@ -186,7 +196,7 @@ static void remember(struct plg_operator *o, const struct object *object)
 
 static int refused(struct plg_operator *o, const struct placementgroup *plg, const struct err *err)
 {
-    notebook_refused(&o->notebook, plg->status.incarnation, REASON_QUOTA_EXCEEDED, err->msg, o->w->now_ms + o->skew_ms);
+    notebook_refused(&o->notebook, plg->status.incarnation, REASON_QUOTA_EXCEEDED, err->msg, wall_ms(o));
     return REFUSED;
 }
 
@@ -195,7 +205,7 @@ static int dry_run(struct plg_operator *o, const struct placementgroup *plg, con
     struct err err = ERR_INIT;
     if (plg_create_pod(o->w, a->body, true, &err) < 0) {
         notebook_dry_run_forbidden(&o->notebook, a->hash, plg->status.incarnation, REASON_QUOTA_EXCEEDED, err.msg,
-                                   o->w->now_ms + o->skew_ms);
+                                   wall_ms(o));
         return REFUSED;
     }
     return notebook_dry_run_ok(&o->notebook, a->hash, a->body, strlen(a->body), &err);
@@ -302,6 +312,7 @@ static void take_notes(struct plg_operator *o, const struct placementgroup *plg,
         m->status_wanted_ms = 0;
     else if (!m->status_wanted_ms)
         m->status_wanted_ms = now_ms;
+    notebook_planned(&o->notebook, p);
     o->waits_for_room = p->waits_for_room;
     o->last_actions = p->n;
     o->last_plan = plan_describe(p, &o->w->arena);
@@ -325,7 +336,7 @@ static void look(struct plg_operator *o, const struct object *plg, struct arena 
         .service = service ? service_of(service) : NULL,
         .cluster = o->cluster,
         .memory = &o->notebook.memory,
-        .now_ms = o->w->now_ms + o->skew_ms,
+        .now_ms = timekeeper_now(&o->time),
     };
 }
 
@@ -351,7 +362,7 @@ void plg_operator_turn(struct plg_operator *o)
     struct placementgroup_view v;
     struct plan plan;
     object_ref(plg);
-    notebook_time(&o->notebook, o->w->now_ms + o->skew_ms);
+    notebook_time(&o->notebook, wall_ms(o), o->w->now_ms);
     look(o, plg, &a, &v);
     placementgroup_reconcile(&v, &a, &plan);
     take_notes(o, v.plg, &plan, v.now_ms);

@@ -6,6 +6,7 @@
 #define CADRE_TESTS_PLG_OPERATOR_H
 
 #include "operator/exec/notebook.h"
+#include "operator/exec/timekeeper.h"
 #include "operator/runtime/store.h"
 #include "tests/unit/plg_world.h"
 
@@ -25,7 +26,9 @@ struct plg_operator {
     uint64_t epoch;
     int64_t due_ms;  // of the next look without a reason, -1 = none
     int64_t skew_ms; // of the leader's clock
-    int failures;    // in a row
+    struct clock_fake clock;
+    struct timekeeper time;
+    int failures; // in a row
     struct {
         const char *body;
         int64_t at_ms;

@@ -7,6 +7,7 @@
 //   SIM_SEEDS=N   how many lives            SIM_SEED=S   only that one, told step by step
 #include "tests/unit/group_life.h"
 
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
@@ -217,6 +218,8 @@ static const char *missing(const struct life *l)
         if (!str_eq(life_reason(l, COND_ACCEPTED), REASON_INVALID_TEMPLATE))
             return "a template that is refused is not said to be";
         bool said = life_is(l, COND_READY) || str_eq(life_reason(l, COND_READY), REASON_INVALID_TEMPLATE);
+        if (l->w.mode != SIM_RUNS_ON && life_is(l, COND_READY))
+            return "what runs of the earlier spec has not come to its end";
         return live && l->w.mode == SIM_RUNS_ON && !said ? "pods of the earlier spec are not ready" : NULL;
     }
     if (!life_is(l, COND_ACCEPTED))
@@ -313,5 +316,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_life_ends_as_its_spec_asks),
     };
+    log_setup(LOG_ERROR, LOG_TEXT);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

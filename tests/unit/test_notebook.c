@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/exec/notebook.h"
 
+#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
 
 #include <setjmp.h>
@@ -69,31 +70,103 @@ static void an_answer_that_is_no_pod_is_no_verdict(void **state)
     assert_null(n.memory.needs);
 }
 
-static void a_clock_that_is_set_back_prolongs_no_wait_by_hours(void **state)
+static const int64_t hour = 3600 * 1000;
+
+static void a_clock_that_is_set_takes_the_waits_with_it(void **state)
 {
     (void)state;
-    int64_t hour = 3600 * 1000, now = 10 * hour;
-    notebook_time(&n, now);
-    notebook_refused(&n, 1, REASON_QUOTA_EXCEEDED, "no", now);
-    n.memory.status_wanted_ms = now - 100;
-    int64_t wait_ms = n.memory.retry_at_ms - now;
-    notebook_time(&n, now + 10); // forward: as it should
-    assert_int_equal(n.memory.retry_at_ms, now + wait_ms);
-    now -= hour;
-    notebook_time(&n, now);
-    assert_int_equal(n.memory.retry_at_ms, now + wait_ms - 10);
-    assert_int_equal(n.memory.status_wanted_ms, now - 110);
-    notebook_time(&n, now);
-    assert_int_equal(n.memory.retry_at_ms, now + wait_ms - 10);
+    const int64_t by[] = {-hour, hour, 24 * hour, -23 * hour};
+    int64_t wall = 100 * hour, mono = 5000;
+    notebook_time(&n, wall, mono);
+    notebook_refused(&n, 1, REASON_QUOTA_EXCEEDED, "no", wall);
+    n.memory.status_wanted_ms = wall - 100;
+    int64_t wait_ms = n.memory.retry_at_ms - wall;
+    for (size_t i = 0; i < ARRAY_LEN(by); i++) {
+        wall += by[i] + 10;
+        mono += 10;
+        wait_ms -= 10;
+        notebook_time(&n, wall, mono);
+        assert_int_equal(n.memory.retry_at_ms, wall + wait_ms);
+        assert_int_equal(n.memory.status_wanted_ms, wall - 100 - 10 * (int64_t)(i + 1));
+        assert_int_equal(n.memory.looked_ms, wall - 10);
+    }
 }
 
-static void a_clock_that_is_set_back_makes_no_wait_where_there_is_none(void **state)
+static void a_clock_that_is_set_makes_no_wait_where_there_is_none(void **state)
 {
     (void)state;
-    notebook_time(&n, 5000);
-    notebook_time(&n, 1000);
+    notebook_time(&n, 5000, 70);
+    assert_int_equal(n.memory.looked_ms, 0);
+    notebook_time(&n, 1000, 70);
     assert_int_equal(n.memory.retry_at_ms, 0);
     assert_int_equal(n.memory.status_wanted_ms, 0);
+    assert_int_equal(n.memory.waits[PATIENCE_BIND].since_ms, 0);
+}
+
+static void a_wait_that_was_noted_as_the_clock_was_set_is_no_longer_than_any(void **state)
+{
+    (void)state;
+    notebook_time(&n, hour, 70);
+    notebook_refused(&n, 1, REASON_QUOTA_EXCEEDED, "no", 2 * hour); // by the new clock already
+    notebook_time(&n, 2 * hour, 71);
+    assert_in_range(n.memory.retry_at_ms, 2 * hour, 2 * hour + 66 * 1000);
+}
+
+// A decision that waits for pods which were made then by the API server's clock: how long yet.
+static int64_t wait_for_binding(int64_t wall, int64_t mono, int64_t began_ms)
+{
+    struct arena a = ARENA_INIT;
+    struct plan p;
+    plan_init(&p, &a);
+    notebook_time(&n, wall, mono);
+    int64_t left = patience_left(&n.memory, &p, PATIENCE_BIND, 1, began_ms, 300 * 1000, wall);
+    notebook_planned(&n, &p);
+    arena_done(&a);
+    return left;
+}
+
+static void waits_for_nothing(int64_t wall, int64_t mono)
+{
+    struct arena a = ARENA_INIT;
+    struct plan p;
+    plan_init(&p, &a);
+    notebook_time(&n, wall, mono);
+    notebook_planned(&n, &p);
+    arena_done(&a);
+}
+
+static void patience_does_not_depend_on_how_far_apart_clocks_are(void **state)
+{
+    (void)state;
+    const int64_t ahead[] = {0, -hour, hour}; // ours, of the API server's
+    int64_t mono = 70;
+    for (size_t i = 0; i < ARRAY_LEN(ahead); i++) {
+        int64_t made = 100 * hour, wall = made + ahead[i];
+        waits_for_nothing(wall, mono); // the decision that makes the pods
+        assert_in_range(wait_for_binding(wall + 1000, mono + 1000, made), 299 * 1000, 300 * 1000);
+        assert_in_range(wait_for_binding(wall + 200 * 1000, mono + 200 * 1000, made), 100 * 1000, 101 * 1000);
+        assert_true(wait_for_binding(wall + 301 * 1000, mono + 301 * 1000, made) <= 0);
+        mono += hour;
+    }
+}
+
+static void patience_does_not_end_when_somebody_sets_the_clock(void **state)
+{
+    (void)state;
+    int64_t made = 100 * hour;
+    waits_for_nothing(made, 70);
+    wait_for_binding(made + 1000, 1070, made);
+    assert_in_range(wait_for_binding(made + hour, 2070, made), 298 * 1000, 299 * 1000);
+    assert_in_range(wait_for_binding(made - hour, 3070, made), 297 * 1000, 298 * 1000);
+}
+
+static void a_process_that_did_not_see_the_beginning_believes_the_stamp(void **state)
+{
+    (void)state;
+    int64_t made = 100 * hour;
+    assert_int_equal(wait_for_binding(made + 100 * 1000, 70, made), 200 * 1000);
+    waits_for_nothing(made + 101 * 1000, 1070); // then it waits no more
+    assert_in_range(wait_for_binding(made + 102 * 1000, 2070, made + 102 * 1000), 299 * 1000, 300 * 1000);
 }
 
 static void of_a_gang_s_refusals_the_first_is_kept(void **state)
@@ -212,8 +285,12 @@ int main(void)
         T(a_dry_run_tells_what_a_pod_needs),
         T(a_later_dry_run_takes_the_place_of_an_earlier_one),
         T(an_answer_that_is_no_pod_is_no_verdict),
-        T(a_clock_that_is_set_back_prolongs_no_wait_by_hours),
-        T(a_clock_that_is_set_back_makes_no_wait_where_there_is_none),
+        T(a_clock_that_is_set_takes_the_waits_with_it),
+        T(a_clock_that_is_set_makes_no_wait_where_there_is_none),
+        T(a_wait_that_was_noted_as_the_clock_was_set_is_no_longer_than_any),
+        T(patience_does_not_depend_on_how_far_apart_clocks_are),
+        T(patience_does_not_end_when_somebody_sets_the_clock),
+        T(a_process_that_did_not_see_the_beginning_believes_the_stamp),
         T(of_a_gang_s_refusals_the_first_is_kept),
         T(a_refusal_of_the_next_incarnation_is_news),
         T(waits_grow_up_to_a_minute),

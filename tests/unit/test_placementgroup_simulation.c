@@ -7,6 +7,7 @@
 //   SIM_SEEDS=N   how many random lives     SIM_SEED=S   only that one, told step by step
 #include "tests/unit/plg_operator.h"
 
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/bundles.h"
@@ -414,5 +415,6 @@ int main(void)
         cmocka_unit_test(an_operator_that_dies_at_any_write_costs_nothing),
         cmocka_unit_test(every_life_ends_as_its_spec_asks),
     };
+    log_setup(LOG_ERROR, LOG_TEXT);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

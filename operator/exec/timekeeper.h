@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time of decisions. When somebody sets the clock of this machine, the times that were noted in memory move with
+// it, so that no patience ends early, nor lasts for hours.
+#ifndef CADRE_EXEC_TIMEKEEPER_H
+#define CADRE_EXEC_TIMEKEEPER_H
+
+#include "common/base/clock.h"
+#include "operator/agents/agents.h"
+#include "operator/placement/cluster.h"
+
+struct timekeeper { // all borrowed; agents NULL = there are none
+    const struct clock *clock;
+    struct cluster *cluster;
+    struct agents *agents;
+    struct clock_watch watch;
+    int64_t leading_ms; // since when this replica decides; 0 = it does not
+};
+
+void timekeeper_lead(struct timekeeper *t);
+// A node as it was and is; NULL = not there. That it falls silent is noted.
+void timekeeper_saw(struct timekeeper *t, const struct object *old, const struct object *now);
+int64_t timekeeper_now(struct timekeeper *t); // Unix time; before each decision
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/patience.h"
+
+#include "common/base/mem.h"
+
+#include <string.h>
+
+int64_t patience_left(const struct group_memory *m, struct plan *p, enum patience_kind kind, int64_t token,
+                      int64_t began_ms, int64_t patience_ms, int64_t now_ms)
+{
+    const struct patience *old = &m->waits[kind];
+    int64_t since = old->token == token ? old->since_ms : MIN(MAX(began_ms, m->looked_ms), now_ms);
+    p->waits[kind] = (struct patience){token, since};
+    return MIN(since + patience_ms - now_ms, patience_ms);
+}
+
+void patience_keep(const struct group_memory *m, struct plan *p)
+{
+    memcpy(p->waits, m->waits, sizeof p->waits);
+}
