@@ -7,6 +7,7 @@
 #include "operator/gateway/gateway.h"
 #include "operator/identity/identity.h"
 #include "operator/meshes.h"
+#include "operator/proxy/stats_report.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
@@ -298,6 +299,12 @@ static void collect(void *ctx)
         metric_set(b->failed[i], (double)now.errors[i]);
 }
 
+static void append_calls(void *ctx, struct buf *out)
+{
+    const struct binding *b = ctx;
+    stats_report_metrics(gateway_router(b->gateway), out);
+}
+
 static void register_metrics(struct binding *b)
 {
     for (size_t i = 0; i < ARRAY_LEN(series); i++)
@@ -308,6 +315,7 @@ static void register_metrics(struct binding *b)
         b->failed[i] = metrics_counter(b->o.metrics, CALLS, labels);
     }
     metrics_on_collect(b->o.metrics, collect, b);
+    metrics_appendix(b->o.metrics, append_calls, b);
 }
 
 struct binding *binding_new(const struct binding_options *o, struct err *err)
@@ -375,8 +383,10 @@ void binding_free(struct binding *b)
 {
     if (!b)
         return;
-    if (b->gateway)
+    if (b->gateway) {
         metrics_off_collect(b->o.metrics, collect, b);
+        metrics_appendix(b->o.metrics, NULL, NULL);
+    }
     b->groups = NULL;
     gateway_free(b->gateway);
     identity_free(b->identity);

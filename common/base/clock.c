@@ -26,7 +26,15 @@ static int64_t system_wall(const struct clock *c)
     return read_clock(CLOCK_REALTIME);
 }
 
-const struct clock clock_system = {system_mono, system_wall};
+static int64_t system_mono_us(const struct clock *c)
+{
+    struct timespec ts;
+    (void)c;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+const struct clock clock_system = {system_mono, system_wall, system_mono_us};
 
 static int64_t fake_mono(const struct clock *c)
 {
@@ -38,9 +46,15 @@ static int64_t fake_wall(const struct clock *c)
     return CONTAINER_OF(c, struct clock_fake, clock)->wall;
 }
 
+static int64_t fake_mono_us(const struct clock *c)
+{
+    const struct clock_fake *f = CONTAINER_OF(c, struct clock_fake, clock);
+    return f->mono * 1000 + f->us;
+}
+
 void clock_fake_init(struct clock_fake *f, int64_t mono_ms, int64_t wall_ms)
 {
-    *f = (struct clock_fake){{fake_mono, fake_wall}, mono_ms, wall_ms};
+    *f = (struct clock_fake){{fake_mono, fake_wall, fake_mono_us}, mono_ms, wall_ms, 0};
 }
 
 void clock_fake_advance(struct clock_fake *f, int64_t ms)

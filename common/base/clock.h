@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time is injected, so that tests own it. `mono` never jumps and is for durations; `wall` is Unix time, for what people
-// and other machines read. Both in milliseconds.
+// and other machines read. In milliseconds; what is measured rather than waited for, in microseconds.
 #ifndef CADRE_BASE_CLOCK_H
 #define CADRE_BASE_CLOCK_H
 
@@ -10,6 +10,7 @@
 struct clock {
     int64_t (*mono_ms)(const struct clock *c);
     int64_t (*wall_ms)(const struct clock *c);
+    int64_t (*mono_us)(const struct clock *c);
 };
 
 extern const struct clock clock_system;
@@ -18,6 +19,7 @@ extern const struct clock clock_system;
 struct clock_fake {
     struct clock clock;
     int64_t mono, wall;
+    int64_t us; // beyond `mono`
 };
 
 void clock_fake_init(struct clock_fake *f, int64_t mono_ms, int64_t wall_ms);
@@ -36,6 +38,11 @@ int64_t clock_watch_jump(struct clock_watch *w, int64_t wall_ms, int64_t mono_ms
 static inline int64_t clock_mono_ms(const struct clock *c)
 {
     return c->mono_ms(c);
+}
+
+static inline int64_t clock_mono_us(const struct clock *c)
+{
+    return c->mono_us(c);
 }
 
 static inline int64_t clock_wall_ms(const struct clock *c)

@@ -99,7 +99,7 @@ struct loop *loop_new(void)
     struct loop *loop = xcalloc(1, sizeof *loop);
     if (uv_loop_init(&loop->uv) != 0)
         abort(); // no epoll descriptor: nothing can run
-    loop->clock = (struct clock){loop_mono, loop_wall};
+    loop->clock = (struct clock){loop_mono, loop_wall, clock_system.mono_us};
     list_init(&loop->deferred);
     uv_idle_init(&loop->uv, &loop->deferred_idle);
     loop->deferred_idle.data = loop;

@@ -171,6 +171,7 @@ static void before_waiting(void *ctx)
     }
     agent_close_replaced(g);
     arm_timer(g);
+    router_waits(&g->router);
 }
 
 static void on_timer(void *ctx)

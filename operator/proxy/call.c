@@ -43,6 +43,7 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
     memcpy(c->method, head->method, head->method_len);
     if (head->role)
         memcpy(c->role, head->role, head->role_len);
+    stats_begin(&c->stat, &g->stats, stats_find(&g->stats, c->role, c->method));
     list_append(&s->open, &c->open);
     list_append(&g->calls, &c->of_group);
     list_init(&c->link);
@@ -82,6 +83,7 @@ static void drop_results(struct call *c)
 static void settle(struct call *c)
 {
     struct session *s = TAKE_PTR(c->session);
+    stats_end(&c->stat);
     idmap_del(&s->calls, c->caller_id);
     list_remove(&c->open);
     list_remove(&c->of_group);
@@ -106,6 +108,8 @@ void call_fail(struct call *c, const struct failure *f)
     session_copy(c->session, &h, body.data, body.len);
     buf_done(&body);
     c->router->n_errors[failure_kind(f)]++;
+    c->stat.failed = true;
+    c->stat.blamed = f->rank;
     settle(c);
 }
 
@@ -146,6 +150,7 @@ void call_cancel(struct call *c)
 void call_abandon(struct call *c)
 {
     tell_ranks(c);
+    c->stat.failed = true;
     settle(c);
 }
 
@@ -188,9 +193,11 @@ struct call_slot *call_slot_of(struct call *c, const struct member *m)
 static bool slot_ends(struct call_slot *slot)
 {
     list_remove(&slot->pending);
+    uint32_t rank = slot->member->rank;
     slot->member->n_pending--;
     slot->member = NULL;
     slot->call->left--;
+    stats_answer(&slot->call->stat, rank, slot->call->n, slot->call->left);
     return slot->call->session != NULL;
 }
 
@@ -223,6 +230,8 @@ static bool keep_result(struct call_slot *slot, const struct call_body *body)
 void call_answer(struct call *c, const struct record_part *parts, size_t n)
 {
     struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
+    for (size_t i = 0; i < n; i++)
+        c->stat.bytes_out += parts[i].len;
     session_send(c->session, &h, parts, n);
     c->router->n_results++;
     settle(c);
@@ -241,6 +250,7 @@ static void send_single(struct call *c, uint32_t rank, const struct call_body *b
         refuse_results(c);
         return;
     }
+    c->stat.bytes_out = body->len;
     if (body->blob) {
         struct record_part part = {body->blob, (size_t)(body->data - body->blob->data), body->len};
         session_send(c->session, &h, &part, 1);

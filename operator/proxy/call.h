@@ -8,6 +8,7 @@
 #include "operator/proxy/failure.h"
 #include "operator/proxy/head.h"
 #include "operator/proxy/session.h"
+#include "operator/proxy/stats.h"
 
 // A rank that runs the call, and its result until all are there.
 struct call_slot {
@@ -56,6 +57,7 @@ struct call {
     uint32_t first;        // rank of slots[0]
     uint32_t n, left;      // ranks that have it; those that have not answered
     uint32_t n_slots;
+    struct stats_call stat; // until it is answered
     char method[HEAD_METHOD_MAX + 1];
     char role[HEAD_ROLE_MAX + 1]; // "" = none
     struct call_slot slots[];

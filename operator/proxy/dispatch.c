@@ -230,10 +230,22 @@ static bool is_whole(const struct call *c)
     return c->single || (c->deal ? c->deal->d.form == DISPATCH_WHOLE : c->dispatch == RECORD_ONE_TO_ALL);
 }
 
+// Which it is among the stats is known once the ranks are there that have declared it.
+static void name_stats(struct call *c)
+{
+    struct stats *s = &c->group->stats;
+    if (c->stat.method != &s->other)
+        return;
+    const struct member_role *role = member_role(c->group->ranks[c->first].member, c->role);
+    if (role && member_method(role, c->method))
+        stats_become(&c->stat, stats_add(s, c->role, c->method));
+}
+
 static void send_call(struct call *c, const struct call_body *body)
 {
     struct err err = ERR_INIT;
     struct record_call parts;
+    name_stats(c);
     int r = record_call_decode(body->data, body->len, &parts, &err);
     if (r == 0 && !c->single)
         r = deal_make(c, &parts, &err);

@@ -12,11 +12,12 @@
 
 enum { NAMED_RANKS = 8 }; // in a message
 
-struct group *group_new(const char *uid, const char *ns, const char *name)
+struct group *group_new(const char *uid, const char *ns, const char *name, struct stats_common *stats)
 {
     struct group *g = xcalloc(1, sizeof *g);
     *g = (struct group){.uid = xstrdup(uid), .ns = xstrdup(ns), .name = xstrdup(name)};
     group_key(g->key, ns, name, strlen(name));
+    stats_init(&g->stats, stats);
     list_init(&g->waiting);
     list_init(&g->calls);
     list_init(&g->stale);
@@ -38,6 +39,7 @@ void group_free(struct group *g)
     free(g->refusal);
     free(g->status);
     free(g->ranks);
+    stats_done(&g->stats);
     arena_done(&g->memory);
     free(g);
 }
@@ -65,6 +67,7 @@ void group_update(struct group *g, const struct group_facts *f)
         free(g->ranks);
         g->ranks = xcalloc(f->world, sizeof *g->ranks);
         g->world = f->world;
+        stats_world(&g->stats, f->world);
     }
     // A process may have shown a newer ticket than the watch has told of.
     g->attempt = MAX(g->attempt, f->attempt);

@@ -7,6 +7,7 @@
 #include "common/base/buf.h"
 #include "common/wire/grid.h"
 #include "operator/proxy/member.h"
+#include "operator/proxy/stats.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,10 +47,11 @@ struct group {
     struct list members; // all that refer to it: connected, replaced, or about to be forgotten
     struct list calls;   // all that are not answered
     struct list waiting; // those of them that wait, in the order in which they came
-    struct list stale;   // in the router's list: one that waited has gone, those behind it may not have to wait
+    struct stats stats;
+    struct list stale; // in the router's list: one that waited has gone, those behind it may not have to wait
 };
 
-struct group *group_new(const char *uid, const char *ns, const char *name);
+struct group *group_new(const char *uid, const char *ns, const char *name, struct stats_common *stats);
 void group_free(struct group *g); // nobody may be connected, no call may wait
 void group_key(char out[GROUP_KEY_SIZE], const char *ns, const char *name, size_t name_len);
 void group_update(struct group *g, const struct group_facts *f); // of the same world, or nobody is connected

@@ -247,7 +247,7 @@ static void do_cancel(struct jsonrpc *j, const char *id, const struct json *para
 
 static enum jsonrpc_kind kind_of(const char *method) // 0 = none
 {
-    static const enum jsonrpc_kind kinds[] = {JSONRPC_CALL, JSONRPC_INFO, JSONRPC_KILL};
+    static const enum jsonrpc_kind kinds[] = {JSONRPC_CALL, JSONRPC_INFO, JSONRPC_KILL, JSONRPC_STATS};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (str_eq(method, jsonrpc_kind_name(kinds[i])))
             return kinds[i];
@@ -270,7 +270,8 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
         do_call(j, id, params, kind_of(method));
     else
         refuse(j, id, NO_METHOD,
-               "there is no method %.100s; there are group.call, group.info, group.kill and group.cancel", method);
+               "there is no method %.100s; there are group.call, group.info, group.stats, group.kill and group.cancel",
+               method);
 }
 
 void jsonrpc_input(struct jsonrpc *j, const char *text, size_t len)

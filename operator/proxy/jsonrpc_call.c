@@ -23,7 +23,7 @@ static const struct {
     {"rank", offsetof(struct params, rank), JSONRPC_KILL},
     {"dispatch", offsetof(struct params, dispatch), 0},
     {"execute", offsetof(struct params, execute), 0},
-    {"group", offsetof(struct params, head[0]), JSONRPC_INFO | JSONRPC_KILL},
+    {"group", offsetof(struct params, head[0]), JSONRPC_INFO | JSONRPC_KILL | JSONRPC_STATS},
     {"timeoutMs", offsetof(struct params, head[1]), JSONRPC_KILL},
     {"attempt", offsetof(struct params, head[2]), JSONRPC_KILL},
     {"whenNotReady", offsetof(struct params, head[3]), 0},
@@ -35,7 +35,16 @@ static const struct {
 
 const char *jsonrpc_kind_name(enum jsonrpc_kind kind)
 {
-    return kind == JSONRPC_CALL ? "group.call" : kind == JSONRPC_INFO ? "group.info" : "group.kill";
+    switch (kind) {
+    case JSONRPC_INFO:
+        return "group.info";
+    case JSONRPC_KILL:
+        return "group.kill";
+    case JSONRPC_STATS:
+        return "group.stats";
+    default:
+        return "group.call";
+    }
 }
 
 static int read_params(enum jsonrpc_kind kind, const struct json *params, struct params *ret, struct err *err)

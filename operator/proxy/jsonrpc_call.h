@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The params of group.call, group.info and group.kill as a CALL record.
+// The params of group.call and of the methods that the proxy has itself as a CALL record.
 #ifndef CADRE_PROXY_JSONRPC_CALL_H
 #define CADRE_PROXY_JSONRPC_CALL_H
 
 #include "common/base/json.h"
 #include "common/wire/record_reader.h"
 
-enum jsonrpc_kind { JSONRPC_CALL = 1, JSONRPC_INFO = 2, JSONRPC_KILL = 4 };
+enum jsonrpc_kind { JSONRPC_CALL = 1, JSONRPC_INFO = 2, JSONRPC_KILL = 4, JSONRPC_STATS = 8 };
 
 const char *jsonrpc_kind_name(enum jsonrpc_kind kind); // "group.call"
 // Sets header (but for the id of the call), body and blob, which the caller unrefs. `params` may be NULL: none.

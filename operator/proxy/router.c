@@ -11,6 +11,7 @@
 void router_init(struct router *r, const struct router_config *config)
 {
     *r = (struct router){.config = *config, .bytes = quota_new(config->total_bytes, NULL)};
+    r->stats.clock = config->clock;
     list_init(&r->changes);
     list_init(&r->leaving);
     list_init(&r->stopped);
@@ -112,7 +113,7 @@ void router_group_set(struct router *r, const struct group_facts *f)
 {
     struct group *g = map_get(&r->by_uid, f->uid);
     if (!g) {
-        g = group_new(f->uid, f->ns, f->name);
+        g = group_new(f->uid, f->ns, f->name, &r->stats);
         map_set(&r->by_uid, f->uid, g);
         map_set(&r->by_key, g->key, g);
     }
@@ -275,6 +276,11 @@ void router_tick(struct router *r)
             break;
         router_leave(r, m);
     }
+}
+
+void router_waits(struct router *r)
+{
+    r->stats.now_us = 0;
 }
 
 void router_sent(struct router *r)

@@ -41,7 +41,8 @@ struct router {
     struct idmap running; // calls by the id that workers know them by
     uint32_t last_id;
     uint32_t last_any; // counts calls to any rank, so that equals take turns
-    uint32_t n_calls;  // answered ones that a worker still has included
+    struct stats_common stats;
+    uint32_t n_calls; // answered ones that a worker still has included
     struct deadlines deadlines;
     struct list changes, leaving, stopped, stale;
     uint64_t mark;      // of a walk over waiting calls
@@ -76,6 +77,7 @@ int64_t router_wait_ms(const struct router *r); // -1 = nothing to wait for
 void router_tick(struct router *r);
 void router_sent(struct router *r); // a connection has sent something: memory may be free again
 struct peer *router_changed(struct router *r);
+void router_waits(struct router *r); // time passes from now on, until something comes in
 
 // For calls: an array that is used up before anything else is called.
 struct record_part *router_parts(struct router *r, size_t n);

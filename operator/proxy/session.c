@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/session.h"
 
+#include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/proxy/call.h"
 #include "operator/proxy/kill.h"
+#include "operator/proxy/stats_report.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define INFO_METHOD "group.info" // no method of a class has a dot in its name
+// What the proxy answers by itself; no method of a class has a dot in its name.
+static const struct {
+    const char *method;
+    void (*answer)(const struct group *g, struct buf *out);
+} own_methods[] = {{"group.info", group_info}, {"group.stats", stats_report_group}};
 
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out, void *owner)
 {
@@ -122,13 +128,19 @@ static struct group *find_group(const struct session *s, const struct head *head
     return g;
 }
 
-static void answer_info(struct session *s, uint32_t id, const struct group *g)
+static bool answer_self(struct session *s, uint32_t id, const struct head *head, const struct group *g)
 {
     struct buf body = BUF_INIT(SIZE_MAX / 2);
-    group_info(g, &body);
+    size_t i = 0;
+    while (i < ARRAY_LEN(own_methods) && !head_method_is(head, own_methods[i].method))
+        i++;
+    if (i == ARRAY_LEN(own_methods))
+        return false;
+    own_methods[i].answer(g, &body);
     session_copy(s, &(struct record_header){.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP}, body.data,
                  body.len);
     buf_done(&body);
+    return true;
 }
 
 static int check_counts(const struct session *s, struct err *err)
@@ -174,10 +186,8 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
         g = find_group(s, &head, &why);
     if (!g)
         return refuse(s, rec->h.call, &why);
-    if (head_method_is(&head, INFO_METHOD)) {
-        answer_info(s, rec->h.call, g);
+    if (answer_self(s, rec->h.call, &head, g))
         return 0;
-    }
     bool kill = kill_is(&head);
     if (kill && kill_check(&rec->h, &head, &why) < 0)
         return refuse(s, rec->h.call, &why);
@@ -186,6 +196,7 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
         err_set(&why, ERR_THROTTLED, "this connection's calls take %zu bytes; no room for more", quota_used(s->quota));
         return refuse(s, rec->h.call, &why);
     }
+    c->stat.bytes_in = rec->len;
     struct call_body body = {rec->body, rec->len, rec->blob};
     c->kill = kill;
     c->refuse = c->refuse || kill;

@@ -42,6 +42,8 @@ struct metrics {
     struct map series;   // name{labels} -> metric
     struct collector *collectors;
     size_t n_collectors;
+    void (*appendix)(void *ctx, struct buf *out);
+    void *appendix_ctx;
 };
 
 struct metrics *metrics_new(void)
@@ -192,6 +194,12 @@ void metrics_off_collect(struct metrics *m, void (*fn)(void *ctx), void *ctx)
     m->n_collectors = kept;
 }
 
+void metrics_appendix(struct metrics *m, void (*fn)(void *ctx, struct buf *out), void *ctx)
+{
+    m->appendix = fn;
+    m->appendix_ctx = ctx;
+}
+
 // The shortest text that reads back as the same number.
 static void put_number(struct buf *b, double v)
 {
@@ -279,6 +287,8 @@ int metrics_write(struct metrics *m, struct buf *out)
     qsort(families, n, sizeof *families, by_name);
     for (i = 0; i < n; i++)
         put_family(out, families[i]);
+    if (m->appendix)
+        m->appendix(m->appendix_ctx, out);
     return out->over ? ERR_LIMIT : 0;
 }
 

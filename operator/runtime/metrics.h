@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prometheus metrics under the names that Go operators use (controller_runtime_*, workqueue_*, rest_client_*,
 // leader_election_master_status, process_*), so that existing dashboards work, and our own cadre_*. Cardinality is
-// bounded: no label holds an object's name. Every registry has the process_* family.
+// bounded: no label of a series holds an object's name; what does is in the appendix, whose owner bounds it. Every
+// registry has the process_* family.
 #ifndef CADRE_RUNTIME_METRICS_H
 #define CADRE_RUNTIME_METRICS_H
 
@@ -33,7 +34,10 @@ void metrics_label(struct buf *labels, const char *key, const char *value);
 // Called before each exposition, to fill gauges that are cheaper to compute than to keep.
 void metrics_on_collect(struct metrics *m, void (*fn)(void *ctx), void *ctx);
 void metrics_off_collect(struct metrics *m, void (*fn)(void *ctx), void *ctx);
-int metrics_write(struct metrics *m, struct buf *out); // text format 0.0.4, families sorted by name; 0 or ERR_LIMIT
+// Who appends families of its own to each exposition, whole lines of the text format; NULL = nobody any more.
+void metrics_appendix(struct metrics *m, void (*fn)(void *ctx, struct buf *out), void *ctx);
+// Text format 0.0.4, families sorted by name, then the appendix; 0 or ERR_LIMIT.
+int metrics_write(struct metrics *m, struct buf *out);
 
 // rest_client_requests_total{code,host,method} and rest_client_request_duration_seconds{host,verb}. Fits
 // kube_client_options.observe, with a `struct metrics_rest *` as context. Without an answer the code is "<error>".
