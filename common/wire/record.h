@@ -31,6 +31,8 @@
     X(CANCEL, 6, C)     \
     X(RESULT, 7, A)     \
     X(ERROR, 8, A)      \
+    X(HOLD, 9, C)       \
+    X(GO, 10, C)        \
     X(START, 16, S)     \
     X(STOP, 17, S)      \
     X(STARTED, 18, S)   \
@@ -53,6 +55,7 @@ enum record_flags {
     RECORD_MORE = 1,  // this body goes on in the next record of the same call, rank and type
     RECORD_PARTS = 2, // CALL, ARGS: arguments of a further rank follow; RESULT, ERROR: a further answer follows
     RECORD_QUIET = 4, // CALL: the result of this rank is not part of the answer, a RESULT without a body is enough
+    RECORD_ORDERED = 8, // CALL to a worker: not before the calls that began earlier are whole
 };
 
 // How arguments reach the ranks and results come back; DEFAULT is what the method was registered with.

@@ -12,7 +12,8 @@ struct record_open {
     uint8_t type;
     size_t len; // so far
     uint64_t seq;
-    struct blob *body; // NULL unless the reader collects whole bodies
+    struct blob *body; // NULL unless it is collected
+    size_t max;        // of what is collected
 };
 
 void record_reader_init(struct record_reader *r, const struct record_reader_config *config)
@@ -48,7 +49,8 @@ uint64_t record_reader_unfinished(const struct record_reader *r)
 {
     uint64_t first = UINT64_MAX;
     for (unsigned i = 0; i < r->n_open; i++)
-        first = MIN(first, r->open[i].seq);
+        if (r->open[i].body)
+            first = MIN(first, r->open[i].seq);
     return first;
 }
 
@@ -68,6 +70,12 @@ static struct record_open *open_find(const struct record_reader *r, const struct
     return NULL;
 }
 
+// The group's answer, or error, stands for all.
+static bool same_rank(uint32_t a, uint32_t b)
+{
+    return a == b || a == RECORD_GROUP || b == RECORD_GROUP;
+}
+
 // A CANCEL ends what its call has not finished, an ERROR the result of its rank.
 static void end_unfinished(struct record_reader *r, const struct record_header *h)
 {
@@ -75,7 +83,7 @@ static void end_unfinished(struct record_reader *r, const struct record_header *
         const struct record_open *o = &r->open[i];
         if (o->call != h->call)
             continue;
-        if (h->type == RECORD_CANCEL ? !is_answer(o->type) : o->type == RECORD_RESULT && o->rank == h->rank)
+        if (h->type == RECORD_CANCEL ? !is_answer(o->type) : o->type == RECORD_RESULT && same_rank(o->rank, h->rank))
             open_drop(r, i);
     }
 }
@@ -87,7 +95,8 @@ static struct record_open *open_new(struct record_reader *r, const struct record
         r->open = xrealloc(r->open, r->size_open, sizeof *r->open);
     }
     struct record_open *o = &r->open[r->n_open++];
-    *o = (struct record_open){.call = h->call, .rank = h->rank, .type = h->type, .seq = seq};
+    *o = (struct record_open){
+        .call = h->call, .rank = h->rank, .type = h->type, .seq = seq, .max = r->config.max_body};
     return o;
 }
 
@@ -120,11 +129,16 @@ static int body_begin(struct record_reader *r, struct err *err)
         if (r->config.whole && !(o->body = blob_new(0, r->config.quota)))
             return over_quota(h, err);
     }
-    if (o && o->body) {
-        if (!blob_reserve(o->body, h->len))
-            return over_quota(h, err);
+    if (!o || !o->body)
+        return 0;
+    if (h->len <= o->max - o->len && blob_reserve(o->body, h->len)) {
         r->filled = blob_ref(o->body);
+        return 0;
     }
+    if (r->config.whole)
+        return over_quota(h, err);
+    blob_unref(TAKE_PTR(o->body));
+    now->over = true;
     return 0;
 }
 
@@ -148,9 +162,24 @@ static bool body_end(struct record_reader *r)
     }
     if (o && o->body)
         now->offset = 0;
+    bool collected = o && o->body;
     if (o && !more)
         open_drop(r, (unsigned)(o - r->open));
-    return !more || !r->config.whole;
+    return !more || !collected;
+}
+
+bool record_reader_collect(struct record_reader *r, const struct record *first, size_t max)
+{
+    struct record_open *o = open_find(r, &first->h);
+    if (!o || o->body || o->len != first->len || first->len > max)
+        return false;
+    if (first->blob && first->blob == r->filled && first->blob->refs == 1) {
+        o->body = TAKE_PTR(r->filled);
+    } else if (!(o->body = blob_copy(first->body, first->len, r->config.quota))) {
+        return false;
+    }
+    o->max = max;
+    return true;
 }
 
 static int fail(struct record_reader *r, int code)

@@ -8,7 +8,7 @@
 #include "common/wire/record.h"
 
 struct record_reader_config {
-    bool whole;          // false: every record as it comes (a proxy passes them on). true: bodies in one piece
+    bool whole;          // true: bodies in one piece. false: every record as it comes, but for record_reader_collect()
     size_t max_body;     // most bytes of a body over all its records; 0 = 64 MiB
     unsigned max_open;   // most bodies unfinished at a time; 0 = 1024
     struct quota *quota; // pays for what is kept; may be NULL; must outlive the reader
@@ -21,6 +21,7 @@ struct record {
     struct blob
         *blob;     // holds the body, take a reference to keep it; NULL: the body lies in the input, copy it to keep it
     size_t offset; // of this piece in its body; 0 = the body begins here
+    bool over;     // it was collected, is longer than it may be, and what there was is gone: pieces come again
     // Bodies count up from 1 in the order in which they began, which is the order of calls. Small ones overtake long
     // ones: where the order matters, wait until seq < record_reader_unfinished().
     uint64_t seq;
@@ -50,9 +51,12 @@ int record_reader_next(struct record_reader *r, const char **data, size_t *len, 
 // Where the bytes that come next may be put to save a copy: then that place is what record_reader_next() gets. Until
 // then the reader must not be used otherwise. NULL: no body is on its way, or there is no room.
 char *record_reader_place(struct record_reader *r, size_t *ret_room);
+// The body of which this is the first piece, the one that was handed out last, shall come in one piece after all, of at
+// most `max` bytes. False: there is no room, and it goes on in pieces.
+bool record_reader_collect(struct record_reader *r, const struct record *first, size_t max);
 // False inside a record: no message may end there.
 bool record_reader_at_boundary(const struct record_reader *r);
-// The smallest seq of a body that has begun and not ended; UINT64_MAX = none.
+// The smallest seq of a body that has begun, has not ended and comes in one piece; UINT64_MAX = none.
 uint64_t record_reader_unfinished(const struct record_reader *r);
 
 #endif

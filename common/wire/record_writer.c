@@ -8,7 +8,7 @@
 
 #define FRAGMENT_MIN ((size_t)2 << 10) // a message is rather sent with less than filled with shorter cuts
 
-struct item {
+struct record_item {
     struct list link;      // in items, or in `followers` of the body it waits for
     struct list begun;     // in `stalled`, when a first record is out and more is to come
     struct list followers; // of the same call and direction, queued after this one began
@@ -16,9 +16,13 @@ struct item {
     size_t len, sent; // of the body
     size_t cost;      // what it counts in `bytes` before anything is sent
     size_t part, part_sent;
-    size_t n_parts;
-    struct record_part *parts; // behind this struct
-    char *copy;                // behind this struct, where the body was copied
+    size_t n_parts, size_parts; // size_parts: where they are a block of their own
+    struct record_part *parts;  // behind this struct, or of its own
+    char *copy;                 // behind this struct, where the body was copied
+    bool open;                  // more is to come
+    bool held;                  // by the peer
+    bool parked;
+    struct record_stream *stream; // that knows it; NULL = none
 };
 
 void record_writer_init(struct record_writer *w, size_t max_bytes)
@@ -26,6 +30,7 @@ void record_writer_init(struct record_writer *w, size_t max_bytes)
     *w = (struct record_writer){.max_bytes = max_bytes};
     list_init(&w->items);
     list_init(&w->stalled);
+    list_init(&w->parked);
 }
 
 static bool is_answer(unsigned type)
@@ -33,15 +38,15 @@ static bool is_answer(unsigned type)
     return type == RECORD_RESULT || type == RECORD_ERROR;
 }
 
-static bool same_call(const struct item *it, uint32_t call, bool answers)
+static bool same_call(const struct record_item *it, uint32_t call, bool answers)
 {
     return it->h.call == call && is_answer(it->h.type) == answers;
 }
 
-static struct item *item_new(const struct record_header *h, size_t len, size_t behind, size_t cost)
+static struct record_item *item_new(const struct record_header *h, size_t len, size_t behind, size_t cost)
 {
-    struct item *it = xmalloc(sizeof *it + behind);
-    *it = (struct item){.h = *h, .len = len, .cost = cost};
+    struct record_item *it = xmalloc(sizeof *it + behind);
+    *it = (struct record_item){.h = *h, .len = len, .cost = cost};
     it->h.flags &= (uint8_t)~RECORD_MORE;
     list_init(&it->link);
     list_init(&it->begun);
@@ -50,23 +55,31 @@ static struct item *item_new(const struct record_header *h, size_t len, size_t b
 }
 
 // Returns true if something of it was sent.
-static bool item_free(struct record_writer *w, struct item *it)
+static bool item_free(struct record_writer *w, struct record_item *it)
 {
     bool sent = it->sent > 0;
     w->bytes -= it->cost - it->sent;
     w->n_items--;
     list_remove(&it->link);
     list_remove(&it->begun);
-    for (size_t i = 0; i < it->n_parts; i++)
+    for (size_t i = it->part; i < it->n_parts; i++)
         blob_unref(it->parts[i].blob);
+    if (it->size_parts)
+        free(it->parts);
+    if (it->stream)
+        it->stream->item = NULL;
     free(it);
     return sent;
 }
 
 void record_writer_done(struct record_writer *w)
 {
+    LIST_FOREACH(l, &w->parked) {
+        list_remove(l);
+        list_append(&w->items, l);
+    }
     while (!list_empty(&w->items)) {
-        struct item *it = CONTAINER_OF(w->items.next, struct item, link);
+        struct record_item *it = CONTAINER_OF(w->items.next, struct record_item, link);
         LIST_FOREACH(l, &it->followers) {
             list_remove(l);
             list_append(&w->items, l);
@@ -81,11 +94,11 @@ static int full(const struct record_writer *w, const struct record_header *h, st
                    record_type_name(h->type), h->call, w->bytes);
 }
 
-static void enqueue(struct record_writer *w, struct item *it)
+static void enqueue(struct record_writer *w, struct record_item *it)
 {
     struct list *at = &w->items;
     LIST_FOREACH(l, &w->stalled) {
-        struct item *first = CONTAINER_OF(l, struct item, begun);
+        struct record_item *first = CONTAINER_OF(l, struct record_item, begun);
         if (same_call(first, it->h.call, is_answer(it->h.type)))
             at = &first->followers;
     }
@@ -100,10 +113,10 @@ int record_writer_push(struct record_writer *w, const struct record_header *h, c
     size_t len = 0, behind = n * sizeof *parts;
     for (size_t i = 0; i < n; i++)
         len += parts[i].len;
-    size_t cost = sizeof(struct item) + behind + len;
+    size_t cost = sizeof(struct record_item) + behind + len;
     if (cost > w->max_bytes - w->bytes)
         return full(w, h, err);
-    struct item *it = item_new(h, len, behind, cost);
+    struct record_item *it = item_new(h, len, behind, cost);
     it->parts = (struct record_part *)(it + 1);
     it->n_parts = n;
     for (size_t i = 0; i < n; i++) {
@@ -117,10 +130,10 @@ int record_writer_push(struct record_writer *w, const struct record_header *h, c
 int record_writer_copy(struct record_writer *w, const struct record_header *h, const void *body, size_t len,
                        struct err *err)
 {
-    size_t cost = sizeof(struct item) + len;
+    size_t cost = sizeof(struct record_item) + len;
     if (cost > w->max_bytes - w->bytes)
         return full(w, h, err);
-    struct item *it = item_new(h, len, len, cost);
+    struct record_item *it = item_new(h, len, len, cost);
     it->copy = (char *)(it + 1);
     if (len)
         memcpy(it->copy, body, len);
@@ -132,11 +145,11 @@ static bool drop_from(struct record_writer *w, struct list *list, uint32_t call,
 {
     bool sent = false;
     LIST_FOREACH(l, list) {
-        struct item *it = CONTAINER_OF(l, struct item, link);
+        struct record_item *it = CONTAINER_OF(l, struct record_item, link);
         if (!same_call(it, call, answers))
             continue;
         LIST_FOREACH(f, &it->followers)
-            item_free(w, CONTAINER_OF(f, struct item, link));
+            item_free(w, CONTAINER_OF(f, struct record_item, link));
         sent |= item_free(w, it);
     }
     return sent;
@@ -144,7 +157,147 @@ static bool drop_from(struct record_writer *w, struct list *list, uint32_t call,
 
 bool record_writer_drop(struct record_writer *w, uint32_t call, bool answers)
 {
-    return drop_from(w, &w->items, call, answers);
+    bool parked = drop_from(w, &w->parked, call, answers);
+    return drop_from(w, &w->items, call, answers) || parked;
+}
+
+// Whether a record of it can go out.
+static bool can_go(const struct record_item *it)
+{
+    return !it->held && (it->sent < it->len || !it->open);
+}
+
+static void park(struct record_writer *w, struct record_item *it)
+{
+    it->parked = true;
+    list_remove(&it->link);
+    list_append(&w->parked, &it->link);
+}
+
+static void unpark(struct record_writer *w, struct record_item *it)
+{
+    if (!it->parked || !can_go(it))
+        return;
+    it->parked = false;
+    list_remove(&it->link);
+    list_append(&w->items, &it->link);
+}
+
+bool record_writer_hold(struct record_writer *w, uint32_t call, bool answers, bool hold)
+{
+    LIST_FOREACH(l, &w->stalled) {
+        struct record_item *it = CONTAINER_OF(l, struct record_item, begun);
+        if (!same_call(it, call, answers))
+            continue;
+        it->held = hold;
+        if (hold && !it->parked)
+            park(w, it);
+        unpark(w, it);
+        return true;
+    }
+    return false;
+}
+
+// Streams
+
+static int check_size(const struct record_writer *w, const struct record_header *h, size_t cost, struct err *err)
+{
+    return cost > w->max_bytes - w->bytes ? full(w, h, err) : 0;
+}
+
+static size_t length_of(const struct record_part *parts, size_t n)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++)
+        len += parts[i].len;
+    return len;
+}
+
+// Room for n parts more, where those that are out have made place or in a larger block.
+static void reserve_parts(struct record_item *it, size_t n)
+{
+    if (it->part > it->n_parts / 2) {
+        it->n_parts -= it->part;
+        memmove(it->parts, it->parts + it->part, it->n_parts * sizeof *it->parts);
+        it->part = 0;
+    }
+    if (it->n_parts + n <= it->size_parts)
+        return;
+    it->size_parts = MAX(it->n_parts + n, it->size_parts * 2);
+    it->parts = xrealloc(it->parts, it->size_parts, sizeof *it->parts);
+}
+
+static void add_parts(struct record_writer *w, struct record_item *it, const struct record_part *parts, size_t n)
+{
+    size_t cost = length_of(parts, n) + n * sizeof *parts;
+    reserve_parts(it, n);
+    for (size_t i = 0; i < n; i++) {
+        it->parts[it->n_parts++] = parts[i];
+        blob_ref(parts[i].blob);
+        it->len += parts[i].len;
+    }
+    it->cost += cost;
+    w->bytes += cost;
+}
+
+int record_stream_begin(struct record_stream *s, struct record_writer *w, const struct record_header *h,
+                        const struct record_part *parts, size_t n, struct err *err)
+{
+    int r = check_size(w, h, sizeof(struct record_item) + length_of(parts, n) + n * sizeof *parts, err);
+    if (r < 0)
+        return r;
+    struct record_item *it = item_new(h, 0, 0, sizeof *it);
+    it->open = true;
+    it->stream = s;
+    *s = (struct record_stream){w, it};
+    enqueue(w, it);
+    add_parts(w, it, parts, n);
+    return 0;
+}
+
+int record_stream_add(struct record_stream *s, const struct record_part *parts, size_t n, struct err *err)
+{
+    if (!s->item)
+        return 0;
+    int r = check_size(s->writer, &s->item->h, length_of(parts, n) + n * sizeof *parts, err);
+    if (r < 0)
+        return r;
+    add_parts(s->writer, s->item, parts, n);
+    unpark(s->writer, s->item);
+    return 0;
+}
+
+void record_stream_end(struct record_stream *s)
+{
+    if (!s->item)
+        return;
+    s->item->open = false;
+    unpark(s->writer, s->item);
+}
+
+bool record_stream_drop(struct record_stream *s)
+{
+    if (!s->item || !s->item->open)
+        return false;
+    struct list *front = s->writer->items.next;
+    LIST_FOREACH(l, &s->item->followers) {
+        list_remove(l);
+        list_insert_before(front, l);
+    }
+    return item_free(s->writer, s->item);
+}
+
+size_t record_stream_waits(const struct record_stream *s)
+{
+    return s->item ? s->item->len - s->item->sent : 0;
+}
+
+void record_stream_forget(struct record_stream *s)
+{
+    (void)record_stream_drop(s);
+    if (s->item)
+        s->item->stream = NULL;
+    *s = (struct record_stream){0};
 }
 
 // Where a message goes: all of it into `out`, or the long stretches into `gather`, between runs of `out`.
@@ -172,7 +325,16 @@ static void put(struct sink *sink, const char *data, size_t n, struct blob *blob
     }
 }
 
-static void put_body(struct item *it, struct sink *sink, size_t n)
+// Nobody needs it for this peer any more.
+static void part_is_out(struct record_writer *w, struct record_item *it)
+{
+    blob_unref(it->parts[it->part++].blob);
+    it->part_sent = 0;
+    it->cost -= sizeof *it->parts;
+    w->bytes -= sizeof *it->parts;
+}
+
+static void put_body(struct record_writer *w, struct record_item *it, struct sink *sink, size_t n)
 {
     if (it->copy) {
         put(sink, it->copy + it->sent, n, NULL);
@@ -184,33 +346,31 @@ static void put_body(struct item *it, struct sink *sink, size_t n)
         put(sink, p->blob->data + p->offset + it->part_sent, take, p->blob);
         n -= take;
         it->part_sent += take;
-        if (it->part_sent == p->len) {
-            it->part++;
-            it->part_sent = 0;
-        }
+        if (it->part_sent == p->len)
+            part_is_out(w, it);
     }
 }
 
 // Writes the next record of the item, `n` bytes of its body.
-static void write_record(struct record_writer *w, struct item *it, struct sink *sink, size_t n)
+static void write_record(struct record_writer *w, struct record_item *it, struct sink *sink, size_t n)
 {
     struct record_header h = it->h;
     h.len = (uint32_t)n;
-    if (it->sent + n < it->len)
+    if (it->sent + n < it->len || it->open)
         h.flags |= RECORD_MORE;
     record_header_encode(sink->out + sink->used, &h);
     sink->used += RECORD_HEADER_SIZE;
-    put_body(it, sink, n);
+    put_body(w, it, sink, n);
     it->sent += n;
     w->bytes -= n;
 }
 
 // The first record of a long body is out: what else is queued of its call waits for its end.
-static void stall(struct record_writer *w, struct item *it)
+static void stall(struct record_writer *w, struct record_item *it)
 {
     list_append(&w->stalled, &it->begun);
     LIST_FOREACH(l, &w->items) {
-        const struct item *other = CONTAINER_OF(l, struct item, link);
+        const struct record_item *other = CONTAINER_OF(l, struct record_item, link);
         if (!same_call(other, it->h.call, is_answer(it->h.type)))
             continue;
         list_remove(l);
@@ -219,13 +379,16 @@ static void stall(struct record_writer *w, struct item *it)
 }
 
 // After a record of the item at the front.
-static void advance(struct record_writer *w, struct item *it)
+static void advance(struct record_writer *w, struct record_item *it)
 {
     list_remove(&it->link);
-    if (it->sent < it->len) {
+    if (it->sent < it->len || it->open) {
         if (list_empty(&it->begun))
             stall(w, it);
-        list_append(&w->items, &it->link);
+        if (can_go(it))
+            list_append(&w->items, &it->link);
+        else
+            park(w, it);
         return;
     }
     struct list *front = w->items.next;
@@ -242,7 +405,7 @@ static size_t fill(struct record_writer *w, struct sink *sink, size_t size)
     while (!list_empty(&w->items) && size - used >= RECORD_HEADER_SIZE) {
         if (sink->gather && !gather_takes(sink->gather))
             break;
-        struct item *it = CONTAINER_OF(w->items.next, struct item, link);
+        struct record_item *it = CONTAINER_OF(w->items.next, struct record_item, link);
         size_t rest = it->len - it->sent, room = MIN(size - used - RECORD_HEADER_SIZE, RECORD_BODY_MAX);
         if (rest > room && (room < FRAGMENT_MIN || (used && rest <= FRAGMENT_MIN)))
             break;

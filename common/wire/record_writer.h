@@ -19,6 +19,7 @@ struct record_part { // a stretch of a blob
 struct record_writer {
     struct list items;   // next first; what was begun goes to the end after each record
     struct list stalled; // begun bodies, for finding those that followers of their call must wait for
+    struct list parked;  // bodies of which nothing can go out now: more is to come, or the peer wants no more for now
     size_t n_items;
     size_t bytes; // that wait, headers and bookkeeping included
     size_t max_bytes;
@@ -37,6 +38,27 @@ int record_writer_copy(struct record_writer *w, const struct record_header *h, c
 // Forgets what is queued of a call's arguments (or its answers). True: something of it is out already, so that the peer
 // has to be told by a CANCEL (or an ERROR for that rank).
 bool record_writer_drop(struct record_writer *w, uint32_t call, bool answers);
+
+// The peer wants no more of this body for now (or again): only of one that has begun. False: there is none.
+bool record_writer_hold(struct record_writer *w, uint32_t call, bool answers, bool hold);
+
+// A body that is queued as it comes, to be ended by one of the two last functions. It forgets itself when all of it is
+// out, or the writer is done: then adding to it does nothing.
+struct record_stream {
+    struct record_writer *writer;
+    struct record_item *item; // NULL: none, or it is out
+};
+
+// With its first part, which must not be empty. Errors as of record_writer_push(). `s` must stay where it is.
+int record_stream_begin(struct record_stream *s, struct record_writer *w, const struct record_header *h,
+                        const struct record_part *parts, size_t n, struct err *err);
+int record_stream_add(struct record_stream *s, const struct record_part *parts, size_t n, struct err *err);
+void record_stream_end(struct record_stream *s); // that was all
+// Nothing that waits of it is sent any more, where it was not ended. As record_writer_drop() returns.
+bool record_stream_drop(struct record_stream *s);
+size_t record_stream_waits(const struct record_stream *s); // bytes of it
+// The owner goes. One that was not ended is dropped.
+void record_stream_forget(struct record_stream *s);
 
 // Fills `out` with as many records as fit; 0 = nothing waits. size: at least 4 KiB, usually RECORD_MESSAGE.
 size_t record_writer_fill(struct record_writer *w, char *out, size_t size);

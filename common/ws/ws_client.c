@@ -572,9 +572,10 @@ int ws_client_message(struct ws_client *c, bool text, const void *data, size_t l
     return r < 0 ? r : queued(c, ws_queue_message(&c->out.queue, text, data, len, err));
 }
 
-bool ws_client_drop(struct ws_client *c, uint32_t call, bool answers)
+struct record_writer *ws_client_records(struct ws_client *c)
 {
-    return record_writer_drop(&c->out.queue.records, call, answers);
+    arm_work(c);
+    return &c->out.queue.records;
 }
 
 size_t ws_client_queued(const struct ws_client *c)

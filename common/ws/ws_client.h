@@ -52,7 +52,8 @@ int ws_client_record(struct ws_client *c, const struct record_header *h, const s
 int ws_client_record_copy(struct ws_client *c, const struct record_header *h, const void *body, size_t len,
                           struct err *err);
 int ws_client_message(struct ws_client *c, bool text, const void *data, size_t len, struct err *err);
-bool ws_client_drop(struct ws_client *c, uint32_t call, bool answers); // record_writer_drop()
+// The queue of records itself, to hold or drop something there; what is in it goes out in the next turn.
+struct record_writer *ws_client_records(struct ws_client *c);
 size_t ws_client_queued(const struct ws_client *c);
 
 // Sends what is queued, then a close frame; no more on_data or on_message. on_close follows in any case, after at most

@@ -259,6 +259,15 @@ static void hold(struct connection *c, bool text, const char *data, size_t len, 
     c->held_bytes += len;
 }
 
+static int take_record(struct connection *c, struct record *rec, struct err *err)
+{
+    int r = c->role->record(c, rec, err);
+    if (r != ROUTER_COLLECT || record_reader_collect(&c->reader, rec, c->gateway->config.max_whole))
+        return r;
+    rec->over = true; // there is no room
+    return c->role->record(c, rec, err);
+}
+
 static void take_data(struct connection *c, const char *data, size_t len, bool end)
 {
     struct record rec;
@@ -268,7 +277,7 @@ static void take_data(struct connection *c, const char *data, size_t len, bool e
         got = record_reader_next(&c->reader, &data, &len, &rec, &err);
         if (got <= 0)
             break;
-        got = c->state == CONNECTION_GREETED ? take_hello(c, &rec, &err) : c->role->record(c, &rec, &err);
+        got = c->state == CONNECTION_GREETED ? take_hello(c, &rec, &err) : take_record(c, &rec, &err);
         if (got < 0)
             break;
     }
@@ -335,8 +344,9 @@ void connection_serve(struct connection *c, const struct role *role, void *self,
     c->self = self;
     c->gateway->counters.opened++;
     record_reader_done(&c->reader);
-    record_reader_init(&c->reader, &(struct record_reader_config){
-                                       .whole = true, .max_body = c->gateway->config.max_body, .quota = quota});
+    record_reader_init(&c->reader,
+                       &(struct record_reader_config){
+                           .whole = !role->pieces, .max_body = c->gateway->config.max_body, .quota = quota});
     ws_session_resume(c->ws);
     log_debug("connected", "role", role->name, "who", c->name, "peer", c->address, NULL);
     for (struct list *l; (l = list_pop(&c->held));) {

@@ -22,7 +22,9 @@ struct connection;
 // What a connection does once it is known whose it is. `self` is the role's own.
 struct role {
     const char *name;
-    // A record, whole. Negative: the peer broke the protocol.
+    bool pieces; // it takes long bodies in pieces, or has them collected
+    // A whole body, or a piece. ROUTER_COLLECT: the body of which this is the first piece shall come whole. Negative:
+    // the peer broke the protocol.
     int (*record)(struct connection *c, const struct record *rec, struct err *err);
     void (*text)(struct connection *c, const char *text, size_t len); // NULL = records are spoken
     void (*after)(struct connection *c); // what was read was handed over, or a queue was drained; may be NULL

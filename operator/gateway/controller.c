@@ -68,6 +68,7 @@ static bool records_idle(const struct connection *c)
 }
 
 static const struct role records_role = {.name = "controller",
+                                         .pieces = true,
                                          .record = records_record,
                                          .after = records_after,
                                          .changed = records_changed,

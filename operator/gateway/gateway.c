@@ -202,7 +202,8 @@ static void set_defaults(struct gateway_config *config)
     DEFAULT(max_connections, 16384);
     DEFAULT(max_pending, 1024);
     DEFAULT(max_calls, 4096);
-    DEFAULT(max_body, (size_t)64 << 20);
+    DEFAULT(max_body, (size_t)2 << 30);
+    DEFAULT(max_whole, MIN(config->max_body, (size_t)64 << 20));
     DEFAULT(max_post, (size_t)1 << 20);
     DEFAULT(max_queue, (size_t)256 << 20);
     DEFAULT(max_session, (size_t)512 << 20);
@@ -239,7 +240,7 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
     const struct ws_server_config sc = {
         .subprotocols = subprotocols,
         .max_connections = c->max_connections,
-        .max_message = c->max_body,
+        .max_message = c->max_whole,
         .max_queue = c->max_queue,
         .max_session = c->max_session,
         .max_total = c->max_total,

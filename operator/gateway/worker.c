@@ -134,7 +134,7 @@ static void worker_end(struct connection *c)
 }
 
 static const struct role role = {
-    .name = "worker", .record = worker_record, .changed = worker_changed, .end = worker_end};
+    .name = "worker", .pieces = true, .record = worker_record, .changed = worker_changed, .end = worker_end};
 
 // Getting in
 

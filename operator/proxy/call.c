@@ -3,6 +3,7 @@
 
 #include "operator/proxy/collect.h"
 #include "operator/proxy/deal.h"
+#include "operator/proxy/stream.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -26,6 +27,7 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
         .router = s->router,
         .session = s,
         .quota = quota_ref(s->quota),
+        .order = s->order,
         .group = g,
         .caller_id = h->call,
         .rank = h->rank,
@@ -44,9 +46,11 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
     if (head->role)
         memcpy(c->role, head->role, head->role_len);
     stats_begin(&c->stat, &g->stats, stats_find(&g->stats, c->role, c->method));
+    s->order->refs++;
     list_append(&s->open, &c->open);
     list_append(&g->calls, &c->of_group);
     list_init(&c->link);
+    list_init(&c->flowing);
     idmap_add(&s->calls, c->caller_id, c);
     s->router->n_calls++;
     if (head->timeout_ms)
@@ -67,6 +71,8 @@ static void free_if_over(struct call *c)
     if (c->id)
         idmap_del(&c->router->running, c->id);
     c->router->n_calls--;
+    c->order->lasting -= c->lasting;
+    session_order_unref(c->order);
     quota_refund(c->quota, cost_of(c->n_slots));
     quota_unref(c->quota);
     free(c);
@@ -82,6 +88,7 @@ static void drop_results(struct call *c)
 // The caller has its answer, or wants none any more. May free the call.
 static void settle(struct call *c)
 {
+    stream_abort(c);
     struct session *s = TAKE_PTR(c->session);
     stats_end(&c->stat);
     idmap_del(&s->calls, c->caller_id);
@@ -99,6 +106,12 @@ static void settle(struct call *c)
     session_flow(s);
 }
 
+void call_forget(struct call *c)
+{
+    stats_forget(&c->stat);
+    settle(c);
+}
+
 void call_fail(struct call *c, const struct failure *f)
 {
     struct buf body = BUF_INIT(SIZE_MAX / 2);
@@ -110,6 +123,7 @@ void call_fail(struct call *c, const struct failure *f)
     c->router->n_errors[failure_kind(f)]++;
     c->stat.failed = true;
     c->stat.blamed = f->rank;
+    stream_abort(c); // the caller may have a part of a result: the error ends it
     settle(c);
 }
 
@@ -131,7 +145,7 @@ static void tell_ranks(const struct call *c)
     struct err err = ERR_INIT;
     for (uint32_t i = 0; i < c->n; i++) {
         struct member *m = c->slots[i].member;
-        if (!m || !m->peer.out)
+        if (!m || !m->peer.out || c->streams) // see stream_abort()
             continue;
         struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
         // Where even this does not fit, the rank finds out when it has its answer.
@@ -169,7 +183,9 @@ void call_timeout(struct call *c)
     struct buf why = BUF_INIT(1024);
     int64_t ms = c->timeout_ms ? c->timeout_ms : c->router->config.ready_wait_ms;
     tell_ranks(c);
-    if (c->id) {
+    if (c->streams) {
+        buf_puts(&why, "its arguments have not come in whole");
+    } else if (c->id) {
         buf_printf(&why, "no answer from rank%s", c->left == 1 ? "" : "s");
         name_late_ranks(c, &why);
         buf_puts(&why, "; it may have run");
@@ -189,9 +205,9 @@ struct call_slot *call_slot_of(struct call *c, const struct member *m)
     return i < c->n && c->slots[i].member == m ? &c->slots[i] : NULL;
 }
 
-// The rank will send no more of it. Returns whether the caller still waits.
-static bool slot_ends(struct call_slot *slot)
+bool call_slot_ends(struct call_slot *slot)
 {
+    record_stream_forget(&slot->args);
     list_remove(&slot->pending);
     uint32_t rank = slot->member->rank;
     slot->member->n_pending--;
@@ -275,7 +291,7 @@ void call_result(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
     uint32_t rank = slot->member->rank;
-    if (!slot_ends(slot)) {
+    if (!call_slot_ends(slot)) {
         free_if_over(c);
     } else if (c->quiet) {
         if (c->left == 0)
@@ -289,11 +305,38 @@ void call_result(struct call_slot *slot, const struct call_body *body)
     }
 }
 
+void call_result_ends(struct call_slot *slot)
+{
+    struct call *c = slot->call;
+    bool waits = call_slot_ends(slot);
+    if (!waits) {
+        free_if_over(c);
+    } else if (c->quiet) {
+        if (c->left == 0)
+            send_end(c);
+    } else if (c->single) {
+        record_stream_forget(&c->result);
+        c->router->n_results++;
+        settle(c);
+    } else if (c->left == 0) {
+        collect(c);
+    }
+}
+
+void call_too_long(struct call_slot *slot)
+{
+    struct call *c = slot->call;
+    slot->passes = true;
+    if (c->session)
+        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but the answer of rank %u is longer than what can be collected here",
+                    c->method, c->group->key, slot->member->rank);
+}
+
 void call_error(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
     const struct member *m = slot->member;
-    if (!slot_ends(slot)) {
+    if (!call_slot_ends(slot)) {
         free_if_over(c);
         return;
     }
@@ -310,7 +353,7 @@ void call_error(struct call_slot *slot, const struct call_body *body)
 void call_lost(struct call_slot *slot, const struct failure *f)
 {
     struct call *c = slot->call;
-    if (!slot_ends(slot))
+    if (!call_slot_ends(slot))
         free_if_over(c);
     else if (c->kill)
         send_end(c);

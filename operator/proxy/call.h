@@ -17,6 +17,9 @@ struct call_slot {
     struct member *member; // NULL once it has answered, or is lost
     struct blob *blob;     // of the result; NULL = call->gathered
     size_t offset, len;    // of the result
+    // stream.h
+    struct record_stream args; // on their way to it
+    bool passes, held;         // its result comes in pieces; it was told to send no more of it for now
 };
 
 // A body as it came: in a blob, or in the reader's input.
@@ -32,6 +35,7 @@ struct call {
     struct router *router;
     struct session *session; // NULL once it is answered
     struct quota *quota;
+    struct session_order *order; // of its session
     struct group *group; // valid until it is answered
     uint32_t caller_id;
     uint32_t id;   // by which workers know it, 0 until it was sent
@@ -43,11 +47,16 @@ struct call {
     bool single;     // the answer is one rank's and no list
     bool quiet;      // its caller takes no result, only that it ended
     bool kill;       // it ends the process that gets it, which is its result (kill.h)
+    bool lasting;    // a part of it may be overtaken, so those behind it are told to keep the order
+    bool streams;    // its arguments are still coming in, and go on to the ranks
+    bool args_held;  // its caller was told to send no more of them for now
     int64_t attempt; // 0 = any
     uint64_t seq;
     struct list of_group; // in the group's list until it is answered
     struct list open;     // in the session's list until it is answered
     struct list link;     // in the session's `held` or the group's `waiting`
+    struct list flowing;  // in the router's list while somebody was told to hold something of it
+    struct record_stream result; // of a single rank, on its way to the caller
     struct deadline deadline;
     int64_t timeout_ms;    // what the caller gave, 0 = nothing
     struct deal *deal;     // of the modes that need one, from when it is sent until it is answered
@@ -73,6 +82,8 @@ struct blob *call_keep(const struct call *c, const struct call_body *body); // a
 // dispatch.c: sends it, lets it wait or fails it.
 void call_submit(struct call *c, const struct call_body *body);
 void call_resubmit(struct call *c); // one that waits; afterwards it may still wait
+// The first piece of its body has come: sends that on, or fails it. False: it needs its body whole, and was forgotten.
+bool call_stream(struct call *c, const struct call_body *first);
 
 void call_answer(struct call *c, const struct record_part *parts, size_t n); // the result of the group
 void call_fail(struct call *c, const struct failure *f);
@@ -80,11 +91,15 @@ void call_refuse(struct call *c, int code, const char *fmt, ...) __attribute__((
 void call_cancel(struct call *c); // by the caller
 void call_timeout(struct call *c);
 void call_abandon(struct call *c); // the session ends
+void call_forget(struct call *c);  // no rank has it, and nobody is told anything
 
 // The answer of a rank.
 struct call_slot *call_slot_of(struct call *c, const struct member *m); // NULL: no answer of it is awaited
 void call_result(struct call_slot *slot, const struct call_body *body);
+void call_result_ends(struct call_slot *slot); // of one that came in pieces
+bool call_slot_ends(struct call_slot *slot);   // it will send no more; returns whether the caller still waits
 void call_error(struct call_slot *slot, const struct call_body *body);
+void call_too_long(struct call_slot *slot); // more than can be collected; what is left of it comes in pieces
 void call_lost(struct call_slot *slot, const struct failure *f); // the process is gone
 
 #endif

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define COPY_MAX ((size_t)1 << 10) // a body up to this is rather copied for each rank than shared by them
+#define COPY_MAX ((size_t)1 << 10)    // a body up to this is rather copied for each rank than shared by them
+#define LASTING_MIN ((size_t)2 << 10) // a longer one may go out in several records, others between them
 
 enum { WAIT, GO }; // else a negative error
 
@@ -162,12 +163,16 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
         .type = RECORD_CALL, .call = c->id, .rank = m->rank, .dispatch = c->dispatch, .execute = c->execute};
     if (c->quiet || !deal_wants(c->deal, m->rank))
         h.flags = RECORD_QUIET;
-    int r = copied ? record_writer_copy(m->peer.out, &h, copied->data, copied->len, err)
-                   : record_writer_push(m->peer.out, &h, parts, n, err);
+    if (c->order->lasting > c->lasting)
+        h.flags |= RECORD_ORDERED;
+    struct call_slot *slot = &c->slots[c->n];
+    *slot = (struct call_slot){.call = c, .member = m};
+    int r = c->streams ? record_stream_begin(&slot->args, m->peer.out, &h, parts, n, err)
+            : copied   ? record_writer_copy(m->peer.out, &h, copied->data, copied->len, err)
+                       : record_writer_push(m->peer.out, &h, parts, n, err);
     if (r < 0)
         return r;
-    struct call_slot *slot = &c->slots[c->n++];
-    *slot = (struct call_slot){.call = c, .member = m};
+    c->n++;
     list_append(&m->pending, &slot->pending);
     m->n_pending++;
     c->left++;
@@ -178,7 +183,7 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
 static int send_same(struct call *c, const struct call_body *body, uint32_t n, struct err *err)
 {
     struct blob *shared = NULL;
-    bool copied = !body->blob && (n == 1 || body->len <= COPY_MAX);
+    bool copied = !c->streams && !body->blob && (n == 1 || body->len <= COPY_MAX);
     int r = 0;
     for (uint32_t i = 0; i < n && r == 0; i++)
         r = check_room(c, i, body->len, err);
@@ -241,6 +246,13 @@ static void name_stats(struct call *c)
         stats_become(&c->stat, stats_add(s, c->role, c->method));
 }
 
+// It, or one before it that is not answered, may be overtaken on the way to a rank.
+static void note_lasting(struct call *c, size_t len)
+{
+    c->lasting = c->streams || len > LASTING_MIN || c->order->lasting;
+    c->order->lasting += c->lasting;
+}
+
 static void send_call(struct call *c, const struct call_body *body)
 {
     struct err err = ERR_INIT;
@@ -251,6 +263,7 @@ static void send_call(struct call *c, const struct call_body *body)
         r = deal_make(c, &parts, &err);
     if (r == 0) {
         number(c);
+        note_lasting(c, body->len);
         c->router->last_any += c->execute == RECORD_ANY;
         r = is_whole(c) ? send_same(c, body, c->single ? 1 : c->world, &err) : send_split(c, body, &parts, &err);
     }
@@ -300,6 +313,46 @@ void call_submit(struct call *c, const struct call_body *body)
     } else {
         call_wait(c, body);
     }
+}
+
+// Whether each piece can go to the ranks as it comes.
+static bool can_stream(const struct call *c)
+{
+    return is_whole(c);
+}
+
+bool call_stream(struct call *c, const struct call_body *first)
+{
+    struct err err = ERR_INIT;
+    struct record_call parts;
+    int r = verdict(c, &err);
+    if (r == WAIT && c->refuse) {
+        refuse_waiting(c);
+        return true;
+    }
+    bool goes = r == GO;
+    if (goes)
+        r = record_call_decode(first->data, first->len, &parts, &err);
+    if (goes && r == 0 && !c->single)
+        r = deal_make(c, &parts, &err);
+    if (r == 0 && !(goes && can_stream(c))) {
+        call_forget(c);
+        return false;
+    }
+    if (r == 0) {
+        name_stats(c);
+        c->streams = true;
+        number(c);
+        note_lasting(c, first->len);
+        c->router->last_any += c->execute == RECORD_ANY;
+        r = send_same(c, first, c->single ? 1 : c->world, &err);
+    }
+    if (r < 0) {
+        struct failure f;
+        failure_from(&f, &err);
+        call_fail(c, &f);
+    }
+    return true;
 }
 
 void call_resubmit(struct call *c)

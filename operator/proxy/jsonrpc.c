@@ -35,6 +35,7 @@ void jsonrpc_init(struct jsonrpc *j, struct router *r, const char *ns, const cha
     record_writer_init(&j->out, max_bytes);
     list_init(&j->texts);
     j->session = session_new(r, ns, group, &j->out, owner);
+    j->session->whole = true;
     record_reader_init(&j->reader, &(struct record_reader_config){.whole = true, .max_body = max_bytes});
 }
 

@@ -2,6 +2,7 @@
 #include "operator/proxy/router.h"
 
 #include "operator/proxy/call.h"
+#include "operator/proxy/stream.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@ void router_init(struct router *r, const struct router_config *config)
     list_init(&r->leaving);
     list_init(&r->stopped);
     list_init(&r->stale);
+    list_init(&r->flowing);
     r->marks = blob_copy("[,]null", 7, NULL);
 }
 
@@ -227,6 +229,26 @@ void router_leave(struct router *r, struct member *m)
     member_free(m);
 }
 
+static int take_answer(struct call_slot *slot, const struct record *rec)
+{
+    const struct call_body body = {rec->body, rec->len, rec->blob};
+    bool first = rec->offset == 0, last = !(rec->h.flags & RECORD_MORE);
+    if (rec->over) {
+        call_too_long(slot);
+        if (last)
+            call_result_ends(slot);
+    } else if (rec->h.type == RECORD_ERROR) {
+        if (!last)
+            return first ? ROUTER_COLLECT : 0;
+        call_error(slot, &body);
+    } else if (first && last) {
+        call_result(slot, &body);
+    } else if (!stream_result(slot, &body, first, last)) {
+        return ROUTER_COLLECT;
+    }
+    return 0;
+}
+
 int member_record(struct router *r, struct member *m, const struct record *rec, struct err *err)
 {
     if (m->peer.close_code)
@@ -238,12 +260,9 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
     struct call_slot *slot = c ? call_slot_of(c, m) : NULL;
     if (!slot)
         return err_set(err, ERR_PROTO, "rank %u answers call %u, which it does not have", m->rank, rec->h.call);
-    struct call_body body = {rec->body, rec->len, rec->blob};
-    if (result)
-        call_result(slot, &body);
-    else
-        call_error(slot, &body);
-    return 0;
+    if (slot->args.item)
+        return err_set(err, ERR_PROTO, "rank %u answers call %u before it has all of it", m->rank, rec->h.call);
+    return take_answer(slot, rec);
 }
 
 struct record_part *router_parts(struct router *r, size_t n)
@@ -285,6 +304,8 @@ void router_waits(struct router *r)
 
 void router_sent(struct router *r)
 {
+    LIST_FOREACH(l, &r->flowing)
+        stream_flow(CONTAINER_OF(l, struct call, flowing));
     LIST_FOREACH(l, &r->stopped)
         session_flow(CONTAINER_OF(l, struct session, stopped));
 }

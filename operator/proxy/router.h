@@ -45,6 +45,7 @@ struct router {
     uint32_t n_calls; // answered ones that a worker still has included
     struct deadlines deadlines;
     struct list changes, leaving, stopped, stale;
+    struct list flowing; // calls of which somebody was told to hold something
     uint64_t mark;      // of a walk over waiting calls
     struct blob *marks; // "[,]null"
     struct record_part *parts;
@@ -70,7 +71,9 @@ int router_join(struct router *r, const struct member_identity *id, const char *
                 struct record_writer *out, void *owner, struct member **ret, struct err *err);
 // Its connection has ended; `out` and the member are not used by the owner any more.
 void router_leave(struct router *r, struct member *m);
-// A record of type RESULT or ERROR, whole. Negative: the worker broke the protocol, close it.
+// A record of type RESULT or ERROR: a whole body, or a piece of one. ROUTER_COLLECT, to a first piece: this one is to
+// come whole, see record_reader_collect(). Negative: the worker broke the protocol, close it.
+enum { ROUTER_COLLECT = 1 };
 int member_record(struct router *r, struct member *m, const struct record *rec, struct err *err);
 
 int64_t router_wait_ms(const struct router *r); // -1 = nothing to wait for

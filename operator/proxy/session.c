@@ -6,11 +6,14 @@
 #include "operator/proxy/call.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/stats_report.h"
+#include "operator/proxy/stream.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { HELD_CALLS = 8, HELD_MARKS = 2 }; // for so many of them, so many high marks each
 
 // What the proxy answers by itself; no method of a class has a dot in its name.
 static const struct {
@@ -28,7 +31,15 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
     list_init(&s->open);
     list_init(&s->held);
     list_init(&s->stopped);
+    s->order = xcalloc(1, sizeof *s->order);
+    s->order->refs = 1;
     return s;
+}
+
+void session_order_unref(struct session_order *o)
+{
+    if (--o->refs == 0)
+        free(o);
 }
 
 void session_free(struct session *s)
@@ -40,6 +51,7 @@ void session_free(struct session *s)
     peer_done(&s->peer);
     idmap_done(&s->calls);
     quota_unref(s->quota);
+    session_order_unref(s->order);
     free(s->ns);
     free(s);
 }
@@ -56,7 +68,9 @@ void session_flow(struct session *s)
         return;
     const struct router_config *config = &s->router->config;
     size_t used = MAX(quota_used(s->quota), s->peer.out->bytes);
-    if (s->peer.read ? used <= config->high_mark : used >= config->low_mark)
+    // What still comes of calls that it was told to hold is let in, so that others get through.
+    size_t let_in = MIN(s->n_held, (uint32_t)HELD_CALLS) * HELD_MARKS * config->high_mark;
+    if (s->peer.read ? used <= config->high_mark + let_in : used >= config->low_mark + let_in)
         return;
     s->peer.read = !s->peer.read;
     if (s->peer.read)
@@ -175,10 +189,14 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
 {
     struct record_call parts;
     struct head head;
+    bool piece = rec->h.flags & RECORD_MORE;
     if (idmap_get(&s->calls, rec->h.call))
         return err_set(err, ERR_PROTO, "call id %u is in use by a call that is not answered", rec->h.call);
     struct err why = ERR_INIT;
     struct group *g = NULL;
+    // Its turn has not come, or not all of its head.
+    if (piece && (rec->seq > unfinished || record_call_decode(rec->body, rec->len, &parts, &why) < 0))
+        return ROUTER_COLLECT;
     if (rec->h.flags & RECORD_PARTS)
         err_set(&why, ERR_INVALID, "arguments in parts are not served by this version; send a list of one a rank");
     else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
@@ -191,6 +209,8 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
     bool kill = kill_is(&head);
     if (kill && kill_check(&rec->h, &head, &why) < 0)
         return refuse(s, rec->h.call, &why);
+    if (kill && piece)
+        return ROUTER_COLLECT;
     struct call *c = call_new(s, &rec->h, &head, g);
     if (!c) {
         err_set(&why, ERR_THROTTLED, "this connection's calls take %zu bytes; no room for more", quota_used(s->quota));
@@ -198,12 +218,30 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
     }
     c->stat.bytes_in = rec->len;
     struct call_body body = {rec->body, rec->len, rec->blob};
+    if (piece)
+        return call_stream(c, &body) ? 0 : ROUTER_COLLECT;
     c->kill = kill;
     c->refuse = c->refuse || kill;
     if (rec->seq > unfinished && !kill)
         hold(s, c, &body, rec->seq);
     else
         call_submit(c, &body);
+    return 0;
+}
+
+// A further piece, of a call that streams or was answered already; or the end of collecting it.
+static int take_piece(struct session *s, const struct record *rec)
+{
+    const struct call_body body = {rec->body, rec->len, rec->blob};
+    struct call *c = idmap_get(&s->calls, rec->h.call);
+    struct err why = ERR_INIT;
+    if (rec->over) {
+        err_set(&why, ERR_LIMIT, "the arguments are longer than what is taken of a call that has to be here whole, "
+                "such as one whose group is not ready or whose arguments are JSON to be split");
+        return refuse(s, rec->h.call, &why);
+    }
+    if (c && c->streams)
+        stream_args(c, &body, !(rec->h.flags & RECORD_MORE));
     return 0;
 }
 
@@ -225,7 +263,9 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
     int r = 0;
     if (s->peer.close_code)
         return 0;
-    if (rec->h.type == RECORD_CALL) {
+    if (rec->h.type == RECORD_CALL && (rec->offset || rec->over)) {
+        r = take_piece(s, rec);
+    } else if (rec->h.type == RECORD_CALL) {
         // What it was held up by, and came before it, goes first.
         release_held(s, MIN(unfinished, rec->seq));
         r = begin_call(s, rec, unfinished, err);

@@ -7,9 +7,17 @@
 #include "common/wire/record_reader.h"
 #include "operator/proxy/router.h"
 
+// How many of its calls may be overtaken on the way to a rank: until all ranks have answered, which may be after the
+// session has ended.
+struct session_order {
+    unsigned refs;
+    uint32_t lasting;
+};
+
 struct session {
     struct peer peer;
     struct quota *quota; // for the reader of its connection, too
+    bool whole;          // set by the owner: it takes no results in pieces
     // private
     struct router *router;
     char *ns;
@@ -18,6 +26,8 @@ struct session {
     struct list open;           // the same
     struct list held;           // of those the complete ones behind an incomplete body, by seq
     struct list stopped;        // in the router's list while it is not read
+    uint32_t n_held;            // calls of which it was told to hold the arguments
+    struct session_order *order;
     uint64_t blocked;           // mark of the last walk that found an earlier call of it waiting
 };
 
@@ -27,10 +37,14 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
 void session_free(struct session *s);       // cancels what is not answered
 bool session_idle(const struct session *s); // all is answered
 
-// A record from the controller: CALL, ARGS or CANCEL, whole. `unfinished` is record_reader_unfinished() after it: calls
-// begin in the order in which they were sent, even where a small one has overtaken a long one. Negative: the controller
-// broke the protocol, close it; a call that cannot be made is answered with an ERROR instead.
+// A record from the controller: CALL, ARGS or CANCEL, a whole body or a piece of one. `unfinished` is
+// record_reader_unfinished() after it: calls begin in the order in which they were sent, even where a small one has
+// overtaken a long one. ROUTER_COLLECT, to a first piece: this one is to come whole, see record_reader_collect().
+// Negative: the controller broke the protocol, close it; a call that cannot be made is answered with an ERROR instead,
+// and what is left of its body is passed over.
 int session_record(struct session *s, const struct record *rec, uint64_t unfinished, struct err *err);
+
+void session_order_unref(struct session_order *o);
 
 // For call.c
 int session_send(struct session *s, const struct record_header *h, const struct record_part *parts, size_t n);

@@ -16,7 +16,8 @@
 static void send_body(struct host_proxy *p, enum record_type type, uint32_t call, const void *body, size_t len)
 {
     struct err err = ERR_INIT;
-    struct record_header h = {.call = call, .rank = RECORD_GROUP, .type = (uint8_t)type};
+    struct record_header h = {
+        .call = call, .rank = RECORD_GROUP, .type = (uint8_t)type, .flags = type == RECORD_CALL ? p->flags : 0};
     assert_int_equal(ws_session_record_copy(p->peer, &h, body, len, &err), 0);
 }
 

@@ -13,6 +13,7 @@
 #define HOST_WAIT_MS 20000 // how long turning the loop may take until something has happened
 
 struct host_proxy {
+    uint8_t flags; // of the CALLs that follow
     struct loop *loop;
     char address[64];               // to listen on: a Unix socket, or "127.0.0.1:0"
     int port;                       // that was picked

@@ -2,6 +2,7 @@
 #include "tests/unit/proxy_fixture.h"
 
 #include "common/base/json.h"
+#include "common/base/rand.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,6 +25,9 @@ const struct router_config fixture_limits = {
     .ready_wait_ms = 60000,
     .exit_wait_ms = 200,
 };
+
+bool fixture_cuts;
+static struct rand cuts;
 
 void fixture_init(struct proxy_fixture *f, const struct router_config *limits)
 {
@@ -122,11 +126,19 @@ static void wire_pass(struct wire *w)
     free(message);
 }
 
+// As a worker would: what is marked waits for what began before.
 struct wire_record *wire_next(struct wire *w)
 {
     wire_pass(w);
-    struct list *l = list_pop(&w->records);
-    return l ? CONTAINER_OF(l, struct wire_record, link) : NULL;
+    uint64_t unfinished = record_reader_unfinished(&w->reader);
+    LIST_FOREACH(l, &w->records) {
+        struct wire_record *r = CONTAINER_OF(l, struct wire_record, link);
+        if ((r->h.flags & RECORD_ORDERED) && r->seq >= unfinished)
+            continue;
+        list_remove(l);
+        return r;
+    }
+    return NULL;
 }
 
 int worker_dial_as(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt, const char *hello,
@@ -189,15 +201,62 @@ static void in_a_blob(struct record *r, struct quota *quota)
     r->body = r->blob->data + FRONT;
 }
 
+typedef int (*take_fn)(void *ctx, const struct record *r, struct err *err);
+
+static int deliver_pieces(take_fn take, void *ctx, const struct record *whole, struct quota *quota, struct err *err)
+{
+    for (size_t at = 0, n; at < whole->len; at += n) {
+        struct record r = *whole;
+        n = 1 + rand_below(&cuts, rand_below(&cuts, 4) ? whole->len - at : MIN(whole->len - at, 9));
+        r.offset = at;
+        r.body += at;
+        r.len = n;
+        r.h.len = (uint32_t)n;
+        r.h.flags |= at + n < whole->len ? RECORD_MORE : 0;
+        r.blob = NULL;
+        in_a_blob(&r, quota);
+        int got = take(ctx, &r, err);
+        blob_unref(r.blob);
+        if (got < 0)
+            return got;
+        if (got == ROUTER_COLLECT) {
+            assert_int_equal(at, 0);
+            return take(ctx, whole, err);
+        }
+    }
+    return 0;
+}
+
+static int deliver(take_fn take, void *ctx, struct record *whole, struct quota *quota, struct err *err)
+{
+    in_a_blob(whole, quota);
+    int got = fixture_cuts && whole->len ? deliver_pieces(take, ctx, whole, quota, err) : take(ctx, whole, err);
+    blob_unref(whole->blob);
+    return got;
+}
+
+struct answering {
+    struct router *router;
+    struct member *member;
+};
+
+static int take_answer(void *ctx, const struct record *r, struct err *err)
+{
+    struct answering *a = ctx;
+    return member_record(a->router, a->member, r, err);
+}
+
+static int take_call(void *ctx, const struct record *r, struct err *err)
+{
+    return session_record(ctx, r, UINT64_MAX, err);
+}
+
 int worker_answer_bytes(struct proxy_fixture *f, struct worker *w, uint32_t id, enum record_type type, const char *body,
                         size_t len, struct err *err)
 {
     struct record r = {
         .h = {.type = (uint8_t)type, .call = id, .rank = w->rank, .len = (uint32_t)len}, .body = body, .len = len};
-    in_a_blob(&r, f->router.bytes);
-    int got = member_record(&f->router, w->member, &r, err);
-    blob_unref(r.blob);
-    return got;
+    return deliver(take_answer, &(struct answering){&f->router, w->member}, &r, f->router.bytes, err);
 }
 
 uint32_t worker_takes(struct worker *w, const char *args)
@@ -258,9 +317,7 @@ int controller_send(struct controller *c, const struct call_text *call, struct e
                        .body = body.data,
                        .len = body.len,
                        .seq = 1};
-    in_a_blob(&r, c->session->quota);
-    int got = session_record(c->session, &r, UINT64_MAX, err);
-    blob_unref(r.blob);
+    int got = deliver(take_call, c->session, &r, c->session->quota, err);
     buf_done(&body);
     return got;
 }

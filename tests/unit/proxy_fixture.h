@@ -40,6 +40,8 @@ struct worker {
 };
 
 extern const struct router_config fixture_limits;
+// From now on bodies reach the router in pieces, cut at random places, as far as it takes them so.
+extern bool fixture_cuts;
 
 void fixture_init(struct proxy_fixture *f, const struct router_config *limits); // NULL = fixture_limits
 void fixture_done(struct proxy_fixture *f);

@@ -229,21 +229,40 @@ static void calls_are_answered_in_the_order_in_which_they_came(void **state)
     assert_string_equal(buf_str(&f->proxy.trace), "RESULT 7 [1]\nRESULT 5 {\"x\":\"2\"}\nRESULT 9 []\n");
 }
 
-// A small call behind a long one overtakes it on the wire, in pieces of 1 MiB; it must not overtake it here.
-static void a_small_call_waits_for_a_long_one_before_it(void **state)
+static char *long_args(void)
 {
-    struct fixture *f = *state;
     size_t len = (size_t)3 << 20;
-    _cleanup_(free_p) char *args = xmalloc(len + 1);
+    char *args = xmalloc(len + 1);
     memset(args, ' ', len);
     memcpy(args, "[1", 2);
     args[len - 1] = ']';
     args[len] = '\0';
+    return args;
+}
+
+// A small call behind a long one overtakes it on the wire, in pieces of 1 MiB; where the proxy says that both are of one
+// caller it must not overtake it here.
+static void a_small_call_waits_for_a_long_one_of_its_caller(void **state)
+{
+    struct fixture *f = *state;
+    _cleanup_(free_p) char *args = long_args();
     start_ready(f);
     host_proxy_call(&f->proxy, 1, "{\"method\":\"turn\"}", args);
+    f->proxy.flags = RECORD_ORDERED;
     host_proxy_call(&f->proxy, 2, "{\"method\":\"turn\"}", "[2]");
     UNTIL(f, came(f, "RESULT 2"));
     assert_string_equal(buf_str(&f->proxy.trace), "RESULT 1 1\nRESULT 2 2\n");
+}
+
+static void a_small_call_does_not_wait_for_a_long_one_of_another_caller(void **state)
+{
+    struct fixture *f = *state;
+    _cleanup_(free_p) char *args = long_args();
+    start_ready(f);
+    host_proxy_call(&f->proxy, 1, "{\"method\":\"turn\"}", args);
+    host_proxy_call(&f->proxy, 2, "{\"method\":\"turn\"}", "[2]");
+    UNTIL(f, came(f, "RESULT 1"));
+    assert_string_equal(buf_str(&f->proxy.trace), "RESULT 2 1\nRESULT 1 2\n");
 }
 
 static void a_call_that_makes_no_sense_is_answered_and_harms_nothing(void **state)
@@ -470,7 +489,8 @@ int main(void)
 #define SESSION_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
         SESSION_TEST(a_worker_says_who_it_is_and_what_it_can),
         SESSION_TEST(calls_are_answered_in_the_order_in_which_they_came),
-        SESSION_TEST(a_small_call_waits_for_a_long_one_before_it),
+        SESSION_TEST(a_small_call_waits_for_a_long_one_of_its_caller),
+        SESSION_TEST(a_small_call_does_not_wait_for_a_long_one_of_another_caller),
         SESSION_TEST(a_call_that_makes_no_sense_is_answered_and_harms_nothing),
         SESSION_TEST(what_waits_is_canceled_at_once_and_what_runs_is_told),
         SESSION_TEST(a_concurrency_group_runs_beside_the_others),

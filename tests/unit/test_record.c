@@ -56,7 +56,7 @@ static void every_type_is_known_by_number_and_name(void **state)
         const char *name;
         uint32_t call; // as the specification wants it
     } types[] = {{1, "HELLO", 0},     {2, "WELCOME", 0},  {3, "GOODBYE", 0},    {4, "CALL", 7},    {5, "ARGS", 7},
-                 {6, "CANCEL", 7},    {7, "RESULT", 7},   {8, "ERROR", 7},      {16, "START", 0},  {17, "STOP", 0},
+                 {6, "CANCEL", 7},    {7, "RESULT", 7},   {8, "ERROR", 7},      {9, "HOLD", 7},   {10, "GO", 7},    {16, "START", 0},  {17, "STOP", 0},
                  {18, "STARTED", 0},  {19, "EXITED", 0},  {20, "HEARTBEAT", 0}, {21, "OUTPUT", 0}, {22, "PREPARE", 0},
                  {23, "PREPARED", 0}, {24, "RESTART", 0}, {25, "STOPPED", 0},   {26, "REFUSED", 0}};
     size_t known = 0;
@@ -68,7 +68,7 @@ static void every_type_is_known_by_number_and_name(void **state)
                              ERR_PROTO);
     }
     for (unsigned t = 0; t < 256; t++)
-        known += check((struct record_header){.type = (uint8_t)t, .call = t >= 4 && t <= 8}) == 0;
+        known += check((struct record_header){.type = (uint8_t)t, .call = t >= 4 && t <= 10}) == 0;
     assert_int_equal(known, ARRAY_LEN(types));
     assert_int_equal(check((struct record_header){.type = RECORD_ERROR}), 0);
     assert_string_equal(record_type_name(99), "?");
@@ -91,7 +91,9 @@ static void what_the_specification_does_not_allow_is_refused(void **state)
         {{.type = RECORD_HELLO, .len = 2, .flags = RECORD_PARTS}, ERR_PROTO},
         {{.type = RECORD_CALL, .call = 1, .flags = RECORD_QUIET}, 0},
         {{.type = RECORD_RESULT, .call = 1, .flags = RECORD_QUIET}, ERR_PROTO},
-        {{.type = RECORD_CALL, .call = 1, .flags = 8}, ERR_PROTO},
+        {{.type = RECORD_CALL, .call = 1, .flags = RECORD_ORDERED}, 0},
+        {{.type = RECORD_RESULT, .call = 1, .flags = RECORD_ORDERED}, ERR_PROTO},
+        {{.type = RECORD_CALL, .call = 1, .flags = 16}, ERR_PROTO},
         {{.type = RECORD_CALL, .call = 1, .flags = 0x80}, ERR_PROTO},
         {{.type = RECORD_CALL, .call = 1, .dispatch = RECORD_DP_COMPUTE_METRIC}, 0},
         {{.type = RECORD_CALL, .call = 1, .dispatch = RECORD_DISPATCH_COUNT}, ERR_PROTO},

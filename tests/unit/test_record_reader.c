@@ -16,12 +16,14 @@
 
 static struct buf stream; // what the peer sends
 static struct buf trace;  // what came of it, a line a record
+static size_t collect;    // bodies that come in pieces are collected, up to so many bytes; 0 = they are not
 
 static int setup(void **state)
 {
     (void)state;
     stream = BUF_INIT(64 << 20);
     trace = BUF_INIT(1 << 20);
+    collect = 0;
     return 0;
 }
 
@@ -64,7 +66,10 @@ static int read_stream(struct record_reader *r, size_t step, struct rand *rand)
         while ((got = record_reader_next(r, &data, &len, &rec, &err)) > 0) {
             if (rec.blob)
                 assert_ptr_equal(rec.body, rec.blob->data);
-            buf_printf(&trace, "%s call=%u rank=%d flags=%u at=%zu seq=%llu %.*s\n", record_type_name(rec.h.type),
+            bool first = (rec.h.flags & RECORD_MORE) && rec.offset == 0 && !rec.over;
+            if (collect && first && record_reader_collect(r, &rec, collect))
+                continue;
+            buf_printf(&trace, "%s%s call=%u rank=%d flags=%u at=%zu seq=%llu %.*s\n", rec.over ? "over " : "", record_type_name(rec.h.type),
                        rec.h.call, (int)rec.h.rank, rec.h.flags, rec.offset, (unsigned long long)rec.seq, (int)rec.len,
                        rec.body);
         }
@@ -387,6 +392,76 @@ static void random_bodies_in_random_cuts_come_out_whole(void **state)
     }
 }
 
+static void bodies_that_are_collected_come_whole(void **state)
+{
+    (void)state;
+    struct quota *q = quota_new(1 << 20, NULL);
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "one ");
+    put(RECORD_CALL, 2, 0, 0, "two");
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "and ");
+    put(RECORD_CALL, 3, 0, RECORD_MORE, "three ");
+    put(RECORD_CALL, 1, 0, 0, "all");
+    put(RECORD_CALL, 3, 0, 0, "too");
+    collect = 64;
+    for (size_t step = 1; step < 100; step += 7) {
+        assert_int_equal(read_all((struct record_reader_config){.quota = q}, step), 0);
+        assert_string_equal(buf_str(&trace), "CALL call=2 rank=0 flags=0 at=0 seq=2 two\n"
+                                             "CALL call=1 rank=0 flags=0 at=0 seq=1 one and all\n"
+                                             "CALL call=3 rank=0 flags=0 at=0 seq=3 three too\n");
+    }
+    quota_unref(q);
+}
+
+static void what_is_too_long_to_be_collected_goes_on_in_pieces(void **state)
+{
+    (void)state;
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "12345");
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "678");
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "9");
+    put(RECORD_CALL, 1, 0, 0, "0");
+    put(RECORD_CALL, 2, 0, RECORD_MORE, "123456789"); // too long already
+    put(RECORD_CALL, 2, 0, 0, "0");
+    collect = 8;
+    assert_int_equal(read_all((struct record_reader_config){0}, 1000), 0);
+    assert_string_equal(buf_str(&trace), "over CALL call=1 rank=0 flags=1 at=8 seq=1 9\n"
+                                         "CALL call=1 rank=0 flags=0 at=9 seq=1 0\n"
+                                         "CALL call=2 rank=0 flags=1 at=0 seq=2 123456789\n"
+                                         "CALL call=2 rank=0 flags=0 at=9 seq=2 0\n");
+}
+
+static void only_what_is_collected_holds_up_others(void **state)
+{
+    (void)state;
+    struct record_reader r;
+    struct record rec;
+    struct err err = ERR_INIT;
+    record_reader_init(&r, &(struct record_reader_config){0});
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "a");
+    put(RECORD_CALL, 2, 0, RECORD_MORE, "b");
+    const char *data = stream.data;
+    size_t len = stream.len;
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
+    assert_true(record_reader_unfinished(&r) == UINT64_MAX);
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
+    assert_true(record_reader_collect(&r, &rec, 10));
+    assert_true(record_reader_unfinished(&r) == 2);
+    record_reader_done(&r);
+}
+
+static void the_answer_of_the_group_ends_those_of_ranks(void **state)
+{
+    (void)state;
+    put(RECORD_RESULT, 1, 3, RECORD_MORE, "half");
+    put(RECORD_ERROR, 1, RECORD_GROUP, 0, "{}");
+    put(RECORD_RESULT, 1, RECORD_GROUP, RECORD_MORE, "half");
+    put(RECORD_ERROR, 1, 2, 0, "{}");
+    put(RECORD_RESULT, 1, 3, 0, "anew");
+    assert_int_equal(read_all((struct record_reader_config){.whole = true}, 7), 0);
+    assert_string_equal(buf_str(&trace), "ERROR call=1 rank=-1 flags=0 at=0 seq=2 {}\n"
+                                         "ERROR call=1 rank=2 flags=0 at=0 seq=4 {}\n"
+                                         "RESULT call=1 rank=3 flags=0 at=0 seq=5 anew\n");
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -406,6 +481,10 @@ int main(void)
         T(an_error_is_final),
         T(a_message_that_ends_inside_a_record_is_noticed),
         T(random_bodies_in_random_cuts_come_out_whole),
+        T(bodies_that_are_collected_come_whole),
+        T(what_is_too_long_to_be_collected_goes_on_in_pieces),
+        T(only_what_is_collected_holds_up_others),
+        T(the_answer_of_the_group_ends_those_of_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -317,6 +317,156 @@ static void everything_arrives_whole_and_in_order(void **state)
     record_reader_done(&r);
 }
 
+// Streams: bodies that are queued as they come
+
+static struct record_stream stream;
+
+static void begin(uint8_t type, uint32_t call, size_t len)
+{
+    struct err err = ERR_INIT;
+    struct blob *b = blob_new(len, NULL);
+    memset(b->data, 's', len);
+    assert_int_equal(record_stream_begin(&stream, &w, &(struct record_header){.type = type, .call = call},
+                                         &(struct record_part){b, 0, len}, 1, &err),
+                     0);
+    blob_unref(b);
+}
+
+static int add(size_t len)
+{
+    struct err err = ERR_INIT;
+    struct blob *b = blob_new(len, NULL);
+    memset(b->data, 't', len);
+    int r = record_stream_add(&stream, &(struct record_part){b, 0, len}, 1, &err);
+    assert_int_equal(b->refs, r == 0 && stream.item ? 2 : 1);
+    blob_unref(b);
+    return r;
+}
+
+static void a_stream_goes_out_as_it_comes(void **state)
+{
+    (void)state;
+    begin(RECORD_CALL, 1, 10);
+    fill(MESSAGE);
+    assert_int_equal(fill(MESSAGE), 0); // more is to come, and it is not here
+    copy(RECORD_CALL, 2, 0, "small");
+    fill(MESSAGE);
+    add(20);
+    add(30);
+    assert_int_equal(record_stream_waits(&stream), 50);
+    fill(MESSAGE);
+    assert_int_equal(record_stream_waits(&stream), 0);
+    add(5);
+    record_stream_end(&stream);
+    fill(MESSAGE);
+    assert_null(stream.item);
+    assert_int_equal(add(7), 0); // of no use to anybody any more
+    assert_string_equal(buf_str(&trace), "1/0:10+ | | 2/0:5 | 1/0:50+ | 1/0:5 | ");
+}
+
+static void a_stream_may_end_with_an_empty_record(void **state)
+{
+    (void)state;
+    begin(RECORD_CALL, 1, 10);
+    fill(MESSAGE);
+    record_stream_end(&stream);
+    fill(MESSAGE);
+    assert_string_equal(buf_str(&trace), "1/0:10+ | 1/0:0 | ");
+}
+
+static void what_follows_a_stream_of_its_call_waits_for_its_end(void **state)
+{
+    (void)state;
+    begin(RECORD_CALL, 1, 10);
+    fill(MESSAGE);
+    copy(RECORD_CANCEL, 1, 0, "{}");
+    copy(RECORD_CALL, 2, 0, "");
+    fill(MESSAGE);
+    add(1);
+    record_stream_end(&stream);
+    fill(MESSAGE);
+    assert_string_equal(buf_str(&trace), "1/0:10+ | 2/0:0 | 1/0:1 1/0:2 | ");
+}
+
+static void a_stream_that_is_dropped_leaves_its_followers(void **state)
+{
+    (void)state;
+    begin(RECORD_CALL, 1, 10);
+    assert_false(record_stream_drop(&stream)); // nothing is out: nobody has to be told
+    begin(RECORD_CALL, 1, 10);
+    fill(MESSAGE);
+    add(10);
+    copy(RECORD_CANCEL, 1, 0, "{}");
+    assert_true(record_stream_drop(&stream));
+    assert_null(stream.item);
+    fill(MESSAGE);
+    assert_string_equal(buf_str(&trace), "1/0:10+ | 1/0:2 | ");
+    begin(RECORD_CALL, 3, 10);
+    record_stream_end(&stream);
+    assert_false(record_stream_drop(&stream)); // all of it is there: it goes out
+    record_stream_forget(&stream);
+    fill(MESSAGE);
+    assert_string_equal(buf_str(&trace), "1/0:10+ | 1/0:2 | 3/0:10 | ");
+}
+
+static void a_writer_that_is_done_is_forgotten_by_its_streams(void **state)
+{
+    (void)state;
+    begin(RECORD_CALL, 1, 10);
+    fill(MESSAGE);
+    record_writer_done(&w);
+    assert_null(stream.item);
+    record_writer_init(&w, 64 * MIB);
+}
+
+static void what_the_peer_holds_lets_others_by(void **state)
+{
+    (void)state;
+    push(RECORD_CALL, 1, 0, 3 * MESSAGE);
+    assert_false(record_writer_hold(&w, 1, false, true)); // it has not begun: that would change the order of calls
+    fill(MESSAGE);
+    assert_false(record_writer_hold(&w, 1, true, true)); // the other direction
+    assert_true(record_writer_hold(&w, 1, false, true));
+    assert_true(record_writer_hold(&w, 1, false, true)); // again
+    push(RECORD_CALL, 2, 0, 5);
+    fill(MESSAGE);
+    assert_int_equal(fill(MESSAGE), 0);
+    assert_true(record_writer_hold(&w, 1, false, false));
+    while (fill(MESSAGE))
+        ;
+    assert_false(record_writer_hold(&w, 1, false, false)); // all of it is out
+    assert_string_equal(buf_str(&trace),
+                        "1/0:65520+ | 2/0:5 | | 1/0:65520+ | 1/0:65520+ | 1/0:48 | | ");
+}
+
+static void a_stream_that_is_held_is_freed(void **state)
+{
+    (void)state;
+    begin(RECORD_RESULT, 1, 10);
+    fill(MESSAGE);
+    add(10);
+    assert_true(record_writer_hold(&w, 1, true, true));
+    add(10);
+    assert_int_equal(fill(MESSAGE), 0);
+    assert_true(record_writer_drop(&w, 1, true));
+    assert_null(stream.item);
+    begin(RECORD_RESULT, 2, 10);
+    fill(MESSAGE);
+    assert_true(record_writer_hold(&w, 2, true, true));
+}
+
+static void a_full_queue_takes_no_more_of_a_stream(void **state)
+{
+    (void)state;
+    record_writer_done(&w);
+    record_writer_init(&w, 4096);
+    begin(RECORD_CALL, 1, 1000);
+    assert_int_equal(add(4000), ERR_LIMIT);
+    assert_int_equal(record_stream_waits(&stream), 1000);
+    fill(MESSAGE);
+    assert_int_equal(add(3000), 0); // parts that are out do not count
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -333,6 +483,14 @@ int main(void)
         T(the_queue_is_bounded),
         T(what_is_long_is_gathered_from_where_it_lies),
         T(everything_arrives_whole_and_in_order),
+        T(a_stream_goes_out_as_it_comes),
+        T(a_stream_may_end_with_an_empty_record),
+        T(what_follows_a_stream_of_its_call_waits_for_its_end),
+        T(a_stream_that_is_dropped_leaves_its_followers),
+        T(a_writer_that_is_done_is_forgotten_by_its_streams),
+        T(what_the_peer_holds_lets_others_by),
+        T(a_stream_that_is_held_is_freed),
+        T(a_full_queue_takes_no_more_of_a_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

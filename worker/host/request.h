@@ -26,6 +26,8 @@ struct request {
     uint32_t id;
     uint64_t seq; // of its record
     bool quiet;   // for the owner, who sends no result
+    bool waits;   // for the owner: it has not been started
+    bool ordered; // for the owner: it waits until those whose records came before are whole
     // private
     struct request_owner *owner; // NULL: nobody waits for the answer any more
     const struct role *role;

@@ -29,12 +29,12 @@ struct session {
     int64_t retry_ms;
     int refused;    // the code with which the proxy ended this connection, 0 = it did not say
     struct err why; // what this side has closed the connection for
-    // Calls without an answer, in the order of their records. Those before `held` are the executor's; the others wait
-    // for an earlier call whose long body is still coming.
+    // Calls without an answer, in the order of their records. Some may wait for an earlier call whose long body is still
+    // coming; the others are the executor's.
     struct list requests;
     size_t n_requests;
+    size_t n_waiting;
     uint32_t last_id; // the highest id of a call on this connection
-    uint64_t started; // seq of the last one that was handed to the executor
 };
 
 static void dial(struct session *s);
@@ -178,6 +178,7 @@ static void answer(struct request_owner *owner, struct request *q, bool ok, stru
     struct session *s = CONTAINER_OF(owner, struct session, owner);
     list_remove(&q->link);
     s->n_requests--;
+    s->n_waiting -= q->waits;
     if (ok && q->quiet)
         send_record(s, type, q->id, "", 0);
     else if (body->len > COPY_MAX)
@@ -194,19 +195,23 @@ static void keep_in_order(struct session *s, struct request *q)
         at = at->prev;
     list_insert_before(at, &q->link);
     s->n_requests++;
+    s->n_waiting++;
+    q->waits = true;
 }
 
-// A call whose record came before may still be on its way: then those behind it wait.
+// A call whose record came before may still be on its way: then those of the same caller wait. Whether there is one of
+// its caller the proxy knows. What came later of others goes on.
 static void start_requests(struct session *s)
 {
     uint64_t unfinished = record_reader_unfinished(&s->reader);
     LIST_FOREACH(l, &s->requests) {
         struct request *q = CONTAINER_OF(l, struct request, link);
-        if (q->seq >= unfinished)
+        if (!s->n_waiting)
             break;
-        if (q->seq <= s->started)
+        if (!q->waits || (q->ordered && q->seq >= unfinished))
             continue;
-        s->started = q->seq;
+        q->waits = false;
+        s->n_waiting--;
         request_start(q);
     }
 }
@@ -231,6 +236,7 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
                 quota_used(s->quota), rank);
     else if (request_new(&s->owner, r->h.call, r->seq, body, &q, &refused) == 0) {
         q->quiet = r->h.flags & RECORD_QUIET;
+        q->ordered = r->h.flags & RECORD_ORDERED;
         keep_in_order(s, q);
     }
     blob_unref(body);
@@ -259,6 +265,10 @@ static int take_record(struct session *s, const struct record *r, struct err *er
             request_cancel(q, ERR_CANCELED, "canceled before it could begin");
         return 0;
     }
+    case RECORD_HOLD:
+    case RECORD_GO: // else it is out already
+        (void)record_writer_hold(ws_client_records(s->client), r->h.call, true, r->h.type == RECORD_HOLD);
+        return 0;
     default:
         return err_set(err, ERR_PROTO, "a %s, which no worker understands", record_type_name(r->h.type));
     }
@@ -324,7 +334,7 @@ static void drop_connection(struct session *s)
     LIST_FOREACH(l, &s->requests)
         request_abandon(CONTAINER_OF(l, struct request, link));
     s->n_requests = 0;
-    s->started = 0;
+    s->n_waiting = 0;
     s->last_id = 0;
     record_reader_done(&s->reader);
 }

@@ -178,6 +178,7 @@ static int send_records(struct cadre_client *c, struct pending *p, const char *a
         buf_append(out, args, len);
         return uplink_send_copy(&c->uplink, &h, out->data, out->len, err);
     }
+    p->lengthy = true;
     struct blob *head = blob_copy(out->data, out->len, NULL);
     const struct record_part parts[] = {{.blob = head, .len = head->len}, {.blob = p->args, .len = p->args->len}};
     int r = uplink_send(&c->uplink, &h, parts, ARRAY_LEN(parts), err);
@@ -252,7 +253,8 @@ static void time_out_sent(struct cadre_client *c, struct pending *p)
     struct err err = ERR_INIT;
     err_set(&err, ERR_TIMEOUT, "%s(): no answer within %" PRId64 " ms, not even from the proxy at %s; it may have run",
             p->method, p->timeout_ms, c->settings.url);
-    uplink_cancel(&c->uplink, (uint32_t)p->id);
+    if (!p->lengthy || !uplink_withdraw(&c->uplink, (uint32_t)p->id))
+        uplink_cancel(&c->uplink, (uint32_t)p->id);
     fail(c, p, &err, true);
 }
 
@@ -328,6 +330,8 @@ static void on_answer(void *ctx, const struct record *r)
     struct pending *p = pendings_of_wire(&c->calls, r->h.call);
     if (!p || !p->sent) // its deadline was faster
         return;
+    if (p->lengthy) // refused before all of it was out?
+        (void)uplink_withdraw(&c->uplink, r->h.call);
     if (r->h.type == RECORD_RESULT) {
         answer(c, p, r, NULL);
     } else {
@@ -412,6 +416,10 @@ int client_cancel(struct cadre_client *c, uint64_t id, struct err *err)
     struct pending *p = pendings_find(&c->calls, id);
     if (!p || p->answered)
         return err_set(err, ERR_NOT_FOUND, "the call has been answered");
+    if (p->sent && p->lengthy && uplink_withdraw(&c->uplink, (uint32_t)p->id)) { // no rank can have run it
+        p->sent = false;
+        c->n_sent--;
+    }
     if (p->sent) {
         uplink_cancel(&c->uplink, (uint32_t)p->id);
     } else { // answered by the next turn: no callback inside of this

@@ -167,6 +167,10 @@ static int take_record(struct uplink *u, const struct record *r, struct err *err
         u->config.on_change(u->config.ctx);
         return 0;
     }
+    if (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO) { // where all of its arguments are out nothing happens
+        (void)record_writer_hold(ws_client_records(u->ws), r->h.call, false, r->h.type == RECORD_HOLD);
+        return 0;
+    }
     if (r->h.type != RECORD_RESULT && r->h.type != RECORD_ERROR)
         return err_set(err, ERR_PROTO, "a %s, which no controller understands", record_type_name(r->h.type));
     if (r->h.flags & RECORD_PARTS)
@@ -327,6 +331,18 @@ void uplink_cancel(struct uplink *u, uint32_t call)
     struct err err = ERR_INIT;
     if (u->ws && !u->closing)
         (void)uplink_send_copy(u, &h, "{}", 2, &err); // where even this does not fit, the deadline remains
+}
+
+bool uplink_withdraw(struct uplink *u, uint32_t call)
+{
+    if (!u->ws || u->closing)
+        return false;
+    struct record_writer *w = ws_client_records(u->ws);
+    size_t before = w->n_items;
+    bool begun = record_writer_drop(w, call, false), left = w->n_items != before;
+    if (begun)
+        uplink_cancel(u, call);
+    return left;
 }
 
 size_t uplink_queued(const struct uplink *u)

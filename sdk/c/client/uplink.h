@@ -52,6 +52,8 @@ int uplink_send(struct uplink *u, const struct record_header *h, const struct re
                 struct err *err);
 int uplink_send_copy(struct uplink *u, const struct record_header *h, const void *body, size_t len, struct err *err);
 void uplink_cancel(struct uplink *u, uint32_t call); // the proxy is told, if there is one
+// What is left of its arguments is not sent. False: nothing was left.
+bool uplink_withdraw(struct uplink *u, uint32_t call);
 size_t uplink_queued(const struct uplink *u);
 
 #endif

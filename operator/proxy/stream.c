@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/stream.h"
+
+#include "operator/proxy/deal.h"
+
+#include <string.h>
+
+#define PIECE_MIN ((size_t)256) // what a piece is charged at least: it costs more than its bytes
+
+// A piece to be shared by queues.
+static struct blob *keep_piece(const struct call *c, const struct call_body *piece)
+{
+    if (piece->blob)
+        return blob_recharge(piece->blob, c->quota) ? blob_ref(piece->blob) : NULL;
+    struct blob *b = blob_new(MAX(piece->len, PIECE_MIN), c->quota);
+    if (!b)
+        return NULL;
+    memcpy(b->data, piece->data, piece->len);
+    b->len = piece->len;
+    return b;
+}
+
+static struct record_part part_of(struct blob *kept, const struct call_body *piece)
+{
+    return (struct record_part){kept, piece->blob ? (size_t)(piece->data - piece->blob->data) : 0, piece->len};
+}
+
+// Holding, and going on
+
+static void tell(struct peer *p, enum record_type type, uint32_t id, uint32_t rank)
+{
+    const struct record_header h = {.type = (uint8_t)type, .call = id, .rank = rank};
+    struct err err = ERR_INIT;
+    // Where even this does not fit, the memory of the session is the bound.
+    if (p->out && !p->close_code && record_writer_copy(p->out, &h, NULL, 0, &err) == 0)
+        peer_changed(p);
+}
+
+// Whether what is held (or not) has to change.
+static bool turns(const struct call *c, bool held, size_t waits)
+{
+    const struct router_config *config = &c->router->config;
+    return held ? waits <= config->low_mark : waits > config->high_mark;
+}
+
+static void hold_args(struct call *c, bool hold)
+{
+    c->args_held = hold;
+    c->session->n_held += hold ? 1 : -1;
+    tell(&c->session->peer, hold ? RECORD_HOLD : RECORD_GO, c->caller_id, RECORD_GROUP);
+}
+
+static void hold_result(struct call_slot *slot, bool hold)
+{
+    slot->held = hold;
+    tell(&slot->member->peer, hold ? RECORD_HOLD : RECORD_GO, slot->call->id, slot->member->rank);
+}
+
+static size_t args_waiting(const struct call *c)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < c->n; i++)
+        most = MAX(most, record_stream_waits(&c->slots[i].args));
+    return most;
+}
+
+void stream_flow(struct call *c)
+{
+    bool held = false;
+    if (c->streams && turns(c, c->args_held, args_waiting(c)))
+        hold_args(c, !c->args_held);
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct call_slot *slot = &c->slots[i];
+        if (slot->passes && slot->member && turns(c, slot->held, record_stream_waits(&c->result)))
+            hold_result(slot, !slot->held);
+        held = held || slot->held;
+    }
+    list_remove(&c->flowing);
+    if (held || c->args_held)
+        list_append(&c->router->flowing, &c->flowing);
+}
+
+// Arguments
+
+static int add_to_ranks(struct call *c, const struct record_part *part, struct err *err)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct call_slot *slot = &c->slots[i];
+        if (!slot->member)
+            continue;
+        if (record_stream_add(&slot->args, part, 1, err) < 0)
+            return err_set(err, ERR_THROTTLED, "%s(): rank %u of %s has no room for more of its arguments: %zu bytes "
+                           "wait for it to read them", c->method, slot->member->rank, c->group->key,
+                           slot->member->peer.out->bytes);
+        peer_changed(&slot->member->peer);
+    }
+    return 0;
+}
+
+static int take_args(struct call *c, const struct call_body *piece, struct err *err)
+{
+    if (!piece->len)
+        return 0;
+    struct blob *kept = keep_piece(c, piece);
+    if (!kept)
+        return err_set(err, ERR_LIMIT, "%s(): no room for more of its arguments", c->method);
+    const struct record_part part = part_of(kept, piece);
+    int r = add_to_ranks(c, &part, err);
+    blob_unref(kept);
+    return r;
+}
+
+void stream_args(struct call *c, const struct call_body *piece, bool last)
+{
+    struct err err = ERR_INIT;
+    struct failure f;
+    c->stat.bytes_in += piece->len;
+    if (take_args(c, piece, &err) < 0) {
+        failure_from(&f, &err);
+        call_fail(c, &f);
+        return;
+    }
+    if (last) {
+        for (uint32_t i = 0; i < c->n; i++) {
+            record_stream_end(&c->slots[i].args);
+            if (c->slots[i].member)
+                peer_changed(&c->slots[i].member->peer);
+        }
+        if (c->args_held)
+            hold_args(c, false);
+        c->streams = false;
+    }
+    stream_flow(c);
+}
+
+// Ranks that have only a part of the arguments are told that no more will come; they answer nothing.
+static void abort_args(struct call *c)
+{
+    stats_end(&c->stat); // it is no answer of theirs
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct call_slot *slot = &c->slots[i];
+        struct member *m = slot->member;
+        if (!m || !slot->args.item)
+            continue;
+        if (record_stream_drop(&slot->args))
+            tell(&m->peer, RECORD_CANCEL, c->id, m->rank);
+        call_slot_ends(slot);
+    }
+    c->streams = false;
+}
+
+void stream_abort(struct call *c)
+{
+    if (c->args_held)
+        hold_args(c, false);
+    if (c->streams)
+        abort_args(c);
+    (void)record_stream_drop(&c->result);
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->slots[i].held && c->slots[i].member)
+            hold_result(&c->slots[i], false);
+    list_remove(&c->flowing);
+}
+
+// Results
+
+static int pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, struct err *err)
+{
+    struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = rank};
+    struct blob *kept = keep_piece(c, piece);
+    if (!kept)
+        return err_set(err, ERR_LIMIT, "%s() of %s ran, but no more of its result may wait here", c->method,
+                       c->group->key);
+    c->stat.bytes_out += piece->len;
+    const struct record_part part = part_of(kept, piece);
+    struct peer *p = &c->session->peer;
+    int r = 0;
+    if (p->out && !p->close_code)
+        r = first ? record_stream_begin(&c->result, p->out, &h, &part, 1, err)
+                  : record_stream_add(&c->result, &part, 1, err);
+    peer_changed(p);
+    blob_unref(kept);
+    return r;
+}
+
+static bool collects(const struct call *c, uint32_t rank)
+{
+    return c->session && !c->quiet && (c->single ? c->session->whole : deal_wants(c->deal, rank));
+}
+
+bool stream_result(struct call_slot *slot, const struct call_body *piece, bool first, bool last)
+{
+    struct call *c = slot->call;
+    struct err err = ERR_INIT;
+    struct failure f;
+    if (first && collects(c, slot->member->rank))
+        return false;
+    uint32_t rank = slot->member->rank;
+    bool wanted = c->session && c->single && !c->quiet;
+    slot->passes = true;
+    if (wanted && piece->len && pass(c, rank, piece, first, &err) < 0) {
+        failure_from(&f, &err);
+        call_fail(c, &f);
+    } else if (wanted && last) {
+        record_stream_end(&c->result);
+        peer_changed(&c->session->peer);
+    }
+    if (last)
+        call_result_ends(slot);
+    else if (c->session)
+        stream_flow(c);
+    return true;
+}
