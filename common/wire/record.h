@@ -52,9 +52,9 @@ enum record_type {
 };
 
 enum record_flags {
-    RECORD_MORE = 1,  // this body goes on in the next record of the same call, rank and type
-    RECORD_PARTS = 2, // CALL, ARGS: arguments of a further rank follow; RESULT, ERROR: a further answer follows
-    RECORD_QUIET = 4, // CALL: the result of this rank is not part of the answer, a RESULT without a body is enough
+    RECORD_MORE = 1,    // this body goes on in the next record of the same call, rank and type
+    RECORD_PARTS = 2,   // CALL, ARGS: arguments of a further rank follow; RESULT, ERROR: a further answer follows
+    RECORD_QUIET = 4,   // CALL: the result of this rank is not part of the answer, a RESULT without a body is enough
     RECORD_ORDERED = 8, // CALL to a worker: not before the calls that began earlier are whole
 };
 

@@ -95,8 +95,7 @@ static struct record_open *open_new(struct record_reader *r, const struct record
         r->open = xrealloc(r->open, r->size_open, sizeof *r->open);
     }
     struct record_open *o = &r->open[r->n_open++];
-    *o = (struct record_open){
-        .call = h->call, .rank = h->rank, .type = h->type, .seq = seq, .max = r->config.max_body};
+    *o = (struct record_open){.call = h->call, .rank = h->rank, .type = h->type, .seq = seq, .max = r->config.max_body};
     return o;
 }
 

@@ -574,8 +574,7 @@ int ws_client_message(struct ws_client *c, bool text, const void *data, size_t l
 
 struct record_writer *ws_client_records(struct ws_client *c)
 {
-    arm_work(c);
-    return &c->out.queue.records;
+    return arm_work(c), &c->out.queue.records;
 }
 
 size_t ws_client_queued(const struct ws_client *c)

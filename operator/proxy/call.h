@@ -36,7 +36,7 @@ struct call {
     struct session *session; // NULL once it is answered
     struct quota *quota;
     struct session_order *order; // of its session
-    struct group *group; // valid until it is answered
+    struct group *group;         // valid until it is answered
     uint32_t caller_id;
     uint32_t id;   // by which workers know it, 0 until it was sent
     uint32_t rank; // RECORD_GROUP or one
@@ -52,10 +52,10 @@ struct call {
     bool args_held;  // its caller was told to send no more of them for now
     int64_t attempt; // 0 = any
     uint64_t seq;
-    struct list of_group; // in the group's list until it is answered
-    struct list open;     // in the session's list until it is answered
-    struct list link;     // in the session's `held` or the group's `waiting`
-    struct list flowing;  // in the router's list while somebody was told to hold something of it
+    struct list of_group;        // in the group's list until it is answered
+    struct list open;            // in the session's list until it is answered
+    struct list link;            // in the session's `held` or the group's `waiting`
+    struct list flowing;         // in the router's list while somebody was told to hold something of it
     struct record_stream result; // of a single rank, on its way to the caller
     struct deadline deadline;
     int64_t timeout_ms;    // what the caller gave, 0 = nothing

@@ -46,8 +46,8 @@ struct router {
     struct deadlines deadlines;
     struct list changes, leaving, stopped, stale;
     struct list flowing; // calls of which somebody was told to hold something
-    uint64_t mark;      // of a walk over waiting calls
-    struct blob *marks; // "[,]null"
+    uint64_t mark;       // of a walk over waiting calls
+    struct blob *marks;  // "[,]null"
     struct record_part *parts;
     size_t size_parts;
 };

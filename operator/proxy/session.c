@@ -236,7 +236,8 @@ static int take_piece(struct session *s, const struct record *rec)
     struct call *c = idmap_get(&s->calls, rec->h.call);
     struct err why = ERR_INIT;
     if (rec->over) {
-        err_set(&why, ERR_LIMIT, "the arguments are longer than what is taken of a call that has to be here whole, "
+        err_set(&why, ERR_LIMIT,
+                "the arguments are longer than what is taken of a call that has to be here whole, "
                 "such as one whose group is not ready or whose arguments are JSON to be split");
         return refuse(s, rec->h.call, &why);
     }

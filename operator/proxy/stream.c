@@ -89,9 +89,10 @@ static int add_to_ranks(struct call *c, const struct record_part *part, struct e
         if (!slot->member)
             continue;
         if (record_stream_add(&slot->args, part, 1, err) < 0)
-            return err_set(err, ERR_THROTTLED, "%s(): rank %u of %s has no room for more of its arguments: %zu bytes "
-                           "wait for it to read them", c->method, slot->member->rank, c->group->key,
-                           slot->member->peer.out->bytes);
+            return err_set(err, ERR_THROTTLED,
+                           "%s(): rank %u of %s has no room for more of its arguments: %zu bytes "
+                           "wait for it to read them",
+                           c->method, slot->member->rank, c->group->key, slot->member->peer.out->bytes);
         peer_changed(&slot->member->peer);
     }
     return 0;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORLD = 3, CONTROLLERS = 2, CALLS = 512, PENDING = 512 };
+enum { WORLD = 3, CONTROLLERS = 2, CALLS = 512, PENDING = 512, COLLECT_MAX = 4096 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -70,7 +70,7 @@ static char *next_bytes(struct scene *s, size_t *ret_len)
 static void end_init(struct end *e, struct quota *quota)
 {
     record_writer_init(&e->out, 1 << 18);
-    record_reader_init(&e->reader, &(struct record_reader_config){.whole = true, .max_body = 1 << 16, .quota = quota});
+    record_reader_init(&e->reader, &(struct record_reader_config){.max_body = 1 << 16, .quota = quota});
     record_reader_init(&e->in, &(struct record_reader_config){.whole = true});
 }
 
@@ -122,12 +122,33 @@ static void controller_reads(struct scene *s, struct controller *c)
         const char *p = message;
         int got;
         while ((got = record_reader_next(&c->end.in, &p, &n, &rec, &err)) > 0) {
+            if (rec.h.type == RECORD_HOLD || rec.h.type == RECORD_GO)
+                continue;
             must(rec.h.type == RECORD_RESULT || rec.h.type == RECORD_ERROR);
             controller_answered(c, rec.h.call);
         }
         must(got == 0);
     }
     router_sent(&s->r);
+}
+
+// As a connection does it: 0, or ROUTER_COLLECT where the body comes later, whole.
+static int hand_over(int (*take)(void *to, struct record *rec, struct err *err), void *to, struct record_reader *reader,
+                     struct record *rec, struct err *err)
+{
+    int got = take(to, rec, err);
+    if (got != ROUTER_COLLECT || record_reader_collect(reader, rec, COLLECT_MAX))
+        return got;
+    rec->over = true;
+    got = take(to, rec, err);
+    must(got <= 0);
+    return got;
+}
+
+static int take_call(void *to, struct record *rec, struct err *err)
+{
+    struct controller *c = to;
+    return session_record(c->session, rec, record_reader_unfinished(&c->end.reader), err);
 }
 
 static void controller_sends(struct scene *s, struct controller *c, const char *bytes, size_t len)
@@ -138,11 +159,12 @@ static void controller_sends(struct scene *s, struct controller *c, const char *
     while ((got = record_reader_next(&c->end.reader, &bytes, &len, &rec, &err)) > 0) {
         if (rec.h.type == RECORD_CALL && c->n_open == CALLS)
             controller_reads(s, c);
-        if (rec.h.type == RECORD_CALL && c->n_open < CALLS)
-            c->open[c->n_open++] = rec.h.call;
-        got = session_record(c->session, &rec, record_reader_unfinished(&c->end.reader), &err);
+        got = hand_over(take_call, c, &c->end.reader, &rec, &err);
         if (got < 0)
             break;
+        bool begun = got == 0 && rec.h.type == RECORD_CALL && (rec.offset == 0 || rec.over);
+        if (begun && c->n_open < CALLS)
+            c->open[c->n_open++] = rec.h.call;
     }
     if (got < 0 || c->session->peer.close_code)
         controller_again(s, c);
@@ -154,6 +176,23 @@ static void send_record(struct scene *s, struct controller *c, const struct reco
     record_header_encode(bytes, h);
     memcpy(bytes + RECORD_HEADER_SIZE, body, h->len);
     controller_sends(s, c, bytes, RECORD_HEADER_SIZE + h->len);
+}
+
+// In two pieces, of which the second may never come.
+static void send_pieces(struct scene *s, struct controller *c, const struct record_header *h, const char *body)
+{
+    struct record_header first = *h, second = *h;
+    uint8_t cut = next(s);
+    if (cut == 0 || cut >= h->len) {
+        send_record(s, c, h, body);
+        return;
+    }
+    first.len = cut;
+    first.flags |= RECORD_MORE;
+    second.len -= cut;
+    send_record(s, c, &first, body);
+    if (next(s) % 4)
+        send_record(s, c, &second, body + cut);
 }
 
 static void send_call(struct scene *s, struct controller *c)
@@ -181,7 +220,7 @@ static void send_call(struct scene *s, struct controller *c)
     record_call_prefix(body, (uint32_t)strlen(head));
     int n = snprintf(body + 4, sizeof body - 4, "%s%s", head, arg);
     h.len = 4 + (uint32_t)n;
-    send_record(s, c, &h, body);
+    send_pieces(s, c, &h, body);
 }
 
 static void send_cancel(struct scene *s, struct controller *c)
@@ -235,7 +274,8 @@ static void rank_reads(struct scene *s, struct rank *k)
         const char *p = message;
         int got;
         while ((got = record_reader_next(&k->end.in, &p, &n, &rec, &err)) > 0) {
-            must(rec.h.type == RECORD_CALL || rec.h.type == RECORD_CANCEL);
+            must(rec.h.type == RECORD_CALL || rec.h.type == RECORD_CANCEL || rec.h.type == RECORD_HOLD ||
+                 rec.h.type == RECORD_GO);
             if (rec.h.type == RECORD_CALL && k->n_has < PENDING)
                 k->has[k->n_has++] = rec.h.call;
         }
@@ -244,13 +284,24 @@ static void rank_reads(struct scene *s, struct rank *k)
     router_sent(&s->r);
 }
 
+struct answering {
+    struct router *router;
+    struct member *member;
+};
+
+static int take_answer(void *to, struct record *rec, struct err *err)
+{
+    struct answering *a = to;
+    return member_record(a->router, a->member, rec, err);
+}
+
 static void rank_sends(struct scene *s, struct rank *k, const char *bytes, size_t len)
 {
     struct record rec;
     struct err err = ERR_INIT;
     int got;
     while ((got = record_reader_next(&k->end.reader, &bytes, &len, &rec, &err)) > 0)
-        if ((got = member_record(&s->r, k->member, &rec, &err)) < 0)
+        if ((got = hand_over(take_answer, &(struct answering){&s->r, k->member}, &k->end.reader, &rec, &err)) < 0)
             break;
     if (got < 0 || k->member->peer.close_code)
         rank_hangs_up(s, k);

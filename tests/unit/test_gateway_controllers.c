@@ -80,7 +80,8 @@ static void test_hello_and_welcome(void **state)
     gateway_controller(&p, &f);
     assert_string_equal(buf_str(&p.got),
                         "WELCOME 0 - {\"version\":1,\"group\":{\"name\":\"llama\",\"namespace\":\"ml\",\"uid\":"
-                        "\"" GATEWAY_UID "\",\"worldSize\":2,\"attempt\":1},\"maxBody\":2147483648,\"maxCalls\":4096}\n");
+                        "\"" GATEWAY_UID
+                        "\",\"worldSize\":2,\"attempt\":1},\"maxBody\":2147483648,\"maxCalls\":4096}\n");
     assert_int_equal(gateway_fixture_counters(&f).controllers, 1);
     ws_client_close(p.client, 1000, "done");
     GATEWAY_UNTIL(&f, p.closed && gateway_fixture_counters(&f).controllers == 0);

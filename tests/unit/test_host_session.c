@@ -240,8 +240,8 @@ static char *long_args(void)
     return args;
 }
 
-// A small call behind a long one overtakes it on the wire, in pieces of 1 MiB; where the proxy says that both are of one
-// caller it must not overtake it here.
+// A small call behind a long one overtakes it on the wire, in pieces of 1 MiB; where the proxy says that both are of
+// one caller it must not overtake it here.
 static void a_small_call_waits_for_a_long_one_of_its_caller(void **state)
 {
     struct fixture *f = *state;

@@ -69,9 +69,9 @@ static int read_stream(struct record_reader *r, size_t step, struct rand *rand)
             bool first = (rec.h.flags & RECORD_MORE) && rec.offset == 0 && !rec.over;
             if (collect && first && record_reader_collect(r, &rec, collect))
                 continue;
-            buf_printf(&trace, "%s%s call=%u rank=%d flags=%u at=%zu seq=%llu %.*s\n", rec.over ? "over " : "", record_type_name(rec.h.type),
-                       rec.h.call, (int)rec.h.rank, rec.h.flags, rec.offset, (unsigned long long)rec.seq, (int)rec.len,
-                       rec.body);
+            buf_printf(&trace, "%s%s call=%u rank=%d flags=%u at=%zu seq=%llu %.*s\n", rec.over ? "over " : "",
+                       record_type_name(rec.h.type), rec.h.call, (int)rec.h.rank, rec.h.flags, rec.offset,
+                       (unsigned long long)rec.seq, (int)rec.len, rec.body);
         }
         if (got < 0) {
             assert_int_equal(got, err.code);

@@ -177,7 +177,6 @@ static void send_call(struct sim *s, struct sim_controller *c)
     uint32_t n = ++c->n;
     struct sent *sent = &c->sent[n];
     struct buf body = BUF_INIT(1 << 20);
-    struct err err = ERR_INIT;
     *sent =
         (struct sent){.kind = (enum kind)below(s, KINDS), .rank = (uint32_t)below(s, RANKS), .quiet = below(s, 4) == 0};
     put_head(s, &body);
@@ -255,11 +254,10 @@ static void answer_one(struct sim *s, struct sim_worker *w, uint32_t i)
     if (!w->says.r.body) {
         int len = snprintf(json, sizeof json, fails ? "{\"code\":\"FAILED\",\"message\":\"%u/%u\"}" : "[%u,%u]",
                            w->w.rank, w->has[i].n);
-        w->says.r = (struct record){.h = {.type = fails ? RECORD_ERROR : RECORD_RESULT,
-                                          .call = w->has[i].id,
-                                          .rank = w->w.rank},
-                                    .body = xstrdup(json),
-                                    .len = (size_t)len};
+        w->says.r = (struct record){
+            .h = {.type = fails ? RECORD_ERROR : RECORD_RESULT, .call = w->has[i].id, .rank = w->w.rank},
+            .body = xstrdup(json),
+            .len = (size_t)len};
         w->has[i] = w->has[--w->n_has];
     }
     say_more(s, w);

@@ -29,8 +29,8 @@ struct session {
     int64_t retry_ms;
     int refused;    // the code with which the proxy ended this connection, 0 = it did not say
     struct err why; // what this side has closed the connection for
-    // Calls without an answer, in the order of their records. Some may wait for an earlier call whose long body is still
-    // coming; the others are the executor's.
+    // Calls without an answer, in the order of their records. Some may wait for an earlier call whose long body is
+    // still coming; the others are the executor's.
     struct list requests;
     size_t n_requests;
     size_t n_waiting;

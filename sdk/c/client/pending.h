@@ -19,7 +19,7 @@ struct pending {
     uint32_t place;           // private, from 1
     bool sent;
     bool lengthy; // some of its arguments may wait although it was sent
-    bool rests; // until its deadline, then it is tried again
+    bool rests;   // until its deadline, then it is tried again
     bool refuse, quiet;
     bool keep, answered; // answered: only where it is kept
     uint8_t dispatch, execute;
