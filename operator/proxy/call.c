@@ -115,15 +115,15 @@ void call_forget(struct call *c)
 void call_fail(struct call *c, const struct failure *f)
 {
     struct buf body = BUF_INIT(SIZE_MAX / 2);
+    c->stat.failed = true;
+    c->stat.blamed = f->rank;
+    stream_abort(c); // the caller may have a part of a result: the error ends it
     failure_encode(f, &body);
     struct record_header h = {
         .type = RECORD_ERROR, .call = c->caller_id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
     session_copy(c->session, &h, body.data, body.len);
     buf_done(&body);
     c->router->n_errors[failure_kind(f)]++;
-    c->stat.failed = true;
-    c->stat.blamed = f->rank;
-    stream_abort(c); // the caller may have a part of a result: the error ends it
     settle(c);
 }
 
