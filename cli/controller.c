@@ -119,6 +119,9 @@ cadre_client_code controller_call(struct controller *c, cadre_client_request *re
 {
     int64_t end = clock_mono_ms(&clock_system) + REACH_MS;
     bool reached = false;
+    c->over = false;
+    c->error = (cadre_client_error){.code = CADRE_CLIENT_OK};
+    buf_reset(&c->result);
     request->done = on_done;
     request->ctx = c;
     if (cadre_client_start(c->client, request, NULL, &c->error) != CADRE_CLIENT_OK)

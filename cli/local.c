@@ -14,7 +14,7 @@ static int use_socket(const struct options *o, const char *path, char **ret_serv
     char ns[RUNDIR_NAMESPACE_SIZE];
     const char *file = strrchr(path, '/');
     *ret_server = xasprintf("unix:%s", path);
-    if (!o->ns && file && rundir_namespace(file + 1, o->group, ns))
+    if (!o->ns && file && o->group && rundir_namespace(file + 1, o->group, ns))
         *ret_ns = xstrdup(ns);
     return 0;
 }
@@ -38,6 +38,8 @@ int local_find(const struct options *o, char **ret_server, char **ret_ns, struct
         return 0;
     if (!str_empty(set))
         return use_socket(o, set, ret_server, ret_ns);
+    if (!o->group) // all of a namespace, which only a cluster has
+        return 0;
     int r = rundir_find(o->group, o->ns, path, ns, err);
     if (r <= 0)
         return r;

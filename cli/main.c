@@ -17,6 +17,8 @@ static int run(const struct options *o)
         return verb_info(o);
     case VERB_KILL:
         return verb_kill(o);
+    case VERB_TOP:
+        return verb_top(o);
     case VERB_WHY:
         return verb_why(o);
     case VERB_LOGS:

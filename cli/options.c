@@ -37,11 +37,13 @@ enum {
     OPT_NO_WAIT,
     OPT_NO_REPLY,
     OPT_TAIL,
+    OPT_INTERVAL,
 };
 
 #define CALL (1u << VERB_CALL)
 #define INFO (1u << VERB_INFO)
 #define KILL (1u << VERB_KILL)
+#define TOP (1u << VERB_TOP)
 #define WHY (1u << VERB_WHY)
 #define LOGS (1u << VERB_LOGS)
 #define CA (1u << VERB_CA)
@@ -51,7 +53,7 @@ static const struct choice {
     struct option option;
     unsigned verbs;
 } choices[] = {
-    {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | KILL | WHY | LOGS},
+    {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | KILL | TOP | WHY | LOGS},
     {{"context", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"kubeconfig", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"cluster", required_argument, NULL, OPT_KUBECTL}, ALL},
@@ -64,15 +66,15 @@ static const struct choice {
     {{"client-key", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"tls-server-name", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"insecure-skip-tls-verify", no_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | KILL | CA},
-    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO | KILL},
-    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO | KILL},
-    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO | KILL},
-    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO | KILL},
-    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO | KILL},
-    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT}, CALL | INFO | KILL},
-    {{"output", required_argument, NULL, 'o'}, CALL | INFO},
-    {{"timeout", required_argument, NULL, OPT_TIMEOUT}, CALL | INFO | KILL},
+    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | KILL | TOP | CA},
+    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO | KILL | TOP},
+    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO | KILL | TOP},
+    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO | KILL | TOP},
+    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO | KILL | TOP},
+    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO | KILL | TOP},
+    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT}, CALL | INFO | KILL | TOP},
+    {{"output", required_argument, NULL, 'o'}, CALL | INFO | TOP},
+    {{"timeout", required_argument, NULL, OPT_TIMEOUT}, CALL | INFO | KILL | TOP},
     {{"arg", required_argument, NULL, OPT_ARG}, CALL},
     {{"per-rank", required_argument, NULL, OPT_PER_RANK}, CALL},
     {{"rank", required_argument, NULL, OPT_RANK}, CALL | KILL | LOGS},
@@ -87,12 +89,14 @@ static const struct choice {
     {{"no-reply", no_argument, NULL, OPT_NO_REPLY}, CALL},
     {{"follow", no_argument, NULL, 'f'}, LOGS},
     {{"tail", required_argument, NULL, OPT_TAIL}, LOGS},
+    {{"watch", no_argument, NULL, 'w'}, TOP},
+    {{"interval", required_argument, NULL, OPT_INTERVAL}, TOP},
     {{"help", no_argument, NULL, 'h'}, ALL},
 };
 
 static const char *const verb_names[VERB_COUNT] = {
-    [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_KILL] = "kill",       [VERB_WHY] = "why",
-    [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
+    [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_KILL] = "kill", [VERB_TOP] = "top",
+    [VERB_WHY] = "why",   [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
 };
 
 enum { ARGS_MAX = 64 << 20 };
@@ -324,6 +328,13 @@ static int apply(struct parse *p, int opt)
     case 'f':
         o->follow = true;
         return -1;
+    case 'w':
+        o->watch = true;
+        return -1;
+    case OPT_INTERVAL:
+        return options_duration(optarg, &o->interval_ms) && o->interval_ms > 0
+                   ? -1
+                   : wrong(o, "--interval %s: must be like 500ms, 2s or 1m", optarg);
     case OPT_RANK:
         return set_number(o, "rank", 0, INT32_MAX, &o->rank);
     case OPT_ROLE:
@@ -374,11 +385,11 @@ static int take_operands(struct parse *p, int n, char **rest)
     int max = o->verb == VERB_CALL ? 3 : o->verb >= VERB_CA ? 0 : 1;
     if (n > max)
         return wrong(o, "unexpected argument %s", rest[max]);
-    if (max && n == 0)
+    if (max && n == 0 && o->verb != VERB_TOP)
         return wrong(o, "which group? Its name is missing");
-    if (max)
+    if (n)
         o->group = rest[0];
-    if (max && o->verb != VERB_WHY && strchr(o->group, '/'))
+    if (o->group && o->verb != VERB_WHY && strchr(o->group, '/'))
         return wrong(o, "GROUP is a name; its namespace goes behind -n: %s", o->group);
     if (o->server && o->socket)
         return wrong(o, "both --server and --socket: which?");

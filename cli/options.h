@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum verb { VERB_CALL, VERB_INFO, VERB_KILL, VERB_WHY, VERB_LOGS, VERB_CA, VERB_VERSION, VERB_COUNT };
+enum verb { VERB_CALL, VERB_INFO, VERB_KILL, VERB_TOP, VERB_WHY, VERB_LOGS, VERB_CA, VERB_VERSION, VERB_COUNT };
 enum output { OUTPUT_DEFAULT, OUTPUT_JSON, OUTPUT_RANKS };
 enum { OPTIONS_USAGE = 2, OPTIONS_KUBECTL_MAX = 32 };
 
@@ -22,7 +22,7 @@ struct options { // strings are argv's
     const char *socket;      // of a local run; NULL: $CADRE_SOCKET, else as above, or one that is found
     const char *ca_file, *token, *token_file, *service_account;
     // What to do
-    const char *group; // of call: may be NAMESPACE/NAME in none of the verbs
+    const char *group; // a name, of no verb NAMESPACE/NAME; of top NULL = all
     enum output output;
     const char *method;
     const char *role; // NULL = none
@@ -36,6 +36,8 @@ struct options { // strings are argv's
     bool no_reply;
     bool follow;
     int64_t tail; // -1 = all
+    bool watch;
+    int64_t interval_ms; // 0 = the default
 };
 
 // Returns -1: go on. Else the exit status: 0 after --help, OPTIONS_USAGE with the reason on stderr.

@@ -8,6 +8,7 @@
 int verb_call(const struct options *o);
 int verb_info(const struct options *o);
 int verb_kill(const struct options *o);
+int verb_top(const struct options *o);
 int verb_why(const struct options *o);
 int verb_logs(const struct options *o);
 int verb_ca(const struct options *o);

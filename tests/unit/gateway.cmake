@@ -19,6 +19,10 @@ add_test(NAME test_local_roles
                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:kubectl-cadre>
                  $<TARGET_FILE_DIR:module_tensor>)
 set_tests_properties(test_local_roles PROPERTIES LABELS unit TIMEOUT 120)
+add_test(NAME test_local_watch COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_watch.sh" $<TARGET_FILE:cadre-local>
+                                 $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_watched>
+                                 $<TARGET_FILE:kubectl-cadre>)
+set_tests_properties(test_local_watch PROPERTIES LABELS unit TIMEOUT 120)
 
 add_executable(batch_call batch_call.c)
 target_link_libraries(batch_call PRIVATE project_options cadre_client_core)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Modules to load, and what is wrong with them.
-foreach(name other_abi no_symbol future misbehaving)
+foreach(name other_abi no_symbol future misbehaving watched)
   cadre_module(${name} SOURCE modules/${name}.c)
 endforeach()
 add_library(driver_stub SHARED modules/driver_stub.c)

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What two answers of group.stats (docs/observe.md), one after the other, say of the time between them.
+#ifndef CADRE_CLI_RATES_H
+#define CADRE_CLI_RATES_H
+
+#include "common/base/json.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rate { // of a method
+    const char *name;
+    double calls, bytes; // a second
+    int64_t ended, errors, in_flight;
+    // Of calls that ended; -1 = none did. What is above all bounds is given as the last bound.
+    int64_t p50_us, p99_us;
+    // Of calls to several ranks: who was the farthest behind the median, in all; -1 = nobody.
+    int64_t slowest;
+    int64_t behind_us;      // on average, where it was the last
+    int64_t last, compared; // in how many of how many it was
+    // Ever
+    int64_t total_errors;
+};
+
+// `before` NULL: since the proxy began. Where a count is less than before, another proxy has answered, and all of it
+// counts. `fallback_us`: how long it was by our own clock, for that case. In the arena.
+int rates_of(const struct json *before, const struct json *now, int64_t fallback_us, struct arena *a, struct rate **ret,
+             size_t *ret_n, struct err *err);
+
+#endif

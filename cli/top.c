@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two looks at group.stats, some time apart, as a table.
+#include "cli/controller.h"
+#include "cli/kubectl.h"
+#include "cli/rates.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+
+#include "common/base/clock.h"
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TIMEOUT_MS = 60 * 1000, INTERVAL_MS = 2000, STEP_MS = 100, NAMES_MAX = 1 << 20 };
+
+// What was said at one time of all groups; text and trees in the arena.
+struct look {
+    struct arena arena;
+    struct json **groups; // in the order of top.names; NULL = there is no such group any more
+    int64_t at_ms;
+};
+
+struct top {
+    const struct options *o;
+    struct controller controller;
+    char *text; // of the names
+    const char **names;
+    size_t n;
+    struct look looks[2];
+};
+
+// Which groups
+
+static int add_names(struct top *t, const char *list)
+{
+    t->text = xstrdup(list);
+    for (char *p = t->text; *p;) {
+        size_t len = strcspn(p, " \n");
+        char *next = p + len + (p[len] != '\0');
+        p[len] = '\0';
+        if (len) {
+            t->names = xrealloc(t->names, t->n + 1, sizeof *t->names);
+            t->names[t->n++] = p;
+        }
+        p = next;
+    }
+    return 0;
+}
+
+static int find_groups(struct top *t, struct err *err)
+{
+    const struct options *o = t->o;
+    if (o->group)
+        return add_names(t, o->group);
+    if (t->controller.server)
+        return err_set(err, ERR_INVALID, "which group? Without kubectl its name is needed");
+    struct buf out = BUF_INIT(NAMES_MAX);
+    const struct kubectl_args args = kubectl_args(o, "get", "workergroups.cadre.dev", "--namespace", t->controller.ns,
+                                                  "--output", "jsonpath={.items[*].metadata.name}", NULL);
+    if (kubectl_run(&args, &out, err) == 0)
+        add_names(t, buf_str(&out));
+    buf_done(&out);
+    if (!err->code && !t->n)
+        err_set(err, ERR_NOT_FOUND, "there are no WorkerGroups in namespace %s", t->controller.ns);
+    return err->code;
+}
+
+// Looking
+
+// *ret_status: of the program, where it cannot go on. A group that went meanwhile is none of its failures.
+static bool look_at(struct top *t, size_t i, struct look *l, int *ret_status)
+{
+    struct controller *c = &t->controller;
+    struct err err = ERR_INIT;
+    cadre_client_request r;
+    cadre_client_request_init(&r, "group.stats");
+    r.group = t->names[i];
+    r.timeout_ms = t->o->timeout_ms < 0 ? TIMEOUT_MS : t->o->timeout_ms;
+    l->groups[i] = NULL;
+    cadre_client_code code = controller_call(c, &r);
+    if (code == CADRE_CLIENT_NOT_FOUND && !t->o->group)
+        return true;
+    if (code != CADRE_CLIENT_OK) {
+        *ret_status = report_failure(&c->error);
+        return false;
+    }
+    const char *text = arena_strndup(&l->arena, buf_str(&c->result), c->result.len);
+    if (json_parse(text, c->result.len, NULL, &l->arena, &l->groups[i], &err) == 0)
+        return true;
+    *ret_status = report_err(&err);
+    return false;
+}
+
+static bool look(struct top *t, struct look *l, int *ret_status)
+{
+    arena_done(&l->arena);
+    l->arena = ARENA_INIT;
+    l->groups = arena_array(&l->arena, t->n, sizeof(struct json *));
+    l->at_ms = clock_mono_ms(&clock_system);
+    for (size_t i = 0; i < t->n; i++)
+        if (!look_at(t, i, l, ret_status))
+            return false;
+    return true;
+}
+
+// The connection is kept meanwhile.
+static bool pass_time(struct top *t)
+{
+    int64_t end = clock_mono_ms(&clock_system) + (t->o->interval_ms ? t->o->interval_ms : INTERVAL_MS), left;
+    while ((left = end - clock_mono_ms(&clock_system)) > 0 && !process_interrupted()) {
+        cadre_client_wait(t->controller.client, 0);
+        usleep((useconds_t)MIN(left, (int64_t)STEP_MS) * 1000);
+    }
+    return !process_interrupted();
+}
+
+// Printing
+
+static void put_duration(char out[16], int64_t us)
+{
+    if (us < 0)
+        snprintf(out, 16, "-");
+    else if (us < 1000)
+        snprintf(out, 16, "%" PRId64 "us", us);
+    else if (us < 1000 * 1000)
+        snprintf(out, 16, "%.1fms", (double)us / 1e3);
+    else
+        snprintf(out, 16, "%.1fs", (double)us / 1e6);
+}
+
+static void put_amount(char out[16], double v)
+{
+    static const char units[] = " kMGT";
+    size_t i = 0;
+    while (v >= 1000 && units[i + 1]) {
+        v /= 1000;
+        i++;
+    }
+    snprintf(out, 16, v >= 100 || v == 0 ? "%.0f%.*s" : "%.1f%.*s", v, i > 0, units + i);
+}
+
+static void print_rate(const char *group, const struct rate *r)
+{
+    char calls[16], bytes[16], p50[16], p99[16], behind[16], slowest[64] = "-";
+    put_amount(calls, r->calls);
+    put_amount(bytes, r->bytes);
+    put_duration(p50, r->p50_us);
+    put_duration(p99, r->p99_us);
+    put_duration(behind, r->behind_us);
+    if (r->slowest >= 0 && r->compared > 0)
+        snprintf(slowest, sizeof slowest, "rank %" PRId64 " +%s, last in %" PRId64 "%%", r->slowest, behind,
+                 100 * r->last / r->compared);
+    printf("%-20s %-24s %8s %8s %8s %9" PRId64 " %8s %7" PRId64 "  %s\n", group, r->name, calls, p50, p99, r->in_flight,
+           bytes, r->errors, slowest);
+}
+
+static void write_rate(struct json_writer *w, const char *group, const struct rate *r, const char *numbers)
+{
+    writer_object(w, NULL);
+    writer_str(w, "group", group);
+    writer_str(w, "method", r->name);
+    writer_raw(w, "callsPerSecond", numbers, strcspn(numbers, " "));
+    writer_raw(w, "bytesPerSecond", strchr(numbers, ' ') + 1, strlen(strchr(numbers, ' ') + 1));
+    writer_i64(w, "ended", r->ended);
+    writer_i64(w, "errors", r->errors);
+    writer_i64(w, "totalErrors", r->total_errors);
+    writer_i64(w, "inFlight", r->in_flight);
+    if (r->p50_us >= 0) {
+        writer_i64(w, "p50Micros", r->p50_us);
+        writer_i64(w, "p99Micros", r->p99_us);
+    }
+    if (r->slowest >= 0) {
+        writer_object(w, "slowest");
+        writer_i64(w, "rank", r->slowest);
+        writer_i64(w, "behindMicros", r->behind_us);
+        writer_i64(w, "last", r->last);
+        writer_i64(w, "of", r->compared);
+        writer_object_end(w);
+    }
+    writer_object_end(w);
+}
+
+struct page {
+    bool json;
+    struct json_writer w;
+};
+
+static int print_group(const struct top *t, size_t i, const struct look *before, struct look *now, struct page *page,
+                       struct err *err)
+{
+    struct rate *rates;
+    size_t n = 0;
+    char numbers[64];
+    if (!now->groups[i])
+        return 0;
+    int r =
+        rates_of(before->groups[i], now->groups[i], (now->at_ms - before->at_ms) * 1000, &now->arena, &rates, &n, err);
+    for (size_t k = 0; r == 0 && k < n; k++) {
+        snprintf(numbers, sizeof numbers, "%.3f %.0f", rates[k].calls, rates[k].bytes);
+        if (page->json)
+            write_rate(&page->w, t->names[i], &rates[k], numbers);
+        else
+            print_rate(t->names[i], &rates[k]);
+    }
+    return r;
+}
+
+static int print_page(const struct top *t, const struct look *before, struct look *now)
+{
+    struct page page = {.json = t->o->output == OUTPUT_JSON};
+    struct err err = ERR_INIT;
+    if (page.json) {
+        writer_init(&page.w, 0);
+        writer_list(&page.w, NULL);
+    } else {
+        if (t->o->watch && isatty(STDOUT_FILENO))
+            fputs("\033[H\033[2J", stdout);
+        printf("%-20s %-24s %8s %8s %8s %9s %8s %7s  %s\n", "GROUP", "METHOD", "CALLS/S", "P50", "P99", "IN FLIGHT",
+               "BYTES/S", "ERRORS", "SLOWEST RANK");
+    }
+    for (size_t i = 0; i < t->n && !err.code; i++)
+        print_group(t, i, before, now, &page, &err);
+    if (page.json) {
+        writer_list_end(&page.w);
+        printf("%s\n", buf_str(&page.w.buf));
+        writer_done(&page.w);
+    }
+    fflush(stdout);
+    return err.code ? report_err(&err) : 0;
+}
+
+static int run(struct top *t)
+{
+    int status = 0;
+    unsigned now = 0;
+    if (!look(t, &t->looks[now], &status))
+        return status;
+    do {
+        now = !now;
+        if (!pass_time(t))
+            return 128 + process_interrupted();
+        if (!look(t, &t->looks[now], &status))
+            return status;
+        status = print_page(t, &t->looks[!now], &t->looks[now]);
+    } while (t->o->watch && status == 0 && !ferror(stdout));
+    return status;
+}
+
+int verb_top(const struct options *o)
+{
+    struct top t = {.o = o};
+    struct err err = ERR_INIT;
+    if (controller_open(&t.controller, o, &err) < 0)
+        return report_err(&err);
+    int status = find_groups(&t, &err) < 0 ? report_err(&err) : run(&t);
+    for (size_t i = 0; i < ARRAY_LEN(t.looks); i++)
+        arena_done(&t.looks[i].arena);
+    free(t.names);
+    free(t.text);
+    controller_close(&t.controller);
+    return status;
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Four ranks on this machine, watched from outside: kubectl cadre top. Arguments: cadre-local, cadre-agent, cadre-worker,
+# watched.so, kubectl-cadre.
+set -euo pipefail
+local=$1 agent=$2 worker=$3 module=$4 cli=$5
+work=$(mktemp -d)
+pid=
+cleanup() {
+    [[ -z $pid ]] || kill -TERM "$pid" 2>/dev/null || true
+    [[ -z $pid ]] || wait "$pid" || true
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+fail() {
+    echo "not ok - $*"
+    cat "$work/err"
+    exit 1
+}
+
+at=(--namespace lab --server "unix:$work/socket" --token any)
+: >"$work/err"
+"$local" --listen "unix:$work/socket" --namespace lab --group w --processes 4 --agent "$agent" -- \
+    "$worker" --module "$module" 2>"$work/err" >"$work/out" &
+pid=$!
+for _ in $(seq 300); do
+    [[ ! -S $work/socket ]] || break
+    sleep 0.1
+done
+answer=$("$cli" call w step "${at[@]}")
+[[ $answer == "[0, 1, 2, 3]" ]] || fail "step: $answer"
+
+# top: calls that end between two looks, and the rank that is 30 ms late
+table=$("$cli" top w --interval 2s "${at[@]}" & sleep 0.7; for _ in 1 2 3; do
+    "$cli" call w step "${at[@]}" >/dev/null
+done; wait)
+grep -q '^GROUP *METHOD *CALLS/S *P50 *P99 *IN FLIGHT *BYTES/S *ERRORS *SLOWEST RANK$' <<<"$table" || fail "top: $table"
+grep -qE '^w +step +[0-9.]+ +[0-9.]+m?s +.* rank 3 \+[0-9.]+m?s, last in 100%$' <<<"$table" || fail "top: $table"
+json=$("$cli" top w --interval 100ms -o json "${at[@]}")
+[[ $json == '[{"group":"w","method":"step","callsPerSecond":0.000,'*'"ended":0,"errors":0,'* ]] || fail "top -o json: $json"
+! "$cli" top "${at[@]}" 2>"$work/err" || fail "top without a group"
+grep -q 'which group?' "$work/err" || fail "top without a group says nothing"
+echo "ok"
