@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
+#include "operator/exec/eviction.h"
 #include "operator/exec/executor.h"
 #include "operator/exec/peers.h"
 #include "operator/exec/pooled_view.h"
@@ -22,7 +23,6 @@
 enum {
     ROOM_DEBOUNCE_MS = 20,
     PEERS_DEBOUNCE_MS = 5, // a thousand ranks say hello one by one
-    EVICT_DELAY_MS = 5000, // what an agent runs may be of a group that is so new that the store has it a moment later
     ROUNDS_MAX = 4,        // decisions about one group in a row
 };
 
@@ -52,8 +52,8 @@ struct group_controller {
     struct map changed; // keys of groups whose agents or members have changed; the value is of no account
     struct store *placementgroups;
     struct tenancy *tenancy;
-    struct map evictions; // keys of PlacementGroups whose agents may run what is not of their tenants
-    struct loop_timer *room_timer, *peers_timer, *evict_timer;
+    struct eviction *eviction; // of what agents run that is not of their tenants
+    struct loop_timer *room_timer, *peers_timer;
     uint64_t room_epoch; // of the cluster, when those that wait were last woken
     int32_t moving;      // entries whose status waits
     bool started, stopped;
@@ -132,14 +132,6 @@ void group_controller_changed(struct group_controller *c, const char *ns, const 
     note_changed(c, key);
 }
 
-static void evict_later(struct group_controller *c, const char *ns, const char *placementgroup)
-{
-    _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, placementgroup);
-    map_set(&c->evictions, key, c);
-    if (!loop_timer_armed(c->evict_timer))
-        loop_timer_arm(c->evict_timer, EVICT_DELAY_MS);
-}
-
 void group_controller_changed_shared(struct group_controller *c, const char *ns, const char *placementgroup,
                                      const char *group_uid)
 {
@@ -151,28 +143,7 @@ void group_controller_changed_shared(struct group_controller *c, const char *ns,
     else
         tenancy_each(c->tenancy, ns, placementgroup, note_changed, c);
     if (!g)
-        evict_later(c, ns, placementgroup);
-}
-
-static void evict(struct group_controller *c, const char *ns, const char *placementgroup)
-{
-    const struct object *o = c->placementgroups ? store_get(c->placementgroups, ns, placementgroup) : NULL;
-    if (o && c->executor.agents && c->started && !c->stopped)
-        tenancy_evict(c->tenancy, c->executor.agents, c->executor.pods, o);
-}
-
-static void on_evict(void *ctx)
-{
-    struct group_controller *c = ctx;
-    struct map now = c->evictions;
-    const char *key;
-    c->evictions = MAP_INIT;
-    for (size_t i = 0; map_next(&now, &i, &key, NULL);) {
-        const char *slash = strchr(key, '/');
-        _cleanup_(free_p) char *ns = xasprintf("%.*s", (int)(slash - key), key);
-        evict(c, ns, slash + 1);
-    }
-    map_done(&now);
+        eviction_later(c->eviction, ns, placementgroup);
 }
 
 static void on_peers(void *ctx)
@@ -242,15 +213,25 @@ static void wake_if_it_waits(void *ctx, const char *key)
         controller_add(c->controller, key);
 }
 
-// What it had on PlacementGroups where it is not any more ends, and its port may be another's.
+static void wake_pool(struct group_controller *c, const char *ns, const char *name)
+{
+    if (c->wakers[KIND_PLACEMENTGROUP].wake)
+        c->wakers[KIND_PLACEMENTGROUP].wake(c->wakers[KIND_PLACEMENTGROUP].ctx, ns, name);
+}
+
+// A PlacementGroup learns of its first tenant. What a group had on PlacementGroups where it is not any more ends, and
+// its port may be another's.
 static void on_tenant(struct group_controller *c, const struct workergroup *old, const struct workergroup *now)
 {
+    for (size_t i = 0; now && i < now->spec.n_placement_groups; i++)
+        if (!tenancy_has(c->tenancy, now->obj.meta.ns, now->spec.placement_groups[i].name, NULL))
+            wake_pool(c, now->obj.meta.ns, now->spec.placement_groups[i].name);
     tenancy_set(c->tenancy, old, now);
     for (size_t i = 0; old && i < old->spec.n_placement_groups; i++) {
         const struct meta *m = &old->obj.meta;
         const char *pool = old->spec.placement_groups[i].name;
         if (!tenancy_has(c->tenancy, m->ns, pool, m->uid))
-            evict(c, m->ns, pool);
+            eviction_now(c->eviction, m->ns, pool);
         tenancy_each(c->tenancy, m->ns, pool, wake_if_it_waits, c);
     }
 }
@@ -349,6 +330,7 @@ static struct pooled_source pooled_source(const struct group_controller *c)
 {
     return (struct pooled_source){.placementgroups = c->placementgroups,
                                   .pods = c->executor.pods,
+                                  .services = c->executor.services,
                                   .groups = c->executor.groups,
                                   .tenancy = c->tenancy,
                                   .master_of = master_of,
@@ -475,9 +457,12 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
         controller_new(loop, &(struct controller_options){
                                  .name = "workergroup", .reconcile = reconcile, .ctx = c, .metrics = options->metrics});
     c->room_timer = loop_timer_new(loop, on_room, c);
-    c->evict_timer = loop_timer_new(loop, on_evict, c);
     c->tenancy = tenancy_new();
     c->placementgroups = options->placementgroups;
+    c->eviction = eviction_new(loop, &(struct eviction_options){.tenancy = c->tenancy,
+                                                                .placementgroups = options->placementgroups,
+                                                                .pods = options->pods,
+                                                                .agents = options->agents});
     c->peers_timer = loop_timer_new(loop, on_peers, c);
     c->rollbacks = metrics_counter(options->metrics, "cadre_gang_rollbacks_total",
                                    "Gangs given back because they were refused or not bound in time", "");
@@ -548,16 +533,10 @@ const struct pod *group_controller_place(const struct group_controller *c, const
     return pooled_place(&v, rank, a);
 }
 
-static void evict_tenants_of(void *ctx, const struct object *o)
-{
-    evict_later(ctx, o->meta.ns, o->meta.name);
-}
-
 void group_controller_start(struct group_controller *c)
 {
     c->started = true;
-    if (c->placementgroups)
-        store_each(c->placementgroups, evict_tenants_of, c);
+    eviction_start(c->eviction);
     timekeeper_lead(&c->time);
     store_each_by_age(c->executor.groups, wake_group, c);
     controller_start(c->controller);
@@ -566,6 +545,7 @@ void group_controller_start(struct group_controller *c)
 void group_controller_stop(struct group_controller *c)
 {
     c->stopped = true;
+    eviction_stop(c->eviction);
     controller_stop(c->controller);
 }
 
@@ -583,11 +563,10 @@ void group_controller_free(struct group_controller *c)
         entry_free(value);
     map_done(&c->entries);
     map_done(&c->changed);
-    map_done(&c->evictions);
+    eviction_free(c->eviction);
     tenancy_free(c->tenancy);
     arena_done(&c->setup_arena);
     loop_timer_free(c->room_timer);
-    loop_timer_free(c->evict_timer);
     loop_timer_free(c->peers_timer);
     controller_free(c->controller);
     cluster_free(c->cluster);

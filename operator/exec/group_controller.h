@@ -35,7 +35,7 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
 const struct agent_setup *group_controller_agent_setup(const struct group_controller *c);
 struct cluster *group_controller_cluster(const struct group_controller *c);
 // Those that wait for room, of all kinds; and what wakes those of a kind when there may be some: called for each of
-// them, in their order.
+// them, in their order. A PlacementGroup is woken so when its first WorkerGroup comes, too.
 const struct line *group_controller_line(const struct group_controller *c);
 int64_t group_controller_now(struct group_controller *c); // the time of decisions (timekeeper.h)
 void group_controller_on_room(struct group_controller *c, enum kind kind,
@@ -49,8 +49,8 @@ void group_controller_changed(struct group_controller *c, const char *ns, const 
 // (NULL). What it runs of others is stopped.
 void group_controller_changed_shared(struct group_controller *c, const char *ns, const char *placementgroup,
                                      const char *group_uid);
-// Whether the WorkerGroup with this UID runs on the PlacementGroup; and the pod that has a rank of one that runs on
-// some, NULL if it is not known.
+// Whether the WorkerGroup with this UID (NULL: any) runs on the PlacementGroup; and the pod that has a rank of one that
+// runs on some, NULL if it is not known.
 bool group_controller_shares(const struct group_controller *c, const char *ns, const char *placementgroup,
                              const char *group_uid);
 const struct pod *group_controller_place(const struct group_controller *c, const struct workergroup *wg, int32_t rank,

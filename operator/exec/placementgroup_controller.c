@@ -155,6 +155,7 @@ static void view_fill(struct placementgroup_controller *c, const struct placemen
         .n_pods = n,
         .setup = group_controller_agent_setup(c->groups),
         .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
+        .tenants = group_controller_shares(c->groups, m->ns, m->name, NULL),
         .cluster = c->executor.cluster,
         .line = group_controller_line(c->groups),
         .memory = &e->notebook.memory,
@@ -167,7 +168,7 @@ static void take_notes(struct entry *e, const struct placementgroup *plg, const 
 {
     struct group_memory *m = &e->notebook.memory;
     const struct condition *ready = condition_find(plg->status.conditions, plg->status.n_conditions, COND_READY);
-    if (ready && ready->status == CONDITION_TRUE && m->rollbacks)
+    if (ready && ready->status == CONDITION_TRUE && m->rollbacks && m->retry_at_ms <= now_ms)
         notebook_ready(&e->notebook, ready->changed_ms, now_ms);
     if (p->rolls_back)
         notebook_rolled_back(&e->notebook, p, now_ms);

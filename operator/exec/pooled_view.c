@@ -2,6 +2,7 @@
 #include "operator/exec/pooled_view.h"
 
 #include "common/base/mem.h"
+#include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/reason.h"
 
 #include <string.h>
@@ -14,17 +15,26 @@ static bool seen_before(const struct placementgroup *const *pools, size_t i)
     return false;
 }
 
+static const struct service *service_of_pool(const struct pooled_source *s, const struct placementgroup *plg,
+                                             struct arena *a)
+{
+    const struct object *o = store_get(s->services, plg->obj.meta.ns, bundlepod_gang(plg, a));
+    return o && !o->meta.deleted_ms ? service_of(o) : NULL;
+}
+
 static void fill_pools(const struct pooled_source *s, const struct workergroup *wg, struct arena *a,
                        struct group_view *v)
 {
     size_t n = wg->spec.n_placement_groups, total = 0, at = 0;
     const struct placementgroup **pools = arena_array(a, n, sizeof *pools);
+    const struct service **services = arena_array(a, n, sizeof *services);
     const struct object *const **owned = arena_array(a, n, sizeof *owned);
     size_t *n_owned = arena_array(a, n, sizeof *n_owned);
     for (size_t i = 0; i < n; i++) {
         const char *name = wg->spec.placement_groups[i].name;
         const struct object *o = s->placementgroups ? store_get(s->placementgroups, wg->obj.meta.ns, name) : NULL;
         pools[i] = o ? placementgroup_of(o) : NULL;
+        services[i] = o ? service_of_pool(s, pools[i], a) : NULL;
         if (o && !seen_before(pools, i))
             total += n_owned[i] = store_by_owner(s->pods, o->meta.uid, a, &owned[i]);
     }
@@ -33,6 +43,7 @@ static void fill_pools(const struct pooled_source *s, const struct workergroup *
         for (size_t k = 0; k < n_owned[i]; k++)
             all[at++] = pod_of(owned[i][k]);
     v->pools = pools;
+    v->pool_services = services;
     v->pods = all;
     v->n_pods = total;
 }

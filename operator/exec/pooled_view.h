@@ -6,15 +6,15 @@
 #include "operator/exec/tenancy.h"
 #include "operator/reconcile/group.h"
 
-struct pooled_source {                                   // all borrowed
-    const struct store *placementgroups, *pods, *groups; // placementgroups NULL: there are none
+struct pooled_source {                                              // all borrowed
+    const struct store *placementgroups, *pods, *services, *groups; // placementgroups NULL: there are none
     const struct tenancy *tenancy;
     // "host:port" of the rendezvous of another group, NULL = none. Borrowed. `key`: "namespace/name".
     const char *(*master_of)(void *ctx, const struct object *group, const char *key);
     void *ctx;
 };
 
-// Sets `pools`, `pods` and `neighbours` of the view.
+// Sets `pools`, `pool_services`, `pods` and `neighbours` of the view.
 void pooled_view_fill(const struct pooled_source *s, const struct workergroup *wg, struct arena *a,
                       struct group_view *v);
 

@@ -112,7 +112,8 @@ void tenancy_each(const struct tenancy *t, const char *ns, const char *placement
 
 bool tenancy_has(const struct tenancy *t, const char *ns, const char *placementgroup, const char *group_uid)
 {
-    return tenant_of(house_of(t, ns, placementgroup), group_uid) != NULL;
+    const struct house *h = house_of(t, ns, placementgroup);
+    return group_uid ? tenant_of(h, group_uid) != NULL : h != NULL;
 }
 
 static void stop(struct agents *agents, const struct object *pod, const struct agent_group *g)

@@ -19,6 +19,7 @@ void tenancy_set(struct tenancy *t, const struct workergroup *old, const struct 
 // `key`: "namespace/name" of a WorkerGroup. May not change the tenancy.
 typedef void (*tenancy_fn)(void *ctx, const char *key);
 void tenancy_each(const struct tenancy *t, const char *ns, const char *placementgroup, tenancy_fn fn, void *ctx);
+// group_uid NULL: any.
 bool tenancy_has(const struct tenancy *t, const char *ns, const char *placementgroup, const char *group_uid);
 
 // Tells the agents of this PlacementGroup's pods to stop what they run of groups that are no tenants (any more): they

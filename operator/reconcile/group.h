@@ -63,7 +63,8 @@ struct group_view {
     const struct pod *const *pods;
     size_t n_pods;
     // On bundles
-    const struct placementgroup *const *pools; // those of spec.placement.groups, in that order; NULL = not there
+    const struct placementgroup *const *pools;  // those of spec.placement.groups, in that order; NULL = not there
+    const struct service *const *pool_services; // of each, likewise
     const struct neighbour *neighbours;
     size_t n_neighbours;
     // Agent runtime

@@ -12,7 +12,7 @@
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/turn.h"
 
-enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SETUP_RETRY_MS = 1000 };
+enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SETUP_RETRY_MS = 1000, SERVICE_AFTER_MS = 60 * 1000 };
 
 // Nothing may be created yet; the conditions say why.
 static void wait_for(struct hold *h, const char *reason, const char *message)
@@ -80,18 +80,62 @@ static bool service_is_taken(struct hold *h)
     return true;
 }
 
-static void add_service(struct hold *h, int stage)
+// But for the dry run of another spec, which somebody has taken back.
+static bool refused_lately(const struct hold *h)
+{
+    const struct group_memory *m = h->v->memory;
+    bool of_another = m->dry_run == DRY_RUN_NONE && m->dry_run_hash && m->dry_run_hash != h->dry_run_hash;
+    return m->refusal_reason && m->retry_at_ms > h->v->now_ms && !of_another;
+}
+
+static int64_t bound_ms(const struct hold *h)
+{
+    const struct condition *scheduled = hold_old(h, HOLD_SCHEDULED);
+    return scheduled && scheduled->status == CONDITION_TRUE ? scheduled->changed_ms : h->v->now_ms;
+}
+
+// A Service and the endpoints that follow from it cost the cluster more than a pod does, and only groups on the bundles
+// need the names. So it comes with the first of them; or, where none comes at once, a while after the bundles are
+// bound: early enough for groups that come later, and not at all for what is given back soon.
+static bool needs_service(struct hold *h)
 {
     if (h->v->service)
+        return false;
+    if (h->v->tenants)
+        return true;
+    if (h->reservation.bound < h->bundles.n)
+        return false;
+    int64_t left = bound_ms(h) + SERVICE_AFTER_MS - h->v->now_ms;
+    if (left <= 0 || left > SERVICE_AFTER_MS) // a clock was set back
+        return true;
+    plan_requeue(h->plan, left);
+    return false;
+}
+
+static void add_service(struct hold *h, int stage)
+{
+    if (!needs_service(h))
         return;
     struct action *x = plan_add(h->plan, ACTION_CREATE_SERVICE, stage);
     x->name = bundlepod_gang(h->plg, h->a);
     x->body = bundlepod_service(h->plg, h->a);
+    plan_requeue(h->plan, 0); // that the name is taken changes no object that would wake us
+}
+
+// A Service of the name was found when ours was to be made.
+static bool name_is_taken(struct hold *h)
+{
+    const struct group_memory *m = h->v->memory;
+    if (h->v->service || !refused_lately(h) || !str_eq(m->refusal_reason, REASON_NAME_CONFLICT))
+        return false;
+    hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
+    plan_requeue(h->plan, m->retry_at_ms - h->v->now_ms);
+    return true;
 }
 
 void hold_keep_service(struct hold *h)
 {
-    if (!service_is_taken(h))
+    if (!service_is_taken(h) && !name_is_taken(h))
         add_service(h, STAGE_SECOND);
 }
 
@@ -136,14 +180,6 @@ static enum hold_verdict template_refused(struct hold *h, const char *message)
     hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
              arena_printf(h->a, "the API server refuses the template: %s", message));
     return HOLD_REFUSED;
-}
-
-// But for the dry run of another spec, which somebody has taken back.
-static bool refused_lately(const struct hold *h)
-{
-    const struct group_memory *m = h->v->memory;
-    bool of_another = m->dry_run == DRY_RUN_NONE && m->dry_run_hash && m->dry_run_hash != h->dry_run_hash;
-    return m->refusal_reason && m->retry_at_ms > h->v->now_ms && !of_another;
 }
 
 // The dry run itself was refused, for what may change without the spec. The quota is looked at last, when the template
@@ -350,7 +386,7 @@ static void place(struct hold *h)
     }
     plan_places(h, &placed, &message);
     if (placed.verdict == VERDICT_PLACED) {
-        add_service(h, STAGE_FIRST);
+        add_service(h, STAGE_SECOND);
         if (!create_missing(h, &placed, &n)) {
             plan_init(h->plan, h->a); // all or none
             invalid(h);

@@ -12,6 +12,7 @@ struct placementgroup_view {
     size_t n_pods;
     const struct agent_setup *setup; // NULL = not there yet: pods cannot be made
     const struct service *service;   // the Service of the gang's name, NULL if it is not known to exist
+    bool tenants;                    // a WorkerGroup names it
     const struct cluster *cluster;
     const struct line *line; // as in struct group_view
     const struct group_memory *memory;

@@ -306,12 +306,25 @@ static void take_port(struct taking *t)
     t->ret->master_port = port;
 }
 
+// A PlacementGroup gets its Service when the first group comes. What looked for the name of rank 0 before would be told
+// for a while, by caches, that it does not exist.
+static void look_named(struct taking *t, size_t pool, const char *gang)
+{
+    const struct service *s = t->v->pool_services[pool];
+    const struct meta *m = &t->v->pools[pool]->obj.meta;
+    if (!t->bound && !(s && str_eq(s->obj.meta.owner.uid, m->uid)))
+        wait_for(t, REASON_PENDING,
+                 arena_printf(t->a, "PlacementGroup %s does not have its Service %s yet, which names its pods", m->name,
+                              gang));
+}
+
 static void take_master(struct taking *t)
 {
     const struct berth *b = &t->ret->berths[0];
     if (!b->pod)
         return;
     const char *gang = bundlepod_gang(t->v->pools[b->pool], t->a);
+    look_named(t, b->pool, gang);
     t->ret->master_host =
         arena_printf(t->a, "%s-%d.%s.%s.svc", gang, pod_label_number(b->pod, LABEL_INDEX), gang, t->wg->obj.meta.ns);
     take_port(t);

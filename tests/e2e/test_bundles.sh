@@ -65,6 +65,11 @@ processes_in() { # POD GROUP: how many
     rank_values "$2" RANK "$1" | wc -w
 }
 
+address_of() { # POD of a PlacementGroup: as it resolves its own name
+    kc exec "$1" -c worker -- nslookup "${1%-*}.${1%-*-*}.default.svc.cluster.local" |
+        sed -nE 's/^Address( 1)?: ([0-9.]+)$/\2/p' | tail -n 1
+}
+
 # ---- one pool, two groups -------------------------------------------------------------------------------------------
 
 test_two_groups() {
@@ -87,6 +92,7 @@ test_two_groups() {
         rank_values first MASTER_PORT shared-plg-0-0
     check "status has the GPUs" is 4 group_status second gpus
     check "... and where the ranks are" matches '^\[\{"node":"n[12]","replicas":"0-3"\}\]$' group_status second placements
+    check "the pod is known by name in the cluster" is "$(plg_pod shared-plg-0-0 .status.podIP)" address_of shared-plg-0-0
     check "no pods are made for them" is "shared-plg-0-0" kc get pods -l app.kubernetes.io/managed-by=cadre \
         -o 'jsonpath={.items[*].metadata.name}'
 }

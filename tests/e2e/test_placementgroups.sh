@@ -26,10 +26,6 @@ in_pod() { # POD COMMAND...
     kc exec "$1" -c worker -- "${@:2}"
 }
 
-address_of() { # POD HOST: as that pod resolves it
-    in_pod "$1" nslookup "$2.cluster.local" | sed -nE 's/^Address( 1)?: ([0-9.]+)$/\2/p' | tail -n 1
-}
-
 on_node() { # PLG: "index node" of its pods
     kc get pods -l "cadre.dev/group=$1-plg" --sort-by '{.metadata.labels.cadre\.dev/index}' \
         -o 'jsonpath={range .items[*]}{.metadata.labels.cadre\.dev/index} {.spec.nodeName}{"\n"}{end}' | xargs
@@ -47,8 +43,6 @@ test_example() {
     check "it idles in the agent" matches "^/cadre/cadre-agent" in_pod pool-plg-0-0 sh -c 'tr "\0" " " </proc/1/cmdline'
     check "... which runs nothing" is 1 in_pod pool-plg-0-0 sh -c 'grep -l cadre /proc/[0-9]*/comm | wc -l'
     check "... and has found the operator" eventually 20 says connected kc logs pool-plg-0-0 -c worker
-    check "it is known by name in the cluster" is "$(plg_pod pool-plg-0-0 .status.podIP)" \
-        address_of pool-plg-0-0 pool-plg-0.pool-plg.default.svc
     check "nothing of a rank is in its environment" is "" in_pod pool-plg-0-0 \
         sh -c 'env | grep -E "^(RANK|WORLD_SIZE|MASTER_ADDR|LOCAL_RANK)=" || true'
 }

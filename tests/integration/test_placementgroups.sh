@@ -36,7 +36,7 @@ test_reserve() {
         '"\(.spec.containers[0].command[0]) \(.spec.initContainers[0].name)"'
     check "it is pinned, named and owned" is "pool-plg-1 pool-plg PlacementGroup pool true" plg_pod pool-plg-1-0 \
         '"\(.spec.hostname) \(.spec.subdomain) \(.metadata.ownerReferences[0] | "\(.kind) \(.name) \(.controller)")"'
-    check "the Service is headless" is None kc get service pool-plg -o 'jsonpath={.spec.clusterIP}'
+    check "no Service as long as no group runs on it" is "" kc get service pool-plg --ignore-not-found -o name
     check "the status counts" is "6 6 6 2 0" kc get plg pool -o \
         'jsonpath={.status.bundles} {.status.boundBundles} {.status.gpus} {.status.nodes} {.status.incarnation}'
     check "all conditions are there" is "Accepted/Valid Failed/NoFailure Ready/Running Scheduled/Bound" all_conditions
@@ -104,11 +104,22 @@ test_changes() {
 test_conflict() {
     kc create service clusterip taken-plg --tcp=80 >/dev/null
     plg_apply taken 2 >/dev/null
-    check "a Service of its name that is not its own" eventually 10 is "False/NameConflict" plg_condition taken Accepted
-    check "... costs no pod" is "" plg_pods taken
+    check "a Service of its name that is not its own harms nothing" plg_ready taken
+    tenant taken | kc apply -f - >/dev/null
+    check "... until a group needs the name" eventually 10 is "False/NameConflict" plg_condition taken Accepted
+    check "... which waits, and says for what" eventually 5 matches "does not have its Service taken-plg" \
+        kc get wg on-taken -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}'
     kc delete service taken-plg >/dev/null
-    check "... until it is gone" plg_ready taken
+    check "... and goes on when it is gone" eventually 30 is "True/Valid" plg_condition taken Accepted
+    check "... with a headless Service" is None kc get service taken-plg -o 'jsonpath={.spec.clusterIP}'
+    kc delete wg on-taken >/dev/null
     plg_delete taken
+}
+
+# A WorkerGroup on the first bundle of a PlacementGroup.
+tenant() { # NAME
+    jq -n --arg name "$1" '{apiVersion: "cadre.dev/v1alpha1", kind: "WorkerGroup", metadata: {name: "on-\($name)"},
+        spec: {replicas: 1, placement: {groups: [{name: $name, bundles: "0"}]}, worker: {command: ["true"]}}}'
 }
 
 # ---- placed ---------------------------------------------------------------------------------------------------------

@@ -195,22 +195,33 @@ static const struct placementgroup *find_pool(const struct group_case *c, const 
     return NULL;
 }
 
+static const struct service *pool_service(struct group_case *c, const struct meta *pool)
+{
+    struct service *s = arena_new(&c->arena, struct service);
+    s->obj.meta.owner.uid = pool->uid;
+    return s;
+}
+
 static void take_pools(struct group_case *c, const struct json *root)
 {
     const struct workergroup_spec *s = &workergroup_of(c->owner)->spec;
     const struct json *near = json_get(root, "neighbours");
     const struct placementgroup **pools = arena_array(&c->arena, s->n_placement_groups, sizeof *pools);
+    const struct service **services = arena_array(&c->arena, s->n_placement_groups, sizeof *services);
     struct neighbour *neighbours = arena_array(&c->arena, json_count(near), sizeof *neighbours);
     JSON_FOREACH(item, json_get(root, "placementgroups")) {
         assert_true(c->n_pools < GROUP_CASE_POOLS);
         c->pools[c->n_pools++] = decode(KIND_PLACEMENTGROUP, item);
     }
-    for (size_t i = 0; i < s->n_placement_groups; i++)
+    for (size_t i = 0; i < s->n_placement_groups; i++) {
         pools[i] = find_pool(c, s->placement_groups[i].name);
+        services[i] = pools[i] && !json_get(root, "noService") ? pool_service(c, &pools[i]->obj.meta) : NULL;
+    }
     JSON_FOREACH(item, near)
         neighbours[c->view.n_neighbours++] = (struct neighbour){json_str(json_get(item, "name"), &c->arena),
                                                                 json_str(json_get(item, "master"), &c->arena)};
     c->view.pools = pools;
+    c->view.pool_services = services;
     c->view.neighbours = neighbours;
 }
 
@@ -349,6 +360,7 @@ struct group_case *group_case_new(const char *json)
         c->service = decode(KIND_SERVICE, json_get(root, "service"));
         c->view.service = service_of(c->service);
     }
+    c->tenants = json_get(root, "tenants") != NULL;
     take_memory(c, json_get(root, "memory"));
     return c;
 }
@@ -377,6 +389,7 @@ const struct plan *group_case_decide(struct group_case *c)
         .n_pods = v->n_pods,
         .setup = v->setup,
         .service = v->service,
+        .tenants = c->tenants,
         .cluster = v->cluster,
         .memory = v->memory,
         .now_ms = v->now_ms,

@@ -34,6 +34,7 @@ struct group_case {
     struct cluster *cluster;
     const struct object *owner, *service, *pods[GROUP_CASE_PODS], *pools[GROUP_CASE_POOLS];
     size_t n_pools;
+    bool tenants; // of a PlacementGroup
     const struct pod *pod_views[GROUP_CASE_PODS];
     struct agent_facts agents[GROUP_CASE_PODS];
     int32_t members[GROUP_CASE_PODS];

@@ -304,7 +304,7 @@ static void take_notes(struct plg_operator *o, const struct placementgroup *plg,
 {
     struct group_memory *m = &o->notebook.memory;
     const struct condition *ready = condition_find(plg->status.conditions, plg->status.n_conditions, COND_READY);
-    if (ready && ready->status == CONDITION_TRUE && m->rollbacks)
+    if (ready && ready->status == CONDITION_TRUE && m->rollbacks && m->retry_at_ms <= now_ms)
         notebook_ready(&o->notebook, ready->changed_ms, now_ms);
     if (p->rolls_back)
         notebook_rolled_back(&o->notebook, p, now_ms);
@@ -334,6 +334,7 @@ static void look(struct plg_operator *o, const struct object *plg, struct arena 
         .n_pods = n,
         .setup = &setup,
         .service = service ? service_of(service) : NULL,
+        .tenants = o->w->tenants,
         .cluster = o->cluster,
         .memory = &o->notebook.memory,
         .now_ms = timekeeper_now(&o->time),

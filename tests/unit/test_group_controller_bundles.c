@@ -70,6 +70,14 @@ static void put_pool(void)
         "\"Running\",\"podIP\":\"10.0.0.7\"}}");
 }
 
+static void put_service(void)
+{
+    put(t.services,
+        "{\"metadata\":{\"name\":\"pool-plg\",\"namespace\":\"ml\",\"uid\":\"u-service\",\"resourceVersion\":\"3\","
+        "\"ownerReferences\":[{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"PlacementGroup\",\"name\":\"pool\","
+        "\"uid\":\"u-pool\",\"controller\":true}]}}");
+}
+
 static void on_shared(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
 {
     (void)ctx;
@@ -216,6 +224,8 @@ static void groups_wait_for_their_pool_and_begin_with_it(void **state)
     group_controller_start(t.controller);
     UNTIL(waits_for("a", REASON_PLACEMENT_NOT_FOUND) && waits_for("b", REASON_PLACEMENT_NOT_FOUND));
     put_pool();
+    UNTIL(waits_for("a", REASON_PENDING) && waits_for("b", REASON_PENDING));
+    put_service(); // which its controller makes when it has a tenant
     UNTIL(waits_for("a", REASON_STARTING) && waits_for("b", REASON_STARTING));
     join("");
     UNTIL(ordered("PREPARE {\"group\":\"u-a\"") && ordered("PREPARE {\"group\":\"u-b\""));
@@ -230,6 +240,7 @@ static void a_group_that_is_deleted_is_stopped(void **state)
 {
     (void)state;
     put_pool();
+    put_service();
     put_group("a", "0-1", NULL);
     put_group("b", "2-3", NULL);
     group_controller_start(t.controller);
@@ -245,6 +256,7 @@ static void what_was_deleted_behind_a_leaders_back_is_stopped_too(void **state)
 {
     (void)state;
     put_pool();
+    put_service();
     group_controller_start(t.controller);
     join("{\"group\":\"u-gone\",\"attempt\":3,\"state\":\"Running\",\"processes\":[]}");
     UNTIL(ordered("STOP {\"group\":\"u-gone\",\"attempt\":3}"));
@@ -254,6 +266,7 @@ static void it_is_known_which_pod_has_a_rank(void **state)
 {
     (void)state;
     put_pool();
+    put_service();
     put_group("b", "2-3", NULL);
     const struct workergroup *b = workergroup_of(store_get(t.groups, "ml", "b"));
     assert_string_equal(group_controller_place(t.controller, b, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");

@@ -122,7 +122,7 @@ static const char *missing(const struct life *l)
         return "not packed";
     if (str_eq(strategy, "StrictSpread") && h.most_on_a_node != 1)
         return "not spread";
-    return l->w.service ? NULL : "no Service";
+    return l->w.service || !l->w.tenants ? NULL : "no Service for the groups that run on it";
 }
 
 static void check_status(struct life *l)
@@ -306,6 +306,14 @@ static void somebody_edits(struct life *l)
     tell(l, "somebody edits the spec");
 }
 
+// Its controller is told of the first that comes.
+static void groups_come_and_go(struct life *l)
+{
+    l->w.tenants = !l->w.tenants;
+    l->o.dirty = l->o.dirty || l->w.tenants;
+    tell(l, l->w.tenants ? "a group comes to it" : "its last group goes");
+}
+
 static void something_happens(struct life *l)
 {
     struct plg_pod *p = any_pod(l);
@@ -330,6 +338,9 @@ static void something_happens(struct life *l)
     case 6:
         if (p)
             plg_fail(&l->w, p);
+        break;
+    case 7:
+        groups_come_and_go(l);
         break;
     default:
         break;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/eviction.h"
+
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DELAY_MS = 5000 }; // what an agent runs may be of a group that is so new that the store has it a moment later
+
+struct eviction {
+    struct eviction_options options;
+    struct map waiting; // keys of PlacementGroups; the value is of no account
+    struct loop_timer *timer;
+    bool running;
+};
+
+void eviction_now(struct eviction *e, const char *ns, const char *placementgroup)
+{
+    const struct eviction_options *o = &e->options;
+    const struct object *plg = o->placementgroups ? store_get(o->placementgroups, ns, placementgroup) : NULL;
+    if (plg && o->agents && e->running)
+        tenancy_evict(o->tenancy, o->agents, o->pods, plg);
+}
+
+void eviction_later(struct eviction *e, const char *ns, const char *placementgroup)
+{
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, placementgroup);
+    map_set(&e->waiting, key, e);
+    if (!loop_timer_armed(e->timer))
+        loop_timer_arm(e->timer, DELAY_MS);
+}
+
+static void on_time(void *ctx)
+{
+    struct eviction *e = ctx;
+    struct map now = e->waiting;
+    const char *key;
+    e->waiting = MAP_INIT;
+    for (size_t i = 0; map_next(&now, &i, &key, NULL);) {
+        const char *slash = strchr(key, '/');
+        _cleanup_(free_p) char *ns = xasprintf("%.*s", (int)(slash - key), key);
+        eviction_now(e, ns, slash + 1);
+    }
+    map_done(&now);
+}
+
+struct eviction *eviction_new(struct loop *loop, const struct eviction_options *options)
+{
+    struct eviction *e = xcalloc(1, sizeof *e);
+    *e = (struct eviction){.options = *options, .waiting = MAP_INIT};
+    e->timer = loop_timer_new(loop, on_time, e);
+    return e;
+}
+
+void eviction_free(struct eviction *e)
+{
+    if (!e)
+        return;
+    map_done(&e->waiting);
+    loop_timer_free(e->timer);
+    free(e);
+}
+
+static void look_later(void *ctx, const struct object *o)
+{
+    eviction_later(ctx, o->meta.ns, o->meta.name);
+}
+
+void eviction_start(struct eviction *e)
+{
+    e->running = true;
+    if (e->options.placementgroups)
+        store_each(e->options.placementgroups, look_later, e);
+}
+
+void eviction_stop(struct eviction *e)
+{
+    e->running = false;
+}
