@@ -23,6 +23,11 @@ add_test(NAME test_local_watch COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_w
                                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_watched>
                                  $<TARGET_FILE:kubectl-cadre>)
 set_tests_properties(test_local_watch PROPERTIES LABELS unit TIMEOUT 120)
+add_test(NAME test_local_nested
+         COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_nested.sh" "${PROJECT_SOURCE_DIR}" $<TARGET_FILE:cadre-local>
+                 $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:kubectl-cadre>
+                 $<TARGET_FILE:module_nested> $<TARGET_FILE:module_nested_calls>)
+set_tests_properties(test_local_nested PROPERTIES LABELS unit TIMEOUT 120)
 
 add_executable(batch_call batch_call.c)
 target_link_libraries(batch_call PRIVATE project_options cadre_client_core)

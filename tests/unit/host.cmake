@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Modules to load, and what is wrong with them.
-foreach(name other_abi no_symbol future misbehaving watched)
+foreach(name other_abi no_symbol future misbehaving watched nested_calls)
   cadre_module(${name} SOURCE modules/${name}.c)
 endforeach()
 add_library(driver_stub SHARED modules/driver_stub.c)
@@ -15,6 +15,7 @@ foreach(name module call batch executor)
   cadre_test(test_host_${name} LINKS ${host})
   set_target_properties(test_host_${name} PROPERTIES ENABLE_EXPORTS ON)
 endforeach()
+cadre_test(test_host_via LINKS cadre_host)
 cadre_test(test_host_session LINKS cadre_host cadre_ws_server SOURCES host_proxy.c)
 cadre_test(test_host_process LINKS cadre_ws_server cadre_fakeapi SOURCES host_proxy.c)
 add_dependencies(test_host_process cadre-worker)

@@ -93,6 +93,7 @@ void call_run(struct cadre_call *c, const cadre_method *method, void *self)
     cadre_result r = parse_args(c);
     if (r == CADRE_OK)
         r = method->run(self, c);
+    nested_end(&c->nested);
     if (r == CADRE_OK && c->returned)
         r = call_batch_write(c);
     c->failed = r != CADRE_OK;
@@ -106,6 +107,7 @@ void call_run(struct cadre_call *c, const cadre_method *method, void *self)
 void call_cancel(struct cadre_call *c)
 {
     atomic_store(&c->canceled, true);
+    nested_wake(&c->nested);
 }
 
 void call_encode_error(struct buf *out, const char *code, const char *message)
@@ -144,6 +146,7 @@ int call_head_decode(const char *json, size_t len, struct arena *a, struct call_
     h.method = json_str(json_get(root, "method"), a);
     if (!h.method)
         return err_set(err, ERR_INVALID, "head of a call: no \"method\" with a name");
+    h.via = json_get(root, "via");
     h.role = json_str(json_get(root, "role"), a);
     const struct json *timeout = json_get(root, "timeoutMs");
     if (timeout && (!json_i64(timeout, &h.timeout_ms) || h.timeout_ms < 1))

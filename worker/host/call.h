@@ -15,6 +15,7 @@
 #include "common/base/err.h"
 #include "common/base/json.h"
 #include "common/wire/batch.h"
+#include "worker/host/nested.h"
 #include "worker/host/returned.h"
 
 #include <stdatomic.h>
@@ -37,9 +38,10 @@ struct cadre_call {
     char *aligned;             // a copy of the batch, where it did not come aligned
     struct returned *returned; // of the result, where it is a batch
     atomic_bool canceled;
-    bool failed;       // then `code` and `message` are the answer, else `result`
-    const char *code;  // static
-    struct buf result; // empty = null
+    struct nested nested; // calls that the method makes
+    bool failed;          // then `code` and `message` are the answer, else `result`
+    const char *code;     // static
+    struct buf result;    // empty = null
     struct buf message;
     bool missing;                                 // it is about an argument that is not there
     _Alignas(max_align_t) char first[CALL_FIRST]; // made here, used by another thread: no memory to pass between them
@@ -69,9 +71,10 @@ cadre_result call_batch_write(struct cadre_call *c);
 void call_batch_done(struct cadre_call *c);
 
 struct call_head {
-    const char *method; // in the arena
-    const char *role;   // likewise; NULL = none
-    int64_t timeout_ms; // 0 = none
+    const char *method;     // in the arena
+    const char *role;       // likewise; NULL = none
+    int64_t timeout_ms;     // 0 = none
+    const struct json *via; // in the arena, its text in the head; NULL = none
 };
 
 // Members that are not known are left alone: a newer proxy may send them.

@@ -111,6 +111,11 @@ unsigned executor_add_lane(struct executor *e, unsigned n_threads)
     return e->n_lanes - 1;
 }
 
+unsigned executor_lane_size(const struct executor *e, unsigned lane)
+{
+    return e->lanes[lane]->n_threads;
+}
+
 static void lane_free(struct lane *lane)
 {
     for (unsigned i = 0; i < lane->n_threads; i++)

@@ -25,7 +25,8 @@ struct executor_job {
 
 // `max`: jobs that may wait. An executor keeps the loop alive.
 struct executor *executor_new(struct loop *loop, size_t max);
-unsigned executor_add_lane(struct executor *e, unsigned n_threads); // its number
+unsigned executor_add_lane(struct executor *e, unsigned n_threads);   // its number
+unsigned executor_lane_size(const struct executor *e, unsigned lane); // its threads
 // Waits until the jobs that run have returned and calls `done` for what has run. Nothing may wait by then.
 void executor_free(struct executor *e); // accepts NULL
 

@@ -2,6 +2,7 @@
 // cadre-worker: loads the module, makes the object or those of all roles, serves until it is told to stop.
 #include "common/base/loop.h"
 #include "common/base/mem.h"
+#include "worker/host/caller.h"
 #include "worker/host/crash.h"
 #include "worker/host/description.h"
 #include "worker/host/proxies.h"
@@ -24,6 +25,7 @@ struct host {
     struct roles roles;
     struct loop *loop;
     struct executor *executor;
+    struct caller *caller;
     struct proxies *proxies; // NULL while the constructor runs
     struct loop_signal *signals[2];
     bool stopping;
@@ -58,7 +60,11 @@ static void serve(struct host *h)
     struct err err = ERR_INIT;
     const struct proxies_config config = {
         .options = &h->options,
-        .session = {.worker = &h->worker, .module = &h->module, .roles = &h->roles, .executor = h->executor},
+        .session = {.worker = &h->worker,
+                    .module = &h->module,
+                    .roles = &h->roles,
+                    .caller = h->caller,
+                    .executor = h->executor},
         .on_ready = on_ready,
         .on_trouble = on_trouble,
         .on_stopped = on_stopped,
@@ -132,6 +138,7 @@ static void take_down(struct host *h)
 {
     proxies_free(h->proxies);
     executor_free(h->executor);
+    caller_free(h->caller);
     loop_signal_free(h->signals[0]);
     loop_signal_free(h->signals[1]);
     loop_free(h->loop);
@@ -142,6 +149,7 @@ static int run(struct host *h)
     h->loop = loop_new();
     // Room for what each session lets wait, and for the destructor.
     h->executor = executor_new(h->loop, OPTIONS_CONNECT_MAX * SESSION_CALLS_MAX + 1);
+    h->caller = caller_new(&h->options);
     h->signals[0] = loop_signal_new(h->loop, SIGTERM, on_signal, h);
     h->signals[1] = loop_signal_new(h->loop, SIGINT, on_signal, h);
     const struct roles_config config = {h->executor, on_created, on_destroyed, h};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/request.h"
 
+#include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/record.h"
 #include "worker/host/crash.h"
 #include "worker/host/module.h"
+#include "worker/host/via.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,6 +78,41 @@ static void on_deadline(void *ctx)
         destroy(r);
 }
 
+struct turn { // of the method that is to run
+    const struct request_owner *owner;
+    unsigned lane;
+};
+
+static bool holds_the_thread(void *ctx, const char *role, const char *method)
+{
+    const struct turn *t = ctx;
+    struct err ignored = ERR_INIT;
+    const struct role *other = roles_find(t->owner->roles, role, &ignored);
+    return other && instance_lane(other->instance, method) == t->lane;
+}
+
+// A method that waits for this call may have the only thread that this call could run on.
+static int check_cycle(const struct request_owner *owner, const struct role *role, const cadre_method *method,
+                       const struct call_head *head, struct arena *a, struct err *err)
+{
+    struct turn turn = {owner, instance_lane(role->instance, method->name)};
+    struct via_place here;
+    if (!head->via || !owner->caller || !caller_where(owner->caller, &here.ns, &here.group, &here.rank) ||
+        executor_lane_size(owner->executor, turn.lane) > 1)
+        return 0;
+    int at = via_find(head->via, &here, a, holds_the_thread, &turn);
+    if (at < 0)
+        return 0;
+    struct buf way = BUF_INIT(512);
+    via_print(head->via, at, a, &way);
+    err_set(err, ERR_CONFLICT,
+            "a deadlock: %s() would wait for the thread of rank %d of %s/%s, which waits for it (%s); a concurrency "
+            "group gives it a thread of its own",
+            method->name, here.rank, here.ns, here.group, buf_str(&way));
+    buf_done(&way);
+    return err->code;
+}
+
 int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct request **ret,
                 struct err *err)
 {
@@ -95,6 +132,10 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
         role = roles_find(owner->roles, head.role, err);
     if (role)
         method = module_method(role->class, head.method, err);
+    if (method && check_cycle(owner, role, method, &head, &a, err) < 0)
+        method = NULL;
+    const char *via = method && head.via ? head.via->text : NULL; // in the body
+    size_t via_len = via ? head.via->len : 0;
     arena_done(&a);
     if (!method)
         return err->code;
@@ -109,6 +150,11 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
                           .timeout_ms = head.timeout_ms};
     list_init(&q->link);
     call_init(&q->call, parts.args, parts.args_len);
+    q->call.nested = (struct nested){.caller = owner->caller,
+                                     .role = role->name,
+                                     .via = via,
+                                     .via_len = via_len,
+                                     .deadline = q->timeout_ms ? clock_mono_ms(&clock_system) + q->timeout_ms : 0};
     if (q->timeout_ms) {
         q->deadline = loop_timer_new(owner->loop, on_deadline, q);
         loop_timer_arm(q->deadline, q->timeout_ms);

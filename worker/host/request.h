@@ -15,6 +15,7 @@ struct request_owner {
     struct loop *loop;
     struct executor *executor;
     struct roles *roles;
+    struct caller *caller; // for calls that methods make; NULL = they cannot
     // Exactly once a request, unless it is abandoned. `ok`: body of a RESULT, else of an ERROR. It may still run after
     // that (a deadline), but is no more the owner's. May come inside request_start() and request_cancel(). The body may
     // be taken out of its buffer.
@@ -41,7 +42,8 @@ struct request {
 };
 
 // Takes a reference to the body of the CALL. A call of group.kill ends the process instead.
-// ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO and no request where it cannot run.
+// ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO, and
+// ERR_CONFLICT where it would wait for a method that waits for it: then there is no request.
 // The deadline counts from here.
 int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct request **ret,
                 struct err *err);

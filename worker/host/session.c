@@ -119,6 +119,10 @@ static int take_welcome(struct session *s, const struct record *r, struct err *e
             free(s->ticket);
             s->ticket = xstrdup(ticket);
         }
+        const struct json *group = json_get(root, "group");
+        if (s->config.caller)
+            caller_place(s->config.caller, json_str(json_get(group, "namespace"), &a),
+                         json_str(json_get(group, "name"), &a), s->config.worker->rank);
         s->welcomed = true;
         s->told = 0;
         s->retry_ms = 0;
@@ -426,7 +430,7 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
     s->config = *config;
     s->address = xstrdup(config->address);
     s->loop = loop;
-    s->owner = (struct request_owner){loop, config->executor, config->roles, answer};
+    s->owner = (struct request_owner){loop, config->executor, config->roles, config->caller, answer};
     list_init(&s->requests);
     struct ws_client *probe = new_client(s, err);
     if (!probe) {

@@ -38,6 +38,7 @@ struct session_config {
     const struct cadre_worker *worker;
     const struct module *module;
     struct roles *roles;
+    struct caller *caller; // of calls that methods make; NULL = they cannot
     struct executor *executor;
     uint64_t seed; // of the jitter
     void (*on_ready)(void *ctx);

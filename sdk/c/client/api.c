@@ -60,7 +60,7 @@ static int fill_more(struct pending *p, const cadre_client_request *r, struct er
 {
     struct buf more = BUF_INIT(CLIENT_MORE_MAX);
     char role[PENDING_METHOD_MAX + 1];
-    if (!r->split && !r->collect && !r->pad && !r->role)
+    if (!r->split && !r->collect && !r->pad && !r->role && !r->via)
         return 0;
     if (r->role && copy_name(role, sizeof role, "role", r->role, err) < 0)
         return err->code;
@@ -68,7 +68,9 @@ static int fill_more(struct pending *p, const cadre_client_request *r, struct er
         buf_printf(&more, ",\"role\":\"%s\"", role);
     if (r->pad)
         buf_puts(&more, ",\"pad\":true");
-    int code = add_json(&more, "split", r->split, r->method, err);
+    int code = add_json(&more, "via", r->via, r->method, err);
+    if (code == 0)
+        code = add_json(&more, "split", r->split, r->method, err);
     if (code == 0)
         code = add_json(&more, "collect", r->collect, r->method, err);
     if (code == 0)

@@ -166,6 +166,7 @@ typedef struct cadre_client_request {
     int keep;      // 1: the client keeps the answer for cadre_client_get(), also where there is `done`; not of blocking
                    // calls
     const char *role; // of a group with roles (spec.worker.roles): which of its objects is called; NULL = it has none
+    const char *via;  // of calls that a worker's method makes (JSON, docs/protocol.md): who waits for it; NULL = nobody
 } cadre_client_request;
 
 static inline void cadre_client_options_init(cadre_client_options *o)

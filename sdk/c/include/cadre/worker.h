@@ -17,6 +17,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -141,6 +142,43 @@ cadre_result cadre_return_json(cadre_call *c, const char *json, size_t len); // 
 // The error that the caller sees; printf-like. Returns CADRE_ERROR.
 cadre_result cadre_fail(cadre_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int cadre_call_canceled(const cadre_call *c); // 1 once the caller has gone or the deadline has passed
+
+// ---- calls that a method makes ------------------------------------------------------------------------------------
+
+// A method may call groups, its own and others of its namespace, and wait for the results: through the proxy, as any
+// controller does, in a pod with the rights of its ServiceAccount. None waits longer than the method's own caller: the
+// deadline of the method's call is theirs, too, and where that call is canceled or its caller goes, waiting ends with
+// CADRE_CANCELED. What was started and not got when the method returns is canceled. A call that would have to wait for
+// this method to return, such as one to the same rank, is refused, unless a concurrency group gives it another thread.
+//
+// On CADRE_ERROR the message for the caller is written, so `return r;` is enough.
+typedef struct cadre_request {
+    size_t size;        // cadre_request_init() sets it
+    const char *method; // required
+    const char *group;  // a name; NULL = the own
+    const char *role;   // of a group with roles; NULL = none
+    const void *args;   // a JSON list or object, or a batch, a safetensors document; NULL = []
+    size_t args_len;
+    int64_t rank;            // -1 = those that `execute` says
+    cadre_dispatch dispatch; // 0 = as the method was registered
+    cadre_execute execute;   // the same
+    int64_t timeout_ms;      // 0 = as long as the method's own caller waits
+} cadre_request;
+
+static inline void cadre_request_init(cadre_request *r, const char *method)
+{
+    memset(r, 0, sizeof *r);
+    r->size = sizeof *r;
+    r->method = method;
+    r->rank = -1;
+}
+
+// The result, as a controller gets it: JSON (no NUL behind it) or a batch, valid until the next one of this call is
+// got, or until return.
+cadre_result cadre_group_call(cadre_call *c, const cadre_request *request, const char **ret, size_t *ret_len);
+// The same in two steps, so that several may be under way. Each is got once.
+cadre_result cadre_group_start(cadre_call *c, const cadre_request *request, uint64_t *ret_id);
+cadre_result cadre_group_get(cadre_call *c, uint64_t id, const char **ret, size_t *ret_len);
 
 // ---- batches ----------------------------------------------------------------------------------------------------
 

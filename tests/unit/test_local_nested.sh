@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Methods that call groups, with real worker processes and no cluster: row S0-4 of the notebooks, circles, deadlines,
+# cancellation. Arguments: the source tree, cadre-local, cadre-agent, cadre-worker, kubectl-cadre, nested.so,
+# nested_calls.so.
+set -euo pipefail
+source=$1 local=$2 agent=$3 worker=$4 cli=$5 nested=$6 calls=$7
+work=$(mktemp -d)
+pid=
+stop() {
+    [[ -z $pid ]] || kill -TERM "$pid" 2>/dev/null || true
+    [[ -z $pid ]] || wait "$pid" || true
+    pid=
+    rm -f "$work/socket"
+}
+trap 'stop; rm -rf "$work"' EXIT
+
+fail() {
+    echo "not ok - $*"
+    cat "$work/err"
+    exit 1
+}
+
+start() {
+    stop
+    PATH=$(dirname "$worker"):$PATH "$local" "$@" >"$work/err" 2>&1 &
+    pid=$!
+    for _ in $(seq 300); do
+        [[ ! -S $work/socket ]] || return 0
+        sleep 0.1
+    done
+    fail "no socket"
+}
+
+# is ROW WANT ARGUMENT...: what the CLI prints, on stdout or stderr, is or contains that.
+is() {
+    local row=$1 want=$2 got
+    shift 2
+    got=$("$cli" call "$@" --server "unix:$work/socket" --token x 2>&1) || true
+    [[ $got == *"$want"* ]] || fail "$row: $got, not $want"
+    echo "ok - $row: $got"
+}
+
+# says TEXT: a worker has, within ten seconds.
+says() {
+    for _ in $(seq 100); do
+        ! grep -q "$1" "$work/err" || return 0
+        sleep 0.1
+    done
+    fail "no worker says: $1"
+}
+
+start -f "$source/examples/nested.yaml" --map "/modules=$(dirname "$nested")" --listen "unix:$work/socket" \
+    --agent "$agent"
+is "S0-4 get_work" '"Work done by child"' parent get_work --role parent
+
+start --listen "unix:$work/socket" --processes 3 --agent "$agent" -- "$worker" --module "$calls"
+is "another rank" 42 local call --rank 0 '["twice", 1, [21]]'
+is "all ranks are not called by one of them" 'CONFLICT: rank 0: a deadlock: twice() would wait for the thread of rank 0' \
+    local call --rank 0 '["twice", -1, [21]]'
+is "nor the own rank" 'which waits for it (default/local/1/call); a concurrency group gives it a thread of its own' \
+    local call --rank 1 '["twice", 1, [21]]'
+is "but a thread of its own" 14 local call --rank 1 '["beside", 1, [7]]'
+is "nor in a circle" 'rank 0 of default/local, which waits for it (default/local/0/call, default/local/1/call)' \
+    local call --rank 0 '["call", 1, ["twice", 0, [1]]]'
+is "three deep" 6 local call --rank 0 '["call", 1, ["call", 2, ["beside", 0, [3]]]]'
+is "many at a time" 249500 local many --rank 0 '[500, 1]'
+is "an error keeps its name" 'call() called, and got NOT_FOUND: ' local call --rank 0 '["nothing", 1]'
+is "its own timeout" "got TIMEOUT: " local call --rank 0 '["hold", 1, [], 200]'
+says "rank 1 lets go"
+is "the outer call's deadline" "TIMEOUT" local call --rank 0 '["hold", 2, []]' --timeout 300ms
+says "rank 2 lets go"
+is "nobody waits any more" 4 local call --rank 0 '["twice", 2, [2]]'
+: >"$work/err"
+is "what is not got is canceled" 8 local leave --rank 0 '[1]'
+says "rank 1 lets go"

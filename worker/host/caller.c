@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/caller.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct caller {
+    const struct options *options;
+    char url[330];
+    pthread_key_t line;
+    pthread_mutex_t mutex; // of the place, which is written once
+    char *ns, *group;
+    int rank;
+};
+
+static void line_free(void *line)
+{
+    struct caller_line *l = line;
+    cadre_client_close(l->client);
+    close(l->wake);
+    free(l);
+}
+
+struct caller *caller_new(const struct options *o)
+{
+    struct caller *c = xcalloc(1, sizeof *c);
+    c->options = o;
+    if (o->n_connect) {
+        const char *address = o->connect[0].address;
+        const char *scheme = str_starts(address, "unix:") ? "" : o->connect[0].tls ? "wss://" : "ws://";
+        snprintf(c->url, sizeof c->url, "%s%s", scheme, address);
+    } else if (o->operator_url) {
+        snprintf(c->url, sizeof c->url, "%s", o->operator_url);
+    }
+    pthread_mutex_init(&c->mutex, NULL);
+    if (pthread_key_create(&c->line, line_free) != 0)
+        abort(); // this process has no other keys to speak of
+    return c;
+}
+
+void caller_free(struct caller *c)
+{
+    if (!c)
+        return;
+    pthread_key_delete(c->line);
+    pthread_mutex_destroy(&c->mutex);
+    free(c->ns);
+    free(c->group);
+    free(c);
+}
+
+void caller_place(struct caller *c, const char *ns, const char *group, int rank)
+{
+    pthread_mutex_lock(&c->mutex);
+    if (!c->ns && ns && group) { // who it is does not change with the proxy that says so
+        c->ns = xstrdup(ns);
+        c->group = xstrdup(group);
+        c->rank = rank;
+    }
+    pthread_mutex_unlock(&c->mutex);
+}
+
+bool caller_where(struct caller *c, const char **ret_ns, const char **ret_group, int *ret_rank)
+{
+    pthread_mutex_lock(&c->mutex);
+    *ret_ns = c->ns;
+    *ret_group = c->group;
+    *ret_rank = c->rank;
+    pthread_mutex_unlock(&c->mutex);
+    return *ret_ns != NULL;
+}
+
+static cadre_client *dial(struct caller *c, cadre_client_error *error)
+{
+    cadre_client_options o;
+    cadre_client *client = NULL;
+    int rank;
+    cadre_client_options_init(&o);
+    if (!c->url[0] || !caller_where(c, &o.ns, &o.group, &rank)) {
+        *error = (cadre_client_error){.code = CADRE_CLIENT_UNAVAILABLE, .name = "UNAVAILABLE"};
+        snprintf(error->message, sizeof error->message, "the proxy has not said whose worker this is");
+        return NULL;
+    }
+    o.address = c->url;
+    o.ca_pem = c->options->ca_pem;
+    if (access(CALLER_TOKEN_FILE, R_OK) == 0)
+        o.token_file = CALLER_TOKEN_FILE;
+    else
+        o.token = "none"; // without a cluster the socket is trusted, and any will do
+    cadre_client_open(&o, &client, error);
+    return client;
+}
+
+struct caller_line *caller_line(struct caller *c, cadre_client_error *error)
+{
+    struct caller_line *l = pthread_getspecific(c->line);
+    if (l)
+        return l;
+    cadre_client *client = dial(c, error);
+    if (!client)
+        return NULL;
+    l = xcalloc(1, sizeof *l);
+    *l = (struct caller_line){client, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (l->wake < 0 || pthread_setspecific(c->line, l) != 0)
+        abort(); // no descriptors: nothing else would work either
+    return l;
+}

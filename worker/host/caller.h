@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that methods of this worker make: of its own group and others of its namespace, through the proxy, like any
+// controller's. In a pod they are those of its ServiceAccount. Each thread that makes some has a connection of its own,
+// from its first one on.
+#ifndef CADRE_HOST_CALLER_H
+#define CADRE_HOST_CALLER_H
+
+#include "sdk/c/include/cadre/client.h"
+#include "worker/host/options.h"
+
+#define CALLER_TOKEN_FILE "/var/run/secrets/cadre.dev/token"
+
+struct caller;
+
+struct caller *caller_new(const struct options *o); // which is borrowed
+void caller_free(struct caller *c);                 // after the threads that used it; accepts NULL
+
+// Whose worker this is, as a proxy has said; from the loop's thread.
+void caller_place(struct caller *c, const char *ns, const char *group, int rank);
+// The same for any thread; false: not known. The strings live as long as the caller.
+bool caller_where(struct caller *c, const char **ret_ns, const char **ret_group, int *ret_rank);
+
+struct caller_line { // of a thread
+    cadre_client *client;
+    int wake; // an eventfd that ends its waiting
+};
+
+// That of the calling thread, which it keeps to its end. NULL and an error where it cannot be.
+struct caller_line *caller_line(struct caller *c, cadre_client_error *error);
+
+#endif

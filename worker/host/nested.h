@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call of a method needs to make calls itself. Used by the thread that runs the method, but for nested_wake().
+#ifndef CADRE_HOST_NESTED_H
+#define CADRE_HOST_NESTED_H
+
+#include "worker/host/caller.h"
+
+#include <stdatomic.h>
+
+enum { NESTED_OPEN_MAX = 1024 };
+
+struct nested {
+    struct caller *caller; // NULL: this worker cannot call
+    const char *role;      // of the method that runs; NULL = none
+    const char *via;       // of its own call (via.h), borrowed
+    size_t via_len;
+    int64_t deadline; // of its own call, of the monotonic clock; 0 = none
+    // private
+    atomic_int wake;          // of the thread's line, plus 1; 0 = it has not waited
+    struct caller_line *line; // NULL: nothing was called
+    uint64_t *open;           // started, and not got
+    size_t n_open;
+};
+
+void nested_wake(struct nested *n); // the call was canceled: from any thread
+void nested_end(struct nested *n);  // the method has returned: what it has not got is canceled
+
+#endif

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/via.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void put_place(struct buf *out, const struct via_place *p)
+{
+    buf_printf(out, "\"%s/%s/%d/%s%s%s\"", p->ns, p->group, p->rank, p->role ? p->role : "", p->role ? "/" : "",
+               p->method);
+}
+
+int via_add(const char *via, size_t len, const struct via_place *place, struct buf *out, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct json *list = NULL;
+    int r = len ? json_parse(via, len, NULL, &a, &list, err) : 0;
+    size_t n = json_count(list);
+    arena_done(&a);
+    if (r < 0)
+        return r;
+    if (n >= VIA_MAX)
+        return err_set(err, ERR_LIMIT, "calls are nested %d deep already; no further", VIA_MAX);
+    buf_putc(out, '[');
+    if (n) {
+        buf_append(out, via + 1, len - 2); // what is inside of its brackets
+        buf_putc(out, ',');
+    }
+    put_place(out, place);
+    return buf_putc(out, ']');
+}
+
+// The part behind the rank, if this is of the rank.
+static char *on_rank(const struct json *v, const char *prefix, struct arena *a)
+{
+    char *text = json_str(v, a);
+    return text && str_starts(text, prefix) ? text + strlen(prefix) : NULL;
+}
+
+int via_find(const struct json *via, const struct via_place *rank, struct arena *a,
+             bool (*same)(void *ctx, const char *role, const char *method), void *ctx)
+{
+    const char *prefix = arena_printf(a, "%s/%s/%d/", rank->ns, rank->group, rank->rank);
+    int i = 0;
+    JSON_FOREACH(v, via) {
+        char *role = on_rank(v, prefix, a), *slash = role ? strchr(role, '/') : NULL;
+        if (slash)
+            *slash = '\0';
+        if (role && same(ctx, slash ? role : NULL, slash ? slash + 1 : role))
+            return i;
+        i++;
+    }
+    return -1;
+}
+
+void via_print(const struct json *via, int from, struct arena *a, struct buf *out)
+{
+    int i = 0;
+    JSON_FOREACH(v, via) {
+        const char *text = i < from ? NULL : json_str(v, a);
+        if (text)
+            buf_printf(out, "%s%s", i > from ? ", " : "", text);
+        i++;
+    }
+}
