@@ -7,6 +7,7 @@
 #include "operator/gateway/gateway.h"
 #include "operator/identity/identity.h"
 #include "operator/meshes.h"
+#include "operator/provision.h"
 #include "operator/proxy/stats_report.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
@@ -44,6 +45,8 @@ struct binding {
     struct gateway *gateway;
     struct identity *identity;
     struct authority authority;
+    struct provision_desk *desk;
+    struct provisioner provisioner;
     struct group_controller *groups; // NULL until it is attached
     bool listens;
     char *url, *host;                                                 // where agents and workers dial
@@ -336,8 +339,11 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
     });
     b->identity = start_identity(b);
     b->authority = identity_authority(b->identity);
+    b->desk = provision_desk_new(o->loop, o->client, o->groups);
+    b->provisioner = provision_desk_provisioner(b->desk);
     const struct gateway_config config = {
         .authority = &b->authority,
+        .provisioner = &b->provisioner,
         .agents = b->agents,
         .pod = find_pod,
         .place = find_place,
@@ -389,6 +395,7 @@ void binding_free(struct binding *b)
     }
     b->groups = NULL;
     gateway_free(b->gateway);
+    provision_desk_free(b->desk);
     identity_free(b->identity);
     agents_free(b->agents);
     free(b->host);

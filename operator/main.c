@@ -6,6 +6,7 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/binding.h"
+#include "operator/exec/abandoned.h"
 #include "operator/exec/group_controller.h"
 #include "operator/exec/placementgroup_controller.h"
 #include "operator/exec/preflight.h"
@@ -54,6 +55,7 @@ struct operator
     struct group_controller *groups;
     struct placementgroup_controller *placementgroups;
     struct reaper *reaper;
+    struct abandoned *abandoned;
     struct leader *leader;
     struct metric *is_leader;
     struct loop_signal *signals[2];
@@ -87,6 +89,7 @@ static void start_deciding(struct operator* o)
     group_controller_start(o->groups);
     placementgroup_controller_start(o->placementgroups);
     reaper_start(o->reaper);
+    abandoned_start(o->abandoned);
 }
 
 static void on_elected(void *ctx)
@@ -201,7 +204,7 @@ static void on_released(void *ctx)
 static bool writes_nothing(const struct operator* o)
 {
     return group_controller_idle(o->groups) && placementgroup_controller_idle(o->placementgroups) &&
-           reaper_idle(o->reaper);
+           reaper_idle(o->reaper) && abandoned_idle(o->abandoned);
 }
 
 static void drain(void *ctx)
@@ -228,6 +231,7 @@ static void stop(struct operator* o)
     group_controller_stop(o->groups);
     placementgroup_controller_stop(o->placementgroups);
     reaper_stop(o->reaper);
+    abandoned_stop(o->abandoned);
     if (o->binding)
         binding_stop(o->binding);
     o->stop_by_ms = clock_mono_ms(loop_clock(o->loop)) + STOP_GRACE_MS;
@@ -329,6 +333,7 @@ static void build_controllers(struct operator* o)
     o->reaper = reaper_new(o->client, o->stores[MIRROR_PODS]);
     reaper_follow(o->reaper, o->stores[MIRROR_GROUPS]);
     reaper_follow(o->reaper, o->stores[MIRROR_PLACEMENTGROUPS]);
+    o->abandoned = abandoned_new(o->loop, o->client, o->stores[MIRROR_GROUPS]);
     o->is_leader = metrics_gauge(o->metrics, "leader_election_master_status", "1 while this process leads, else 0",
                                  "name=\"cadre-operator\"");
 }
@@ -370,6 +375,7 @@ static void take_down(struct operator* o)
     kube_client_free(o->client); // ends what is in flight, so it goes before those that wait for it
     placementgroup_controller_free(o->placementgroups);
     reaper_free(o->reaper);
+    abandoned_free(o->abandoned);
     group_controller_free(o->groups);
     recorder_free(o->recorder);
     health_stop(o->health);

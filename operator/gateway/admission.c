@@ -5,6 +5,7 @@
 #include "operator/gateway/internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -20,10 +21,12 @@ static void settle(struct admission *a, const struct err *err)
         a->then(a);
 }
 
-static void on_answer(void *ctx, const char *user, int64_t expires_ms, const struct err *err)
+static void on_answer(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err)
 {
     struct admission *a = ctx;
-    snprintf(a->user, sizeof a->user, "%s", user ? user : "");
+    snprintf(a->user, sizeof a->user, "%s", who && who->name ? who->name : "");
+    if (!err->code && who && who->subject)
+        a->subject = xstrdup(who->subject);
     a->expires_ms = expires_ms;
     settle(a, err);
 }
@@ -56,6 +59,12 @@ void admission_ask(struct admission *a, struct gateway *g, const char *token, co
     a->asking = false;
     if (!a->settled)
         alarm_set(&a->alarm, g, g->config.authorise_ms, on_late);
+}
+
+void admission_done(struct admission *a)
+{
+    admission_cancel(a);
+    free(TAKE_PTR(a->subject));
 }
 
 void admission_cancel(struct admission *a)

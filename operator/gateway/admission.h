@@ -13,6 +13,7 @@ struct admission {
     struct err err;
     int64_t expires_ms; // Unix time, 0 = no end
     char user[256];     // "" = not known
+    char *subject;      // as in struct caller; NULL = nobody is to be asked
     // private
     struct gateway *gateway;
     struct alarm alarm;
@@ -26,6 +27,7 @@ struct admission {
 void admission_ask(struct admission *a, struct gateway *g, const char *token, const char *ns,
                    void (*then)(struct admission *a));
 void admission_cancel(struct admission *a); // also if nothing was asked
+void admission_done(struct admission *a);   // the same, and gives back what it holds
 // Milliseconds until what was admitted ends, at least 0; -1 = it does not.
 int64_t admission_left_ms(const struct admission *a);
 // The token of a controller's "Authorization: Bearer ...", "" where none is needed; NULL = there is none.

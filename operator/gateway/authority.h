@@ -21,9 +21,17 @@ struct ticket {
     uint64_t serial; // grows with each ticket that a replica gives out for the same process
 };
 
-// err->code 0: allowed until expires_ms (Unix time; 0 = no end). ERR_UNAUTHORIZED (401), ERR_FORBIDDEN (403),
-// ERR_UNAVAILABLE, ERR_THROTTLED, ERR_TIMEOUT, each with a message for the user.
-typedef void (*authority_done_fn)(void *ctx, const char *user, int64_t expires_ms, const struct err *err);
+// Whose token it was. Borrowed by the callback.
+struct caller {
+    const char *name;
+    // JSON: the members of a SubjectAccessReview's spec that say who is asking, for further questions about the same
+    // person; NULL = there is nobody to ask.
+    const char *subject;
+};
+
+// err->code 0: allowed until expires_ms (Unix time; 0 = no end), else `who` may be NULL. ERR_UNAUTHORIZED (401),
+// ERR_FORBIDDEN (403), ERR_UNAVAILABLE, ERR_THROTTLED, ERR_TIMEOUT, each with a message for the user.
+typedef void (*authority_done_fn)(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err);
 
 struct authority {
     bool open; // who calls needs no token: without one the authority is asked about ""

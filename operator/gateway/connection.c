@@ -6,6 +6,7 @@
 #include "common/wire/handshake.h"
 #include "operator/gateway/agent.h"
 #include "operator/gateway/controller.h"
+#include "operator/gateway/errands.h"
 #include "operator/gateway/worker.h"
 
 #include <stdio.h>
@@ -64,7 +65,11 @@ int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_reque
     if (code < 0)
         goto refused;
     struct connection *c = xcalloc(1, sizeof *c);
-    *c = (struct connection){.outlet = {on_changed}, .gateway = g, .ws = ws, .target = target};
+    *c = (struct connection){
+        .outlet = {.changed = on_changed, .admission = &c->admission, .ns = c->target.ns, .lifetime = c},
+        .gateway = g,
+        .ws = ws,
+        .target = target};
     c->token = token ? xstrdup(token) : NULL;
     snprintf(c->address, sizeof c->address, "%s", ws_request_peer(r));
     list_init(&c->held);
@@ -115,7 +120,8 @@ static void detach(struct connection *c)
     record_reader_done(&c->reader); // before its quota goes
     if (role)
         role->end(c);
-    admission_cancel(&c->admission);
+    errands_ended(g, &c->outlet, c->done);
+    admission_done(&c->admission);
     alarm_clear(&c->alarm, g);
     drop_held(c);
 }
@@ -362,6 +368,7 @@ void connection_serve(struct connection *c, const struct role *role, void *self,
 void connection_closed(struct connection *c, unsigned code, const char *reason)
 {
     c->lost = code == FRAME_CLOSE_ABNORMAL;
+    c->done = c->state == CONNECTION_SERVED && code == FRAME_CLOSE_NORMAL;
     log_debug("disconnected", "who", c->name, "peer", c->address, "code", log_i64(code), "reason", reason, NULL);
     connection_free(c);
 }

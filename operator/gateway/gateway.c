@@ -4,6 +4,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/log.h"
 #include "operator/gateway/agent.h"
+#include "operator/gateway/errands.h"
 #include "operator/gateway/post.h"
 #include "operator/gateway/worker.h"
 
@@ -164,6 +165,7 @@ static void before_waiting(void *ctx)
     struct gateway *g = ctx;
     if (g->stopping && !g->ended && !g->counters.controllers && !g->counters.posts)
         end_all(g);
+    errands_run(g);
     router_sent(&g->router);
     for (struct peer *p; (p = router_changed(&g->router));) {
         struct outlet *o = p->owner;

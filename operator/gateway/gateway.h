@@ -14,6 +14,7 @@
 #include "common/base/loop.h"
 #include "operator/agents/agents.h"
 #include "operator/gateway/authority.h"
+#include "operator/gateway/provisioner.h"
 #include "operator/proxy/router.h"
 
 struct gateway;
@@ -30,6 +31,7 @@ struct gateway_config {                // 0 in a limit: its default
                   const char **ret_node);
     // A worker process of the group has connected, or is gone; NULL = nobody wants to know. May not call the gateway.
     void (*worker)(void *ctx, const char *group_uid);
+    const struct provisioner *provisioner; // borrowed; NULL = controllers create and delete no groups here
     void *ctx;
     unsigned max_connections; // 16384
     unsigned max_pending;     // authorisations that are under way; 1024

@@ -33,6 +33,9 @@ struct gateway {
 // Owner of a peer in the router: first in what it belongs to.
 struct outlet {
     void (*changed)(struct outlet *o, struct peer *p);
+    const struct admission *admission; // of a controller
+    const char *ns;                    // that it was admitted to
+    const void *lifetime;              // what ends when it does; NULL = it is one request
 };
 
 int gateway_http_status(int code);     // of an err_code

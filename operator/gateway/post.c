@@ -24,7 +24,7 @@ struct post {
 
 static void post_free(struct post *p)
 {
-    admission_cancel(&p->admission);
+    admission_done(&p->admission);
     if (p->called)
         jsonrpc_done(&p->jsonrpc);
     list_remove(&p->link);
@@ -135,7 +135,7 @@ static void respond_ca(struct gateway *g, struct ws_request *r)
 static struct post *post_new(struct gateway *g, struct ws_request *r, const struct target *t)
 {
     struct post *p = xcalloc(1, sizeof *p);
-    p->outlet.changed = on_changed;
+    p->outlet = (struct outlet){.changed = on_changed, .admission = &p->admission, .ns = p->target.ns};
     p->gateway = g;
     p->request = r;
     p->target = *t;

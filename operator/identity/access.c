@@ -25,6 +25,9 @@ enum {
     HASH_SIZE = 32,
 };
 
+static const struct right calling = {"create", "call", "call workers",
+                                     "bind the chart's ClusterRole that ends in -call to it there"};
+
 struct access {
     struct loop *loop;
     struct kube_client *client;
@@ -53,7 +56,7 @@ struct question {
     char *body;       // of it; NULL: it is answered
     bool again;       // it was sent a second time
     // When it is answered:
-    char *user; // known from the first review on
+    char *user, *subject; // known from the first review on
     struct err err;
     int64_t until_ms; // mono; may be given again until then
     bool telling;     // its waiters are being called
@@ -143,6 +146,7 @@ static void question_forget(struct question *q)
     inquiry_drop(q->inquiry);
     body_set(q, NULL);
     free(q->user);
+    free(q->subject);
     free(q);
 }
 
@@ -169,7 +173,7 @@ static void question_tell(struct question *q)
     while (!list_empty(&q->waiters)) {
         struct waiter *first = CONTAINER_OF(q->waiters.next, struct waiter, link), w = *first;
         waiter_free(a, first);
-        w.done(w.ctx, q->user, q->expires_ms, &q->err);
+        w.done(w.ctx, &(struct caller){q->user, q->subject}, q->expires_ms, &q->err);
     }
     q->telling = false;
     if (map_get(&a->questions, q->key) != q || !question_fresh(q))
@@ -200,13 +204,14 @@ static void read_token_review(struct question *q, const struct kube_response *re
 {
     struct access *a = q->access;
     struct arena arena = ARENA_INIT;
-    const char *user, *access;
+    struct caller who;
     struct err err = ERR_INIT;
-    if (review_user(response->body, response->len, a->audience, q->ns, &arena, &user, &access, &err) < 0) {
+    if (review_user(response->body, response->len, a->audience, &arena, &who, &err) < 0) {
         question_answer(q, &err);
     } else {
-        q->user = xstrdup(user);
-        body_set(q, xstrdup(access));
+        q->user = xstrdup(who.name);
+        q->subject = xstrdup(who.subject);
+        body_set(q, xstrdup(review_of(&who, &calling, q->ns, NULL, &arena)));
         q->review = KIND_SUBJECT_ACCESS_REVIEW;
         q->again = false;
         question_send(q);
@@ -217,7 +222,7 @@ static void read_token_review(struct question *q, const struct kube_response *re
 static void read_access_review(struct question *q, const struct kube_response *response)
 {
     struct err err = ERR_INIT;
-    review_access(response->body, response->len, q->user, q->ns, &err);
+    review_access(response->body, response->len, q->user, &calling, q->ns, NULL, &err);
     question_answer(q, &err);
 }
 
@@ -348,7 +353,7 @@ uint64_t access_ask(struct access *a, const char *token, const char *ns, authori
     make_key(token, ns, key);
     struct question *q = map_get(&a->questions, key);
     if (q && !q->body && question_fresh(q)) {
-        done(ctx, q->user, q->expires_ms, &q->err);
+        done(ctx, &(struct caller){q->user, q->subject}, q->expires_ms, &q->err);
         return 0;
     }
     if (q && !q->body) {

@@ -6,6 +6,8 @@
 #include "common/base/str.h"
 #include "operator/api/object.h"
 
+#include <string.h>
+
 enum { REVIEW_SAYING_MAX = 240 }; // of the API server's own words in a message
 
 static void writer_kind(struct json_writer *w, enum kind kind)
@@ -61,31 +63,42 @@ static void writer_copy(struct json_writer *w, const struct json *from, const ch
 }
 
 // The name is the only one of its members that is called differently in the two reviews.
-static const char *access_review(const char *name, const struct json *user, const char *ns, struct arena *a)
+static const char *subject_of(const char *name, const struct json *user, struct arena *a)
 {
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_kind(&w, KIND_SUBJECT_ACCESS_REVIEW);
-    writer_object(&w, "spec");
     writer_str(&w, "user", name);
     writer_copy(&w, user, "uid", JSON_STRING);
     writer_copy(&w, user, "groups", JSON_LIST);
     writer_copy(&w, user, "extra", JSON_OBJECT);
-    writer_object(&w, "resourceAttributes");
-    writer_str(&w, "namespace", ns);
-    writer_str(&w, "verb", "create");
-    writer_str(&w, "group", "cadre.dev");
-    writer_str(&w, "resource", "workergroups");
-    writer_str(&w, "subresource", "call");
     writer_object_end(&w);
-    writer_object_end(&w);
-    writer_object_end(&w);
-    return writer_finish(&w, a);
+    char *object = writer_finish(&w, a);
+    return arena_strndup(a, object + 1, strlen(object) - 2);
 }
 
-int review_user(const char *answer, size_t len, const char *audience, const char *ns, struct arena *a,
-                const char **ret_user, const char **ret_access, struct err *err)
+const char *review_of(const struct caller *who, const struct right *right, const char *ns, const char *name,
+                      struct arena *a)
+{
+    const struct kind_info *kind = kind_info(KIND_SUBJECT_ACCESS_REVIEW);
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "namespace", ns);
+    writer_str(&w, "verb", right->verb);
+    writer_str(&w, "group", "cadre.dev");
+    writer_str(&w, "resource", kind_info(KIND_WORKERGROUP)->plural);
+    if (right->subresource)
+        writer_str(&w, "subresource", right->subresource);
+    if (name)
+        writer_str(&w, "name", name);
+    writer_object_end(&w);
+    return arena_printf(a, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"spec\":{%s,\"resourceAttributes\":%s}}",
+                        kind->api_version, kind->kind, who->subject, writer_finish(&w, a));
+}
+
+int review_user(const char *answer, size_t len, const char *audience, struct arena *a, struct caller *ret,
+                struct err *err)
 {
     const struct json *status = read_status(answer, len, a), *user = json_get(status, "user");
     const char *name = json_str(json_get(user, "username"), a);
@@ -101,12 +114,12 @@ int review_user(const char *answer, size_t len, const char *audience, const char
                        audience, audience, str_empty(why) ? "" : " (the API server says: ", REVIEW_SAYING_MAX,
                        why ? why : "", str_empty(why) ? "" : ")");
     }
-    *ret_user = name;
-    *ret_access = access_review(name, user, ns, a);
+    *ret = (struct caller){name, subject_of(name, user, a)};
     return 0;
 }
 
-int review_access(const char *answer, size_t len, const char *user, const char *ns, struct err *err)
+int review_access(const char *answer, size_t len, const char *user, const struct right *right, const char *ns,
+                  const char *name, struct err *err)
 {
     struct arena a = ARENA_INIT;
     const struct json *status = read_status(answer, len, &a);
@@ -118,9 +131,11 @@ int review_access(const char *answer, size_t len, const char *user, const char *
         if (str_empty(why))
             why = json_str(json_get(status, "evaluationError"), &a);
         r = err_set(err, ERR_FORBIDDEN,
-                    "user %.200s may not call workers in namespace %.63s: it needs create on workergroups/call (group "
-                    "cadre.dev); bind the chart's ClusterRole that ends in -call to it there%s%.*s%s",
-                    user, ns, str_empty(why) ? "" : " (the API server says: ", REVIEW_SAYING_MAX, why ? why : "",
+                    "user %.200s may not %s in namespace %.63s: it needs %s on workergroups%s%s%s%.253s (group "
+                    "cadre.dev); %s%s%.*s%s",
+                    user, right->what, ns, right->verb, right->subresource ? "/" : "",
+                    right->subresource ? right->subresource : "", name ? " " : "", name ? name : "", right->advice,
+                    str_empty(why) ? "" : " (the API server says: ", REVIEW_SAYING_MAX, why ? why : "",
                     str_empty(why) ? "" : ")");
     }
     arena_done(&a);

@@ -4,20 +4,29 @@
 #ifndef CADRE_IDENTITY_REVIEW_H
 #define CADRE_IDENTITY_REVIEW_H
 
-#include "common/base/arena.h"
-#include "common/base/err.h"
+#include "operator/gateway/authority.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
+// What somebody may do with WorkerGroups of a namespace or not, in the API server's words and for messages.
+struct right {
+    const char *verb, *subresource; // "create", "call"; NULL = the object itself
+    const char *what;               // "call workers": user x may not ... in namespace y
+    const char *advice;             // "bind ..."
+};
+
 const char *review_token(const char *token, const char *audience, struct arena *a); // the TokenReview to create
 
-// The answer to it: *ret_user, and the SubjectAccessReview to create: may that user, in all its groups, create
-// workergroups/call in the namespace? ERR_UNAUTHORIZED; ERR_UNAVAILABLE: the answer makes no sense.
-int review_user(const char *answer, size_t len, const char *audience, const char *ns, struct arena *a,
-                const char **ret_user, const char **ret_access, struct err *err);
+// The answer to it: who it is, in the arena. ERR_UNAUTHORIZED; ERR_UNAVAILABLE: the answer makes no sense.
+int review_user(const char *answer, size_t len, const char *audience, struct arena *a, struct caller *ret,
+                struct err *err);
 
+// The SubjectAccessReview to create. `name`: of the one WorkerGroup that it is about, NULL = any.
+const char *review_of(const struct caller *who, const struct right *right, const char *ns, const char *name,
+                      struct arena *a);
 // The answer to that: 0, ERR_FORBIDDEN or ERR_UNAVAILABLE.
-int review_access(const char *answer, size_t len, const char *user, const char *ns, struct err *err);
+int review_access(const char *answer, size_t len, const char *user, const struct right *right, const char *ns,
+                  const char *name, struct err *err);
 
 #endif

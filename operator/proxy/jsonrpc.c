@@ -195,21 +195,37 @@ char *jsonrpc_next(struct jsonrpc *j, size_t *ret_len)
 
 // Requests
 
+static void submit(struct jsonrpc *j, const char *id, struct record *r)
+{
+    struct err err = ERR_INIT;
+    r->h.call = entry_new(j, id)->call;
+    if (!id[0])
+        r->h.flags = RECORD_QUIET;
+    int got = session_record(j->session, r, UINT64_MAX, &err);
+    assert(got == 0); // the id is new
+    (void)got;
+    blob_unref(r->blob);
+}
+
 static void do_call(struct jsonrpc *j, const char *id, const struct json *params, enum jsonrpc_kind kind)
 {
     struct err err = ERR_INIT;
     struct record r = {.seq = 1};
-    if (jsonrpc_call_encode(kind, params, j->session->quota, &r, &err) < 0) {
+    if (jsonrpc_call_encode(kind, params, j->session->quota, &r, &err) < 0)
         refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
-        return;
-    }
-    r.h.call = entry_new(j, id)->call;
-    if (!id[0])
-        r.h.flags = RECORD_QUIET;
-    int got = session_record(j->session, &r, UINT64_MAX, &err);
-    assert(got == 0); // the id is new
-    (void)got;
-    blob_unref(r.blob);
+    else
+        submit(j, id, &r);
+}
+
+// What the operator does and no worker.
+static void do_errand(struct jsonrpc *j, const char *id, const char *method, const struct json *params)
+{
+    struct err err = ERR_INIT;
+    struct record r = {.seq = 1};
+    if (jsonrpc_errand_encode(method, params, j->session->quota, &r, &err) < 0)
+        refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
+    else
+        submit(j, id, &r);
 }
 
 static const struct json *member(const struct json *v, const char *name) // may be null
@@ -267,11 +283,14 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
         refuse(j, id, INVALID_PARAMS, "\"params\" must be an object");
     else if (str_eq(method, "group.cancel"))
         do_cancel(j, id, params);
+    else if (str_eq(method, "group.create") || str_eq(method, "group.delete"))
+        do_errand(j, id, method, params);
     else if (kind_of(method))
         do_call(j, id, params, kind_of(method));
     else
         refuse(j, id, NO_METHOD,
-               "there is no method %.100s; there are group.call, group.info, group.stats, group.kill and group.cancel",
+               "there is no method %.100s; there are group.call, group.info, group.stats, group.kill, group.cancel, "
+               "group.create and group.delete",
                method);
 }
 

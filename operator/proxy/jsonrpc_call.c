@@ -113,6 +113,36 @@ static void write_head(enum jsonrpc_kind kind, const struct params *p, struct js
     writer_object_end(w);
 }
 
+static int encode(const char *head, size_t head_len, const struct json *args, struct quota *quota, struct record *ret,
+                  struct err *err)
+{
+    size_t args_len = args ? args->len : 0;
+    ret->blob = blob_new(4 + head_len + args_len, quota);
+    if (!ret->blob)
+        return err_set(err, ERR_LIMIT, "no room for its arguments: too many calls wait already");
+    record_call_prefix(ret->blob->data, (uint32_t)head_len);
+    memcpy(ret->blob->data + 4, head, head_len);
+    if (args)
+        memcpy(ret->blob->data + 4 + head_len, args->text, args_len);
+    ret->body = ret->blob->data;
+    ret->len = ret->blob->len;
+    return 0;
+}
+
+int jsonrpc_errand_encode(const char *method, const struct json *params, struct quota *quota, struct record *ret,
+                          struct err *err)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "method", method);
+    writer_object_end(&w);
+    ret->h = (struct record_header){.type = RECORD_CALL, .rank = RECORD_GROUP};
+    int r = encode(w.buf.data, w.buf.len, params, quota, ret, err);
+    writer_done(&w);
+    return r;
+}
+
 int jsonrpc_call_encode(enum jsonrpc_kind kind, const struct json *params, struct quota *quota, struct record *ret,
                         struct err *err)
 {
@@ -130,16 +160,7 @@ int jsonrpc_call_encode(enum jsonrpc_kind kind, const struct json *params, struc
     struct json_writer w;
     writer_init(&w, 0);
     write_head(kind, &p, &w);
-    size_t head_len = w.buf.len, args_len = args ? args->len : 0;
-    ret->blob = blob_new(4 + head_len + args_len, quota);
-    if (ret->blob) {
-        record_call_prefix(ret->blob->data, (uint32_t)head_len);
-        memcpy(ret->blob->data + 4, w.buf.data, head_len);
-        if (args)
-            memcpy(ret->blob->data + 4 + head_len, args->text, args_len);
-        ret->body = ret->blob->data;
-        ret->len = ret->blob->len;
-    }
+    r = encode(w.buf.data, w.buf.len, args, quota, ret, err);
     writer_done(&w);
-    return ret->blob ? 0 : err_set(err, ERR_LIMIT, "no room for its arguments: too many calls wait already");
+    return r;
 }

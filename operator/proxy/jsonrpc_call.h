@@ -13,5 +13,8 @@ const char *jsonrpc_kind_name(enum jsonrpc_kind kind); // "group.call"
 // ERR_INVALID, or ERR_LIMIT where the quota is used up.
 int jsonrpc_call_encode(enum jsonrpc_kind kind, const struct json *params, struct quota *quota, struct record *ret,
                         struct err *err);
+// The same of what is done by the operator itself (errand.h): the params are its arguments.
+int jsonrpc_errand_encode(const char *method, const struct json *params, struct quota *quota, struct record *ret,
+                          struct err *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "operator/proxy/router.h"
 
 #include "operator/proxy/call.h"
+#include "operator/proxy/errand.h"
 #include "operator/proxy/stream.h"
 
 #include <assert.h>
@@ -16,6 +17,8 @@ void router_init(struct router *r, const struct router_config *config)
     list_init(&r->changes);
     list_init(&r->leaving);
     list_init(&r->stopped);
+    list_init(&r->errands);
+    list_init(&r->begun);
     list_init(&r->stale);
     list_init(&r->flowing);
     r->marks = blob_copy("[,]null", 7, NULL);
@@ -31,6 +34,7 @@ void router_done(struct router *r)
     while (map_next(&r->by_uid, &i, &key, &g))
         group_free(g);
     assert(r->n_calls == 0);
+    router_drop_errands(r);
     map_done(&r->by_uid);
     map_done(&r->by_key);
     idmap_done(&r->running);

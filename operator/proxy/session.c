@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/proxy/call.h"
+#include "operator/proxy/errand.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/stats_report.h"
 #include "operator/proxy/stream.h"
@@ -29,6 +30,7 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
     if (group)
         group_key(s->group, ns, group, strlen(group));
     list_init(&s->open);
+    list_init(&s->errands);
     list_init(&s->held);
     list_init(&s->stopped);
     s->order = xcalloc(1, sizeof *s->order);
@@ -47,6 +49,7 @@ void session_free(struct session *s)
     s->peer.out = NULL;
     LIST_FOREACH(l, &s->open)
         call_abandon(CONTAINER_OF(l, struct call, open));
+    errands_abandon(s);
     list_remove(&s->stopped);
     peer_done(&s->peer);
     idmap_done(&s->calls);
@@ -59,7 +62,7 @@ void session_free(struct session *s)
 // Between the marks it stays as it is.
 bool session_idle(const struct session *s)
 {
-    return s->calls.used == 0;
+    return s->calls.used == 0 && list_empty(&s->errands);
 }
 
 void session_flow(struct session *s)
@@ -190,7 +193,7 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
     struct record_call parts;
     struct head head;
     bool piece = rec->h.flags & RECORD_MORE;
-    if (idmap_get(&s->calls, rec->h.call))
+    if (idmap_get(&s->calls, rec->h.call) || errand_pending(s, rec->h.call))
         return err_set(err, ERR_PROTO, "call id %u is in use by a call that is not answered", rec->h.call);
     struct err why = ERR_INIT;
     struct group *g = NULL;
@@ -200,8 +203,14 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
     if (rec->h.flags & RECORD_PARTS)
         err_set(&why, ERR_INVALID, "arguments in parts are not served by this version; send a list of one a rank");
     else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
-             head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0)
-        g = find_group(s, &head, &why);
+             head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0) {
+        enum errand_kind kind = errand_kind_of(&head);
+        if (kind && piece)
+            return ROUTER_COLLECT;
+        if (kind && errand_begin(s, kind, rec->h.call, parts.args, parts.args_len, &why) == 0)
+            return 0;
+        g = kind ? NULL : find_group(s, &head, &why);
+    }
     if (!g)
         return refuse(s, rec->h.call, &why);
     if (answer_self(s, rec->h.call, &head, g))

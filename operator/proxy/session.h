@@ -24,6 +24,7 @@ struct session {
     char group[GROUP_KEY_SIZE]; // key of the group that calls without one go to; "" = none
     struct idmap calls;         // not answered yet, by the caller's id
     struct list open;           // the same
+    struct list errands;        // not answered yet
     struct list held;           // of those the complete ones behind an incomplete body, by seq
     struct list stopped;        // in the router's list while it is not read
     uint32_t n_held;            // calls of which it was told to hold the arguments

@@ -51,7 +51,7 @@ LAYERS = {
     "cli": SDK | {"cli"},
     "operator": BASE | {"operator"},  # what main.c is made of besides itself: the command line
 }
-SEES_ALL = ("operator/main.c", "operator/binding.", "operator/meshes.", "operator/local/", "tests/", "bench/")
+SEES_ALL = ("operator/main.c", "operator/binding.", "operator/meshes.", "operator/provision.", "operator/local/", "tests/", "bench/")
 STANDS_ALONE = ("examples/",)  # what a user copies builds without our tree
 
 # Header -> the only places that may include it.

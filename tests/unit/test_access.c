@@ -38,13 +38,13 @@ struct heard {
     uint64_t other;
 };
 
-static void on_done(void *ctx, const char *user, int64_t expires_ms, const struct err *err)
+static void on_done(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err)
 {
     struct heard *h = ctx;
     h->calls++;
     h->err = *err;
     h->expires_ms = expires_ms;
-    snprintf(h->user, sizeof h->user, "%s", user ? user : "");
+    snprintf(h->user, sizeof h->user, "%s", who && who->name ? who->name : "");
     if (h->then)
         h->then(h);
 }

@@ -81,12 +81,12 @@ static void on_error(void *ctx, const struct err *err)
     t.err = *err;
 }
 
-static void on_controller(void *ctx, const char *user, int64_t expires_ms, const struct err *err)
+static void on_controller(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err)
 {
     (void)ctx, (void)expires_ms;
     t.answers++;
     t.err = *err;
-    snprintf(t.user, sizeof t.user, "%s", user ? user : "");
+    snprintf(t.user, sizeof t.user, "%s", who && who->name ? who->name : "");
 }
 
 static int setup(void **state)

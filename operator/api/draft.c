@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/api/draft.h"
+
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/object.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OURS "cadre.dev/"
+
+static int check_members(const struct json *v, const char *what, const char *const *known, struct err *err)
+{
+    JSON_FOREACH(m, v) {
+        size_t i = 0;
+        while (known[i] && !json_key_is(m, known[i]))
+            i++;
+        if (!known[i])
+            return err_set(err, ERR_INVALID, "group.create: %s has no \"%.*s\" here", what, (int)MIN(m->key_len, 100u),
+                           m->key);
+    }
+    return 0;
+}
+
+static int check_kind(const struct json *group, struct err *err)
+{
+    const struct kind_info *info = kind_info(KIND_WORKERGROUP);
+    const struct json *kind = json_get(group, "kind"), *version = json_get(group, "apiVersion");
+    if ((kind && !json_str_is(kind, info->kind)) || (version && !json_str_is(version, info->api_version)))
+        return err_set(err, ERR_INVALID, "group.create makes objects of kind %s of %s only", info->kind,
+                       info->api_version);
+    return 0;
+}
+
+static int check_metadata(const struct json *metadata, const char *ns, struct err *err)
+{
+    static const char *const known[] = {"name", "namespace", "labels", "annotations", NULL};
+    const struct json *theirs = json_get(metadata, "namespace");
+    if (theirs && !json_str_is(theirs, ns))
+        return err_set(err, ERR_FORBIDDEN,
+                       "this connection is for the groups of namespace %s; open another one for %.*s", ns,
+                       (int)MIN(theirs->len, 100u), theirs->text);
+    JSON_FOREACH(m, json_get(metadata, "annotations"))
+        if (m->key_len >= strlen(OURS) && memcmp(m->key, OURS, strlen(OURS)) == 0)
+            return err_set(err, ERR_INVALID, "group.create: annotations of " OURS " are the operator's own");
+    return check_members(metadata, "metadata", known, err);
+}
+
+static int read_lifetime(const struct json *v, bool *ret_detached, struct err *err)
+{
+    *ret_detached = json_str_is(v, "Detached");
+    return !v || *ret_detached || json_str_is(v, "Session")
+               ? 0
+               : err_set(err, ERR_INVALID,
+                         "group.create: \"lifetime\" is Session (as long as this connection) or "
+                         "Detached, not %.*s",
+                         (int)MIN(v->len, 100u), v->text);
+}
+
+static void write_annotations(const struct json *theirs, const struct draft *d, const char *user, int64_t now_ms,
+                              struct json_writer *w)
+{
+    char now[24];
+    writer_object(w, "annotations");
+    JSON_FOREACH(m, theirs) {
+        writer_key(w, m->key, m->key_len);
+        writer_raw(w, NULL, m->text, m->len);
+    }
+    writer_str(w, ANNOTATION_CREATED_BY, user);
+    writer_str(w, ANNOTATION_MANIFEST_HASH, d->hash);
+    snprintf(now, sizeof now, "%" PRId64, now_ms);
+    if (!d->detached)
+        writer_str(w, ANNOTATION_SESSION_RENEWED, now);
+    writer_object_end(w);
+}
+
+static const char *write_manifest(const struct json *group, const struct draft *d, const char *user, int64_t now_ms,
+                                  struct arena *a)
+{
+    const struct kind_info *info = kind_info(KIND_WORKERGROUP);
+    const struct json *metadata = json_get(group, "metadata"), *spec = json_get(group, "spec");
+    const struct json *labels = json_get(metadata, "labels");
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "apiVersion", info->api_version);
+    writer_str(&w, "kind", info->kind);
+    writer_object(&w, "metadata");
+    writer_str(&w, "name", d->name);
+    if (labels)
+        writer_raw(&w, "labels", labels->text, labels->len);
+    write_annotations(json_get(metadata, "annotations"), d, user, now_ms, &w);
+    writer_object_end(&w);
+    writer_raw(&w, "spec", spec->text, spec->len);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}
+
+int draft_read(const char *args, const char *ns, const char *user, int64_t now_ms, struct arena *a, struct draft *ret,
+               struct err *err)
+{
+    static const char *const known[] = {"workerGroup", "lifetime", NULL};
+    static const char *const of_group[] = {"apiVersion", "kind", "metadata", "spec", "status", NULL};
+    struct json *root;
+    *ret = (struct draft){0};
+    int r = json_parse(args, strlen(args), NULL, a, &root, err);
+    if (r < 0)
+        return err_wrap(err, "group.create");
+    const struct json *group = json_get(root, "workerGroup"), *metadata = json_get(group, "metadata");
+    if (root->type != JSON_OBJECT || !group || group->type != JSON_OBJECT)
+        return err_set(err, ERR_INVALID, "group.create needs {\"workerGroup\": {a manifest of kind WorkerGroup}}");
+    r = check_members(root, "what it is given", known, err);
+    if (r == 0)
+        r = check_members(group, "a WorkerGroup", of_group, err);
+    if (r == 0)
+        r = check_kind(group, err);
+    if (r == 0)
+        r = check_metadata(metadata, ns, err);
+    if (r == 0)
+        r = read_lifetime(json_get(root, "lifetime"), &ret->detached, err);
+    if (r < 0)
+        return r;
+    ret->name = json_str(json_get(metadata, "name"), a);
+    if (str_empty(ret->name) || !json_get(group, "spec"))
+        return err_set(err, ERR_INVALID, "group.create: a WorkerGroup needs metadata.name and spec");
+    ret->hash = arena_printf(a, "%016" PRIx64, str_hash(args, strlen(args)));
+    ret->manifest = write_manifest(group, ret, user, now_ms, a);
+    return 0;
+}

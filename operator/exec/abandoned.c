@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/abandoned.h"
+
+#include "common/base/list.h"
+#include "common/base/log.h"
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/draft.h"
+
+#include <stdlib.h>
+
+struct abandoned {
+    struct loop *loop;
+    struct kube_client *client;
+    struct loop_timer *timer;
+    struct map by_uid;
+    struct list wards; // whose renewal is the oldest first
+    int in_flight;
+    bool running;
+};
+
+// A group that goes with a session.
+struct ward {
+    struct list link;
+    const struct object *group; // referenced, as it was last renewed
+    int64_t seen_ms;            // mono
+};
+
+static int64_t now(const struct abandoned *a)
+{
+    return clock_mono_ms(loop_clock(a->loop));
+}
+
+static const char *renewed(const struct object *group)
+{
+    return group->meta.deleted_ms ? NULL : labels_get(&group->meta.annotations, ANNOTATION_SESSION_RENEWED);
+}
+
+static void forget(struct abandoned *a, struct ward *w)
+{
+    map_del(&a->by_uid, w->group->meta.uid);
+    list_remove(&w->link);
+    object_unref(w->group);
+    free(w);
+}
+
+static void saw(struct abandoned *a, struct ward *w)
+{
+    w->seen_ms = now(a);
+    list_remove(&w->link);
+    list_append(&a->wards, &w->link);
+    if (a->running && !loop_timer_armed(a->timer))
+        loop_timer_arm(a->timer, ABANDONED_LOOK_MS);
+}
+
+static void keep(struct abandoned *a, const struct object *group)
+{
+    struct ward *w = map_get(&a->by_uid, group->meta.uid);
+    if (!w) {
+        w = xcalloc(1, sizeof *w);
+        list_init(&w->link);
+        map_set(&a->by_uid, group->meta.uid, w);
+    } else if (str_eq(renewed(w->group), renewed(group))) {
+        return;
+    }
+    object_unref(w->group);
+    w->group = object_ref(group);
+    saw(a, w);
+}
+
+static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *group)
+{
+    struct abandoned *a = ctx;
+    struct ward *w = map_get(&a->by_uid, (group ? group : old)->meta.uid);
+    if (event != STORE_DELETED && renewed(group))
+        keep(a, group);
+    else if (w)
+        forget(a, w);
+}
+
+static void on_deleted(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct abandoned *a = ctx;
+    (void)response;
+    a->in_flight--;
+    if (err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT && err->code != ERR_CANCELED)
+        log_warn("a WorkerGroup whose session has gone cannot be deleted; it is tried again", "error", err->msg, NULL);
+}
+
+static void drop(struct abandoned *a, const struct object *group)
+{
+    const struct meta *m = &group->meta;
+    const struct request r = {
+        .verb = VERB_DELETE, .kind = KIND_WORKERGROUP, .ns = m->ns, .name = m->name, .uid = m->uid, .grace_s = -1};
+    log_info("the session that this WorkerGroup was created for has gone: deleting it", "namespace", m->ns,
+             "workergroup", m->name, "user", labels_get(&m->annotations, ANNOTATION_CREATED_BY), NULL);
+    a->in_flight++;
+    if (!kube_send(a->client, &r, 0, on_deleted, a))
+        a->in_flight--;
+}
+
+static void look(void *ctx)
+{
+    struct abandoned *a = ctx;
+    while (a->running && !list_empty(&a->wards)) {
+        struct ward *w = CONTAINER_OF(a->wards.next, struct ward, link);
+        if (now(a) - w->seen_ms < ABANDONED_AFTER_MS)
+            break;
+        drop(a, w->group);
+        saw(a, w); // if this fails, it is tried again after as long
+    }
+    if (a->running && !list_empty(&a->wards))
+        loop_timer_arm(a->timer, ABANDONED_LOOK_MS);
+}
+
+struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups)
+{
+    struct abandoned *a = xcalloc(1, sizeof *a);
+    *a = (struct abandoned){.loop = loop, .client = client};
+    list_init(&a->wards);
+    a->timer = loop_timer_new(loop, look, a);
+    store_subscribe(groups, on_group, a);
+    return a;
+}
+
+void abandoned_start(struct abandoned *a)
+{
+    a->running = true;
+    LIST_FOREACH(l, &a->wards)
+        CONTAINER_OF(l, struct ward, link)->seen_ms = now(a);
+    if (!list_empty(&a->wards))
+        loop_timer_arm(a->timer, ABANDONED_LOOK_MS);
+}
+
+void abandoned_stop(struct abandoned *a)
+{
+    a->running = false;
+    loop_timer_disarm(a->timer);
+}
+
+bool abandoned_idle(const struct abandoned *a)
+{
+    return a->in_flight == 0;
+}
+
+void abandoned_free(struct abandoned *a)
+{
+    if (!a)
+        return;
+    LIST_FOREACH(l, &a->wards)
+        forget(a, CONTAINER_OF(l, struct ward, link));
+    map_done(&a->by_uid);
+    loop_timer_free(a->timer);
+    free(a);
+}

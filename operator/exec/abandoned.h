@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deletes WorkerGroups that were to go with a controller's session and that nobody renews any more
+// (operator/provision.h writes the renewals). How long one has been silent is measured here, from when its last renewal
+// was seen: clocks of different machines are not compared, and whoever begins to lead gives all of them the whole time
+// once more.
+#ifndef CADRE_EXEC_ABANDONED_H
+#define CADRE_EXEC_ABANDONED_H
+
+#include "operator/kube/client.h"
+#include "operator/runtime/store.h"
+
+enum { ABANDONED_AFTER_MS = 120 * 1000, ABANDONED_LOOK_MS = 10 * 1000 };
+
+struct abandoned;
+
+struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups); // subscribes
+void abandoned_start(struct abandoned *a); // this process leads
+void abandoned_stop(struct abandoned *a);
+bool abandoned_idle(const struct abandoned *a); // no write is under way
+void abandoned_free(struct abandoned *a);       // after the client; accepts NULL
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/errands.h"
+
+#include "operator/gateway/admission.h"
+#include "operator/proxy/errand.h"
+
+static void on_done(void *ctx, const char *json, size_t len, const struct err *err)
+{
+    struct errand *e = ctx;
+    if (err->code)
+        errand_fail(e, err);
+    else
+        errand_answer(e, json, len);
+}
+
+static void run(struct gateway *g, struct errand *e)
+{
+    const struct provisioner *p = g->config.provisioner;
+    const struct outlet *o = e->session->peer.owner;
+    if (!p) {
+        struct err err = ERR_INIT;
+        err_set(&err, ERR_INVALID, "groups are not created or deleted here: there is no cluster");
+        errand_fail(e, &err);
+        return;
+    }
+    const struct provision what = {
+        .ns = o->ns,
+        .who = {o->admission->user, o->admission->subject},
+        .lifetime = o->lifetime,
+        .args = e->args,
+    };
+    (e->kind == ERRAND_CREATE ? p->create : p->remove)(p->ctx, &what, on_done, e);
+}
+
+void errands_run(struct gateway *g)
+{
+    for (struct errand *e; (e = router_errand(&g->router));)
+        run(g, e);
+}
+
+void errands_ended(struct gateway *g, const struct outlet *o, bool done)
+{
+    const struct provisioner *p = g->config.provisioner;
+    if (p && o->lifetime)
+        p->ended(p->ctx, o->lifetime, !done);
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// What controllers ask for that the provisioner does.
+#ifndef CADRE_GATEWAY_ERRANDS_H
+#define CADRE_GATEWAY_ERRANDS_H
+
+#include "operator/gateway/internal.h"
+
+void errands_run(struct gateway *g); // hands over what the router has noted
+// A controller has gone; done: and will not come again.
+void errands_ended(struct gateway *g, const struct outlet *o, bool done);
+
+#endif

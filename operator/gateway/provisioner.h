@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creates and deletes WorkerGroups for controllers: what the gateway asks for. In a cluster operator/provision.c does
+// it; a local run has one group and nobody to ask.
+#ifndef CADRE_GATEWAY_PROVISIONER_H
+#define CADRE_GATEWAY_PROVISIONER_H
+
+#include "operator/gateway/authority.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct provision {
+    const char *ns; // that the controller was admitted to
+    struct caller who;
+    const void *lifetime; // names the session; NULL = there is none, what is created has to be detached
+    const char *args;     // JSON, not checked
+};
+
+// Once, later or at once. json: the result, where err->code is 0.
+typedef void (*provisioner_done_fn)(void *done_ctx, const char *json, size_t len, const struct err *err);
+
+struct provisioner { // what they are given is theirs until they return
+    void *ctx;
+    void (*create)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
+    void (*remove)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
+    // The session has ended. wanted: it may come again; else what was created for it can go at once.
+    void (*ended)(void *ctx, const void *lifetime, bool wanted);
+};
+
+#endif

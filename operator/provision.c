@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/provision.h"
+
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
+#include "common/base/list.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/draft.h"
+#include "operator/identity/inquiry.h"
+#include "operator/identity/review.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REVIEW_TIMEOUT_MS = 5 * 1000, WRITE_TIMEOUT_MS = 10 * 1000 };
+
+#define ADVICE "bind the chart's ClusterRole that ends in -edit to it there"
+
+static const struct right creating = {"create", NULL, "create WorkerGroups", ADVICE};
+static const struct right deleting = {"delete", NULL, "delete WorkerGroups", ADVICE};
+
+struct provision_desk {
+    struct loop *loop;
+    struct kube_client *client;
+    struct store *groups;
+    struct loop_timer *timer;
+    struct list orders, bonds;
+};
+
+// What a controller waits for.
+struct order {
+    struct list link;
+    struct provision_desk *desk;
+    struct inquiry *inquiry;
+    const struct right *right;
+    const void *lifetime; // NULL = detached, or the session has ended
+    bool bound, unwanted; // it goes with a session; which has ended for good
+    char *ns, *name, *user, *hash, *manifest;
+    provisioner_done_fn done;
+    void *done_ctx;
+};
+
+// A group that is renewed.
+struct bond {
+    struct list link;
+    struct provision_desk *desk;
+    struct inquiry *inquiry;
+    const void *lifetime;
+    char *ns, *name, *uid;
+};
+
+static void order_free(struct order *o)
+{
+    list_remove(&o->link);
+    inquiry_drop(o->inquiry);
+    free(o->ns);
+    free(o->name);
+    free(o->user);
+    free(o->hash);
+    free(o->manifest);
+    free(o);
+}
+
+static void bond_free(struct bond *b)
+{
+    list_remove(&b->link);
+    inquiry_drop(b->inquiry);
+    free(b->ns);
+    free(b->name);
+    free(b->uid);
+    free(b);
+}
+
+static void refuse(struct order *o, const struct err *err)
+{
+    provisioner_done_fn done = o->done;
+    void *ctx = o->done_ctx;
+    struct err copy = *err;
+    order_free(o);
+    done(ctx, NULL, 0, &copy);
+}
+
+// Deleting what nobody wants any more. If this gets lost it is not renewed either, and goes with the leader's next
+// look.
+
+static void on_dropped(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    (void)ctx, (void)response;
+    if (err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CANCELED)
+        log_warn("a group of a session that has ended is left to the leader", "error", err->msg, NULL);
+}
+
+static void drop(const struct provision_desk *d, const char *ns, const char *name, const char *uid)
+{
+    const struct request r = {
+        .verb = VERB_DELETE, .kind = KIND_WORKERGROUP, .ns = ns, .name = name, .uid = uid, .grace_s = -1};
+    kube_send(d->client, &r, WRITE_TIMEOUT_MS, on_dropped, NULL);
+}
+
+// Renewing
+
+static char *renewal(const struct provision_desk *d, const char *uid, struct arena *a)
+{
+    struct json_writer w;
+    char now[24];
+    snprintf(now, sizeof now, "%" PRId64, clock_wall_ms(loop_clock(d->loop)));
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_object(&w, "metadata");
+    writer_str(&w, "uid", uid); // another group of its name is none of ours
+    writer_object(&w, "annotations");
+    writer_str(&w, ANNOTATION_SESSION_RENEWED, now);
+    writer_object_end(&w);
+    writer_object_end(&w);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}
+
+static void on_renewed(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct bond *b = ctx;
+    (void)response;
+    b->inquiry = NULL;
+    if (err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT)
+        bond_free(b);
+    else if (err->code)
+        log_warn("a group cannot be renewed for its session; it is tried again", "error", err->msg, NULL);
+}
+
+static void renew(struct bond *b)
+{
+    struct arena a = ARENA_INIT;
+    const struct request r = {.verb = VERB_PATCH_MERGE,
+                              .kind = KIND_WORKERGROUP,
+                              .ns = b->ns,
+                              .name = b->name,
+                              .body = renewal(b->desk, b->uid, &a)};
+    if (!b->inquiry)
+        b->inquiry = inquiry_send(b->desk->client, &r, PROVISION_RENEW_MS, on_renewed, b);
+    arena_done(&a);
+}
+
+static void on_timer(void *ctx)
+{
+    struct provision_desk *d = ctx;
+    LIST_FOREACH(l, &d->bonds)
+        renew(CONTAINER_OF(l, struct bond, link));
+    if (!list_empty(&d->bonds))
+        loop_timer_arm(d->timer, PROVISION_RENEW_MS);
+}
+
+static struct bond *bond_new(struct provision_desk *d, const void *lifetime, const struct meta *m)
+{
+    struct bond *b = xcalloc(1, sizeof *b);
+    *b = (struct bond){
+        .desk = d, .lifetime = lifetime, .ns = xstrdup(m->ns), .name = xstrdup(m->name), .uid = xstrdup(m->uid)};
+    list_append(&d->bonds, &b->link);
+    if (!loop_timer_armed(d->timer))
+        loop_timer_arm(d->timer, PROVISION_RENEW_MS);
+    return b;
+}
+
+// Creating
+
+// The group is there, and is this controller's.
+static void settle(struct order *o, const struct meta *m, bool again)
+{
+    struct json_writer w;
+    if (o->bound && o->lifetime) {
+        struct bond *b = bond_new(o->desk, o->lifetime, m);
+        if (again)
+            renew(b);
+    } else if (o->bound && o->unwanted) {
+        drop(o->desk, m->ns, m->name, m->uid);
+    }
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "namespace", m->ns);
+    writer_str(&w, "name", m->name);
+    writer_str(&w, "uid", m->uid);
+    writer_str(&w, "lifetime", o->bound ? "Session" : "Detached");
+    writer_object_end(&w);
+    provisioner_done_fn done = o->done;
+    void *ctx = o->done_ctx;
+    order_free(o);
+    done(ctx, buf_str(&w.buf), w.buf.len, &ERR_INIT);
+    writer_done(&w);
+}
+
+// The same request again, of a controller that has come back or did not hear the answer.
+static void take_over(struct order *o, const struct err *err)
+{
+    const struct object *there = store_get(o->desk->groups, o->ns, o->name);
+    const struct labels *had = there ? &there->meta.annotations : NULL;
+    struct err why = *err;
+    if (!there)
+        err_set(&why, ERR_UNAVAILABLE, "%s; it is not known here yet: try again", err->msg);
+    else if (there->meta.deleted_ms)
+        err_set(&why, ERR_UNAVAILABLE, "WorkerGroup %s/%s is being deleted: try again", o->ns, o->name);
+    else if (!str_eq(labels_get(had, ANNOTATION_CREATED_BY), o->user) ||
+             !str_eq(labels_get(had, ANNOTATION_MANIFEST_HASH), o->hash) ||
+             o->bound != (labels_get(had, ANNOTATION_SESSION_RENEWED) != NULL))
+        err_set(&why, ERR_EXISTS,
+                "there is a WorkerGroup %s/%s already, and it was not made by this request; delete it "
+                "or take another name",
+                o->ns, o->name);
+    else {
+        settle(o, &there->meta, true);
+        return;
+    }
+    refuse(o, &why);
+}
+
+static void on_created(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct order *o = ctx;
+    const struct object *made;
+    struct err why = *err;
+    o->inquiry = NULL;
+    if (why.code == ERR_EXISTS) {
+        take_over(o, &why);
+    } else if (why.code || object_decode(KIND_WORKERGROUP, response->body, response->len, &made, &why) < 0) {
+        refuse(o, &why);
+    } else {
+        store_wrote(o->desk->groups, made); // the next call finds it
+        settle(o, &made->meta, false);
+        object_unref(made);
+    }
+}
+
+static void on_deleted(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct order *o = ctx;
+    (void)response;
+    o->inquiry = NULL;
+    if (err->code) {
+        refuse(o, err);
+        return;
+    }
+    provisioner_done_fn done = o->done;
+    void *done_ctx = o->done_ctx;
+    order_free(o);
+    done(done_ctx, "null", 4, &ERR_INIT);
+}
+
+static void write(struct order *o)
+{
+    const struct request create = {
+        .verb = VERB_CREATE, .kind = KIND_WORKERGROUP, .ns = o->ns, .name = o->name, .body = o->manifest};
+    const struct request delete = {
+        .verb = VERB_DELETE, .kind = KIND_WORKERGROUP, .ns = o->ns, .name = o->name, .grace_s = -1};
+    o->inquiry = inquiry_send(o->desk->client, o->manifest ? &create : &delete, WRITE_TIMEOUT_MS,
+                              o->manifest ? on_created : on_deleted, o);
+}
+
+// Asking whether it may
+
+static void on_reviewed(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct order *o = ctx;
+    struct err why = *err;
+    o->inquiry = NULL;
+    if (why.code)
+        err_set(&why, ERR_UNAVAILABLE, "the API server cannot be asked now whether you may %s: %.400s", o->right->what,
+                err->msg);
+    else
+        review_access(response->body, response->len, o->user, o->right, o->ns, o->name, &why);
+    if (why.code)
+        refuse(o, &why);
+    else
+        write(o);
+}
+
+static void ask(struct order *o, const struct caller *who)
+{
+    struct arena a = ARENA_INIT;
+    const struct request r = {
+        .verb = VERB_CREATE, .kind = KIND_SUBJECT_ACCESS_REVIEW, .body = review_of(who, o->right, o->ns, o->name, &a)};
+    o->inquiry = inquiry_send(o->desk->client, &r, REVIEW_TIMEOUT_MS, on_reviewed, o);
+    arena_done(&a);
+}
+
+static struct order *order_new(struct provision_desk *d, const struct provision *p, const struct right *right,
+                               const char *name, provisioner_done_fn done, void *done_ctx)
+{
+    struct order *o = xcalloc(1, sizeof *o);
+    *o = (struct order){.desk = d,
+                        .right = right,
+                        .ns = xstrdup(p->ns),
+                        .name = xstrdup(name),
+                        .user = xstrdup(p->who.name),
+                        .done = done,
+                        .done_ctx = done_ctx};
+    list_append(&d->orders, &o->link);
+    return o;
+}
+
+// What the gateway calls
+
+static void create(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
+{
+    struct provision_desk *d = ctx;
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct draft draft;
+    int r = draft_read(p->args, p->ns, p->who.name, clock_wall_ms(loop_clock(d->loop)), &a, &draft, &err);
+    if (r == 0 && !draft.detached && !p->lifetime)
+        err_set(&err, ERR_INVALID,
+                "a single request has no session that the group could go with: say \"lifetime\": "
+                "\"Detached\", or open a websocket");
+    if (err.code) {
+        done(done_ctx, NULL, 0, &err);
+    } else {
+        struct order *o = order_new(d, p, &creating, draft.name, done, done_ctx);
+        o->bound = !draft.detached;
+        o->lifetime = o->bound ? p->lifetime : NULL;
+        o->hash = xstrdup(draft.hash);
+        o->manifest = xstrdup(draft.manifest);
+        ask(o, &p->who);
+    }
+    arena_done(&a);
+}
+
+static void delete (void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct json *root = NULL;
+    const char *name =
+        json_parse(p->args, strlen(p->args), NULL, &a, &root, &err) == 0 ? json_str(json_get(root, "group"), &a) : NULL;
+    if (str_empty(name) || json_count(root) != 1) {
+        err_set(&err, ERR_INVALID, "group.delete needs {\"group\": the name of a WorkerGroup of namespace %s}", p->ns);
+        done(done_ctx, NULL, 0, &err);
+    } else {
+        ask(order_new(ctx, p, &deleting, name, done, done_ctx), &p->who);
+    }
+    arena_done(&a);
+}
+
+static void ended(void *ctx, const void *lifetime, bool wanted)
+{
+    struct provision_desk *d = ctx;
+    LIST_FOREACH(l, &d->orders) {
+        struct order *o = CONTAINER_OF(l, struct order, link);
+        if (o->lifetime != lifetime)
+            continue;
+        o->lifetime = NULL;
+        o->unwanted = !wanted;
+    }
+    LIST_FOREACH(l, &d->bonds) {
+        struct bond *b = CONTAINER_OF(l, struct bond, link);
+        if (b->lifetime != lifetime)
+            continue;
+        if (!wanted)
+            drop(d, b->ns, b->name, b->uid);
+        bond_free(b);
+    }
+}
+
+struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client *client, struct store *groups)
+{
+    struct provision_desk *d = xcalloc(1, sizeof *d);
+    *d = (struct provision_desk){.loop = loop, .client = client, .groups = groups};
+    list_init(&d->orders);
+    list_init(&d->bonds);
+    d->timer = loop_timer_new(loop, on_timer, d);
+    return d;
+}
+
+void provision_desk_free(struct provision_desk *d)
+{
+    if (!d)
+        return;
+    LIST_FOREACH(l, &d->orders)
+        order_free(CONTAINER_OF(l, struct order, link));
+    LIST_FOREACH(l, &d->bonds)
+        bond_free(CONTAINER_OF(l, struct bond, link));
+    loop_timer_free(d->timer);
+    free(d);
+}
+
+struct provisioner provision_desk_provisioner(struct provision_desk *d)
+{
+    return (struct provisioner){.ctx = d, .create = create, .remove = delete, .ended = ended};
+}
