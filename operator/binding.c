@@ -339,7 +339,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
     });
     b->identity = start_identity(b);
     b->authority = identity_authority(b->identity);
-    b->desk = provision_desk_new(o->loop, o->client, o->groups);
+    b->desk = provision_desk_new(o->loop, o->client, o->groups, PROVISION_RENEW_MS);
     b->provisioner = provision_desk_provisioner(b->desk);
     const struct gateway_config config = {
         .authority = &b->authority,

@@ -333,7 +333,7 @@ static void build_controllers(struct operator* o)
     o->reaper = reaper_new(o->client, o->stores[MIRROR_PODS]);
     reaper_follow(o->reaper, o->stores[MIRROR_GROUPS]);
     reaper_follow(o->reaper, o->stores[MIRROR_PLACEMENTGROUPS]);
-    o->abandoned = abandoned_new(o->loop, o->client, o->stores[MIRROR_GROUPS]);
+    o->abandoned = abandoned_new(o->loop, o->client, o->stores[MIRROR_GROUPS], ABANDONED_AFTER_MS);
     o->is_leader = metrics_gauge(o->metrics, "leader_election_master_status", "1 while this process leads, else 0",
                                  "name=\"cadre-operator\"");
 }

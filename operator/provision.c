@@ -29,6 +29,7 @@ struct provision_desk {
     struct store *groups;
     struct loop_timer *timer;
     struct list orders, bonds;
+    int64_t renew_ms;
 };
 
 // What a controller waits for.
@@ -140,7 +141,7 @@ static void renew(struct bond *b)
                               .name = b->name,
                               .body = renewal(b->desk, b->uid, &a)};
     if (!b->inquiry)
-        b->inquiry = inquiry_send(b->desk->client, &r, PROVISION_RENEW_MS, on_renewed, b);
+        b->inquiry = inquiry_send(b->desk->client, &r, WRITE_TIMEOUT_MS, on_renewed, b);
     arena_done(&a);
 }
 
@@ -150,7 +151,7 @@ static void on_timer(void *ctx)
     LIST_FOREACH(l, &d->bonds)
         renew(CONTAINER_OF(l, struct bond, link));
     if (!list_empty(&d->bonds))
-        loop_timer_arm(d->timer, PROVISION_RENEW_MS);
+        loop_timer_arm(d->timer, d->renew_ms);
 }
 
 static struct bond *bond_new(struct provision_desk *d, const void *lifetime, const struct meta *m)
@@ -160,7 +161,7 @@ static struct bond *bond_new(struct provision_desk *d, const void *lifetime, con
         .desk = d, .lifetime = lifetime, .ns = xstrdup(m->ns), .name = xstrdup(m->name), .uid = xstrdup(m->uid)};
     list_append(&d->bonds, &b->link);
     if (!loop_timer_armed(d->timer))
-        loop_timer_arm(d->timer, PROVISION_RENEW_MS);
+        loop_timer_arm(d->timer, d->renew_ms);
     return b;
 }
 
@@ -361,10 +362,11 @@ static void ended(void *ctx, const void *lifetime, bool wanted)
     }
 }
 
-struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client *client, struct store *groups)
+struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client *client, struct store *groups,
+                                          int64_t renew_ms)
 {
     struct provision_desk *d = xcalloc(1, sizeof *d);
-    *d = (struct provision_desk){.loop = loop, .client = client, .groups = groups};
+    *d = (struct provision_desk){.loop = loop, .client = client, .groups = groups, .renew_ms = renew_ms};
     list_init(&d->orders);
     list_init(&d->bonds);
     d->timer = loop_timer_new(loop, on_timer, d);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates and deletes WorkerGroups for controllers, where they themselves could: the API server is asked about each.
-// A group that goes with its session is renewed as long as the session is there: an annotation, written every
-// PROVISION_RENEW_MS. Whoever leads deletes groups that nobody renews (exec/abandoned.h), so that neither a controller
+// A group that goes with its session is renewed as long as the session is there: an annotation, written again and
+// again. Whoever leads deletes groups that nobody renews (exec/abandoned.h), so that neither a controller
 // nor this replica has to be alive for that; and the same request, made by the same user to any replica, takes such a
 // group over.
 #ifndef CADRE_OPERATOR_PROVISION_H
@@ -16,7 +16,8 @@ enum { PROVISION_RENEW_MS = 30 * 1000 };
 struct provision_desk;
 
 // All are borrowed and must outlive it.
-struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client *client, struct store *groups);
+struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client *client, struct store *groups,
+                                          int64_t renew_ms);
 void provision_desk_free(struct provision_desk *d); // after the gateway; who still waits is not answered. Accepts NULL
 struct provisioner provision_desk_provisioner(struct provision_desk *d);
 

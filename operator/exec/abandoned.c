@@ -16,6 +16,7 @@ struct abandoned {
     struct loop_timer *timer;
     struct map by_uid;
     struct list wards; // whose renewal is the oldest first
+    int64_t after_ms;
     int in_flight;
     bool running;
 };
@@ -45,13 +46,19 @@ static void forget(struct abandoned *a, struct ward *w)
     free(w);
 }
 
+static void look_again(struct abandoned *a)
+{
+    enum { LOOKS = 12 }; // in the time of one
+    if (a->running && !list_empty(&a->wards) && !loop_timer_armed(a->timer))
+        loop_timer_arm(a->timer, a->after_ms / LOOKS);
+}
+
 static void saw(struct abandoned *a, struct ward *w)
 {
     w->seen_ms = now(a);
     list_remove(&w->link);
     list_append(&a->wards, &w->link);
-    if (a->running && !loop_timer_armed(a->timer))
-        loop_timer_arm(a->timer, ABANDONED_LOOK_MS);
+    look_again(a);
 }
 
 static void keep(struct abandoned *a, const struct object *group)
@@ -105,19 +112,18 @@ static void look(void *ctx)
     struct abandoned *a = ctx;
     while (a->running && !list_empty(&a->wards)) {
         struct ward *w = CONTAINER_OF(a->wards.next, struct ward, link);
-        if (now(a) - w->seen_ms < ABANDONED_AFTER_MS)
+        if (now(a) - w->seen_ms < a->after_ms)
             break;
         drop(a, w->group);
         saw(a, w); // if this fails, it is tried again after as long
     }
-    if (a->running && !list_empty(&a->wards))
-        loop_timer_arm(a->timer, ABANDONED_LOOK_MS);
+    look_again(a);
 }
 
-struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups)
+struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups, int64_t after_ms)
 {
     struct abandoned *a = xcalloc(1, sizeof *a);
-    *a = (struct abandoned){.loop = loop, .client = client};
+    *a = (struct abandoned){.loop = loop, .client = client, .after_ms = after_ms};
     list_init(&a->wards);
     a->timer = loop_timer_new(loop, look, a);
     store_subscribe(groups, on_group, a);
@@ -129,8 +135,7 @@ void abandoned_start(struct abandoned *a)
     a->running = true;
     LIST_FOREACH(l, &a->wards)
         CONTAINER_OF(l, struct ward, link)->seen_ms = now(a);
-    if (!list_empty(&a->wards))
-        loop_timer_arm(a->timer, ABANDONED_LOOK_MS);
+    look_again(a);
 }
 
 void abandoned_stop(struct abandoned *a)

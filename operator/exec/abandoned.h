@@ -9,11 +9,12 @@
 #include "operator/kube/client.h"
 #include "operator/runtime/store.h"
 
-enum { ABANDONED_AFTER_MS = 120 * 1000, ABANDONED_LOOK_MS = 10 * 1000 };
+enum { ABANDONED_AFTER_MS = 120 * 1000 };
 
 struct abandoned;
 
-struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups); // subscribes
+// Subscribes. after_ms: how long one may be silent.
+struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups, int64_t after_ms);
 void abandoned_start(struct abandoned *a); // this process leads
 void abandoned_stop(struct abandoned *a);
 bool abandoned_idle(const struct abandoned *a); // no write is under way

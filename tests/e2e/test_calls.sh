@@ -355,6 +355,46 @@ test_changes() {
     check "resumed with another size" eventually 30 is "[100]" called two '{"method": "get_value"}'
 }
 
+# ---- groups that controllers make ------------------------------------------------------------------------------------
+
+# made LIFETIME: params of group.create for a group like "one".
+made() {
+    kc get wg one -o json | jq -c --arg lifetime "$1" '{lifetime: $lifetime, workerGroup: {metadata: {name: "made"}, spec}}'
+}
+
+# ask METHOD PARAMS: by HTTP; the result, or the error.
+ask() {
+    rpc 1 "$1" "$2" | post one | sed 's/^200 //' | jq -rc 'if .error then "\(.error.code) \(.error.message)" else .result end'
+}
+
+no_group() { # NAME
+    ! kc get wg "$1" >/dev/null 2>&1
+}
+
+test_made() {
+    check "group.create: whoever may not create WorkerGroups is refused" \
+        matches "^-32012 .*may not create WorkerGroups in namespace default.*-edit" ask group.create "$(made Detached)"
+    kc create role maker --verb=create,delete --resource=workergroups.cadre.dev >/dev/null
+    kc create rolebinding maker --role=maker --serviceaccount=default:caller >/dev/null
+    check "... else it is made" matches '"name":"made".*"lifetime":"Detached"' ask group.create "$(made Detached)"
+    check "... and can be called at once" is "[7]" called made '{"method": "add", "args": [7]}'
+    check "... it says who made it" is system:serviceaccount:default:caller \
+        kc get wg made -o 'jsonpath={.metadata.annotations.cadre\.dev/created-by}'
+    check "... the same request again finds it" matches '"name":"made"' ask group.create "$(made Detached)"
+    check "... another one does not" matches "^-32008 .*made" ask group.create "$(made Detached | jq -c '.workerGroup.spec.replicas = 2')"
+    check "group.delete" is null ask group.delete '{"group": "made"}'
+    check "... deletes it" eventually 30 no_group made
+    check "what the schema refuses comes back with the API server's words" matches "spec.replicas" \
+        ask group.create "$(made Detached | jq -c '.workerGroup.spec.replicas = -1')"
+    check "a POST has no session for a group to go with" matches "^-32602 .*Detached" ask group.create "$(made Session)"
+    check "a group for a session" matches '"lifetime":"Session"' in_session "$(made Session)"
+    check "... goes with it" eventually 30 no_group made
+}
+
+in_session() { # PARAMS
+    rpc 1 group.create "$1" | talk one
+}
+
 # ---- the end ---------------------------------------------------------------------------------------------------------
 
 test_deleted() {
@@ -380,6 +420,7 @@ groups_that_end
 test_values
 test_callers
 test_wrong_calls
+test_made
 test_ends
 test_worker_dies
 test_one_worker_dies

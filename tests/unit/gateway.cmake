@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name controllers agents posts workers abuse)
+foreach(name controllers agents posts provision workers abuse)
   cadre_test(test_gateway_${name} LINKS cadre_gateway cadre_fakeapi SOURCES gateway_fixture.c)
 endforeach()
 add_dependencies(test_gateway_workers cadre-worker module_accumulator)

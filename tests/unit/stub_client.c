@@ -77,6 +77,7 @@ static struct stub_call *call_new(struct kube_client *c, const struct request *r
     call->request.field_selector = arena_strdup(a, r->field_selector);
     call->request.continue_token = arena_strdup(a, r->continue_token);
     call->request.resource_version = arena_strdup(a, r->resource_version);
+    call->request.uid = arena_strdup(a, r->uid);
     list_append(&c->calls, &call->link);
     return call;
 }
