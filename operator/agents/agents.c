@@ -31,7 +31,8 @@ struct agent {
 
 struct agents {
     struct agents_config config;
-    struct map places; // by UID
+    struct map places;  // by UID
+    struct map running; // by the UID of a group: in how many pods it may run
     struct list replaced;
     size_t n_places, n_connected, n_agents;
 };
@@ -49,16 +50,32 @@ static int64_t wall_ms(const struct agents *a)
     return clock_wall_ms(a->config.clock);
 }
 
-static void place_forget(struct place *p, size_t i)
+static bool runs(const struct known *k)
 {
+    return k && k->state != AGENT_IDLE;
+}
+
+// In how many pods a group runs is known without asking all of them.
+static void count(struct agents *a, const char *group, bool before, bool now)
+{
+    uintptr_t n = (uintptr_t)map_get(&a->running, group) + now - before;
+    if (n && before != now)
+        map_set(&a->running, group, (void *)n);
+    else if (before != now)
+        map_del(&a->running, group);
+}
+
+static void place_forget(struct agents *a, struct place *p, size_t i)
+{
+    count(a, p->groups[i]->group, runs(p->groups[i]), false);
     known_free(p->groups[i]);
     p->groups[i] = p->groups[--p->n_groups];
 }
 
-static void place_free(struct place *p)
+static void place_free(struct agents *a, struct place *p)
 {
     while (p->n_groups)
-        place_forget(p, p->n_groups - 1);
+        place_forget(a, p, p->n_groups - 1);
     free(p->uid);
     free(p);
 }
@@ -70,8 +87,9 @@ void agents_free(struct agents *a)
     assert(a->n_agents == 0);
     void *p;
     for (size_t i = 0; map_next(&a->places, &i, NULL, &p);)
-        place_free(p);
+        place_free(a, p);
     map_done(&a->places);
+    map_done(&a->running);
     free(a);
 }
 
@@ -100,14 +118,14 @@ static struct known *known_find(const struct place *p, const char *group)
     return NULL;
 }
 
-static struct known *known_need(struct place *p, const char *group, struct err *err)
+static struct known *known_need(struct agents *a, struct place *p, const char *group, struct err *err)
 {
     struct known *k = known_find(p, group);
     if (k)
         return k;
     for (size_t i = 0; i < p->n_groups && p->n_groups == AGENTS_GROUPS_MAX; i++)
         if (known_idle(p->groups[i]))
-            place_forget(p, i);
+            place_forget(a, p, i);
     if (p->n_groups == AGENTS_GROUPS_MAX) {
         err_set(err, ERR_LIMIT, "more than %d groups in one pod", AGENTS_GROUPS_MAX);
         return NULL;
@@ -165,9 +183,14 @@ static int learn(struct agents *a, struct place *p, const struct agent_identity 
 {
     if (id->group_uid && !str_eq(id->group_uid, r->group))
         return 0;
-    struct known *k = known_need(p, r->group, err);
-    if (!k || known_report(k, r, wall_ms(a), err) < 0)
+    struct known *k = known_need(a, p, r->group, err);
+    bool before = runs(k);
+    if (!k)
         return err->code;
+    int e = known_report(k, r, wall_ms(a), err);
+    count(a, r->group, before, runs(k));
+    if (e < 0)
+        return e;
     tell_exits(a, id, r);
     return 0;
 }
@@ -177,7 +200,7 @@ static int learn_hello(struct agents *a, struct place *p, const struct agent_ide
 {
     for (size_t i = p->n_groups; i-- > 0;)
         if (!speaks_of(reports, n, p->groups[i]->group))
-            place_forget(p, i);
+            place_forget(a, p, i);
     for (size_t i = 0; i < n; i++)
         if (learn(a, p, id, &reports[i], err) < 0)
             return err->code;
@@ -301,7 +324,7 @@ void agents_pod_gone(struct agents *a, const char *pod_uid)
         expel(a, p->agent);
     map_del(&a->places, pod_uid);
     a->n_places--;
-    place_free(p);
+    place_free(a, p);
 }
 
 void agents_clock_moved(struct agents *a, int64_t ms)
@@ -333,11 +356,16 @@ int agents_command(struct agents *a, const char *pod_uid, const char *group_uid,
     struct place *p = map_get(&a->places, pod_uid);
     if (!p || !p->agent)
         return err_set(err, ERR_UNAVAILABLE, "the agent of the pod with UID %s is not connected here", pod_uid);
-    struct known *k = known_need(p, group_uid, err);
+    struct known *k = known_need(a, p, group_uid, err);
     if (!k || p->agent->send(p->agent->owner, type, body, strlen(body), err) < 0)
         return err->code;
     known_sent(k, type, attempt);
     return 0;
+}
+
+size_t agents_running(const struct agents *a, const char *group_uid)
+{
+    return (uintptr_t)map_get(&a->running, group_uid);
 }
 
 size_t agents_groups(const struct agents *a, const char *pod_uid, struct arena *arena, struct agent_group **ret)

@@ -75,6 +75,8 @@ struct agent_group {
 };
 // The groups that the agent of this pod knows of.
 size_t agents_groups(const struct agents *a, const char *pod_uid, struct arena *arena, struct agent_group **ret);
+// In how many pods processes of this group may run, by the last that their agents have said.
+size_t agents_running(const struct agents *a, const char *group_uid);
 // ERR_UNAVAILABLE: not connected; else what the connection says. Sets `sent` in the facts.
 int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,
                    const char *body, struct err *err);

@@ -355,7 +355,7 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
     };
     struct pooled_source source = pooled_source(c);
     if (wg->spec.n_placement_groups)
-        pooled_view_fill(&source, wg, a, v);
+        pooled_view_fill(&source, c->executor.agents, wg, a, v);
     else
         v->pods = own_pods(c, wg, a, &v->n_pods);
     if (wg->spec.runtime == RUNTIME_AGENT) {
@@ -529,7 +529,7 @@ const struct pod *group_controller_place(const struct group_controller *c, const
     static const struct group_memory nothing;
     struct group_view v = {.wg = wg, .cluster = c->cluster, .memory = &nothing, .now_ms = clock_wall_ms(c->time.clock)};
     struct pooled_source source = pooled_source(c);
-    pooled_view_fill(&source, wg, a, &v);
+    pooled_view_fill(&source, c->executor.agents, wg, a, &v);
     return pooled_place(&v, rank, a);
 }
 

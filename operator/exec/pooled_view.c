@@ -87,8 +87,8 @@ static void add_neighbour(void *ctx, const char *key)
     to->items[to->n++] = (struct neighbour){o->meta.name, master};
 }
 
-void pooled_view_fill(const struct pooled_source *s, const struct workergroup *wg, struct arena *a,
-                      struct group_view *v)
+void pooled_view_fill(const struct pooled_source *s, const struct agents *agents, const struct workergroup *wg,
+                      struct arena *a, struct group_view *v)
 {
     struct neighbours near = {.source = s, .of = wg, .a = a};
     fill_pools(s, wg, a, v);
@@ -96,4 +96,5 @@ void pooled_view_fill(const struct pooled_source *s, const struct workergroup *w
         tenancy_each(s->tenancy, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_neighbour, &near);
     v->neighbours = near.items;
     v->n_neighbours = near.n;
+    v->running = agents ? agents_running(agents, wg->obj.meta.uid) : 0;
 }

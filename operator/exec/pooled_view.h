@@ -14,8 +14,8 @@ struct pooled_source {                                              // all borro
     void *ctx;
 };
 
-// Sets `pools`, `pool_services`, `pods` and `neighbours` of the view.
-void pooled_view_fill(const struct pooled_source *s, const struct workergroup *wg, struct arena *a,
-                      struct group_view *v);
+// Sets `pools`, `pool_services`, `pods`, `neighbours` and `running` of the view. agents NULL: there are none.
+void pooled_view_fill(const struct pooled_source *s, const struct agents *agents, const struct workergroup *wg,
+                      struct arena *a, struct group_view *v);
 
 #endif

@@ -70,6 +70,7 @@ struct group_view {
     // Agent runtime
     const struct agent_setup *setup;  // NULL = not there yet: pods cannot be made
     const struct agent_facts *agents; // of each pod, in the order of `pods`
+    size_t running;                   // pods of the cluster in which processes of it may run (on bundles)
     int64_t leading_ms;     // Unix time since which this replica decides: agents and workers need a moment to dial in
     const int32_t *members; // by rank: attempt of the worker process that takes calls now, 0 = none; world size entries
     const struct service *service; // the Service of the group's name, NULL if it is not known to exist

@@ -229,23 +229,33 @@ static void join_pods(struct taking *t)
         p->berths[i].pod_replicas = p->berths[p->berths[i].first].pod_replicas;
 }
 
-// Processes of the group in pods where it has no bundle (any more).
+// Processes of the group in pods where it has no bundle (any more): of its PlacementGroups, which the plan stops, or of
+// others that it was moved away from.
 static void find_stale(struct taking *t)
 {
     const struct group_view *v = t->v;
     struct pooled *p = t->ret;
+    size_t here = 0;
     bool *current = arena_array(t->a, v->n_pods, sizeof *current);
     p->stale = arena_array(t->a, v->n_pods, sizeof *p->stale);
     for (int32_t i = 0; i < t->wg->spec.replicas; i++)
         if (p->berths[i].pod)
             current[p->berths[i].at] = true;
-    for (size_t i = 0; v->agents && i < v->n_pods; i++)
+    for (size_t i = 0; v->agents && i < v->n_pods; i++) {
+        here += v->agents[i].state != AGENT_IDLE;
         if (!current[i] && v->agents[i].connected && v->agents[i].state != AGENT_IDLE)
             p->stale[p->n_stale++] = v->pods[i];
+    }
     if (p->n_stale)
         wait_for(t, REASON_TERMINATING,
                  arena_printf(t->a, "waits until processes of an earlier attempt have ended in pod %s",
                               p->stale[0]->obj.meta.name));
+    else if (v->running > here)
+        wait_for(t, REASON_TERMINATING,
+                 arena_printf(t->a,
+                              "waits until processes of an earlier attempt have ended in %zu pod%s of other "
+                              "PlacementGroups",
+                              v->running - here, v->running - here == 1 ? "" : "s"));
 }
 
 // The rendezvous

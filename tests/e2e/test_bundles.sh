@@ -250,6 +250,31 @@ test_reservation_deleted() {
     kc delete wg early slow >/dev/null
 }
 
+# A group that moves to another PlacementGroup begins there when its processes have ended where it was.
+test_moved() {
+    local ended began
+    pool_apply other 1
+    tenant_apply mover 1 '[{"name": "pair"}]' '.spec.worker = {command: ["sh", "-c",
+        "echo began $(date +%s%N); trap \"sleep 3; echo ended \\$(date +%s%N); exit 0\" TERM; while :; do sleep 0.1; done"]}'
+    check "a group runs on one PlacementGroup" eventually 60 is "True/Running" group_condition mover Ready
+    kc logs -f pair-plg-0-0 -c worker >"$suite_dir/moved" 2>/dev/null &
+    check "... another is there" plg_ready other 60
+    kc patch wg mover --type merge -p '{"spec": {"placement": {"groups": [{"name": "other"}]}}}' >/dev/null
+    check "it moves there" eventually 60 is "2 True/Running" moved_status
+    check "... with rank 0 there" matches "^other-plg-0[.]" master mover
+    ended=$(sed -n 's/.*rank 0\] ended //p' "$suite_dir/moved")
+    began=$(kc logs other-plg-0-0 -c worker | sed -n 's/.*rank 0\] began //p')
+    echo "# ended at $ended, began at $began"
+    check "... when its old process had ended, not before" test "${ended:-9}" -lt "${began:-0}"
+    check "... of which nothing is left" is 0 processes_in pair-plg-0-0 mover
+    kc delete wg mover >/dev/null
+    plg_delete other
+}
+
+moved_status() {
+    echo "$(group_status mover attempt) $(group_condition mover Ready)"
+}
+
 # The operator is away while a group is deleted: what it left behind ends when it is back.
 test_operator_away() {
     tenant_apply orphan 2 '[{"name": "pair"}]'
@@ -274,5 +299,6 @@ test_merged
 test_waiting
 test_ports
 test_reservation_deleted
+test_moved
 test_operator_away
 suite_end

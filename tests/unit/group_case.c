@@ -344,6 +344,7 @@ struct group_case *group_case_new(const char *json)
         .cluster = c->cluster,
         .memory = &c->memory,
         .moving = get_number(root, "moving"),
+        .running = (size_t)get_number(root, "running"),
         .now_ms = get_time(root, "now"),
         .setup = json_get(root, "noSetup") ? NULL : &group_case_setup,
     };

@@ -54,6 +54,27 @@ static void what_it_has_said_outlives_its_connection_for_as_long_as_the_pod(void
     assert_int_equal(facts(f)->changed_ms, 0);
 }
 
+static void in_how_many_pods_a_group_runs_is_known_as_long_as_they_are_there(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(agents_running(f->agents, "group-uid"), 0);
+    join(f, 0, HELLO("{" GROUP ",\"attempt\":3,\"state\":\"Running\",\"processes\":[]}"));
+    assert_int_equal(agents_running(f->agents, "group-uid"), 1);
+    assert_int_equal(agents_running(f->agents, "another"), 0);
+    leave(f, 0);
+    assert_int_equal(agents_running(f->agents, "group-uid"), 1); // for all that is known
+    join(f, 0, HELLO("{" GROUP ",\"attempt\":3,\"state\":\"Stopping\",\"processes\":[]}"));
+    assert_int_equal(agents_running(f->agents, "group-uid"), 1);
+    leave(f, 0);
+    join(f, 0, HELLO(""));
+    assert_int_equal(agents_running(f->agents, "group-uid"), 0);
+    leave(f, 0);
+    join(f, 0, HELLO("{" GROUP ",\"attempt\":4,\"state\":\"Running\",\"processes\":[]}"));
+    assert_int_equal(agents_running(f->agents, "group-uid"), 1);
+    agents_pod_gone(f->agents, "pod-uid");
+    assert_int_equal(agents_running(f->agents, "group-uid"), 0);
+}
+
 static void a_newer_connection_of_a_pod_takes_the_place_of_the_older_one(void **state)
 {
     struct fixture *f = *state;
@@ -372,6 +393,7 @@ int main(void)
         T(of_a_pod_that_was_never_here_nothing_is_known),
         T(an_agent_that_says_hello_is_connected_and_its_object_is_told),
         T(what_it_has_said_outlives_its_connection_for_as_long_as_the_pod),
+        T(in_how_many_pods_a_group_runs_is_known_as_long_as_they_are_there),
         T(a_newer_connection_of_a_pod_takes_the_place_of_the_older_one),
         T(a_replaced_connection_may_end_before_its_owner_learns_of_it),
         T(the_connection_of_a_pod_that_is_gone_is_to_be_closed),
