@@ -43,7 +43,8 @@
     X(PREPARED, 23, S)  \
     X(RESTART, 24, S)   \
     X(STOPPED, 25, S)   \
-    X(REFUSED, 26, S)
+    X(REFUSED, 26, S)   \
+    X(FREE, 27, S)
 
 enum record_type {
 #define X(name, number, sort) RECORD_##name = (number),
@@ -56,6 +57,7 @@ enum record_flags {
     RECORD_PARTS = 2,   // CALL, ARGS: arguments of a further rank follow; RESULT, ERROR: a further answer follows
     RECORD_QUIET = 4,   // CALL: the result of this rank is not part of the answer, a RESULT without a body is enough
     RECORD_ORDERED = 8, // CALL to a worker: not before the calls that began earlier are whole
+    RECORD_REFS = 16,   // CALL to a worker: there are references in the arguments (ref.h)
 };
 
 // How arguments reach the ranks and results come back; DEFAULT is what the method was registered with.

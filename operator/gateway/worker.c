@@ -195,6 +195,9 @@ int worker_greet(struct connection *c, const struct hello *h, const struct recor
         struct member_identity id = {.group_uid = w->ticket.group_uid,
                                      .attempt = w->ticket.attempt,
                                      .rank = w->ticket.rank,
+                                     .address = c->address,
+                                     .secret = g->config.authority->peer_secret(
+                                         g->config.authority->ctx, w->ticket.group_uid, w->ticket.attempt, &a),
                                      .welcome = welcome(g, &w->ticket, &a)};
         if (g->config.place)
             g->config.place(g->config.ctx, id.group_uid, id.rank, &a, &id.pod, &id.node);

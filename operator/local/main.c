@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@ struct local {
     uint32_t attempt;
     char listen[RUNDIR_PATH_SIZE + 8]; // where the command line has none
     char url[256];                     // for the workers
+    char secret[33];                   // of this run
     pid_t agent;                       // 0 = has ended
     bool asked;                        // to stop
     int exit_code;

@@ -3,6 +3,7 @@
 
 #include "operator/proxy/collect.h"
 #include "operator/proxy/deal.h"
+#include "operator/proxy/object.h"
 #include "operator/proxy/stream.h"
 
 #include <assert.h>
@@ -37,6 +38,8 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
         .refuse = head->refuse,
         .ruled = head->split || head->collect,
         .pad = head->pad,
+        .keep = head->keep,
+        .pin = head->pin,
         .attempt = head->attempt,
         .timeout_ms = head->timeout_ms,
         .world = g->world,
@@ -99,6 +102,8 @@ static void settle(struct call *c)
         list_append(&c->router->stale, &c->group->stale);
     deadlines_del(&c->router->deadlines, &c->deadline);
     blob_unref(TAKE_PTR(c->body));
+    if (c->keep)
+        object_discard_all(c);
     drop_results(c);
     deal_free(c);
     c->group = NULL;
@@ -279,27 +284,40 @@ static void send_single(struct call *c, uint32_t rank, const struct call_body *b
     settle(c);
 }
 
+void call_answer_copy(struct call *c, const struct record_header *h, const char *body, size_t len)
+{
+    session_copy(c->session, h, body, len);
+    c->router->n_results++;
+    settle(c);
+}
+
 static void send_end(struct call *c)
 {
     struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
-    session_copy(c->session, &h, "null", 4);
-    c->router->n_results++;
-    settle(c);
+    call_answer_copy(c, &h, "null", 4);
 }
 
 void call_result(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
-    uint32_t rank = slot->member->rank;
+    struct member *m = slot->member;
+    uint32_t rank = m->rank;
+    bool kept = c->keep;
     if (!call_slot_ends(slot)) {
+        if (kept)
+            object_discard(m, body->data, body->len, c->pin);
         free_if_over(c);
     } else if (c->quiet) {
         if (c->left == 0)
             send_end(c);
+    } else if (c->single && kept) {
+        object_single(c, m, body);
     } else if (c->single) {
         send_single(c, rank, body);
     } else if (deal_wants(c->deal, rank) && !keep_result(slot, body)) {
         refuse_results(c);
+    } else if (c->left == 0 && kept) {
+        object_collect(c);
     } else if (c->left == 0) {
         collect(c);
     }

@@ -50,6 +50,9 @@ struct call {
     bool lasting;    // a part of it may be overtaken, so those behind it are told to keep the order
     bool streams;    // its arguments are still coming in, and go on to the ranks
     bool args_held;  // its caller was told to send no more of them for now
+    bool keep, pin;  // results stay on the workers (object.h); cleared once the caller has the reference
+    bool refs;       // there are references in its arguments, which its ranks look up ...
+    bool ref_pieces; // ... and one is all of them, with a part for each piece
     int64_t attempt; // 0 = any
     uint64_t seq;
     struct list of_group;        // in the group's list until it is answered
@@ -86,6 +89,7 @@ void call_resubmit(struct call *c); // one that waits; afterwards it may still w
 bool call_stream(struct call *c, const struct call_body *first);
 
 void call_answer(struct call *c, const struct record_part *parts, size_t n); // the result of the group
+void call_answer_copy(struct call *c, const struct record_header *h, const char *body, size_t len);
 void call_fail(struct call *c, const struct failure *f);
 void call_refuse(struct call *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void call_cancel(struct call *c); // by the caller

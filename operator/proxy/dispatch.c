@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/mode.h"
 #include "operator/proxy/deal.h"
+#include "operator/proxy/object.h"
 #include "operator/proxy/split.h"
 
 #include <string.h>
@@ -165,6 +166,8 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
         h.flags = RECORD_QUIET;
     if (c->order->lasting > c->lasting)
         h.flags |= RECORD_ORDERED;
+    if (c->refs)
+        h.flags |= RECORD_REFS;
     struct call_slot *slot = &c->slots[c->n];
     *slot = (struct call_slot){.call = c, .member = m};
     int r = c->streams ? record_stream_begin(&slot->args, m->peer.out, &h, parts, n, err)
@@ -253,20 +256,30 @@ static void note_lasting(struct call *c, size_t len)
     c->order->lasting += c->lasting;
 }
 
+static int send_args(struct call *c, const struct call_body *body, const struct record_call *parts, struct err *err)
+{
+    number(c);
+    note_lasting(c, body->len);
+    c->router->last_any += c->execute == RECORD_ANY;
+    return is_whole(c) ? send_same(c, body, c->single ? 1 : c->world, err) : send_split(c, body, parts, err);
+}
+
 static void send_call(struct call *c, const struct call_body *body)
 {
     struct err err = ERR_INIT;
     struct record_call parts;
+    struct blob *made = NULL; // the arguments with references looked up
     name_stats(c);
     int r = record_call_decode(body->data, body->len, &parts, &err);
     if (r == 0 && !c->single)
         r = deal_make(c, &parts, &err);
-    if (r == 0) {
-        number(c);
-        note_lasting(c, body->len);
-        c->router->last_any += c->execute == RECORD_ANY;
-        r = is_whole(c) ? send_same(c, body, c->single ? 1 : c->world, &err) : send_split(c, body, &parts, &err);
-    }
+    if (r == 0)
+        r = object_arguments(c, &parts, is_whole(c), &made, &err);
+    if (r == 0 && made)
+        r = record_call_decode(made->data, made->len, &parts, &err);
+    if (r == 0)
+        r = send_args(c, made ? &(struct call_body){made->data, made->len, made} : body, &parts, &err);
+    blob_unref(made);
     if (r < 0) {
         struct failure f;
         failure_from(&f, &err);
@@ -315,10 +328,10 @@ void call_submit(struct call *c, const struct call_body *body)
     }
 }
 
-// Whether each piece can go to the ranks as it comes.
-static bool can_stream(const struct call *c)
+// Whether each piece can go to the ranks as it comes: the first one has no reference that is to be looked up.
+static bool can_stream(const struct call *c, const struct record_call *parts)
 {
-    return is_whole(c);
+    return is_whole(c) && !ref_mentioned(parts->args, parts->args_len);
 }
 
 bool call_stream(struct call *c, const struct call_body *first)
@@ -335,7 +348,7 @@ bool call_stream(struct call *c, const struct call_body *first)
         r = record_call_decode(first->data, first->len, &parts, &err);
     if (goes && r == 0 && !c->single)
         r = deal_make(c, &parts, &err);
-    if (r == 0 && !(goes && can_stream(c))) {
+    if (r == 0 && !(goes && can_stream(c, &parts))) {
         call_forget(c);
         return false;
     }

@@ -48,11 +48,12 @@ static int get_when(const struct scan_item *m, bool *ret, struct err *err)
     return 0;
 }
 
-static int get_pad(const struct scan_item *m, bool *ret, struct err *err)
+static int get_flag(const struct scan_item *m, bool *ret, struct err *err)
 {
     *ret = m->len == 4 && memcmp(m->text, "true", 4) == 0;
     if (!*ret && !(m->len == 5 && memcmp(m->text, "false", 5) == 0))
-        return err_set(err, ERR_INVALID, "the head of the call: \"pad\" must be true or false");
+        return err_set(err, ERR_INVALID, "the head of the call: \"%.*s\" must be true or false", (int)m->key_len,
+                       m->key);
     return 0;
 }
 
@@ -71,7 +72,11 @@ static int get_member(const struct scan_item *m, struct head *h, struct err *err
     if (key_is(m, "whenNotReady"))
         return get_when(m, &h->refuse, err);
     if (key_is(m, "pad"))
-        return get_pad(m, &h->pad, err);
+        return get_flag(m, &h->pad, err);
+    if (key_is(m, "keep"))
+        return get_flag(m, &h->keep, err);
+    if (key_is(m, "pin"))
+        return get_flag(m, &h->pin, err);
     if (key_is(m, "split")) {
         h->split = m->text;
         h->split_len = m->len;

@@ -207,11 +207,11 @@ static void submit(struct jsonrpc *j, const char *id, struct record *r)
     blob_unref(r->blob);
 }
 
-static void do_call(struct jsonrpc *j, const char *id, const struct json *params, enum jsonrpc_kind kind)
+static void do_call(struct jsonrpc *j, const char *id, const char *method, const struct json *params)
 {
     struct err err = ERR_INIT;
     struct record r = {.seq = 1};
-    if (jsonrpc_call_encode(kind, params, j->session->quota, &r, &err) < 0)
+    if (jsonrpc_call_encode(method, params, j->session->quota, &r, &err) < 0)
         refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
     else
         submit(j, id, &r);
@@ -262,15 +262,6 @@ static void do_cancel(struct jsonrpc *j, const char *id, const struct json *para
     answer_result(j, id, e ? "true" : "false", e ? 4 : 5);
 }
 
-static enum jsonrpc_kind kind_of(const char *method) // 0 = none
-{
-    static const enum jsonrpc_kind kinds[] = {JSONRPC_CALL, JSONRPC_INFO, JSONRPC_KILL, JSONRPC_STATS};
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (str_eq(method, jsonrpc_kind_name(kinds[i])))
-            return kinds[i];
-    return 0;
-}
-
 static void do_request(struct jsonrpc *j, const char *id, const struct json *root, struct arena *a)
 {
     const char *method = json_str(member(root, "method"), a);
@@ -281,22 +272,22 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
         refuse(j, id, INVALID_REQUEST, "id %s is in use by a request that is not answered", id);
     else if (params && params->type != JSON_OBJECT)
         refuse(j, id, INVALID_PARAMS, "\"params\" must be an object");
+    else if (jsonrpc_call_is(method))
+        do_call(j, id, method, params);
     else if (str_eq(method, "group.cancel"))
         do_cancel(j, id, params);
     else if (str_eq(method, "group.create") || str_eq(method, "group.delete"))
         do_errand(j, id, method, params);
-    else if (kind_of(method))
-        do_call(j, id, params, kind_of(method));
     else
         refuse(j, id, NO_METHOD,
                "there is no method %.100s; there are group.call, group.info, group.stats, group.kill, group.cancel, "
-               "group.create and group.delete",
+               "group.create, group.delete, object.put, object.get, object.pin and object.free",
                method);
 }
 
 void jsonrpc_input(struct jsonrpc *j, const char *text, size_t len)
 {
-    static const char *const bulk[] = {"args", "perRank", NULL};
+    static const char *const bulk[] = {"args", "perRank", "value", NULL};
     char id[JSONRPC_ID_MAX + 1] = "";
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;

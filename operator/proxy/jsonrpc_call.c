@@ -7,56 +7,68 @@
 
 #include <string.h>
 
+enum { CALL = 1, INFO = 2, PUT = 4, REF = 8, KILL = 16 };
+
+static const struct {
+    const char *method;
+    unsigned kind;
+} methods[] = {{"group.call", CALL}, {"group.info", INFO}, {"group.stats", INFO}, {"group.kill", KILL},
+               {"object.put", PUT},  {"object.get", REF},  {"object.pin", REF},   {"object.free", REF}};
+
 struct params {
+    unsigned kind;
+    const char *rpc;
     const struct json *method, *args, *per_rank, *rank, *dispatch, *execute;
-    const struct json *head[8]; // what goes into the head as it is
+    const struct json *head[10]; // what goes into the head as it is
 };
 
 static const struct {
     const char *name;
     size_t offset;
-    unsigned also; // of which others than group.call
+    unsigned kinds;
 } known[] = {
-    {"method", offsetof(struct params, method), 0},
-    {"args", offsetof(struct params, args), 0},
-    {"perRank", offsetof(struct params, per_rank), 0},
-    {"rank", offsetof(struct params, rank), JSONRPC_KILL},
-    {"dispatch", offsetof(struct params, dispatch), 0},
-    {"execute", offsetof(struct params, execute), 0},
-    {"group", offsetof(struct params, head[0]), JSONRPC_INFO | JSONRPC_KILL | JSONRPC_STATS},
-    {"timeoutMs", offsetof(struct params, head[1]), JSONRPC_KILL},
-    {"attempt", offsetof(struct params, head[2]), JSONRPC_KILL},
-    {"whenNotReady", offsetof(struct params, head[3]), 0},
-    {"split", offsetof(struct params, head[4]), 0},
-    {"collect", offsetof(struct params, head[5]), 0},
-    {"pad", offsetof(struct params, head[6]), 0},
-    {"role", offsetof(struct params, head[7]), 0},
+    {"method", offsetof(struct params, method), CALL},
+    {"args", offsetof(struct params, args), CALL},
+    {"value", offsetof(struct params, args), PUT},
+    {"ref", offsetof(struct params, args), REF},
+    {"perRank", offsetof(struct params, per_rank), CALL | PUT},
+    {"rank", offsetof(struct params, rank), CALL | PUT | KILL},
+    {"dispatch", offsetof(struct params, dispatch), CALL | PUT},
+    {"execute", offsetof(struct params, execute), CALL | PUT},
+    {"group", offsetof(struct params, head[0]), CALL | PUT | INFO | KILL},
+    {"timeoutMs", offsetof(struct params, head[1]), CALL | PUT | REF | KILL},
+    {"attempt", offsetof(struct params, head[2]), CALL | PUT | KILL},
+    {"whenNotReady", offsetof(struct params, head[3]), CALL | PUT},
+    {"split", offsetof(struct params, head[4]), CALL | PUT},
+    {"collect", offsetof(struct params, head[5]), CALL | PUT},
+    {"pad", offsetof(struct params, head[6]), CALL},
+    {"role", offsetof(struct params, head[7]), CALL},
+    {"keep", offsetof(struct params, head[8]), CALL},
+    {"pin", offsetof(struct params, head[9]), CALL | PUT},
 };
 
-const char *jsonrpc_kind_name(enum jsonrpc_kind kind)
+static unsigned kind_of(const char *method)
 {
-    switch (kind) {
-    case JSONRPC_INFO:
-        return "group.info";
-    case JSONRPC_KILL:
-        return "group.kill";
-    case JSONRPC_STATS:
-        return "group.stats";
-    default:
-        return "group.call";
-    }
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+        if (strcmp(methods[i].method, method) == 0)
+            return methods[i].kind;
+    return 0;
 }
 
-static int read_params(enum jsonrpc_kind kind, const struct json *params, struct params *ret, struct err *err)
+bool jsonrpc_call_is(const char *method)
 {
-    *ret = (struct params){0};
+    return kind_of(method) != 0;
+}
+
+static int read_params(const struct json *params, struct params *ret, struct err *err)
+{
     JSON_FOREACH(v, params) {
         size_t i = 0;
-        while (i < ARRAY_LEN(known) && !(json_key_is(v, known[i].name) && ((JSONRPC_CALL | known[i].also) & kind)))
+        while (i < ARRAY_LEN(known) && !(json_key_is(v, known[i].name) && (known[i].kinds & ret->kind)))
             i++;
         if (i == ARRAY_LEN(known))
-            return err_set(err, ERR_INVALID, "%s has no parameter \"%.*s\"", jsonrpc_kind_name(kind),
-                           (int)MIN(v->key_len, 100u), v->key);
+            return err_set(err, ERR_INVALID, "%s has no parameter \"%.*s\"", ret->rpc, (int)MIN(v->key_len, 100u),
+                           v->key);
         if (v->type != JSON_NULL)
             memcpy((char *)ret + known[i].offset, &v, sizeof v);
     }
@@ -97,13 +109,13 @@ static int read_header(const struct params *p, struct record_header *h, struct e
     return 0;
 }
 
-static void write_head(enum jsonrpc_kind kind, const struct params *p, struct json_writer *w)
+static void write_head(const struct params *p, struct json_writer *w)
 {
     writer_object(w, NULL);
-    if (kind == JSONRPC_CALL)
-        writer_raw(w, "method", p->method->text, p->method->len);
+    if (p->kind != CALL)
+        writer_str(w, "method", p->rpc);
     else
-        writer_str(w, "method", jsonrpc_kind_name(kind));
+        writer_raw(w, "method", p->method->text, p->method->len);
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         const struct json *v;
         memcpy(&v, (const char *)p + known[i].offset, sizeof v);
@@ -143,23 +155,34 @@ int jsonrpc_errand_encode(const char *method, const struct json *params, struct 
     return r;
 }
 
-int jsonrpc_call_encode(enum jsonrpc_kind kind, const struct json *params, struct quota *quota, struct record *ret,
+static int check_args(const struct params *p, const struct json *args, struct err *err)
+{
+    const char *name = p->per_rank ? "perRank" : p->kind == CALL ? "args" : p->kind == PUT ? "value" : "ref";
+    bool nested = args && (args->type == JSON_LIST || args->type == JSON_OBJECT);
+    if (p->kind == CALL && !p->method)
+        return err_set(err, ERR_INVALID, "group.call needs \"method\": the name of a method of the group's class");
+    if ((p->kind == PUT || p->kind == REF) && !args)
+        return err_set(err, ERR_INVALID, "%s needs \"%s\"", p->rpc, name);
+    if (args && !nested && (p->kind == CALL || p->per_rank))
+        return err_set(err, ERR_INVALID, "\"%s\" must be a list or an object", name);
+    return 0;
+}
+
+int jsonrpc_call_encode(const char *method, const struct json *params, struct quota *quota, struct record *ret,
                         struct err *err)
 {
-    struct params p;
-    int r = read_params(kind, params, &p, err);
+    struct params p = {.kind = kind_of(method), .rpc = method};
+    int r = read_params(params, &p, err);
     if (r == 0)
         r = read_header(&p, &ret->h, err);
+    const struct json *args = p.per_rank ? p.per_rank : p.args;
+    if (r == 0)
+        r = check_args(&p, args, err);
     if (r < 0)
         return r;
-    if (kind == JSONRPC_CALL && !p.method)
-        return err_set(err, ERR_INVALID, "group.call needs \"method\": the name of a method of the group's class");
-    const struct json *args = p.per_rank ? p.per_rank : p.args;
-    if (args && args->type != JSON_LIST && args->type != JSON_OBJECT)
-        return err_set(err, ERR_INVALID, "\"%s\" must be a list or an object", p.per_rank ? "perRank" : "args");
     struct json_writer w;
     writer_init(&w, 0);
-    write_head(kind, &p, &w);
+    write_head(&p, &w);
     r = encode(w.buf.data, w.buf.len, args, quota, ret, err);
     writer_done(&w);
     return r;

@@ -116,6 +116,8 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
     list_init(&m->of_group);
     m->pod = arena_strdup(&m->arena, id->pod);
     m->node = arena_strdup(&m->arena, id->node);
+    m->address = arena_strdup(&m->arena, id->address);
+    m->secret = arena_strdup(&m->arena, id->secret);
     int r = json_parse(hello, len, NULL, &a, &root, err);
     if (r < 0)
         err_wrap(err, "HELLO");
@@ -124,6 +126,10 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
     const struct json *meshes = r < 0 ? NULL : json_get(root, "meshes");
     if (meshes && (r = grids_read(meshes, &m->arena, &m->meshes, &m->n_meshes, err)) < 0)
         err_wrap(err, "HELLO");
+    int64_t port = 0;
+    if (r == 0 && json_get(root, "objectPort") && json_i64(json_get(root, "objectPort"), &port) && port > 0 &&
+        port <= UINT16_MAX)
+        m->object_port = (uint16_t)port;
     arena_done(&a);
     if (r < 0) {
         member_free(m);

@@ -3,7 +3,8 @@
 //
 //   {"methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL"},
 //                {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": ..., "collect": ...}, ...],
-//    "meshes": [...]}                                                   (grid.h; may be missing)
+//    "meshes": [...],                                                   (grid.h; may be missing)
+//    "objectPort": 41234}                                               (may be missing)
 //
 // or, of colocated classes, "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...] instead of "methods".
 //
@@ -37,6 +38,8 @@ struct member_identity { // borrowed for the call only
     uint32_t attempt, rank;
     const char *pod, *node;
     const char *welcome; // body of a WELCOME that goes out before any call; NULL = its owner sends it by itself
+    const char *address; // where it dialed in from; NULL or "" = this machine
+    const char *secret;  // of its attempt; NULL = none: nobody can fetch objects from it
 };
 
 struct group;
@@ -46,8 +49,10 @@ struct member {
     struct group *group;  // NULL once the group is gone
     struct list of_group; // in its list of members
     uint32_t attempt, rank;
-    const char *pod, *node;    // in the arena
-    struct member_role *roles; // at least one
+    const char *pod, *node;       // in the arena
+    const char *address, *secret; // likewise
+    uint16_t object_port;         // where other workers fetch objects; 0 = nowhere
+    struct member_role *roles;    // at least one
     size_t n_roles;
     struct grid *meshes; // that it published
     size_t n_meshes;

@@ -6,6 +6,7 @@
 #include "operator/proxy/call.h"
 #include "operator/proxy/errand.h"
 #include "operator/proxy/kill.h"
+#include "operator/proxy/object.h"
 #include "operator/proxy/stats_report.h"
 #include "operator/proxy/stream.h"
 
@@ -50,6 +51,7 @@ void session_free(struct session *s)
     LIST_FOREACH(l, &s->open)
         call_abandon(CONTAINER_OF(l, struct call, open));
     errands_abandon(s);
+    object_session_ends(s);
     list_remove(&s->stopped);
     peer_done(&s->peer);
     idmap_done(&s->calls);
@@ -188,10 +190,17 @@ static void hold(struct session *s, struct call *c, const struct call_body *body
     list_insert_before(at, &c->link);
 }
 
-static int begin_call(struct session *s, const struct record *rec, uint64_t unfinished, struct err *err)
+static void unref_blob(struct blob **b)
+{
+    blob_unref(*b);
+}
+
+static int begin_call(struct session *s, const struct record *given, uint64_t unfinished, struct err *err)
 {
     struct record_call parts;
     struct head head;
+    struct record now = *given, *rec = &now; // of an object's method it becomes another call
+    _cleanup_(unref_blob) struct blob *made = NULL;
     bool piece = rec->h.flags & RECORD_MORE;
     if (idmap_get(&s->calls, rec->h.call) || errand_pending(s, rec->h.call))
         return err_set(err, ERR_PROTO, "call id %u is in use by a call that is not answered", rec->h.call);
@@ -200,6 +209,7 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
     // Its turn has not come, or not all of its head.
     if (piece && (rec->seq > unfinished || record_call_decode(rec->body, rec->len, &parts, &why) < 0))
         return ROUTER_COLLECT;
+    int begun = 0;
     if (rec->h.flags & RECORD_PARTS)
         err_set(&why, ERR_INVALID, "arguments in parts are not served by this version; send a list of one a rank");
     else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
@@ -209,7 +219,10 @@ static int begin_call(struct session *s, const struct record *rec, uint64_t unfi
             return ROUTER_COLLECT;
         if (kind && errand_begin(s, kind, rec->h.call, parts.args, parts.args_len, &why) == 0)
             return 0;
-        g = kind ? NULL : find_group(s, &head, &why);
+        begun = kind ? 0 : object_begin(s, rec, &head, &parts, &made, &why);
+        if (begun == ROUTER_COLLECT)
+            return begun;
+        g = kind || begun < 0 ? NULL : find_group(s, &head, &why);
     }
     if (!g)
         return refuse(s, rec->h.call, &why);

@@ -5,6 +5,7 @@
 #include "common/wire/body_list.h"
 #include "common/wire/mode.h"
 #include "common/wire/scan.h"
+#include "operator/proxy/object.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -280,6 +281,44 @@ static int split_rows(const struct splitting *p, struct err *err)
     return r;
 }
 
+// Parts of a reference
+
+static int add_ref_part(const struct splitting *p, const struct ref *ref, uint32_t i, struct err *err)
+{
+    struct split *s = p->s;
+    struct buf text = BUF_INIT(4096);
+    size_t base = s->made->len, first = s->n_parts;
+    int r = object_write_part(p->c, ref, i, &text, err);
+    if (r == 0 && (!put(s->made, text.data, text.len) || !add_part(s, s->made, base, text.len)))
+        r = no_room(p, err);
+    buf_done(&text);
+    piece_ends(s, i, first);
+    return r;
+}
+
+static int split_ref(const struct splitting *p, struct err *err)
+{
+    const struct call *c = p->c;
+    struct ref_found f;
+    struct ref ref;
+    struct arena a = ARENA_INIT;
+    int r = 0;
+    if (c->pad)
+        r = err_set(err, ERR_INVALID, "%s(): what a reference stands for is dealt out as it is; it cannot be padded",
+                    c->method);
+    if (r == 0 && ref_is(p->parts->args, p->parts->args_len, &f))
+        r = ref_parse(f.text, f.text_len, &a, &ref, err);
+    if (r == 0 && ref.n != p->s->n)
+        r = err_set(err, ERR_INVALID,
+                    "%s(): the reference has %u part%s, the call deals out %u pieces: the numbers must be the same, "
+                    "or get the object and pass it",
+                    c->method, ref.n, ref.n == 1 ? "" : "s", p->s->n);
+    for (uint32_t i = 0; r == 0 && i < ref.n; i++)
+        r = add_ref_part(p, &ref, i, err);
+    arena_done(&a);
+    return r;
+}
+
 int split_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct split *ret,
                struct err *err)
 {
@@ -293,6 +332,8 @@ int split_make(struct call *c, const struct call_body *body, const struct record
     size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0;
     ret->head = (struct record_part){ret->body, at, body->len - parts->args_len};
     p.args_at = at + ret->head.len;
+    if (c->ref_pieces)
+        return split_ref(&p, err);
     return c->deal && c->deal->d.form == DISPATCH_ROWS ? split_rows(&p, err) : split_elements(&p, err);
 }
 

@@ -186,6 +186,8 @@ static int pass(struct call *c, uint32_t rank, const struct call_body *piece, bo
 
 static bool collects(const struct call *c, uint32_t rank)
 {
+    if (c->keep) // an answer that is no result is short
+        return true;
     return c->session && !c->quiet && (c->single ? c->session->whole : deal_wants(c->deal, rank));
 }
 

@@ -149,8 +149,9 @@ int worker_dial_as(struct proxy_fixture *f, struct worker *w, uint32_t rank, uin
     snprintf(node, sizeof node, "n%u", rank);
     *w = (struct worker){.rank = rank, .attempt = attempt};
     wire_init(&w->wire);
-    int r = router_join(&f->router, &(struct member_identity){FIXTURE_UID, attempt, rank, pod, node, NULL}, hello,
-                        strlen(hello), &w->wire.out, w, &w->member, err);
+    int r = router_join(&f->router,
+                        &(struct member_identity){FIXTURE_UID, attempt, rank, pod, node, NULL, "10.0.0.7", "secret"},
+                        hello, strlen(hello), &w->wire.out, w, &w->member, err);
     if (r < 0)
         wire_done(&w->wire);
     return r;
@@ -158,7 +159,7 @@ int worker_dial_as(struct proxy_fixture *f, struct worker *w, uint32_t rank, uin
 
 int worker_dial(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt, struct err *err)
 {
-    static const char hello[] = "{\"role\":\"worker\",\"methods\":["
+    static const char hello[] = "{\"role\":\"worker\",\"objectPort\":4711,\"methods\":["
                                 "{\"name\":\"first\",\"dispatch\":\"ALL_TO_ALL\",\"execute\":\"RANK_ZERO\"},"
                                 "{\"name\":\"add\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\"},"
                                 "{\"name\":\"each\",\"dispatch\":\"ALL_TO_ALL\",\"execute\":\"ALL\"}]}";

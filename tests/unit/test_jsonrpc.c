@@ -150,7 +150,7 @@ static void what_is_wrong_gets_the_code_of_the_standard(void **state)
         {"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"group.info\"}", "null", "-32600,*"},
         {"{\"id\":1,\"method\":\"group.info\"}", "1", "-32600,\"message\":\"a request needs*"},
         {"{\"jsonrpc\":\"2.0\",\"id\":1}", "1", "-32600,*"},
-        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"object.get\"}", "1",
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"object.eat\"}", "1",
          "-32601,\"message\":\"there is no method obj*"},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":[]}", "1", "-32602,*"},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.cancel\",\"params\":{}}", "1", "-32602,*"},

@@ -104,6 +104,20 @@ void call_run(struct cadre_call *c, const cadre_method *method, void *self)
         buf_printf(&c->message, "%s() failed (cadre_result %d) and did not say why", c->method, (int)r);
 }
 
+void call_set_args(struct cadre_call *c, const char *args, size_t len)
+{
+    c->args = len ? args : "[]";
+    c->args_len = len ? len : 2;
+}
+
+void call_refuse(struct cadre_call *c, const struct err *err)
+{
+    c->failed = true;
+    c->code = err_name(err->code);
+    buf_reset(&c->message);
+    buf_puts(&c->message, err->msg);
+}
+
 void call_cancel(struct cadre_call *c)
 {
     atomic_store(&c->canceled, true);
@@ -136,6 +150,11 @@ bool call_encode(struct cadre_call *c, struct buf *out)
     return !c->failed;
 }
 
+static bool is_true(const struct json *v)
+{
+    return v && v->type == JSON_BOOL && v->text[0] == 't';
+}
+
 int call_head_decode(const char *json, size_t len, struct arena *a, struct call_head *ret, struct err *err)
 {
     struct json *root;
@@ -151,6 +170,8 @@ int call_head_decode(const char *json, size_t len, struct arena *a, struct call_
     const struct json *timeout = json_get(root, "timeoutMs");
     if (timeout && (!json_i64(timeout, &h.timeout_ms) || h.timeout_ms < 1))
         return err_set(err, ERR_INVALID, "head of a call: timeoutMs must be a whole number from 1");
+    h.keep = is_true(json_get(root, "keep"));
+    h.pin = is_true(json_get(root, "pin"));
     *ret = h;
     return 0;
 }

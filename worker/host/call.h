@@ -64,6 +64,9 @@ cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ..
     __attribute__((format(printf, 3, 4)));
 cadre_result call_missing(struct cadre_call *c, const char *name, size_t position);
 cadre_result call_return(struct cadre_call *c, const char *body, size_t len);
+// For request.c, before the method runs: it has other arguments; it does not run, `err` says why.
+void call_set_args(struct cadre_call *c, const char *args, size_t len);
+void call_refuse(struct cadre_call *c, const struct err *err);
 // call_batch.c: reads the arguments, finds a column of that name as JSON, writes the result.
 cadre_result call_batch_read(struct cadre_call *c);
 const char *call_batch_column(struct cadre_call *c, const char *name, size_t *ret_len); // NULL = none
@@ -74,6 +77,7 @@ struct call_head {
     const char *method;     // in the arena
     const char *role;       // likewise; NULL = none
     int64_t timeout_ms;     // 0 = none
+    bool keep, pin;         // the result stays here; also when the session that wants it ends
     const struct json *via; // in the arena, its text in the head; NULL = none
 };
 

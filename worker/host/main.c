@@ -26,6 +26,7 @@ struct host {
     struct loop *loop;
     struct executor *executor;
     struct caller *caller;
+    struct objects *objects;
     struct proxies *proxies; // NULL while the constructor runs
     struct loop_signal *signals[2];
     bool stopping;
@@ -64,7 +65,8 @@ static void serve(struct host *h)
                     .module = &h->module,
                     .roles = &h->roles,
                     .caller = h->caller,
-                    .executor = h->executor},
+                    .executor = h->executor,
+                    .objects = h->objects},
         .on_ready = on_ready,
         .on_trouble = on_trouble,
         .on_stopped = on_stopped,
@@ -137,11 +139,32 @@ static void describe(const struct host *h)
 static void take_down(struct host *h)
 {
     proxies_free(h->proxies);
+    objects_free(h->objects);
     executor_free(h->executor);
     caller_free(h->caller);
     loop_signal_free(h->signals[0]);
     loop_signal_free(h->signals[1]);
     loop_free(h->loop);
+}
+
+// Proxies that were named are those of a run on this machine.
+static struct objects *make_objects(const struct host *h)
+{
+    const struct options *o = &h->options;
+    const struct objects_config config = {
+        .loop = h->loop,
+        .group = o->group,
+        .attempt = (uint32_t)o->attempt,
+        .rank = (uint32_t)h->worker.rank,
+        .store_bytes = o->store_bytes,
+        .local = o->n_connect > 0,
+        .port = o->objects_port,
+    };
+    struct err err = ERR_INIT;
+    struct objects *objects = objects_new(&config, &err);
+    if (err.code)
+        say(h, "", err.msg);
+    return objects;
 }
 
 static int run(struct host *h)
@@ -150,6 +173,7 @@ static int run(struct host *h)
     // Room for what each session lets wait, and for the destructor.
     h->executor = executor_new(h->loop, OPTIONS_CONNECT_MAX * SESSION_CALLS_MAX + 1);
     h->caller = caller_new(&h->options);
+    h->objects = make_objects(h);
     h->signals[0] = loop_signal_new(h->loop, SIGTERM, on_signal, h);
     h->signals[1] = loop_signal_new(h->loop, SIGINT, on_signal, h);
     const struct roles_config config = {h->executor, on_created, on_destroyed, h};

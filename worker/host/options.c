@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/ws_replicas.h"
+#include "worker/host/store.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -30,7 +31,9 @@ static const char help[] =
     "  --help          print this and exit\n"
     "\n"
     "Rank and place come from RANK, WORLD_SIZE, LOCAL_RANK and CADRE_DEVICE, the identity from CADRE_GROUP_UID,\n"
-    "CADRE_ATTEMPT, CADRE_TICKET and CADRE_CA. Exit codes: 0 told to stop (SIGTERM), 64 wrong usage, 65 the module "
+    "CADRE_ATTEMPT, CADRE_TICKET and CADRE_CA. Objects that are kept have CADRE_STORE_BYTES at most (1 GiB); other\n"
+    "workers get them at port CADRE_OBJECTS_PORT plus LOCAL_RANK (default: one that is free).\n"
+    "Exit codes: 0 told to stop (SIGTERM), 64 wrong usage, 65 the module "
     "does\n"
     "not load or has no such class, 66 the constructor failed; the reason is the last line on stderr.\n";
 
@@ -138,6 +141,36 @@ static void take_ticket(struct options *o)
     unsetenv("CADRE_TICKET");
 }
 
+static int read_number(const char *name, int64_t min, int64_t max, int64_t *ret)
+{
+    const char *text = env_of(name);
+    char what[64];
+    if (!text || (str_to_i64(text, ret) && *ret >= min && *ret <= max))
+        return -1;
+    snprintf(what, sizeof what, "must be a number from %lld to %lld", (long long)min, (long long)max);
+    _cleanup_(free_p) char *where = xasprintf("environment: %s", name);
+    return wrong(where, text, what);
+}
+
+// Each process of a pod has a port of its own.
+static int set_objects(struct options *o)
+{
+    int64_t bytes = STORE_BYTES_DEFAULT, port = 0, local_rank = 0;
+    int r = read_number("CADRE_STORE_BYTES", 0, INT64_MAX / 2, &bytes);
+    if (r < 0)
+        r = read_number("CADRE_OBJECTS_PORT", 1, UINT16_MAX, &port);
+    if (r < 0)
+        r = read_number("LOCAL_RANK", 0, UINT16_MAX, &local_rank);
+    if (r >= 0)
+        return r;
+    if (port && port + local_rank > UINT16_MAX)
+        return wrong("environment: CADRE_OBJECTS_PORT", env_of("CADRE_OBJECTS_PORT"),
+                     "there is no port that is LOCAL_RANK above it");
+    o->store_bytes = (size_t)bytes;
+    o->objects_port = port ? (int)(port + local_rank) : 0;
+    return -1;
+}
+
 static int check(struct options *o)
 {
     const char *attempt = env_of("CADRE_ATTEMPT"), *urls = env_of("CADRE_CONNECT");
@@ -147,6 +180,9 @@ static int check(struct options *o)
         return wrong("--module", "is missing", "which shared object?");
     if (o->roles && (o->class || o->init))
         return wrong("--roles", "with --class or --init", "each role has a class and an init of its own");
+    int objects = set_objects(o);
+    if (objects >= 0)
+        return objects;
     if (!o->n_connect && urls) {
         int r = add_connects(o, urls);
         if (r >= 0)

@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/record.h"
+#include "worker/host/borrowed.h"
 #include "worker/host/crash.h"
 #include "worker/host/module.h"
 #include "worker/host/via.h"
@@ -17,6 +18,7 @@ static void destroy(struct request *r)
 {
     loop_timer_free(r->deadline);
     call_done(&r->call);
+    borrowed_free(r->borrowed);
     blob_unref(r->body);
     free(r);
 }
@@ -43,13 +45,46 @@ static bool withdraw(struct request *r)
     return !r->submitted || executor_withdraw(r->owner->executor, &r->job);
 }
 
+// What its arguments refer to; false: it does not run.
+static bool fetch(struct request *r)
+{
+    struct err err = ERR_INIT;
+    const char *args;
+    size_t len;
+    if (!r->borrowed)
+        return true;
+    if (borrowed_fetch(r->borrowed, &r->call.canceled, &args, &len, &err) < 0) {
+        err_wrap(&err, "%s() was not run", r->method->name);
+        call_refuse(&r->call, &err);
+        return false;
+    }
+    call_set_args(&r->call, args, len);
+    return true;
+}
+
 static void run(struct executor_job *job)
 {
     struct request *r = CONTAINER_OF(job, struct request, job);
     crash_prepare_thread();
+    if (!fetch(r))
+        return;
     crash_doing(r->role->class->name, r->method->name);
     call_run(&r->call, r->method, instance_self(r->role->instance));
     crash_doing(NULL, NULL);
+}
+
+// The result stays here. False: it cannot, and the body is that of an error.
+static bool keep(struct request *r, struct buf *body)
+{
+    struct err err = ERR_INIT;
+    int code = r->owner->objects ? objects_keep(r->owner->objects, r->owner, r->pin, body, &err)
+                                 : err_set(&err, ERR_INVALID, "nothing is kept here");
+    if (code == 0)
+        return true;
+    err_wrap(&err, "%s() ran, but its result cannot stay here", r->method->name);
+    buf_reset(body);
+    call_encode_error(body, err_name(code), err.msg);
+    return false;
 }
 
 static void done(struct executor_job *job)
@@ -58,6 +93,8 @@ static void done(struct executor_job *job)
     if (r->owner) {
         struct buf body = BUF_INIT(CALL_RESULT_MAX);
         bool ok = call_encode(&r->call, &body);
+        if (ok && r->keep && !r->quiet)
+            ok = keep(r, &body);
         r->owner->answer(r->owner, r, ok, &body);
         buf_done(&body);
         part(r);
@@ -147,6 +184,8 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
                           .job = {.run = run, .done = done, .lane = instance_lane(role->instance, method->name)},
                           .body = blob_ref(body),
                           .method = method,
+                          .keep = head.keep,
+                          .pin = head.pin,
                           .timeout_ms = head.timeout_ms};
     list_init(&q->link);
     call_init(&q->call, parts.args, parts.args_len);
@@ -161,6 +200,12 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
     }
     *ret = q;
     return 0;
+}
+
+int request_borrow(struct request *r, struct err *err)
+{
+    return r->owner->objects ? borrowed_new(r->owner->objects, r->call.args, r->call.args_len, &r->borrowed, err)
+                             : err_set(err, ERR_INVALID, "no references are understood here");
 }
 
 void request_start(struct request *r)

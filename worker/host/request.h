@@ -7,6 +7,7 @@
 #include "common/wire/blob.h"
 #include "worker/host/call.h"
 #include "worker/host/executor.h"
+#include "worker/host/objects.h"
 #include "worker/host/roles.h"
 
 struct request;
@@ -15,7 +16,8 @@ struct request_owner {
     struct loop *loop;
     struct executor *executor;
     struct roles *roles;
-    struct caller *caller; // for calls that methods make; NULL = they cannot
+    struct caller *caller;   // for calls that methods make; NULL = they cannot
+    struct objects *objects; // NULL = nothing can be kept or borrowed
     // Exactly once a request, unless it is abandoned. `ok`: body of a RESULT, else of an ERROR. It may still run after
     // that (a deadline), but is no more the owner's. May come inside request_start() and request_cancel(). The body may
     // be taken out of its buffer.
@@ -26,7 +28,7 @@ struct request {
     struct list link; // for the owner; must be out of its list when `answer` returns
     uint32_t id;
     uint64_t seq; // of its record
-    bool quiet;   // for the owner, who sends no result
+    bool quiet;   // for the owner, who sends no result; set before it starts
     bool waits;   // for the owner: it has not been started
     bool ordered; // for the owner: it waits until those whose records came before are whole
     // private
@@ -36,6 +38,8 @@ struct request {
     bool submitted;
     struct blob *body;
     struct cadre_call call;
+    struct borrowed *borrowed; // what references in its arguments stand for, NULL = there are none
+    bool keep, pin;            // its result
     const cadre_method *method;
     struct loop_timer *deadline; // NULL = none
     int64_t timeout_ms;
@@ -47,6 +51,8 @@ struct request {
 // The deadline counts from here.
 int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct request **ret,
                 struct err *err);
+// There are references in its arguments. ERR_INVALID, ERR_NOT_FOUND ...: it cannot run, abandon it.
+int request_borrow(struct request *r, struct err *err);
 void request_start(struct request *r); // its turn has come: hands it to the executor
 // Not begun: answered at once. Running: the method is told, and the answer comes when it returns.
 void request_cancel(struct request *r, int code, const char *why);

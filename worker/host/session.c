@@ -10,6 +10,7 @@
 #include "worker/host/request.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { PROTOCOL_VERSION = 1, COPY_MAX = 16 << 10 }; // longer bodies are shared with the queue, not copied
@@ -100,6 +101,8 @@ static void send_hello(struct session *s)
     writer_i64(&w, "attempt", s->config.attempt);
     writer_str_set(&w, "ticket", s->ticket);
     writer_i64(&w, "pid", getpid());
+    if (s->config.objects && objects_port(s->config.objects))
+        writer_i64(&w, "objectPort", objects_port(s->config.objects));
     description_write(&w, s->config.module, s->config.roles);
     writer_object_end(&w);
     send_record(s, RECORD_HELLO, 0, buf_str(&w.buf), w.buf.len);
@@ -123,6 +126,9 @@ static int take_welcome(struct session *s, const struct record *r, struct err *e
         if (s->config.caller)
             caller_place(s->config.caller, json_str(json_get(group, "namespace"), &a),
                          json_str(json_get(group, "name"), &a), s->config.worker->rank);
+        const char *secret = json_str(json_get(root, "peerSecret"), &a);
+        if (secret && s->config.objects)
+            objects_secret(s->config.objects, secret);
         s->welcomed = true;
         s->told = 0;
         s->retry_ms = 0;
@@ -220,6 +226,34 @@ static void start_requests(struct session *s)
     }
 }
 
+// object.put and the like need no executor. True: it was one.
+static bool serve_object(struct session *s, const struct record *r, struct blob *body, struct err *err)
+{
+    struct arena a;
+    struct record_call call;
+    struct call_head head;
+    struct objects_answer answer;
+    struct err none = ERR_INIT;
+    _Alignas(max_align_t) char memory[1024];
+    if (!s->config.objects || record_call_decode(body->data, body->len, &call, &none) < 0 ||
+        !memmem(call.head, call.head_len, "\"object.", 8))
+        return false;
+    arena_init_in(&a, memory, sizeof memory);
+    bool is = call_head_decode(call.head, call.head_len, &a, &head, &none) == 0 && objects_method(head.method);
+    if (is && objects_serve(s->config.objects, &s->owner, head.method, head.pin, body, &call, &answer, err) == 0) {
+        const struct record_header h = header_of(s, RECORD_RESULT, r->h.call);
+        if (answer.blob) {
+            struct record_part part = {answer.blob, answer.offset, answer.len};
+            sent(s, ws_client_record(s->client, &h, &part, 1, &none), &none);
+        } else {
+            send_record(s, RECORD_RESULT, r->h.call, answer.text, answer.len);
+        }
+        blob_unref(answer.blob);
+    }
+    arena_done(&a);
+    return is;
+}
+
 static int take_call(struct session *s, const struct record *r, struct err *err)
 {
     struct err refused = ERR_INIT;
@@ -238,10 +272,15 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
     else if (!body)
         err_set(&refused, ERR_LIMIT, "calls with %zu bytes wait for rank %d already; call again later",
                 quota_used(s->quota), rank);
+    else if (serve_object(s, r, body, &refused))
+        ; // answered, or refused
     else if (request_new(&s->owner, r->h.call, r->seq, body, &q, &refused) == 0) {
         q->quiet = r->h.flags & RECORD_QUIET;
         q->ordered = r->h.flags & RECORD_ORDERED;
-        keep_in_order(s, q);
+        if (r->h.flags & RECORD_REFS && request_borrow(q, &refused) < 0)
+            request_abandon(q);
+        else
+            keep_in_order(s, q);
     }
     blob_unref(body);
     if (refused.code)
@@ -259,6 +298,10 @@ static int take_record(struct session *s, const struct record *r, struct err *er
         return take_welcome(s, r, err);
     case RECORD_GOODBYE:
         return take_goodbye(s, r);
+    case RECORD_FREE:
+        if (s->config.objects)
+            objects_release(s->config.objects, r->body, r->len);
+        return 0;
     case RECORD_ERROR:
         return of_session ? take_refusal(s, r) : err_set(err, ERR_PROTO, "an answer to a call that was not made");
     case RECORD_CALL:
@@ -337,6 +380,8 @@ static void drop_connection(struct session *s)
     ws_client_free(TAKE_PTR(s->client));
     LIST_FOREACH(l, &s->requests)
         request_abandon(CONTAINER_OF(l, struct request, link));
+    if (s->config.objects)
+        (void)store_drop_owned(objects_store(s->config.objects), &s->owner);
     s->n_requests = 0;
     s->n_waiting = 0;
     s->last_id = 0;
@@ -430,7 +475,7 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
     s->config = *config;
     s->address = xstrdup(config->address);
     s->loop = loop;
-    s->owner = (struct request_owner){loop, config->executor, config->roles, config->caller, answer};
+    s->owner = (struct request_owner){loop, config->executor, config->roles, config->caller, config->objects, answer};
     list_init(&s->requests);
     struct ws_client *probe = new_client(s, err);
     if (!probe) {

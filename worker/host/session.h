@@ -15,6 +15,7 @@
 #define CADRE_HOST_SESSION_H
 
 #include "common/ws/ws_client.h"
+#include "worker/host/objects.h"
 #include "worker/host/roles.h"
 
 enum {
@@ -40,7 +41,8 @@ struct session_config {
     struct roles *roles;
     struct caller *caller; // of calls that methods make; NULL = they cannot
     struct executor *executor;
-    uint64_t seed; // of the jitter
+    struct objects *objects; // NULL = it keeps none
+    uint64_t seed;           // of the jitter
     void (*on_ready)(void *ctx);
     // first: since it was last ready; the others say the same again
     void (*on_lost)(void *ctx, const struct err *err, int64_t retry_ms, bool first);

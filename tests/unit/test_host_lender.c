@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/base/mem.h"
+#include "common/wire/ref.h"
+#include "worker/host/borrow.h"
+#include "worker/host/lender.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SECRET "0123456789abcdef"
+#define BIG ((size_t)5 << 20)
+
+struct fixture {
+    struct loop *loop;
+    struct store *store;
+    struct lender *lender;
+    char at[64];
+};
+
+// What a thread of another process would do.
+struct borrower {
+    struct borrow what;
+    char *out;
+    atomic_bool canceled, over;
+    int code;
+    struct err err;
+    pthread_t thread;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+    struct err err = ERR_INIT;
+    f->loop = loop_new();
+    f->store = store_new(64 << 20, 3);
+    f->lender = lender_new(f->loop, f->store, true, 0, &err);
+    assert_non_null(f->lender);
+    lender_secret(f->lender, SECRET);
+    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    lender_free(f->lender);
+    loop_free(f->loop);
+    store_free(f->store);
+    free(f);
+    return 0;
+}
+
+static uint64_t keep(const struct fixture *f, size_t len)
+{
+    const struct object *o;
+    struct err err = ERR_INIT;
+    struct blob *b = blob_new(len, NULL);
+    for (size_t i = 0; i < len; i++)
+        b->data[i] = (char)(i * 31 >> 3);
+    assert_int_equal(store_put(f->store, b, 0, f, false, &o, &err), 0);
+    blob_unref(b);
+    return o->id;
+}
+
+static void *run(void *ctx)
+{
+    struct borrower *b = ctx;
+    b->code = borrow(&b->what, b->out, &b->err);
+    atomic_store(&b->over, true);
+    return NULL;
+}
+
+static int64_t in_an_hour(void)
+{
+    return clock_wall_ms(&clock_system) + 3600 * 1000;
+}
+
+static void begin(struct fixture *f, struct borrower *b, uint64_t id, size_t bytes, int64_t until, const char *key)
+{
+    *b = (struct borrower){
+        .what = {.at = f->at, .id = id, .bytes = bytes, .until = until, .key = key, .owner = "rank 2 of ml/actor"}};
+    b->what.canceled = &b->canceled;
+    b->out = xmalloc(bytes + 1);
+    assert_int_equal(pthread_create(&b->thread, NULL, run, b), 0);
+}
+
+static void end(struct fixture *f, struct borrower *b)
+{
+    while (!atomic_load(&b->over))
+        loop_run_once(f->loop, 10);
+    pthread_join(b->thread, NULL);
+}
+
+static int get(struct fixture *f, struct borrower *b, uint64_t id, size_t bytes)
+{
+    char key[REF_KEY_SIZE];
+    int64_t until = in_an_hour();
+    ref_key(SECRET, id, until, key);
+    begin(f, b, id, bytes, until, key);
+    end(f, b);
+    return b->code;
+}
+
+static void whoever_shows_the_key_gets_the_object(void **state)
+{
+    struct fixture *f = *state;
+    struct borrower b;
+    uint64_t big = keep(f, BIG), small = keep(f, 3), nothing = keep(f, 0);
+    assert_int_equal(get(f, &b, big, BIG), 0);
+    assert_memory_equal(b.out, store_get(f->store, big)->blob->data, BIG);
+    free(b.out);
+    assert_int_equal(get(f, &b, small, 3), 0);
+    assert_memory_equal(b.out, store_get(f->store, small)->blob->data, 3);
+    free(b.out);
+    assert_int_equal(get(f, &b, nothing, 0), 0);
+    free(b.out);
+    assert_true(lender_bytes(f->lender) >= BIG + 3);
+}
+
+static void many_are_served_at_a_time(void **state)
+{
+    struct fixture *f = *state;
+    struct borrower b[8];
+    char key[REF_KEY_SIZE];
+    uint64_t id = keep(f, BIG);
+    int64_t until = in_an_hour();
+    ref_key(SECRET, id, until, key);
+    for (size_t i = 0; i < ARRAY_LEN(b); i++)
+        begin(f, &b[i], id, BIG, until, key);
+    for (size_t i = 0; i < ARRAY_LEN(b); i++) {
+        end(f, &b[i]);
+        assert_int_equal(b[i].code, 0);
+        assert_memory_equal(b[i].out, store_get(f->store, id)->blob->data, BIG);
+        free(b[i].out);
+    }
+}
+
+static void what_is_dropped_meanwhile_arrives_whole(void **state)
+{
+    struct fixture *f = *state;
+    struct borrower b;
+    char key[REF_KEY_SIZE];
+    uint64_t id = keep(f, BIG);
+    int64_t until = in_an_hour();
+    struct blob *same = blob_ref(store_get(f->store, id)->blob);
+    ref_key(SECRET, id, until, key);
+    begin(f, &b, id, BIG, until, key);
+    while (lender_bytes(f->lender) == 0)
+        loop_run_once(f->loop, 10);
+    assert_true(store_drop(f->store, id));
+    end(f, &b);
+    assert_int_equal(b.code, 0);
+    assert_memory_equal(b.out, same->data, BIG);
+    blob_unref(same);
+    free(b.out);
+}
+
+static void nobody_else_does(void **state)
+{
+    struct fixture *f = *state;
+    struct borrower b;
+    char key[REF_KEY_SIZE];
+    uint64_t id = keep(f, 3), other = keep(f, 3);
+    int64_t until = in_an_hour();
+    ref_key("another secret", id, until, key);
+    begin(f, &b, id, 3, until, key);
+    end(f, &b);
+    assert_int_equal(b.code, ERR_FORBIDDEN);
+    assert_non_null(strstr(b.err.msg, "rank 2 of ml/actor"));
+    free(b.out);
+    ref_key(SECRET, other, until, key); // the key of another object
+    begin(f, &b, id, 3, until, key);
+    end(f, &b);
+    assert_int_equal(b.code, ERR_FORBIDDEN);
+    free(b.out);
+    until = clock_wall_ms(&clock_system) - 1;
+    ref_key(SECRET, id, until, key);
+    begin(f, &b, id, 3, until, key);
+    end(f, &b);
+    assert_int_equal(b.code, ERR_FORBIDDEN);
+    assert_non_null(strstr(b.err.msg, "expired"));
+    free(b.out);
+}
+
+static void what_was_freed_is_said_to_be(void **state)
+{
+    struct fixture *f = *state;
+    struct borrower b;
+    uint64_t id = keep(f, 3);
+    assert_true(store_drop(f->store, id));
+    assert_int_equal(get(f, &b, id, 3), ERR_NOT_FOUND);
+    assert_non_null(strstr(b.err.msg, "freed"));
+    free(b.out);
+}
+
+static void a_length_that_is_not_the_reference_s_is_noticed(void **state)
+{
+    struct fixture *f = *state;
+    struct borrower b;
+    uint64_t id = keep(f, 30);
+    assert_int_equal(get(f, &b, id, 3), ERR_INVALID);
+    free(b.out);
+}
+
+static void an_owner_that_is_gone_is_unreachable(void **state)
+{
+    struct fixture *f = *state;
+    struct borrower b;
+    uint64_t id = keep(f, 3);
+    lender_free(f->lender);
+    f->lender = NULL;
+    char key[REF_KEY_SIZE];
+    ref_key(SECRET, id, in_an_hour(), key);
+    begin(f, &b, id, 3, in_an_hour(), key);
+    end(f, &b);
+    assert_int_equal(b.code, ERR_UNAVAILABLE);
+    assert_non_null(strstr(b.err.msg, "OwnerUnreachable: rank 2 of ml/actor"));
+    assert_non_null(strstr(b.err.msg, f->at));
+    free(b.out);
+}
+
+static void an_owner_that_dies_on_the_way_is_named(void **state)
+{
+    struct fixture *f = *state;
+    struct borrower b;
+    char key[REF_KEY_SIZE];
+    size_t huge = (size_t)48 << 20; // more than sockets take
+    uint64_t id = keep(f, huge);
+    int64_t until = in_an_hour();
+    ref_key(SECRET, id, until, key);
+    begin(f, &b, id, huge, until, key);
+    while (lender_bytes(f->lender) == 0)
+        loop_run_once(f->loop, 10);
+    lender_free(f->lender);
+    f->lender = NULL;
+    end(f, &b);
+    assert_int_equal(b.code, ERR_UNAVAILABLE);
+    assert_non_null(strstr(b.err.msg, "was lost after"));
+    free(b.out);
+}
+
+static void a_call_that_is_canceled_does_not_wait(void **state)
+{
+    struct fixture *f = *state;
+    struct borrower b;
+    char key[REF_KEY_SIZE] = "";
+    memset(key, 'a', sizeof key - 1);
+    begin(f, &b, 1, 3, in_an_hour(), key); // the loop is not turned: nobody answers
+    atomic_store(&b.canceled, true);
+    pthread_join(b.thread, NULL);
+    assert_int_equal(b.code, ERR_CANCELED);
+    free(b.out);
+}
+
+static void nonsense_gets_an_error_and_no_object(void **state)
+{
+    struct fixture *f = *state;
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)lender_port(f->lender)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    char noise[200] = "GET / HTTP/1.1\r\n", answer[100];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    keep(f, 3);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(send(fd, noise, 88, 0), 88);
+    for (int i = 0; i < 20; i++)
+        loop_run_once(f->loop, 10);
+    ssize_t n = recv(fd, answer, sizeof answer, 0);
+    assert_true(n > 16);
+    assert_int_equal(answer[4], -ERR_PROTO);
+    close(fd);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(whoever_shows_the_key_gets_the_object),
+        TEST(many_are_served_at_a_time),
+        TEST(what_is_dropped_meanwhile_arrives_whole),
+        TEST(nobody_else_does),
+        TEST(what_was_freed_is_said_to_be),
+        TEST(a_length_that_is_not_the_reference_s_is_noticed),
+        TEST(an_owner_that_is_gone_is_unreachable),
+        TEST(an_owner_that_dies_on_the_way_is_named),
+        TEST(a_call_that_is_canceled_does_not_wait),
+        TEST(nonsense_gets_an_error_and_no_object),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

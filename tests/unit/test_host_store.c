@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "worker/host/store.h"
+
+#include <string.h>
+
+static const int here, there; // two connections
+
+static const struct object *put(struct store *s, const char *text, const void *owner, bool pinned)
+{
+    struct err err = ERR_INIT;
+    const struct object *o;
+    struct blob *b = blob_copy(text, strlen(text), NULL);
+    assert_int_equal(store_put(s, b, 0, owner, pinned, &o, &err), 0);
+    blob_unref(b);
+    return o;
+}
+
+static void what_is_put_can_be_had_until_it_is_dropped(void **state)
+{
+    (void)state;
+    struct store *s = store_new(1 << 20, 1);
+    uint64_t id = put(s, "abc", &here, false)->id;
+    const struct object *o = store_get(s, id);
+    assert_memory_equal(o->blob->data + o->offset, "abc", o->len);
+    assert_null(store_get(s, id + 1));
+    assert_int_equal(store_used(s), 3 + STORE_OBJECT_COST);
+    assert_true(store_drop(s, id));
+    assert_false(store_drop(s, id));
+    assert_null(store_get(s, id));
+    assert_int_equal(store_used(s), 0);
+    store_free(s);
+}
+
+static void an_object_may_be_the_end_of_a_blob(void **state)
+{
+    (void)state;
+    struct store *s = store_new(1 << 20, 1);
+    struct err err = ERR_INIT;
+    const struct object *o;
+    struct blob *b = blob_copy("head and arguments", 18, NULL);
+    assert_int_equal(store_put(s, b, 9, &here, false, &o, &err), 0);
+    blob_unref(b);
+    assert_int_equal(o->len, 9);
+    assert_memory_equal(o->blob->data + o->offset, "arguments", 9);
+    store_free(s);
+}
+
+static void a_connection_takes_its_objects_along_but_pinned_ones(void **state)
+{
+    (void)state;
+    struct store *s = store_new(1 << 20, 1);
+    uint64_t mine = put(s, "a", &here, false)->id, theirs = put(s, "b", &there, false)->id;
+    uint64_t pinned = put(s, "c", &here, true)->id, later = put(s, "d", &here, false)->id;
+    assert_true(store_pin(s, later));
+    assert_false(store_pin(s, later + 1));
+    assert_int_equal(store_drop_owned(s, &here), 1);
+    assert_null(store_get(s, mine));
+    assert_non_null(store_get(s, theirs));
+    assert_non_null(store_get(s, pinned));
+    assert_non_null(store_get(s, later));
+    assert_int_equal(store_count(s), 3);
+    store_free(s);
+}
+
+static void a_full_store_says_how_full_and_takes_nothing(void **state)
+{
+    (void)state;
+    struct store *s = store_new(2 * STORE_OBJECT_COST + 10, 1);
+    struct err err = ERR_INIT;
+    const struct object *o;
+    struct blob *b = blob_copy("123456", 6, NULL);
+    uint64_t first = put(s, "12345", &here, false)->id;
+    assert_int_equal(store_put(s, b, 0, &here, false, &o, &err), ERR_LIMIT);
+    assert_non_null(strstr(err.msg, "no room for 6 bytes: 1 objects have 261 of the 522 bytes"));
+    assert_non_null(strstr(err.msg, "CADRE_STORE_BYTES"));
+    assert_int_equal(store_put(s, b, 1, &here, false, &o, &err), 0); // 5 fit
+    assert_true(store_drop(s, first));
+    blob_unref(b);
+    store_free(s);
+}
+
+// Against a table that is looked through.
+static void at_random_it_holds_what_it_should(void **state)
+{
+    (void)state;
+    enum { MAX = 64 };
+    struct {
+        uint64_t id;
+        const void *owner;
+        bool pinned;
+        size_t len;
+    } model[MAX];
+    size_t n = 0, bytes = 0;
+    struct rand rand;
+    rand_seed(&rand, 7);
+    struct store *s = store_new(20 * STORE_OBJECT_COST, 9);
+    for (int step = 0; step < 20000; step++) {
+        size_t k = n ? rand_below(&rand, n) : 0;
+        uint64_t what = rand_below(&rand, 10);
+        if (what < 5 && n < MAX) {
+            struct err err = ERR_INIT;
+            const struct object *o;
+            size_t len = rand_below(&rand, 600);
+            struct blob *b = blob_new(len, NULL);
+            bool fits = bytes + len + STORE_OBJECT_COST <= 20 * STORE_OBJECT_COST;
+            model[n].owner = rand_below(&rand, 2) ? &here : &there;
+            model[n].pinned = rand_below(&rand, 4) == 0;
+            model[n].len = len;
+            assert_int_equal(store_put(s, b, 0, model[n].owner, model[n].pinned, &o, &err), fits ? 0 : ERR_LIMIT);
+            blob_unref(b);
+            if (fits) {
+                model[n++].id = o->id;
+                bytes += len + STORE_OBJECT_COST;
+            }
+        } else if (what < 8 && n) {
+            assert_true(store_drop(s, model[k].id));
+            bytes -= model[k].len + STORE_OBJECT_COST;
+            model[k] = model[--n];
+        } else if (what == 8 && n) {
+            assert_true(store_pin(s, model[k].id));
+            model[k].pinned = true;
+        } else {
+            size_t gone = 0;
+            for (size_t i = n; i-- > 0;) {
+                if (model[i].owner != &here || model[i].pinned)
+                    continue;
+                bytes -= model[i].len + STORE_OBJECT_COST;
+                model[i] = model[--n];
+                gone++;
+            }
+            assert_int_equal(store_drop_owned(s, &here), gone);
+        }
+        assert_int_equal(store_count(s), n);
+        assert_int_equal(store_used(s), bytes);
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(store_get(s, model[i].id)->len, model[i].len);
+    }
+    store_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_put_can_be_had_until_it_is_dropped),
+        cmocka_unit_test(an_object_may_be_the_end_of_a_blob),
+        cmocka_unit_test(a_connection_takes_its_objects_along_but_pinned_ones),
+        cmocka_unit_test(a_full_store_says_how_full_and_takes_nothing),
+        cmocka_unit_test(at_random_it_holds_what_it_should),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gets an object from the process that has it: blocks, so it is for the executor's threads.
+#ifndef CADRE_HOST_BORROW_H
+#define CADRE_HOST_BORROW_H
+
+#include "common/base/err.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BORROW_CONNECT_MS = 5 * 1000, BORROW_SILENT_MS = 30 * 1000 };
+
+struct borrow {
+    const char *at; // "address:port", "[v6]:port"
+    uint64_t id, bytes;
+    int64_t until;
+    const char *key;             // 64 characters
+    const char *owner;           // for messages: "rank 2 of ml/actor"
+    const atomic_bool *canceled; // looked at several times a second
+};
+
+// `out` has room for b->bytes. ERR_UNAVAILABLE: the owner cannot be reached, or was lost on the way; ERR_NOT_FOUND: it
+// has the object no more; ERR_FORBIDDEN: it does not take the key; ERR_CANCELED.
+int borrow(const struct borrow *b, char *out, struct err *err);
+
+#endif

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/borrowed.h"
+
+#include "common/base/mem.h"
+#include "common/wire/ref.h"
+#include "worker/host/borrow.h"
+#include "worker/host/lending.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct item {
+    size_t from, to; // in the arguments: what it takes the place of
+    struct ref_part part;
+    const char *at, *key, *owner; // in the arena; NULL where it is of this process
+    int64_t until;
+    struct blob *own;
+    char *got;
+    const char *data; // once it is there
+};
+
+struct borrowed {
+    struct arena arena;
+    const char *args;
+    size_t len;
+    struct item *items;
+    size_t n, size;
+    uint64_t bytes;
+    bool whole;
+    char *made;
+};
+
+static int take_own(struct objects *o, struct item *it, struct err *err)
+{
+    const struct object *kept = store_get(objects_store(o), it->part.id);
+    if (!kept)
+        return err_set(err, ERR_NOT_FOUND,
+                       "the object that an argument refers to is not there any more: it was freed, "
+                       "or its session has ended");
+    it->own = blob_ref(kept->blob);
+    it->data = kept->blob->data + kept->offset;
+    it->part.bytes = kept->len;
+    return 0;
+}
+
+static int take_place(struct borrowed *b, const struct ref_found *f, struct item *it, struct err *err)
+{
+    if (!f->at || !f->key || f->key_len != LENDING_KEY_LEN)
+        return err_set(err, ERR_INVALID, "an argument is a reference that does not say where the object is");
+    it->at = arena_strndup(&b->arena, f->at, f->at_len);
+    it->key = arena_strndup(&b->arena, f->key, f->key_len);
+    it->owner = f->owner ? arena_strndup(&b->arena, f->owner, f->owner_len) : "its owner";
+    it->until = f->until;
+    return 0;
+}
+
+static int add(struct borrowed *b, struct objects *o, const struct ref_found *f, struct err *err)
+{
+    struct ref ref;
+    int r = ref_parse(f->text, f->text_len, &b->arena, &ref, err);
+    if (r == 0 && ref.n != 1)
+        r = err_set(err, ERR_INVALID, "an argument refers to the objects of %u ranks, not of one", ref.n);
+    if (r == 0 && b->n == BORROWED_MAX)
+        r = err_set(err, ERR_LIMIT, "more than %d references in the arguments of a call", BORROWED_MAX);
+    if (r < 0)
+        return r;
+    if (b->n == b->size) {
+        b->size = MAX(2 * b->size, (size_t)4);
+        b->items = xrealloc(b->items, b->size, sizeof *b->items);
+    }
+    struct item *it = &b->items[b->n++];
+    *it = (struct item){.from = (size_t)(f->json - b->args), .part = ref.parts[0]};
+    it->to = it->from + f->len;
+    r = objects_is_own(o, ref.uid, it->part.attempt, it->part.rank) ? take_own(o, it, err) : take_place(b, f, it, err);
+    if (r == 0 && it->part.bytes > BORROWED_BYTES_MAX - b->bytes)
+        r = err_set(err, ERR_LIMIT, "the objects in the arguments of a call have more than %zu bytes together",
+                    BORROWED_BYTES_MAX);
+    if (r == 0)
+        b->bytes += it->part.bytes;
+    return r;
+}
+
+int borrowed_new(struct objects *o, const char *args, size_t len, struct borrowed **ret, struct err *err)
+{
+    struct borrowed *b = xcalloc(1, sizeof *b);
+    struct ref_found f;
+    size_t at = 0;
+    int r = 0;
+    b->args = args;
+    b->len = len;
+    b->whole = ref_is(args, len, &f);
+    while (r == 0 && ref_next(args, len, &at, &f))
+        r = add(b, o, &f, err);
+    for (size_t i = 0; r == 0 && !b->whole && i < b->n; i++)
+        if (b->items[i].part.kind != REF_JSON)
+            r = err_set(err, ERR_INVALID,
+                        "a reference to a batch among other arguments: it can only be all the arguments of a call");
+    if (r < 0) {
+        borrowed_free(b);
+        return r;
+    }
+    *ret = b;
+    return 0;
+}
+
+static int fetch(struct item *it, const atomic_bool *canceled, struct err *err)
+{
+    if (it->data)
+        return 0;
+    const struct borrow b = {.at = it->at,
+                             .id = it->part.id,
+                             .bytes = it->part.bytes,
+                             .until = it->until,
+                             .key = it->key,
+                             .owner = it->owner,
+                             .canceled = canceled};
+    it->got = xmalloc((size_t)it->part.bytes);
+    it->data = it->got;
+    return borrow(&b, it->got, err);
+}
+
+// A value that is neither list nor object is the only argument, by position.
+static bool stands_alone(const struct borrowed *b)
+{
+    const struct item *it = &b->items[0];
+    return b->whole && (it->part.kind != REF_JSON || (it->part.bytes && (*it->data == '[' || *it->data == '{')));
+}
+
+static void splice(struct borrowed *b, size_t *ret_len)
+{
+    size_t at = 0, n = 0;
+    b->made = xmalloc(b->len + (size_t)b->bytes + 2);
+    if (b->whole)
+        b->made[n++] = '[';
+    for (size_t i = 0; i < b->n; i++) {
+        const struct item *it = &b->items[i];
+        if (!b->whole) {
+            memcpy(b->made + n, b->args + at, it->from - at);
+            n += it->from - at;
+        }
+        if (it->part.bytes)
+            memcpy(b->made + n, it->data, (size_t)it->part.bytes);
+        n += (size_t)it->part.bytes;
+        at = it->to;
+    }
+    if (b->whole) {
+        b->made[n++] = ']';
+    } else {
+        memcpy(b->made + n, b->args + at, b->len - at);
+        n += b->len - at;
+    }
+    *ret_len = n;
+}
+
+int borrowed_fetch(struct borrowed *b, const atomic_bool *canceled, const char **ret, size_t *ret_len, struct err *err)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < b->n; i++)
+        r = fetch(&b->items[i], canceled, err);
+    if (r < 0 || b->n == 0) {
+        *ret = b->args;
+        *ret_len = b->len;
+        return r;
+    }
+    if (stands_alone(b)) {
+        *ret = b->items[0].data;
+        *ret_len = (size_t)b->items[0].part.bytes;
+    } else {
+        splice(b, ret_len);
+        *ret = b->made;
+    }
+    return 0;
+}
+
+void borrowed_free(struct borrowed *b)
+{
+    if (!b)
+        return;
+    for (size_t i = 0; i < b->n; i++) {
+        blob_unref(b->items[i].own);
+        free(b->items[i].got);
+    }
+    free(b->items);
+    free(b->made);
+    arena_done(&b->arena);
+    free(b);
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/lender.h"
+
+#include "common/base/list.h"
+#include "common/base/str.h"
+#include "common/wire/ref.h"
+#include "worker/host/lending.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 128 };
+
+struct borrower {
+    struct list link;
+    struct lender *lender;
+    int fd;
+    struct loop_poll *poll;
+    struct loop_timer *silent;
+    char question[LENDING_QUESTION_LEN], head[LENDING_ANSWER_LEN];
+    size_t asked; // bytes of the question that have come
+    bool answering;
+    struct blob *blob;        // of what follows the head
+    size_t offset, len, sent; // sent: of head and body together
+};
+
+struct lender {
+    struct loop *loop;
+    struct store *store;
+    char *secret; // NULL = not known yet
+    int fd, port;
+    struct loop_poll *poll;
+    struct list borrowers;
+    unsigned n;
+    uint64_t bytes;
+};
+
+static void part(struct borrower *b)
+{
+    list_remove(&b->link);
+    b->lender->n--;
+    loop_poll_free(b->poll);
+    loop_timer_free(b->silent);
+    close(b->fd);
+    blob_unref(b->blob);
+    free(b);
+}
+
+static void on_silent(void *ctx)
+{
+    part(ctx);
+}
+
+// Answering
+
+static void say(struct borrower *b, int code, struct blob *blob, size_t offset, size_t len)
+{
+    b->answering = true;
+    b->blob = blob;
+    b->offset = offset;
+    b->len = len;
+    lending_answer_write(&(struct lending_answer){(uint32_t)-code, len}, b->head);
+}
+
+static void refuse(struct borrower *b, int code, const char *why)
+{
+    say(b, code, blob_copy(why, strlen(why), NULL), 0, strlen(why));
+}
+
+static void answer(struct borrower *b)
+{
+    const struct lender *l = b->lender;
+    struct lending_question q;
+    if (lending_question_read(b->question, &q) < 0) {
+        refuse(b, ERR_PROTO, "that was no question for an object");
+    } else if (!l->secret) {
+        refuse(b, ERR_UNAVAILABLE, "it is not known here yet how keys are made");
+    } else if (!ref_key_good(l->secret, q.id, q.until, q.key, sizeof q.key)) {
+        refuse(b, ERR_FORBIDDEN, "the key does not fit the object");
+    } else if (q.until < clock_wall_ms(&clock_system)) {
+        refuse(b, ERR_FORBIDDEN, "the key has expired: the call waited too long, or clocks differ");
+    } else {
+        const struct object *o = store_get(l->store, q.id);
+        if (o)
+            say(b, 0, blob_ref(o->blob), o->offset, o->len);
+        else
+            refuse(b, ERR_NOT_FOUND, "it was freed");
+    }
+}
+
+// False: the connection is over.
+static bool write_more(struct borrower *b)
+{
+    size_t head = sizeof b->head, total = head + b->len;
+    while (b->sent < total) {
+        size_t in_body = b->sent > head ? b->sent - head : 0;
+        struct iovec parts[2] = {{b->head + MIN(b->sent, head), head - MIN(b->sent, head)},
+                                 {b->blob->data + b->offset + in_body, b->len - in_body}};
+        const struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+        ssize_t n = sendmsg(b->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR;
+        b->sent += (size_t)n;
+        b->lender->bytes += (uint64_t)n;
+        loop_timer_arm(b->silent, LENDER_SILENT_MS);
+    }
+    return false;
+}
+
+// True: go on.
+static bool read_more(struct borrower *b)
+{
+    ssize_t n = recv(b->fd, b->question + b->asked, sizeof b->question - b->asked, MSG_DONTWAIT);
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR);
+    b->asked += (size_t)n;
+    if (b->asked == sizeof b->question)
+        answer(b);
+    return true;
+}
+
+static void on_borrower(void *ctx, int events)
+{
+    struct borrower *b = ctx;
+    struct err err = ERR_INIT;
+    (void)events;
+    bool on = b->answering || read_more(b);
+    if (on && b->answering)
+        on = write_more(b);
+    if (!on || loop_poll_set(b->poll, b->answering ? LOOP_WRITE : LOOP_READ, &err) < 0)
+        part(b);
+}
+
+// Connections
+
+static void take(struct lender *l, int fd)
+{
+    struct err err = ERR_INIT;
+    struct borrower *b = xcalloc(1, sizeof *b);
+    *b = (struct borrower){.lender = l, .fd = fd};
+    b->poll = loop_poll_new(l->loop, fd, on_borrower, b);
+    b->silent = loop_timer_new(l->loop, on_silent, b);
+    list_append(&l->borrowers, &b->link);
+    l->n++;
+    loop_timer_arm(b->silent, LENDER_SILENT_MS);
+    if (loop_poll_set(b->poll, LOOP_READ, &err) < 0)
+        part(b);
+}
+
+static void on_connection(void *ctx, int events)
+{
+    struct lender *l = ctx;
+    int fd;
+    (void)events;
+    while ((fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        if (l->n < LENDER_CONNECTIONS_MAX)
+            take(l, fd);
+        else
+            close(fd);
+    }
+}
+
+static int bind_to(int family, const struct sockaddr *address, socklen_t len)
+{
+    int on = 1, off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(fd, address, len) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+// Of both families where there are both.
+static int open_socket(bool local, int port)
+{
+    const struct sockaddr_in6 v6 = {
+        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_ANY_INIT};
+    const struct sockaddr_in v4 = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port),
+                                   .sin_addr.s_addr = htonl(local ? INADDR_LOOPBACK : INADDR_ANY)};
+    int fd = local ? -1 : bind_to(AF_INET6, (const struct sockaddr *)&v6, sizeof v6);
+    return fd >= 0 ? fd : bind_to(AF_INET, (const struct sockaddr *)&v4, sizeof v4);
+}
+
+static int port_of(int fd)
+{
+    struct sockaddr_storage at;
+    socklen_t len = sizeof at;
+    if (getsockname(fd, (struct sockaddr *)&at, &len) != 0)
+        return 0;
+    return ntohs(at.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&at)->sin6_port
+                                          : ((const struct sockaddr_in *)&at)->sin_port);
+}
+
+struct lender *lender_new(struct loop *loop, struct store *store, bool local, int port, struct err *err)
+{
+    int fd = open_socket(local, port);
+    if (fd < 0) {
+        err_set(err, ERR_UNAVAILABLE, "cannot listen for other workers on port %d: %s", port, strerror(errno));
+        return NULL;
+    }
+    struct lender *l = xcalloc(1, sizeof *l);
+    *l = (struct lender){.loop = loop, .store = store, .fd = fd, .port = port_of(fd)};
+    list_init(&l->borrowers);
+    l->poll = loop_poll_new(loop, fd, on_connection, l);
+    if (loop_poll_set(l->poll, LOOP_READ, err) < 0) {
+        lender_free(l);
+        return NULL;
+    }
+    return l;
+}
+
+void lender_free(struct lender *l)
+{
+    if (!l)
+        return;
+    LIST_FOREACH(b, &l->borrowers)
+        part(CONTAINER_OF(b, struct borrower, link));
+    loop_poll_free(l->poll);
+    close(l->fd);
+    free(l->secret);
+    free(l);
+}
+
+int lender_port(const struct lender *l)
+{
+    return l->port;
+}
+
+void lender_secret(struct lender *l, const char *secret)
+{
+    if (str_eq(l->secret, secret))
+        return;
+    free(l->secret);
+    l->secret = xstrdup(secret);
+}
+
+uint64_t lender_bytes(const struct lender *l)
+{
+    return l->bytes;
+}

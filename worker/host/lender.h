@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives the objects of this process to other worker processes that show the key of one: one listening socket, on the
+// loop, whatever the methods do meanwhile. Connections are bounded in number, and in how long they may be silent.
+#ifndef CADRE_HOST_LENDER_H
+#define CADRE_HOST_LENDER_H
+
+#include "common/base/loop.h"
+#include "worker/host/store.h"
+
+enum { LENDER_CONNECTIONS_MAX = 256, LENDER_SILENT_MS = 30 * 1000 };
+
+struct lender;
+
+// `local`: only processes of this machine reach it, else all. port 0 = one that is free. The store outlives it.
+// ERR_UNAVAILABLE: it cannot listen.
+struct lender *lender_new(struct loop *loop, struct store *store, bool local, int port, struct err *err);
+void lender_free(struct lender *l); // accepts NULL
+int lender_port(const struct lender *l);
+// What keys are made with; until it is known nobody gets anything. Copied.
+void lender_secret(struct lender *l, const char *secret);
+uint64_t lender_bytes(const struct lender *l); // that were given, ever
+
+#endif

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/objects.h"
+
+#include "common/base/arena.h"
+#include "common/base/json.h"
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/base/str.h"
+#include "common/wire/batch.h"
+#include "common/wire/body_list.h"
+#include "common/wire/ref.h"
+#include "worker/host/lender.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct objects {
+    struct objects_config config;
+    struct store *store;
+    struct lender *lender; // NULL = it cannot listen
+};
+
+struct objects *objects_new(const struct objects_config *config, struct err *why)
+{
+    struct objects *o = xcalloc(1, sizeof *o);
+    struct rand rand;
+    rand_seed_system(&rand);
+    o->config = *config;
+    o->store = store_new(config->store_bytes, rand_u64(&rand));
+    if (config->group)
+        o->lender = lender_new(config->loop, o->store, config->local, config->port, why);
+    return o;
+}
+
+void objects_free(struct objects *o)
+{
+    if (!o)
+        return;
+    lender_free(o->lender);
+    store_free(o->store);
+    free(o);
+}
+
+int objects_port(const struct objects *o)
+{
+    return o->lender ? lender_port(o->lender) : 0;
+}
+
+uint64_t objects_given(const struct objects *o)
+{
+    return o->lender ? lender_bytes(o->lender) : 0;
+}
+
+struct store *objects_store(struct objects *o)
+{
+    return o->store;
+}
+
+void objects_secret(struct objects *o, const char *secret)
+{
+    if (o->lender)
+        lender_secret(o->lender, secret);
+}
+
+bool objects_is_own(const struct objects *o, const char *uid, uint32_t attempt, uint32_t rank)
+{
+    return rank == o->config.rank && attempt == o->config.attempt && str_eq(uid, o->config.group);
+}
+
+static char kind_of(const char *data, size_t len)
+{
+    return batch_is_safetensors(data, len) ? REF_BATCH : body_list_is(data, len) ? REF_BODIES : REF_JSON;
+}
+
+static int describe(const struct object *o, char *out, size_t size)
+{
+    char id[REF_ID_SIZE];
+    ref_id_write(o->id, id);
+    return snprintf(out, size, "{\"id\":\"%s\",\"bytes\":%zu,\"kind\":\"%c\"}", id, o->len,
+                    kind_of(o->blob->data + o->offset, o->len));
+}
+
+static int check_named(const struct objects *o, struct err *err)
+{
+    return o->config.group ? 0
+                           : err_set(err, ERR_INVALID,
+                                     "this process is of no WorkerGroup: nothing can refer to what "
+                                     "it keeps");
+}
+
+int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *body, struct err *err)
+{
+    const struct object *kept;
+    char text[96];
+    int r = check_named(o, err);
+    if (r < 0)
+        return r;
+    size_t len = body->len;
+    char *data = buf_take(body);
+    struct blob *blob = blob_adopt(data ? xrealloc(data, MAX(len, (size_t)1), 1) : xmalloc(1), len);
+    r = store_put(o->store, blob, 0, owner, pinned, &kept, err);
+    blob_unref(blob);
+    if (r == 0)
+        (void)buf_append(body, text, (size_t)describe(kept, text, sizeof text));
+    return r;
+}
+
+// The methods
+
+bool objects_method(const char *method)
+{
+    return str_starts(method, "object.");
+}
+
+static int put(struct objects *o, const void *owner, bool pinned, struct blob *body, const struct record_call *call,
+               struct objects_answer *ret, struct err *err)
+{
+    const struct object *kept;
+    int r = check_named(o, err);
+    if (r == 0 && !blob_recharge(body, NULL)) // it is the store that counts it now
+        r = ERR_INTERNAL;
+    if (r == 0)
+        r = store_put(o->store, body, (size_t)(call->args - body->data), owner, pinned, &kept, err);
+    if (r == 0)
+        ret->len = (size_t)describe(kept, ret->text, sizeof ret->text);
+    return r;
+}
+
+// The part of a reference that is this process's; *ret is NULL where there is none.
+static int find_part(const struct objects *o, const struct record_call *call, struct arena *a, struct ref_part **ret,
+                     struct err *err)
+{
+    struct ref_found f;
+    struct ref ref;
+    *ret = NULL;
+    if (!ref_is(call->args, call->args_len, &f))
+        return err_set(err, ERR_INVALID, "the argument must be one reference: {\"$ref\": \"...\"}");
+    int r = ref_parse(f.text, f.text_len, a, &ref, err);
+    for (uint32_t i = 0; r == 0 && i < ref.n; i++)
+        if (objects_is_own(o, ref.uid, ref.parts[i].attempt, ref.parts[i].rank))
+            *ret = &ref.parts[i];
+    return r;
+}
+
+static int of_part(struct objects *o, const char *method, const struct ref_part *part, struct objects_answer *ret,
+                   struct err *err)
+{
+    const struct object *kept = store_get(o->store, part->id);
+    if (str_eq(method, "object.free")) {
+        ret->len =
+            (size_t)snprintf(ret->text, sizeof ret->text, "%s", store_drop(o->store, part->id) ? "true" : "false");
+        return 0;
+    }
+    if (!kept)
+        return err_set(err, ERR_NOT_FOUND, "the object is not there any more: it was freed, or its session has ended");
+    if (str_eq(method, "object.pin")) {
+        (void)store_pin(o->store, part->id);
+        ret->len = (size_t)snprintf(ret->text, sizeof ret->text, "true");
+        return 0;
+    }
+    *ret = (struct objects_answer){.blob = blob_ref(kept->blob), .offset = kept->offset, .len = kept->len};
+    return 0;
+}
+
+int objects_serve(struct objects *o, const void *owner, const char *method, bool pinned, struct blob *body,
+                  const struct record_call *call, struct objects_answer *ret, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct ref_part *part = NULL;
+    *ret = (struct objects_answer){.blob = NULL};
+    if (str_eq(method, "object.put"))
+        return put(o, owner, pinned, body, call, ret, err);
+    if (!str_eq(method, "object.get") && !str_eq(method, "object.pin") && !str_eq(method, "object.free"))
+        return err_set(err, ERR_NOT_FOUND,
+                       "there is no %.40s; there are object.put, object.get, object.pin and "
+                       "object.free",
+                       method);
+    int r = find_part(o, call, &a, &part, err);
+    if (r == 0 && part)
+        r = of_part(o, method, part, ret, err);
+    arena_done(&a);
+    return r;
+}
+
+static bool json_is_true(const struct json *v)
+{
+    return v && v->type == JSON_BOOL && v->text[0] == 't';
+}
+
+void objects_release(struct objects *o, const char *json, size_t len)
+{
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct err ignored = ERR_INIT;
+    uint64_t id;
+    if (json_parse(json, len, NULL, &a, &root, &ignored) == 0) {
+        const char *text = json_str(json_get(root, "id"), &a);
+        bool pinned = json_is_true(json_get(root, "pinned"));
+        const struct object *kept = text && ref_id_read(text, strlen(text), &id) ? store_get(o->store, id) : NULL;
+        if (kept && (pinned || !kept->pinned))
+            (void)store_drop(o->store, id);
+    }
+    arena_done(&a);
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this process keeps for others: its store, who it is in references, and the socket at which other workers get
+// what they have been passed a reference to. One thread, the loop's.
+#ifndef CADRE_HOST_OBJECTS_H
+#define CADRE_HOST_OBJECTS_H
+
+#include "common/base/buf.h"
+#include "common/base/loop.h"
+#include "common/wire/record.h"
+#include "worker/host/store.h"
+
+struct objects_config {
+    struct loop *loop;
+    const char *group; // UID of the WorkerGroup; NULL = none: nobody can refer to anything here. Borrowed
+    uint32_t attempt, rank;
+    size_t store_bytes;
+    bool local; // only processes of this machine are let in
+    int port;   // 0 = one that is free
+};
+
+struct objects;
+
+// Where it cannot listen it goes on without that; `why` says why not.
+struct objects *objects_new(const struct objects_config *config, struct err *why);
+void objects_free(struct objects *o);            // accepts NULL
+int objects_port(const struct objects *o);       // 0 = others get nothing from here
+uint64_t objects_given(const struct objects *o); // bytes, to other workers
+struct store *objects_store(struct objects *o);
+// The secret of the attempt, of a WELCOME.
+void objects_secret(struct objects *o, const char *secret);
+// An object of this very process, if the reference names one.
+bool objects_is_own(const struct objects *o, const char *uid, uint32_t attempt, uint32_t rank);
+
+// A result stays here: what is said instead of it replaces the body. ERR_LIMIT: no room; the body is as it was.
+int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *body, struct err *err);
+
+struct objects_answer {
+    struct blob *blob; // a reference of the caller's; NULL = text
+    size_t offset, len;
+    char text[96];
+};
+
+bool objects_method(const char *method); // it is one of those below
+// object.put, object.get, object.pin and object.free: their arguments are what to keep, or a reference of which one
+// part may be here. Body: of the CALL, in which `call` lies.
+int objects_serve(struct objects *o, const void *owner, const char *method, bool pinned, struct blob *body,
+                  const struct record_call *call, struct objects_answer *ret, struct err *err);
+// A FREE record.
+void objects_release(struct objects *o, const char *json, size_t len);
+
+#endif
