@@ -99,9 +99,8 @@ static const char *refusal_reason(const struct err *err)
     return quota ? REASON_QUOTA_EXCEEDED : REASON_FORBIDDEN;
 }
 
-static void on_dry_run(void *ctx, const struct kube_response *response, const struct err *err)
+static void take_dry_run(struct step *s, const struct kube_response *response, const struct err *err)
 {
-    struct step *s = ctx;
     struct err e = *err;
     if (response) {
         e = ERR_INIT;
@@ -116,6 +115,39 @@ static void on_dry_run(void *ctx, const struct kube_response *response, const st
         e = ERR_INIT;
     }
     step_end(s, &e);
+}
+
+static void on_dry_run(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct step *s = ctx;
+    if (s->e->x.dryruns)
+        dryruns_tell(s->e->x.dryruns, s->e->owner, s->action->hash, response, err);
+    take_dry_run(s, response, err);
+}
+
+static void try_pod(struct step *s)
+{
+    struct request r = {
+        .verb = VERB_CREATE, .kind = KIND_POD, .ns = s->e->owner->meta.ns, .body = s->action->body, .dry_run = true};
+    kube_send(s->e->x.client, &r, 0, on_dry_run, s);
+}
+
+static void on_tried(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct step *s = ctx;
+    if (response || err->code)
+        take_dry_run(s, response, err);
+    else
+        try_pod(s);
+}
+
+// Unless another one like it is being tried.
+static void dry_run(struct step *s)
+{
+    struct dryruns *d = s->e->x.dryruns;
+    s->e->in_flight++;
+    if (!d || !dryruns_join(d, s->e->owner, s->action->hash, on_tried, s))
+        try_pod(s);
 }
 
 // An object of the name exists: either we made it before a crash, or it is in our way.
@@ -250,9 +282,8 @@ static void begin(struct execution *e, const struct action *a)
         command(e, a);
         return;
     case ACTION_DRY_RUN:
-        r.dry_run = true;
-        done = on_dry_run;
-        break;
+        dry_run(s);
+        return;
     case ACTION_CREATE_SERVICE:
         r.kind = KIND_SERVICE;
         done = on_service;

@@ -6,7 +6,7 @@
 #define CADRE_EXEC_EXECUTOR_H
 
 #include "operator/agents/agents.h"
-#include "operator/exec/notebook.h"
+#include "operator/exec/dryruns.h"
 #include "operator/kube/client.h"
 #include "operator/runtime/recorder.h"
 #include "operator/runtime/store.h"
@@ -18,7 +18,8 @@ struct executor { // what all executions share; borrowed
     struct store *pods, *services, *groups; // groups: of the owners' kind
     struct cluster *cluster;
     struct recorder *recorder;
-    struct agents *agents; // NULL: nobody to command
+    struct agents *agents;   // NULL: nobody to command
+    struct dryruns *dryruns; // NULL: trials are not shared
     const struct clock *clock;
 };
 

@@ -420,6 +420,8 @@ static void decide(struct group_controller *c, const char *key)
     notebook_time(&e->notebook, clock_wall_ms(c->time.clock), clock_mono_ms(c->time.clock));
     view_fill(c, wg, e, &a, &v);
     group_reconcile(&v, &a, &plan);
+    if (dryruns_answer(c->executor.dryruns, o, &plan, &e->notebook))
+        group_reconcile(&v, &a, &plan);
     take_notes(e, wg, &plan, v.now_ms);
     log_plan(e, &plan, &a);
     execution_start(&c->executor, o, wg->status.incarnation, &a, &plan, &e->notebook, on_executed, e);
@@ -448,6 +450,7 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
         .cluster = c->cluster,
         .recorder = options->recorder,
         .agents = options->agents,
+        .dryruns = dryruns_new(options->clock),
         .clock = options->clock,
     };
     c->router = options->router;
@@ -487,12 +490,18 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
     arena_done(&c->setup_arena);
     c->setup_arena = a;
     c->setup = copy;
+    dryruns_forget(c->executor.dryruns);
     store_each_by_age(c->executor.groups, wake_group, c);
 }
 
 const struct agent_setup *group_controller_agent_setup(const struct group_controller *c)
 {
     return c->setup;
+}
+
+struct dryruns *group_controller_dryruns(const struct group_controller *c)
+{
+    return c->executor.dryruns;
 }
 
 struct cluster *group_controller_cluster(const struct group_controller *c)
@@ -564,6 +573,7 @@ void group_controller_free(struct group_controller *c)
     map_done(&c->entries);
     map_done(&c->changed);
     eviction_free(c->eviction);
+    dryruns_free(c->executor.dryruns);
     tenancy_free(c->tenancy);
     arena_done(&c->setup_arena);
     loop_timer_free(c->room_timer);

@@ -34,6 +34,7 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
 // What pods with an agent are made with at present, NULL before the first; and the room that all plan with. Borrowed.
 const struct agent_setup *group_controller_agent_setup(const struct group_controller *c);
 struct cluster *group_controller_cluster(const struct group_controller *c);
+struct dryruns *group_controller_dryruns(const struct group_controller *c); // what all try; borrowed
 // Those that wait for room, of all kinds; and what wakes those of a kind when there may be some: called for each of
 // them, in their order. A PlacementGroup is woken so when its first WorkerGroup comes, too.
 const struct line *group_controller_line(const struct group_controller *c);

@@ -30,6 +30,7 @@ struct placementgroup_controller {
     struct controller *controller;
     struct group_controller *groups;
     struct map entries;    // key -> struct entry
+    int32_t moving;        // entries whose status waits
     bool started, stopped; // before the start, a standby would collect the keys of all objects that came and went
     struct rand rand;
     const struct clock *clock;
@@ -92,10 +93,18 @@ static void on_placementgroup(void *ctx, enum store_event event, const struct ob
     wake_one(ctx, now ? now : old);
 }
 
+static void set_status_wanted(struct entry *e, int64_t ms)
+{
+    int64_t *wanted = &e->notebook.memory.status_wanted_ms;
+    e->c->moving += (ms != 0) - (*wanted != 0);
+    *wanted = ms;
+}
+
 static void entry_forget(struct entry *e)
 {
     if (e->uid)
         group_controller_queue(e->c->groups, e->uid, NULL);
+    set_status_wanted(e, 0);
     notebook_done(&e->notebook);
     free(TAKE_PTR(e->uid));
 }
@@ -159,6 +168,7 @@ static void view_fill(struct placementgroup_controller *c, const struct placemen
         .cluster = c->executor.cluster,
         .line = group_controller_line(c->groups),
         .memory = &e->notebook.memory,
+        .moving = c->moving,
         .now_ms = group_controller_now(c->groups),
     };
 }
@@ -173,9 +183,9 @@ static void take_notes(struct entry *e, const struct placementgroup *plg, const 
     if (p->rolls_back)
         notebook_rolled_back(&e->notebook, p, now_ms);
     if (!p->defers_status)
-        m->status_wanted_ms = 0;
+        set_status_wanted(e, 0);
     else if (!m->status_wanted_ms)
-        m->status_wanted_ms = now_ms;
+        set_status_wanted(e, now_ms);
     group_controller_queue(e->c->groups, e->uid, p);
     notebook_planned(&e->notebook, p);
     e->requeue_ms = p->requeue_ms;
@@ -217,6 +227,8 @@ static void decide(struct placementgroup_controller *c, const char *key)
     notebook_time(&e->notebook, clock_wall_ms(c->clock), clock_mono_ms(c->clock));
     view_fill(c, plg, e, &a, &v);
     placementgroup_reconcile(&v, &a, &plan);
+    if (dryruns_answer(c->executor.dryruns, o, &plan, &e->notebook))
+        placementgroup_reconcile(&v, &a, &plan);
     take_notes(e, plg, &plan, v.now_ms);
     log_plan(e, &plan, &a);
     execution_start(&c->executor, o, plg->status.incarnation, &a, &plan, &e->notebook, on_executed, e);
@@ -244,6 +256,7 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
         .groups = options->placementgroups,
         .cluster = group_controller_cluster(options->groups),
         .recorder = options->recorder,
+        .dryruns = group_controller_dryruns(options->groups),
         .clock = options->clock,
     };
     rand_seed(&c->rand, options->seed);

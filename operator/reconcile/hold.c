@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { FIRST_SETTLE_MS = 250, SETTLE_MS = 1000, SETTLE_WORDS_MS = 10 * 1000, MESSAGE_MAX = 4096, NOTE_ENOUGH = 1000 };
+enum { MESSAGE_MAX = 4096, NOTE_ENOUGH = 1000 };
 
 static const char *const types[HOLD_CONDITIONS] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY, COND_FAILED};
 
@@ -157,16 +157,20 @@ static bool only_words_differ(const struct hold *h, const struct placementgroup_
     return placementgroup_status_equal(&same, &h->plg->status);
 }
 
+static int64_t settle_ms(struct hold *h, const struct placementgroup_status *s)
+{
+    bool first = !h->plg->status.n_conditions;
+    return outcome_settle_ms(first, !first && only_words_differ(h, s), h->v->moving);
+}
+
 void hold_commit(struct hold *h, bool now)
 {
     struct placementgroup_status s;
     build(h, &s);
     if (placementgroup_status_equal(&s, &h->plg->status))
         return;
-    int64_t settle = !h->plg->status.n_conditions ? FIRST_SETTLE_MS
-                     : only_words_differ(h, &s)   ? SETTLE_WORDS_MS
-                                                  : SETTLE_MS;
-    if (!now && !urgent(h) && plan_defers_status(h->plan, h->v->memory->status_wanted_ms, settle, h->v->now_ms))
+    if (!now && !urgent(h) &&
+        plan_defers_status(h->plan, h->v->memory->status_wanted_ms, settle_ms(h, &s), h->v->now_ms))
         return;
     // First where it has to be; else with the creations, which must not wait for it.
     int stage = now ? STAGE_FIRST : STAGE_SECOND;

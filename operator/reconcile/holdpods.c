@@ -314,34 +314,56 @@ static int32_t *free_indexes(struct hold *h, const struct share *shares, size_t 
     return indexes;
 }
 
+// Pods that hold the same shapes ask for the same. NULL: Accepted says why it cannot be had.
+static const struct pod_constraints *needs_of(struct hold *h, const struct share *share, struct map *known)
+{
+    const char *shapes = bundles_shapes_text(&h->bundles, share->items, share->n, h->a);
+    struct pod_constraints *needs = map_get(known, shapes);
+    struct err err = ERR_INIT;
+    if (needs)
+        return needs;
+    needs = arena_new(h->a, struct pod_constraints);
+    if (bundlepod_needs(&h->bundles, h->v->memory->dry_run_pod, share->items, share->n, h->a, needs, &err) < 0) {
+        hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE, arena_strdup(h->a, err.msg));
+        return NULL;
+    }
+    map_set(known, shapes, needs);
+    return needs;
+}
+
+static bool create_pod(struct hold *h, const struct share *share, int32_t index, struct map *known)
+{
+    struct bundlepod pod = {
+        .index = index,
+        .name = bundlepod_name(h->plg, index, h->incarnation, h->a),
+        .pin = share->node,
+        .items = share->items,
+        .n = share->n,
+    };
+    const char *body;
+    const struct pod_constraints *needs = needs_of(h, share, known);
+    if (!needs || !render(h, &pod, &body))
+        return false;
+    struct action *x = plan_add(h->plan, ACTION_CREATE_POD, STAGE_SECOND);
+    x->name = pod.name;
+    x->body = body;
+    x->node = arena_strdup(h->a, pod.pin);
+    x->requests = &needs->requests;
+    return true;
+}
+
 static bool create_missing(struct hold *h, const struct placement *placed, size_t *ret_n)
 {
     struct share *shares;
-    size_t n = share_out(h, placed, &shares);
+    struct map known = MAP_INIT; // shapes of a pod -> struct pod_constraints
+    size_t n = share_out(h, placed, &shares), i = 0;
     const int32_t *indexes = free_indexes(h, shares, n);
-    struct err err = ERR_INIT;
-    for (size_t i = 0; i < n; i++) {
-        struct bundlepod pod = {
-            .index = indexes[i],
-            .name = bundlepod_name(h->plg, indexes[i], h->incarnation, h->a),
-            .pin = shares[i].node,
-            .items = shares[i].items,
-            .n = shares[i].n,
-        };
-        struct pod_constraints *needs = arena_new(h->a, struct pod_constraints);
-        const char *body;
-        if (!render(h, &pod, &body) || bundlepod_needs(&h->bundles, h->v->memory->dry_run_pod, shares[i].items,
-                                                       shares[i].n, h->a, needs, &err) < 0)
-            return false;
-        struct action *x = plan_add(h->plan, ACTION_CREATE_POD, STAGE_SECOND);
-        x->name = pod.name;
-        x->body = body;
-        x->node = arena_strdup(h->a, pod.pin);
-        x->requests = &needs->requests;
-    }
+    while (i < n && create_pod(h, &shares[i], indexes[i], &known))
+        i++;
+    map_done(&known);
     plan_requeue(h->plan, 0); // a refusal changes no object that would wake us
     *ret_n = n;
-    return true;
+    return i == n;
 }
 
 // *ret_message: of a gang that has not been placed.

@@ -237,14 +237,16 @@ static bool only_words_differ(const struct workergroup_status *s, const struct w
     return workergroup_status_equal(&same, &wg->status);
 }
 
-// A write of a status costs the API server as much as the creation of several pods. When hundreds of groups start at
-// once, what passes for each of them would hold up what all of them wait for.
+int64_t outcome_settle_ms(bool first, bool only_words, int32_t moving)
+{
+    int64_t ms = first ? FIRST_SETTLE_MS : only_words ? SETTLE_WORDS_MS : SETTLE_MS;
+    return MIN(ms * (1 + moving / SETTLE_CROWD), SETTLE_MAX_MS);
+}
+
 static int64_t settle_ms(const struct workergroup_status *s, const struct group_view *v, struct arena *a)
 {
-    int64_t ms = !v->wg->status.n_conditions      ? FIRST_SETTLE_MS
-                 : only_words_differ(s, v->wg, a) ? SETTLE_WORDS_MS
-                                                  : SETTLE_MS;
-    return MIN(ms * (1 + v->moving / SETTLE_CROWD), SETTLE_MAX_MS);
+    bool first = !v->wg->status.n_conditions;
+    return outcome_settle_ms(first, !first && only_words_differ(s, v->wg, a), v->moving);
 }
 
 void outcome_commit(const struct outcome *o, const struct group_view *v, const struct census *c, bool now,

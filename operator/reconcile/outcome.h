@@ -37,5 +37,9 @@ bool outcome_keeps_reason(const struct condition *ready);
 // costs one write, and new numbers in the message of one that waits are gathered for longer.
 void outcome_commit(const struct outcome *o, const struct group_view *v, const struct census *c, bool now,
                     struct arena *a, struct plan *plan);
+// How long a passing status waits, of a WorkerGroup or a PlacementGroup: `first` of its life; `only_words` of a message
+// are new; `moving` objects whose status waits. A write of a status costs the API server as much as the creation of
+// several pods: when hundreds start at once, what passes for each of them would hold up what all of them wait for.
+int64_t outcome_settle_ms(bool first, bool only_words, int32_t moving);
 
 #endif

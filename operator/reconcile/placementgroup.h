@@ -16,6 +16,7 @@ struct placementgroup_view {
     const struct cluster *cluster;
     const struct line *line; // as in struct group_view
     const struct group_memory *memory;
+    int32_t moving; // as in struct group_view, of PlacementGroups
     int64_t now_ms; // Unix time
 };
 

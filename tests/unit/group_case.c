@@ -393,6 +393,7 @@ const struct plan *group_case_decide(struct group_case *c)
         .tenants = c->tenants,
         .cluster = v->cluster,
         .memory = v->memory,
+        .moving = v->moving,
         .now_ms = v->now_ms,
     };
     if (v->wg)
