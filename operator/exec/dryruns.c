@@ -28,7 +28,7 @@ struct trial {
 
 struct dryruns {
     const struct clock *clock;
-    struct map trials;  // key -> struct trial
+    struct map trials;   // key -> struct trial
     struct list answers; // struct trial
     int n_answers;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server made of pods that were tried, shared by the objects of one namespace whose pods are alike: many of
-// one shape that come together cost one trial, and those that come within seconds none. A refusal is nobody else's.
+// What the API server made of pods that were tried, shared by the objects of one namespace whose pods are alike: many
+// of one shape that come together cost one trial, and those that come within seconds none. A refusal is nobody else's.
 #ifndef CADRE_EXEC_DRYRUNS_H
 #define CADRE_EXEC_DRYRUNS_H
 

@@ -197,6 +197,64 @@ static void after_an_error_nothing_more_is_begun_and_the_room_is_given_back(void
     assert_int_equal(pods_counted(), answered);
 }
 
+static void plan_trial(void)
+{
+    struct action *a = plan_add(&t.plan, ACTION_DRY_RUN, STAGE_FIRST);
+    a->body = "{}";
+    a->hash = 42;
+}
+
+// Twice the same, for two groups as it were.
+static void start_two_trials(struct notebook *second)
+{
+    struct arena arena = ARENA_INIT;
+    struct plan plan;
+    t.x.dryruns = dryruns_new(loop_clock(t.loop));
+    plan_trial();
+    start();
+    plan_init(&plan, &arena);
+    struct action *a = plan_add(&plan, ACTION_DRY_RUN, STAGE_FIRST);
+    a->body = "{}";
+    a->hash = 42;
+    notebook_init(second, 2);
+    execution_start(&t.x, t.group, 0, &arena, &plan, second, on_done, NULL);
+}
+
+static void end_two_trials(struct notebook *second)
+{
+    notebook_done(second);
+    dryruns_free(t.x.dryruns);
+}
+
+static void pods_that_are_alike_are_tried_once(void **state)
+{
+    (void)state;
+    struct notebook second;
+    start_two_trials(&second);
+    assert_int_equal(stub_waiting(t.x.client), 1);
+    assert_true(stub_next(t.x.client)->request.dry_run);
+    stub_answer(stub_next(t.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
+    assert_int_equal(t.done, 2);
+    assert_int_equal(t.notebook.memory.dry_run, DRY_RUN_OK);
+    assert_int_equal(second.memory.dry_run, DRY_RUN_OK);
+    end_two_trials(&second);
+}
+
+static void a_refusal_is_heard_by_each_for_itself(void **state)
+{
+    (void)state;
+    struct notebook second;
+    start_two_trials(&second);
+    stub_fail(stub_next(t.x.client), ERR_INVALID, "a name is too long");
+    assert_int_equal(t.done, 1);
+    assert_int_equal(t.notebook.memory.dry_run, DRY_RUN_REFUSED);
+    assert_int_equal(stub_waiting(t.x.client), 1);
+    stub_answer(stub_next(t.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
+    assert_int_equal(t.done, 2);
+    assert_int_equal(second.memory.dry_run, DRY_RUN_OK);
+    end_two_trials(&second);
+}
+
 static void agents_are_told(void **state)
 {
     (void)state;
@@ -260,6 +318,8 @@ int main(void)
         T(a_big_gang_is_asked_for_bit_by_bit),
         T(pods_whose_turn_comes_later_have_their_room_from_the_beginning),
         T(after_an_error_nothing_more_is_begun_and_the_room_is_given_back),
+        T(pods_that_are_alike_are_tried_once),
+        T(a_refusal_is_heard_by_each_for_itself),
         T(agents_are_told),
         T(agents_are_told_after_the_status_is_written),
         T(an_agent_that_is_not_there_is_no_error),
