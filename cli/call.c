@@ -5,8 +5,10 @@
 #include "cli/verbs.h"
 
 #include "common/base/mem.h"
+#include "common/wire/traceparent.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,6 +47,13 @@ static int print_result(const struct options *o, const struct controller *c)
     return 0;
 }
 
+// As other command lines have it; one that is malformed counts as not there.
+static const char *trace_of_environment(void)
+{
+    const char *trace = getenv("TRACEPARENT");
+    return trace && traceparent_valid(trace, strlen(trace)) ? trace : NULL;
+}
+
 int verb_call(const struct options *o)
 {
     struct controller c;
@@ -66,6 +75,7 @@ int verb_call(const struct options *o)
     r.attempt = o->attempt;
     r.refuse_when_not_ready = o->no_wait;
     r.no_result = o->no_reply;
+    r.traceparent = trace_of_environment();
     int status = 0;
     if (controller_call(&c, &r) != CADRE_CLIENT_OK)
         status = report_failure(&c.error);

@@ -17,8 +17,9 @@ struct post {
     struct ws_request *request;
     struct target target;
     struct admission admission;
-    bool whole;  // its body is there
-    bool called; // jsonrpc has it
+    char trace[TRACEPARENT_LEN + 1]; // of its header
+    bool whole;                      // its body is there
+    bool called;                     // jsonrpc has it
     struct jsonrpc jsonrpc;
 };
 
@@ -92,6 +93,7 @@ static void call(struct post *p)
     p->called = true;
     jsonrpc_init(&p->jsonrpc, &g->router, p->target.ns, p->target.group[0] ? p->target.group : NULL,
                  g->config.max_queue, &p->outlet);
+    memcpy(p->jsonrpc.trace, p->trace, sizeof p->trace);
     jsonrpc_input(&p->jsonrpc, body, len);
     ws_request_drop_body(p->request); // the router has what it needs of it
     answer(p);
@@ -157,6 +159,8 @@ int post_head(struct gateway *g, struct ws_request *r)
         return 0;
     }
     struct post *p = post_new(g, r, &target);
+    const char *trace = ws_request_header(r, "traceparent");
+    traceparent_copy(p->trace, trace, trace ? strlen(trace) : 0);
     admission_ask(&p->admission, g, token, target.ns, on_admission);
     if (!p->admission.settled)
         return 1;

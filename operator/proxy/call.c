@@ -46,6 +46,8 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
         .n_slots = n,
     };
     memcpy(c->method, head->method, head->method_len);
+    if (head->trace)
+        memcpy(c->trace, head->trace, TRACEPARENT_LEN);
     if (head->role)
         memcpy(c->role, head->role, head->role_len);
     stats_begin(&c->stat, &g->stats, stats_find(&g->stats, c->role, c->method));
@@ -123,7 +125,7 @@ void call_fail(struct call *c, const struct failure *f)
     c->stat.failed = true;
     c->stat.blamed = f->rank;
     stream_abort(c); // the caller may have a part of a result: the error ends it
-    failure_encode(f, &body);
+    failure_encode_traced(f, c->trace, &body);
     struct record_header h = {
         .type = RECORD_ERROR, .call = c->caller_id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
     session_copy(c->session, &h, body.data, body.len);

@@ -5,6 +5,7 @@
 #ifndef CADRE_PROXY_CALL_H
 #define CADRE_PROXY_CALL_H
 
+#include "common/wire/traceparent.h"
 #include "operator/proxy/failure.h"
 #include "operator/proxy/head.h"
 #include "operator/proxy/session.h"
@@ -71,7 +72,8 @@ struct call {
     uint32_t n_slots;
     struct stats_call stat; // until it is answered
     char method[HEAD_METHOD_MAX + 1];
-    char role[HEAD_ROLE_MAX + 1]; // "" = none
+    char role[HEAD_ROLE_MAX + 1];    // "" = none
+    char trace[TRACEPARENT_LEN + 1]; // "" = none
     struct call_slot slots[];
 };
 

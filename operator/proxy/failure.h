@@ -33,6 +33,8 @@ struct failure {
 void failure_set(struct failure *f, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void failure_from(struct failure *f, const struct err *err);
 void failure_encode(const struct failure *f, struct buf *out);
+// The same with the traceparent of the call; "" = none.
+void failure_encode_traced(const struct failure *f, const char *trace, struct buf *out);
 // What a worker sent; something that is no such document becomes a failure that says so.
 void failure_decode(struct failure *f, const char *json, size_t len);
 // By which failures are counted: bounded, whatever a worker sends.

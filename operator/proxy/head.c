@@ -2,6 +2,7 @@
 #include "operator/proxy/head.h"
 
 #include "common/wire/scan.h"
+#include "common/wire/traceparent.h"
 
 #include <string.h>
 
@@ -77,7 +78,10 @@ static int get_member(const struct scan_item *m, struct head *h, struct err *err
         return get_flag(m, &h->keep, err);
     if (key_is(m, "pin"))
         return get_flag(m, &h->pin, err);
-    if (key_is(m, "split")) {
+    if (key_is(m, "traceparent")) {
+        bool quoted = m->len > 2 && m->text[0] == '"';
+        h->trace = quoted && traceparent_valid(m->text + 1, m->len - 2) ? m->text + 1 : NULL;
+    } else if (key_is(m, "split")) {
         h->split = m->text;
         h->split_len = m->len;
     } else if (key_is(m, "collect")) {

@@ -26,6 +26,7 @@ struct head {
     bool keep, pin;              // results stay on the workers; also when the session ends
     const char *split, *collect; // JSON; NULL = it has none
     size_t split_len, collect_len;
+    const char *trace; // `traceparent` if it is well-formed: TRACEPARENT_LEN bytes; NULL = none
 };
 
 int head_decode(const char *json, size_t len, struct head *ret, struct err *err); // ERR_INVALID

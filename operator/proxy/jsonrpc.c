@@ -211,7 +211,7 @@ static void do_call(struct jsonrpc *j, const char *id, const char *method, const
 {
     struct err err = ERR_INIT;
     struct record r = {.seq = 1};
-    if (jsonrpc_call_encode(method, params, j->session->quota, &r, &err) < 0)
+    if (jsonrpc_call_encode(method, params, j->trace, j->session->quota, &r, &err) < 0)
         refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
     else
         submit(j, id, &r);

@@ -5,12 +5,14 @@
 #ifndef CADRE_PROXY_JSONRPC_H
 #define CADRE_PROXY_JSONRPC_H
 
+#include "common/wire/traceparent.h"
 #include "operator/proxy/session.h"
 
 enum { JSONRPC_ID_MAX = 128 }; // bytes of an id as it is written
 
 struct jsonrpc {
-    struct session *session; // its peer tells when there may be something to take
+    struct session *session;         // its peer tells when there may be something to take
+    char trace[TRACEPARENT_LEN + 1]; // set by the owner: of requests that say none; "" = none
     // private
     struct record_writer out;
     struct record_reader reader; // of `out`

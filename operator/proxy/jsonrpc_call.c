@@ -19,7 +19,7 @@ struct params {
     unsigned kind;
     const char *rpc;
     const struct json *method, *args, *per_rank, *rank, *dispatch, *execute;
-    const struct json *head[10]; // what goes into the head as it is
+    const struct json *head[11]; // what goes into the head as it is
 };
 
 static const struct {
@@ -45,6 +45,7 @@ static const struct {
     {"role", offsetof(struct params, head[7]), CALL},
     {"keep", offsetof(struct params, head[8]), CALL},
     {"pin", offsetof(struct params, head[9]), CALL | PUT},
+    {"traceparent", offsetof(struct params, head[10]), CALL},
 };
 
 static unsigned kind_of(const char *method)
@@ -109,7 +110,7 @@ static int read_header(const struct params *p, struct record_header *h, struct e
     return 0;
 }
 
-static void write_head(const struct params *p, struct json_writer *w)
+static void write_head(const struct params *p, const char *trace, struct json_writer *w)
 {
     writer_object(w, NULL);
     if (p->kind != CALL)
@@ -122,6 +123,7 @@ static void write_head(const struct params *p, struct json_writer *w)
         if (v && known[i].offset >= offsetof(struct params, head))
             writer_raw(w, known[i].name, v->text, v->len);
     }
+    writer_str_set(w, "traceparent", trace);
     writer_object_end(w);
 }
 
@@ -168,8 +170,8 @@ static int check_args(const struct params *p, const struct json *args, struct er
     return 0;
 }
 
-int jsonrpc_call_encode(const char *method, const struct json *params, struct quota *quota, struct record *ret,
-                        struct err *err)
+int jsonrpc_call_encode(const char *method, const struct json *params, const char *trace, struct quota *quota,
+                        struct record *ret, struct err *err)
 {
     struct params p = {.kind = kind_of(method), .rpc = method};
     int r = read_params(params, &p, err);
@@ -182,7 +184,7 @@ int jsonrpc_call_encode(const char *method, const struct json *params, struct qu
         return r;
     struct json_writer w;
     writer_init(&w, 0);
-    write_head(&p, &w);
+    write_head(&p, p.head[10] ? NULL : trace, &w);
     r = encode(w.buf.data, w.buf.len, args, quota, ret, err);
     writer_done(&w);
     return r;

@@ -10,8 +10,9 @@
 bool jsonrpc_call_is(const char *method);
 // Sets header (but for the id of the call), body and blob, which the caller unrefs. `params` may be NULL: none.
 // ERR_INVALID, or ERR_LIMIT where the quota is used up.
-int jsonrpc_call_encode(const char *method, const struct json *params, struct quota *quota, struct record *ret,
-                        struct err *err);
+// `trace`: the traceparent where params have none; "" = none.
+int jsonrpc_call_encode(const char *method, const struct json *params, const char *trace, struct quota *quota,
+                        struct record *ret, struct err *err);
 // The same of what is done by the operator itself (errand.h): the params are its arguments.
 int jsonrpc_errand_encode(const char *method, const struct json *params, struct quota *quota, struct record *ret,
                           struct err *err);

@@ -41,4 +41,26 @@ json=$("$cli" top w --interval 100ms -o json "${at[@]}")
 [[ $json == '[{"group":"w","method":"step","callsPerSecond":0.000,'*'"ended":0,"errors":0,'* ]] || fail "top -o json: $json"
 ! "$cli" top "${at[@]}" 2>"$work/err" || fail "top without a group"
 grep -q 'which group?' "$work/err" || fail "top without a group says nothing"
+# traceparent: by the environment, as a parameter, as a header of a POST; a malformed one counts as not there
+trace=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+post() { # BODY [CURL OPTION...]
+    curl -sS -m 30 --unix-socket "$work/socket" -H 'Authorization: Bearer x' "${@:2}" \
+        "http://x/v1/namespaces/lab/workergroups/w" -d "$1"
+}
+request() { # METHOD [MORE PARAMETERS]
+    printf '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":"%s"%s}}' "$1" "${2:-}"
+}
+traced() { # WANT ANSWER
+    [[ $2 == "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"$1\"}" ]] || fail "trace: $2, not $1"
+}
+answer=$(TRACEPARENT=$trace "$cli" call w trace "${at[@]}")
+[[ $answer == "\"$trace\"" ]] || fail "trace of the environment: $answer"
+answer=$(TRACEPARENT=nonsense "$cli" call w trace "${at[@]}")
+[[ $answer == '"none"' ]] || fail "a malformed trace of the environment: $answer"
+traced "$trace" "$(post "$(request trace)" -H "traceparent: $trace")"
+traced "$trace" "$(post "$(request trace ",\"traceparent\":\"$trace\"")" -H "traceparent: 00-${trace:3:32}-1111111111111111-00")"
+traced none "$(post "$(request trace)" -H "traceparent: ff-${trace:3}")"
+traced none "$(post "$(request trace)")"
+answer=$(post "$(request fail)" -H "traceparent: $trace")
+[[ $answer == *'"code":"FAILED"'*"\"traceparent\":\"$trace\""* ]] || fail "the trace of an error: $answer"
 echo "ok"

@@ -167,6 +167,7 @@ int call_head_decode(const char *json, size_t len, struct arena *a, struct call_
         return err_set(err, ERR_INVALID, "head of a call: no \"method\" with a name");
     h.via = json_get(root, "via");
     h.role = json_str(json_get(root, "role"), a);
+    h.trace = json_str(json_get(root, "traceparent"), a);
     const struct json *timeout = json_get(root, "timeoutMs");
     if (timeout && (!json_i64(timeout, &h.timeout_ms) || h.timeout_ms < 1))
         return err_set(err, ERR_INVALID, "head of a call: timeoutMs must be a whole number from 1");
@@ -177,6 +178,11 @@ int call_head_decode(const char *json, size_t len, struct arena *a, struct call_
 }
 
 // The ABI: arguments
+
+CADRE_EXPORT const char *cadre_call_traceparent(const cadre_call *c)
+{
+    return c->trace[0] ? c->trace : NULL;
+}
 
 CADRE_EXPORT const char *cadre_args(const cadre_call *c, size_t *ret_len)
 {

@@ -15,6 +15,7 @@
 #include "common/base/err.h"
 #include "common/base/json.h"
 #include "common/wire/batch.h"
+#include "common/wire/traceparent.h"
 #include "worker/host/nested.h"
 #include "worker/host/returned.h"
 
@@ -30,7 +31,8 @@
 struct cadre_call {
     const char *args; // borrowed
     size_t args_len;
-    const char *method;        // name, for messages
+    const char *method; // name, for messages
+    char trace[TRACEPARENT_LEN + 1];
     struct arena arena;        // the tree of the arguments and strings out of them; begins in `first`
     struct json *root;         // NULL where they are a batch
     struct batch batch;        // then
@@ -79,6 +81,7 @@ struct call_head {
     int64_t timeout_ms;     // 0 = none
     bool keep, pin;         // the result stays here; also when the session that wants it ends
     const struct json *via; // in the arena, its text in the head; NULL = none
+    const char *trace;      // traceparent, in the arena; NULL = none
 };
 
 // Members that are not known are left alone: a newer proxy may send them.

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static _Thread_local _Atomic(const char *) doing_class, doing_method; // a fault comes to the thread that made it
+static _Thread_local _Atomic(const char *) doing_class, doing_method,
+    doing_trace; // a fault comes to the thread that made it
 static char rank_text[16];
 
 // Only what may be called in a signal handler from here on.
@@ -42,7 +43,8 @@ static const char *signal_text(int signo)
 static void on_fault(int signo)
 {
     char line[320] = "\ncadre-worker: rank ";
-    const char *class = atomic_load(&doing_class), *method = atomic_load(&doing_method);
+    const char *class = atomic_load(&doing_class), *method = atomic_load(&doing_method),
+               *trace = atomic_load(&doing_trace);
     add(line, sizeof line, rank_text);
     add(line, sizeof line, " died of ");
     add(line, sizeof line, signal_text(signo));
@@ -50,6 +52,8 @@ static void on_fault(int signo)
     add(line, sizeof line, class ? class : "");
     add(line, sizeof line, method ? "." : "");
     add(line, sizeof line, method ? method : "");
+    add(line, sizeof line, class && trace && trace[0] ? ", traceparent " : "");
+    add(line, sizeof line, class && trace ? trace : "");
     line[strlen(line)] = '\n';
     ssize_t written = write(STDERR_FILENO, line, strnlen(line, sizeof line));
     (void)written;
@@ -85,9 +89,10 @@ void crash_on_request(void)
         kill(getpid(), SIGKILL);
 }
 
-void crash_doing(const char *class, const char *method)
+void crash_doing(const char *class, const char *method, const char *trace)
 {
     atomic_store(&doing_class, NULL);
     atomic_store(&doing_method, method);
+    atomic_store(&doing_trace, trace);
     atomic_store(&doing_class, class);
 }

@@ -30,9 +30,9 @@ static void run_create(struct executor_job *job)
 {
     struct instance *i = CONTAINER_OF(job, struct instance, job);
     crash_prepare_thread();
-    crash_doing(i->config.class->name, "create");
+    crash_doing(i->config.class->name, "create", NULL);
     i->created = i->config.class->create(i->config.worker, i->init, strlen(i->init), &i->self);
-    crash_doing(NULL, NULL);
+    crash_doing(NULL, NULL, NULL);
 }
 
 static void create_done(struct executor_job *job)
@@ -88,10 +88,10 @@ unsigned instance_lane(const struct instance *i, const char *method)
 static void run_destroy(struct executor_job *job)
 {
     struct instance *i = CONTAINER_OF(job, struct instance, job);
-    crash_doing(i->config.class->name, "destroy");
+    crash_doing(i->config.class->name, "destroy", NULL);
     if (i->config.class->destroy)
         i->config.class->destroy(i->self);
-    crash_doing(NULL, NULL);
+    crash_doing(NULL, NULL, NULL);
 }
 
 static void destroy_done(struct executor_job *job)

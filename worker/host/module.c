@@ -89,11 +89,14 @@ static int check_classes(const cadre_module_info *info, struct err *err)
     return r;
 }
 
+enum { MODULE_ABI_MIN = 1 };
+
 int module_check(const char *path, const cadre_module_info *info, struct err *err)
 {
     if (!info)
         return err_set(err, ERR_INVALID, "module %s: cadre_module() returned NULL", path);
-    if (info->abi != CADRE_ABI) // nothing behind it can be trusted to lie where we would look
+    // Of another one nothing can be trusted to lie where we would look. From 1 to 2 only functions came.
+    if (info->abi < MODULE_ABI_MIN || info->abi > CADRE_ABI)
         return err_set(err, ERR_INVALID,
                        "module %s was built for ABI %u, this cadre-worker speaks %u: rebuild it with the SDK of "
                        "version %s",

@@ -129,6 +129,7 @@ CADRE_EXPORT cadre_result cadre_group_start(cadre_call *c, const cadre_request *
         result = call_fail(c, CADRE_ERROR, "%s() cannot call %s(): %s", c->method, method, err.msg);
     } else {
         q.via = buf_str(&via);
+        q.traceparent = c->trace[0] ? c->trace : NULL;
         if (cadre_client_start(c->nested.line->client, &q, ret_id, &error) == CADRE_CLIENT_OK)
             add_open(&c->nested, *ret_id);
         else

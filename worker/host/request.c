@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void destroy(struct request *r)
 {
@@ -68,9 +69,9 @@ static void run(struct executor_job *job)
     crash_prepare_thread();
     if (!fetch(r))
         return;
-    crash_doing(r->role->class->name, r->method->name);
+    crash_doing(r->role->class->name, r->method->name, r->call.trace);
     call_run(&r->call, r->method, instance_self(r->role->instance));
-    crash_doing(NULL, NULL);
+    crash_doing(NULL, NULL, NULL);
 }
 
 // The result stays here. False: it cannot, and the body is that of an error.
@@ -159,6 +160,7 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
     _Alignas(max_align_t) char memory[1024];
     const cadre_method *method = NULL;
     const struct role *role = NULL;
+    char trace[TRACEPARENT_LEN + 1];
     arena_init_in(&a, memory, sizeof memory);
     int r = record_call_decode(body->data, body->len, &parts, err);
     if (r == 0)
@@ -173,6 +175,8 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
         method = NULL;
     const char *via = method && head.via ? head.via->text : NULL; // in the body
     size_t via_len = via ? head.via->len : 0;
+    if (method)
+        traceparent_copy(trace, head.trace, head.trace ? strlen(head.trace) : 0);
     arena_done(&a);
     if (!method)
         return err->code;
@@ -194,6 +198,7 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
                                      .via = via,
                                      .via_len = via_len,
                                      .deadline = q->timeout_ms ? clock_mono_ms(&clock_system) + q->timeout_ms : 0};
+    memcpy(q->call.trace, trace, sizeof trace);
     if (q->timeout_ms) {
         q->deadline = loop_timer_new(owner->loop, on_deadline, q);
         loop_timer_arm(q->deadline, q->timeout_ms);

@@ -3,6 +3,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/scan.h"
+#include "common/wire/traceparent.h"
 #include "sdk/c/client/client.h"
 
 #define INFO_METHOD "group.info"
@@ -60,12 +61,16 @@ static int fill_more(struct pending *p, const cadre_client_request *r, struct er
 {
     struct buf more = BUF_INIT(CLIENT_MORE_MAX);
     char role[PENDING_METHOD_MAX + 1];
-    if (!r->split && !r->collect && !r->pad && !r->role && !r->via)
+    if (!r->split && !r->collect && !r->pad && !r->role && !r->via && !r->traceparent)
         return 0;
     if (r->role && copy_name(role, sizeof role, "role", r->role, err) < 0)
         return err->code;
     if (r->role)
         buf_printf(&more, ",\"role\":\"%s\"", role);
+    if (r->traceparent && !traceparent_valid(r->traceparent, strlen(r->traceparent)))
+        return err_set(err, ERR_INVALID, "%s(): traceparent is none of W3C Trace Context", r->method);
+    if (r->traceparent)
+        buf_printf(&more, ",\"traceparent\":\"%.*s\"", (int)TRACEPARENT_LEN, r->traceparent);
     if (r->pad)
         buf_puts(&more, ",\"pad\":true");
     int code = add_json(&more, "via", r->via, r->method, err);

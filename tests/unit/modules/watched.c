@@ -41,9 +41,24 @@ static cadre_result say(void *self, cadre_call *call)
     return CADRE_OK;
 }
 
+static cadre_result trace(void *self, cadre_call *call)
+{
+    const char *text = cadre_call_traceparent(call);
+    (void)self;
+    return cadre_return_string(call, text ? text : "none");
+}
+
+static cadre_result fail(void *self, cadre_call *call)
+{
+    (void)self;
+    return cadre_fail(call, "no");
+}
+
 static const cadre_method methods[] = {
     {"step", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, step, "the last rank takes 30 ms longer"},
     {"say", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, say, "prints text"},
+    {"trace", CADRE_ONE_TO_ALL, CADRE_EXECUTE_RANK_ZERO, trace, "the traceparent of the call"},
+    {"fail", CADRE_ONE_TO_ALL, CADRE_EXECUTE_RANK_ZERO, fail, NULL},
 };
 
 static const cadre_class classes[] = {

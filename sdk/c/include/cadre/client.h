@@ -167,6 +167,7 @@ typedef struct cadre_client_request {
                    // calls
     const char *role; // of a group with roles (spec.worker.roles): which of its objects is called; NULL = it has none
     const char *via;  // of calls that a worker's method makes (JSON, docs/protocol.md): who waits for it; NULL = nobody
+    const char *traceparent; // W3C Trace Context: the trace that the call is part of, for the method; NULL = none
 } cadre_client_request;
 
 static inline void cadre_client_options_init(cadre_client_options *o)

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define CADRE_ABI 1u
+#define CADRE_ABI 2u
 
 typedef enum cadre_result {
     CADRE_OK = 0,
@@ -142,6 +142,9 @@ cadre_result cadre_return_json(cadre_call *c, const char *json, size_t len); // 
 // The error that the caller sees; printf-like. Returns CADRE_ERROR.
 cadre_result cadre_fail(cadre_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int cadre_call_canceled(const cadre_call *c); // 1 once the caller has gone or the deadline has passed
+// The trace that the call is part of, as its caller gave it (W3C Trace Context: "00-<trace>-<parent>-<flags>"), until
+// return; NULL = none. Since ABI 2.
+const char *cadre_call_traceparent(const cadre_call *c);
 
 // ---- calls that a method makes ------------------------------------------------------------------------------------
 

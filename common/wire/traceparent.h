@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// W3C Trace Context: "00-<32 hex digits: trace>-<16: parent>-<2: flags>". What is malformed counts as not there, as the
+// standard has it.
+#ifndef CADRE_WIRE_TRACEPARENT_H
+#define CADRE_WIRE_TRACEPARENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { TRACEPARENT_LEN = 55 };
+
+// Of a later version (not ff) more may follow, behind a "-"; the first TRACEPARENT_LEN bytes are what counts.
+bool traceparent_valid(const char *text, size_t len);
+// Copies it, NUL-terminated; "" where it is malformed or NULL.
+void traceparent_copy(char out[TRACEPARENT_LEN + 1], const char *text, size_t len);
+
+#endif
