@@ -5,6 +5,7 @@
 #include "operator/proxy/deal.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/stream.h"
+#include "operator/proxy/task.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -196,6 +197,8 @@ void call_timeout(struct call *c)
         buf_printf(&why, "no answer from rank%s", c->left == 1 ? "" : "s");
         name_late_ranks(c, &why);
         buf_puts(&why, "; it may have run");
+    } else if (c->queued) {
+        tasks_explain(c, &why);
     } else if (c->waits) {
         group_explain(c->group, &why);
     } else {
@@ -217,7 +220,11 @@ bool call_slot_ends(struct call_slot *slot)
     record_stream_forget(&slot->args);
     list_remove(&slot->pending);
     uint32_t rank = slot->member->rank;
-    slot->member->n_pending--;
+    struct member *m = slot->member;
+    m->n_pending--;
+    member_lane(m, slot->call->lane)->n_pending--;
+    if (m->group && list_empty(&m->group->stale) && !list_empty(&m->group->tasks[slot->call->lane]))
+        list_append(&slot->call->router->stale, &m->group->stale);
     slot->member = NULL;
     slot->call->left--;
     stats_answer(&slot->call->stat, rank, slot->call->n, slot->call->left);

@@ -42,9 +42,11 @@ struct call {
     uint32_t id;   // by which workers know it, 0 until it was sent
     uint32_t rank; // RECORD_GROUP or one
     uint8_t dispatch, execute;
+    uint8_t lane;    // of its method, as the members have it
     bool refuse;     // rather than to wait
     bool ruled, pad; // its head has `split` or `collect`; `pad`
     bool waits;      // in the group's list
+    bool queued;     // it waits for a slot of any rank (task.h)
     bool single;     // the answer is one rank's and no list
     bool quiet;      // its caller takes no result, only that it ended
     bool kill;       // it ends the process that gets it, which is its result (kill.h)

@@ -3,13 +3,14 @@
 #include "operator/proxy/deal.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/split.h"
+#include "operator/proxy/task.h"
 
 #include <string.h>
 
 #define COPY_MAX ((size_t)1 << 10)    // a body up to this is rather copied for each rank than shared by them
 #define LASTING_MIN ((size_t)2 << 10) // a longer one may go out in several records, others between them
 
-enum { WAIT, GO }; // else a negative error
+enum { WAIT, GO, QUEUE }; // for the group, now, for a slot; else a negative error
 
 static int no_method(const struct call *c, const struct member_role *role, struct err *err)
 {
@@ -42,15 +43,15 @@ static int no_role(const struct call *c, const struct member *m, struct err *err
 // The modes that the caller left open are those that the method was registered with.
 static int resolve_modes(struct call *c, struct err *err)
 {
-    const struct member *zero = c->group->ranks[0].member;
+    const struct member *first = group_first(c->group);
     if (c->rank != RECORD_GROUP || (c->dispatch && c->execute) || c->execute == RECORD_RANK_ZERO ||
         c->execute == RECORD_ANY)
         return GO;
-    if (!zero)
+    if (!first)
         return WAIT;
-    const struct member_role *role = member_role(zero, c->role);
+    const struct member_role *role = member_role(first, c->role);
     if (!role)
-        return no_role(c, zero, err);
+        return no_role(c, first, err);
     const struct member_method *method = member_method(role, c->method);
     if (!method && !c->dispatch)
         return no_method(c, role, err);
@@ -91,7 +92,7 @@ static int check_group(const struct call *c, struct err *err)
 static bool behind_another(const struct call *c)
 {
     const struct list *waiting = &c->group->waiting;
-    if (c->waits) // asked by the router, which goes through all in order
+    if (c->waits || c->queued) // asked by the router, which goes through all in order
         return false;
     for (const struct list *l = waiting->prev; l != waiting; l = l->prev)
         if (CONTAINER_OF(l, struct call, link)->session == c->session)
@@ -99,26 +100,38 @@ static bool behind_another(const struct call *c)
     return false;
 }
 
-// The rank with the fewest calls; of equals the next one in turn. `world`: none is connected.
-static uint32_t least_busy(const struct call *c)
+// Of the proxy's and the host's own methods, such as object.put: no method of a class has a dot in its name.
+static bool is_own(const struct call *c)
 {
-    const struct group *g = c->group;
-    uint32_t best = g->world;
-    for (uint32_t i = 0; i < g->world; i++) {
-        uint32_t rank = (uint32_t)(((uint64_t)c->router->last_any + i) % g->world);
-        const struct member *m = g->ranks[rank].member;
-        if (m && (best == g->world || m->n_pending < g->ranks[best].member->n_pending))
-            best = rank;
-    }
-    return best;
+    return strchr(c->method, '.') != NULL;
 }
 
-static bool ranks_are_there(struct call *c)
+static int pick_any(struct call *c, struct err *err)
+{
+    const struct member *first = group_first(c->group);
+    if (!first)
+        return WAIT;
+    if (is_own(c)) {
+        c->lane = MEMBER_LANE_NONE;
+        return task_pick(c) ? GO : WAIT;
+    }
+    const struct member_role *role = member_role(first, c->role);
+    const struct member_method *method = role ? member_method(role, c->method) : NULL;
+    if (!role)
+        return no_role(c, first, err);
+    if (!method)
+        return no_method(c, role, err);
+    c->lane = method->lane;
+    return task_pick(c) ? GO : QUEUE;
+}
+
+static int pick_ranks(struct call *c, struct err *err)
 {
     uint32_t world = c->group->world;
-    bool any = c->execute == RECORD_ANY && c->rank == RECORD_GROUP;
-    c->first = any ? least_busy(c) : c->rank != RECORD_GROUP ? c->rank : 0;
-    return any ? c->first < world : group_missing(c->group, c->first, c->single ? 1 : c->world) == world;
+    if (c->execute == RECORD_ANY && c->rank == RECORD_GROUP)
+        return pick_any(c, err);
+    c->first = c->rank != RECORD_GROUP ? c->rank : 0;
+    return group_missing(c->group, c->first, c->single ? 1 : c->world) == world ? GO : WAIT;
 }
 
 static int verdict(struct call *c, struct err *err)
@@ -128,9 +141,9 @@ static int verdict(struct call *c, struct err *err)
         r = resolve_modes(c, err);
     if (r == GO)
         r = check_modes(c, err);
-    if (r != GO)
-        return r;
-    return ranks_are_there(c) && (c->kill || !behind_another(c)) ? GO : WAIT;
+    if (r == GO)
+        r = pick_ranks(c, err);
+    return r > 0 && !c->kill && behind_another(c) ? WAIT : r;
 }
 
 // So that a call that one rank has no room for reaches none. The queue's own bookkeeping is small.
@@ -178,6 +191,7 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
     c->n++;
     list_append(&m->pending, &slot->pending);
     m->n_pending++;
+    member_lane(m, c->lane)->n_pending++;
     c->left++;
     peer_changed(&m->peer);
     return 0;
@@ -238,6 +252,18 @@ static bool is_whole(const struct call *c)
     return c->single || (c->deal ? c->deal->d.form == DISPATCH_WHOLE : c->dispatch == RECORD_ONE_TO_ALL);
 }
 
+// Of calls to given ranks.
+static void find_lane(struct call *c)
+{
+    const struct member *m = c->group->ranks[c->first].member;
+    const struct member_role *role = m->n_lanes > 1 ? member_role(m, c->role) : NULL;
+    const struct member_method *method = role ? member_method(role, c->method) : NULL;
+    if (method)
+        c->lane = method->lane;
+    else if (is_own(c))
+        c->lane = MEMBER_LANE_NONE;
+}
+
 // Which it is among the stats is known once the ranks are there that have declared it.
 static void name_stats(struct call *c)
 {
@@ -270,6 +296,7 @@ static void send_call(struct call *c, const struct call_body *body)
     struct record_call parts;
     struct blob *made = NULL; // the arguments with references looked up
     name_stats(c);
+    find_lane(c);
     int r = record_call_decode(body->data, body->len, &parts, &err);
     if (r == 0 && !c->single)
         r = deal_make(c, &parts, &err);
@@ -287,7 +314,7 @@ static void send_call(struct call *c, const struct call_body *body)
     }
 }
 
-static void call_wait(struct call *c, const struct call_body *body)
+static void call_wait(struct call *c, const struct call_body *body, bool queued)
 {
     struct blob *kept = call_keep(c, body);
     if (!kept) {
@@ -296,6 +323,10 @@ static void call_wait(struct call *c, const struct call_body *body)
         return;
     }
     c->body = kept;
+    if (queued) {
+        task_queue(c);
+        return;
+    }
     c->waits = true;
     list_append(&c->group->waiting, &c->link);
     if (!c->timeout_ms)
@@ -321,10 +352,10 @@ void call_submit(struct call *c, const struct call_body *body)
     } else if (r < 0) {
         failure_from(&f, &err);
         call_fail(c, &f);
-    } else if (c->refuse) {
+    } else if (c->refuse && r == WAIT) {
         refuse_waiting(c);
     } else {
-        call_wait(c, body);
+        call_wait(c, body, r == QUEUE);
     }
 }
 
@@ -354,6 +385,7 @@ bool call_stream(struct call *c, const struct call_body *first)
     }
     if (r == 0) {
         name_stats(c);
+        find_lane(c);
         c->streams = true;
         number(c);
         note_lasting(c, first->len);
@@ -372,7 +404,7 @@ void call_resubmit(struct call *c)
 {
     struct err err = ERR_INIT;
     int r = verdict(c, &err);
-    if (r == WAIT)
+    if (r == WAIT || (r == QUEUE && c->queued))
         return;
     if (r < 0) {
         struct failure f;
@@ -380,11 +412,16 @@ void call_resubmit(struct call *c)
         call_fail(c, &f);
         return;
     }
-    struct blob *kept = TAKE_PTR(c->body);
     list_remove(&c->link);
     c->waits = false;
+    c->queued = false;
     if (!c->timeout_ms)
         deadlines_del(&c->router->deadlines, &c->deadline);
+    if (r == QUEUE) {
+        task_queue(c);
+        return;
+    }
+    struct blob *kept = TAKE_PTR(c->body);
     send_call(c, &(struct call_body){kept->data, kept->len, kept});
     blob_unref(kept);
 }

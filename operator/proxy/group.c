@@ -21,6 +21,8 @@ struct group *group_new(const char *uid, const char *ns, const char *name, struc
     list_init(&g->waiting);
     list_init(&g->calls);
     list_init(&g->stale);
+    for (size_t i = 0; i <= MEMBER_LANES_MAX; i++)
+        list_init(&g->tasks[i]);
     list_init(&g->members);
     return g;
 }
@@ -152,6 +154,14 @@ void group_leave(struct member *m)
     m->group->n_connected--;
 }
 
+const struct member *group_first(const struct group *g)
+{
+    for (uint32_t i = 0; i < g->world && g->n_connected; i++)
+        if (g->ranks[i].member)
+            return g->ranks[i].member;
+    return NULL;
+}
+
 uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n)
 {
     if (g->n_connected == g->world)
@@ -175,7 +185,7 @@ void group_explain(const struct group *g, struct buf *out)
         buf_printf(out, "; %s", g->status);
 }
 
-static void info_methods(const struct member_role *role, struct json_writer *w)
+static void info_methods(const struct member *of, const struct member_role *role, struct json_writer *w)
 {
     writer_list(w, "methods");
     for (size_t i = 0; role && i < role->n_methods; i++) {
@@ -188,6 +198,12 @@ static void info_methods(const struct member_role *role, struct json_writer *w)
             writer_raw(w, "split", m->split, strlen(m->split));
         if (m->collect)
             writer_raw(w, "collect", m->collect, strlen(m->collect));
+        if (m->lane) {
+            writer_object(w, "concurrency");
+            writer_str(w, "group", of->lanes[m->lane].group);
+            writer_i64(w, "limit", of->lanes[m->lane].limit);
+            writer_object_end(w);
+        }
         writer_object_end(w);
     }
     writer_list_end(w);
@@ -195,11 +211,9 @@ static void info_methods(const struct member_role *role, struct json_writer *w)
 
 static void info_roles(const struct group *g, struct json_writer *w)
 {
-    const struct member *first = NULL;
-    for (uint32_t i = 0; i < g->world && !first; i++)
-        first = g->ranks[i].member;
+    const struct member *first = group_first(g);
     if (!first || !first->roles->name) {
-        info_methods(first ? first->roles : NULL, w);
+        info_methods(first, first ? first->roles : NULL, w);
         return;
     }
     writer_list(w, "roles");
@@ -207,7 +221,7 @@ static void info_roles(const struct group *g, struct json_writer *w)
         writer_object(w, NULL);
         writer_str(w, "name", first->roles[i].name);
         writer_str_set(w, "class", first->roles[i].class);
-        info_methods(&first->roles[i], w);
+        info_methods(first, &first->roles[i], w);
         writer_object_end(w);
     }
     writer_list_end(w);

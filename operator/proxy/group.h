@@ -48,6 +48,7 @@ struct group {
     struct list calls;   // all that are not answered
     struct list waiting; // those of them that wait, in the order in which they came
     struct stats stats;
+    struct list tasks[MEMBER_LANES_MAX + 1]; // calls to any rank that wait for a slot, by their lane (task.h)
     struct list stale; // in the router's list: one that waited has gone, those behind it may not have to wait
 };
 
@@ -62,6 +63,7 @@ void group_join(struct group *g, struct member *m); // the place must be free
 void group_leave(struct member *m);                 // gives its place back, if it has one; still refers to the group
 bool group_seats(const struct member *m);           // it has its place
 
+const struct member *group_first(const struct group *g); // that is connected; NULL = none
 // The first rank of [from, from + n) that is not connected, or `world`.
 uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n);
 // All meshes, those of the object first, then what its processes published besides; in the arena, borrowing from both.

@@ -39,8 +39,32 @@ static int read_rule(const struct json *v, struct arena *a, struct member_method
     return r < 0 ? err_wrap(err, "HELLO: method %s", ret->name) : 0;
 }
 
-static int read_method(const struct json *v, struct arena *a, struct member_method *ret, struct err *err)
+// Methods of one role with the same concurrency group have one lane.
+static int read_lane(struct member *m, const struct json *v, const char *role, struct member_method *ret,
+                     struct err *err)
 {
+    const char *group = json_str(json_get(v, "group"), &m->arena);
+    int64_t limit;
+    if (!v)
+        return 0;
+    if (str_empty(group) || !json_i64(json_get(v, "limit"), &limit) || limit < 1 || limit > UINT32_MAX)
+        return err_set(err, ERR_INVALID, "HELLO: \"concurrency\" of method %s needs a \"group\" and a \"limit\" from 1",
+                       ret->name);
+    size_t i = 1;
+    while (i < m->n_lanes && !(str_eq(m->lanes[i].group, group) && str_eq(m->lanes[i].role, role)))
+        i++;
+    if (i == MEMBER_LANES_MAX)
+        return err_set(err, ERR_INVALID, "HELLO: more than %d concurrency groups", MEMBER_LANES_MAX - 1);
+    if (i == m->n_lanes)
+        m->lanes[m->n_lanes++] = (struct member_lane){role, group, (uint32_t)limit, 0};
+    ret->lane = (uint8_t)i;
+    return 0;
+}
+
+static int read_method(struct member *m, const struct json *v, const char *role, struct member_method *ret,
+                       struct err *err)
+{
+    struct arena *a = &m->arena;
     const char *name = json_str(json_get(v, "name"), a), *dispatch = json_str(json_get(v, "dispatch"), a),
                *execute = json_str(json_get(v, "execute"), a);
     if (str_empty(name) || strlen(name) > HEAD_METHOD_MAX)
@@ -49,17 +73,18 @@ static int read_method(const struct json *v, struct arena *a, struct member_meth
     if (!ret->dispatch || !ret->execute)
         return err_set(err, ERR_INVALID, "HELLO: method %s has dispatch mode %s and execute mode %s", name,
                        dispatch ? dispatch : "none", execute ? execute : "none");
-    return read_rule(v, a, ret, err);
+    int r = read_rule(v, a, ret, err);
+    return r < 0 ? r : read_lane(m, json_get(v, "concurrency"), role ? role : "", ret, err);
 }
 
-static int read_methods(struct member_role *ret, const struct json *list, struct arena *a, struct err *err)
+static int read_methods(struct member *m, struct member_role *ret, const struct json *list, struct err *err)
 {
     size_t n = json_count(list);
     if (!list || list->type != JSON_LIST || n > MEMBER_METHODS_MAX)
         return err_set(err, ERR_INVALID, "HELLO: \"methods\" must be a list of at most %d", MEMBER_METHODS_MAX);
-    ret->methods = arena_array(a, n, sizeof *ret->methods);
+    ret->methods = arena_array(&m->arena, n, sizeof *ret->methods);
     JSON_FOREACH(v, list) {
-        int r = read_method(v, a, &ret->methods[ret->n_methods++], err);
+        int r = read_method(m, v, ret->name, &ret->methods[ret->n_methods++], err);
         if (r < 0)
             return r;
     }
@@ -80,7 +105,7 @@ static int read_role(struct member *m, const struct json *v, struct err *err)
     role->name = name;
     role->class = json_str(json_get(v, "class"), &m->arena);
     m->n_roles++;
-    int r = read_methods(role, json_get(v, "methods"), &m->arena, err);
+    int r = read_methods(m, role, json_get(v, "methods"), err);
     return r < 0 ? err_wrap(err, "role %s", name) : 0;
 }
 
@@ -93,7 +118,7 @@ static int read_roles(struct member *m, const struct json *root, struct err *err
         m->roles = arena_new(&m->arena, struct member_role);
         m->n_roles = 1;
         m->roles->class = json_str(json_get(root, "class"), &m->arena);
-        return read_methods(m->roles, json_get(root, "methods"), &m->arena, err);
+        return read_methods(m, m->roles, json_get(root, "methods"), err);
     }
     if (list->type != JSON_LIST || n < 1 || n > MEMBER_ROLES_MAX)
         return err_set(err, ERR_INVALID, "HELLO: \"roles\" must be a list of 1 to %d", MEMBER_ROLES_MAX);
@@ -109,7 +134,10 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
     struct member *m = xcalloc(1, sizeof *m);
     struct arena a = ARENA_INIT;
     struct json *root = NULL;
-    *m = (struct member){.attempt = id->attempt, .rank = id->rank};
+    *m = (struct member){.attempt = id->attempt,
+                         .rank = id->rank,
+                         .lanes = {[0] = {.limit = 1}, [MEMBER_LANE_NONE] = {.limit = UINT32_MAX}},
+                         .n_lanes = 1};
     list_init(&m->peer.changed);
     list_init(&m->pending);
     list_init(&m->leaving);
@@ -161,4 +189,9 @@ const struct member_method *member_method(const struct member_role *r, const cha
 {
     const struct member_method key = {.name = name};
     return r->n_methods ? bsearch(&key, r->methods, r->n_methods, sizeof key, compare) : NULL;
+}
+
+struct member_lane *member_lane(struct member *m, uint8_t lane)
+{
+    return &m->lanes[lane < m->n_lanes || lane == MEMBER_LANE_NONE ? lane : 0];
 }

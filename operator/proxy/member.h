@@ -2,7 +2,8 @@
 // One worker process as it is connected now, and the methods that it declared in its HELLO:
 //
 //   {"methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL"},
-//                {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": ..., "collect": ...}, ...],
+//                {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": ..., "collect": ...},
+//                {"name": "ask", ..., "concurrency": {"group": "io", "limit": 8}}, ...],
 //    "meshes": [...],                                                   (grid.h; may be missing)
 //    "objectPort": 41234}                                               (may be missing)
 //
@@ -18,11 +19,12 @@
 
 #include <stdint.h>
 
-enum { MEMBER_METHODS_MAX = 1024, MEMBER_ROLES_MAX = 16 };
+enum { MEMBER_METHODS_MAX = 1024, MEMBER_ROLES_MAX = 16, MEMBER_LANES_MAX = 17, MEMBER_LANE_NONE = MEMBER_LANES_MAX };
 
 struct member_method {
     const char *name;
     uint8_t dispatch, execute;        // enum record_dispatch, record_execute; never DEFAULT
+    uint8_t lane;                     // 0, or that of its concurrency group
     const char *split, *collect;      // the rule as it was registered; NULL = none
     const struct dispatch_rule *rule; // NULL where both are
 };
@@ -31,6 +33,12 @@ struct member_role {
     const char *name, *class;      // name NULL: the only one of a group without roles; class NULL = it did not say
     struct member_method *methods; // sorted by name
     size_t n_methods;
+};
+
+struct member_lane {          // threads of the process
+    const char *role, *group; // whose they are; NULL: those of all methods in no concurrency group
+    uint32_t limit;           // calls that they run at a time
+    uint32_t n_pending;
 };
 
 struct member_identity { // borrowed for the call only
@@ -54,7 +62,9 @@ struct member {
     uint16_t object_port;         // where other workers fetch objects; 0 = nowhere
     struct member_role *roles;    // at least one
     size_t n_roles;
-    struct grid *meshes; // that it published
+    struct member_lane lanes[MEMBER_LANES_MAX + 1]; // the last for what needs no thread of the class: it has no limit
+    size_t n_lanes;                                 // at least one
+    struct grid *meshes;                            // that it published
     size_t n_meshes;
     struct list pending; // slots of calls that it has not answered (call.h)
     size_t n_pending;
@@ -71,5 +81,8 @@ void member_free(struct member *m); // nothing may be pending
 // NULL: it has no such role; `name` NULL or "": the one without a name.
 const struct member_role *member_role(const struct member *m, const char *name);
 const struct member_method *member_method(const struct member_role *r, const char *name); // NULL = it has none
+// The lane with that number, or MEMBER_LANE_NONE; of a process that says otherwise than another of the same class, the
+// first.
+struct member_lane *member_lane(struct member *m, uint8_t lane);
 
 #endif

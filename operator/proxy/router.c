@@ -4,6 +4,7 @@
 #include "operator/proxy/call.h"
 #include "operator/proxy/errand.h"
 #include "operator/proxy/stream.h"
+#include "operator/proxy/task.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -96,6 +97,7 @@ static void release(struct router *r, struct group *g)
         if (before->next == l)
             s->blocked = mark;
     }
+    tasks_release(g);
 }
 
 void router_release_stale(struct router *r)
@@ -266,7 +268,9 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
         return err_set(err, ERR_PROTO, "rank %u answers call %u, which it does not have", m->rank, rec->h.call);
     if (slot->args.item)
         return err_set(err, ERR_PROTO, "rank %u answers call %u before it has all of it", m->rank, rec->h.call);
-    return take_answer(slot, rec);
+    int code = take_answer(slot, rec);
+    router_release_stale(r); // a slot may be free
+    return code;
 }
 
 struct record_part *router_parts(struct router *r, size_t n)

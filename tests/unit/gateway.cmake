@@ -27,7 +27,11 @@ add_test(NAME test_local_nested
          COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_nested.sh" "${PROJECT_SOURCE_DIR}" $<TARGET_FILE:cadre-local>
                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:kubectl-cadre>
                  $<TARGET_FILE:module_nested> $<TARGET_FILE:module_nested_calls>)
-set_tests_properties(test_local_nested PROPERTIES LABELS unit TIMEOUT 120)
+add_test(NAME test_local_tasks
+         COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_tasks.sh" "${PROJECT_SOURCE_DIR}" $<TARGET_FILE:cadre-local>
+                 $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:kubectl-cadre>
+                 $<TARGET_FILE:module_tasks> $<TARGET_FILE:submit>)
+set_tests_properties(test_local_nested test_local_tasks PROPERTIES LABELS unit TIMEOUT 120)
 
 add_executable(batch_call batch_call.c)
 target_link_libraries(batch_call PRIVATE project_options cadre_client_core)

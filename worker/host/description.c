@@ -5,8 +5,10 @@
 
 #include <string.h>
 
-static void write_method(struct json_writer *w, const cadre_method *m, const struct published_rule *rule)
+static void write_method(struct json_writer *w, const cadre_method *m, const struct published *p)
 {
+    const struct published_rule *rule = published_rule(p, m->name);
+    const struct published_group *group = published_group_of(p, m->name);
     writer_object(w, NULL);
     writer_str(w, "name", m->name);
     writer_str(w, "dispatch", mode_dispatch_name(m->dispatch));
@@ -15,6 +17,12 @@ static void write_method(struct json_writer *w, const cadre_method *m, const str
         writer_raw(w, "split", rule->split, strlen(rule->split));
     if (rule && rule->collect)
         writer_raw(w, "collect", rule->collect, strlen(rule->collect));
+    if (group) {
+        writer_object(w, "concurrency");
+        writer_str(w, "group", group->name);
+        writer_i64(w, "limit", group->limit);
+        writer_object_end(w);
+    }
     writer_str_set(w, "doc", m->doc);
     writer_object_end(w);
 }
@@ -25,7 +33,7 @@ static void write_class(struct json_writer *w, const struct role *role)
     writer_str(w, "class", class->name);
     writer_list(w, "methods");
     for (size_t i = 0; i < class->n_methods; i++)
-        write_method(w, &class->methods[i], published_rule(&role->worker.published, class->methods[i].name));
+        write_method(w, &class->methods[i], &role->worker.published);
     writer_list_end(w);
 }
 

@@ -3,11 +3,15 @@
 //
 //   "module": "accumulator", "class": "Accumulator",
 //   "methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL", "doc": "adds x to the value ..."},
-//               {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": {...}, "collect": {...}}],
+//               {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": {...}, "collect": {...}},
+//               {"name": "ask", ..., "concurrency": {"group": "io", "limit": 8}}],
 //   "meshes": [{"name": "train", "dims": [{"name": "pp", "size": 2}, {"name": "dp", "size": 2}]}]
 //
-// or, with roles, instead of "class" and "methods": "roles": [{"name": "actor", "class": "Actor", "methods": [...]},
-// ...] `split`, `collect` and `meshes` are what the constructor published.
+// or, with roles, instead of "class" and "methods"
+//
+//   "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...]
+//
+// `split`, `collect`, `concurrency` and `meshes` are what the constructors published.
 #ifndef CADRE_HOST_DESCRIPTION_H
 #define CADRE_HOST_DESCRIPTION_H
 

@@ -79,7 +79,7 @@ int published_add_mesh(struct published *p, uint32_t world, const char *name, co
     return r;
 }
 
-static const struct published_group *group_of(const struct published *p, const char *method)
+const struct published_group *published_group_of(const struct published *p, const char *method)
 {
     for (const struct published_place *at = p->places; at; at = at->next)
         if (str_eq(at->method, method))
@@ -116,7 +116,7 @@ int published_add_group(struct published *p, const cadre_class *class, const cha
         const cadre_method *m = module_method(class, methods[i], err);
         if (!m)
             return err_wrap(err, "concurrency group '%s'", name);
-        const struct published_group *other = group_of(p, m->name);
+        const struct published_group *other = published_group_of(p, m->name);
         if (other)
             return err_set(err, ERR_INVALID, "%s() is in concurrency group '%s' already", m->name, other->name);
         struct published_place *new = arena_new(&p->memory, struct published_place);
@@ -128,7 +128,7 @@ int published_add_group(struct published *p, const cadre_class *class, const cha
 
 unsigned published_lane(const struct published *p, const char *method)
 {
-    const struct published_group *g = group_of(p, method);
+    const struct published_group *g = published_group_of(p, method);
     return g ? g->lane : 0;
 }
 

@@ -47,8 +47,9 @@ int published_add_mesh(struct published *p, uint32_t world, const char *name, co
                        const uint32_t *sizes, size_t n_dims, struct err *err);
 int published_add_group(struct published *p, const cadre_class *class, const char *name, unsigned limit,
                         const char *const *methods, size_t n_methods, struct err *err);
-unsigned published_lane(const struct published *p, const char *method);                     // 0 = in no group
-const struct published_rule *published_rule(const struct published *p, const char *method); // or NULL
+const struct published_group *published_group_of(const struct published *p, const char *method); // NULL = in none
+unsigned published_lane(const struct published *p, const char *method);                          // 0 = in no group
+const struct published_rule *published_rule(const struct published *p, const char *method);      // or NULL
 void published_done(struct published *p);
 
 #endif

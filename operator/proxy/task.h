@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls to any rank (execute ANY): tasks. A rank has a slot for each that it can run at a time: as many as the limit of
+// the method's concurrency group, one where it is in none; other calls of the same threads take slots, too. A task goes
+// to the rank with the fewest calls among those that have one free; where none has, it waits here, in the order in
+// which they came, and not behind the calls of a rank that may take longer than others.
+#ifndef CADRE_PROXY_TASK_H
+#define CADRE_PROXY_TASK_H
+
+#include "operator/proxy/call.h"
+
+bool task_pick(struct call *c);                            // sets `first`; false: it has to wait for a slot
+void task_queue(struct call *c);                           // that has its body
+void tasks_release(struct group *g);                       // sends those for which there are slots
+void tasks_explain(const struct call *c, struct buf *out); // why one waits
+
+#endif
