@@ -61,7 +61,7 @@ static int fill_more(struct pending *p, const cadre_client_request *r, struct er
 {
     struct buf more = BUF_INIT(CLIENT_MORE_MAX);
     char role[PENDING_METHOD_MAX + 1];
-    if (!r->split && !r->collect && !r->pad && !r->role && !r->via && !r->traceparent)
+    if (!r->split && !r->collect && !r->pad && !r->role && !r->via && !r->traceparent && !r->by_reference && !r->pin)
         return 0;
     if (r->role && copy_name(role, sizeof role, "role", r->role, err) < 0)
         return err->code;
@@ -73,6 +73,10 @@ static int fill_more(struct pending *p, const cadre_client_request *r, struct er
         buf_printf(&more, ",\"traceparent\":\"%.*s\"", (int)TRACEPARENT_LEN, r->traceparent);
     if (r->pad)
         buf_puts(&more, ",\"pad\":true");
+    if (r->by_reference)
+        buf_puts(&more, ",\"keep\":true");
+    if (r->pin)
+        buf_puts(&more, ",\"pin\":true");
     int code = add_json(&more, "via", r->via, r->method, err);
     if (code == 0)
         code = add_json(&more, "split", r->split, r->method, err);

@@ -2,6 +2,7 @@
 #include "sdk/c/client/arguments.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
 
@@ -83,7 +84,8 @@ int arguments_of(const cadre_client_request *request, size_t max, struct argumen
         size_t blanks = 0;
         while (blanks < request->args.len && strchr(" \t\r\n", text[blanks]))
             blanks++;
-        if (blanks == request->args.len || (text[blanks] != '[' && text[blanks] != '{'))
+        bool any = str_eq(request->method, "object.put"); // which is no method that takes arguments
+        if (blanks == request->args.len || (!any && text[blanks] != '[' && text[blanks] != '{'))
             return err_set(err, ERR_INVALID, "%s(): args must be a JSON list or object; a single one goes into a list",
                            request->method);
         *ret = (struct arguments){.text = text + blanks, .len = request->args.len - blanks};

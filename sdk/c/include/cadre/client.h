@@ -168,6 +168,9 @@ typedef struct cadre_client_request {
     const char *role; // of a group with roles (spec.worker.roles): which of its objects is called; NULL = it has none
     const char *via;  // of calls that a worker's method makes (JSON, docs/protocol.md): who waits for it; NULL = nobody
     const char *traceparent; // W3C Trace Context: the trace that the call is part of, for the method; NULL = none
+    // 1: results stay on the workers, and the answer is a reference to them, JSON that may be passed as an argument of
+    // other calls (docs/calls.md, "References"). They are freed when this client is closed, unless `pin` is 1.
+    int by_reference, pin;
 } cadre_client_request;
 
 static inline void cadre_client_options_init(cadre_client_options *o)
@@ -215,6 +218,25 @@ CADRE_CLIENT_API cadre_client_code cadre_client_info(cadre_client *c, const char
 // answered fail with CADRE_CLIENT_UNAVAILABLE. Returns once it is gone. CADRE_CLIENT_UNAVAILABLE: it was not connected.
 CADRE_CLIENT_API cadre_client_code cadre_client_kill(cadre_client *c, const char *group, int64_t rank,
                                                      int64_t timeout_ms, cadre_client_error *error);
+
+// References: {"$ref": "..."}, what stays on the workers. All of these wait.
+
+// Puts JSON or a batch there. `to` (may be NULL) says where, as a call's: group, rank, dispatch, split, collect, pin,
+// timeout_ms, attempt; by default the least busy worker of the client's group. *ret is the reference, valid until the
+// next cadre_client_call() of this client. CADRE_CLIENT_LIMIT: the worker has no room.
+CADRE_CLIENT_API cadre_client_code cadre_client_object_put(cadre_client *c, const cadre_client_request *to,
+                                                           cadre_client_json value, cadre_client_json *ret,
+                                                           cadre_client_error *error);
+// What the call would have given without by_reference. CADRE_CLIENT_NOT_FOUND: it was freed; CADRE_CLIENT_GONE: the
+// process that had it is gone.
+CADRE_CLIENT_API cadre_client_code cadre_client_object_get(cadre_client *c, cadre_client_json reference,
+                                                           int64_t timeout_ms, cadre_client_json *ret,
+                                                           cadre_client_error *error);
+// It is not freed with this client any more.
+CADRE_CLIENT_API cadre_client_code cadre_client_object_pin(cadre_client *c, cadre_client_json reference,
+                                                           int64_t timeout_ms, cadre_client_error *error);
+CADRE_CLIENT_API cadre_client_code cadre_client_object_free(cadre_client *c, cadre_client_json reference,
+                                                            int64_t timeout_ms, cadre_client_error *error);
 
 // Waits until at least one call has been answered, at most so long (negative = without end), and returns how many have
 // been; 0 at once where none is open.
