@@ -1,51 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/controller.h"
-#include "cli/json_text.h"
 #include "cli/report.h"
+#include "cli/result.h"
 #include "cli/verbs.h"
 
-#include "common/base/mem.h"
 #include "common/wire/traceparent.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TIMEOUT_MS = 60 * 1000 };
-
-static void print_rank(int64_t rank, cadre_client_json result)
-{
-    printf("%lld: ", (long long)rank);
-    json_text_print(stdout, result.text, result.len);
-}
-
-// A batch goes into a file as it is, to whatever reads safetensors; a terminal can do nothing with it.
-static int print_bytes(cadre_client_json result)
-{
-    struct err err = ERR_INIT;
-    if (isatty(STDOUT_FILENO))
-        err_set(&err, ERR_INVALID,
-                "the method ran, and its result is a batch of tensors (%zu bytes): send it to a file", result.len);
-    else if (fwrite(result.text, 1, result.len, stdout) != result.len)
-        err_set(&err, ERR_IO, "cannot write the result");
-    return err.code ? report_err(&err) : 0;
-}
-
-static int print_result(const struct options *o, const struct controller *c)
-{
-    cadre_client_json list = {buf_str(&c->result), c->result.len}, item;
-    if (cadre_client_content_of(list) != CADRE_CLIENT_CONTENT_JSON)
-        return print_bytes(list);
-    if (o->output != OUTPUT_RANKS)
-        json_text_print(stdout, list.text, list.len);
-    else if (c->rank >= 0)
-        print_rank(c->rank, list);
-    else
-        for (int64_t rank = 0; cadre_client_list_next(&list, &item) == 1; rank++)
-            print_rank(rank, item);
-    return 0;
-}
 
 // As other command lines have it; one that is malformed counts as not there.
 static const char *trace_of_environment(void)
@@ -76,11 +40,12 @@ int verb_call(const struct options *o)
     r.refuse_when_not_ready = o->no_wait;
     r.no_result = o->no_reply;
     r.traceparent = trace_of_environment();
+    r.by_reference = r.pin = o->keep; // this session is over in a moment
     int status = 0;
     if (controller_call(&c, &r) != CADRE_CLIENT_OK)
         status = report_failure(&c.error);
     else if (!o->no_reply)
-        status = print_result(o, &c);
+        status = result_print(o, &c);
     controller_close(&c);
     return status;
 }

@@ -52,6 +52,9 @@ static const struct {
      "      --timeout TIME      such as 30s or 2m; default: 60s; 0: as long as it takes\n"
      "      --attempt N         refused if the group is at another attempt\n"
      "      --no-wait           refused unless the group is ready\n"
+     "      --keep              results stay on the workers; prints a reference to them, which may be an argument of "
+     "other\n"
+     "                          calls; they stay until 'kubectl cadre free', or the processes end\n"
      "      --no-reply          nobody wants the result: ranks send none, and nothing is printed once all have run it\n"
      "  -o, --output FORMAT     json (default), or ranks: a line for each rank\n" GROUP_OPTIONS REACH_OPTIONS},
     {"info", "Usage: kubectl cadre info GROUP [OPTION]...\n"
@@ -77,6 +80,25 @@ static const struct {
             "      --interval TIME     between two looks; default: 2s\n"
             "      --timeout TIME      of a look; default: 60s\n"
             "  -o, --output FORMAT     json: a list of one object a method\n" GROUP_OPTIONS REACH_OPTIONS},
+    {"put",
+     "Usage: kubectl cadre put GROUP VALUE [OPTION]...\n"
+     "Puts a value (JSON) on a worker of a WorkerGroup and prints a reference to it, which may be an argument of\n"
+     "calls, also of other groups of the namespace. It stays until 'kubectl cadre free', or the process ends.\n"
+     "\n"
+     "      --rank N            on this rank; default: the one with the fewest calls\n"
+     "      --dispatch MODE     on all ranks, dealt out as the arguments of a call\n"
+     "      --timeout TIME      such as 30s or 2m; default: 60s\n" GROUP_OPTIONS REACH_OPTIONS},
+    {"get",
+     "Usage: kubectl cadre get GROUP REFERENCE [OPTION]...\n"
+     "Prints what a reference stands for. REFERENCE is '{\"$ref\": \"cadre:1:...\"}' or cadre:1:... alone, of any\n"
+     "group of the namespace.\n"
+     "\n"
+     "      --timeout TIME      such as 30s or 2m; default: 60s\n"
+     "  -o, --output FORMAT     json\n" GROUP_OPTIONS REACH_OPTIONS},
+    {"free", "Usage: kubectl cadre free GROUP REFERENCE [OPTION]...\n"
+             "Frees what a reference stands for.\n"
+             "\n"
+             "      --timeout TIME      such as 30s or 2m; default: 60s\n" GROUP_OPTIONS REACH_OPTIONS},
     {"why", "Usage: kubectl cadre why GROUP [OPTION]...\n"
             "Explains why a group is not ready, or how it has failed: its conditions, what it waits for and since "
             "when, where\n"
@@ -104,6 +126,9 @@ static const char summary[] = "Usage: kubectl cadre COMMAND [ARG]... [OPTION]...
                               "  info GROUP                its ranks and methods\n"
                               "  kill GROUP --rank N       end a rank's process, as if it had crashed\n"
                               "  top [GROUP]               how often and how long, and who is slow\n"
+                              "  put GROUP VALUE           a value that stays on a worker, as a reference\n"
+                              "  get GROUP REFERENCE       what it stands for\n"
+                              "  free GROUP REFERENCE\n"
                               "  why GROUP                 why it is not ready, or how it has failed\n"
                               "  logs GROUP                the output of all ranks\n"
                               "  run -f FILE               a group as processes of this machine, without a cluster\n"

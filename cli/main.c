@@ -19,6 +19,12 @@ static int run(const struct options *o)
         return verb_kill(o);
     case VERB_TOP:
         return verb_top(o);
+    case VERB_PUT:
+        return verb_put(o);
+    case VERB_GET:
+        return verb_get(o);
+    case VERB_FREE:
+        return verb_free(o);
     case VERB_WHY:
         return verb_why(o);
     case VERB_LOGS:

@@ -38,12 +38,17 @@ enum {
     OPT_NO_REPLY,
     OPT_TAIL,
     OPT_INTERVAL,
+    OPT_KEEP,
 };
 
 #define CALL (1u << VERB_CALL)
 #define INFO (1u << VERB_INFO)
 #define KILL (1u << VERB_KILL)
 #define TOP (1u << VERB_TOP)
+#define PUT (1u << VERB_PUT)
+#define GET (1u << VERB_GET)
+#define FREE (1u << VERB_FREE)
+#define OBJECTS (PUT | GET | FREE)
 #define WHY (1u << VERB_WHY)
 #define LOGS (1u << VERB_LOGS)
 #define CA (1u << VERB_CA)
@@ -53,7 +58,7 @@ static const struct choice {
     struct option option;
     unsigned verbs;
 } choices[] = {
-    {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | KILL | TOP | WHY | LOGS},
+    {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | KILL | TOP | OBJECTS | WHY | LOGS},
     {{"context", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"kubeconfig", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"cluster", required_argument, NULL, OPT_KUBECTL}, ALL},
@@ -66,20 +71,20 @@ static const struct choice {
     {{"client-key", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"tls-server-name", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"insecure-skip-tls-verify", no_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | KILL | TOP | CA},
-    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO | KILL | TOP},
-    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO | KILL | TOP},
-    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO | KILL | TOP},
-    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO | KILL | TOP},
-    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO | KILL | TOP},
-    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT}, CALL | INFO | KILL | TOP},
-    {{"output", required_argument, NULL, 'o'}, CALL | INFO | TOP},
-    {{"timeout", required_argument, NULL, OPT_TIMEOUT}, CALL | INFO | KILL | TOP},
+    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | KILL | TOP | OBJECTS | CA},
+    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO | KILL | TOP | OBJECTS},
+    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO | KILL | TOP | OBJECTS},
+    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO | KILL | TOP | OBJECTS},
+    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO | KILL | TOP | OBJECTS},
+    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO | KILL | TOP | OBJECTS},
+    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT}, CALL | INFO | KILL | TOP | OBJECTS},
+    {{"output", required_argument, NULL, 'o'}, CALL | INFO | TOP | GET},
+    {{"timeout", required_argument, NULL, OPT_TIMEOUT}, CALL | INFO | KILL | TOP | OBJECTS},
     {{"arg", required_argument, NULL, OPT_ARG}, CALL},
     {{"per-rank", required_argument, NULL, OPT_PER_RANK}, CALL},
-    {{"rank", required_argument, NULL, OPT_RANK}, CALL | KILL | LOGS},
+    {{"rank", required_argument, NULL, OPT_RANK}, CALL | KILL | PUT | LOGS},
     {{"role", required_argument, NULL, OPT_ROLE}, CALL},
-    {{"dispatch", required_argument, NULL, OPT_DISPATCH}, CALL},
+    {{"dispatch", required_argument, NULL, OPT_DISPATCH}, CALL | PUT},
     {{"execute", required_argument, NULL, OPT_EXECUTE}, CALL},
     {{"split", required_argument, NULL, OPT_SPLIT}, CALL},
     {{"collect", required_argument, NULL, OPT_COLLECT}, CALL},
@@ -87,6 +92,7 @@ static const struct choice {
     {{"attempt", required_argument, NULL, OPT_ATTEMPT}, CALL | KILL},
     {{"no-wait", no_argument, NULL, OPT_NO_WAIT}, CALL},
     {{"no-reply", no_argument, NULL, OPT_NO_REPLY}, CALL},
+    {{"keep", no_argument, NULL, OPT_KEEP}, CALL},
     {{"follow", no_argument, NULL, 'f'}, LOGS},
     {{"tail", required_argument, NULL, OPT_TAIL}, LOGS},
     {{"watch", no_argument, NULL, 'w'}, TOP},
@@ -95,8 +101,9 @@ static const struct choice {
 };
 
 static const char *const verb_names[VERB_COUNT] = {
-    [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_KILL] = "kill", [VERB_TOP] = "top",
-    [VERB_WHY] = "why",   [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
+    [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_KILL] = "kill",       [VERB_TOP] = "top",
+    [VERB_PUT] = "put",   [VERB_GET] = "get",   [VERB_FREE] = "free",       [VERB_WHY] = "why",
+    [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
 };
 
 enum { ARGS_MAX = 64 << 20 };
@@ -213,9 +220,20 @@ static int add_arg(struct parse *p, const char *text)
     return r;
 }
 
+// As it is printed, or the text of a reference alone.
+static int set_reference(struct parse *p, const char *text)
+{
+    if (!str_starts(text, "cadre:") || strpbrk(text, "\"\\"))
+        return -1;
+    p->o->args = xasprintf("{\"$ref\":\"%s\"}", text);
+    return 0;
+}
+
 static int set_args(struct parse *p, const char *text)
 {
     enum json_type type = JSON_NULL;
+    if (set_reference(p, text) == 0)
+        return -1;
     int r = check_json(p->o, text, &type);
     if (r >= 0)
         return r;
@@ -263,6 +281,9 @@ static int apply_call(struct parse *p, int opt)
         return -1;
     case OPT_NO_REPLY:
         o->no_reply = true;
+        return -1;
+    case OPT_KEEP:
+        o->keep = true;
         return -1;
     default:
         return unknown(p);
@@ -379,10 +400,31 @@ static int take_call(struct parse *p, int n, char **rest)
     return -1;
 }
 
+// A value as it is, or a reference.
+static int take_object(struct parse *p, int n, char **rest)
+{
+    struct options *o = p->o;
+    enum json_type type = JSON_NULL;
+    if (n < 2)
+        return wrong(o, o->verb == VERB_PUT ? "put needs a GROUP and a VALUE: JSON"
+                                            : "which object? Its reference is missing");
+    if (set_reference(p, rest[1]) == 0)
+        return -1;
+    int r = check_json(o, rest[1], &type);
+    if (r < 0)
+        o->args = xstrdup(rest[1]);
+    return r;
+}
+
+static bool takes_object(const struct options *o)
+{
+    return o->verb == VERB_PUT || o->verb == VERB_GET || o->verb == VERB_FREE;
+}
+
 static int take_operands(struct parse *p, int n, char **rest)
 {
     struct options *o = p->o;
-    int max = o->verb == VERB_CALL ? 3 : o->verb >= VERB_CA ? 0 : 1;
+    int max = o->verb == VERB_CALL ? 3 : takes_object(o) ? 2 : o->verb >= VERB_CA ? 0 : 1;
     if (n > max)
         return wrong(o, "unexpected argument %s", rest[max]);
     if (max && n == 0 && o->verb != VERB_TOP)
@@ -399,10 +441,14 @@ static int take_operands(struct parse *p, int n, char **rest)
         return wrong(o, "-o ranks is for modes that keep the results of all ranks");
     if (o->no_reply && o->output)
         return wrong(o, "--no-reply has no result to print, so no -o");
+    if (o->no_reply && o->keep)
+        return wrong(o, "both --no-reply and --keep: is the result wanted?");
     if (o->verb == VERB_KILL && o->rank < 0)
         return wrong(o, "which rank? --rank is missing");
     if (o->rank >= 0 && (o->dispatch || o->execute))
         return wrong(o, "a call to one rank has no --dispatch and no --execute");
+    if (takes_object(o))
+        return take_object(p, n, rest);
     return o->verb == VERB_CALL ? take_call(p, n, rest) : -1;
 }
 

@@ -7,7 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum verb { VERB_CALL, VERB_INFO, VERB_KILL, VERB_TOP, VERB_WHY, VERB_LOGS, VERB_CA, VERB_VERSION, VERB_COUNT };
+enum verb {
+    VERB_CALL,
+    VERB_INFO,
+    VERB_KILL,
+    VERB_TOP,
+    VERB_PUT,
+    VERB_GET,
+    VERB_FREE,
+    VERB_WHY,
+    VERB_LOGS,
+    VERB_CA,
+    VERB_VERSION,
+    VERB_COUNT
+};
 enum output { OUTPUT_DEFAULT, OUTPUT_JSON, OUTPUT_RANKS };
 enum { OPTIONS_USAGE = 2, OPTIONS_KUBECTL_MAX = 32 };
 
@@ -26,7 +39,7 @@ struct options { // strings are argv's
     enum output output;
     const char *method;
     const char *role; // NULL = none
-    char *args;       // a JSON list or object, owned; NULL = none
+    char *args;       // a JSON list or object, of put any JSON, owned; NULL = none
     int dispatch, execute;
     const char *split, *collect; // JSON, NULL = none
     bool pad;
@@ -34,6 +47,7 @@ struct options { // strings are argv's
     int64_t timeout_ms, attempt;
     bool no_wait;
     bool no_reply;
+    bool keep; // the result stays on the workers
     bool follow;
     int64_t tail; // -1 = all
     bool watch;

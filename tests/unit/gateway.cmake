@@ -2,6 +2,11 @@
 foreach(name controllers agents posts provision workers abuse)
   cadre_test(test_gateway_${name} LINKS cadre_gateway cadre_fakeapi SOURCES gateway_fixture.c)
 endforeach()
+cadre_test(test_objects LINKS cadre_client_core cadre_gateway cadre_fakeapi SOURCES gateway_fixture.c)
+add_dependencies(test_objects cadre-worker module_tensor module_echo)
+target_compile_definitions(
+  test_objects PRIVATE WORKER="$<TARGET_FILE:cadre-worker>" TENSOR_SO="$<TARGET_FILE:module_tensor>"
+                       ECHO_SO="$<TARGET_FILE:module_echo>")
 add_dependencies(test_gateway_workers cadre-worker module_accumulator)
 target_compile_definitions(test_gateway_workers PRIVATE WORKER="$<TARGET_FILE:cadre-worker>"
                                                         ACCUMULATOR_SO="$<TARGET_FILE:module_accumulator>")

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 static struct cli_world world;
@@ -83,6 +84,43 @@ static void or_on_one(void **state)
            "'{\"ranks\":[3,1]}' '[0, 0]'" REACH,
            "[3, 1]\n");
     prints("call llama foo_rank_zero --arg 5 --arg 6 -o ranks" REACH, "0: 11\n");
+}
+
+static const char *reference(const char *line)
+{
+    static char text[512];
+    cli_world_line(&world, line);
+    if (world.status != 0)
+        fail_msg("%s: %d %s", line, world.status, buf_str(&world.err));
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(buf_str(&world.out), "\n"), buf_str(&world.out));
+    return text;
+}
+
+static const char *line_of(const char *begin, const char *ref, const char *end)
+{
+    static char line[1024];
+    snprintf(line, sizeof line, "%s '%s'%s%s", begin, ref, end, REACH);
+    return line;
+}
+
+static void results_may_stay_with_the_workers(void **state)
+{
+    (void)state;
+    const char *ref = reference("put llama '[5]' --rank 1" REACH);
+    prints(line_of("get llama", ref, ""), "[5]\n");
+    prints(line_of("call llama add", ref, ""), "[5, 6, 7, 8]\n");
+    prints(line_of("free llama", ref, ""), "");
+    fails(line_of("get llama", ref, ""), 1, "Error (NOT_FOUND): rank 1: the object is not there any more");
+    fails(line_of("call llama add", ref, ""), 1, "Error (NOT_FOUND): ");
+    ref = reference("call llama add 1 --keep" REACH);
+    prints(line_of("get llama", ref, ""), "[6, 7, 8, 9]\n"); // another session than the one that made it
+    prints(line_of("call llama add", ref, " --dispatch all-to-all"), "[12, 14, 16, 18]\n");
+    ref = reference("put llama '{\"a\": [1, 2, 3, 4]}' --dispatch dp-compute-proto" REACH);
+    prints(line_of("get llama", ref, ""), "{\"a\": [1, 2, 3, 4]}\n");
+    fails("get llama" REACH, 2, "Its reference is missing");
+    fails("get llama cadre:1:nonsense" REACH, 1, "Error (INVALID): ");
+    fails("put llama nonsense" REACH, 2, "is no JSON");
+    fails("call llama add 1 --keep --no-reply" REACH, 2, "is the result wanted?");
 }
 
 static void arguments_that_are_wrong(void **state)
@@ -165,6 +203,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_call_runs_on_every_rank, start, stop),
         cmocka_unit_test_setup_teardown(or_without_results, start, stop),
         cmocka_unit_test_setup_teardown(or_on_one, start, stop),
+        cmocka_unit_test_setup_teardown(results_may_stay_with_the_workers, start, stop),
         cmocka_unit_test_setup_teardown(arguments_that_are_wrong, start, stop),
         cmocka_unit_test_setup_teardown(tokens_that_do_not_do, start, stop),
         cmocka_unit_test_setup_teardown(info_is_a_table, start, stop),
