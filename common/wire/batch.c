@@ -132,9 +132,9 @@ static int check_rows(struct batch *b, struct err *err)
     return r;
 }
 
-static int read_tensors(const char *data, size_t len, struct arena *a, struct batch *b, struct err *err)
+static int read_tensors(const char *data, size_t len, bool whole, struct arena *a, struct batch *b, struct err *err)
 {
-    int r = safetensors_read(data, len, a, &b->doc, err);
+    int r = whole ? safetensors_read(data, len, a, &b->doc, err) : safetensors_read_head(data, len, a, &b->doc, err);
     const char *columns = r < 0 ? NULL : safetensors_meta_get(&b->doc, BATCH_COLUMNS);
     if (!columns)
         return r;
@@ -147,8 +147,23 @@ static int read_tensors(const char *data, size_t len, struct arena *a, struct ba
 int batch_read(const char *data, size_t len, struct arena *a, struct batch *ret, struct err *err)
 {
     *ret = (struct batch){.json = !batch_is_safetensors(data, len)};
-    int r = ret->json ? read_columns(data, len, a, ret, err) : read_tensors(data, len, a, ret, err);
+    int r = ret->json ? read_columns(data, len, a, ret, err) : read_tensors(data, len, true, a, ret, err);
     return r < 0 ? r : check_rows(ret, err);
+}
+
+int batch_read_head(const char *data, size_t len, struct arena *a, struct batch *ret, struct err *err)
+{
+    *ret = (struct batch){0};
+    int r = read_tensors(data, len, false, a, ret, err);
+    return r < 0 ? r : check_rows(ret, err);
+}
+
+bool batch_in_order(const struct batch *b)
+{
+    for (size_t i = 1; i < b->doc.n_tensors; i++)
+        if (safetensors_dtype_bits(b->doc.tensors[i].dtype) > safetensors_dtype_bits(b->doc.tensors[i - 1].dtype))
+            return false;
+    return true;
 }
 
 int batch_pieces(size_t rows, size_t n, bool pad, size_t *ret_each, size_t *ret_added, struct err *err)

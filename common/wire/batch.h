@@ -46,6 +46,11 @@ bool batch_is_safetensors(const char *data, size_t len);
 // ERR_INVALID and ERR_LIMIT name the tensor or column.
 int batch_read(const char *data, size_t len, struct arena *a, struct batch *ret, struct err *err);
 
+// The same of a safetensors document of which only the head need be there: ret->doc.len says how long it is.
+int batch_read_head(const char *data, size_t len, struct arena *a, struct batch *ret, struct err *err);
+// Whether documents that are made of it have their tensors in the order in which they lie in it.
+bool batch_in_order(const struct batch *b);
+
 const struct batch_column *batch_column(const struct batch *b, const char *name); // or NULL
 
 // How many rows each of n pieces has, and how many are added for that, by repeating the last row. ERR_INVALID where the

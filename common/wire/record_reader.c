@@ -13,7 +13,7 @@ struct record_open {
     size_t len; // so far
     uint64_t seq;
     struct blob *body; // NULL unless it is collected
-    size_t max;        // of what is collected
+    size_t max, want;  // of what is collected: the most, and how much will do; 0 = all
 };
 
 void record_reader_init(struct record_reader *r, const struct record_reader_config *config)
@@ -162,12 +162,16 @@ static bool body_end(struct record_reader *r)
     if (o && o->body)
         now->offset = 0;
     bool collected = o && o->body;
+    if (collected && o->want && o->len >= o->want) {
+        blob_unref(TAKE_PTR(o->body)); // r->filled still holds it
+        collected = false;
+    }
     if (o && !more)
         open_drop(r, (unsigned)(o - r->open));
     return !more || !collected;
 }
 
-bool record_reader_collect(struct record_reader *r, const struct record *first, size_t max)
+bool record_reader_collect(struct record_reader *r, const struct record *first, size_t max, size_t want)
 {
     struct record_open *o = open_find(r, &first->h);
     if (!o || o->body || o->len != first->len || first->len > max)
@@ -178,6 +182,7 @@ bool record_reader_collect(struct record_reader *r, const struct record *first, 
         return false;
     }
     o->max = max;
+    o->want = want;
     return true;
 }
 

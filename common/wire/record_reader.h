@@ -52,8 +52,9 @@ int record_reader_next(struct record_reader *r, const char **data, size_t *len, 
 // then the reader must not be used otherwise. NULL: no body is on its way, or there is no room.
 char *record_reader_place(struct record_reader *r, size_t *ret_room);
 // The body of which this is the first piece, the one that was handed out last, shall come in one piece after all, of at
-// most `max` bytes. False: there is no room, and it goes on in pieces.
-bool record_reader_collect(struct record_reader *r, const struct record *first, size_t max);
+// most `max` bytes; or, where `want` is not 0, with a first piece of `want` bytes or more. False: there is no room, and
+// it goes on in pieces.
+bool record_reader_collect(struct record_reader *r, const struct record *first, size_t max, size_t want);
 // False inside a record: no message may end there.
 bool record_reader_at_boundary(const struct record_reader *r);
 // The smallest seq of a body that has begun, has not ended and comes in one piece; UINT64_MAX = none.

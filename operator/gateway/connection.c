@@ -268,7 +268,7 @@ static void hold(struct connection *c, bool text, const char *data, size_t len, 
 static int take_record(struct connection *c, struct record *rec, struct err *err)
 {
     int r = c->role->record(c, rec, err);
-    if (r != ROUTER_COLLECT || record_reader_collect(&c->reader, rec, c->gateway->config.max_whole))
+    if (r != ROUTER_COLLECT || record_reader_collect(&c->reader, rec, c->gateway->config.max_whole, c->want))
         return r;
     rec->over = true; // there is no room
     return c->role->record(c, rec, err);

@@ -51,6 +51,7 @@ struct connection {
     struct admission admission;
     struct list held; // what came while it was waiting
     size_t held_bytes;
+    size_t want;             // set by the role with ROUTER_COLLECT: that of the peer
     const struct role *role; // NULL until it is SERVED
     void *self;
 };

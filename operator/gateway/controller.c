@@ -37,7 +37,10 @@ static int records_record(struct connection *c, const struct record *rec, struct
 {
     if (rec->h.type == RECORD_GOODBYE)
         return 0; // a close follows
-    return session_record(c->self, rec, record_reader_unfinished(&c->reader), err);
+    struct session *s = c->self;
+    int r = session_record(s, rec, record_reader_unfinished(&c->reader), err);
+    c->want = s->peer.want;
+    return r;
 }
 
 static void records_after(struct connection *c)

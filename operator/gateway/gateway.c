@@ -3,6 +3,7 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/log.h"
+#include "common/wire/ref.h"
 #include "operator/gateway/agent.h"
 #include "operator/gateway/errands.h"
 #include "operator/gateway/post.h"
@@ -226,6 +227,7 @@ static void start_router(struct gateway *g)
         .session_bytes = c->max_session,
         .high_mark = WS_HIGH_MARK,
         .low_mark = WS_LOW_MARK,
+        .whole_json = REF_ARGS_MAX,
         .total_calls = 64 * c->max_calls,
         .session_calls = c->max_calls,
         .member_calls = 1024, // what cadre-worker lets wait

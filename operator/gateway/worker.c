@@ -96,8 +96,11 @@ static int worker_record(struct connection *c, const struct record *rec, struct 
     struct worker *w = c->self;
     struct err bye = ERR_INIT;
     w->heard = true;
-    if (rec->h.type != RECORD_GOODBYE)
-        return member_record(&c->gateway->router, w->member, rec, err);
+    if (rec->h.type != RECORD_GOODBYE) {
+        int r = member_record(&c->gateway->router, w->member, rec, err);
+        c->want = w->member->peer.want;
+        return r;
+    }
     connection_close(c, FRAME_CLOSE_NORMAL, &bye); // its place is free from now on
     return 0;
 }

@@ -2,7 +2,9 @@
 #include "operator/proxy/call.h"
 
 #include "operator/proxy/collect.h"
+#include "operator/proxy/cut.h"
 #include "operator/proxy/deal.h"
+#include "operator/proxy/join.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/stream.h"
 #include "operator/proxy/task.h"
@@ -95,6 +97,7 @@ static void drop_results(struct call *c)
 static void settle(struct call *c)
 {
     stream_abort(c);
+    call_parks(c, 0);
     struct session *s = TAKE_PTR(c->session);
     stats_end(&c->stat);
     idmap_del(&s->calls, c->caller_id);
@@ -109,6 +112,8 @@ static void settle(struct call *c)
         object_discard_all(c);
     drop_results(c);
     deal_free(c);
+    cut_free(c);
+    join_free(c);
     c->group = NULL;
     free_if_over(c);
     session_flow(s);
@@ -231,11 +236,18 @@ bool call_slot_ends(struct call_slot *slot)
     return slot->call->session != NULL;
 }
 
+void call_parks(struct call *c, size_t bytes)
+{
+    c->session->parked += bytes - c->parked;
+    c->parked = bytes;
+}
+
 // What waits for a caller counts as the caller's: another one's results must not fill up the worker that made them.
 static bool keep_result(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
     slot->len = body->len;
+    call_parks(c, c->parked + body->len);
     if (body->blob) {
         if (!blob_recharge(body->blob, c->quota))
             return false;
@@ -306,6 +318,14 @@ static void send_end(struct call *c)
     call_answer_copy(c, &h, "null", 4);
 }
 
+static void collect_more(struct call *c)
+{
+    if (c->join)
+        (void)join_advance(c);
+    else if (c->left == 0)
+        collect(c);
+}
+
 void call_result(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
@@ -327,9 +347,18 @@ void call_result(struct call_slot *slot, const struct call_body *body)
         refuse_results(c);
     } else if (c->left == 0 && kept) {
         object_collect(c);
-    } else if (c->left == 0) {
-        collect(c);
+    } else {
+        collect_more(c);
     }
+}
+
+void call_streamed(struct call *c)
+{
+    record_stream_end(&c->result);
+    record_stream_forget(&c->result);
+    peer_changed(&c->session->peer);
+    c->router->n_results++;
+    settle(c);
 }
 
 void call_result_ends(struct call_slot *slot)
@@ -342,11 +371,9 @@ void call_result_ends(struct call_slot *slot)
         if (c->left == 0)
             send_end(c);
     } else if (c->single) {
-        record_stream_forget(&c->result);
-        c->router->n_results++;
-        settle(c);
-    } else if (c->left == 0) {
-        collect(c);
+        call_streamed(c);
+    } else {
+        collect_more(c);
     }
 }
 

@@ -31,6 +31,8 @@ struct call_body {
 };
 
 struct deal;
+struct cut;
+struct join;
 
 struct call {
     struct router *router;
@@ -66,7 +68,10 @@ struct call {
     struct deadline deadline;
     int64_t timeout_ms;    // what the caller gave, 0 = nothing
     struct deal *deal;     // of the modes that need one, from when it is sent until it is answered
+    struct cut *cut;       // of a batch that streams, until it is all there or the call is answered
     struct blob *body;     // while it is held or waits
+    struct join *join;     // of results that are joined as they come; NULL = none has come so
+    size_t parked;         // bytes of results that wait for those of other ranks
     struct blob *gathered; // results that came in a reader's input, one behind the other
     uint32_t world;        // of the group when the call came
     uint32_t first;        // rank of slots[0]
@@ -89,8 +94,9 @@ struct blob *call_keep(const struct call *c, const struct call_body *body); // a
 // dispatch.c: sends it, lets it wait or fails it.
 void call_submit(struct call *c, const struct call_body *body);
 void call_resubmit(struct call *c); // one that waits; afterwards it may still wait
-// The first piece of its body has come: sends that on, or fails it. False: it needs its body whole, and was forgotten.
-bool call_stream(struct call *c, const struct call_body *first);
+// The first piece of its body has come: sends that on, or fails it. False: more has to be there, *want bytes or all
+// (0), and it was forgotten.
+bool call_stream(struct call *c, const struct call_body *first, size_t *want);
 
 void call_answer(struct call *c, const struct record_part *parts, size_t n); // the result of the group
 void call_answer_copy(struct call *c, const struct record_header *h, const char *body, size_t len);
@@ -104,6 +110,8 @@ void call_forget(struct call *c);  // no rank has it, and nobody is told anythin
 // The answer of a rank.
 struct call_slot *call_slot_of(struct call *c, const struct member *m); // NULL: no answer of it is awaited
 void call_result(struct call_slot *slot, const struct call_body *body);
+void call_streamed(struct call *c);            // all of the result has been queued as it came: the call is answered
+void call_parks(struct call *c, size_t bytes); // so much waits now for other ranks: no reason not to read the caller
 void call_result_ends(struct call_slot *slot); // of one that came in pieces
 bool call_slot_ends(struct call_slot *slot);   // it will send no more; returns whether the caller still waits
 void call_error(struct call_slot *slot, const struct call_body *body);

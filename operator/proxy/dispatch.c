@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/wire/batch.h"
 #include "common/wire/mode.h"
+#include "operator/proxy/cut.h"
 #include "operator/proxy/deal.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/split.h"
@@ -359,39 +361,86 @@ void call_submit(struct call *c, const struct call_body *body)
     }
 }
 
-// Whether each piece can go to the ranks as it comes: the first one has no reference that is to be looked up.
-static bool can_stream(const struct call *c, const struct record_call *parts)
+// The head of the call goes to all, behind it to each rank that of its own document; then what has come of the values.
+static int send_cut(struct call *c, const struct call_body *body, const struct record_call *parts, struct err *err)
 {
-    return is_whole(c) && !ref_mentioned(parts->args, parts->args_len);
+    struct blob *shared = call_keep(c, body);
+    int r = 0;
+    if (!shared)
+        return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->method);
+    size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0, head = body->len - parts->args_len;
+    for (uint32_t i = 0; i < c->world && r == 0; i++)
+        r = check_room(c, i, head + cut_head(c, i).len, err);
+    while (c->n < c->world && r == 0) {
+        const struct record_part one[] = {{shared, at, head}, cut_head(c, c->n)};
+        r = send_next(c, one, ARRAY_LEN(one), NULL, err);
+    }
+    const struct record_part rest = {shared, at + head + cut_head_len(c), parts->args_len - cut_head_len(c)};
+    if (r == 0)
+        r = cut_take(c, &rest, err);
+    blob_unref(shared);
+    return r;
 }
 
-bool call_stream(struct call *c, const struct call_body *first)
+static int send_first(struct call *c, const struct call_body *first, const struct record_call *parts, struct err *err)
+{
+    name_stats(c);
+    find_lane(c);
+    c->streams = true;
+    number(c);
+    note_lasting(c, first->len);
+    c->router->last_any += c->execute == RECORD_ANY;
+    return c->cut ? send_cut(c, first, parts, err) : send_same(c, first, c->single ? 1 : c->world, err);
+}
+
+// JSON up to some length may have references in it, which are looked up.
+static bool needs_no_look(const struct call *c, const struct record_call *parts, size_t *want)
+{
+    size_t most = c->router->config.whole_json, len = parts->args_len;
+    if (!most || len > most || batch_is_safetensors(parts->args, len))
+        return true;
+    *want = 4 + parts->head_len + (len < SAFETENSORS_PREFIX ? SAFETENSORS_PREFIX : most + 1);
+    return false;
+}
+
+// Deals it out as far as can be told from the first piece. False: more of it has to be there, *want bytes or all (0).
+static bool plan(struct call *c, const struct record_call *parts, size_t *want, int *ret, struct err *err)
+{
+    *want = 0;
+    *ret = c->single ? 0 : deal_make(c, parts, err);
+    if (*ret < 0)
+        return true;
+    if (is_whole(c))
+        return needs_no_look(c, parts, want);
+    if (!c->deal || c->deal->d.form != DISPATCH_ROWS)
+        return false;
+    *ret = cut_begin(c, parts, want, err);
+    if (*want)
+        *want += 4 + parts->head_len;
+    return *ret < 0 || c->cut;
+}
+
+bool call_stream(struct call *c, const struct call_body *first, size_t *want)
 {
     struct err err = ERR_INIT;
     struct record_call parts;
     int r = verdict(c, &err);
+    *want = 0;
     if (r == WAIT && c->refuse) {
         refuse_waiting(c);
         return true;
     }
-    bool goes = r == GO;
-    if (goes)
+    bool streams = r == GO;
+    if (streams)
         r = record_call_decode(first->data, first->len, &parts, &err);
-    if (goes && r == 0 && !c->single)
-        r = deal_make(c, &parts, &err);
-    if (r == 0 && !(goes && can_stream(c, &parts))) {
+    if (streams && r == 0)
+        streams = plan(c, &parts, want, &r, &err);
+    if (r >= 0 && !streams) {
         call_forget(c);
         return false;
     }
-    if (r == 0) {
-        name_stats(c);
-        find_lane(c);
-        c->streams = true;
-        number(c);
-        note_lasting(c, first->len);
-        c->router->last_any += c->execute == RECORD_ANY;
-        r = send_same(c, first, c->single ? 1 : c->world, &err);
-    }
+    if (r == 0)
+        r = send_first(c, first, &parts, &err);
     if (r < 0) {
         struct failure f;
         failure_from(&f, &err);

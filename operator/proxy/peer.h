@@ -17,6 +17,7 @@ struct peer {
     // (record_reader_unfinished() is not UINT64_MAX) has to be read all the same: nothing else would free what it
     // holds.
     bool read;
+    size_t want;        // after ROUTER_COLLECT: so many bytes of the body will do, the rest may come in pieces; 0 = all
     int close_code;     // 0 = go on, else close: an err_code ...
     char *close_reason; // ... and why
     // private

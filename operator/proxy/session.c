@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HEAD_STEP = 64 };                 // by so much more is waited for until the head of a call is there
 enum { HELD_CALLS = 8, HELD_MARKS = 2 }; // for so many of them, so many high marks each
 
 // What the proxy answers by itself; no method of a class has a dot in its name.
@@ -72,7 +73,7 @@ void session_flow(struct session *s)
     if (!s->peer.out)
         return;
     const struct router_config *config = &s->router->config;
-    size_t used = MAX(quota_used(s->quota), s->peer.out->bytes);
+    size_t charged = quota_used(s->quota), used = MAX(charged - MIN(charged, s->parked), s->peer.out->bytes);
     // What still comes of calls that it was told to hold is let in, so that others get through.
     size_t let_in = MIN(s->n_held, (uint32_t)HELD_CALLS) * HELD_MARKS * config->high_mark;
     if (s->peer.read ? used <= config->high_mark + let_in : used >= config->low_mark + let_in)
@@ -206,9 +207,13 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
         return err_set(err, ERR_PROTO, "call id %u is in use by a call that is not answered", rec->h.call);
     struct err why = ERR_INIT;
     struct group *g = NULL;
-    // Its turn has not come, or not all of its head.
-    if (piece && (rec->seq > unfinished || record_call_decode(rec->body, rec->len, &parts, &why) < 0))
+    s->peer.want = 0;
+    if (piece && rec->seq > unfinished) // its turn has not come
         return ROUTER_COLLECT;
+    if (piece && record_call_decode(rec->body, rec->len, &parts, &why) < 0) {
+        s->peer.want = rec->len + HEAD_STEP;
+        return ROUTER_COLLECT;
+    }
     int begun = 0;
     if (rec->h.flags & RECORD_PARTS)
         err_set(&why, ERR_INVALID, "arguments in parts are not served by this version; send a list of one a rank");
@@ -241,7 +246,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     c->stat.bytes_in = rec->len;
     struct call_body body = {rec->body, rec->len, rec->blob};
     if (piece)
-        return call_stream(c, &body) ? 0 : ROUTER_COLLECT;
+        return call_stream(c, &body, &s->peer.want) ? 0 : ROUTER_COLLECT;
     c->kill = kill;
     c->refuse = c->refuse || kill;
     if (rec->seq > unfinished && !kill)

@@ -29,6 +29,7 @@ struct session {
     struct list stopped;        // in the router's list while it is not read
     uint32_t n_held;            // calls of which it was told to hold the arguments
     struct session_order *order;
+    size_t parked;         // bytes of results that wait for other ranks, of all its calls
     struct map objects;    // texts of references that it made and that are not pinned
     size_t n_object_parts; // of them
     uint64_t blocked;      // mark of the last walk that found an earlier call of it waiting

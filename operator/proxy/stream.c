@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/stream.h"
 
+#include "operator/proxy/cut.h"
 #include "operator/proxy/deal.h"
+#include "operator/proxy/join.h"
 
 #include <string.h>
 
@@ -64,49 +66,59 @@ static size_t args_waiting(const struct call *c)
     return most;
 }
 
+static size_t result_waiting(const struct call *c, const struct call_slot *slot)
+{
+    return c->join ? join_waits(c, slot->member->rank) : record_stream_waits(&c->result);
+}
+
 void stream_flow(struct call *c)
 {
     bool held = false;
+    if (c->join && !join_advance(c))
+        return;
     if (c->streams && turns(c, c->args_held, args_waiting(c)))
         hold_args(c, !c->args_held);
     for (uint32_t i = 0; i < c->n; i++) {
         struct call_slot *slot = &c->slots[i];
-        if (slot->passes && slot->member && turns(c, slot->held, record_stream_waits(&c->result)))
+        if (slot->passes && slot->member && turns(c, slot->held, result_waiting(c, slot)))
             hold_result(slot, !slot->held);
         held = held || slot->held;
     }
-    list_remove(&c->flowing);
-    if (held || c->args_held)
+    if (!held && !c->args_held && !c->join)
+        list_remove(&c->flowing);
+    else if (list_empty(&c->flowing))
         list_append(&c->router->flowing, &c->flowing);
 }
 
 // Arguments
 
-static int add_to_ranks(struct call *c, const struct record_part *part, struct err *err)
+int stream_add(struct call *c, uint32_t slot, const struct record_part *part, struct err *err)
 {
-    for (uint32_t i = 0; i < c->n; i++) {
-        struct call_slot *slot = &c->slots[i];
-        if (!slot->member)
-            continue;
-        if (record_stream_add(&slot->args, part, 1, err) < 0)
-            return err_set(err, ERR_THROTTLED,
-                           "%s(): rank %u of %s has no room for more of its arguments: %zu bytes "
-                           "wait for it to read them",
-                           c->method, slot->member->rank, c->group->key, slot->member->peer.out->bytes);
-        peer_changed(&slot->member->peer);
-    }
+    const struct call_slot *at = &c->slots[slot];
+    struct member *m = at->member;
+    if (!m)
+        return 0;
+    if (record_stream_add(&c->slots[slot].args, part, 1, err) < 0)
+        return err_set(err, ERR_THROTTLED,
+                       "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",
+                       c->method, m->rank, c->group->key, m->peer.out->bytes);
+    peer_changed(&m->peer);
     return 0;
 }
 
 static int take_args(struct call *c, const struct call_body *piece, struct err *err)
 {
+    int r = 0;
     if (!piece->len)
         return 0;
     struct blob *kept = keep_piece(c, piece);
     if (!kept)
         return err_set(err, ERR_LIMIT, "%s(): no room for more of its arguments", c->method);
     const struct record_part part = part_of(kept, piece);
-    int r = add_to_ranks(c, &part, err);
+    if (c->cut)
+        r = cut_take(c, &part, err);
+    for (uint32_t i = 0; i < c->n && !c->cut && r == 0; i++)
+        r = stream_add(c, i, &part, err);
     blob_unref(kept);
     return r;
 }
@@ -116,7 +128,7 @@ void stream_args(struct call *c, const struct call_body *piece, bool last)
     struct err err = ERR_INIT;
     struct failure f;
     c->stat.bytes_in += piece->len;
-    if (take_args(c, piece, &err) < 0) {
+    if (take_args(c, piece, &err) < 0 || (last && c->cut && cut_end(c, &err) < 0)) {
         failure_from(&f, &err);
         call_fail(c, &f);
         return;
@@ -130,6 +142,7 @@ void stream_args(struct call *c, const struct call_body *piece, bool last)
         if (c->args_held)
             hold_args(c, false);
         c->streams = false;
+        cut_free(c);
     }
     stream_flow(c);
 }
@@ -184,11 +197,35 @@ static int pass(struct call *c, uint32_t rank, const struct call_body *piece, bo
     return r;
 }
 
-static bool collects(const struct call *c, uint32_t rank)
+static int join(struct call_slot *slot, const struct call_body *piece, bool last, struct err *err)
 {
-    if (c->keep) // an answer that is no result is short
-        return true;
-    return c->session && !c->quiet && (c->single ? c->session->whole : deal_wants(c->deal, rank));
+    const struct call *c = slot->call;
+    struct blob *kept = keep_piece(c, piece);
+    if (!kept)
+        return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here",
+                       c->method, c->group->key);
+    const struct record_part part = part_of(kept, piece);
+    int r = join_add(slot, &part, last, err);
+    blob_unref(kept);
+    return r;
+}
+
+// Whether the caller is to get it.
+static bool wants(const struct call_slot *slot)
+{
+    const struct call *c = slot->call;
+    return c->session && !c->quiet && (c->single || deal_wants(c->deal, slot->member->rank));
+}
+
+static int take_result(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
+{
+    struct call *c = slot->call;
+    if (!c->single)
+        return join(slot, piece, last, err);
+    int r = piece->len ? pass(c, slot->member->rank, piece, first, err) : 0;
+    if (r == 0 && last)
+        record_stream_end(&c->result);
+    return r;
 }
 
 bool stream_result(struct call_slot *slot, const struct call_body *piece, bool first, bool last)
@@ -196,17 +233,16 @@ bool stream_result(struct call_slot *slot, const struct call_body *piece, bool f
     struct call *c = slot->call;
     struct err err = ERR_INIT;
     struct failure f;
-    if (first && collects(c, slot->member->rank))
+    bool passes = c->single && c->session && !c->session->whole;
+    slot->member->peer.want = 0;
+    if (first && c->keep) // an answer that is no result is short
         return false;
-    uint32_t rank = slot->member->rank;
-    bool wanted = c->session && c->single && !c->quiet;
+    if (first && wants(slot) && !passes && !join_takes(slot, piece, &slot->member->peer.want))
+        return false;
     slot->passes = true;
-    if (wanted && piece->len && pass(c, rank, piece, first, &err) < 0) {
+    if (wants(slot) && take_result(slot, piece, first, last, &err) < 0) {
         failure_from(&f, &err);
         call_fail(c, &f);
-    } else if (wanted && last) {
-        record_stream_end(&c->result);
-        peer_changed(&c->session->peer);
     }
     if (last)
         call_result_ends(slot);

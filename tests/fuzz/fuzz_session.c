@@ -134,10 +134,10 @@ static void controller_reads(struct scene *s, struct controller *c)
 
 // As a connection does it: 0, or ROUTER_COLLECT where the body comes later, whole.
 static int hand_over(int (*take)(void *to, struct record *rec, struct err *err), void *to, struct record_reader *reader,
-                     struct record *rec, struct err *err)
+                     struct record *rec, const size_t *want, struct err *err)
 {
     int got = take(to, rec, err);
-    if (got != ROUTER_COLLECT || record_reader_collect(reader, rec, COLLECT_MAX))
+    if (got != ROUTER_COLLECT || record_reader_collect(reader, rec, COLLECT_MAX, *want))
         return got;
     rec->over = true;
     got = take(to, rec, err);
@@ -159,7 +159,7 @@ static void controller_sends(struct scene *s, struct controller *c, const char *
     while ((got = record_reader_next(&c->end.reader, &bytes, &len, &rec, &err)) > 0) {
         if (rec.h.type == RECORD_CALL && c->n_open == CALLS)
             controller_reads(s, c);
-        got = hand_over(take_call, c, &c->end.reader, &rec, &err);
+        got = hand_over(take_call, c, &c->end.reader, &rec, &c->session->peer.want, &err);
         if (got < 0)
             break;
         bool begun = got == 0 && rec.h.type == RECORD_CALL && (rec.offset == 0 || rec.over);
@@ -301,7 +301,8 @@ static void rank_sends(struct scene *s, struct rank *k, const char *bytes, size_
     struct err err = ERR_INIT;
     int got;
     while ((got = record_reader_next(&k->end.reader, &bytes, &len, &rec, &err)) > 0)
-        if ((got = hand_over(take_answer, &(struct answering){&s->r, k->member}, &k->end.reader, &rec, &err)) < 0)
+        if ((got = hand_over(take_answer, &(struct answering){&s->r, k->member}, &k->end.reader, &rec,
+                             &k->member->peer.want, &err)) < 0)
             break;
     if (got < 0 || k->member->peer.close_code)
         rank_hangs_up(s, k);

@@ -204,11 +204,15 @@ static void in_a_blob(struct record *r, struct quota *quota)
 
 typedef int (*take_fn)(void *ctx, const struct record *r, struct err *err);
 
-static int deliver_pieces(take_fn take, void *ctx, const struct record *whole, struct quota *quota, struct err *err)
+// As a connection would, with its reader in between.
+static int deliver_pieces(take_fn take, void *ctx, const struct record *whole, const size_t *want, struct quota *quota,
+                          struct err *err)
 {
+    size_t least = 0; // of the first piece
     for (size_t at = 0, n; at < whole->len; at += n) {
         struct record r = *whole;
-        n = 1 + rand_below(&cuts, rand_below(&cuts, 4) ? whole->len - at : MIN(whole->len - at, 9));
+        n = 1 + rand_below(&cuts, rand_below(&cuts, 4) ? whole->len - at : MIN(whole->len - at, (size_t)9));
+        n = MIN(MAX(n, least), whole->len - at);
         r.offset = at;
         r.body += at;
         r.len = n;
@@ -222,16 +226,21 @@ static int deliver_pieces(take_fn take, void *ctx, const struct record *whole, s
             return got;
         if (got == ROUTER_COLLECT) {
             assert_int_equal(at, 0);
-            return take(ctx, whole, err);
+            assert_true(!*want || *want > n);
+            least = *want ? *want : whole->len;
+            n = 0;
+        } else {
+            least = 0;
         }
     }
     return 0;
 }
 
-static int deliver(take_fn take, void *ctx, struct record *whole, struct quota *quota, struct err *err)
+static int deliver(take_fn take, void *ctx, struct record *whole, const size_t *want, struct quota *quota,
+                   struct err *err)
 {
     in_a_blob(whole, quota);
-    int got = fixture_cuts && whole->len ? deliver_pieces(take, ctx, whole, quota, err) : take(ctx, whole, err);
+    int got = fixture_cuts && whole->len ? deliver_pieces(take, ctx, whole, want, quota, err) : take(ctx, whole, err);
     blob_unref(whole->blob);
     return got;
 }
@@ -257,7 +266,8 @@ int worker_answer_bytes(struct proxy_fixture *f, struct worker *w, uint32_t id, 
 {
     struct record r = {
         .h = {.type = (uint8_t)type, .call = id, .rank = w->rank, .len = (uint32_t)len}, .body = body, .len = len};
-    return deliver(take_answer, &(struct answering){&f->router, w->member}, &r, f->router.bytes, err);
+    return deliver(take_answer, &(struct answering){&f->router, w->member}, &r, &w->member->peer.want, f->router.bytes,
+                   err);
 }
 
 uint32_t worker_takes(struct worker *w, const char *args)
@@ -318,7 +328,7 @@ int controller_send(struct controller *c, const struct call_text *call, struct e
                        .body = body.data,
                        .len = body.len,
                        .seq = 1};
-    int got = deliver(take_call, c->session, &r, c->session->quota, err);
+    int got = deliver(take_call, c->session, &r, &c->session->peer.want, c->session->quota, err);
     buf_done(&body);
     return got;
 }

@@ -16,6 +16,7 @@
 
 static struct buf stream; // what the peer sends
 static struct buf trace;  // what came of it, a line a record
+static size_t enough;     // of which so many will do
 static size_t collect;    // bodies that come in pieces are collected, up to so many bytes; 0 = they are not
 
 static int setup(void **state)
@@ -23,7 +24,7 @@ static int setup(void **state)
     (void)state;
     stream = BUF_INIT(64 << 20);
     trace = BUF_INIT(1 << 20);
-    collect = 0;
+    collect = enough = 0;
     return 0;
 }
 
@@ -66,8 +67,8 @@ static int read_stream(struct record_reader *r, size_t step, struct rand *rand)
         while ((got = record_reader_next(r, &data, &len, &rec, &err)) > 0) {
             if (rec.blob)
                 assert_ptr_equal(rec.body, rec.blob->data);
-            bool first = (rec.h.flags & RECORD_MORE) && rec.offset == 0 && !rec.over;
-            if (collect && first && record_reader_collect(r, &rec, collect))
+            bool first = (rec.h.flags & RECORD_MORE) && rec.offset == 0 && !rec.over && (!enough || rec.len < enough);
+            if (collect && first && record_reader_collect(r, &rec, collect, enough))
                 continue;
             buf_printf(&trace, "%s%s call=%u rank=%d flags=%u at=%zu seq=%llu %.*s\n", rec.over ? "over " : "",
                        record_type_name(rec.h.type), rec.h.call, (int)rec.h.rank, rec.h.flags, rec.offset,
@@ -429,6 +430,24 @@ static void what_is_too_long_to_be_collected_goes_on_in_pieces(void **state)
                                          "CALL call=2 rank=0 flags=0 at=9 seq=2 0\n");
 }
 
+static void a_first_piece_can_be_asked_for(void **state)
+{
+    (void)state;
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "12");
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "34");
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "567");
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "8");
+    put(RECORD_CALL, 1, 0, 0, "9");
+    collect = 100;
+    enough = 6;
+    for (size_t step = 1; step < 100; step += 7) {
+        assert_int_equal(read_all((struct record_reader_config){0}, step), 0);
+        assert_string_equal(buf_str(&trace), "CALL call=1 rank=0 flags=1 at=0 seq=1 1234567\n"
+                                             "CALL call=1 rank=0 flags=1 at=7 seq=1 8\n"
+                                             "CALL call=1 rank=0 flags=0 at=8 seq=1 9\n");
+    }
+}
+
 static void only_what_is_collected_holds_up_others(void **state)
 {
     (void)state;
@@ -443,7 +462,7 @@ static void only_what_is_collected_holds_up_others(void **state)
     assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
     assert_true(record_reader_unfinished(&r) == UINT64_MAX);
     assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
-    assert_true(record_reader_collect(&r, &rec, 10));
+    assert_true(record_reader_collect(&r, &rec, 10, 0));
     assert_true(record_reader_unfinished(&r) == 2);
     record_reader_done(&r);
 }
@@ -483,6 +502,7 @@ int main(void)
         T(random_bodies_in_random_cuts_come_out_whole),
         T(bodies_that_are_collected_come_whole),
         T(what_is_too_long_to_be_collected_goes_on_in_pieces),
+        T(a_first_piece_can_be_asked_for),
         T(only_what_is_collected_holds_up_others),
         T(the_answer_of_the_group_ends_those_of_ranks),
     };

@@ -115,7 +115,7 @@ static int partial_give(struct sim *s, struct partial *p, int (*take)(void *, co
         r.body = r.blob->data;
     int got = take(ctx, &r, err);
     blob_unref(r.blob);
-    if (got == ROUTER_COLLECT) {
+    if (got == ROUTER_COLLECT) { // more than it wants will do as well
         p->collected = true;
         got = 0;
     }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A batch that is cut while it comes in. Its head is there whole before anything goes out; then the values of one
+// tensor after the other are dealt out, rows to the ranks that they are for, without a copy. Each rank's own document
+// has its tensors in the order in which they come, so nothing has to be kept, but for the last row where it is
+// repeated.
+#ifndef CADRE_PROXY_CUT_H
+#define CADRE_PROXY_CUT_H
+
+#include "operator/proxy/call.h"
+
+// c->deal says into how many pieces, and gets what is known of the batch. `args` are the arguments as far as they have
+// come. Sets c->cut; leaves it NULL where more is to be there before: *want bytes of the arguments, 0 = all, because
+// this is no batch that can be cut so. ERR_INVALID and ERR_LIMIT as of split_make().
+int cut_begin(struct call *c, const struct record_call *args, size_t *want, struct err *err);
+void cut_free(struct call *c);
+
+// The head of the document for that rank: of its own, behind the head of the call.
+struct record_part cut_head(const struct call *c, uint32_t rank);
+size_t cut_head_len(const struct call *c); // of the batch's own, which is not passed on
+// The next stretch of the values, which ranks get their rows of. Errors as of stream_add(), ERR_INVALID for too much.
+int cut_take(struct call *c, const struct record_part *part, struct err *err);
+int cut_end(const struct call *c, struct err *err); // that was all: ERR_INVALID where something is missing
+
+#endif

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/join.h"
+
+#include "common/wire/batch.h"
+#include "operator/proxy/collect.h"
+#include "operator/proxy/deal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct source { // a result that is wanted
+    bool begun; // its head is there
+    struct batch batch;
+    struct record_part *parts; // what waits, from `next` on
+    size_t next, n, size;
+    size_t waits;     // bytes of them
+    size_t at, got;   // of the document: where they begin; how much has come at all
+    struct blob *all; // where it is put together whole
+};
+
+struct join {
+    struct arena memory; // of the heads
+    size_t charged;      // of it
+    size_t cells;
+    uint32_t n, begun;
+    bool started, whole; // whole: sources are put together, nothing goes out yet
+    struct scatter doc;  // what is to be sent: stretches of the sources in turn
+    struct blob *own;
+    size_t part, part_sent;
+    uint32_t *index; // of each rank's source; UINT32_MAX = its result is not wanted
+    struct source sources[];
+};
+
+static struct source *source_of(const struct call *c, uint32_t rank)
+{
+    return c->join && c->join->index[rank] != UINT32_MAX ? &c->join->sources[c->join->index[rank]] : NULL;
+}
+
+static int no_room(const struct call *c, struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here", c->method,
+                   c->group->key);
+}
+
+// Taking in
+
+bool join_takes(const struct call_slot *slot, const struct call_body *piece, size_t *want)
+{
+    const struct call *c = slot->call;
+    struct err err = ERR_INIT;
+    *want = 0;
+    if (c->single || c->session->whole || !c->deal || !c->deal->d.join)
+        return false;
+    if (piece->len < SAFETENSORS_PREFIX)
+        *want = SAFETENSORS_PREFIX;
+    else if (!batch_is_safetensors(piece->data, piece->len) || safetensors_head_len(piece->data, want, &err) < 0)
+        *want = 0;
+    return *want && piece->len >= *want;
+}
+
+static struct join *join_new(const struct call *c)
+{
+    const struct dispatch *d = &c->deal->d;
+    struct join *j = xcalloc(1, sizeof *j + d->n_keep * sizeof *j->sources);
+    j->n = d->n_keep;
+    j->index = xmalloc(d->world * sizeof *j->index);
+    memset(j->index, 0xff, d->world * sizeof *j->index);
+    for (uint32_t i = 0; i < d->n_keep; i++)
+        j->index[d->keep[i]] = i;
+    scatter_init(&j->doc);
+    return j;
+}
+
+static void push(struct source *s, const struct record_part *part)
+{
+    if (s->n == s->size) {
+        s->n -= s->next;
+        if (s->n)
+            memmove(s->parts, s->parts + s->next, s->n * sizeof *s->parts);
+        s->next = 0;
+        if (s->n > s->size / 2 || !s->size) {
+            s->size = MAX(s->size * 2, (size_t)8);
+            s->parts = xrealloc(s->parts, s->size, sizeof *s->parts);
+        }
+    }
+    s->parts[s->n++] = *part;
+    blob_ref(part->blob);
+    s->waits += part->len;
+    s->got += part->len;
+}
+
+// Takes n bytes away, all of which are there.
+static void drop(struct source *s, size_t n)
+{
+    s->at += n;
+    s->waits -= n;
+    while (n) {
+        struct record_part *p = &s->parts[s->next];
+        size_t take = MIN(n, p->len);
+        p->offset += take;
+        p->len -= take;
+        n -= take;
+        if (p->len == 0)
+            blob_unref(s->parts[s->next++].blob);
+    }
+}
+
+static void drop_all(struct source *s)
+{
+    while (s->next < s->n)
+        blob_unref(s->parts[s->next++].blob);
+    s->at += s->waits;
+    s->waits = 0;
+}
+
+static int unfit(const struct call *c, uint32_t rank, struct err *err)
+{
+    return err_wrap(err, "rank %u ran %s(), but its result cannot be joined with the others", rank, c->method);
+}
+
+static int count_cells(struct join *j, const struct batch *b, struct err *err)
+{
+    j->cells += b->n_cells;
+    return j->cells <= BATCH_CELLS_MAX
+               ? 0
+               : err_set(err, ERR_LIMIT, "the columns of all results together have more than %zu values",
+                         BATCH_CELLS_MAX);
+}
+
+static int charge(const struct call *c, struct err *err)
+{
+    struct join *j = c->join;
+    if (!quota_charge(c->quota, j->memory.used - j->charged))
+        return no_room(c, err);
+    j->charged = j->memory.used;
+    return 0;
+}
+
+static int begin(const struct call *c, struct source *s, const struct record_part *part, struct err *err)
+{
+    struct join *j = c->join;
+    int r = batch_read_head(part->blob->data + part->offset, part->len, &j->memory, &s->batch, err);
+    s->begun = true;
+    j->begun++;
+    if (r == 0)
+        r = count_cells(j, &s->batch, err);
+    return r < 0 ? r : charge(c, err);
+}
+
+// Behind what there is of it.
+static int append(const struct call *c, struct source *s, const struct record_part *part, struct err *err)
+{
+    if (!s->all)
+        s->all = blob_new(0, c->quota);
+    if (!blob_reserve(s->all, part->len))
+        return no_room(c, err);
+    memcpy(s->all->data + s->all->len, part->blob->data + part->offset, part->len);
+    s->all->len += part->len;
+    return 0;
+}
+
+int join_add(struct call_slot *slot, const struct record_part *part, bool last, struct err *err)
+{
+    struct call *c = slot->call;
+    uint32_t rank = slot->member->rank;
+    if (!c->join)
+        c->join = join_new(c);
+    struct join *j = c->join;
+    struct source *s = source_of(c, rank);
+    int r = s->begun ? 0 : begin(c, s, part, err);
+    if (r < 0)
+        return unfit(c, rank, err);
+    push(s, part);
+    if (s->got > s->batch.doc.len || (last && s->got < s->batch.doc.len)) {
+        err_set(err, ERR_INVALID, "safetensors: a document of %s%zu bytes, but its tensors end at byte %zu",
+                last ? "" : "more than ", last ? s->got : s->batch.doc.len, s->batch.doc.len);
+        return unfit(c, rank, err);
+    }
+    if (j->whole) {
+        r = append(c, s, part, err);
+        drop_all(s);
+    }
+    return r;
+}
+
+// Beginning
+
+// One that came in one piece, as all of it.
+static int take_whole(struct call *c, uint32_t i, struct err *err)
+{
+    const struct call_slot *slot = &c->slots[c->deal->d.keep[i]];
+    struct join *j = c->join;
+    struct source *s = &j->sources[i];
+    struct record_part part = {slot->blob ? slot->blob : c->gathered, slot->offset, slot->len};
+    int r = batch_read(part.len ? part.blob->data + part.offset : "", part.len, &j->memory, &s->batch, err);
+    if (r == 0)
+        r = count_cells(j, &s->batch, err);
+    if (r < 0)
+        return unfit(c, c->deal->d.keep[i], err);
+    push(s, &part);
+    return 0;
+}
+
+// Whether stretches of each source follow each other as they lie in it.
+static bool in_order(const struct join *j)
+{
+    size_t *at = xcalloc(j->n, sizeof *at);
+    bool good = true;
+    for (size_t i = 0; i < j->doc.n_parts && good; i++) {
+        const struct scatter_part *p = &j->doc.parts[i];
+        if (p->source == SCATTER_OWN)
+            continue;
+        good = p->offset >= at[p->source];
+        at[p->source] = p->offset + p->len;
+    }
+    free(at);
+    return good;
+}
+
+static int make_whole(struct call *c, struct err *err)
+{
+    struct join *j = c->join;
+    int r = 0;
+    j->whole = true;
+    for (uint32_t i = 0; i < j->n && r == 0; i++) {
+        struct source *s = &j->sources[i];
+        for (size_t k = s->next; k < s->n && s->begun && r == 0; k++)
+            r = append(c, s, &s->parts[k], err);
+        drop_all(s);
+    }
+    return r;
+}
+
+static int send(struct call *c, const struct record_part *part, struct err *err)
+{
+    const struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
+    struct peer *p = &c->session->peer;
+    bool first = c->join->part == 0 && c->join->part_sent == 0;
+    c->stat.bytes_out += part->len;
+    if (!p->out || p->close_code)
+        return 0;
+    peer_changed(p);
+    return first ? record_stream_begin(&c->result, p->out, &h, part, 1, err)
+                 : record_stream_add(&c->result, part, 1, err);
+}
+
+static bool all_begun(const struct call *c)
+{
+    const struct join *j = c->join;
+    uint32_t n = j->begun;
+    for (uint32_t i = 0; i < j->n; i++) // what is there whole has answered
+        n += !j->sources[i].begun && !c->slots[c->deal->d.keep[i]].member;
+    return n == j->n;
+}
+
+static int start(struct call *c, struct err *err)
+{
+    struct join *j = c->join;
+    const struct deal *d = c->deal;
+    struct batch_result *results = arena_array(&j->memory, j->n, sizeof *results);
+    int r = 0;
+    j->started = true;
+    for (uint32_t i = 0; i < j->n && r == 0; i++) {
+        uint32_t rank = d->d.keep[i];
+        if (!j->sources[i].begun)
+            r = take_whole(c, i, err);
+        results[i] = (struct batch_result){&j->sources[i].batch, rank,
+                                           d->added ? batch_padding(d->rows, d->each, d->d.chunk[rank]) : 0};
+    }
+    if (r < 0)
+        return r;
+    r = batch_join(results, j->n, d->added ? d->each : 0, &j->memory, &j->doc, err);
+    if (r < 0)
+        return err_wrap(err, "%s() of %s ran", c->method, c->group->key);
+    r = charge(c, err);
+    if (r < 0 || !in_order(j))
+        return r < 0 ? r : make_whole(c, err);
+    j->own = blob_copy(j->doc.own.data, j->doc.own.len, c->quota);
+    return j->own ? 0 : no_room(c, err);
+}
+
+// Going on
+
+// The next stretch, or what there is of it. 0 = nothing can go before more has come.
+static int send_some(struct call *c, struct err *err)
+{
+    struct join *j = c->join;
+    const struct scatter_part *p = &j->doc.parts[j->part];
+    struct record_part out = {j->own, p->offset, p->len};
+    if (p->source != SCATTER_OWN) {
+        struct source *s = &j->sources[p->source];
+        size_t at = p->offset + j->part_sent;
+        drop(s, MIN(at - s->at, s->waits)); // rows that nobody gets
+        if (s->at < at || !s->waits)
+            return 0;
+        out = s->parts[s->next];
+        out.len = MIN(out.len, p->len - j->part_sent);
+    }
+    int r = send(c, &out, err);
+    if (r < 0)
+        return r;
+    j->part_sent += out.len;
+    if (p->source != SCATTER_OWN)
+        drop(&j->sources[p->source], out.len);
+    if (j->part_sent == p->len) {
+        j->part++;
+        j->part_sent = 0;
+    }
+    return 1;
+}
+
+static int pump(struct call *c, struct err *err)
+{
+    struct join *j = c->join;
+    int r = 1;
+    while (r > 0 && j->part < j->doc.n_parts && record_stream_waits(&c->result) <= c->router->config.high_mark)
+        r = send_some(c, err);
+    for (uint32_t i = 0; i < j->n && j->part == j->doc.n_parts; i++)
+        drop_all(&j->sources[i]); // padding
+    return MIN(r, 0);
+}
+
+// As if they had come so.
+static void give_whole(struct call *c)
+{
+    struct join *j = c->join;
+    for (uint32_t i = 0; i < j->n; i++) {
+        struct call_slot *slot = &c->slots[c->deal->d.keep[i]];
+        if (!j->sources[i].all)
+            continue;
+        slot->blob = TAKE_PTR(j->sources[i].all);
+        slot->offset = 0;
+        slot->len = slot->blob->len;
+    }
+    join_free(c);
+    collect(c);
+}
+
+static size_t all_waits(const struct join *j)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < j->n; i++)
+        n += j->sources[i].waits + (j->sources[i].all ? j->sources[i].all->len : 0);
+    return n;
+}
+
+bool join_advance(struct call *c)
+{
+    struct join *j = c->join;
+    struct err err = ERR_INIT;
+    struct failure f;
+    int r = j->started || !all_begun(c) ? 0 : start(c, &err);
+    if (r == 0 && j->started && !j->whole)
+        r = pump(c, &err);
+    if (r < 0) {
+        failure_from(&f, &err);
+        call_fail(c, &f);
+        return false;
+    }
+    call_parks(c, all_waits(j));
+    if (c->left || !j->started)
+        return true;
+    if (j->whole) {
+        give_whole(c);
+        return false;
+    }
+    if (j->part < j->doc.n_parts)
+        return true;
+    call_streamed(c);
+    return false;
+}
+
+size_t join_waits(const struct call *c, uint32_t rank)
+{
+    const struct source *s = source_of(c, rank);
+    return s ? s->waits : 0;
+}
+
+void join_free(struct call *c)
+{
+    struct join *j = TAKE_PTR(c->join);
+    if (!j)
+        return;
+    for (uint32_t i = 0; i < j->n; i++) {
+        drop_all(&j->sources[i]);
+        free(j->sources[i].parts);
+        blob_unref(j->sources[i].all);
+    }
+    scatter_done(&j->doc);
+    quota_refund(c->quota, j->charged);
+    arena_done(&j->memory);
+    blob_unref(j->own);
+    free(j->index);
+    free(j);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results that are batches, joined while they come in. The joined document has one tensor after the other, and of each
+// the rows of one rank after the other: so the ranks take turns, and whose turn it is not is told to hold what it has
+// (stream.h) once a window of it is here. The joined head goes out when the heads of all are there, the end when all
+// ranks have answered. Where results have their tensors in different orders they are put together whole instead.
+#ifndef CADRE_PROXY_JOIN_H
+#define CADRE_PROXY_JOIN_H
+
+#include "operator/proxy/call.h"
+
+// Whether a RESULT of this rank of which `piece` is the first one can be joined as it comes. False: more of it has to
+// be there before, *want bytes or all (0).
+bool join_takes(const struct call_slot *slot, const struct call_body *piece, size_t *want);
+// What has come of it, the first time with all of its head; `last`: that was all. ERR_INVALID and ERR_LIMIT.
+int join_add(struct call_slot *slot, const struct record_part *part, bool last, struct err *err);
+// Sends what can go now, and answers the call in the end, or fails it. False: the call is answered, and may be gone.
+bool join_advance(struct call *c);
+size_t join_waits(const struct call *c, uint32_t rank); // bytes of that rank
+void join_free(struct call *c);
+
+#endif
