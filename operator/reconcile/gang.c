@@ -224,16 +224,18 @@ static const char *old_place(struct work *w, int32_t index)
     return fits ? f->node : NULL;
 }
 
-static void place(struct work *w)
+// `beside`: its pods that are there stay where they are.
+static struct gang gang_of(struct work *w, bool beside)
 {
     const struct census *c = &w->census;
     const struct group_memory *m = w->v->memory;
     struct bundle *bundles = arena_array(w->a, (size_t)c->replicas, sizeof *bundles);
     for (int32_t i = 0; i < c->replicas; i++) {
-        const struct pod *p = c->current[i];
-        bundles[i] = (struct bundle){m->needs, p ? (p->node ? p->node : p->pin) : old_place(w, i)};
+        const struct pod *p = beside ? c->current[i] : NULL;
+        const char *node = p ? (p->node ? p->node : p->pin) : beside ? old_place(w, i) : NULL;
+        bundles[i] = (struct bundle){m->needs, node};
     }
-    struct gang gang = {
+    return (struct gang){
         .strategy = w->wg->spec.strategy,
         .topology_key = w->wg->spec.topology_key,
         .bundles = bundles,
@@ -241,14 +243,41 @@ static void place(struct work *w)
         .avoid = m->contended,
         .n_avoid = m->n_contended,
     };
-    struct turn_request request = {
+}
+
+static struct turn_request request_of(struct work *w)
+{
+    return (struct turn_request){
         .cluster = w->v->cluster,
         .line = w->v->line,
         .owner = &w->wg->obj,
         .scheduled = outcome_old(w->wg, SCHEDULED),
-        .resumes = c->existing,
+        .resumes = w->census.existing,
         .now_ms = w->v->now_ms,
     };
+}
+
+// Those in the line are asked again when nodes change.
+const char *gang_hopeless(struct work *w)
+{
+    if (w->census.pooled || !dry_run_passed(w))
+        return NULL;
+    struct gang gang = gang_of(w, false);
+    struct placement placed;
+    planner_place(w->v->cluster, &gang, w->a, &placed);
+    if (placed.verdict != VERDICT_INFEASIBLE)
+        return NULL;
+    struct turn_request request = request_of(w);
+    turn_place(&request, &gang, w->a, w->plan, &placed);
+    w->plan->waits_for_room = true;
+    return turn_message(&request, &gang, &placed, w->a);
+}
+
+static void place(struct work *w)
+{
+    const struct census *c = &w->census;
+    struct gang gang = gang_of(w, true);
+    struct turn_request request = request_of(w);
     struct placement placed;
     turn_place(&request, &gang, w->a, w->plan, &placed);
     if (placed.verdict == VERDICT_PLACED) {

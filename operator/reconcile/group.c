@@ -257,11 +257,18 @@ static void suspended(struct work *w, const struct refusal *refusal)
     work_delete_all(w, STAGE_SECOND);
 }
 
-// The pods were made from an earlier spec, or have ended with it. A template that the API server would refuse must not
-// cost the group that runs, so it is tried first.
+// The pods were made from an earlier spec, or have ended with it. A template that the API server would refuse, or that
+// no node could ever take, must not cost the group that runs, so it is tried first.
 static void spec_changed(struct work *w)
 {
-    switch (gang_judge(w)) {
+    enum template_verdict verdict = gang_judge(w);
+    const char *hopeless =
+        verdict == TEMPLATE_OK && outcome_was(w->wg, SCHEDULED) && !finish_over(w) ? gang_hopeless(w) : NULL;
+    if (hopeless) {
+        work_refuse(w, REASON_INFEASIBLE, hopeless);
+        return;
+    }
+    switch (verdict) {
     case TEMPLATE_OK:
         forget_failures(w);
         adopt(w, work_next(w->outcome.attempt));

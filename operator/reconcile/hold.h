@@ -40,6 +40,9 @@ void hold_create(struct hold *h);
 // The pods of the present incarnation were never bound all together: they are given back.
 void hold_roll_back(struct hold *h, const char *reason, const char *message);
 void hold_keep_service(struct hold *h);
+// No nodes that exist could ever take the present spec, as Accepted says then, and the plan looks again when they
+// change. False: it is worth a try, or not known yet.
+bool hold_hopeless(struct hold *h);
 enum hold_verdict { HOLD_OK, HOLD_REFUSED, HOLD_UNKNOWN };
 enum hold_verdict hold_judge(struct hold *h); // the API server's verdict on the template, also said in Accepted
 

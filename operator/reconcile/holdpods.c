@@ -366,17 +366,17 @@ static bool create_missing(struct hold *h, const struct placement *placed, size_
     return i == n;
 }
 
-// *ret_message: of a gang that has not been placed.
-static void plan_places(struct hold *h, struct placement *ret, const char **ret_message)
+// `beside`: what is held stays where it is.
+static struct gang gang_of(struct hold *h, bool beside)
 {
     const struct bundles *b = &h->bundles;
     const struct group_memory *m = h->v->memory;
     struct bundle *items = arena_array(h->a, (size_t)b->n, sizeof *items);
     for (int32_t i = 0; i < b->n; i++) {
-        const struct pod *p = h->reservation.holder[i];
+        const struct pod *p = beside ? h->reservation.holder[i] : NULL;
         items[i] = (struct bundle){bundle_shape(b, i)->needs, p ? reservation_place(p) : NULL};
     }
-    struct gang gang = {
+    return (struct gang){
         .strategy = h->plg->spec.strategy,
         .topology_key = h->plg->spec.topology_key,
         .bundles = items,
@@ -384,6 +384,11 @@ static void plan_places(struct hold *h, struct placement *ret, const char **ret_
         .avoid = m->contended,
         .n_avoid = m->n_contended,
     };
+}
+
+// *ret_message: of a gang that has not been placed.
+static void plan_places(struct hold *h, struct gang gang, struct placement *ret, const char **ret_message)
+{
     struct turn_request request = {
         .cluster = h->v->cluster,
         .line = h->v->line,
@@ -397,6 +402,23 @@ static void plan_places(struct hold *h, struct placement *ret, const char **ret_
         *ret_message = turn_message(&request, &gang, ret, h->a);
 }
 
+bool hold_hopeless(struct hold *h)
+{
+    const struct group_memory *m = h->v->memory;
+    struct placement placed;
+    const char *message = "";
+    if (m->dry_run != DRY_RUN_OK || m->dry_run_hash != h->dry_run_hash || !find_needs(h))
+        return false;
+    struct gang gang = gang_of(h, false);
+    planner_place(h->v->cluster, &gang, h->a, &placed);
+    if (placed.verdict != VERDICT_INFEASIBLE)
+        return false;
+    plan_places(h, gang, &placed, &message); // those in the line are asked again when nodes change
+    h->plan->waits_for_room = true;
+    hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, REASON_INFEASIBLE, message);
+    return true;
+}
+
 static void place(struct hold *h)
 {
     struct placement placed;
@@ -406,7 +428,7 @@ static void place(struct hold *h)
         invalid(h);
         return;
     }
-    plan_places(h, &placed, &message);
+    plan_places(h, gang_of(h, true), &placed, &message);
     if (placed.verdict == VERDICT_PLACED) {
         add_service(h, STAGE_SECOND);
         if (!create_missing(h, &placed, &n)) {

@@ -183,15 +183,15 @@ static void keep_earlier(struct hold *h)
     hold_commit(h, false);
 }
 
-// Some pods were made from an earlier spec. A template that the API server would refuse must not cost those that run,
-// so it is tried first. Then only those that differ are replaced; those of a gang that never was whole are all given
-// back.
+// Some pods were made from an earlier spec. A template that the API server would refuse, or bundles that no node could
+// ever take, must not cost those that run, so they are tried first. Then only those that differ are replaced; those of
+// a gang that never was whole are all given back.
 static void spec_changed(struct hold *h)
 {
     const struct reservation *r = &h->reservation;
     bool was_whole = hold_was(h, HOLD_SCHEDULED);
     enum hold_verdict verdict = hold_judge(h);
-    if (verdict == HOLD_REFUSED) {
+    if (verdict == HOLD_REFUSED || (verdict == HOLD_OK && was_whole && hold_hopeless(h))) {
         keep_earlier(h);
         return;
     }

@@ -84,6 +84,9 @@ void gang_create(struct work *w);
 // The API server's verdict on the template, also said in Accepted. UNKNOWN: the plan asks, or asks again later.
 enum template_verdict { TEMPLATE_OK, TEMPLATE_REFUSED, TEMPLATE_UNKNOWN };
 enum template_verdict gang_judge(struct work *w);
+// No nodes that exist could ever take pods of the present spec: why not, and the plan looks again when they change.
+// NULL: it is worth a try, or not known yet.
+const char *gang_hopeless(struct work *w);
 // The Service of a gang that has its pods is there, or is made again.
 void gang_keep_service(struct work *w);
 

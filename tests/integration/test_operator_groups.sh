@@ -225,6 +225,25 @@ test_room() {
     group_delete cordoned
 }
 
+test_hopeless_change() {
+    local uids
+    place runs StrictPack 3
+    group_ready runs >/dev/null
+    uids=$(pod_uids runs)
+    kc scale wg runs --replicas 9 >/dev/null
+    check "a change that no node could ever take: said" eventually 10 is False/Infeasible group_condition runs Accepted
+    check "... with the numbers" says "needs 9 x 1 nvidia.com/gpu on one node, at most 8 fit" group_message runs Accepted
+    check "... and it runs on, in the same pods" is "True/Running $uids" echo "$(group_condition runs Ready) $(pod_uids runs)"
+    kc patch node kwok-0003 --subresource=status --type merge \
+        -p '{"status":{"capacity":{"nvidia.com/gpu":"12"},"allocatable":{"nvidia.com/gpu":"12"}}}' >/dev/null
+    check "it is carried out when a node can take it" eventually 30 is "9 True/Running True/Valid" hopeless_state
+    group_delete runs
+}
+
+hopeless_state() {
+    echo "$(group_pods runs | wc -l) $(group_condition runs Ready) $(group_condition runs Accepted)"
+}
+
 # ---- failed pods ----------------------------------------------------------------------------------------------------
 
 test_failure() {
@@ -294,6 +313,7 @@ test_scale
 test_suspend
 test_template_change
 test_room
+test_hopeless_change
 test_failure
 test_delete
 check "the operator ends with 0 and without a leak" operator_stop op

@@ -185,6 +185,24 @@ test_room() {
     plg_delete second
 }
 
+test_hopeless_change() {
+    local uids
+    plg_apply keeps 8 >/dev/null
+    check "a group is reserved" plg_ready keeps
+    uids=$(plg_uids -l cadre.dev/group=keeps-plg)
+    plg_apply keeps 8 '.spec.bundles[0].resources = {"nvidia.com/gpu": 5}' >/dev/null
+    check "bundles that no node could ever take: said" eventually 10 is "False/Infeasible" plg_condition keeps Accepted
+    check "... while all stays as it is" is "True/Running $uids" echo \
+        "$(plg_condition keeps Ready) $(plg_uids -l cadre.dev/group=keeps-plg)"
+    plg_apply keeps 8 >/dev/null
+    check "the change is taken back" eventually 10 is "True/Valid True/Running $uids" echo_kept
+    plg_delete keeps
+}
+
+echo_kept() {
+    echo "$(plg_condition keeps Accepted) $(plg_condition keeps Ready) $(plg_uids -l cadre.dev/group=keeps-plg)"
+}
+
 test_quota() {
     kc create quota few --hard=pods=1 >/dev/null
     eventually 10 matches "pods" kc get quota few -o 'jsonpath={.status.hard}' >/dev/null
@@ -301,6 +319,7 @@ test_changes
 test_conflict
 test_strategies
 test_room
+test_hopeless_change
 test_quota
 test_contention
 test_loss
