@@ -6,10 +6,11 @@
 
 #include "common/wire/traceparent.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 60 * 1000 };
+enum { TIMEOUT_MS = 60 * 1000, LAST_LINES_MS = 600 };
 
 // As other command lines have it; one that is malformed counts as not there.
 static const char *trace_of_environment(void)
@@ -46,6 +47,10 @@ int verb_call(const struct options *o)
         status = report_failure(&c.error);
     else if (!o->no_reply)
         status = result_print(o, &c);
+    if (o->logs) {
+        fflush(stdout);
+        controller_linger(&c, LAST_LINES_MS);
+    }
     controller_close(&c);
     return status;
 }

@@ -3,15 +3,20 @@
 
 #include "cli/kubectl.h"
 #include "cli/local.h"
+#include "cli/plain.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum {
     STEP_MS = 100,
+    LINGER_STEP_US = 20 * 1000,
     REACH_MS = 10 * 1000, // so long until somebody must have welcomed us
     TOKEN_MAX = 64 << 10,
     RESULT_MAX = 64 << 20,
@@ -46,6 +51,28 @@ static void on_connection(void *ctx, int connected, const cadre_client_error *wh
         c->lost = *why;
 }
 
+// Beside the result, as kubectl run and the like have it.
+static void on_output(void *ctx, const cadre_client_output *line)
+{
+    (void)ctx;
+    if (line->dropped)
+        fprintf(stderr, "[%" PRIu64 " lines were printed too fast and are not here]\n", line->dropped);
+    if (!line->text)
+        return;
+    fprintf(stderr, "[rank %s] ", line->ranks);
+    plain_print(stderr, line->text, strlen(line->text));
+    fputc('\n', stderr);
+}
+
+void controller_linger(struct controller *c, int64_t ms)
+{
+    int64_t end = clock_mono_ms(&clock_system) + ms;
+    while (clock_mono_ms(&clock_system) < end && !process_interrupted()) {
+        cadre_client_process(c->client);
+        usleep(LINGER_STEP_US);
+    }
+}
+
 static int open_client(struct controller *c, const struct options *o, struct err *err)
 {
     cadre_client_options options;
@@ -61,6 +88,7 @@ static int open_client(struct controller *c, const struct options *o, struct err
     options.ca_file = o->ca_file;
     options.max_body = RESULT_MAX;
     options.on_connection = on_connection;
+    options.on_output = o->logs ? on_output : NULL;
     options.ctx = c;
     if (cadre_client_open(&options, &c->client, &error) == CADRE_CLIENT_OK)
         return 0;

@@ -27,4 +27,7 @@ void controller_close(struct controller *c);
 // Waits for the answer; c->result on success, c->error on CADRE_CLIENT_* (returned), also where nobody can be reached.
 cadre_client_code controller_call(struct controller *c, cadre_client_request *request);
 
+// The connection goes on without a call, until so much time has passed or a signal comes.
+void controller_linger(struct controller *c, int64_t ms);
+
 #endif

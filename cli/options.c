@@ -36,6 +36,7 @@ enum {
     OPT_ATTEMPT,
     OPT_NO_WAIT,
     OPT_NO_REPLY,
+    OPT_LOGS,
     OPT_TAIL,
     OPT_INTERVAL,
     OPT_KEEP,
@@ -93,6 +94,7 @@ static const struct choice {
     {{"no-wait", no_argument, NULL, OPT_NO_WAIT}, CALL},
     {{"no-reply", no_argument, NULL, OPT_NO_REPLY}, CALL},
     {{"keep", no_argument, NULL, OPT_KEEP}, CALL},
+    {{"logs", no_argument, NULL, OPT_LOGS}, CALL},
     {{"follow", no_argument, NULL, 'f'}, LOGS},
     {{"tail", required_argument, NULL, OPT_TAIL}, LOGS},
     {{"watch", no_argument, NULL, 'w'}, TOP},
@@ -284,6 +286,9 @@ static int apply_call(struct parse *p, int opt)
         return -1;
     case OPT_KEEP:
         o->keep = true;
+        return -1;
+    case OPT_LOGS:
+        o->logs = true;
         return -1;
     default:
         return unknown(p);

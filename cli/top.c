@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TIMEOUT_MS = 60 * 1000, INTERVAL_MS = 2000, STEP_MS = 100, NAMES_MAX = 1 << 20 };
+enum { TIMEOUT_MS = 60 * 1000, INTERVAL_MS = 2000, NAMES_MAX = 1 << 20 };
 
 // What was said at one time of all groups; text and trees in the arena.
 struct look {
@@ -108,14 +108,9 @@ static bool look(struct top *t, struct look *l, int *ret_status)
     return true;
 }
 
-// The connection is kept meanwhile.
 static bool pass_time(struct top *t)
 {
-    int64_t end = clock_mono_ms(&clock_system) + (t->o->interval_ms ? t->o->interval_ms : INTERVAL_MS), left;
-    while ((left = end - clock_mono_ms(&clock_system)) > 0 && !process_interrupted()) {
-        cadre_client_wait(t->controller.client, 0);
-        usleep((useconds_t)MIN(left, (int64_t)STEP_MS) * 1000);
-    }
+    controller_linger(&t->controller, t->o->interval_ms ? t->o->interval_ms : INTERVAL_MS);
     return !process_interrupted();
 }
 

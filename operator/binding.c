@@ -8,6 +8,7 @@
 #include "operator/identity/identity.h"
 #include "operator/meshes.h"
 #include "operator/provision.h"
+#include "operator/proxy/output.h"
 #include "operator/proxy/stats_report.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
@@ -219,6 +220,16 @@ static void on_exited(void *ctx, const char *group_uid, uint32_t attempt, uint32
     router_worker_exited(gateway_router(b->gateway), group_uid, attempt, rank, exit_code);
 }
 
+static void on_printed(void *ctx, const char *group_uid, uint32_t rank, const char *text, size_t n)
+{
+    struct binding *b = ctx;
+    struct router *r = gateway_router(b->gateway);
+    if (text)
+        output_line(r, group_uid, rank, text, n);
+    else
+        output_dropped(r, group_uid, n);
+}
+
 // From the identity
 
 static const char *first_ticket(void *ctx, const char *group_uid, int32_t attempt, int32_t rank, struct arena *a)
@@ -335,6 +346,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .changed_shared = on_shared_changed,
         .shares = shares,
         .exited = on_exited,
+        .printed = on_printed,
         .ctx = b,
     });
     b->identity = start_identity(b);

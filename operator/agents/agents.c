@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/agents/agents.h"
 
+#include "common/base/json_writer.h"
 #include "common/base/list.h"
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/agents/known.h"
+#include "operator/agents/printed.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -31,8 +33,9 @@ struct agent {
 
 struct agents {
     struct agents_config config;
-    struct map places;  // by UID
-    struct map running; // by the UID of a group: in how many pods it may run
+    struct map places;   // by UID
+    struct map listened; // UIDs of groups whose output is wanted
+    struct map running;  // by the UID of a group: in how many pods it may run
     struct list replaced;
     size_t n_places, n_connected, n_agents;
 };
@@ -90,6 +93,7 @@ void agents_free(struct agents *a)
         place_free(a, p);
     map_done(&a->places);
     map_done(&a->running);
+    map_done(&a->listened);
     free(a);
 }
 
@@ -223,6 +227,46 @@ static struct agent *agent_open(struct agents *a, struct place *p, const struct 
     return g;
 }
 
+// Of its own group, or of whichever may run in a pod that is shared: an agent passes over what it has not.
+static void tell_listened(const struct agent *g, const char *group_uid, bool on)
+{
+    struct json_writer w;
+    struct err ignored = ERR_INIT;
+    if (g->group_uid && !str_eq(g->group_uid, group_uid))
+        return;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "group", group_uid);
+    writer_bool(&w, "listen", on);
+    writer_object_end(&w);
+    (void)g->send(g->owner, RECORD_OUTPUT, buf_str(&w.buf), w.buf.len, &ignored); // what does not fit closes it
+    writer_done(&w);
+}
+
+static void tell_all_listened(const struct agents *a, const struct agent *g)
+{
+    const char *uid;
+    void *yes;
+    for (size_t i = 0; map_next(&a->listened, &i, &uid, &yes);)
+        tell_listened(g, uid, true);
+}
+
+void agents_listen(struct agents *a, const char *group_uid, bool on)
+{
+    void *p;
+    if (map_has(&a->listened, group_uid) == on)
+        return;
+    if (on)
+        map_set(&a->listened, group_uid, a);
+    else
+        map_del(&a->listened, group_uid);
+    for (size_t i = 0; map_next(&a->places, &i, NULL, &p);) {
+        const struct place *place = p;
+        if (place->agent)
+            tell_listened(place->agent, group_uid, on);
+    }
+}
+
 int agents_join(struct agents *a, const struct agent_identity *id, const char *hello, size_t len, agent_send_fn send,
                 void *owner, struct agent **ret, struct err *err)
 {
@@ -239,6 +283,7 @@ int agents_join(struct agents *a, const struct agent_identity *id, const char *h
         (*ret)->send = send;
         (*ret)->owner = owner;
         tell_changed(a, *ret, NULL);
+        tell_all_listened(a, *ret);
     }
     arena_done(&arena);
     return err->code;
@@ -288,6 +333,26 @@ static int on_report(struct agents *a, struct agent *g, const struct record *rec
     return r;
 }
 
+// Of a group that it may speak of, to which somebody listens; anything else is late, or none of its business.
+static int on_output(struct agents *a, const struct agent *g, const struct record *rec, struct err *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct printed printed;
+    int r = printed_decode(rec->body, rec->len, &arena, &printed, err);
+    bool own = r == 0 && (!g->group_uid || str_eq(g->group_uid, printed.group));
+    if (own && g->shared)
+        own = a->config.shares && a->config.shares(a->config.ctx, g->ns, g->group, printed.group);
+    if (own && a->config.printed && map_has(&a->listened, printed.group)) {
+        for (size_t i = 0; i < printed.n; i++)
+            a->config.printed(a->config.ctx, printed.group, printed.lines[i].rank, printed.lines[i].text,
+                              strlen(printed.lines[i].text));
+        if (printed.dropped)
+            a->config.printed(a->config.ctx, printed.group, 0, NULL, printed.dropped);
+    }
+    arena_done(&arena);
+    return r;
+}
+
 static void on_goodbye(struct agents *a, struct agent *g)
 {
     if (g->place->ending_ms)
@@ -303,8 +368,9 @@ int agents_record(struct agents *a, struct agent *g, const struct record *rec, s
     g->place->heard_ms = wall_ms(a);
     switch (rec->h.type) {
     case RECORD_HEARTBEAT:
-    case RECORD_OUTPUT:
         return 0;
+    case RECORD_OUTPUT:
+        return on_output(a, g, rec, err);
     case RECORD_GOODBYE:
         on_goodbye(a, g);
         return 0;

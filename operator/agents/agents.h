@@ -35,6 +35,9 @@ struct agents_config {
     bool (*shares)(void *ctx, const char *ns, const char *owner, const char *group_uid);
     // A process ended: for the router, which fails what is pending there.
     void (*exited)(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code);
+    // A process of the group has printed a line, without its end (text NULL: that many lines were dropped); NULL =
+    // nobody wants to know.
+    void (*printed)(void *ctx, const char *group_uid, uint32_t rank, const char *text, size_t n);
     void *ctx;
 };
 
@@ -80,6 +83,8 @@ size_t agents_running(const struct agents *a, const char *group_uid);
 // ERR_UNAVAILABLE: not connected; else what the connection says. Sets `sent` in the facts.
 int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,
                    const char *body, struct err *err);
+// Whether agents shall send what processes of this group print; now, and whenever one connects.
+void agents_listen(struct agents *a, const char *group_uid, bool on);
 size_t agents_count(const struct agents *a); // connected now
 
 #endif

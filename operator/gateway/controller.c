@@ -110,6 +110,8 @@ static void serve_records(struct connection *c)
     }
     struct session *s = session_new(&c->gateway->router, c->target.ns, group, ws_session_records(c->ws), &c->outlet);
     c->gateway->counters.controllers++;
+    if (c->output)
+        session_listen(s);
     connection_serve(c, &records_role, s, s->quota);
 }
 
@@ -249,6 +251,7 @@ int controller_greet(struct connection *c, const struct hello *h, struct err *er
         return err_set(err, ERR_INVALID, "HELLO: \"group\" is no name of a WorkerGroup");
     if (h->group)
         snprintf(t->group, sizeof t->group, "%s", h->group);
+    c->output = h->output;
     connection_wait(c);
     if (!c->token)
         ask(c, h->token);

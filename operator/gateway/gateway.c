@@ -8,6 +8,7 @@
 #include "operator/gateway/errands.h"
 #include "operator/gateway/post.h"
 #include "operator/gateway/worker.h"
+#include "operator/proxy/output.h"
 
 #include <stdlib.h>
 
@@ -159,6 +160,14 @@ static void on_drained_late(struct alarm *a)
     end_all(CONTAINER_OF(a, struct gateway, drain));
 }
 
+// Agents send what processes print only while somebody listens.
+static void tell_listening(struct gateway *g)
+{
+    for (const struct group *changed; (changed = output_changed(&g->router));)
+        if (g->config.agents)
+            agents_listen(g->config.agents, changed->uid, changed->output != NULL);
+}
+
 // Before the loop waits: everything that has come in this turn was handed to the router; now what it decided goes out,
 // as few and as long messages as can be.
 static void before_waiting(void *ctx)
@@ -167,6 +176,7 @@ static void before_waiting(void *ctx)
     if (g->stopping && !g->ended && !g->counters.controllers && !g->counters.posts)
         end_all(g);
     errands_run(g);
+    tell_listening(g);
     router_sent(&g->router);
     for (struct peer *p; (p = router_changed(&g->router));) {
         struct outlet *o = p->owner;
@@ -193,6 +203,8 @@ struct router *gateway_router(struct gateway *g)
 void gateway_group_gone(struct gateway *g, const char *uid)
 {
     router_group_gone(&g->router, uid);
+    if (g->config.agents)
+        agents_listen(g->config.agents, uid, false);
     worker_forget(g, uid);
 }
 

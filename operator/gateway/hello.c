@@ -18,6 +18,7 @@ int hello_decode(const char *json, size_t len, struct arena *a, struct hello *re
     struct json *root;
     if (json_parse(json, len, bulk, a, &root, err) < 0)
         return err_wrap(err, "HELLO");
+    const struct json *output = json_get(root, "output");
     *ret = (struct hello){
         .role = json_str(json_get(root, "role"), a),
         .token = json_str(json_get(root, "token"), a),
@@ -26,6 +27,7 @@ int hello_decode(const char *json, size_t len, struct arena *a, struct hello *re
         .group = json_str(json_get(root, "group"), a),
         .rank = number(root, "rank", -1),
         .attempt = number(root, "attempt", -1),
+        .output = output && output->type == JSON_BOOL && output->len == 4,
     };
     int64_t version = number(root, "version", VERSION);
     if (!ret->role)

@@ -12,6 +12,7 @@ struct hello {
     const char *token, *ticket; // NULL = not there, as all that follows
     const char *ns, *group;
     int64_t rank, attempt; // -1 = not there
+    bool output;           // a controller wants what the ranks of its group print
 };
 
 // Strings in the arena. ERR_INVALID.

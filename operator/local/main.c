@@ -9,8 +9,10 @@
 #include "operator/local/manifest.h"
 #include "operator/local/options.h"
 #include "operator/local/restart.h"
+#include "operator/local/tee.h"
 #include "operator/local/trust.h"
 #include "operator/meshes.h"
+#include "operator/proxy/output.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -32,6 +34,7 @@ struct local {
     struct manifest manifest;
     struct loop *loop;
     struct gateway *gateway;
+    struct tee *tee;
     struct loop_signal *signals[3];
     struct loop_timer *again;
     struct restarts restarts;
@@ -89,11 +92,25 @@ static _Noreturn void run_agent(const struct local *l)
     _exit(127);
 }
 
+static void on_line(void *ctx, uint32_t rank, const char *text, size_t len)
+{
+    struct local *l = ctx;
+    output_line(gateway_router(l->gateway), GROUP_UID, rank, text, len);
+}
+
 static void start_agent(struct local *l)
 {
-    pid_t pid = fork();
-    if (pid == 0)
+    int fds[2] = {-1, -1};
+    struct err err = ERR_INIT;
+    pid_t pid = tee_open(l->tee, fds, &err) < 0 ? -1 : fork();
+    if (pid == 0) {
+        dup2(fds[0], STDOUT_FILENO);
+        dup2(fds[1], STDERR_FILENO);
         run_agent(l);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     l->agent = MAX(pid, 0);
     if (pid < 0) {
         fprintf(stderr, "cadre-local: cannot fork: %s\n", strerror(errno));
@@ -138,6 +155,7 @@ static void on_child(void *ctx, int signo)
     if (!l->agent || waitpid(l->agent, &status, WNOHANG) != l->agent)
         return;
     l->agent = 0;
+    tee_drain(l->tee);
     l->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (l->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
         l->exit_code = 0;
@@ -188,6 +206,7 @@ static int start(struct local *l, struct err *err)
     if (!l->gateway)
         return err->code;
     router_group_set(gateway_router(l->gateway), &facts);
+    l->tee = tee_new(l->loop, on_line, l);
     l->again = loop_timer_new(l->loop, on_again, l);
     l->signals[0] = loop_signal_new(l->loop, SIGTERM, on_stop, l);
     l->signals[1] = loop_signal_new(l->loop, SIGINT, on_stop, l);
@@ -239,6 +258,7 @@ int main(int argc, char **argv)
         if (l.agent)
             loop_run(l.loop);
     }
+    tee_free(l.tee);
     gateway_free(l.gateway);
     loop_timer_free(l.again);
     for (size_t i = 0; i < ARRAY_LEN(l.signals); i++)

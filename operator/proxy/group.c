@@ -18,6 +18,7 @@ struct group *group_new(const char *uid, const char *ns, const char *name, struc
     *g = (struct group){.uid = xstrdup(uid), .ns = xstrdup(ns), .name = xstrdup(name)};
     group_key(g->key, ns, name, strlen(name));
     stats_init(&g->stats, stats);
+    list_init(&g->heard);
     list_init(&g->waiting);
     list_init(&g->calls);
     list_init(&g->stale);

@@ -49,6 +49,8 @@ struct group {
     struct list waiting; // those of them that wait, in the order in which they came
     struct stats stats;
     struct list tasks[MEMBER_LANES_MAX + 1]; // calls to any rank that wait for a slot, by their lane (task.h)
+    struct output *output;                   // output.h; NULL = nobody listens
+    struct list heard;                       // in the router's list: somebody does now, or nobody any more
     struct list stale; // in the router's list: one that waited has gone, those behind it may not have to wait
 };
 

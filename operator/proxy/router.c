@@ -3,6 +3,7 @@
 
 #include "operator/proxy/call.h"
 #include "operator/proxy/errand.h"
+#include "operator/proxy/output.h"
 #include "operator/proxy/stream.h"
 #include "operator/proxy/task.h"
 
@@ -15,6 +16,8 @@ void router_init(struct router *r, const struct router_config *config)
 {
     *r = (struct router){.config = *config, .bytes = quota_new(config->total_bytes, NULL)};
     r->stats.clock = config->clock;
+    list_init(&r->outputs);
+    list_init(&r->heard);
     list_init(&r->changes);
     list_init(&r->leaving);
     list_init(&r->stopped);
@@ -32,8 +35,10 @@ void router_done(struct router *r)
     size_t i = 0;
     while (!list_empty(&r->leaving))
         router_leave(r, CONTAINER_OF(r->leaving.next, struct member, leaving));
-    while (map_next(&r->by_uid, &i, &key, &g))
+    while (map_next(&r->by_uid, &i, &key, &g)) {
+        output_group_ends(g);
         group_free(g);
+    }
     assert(r->n_calls == 0);
     router_drop_errands(r);
     map_done(&r->by_uid);
@@ -145,6 +150,7 @@ void router_group_gone(struct router *r, const char *uid)
     }
     LIST_FOREACH(l, &g->members)
         expel(CONTAINER_OF(l, struct member, of_group), "was deleted", ERR_GONE, "the group was deleted");
+    output_group_ends(g);
     group_free(g);
 }
 
@@ -285,7 +291,7 @@ struct record_part *router_parts(struct router *r, size_t n)
 int64_t router_wait_ms(const struct router *r)
 {
     const struct deadline *first = deadlines_first(&r->deadlines);
-    int64_t at = first ? first->at : INT64_MAX;
+    int64_t at = MIN(first ? first->at : INT64_MAX, output_due_ms(r));
     if (!list_empty(&r->leaving))
         at = MIN(at, CONTAINER_OF(r->leaving.next, struct member, leaving)->leave_at);
     return at == INT64_MAX ? -1 : MAX((int64_t)0, at - clock_mono_ms(r->config.clock));
@@ -297,6 +303,7 @@ void router_tick(struct router *r)
     for (struct deadline *first; (first = deadlines_first(&r->deadlines)) && first->at <= now;)
         call_timeout(CONTAINER_OF(first, struct call, deadline));
     router_release_stale(r);
+    output_tick(r, now);
     LIST_FOREACH(l, &r->leaving) {
         struct member *m = CONTAINER_OF(l, struct member, leaving);
         if (m->leave_at > now)

@@ -46,6 +46,7 @@ struct router {
     uint32_t n_calls; // answered ones that a worker still has included
     struct deadlines deadlines;
     struct list changes, leaving, stopped, stale;
+    struct list outputs, heard; // output.h
     struct list flowing;        // calls of which somebody was told to hold something
     struct list errands, begun; // that nobody has begun, and the others (errand.h)
     uint64_t mark;              // of a walk over waiting calls

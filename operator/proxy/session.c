@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/session.h"
 
+#include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/proxy/call.h"
 #include "operator/proxy/errand.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/object.h"
+#include "operator/proxy/output.h"
 #include "operator/proxy/stats_report.h"
 #include "operator/proxy/stream.h"
 
@@ -17,6 +19,8 @@
 
 enum { HEAD_STEP = 64 };                 // by so much more is waited for until the head of a call is there
 enum { HELD_CALLS = 8, HELD_MARKS = 2 }; // for so many of them, so many high marks each
+
+#define OUTPUT_METHOD "group.output"
 
 // What the proxy answers by itself; no method of a class has a dot in its name.
 static const struct {
@@ -34,6 +38,7 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
     list_init(&s->open);
     list_init(&s->errands);
     list_init(&s->held);
+    list_init(&s->listening);
     list_init(&s->stopped);
     s->order = xcalloc(1, sizeof *s->order);
     s->order->refs = 1;
@@ -53,6 +58,7 @@ void session_free(struct session *s)
         call_abandon(CONTAINER_OF(l, struct call, open));
     errands_abandon(s);
     object_session_ends(s);
+    output_session_ends(s);
     list_remove(&s->stopped);
     peer_done(&s->peer);
     idmap_done(&s->calls);
@@ -60,6 +66,14 @@ void session_free(struct session *s)
     session_order_unref(s->order);
     free(s->ns);
     free(s);
+}
+
+void session_listen(struct session *s)
+{
+    struct err ignored = ERR_INIT;
+    struct group *g = s->group[0] ? map_get(&s->router->by_key, s->group) : NULL;
+    if (g)
+        (void)output_listen(s, g, &ignored);
 }
 
 // Between the marks it stays as it is.
@@ -163,6 +177,30 @@ static bool answer_self(struct session *s, uint32_t id, const struct head *head,
     return true;
 }
 
+// group.output: lines of the group's ranks come from now on, with {"listen": false} no more.
+static bool answer_output(struct session *s, uint32_t id, const struct head *head, const struct record_call *parts,
+                          struct group *g)
+{
+    struct arena a = ARENA_INIT;
+    struct err why = ERR_INIT;
+    struct json *args = NULL;
+    if (!head_method_is(head, OUTPUT_METHOD))
+        return false;
+    if (parts->args_len && json_parse(parts->args, parts->args_len, NULL, &a, &args, &why) < 0)
+        err_wrap(&why, "the arguments of %s", OUTPUT_METHOD);
+    const struct json *listen = json_get(args, "listen");
+    if (!why.code && listen && listen->type == JSON_BOOL && listen->len == 5)
+        output_unlisten(s, g);
+    else if (!why.code)
+        output_listen(s, g, &why);
+    arena_done(&a);
+    if (why.code)
+        refuse(s, id, &why);
+    else
+        session_copy(s, &(struct record_header){.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP}, "null", 4);
+    return true;
+}
+
 static int check_counts(const struct session *s, struct err *err)
 {
     const struct router *r = s->router;
@@ -231,7 +269,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     }
     if (!g)
         return refuse(s, rec->h.call, &why);
-    if (answer_self(s, rec->h.call, &head, g))
+    if (answer_self(s, rec->h.call, &head, g) || answer_output(s, rec->h.call, &head, &parts, g))
         return 0;
     bool kill = kill_is(&head);
     if (kill && kill_check(&rec->h, &head, &why) < 0)

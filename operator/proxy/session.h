@@ -26,6 +26,7 @@ struct session {
     struct list open;           // the same
     struct list errands;        // not answered yet
     struct list held;           // of those the complete ones behind an incomplete body, by seq
+    struct list listening;      // output.h
     struct list stopped;        // in the router's list while it is not read
     uint32_t n_held;            // calls of which it was told to hold the arguments
     struct session_order *order;
@@ -39,6 +40,7 @@ struct session {
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out,
                             void *owner);
 void session_free(struct session *s);       // cancels what is not answered
+void session_listen(struct session *s);     // to what the ranks of its default group print, if it is there
 bool session_idle(const struct session *s); // all is answered
 
 // A record from the controller: CALL, ARGS or CANCEL, a whole body or a piece of one. `unfinished` is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name agent_groups agent_tail agent_lines agent_output agent_process agent_supervisor agent_environment agent_command agent_oom)
+foreach(name agent_groups agent_tail agent_lines agent_listen agent_output agent_process agent_supervisor agent_environment agent_command agent_oom)
   cadre_test(test_${name} LINKS cadre_agent)
 endforeach()
 cadre_test(test_agent_orders LINKS cadre_reconcile cadre_agent SOURCES golden.c group_case.c)

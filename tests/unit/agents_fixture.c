@@ -37,16 +37,26 @@ static void on_exited(void *ctx, const char *group, uint32_t attempt, uint32_t r
     buf_printf(&f->exits, "%s attempt %u rank %u: %d; ", group, attempt, rank, exit_code);
 }
 
+static void on_printed(void *ctx, const char *group, uint32_t rank, const char *text, size_t n)
+{
+    struct fixture *f = ctx;
+    if (text)
+        buf_printf(&f->printed, "%s %u: %.*s; ", group, rank, (int)n, text);
+    else
+        buf_printf(&f->printed, "%s -%zu; ", group, n);
+}
+
 int fixture_setup(void **state)
 {
     struct fixture *f = *state = calloc(1, sizeof *f);
     clock_fake_init(&f->clock, 1000, 1000000);
-    f->exits = BUF_INIT(1 << 20);
+    f->exits = f->printed = BUF_INIT(1 << 20);
     f->agents = agents_new(&(struct agents_config){.clock = &f->clock.clock,
                                                    .changed = on_changed,
                                                    .changed_shared = on_shared,
                                                    .shares = shares,
                                                    .exited = on_exited,
+                                                   .printed = on_printed,
                                                    .ctx = f});
     return 0;
 }
@@ -60,6 +70,7 @@ int fixture_teardown(void **state)
     agents_free(f->agents);
     arena_done(&f->arena);
     buf_done(&f->exits);
+    buf_done(&f->printed);
     free(f);
     return 0;
 }

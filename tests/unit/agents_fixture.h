@@ -22,7 +22,7 @@ struct fixture {
     struct arena arena;
     int changes;
     char changed[64]; // what for, last
-    struct buf exits;
+    struct buf exits, printed;
 };
 
 #define POD                                                                           \

@@ -2,7 +2,7 @@
 foreach(name idmap deadline scan)
   cadre_test(test_${name} LINKS cadre_proxy)
 endforeach()
-foreach(name router router_objects router_life router_roles router_kill router_tasks stats)
+foreach(name router router_objects router_life router_roles router_kill router_tasks router_output stats)
   cadre_test(test_${name} SOURCES proxy_fixture.c proxy_world.c LINKS cadre_proxy)
 endforeach()
 cadre_test(test_router_modes SOURCES proxy_fixture.c crowd.c LINKS cadre_proxy)

@@ -288,8 +288,69 @@ static void records_that_only_show_life_change_nothing(void **state)
     struct fixture *f = *state;
     join(f, 0, HELLO(""));
     say(f, RECORD_HEARTBEAT, "");
-    say(f, RECORD_OUTPUT, "{}");
+    say(f, RECORD_OUTPUT, "{" GROUP ",\"lines\":[]}");
     assert_int_equal(f->changes, 1);
+}
+
+static void agents_send_lines_only_while_somebody_listens(void **state)
+{
+    struct fixture *f = *state;
+    struct agent_identity shared = {
+        .ns = "ml", .group = "pool", .shared = true, .pod = "p", .pod_uid = "pool-uid", .node = "n2"};
+    struct err err = ERR_INIT;
+    join(f, 0, HELLO(""));
+    f->connections[0].body[0] = '\0';
+    say(f, RECORD_OUTPUT, "{" GROUP ",\"lines\":[[0,\"unasked\"]]}");
+    assert_string_equal(buf_str(&f->printed), "");
+    agents_listen(f->agents, "group-uid", true);
+    assert_int_equal(f->connections[0].type, RECORD_OUTPUT);
+    assert_string_equal(f->connections[0].body, "{\"group\":\"group-uid\",\"listen\":true}");
+    join_as(f, 1, &shared, HELLO(""), &err); // one that comes later is told, too
+    assert_string_equal(f->connections[1].body, "{\"group\":\"group-uid\",\"listen\":true}");
+    say(f, RECORD_OUTPUT, "{" GROUP ",\"lines\":[[0,\"a\"],[3,\"b\"]],\"dropped\":2}");
+    say(f, RECORD_OUTPUT, "{\"group\":\"other\",\"lines\":[[0,\"c\"]]}");
+    assert_string_equal(buf_str(&f->printed), "group-uid 0: a; group-uid 3: b; group-uid -2; ");
+    agents_listen(f->agents, "group-uid", false);
+    assert_string_equal(f->connections[1].body, "{\"group\":\"group-uid\",\"listen\":false}");
+    say(f, RECORD_OUTPUT, "{" GROUP ",\"lines\":[[0,\"late\"]]}");
+    assert_null(strstr(buf_str(&f->printed), "late"));
+}
+
+static void an_agent_prints_only_for_groups_that_it_may_have(void **state)
+{
+    static const struct agent_identity
+        own = {.ns = "ml", .group = "g", .group_uid = "own", .pod = "g-0-0", .pod_uid = "u0", .node = "n1"},
+        shared = {.ns = "ml", .group = "pool", .shared = true, .pod = "p", .pod_uid = "u1", .node = "n2"};
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    agents_listen(f->agents, "own", true);
+    agents_listen(f->agents, "stranger", true);
+    join_as(f, 0, &own, HELLO(""), &err);
+    join_as(f, 1, &shared, HELLO(""), &err);
+    give(f, 0, RECORD_OUTPUT, "{\"group\":\"stranger\",\"lines\":[[0,\"a\"]]}", &err);
+    give(f, 1, RECORD_OUTPUT, "{\"group\":\"stranger\",\"lines\":[[0,\"b\"]]}", &err);
+    assert_string_equal(buf_str(&f->printed), "");
+    give(f, 0, RECORD_OUTPUT, "{\"group\":\"own\",\"lines\":[[0,\"c\"]]}", &err);
+    assert_string_equal(buf_str(&f->printed), "own 0: c; ");
+}
+
+static void lines_that_make_no_sense_break_the_protocol(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "{}",
+                                      "[]",
+                                      "{" GROUP "}",
+                                      "{" GROUP ",\"lines\":7}",
+                                      "{" GROUP ",\"lines\":[7]}",
+                                      "{" GROUP ",\"lines\":[[0]]}",
+                                      "{" GROUP ",\"lines\":[[-1,\"a\"]]}",
+                                      "{" GROUP ",\"lines\":[[0,7]]}"};
+    struct fixture *f = *state;
+    join(f, 0, HELLO(""));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct err err = ERR_INIT;
+        assert_int_equal(give(f, 0, RECORD_OUTPUT, bad[i], &err), ERR_INVALID);
+    }
 }
 
 static void who_is_lost_was_heard_of_last_before(void **state)
@@ -406,6 +467,9 @@ int main(void)
         T(a_hello_that_makes_no_sense_is_refused_and_changes_nothing),
         T(reports_that_make_no_sense_break_the_protocol),
         T(records_that_only_show_life_change_nothing),
+        T(agents_send_lines_only_while_somebody_listens),
+        T(an_agent_prints_only_for_groups_that_it_may_have),
+        T(lines_that_make_no_sense_break_the_protocol),
         T(who_is_lost_was_heard_of_last_before),
         T(a_goodbye_says_since_when_the_pod_ends),
         T(of_long_texts_a_part_is_kept),

@@ -63,4 +63,16 @@ traced none "$(post "$(request trace)" -H "traceparent: ff-${trace:3}")"
 traced none "$(post "$(request trace)")"
 answer=$(post "$(request fail)" -H "traceparent: $trace")
 [[ $answer == *'"code":"FAILED"'*"\"traceparent\":\"$trace\""* ]] || fail "the trace of an error: $answer"
+# S0-10: what ranks print comes to the controller with their number in front, equal lines as one
+lines=$("$cli" call w say '"hello"' --no-reply --logs "${at[@]}" 2>&1 >/dev/null)
+echo "S0-10: $lines"
+[[ $lines == "[rank 0-3] hello" ]] || fail "equal lines: $lines"
+lines=$("$cli" call w say '["I am", 1]' --no-reply --logs "${at[@]}" 2>&1 >/dev/null | sort)
+echo "S0-10: $lines"
+[[ $lines == "$(printf '[rank %d] I am %d\n' 0 0 1 1 2 2 3 3)" ]] || fail "lines of their own: $lines"
+lines=$("$cli" call w say '"alone"' --rank 2 --no-reply --logs "${at[@]}" 2>&1 >/dev/null)
+[[ $lines == "[rank 2] alone" ]] || fail "the line of one rank: $lines"
+lines=$("$cli" call w say '"unheard"' --no-reply "${at[@]}" 2>&1 >/dev/null)
+[[ -z $lines ]] || fail "lines without --logs: $lines"
+[[ $(grep -c '^\[rank [0-3]\] hello$' "$work/out") == 4 ]] || fail "not in our own output"
 echo "ok"

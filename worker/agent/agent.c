@@ -215,6 +215,13 @@ static const char *const *expand_all(const char *const *argv, const char *const 
     return all;
 }
 
+static void on_line(void *ctx, const char *text, size_t len)
+{
+    const struct place *p = ctx;
+    const struct agent_config *config = &p->group->agent->config;
+    config->printed(config->ctx, supervisor_group(p->group->supervisor), p->rank, text, len);
+}
+
 // The kubelet has seen to the pod's own command, for which nobody is a rank.
 static int run_process(struct place *p, const struct command *c, const char *const *env, struct arena *arena,
                        struct err *err)
@@ -227,6 +234,8 @@ static int run_process(struct place *p, const struct command *c, const char *con
     p->output = output_open(a->output, p->who, fds, err);
     if (!p->output)
         return err->code;
+    if (a->config.printed)
+        output_follow(p->output, on_line, p);
     const struct process_config config = {.loop = a->config.loop,
                                           .reaper = a->reaper,
                                           .argv = argv,

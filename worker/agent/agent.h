@@ -33,6 +33,8 @@ struct agent_config {
     int gpus;                // in the pod, where its environment has no list; GPUS_UNKNOWN
     // From the loop, and inside agent_command(); may call agent_command() and agent_shutdown().
     void (*report)(void *ctx, const struct agent_report *r);
+    // A process has printed a line; NULL = nobody wants to know.
+    void (*printed)(void *ctx, const char *group, int rank, const char *text, size_t len);
     void (*done)(void *ctx); // once, after agent_shutdown(): every process is gone and the log is written
     void *ctx;
 };

@@ -6,6 +6,7 @@
 #include "common/wire/record_reader.h"
 #include "common/ws/ws_client.h"
 #include "common/ws/ws_replicas.h"
+#include "worker/agent/listen.h"
 #include "worker/agent/message.h"
 
 #include <errno.h>
@@ -26,7 +27,8 @@ struct connection {
     char *address;
     struct ws_client *client; // NULL while waiting for the next attempt
     struct record_reader reader;
-    struct loop_timer *retry_timer, *heartbeat_timer;
+    struct loop_timer *retry_timer, *heartbeat_timer, *output_timer;
+    struct listen listen;
     int64_t backoff_ms, heartbeat_ms;
     bool up, closing, leaving;
     bool greeted;     // HELLO is on its way: what happens from now on is not in it
@@ -58,6 +60,8 @@ static void retry_later(struct connection *c, const struct err *err)
 static void drop(struct connection *c, const struct err *err)
 {
     c->greeted = false;
+    loop_timer_disarm(c->output_timer);
+    listen_done(&c->listen); // it says again what it wants
     ws_client_free(TAKE_PTR(c->client));
     record_reader_done(&c->reader);
     retry_later(c, err);
@@ -87,6 +91,17 @@ static void on_heartbeat(void *ctx)
     writer_object_end(&w);
     loop_timer_arm(c->heartbeat_timer, c->heartbeat_ms);
     send_or_drop(c, RECORD_HEARTBEAT, &w);
+}
+
+// As long as the operator does not take what it has got, lines are dropped.
+static void on_output(void *ctx)
+{
+    struct connection *c = ctx;
+    struct json_writer w;
+    while (c->client && ws_client_queued(c->client) < WS_LOW_MARK && listen_next(&c->listen, &w))
+        send_or_drop(c, RECORD_OUTPUT, &w);
+    if (c->client && ws_client_queued(c->client) >= WS_LOW_MARK)
+        loop_timer_arm(c->output_timer, LISTEN_BATCH_MS);
 }
 
 static void on_open(void *ctx, const char *subprotocol)
@@ -164,6 +179,8 @@ static void on_record(struct connection *c, const struct record *r)
         on_welcome(c, r);
     else if (c->up && message_command_type(r->h.type, &type))
         on_command(c, r, type);
+    else if (c->up && r->h.type == RECORD_OUTPUT)
+        listen_command(&c->listen, r->body, r->len);
     else if (r->h.type == RECORD_ERROR)
         on_refused(c, r);
     // Anything else is for newer agents than this one.
@@ -256,6 +273,8 @@ struct connection *connection_new(const struct connection_config *config, const 
     c->backoff_ms = FIRST_BACKOFF_MS;
     c->retry_timer = loop_timer_new(config->loop, try, c);
     c->heartbeat_timer = loop_timer_new(config->loop, on_heartbeat, c);
+    c->output_timer = loop_timer_new(config->loop, on_output, c);
+    listen_init(&c->listen);
     loop_timer_arm(c->retry_timer, 0);
     return c;
 }
@@ -291,6 +310,8 @@ void connection_free(struct connection *c)
     ws_client_free(c->client);
     loop_timer_free(c->retry_timer);
     loop_timer_free(c->heartbeat_timer);
+    loop_timer_free(c->output_timer);
+    listen_done(&c->listen);
     free(c->address);
     free(c);
 }
@@ -298,6 +319,12 @@ void connection_free(struct connection *c)
 bool connection_up(const struct connection *c)
 {
     return c->up;
+}
+
+void connection_printed(struct connection *c, const char *group, int rank, const char *text, size_t len)
+{
+    if (c->up && listen_line(&c->listen, group, rank, text, len) && !loop_timer_armed(c->output_timer))
+        loop_timer_arm(c->output_timer, LISTEN_BATCH_MS);
 }
 
 void connection_report(struct connection *c, const struct agent_report *r)

@@ -36,7 +36,8 @@ void connection_goodbye(struct connection *c);
 // Says goodbye and closes in good order, for ever; connection_open() tells when it has.
 void connection_close(struct connection *c);
 bool connection_open(const struct connection *c);
-bool connection_up(const struct connection *c);                             // the operator has said WELCOME
+bool connection_up(const struct connection *c); // the operator has said WELCOME
+void connection_printed(struct connection *c, const char *group, int rank, const char *text, size_t len);
 void connection_report(struct connection *c, const struct agent_report *r); // dropped before the HELLO, which has it
 
 #endif

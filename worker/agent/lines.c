@@ -19,11 +19,14 @@ void lines_done(struct lines *l)
 
 static void put(struct lines *l, const char *data, size_t n, struct buf *out)
 {
+    size_t start = out->len + strlen(l->prefix);
     if (buf_reserve(out, strlen(l->prefix) + l->partial.len + n + 1) == 0) { // a whole line or nothing of it
         buf_puts(out, l->prefix);
         buf_append(out, l->partial.data, l->partial.len);
         buf_append(out, data, n);
         buf_putc(out, '\n');
+        if (l->heard)
+            l->heard(l->ctx, out->data + start, out->len - 1 - start);
     }
     buf_reset(&l->partial);
 }

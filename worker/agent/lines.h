@@ -11,6 +11,9 @@ enum {
 };
 
 struct lines {
+    // Each line that is put, without prefix and end; NULL = nobody listens.
+    void (*heard)(void *ctx, const char *text, size_t len);
+    void *ctx;
     char prefix[LINES_PREFIX_MAX]; // "[rank 3] "
     struct buf partial;            // a line that has not ended yet
 };

@@ -45,6 +45,13 @@ static void on_report(void *ctx, const struct agent_report *r)
         standalone_report(&p->standalone, r);
 }
 
+static void on_printed(void *ctx, const char *group, int rank, const char *text, size_t len)
+{
+    const struct program *p = ctx;
+    if (p->operators)
+        operators_printed(p->operators, group, rank, text, len);
+}
+
 static void on_done(void *ctx)
 {
     struct program *p = ctx;
@@ -101,6 +108,7 @@ static int run(const struct options *o)
                                         .argv = o->argv,
                                         .gpus = count_gpus(),
                                         .report = on_report,
+                                        .printed = on_printed,
                                         .done = on_done,
                                         .ctx = &p};
     signal(SIGPIPE, SIG_IGN);

@@ -78,6 +78,12 @@ void operators_free(struct operators *o)
     free(o);
 }
 
+void operators_printed(struct operators *o, const char *group, int rank, const char *text, size_t len)
+{
+    for (size_t i = 0; i < ws_replicas_count(o->replicas); i++)
+        connection_printed(ws_replicas_at(o->replicas, i), group, rank, text, len);
+}
+
 void operators_report(struct operators *o, const struct agent_report *r)
 {
     for (size_t i = 0; i < ws_replicas_count(o->replicas); i++)

@@ -17,6 +17,7 @@ void operators_goodbye(struct operators *o); // the pod ends
 // Says goodbye to all; operators_closed() tells when they have heard it.
 void operators_close(struct operators *o);
 bool operators_closed(const struct operators *o);
+void operators_printed(struct operators *o, const char *group, int rank, const char *text, size_t len);
 void operators_report(struct operators *o, const struct agent_report *r);
 
 #endif

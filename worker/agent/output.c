@@ -221,6 +221,14 @@ struct output_process *output_open(struct output *o, const char *who, int ret_fd
     return NULL;
 }
 
+void output_follow(struct output_process *p, void (*heard)(void *ctx, const char *text, size_t len), void *ctx)
+{
+    for (int i = 0; i < STREAMS; i++) {
+        p->streams[i].lines.heard = heard;
+        p->streams[i].lines.ctx = ctx;
+    }
+}
+
 void output_drain(struct output_process *p)
 {
     size_t total = 0;
@@ -242,6 +250,7 @@ void output_close(struct output_process *p)
     if (!p)
         return;
     p->closed = true;
+    output_follow(p, NULL, NULL);
     if (at_end(p))
         process_destroy(p);
 }

@@ -20,6 +20,8 @@ void output_free(struct output *o); // drops what is not written yet; every proc
 // Opens the pipes of a process; ret_fds are their ends for its standard output and error, the caller's to close once
 // the process has them. NULL if there are no more descriptors.
 struct output_process *output_open(struct output *o, const char *who, int ret_fds[2], struct err *err);
+// Every line of both from now on, without prefix and end, as it goes to the log.
+void output_follow(struct output_process *p, void (*heard)(void *ctx, const char *text, size_t len), void *ctx);
 // Reads what is there now, for when the process has exited: its last words come before what is said about it.
 void output_drain(struct output_process *p);
 // The last of both, at most TAIL_BYTES and TAIL_LINES.

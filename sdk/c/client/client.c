@@ -490,6 +490,7 @@ void client_free(struct cadre_client *c)
     fail_all(c, &c->resting, say_closed, NULL, false);
     fail_all(c, &c->sent, say_closed, NULL, true);
     c->settings.on_connection = NULL;
+    c->settings.on_output = NULL;
     bool up = c->uplink.state == UPLINK_UP || c->uplink.state == UPLINK_LEAVING;
     uplink_leave(&c->uplink, "the controller ends");
     while (up && !uplink_gone(&c->uplink) && now_ms() < end)

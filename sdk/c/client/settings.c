@@ -145,6 +145,7 @@ static int set_limits(struct settings *s, const cadre_client_options *o, struct 
     s->max_body = o->max_body ? o->max_body : (size_t)64 << 20;
     s->max_bytes = o->max_bytes ? o->max_bytes : (size_t)512 << 20;
     s->on_connection = o->on_connection;
+    s->on_output = o->on_output;
     s->ctx = o->ctx;
     return 0;
 }

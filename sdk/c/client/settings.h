@@ -19,6 +19,7 @@ struct settings {
     uint32_t max_calls;
     size_t max_body, max_bytes;
     void (*on_connection)(void *ctx, int connected, const cadre_client_error *why);
+    void (*on_output)(void *ctx, const cadre_client_output *line);
     void *ctx;
 };
 

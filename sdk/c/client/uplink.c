@@ -5,6 +5,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "sdk/c/client/fault.h"
+#include "sdk/c/client/printed.h"
 
 #include <stdlib.h>
 
@@ -92,6 +93,8 @@ static void send_hello(struct uplink *u, const char *token)
     writer_str(&w, "namespace", s->ns);
     writer_str_set(&w, "group", s->group);
     writer_str_set(&w, "token", token);
+    if (s->on_output)
+        writer_bool(&w, "output", true);
     writer_object_end(&w);
     if (uplink_send_copy(u, &h, buf_str(&w.buf), w.buf.len, &err) < 0)
         hang_up(u, FRAME_CLOSE_INTERNAL, &err);
@@ -169,6 +172,10 @@ static int take_record(struct uplink *u, const struct record *r, struct err *err
     }
     if (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO) { // where all of its arguments are out nothing happens
         (void)record_writer_hold(ws_client_records(u->ws), r->h.call, false, r->h.type == RECORD_HOLD);
+        return 0;
+    }
+    if (r->h.type == RECORD_OUTPUT) {
+        printed_tell(u->config.settings, r->body, r->len);
         return 0;
     }
     if (r->h.type != RECORD_RESULT && r->h.type != RECORD_ERROR)

@@ -68,6 +68,14 @@ typedef struct cadre_client_error {
 
 typedef struct cadre_client cadre_client;
 
+// What ranks of the client's group have printed.
+typedef struct cadre_client_output {
+    const char *group; // "namespace/name"
+    const char *ranks; // "3"; "0-3,7" of ranks that have printed the same at the same time
+    const char *text;  // one line, without its end; NULL: nothing but that some were dropped
+    uint64_t dropped;  // lines before this one that came too fast
+} cadre_client_output;
+
 typedef struct cadre_client_options {
     size_t size; // cadre_client_options_init() sets it
     // Where the proxy is: "wss://host:port", "ws://host:port", "unix:/path". Every attempt to connect looks the name up
@@ -91,6 +99,9 @@ typedef struct cadre_client_options {
     // Tells about the connection, for logs: 1 and NULL, 0 and why. May be NULL.
     void (*on_connection)(void *ctx, int connected, const cadre_client_error *why);
     void *ctx;
+    // Every line that ranks of `group` print while the client is connected, equal ones of several ranks as one, within
+    // half a second. NULL: none is sent. Called inside of whatever waits.
+    void (*on_output)(void *ctx, const cadre_client_output *line);
 } cadre_client_options;
 
 // How arguments reach the ranks; the numbers are those of cadre/worker.h.

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks print, for the controllers that listen to their group. Equal lines of several ranks within OUTPUT_FOLD_MS
+// become one; the lines of a rank keep their order. Nothing is kept of a group to which nobody listens. Bounded: what a
+// listener does not take in time is dropped and counted.
+#ifndef CADRE_PROXY_OUTPUT_H
+#define CADRE_PROXY_OUTPUT_H
+
+#include "operator/proxy/session.h"
+
+enum {
+    OUTPUT_LINE_MAX = 4096, // bytes; what is behind is cut off
+    OUTPUT_LINES_MAX = 256, // of a group that wait to be folded
+    OUTPUT_FOLD_MS = 200,
+    OUTPUT_LISTENERS_MAX = 64, // of a group
+};
+
+// From now on lines go to the session, as records OUTPUT with call id 0; once, however often it is asked for.
+// ERR_LIMIT.
+int output_listen(struct session *s, struct group *g, struct err *err);
+void output_unlisten(struct session *s, struct group *g);
+void output_session_ends(struct session *s);
+void output_group_ends(struct group *g);
+
+// A line of a rank, without its end; lines that somebody before us has dropped.
+void output_line(struct router *r, const char *group_uid, uint32_t rank, const char *text, size_t len);
+void output_dropped(struct router *r, const char *group_uid, uint64_t n);
+
+// A group to which somebody listens now, or nobody any more (then ->output is NULL); each change once, NULL = none.
+const struct group *output_changed(struct router *r);
+int64_t output_due_ms(const struct router *r); // when output_tick() has something to do; INT64_MAX = never
+void output_tick(struct router *r, int64_t now_ms);
+
+#endif
