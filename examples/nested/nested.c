@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker that calls workers: a Parent's get_work() asks a Child and returns what it says. Whom it asks is its init:
+// A worker that calls workers: a Parent's get_work() asks a Child and returns what it says; create_child() makes the
+// group of one. Whom it asks is its init:
 // {"group": "child"} any rank of another group, {"role": "child", "rank": 1} a role on a rank of its own group.
 #include <cadre/worker.h>
 #include <stdlib.h>
@@ -61,6 +62,31 @@ static cadre_result get_work(void *self, cadre_call *call)
     return r == CADRE_OK ? cadre_return_json(call, result, len) : r;
 }
 
+// create_child(workerGroup): makes the group of a manifest, as its caller would with group.create.
+static cadre_result create_child(void *self, cadre_call *call)
+{
+    static const char begin[] = "{\"lifetime\":\"Detached\",\"workerGroup\":";
+    const char *manifest, *result;
+    size_t len, result_len;
+    (void)self;
+    cadre_result r = cadre_arg_json(call, 0, "workerGroup", &manifest, &len);
+    if (r != CADRE_OK)
+        return r;
+    char *args = malloc(sizeof begin + len + 1);
+    if (!args)
+        return CADRE_OUT_OF_MEMORY;
+    memcpy(args, begin, sizeof begin - 1);
+    memcpy(args + sizeof begin - 1, manifest, len);
+    args[sizeof begin - 1 + len] = '}';
+    cadre_request request;
+    cadre_request_init(&request, "group.create");
+    request.args = args;
+    request.args_len = sizeof begin + len;
+    r = cadre_group_call(call, &request, &result, &result_len);
+    free(args);
+    return r; // nothing to return but that it is made
+}
+
 static cadre_result child_create(cadre_worker *worker, const char *init, size_t init_len, void **ret_self)
 {
     (void)worker, (void)init, (void)init_len;
@@ -75,6 +101,7 @@ static cadre_result work(void *self, cadre_call *call)
 }
 
 static const cadre_method parent_methods[] = {
+    {"create_child", CADRE_ONE_TO_ALL, CADRE_EXECUTE_RANK_ZERO, create_child, "makes the group of a manifest"},
     {"get_work", CADRE_ONE_TO_ALL, CADRE_EXECUTE_RANK_ZERO, get_work, "has a child work, and returns what it says"},
 };
 

@@ -46,6 +46,7 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
         .attempt = head->attempt,
         .timeout_ms = head->timeout_ms,
         .world = g->world,
+        .n_above = task_above(g, head),
         .n_slots = n,
     };
     memcpy(c->method, head->method, head->method_len);

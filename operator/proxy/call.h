@@ -75,6 +75,7 @@ struct call {
     struct blob *gathered; // results that came in a reader's input, one behind the other
     uint32_t world;        // of the group when the call came
     uint32_t first;        // rank of slots[0]
+    uint32_t n_above;      // slots that are held by methods that wait for it (task.h)
     uint32_t n, left;      // ranks that have it; those that have not answered
     uint32_t n_slots;
     struct stats_call stat; // until it is answered

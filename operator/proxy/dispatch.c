@@ -124,6 +124,10 @@ static int pick_any(struct call *c, struct err *err)
     if (!method)
         return no_method(c, role, err);
     c->lane = method->lane;
+    if (task_stuck(c))
+        return err_set(err, ERR_CONFLICT,
+                       "a deadlock: %s() waits for a slot of %s, and methods that wait for it hold all", c->method,
+                       c->group->key);
     return task_pick(c) ? GO : QUEUE;
 }
 

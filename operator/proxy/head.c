@@ -84,6 +84,9 @@ static int get_member(const struct scan_item *m, struct head *h, struct err *err
     } else if (key_is(m, "split")) {
         h->split = m->text;
         h->split_len = m->len;
+    } else if (key_is(m, "via")) {
+        h->via = m->text;
+        h->via_len = m->len;
     } else if (key_is(m, "collect")) {
         h->collect = m->text;
         h->collect_len = m->len;

@@ -26,6 +26,8 @@ struct head {
     bool keep, pin;              // results stay on the workers; also when the session ends
     const char *split, *collect; // JSON; NULL = it has none
     size_t split_len, collect_len;
+    const char *via; // of calls that methods make, JSON (via.h); NULL = none
+    size_t via_len;
     const char *trace; // `traceparent` if it is well-formed: TRACEPARENT_LEN bytes; NULL = none
 };
 

@@ -1,6 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/task.h"
 
+#include "common/base/json.h"
+#include "common/wire/via.h"
+
+struct slots { // of a method
+    const struct member *member;
+    const struct member_method *method;
+    uint32_t n;
+};
+
+static const struct member_method *find_method(const struct member *m, const char *role, const char *method)
+{
+    const struct member_role *r = member_role(m, role);
+    return r ? member_method(r, method) : NULL;
+}
+
+static bool count_same(void *ctx, const char *role, const char *method)
+{
+    struct slots *s = ctx;
+    const struct member_method *above = find_method(s->member, role, method);
+    s->n += above && above->lane == s->method->lane;
+    return false;
+}
+
+uint32_t task_above(const struct group *g, const struct head *h)
+{
+    struct arena a = ARENA_INIT;
+    struct err ignored = ERR_INIT;
+    struct json *via;
+    struct slots s = {.member = group_first(g)};
+    if (!h->via || !s.member)
+        return 0;
+    s.method = find_method(s.member, h->role ? arena_strndup(&a, h->role, h->role_len) : NULL,
+                           arena_strndup(&a, h->method, h->method_len));
+    if (s.method && json_parse(h->via, h->via_len, NULL, &a, &via, &ignored) == 0)
+        via_find(via, &(struct via_place){.ns = g->ns, .group = g->name, .rank = -1}, &a, count_same, &s);
+    arena_done(&a);
+    return s.n;
+}
+
 static bool has_slot(struct member *m, uint8_t lane)
 {
     const struct member_lane *l = member_lane(m, lane);
@@ -38,11 +77,22 @@ void tasks_release(struct group *g)
         }
 }
 
-void tasks_explain(const struct call *c, struct buf *out)
+static uint32_t all_slots(const struct call *c)
 {
     const struct group *g = c->group;
     uint32_t slots = 0;
     for (uint32_t i = 0; i < g->world; i++)
         slots += g->ranks[i].member ? member_lane(g->ranks[i].member, c->lane)->limit : 0;
-    buf_printf(out, "no slot was free: all %u of the %u ranks that are connected are busy", slots, g->n_connected);
+    return slots;
+}
+
+bool task_stuck(const struct call *c)
+{
+    return c->n_above && c->n_above >= all_slots(c);
+}
+
+void tasks_explain(const struct call *c, struct buf *out)
+{
+    buf_printf(out, "no slot was free: all %u of the %u ranks that are connected are busy", all_slots(c),
+               c->group->n_connected);
 }

@@ -52,7 +52,7 @@ static uint32_t takes(struct world *w, uint32_t rank, uint32_t *ret_arg)
     *ret_arg = 0;
     if (r) {
         id = r->h.call;
-        const char *args = strchr(r->body + 4, '[');
+        const char *args = strrchr(r->body + 4, '['); // behind a head that may have lists
         assert_non_null(args);
         *ret_arg = (uint32_t)strtoul(args + 1, NULL, 10);
         free(r);
@@ -216,6 +216,26 @@ static void they_outlive_a_restart_but_not_the_group(void **state)
     hears_about(w, "6 ERROR UNAVAILABLE", "takes no calls: it has failed");
 }
 
+static void a_task_whose_callers_hold_all_slots_is_refused(void **state)
+{
+    struct world *w = *state;
+    uint32_t arg;
+    for (uint32_t i = 0; i < 3; i++)
+        worker_hang_up(&w->f, &w->workers[i]);
+    sends_group(w, 1, "{\"method\":\"task\"}", "[1]");
+    takes(w, 3, &arg);
+    sends_group(w, 2, "{\"method\":\"task\",\"via\":[\"ml/llama/3/task\"]}", "[2]");
+    hears(w, "2 ERROR CONFLICT a deadlock: task() waits for a slot of ml/llama, and methods that wait for it hold all");
+    sends_group(w, 3, "{\"method\":\"ask\",\"via\":[\"ml/llama/3/task\"]}", "[3]"); // has slots of its own
+    takes(w, 3, &arg);
+    assert_int_equal(arg, 3);
+    sends_group(w, 4, "{\"method\":\"ask\",\"via\":[\"ml/llama/3/ask\",\"ml/b/0/f\",\"ml/llama/3/tell\"]}", "[4]");
+    takes(w, 3, &arg); // two of three
+    assert_int_equal(arg, 4);
+    sends_group(w, 5, "{\"method\":\"task\",\"via\":[\"ml/other/3/task\",7]}", "[5]");
+    hears_nothing(w); // waits
+}
+
 static void what_cannot_run_is_refused_at_once(void **state)
 {
     struct world *w = *state;
@@ -246,6 +266,7 @@ int main(void)
         TASK_TEST(what_waits_can_be_canceled_and_has_a_deadline),
         TASK_TEST(the_death_of_a_rank_costs_its_own_tasks_only),
         TASK_TEST(they_outlive_a_restart_but_not_the_group),
+        TASK_TEST(a_task_whose_callers_hold_all_slots_is_refused),
         TASK_TEST(what_cannot_run_is_refused_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,8 +5,8 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
+#include "common/wire/via.h"
 #include "worker/host/call.h"
-#include "worker/host/via.h"
 
 #include <inttypes.h>
 #include <poll.h>

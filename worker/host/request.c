@@ -5,10 +5,10 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/record.h"
+#include "common/wire/via.h"
 #include "worker/host/borrowed.h"
 #include "worker/host/crash.h"
 #include "worker/host/module.h"
-#include "worker/host/via.h"
 
 #include <inttypes.h>
 #include <stdio.h>

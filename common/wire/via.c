@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/via.h"
+#include "common/wire/via.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -34,19 +34,22 @@ int via_add(const char *via, size_t len, const struct via_place *place, struct b
 }
 
 // The part behind the rank, if this is of the rank.
-static char *on_rank(const struct json *v, const char *prefix, struct arena *a)
+static char *on_rank(const struct json *v, const char *prefix, bool any, struct arena *a)
 {
-    char *text = json_str(v, a);
-    return text && str_starts(text, prefix) ? text + strlen(prefix) : NULL;
+    char *text = json_str(v, a), *rest = text && str_starts(text, prefix) ? text + strlen(prefix) : NULL;
+    char *slash = rest && any ? strchr(rest, '/') : NULL;
+    return any ? (slash ? slash + 1 : NULL) : rest;
 }
 
 int via_find(const struct json *via, const struct via_place *rank, struct arena *a,
              bool (*same)(void *ctx, const char *role, const char *method), void *ctx)
 {
-    const char *prefix = arena_printf(a, "%s/%s/%d/", rank->ns, rank->group, rank->rank);
+    bool any = rank->rank < 0;
+    const char *prefix = any ? arena_printf(a, "%s/%s/", rank->ns, rank->group)
+                             : arena_printf(a, "%s/%s/%d/", rank->ns, rank->group, rank->rank);
     int i = 0;
     JSON_FOREACH(v, via) {
-        char *role = on_rank(v, prefix, a), *slash = role ? strchr(role, '/') : NULL;
+        char *role = on_rank(v, prefix, any, a), *slash = role ? strchr(role, '/') : NULL;
         if (slash)
             *slash = '\0';
         if (role && same(ctx, slash ? role : NULL, slash ? slash + 1 : role))

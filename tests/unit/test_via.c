@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which methods wait for a call.
-#include "worker/host/via.h"
+#include "common/wire/via.h"
 
 #include "common/base/mem.h"
 
@@ -72,6 +72,7 @@ static void a_rank_finds_its_own(void **state)
     assert_int_equal(via_find(via, &here, &a, is, (char[]){"actor.g"}), 3);
     assert_int_equal(via_find(via, &here, &a, is, (char[]){".g"}), 4);
     assert_int_equal(via_find(via, &here, &a, is, (char[]){".h"}), -1);
+    assert_int_equal(via_find(via, &(struct via_place){"ml", "a", -1, NULL, NULL}, &a, is, (char[]){".g"}), 1);
     via_print(via, 2, &a, &text);
     assert_string_equal(buf_str(&text), "ml/b/1/g, ml/a/1/actor/g, ml/a/1/g, ");
     buf_done(&text);

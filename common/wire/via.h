@@ -4,9 +4,9 @@
 //
 //   ["ml/trainer/0/step", "ml/judge/1/critic/score"]         namespace/group/rank[/role]/method
 //
-// With it a rank finds that a call would wait for a method that waits for the call.
-#ifndef CADRE_HOST_VIA_H
-#define CADRE_HOST_VIA_H
+// With it ranks, and the proxy for tasks, find that a call would wait for a method that waits for the call.
+#ifndef CADRE_WIRE_VIA_H
+#define CADRE_WIRE_VIA_H
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -23,8 +23,8 @@ struct via_place { // a method on a rank
 // The JSON of `via` (len 0 = none) with one more behind. ERR_LIMIT: over VIA_MAX of them.
 int via_add(const char *via, size_t len, const struct via_place *place, struct buf *out, struct err *err);
 
-// Calls `same` for each that is on that rank, the outermost first, with its role and method, until it says true. That
-// one's place in the list, from 0, or -1.
+// Calls `same` for each that is on that rank, -1 = on any of the group, the outermost first, with its role and method,
+// until it says true. That one's place in the list, from 0, or -1.
 int via_find(const struct json *via, const struct via_place *rank, struct arena *a,
              bool (*same)(void *ctx, const char *role, const char *method), void *ctx);
 void via_print(const struct json *via, int from, struct arena *a, struct buf *out); // "ml/a/0/step, ml/b/1/score"
