@@ -116,7 +116,10 @@ static void reap(struct chaos *c)
         struct child *k = c->children;
         while (k->pid != pid)
             k++;
-        bool well = k->told == SIGKILL ? WIFSIGNALED(status) : k->told && WIFEXITED(status) && !WEXITSTATUS(status);
+        // One that was told before it could listen for signals ends by the signal.
+        bool well = k->told == SIGKILL    ? WIFSIGNALED(status)
+                    : WIFSIGNALED(status) ? k->told == SIGTERM && WTERMSIG(status) == SIGTERM
+                                          : k->told && WEXITSTATUS(status) == 0;
         if (!well) {
             fprintf(stderr, "%s %u has ended with status 0x%x after signal %d\n", kind_names[k->kind], k->index, status,
                     k->told);
