@@ -75,4 +75,6 @@ lines=$("$cli" call w say '"alone"' --rank 2 --no-reply --logs "${at[@]}" 2>&1 >
 lines=$("$cli" call w say '"unheard"' --no-reply "${at[@]}" 2>&1 >/dev/null)
 [[ -z $lines ]] || fail "lines without --logs: $lines"
 [[ $(grep -c '^\[rank [0-3]\] hello$' "$work/out") == 4 ]] || fail "not in our own output"
+# A client that was written from docs/protocol.md alone
+python3 "$(dirname "$0")/protocol_client.py" "$work/socket" lab w >"$work/client" 2>&1 || fail "the client of the page: $(<"$work/client")"
 echo "ok"

@@ -3,6 +3,8 @@
 #include <cadre/worker.h>
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { LATE_US = 30 * 1000 };
@@ -54,9 +56,41 @@ static cadre_result fail(void *self, cadre_call *call)
     return cadre_fail(call, "no");
 }
 
+// A batch of x, to which each rank adds its number.
+static cadre_result plus_rank(void *self, cadre_call *call)
+{
+    cadre_tensor x;
+    cadre_result r = cadre_arg_tensor(call, "x", &x);
+    if (r != CADRE_OK)
+        return r;
+    if (strcmp(x.dtype, "I64") != 0)
+        return cadre_fail(call, "x must be I64");
+    int64_t *sums = malloc(x.len + 1);
+    if (!sums)
+        return CADRE_OUT_OF_MEMORY;
+    for (size_t i = 0; i < x.len / sizeof *sums; i++) {
+        memcpy(&sums[i], (const char *)x.data + i * sizeof *sums, sizeof *sums);
+        sums[i] += cadre_rank(self);
+    }
+    x.data = sums;
+    r = cadre_return_tensor(call, &x);
+    free(sums);
+    return r;
+}
+
+static cadre_result hold(void *self, cadre_call *call)
+{
+    (void)self;
+    while (!cadre_call_canceled(call))
+        usleep(1000);
+    return CADRE_CANCELED;
+}
+
 static const cadre_method methods[] = {
     {"step", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, step, "the last rank takes 30 ms longer"},
     {"say", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, say, "prints text"},
+    {"plus_rank", CADRE_DP_COMPUTE_PROTO, CADRE_EXECUTE_ALL, plus_rank, "x of a batch, and the rank"},
+    {"hold", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, hold, "runs until it is canceled"},
     {"trace", CADRE_ONE_TO_ALL, CADRE_EXECUTE_RANK_ZERO, trace, "the traceparent of the call"},
     {"fail", CADRE_ONE_TO_ALL, CADRE_EXECUTE_RANK_ZERO, fail, NULL},
 };
