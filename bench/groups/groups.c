@@ -190,8 +190,8 @@ static void report(const struct bench *b, const struct results *r)
     report_contest("1,000 groups of 8", &r->thousand, 1.3);
     report_cpu(b, "1,000 groups of 8", &r->thousand);
     report_pairs("create only, our client (floor: raw connections)", "us/pod", &r->raw, &r->made, 1.2);
-    reservations_report("100 PlacementGroups of 1", &r->reserved_hundred, 1.5);
-    reservations_report("1,000 PlacementGroups of 3", &r->reserved_thousand, 1.3);
+    reservations_report(b, "100 PlacementGroups of 1", &r->reserved_hundred, 1.5);
+    reservations_report(b, "1,000 PlacementGroups of 3", &r->reserved_thousand, 1.3);
     report_median("restart of a group by new pods, alone", "ms", &r->restart_alone, 150);
     snprintf(line, sizeof line, "restart of a group by new pods, among %d groups", r->present);
     report_median(line, "ms", &r->restart_among, 150);

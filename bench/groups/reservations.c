@@ -2,6 +2,7 @@
 #include "bench/groups/reservations.h"
 
 #include "bench/groups/report.h"
+#include "bench/groups/requests.h"
 #include "common/base/mem.h"
 
 #include <stdio.h>
@@ -13,24 +14,30 @@ static double ms_since(const struct world *w, int64_t us)
     return (double)(us - w->trial.began_us) / 1e3;
 }
 
-struct cpu { // so far
+struct before { // so far
     int64_t at_us;
-    double all, operator;
+    double cpu[COMPONENTS_MAX], requests;
 };
 
-static struct cpu cpu_now(const struct bench *b)
+static struct before take_before(struct bench *b)
 {
-    const struct world *w = &b->world;
-    return (struct cpu){proc_now_us(), world_cpu_s(w), proc_cpu_s(w->components[w->n_components - 1])};
+    struct before now = {.requests = requests_total(&b->world), .at_us = proc_now_us()};
+    for (size_t i = 0; i < b->world.n_components; i++)
+        now.cpu[i] = proc_cpu_s(b->world.components[i]);
+    return now;
 }
 
-// Beyond what the same time costs when nothing is asked.
-static double cpu_since(const struct bench *b, const struct cpu *before)
+// CPU beyond what the same time costs when nothing is asked.
+static double cpu_since(const struct bench *b, const struct before *before, struct side *side)
 {
-    double idle = 0, took = (double)(proc_now_us() - before->at_us) / 1e6;
-    for (size_t i = 0; i < b->world.n_components; i++)
-        idle += b->idle[i];
-    return MAX(world_cpu_s(&b->world) - before->all - idle * took, 0);
+    double all = 0, took = (double)(proc_now_us() - before->at_us) / 1e6;
+    for (size_t i = 0; i < b->world.n_components; i++) {
+        double used = proc_cpu_s(b->world.components[i]) - before->cpu[i];
+        double one = MAX(used - b->idle[i] * took, 0);
+        samples_add(&side->cpu[i], one);
+        all += one;
+    }
+    return all;
 }
 
 static double delete_all(struct world *w, const char *prefix, int pods)
@@ -40,11 +47,11 @@ static double delete_all(struct world *w, const char *prefix, int pods)
     return ms_since(w, w->trial.gone_us);
 }
 
-static void bare(struct bench *b, int pods, struct reservations *r)
+static void bare(struct bench *b, int groups, int pods, struct reservations *r)
 {
     struct world *w = &b->world;
     char prefix[PREFIX_MAX];
-    struct cpu before = cpu_now(b);
+    struct before before = take_before(b);
     world_create_pods(w, bench_prefix(b, prefix, sizeof prefix, "bare"), pods, POD_BARE);
     world_wait(w, &w->trial.running_us, WAIT_S, "pods of the floor");
     double running = ms_since(w, w->trial.running_us), gone = delete_all(w, prefix, pods);
@@ -52,7 +59,8 @@ static void bare(struct bench *b, int pods, struct reservations *r)
     samples_add(&r->bare_gone, gone);
     samples_add(&r->bare_both, running + gone);
     world_quiesce(w);
-    samples_add(&r->bare_cpu, cpu_since(b, &before));
+    samples_add(&r->bare_cpu, cpu_since(b, &before, &r->bare_side));
+    samples_add(&r->bare_requests, (requests_total(w) - before.requests) / groups);
     world_clean(w, prefix);
 }
 
@@ -66,7 +74,7 @@ static void reserved(struct bench *b, int groups, int bundles, struct reservatio
     struct world *w = &b->world;
     char prefix[PREFIX_MAX];
     struct operator_counters first = operator_counters(&b->operator), last;
-    struct cpu before = cpu_now(b);
+    struct before before = take_before(b);
     world_create_placementgroups(w, bench_prefix(b, prefix, sizeof prefix, "plg"), groups, bundles);
     world_wait(w, &w->trial.running_us, WAIT_S, "pods of PlacementGroups");
     world_wait(w, &w->trial.ready_us, WAIT_S, "Ready PlacementGroups");
@@ -78,8 +86,9 @@ static void reserved(struct bench *b, int groups, int bundles, struct reservatio
     samples_add(&r->both, ready + gone);
     samples_add(&r->rate, groups / ((ready + gone) / 1e3));
     world_quiesce(w);
-    samples_add(&r->cpu, cpu_since(b, &before));
-    samples_add(&r->operator_cpu, cpu_now(b).operator- before.operator);
+    samples_add(&r->cpu, cpu_since(b, &before, &r->side));
+    samples_add(&r->operator_cpu, proc_cpu_s(w->components[w->n_components - 1]) - before.cpu[w->n_components - 1]);
+    samples_add(&r->requests, (requests_total(w) - before.requests) / groups);
     last = operator_counters(&b->operator);
     samples_add(&r->writes, (writes(&last) - writes(&first)) / groups);
     world_clean(w, prefix);
@@ -88,7 +97,7 @@ static void reserved(struct bench *b, int groups, int bundles, struct reservatio
 void reservations_run(struct bench *b, int groups, int bundles, int rounds, struct reservations *ret)
 {
     for (int i = 0; i < rounds; i++) {
-        bare(b, groups * bundles, ret);
+        bare(b, groups, groups * bundles, ret);
         reserved(b, groups, bundles, ret);
         fprintf(stderr,
                 "bench-groups: %d PlacementGroups of %d, round %d: bare %.0f + %.0f ms, reserved %.0f + %.0f ms "
@@ -98,9 +107,9 @@ void reservations_run(struct bench *b, int groups, int bundles, int rounds, stru
     }
 }
 
-void reservations_report(const char *size, const struct reservations *r, double factor)
+void reservations_report(const struct bench *b, const char *size, const struct reservations *r, double factor)
 {
-    char line[96];
+    char line[96], name[32];
     if (!r->both.n)
         return;
     snprintf(line, sizeof line, "%s: created and deleted", size);
@@ -109,7 +118,12 @@ void reservations_report(const char *size, const struct reservations *r, double 
     report_pairs("  all Ready (floor: Running)", "ms", &r->bare_running, &r->ready, 0);
     report_pairs("  all pods gone", "ms", &r->bare_gone, &r->gone, 0);
     report_pairs("  CPU of all components", "s", &r->bare_cpu, &r->cpu, 0);
+    for (size_t i = 0; i < b->world.n_components; i++) {
+        snprintf(line, sizeof line, "    %s", proc_name(b->world.components[i], name, sizeof name));
+        report_pairs(line, "s", &r->bare_side.cpu[i], &r->side.cpu[i], 0);
+    }
     report_median("  of it the operator", "s", &r->operator_cpu, 0);
+    report_pairs("  API requests of all clients, each", "", &r->bare_requests, &r->requests, 0);
     report_median("  PlacementGroups a second", "/s", &r->rate, 0);
     report_median("  writes each", "", &r->writes, 0);
 }

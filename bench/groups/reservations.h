@@ -13,10 +13,12 @@ struct reservations {                                  // milliseconds, a value 
     struct samples rate;          // PlacementGroups a second, created and deleted
     struct samples writes;        // of the operator, a PlacementGroup
     struct samples operator_cpu;
+    struct samples bare_requests, requests; // that the API server answered to all clients, for a PlacementGroup
+    struct side bare_side, side;            // their CPU by component
 };
 
 // `bundles` in each, with a pod each.
 void reservations_run(struct bench *b, int groups, int bundles, int rounds, struct reservations *ret);
-void reservations_report(const char *size, const struct reservations *r, double factor);
+void reservations_report(const struct bench *b, const char *size, const struct reservations *r, double factor);
 
 #endif
