@@ -9,11 +9,14 @@
 
 struct reaper;
 
-struct reaper *reaper_new(struct kube_client *client, const struct store *pods); // both borrowed
-void reaper_follow(struct reaper *r, struct store *owners);                      // subscribes to it
-void reaper_start(struct reaper *r);                                             // only the leader deletes
-void reaper_stop(struct reaper *r);                                              // begins nothing new
-bool reaper_idle(const struct reaper *r);                                        // nothing of it is in flight
-void reaper_free(struct reaper *r); // after the client: every request must have ended
+// All borrowed. The garbage collector has a head start of so long: where it is quick, each pod that both delete is
+// asked for several times over.
+struct reaper *reaper_new(struct loop *loop, struct kube_client *client, const struct store *pods,
+                          int64_t head_start_ms);
+void reaper_follow(struct reaper *r, struct store *owners); // subscribes to it
+void reaper_start(struct reaper *r);                        // only the leader deletes
+void reaper_stop(struct reaper *r);                         // begins nothing new
+bool reaper_idle(const struct reaper *r);                   // nothing of it is in flight
+void reaper_free(struct reaper *r);                         // after the client: every request must have ended
 
 #endif
