@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes the pods of an object that is gone, at once: the garbage collector would do so too, but seconds later, and
-// the room is wanted. What it cannot delete is left to the garbage collector, which also takes the Services.
+// Deletes the pods of an object that is gone and that the garbage collector has not come to: it is soon there in a quiet
+// cluster, but may take minutes in a busy one, and the room is wanted. What it cannot delete is left to the garbage
+// collector, which also takes the Services.
 #ifndef CADRE_EXEC_REAPER_H
 #define CADRE_EXEC_REAPER_H
 

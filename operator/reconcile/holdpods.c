@@ -122,11 +122,11 @@ static void add_service(struct hold *h, int stage)
     plan_requeue(h->plan, 0); // that the name is taken changes no object that would wake us
 }
 
-// A Service of the name was found when ours was to be made.
-static bool name_is_taken(struct hold *h)
+// The name is another's, or there may be no more Services: said, and tried again later.
+static bool service_is_refused(struct hold *h)
 {
     const struct group_memory *m = h->v->memory;
-    if (h->v->service || !refused_lately(h) || !str_eq(m->refusal_reason, REASON_NAME_CONFLICT))
+    if (!needs_service(h) || !refused_lately(h))
         return false;
     hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
     plan_requeue(h->plan, m->retry_at_ms - h->v->now_ms);
@@ -135,7 +135,7 @@ static bool name_is_taken(struct hold *h)
 
 void hold_keep_service(struct hold *h)
 {
-    if (!service_is_taken(h) && !name_is_taken(h))
+    if (!service_is_taken(h) && !service_is_refused(h))
         add_service(h, STAGE_SECOND);
 }
 
