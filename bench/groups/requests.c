@@ -17,8 +17,10 @@ struct question {
 
 static bool counts(const char *labels)
 {
-    static const char *const others[] = {"verb=\"WATCH\"",      "verb=\"LIST\"",      "verb=\"CONNECT\"",
-                                         "resource=\"leases\"", "resource=\"nodes\"", "resource=\"\""};
+    static const char *const others[] = {
+        ",verb=\"WATCH\"",      ",verb=\"LIST\"",      ",verb=\"CONNECT\"",
+        ",resource=\"leases\"", ",resource=\"nodes\"", ",resource=\"\"",
+    };
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (strstr(labels, others[i]))
             return false;
