@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20, REAPER_HEAD_START_MS = 1000 };
+enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20 };
 
 // What is mirrored. The order is the order of start; all are synced before anything is decided.
 enum mirror { MIRROR_NODES, MIRROR_PODS, MIRROR_SERVICES, MIRROR_GROUPS, MIRROR_PLACEMENTGROUPS, MIRROR_COUNT };
@@ -330,7 +330,7 @@ static void build_controllers(struct operator* o)
         .seed = rand_u64(&o->rand),
     };
     o->placementgroups = placementgroup_controller_new(o->loop, &po);
-    o->reaper = reaper_new(o->loop, o->client, o->stores[MIRROR_PODS], REAPER_HEAD_START_MS);
+    o->reaper = reaper_new(o->client, o->stores[MIRROR_PODS]);
     reaper_follow(o->reaper, o->stores[MIRROR_GROUPS]);
     reaper_follow(o->reaper, o->stores[MIRROR_PLACEMENTGROUPS]);
     o->abandoned = abandoned_new(o->loop, o->client, o->stores[MIRROR_GROUPS], ABANDONED_AFTER_MS);

@@ -4,7 +4,6 @@
 #include "common/base/list.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <stdlib.h>
 
@@ -13,10 +12,7 @@ enum { IN_FLIGHT_MAX = 32 }; // thousands may go at once: the writes of others m
 struct reaper {
     struct kube_client *client;
     const struct store *pods;
-    int64_t head_start_ms;
-    struct list waiting; // struct corpse, as they are due
-    struct loop_timer *timer;
-    const struct clock *clock;
+    struct list waiting; // struct corpse
     int in_flight;
     bool running;
 };
@@ -24,8 +20,7 @@ struct reaper {
 struct corpse {
     struct list link;
     struct reaper *reaper;
-    const struct object *pod; // as it was when its owner went; referenced
-    int64_t due_ms;           // on the monotonic clock
+    const struct object *pod; // referenced
 };
 
 static void corpse_free(struct corpse *c)
@@ -50,27 +45,11 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
     advance(r);
 }
 
-// The garbage collector was there.
-static bool goes(const struct reaper *r, const struct meta *m)
-{
-    const struct object *now = store_get(r->pods, m->ns, m->name);
-    return !now || now->meta.deleted_ms || !str_eq(now->meta.uid, m->uid);
-}
-
 static void advance(struct reaper *r)
 {
     while (r->running && r->in_flight < IN_FLIGHT_MAX && !list_empty(&r->waiting)) {
         struct corpse *c = CONTAINER_OF(r->waiting.next, struct corpse, link);
         const struct meta *m = &c->pod->meta;
-        int64_t left = c->due_ms - clock_mono_ms(r->clock);
-        if (left > 0) {
-            loop_timer_arm(r->timer, left);
-            return;
-        }
-        if (goes(r, m)) {
-            corpse_free(c);
-            continue;
-        }
         struct request request = {.verb = VERB_DELETE,
                                   .kind = KIND_POD,
                                   .ns = m->ns,
@@ -95,32 +74,24 @@ static void on_owner(void *ctx, enum store_event event, const struct object *old
     if (event != STORE_DELETED || !r->running)
         return;
     struct arena a = ARENA_INIT;
-    int64_t due_ms = clock_mono_ms(r->clock) + r->head_start_ms;
     const struct object *const *owned;
     size_t n = store_by_owner(r->pods, old->meta.uid, &a, &owned);
     for (size_t i = 0; i < n; i++) {
         if (owned[i]->meta.deleted_ms)
             continue;
         struct corpse *c = xcalloc(1, sizeof *c);
-        *c = (struct corpse){.reaper = r, .pod = object_ref(owned[i]), .due_ms = due_ms};
+        *c = (struct corpse){.reaper = r, .pod = object_ref(owned[i])};
         list_append(&r->waiting, &c->link);
     }
     arena_done(&a);
     advance(r);
 }
 
-static void on_due(void *ctx)
-{
-    advance(ctx);
-}
-
-struct reaper *reaper_new(struct loop *loop, struct kube_client *client, const struct store *pods,
-                          int64_t head_start_ms)
+struct reaper *reaper_new(struct kube_client *client, const struct store *pods)
 {
     struct reaper *r = xcalloc(1, sizeof *r);
-    *r = (struct reaper){.client = client, .pods = pods, .head_start_ms = head_start_ms, .clock = loop_clock(loop)};
+    *r = (struct reaper){.client = client, .pods = pods};
     list_init(&r->waiting);
-    r->timer = loop_timer_new(loop, on_due, r);
     return r;
 }
 
@@ -151,6 +122,5 @@ void reaper_free(struct reaper *r)
     if (!r)
         return;
     reaper_stop(r);
-    loop_timer_free(r->timer);
     free(r);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes the pods of an object that is gone and that the garbage collector has not come to: it is soon there in a quiet
-// cluster, but may take minutes in a busy one, and the room is wanted. What it cannot delete is left to the garbage
-// collector, which also takes the Services.
+// Deletes the pods of an object that is gone, at once: the garbage collector would do so too, but seconds later, and
+// the room is wanted. What it cannot delete is left to the garbage collector, which also takes the Services.
 #ifndef CADRE_EXEC_REAPER_H
 #define CADRE_EXEC_REAPER_H
 
@@ -10,14 +9,11 @@
 
 struct reaper;
 
-// All borrowed. The garbage collector has a head start of so long: where it is quick, each pod that both delete is
-// asked for several times over.
-struct reaper *reaper_new(struct loop *loop, struct kube_client *client, const struct store *pods,
-                          int64_t head_start_ms);
-void reaper_follow(struct reaper *r, struct store *owners); // subscribes to it
-void reaper_start(struct reaper *r);                        // only the leader deletes
-void reaper_stop(struct reaper *r);                         // begins nothing new
-bool reaper_idle(const struct reaper *r);                   // nothing of it is in flight
-void reaper_free(struct reaper *r);                         // after the client: every request must have ended
+struct reaper *reaper_new(struct kube_client *client, const struct store *pods); // both borrowed
+void reaper_follow(struct reaper *r, struct store *owners);                      // subscribes to it
+void reaper_start(struct reaper *r);                                             // only the leader deletes
+void reaper_stop(struct reaper *r);                                              // begins nothing new
+bool reaper_idle(const struct reaper *r);                                        // nothing of it is in flight
+void reaper_free(struct reaper *r); // after the client: every request must have ended
 
 #endif

@@ -49,7 +49,7 @@ static int setup(void **state)
     t.client = stub_client_new(t.loop);
     t.pods = store_new(KIND_POD);
     t.groups = store_new(KIND_WORKERGROUP);
-    t.reaper = reaper_new(t.loop, t.client, t.pods, 0);
+    t.reaper = reaper_new(t.client, t.pods);
     reaper_follow(t.reaper, t.groups);
     put(t.groups, "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"1\"},"
                   "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}");
@@ -89,34 +89,6 @@ static void pods_go_with_their_owner(void **state)
     stub_answer(call, 200, "{}");
     assert_true(stub_quiet(t.client));
     assert_true(reaper_idle(t.reaper));
-}
-
-// The garbage collector does it, or somebody who makes another one of the name.
-static void what_has_gone_by_itself_is_left_alone(void **state)
-{
-    (void)state;
-    reaper_free(t.reaper);
-    struct store *groups = store_new(KIND_WORKERGROUP);
-    t.reaper = reaper_new(t.loop, t.client, t.pods, 50);
-    reaper_follow(t.reaper, groups);
-    reaper_start(t.reaper);
-    put(groups, "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"1\"},"
-                "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}");
-    put_pod("asked", "u-g", "");
-    put_pod("gone", "u-g", "");
-    put_pod("still-there", "u-g", "");
-    store_delete(groups, "ml", "g");
-    assert_int_equal(stub_waiting(t.client), 0);
-    assert_true(reaper_idle(t.reaper));
-    put(t.pods, "{\"metadata\":{\"name\":\"asked\",\"namespace\":\"ml\",\"uid\":\"u-asked\",\"resourceVersion\":\"8\","
-                "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
-    store_delete(t.pods, "ml", "gone");
-    for (int i = 0; i < 100 && !stub_waiting(t.client); i++)
-        loop_run_once(t.loop, 100);
-    assert_string_equal(stub_next(t.client)->request.name, "still-there");
-    stub_answer(stub_next(t.client), 200, "{}");
-    assert_true(stub_quiet(t.client));
-    store_free(groups);
 }
 
 // Somebody took the owner off the pod before the object went (kubectl delete --cascade=orphan), which we see later.
@@ -165,7 +137,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pods_go_with_their_owner, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_has_gone_by_itself_is_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(only_a_pod_that_is_as_it_was_seen_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(only_the_leader_deletes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_crowd_goes_a_few_at_a_time, setup, teardown),
