@@ -206,7 +206,12 @@ static void send_call(struct scene *s, struct controller *c)
                                         "{\"method\":\"none\"}",
                                         "{\"method\":\"m\",\"group\":\"other/g\"}",
                                         "{\"method\":\"cut\",\"pad\":true}",
-                                        "{\"method\":\"m\",\"split\":{\"index\":[1,0,1]}}"};
+                                        "{\"method\":\"m\",\"split\":{\"index\":[1,0,1]}}",
+                                        "{\"method\":\"task\"}",
+                                        "{\"method\":\"task\",\"timeoutMs\":50}",
+                                        "{\"method\":\"beside\",\"via\":[\"ml/g/0/beside\"]}",
+                                        "{\"method\":\"group.kill\"}",
+                                        "{\"method\":\"m\",\"role\":\"r\"}"};
     static const char *const args[] = {"[1]", "[1,2,3]", "", "{\"a\":[1,2,3]}", "{\"a\":[1,2,3,4]}", "[[1],[2]]"};
     uint8_t what = next(s), modes = next(s), id = next(s);
     const char *head = heads[what % ARRAY_LEN(heads)], *arg = args[(what / 16) % ARRAY_LEN(args)];
@@ -243,6 +248,9 @@ static void rank_dial(struct scene *s, struct rank *k)
 {
     static const char hello[] = "{\"methods\":[{\"name\":\"m\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\"},"
                                 "{\"name\":\"each\",\"dispatch\":\"ALL_TO_ALL\",\"execute\":\"ALL\"},"
+                                "{\"name\":\"task\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ANY\"},"
+                                "{\"name\":\"beside\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ANY\","
+                                "\"concurrency\":{\"group\":\"c\",\"limit\":2}},"
                                 "{\"name\":\"cut\",\"dispatch\":\"DP_COMPUTE_PROTO\",\"execute\":\"ALL\"}]}";
     struct err err = ERR_INIT;
     uint32_t older = next(s) % 8 == 7;
