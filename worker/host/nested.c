@@ -63,13 +63,15 @@ static int write_via(const struct cadre_call *c, struct buf *out, struct err *er
     return via_add(c->nested.via, c->nested.via_len, &here, out, err);
 }
 
-// No longer than its own caller waits.
+// No longer than its own caller waits, and not for ever where that one would.
 static bool set_timeout(const struct cadre_call *c, int64_t wanted, cadre_client_request *q)
 {
     int64_t left = c->nested.deadline - clock_mono_ms(&clock_system);
     q->timeout_ms = wanted;
     if (c->nested.deadline && (!wanted || left < wanted))
         q->timeout_ms = left;
+    else if (!wanted)
+        q->timeout_ms = NESTED_WAIT_MS;
     return !c->nested.deadline || left > 0;
 }
 

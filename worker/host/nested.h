@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-enum { NESTED_OPEN_MAX = 1024 };
+enum { NESTED_OPEN_MAX = 1024, NESTED_WAIT_MS = 3600 * 1000 };
 
 struct nested {
     struct caller *caller; // NULL: this worker cannot call

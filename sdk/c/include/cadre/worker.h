@@ -165,7 +165,7 @@ typedef struct cadre_request {
     int64_t rank;            // -1 = those that `execute` says
     cadre_dispatch dispatch; // 0 = as the method was registered
     cadre_execute execute;   // the same
-    int64_t timeout_ms;      // 0 = as long as the method's own caller waits
+    int64_t timeout_ms;      // 0 = as long as the method's own caller waits, an hour where that has no deadline
 } cadre_request;
 
 static inline void cadre_request_init(cadre_request *r, const char *method)
