@@ -7,6 +7,8 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/record.h"
+#include "operator/api/podagent.h"
+#include "operator/reconcile/pooled.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +118,7 @@ bool tenancy_has(const struct tenancy *t, const char *ns, const char *placementg
     return group_uid ? tenant_of(h, group_uid) != NULL : h != NULL;
 }
 
-static void stop(struct agents *agents, const struct object *pod, const struct agent_group *g)
+static void stop(struct agents *agents, const struct object *pod, const struct agent_group *g, int64_t grace_s)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
@@ -125,6 +127,7 @@ static void stop(struct agents *agents, const struct object *pod, const struct a
     writer_object(&w, NULL);
     writer_str(&w, "group", g->uid);
     writer_i64(&w, "attempt", g->attempt);
+    writer_i64(&w, "graceMs", grace_s * 1000);
     writer_object_end(&w);
     if (agents_command(agents, pod->meta.uid, g->uid, g->attempt, RECORD_STOP, writer_finish(&w, &a), &err) == 0)
         log_info("processes of a WorkerGroup that is not there any more are stopped", "pod", pod->meta.name, "group",
@@ -136,6 +139,7 @@ void tenancy_evict(const struct tenancy *t, struct agents *agents, const struct 
                    const struct object *placementgroup)
 {
     const struct meta *m = &placementgroup->meta;
+    int64_t grace_s = podagent_grace_s(pooled_template_grace_s(placementgroup_of(placementgroup)));
     struct arena a = ARENA_INIT;
     const struct object *const *owned;
     size_t n = store_by_owner(pods, m->uid, &a, &owned);
@@ -145,7 +149,7 @@ void tenancy_evict(const struct tenancy *t, struct agents *agents, const struct 
         for (size_t k = 0; k < n_groups; k++) {
             bool runs = groups[k].state != AGENT_IDLE && groups[k].state != AGENT_STOPPING;
             if (runs && !tenancy_has(t, m->ns, m->name, groups[k].uid))
-                stop(agents, owned[i], &groups[k]);
+                stop(agents, owned[i], &groups[k], grace_s);
         }
     }
     arena_done(&a);

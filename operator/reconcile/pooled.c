@@ -376,7 +376,7 @@ size_t pooled_gpus(const struct workergroup *wg, const struct berth *b, int32_t 
     return (size_t)n;
 }
 
-static int64_t grace_s(const struct placementgroup *plg)
+int64_t pooled_template_grace_s(const struct placementgroup *plg)
 {
     struct arena scratch = ARENA_INIT;
     struct err err = ERR_INIT;
@@ -393,7 +393,7 @@ int64_t pooled_grace_s(const struct group_view *v)
 {
     int64_t least = INT64_MAX; // a pod that is deleted gives no more
     for (size_t i = 0; i < v->wg->spec.n_placement_groups; i++)
-        least = MIN(least, grace_s(v->pools[i]));
+        least = MIN(least, pooled_template_grace_s(v->pools[i]));
     return least;
 }
 

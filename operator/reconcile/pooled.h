@@ -44,6 +44,7 @@ size_t pooled_gpus(const struct workergroup *wg, const struct berth *b, int32_t 
 
 // What its pods have to end.
 int64_t pooled_grace_s(const struct group_view *v);
+int64_t pooled_template_grace_s(const struct placementgroup *plg); // of one; NULL: what Kubernetes gives by itself
 
 // Which pod a rank is in, as far as it is known; NULL = in none.
 const struct pod *pooled_place(const struct group_view *v, int32_t rank, struct arena *a);

@@ -101,9 +101,38 @@ static void values_refer_to_others_as_in_kubernetes(void **state)
     const char *text = build(pod, &g, &p);
     assert_non_null(strstr(text, "OUT=/root/rank-6-of-8\n"));
     assert_non_null(strstr(text, "BOTH=/root/rank-6-of-8.$(LATER)\n")); // only what stands before it
-    assert_non_null(strstr(text, "LITERAL=$(RANK) costs $5 $$ $\n"));
+    assert_non_null(strstr(text, "LITERAL=$(RANK) costs $5 $ $\n"));
     assert_non_null(strstr(text, "OPEN=$(RANK\n"));
     assert_non_null(strstr(text, "CADRE_INIT={\"a\":\"$(RANK)\"}\n"));
+}
+
+static void dollars_are_read_as_by_kubernetes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"$(A)$(B)-$(A)", "12-1"},
+        {"$$(A)", "$(A)"},
+        {"$$$(A)", "$1"},
+        {"$$$$(A)", "$$(A)"},
+        {"echo $$ > pid", "echo $ > pid"},
+        {"$$", "$"},
+        {"$", "$"},
+        {"$A ${A} $5", "$A ${A} $5"},
+        {"$(NONE)", "$(NONE)"},
+        {"$()", "$()"},
+        {"$(A", "$(A"},
+        {"$(A$(B))", "$(A$(B))"},
+        {"$(date +%s) $(A)", "$(date +%s) 1"},
+        {"\\$(A)", "\\1"},
+        {"$(SELF)", "$(SELF)"},
+    };
+    const char *const env[] = {"A=1", "B=2", "SELF=$(SELF)", NULL};
+    struct arena a = ARENA_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        assert_string_equal(environment_expand(env, cases[i].text, &a), cases[i].want);
+    arena_done(&a);
 }
 
 static void a_pod_without_gpus_keeps_what_it_has(void **state)
@@ -211,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_process_gets_the_pods_the_groups_and_its_own, teardown),
         cmocka_unit_test_teardown(values_refer_to_others_as_in_kubernetes, teardown),
+        cmocka_unit_test(dollars_are_read_as_by_kubernetes),
         cmocka_unit_test_teardown(a_pod_without_gpus_keeps_what_it_has, teardown),
         cmocka_unit_test_teardown(a_worker_sees_its_share, teardown),
         cmocka_unit_test_teardown(a_worker_has_the_gpus_that_it_was_given, teardown),

@@ -248,7 +248,7 @@ static void a_group_that_is_deleted_is_stopped(void **state)
          "{\"group\":\"u-b\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
     turn();
     store_delete(t.groups, "ml", "a");
-    assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1}"));
+    assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1,\"graceMs\":25000}"));
     assert_false(ordered("STOP {\"group\":\"u-b\""));
 }
 
@@ -259,7 +259,7 @@ static void what_was_deleted_behind_a_leaders_back_is_stopped_too(void **state)
     put_service();
     group_controller_start(t.controller);
     join("{\"group\":\"u-gone\",\"attempt\":3,\"state\":\"Running\",\"processes\":[]}");
-    UNTIL(ordered("STOP {\"group\":\"u-gone\",\"attempt\":3}"));
+    UNTIL(ordered("STOP {\"group\":\"u-gone\",\"attempt\":3,\"graceMs\":25000}"));
 }
 
 static void it_is_known_which_pod_has_a_rank(void **state)

@@ -4,6 +4,7 @@
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/wire/record.h"
+#include "operator/api/placementgroup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,7 +134,9 @@ static void what_runs_of_others_is_stopped(void **state)
     struct fixture *f = *state;
     struct err err = ERR_INIT;
     const struct object *pod = NULL;
-    struct object pool = {.kind = KIND_PLACEMENTGROUP, .meta = {.ns = "ml", .name = "left", .uid = "u-left"}};
+    struct placementgroup pool = {
+        .obj = {.kind = KIND_PLACEMENTGROUP, .meta = {.ns = "ml", .name = "left", .uid = "u-left"}},
+        .spec.template_json = "{\"spec\":{\"terminationGracePeriodSeconds\":12,\"containers\":[{\"name\":\"w\"}]}}"};
     static const char hello[] = "{\"role\":\"agent\",\"version\":1,\"groups\":["
                                 "{\"group\":\"ua\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]},"
                                 "{\"group\":\"gone\",\"attempt\":4,\"state\":\"Running\",\"processes\":[]},"
@@ -147,8 +150,8 @@ static void what_runs_of_others_is_stopped(void **state)
     store_put(pods, pod);
     assert_int_equal(agents_join(agents, &id, hello, strlen(hello), on_command, f, &agent, &err), 0);
     tenancy_set(f->tenancy, NULL, group(f, "a", "ua", "left", NULL));
-    tenancy_evict(f->tenancy, agents, pods, &pool);
-    assert_string_equal(buf_str(&f->found), "STOP {\"group\":\"gone\",\"attempt\":4}\n");
+    tenancy_evict(f->tenancy, agents, pods, &pool.obj);
+    assert_string_equal(buf_str(&f->found), "STOP {\"group\":\"gone\",\"attempt\":4,\"graceMs\":7000}\n");
     agents_leave(agents, agent);
     agents_free(agents);
     store_free(pods);

@@ -79,17 +79,19 @@ static void put_pod(struct builder *b, const char *const *pod)
     }
 }
 
-// $$ alone is a shell's word.
+// As Kubernetes does, to the letter: $$ is $, also where no name follows; what is not set, or not closed, stays.
 const char *environment_expand(const char *const *env, const char *text, struct arena *a)
 {
     struct buf b = BUF_INIT(EXPANDED_MAX);
     for (const char *at; (at = strchr(text, '$'));) {
-        const char *close = at[1] == '(' ? strchr(at, ')') : NULL;
+        const char *close = at[1] == '(' ? strchr(at, ')') : NULL, *end = close ? close + 1 : at + 1;
         const char *value = close ? environment_get(env, arena_strndup(a, at + 2, (size_t)(close - at - 2))) : NULL;
-        bool escaped = str_starts(at, "$$(");
         buf_append(&b, text, (size_t)(at - text));
-        text = value ? close + 1 : escaped ? at + 3 : at + 1;
-        buf_puts(&b, value ? value : escaped ? "$(" : "$");
+        if (value)
+            buf_puts(&b, value);
+        else
+            buf_append(&b, at, (size_t)(end - at));
+        text = at[1] == '$' ? at + 2 : end;
     }
     buf_puts(&b, text);
     const char *ret = arena_strdup(a, buf_str(&b));
