@@ -109,6 +109,25 @@ static void info_is_a_call_of_its_own_method(void **state)
     assert_memory_equal(info.text, "\"group.info\"", info.len);
 }
 
+static void a_call_says_for_which_role_it_is(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_request r = request_of("method");
+    open_client(f);
+    r.role = "actor";
+    r.via = "[\"ml/a/0/step\"]";
+    assert_string_equal(call(f, &r), "\"method\"");
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "\"role\":\"actor\",\"via\":[\"ml/a/0/step\"]}"), 1);
+}
+
+static void a_rank_is_killed_by_a_call_to_it(void **state)
+{
+    struct fixture *f = *state;
+    open_client(f);
+    assert_int_equal(cadre_client_kill(f->client, NULL, 2, LONG_MS, &f->error), CADRE_CLIENT_OK);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL 2/0/0 {\"method\":\"group.kill\",\"timeoutMs\":20000}"), 1);
+}
+
 // What is refused here
 
 static void requests_that_make_no_sense_are_refused(void **state)
@@ -118,9 +137,9 @@ static void requests_that_make_no_sense_are_refused(void **state)
     struct {
         cadre_client_request r;
         const char *says;
-    } cases[15];
+    } cases[18];
     open_client(f);
-    for (size_t i = 0; i < 15; i++)
+    for (size_t i = 0; i < 18; i++)
         cases[i].r = request_of("add");
     cases[0].r.method = NULL, cases[0].says = "the method of the call must be a name";
     cases[1].r.method = "a\"b", cases[1].says = "the method of the call must be a name";
@@ -142,7 +161,10 @@ static void requests_that_make_no_sense_are_refused(void **state)
     cases[12].says = "add(): the batch is no safetensors document";
     cases[13].r = cases[12].r, cases[13].r.args = J("[]"), cases[13].says = "add(): both args and batch";
     cases[14].r.split = "{\"index\":[}", cases[14].says = "add(): `split` is no JSON";
-    for (size_t i = 0; i < 15; i++) {
+    cases[15].r.role = "", cases[15].says = "the role of the call must be a name";
+    cases[16].r.role = "a\"}", cases[16].says = "the role of the call must be a name";
+    cases[17].r.via = "[", cases[17].says = "add(): `via` is no JSON";
+    for (size_t i = 0; i < 18; i++) {
         assert_int_equal(cadre_client_start(f->client, &cases[i].r, NULL, &f->error), CADRE_CLIENT_INVALID);
         assert_int_equal(f->error.may_have_run, 0);
         assert_ptr_equal(strstr(f->error.message, cases[i].says), f->error.message);
@@ -440,6 +462,8 @@ int main(void)
         T(a_list_for_no_rank_is_not_a_call_without_arguments),
         T(waiting_has_no_limit),
         T(info_is_a_call_of_its_own_method),
+        T(a_call_says_for_which_role_it_is),
+        T(a_rank_is_killed_by_a_call_to_it),
         T(requests_that_make_no_sense_are_refused),
         T(an_error_tells_all_that_is_known),
         T(refused_by_http),
