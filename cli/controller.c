@@ -51,17 +51,32 @@ static void on_connection(void *ctx, int connected, const cadre_client_error *wh
         c->lost = *why;
 }
 
-// Beside the result, as kubectl run and the like have it.
+// "0-3,7"
+static bool has_rank(const char *ranks, int64_t rank)
+{
+    for (char *p = (char *)ranks; *p >= '0' && *p <= '9';) {
+        int64_t from = strtoll(p, &p, 10), to = *p == '-' ? strtoll(p + 1, &p, 10) : from;
+        if (rank >= from && rank <= to)
+            return true;
+        p += *p == ',';
+    }
+    return false;
+}
+
 static void on_output(void *ctx, const cadre_client_output *line)
 {
-    (void)ctx;
+    struct controller *c = ctx;
     if (line->dropped)
         fprintf(stderr, "[%" PRIu64 " lines were printed too fast and are not here]\n", line->dropped);
-    if (!line->text)
+    if (!line->text || (c->only_rank >= 0 && !has_rank(line->ranks, c->only_rank)))
         return;
-    fprintf(stderr, "[rank %s] ", line->ranks);
-    plain_print(stderr, line->text, strlen(line->text));
-    fputc('\n', stderr);
+    if (c->only_rank >= 0)
+        fprintf(c->lines, "[rank %" PRId64 "] ", c->only_rank);
+    else
+        fprintf(c->lines, "[rank %s] ", line->ranks);
+    plain_print(c->lines, line->text, strlen(line->text));
+    fputc('\n', c->lines);
+    fflush(c->lines);
 }
 
 void controller_linger(struct controller *c, int64_t ms)
@@ -98,6 +113,8 @@ static int open_client(struct controller *c, const struct options *o, struct err
 int controller_open(struct controller *c, const struct options *o, struct err *err)
 {
     *c = (struct controller){.tunnel = TUNNEL_NONE, .result = BUF_INIT(RESULT_MAX)};
+    c->lines = o->verb == VERB_LOGS ? stdout : stderr; // else beside the result
+    c->only_rank = o->verb == VERB_LOGS ? o->rank : -1;
     local_find(o, &c->server, &c->ns, err);
     if (!err->code && !c->ns)
         c->ns = c->server ? xstrdup(o->ns ? o->ns : "default") : kubectl_namespace(o, err);

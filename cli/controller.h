@@ -7,6 +7,8 @@
 #include "common/base/buf.h"
 #include "sdk/c/include/cadre/client.h"
 
+#include <stdio.h>
+
 struct controller {
     struct tunnel tunnel;
     cadre_client *client;
@@ -14,6 +16,8 @@ struct controller {
     char *server; // the address, "unix:/PATH" of a local run; NULL: through the API server
     bool connected;
     cadre_client_error lost; // why it is not
+    FILE *lines;             // where what ranks print goes
+    int64_t only_rank;       // of it; -1 = all
     // The answer
     bool over;
     struct buf result;

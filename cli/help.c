@@ -106,12 +106,16 @@ static const struct {
             "its pods are, the last failure with the last lines of output, its events, and what can be done.\n"
             "GROUP is the name of a WorkerGroup, or plg/NAME for a PlacementGroup.\n"
             "\n" GROUP_OPTIONS},
-    {"logs", "Usage: kubectl cadre logs GROUP [OPTION]...\n"
-             "Prints the output of all ranks of a WorkerGroup, pod by pod in their order; lines begin with [rank N].\n"
-             "\n"
-             "  -f, --follow            go on with what they print from now on\n"
-             "      --rank N            only the lines of this rank\n"
-             "      --tail N            only the last lines of each pod\n" GROUP_OPTIONS},
+    {"logs",
+     "Usage: kubectl cadre logs GROUP [OPTION]...\n"
+     "Prints the output of all ranks of a WorkerGroup, pod by pod in their order; lines begin with [rank N]. Of a\n"
+     "local run, and with --fold, what they print from now on, by way of the operator; equal lines of several\n"
+     "ranks are one: [rank 0-3].\n"
+     "\n"
+     "  -f, --follow            go on with what they print from now on\n"
+     "      --fold              equal lines as one; with -f\n"
+     "      --rank N            only the lines of this rank\n"
+     "      --tail N            only the last lines of each pod\n" GROUP_OPTIONS REACH_OPTIONS},
     {"ca", "Usage: kubectl cadre ca [OPTION]...\n"
            "Prints the certificate of the operator's CA, for programs that connect to it.\n"
            "\n"

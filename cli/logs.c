@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/kubectl.h"
+#include "cli/listen.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
 
@@ -198,6 +199,8 @@ int verb_logs(const struct options *o)
     struct pod *pods = NULL;
     size_t n = 0;
     int status = 0;
+    if (listen_serves(o, &status))
+        return status;
     l.selector = xasprintf("cadre.dev/group=%s", o->group);
     snprintf(l.tail, sizeof l.tail, "%" PRId64, o->tail);
     choose_lines(&l, false);

@@ -37,6 +37,7 @@ enum {
     OPT_NO_WAIT,
     OPT_NO_REPLY,
     OPT_LOGS,
+    OPT_FOLD,
     OPT_TAIL,
     OPT_INTERVAL,
     OPT_KEEP,
@@ -72,13 +73,13 @@ static const struct choice {
     {{"client-key", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"tls-server-name", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"insecure-skip-tls-verify", no_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | KILL | TOP | OBJECTS | CA},
-    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO | KILL | TOP | OBJECTS},
-    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO | KILL | TOP | OBJECTS},
-    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO | KILL | TOP | OBJECTS},
-    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO | KILL | TOP | OBJECTS},
-    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO | KILL | TOP | OBJECTS},
-    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT}, CALL | INFO | KILL | TOP | OBJECTS},
+    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | KILL | TOP | OBJECTS | CA | LOGS},
+    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
+    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
+    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
+    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
+    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
+    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
     {{"output", required_argument, NULL, 'o'}, CALL | INFO | TOP | GET},
     {{"timeout", required_argument, NULL, OPT_TIMEOUT}, CALL | INFO | KILL | TOP | OBJECTS},
     {{"arg", required_argument, NULL, OPT_ARG}, CALL},
@@ -95,6 +96,7 @@ static const struct choice {
     {{"no-reply", no_argument, NULL, OPT_NO_REPLY}, CALL},
     {{"keep", no_argument, NULL, OPT_KEEP}, CALL},
     {{"logs", no_argument, NULL, OPT_LOGS}, CALL},
+    {{"fold", no_argument, NULL, OPT_FOLD}, LOGS},
     {{"follow", no_argument, NULL, 'f'}, LOGS},
     {{"tail", required_argument, NULL, OPT_TAIL}, LOGS},
     {{"watch", no_argument, NULL, 'w'}, TOP},
@@ -289,6 +291,9 @@ static int apply_call(struct parse *p, int opt)
         return -1;
     case OPT_LOGS:
         o->logs = true;
+        return -1;
+    case OPT_FOLD:
+        o->fold = true;
         return -1;
     default:
         return unknown(p);

@@ -49,6 +49,7 @@ struct options { // strings are argv's
     bool no_reply;
     bool keep; // the result stays on the workers
     bool logs; // what the ranks print meanwhile
+    bool fold; // equal lines of them as one
     bool follow;
     int64_t tail; // -1 = all
     bool watch;

@@ -51,9 +51,9 @@ lines_of() {
 
 top_of() { # GROUP METHOD: a look at it while it is called
     cadre top "$1" --interval 8s -o json >"$suite_dir/top" &
-    local pid=$! i
+    local pid=$!
     sleep 3
-    for i in 1 2; do
+    for _ in 1 2; do
         cadre call "$1" "$2" >/dev/null || return 1
     done
     wait "$pid"

@@ -75,6 +75,24 @@ lines=$("$cli" call w say '"alone"' --rank 2 --no-reply --logs "${at[@]}" 2>&1 >
 lines=$("$cli" call w say '"unheard"' --no-reply "${at[@]}" 2>&1 >/dev/null)
 [[ -z $lines ]] || fail "lines without --logs: $lines"
 [[ $(grep -c '^\[rank [0-3]\] hello$' "$work/out") == 4 ]] || fail "not in our own output"
+"$cli" logs w -f "${at[@]}" >"$work/followed" &
+follower=$!
+"$cli" logs w -f --rank 2 "${at[@]}" >"$work/followed2" &
+follower2=$!
+for _ in $(seq 100); do
+    "$cli" call w say '"followed"' --no-reply "${at[@]}"
+    if grep -q followed "$work/followed" && grep -q followed "$work/followed2"; then break; fi
+    sleep 0.1
+done
+kill -INT "$follower" "$follower2"
+code=0
+wait "$follower" || code=$?
+wait "$follower2" || true
+[[ $code == 130 && $(head -1 "$work/followed") == "[rank 0-3] followed" ]] || fail "logs -f: $code, $(<"$work/followed")"
+[[ $(head -1 "$work/followed2") == "[rank 2] followed" ]] || fail "logs -f --rank 2: $(<"$work/followed2")"
+! "$cli" logs w "${at[@]}" 2>"$work/err" || fail "logs of a local run without -f"
+grep -q 'in the output of the local run' "$work/err" || fail "it is not said why"
+
 # A client that was written from docs/protocol.md alone
 python3 "$(dirname "$0")/protocol_client.py" "$work/socket" lab w >"$work/client" 2>&1 || fail "the client of the page: $(<"$work/client")"
 echo "ok"

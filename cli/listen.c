@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubectl cadre logs through the operator, or of a local run: as the ranks print it, equal lines as one.
+#include "cli/listen.h"
+
+#include "cli/controller.h"
+#include "cli/local.h"
+#include "cli/process.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TIMEOUT_MS = 60 * 1000 };
+
+static int follow(const struct options *o)
+{
+    struct controller c;
+    struct err err = ERR_INIT;
+    cadre_client_request r;
+    if (controller_open(&c, o, &err) < 0)
+        return report_err(&err);
+    cadre_client_request_init(&r, "group.output"); // it says so where there is no such group
+    r.timeout_ms = TIMEOUT_MS;
+    int status = controller_call(&c, &r) == CADRE_CLIENT_OK ? 0 : report_failure(&c.error);
+    while (status == 0 && !process_interrupted() && !ferror(stdout))
+        controller_linger(&c, TIMEOUT_MS);
+    controller_close(&c);
+    return process_interrupted() ? 128 + process_interrupted() : status;
+}
+
+bool listen_serves(const struct options *o, int *ret_status)
+{
+    struct options own = *o;
+    struct err err = ERR_INIT;
+    char *server = NULL, *ns = NULL;
+    bool local = local_find(o, &server, &ns, &err) == 0 && server;
+    bool serves = local || o->fold || err.code;
+    own.logs = true;
+    own.server = local ? server : o->server;
+    own.ns = ns ? ns : o->ns;
+    if (serves && !err.code && !o->follow)
+        err_set(&err, ERR_INVALID, "what was printed before is in %s: -f shows what comes",
+                local ? "the output of the local run" : "the pods' logs");
+    if (serves)
+        *ret_status = err.code ? report_err(&err) : follow(&own);
+    free(server);
+    free(ns);
+    return serves;
+}
