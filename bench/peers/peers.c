@@ -22,8 +22,8 @@ static _Noreturn void usage(int code)
             "  --components PID,...    of the control plane, for its CPU time\n"
             "  --groups N              at once; default: 100\n"
             "  --rounds N              of that; default: 2\n"
-            "  --singles N             rounds of one group, in each round; default: 5\n"
-            "  --restarts N            of one group among all; default: 5\n");
+            "  --singles N             rounds of one group, in each round; default: 4\n"
+            "  --restarts N            of one group among all; default: 4\n");
     exit(code);
 }
 
@@ -100,17 +100,18 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
 int main(int argc, char **argv)
 {
     static struct bench b;
-    static struct settings s = {.log = "managers.log", .ns = "bench", .plan = {100, 2, 5, 5}};
+    static struct settings s = {.log = "managers.log", .ns = "bench", .plan = {100, 2, 4, 4}};
+    struct idle idle;
     double load = proc_load();
     parse(argc, argv, &s, &b.world);
     b.world.n_components++; // the last one is the manager
     world_open(&b.world, s.kubeconfig, s.ns);
-    trials_warm_up(&b, &s.plan);
-    for (size_t i = 0; i < s.n_trials; i++) {
-        s.trials[i].log = s.log;
-        fprintf(stderr, "bench-peers: %s, beside bare pinned pods\n", s.trials[i].system->title);
-        trials_run(&b, &s.plan, &s.trials[i]);
-    }
+    trials_begin(&b, &s.plan, &idle);
+    for (int round = 0; round < s.plan.rounds; round++)
+        for (size_t i = 0; i < s.n_trials; i++) {
+            s.trials[i].log = s.log;
+            trials_run(&b, &s.plan, round, &idle, &s.trials[i]);
+        }
     table_print(&b.world, &s.plan, s.trials, s.n_trials);
     printf("\nLoad of the machine: %.1f at the start, %.1f at the end (average of a minute; the benchmark itself makes"
            " about 2).\n",

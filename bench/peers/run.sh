@@ -12,8 +12,8 @@ Needs root, 4 GB of memory and a machine with nothing else to do; 100 groups tak
 
   --groups N      groups at once (100); 1000 fill the cluster and take an hour
   --rounds N      of that (2; 1 from 500 groups on)
-  --singles N     times that one group alone is created, in each round (5)
-  --restarts N    times that one group among all of them restarts (5)
+  --singles N     times that one group alone is created, in each round (4)
+  --restarts N    times that one group among all of them restarts (4)
   --only LIST     of bare,lws,jobset,cadre; with commas
   --report FILE   whose table of N groups is written anew (docs/benchmarks/peers.md); "none" writes nothing
 

@@ -10,7 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAIT_S = 900, WEBHOOKS_S = 60, SETTLES_MS = 1500, METRICS_MS = 30 * 1000 };
+enum {
+    WAIT_S = 900,
+    WEBHOOKS_S = 60,
+    SETTLES_MS = 1500,
+    LOOK_MS = 2000,
+    SETTLE_S = 60,
+    IDLE_MS = 4000,
+    LEASES_MS = 40 * 1000, // in which every fake node renews its lease once
+    METRICS_MS = 30 * 1000
+};
 
 // --- the API server's counters
 
@@ -34,16 +43,26 @@ static void on_page(void *ctx, const struct kube_response *response, const struc
         fprintf(stderr, "bench-peers: metrics of the API server: %s\n", err->msg);
 }
 
-// Watches are not counted: they are requests that last.
+static double requests_but(const char *text, const char *const *labels, size_t n)
+{
+    const char *family = "apiserver_request_total";
+    double requests = metrics_sum(text, family, "");
+    for (size_t i = 0; i < n; i++)
+        requests -= metrics_sum(text, family, labels[i]);
+    return requests;
+}
+
+// Watches are not counted, because they last; nor leases, which 1,000 nodes renew in bursts, whatever else happens.
 static struct counters counters_now(struct world *w)
 {
     struct page p = {0};
     kube_get_path(w->client, "/metrics", METRICS_MS, on_page, &p);
     while (!p.answered)
         loop_run_once(w->loop, 100);
-    const char *text = p.text ? p.text : "", *requests = "apiserver_request_total";
+    static const char *const left_out[] = {"verb=\"WATCH\"", "resource=\"leases\""};
+    const char *text = p.text ? p.text : "";
     struct counters now = {.at_us = proc_now_us(),
-                           .requests = metrics_sum(text, requests, "") - metrics_sum(text, requests, "verb=\"WATCH\""),
+                           .requests = requests_but(text, left_out, ARRAY_LEN(left_out)),
                            .webhooks = metrics_sum(text, "apiserver_admission_webhook_request_total", "")};
     free(p.text);
     return now;
@@ -55,20 +74,43 @@ static double requests_between(const struct counters *before, const struct count
     return MAX(after->requests - before->requests - idle_per_s * took, 0);
 }
 
-// --- trials
+// --- idle
 
-struct idle { // what is used when nothing is asked, a second
-    double cpu[COMPONENTS_MAX], requests;
-};
-
-static void idle_measure(struct bench *b, struct idle *ret)
+static void idle_measure(struct bench *b, int64_t ms, struct idle *ret)
 {
+    struct samples used[COMPONENTS_MAX] = {0};
+    struct meter m;
+    memset(b->idle, 0, sizeof b->idle);
     struct counters before = counters_now(&b->world);
-    bench_measure_idle(b);
+    meter_begin(b, &m);
+    world_sleep(&b->world, ms);
+    meter_end(b, &m, used);
     struct counters after = counters_now(&b->world);
-    memcpy(ret->cpu, b->idle, sizeof ret->cpu);
+    for (size_t i = 0; i < b->world.n_components; i++)
+        ret->cpu[i] = used[i].values[0] * 1000 / (double)ms;
     ret->requests = requests_between(&before, &after, 0) * 1e6 / (double)(after.at_us - before.at_us);
 }
+
+// Until the requests are as few as when nothing is asked: the garbage collector goes on long after the last pod.
+static void world_settle(struct world *w, const struct idle *idle)
+{
+    const double most = idle->requests * 1.25 + 5;
+    for (int64_t end = proc_now_us() + (int64_t)SETTLE_S * 1000000;;) {
+        struct counters before = counters_now(w);
+        world_sleep(w, LOOK_MS);
+        struct counters after = counters_now(w);
+        double rate = requests_between(&before, &after, 0) * 1e6 / (double)(after.at_us - before.at_us);
+        if (rate <= most)
+            return;
+        if (proc_now_us() > end) {
+            fprintf(stderr, "bench-peers: still %.0f requests a second instead of %.0f: goes on\n", rate,
+                    idle->requests);
+            return;
+        }
+    }
+}
+
+// --- trials
 
 static double ms_until(const struct world *w, int64_t us)
 {
@@ -200,7 +242,7 @@ static void floor_round(struct bench *b, const struct plan *plan, const struct i
     many_end(b, &system_pinned, prefix, plan->groups, m);
 }
 
-static void own_round(struct bench *b, const struct plan *plan, struct idle *idle, bool last, struct trials *t)
+static void own_round(struct bench *b, const struct plan *plan, bool last, struct trials *t)
 {
     char prefix[PREFIX_MAX], group[PREFIX_MAX + 12];
     const struct system *s = t->system;
@@ -208,39 +250,42 @@ static void own_round(struct bench *b, const struct plan *plan, struct idle *idl
     for (int i = 0; i < plan->singles; i++)
         single(b, s, &t->own.single);
     bench_prefix(b, prefix, sizeof prefix, s->name);
-    many(b, s, prefix, plan->groups, idle, &t->own);
+    many(b, s, prefix, plan->groups, &t->with, &t->own);
     snprintf(group, sizeof group, "%s%d", prefix, plan->groups / 2);
     for (int i = 0; last && t->program && i < plan->restarts; i++)
         restart(b, group, &t->restart);
     many_end(b, s, prefix, plan->groups, &t->own);
 }
 
-void trials_warm_up(struct bench *b, const struct plan *plan)
+void trials_begin(struct bench *b, const struct plan *plan, struct idle *ret)
 {
     struct world *w = &b->world;
     char prefix[PREFIX_MAX];
     system_create(&system_pinned, w, bench_prefix(b, prefix, sizeof prefix, "warm"), plan->groups, 0);
     world_wait(w, &w->trial.running_us, WAIT_S, "pods of the warm-up");
     world_clean(w, prefix);
+    fprintf(stderr, "bench-peers: what is used when nothing is asked: %d s\n", LEASES_MS / 1000);
+    idle_measure(b, LEASES_MS, ret);
 }
 
-void trials_run(struct bench *b, const struct plan *plan, struct trials *t)
+void trials_run(struct bench *b, const struct plan *plan, int round, const struct idle *without, struct trials *t)
 {
-    struct idle without, with;
-    idle_measure(b, &without);
-    for (int round = 0; round < plan->rounds; round++) {
-        floor_round(b, plan, &without, &t->floor);
-        manager_start(b, t);
-        if (round == 0) {
-            idle_measure(b, &with);
-            t->idle = proc_memory(b->operator.pid);
-        }
-        own_round(b, plan, &with, round == plan->rounds - 1, t);
-        manager_stop(b, t);
-        fprintf(stderr, "bench-peers: %d groups, round %d: bare pinned %.1f s, %s %.1f s (load %.1f)\n", plan->groups,
-                round + 1, t->floor.many.values[round] / 1e3, t->system->title, t->own.many.values[round] / 1e3,
-                proc_load());
+    floor_round(b, plan, without, &t->floor);
+    world_settle(&b->world, without);
+    manager_start(b, t);
+    if (round == 0) {
+        struct idle now = {0};
+        idle_measure(b, IDLE_MS, &now);
+        t->with = *without;
+        t->with.cpu[b->world.n_components - 1] = now.cpu[b->world.n_components - 1];
+        t->idle = proc_memory(b->operator.pid);
     }
+    own_round(b, plan, round == plan->rounds - 1, t);
+    world_settle(&b->world, &t->with);
+    manager_stop(b, t);
+    fprintf(stderr, "bench-peers: %d groups, round %d: bare pinned %.1f s, %s %.1f s (load %.1f)\n", plan->groups,
+            round + 1, t->floor.many.values[round] / 1e3, t->system->title, t->own.many.values[round] / 1e3,
+            proc_load());
 }
 
 void measures_total_cpu(const struct world *w, const struct measures *m, struct samples *ret)

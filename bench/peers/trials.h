@@ -19,17 +19,23 @@ struct measures {
     struct samples requests, webhooks;    // that the API server answered and made, a group
 };
 
+struct idle { // what is used when nothing is asked, a second
+    double cpu[COMPONENTS_MAX], requests;
+};
+
 struct trials {
     const struct system *system;
     const char *program, *log; // starts the manager, which writes there
     struct measures floor, own;
     struct samples restart; // milliseconds
+    struct idle with;       // while the manager is up
     struct proc_memory idle, peak;
 };
 
-// Pods that nobody measures: the first of a new cluster pay for what the later ones find in place.
-void trials_warm_up(struct bench *b, const struct plan *plan);
-void trials_run(struct bench *b, const struct plan *plan, struct trials *t);
+// Pods that nobody measures, because the first of a new cluster pay for what the later ones find in place; then what is
+// used when nothing is asked and no manager is up.
+void trials_begin(struct bench *b, const struct plan *plan, struct idle *ret);
+void trials_run(struct bench *b, const struct plan *plan, int round, const struct idle *without, struct trials *t);
 void measures_total_cpu(const struct world *w, const struct measures *m, struct samples *ret);
 
 #endif
