@@ -410,6 +410,8 @@ static uint64_t canonical_hash(const struct json *root, struct arena *a)
 bool template_reserves(const char *const *reserved, const char *name)
 {
     for (; *reserved; reserved++) {
+        if (**reserved == '!' && str_eq(name, *reserved + 1))
+            return false;
         size_t n = strlen(*reserved);
         if (n && (*reserved)[n - 1] == '*' ? strncmp(name, *reserved, n - 1) == 0 : str_eq(name, *reserved))
             return true;

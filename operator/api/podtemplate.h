@@ -44,7 +44,8 @@ struct template_facts {
     const char *taken;     // path of the first name or mount that an agent in the pod would need; NULL if none
 };
 
-// `reserved`: NULL-terminated list of names; a name ending in '*' is a prefix.
+// `reserved`: NULL-terminated list of names; a name ending in '*' is a prefix, one behind a '!' is not reserved,
+// whatever follows.
 int template_inspect(const char *template_json, const char *const *reserved, struct arena *a,
                      struct template_facts *ret, struct err *err);
 

@@ -12,11 +12,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Of cadre-worker two are for the user to set.
 const char *const reserved_env[] = {
-    "MASTER_ADDR", "MASTER_PORT",      "WORLD_SIZE",         "RANK",
-    "LOCAL_RANK",  "LOCAL_WORLD_SIZE", "NODE_RANK",          "GROUP_RANK",
-    "NNODES",      "GROUP_NAME",       "PET_MASTER_ADDR",    "PET_MASTER_PORT",
-    "PET_NNODES",  "PET_NODE_RANK",    "PET_NPROC_PER_NODE", "CADRE_*",
+    "!CADRE_STORE_BYTES",
+    "!CADRE_OBJECTS_PORT",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "WORLD_SIZE",
+    "RANK",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "NODE_RANK",
+    "GROUP_RANK",
+    "NNODES",
+    "GROUP_NAME",
+    "PET_MASTER_ADDR",
+    "PET_MASTER_PORT",
+    "PET_NNODES",
+    "PET_NODE_RANK",
+    "PET_NPROC_PER_NODE",
+    "CADRE_*",
     NULL,
 };
 

@@ -211,8 +211,21 @@ static void send_call(struct scene *s, struct controller *c)
                                         "{\"method\":\"task\",\"timeoutMs\":50}",
                                         "{\"method\":\"beside\",\"via\":[\"ml/g/0/beside\"]}",
                                         "{\"method\":\"group.kill\"}",
-                                        "{\"method\":\"m\",\"role\":\"r\"}"};
-    static const char *const args[] = {"[1]", "[1,2,3]", "", "{\"a\":[1,2,3]}", "{\"a\":[1,2,3,4]}", "[[1],[2]]"};
+                                        "{\"method\":\"m\",\"role\":\"r\"}",
+                                        "{\"method\":\"cut\",\"keep\":true}",
+                                        "{\"method\":\"m\",\"keep\":true,\"pin\":true}",
+                                        "{\"method\":\"object.put\"}",
+                                        "{\"method\":\"object.get\"}",
+                                        "{\"method\":\"object.free\"}"};
+    static const char *const args[] = {"[1]",
+                                       "[1,2,3]",
+                                       "",
+                                       "{\"a\":[1,2,3]}",
+                                       "{\"a\":[1,2,3,4]}",
+                                       "[[1],[2]]",
+                                       "{\"$ref\":\"cadre:1:u:o:1.2.0000000000000007.5.j:161c3fd6\"}",
+                                       "{\"$ref\":\"cadre:1:u:l:0.2.0000000000000007.5.j,1.2.0000000000000007.5.j,2.2."
+                                       "0000000000000007.5.j:a8ce9b91\"}"};
     uint8_t what = next(s), modes = next(s), id = next(s);
     const char *head = heads[what % ARRAY_LEN(heads)], *arg = args[(what / 16) % ARRAY_LEN(args)];
     struct record_header h = {.type = RECORD_CALL,
@@ -282,8 +295,8 @@ static void rank_reads(struct scene *s, struct rank *k)
         const char *p = message;
         int got;
         while ((got = record_reader_next(&k->end.in, &p, &n, &rec, &err)) > 0) {
-            must(rec.h.type == RECORD_CALL || rec.h.type == RECORD_CANCEL || rec.h.type == RECORD_HOLD ||
-                 rec.h.type == RECORD_GO);
+            must(rec.h.type == RECORD_CALL || rec.h.type == RECORD_CANCEL || rec.h.type == RECORD_FREE ||
+                 rec.h.type == RECORD_HOLD || rec.h.type == RECORD_GO);
             if (rec.h.type == RECORD_CALL && k->n_has < PENDING)
                 k->has[k->n_has++] = rec.h.call;
         }
@@ -318,7 +331,10 @@ static void rank_sends(struct scene *s, struct rank *k, const char *bytes, size_
 
 static void rank_says(struct scene *s, struct rank *k, uint32_t id, uint8_t how)
 {
-    static const char *const results[] = {"1", "", "[1,2]", "{\"a\":[1]}", "null", "{\"a\":[1,2,3]}", "nonsense"};
+    static const char *const results[] = {"1",        "",
+                                          "[1,2]",    "{\"a\":[1]}",
+                                          "null",     "{\"a\":[1,2,3]}",
+                                          "nonsense", "{\"id\":\"0000000000000007\",\"bytes\":5,\"kind\":\"j\"}"};
     static const char *const errors[] = {"{\"code\":\"FAILED\",\"message\":\"m\"}", "", "{\"code\":3}"};
     bool fails = how & 0x80, more = how & 0x40;
     const char *body = fails ? errors[how % ARRAY_LEN(errors)] : results[how % ARRAY_LEN(results)];

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "operator/api/podtemplate.h"
 #include "operator/reconcile/names.h"
 
 #include "common/base/json.h"
@@ -121,6 +122,17 @@ static bool is_reserved(const char *name)
         if (str_eq(name, *r) || (str_ends(*r, "*") && strncmp(name, *r, strlen(*r) - 1) == 0))
             return true;
     return false;
+}
+
+static void what_is_for_the_user_to_set_is_not_reserved(void **state)
+{
+    (void)state;
+    assert_false(template_reserves(reserved_env, "CADRE_STORE_BYTES"));
+    assert_false(template_reserves(reserved_env, "CADRE_OBJECTS_PORT"));
+    assert_true(template_reserves(reserved_env, "CADRE_OBJECTS"));
+    assert_true(template_reserves(reserved_env, "CADRE_TICKET"));
+    assert_true(template_reserves(reserved_env, "RANK"));
+    assert_false(template_reserves(reserved_env, "PATH"));
 }
 
 static void every_name_that_is_set_is_reserved(void **state)
@@ -253,6 +265,7 @@ int main(void)
         cmocka_unit_test(names_follow_from_group_index_and_incarnation),
         cmocka_unit_test(a_pod_is_given_its_place_in_the_group),
         cmocka_unit_test(every_name_that_is_set_is_reserved),
+        cmocka_unit_test(what_is_for_the_user_to_set_is_not_reserved),
         cmocka_unit_test(a_pod_says_whose_it_is),
         cmocka_unit_test(labels_and_hash_come_back),
         cmocka_unit_test(labels_that_are_no_numbers_are_none),
