@@ -102,6 +102,12 @@ static void on_report(void *ctx, const struct agent_report *r)
     operators_report(f->operators, r);
 }
 
+static void on_printed(void *ctx, const char *group, int rank, const char *text, size_t len)
+{
+    struct fixture *f = ctx;
+    operators_printed(f->operators, group, rank, text, len);
+}
+
 static void on_done(void *ctx)
 {
     struct fixture *f = ctx;
@@ -152,6 +158,7 @@ static int setup(void **state)
                                         .argv = argv,
                                         .gpus = GPUS_UNKNOWN,
                                         .report = on_report,
+                                        .printed = on_printed,
                                         .done = on_done,
                                         .ctx = f};
     f->agent = agent_new(&config);
@@ -225,6 +232,31 @@ static void an_exit_comes_with_the_last_lines(void **state)
          "\"env\":[{\"name\":\"X\",\"value\":\"y\"}],\"command\":[\"sh\",\"-c\","
          "\"echo $X $RANK $CADRE_TICKET; printf '\\\\377\\\\000x'; exit 7\"]}");
     expect(f, "EXITED {" GROUP ",\"rank\":1,\"exitCode\":7,\"lastLines\":\"y 1 t1\\n\xef\xbf\xbd x\"}");
+}
+
+#define PRINTS(text) "{" WORLD ",\"processes\":[{\"rank\":1,\"localRank\":1}],\"command\":[\"printf\",\"" text "\"]}"
+
+static void lines_are_sent_while_the_operator_listens(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "HEARTBEAT");
+    give(f, RECORD_OUTPUT, "{\"group\":\"u-1\",\"listen\":true}");
+    give(f, RECORD_PREPARE, "{" GROUP "}");
+    give(f, RECORD_START, PRINTS("hello\\\\nagain\\\\n"));
+    expect(f, "OUTPUT {\"group\":\"u-1\",\"lines\":[[1,\"hello\"],[1,\"again\"]]}");
+}
+
+static void and_not_otherwise(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "HEARTBEAT");
+    give(f, RECORD_OUTPUT, "{\"group\":\"u-1\",\"listen\":true}");
+    give(f, RECORD_OUTPUT, "{\"group\":\"u-1\",\"listen\":false}");
+    give(f, RECORD_PREPARE, "{" GROUP "}");
+    give(f, RECORD_START, PRINTS("hello\\\\n"));
+    UNTIL(f, strstr(buf_str(&f->got), "EXITED"));
+    UNTIL(f, strstr(strstr(buf_str(&f->got), "EXITED"), "HEARTBEAT"));
+    assert_null(strstr(buf_str(&f->got), "OUTPUT"));
 }
 
 static void a_group_without_a_command_runs_that_of_the_pod(void **state)
@@ -415,6 +447,8 @@ int main(void)
         T(it_says_hello_with_its_token_and_sends_heartbeats),
         T(it_does_what_it_is_told_and_says_how_it_went),
         T(an_exit_comes_with_the_last_lines),
+        T(lines_are_sent_while_the_operator_listens),
+        T(and_not_otherwise),
         T(a_group_without_a_command_runs_that_of_the_pod),
         T(a_command_that_cannot_be_run_is_said_with_the_reason),
         T(master_addr_must_be_the_pod_of_rank_0),
