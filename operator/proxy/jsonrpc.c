@@ -155,6 +155,18 @@ static struct entry *entry_new(struct jsonrpc *j, const char *id)
     return e;
 }
 
+// What ranks print: a notification.
+static void notify(struct jsonrpc *j, const struct record *r)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "jsonrpc", "2.0");
+    writer_str(&w, "method", "group.output");
+    writer_raw(&w, "params", r->body, r->len);
+    envelope_end(j, &w);
+}
+
 static void answer(struct jsonrpc *j, const struct record *r)
 {
     struct entry *e = idmap_del(&j->by_call, r->h.call);
@@ -182,7 +194,7 @@ char *jsonrpc_next(struct jsonrpc *j, size_t *ret_len)
             return NULL;
         int got;
         while ((got = record_reader_next(&j->reader, &p, &n, &r, &err)) > 0)
-            answer(j, &r);
+            r.h.type == RECORD_OUTPUT ? notify(j, &r) : answer(j, &r);
         assert(got == 0); // they are our own
         session_flow(j->session);
     }
@@ -280,7 +292,8 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
         do_errand(j, id, method, params);
     else
         refuse(j, id, NO_METHOD,
-               "there is no method %.100s; there are group.call, group.info, group.stats, group.kill, group.cancel, "
+               "there is no method %.100s; there are group.call, group.info, group.stats, group.output, group.kill, "
+               "group.cancel, "
                "group.create, group.delete, object.put, object.get, object.pin and object.free",
                method);
 }

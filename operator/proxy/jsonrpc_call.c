@@ -12,8 +12,9 @@ enum { CALL = 1, INFO = 2, PUT = 4, REF = 8, KILL = 16 };
 static const struct {
     const char *method;
     unsigned kind;
-} methods[] = {{"group.call", CALL}, {"group.info", INFO}, {"group.stats", INFO}, {"group.kill", KILL},
-               {"object.put", PUT},  {"object.get", REF},  {"object.pin", REF},   {"object.free", REF}};
+} methods[] = {{"group.call", CALL},   {"group.info", INFO}, {"group.stats", INFO},
+               {"group.output", INFO}, {"group.kill", KILL}, {"object.put", PUT},
+               {"object.get", REF},    {"object.pin", REF},  {"object.free", REF}};
 
 struct params {
     unsigned kind;

@@ -6,7 +6,7 @@
 #include "common/base/json.h"
 #include "common/wire/record_reader.h"
 
-// group.call, group.info, group.stats, group.kill, object.put, object.get, object.pin, object.free
+// group.call, group.info, group.stats, group.output, group.kill, object.put, object.get, object.pin, object.free
 bool jsonrpc_call_is(const char *method);
 // Sets header (but for the id of the call), body and blob, which the caller unrefs. `params` may be NULL: none.
 // ERR_INVALID, or ERR_LIMIT where the quota is used up.

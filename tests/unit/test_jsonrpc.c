@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/jsonrpc.h"
+#include "operator/proxy/output.h"
 
 #include "tests/unit/proxy_fixture.h"
 
@@ -270,6 +271,18 @@ static void what_is_in_flight_ends_with_the_controller(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void what_ranks_print_comes_as_notifications(void **state)
+{
+    struct desk *d = *state;
+    asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.output\",\"params\":{\"group\":\"llama\"}}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}");
+    output_line(&d->f.router, FIXTURE_UID, 0, "hello", 5);
+    output_line(&d->f.router, FIXTURE_UID, 1, "hello", 5);
+    hears(d, "{\"jsonrpc\":\"2.0\",\"method\":\"group.output\",\"params\":{\"group\":\"ml/llama\",\"lines\":["
+             "{\"ranks\":\"0-1\",\"text\":\"hello\"}]}}");
+    hears(d, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +298,7 @@ int main(void)
         TEST(a_notification_runs_and_gets_no_answer),
         TEST(info_is_the_groups),
         TEST(what_is_in_flight_ends_with_the_controller),
+        TEST(what_ranks_print_comes_as_notifications),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
