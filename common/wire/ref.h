@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 enum { REF_UID_MAX = 63, REF_PARTS_MAX = 16384, REF_KEY_SIZE = 65, REF_ID_SIZE = 17 };
+#define REF_JOIN "{\"$join\":" // and a list of references to batches: they stand for one of all their rows
 #define REF_TEXT_MAX ((size_t)1 << 20)
 #define REF_ARGS_MAX ((size_t)1 << 20) // arguments that are longer are not searched for references
 

@@ -32,7 +32,7 @@ static void write_place(const struct call *c, const struct member *m, const stru
     writer_i64(w, "until", until);
 }
 
-int object_write_part(const struct call *c, const struct ref *ref, uint32_t i, struct buf *out, struct err *err)
+static int write_part(const struct call *c, const struct ref *ref, uint32_t i, struct buf *out, struct err *err)
 {
     struct group *g;
     struct member *m;
@@ -58,18 +58,36 @@ int object_write_part(const struct call *c, const struct ref *ref, uint32_t i, s
     return out->over ? err_set(err, ERR_LIMIT, "%s(): too many references in its arguments", c->method) : 0;
 }
 
-static int write_one(const struct call *c, const struct ref_found *f, struct buf *out, struct err *err)
+int object_write_parts(const struct call *c, const struct ref *ref, uint32_t first, uint32_t n, struct buf *out,
+                       struct err *err)
+{
+    int r = 0;
+    if (n == 1)
+        return write_part(c, ref, first, out, err);
+    buf_puts(out, REF_JOIN "[");
+    for (uint32_t i = 0; r == 0 && i < n; i++) {
+        if (i)
+            buf_putc(out, ',');
+        r = write_part(c, ref, first + i, out, err);
+    }
+    buf_puts(out, "]}");
+    return r;
+}
+
+// `all`: the arguments are nothing else.
+static int write_one(const struct call *c, const struct ref_found *f, bool all, struct buf *out, struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct ref ref;
     int r = ref_parse(f->text, f->text_len, &a, &ref, err);
-    if (r == 0 && ref.n > 1)
+    bool joined = all && ref.form == REF_JOINED;
+    if (r == 0 && ref.n > 1 && !joined)
         r = err_set(err, ERR_INVALID,
                     "%s(): the reference has %u parts, and each rank can only get one of them here: pass it as all the "
                     "arguments of a call that deals out %u pieces, or get it first",
                     c->method, ref.n, ref.n);
     if (r == 0)
-        r = object_write_part(c, &ref, 0, out, err);
+        r = object_write_parts(c, &ref, 0, ref.n, out, err);
     arena_done(&a);
     return r;
 }
@@ -82,7 +100,8 @@ int object_arguments(struct call *c, const struct record_call *parts, bool whole
     *ret = NULL;
     if (strncmp(c->method, "object.", 7) == 0 || !ref_mentioned(parts->args, parts->args_len))
         return 0;
-    if (!whole && ref_is(parts->args, parts->args_len, &f)) {
+    bool all = ref_is(parts->args, parts->args_len, &f);
+    if (!whole && all) {
         c->refs = c->ref_pieces = true;
         return 0;
     }
@@ -90,7 +109,7 @@ int object_arguments(struct call *c, const struct record_call *parts, bool whole
     while (r == 0 && ref_next(parts->args, parts->args_len, &at, &f)) {
         size_t from = (size_t)(f.json - parts->args);
         (void)buf_append(&args, parts->args + done, from - done);
-        r = write_one(c, &f, &args, err);
+        r = write_one(c, &f, all, &args, err);
         done = from + f.len;
     }
     if (r == 0 && done) {

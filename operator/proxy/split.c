@@ -283,12 +283,13 @@ static int split_rows(const struct splitting *p, struct err *err)
 
 // Parts of a reference
 
-static int add_ref_part(const struct splitting *p, const struct ref *ref, uint32_t i, struct err *err)
+// Piece i is so many of its parts.
+static int add_ref_parts(const struct splitting *p, const struct ref *ref, uint32_t i, uint32_t each, struct err *err)
 {
     struct split *s = p->s;
-    struct buf text = BUF_INIT(4096);
+    struct buf text = BUF_INIT(16 * REF_ARGS_MAX);
     size_t base = s->made->len, first = s->n_parts;
-    int r = object_write_part(p->c, ref, i, &text, err);
+    int r = object_write_parts(p->c, ref, i * each, each, &text, err);
     if (r == 0 && (!put(s->made, text.data, text.len) || !add_part(s, s->made, base, text.len)))
         r = no_room(p, err);
     buf_done(&text);
@@ -308,13 +309,13 @@ static int split_ref(const struct splitting *p, struct err *err)
                     c->method);
     if (r == 0 && ref_is(p->parts->args, p->parts->args_len, &f))
         r = ref_parse(f.text, f.text_len, &a, &ref, err);
-    if (r == 0 && ref.n != p->s->n)
+    if (r == 0 && ref.n != p->s->n && (ref.form != REF_JOINED || ref.n % p->s->n))
         r = err_set(err, ERR_INVALID,
-                    "%s(): the reference has %u part%s, the call deals out %u pieces: the numbers must be the same, "
-                    "or get the object and pass it",
+                    "%s(): the reference has %u part%s, the call deals out %u pieces: as many are needed, or, of "
+                    "a batch, a multiple; or get the object and pass it",
                     c->method, ref.n, ref.n == 1 ? "" : "s", p->s->n);
-    for (uint32_t i = 0; r == 0 && i < ref.n; i++)
-        r = add_ref_part(p, &ref, i, err);
+    for (uint32_t i = 0; r == 0 && i < p->s->n; i++)
+        r = add_ref_parts(p, &ref, i, ref.n / p->s->n, err);
     arena_done(&a);
     return r;
 }

@@ -267,6 +267,32 @@ static void a_batch_goes_from_actor_to_critic_without_passing_the_gateway(void *
     free(criticized);
 }
 
+static float of_the_rank_that_got_all(size_t i, size_t rows)
+{
+    (void)rows;
+    return (float)i - 10;
+}
+
+static void parts_are_joined_by_whoever_gets_them_all(void **state)
+{
+    (void)state;
+    char *put = put_batch(&actor, 1000);
+    cadre_client_request r = request(&critic, "sub", put);
+    r.rank = 1;
+    must(r);
+    assert_rows(1000, of_the_rank_that_got_all);
+    free(put);
+    cadre_client_request columns = request(&actor, "object.put", "{\"a\": [1, 2, 3, 4]}");
+    columns.dispatch = CADRE_CLIENT_DP_COMPUTE_PROTO;
+    must(columns);
+    put = take_reference();
+    r = request(&critic, "sub", put);
+    r.rank = 0;
+    must(r);
+    assert_string_equal(buf_str(&last.result), "{\"a\":[-9,-8,-7,-6]}");
+    free(put);
+}
+
 static void what_is_freed_is_gone_everywhere(void **state)
 {
     (void)state;
@@ -388,6 +414,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_batch_goes_from_actor_to_critic_without_passing_the_gateway),
+        TEST(parts_are_joined_by_whoever_gets_them_all),
         TEST(what_is_freed_is_gone_everywhere),
         TEST(a_full_store_says_so_and_has_room_again),
         TEST(an_owner_that_died_is_named),

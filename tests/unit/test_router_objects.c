@@ -478,6 +478,67 @@ static void parts_are_dealt_out_to_as_many_ranks(void **state)
     arena_done(&a);
 }
 
+static const char *next_args(struct world *w, uint32_t rank, struct arena *a)
+{
+    struct wire_record *r = takes(w, rank, RECORD_CALL);
+    struct record_call call;
+    struct err err = ERR_INIT;
+    assert_int_equal(record_call_decode(r->body, r->len, &call, &err), 0);
+    assert_int_equal(r->h.flags & RECORD_REFS, RECORD_REFS);
+    const char *args = arena_strndup(a, call.args, call.args_len);
+    worker_says(&w->f, &w->workers[rank], r->h.call, "null");
+    free(r);
+    return args;
+}
+
+static void assert_joins(const char *args, uint32_t first, uint32_t n)
+{
+    struct arena a = ARENA_INIT;
+    struct ref_found f;
+    struct err err = ERR_INIT;
+    size_t at = 0;
+    assert_true(str_starts(args, REF_JOIN "["));
+    for (uint32_t i = 0; i < n; i++) {
+        struct ref ref;
+        assert_true(ref_next(args, strlen(args), &at, &f));
+        assert_int_equal(ref_parse(f.text, f.text_len, &a, &ref, &err), 0);
+        assert_int_equal(ref.n, 1);
+        assert_int_equal(ref.parts[0].rank, first + i);
+        assert_non_null(f.at);
+    }
+    assert_false(ref_next(args, strlen(args), &at, &f));
+    arena_done(&a);
+}
+
+static void a_batch_in_parts_is_joined_where_fewer_pieces_are_wanted(void **state)
+{
+    struct world *w = *state;
+    struct arena a = ARENA_INIT;
+    struct ref ref;
+    sends_cut(w, 90, KEEP, "{\"x\":[1,2,3,4]}");
+    for (uint32_t i = 0; i < WORLD; i++) {
+        char args[32];
+        snprintf(args, sizeof args, "{\"x\":[%u]}", i + 1);
+        keeps(w, i, worker_takes(&w->workers[i], args), REF_JSON);
+    }
+    const char *text = reference(w, &a, &ref);
+    sends(w, (struct call_text){.id = 1, .rank = 1, .head = ADD, .args = text}); // all to one
+    assert_joins(next_args(w, 1, &a), 0, 4);
+    hears(w, "1 RESULT null");
+    sends(w, (struct call_text){.id = 2,
+                                .rank = RECORD_GROUP,
+                                .dispatch = RECORD_SPLIT,
+                                .execute = RECORD_ALL,
+                                .head = "{\"method\":\"add\",\"split\":{\"index\":[0,0,1,1]}}",
+                                .args = text}); // two pieces of two parts
+    for (uint32_t i = 0; i < WORLD; i++)
+        assert_joins(next_args(w, i, &a), i / 2 * 2, 2);
+    hears(w, "2 RESULT null");
+    sends_group(w, 3, ADD, arena_printf(&a, "[%s]", text)); // not among others
+    hears_about(w, "3 ERROR INVALID ", "the reference has 4 parts");
+    arena_done(&a);
+}
+
 static void each_rank_may_have_a_reference_of_its_own(void **state)
 {
     struct world *w = *state;
@@ -558,6 +619,7 @@ int main(void)
         PROXY_TEST(other_namespaces_are_not_reached),
         PROXY_TEST(an_argument_s_consumer_is_told_where_the_object_is),
         PROXY_TEST(parts_are_dealt_out_to_as_many_ranks),
+        PROXY_TEST(a_batch_in_parts_is_joined_where_fewer_pieces_are_wanted),
         PROXY_TEST(each_rank_may_have_a_reference_of_its_own),
         PROXY_TEST(numbers_that_do_not_fit_are_refused),
         PROXY_TEST(what_a_caller_says_of_the_place_counts_for_nothing),

@@ -2,6 +2,7 @@
 #include "worker/host/borrowed.h"
 
 #include "common/base/mem.h"
+#include "common/wire/batch.h"
 #include "common/wire/ref.h"
 #include "worker/host/borrow.h"
 #include "worker/host/lending.h"
@@ -26,7 +27,7 @@ struct borrowed {
     struct item *items;
     size_t n, size;
     uint64_t bytes;
-    bool whole;
+    bool whole, join; // the arguments are one reference; or batches to be joined
     char *made;
 };
 
@@ -89,9 +90,10 @@ int borrowed_new(struct objects *o, const char *args, size_t len, struct borrowe
     b->args = args;
     b->len = len;
     b->whole = ref_is(args, len, &f);
+    b->join = len > sizeof REF_JOIN && memcmp(args, REF_JOIN, sizeof REF_JOIN - 1) == 0;
     while (r == 0 && ref_next(args, len, &at, &f))
         r = add(b, o, &f, err);
-    for (size_t i = 0; r == 0 && !b->whole && i < b->n; i++)
+    for (size_t i = 0; r == 0 && !b->whole && !b->join && i < b->n; i++)
         if (b->items[i].part.kind != REF_JSON)
             r = err_set(err, ERR_INVALID,
                         "a reference to a batch among other arguments: it can only be all the arguments of a call");
@@ -152,6 +154,36 @@ static void splice(struct borrowed *b, size_t *ret_len)
     *ret_len = n;
 }
 
+// The rows of all of them, in one batch.
+static int join(struct borrowed *b, size_t *ret_len, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct batch *batches = arena_array(&a, b->n, sizeof *batches);
+    struct batch_result *results = arena_array(&a, b->n, sizeof *results);
+    struct scatter_source *sources = arena_array(&a, b->n, sizeof *sources);
+    struct scatter doc;
+    int r = 0;
+    scatter_init(&doc);
+    for (size_t i = 0; r == 0 && i < b->n; i++) {
+        const struct item *it = &b->items[i];
+        sources[i] = (struct scatter_source){it->part.bytes ? it->data : "", (size_t)it->part.bytes};
+        results[i] = (struct batch_result){.batch = &batches[i], .rank = it->part.rank};
+        r = batch_read(sources[i].data, sources[i].len, &a, &batches[i], err);
+    }
+    if (r == 0)
+        r = batch_join(results, b->n, 0, &a, &doc, err);
+    if (r == 0) {
+        b->made = xmalloc(MAX(doc.len, (size_t)1));
+        scatter_gather(&doc, sources, b->made);
+        *ret_len = doc.len;
+    } else {
+        err_wrap(err, "the parts of the reference");
+    }
+    scatter_done(&doc);
+    arena_done(&a);
+    return r;
+}
+
 int borrowed_fetch(struct borrowed *b, const atomic_bool *canceled, const char **ret, size_t *ret_len, struct err *err)
 {
     int r = 0;
@@ -162,14 +194,17 @@ int borrowed_fetch(struct borrowed *b, const atomic_bool *canceled, const char *
         *ret_len = b->len;
         return r;
     }
-    if (stands_alone(b)) {
+    if (b->join) {
+        r = join(b, ret_len, err);
+        *ret = b->made;
+    } else if (stands_alone(b)) {
         *ret = b->items[0].data;
         *ret_len = (size_t)b->items[0].part.bytes;
     } else {
         splice(b, ret_len);
         *ret = b->made;
     }
-    return 0;
+    return r;
 }
 
 void borrowed_free(struct borrowed *b)

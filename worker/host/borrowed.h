@@ -16,7 +16,8 @@ struct borrowed;
 // On the loop's thread. The arguments must outlive it. ERR_INVALID, ERR_NOT_FOUND, ERR_UNAVAILABLE, ERR_LIMIT.
 int borrowed_new(struct objects *o, const char *args, size_t len, struct borrowed **ret, struct err *err);
 // On any one thread; blocks. *ret: the arguments with the objects in the places of their references, valid as long as
-// `b` and the arguments. A reference that is all there is may stand for anything, one among others for JSON.
+// `b` and the arguments. A reference that is all there is may stand for anything, one among others for JSON; batches
+// under REF_JOIN become one.
 int borrowed_fetch(struct borrowed *b, const atomic_bool *canceled, const char **ret, size_t *ret_len, struct err *err);
 void borrowed_free(struct borrowed *b); // on the loop's thread; accepts NULL
 
