@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What calls cost: a controller with the client library, the proxy and cadre-worker, each a process, over TCP on
 // loopback; beside bare sockets through a relay, and beside Ray. run.sh builds and starts it.
+#include "bench/calls/batch.h"
 #include "bench/calls/floor.h"
 #include "bench/calls/load.h"
 #include "bench/calls/options.h"
@@ -177,6 +178,7 @@ static void measure_calls(void)
 
 static const char broadcast[] = "broadcast to simulated ranks, p50";
 static const char beside_idle[] = "one at a time, beside idle workers";
+static const char long_batch[] = "1 GiB batch over 4 simulated ranks";
 static const char beside_bulk[] = "one at a time, beside a 60 MiB echo";
 
 // Broadcast to many simulated ranks: a call is done when all have answered.
@@ -237,6 +239,44 @@ static void measure_idle(void)
     }
 }
 
+// Cut, echoed and joined; beside it the same number of bytes there and back through the bare relay.
+static void measure_batch(void)
+{
+    const size_t bytes = (size_t)1 << 30;
+    char address[64];
+    struct samples seconds = {.n = 0}, memory = {.n = 0}, bare = {.n = 0}, cpu[3] = {{.n = 0}};
+    struct floor floor;
+    pid_t ranks[WORKERS - 1];
+    snprintf(address, sizeof address, "ws://127.0.0.1:%d", server.port);
+    for (uint32_t i = 0; i < ARRAY_LEN(ranks); i++)
+        ranks[i] = ranks_start(server.port, "batch", i, 1);
+    floor_start(&floor, 1);
+    for (int k = 0; k < options.rounds; k++) {
+        struct batch_numbers n;
+        double p50, ranked = 0;
+        for (size_t i = 0; i < ARRAY_LEN(ranks); i++)
+            ranked -= proc_cpu_s(ranks[i]);
+        batch_call(address, SERVER_NS, "batch", bytes, server.pid, &n);
+        samples_add(&seconds, n.seconds);
+        samples_add(&memory, n.proxy_mb);
+        for (size_t i = 0; i < ARRAY_LEN(ranks); i++)
+            ranked += proc_cpu_s(ranks[i]);
+        samples_add(&cpu[0], n.cpu[0]);
+        samples_add(&cpu[1], n.cpu[1]);
+        samples_add(&cpu[2], ranked);
+        floor_rate(&floor, bytes, bytes, 0.1, &p50);
+        samples_add(&bare, p50 / 1e6);
+    }
+    floor_stop(&floor);
+    double s = samples_median(&seconds), mb = samples_median(&memory), size = (double)bytes / 1e9;
+    printf("\n%-34s %.2f s, %.2f GB/s (target 0.5); bare relay %.2f s; the proxy: +%.0f MB, %.3fx (target 1.2x), "
+           "CPU s: controller %.2f, proxy %.2f, ranks %.2f\n",
+           long_batch, s, size / s, samples_median(&bare), mb, mb / 1e3 / size, samples_median(&cpu[0]),
+           samples_median(&cpu[1]), samples_median(&cpu[2]));
+    for (size_t i = 0; i < ARRAY_LEN(ranks); i++)
+        ranks_stop(ranks[i]);
+}
+
 static pid_t start_bulk(void)
 {
     const struct load_call call = {"simulated", "echo", BIG, 1};
@@ -295,7 +335,7 @@ static void measure_server(void)
 static void measure_all(void)
 {
     static const struct server_group groups[] = {
-        {"one", 1}, {"four", 4}, {"simulated", 1}, {"many", MANY}, {"idle", IDLE_MAX},
+        {"one", 1}, {"four", 4}, {"simulated", 1}, {"many", MANY}, {"idle", IDLE_MAX}, {"batch", WORKERS - 1},
     };
     certs_make(&certs);
     server_start(&server, &certs, groups, ARRAY_LEN(groups));
@@ -310,6 +350,8 @@ static void measure_all(void)
         measure_broadcast();
     if (wanted(beside_idle))
         measure_idle();
+    if (wanted(long_batch))
+        measure_batch();
     if (wanted(beside_bulk))
         measure_beside_bulk();
     for (unsigned i = 0; i < WORKERS; i++) {

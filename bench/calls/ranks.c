@@ -90,6 +90,8 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
             if (++r->all->welcomed == r->all->n)
                 loop_stop(r->all->loop);
             dial_next(r->all);
+        } else if (rec.h.type == RECORD_HOLD || rec.h.type == RECORD_GO) {
+            (void)record_writer_hold(ws_client_records(r->client), rec.h.call, true, rec.h.type == RECORD_HOLD);
         } else if (rec.h.type != RECORD_CANCEL) {
             die(r, rec.h.type == RECORD_ERROR ? "refused" : "an unexpected record");
         }
@@ -124,12 +126,14 @@ static void dial_next(struct ranks *all)
     struct rank *r = &all->of[all->dialed];
     *r = (struct rank){.all = all, .rank = all->first + all->dialed++};
     // A quota of its own: what it keeps for the next body is what a process of its own would.
-    record_reader_init(&r->reader, &(struct record_reader_config){.whole = true, .quota = quota_new(RANK_BYTES, NULL)});
+    record_reader_init(&r->reader, &(struct record_reader_config){
+                                       .whole = true, .max_body = RANK_BYTES, .quota = quota_new(RANK_BYTES, NULL)});
     r->client = ws_client_new(all->loop,
                               &(struct ws_client_config){.address = all->address,
                                                          .path = SERVER_PATH,
                                                          .subprotocols = RECORD_SUBPROTOCOL,
                                                          .open_ms = 60 * 1000,
+                                                         .max_queue = RANK_BYTES,
                                                          .ping_ms = 600 * 1000, // idle means idle
                                                          .on_open = on_open,
                                                          .on_data = on_data,

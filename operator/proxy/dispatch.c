@@ -391,6 +391,7 @@ static int send_first(struct call *c, const struct call_body *first, const struc
     name_stats(c);
     find_lane(c);
     c->streams = true;
+    c->session->n_streams++;
     number(c);
     note_lasting(c, first->len);
     c->router->last_any += c->execute == RECORD_ANY;

@@ -313,7 +313,7 @@ static int pump(struct call *c, struct err *err)
 {
     struct join *j = c->join;
     int r = 1;
-    while (r > 0 && j->part < j->doc.n_parts && record_stream_waits(&c->result) <= c->router->config.high_mark)
+    while (r > 0 && j->part < j->doc.n_parts && record_stream_waits(&c->result) <= c->router->config.hold_mark)
         r = send_some(c, err);
     for (uint32_t i = 0; i < j->n && j->part == j->doc.n_parts; i++)
         drop_all(&j->sources[i]); // padding

@@ -16,6 +16,10 @@ void router_init(struct router *r, const struct router_config *config)
 {
     *r = (struct router){.config = *config, .bytes = quota_new(config->total_bytes, NULL)};
     r->stats.clock = config->clock;
+    if (!r->config.hold_mark) {
+        r->config.hold_mark = config->high_mark;
+        r->config.go_mark = config->high_mark / 2;
+    }
     list_init(&r->outputs);
     list_init(&r->heard);
     list_init(&r->changes);

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { HEAD_STEP = 64 };                 // by so much more is waited for until the head of a call is there
-enum { HELD_CALLS = 8, HELD_MARKS = 2 }; // for so many of them, so many high marks each
+enum { STREAMS_LET_IN = 8 };
 
 #define OUTPUT_METHOD "group.output"
 
@@ -88,8 +88,8 @@ void session_flow(struct session *s)
         return;
     const struct router_config *config = &s->router->config;
     size_t charged = quota_used(s->quota), used = MAX(charged - MIN(charged, s->parked), s->peer.out->bytes);
-    // What still comes of calls that it was told to hold is let in, so that others get through.
-    size_t let_in = MIN(s->n_held, (uint32_t)HELD_CALLS) * HELD_MARKS * config->high_mark;
+    // Of each body that passes through that much is let in, and what comes before a HOLD has taken effect.
+    size_t let_in = MIN(s->n_streams, (uint32_t)STREAMS_LET_IN) * 2 * config->hold_mark;
     if (s->peer.read ? used <= config->high_mark + let_in : used >= config->low_mark + let_in)
         return;
     s->peer.read = !s->peer.read;

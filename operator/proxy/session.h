@@ -28,7 +28,7 @@ struct session {
     struct list held;           // of those the complete ones behind an incomplete body, by seq
     struct list listening;      // output.h
     struct list stopped;        // in the router's list while it is not read
-    uint32_t n_held;            // calls of which it was told to hold the arguments
+    uint32_t n_streams;         // calls whose arguments are coming in and go on to ranks
     struct session_order *order;
     size_t parked;         // bytes of results that wait for other ranks, of all its calls
     struct map objects;    // texts of references that it made and that are not pinned

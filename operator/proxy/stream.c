@@ -42,13 +42,12 @@ static void tell(struct peer *p, enum record_type type, uint32_t id, uint32_t ra
 static bool turns(const struct call *c, bool held, size_t waits)
 {
     const struct router_config *config = &c->router->config;
-    return held ? waits <= config->low_mark : waits > config->high_mark;
+    return held ? waits <= config->go_mark : waits > config->hold_mark;
 }
 
 static void hold_args(struct call *c, bool hold)
 {
     c->args_held = hold;
-    c->session->n_held += hold ? 1 : -1;
     tell(&c->session->peer, hold ? RECORD_HOLD : RECORD_GO, c->caller_id, RECORD_GROUP);
 }
 
@@ -142,6 +141,7 @@ void stream_args(struct call *c, const struct call_body *piece, bool last)
         if (c->args_held)
             hold_args(c, false);
         c->streams = false;
+        c->session->n_streams--;
         cut_free(c);
     }
     stream_flow(c);
@@ -167,8 +167,10 @@ void stream_abort(struct call *c)
 {
     if (c->args_held)
         hold_args(c, false);
-    if (c->streams)
+    if (c->streams) {
         abort_args(c);
+        c->session->n_streams--;
+    }
     (void)record_stream_drop(&c->result);
     for (uint32_t i = 0; i < c->n; i++)
         if (c->slots[i].held && c->slots[i].member)

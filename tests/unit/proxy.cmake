@@ -6,5 +6,6 @@ foreach(name router router_objects router_life router_roles router_kill router_t
   cadre_test(test_${name} SOURCES proxy_fixture.c proxy_world.c LINKS cadre_proxy)
 endforeach()
 cadre_test(test_router_modes SOURCES proxy_fixture.c crowd.c LINKS cadre_proxy)
+cadre_test(test_router_stream SOURCES proxy_fixture.c LINKS cadre_proxy)
 cadre_test(test_jsonrpc SOURCES proxy_fixture.c LINKS cadre_proxy)
 cadre_test(test_router_simulation SOURCES proxy_fixture.c LINKS cadre_proxy)

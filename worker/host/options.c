@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/ws_replicas.h"
+#include "worker/host/session.h"
 #include "worker/host/store.h"
 
 #include <getopt.h>
@@ -31,7 +32,8 @@ static const char help[] =
     "  --help          print this and exit\n"
     "\n"
     "Rank and place come from RANK, WORLD_SIZE, LOCAL_RANK and CADRE_DEVICE, the identity from CADRE_GROUP_UID,\n"
-    "CADRE_ATTEMPT, CADRE_TICKET and CADRE_CA. Objects that are kept have CADRE_STORE_BYTES at most (1 GiB); other\n"
+    "CADRE_ATTEMPT, CADRE_TICKET and CADRE_CA. Arguments of calls that wait have CADRE_CALL_BYTES at most (2 GiB).\n"
+    "Objects that are kept have CADRE_STORE_BYTES at most (1 GiB); other\n"
     "workers get them at port CADRE_OBJECTS_PORT plus LOCAL_RANK (default: one that is free).\n"
     "Exit codes: 0 told to stop (SIGTERM), 64 wrong usage, 65 the module "
     "does\n"
@@ -167,6 +169,11 @@ static int set_objects(struct options *o)
         return wrong("environment: CADRE_OBJECTS_PORT", env_of("CADRE_OBJECTS_PORT"),
                      "there is no port that is LOCAL_RANK above it");
     o->store_bytes = (size_t)bytes;
+    bytes = (int64_t)SESSION_BYTES_DEFAULT;
+    r = read_number("CADRE_CALL_BYTES", 1 << 20, INT64_MAX / 2, &bytes);
+    if (r >= 0)
+        return r;
+    o->call_bytes = (size_t)bytes;
     o->objects_port = port ? (int)(port + local_rank) : 0;
     return -1;
 }

@@ -26,6 +26,7 @@ struct options {
     const char *group;        // CADRE_GROUP_UID
     char *ticket;             // CADRE_TICKET; taken out of the environment, so that no child of the module inherits it
     int64_t attempt;          // CADRE_ATTEMPT
+    size_t call_bytes;        // CADRE_CALL_BYTES: of arguments that wait, of each proxy
     size_t store_bytes;       // CADRE_STORE_BYTES: of objects that are kept
     int objects_port;         // CADRE_OBJECTS_PORT and LOCAL_RANK: where other workers get them; 0 = one that is free
 };

@@ -9,6 +9,7 @@
 #include "worker/host/description.h"
 #include "worker/host/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -254,6 +255,16 @@ static bool serve_object(struct session *s, const struct record *r, struct blob 
     return is;
 }
 
+static void send_limit(struct session *s, const struct record *r)
+{
+    char message[200];
+    s->last_id = MAX(s->last_id, r->h.call);
+    snprintf(message, sizeof message,
+             "calls with %zu bytes wait for rank %d already, of %zu (CADRE_CALL_BYTES); no room for %zu more",
+             quota_used(s->quota), s->config.worker->rank, s->config.bytes_max, r->offset + r->len);
+    send_error(s, r->h.call, ERR_LIMIT, message);
+}
+
 static int take_call(struct session *s, const struct record *r, struct err *err)
 {
     struct err refused = ERR_INIT;
@@ -288,8 +299,25 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
     return 0;
 }
 
+// Long bodies are collected. Of one for which there is no room the pieces go on coming; its answer is due at its end,
+// not before.
+static int take_piece(struct session *s, const struct record *r, struct err *err)
+{
+    bool last = !(r->h.flags & RECORD_MORE);
+    if (r->h.type != RECORD_CALL && r->offset)
+        return err_set(err, ERR_LIMIT, "no room for a %s of more than %zu bytes", record_type_name(r->h.type),
+                       r->offset);
+    if (r->offset == 0 && !r->over)
+        (void)record_reader_collect(&s->reader, r, s->config.bytes_max, 0);
+    else if (last)
+        send_limit(s, r);
+    return 0;
+}
+
 static int take_record(struct session *s, const struct record *r, struct err *err)
 {
+    if ((r->h.flags & RECORD_MORE) || r->offset)
+        return take_piece(s, r, err);
     bool of_session = r->h.call == 0; // an ERROR too, then
     if (!s->welcomed && !of_session)
         return err_set(err, ERR_PROTO, "a %s before the WELCOME", record_type_name(r->h.type));
@@ -447,6 +475,7 @@ static struct ws_client *new_client(struct session *s, struct err *err)
         .subprotocols = RECORD_SUBPROTOCOL,
         .tls = s->config.tls,
         .server_name = s->config.server_name,
+        .max_queue = 2 * CALL_RESULT_MAX,
         .on_open = on_open,
         .on_data = on_data,
         .on_place = on_place,
@@ -459,7 +488,7 @@ static struct ws_client *new_client(struct session *s, struct err *err)
 static void dial(struct session *s)
 {
     struct err err = ERR_INIT;
-    struct record_reader_config reader = {.whole = true, .quota = s->quota};
+    struct record_reader_config reader = {.max_body = s->config.bytes_max, .quota = s->quota};
     s->closing = false;
     s->refused = 0;
     s->client = new_client(s, &err);
@@ -473,6 +502,8 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
 {
     struct session *s = xcalloc(1, sizeof *s);
     s->config = *config;
+    if (!s->config.bytes_max)
+        s->config.bytes_max = SESSION_BYTES_DEFAULT;
     s->address = xstrdup(config->address);
     s->loop = loop;
     s->owner = (struct request_owner){loop, config->executor, config->roles, config->caller, config->objects, answer};
@@ -486,7 +517,7 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
     ws_client_free(probe);
     rand_seed(&s->rand, config->seed);
     s->ticket = config->ticket ? xstrdup(config->ticket) : NULL;
-    s->quota = quota_new(SESSION_BYTES_MAX, NULL);
+    s->quota = quota_new(s->config.bytes_max, NULL);
     s->timer = loop_timer_new(loop, on_timer, s);
     dial(s);
     return s;

@@ -27,7 +27,7 @@ enum {
     SESSION_REFUSED_MS = 60 * 1000, // after a proxy that will not take it again, such as when the attempt is over
 };
 
-#define SESSION_BYTES_MAX ((size_t)256 << 20) // of arguments that wait in one session
+#define SESSION_BYTES_DEFAULT ((size_t)2 << 30) // of arguments that wait in one session
 
 struct session_config {
     const char *address, *path; // as for ws_client; the address is copied
@@ -43,6 +43,7 @@ struct session_config {
     struct executor *executor;
     struct objects *objects; // NULL = it keeps none
     uint64_t seed;           // of the jitter
+    size_t bytes_max;        // of arguments that wait; a call that does not fit is answered with LIMIT
     void (*on_ready)(void *ctx);
     // first: since it was last ready; the others say the same again
     void (*on_lost)(void *ctx, const struct err *err, int64_t retry_ms, bool first);

@@ -165,6 +165,7 @@ struct outcome {
     bool over;
     cadre_client_code code;
     cadre_client_error *error; // may be NULL
+    cadre_client_json result;
 };
 
 static void on_done(void *ctx, const cadre_client_answer *a)
@@ -172,9 +173,15 @@ static void on_done(void *ctx, const cadre_client_answer *a)
     struct outcome *o = ctx;
     struct buf *out = &o->c->result;
     o->over = true;
+    if (!a->error && o->c->answered_in) { // nothing is copied
+        o->c->returned = blob_ref(o->c->answered_in);
+        o->result = a->result;
+        return;
+    }
     if (!a->error) {
         buf_reset(out);
         buf_append(out, a->result.text, a->result.len); // its cap is that of results
+        o->result = (cadre_client_json){buf_str(out), out->len};
         return;
     }
     o->code = a->error->code;
@@ -198,10 +205,11 @@ cadre_client_code cadre_client_call(cadre_client *c, const cadre_client_request 
     }
     if (err.code)
         return fault_return(error, &err);
+    blob_unref(TAKE_PTR(c->returned)); // what the last one returned
     while (!o.over)
         client_turn(c, INT64_MAX);
     if (o.code == CADRE_CLIENT_OK && ret)
-        *ret = (cadre_client_json){buf_str(&c->result), c->result.len};
+        *ret = o.result;
     return o.code;
 }
 

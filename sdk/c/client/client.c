@@ -77,8 +77,10 @@ static void answer(struct cadre_client *c, struct pending *p, const struct recor
         future_keep(c, p, r, error);
     else
         pendings_give(&c->calls, p);
+    c->answered_in = r ? r->blob : NULL;
     if (done)
         done(ctx, &a);
+    c->answered_in = NULL;
 }
 
 static void fail(struct cadre_client *c, struct pending *p, const struct err *err, bool may_have_run)
@@ -497,6 +499,7 @@ void client_free(struct cadre_client *c)
         loop_run_once(c->loop, end - now_ms());
     uplink_done(&c->uplink);
     futures_done(c);
+    blob_unref(c->returned);
     loop_timer_free(c->pump);
     loop_timer_free(c->timer);
     loop_timer_free(c->drop);

@@ -36,7 +36,9 @@ struct cadre_client {
     bool turning, stale, closing, told_up;
     struct err why; // the last connection ended
     struct buf scratch, joined;
-    struct buf result; // of the last blocking call
+    struct buf result;        // of the last blocking call ...
+    struct blob *returned;    // ... or, where it is long, this
+    struct blob *answered_in; // during a callback: what its result lies in, NULL = nothing that can be kept
 };
 
 struct cadre_client *client_new(struct settings *settings); // takes them over
