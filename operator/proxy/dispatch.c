@@ -5,6 +5,7 @@
 #include "operator/proxy/deal.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/split.h"
+#include "operator/proxy/stream.h"
 #include "operator/proxy/task.h"
 
 #include <string.h>
@@ -450,6 +451,8 @@ bool call_stream(struct call *c, const struct call_body *first, size_t *want)
         struct failure f;
         failure_from(&f, &err);
         call_fail(c, &f);
+    } else {
+        stream_flow(c);
     }
     return true;
 }

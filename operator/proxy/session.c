@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_STEP = 64 };                 // by so much more is waited for until the head of a call is there
+enum { HEAD_STEP = 64 }; // by so much more is waited for until the head of a call is there
 enum { STREAMS_LET_IN = 8 };
 
 #define OUTPUT_METHOD "group.output"

@@ -208,7 +208,7 @@ static const struct bad {
     {{"x", "U8", two, 0, "a", 1}, "a shape of at least one dimension"},
     {{"", "U8", two, 1, "ab", 2}, "a tensor needs a name"},
     {{"x", "U8", (const uint64_t[]){UINT64_MAX}, 1, "ab", 2}, "larger than any memory"},
-    {{"x", "U8", (const uint64_t[]){100 << 20}, 1, "ab", 100 << 20}, "more than"},
+    {{"x", "U8", (const uint64_t[]){3ULL << 30}, 1, "ab", 3ULL << 30}, "more than"},
 };
 static size_t now;
 
