@@ -14,6 +14,7 @@
 
 // Of cadre-worker two are for the user to set.
 const char *const reserved_env[] = {
+    "!CADRE_CALL_BYTES",
     "!CADRE_STORE_BYTES",
     "!CADRE_OBJECTS_PORT",
     "MASTER_ADDR",
