@@ -163,8 +163,19 @@ test_split() {
         kc logs multi-group-plg-0-0 -c worker
     check "S2-6: who is where" matches '^multi-group-plg-0.multi-group-plg.default.svc multi-group-plg-0.multi-group-plg.default.svc$' \
         rank_values attention MASTER_ADDR multi-group-plg-0-0
-    kc delete -f "$suite_root/examples/split-pool.yaml" >/dev/null
+    kc delete wg attention model >/dev/null
+    tenant_apply lower 2 '[{"name": "multi-group", "bundles": "0-1"}]'
+    tenant_apply upper 2 '[{"name": "multi-group", "bundles": "2-3"}]' '.spec.worker.init = {start: 100}'
+    tenant_apply last 1 '[{"name": "multi-group", "bundles": "3"}]' '.spec.worker.init = {start: 200}'
+    check "2f: halves of a pool, and a half of a half" kc wait --for=condition=Ready --timeout=60s wg/lower wg/upper wg/last
+    check "... are groups of their own" is "[0, 1] [100, 101] [200]" halves
+    kc delete wg lower upper last >/dev/null
+    kc delete -f "$suite_root/examples/split-pool.yaml" --ignore-not-found >/dev/null
     check "nothing is left" eventually 60 plg_gone multi-group
+}
+
+halves() {
+    echo "$(cadre call lower get_value) $(cadre call upper get_value) $(cadre call last get_value)"
 }
 
 ports() {
@@ -185,6 +196,10 @@ test_merged() {
     check "a pod of the reservation is deleted: it comes anew, and the group with it" eventually 90 is "2 True/Running 8" merged_status
     check "... not at the cost of the user's restarts" is 0 group_status merged restartsCountTowardsMax
     check "... which calls reach" eventually 20 is "[0, 1, 2, 3, 4, 5, 6, 7]" cadre call merged get_value
+    tenant_apply uneven 6 '[{"name": "left"}, {"name": "right", "bundles": "0-1"}]'
+    check "2f: pools of four and of two" eventually 60 is "6 True/Running" echo_status uneven
+    check "... each rank with the size of its own pod" is "4 4 4 4 2 2" rank_values uneven LOCAL_WORLD_SIZE left-plg-0-0 right-plg-0-1
+    kc delete wg uneven >/dev/null
     kc delete -f "$suite_root/examples/merged-pools.yaml" >/dev/null
     check "nothing is left" eventually 60 plg_gone left
     check "... of the other either" eventually 60 plg_gone right
@@ -192,6 +207,48 @@ test_merged() {
 
 merged_status() {
     echo "$(group_status merged attempt) $(group_condition merged Ready) $(group_status merged readyWorkers)"
+}
+
+# ---- slots ----------------------------------------------------------------------------------------------------------
+
+pod_ip() { # POD
+    plg_pod "$1" .status.podIP
+}
+
+node_count() { # how many different hosts the ranks of a group are on
+    cadre call "$1" get_actor_info | jq -r '[.[].host] | unique | length'
+}
+
+test_slots() {
+    check "kubectl apply -f examples/reserved-gpus.yaml" kc apply -f "$suite_root/examples/reserved-gpus.yaml"
+    check "three groups become Ready on one reservation" kc wait --for=condition=Ready --timeout=60s wg/trainer wg/watcher wg/loader
+    check "S0-6: two GPU slots, and one without, on one node" is "slots-plg-0-0=0-2 2" echo \
+        "$(plg_pods slots) $(plg_pod slots-plg-0-0 '.spec.containers[0].resources.limits["nvidia.com/gpu"]')"
+    check "S2-11: workers see the GPU of their slot" is '["0", "1"]' cadre call trainer visible_gpus
+    check "... those that ask for none see none, though it is reserved" is '["", ""]' cadre call watcher visible_gpus
+    check "... nor do those on a slot without one, though the pod has some" is '[""]' cadre call loader visible_gpus
+    check "S2-6: where each worker is" is \
+        "[{\"ip_address\": \"$(pod_ip slots-plg-0-0)\", \"host\": \"slots-plg-0\"}] x 2" actors trainer
+    kc delete -f "$suite_root/examples/reserved-gpus.yaml" >/dev/null
+    check "nothing is left" eventually 60 plg_gone slots
+}
+
+actors() { # GROUP: what they say, folded where they agree
+    cadre call "$1" get_actor_info | jq -r '"[\(unique[0] | "{\"ip_address\": \"\(.ip_address)\", \"host\": \"\(.host)\"}")] x \(length)"'
+}
+
+test_spread() {
+    check "kubectl apply -f examples/spread-pool.yaml" kc apply -f "$suite_root/examples/spread-pool.yaml"
+    check "its group becomes Ready" kc wait --for=condition=Ready --timeout=60s wg/apart
+    check "S2-1: spread: over both nodes, evenly" is "2 2" plg_layout wide
+    check "... as the workers see it" is 2 node_count apart
+    check "... ranks follow the nodes" is "0 0 1 1" rank_values apart NODE_RANK wide-plg-0-0 wide-plg-1-0
+    kc delete -f "$suite_root/examples/spread-pool.yaml" >/dev/null
+    check "nothing is left" eventually 60 plg_gone wide
+    pool_apply greedy 9
+    check "2f: more GPUs than there are: said before anything is made" eventually 20 says \
+        "needs 9 x 1 nvidia.com/gpu, at most 8 fit" plg_message greedy
+    plg_delete greedy
 }
 
 # ---- what goes wrong ------------------------------------------------------------------------------------------------
@@ -296,6 +353,8 @@ test_restart
 test_going
 test_split
 test_merged
+test_slots
+test_spread
 test_waiting
 test_ports
 test_reservation_deleted

@@ -287,6 +287,26 @@ other_uids() {
     pod_uids accumulator | grep -v accumulator-1-
 }
 
+# A real shortage: the kernel kills the worker, not the agent beside it.
+test_out_of_memory() {
+    container_apply hungry 2 '.spec.worker.command = ["sh", "-c",
+        "if [ $RANK$CADRE_ATTEMPT = 11 ]; then exec dd if=/dev/zero of=/dev/null bs=400M count=1; fi; exec sleep 1000"]' \
+        '.spec.template.spec.containers[0].resources.limits = {memory: "64Mi"}'
+    check "a worker takes more memory than its pod may have: restarted in its pod" eventually 90 is \
+        "1 1 OOMKilled hungry-0-0 hungry-1-0" hungry_state
+    check "... and it is known which one" is "1 137" kc get wg hungry -o 'jsonpath={.status.lastFailure.rank} {.status.lastFailure.exitCode}'
+    check "... it becomes Ready" group_ready hungry 60
+    evict hungry-1-0
+    check "a pod is evicted: that does not count" eventually 90 is \
+        "2 1 EvictionByEvictionAPI hungry-0-1 hungry-1-1" hungry_state
+    check "... it becomes Ready again" group_ready hungry 60
+    group_delete hungry
+}
+
+hungry_state() {
+    echo "$(group_counts hungry) $(group_pod_names hungry)"
+}
+
 # ---- operators that die ----------------------------------------------------------------------------------------------
 
 test_two_operators() {
@@ -428,6 +448,7 @@ test_actor_dies
 test_two_operators
 test_operator_dies
 test_agent_dies
+test_out_of_memory
 test_changes
 test_operators_away
 test_deleted

@@ -191,6 +191,33 @@ test_images() {
     group_delete noimage noconfig nocommand
 }
 
+# ---- evicted, and out of memory -------------------------------------------------------------------------------------
+
+test_evicted() {
+    local node
+    run moved 'exec sleep 1000' '.spec.maxRestarts = 0'
+    group_ready moved 60 >/dev/null
+    evict moved-1-0
+    check "a pod is evicted: the group restarts, though it has no restarts" eventually 60 is "moved-0-1 moved-1-1" group_pod_names moved
+    check "... because that does not count" eventually 10 is "1 0 EvictionByEvictionAPI" group_counts moved
+    check "... it becomes Ready" group_ready moved 60
+    node=$(node_of moved-0-1)
+    check "a node is drained" kc drain "$node" --ignore-daemonsets --delete-emptydir-data --timeout=120s
+    check "... the group runs on the other one" eventually 90 is True/Running group_condition moved Ready
+    check "... all of it" is "" nodes_but moved "$node"
+    check "... at no cost" matches "^[2-9] 0 EvictionByEvictionAPI$" group_counts moved
+    kc uncordon "$node" >/dev/null
+    group_delete moved
+}
+
+test_out_of_memory() {
+    run hungry 'exec dd if=/dev/zero of=/dev/null bs=400M count=1' '.spec |= (.replicas = 1 | .restartPolicy = "Never")' \
+        '.spec.template.spec.containers[0].resources.limits.memory = "64Mi"'
+    check "a container takes more memory than it may have: Failed" kc wait --for=condition=Failed wg/hungry --timeout=60s
+    check "... and it is said why" is "0 137 OOMKilled" failure hungry '\(.rank) \(.exitCode) \(.reason)'
+    group_delete hungry
+}
+
 # ---- a node that fails ----------------------------------------------------------------------------------------------
 
 node_of() { # POD
@@ -265,6 +292,8 @@ test_rendezvous
 test_exits
 test_ends
 test_images
+test_evicted
+test_out_of_memory
 test_node
 test_operator_killed
 check "nothing is left of all the groups" is "" kc get wg,pods,services -A -l app.kubernetes.io/managed-by=cadre -o name

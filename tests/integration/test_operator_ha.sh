@@ -5,7 +5,7 @@
 # an API server that is away, and one that refuses most of what the operator asks for.
 # Against a real API server, scheduler and controller manager, on fake nodes. The operator is built with CADRE_FAULTS.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
-#   CADRE_OUTAGE_SECONDS=N   how long the API server is away; default: 15
+#   CADRE_OUTAGE_SECONDS=N   how long the API server is away; default: 60
 # shellcheck disable=SC2154
 set -euo pipefail
 
@@ -19,7 +19,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 # Each lane is a namespace with a pair of operators of its own, so that several lives go on at once.
 lanes=6
-outage=${CADRE_OUTAGE_SECONDS:-15}
+outage=${CADRE_OUTAGE_SECONDS:-60}
 
 # lane_launch NAME LANE: an operator of that lane. A leader that dies is followed after eight seconds; a busy machine
 # must not cost one that lives its lease.

@@ -79,6 +79,17 @@ fail_pod() {
             message: $message, startedAt: $now, finishedAt: $now}}}]}}')" >/dev/null
 }
 
+# evict POD: as kubectl drain does for each pod of a node.
+evict() {
+    jq -n --arg name "$1" --arg ns "$ns" '{apiVersion: "policy/v1", kind: "Eviction", metadata: {name: $name, namespace: $ns}}' |
+        kc create --raw "/api/v1/namespaces/$ns/pods/$1/eviction" -f - >/dev/null
+}
+
+# group_counts NAME: restarts, those that count, and why the last one was.
+group_counts() {
+    kc -n "$ns" get wg "$1" -o 'jsonpath={.status.restarts} {.status.restartsCountTowardsMax} {.status.lastFailure.reason}'
+}
+
 # Nothing of the group is left: no object, pod or Service.
 group_gone() { # NAME
     is "" kc -n "$ns" get wg,pods,services -l "cadre.dev/group=$1" -o name &&
