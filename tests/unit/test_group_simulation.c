@@ -222,9 +222,13 @@ static const char *missing(const struct life *l)
             return "what runs of the earlier spec has not come to its end";
         return live && l->w.mode == SIM_RUNS_ON && !said ? "pods of the earlier spec are not ready" : NULL;
     }
+    bool fits = spec->replicas <= free_gpus(l, spec->strict_pack);
+    if (!fits && str_eq(life_reason(l, COND_ACCEPTED), REASON_INFEASIBLE)) // a change that costs nothing that runs
+        return life_is(l, COND_READY) || str_eq(life_reason(l, COND_READY), REASON_INFEASIBLE) ? NULL
+                                                                                               : "does not say why";
     if (!life_is(l, COND_ACCEPTED))
         return "not accepted";
-    if (!live && spec->replicas > free_gpus(l, spec->strict_pack)) {
+    if (!live && !fits) {
         bool waits = str_eq(life_reason(l, COND_READY), REASON_INSUFFICIENT) ||
                      str_eq(life_reason(l, COND_READY), REASON_INFEASIBLE);
         return waits ? NULL : "does not wait for room";
