@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Of cadre-worker two are for the user to set.
+// Some of cadre-worker are for the user to set.
 const char *const reserved_env[] = {
     "!CADRE_CALL_BYTES",
     "!CADRE_STORE_BYTES",
