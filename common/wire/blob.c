@@ -2,6 +2,7 @@
 #include "common/wire/blob.h"
 
 #include "common/base/mem.h"
+#include "common/wire/area.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ bool blob_reserve(struct blob *b, size_t more)
 
 bool blob_recharge(struct blob *b, struct quota *quota)
 {
-    if (quota == b->quota)
+    if (quota == b->quota || b->area)
         return true;
     quota_refund(b->quota, b->size); // first: what both count in need not have room for it twice
     if (!quota_charge(quota, b->size)) {
@@ -99,6 +100,13 @@ void blob_unref(struct blob *b)
 {
     if (!b || --b->refs)
         return;
+    if (b->area) {
+        if (b->area->give)
+            b->area->give(b->area, b->data, b->tag);
+        area_unref(b->area);
+        free(b);
+        return;
+    }
     quota_refund(b->quota, b->size);
     if (!b->inside)
         spare_give(quota_spare(b->quota), b->data, b->room);

@@ -7,16 +7,21 @@
 #include "common/wire/quota.h"
 
 #include <stddef.h>
+#include <stdint.h>
+
+struct area;
 
 struct blob {
     unsigned refs;
     size_t len;
-    char *data; // len bytes
+    char *data;        // len bytes
+    struct area *area; // of shared memory in which they lie, and where others may change them; NULL = none
     // private
     size_t size;         // charged to the quota
     size_t room;         // of the block; more than `size` where it was kept from an earlier blob
     struct quota *quota; // may be NULL
     bool inside;         // data is behind this struct
+    uint32_t tag;        // for the area's owner
 };
 
 // NULL where the quota (which may be NULL: not counted) does not allow it. The content is not initialised.
@@ -26,7 +31,8 @@ struct blob *blob_adopt(char *data, size_t len); // takes what malloc() gave; no
 // Makes room for `more` bytes behind len, growing in steps; len stays. False where the quota does not allow it. Only
 // before it is shared.
 bool blob_reserve(struct blob *b, size_t more);
-// From now on it counts for `quota` instead. False, and nothing changed, where that does not allow it.
+// From now on it counts for `quota` instead (memory of an area for nobody). False, and nothing changed, where that does
+// not allow it.
 bool blob_recharge(struct blob *b, struct quota *quota);
 struct blob *blob_ref(struct blob *b);
 void blob_unref(struct blob *b); // accepts NULL

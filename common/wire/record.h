@@ -44,7 +44,9 @@
     X(RESTART, 24, S)   \
     X(STOPPED, 25, S)   \
     X(REFUSED, 26, S)   \
-    X(FREE, 27, S)
+    X(FREE, 27, S)      \
+    X(MEMORY, 28, S)    \
+    X(RETURN, 29, S)
 
 enum record_type {
 #define X(name, number, sort) RECORD_##name = (number),
@@ -58,6 +60,7 @@ enum record_flags {
     RECORD_QUIET = 4,   // CALL: the result of this rank is not part of the answer, a RESULT without a body is enough
     RECORD_ORDERED = 8, // CALL to a worker: not before the calls that began earlier are whole
     RECORD_REFS = 16,   // CALL to a worker: there are references in the arguments (ref.h)
+    RECORD_SHARED = 32, // CALL, RESULT: what this record has of the body lies in shared memory (share.h)
 };
 
 // How arguments reach the ranks and results come back; DEFAULT is what the method was registered with.

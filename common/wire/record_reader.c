@@ -2,6 +2,7 @@
 #include "common/wire/record_reader.h"
 
 #include "common/base/mem.h"
+#include "common/wire/share.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +32,20 @@ static void open_drop(struct record_reader *r, unsigned i)
     r->open[i] = r->open[--r->n_open];
 }
 
+static void let_go(struct record_reader *r)
+{
+    blob_unref(TAKE_PTR(r->filled));
+    blob_unref(TAKE_PTR(r->tail));
+    r->filled_at = 0;
+}
+
 void record_reader_done(struct record_reader *r)
 {
     while (r->n_open)
         open_drop(r, r->n_open - 1);
     free(r->open);
-    blob_unref(r->filled);
+    let_go(r);
+    blob_unref(r->rest);
     *r = (struct record_reader){.failed = ERR_CANCELED};
 }
 
@@ -128,7 +137,7 @@ static int body_begin(struct record_reader *r, struct err *err)
         if (r->config.whole && !(o->body = blob_new(0, r->config.quota)))
             return over_quota(h, err);
     }
-    if (!o || !o->body)
+    if (!o || !o->body || h->flags & RECORD_SHARED)
         return 0;
     if (h->len <= o->max - o->len && blob_reserve(o->body, h->len)) {
         r->filled = blob_ref(o->body);
@@ -139,6 +148,73 @@ static int body_begin(struct record_reader *r, struct err *err)
     blob_unref(TAKE_PTR(o->body));
     now->over = true;
     return 0;
+}
+
+// A body that is collected goes on with what lies in shared memory, which is copied: those who have it may change it.
+// Where not all of the body is wanted, what is left comes next, as it is.
+static int collect_shared(struct record_reader *r, struct record_open *o, struct blob *shared, size_t at,
+                          struct err *err)
+{
+    struct record *now = &r->now;
+    size_t left = shared->len - at, n = o->want ? MIN(left, o->want - o->len) : left;
+    if (n > o->max - o->len || !blob_reserve(o->body, n)) {
+        if (r->config.whole)
+            return over_quota(&now->h, err);
+        blob_unref(TAKE_PTR(o->body));
+        now->over = true;
+        return 0;
+    }
+    memcpy(o->body->data + o->len, shared->data + at, n);
+    r->filled = blob_ref(o->body);
+    if (n == left)
+        return 0;
+    r->rest = blob_ref(shared);
+    r->rest_at = at + n;
+    r->rest_last = !(now->h.flags & RECORD_MORE);
+    now->h.flags |= RECORD_MORE;
+    now->h.len = (uint32_t)n;
+    return 0;
+}
+
+// What a reference stands for, from `at` on, takes its place.
+static int place_shared(struct record_reader *r, struct blob *shared, size_t at, struct err *err)
+{
+    struct record *now = &r->now;
+    struct record_open *o = open_find(r, &now->h);
+    now->body = NULL;
+    now->h.len = (uint32_t)(shared->len - at);
+    if (shared->len - at > r->config.max_body - now->offset)
+        return err_set(err, ERR_LIMIT, "the %s of call %u is longer than %zu bytes", record_type_name(now->h.type),
+                       now->h.call, r->config.max_body);
+    if (!o || !o->body) {
+        r->filled = blob_ref(shared);
+        r->filled_at = at;
+        return 0;
+    }
+    if (!r->config.tail || now->h.type != RECORD_CALL || now->h.flags & RECORD_MORE)
+        return collect_shared(r, o, shared, at, err);
+    now->h.len = 0; // of what is collected
+    r->filled = blob_ref(o->body);
+    r->tail = now->tail = blob_ref(shared);
+    return 0;
+}
+
+static int resolve(struct record_reader *r, struct err *err)
+{
+    struct record *now = &r->now;
+    struct blob *shared;
+    if (!r->config.share)
+        return err_set(err, ERR_PROTO, "a reference to memory that is not shared");
+    if (now->h.type == RECORD_CALL && now->offset == 0)
+        return err_set(err, ERR_PROTO, "a CALL that begins with a reference, where its head should be");
+    int code = share_borrow(r->config.share, r->filled ? r->filled->data : now->body, now->h.len, &shared, err);
+    if (code < 0)
+        return code;
+    blob_unref(TAKE_PTR(r->filled));
+    now->h.flags &= (uint8_t)~RECORD_SHARED;
+    code = place_shared(r, shared, 0, err);
+    blob_unref(shared);
+    return code;
 }
 
 // The record is complete. True: hand it out. False: it was a piece of a body that is collected.
@@ -154,8 +230,8 @@ static bool body_end(struct record_reader *r)
         now->blob = r->filled;
         if (o && o->body)
             o->body->len = o->len;
-        now->body = r->filled->data;
-        now->len = r->filled->len;
+        now->body = r->filled->data + r->filled_at;
+        now->len = r->filled->len - r->filled_at;
     } else {
         now->len = now->h.len;
     }
@@ -176,7 +252,7 @@ bool record_reader_collect(struct record_reader *r, const struct record *first, 
     struct record_open *o = open_find(r, &first->h);
     if (!o || o->body || o->len != first->len || first->len > max)
         return false;
-    if (first->blob && first->blob == r->filled && first->blob->refs == 1) {
+    if (first->blob && first->blob == r->filled && first->blob->refs == 1 && !first->blob->area) {
         o->body = TAKE_PTR(r->filled);
     } else if (!(o->body = blob_copy(first->body, first->len, r->config.quota))) {
         return false;
@@ -224,7 +300,7 @@ static int head_next(struct record_reader *r, const char **data, size_t *len, st
 static char *body_place(const struct record_reader *r)
 {
     const struct record_open *o = open_find(r, &r->now.h);
-    return r->filled->data + (o && o->body ? o->len : 0) + r->got;
+    return r->filled->data + (o && o->body && !(r->now.h.flags & RECORD_SHARED) ? o->len : 0) + r->got;
 }
 
 char *record_reader_place(struct record_reader *r, size_t *ret_room)
@@ -256,20 +332,41 @@ static int body_next(struct record_reader *r, const char **data, size_t *len, st
     return take == need;
 }
 
+// What collect_shared() has left of a record, as one of its own.
+static int take_rest(struct record_reader *r, struct err *err)
+{
+    struct record_header h = r->now.h;
+    const struct record_open *o = open_find(r, &h);
+    struct blob *rest = TAKE_PTR(r->rest);
+    if (r->rest_last)
+        h.flags &= (uint8_t)~RECORD_MORE;
+    r->now = (struct record){.h = h, .seq = r->now.seq, .offset = o ? o->len : 0};
+    int code = place_shared(r, rest, r->rest_at, err);
+    blob_unref(rest);
+    return code < 0 ? code : 1;
+}
+
+// 1 = one is complete
+static int take_record(struct record_reader *r, const char **data, size_t *len, struct err *err)
+{
+    int got = r->in_body ? 1 : head_next(r, data, len, err), code = 0;
+    if (got > 0)
+        got = body_next(r, data, len, err);
+    if (got > 0 && r->now.h.flags & RECORD_SHARED)
+        code = resolve(r, err);
+    return code < 0 ? code : got;
+}
+
 int record_reader_next(struct record_reader *r, const char **data, size_t *len, struct record *ret, struct err *err)
 {
     if (r->failed)
         return err_set(err, r->failed, "an earlier record was refused");
     for (;;) {
-        if (!r->in_body) {
-            blob_unref(TAKE_PTR(r->filled));
-            int got = head_next(r, data, len, err);
-            if (got <= 0)
-                return got;
-        }
-        int got = body_next(r, data, len, err);
+        if (!r->in_body)
+            let_go(r);
+        int got = r->rest ? take_rest(r, err) : take_record(r, data, len, err);
         if (got <= 0)
-            return got;
+            return got < 0 ? fail(r, got) : 0;
         if (body_end(r)) {
             *ret = r->now;
             return 1;

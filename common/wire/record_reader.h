@@ -7,10 +7,14 @@
 #include "common/wire/blob.h"
 #include "common/wire/record.h"
 
+struct share;
+
 struct record_reader_config {
     bool whole;          // true: bodies in one piece. false: every record as it comes, but for record_reader_collect()
     size_t max_body;     // most bytes of a body over all its records; 0 = 64 MiB
     unsigned max_open;   // most bodies unfinished at a time; 0 = 1024
+    bool tail;           // the end of a collected CALL that lies in shared memory is not copied, but handed out as such
+    struct share *share; // of the connection; NULL: records by reference are refused
     struct quota *quota; // pays for what is kept; may be NULL; must outlive the reader
 };
 
@@ -19,9 +23,10 @@ struct record {
     const char *body;       // valid until the next call on this reader
     size_t len;
     struct blob
-        *blob;     // holds the body, take a reference to keep it; NULL: the body lies in the input, copy it to keep it
-    size_t offset; // of this piece in its body; 0 = the body begins here
-    bool over;     // it was collected, is longer than it may be, and what there was is gone: pieces come again
+        *blob; // holds the body, take a reference to keep it; NULL: the body lies in the input, copy it to keep it
+    struct blob *tail; // what follows `body` of it, where that was left in shared memory (config.tail); NULL: nothing
+    size_t offset;     // of this piece in its body; 0 = the body begins here
+    bool over;         // it was collected, is longer than it may be, and what there was is gone: pieces come again
     // Bodies count up from 1 in the order in which they began, which is the order of calls. Small ones overtake long
     // ones: where the order matters, wait until seq < record_reader_unfinished().
     uint64_t seq;
@@ -34,8 +39,12 @@ struct record_reader {
     char head[RECORD_HEADER_SIZE];
     size_t head_len; // what has come of a header that was cut
     bool in_body;
-    struct record now;   // the record that is being read
-    size_t got;          // bytes of its body so far, where it is collected
+    struct record now; // the record that is being read
+    size_t got;        // bytes of its body so far, where it is collected
+    struct blob *tail; // of the last record that was handed out
+    struct blob *rest; // of a reference, from rest_at on, that comes next; rest_last: it is the end of its body
+    size_t rest_at, filled_at;
+    bool rest_last;
     struct blob *filled; // where it is collected, or what the last record handed out lies in
     struct record_open *open;
     unsigned n_open, size_open;

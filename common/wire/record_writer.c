@@ -2,6 +2,7 @@
 #include "common/wire/record_writer.h"
 
 #include "common/base/mem.h"
+#include "common/wire/share.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -399,6 +400,40 @@ static void advance(struct record_writer *w, struct record_item *it)
     item_free(w, it);
 }
 
+// The next part of the item, where it goes by reference; NULL: it does not.
+static const struct record_part *shared_part(const struct record_writer *w, const struct record_item *it)
+{
+    const struct record_part *p = it->part < it->n_parts && !it->part_sent ? &it->parts[it->part] : NULL;
+    return p && share_takes(w->share, p) ? p : NULL;
+}
+
+static void write_shared(struct record_writer *w, struct record_item *it, struct sink *sink)
+{
+    const struct record_part *p = &it->parts[it->part];
+    struct record_header h = it->h;
+    size_t n = p->len;
+    if (it->sent + n < it->len || it->open)
+        h.flags |= RECORD_MORE;
+    sink->used += share_write(w->share, &h, p, sink->out + sink->used);
+    part_is_out(w, it);
+    it->sent += n;
+    w->bytes -= n;
+}
+
+// How much of the item goes as bytes before something that goes by reference, or its end.
+static size_t plain_rest(const struct record_writer *w, const struct record_item *it)
+{
+    size_t rest = 0;
+    if (!w->share || !w->share->lends || it->copy)
+        return it->len - it->sent;
+    for (size_t i = it->part; i < it->n_parts; i++) {
+        if (share_takes(w->share, &it->parts[i]) && (i > it->part || !it->part_sent))
+            break;
+        rest += it->parts[i].len - (i == it->part ? it->part_sent : 0);
+    }
+    return rest;
+}
+
 static size_t fill(struct record_writer *w, struct sink *sink, size_t size)
 {
     size_t used = 0;
@@ -406,7 +441,16 @@ static size_t fill(struct record_writer *w, struct sink *sink, size_t size)
         if (sink->gather && !gather_takes(sink->gather))
             break;
         struct record_item *it = CONTAINER_OF(w->items.next, struct record_item, link);
-        size_t rest = it->len - it->sent, room = MIN(size - used - RECORD_HEADER_SIZE, RECORD_BODY_MAX);
+        if (shared_part(w, it)) {
+            size_t before = sink->used;
+            if (size - used < SHARE_ROOM)
+                break;
+            write_shared(w, it, sink);
+            used += sink->used - before;
+            advance(w, it);
+            continue;
+        }
+        size_t rest = plain_rest(w, it), room = MIN(size - used - RECORD_HEADER_SIZE, RECORD_BODY_MAX);
         if (rest > room && (room < FRAGMENT_MIN || (used && rest <= FRAGMENT_MIN)))
             break;
         size_t n = MIN(rest, room);

@@ -11,6 +11,8 @@
 
 #define RECORD_MESSAGE ((size_t)256 << 10) // what a message is filled up to
 
+struct share;
+
 struct record_part { // a stretch of a blob
     struct blob *blob;
     size_t offset, len;
@@ -20,6 +22,7 @@ struct record_writer {
     struct list items;   // next first; what was begun goes to the end after each record
     struct list stalled; // begun bodies, for finding those that followers of their call must wait for
     struct list parked;  // bodies of which nothing can go out now: more is to come, or the peer wants no more for now
+    struct share *share; // set by the owner: what can go by reference does so; NULL = nothing
     size_t n_items;
     size_t bytes; // that wait, headers and bookkeeping included
     size_t max_bytes;

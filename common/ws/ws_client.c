@@ -38,11 +38,9 @@ struct ws_client {
     char protocol[HANDSHAKE_PROTOCOL_SIZE];
     struct buf text; // the answer to the handshake; then a message that comes in pieces
     struct frame_reader frames;
-    struct buf held; // read, and not handed out because of a pause
-    bool paused;
-    bool read_due; // there may be something to read that no poll tells of
+    struct buf held;               // read, and not handed out because of a pause
+    bool paused, pinged, read_due; // read_due: there may be something to read that no poll tells of
     int64_t heard_ms;
-    bool pinged;
     struct ws_outbox out;
     unsigned close_code;
     char close_reason[FRAME_REASON_MAX + 1];
@@ -516,15 +514,14 @@ struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config
     ws_outbox_init(&c->out, c->config.max_queue);
     c->out.held = true; // RFC 6455, 4.1: not before the 101
     frame_reader_init(&c->frames, false, c->config.max_message);
-    c->link = ws_link_new(loop,
-                          &(struct ws_link_config){.address = config->address,
-                                                   .tls = config->tls,
-                                                   .server_name = config->server_name,
-                                                   .up = on_up,
-                                                   .ready = on_ready,
-                                                   .failed = on_failed,
-                                                   .ctx = c},
-                          err);
+    const struct ws_link_config link = {.address = config->address,
+                                        .tls = config->tls,
+                                        .server_name = config->server_name,
+                                        .up = on_up,
+                                        .ready = on_ready,
+                                        .failed = on_failed,
+                                        .ctx = c};
+    c->link = ws_link_new(loop, &link, err);
     if (!c->link) {
         destroy(c);
         return NULL;
@@ -538,9 +535,7 @@ struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config
 
 static int check_open(const struct ws_client *c, struct err *err)
 {
-    if (c->state <= STATE_OPEN)
-        return 0;
-    return err_set(err, ERR_GONE, "the connection is closed");
+    return c->state <= STATE_OPEN ? 0 : err_set(err, ERR_GONE, "the connection is closed");
 }
 
 static int queued(struct ws_client *c, int r)
@@ -575,6 +570,11 @@ int ws_client_message(struct ws_client *c, bool text, const void *data, size_t l
 struct record_writer *ws_client_records(struct ws_client *c)
 {
     return arm_work(c), &c->out.queue.records;
+}
+
+pid_t ws_client_peer(const struct ws_client *c)
+{
+    return ws_link_peer(c->link);
 }
 
 size_t ws_client_queued(const struct ws_client *c)

@@ -54,6 +54,7 @@ int ws_client_record_copy(struct ws_client *c, const struct record_header *h, co
 int ws_client_message(struct ws_client *c, bool text, const void *data, size_t len, struct err *err);
 // The queue of records itself, to hold or drop something there; what is in it goes out in the next turn.
 struct record_writer *ws_client_records(struct ws_client *c);
+pid_t ws_client_peer(const struct ws_client *c); // the process at the other end of a Unix socket, else 0
 size_t ws_client_queued(const struct ws_client *c);
 
 // Sends what is queued, then a close frame; no more on_data or on_message. on_close follows in any case, after at most

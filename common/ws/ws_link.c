@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/ws/memory.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -198,6 +199,11 @@ static void on_events(void *ctx, int events)
             events |= LOOP_READ;
         l->config.ready(l->config.ctx, events);
     }
+}
+
+pid_t ws_link_peer(const struct ws_link *l)
+{
+    return memory_peer(l->fd);
 }
 
 bool ws_link_plain(const struct ws_link *l)

@@ -7,6 +7,7 @@
 #include "common/base/loop.h"
 #include "common/ws/ws_tls.h"
 
+#include <sys/types.h>
 #include <sys/uio.h>
 
 struct ws_link;
@@ -29,6 +30,7 @@ void ws_link_free(struct ws_link *l); // accepts NULL; may be called in a callba
 const char *ws_link_host(const struct ws_link *l);  // for a Host header: "host:port", "localhost" for a Unix socket
 const char *ws_link_phase(const struct ws_link *l); // what it is doing, for people
 bool ws_link_trusted(const struct ws_link *l);      // TLS, or the traffic does not leave the host
+pid_t ws_link_peer(const struct ws_link *l);        // after `up`: the process at the other end of a Unix socket, else 0
 bool ws_link_plain(const struct ws_link *l);        // no TLS: `ready` tells of all that may be read
 
 // After `up`: bytes, 0 = nothing now, negative ERR_GONE (ended by the peer) or ERR_IO. n: at

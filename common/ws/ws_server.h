@@ -74,6 +74,7 @@ const struct ws_server_counters *ws_server_counters(const struct ws_server *serv
 void *ws_session_user(const struct ws_session *s);
 void ws_session_set_user(struct ws_session *s, void *user);
 const char *ws_session_subprotocol(const struct ws_session *s); // NULL before on_open
+pid_t ws_session_peer(const struct ws_session *s);              // the process at the other end of a Unix socket, else 0
 struct quota *ws_session_quota(struct ws_session *s);           // for what it made us hold: record readers, blobs
 
 // ERR_LIMIT when max_queue would wait; ERR_GONE after a close. Before on_open: ERR_UNAVAILABLE.

@@ -2,6 +2,7 @@
 #include "common/ws/ws_server_internal.h"
 
 #include "common/base/mem.h"
+#include "common/ws/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,6 +37,11 @@ void ws_session_set_user(struct ws_session *s, void *user)
 const char *ws_session_subprotocol(const struct ws_session *s)
 {
     return s->open ? lws_get_protocol(s->connection->wsi)->name : NULL;
+}
+
+pid_t ws_session_peer(const struct ws_session *s)
+{
+    return memory_peer(s->connection->fd);
 }
 
 struct quota *ws_session_quota(struct ws_session *s)

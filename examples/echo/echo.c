@@ -16,7 +16,7 @@ static cadre_result echo(void *self, cadre_call *call)
     size_t len;
     const char *args = cadre_args(call, &len);
     (void)self;
-    return cadre_return_json(call, args, len);
+    return cadre_is_batch(call) ? cadre_return_batch(call, args, len) : cadre_return_json(call, args, len);
 }
 
 static const cadre_method methods[] = {

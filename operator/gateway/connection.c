@@ -7,6 +7,7 @@
 #include "operator/gateway/agent.h"
 #include "operator/gateway/controller.h"
 #include "operator/gateway/errands.h"
+#include "operator/gateway/sharing.h"
 #include "operator/gateway/worker.h"
 
 #include <stdio.h>
@@ -120,6 +121,7 @@ static void detach(struct connection *c)
     record_reader_done(&c->reader); // before its quota goes
     if (role)
         role->end(c);
+    sharing_end(c);
     errands_ended(g, &c->outlet, c->done);
     admission_done(&c->admission);
     alarm_clear(&c->alarm, g);
@@ -267,6 +269,8 @@ static void hold(struct connection *c, bool text, const char *data, size_t len, 
 
 static int take_record(struct connection *c, struct record *rec, struct err *err)
 {
+    if (sharing_is(rec))
+        return sharing_record(c, rec, err);
     int r = c->role->record(c, rec, err);
     if (r != ROUTER_COLLECT || record_reader_collect(&c->reader, rec, c->gateway->config.max_whole, c->want))
         return r;
@@ -352,6 +356,7 @@ void connection_serve(struct connection *c, const struct role *role, void *self,
     record_reader_done(&c->reader);
     record_reader_init(&c->reader, &(struct record_reader_config){.whole = !role->pieces,
                                                                   .max_body = c->gateway->config.max_body,
+                                                                  .share = c->shares ? &c->share : NULL,
                                                                   .quota = quota});
     ws_session_resume(c->ws);
     log_debug("connected", "role", role->name, "who", c->name, "peer", c->address, NULL);

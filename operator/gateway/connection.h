@@ -4,6 +4,7 @@
 #define CADRE_GATEWAY_CONNECTION_H
 
 #include "common/wire/record_reader.h"
+#include "common/wire/share.h"
 #include "operator/gateway/admission.h"
 #include "operator/gateway/hello.h"
 #include "operator/gateway/internal.h"
@@ -48,6 +49,8 @@ struct connection {
     bool output;     // of a controller: it wants what ranks print
     bool done;       // the peer wants nothing more, and has said so
     struct record_reader reader;
+    struct share share; // of memory, where it `shares`
+    bool shares;
     struct alarm alarm; // HELLO, then the role's
     struct admission admission;
     struct list held; // what came while it was waiting

@@ -3,6 +3,7 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
+#include "operator/gateway/sharing.h"
 #include "operator/proxy/jsonrpc.h"
 
 #include <stdio.h>
@@ -94,6 +95,7 @@ static int send_welcome(struct connection *c, struct err *err)
     welcome_group(c, &w);
     writer_i64(&w, "maxBody", (int64_t)c->gateway->config.max_body);
     writer_i64(&w, "maxCalls", c->gateway->config.max_calls);
+    sharing_begin(c, &w);
     writer_object_end(&w);
     int r = connection_send(c, RECORD_WELCOME, buf_str(&w.buf), w.buf.len, err);
     writer_done(&w);

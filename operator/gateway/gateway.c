@@ -277,11 +277,13 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
 struct gateway *gateway_new(struct loop *loop, const struct gateway_config *config, struct err *err)
 {
     struct gateway *g = xcalloc(1, sizeof *g);
+    struct err unshared = ERR_INIT;
     *g = (struct gateway){.loop = loop, .config = *config, .timer_at = INT64_MAX};
     set_defaults(&g->config);
     list_init(&g->connections);
     list_init(&g->posts);
     start_router(g);
+    g->probe = config->share ? memory_new(MEMORY_PROBE, &unshared) : NULL;
     g->server = start_server(g, err);
     // After the server's own hook, which makes it run before that one.
     g->hook = loop_hook_new(loop, before_waiting, g);
@@ -306,6 +308,7 @@ void gateway_free(struct gateway *g)
     router_tick(&g->router);
     router_done(&g->router);
     deadlines_done(&g->alarms);
+    memory_free(g->probe);
     free(g->ca_pem);
     free(g);
 }

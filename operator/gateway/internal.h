@@ -4,6 +4,7 @@
 #define CADRE_GATEWAY_INTERNAL_H
 
 #include "common/base/list.h"
+#include "common/ws/memory.h"
 #include "common/ws/ws_server.h"
 #include "operator/gateway/alarm.h"
 #include "operator/gateway/gateway.h"
@@ -23,6 +24,7 @@ struct gateway {
     struct list connections, posts;
     struct map seats; // UID of a group -> which tickets were shown (worker.c)
     char *ca_pem;
+    struct memory *probe;             // NULL: no memory is shared
     bool stopping, ended;             // ended: all were told to go
     struct alarm drain;               // until then calls may end
     struct gateway_counters counters; // those that are not kept elsewhere

@@ -4,6 +4,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
 #include "operator/gateway/hello.h"
+#include "operator/gateway/sharing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -141,8 +142,9 @@ static const struct role role = {
 
 // Getting in
 
-static const char *welcome(const struct gateway *g, const struct ticket *t, struct arena *a)
+static const char *welcome(struct connection *c, const struct ticket *t, struct arena *a)
 {
+    const struct gateway *g = c->gateway;
     const struct authority *authority = g->config.authority;
     const struct group *group = router_group(&g->router, t->group_uid);
     struct ticket next = *t;
@@ -156,6 +158,7 @@ static const char *welcome(const struct gateway *g, const struct ticket *t, stru
     writer_str_set(&w, "peerSecret", authority->peer_secret(authority->ctx, t->group_uid, t->attempt, a));
     writer_str_set(&w, "ticket", authority->ticket_text(authority->ctx, &next, a));
     writer_i64(&w, "maxBody", (int64_t)g->config.max_body);
+    sharing_begin(c, &w);
     writer_object_end(&w);
     return writer_finish(&w, a);
 }
@@ -201,7 +204,7 @@ int worker_greet(struct connection *c, const struct hello *h, const struct recor
                                      .address = c->address,
                                      .secret = g->config.authority->peer_secret(
                                          g->config.authority->ctx, w->ticket.group_uid, w->ticket.attempt, &a),
-                                     .welcome = welcome(g, &w->ticket, &a)};
+                                     .welcome = welcome(c, &w->ticket, &a)};
         if (g->config.place)
             g->config.place(g->config.ctx, id.group_uid, id.rank, &a, &id.pod, &id.node);
         r = router_join(&g->router, &id, rec->body, rec->len, ws_session_records(c->ws), &c->outlet, &w->member, err);

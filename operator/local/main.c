@@ -199,7 +199,7 @@ static int listen_here(struct local *l, struct err *err)
 
 static int start(struct local *l, struct err *err)
 {
-    const struct gateway_config config = {.authority = &trust_everybody};
+    const struct gateway_config config = {.authority = &trust_everybody, .share = !l->options.plain};
     struct group_facts facts;
     describe(l, &facts);
     l->gateway = gateway_new(l->loop, &config, err);

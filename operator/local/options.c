@@ -24,6 +24,7 @@ static const char help[] =
     "  --group NAME            name of the group; default: local; of several in FILE, which one\n"
     "  --namespace NS          its namespace; default: that in FILE, else default\n"
     "  --processes N           ranks, 1 to 1024; default: 1\n"
+    "  --no-shared-memory      long bodies go through the socket like others, to compare\n"
     "  --agent FILE            cadre-agent, which starts the processes; default: cadre-agent, looked for in PATH\n"
     "  --version               print the version and exit\n"
     "  --help                  print this and exit\n"
@@ -32,7 +33,18 @@ static const char help[] =
     "at once. Exit codes: that of the process that failed first, 0 if none did, 64 wrong usage, 65 the file cannot be\n"
     "used, 69 it cannot listen, 127 there is no cadre-agent.\n";
 
-enum { OPT_LISTEN = 1, OPT_FILE, OPT_MAP, OPT_GROUP, OPT_NAMESPACE, OPT_PROCESSES, OPT_AGENT, OPT_VERSION, OPT_HELP };
+enum {
+    OPT_LISTEN = 1,
+    OPT_FILE,
+    OPT_MAP,
+    OPT_GROUP,
+    OPT_NAMESPACE,
+    OPT_PROCESSES,
+    OPT_AGENT,
+    OPT_PLAIN,
+    OPT_VERSION,
+    OPT_HELP
+};
 
 static const struct option table[] = {
     {"listen", required_argument, NULL, OPT_LISTEN},
@@ -42,6 +54,7 @@ static const struct option table[] = {
     {"namespace", required_argument, NULL, OPT_NAMESPACE},
     {"processes", required_argument, NULL, OPT_PROCESSES},
     {"agent", required_argument, NULL, OPT_AGENT},
+    {"no-shared-memory", no_argument, NULL, OPT_PLAIN},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0},
@@ -101,6 +114,9 @@ static int apply(struct options *o, int opt)
         return set_processes(o);
     case OPT_AGENT:
         o->agent = optarg;
+        return -1;
+    case OPT_PLAIN:
+        o->plain = true;
         return -1;
     case OPT_VERSION:
         printf("cadre-local %s\n", CADRE_VERSION);

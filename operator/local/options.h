@@ -3,6 +3,8 @@
 #ifndef CADRE_LOCAL_OPTIONS_H
 #define CADRE_LOCAL_OPTIONS_H
 
+#include <stdbool.h>
+
 enum { OPTIONS_PROCESSES_MAX = 1024 };
 
 struct options {
@@ -10,6 +12,7 @@ struct options {
     const char *ns, *group; // of a manifest's group NULL = as it says
     const char *agent;      // the program
     int processes;
+    bool plain;       // no memory is shared
     char **command;   // NULL with a manifest
     const char *file; // the manifest, NULL = none
     const char *map;  // "PREFIX=DIRECTORY", NULL = none

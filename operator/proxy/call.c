@@ -247,9 +247,11 @@ void call_parks(struct call *c, size_t bytes)
 static bool keep_result(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
+    // What is going to be read must not change meanwhile, as what lies in a worker's memory may.
+    bool shaky = body->blob && body->blob->area && ((c->deal && c->deal->d.join) || c->keep);
     slot->len = body->len;
     call_parks(c, c->parked + body->len);
-    if (body->blob) {
+    if (body->blob && !shaky) {
         if (!blob_recharge(body->blob, c->quota))
             return false;
         slot->blob = blob_ref(body->blob);

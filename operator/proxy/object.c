@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { KEPT_MAX = 4096 }; // so it is none that lies in shared memory, which may change
+
 // What a rank said that it keeps
 
 static bool read_kept(const char *body, size_t len, struct ref_part *ret)
@@ -17,7 +19,7 @@ static bool read_kept(const char *body, size_t len, struct ref_part *ret)
     struct err ignored = ERR_INIT;
     struct json *root;
     int64_t bytes = -1;
-    bool good = json_parse(body, len, NULL, &a, &root, &ignored) == 0;
+    bool good = len <= KEPT_MAX && json_parse(body, len, NULL, &a, &root, &ignored) == 0;
     const char *id = good ? json_str(json_get(root, "id"), &a) : NULL,
                *kind = good ? json_str(json_get(root, "kind"), &a) : NULL;
     good = id && kind && ref_id_read(id, strlen(id), &ret->id) && json_get(root, "bytes") &&

@@ -9,17 +9,23 @@
 
 #define PIECE_MIN ((size_t)256) // what a piece is charged at least: it costs more than its bytes
 
-// A piece to be shared by queues.
-static struct blob *keep_piece(const struct call *c, const struct call_body *piece)
+// What is read must not change meanwhile, as what lies in shared memory may.
+static struct blob *copy_piece(const struct call *c, const struct call_body *piece)
 {
-    if (piece->blob)
-        return blob_recharge(piece->blob, c->quota) ? blob_ref(piece->blob) : NULL;
     struct blob *b = blob_new(MAX(piece->len, PIECE_MIN), c->quota);
     if (!b)
         return NULL;
     memcpy(b->data, piece->data, piece->len);
     b->len = piece->len;
     return b;
+}
+
+// A piece to be shared by queues.
+static struct blob *keep_piece(const struct call *c, const struct call_body *piece)
+{
+    if (piece->blob)
+        return blob_recharge(piece->blob, c->quota) ? blob_ref(piece->blob) : NULL;
+    return copy_piece(c, piece);
 }
 
 static struct record_part part_of(struct blob *kept, const struct call_body *piece)
@@ -199,14 +205,15 @@ static int pass(struct call *c, uint32_t rank, const struct call_body *piece, bo
     return r;
 }
 
-static int join(struct call_slot *slot, const struct call_body *piece, bool last, struct err *err)
+static int join(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
 {
     const struct call *c = slot->call;
-    struct blob *kept = keep_piece(c, piece);
+    bool copy = first && piece->blob && piece->blob->area; // it has the head
+    struct blob *kept = copy ? copy_piece(c, piece) : keep_piece(c, piece);
     if (!kept)
         return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here",
                        c->method, c->group->key);
-    const struct record_part part = part_of(kept, piece);
+    const struct record_part part = copy ? (struct record_part){kept, 0, piece->len} : part_of(kept, piece);
     int r = join_add(slot, &part, last, err);
     blob_unref(kept);
     return r;
@@ -223,7 +230,7 @@ static int take_result(struct call_slot *slot, const struct call_body *piece, bo
 {
     struct call *c = slot->call;
     if (!c->single)
-        return join(slot, piece, last, err);
+        return join(slot, piece, first, last, err);
     int r = piece->len ? pass(c, slot->member->rank, piece, first, err) : 0;
     if (r == 0 && last)
         record_stream_end(&c->result);

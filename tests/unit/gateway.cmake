@@ -38,6 +38,13 @@ add_test(NAME test_local_tasks
                  $<TARGET_FILE:module_tasks> $<TARGET_FILE:submit>)
 set_tests_properties(test_local_nested test_local_tasks PROPERTIES LABELS unit TIMEOUT 120)
 
+if(TARGET bench-echo)
+  add_test(NAME test_local_memory COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_memory.sh" $<TARGET_FILE:cadre-local>
+                                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_echo>
+                                  $<TARGET_FILE:bench-echo>)
+  set_tests_properties(test_local_memory PROPERTIES LABELS unit TIMEOUT 120)
+endif()
+
 add_executable(batch_call batch_call.c)
 target_link_libraries(batch_call PRIVATE project_options cadre_client_core)
 add_test(NAME test_local_modes COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_modes.sh" $<TARGET_FILE:cadre-local>

@@ -146,6 +146,7 @@ kill -TERM "$pid"
 ended 0 "SIGTERM after a restart"
 
 # Restarts as the object says
+# shellcheck disable=SC2016
 shell three 'echo "attempt $CADRE_ATTEMPT"; exit 3' ', maxRestarts: 2'
 run three.yaml
 ended 3 "maxRestarts"
@@ -161,6 +162,7 @@ shell rule 'exit 42' ', failurePolicy: {rules: [{exitCodes: [42], action: Fail}]
 run rule.yaml
 ended 42 "a rule"
 grep -qF "no restart: failurePolicy says Fail" "$work/err" || fail "does not say why"
+# shellcheck disable=SC2016
 shell ignored '[ $CADRE_ATTEMPT -gt 3 ] || exit 9' ', maxRestarts: 0, failurePolicy: {rules: [{exitCodes: [9], action: Ignore}]}'
 run ignored.yaml
 ended 0 "what does not count"

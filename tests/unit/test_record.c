@@ -59,7 +59,7 @@ static void every_type_is_known_by_number_and_name(void **state)
                  {6, "CANCEL", 7},   {7, "RESULT", 7},   {8, "ERROR", 7},     {9, "HOLD", 7},     {10, "GO", 7},
                  {16, "START", 0},   {17, "STOP", 0},    {18, "STARTED", 0},  {19, "EXITED", 0},  {20, "HEARTBEAT", 0},
                  {21, "OUTPUT", 0},  {22, "PREPARE", 0}, {23, "PREPARED", 0}, {24, "RESTART", 0}, {25, "STOPPED", 0},
-                 {26, "REFUSED", 0}, {27, "FREE", 0}};
+                 {26, "REFUSED", 0}, {27, "FREE", 0},    {28, "MEMORY", 0},   {29, "RETURN", 0}};
     size_t known = 0;
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         assert_string_equal(record_type_name(types[i].type), types[i].name);
@@ -96,7 +96,10 @@ static void what_the_specification_does_not_allow_is_refused(void **state)
         {{.type = RECORD_RESULT, .call = 1, .flags = RECORD_ORDERED}, ERR_PROTO},
         {{.type = RECORD_CALL, .call = 1, .flags = RECORD_REFS}, 0},
         {{.type = RECORD_RESULT, .call = 1, .flags = RECORD_REFS}, ERR_PROTO},
-        {{.type = RECORD_CALL, .call = 1, .flags = 32}, ERR_PROTO},
+        {{.type = RECORD_CALL, .call = 1, .flags = RECORD_SHARED}, 0},
+        {{.type = RECORD_RESULT, .call = 1, .flags = RECORD_SHARED}, 0},
+        {{.type = RECORD_ERROR, .call = 1, .flags = RECORD_SHARED}, ERR_PROTO},
+        {{.type = RECORD_CALL, .call = 1, .flags = 64}, ERR_PROTO},
         {{.type = RECORD_CALL, .call = 1, .flags = 0x80}, ERR_PROTO},
         {{.type = RECORD_CALL, .call = 1, .dispatch = RECORD_DP_COMPUTE_METRIC}, 0},
         {{.type = RECORD_CALL, .call = 1, .dispatch = RECORD_DISPATCH_COUNT}, ERR_PROTO},

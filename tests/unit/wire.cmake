@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name blob record record_reader record_writer frame handshake protocol error_body safetensors dispatch batch body_list ref traceparent via)
+foreach(name blob record record_reader record_writer share frame handshake protocol error_body safetensors dispatch batch body_list ref traceparent via)
   cadre_test(test_${name} LINKS cadre_wire)
 endforeach()
 

@@ -4,12 +4,20 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/wire/share.h"
+#include "common/ws/pool.h"
 #include "worker/host/number.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+static void drop_shared(struct cadre_call *c)
+{
+    if (c->shared)
+        pool_give(c->pool, TAKE_PTR(c->shared));
+}
 
 void call_init(struct cadre_call *c, const char *args, size_t len)
 {
@@ -28,6 +36,7 @@ void call_done(struct cadre_call *c)
     call_batch_done(c);
     arena_done(&c->arena);
     buf_done(&c->result);
+    drop_shared(c);
     buf_done(&c->message);
 }
 
@@ -134,6 +143,12 @@ void call_encode_error(struct buf *out, const char *code, const char *message)
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
+}
+
+char *call_take_shared(struct cadre_call *c, size_t *ret_len)
+{
+    *ret_len = c->shared_len;
+    return c->failed ? NULL : TAKE_PTR(c->shared);
 }
 
 bool call_encode(struct cadre_call *c, struct buf *out)
@@ -278,6 +293,12 @@ cadre_result call_return(struct cadre_call *c, const char *body, size_t len)
 {
     returned_free(TAKE_PTR(c->returned));
     buf_reset(&c->result);
+    drop_shared(c);
+    if (c->pool && len >= SHARE_MIN && len <= CALL_RESULT_MAX && (c->shared = pool_take(c->pool, len))) {
+        memcpy(c->shared, body, len);
+        c->shared_len = len;
+        return CADRE_OK;
+    }
     return buf_append(&c->result, body, len) == 0
                ? CADRE_OK
                : call_fail(c, CADRE_OUT_OF_MEMORY, "%s() returns %zu bytes; at most %zu", c->method, len,

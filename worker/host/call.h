@@ -43,7 +43,10 @@ struct cadre_call {
     struct nested nested; // calls that the method makes
     bool failed;          // then `code` and `message` are the answer, else `result`
     const char *code;     // static
-    struct buf result;    // empty = null
+    struct buf result;    // empty = null; not where it is in `shared`
+    struct pool *pool;    // for long results; NULL = they are not shared
+    char *shared;         // in the pool, NULL = none
+    size_t shared_len;
     struct buf message;
     bool missing;                                 // it is about an argument that is not there
     _Alignas(max_align_t) char first[CALL_FIRST]; // made here, used by another thread: no memory to pass between them
@@ -59,6 +62,8 @@ void call_cancel(struct cadre_call *c); // from any thread
 
 // The answer's body, which the call then has no more. True: of a RESULT, false: of an ERROR.
 bool call_encode(struct cadre_call *c, struct buf *out);
+// A result that is in the pool instead, which is the caller's then; NULL: it is not.
+char *call_take_shared(struct cadre_call *c, size_t *ret_len);
 void call_encode_error(struct buf *out, const char *code, const char *message);
 
 // For call_batch.c: the error of a call for its caller. Returns `r`.

@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "common/wire/record.h"
 #include "common/wire/via.h"
+#include "common/ws/memory.h"
 #include "worker/host/borrowed.h"
 #include "worker/host/crash.h"
 #include "worker/host/module.h"
@@ -21,6 +22,8 @@ static void destroy(struct request *r)
     call_done(&r->call);
     borrowed_free(r->borrowed);
     blob_unref(r->body);
+    blob_unref(r->tail);
+    area_unref(r->area);
     free(r);
 }
 
@@ -151,8 +154,8 @@ static int check_cycle(const struct request_owner *owner, const struct role *rol
     return err->code;
 }
 
-int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct request **ret,
-                struct err *err)
+int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct blob *tail,
+                struct request **ret, struct err *err)
 {
     struct record_call parts;
     struct call_head head;
@@ -187,18 +190,23 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
                           .role = role,
                           .job = {.run = run, .done = done, .lane = instance_lane(role->instance, method->name)},
                           .body = blob_ref(body),
+                          .tail = tail ? blob_ref(tail) : NULL,
                           .method = method,
                           .keep = head.keep,
                           .pin = head.pin,
                           .timeout_ms = head.timeout_ms};
     list_init(&q->link);
-    call_init(&q->call, parts.args, parts.args_len);
+    call_init(&q->call, tail ? tail->data : parts.args, tail ? tail->len : parts.args_len);
     q->call.nested = (struct nested){.caller = owner->caller,
                                      .role = role->name,
                                      .via = via,
                                      .via_len = via_len,
                                      .deadline = q->timeout_ms ? clock_mono_ms(&clock_system) + q->timeout_ms : 0};
     memcpy(q->call.trace, trace, sizeof trace);
+    if (owner->memory && !head.keep) { // what is kept is not sent
+        q->area = area_ref(memory_area(owner->memory));
+        q->call.pool = memory_pool(owner->memory);
+    }
     if (q->timeout_ms) {
         q->deadline = loop_timer_new(owner->loop, on_deadline, q);
         loop_timer_arm(q->deadline, q->timeout_ms);

@@ -22,6 +22,7 @@ struct request_owner {
     // that (a deadline), but is no more the owner's. May come inside request_start() and request_cancel(). The body may
     // be taken out of its buffer.
     void (*answer)(struct request_owner *owner, struct request *request, bool ok, struct buf *body);
+    struct memory *memory; // for long results, where the owner takes them in there; NULL = it does not
 };
 
 struct request {
@@ -36,7 +37,8 @@ struct request {
     const struct role *role;
     struct executor_job job;
     bool submitted;
-    struct blob *body;
+    struct blob *body, *tail;
+    struct area *area; // of the memory that its result may be in
     struct cadre_call call;
     struct borrowed *borrowed; // what references in its arguments stand for, NULL = there are none
     bool keep, pin;            // its result
@@ -45,12 +47,11 @@ struct request {
     int64_t timeout_ms;
 };
 
-// Takes a reference to the body of the CALL. A call of group.kill ends the process instead.
-// ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO, and
-// ERR_CONFLICT where it would wait for a method that waits for it: then there is no request.
-// The deadline counts from here.
-int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct request **ret,
-                struct err *err);
+// Takes references to the body of the CALL and, where that ends with the head, to the arguments (else NULL). A call of
+// group.kill ends the process instead. ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO, and ERR_CONFLICT where it would wait for
+// a method that waits for it: then there is no request. The deadline counts from here.
+int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct blob *tail,
+                struct request **ret, struct err *err);
 // There are references in its arguments. ERR_INVALID, ERR_NOT_FOUND ...: it cannot run, abandon it.
 int request_borrow(struct request *r, struct err *err);
 void request_start(struct request *r); // its turn has come: hands it to the executor

@@ -6,6 +6,7 @@
 #include "common/base/rand.h"
 #include "common/wire/error_body.h"
 #include "common/wire/record_reader.h"
+#include "worker/host/body.h"
 #include "worker/host/description.h"
 #include "worker/host/request.h"
 
@@ -24,6 +25,7 @@ struct session {
     char *address, *ticket;
     struct ws_client *client; // NULL: waits to dial again
     struct record_reader reader;
+    struct ws_sharing sharing; // of memory with the proxy
     struct quota *quota;
     bool welcomed, closing, stopping;
     int told;                 // that it is not connected: the code of why, 0 = it is not told
@@ -69,14 +71,21 @@ static void send_record(struct session *s, enum record_type type, uint32_t id, c
     sent(s, ws_client_record_copy(s->client, &h, body, len, &err), &err);
 }
 
-static void send_long(struct session *s, enum record_type type, uint32_t id, struct buf *body)
+static void send_blob(struct session *s, enum record_type type, uint32_t id, struct blob *blob)
 {
     struct err err = ERR_INIT;
     const struct record_header h = header_of(s, type, id);
-    size_t len = body->len;
-    struct blob *blob = blob_adopt(buf_take(body), len);
-    sent(s, ws_client_record(s->client, &h, &(struct record_part){blob, 0, len}, 1, &err), &err);
+    sent(s, ws_client_record(s->client, &h, &(struct record_part){blob, 0, blob->len}, 1, &err), &err);
     blob_unref(blob);
+}
+
+static void send_long(struct session *s, enum record_type type, uint32_t id, struct buf *body)
+{
+    size_t len = body->len;
+    struct blob *shared = s->owner.memory && len >= SHARE_MIN ? memory_blob(s->config.memory, len) : NULL;
+    if (shared)
+        memcpy(shared->data, body->data, len);
+    send_blob(s, type, id, shared ? shared : blob_adopt(buf_take(body), len));
 }
 
 static void send_error(struct session *s, uint32_t id, int code, const char *message)
@@ -134,6 +143,8 @@ static int take_welcome(struct session *s, const struct record *r, struct err *e
         s->told = 0;
         s->retry_ms = 0;
         loop_timer_disarm(s->timer);
+        if (s->config.memory && ws_sharing_begin(&s->sharing, root, s->client, &s->reader))
+            share_offer(&s->sharing.share, memory_area(s->config.memory));
         s->config.on_ready(s->config.ctx);
     } else {
         err_wrap(err, "WELCOME");
@@ -190,8 +201,12 @@ static void answer(struct request_owner *owner, struct request *q, bool ok, stru
     list_remove(&q->link);
     s->n_requests--;
     s->n_waiting -= q->waits;
+    size_t shared_len = 0;
+    char *shared = ok && !q->quiet ? call_take_shared(&q->call, &shared_len) : NULL;
     if (ok && q->quiet)
         send_record(s, type, q->id, "", 0);
+    else if (shared)
+        send_blob(s, type, q->id, memory_adopt(s->config.memory, shared, shared_len));
     else if (body->len > COPY_MAX)
         send_long(s, type, q->id, body);
     else
@@ -228,7 +243,8 @@ static void start_requests(struct session *s)
 }
 
 // object.put and the like need no executor. True: it was one.
-static bool serve_object(struct session *s, const struct record *r, struct blob *body, struct err *err)
+static bool serve_object(struct session *s, const struct record *r, struct blob *body, struct blob *tail,
+                         struct err *err)
 {
     struct arena a;
     struct record_call call;
@@ -241,7 +257,11 @@ static bool serve_object(struct session *s, const struct record *r, struct blob 
         return false;
     arena_init_in(&a, memory, sizeof memory);
     bool is = call_head_decode(call.head, call.head_len, &a, &head, &none) == 0 && objects_method(head.method);
-    if (is && objects_serve(s->config.objects, &s->owner, head.method, head.pin, body, &call, &answer, err) == 0) {
+    struct blob *whole = !is ? NULL : tail ? body_join(body, tail, s->quota) : blob_ref(body); // what is kept is ours
+    if (is && !whole)
+        err_set(err, ERR_LIMIT, "%s(): no room for %zu bytes", head.method, body->len + tail->len);
+    else if (is && record_call_decode(whole->data, whole->len, &call, err) == 0 &&
+             objects_serve(s->config.objects, &s->owner, head.method, head.pin, whole, &call, &answer, err) == 0) {
         const struct record_header h = header_of(s, RECORD_RESULT, r->h.call);
         if (answer.blob) {
             struct record_part part = {answer.blob, answer.offset, answer.len};
@@ -251,6 +271,7 @@ static bool serve_object(struct session *s, const struct record *r, struct blob 
         }
         blob_unref(answer.blob);
     }
+    blob_unref(whole);
     arena_done(&a);
     return is;
 }
@@ -275,7 +296,7 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
     if (r->h.flags & RECORD_PARTS || (r->h.rank != (uint32_t)rank && r->h.rank != RECORD_GROUP))
         return err_set(err, ERR_PROTO, "a CALL for other ranks than %d", rank);
     s->last_id = MAX(s->last_id, r->h.call);
-    struct blob *body = r->blob ? blob_ref(r->blob) : blob_copy(r->body, r->len, s->quota);
+    struct blob *tail, *body = body_keep(r, s->quota, &tail);
     if (s->stopping)
         err_set(&refused, ERR_GONE, "rank %d is stopping", rank);
     else if (s->n_requests >= SESSION_CALLS_MAX)
@@ -283,9 +304,9 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
     else if (!body)
         err_set(&refused, ERR_LIMIT, "calls with %zu bytes wait for rank %d already; call again later",
                 quota_used(s->quota), rank);
-    else if (serve_object(s, r, body, &refused))
+    else if (serve_object(s, r, body, tail, &refused))
         ; // answered, or refused
-    else if (request_new(&s->owner, r->h.call, r->seq, body, &q, &refused) == 0) {
+    else if (request_new(&s->owner, r->h.call, r->seq, body, tail, &q, &refused) == 0) {
         q->quiet = r->h.flags & RECORD_QUIET;
         q->ordered = r->h.flags & RECORD_ORDERED;
         if (r->h.flags & RECORD_REFS && request_borrow(q, &refused) < 0)
@@ -334,6 +355,12 @@ static int take_record(struct session *s, const struct record *r, struct err *er
         return of_session ? take_refusal(s, r) : err_set(err, ERR_PROTO, "an answer to a call that was not made");
     case RECORD_CALL:
         return take_call(s, r, err);
+    case RECORD_MEMORY:
+    case RECORD_RETURN:
+        if (ws_sharing_record(&s->sharing, r, err) < 0)
+            return err->code;
+        s->owner.memory = s->sharing.share.lends ? s->config.memory : NULL;
+        return 0;
     case RECORD_CANCEL: {
         struct request *q = find_request(s, r->h.call);
         if (q) // else its answer is under way
@@ -405,6 +432,8 @@ static void finish_stop(struct session *s)
 
 static void drop_connection(struct session *s)
 {
+    ws_sharing_end(&s->sharing);
+    s->owner.memory = NULL;
     ws_client_free(TAKE_PTR(s->client));
     LIST_FOREACH(l, &s->requests)
         request_abandon(CONTAINER_OF(l, struct request, link));
@@ -488,7 +517,7 @@ static struct ws_client *new_client(struct session *s, struct err *err)
 static void dial(struct session *s)
 {
     struct err err = ERR_INIT;
-    struct record_reader_config reader = {.max_body = s->config.bytes_max, .quota = s->quota};
+    struct record_reader_config reader = {.tail = true, .max_body = s->config.bytes_max, .quota = s->quota};
     s->closing = false;
     s->refused = 0;
     s->client = new_client(s, &err);

@@ -14,7 +14,7 @@
 #ifndef CADRE_HOST_SESSION_H
 #define CADRE_HOST_SESSION_H
 
-#include "common/ws/ws_client.h"
+#include "common/ws/ws_sharing.h"
 #include "worker/host/objects.h"
 #include "worker/host/roles.h"
 
@@ -42,6 +42,7 @@ struct session_config {
     struct caller *caller; // of calls that methods make; NULL = they cannot
     struct executor *executor;
     struct objects *objects; // NULL = it keeps none
+    struct memory *memory;   // for long results, where the proxy is on this host and can read it; NULL = none
     uint64_t seed;           // of the jitter
     size_t bytes_max;        // of arguments that wait; a call that does not fit is answered with LIMIT
     void (*on_ready)(void *ctx);

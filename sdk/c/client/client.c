@@ -389,7 +389,7 @@ int client_submit(struct cadre_client *c, struct pending *p, const struct argume
     bool fresh = c->turning || now_ms() - c->turned_ms <= STALE_MS;
     bool now = fresh && list_empty(&c->waiting) && may_send(c);
     if (!now || args->len > COPY_MAX || p->retry) {
-        p->args = blob_new(args->len, c->quota);
+        p->args = uplink_blob(&c->uplink, args->len, c->quota);
         if (!p->args)
             return err_set(err, ERR_LIMIT, "%s(): no room for %zu bytes of arguments: %zu bytes are waiting already",
                            p->method, args->len, quota_used(c->quota));

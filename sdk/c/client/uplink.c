@@ -11,6 +11,8 @@
 
 enum { PROTOCOL_VERSION = 1, MESSAGE_MAX = 4 << 20 }; // of records, which have 1 MiB at most
 
+#define UPLINK_MEMORY ((size_t)256 << 20)
+
 static int64_t now_ms(void)
 {
     return clock_mono_ms(&clock_system);
@@ -32,8 +34,26 @@ static bool is_final(const struct err *err)
     }
 }
 
+static void begin_sharing(struct uplink *u, const struct json *welcome)
+{
+    struct err unshared = ERR_INIT;
+    if (!ws_sharing_begin(&u->sharing, welcome, u->ws, &u->reader))
+        return;
+    if (!u->memory)
+        u->memory = memory_new(UPLINK_MEMORY, &unshared);
+    if (u->memory)
+        share_offer(&u->sharing.share, memory_area(u->memory));
+}
+
+struct blob *uplink_blob(struct uplink *u, size_t len, struct quota *quota)
+{
+    struct blob *b = u->sharing.share.lends && len >= SHARE_MIN ? memory_blob(u->memory, len) : NULL;
+    return b ? b : blob_new(len, quota);
+}
+
 static void rest(struct uplink *u)
 {
+    ws_sharing_end(&u->sharing);
     ws_client_free(TAKE_PTR(u->ws));
     record_reader_done(&u->reader);
     u->closing = false;
@@ -133,6 +153,8 @@ static int take_welcome(struct uplink *u, const struct record *r, struct err *er
         err_wrap(err, "WELCOME");
     else
         take_limits(u, root);
+    if (!err->code)
+        begin_sharing(u, root);
     arena_done(&a);
     if (err->code)
         return err->code;
@@ -165,6 +187,8 @@ static int take_record(struct uplink *u, const struct record *r, struct err *err
     }
     if (u->state == UPLINK_DIALING)
         return err_set(err, ERR_PROTO, "a %s before the WELCOME", record_type_name(r->h.type));
+    if (ws_sharing_is(r))
+        return ws_sharing_record(&u->sharing, r, err);
     if (r->h.type == RECORD_GOODBYE) {
         u->state = UPLINK_LEAVING;
         u->config.on_change(u->config.ctx);
@@ -287,9 +311,11 @@ void uplink_init(struct uplink *u, const struct uplink_config *config)
 
 void uplink_done(struct uplink *u)
 {
+    ws_sharing_end(&u->sharing);
     if (u->ws)
         record_reader_done(&u->reader);
     ws_client_free(TAKE_PTR(u->ws));
+    memory_free(TAKE_PTR(u->memory));
     loop_timer_free(TAKE_PTR(u->timer));
 }
 

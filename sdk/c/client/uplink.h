@@ -7,7 +7,7 @@
 
 #include "common/base/rand.h"
 #include "common/wire/record_reader.h"
-#include "common/ws/ws_client.h"
+#include "common/ws/ws_sharing.h"
 #include "sdk/c/client/settings.h"
 
 // A connection that is lost soon counts as a failure, too: it does not end the growing of the pauses.
@@ -36,6 +36,8 @@ struct uplink {
     // private
     struct ws_client *ws;
     struct record_reader reader;
+    struct memory *memory; // of long arguments, for a proxy that can read it; NULL = none yet
+    struct ws_sharing sharing;
     struct rand rand;
     struct loop_timer *timer; // dials, or ends what was dialed and not welcomed
     int64_t backoff_ms, not_before_ms, up_since_ms;
@@ -54,6 +56,7 @@ int uplink_send_copy(struct uplink *u, const struct record_header *h, const void
 void uplink_cancel(struct uplink *u, uint32_t call); // the proxy is told, if there is one
 // What is left of its arguments is not sent. False: nothing was left.
 bool uplink_withdraw(struct uplink *u, uint32_t call);
+struct blob *uplink_blob(struct uplink *u, size_t len, struct quota *quota); // for arguments; as blob_new()
 size_t uplink_queued(const struct uplink *u);
 
 #endif

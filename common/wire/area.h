@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that processes of one host share: a pool of this one, or another's as it is mapped here. Blobs that lie in it
+// hold it, and whoever it belongs to is told when one of them is not needed any more. One thread, as for blobs.
+#ifndef CADRE_WIRE_AREA_H
+#define CADRE_WIRE_AREA_H
+
+#include "common/base/list.h"
+#include "common/wire/blob.h"
+
+#include <stdint.h>
+
+struct area {
+    uint32_t id; // in this process, never used twice
+    int fd;      // by which others may open it
+    const char *base;
+    size_t size;
+    // A blob is not needed any more; NULL: nobody wants to know. `tag` is what it was made with.
+    void (*give)(struct area *a, const char *data, uint32_t tag);
+    void (*end)(struct area *a); // nobody refers to it: unmaps it, and frees the struct
+    void *ctx;
+    // private
+    unsigned refs;
+    struct list told; // whose peers know it (share.h)
+};
+
+void area_init(struct area *a); // one reference; the rest was set before
+struct area *area_ref(struct area *a);
+void area_unref(struct area *a); // accepts NULL
+
+// A blob of what lies at `data` there. Not charged: the memory is its owner's.
+struct blob *area_blob(struct area *a, const char *data, size_t len, uint32_t tag);
+
+#endif

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/share.h"
+
+#include "common/base/mem.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct share_lent { // numbers that are free are a chain
+    struct blob *blob;
+    uint32_t next;
+};
+
+struct share_borrowed {
+    uint32_t id; // as the peer has it
+    struct area *area;
+};
+
+struct told { // that the peer of a share knows an area
+    struct list of_area, of_share;
+    struct share *share;
+    struct area *area;
+};
+
+enum { NONE = UINT32_MAX };
+
+static void put_u32(char *out, uint32_t v)
+{
+    v = htole32(v);
+    memcpy(out, &v, sizeof v);
+}
+
+static void put_u64(char *out, uint64_t v)
+{
+    v = htole64(v);
+    memcpy(out, &v, sizeof v);
+}
+
+static uint32_t get_u32(const char *in)
+{
+    uint32_t v;
+    memcpy(&v, in, sizeof v);
+    return le32toh(v);
+}
+
+static uint64_t get_u64(const char *in)
+{
+    uint64_t v;
+    memcpy(&v, in, sizeof v);
+    return le64toh(v);
+}
+
+void share_init(struct share *s, const struct share_config *config)
+{
+    *s = (struct share){.config = *config, .on = true, .free_lent = NONE};
+    list_init(&s->told);
+}
+
+static void told_free(struct told *t)
+{
+    list_remove(&t->of_area);
+    list_remove(&t->of_share);
+    free(t);
+}
+
+void share_done(struct share *s)
+{
+    if (!s->on)
+        return;
+    s->on = s->lends = false;
+    LIST_FOREACH(l, &s->told)
+        told_free(CONTAINER_OF(l, struct told, of_share));
+    for (size_t i = 0; i < s->n_borrowed; i++) {
+        s->borrowed[i].area->give = NULL;
+        area_unref(s->borrowed[i].area);
+    }
+    for (uint32_t i = 0; i < s->n_lent; i++)
+        blob_unref(TAKE_PTR(s->lent[i].blob));
+    free(s->borrowed);
+    free(s->lent);
+    *s = (struct share){.on = false};
+}
+
+static void write_memory(char out[SHARE_MEMORY], uint32_t id, int fd, size_t size)
+{
+    put_u32(out, id);
+    put_u32(out + 4, (uint32_t)fd);
+    put_u64(out + 8, size);
+}
+
+static void send_memory(struct share *s, uint32_t id, int fd, size_t size)
+{
+    char body[SHARE_MEMORY];
+    write_memory(body, id, fd, size);
+    s->config.send(s->config.ctx, RECORD_MEMORY, body, sizeof body);
+}
+
+static void note_told(struct share *s, struct area *a)
+{
+    struct told *t = xmalloc(sizeof *t);
+    *t = (struct told){.share = s, .area = a};
+    list_append(&a->told, &t->of_area);
+    list_append(&s->told, &t->of_share);
+}
+
+void share_offer(struct share *s, struct area *a)
+{
+    note_told(s, a);
+    send_memory(s, a->id, a->fd, a->size);
+}
+
+void share_forget(struct area *a)
+{
+    LIST_FOREACH(l, &a->told) {
+        struct told *t = CONTAINER_OF(l, struct told, of_area);
+        send_memory(t->share, a->id, -1, 0);
+        told_free(t);
+    }
+}
+
+// What the peer says
+
+static struct share_borrowed *find(const struct share *s, uint32_t id)
+{
+    for (size_t i = 0; i < s->n_borrowed; i++)
+        if (s->borrowed[i].id == id)
+            return &s->borrowed[i];
+    return NULL;
+}
+
+static void give_back(struct area *a, const char *data, uint32_t tag)
+{
+    struct share *s = a->ctx;
+    char body[4];
+    (void)data;
+    put_u32(body, tag);
+    s->config.send(s->config.ctx, RECORD_RETURN, body, sizeof body);
+}
+
+static void forget_borrowed(struct share *s, struct share_borrowed *b)
+{
+    struct area *a = b->area;
+    *b = s->borrowed[--s->n_borrowed];
+    a->give = NULL; // the peer has no use for it
+    area_unref(a);
+}
+
+static int take_memory(struct share *s, const char *body, size_t len, struct err *err)
+{
+    if (len != SHARE_MEMORY)
+        return err_set(err, ERR_PROTO, "a MEMORY of %zu bytes", len);
+    uint32_t id = get_u32(body);
+    uint64_t size = get_u64(body + 8);
+    struct share_borrowed *known = find(s, id);
+    if (id == SHARE_TAKEN)
+        return 1;
+    if (known && size == 0) {
+        forget_borrowed(s, known);
+        return 0;
+    }
+    if (known || size == 0)
+        return err_set(err, ERR_PROTO, "a MEMORY of area %u, which is%s known", id, known ? "" : " not");
+    if (s->n_borrowed == SHARE_AREAS_MAX)
+        return err_set(err, ERR_LIMIT, "more than %d areas of memory", SHARE_AREAS_MAX);
+    struct area *a = s->config.open(s->config.ctx, (int)get_u32(body + 4), (size_t)size, err);
+    if (!a)
+        return err->code;
+    a->give = give_back;
+    a->ctx = s;
+    s->borrowed = xrealloc(s->borrowed, s->n_borrowed + 1, sizeof *s->borrowed);
+    s->borrowed[s->n_borrowed++] = (struct share_borrowed){id, a};
+    send_memory(s, SHARE_TAKEN, -1, 0);
+    return 0;
+}
+
+static int take_returned(struct share *s, const char *body, size_t len, struct err *err)
+{
+    if (len % 4)
+        return err_set(err, ERR_PROTO, "a RETURN of %zu bytes", len);
+    for (size_t i = 0; i < len; i += 4) {
+        uint32_t n = get_u32(body + i);
+        if (n >= s->n_lent || !s->lent[n].blob)
+            return err_set(err, ERR_PROTO, "a RETURN of %u, which was not lent", n);
+        struct blob *b = TAKE_PTR(s->lent[n].blob);
+        s->lent[n].next = s->free_lent;
+        s->free_lent = n;
+        blob_unref(b);
+    }
+    return 0;
+}
+
+int share_record(struct share *s, uint8_t type, const char *body, size_t len, struct err *err)
+{
+    if (!s->on)
+        return err_set(err, ERR_PROTO, "a %s, although no memory is shared here", record_type_name(type));
+    return type == RECORD_MEMORY ? take_memory(s, body, len, err) : take_returned(s, body, len, err);
+}
+
+int share_borrow(struct share *s, const char *descriptor, size_t len, struct blob **ret, struct err *err)
+{
+    if (!s->on || len != SHARE_DESCRIPTOR)
+        return err_set(err, ERR_PROTO, "a reference of %zu bytes%s", len, s->on ? "" : " to memory that is not shared");
+    const struct share_borrowed *b = find(s, get_u32(descriptor));
+    uint64_t offset = get_u64(descriptor + 8), n = get_u64(descriptor + 16);
+    if (!b || n < SHARE_MIN || offset > b->area->size || n > b->area->size - offset)
+        return err_set(err, ERR_PROTO,
+                       "a reference to what is not there, or too short for one: area %u, %llu bytes at %llu",
+                       get_u32(descriptor), (unsigned long long)n, (unsigned long long)offset);
+    *ret = area_blob(b->area, b->area->base + offset, (size_t)n, get_u32(descriptor + 4));
+    return 0;
+}
+
+// Lending
+
+static bool has_room(const struct share *s)
+{
+    return s->free_lent != NONE || s->n_lent < SHARE_LENT_MAX;
+}
+
+bool share_takes(const struct share *s, const struct record_part *p)
+{
+    return s && s->lends && p->len >= SHARE_MIN && p->blob->area && has_room(s);
+}
+
+static uint32_t lend(struct share *s, struct blob *b)
+{
+    uint32_t n = s->free_lent;
+    if (n != NONE) {
+        s->free_lent = s->lent[n].next;
+    } else {
+        if (s->n_lent == s->size_lent) {
+            s->size_lent = MAX(16u, s->size_lent * 2);
+            s->lent = xrealloc(s->lent, s->size_lent, sizeof *s->lent);
+        }
+        n = s->n_lent++;
+    }
+    s->lent[n] = (struct share_lent){.blob = blob_ref(b)};
+    return n;
+}
+
+static bool knows(const struct share *s, const struct area *a)
+{
+    LIST_FOREACH(l, &s->told)
+        if (CONTAINER_OF(l, struct told, of_share)->area == a)
+            return true;
+    return false;
+}
+
+size_t share_write(struct share *s, const struct record_header *h, const struct record_part *p, char *out)
+{
+    struct area *a = p->blob->area;
+    size_t used = 0;
+    if (!knows(s, a)) {
+        const struct record_header memory = {.type = RECORD_MEMORY, .rank = RECORD_GROUP, .len = SHARE_MEMORY};
+        record_header_encode(out, &memory);
+        write_memory(out + RECORD_HEADER_SIZE, a->id, a->fd, a->size);
+        used = RECORD_HEADER_SIZE + SHARE_MEMORY;
+        note_told(s, a);
+    }
+    struct record_header shared = *h;
+    shared.flags |= RECORD_SHARED;
+    shared.len = SHARE_DESCRIPTOR;
+    record_header_encode(out + used, &shared);
+    used += RECORD_HEADER_SIZE;
+    put_u32(out + used, a->id);
+    put_u32(out + used + 4, lend(s, p->blob));
+    put_u64(out + used + 8, (uint64_t)(p->blob->data + p->offset - a->base));
+    put_u64(out + used + 16, p->len);
+    return used + SHARE_DESCRIPTOR;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pools as areas for blobs: this process's own, and those of others that it has mapped.
+#ifndef CADRE_WS_MEMORY_H
+#define CADRE_WS_MEMORY_H
+
+#include "common/wire/share.h"
+#include "common/ws/pool.h"
+
+// What a proxy has for its peers to find out whether they can open its descriptors.
+#define MEMORY_PROBE POOL_STEP
+
+struct memory;
+
+struct memory *memory_new(size_t size, struct err *err); // as pool_new()
+void memory_free(struct memory *m);                      // blobs in it may outlive it; accepts NULL
+struct area *memory_area(struct memory *m);
+struct blob *memory_blob(struct memory *m, size_t len); // NULL: there is no room (or `m` is NULL)
+
+// For results that are made in other threads: pool_take(), and then a blob of that.
+struct pool *memory_pool(struct memory *m);
+struct blob *memory_adopt(struct memory *m, char *data, size_t len);
+
+// The pool of process `pid`. NULL as of pool_view_open().
+struct area *memory_open(pid_t pid, int fd, size_t size, struct err *err);
+// Whether that can be done: `fd` is the probe of process `pid`, as its WELCOME says.
+bool memory_reaches(pid_t pid, int64_t fd);
+
+// Of the peer of a Unix socket, 0 = it is none.
+pid_t memory_peer(int socket_fd);
+
+#endif
