@@ -103,6 +103,11 @@ static void what_is_no_list_or_object_is_refused_before_the_method_runs(void **s
                  "foo(): the arguments are a number; they must be a list (by position) or an object (by name)");
     assert_false(run(plus, "[1,"));
     assert_non_null(strstr(answer, "\"INVALID\",\"message\":\"foo(): the arguments are not valid JSON at byte 3"));
+    static const char *const no_numbers[] = {"[NaN]", "[1, -Infinity]", "{\"x\": Infinity}"}; // as Python writes them
+    for (size_t i = 0; i < ARRAY_LEN(no_numbers); i++) {
+        assert_false(run(plus, no_numbers[i]));
+        assert_non_null(strstr(answer, "\"INVALID\",\"message\":\"foo(): the arguments are not valid JSON at byte"));
+    }
 }
 
 static void too_many_bytes_of_arguments_are_refused(void **state)
