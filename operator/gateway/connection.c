@@ -354,10 +354,12 @@ void connection_serve(struct connection *c, const struct role *role, void *self,
     c->self = self;
     c->gateway->counters.opened++;
     record_reader_done(&c->reader);
-    record_reader_init(&c->reader, &(struct record_reader_config){.whole = !role->pieces,
-                                                                  .max_body = c->gateway->config.max_body,
-                                                                  .share = c->shares ? &c->share : NULL,
-                                                                  .quota = quota});
+    const struct gateway_config *config = &c->gateway->config;
+    record_reader_init(&c->reader,
+                       &(struct record_reader_config){.whole = !role->pieces,
+                                                      .max_body = role->pieces ? config->max_body : config->max_whole,
+                                                      .share = c->shares ? &c->share : NULL,
+                                                      .quota = quota});
     ws_session_resume(c->ws);
     log_debug("connected", "role", role->name, "who", c->name, "peer", c->address, NULL);
     for (struct list *l; (l = list_pop(&c->held));) {
