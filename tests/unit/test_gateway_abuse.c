@@ -89,6 +89,31 @@ static void test_id_in_use(void **state)
     GATEWAY_UNTIL(&f, gateway_peer_got(&good, "RESULT 1 - [1]"));
 }
 
+// Each with a call under way; every third goes without a word.
+static void test_thousands_of_sessions(void **state)
+{
+    enum { SESSIONS = 2000 };
+    struct gateway_peer *peers = xcalloc(SESSIONS, sizeof *peers);
+    (void)state;
+    for (size_t i = 0; i < SESSIONS; i++) {
+        gateway_controller(&peers[i], &f);
+        gateway_peer_call(&peers[i], 1, "{\"method\":\"echo\"}", "[1]");
+    }
+    for (size_t i = 0; i < SESSIONS; i += 3)
+        gateway_peer_hang_up(&peers[i]);
+    for (size_t i = 0; i < SESSIONS; i++)
+        if (i % 3)
+            GATEWAY_UNTIL(&f, gateway_peer_got(&peers[i], "RESULT 1 - [{\"rank\":0,\"args\":[1]}]"));
+    gateway_peer_call(&good, 1, "{\"method\":\"echo\"}", "[2]");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&good, "RESULT 1 - [{\"rank\":0,\"args\":[2]}]"));
+    for (size_t i = 0; i < SESSIONS; i++)
+        if (i % 3)
+            gateway_peer_hang_up(&peers[i]);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 1);
+    assert_int_equal(gateway_fixture_counters(&f).bytes_held, 0);
+    free(peers);
+}
+
 static void test_body_over_the_cap(void **state)
 {
     struct gateway_peer p;
@@ -342,17 +367,10 @@ static void test_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_id_in_use),
-        TEST(test_body_over_the_cap),
-        TEST(test_broken_records),
-        TEST(test_broken_calls),
-        TEST(test_the_wrong_kind_of_message),
-        TEST(test_text_from_workers),
-        TEST(test_too_many_calls),
-        TEST(test_much_before_welcome),
-        TEST(test_slow_reader),
-        TEST(test_slow_readers_together),
-        TEST(test_bare_sockets),
+        TEST(test_id_in_use),         TEST(test_thousands_of_sessions), TEST(test_body_over_the_cap),
+        TEST(test_broken_records),    TEST(test_broken_calls),          TEST(test_the_wrong_kind_of_message),
+        TEST(test_text_from_workers), TEST(test_too_many_calls),        TEST(test_much_before_welcome),
+        TEST(test_slow_reader),       TEST(test_slow_readers_together), TEST(test_bare_sockets),
         TEST(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
