@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
 #define HANDSHAKE                                                                                                \
@@ -112,6 +113,38 @@ static void test_thousands_of_sessions(void **state)
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 1);
     assert_int_equal(gateway_fixture_counters(&f).bytes_held, 0);
     free(peers);
+}
+
+// What is said of shared memory: of a descriptor that is none, of nothing, by somebody who shares none.
+static void test_lies_about_shared_memory(void **state)
+{
+    static const struct {
+        enum record_type type;
+        const char *body, *error;
+    } lies[] = {{RECORD_MEMORY, "aaaabbbbccccdddd", "cannot open"},
+                {RECORD_MEMORY, "short", "a MEMORY of 5 bytes"},
+                {RECORD_RETURN, "aaaa", "which was not lent"},
+                {RECORD_RETURN, "abc", "a RETURN of 3 bytes"}};
+    const struct gateway_config limits = {.share = true};
+    struct gateway_fixture here;
+    struct gateway_peer p;
+    char address[64];
+    (void)state;
+    snprintf(address, sizeof address, "unix:/tmp/cadre-test-abuse-%d.sock", (int)getpid());
+    gateway_fixture_start(&here, &limits, address);
+    gateway_fixture_group(&here, 1, 1, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+        gateway_controller(&p, &here);
+        gateway_peer_send(&p, lies[i].type, 0, RECORD_GROUP, lies[i].body);
+        GATEWAY_UNTIL(&here, p.closed);
+        if (p.code != 1002 || !strstr(p.reason, lies[i].error))
+            fail_msg("closed with %u (%s): %s", p.code, p.reason, buf_str(&p.got));
+        gateway_peer_hang_up(&p);
+    }
+    gateway_fixture_stop(&here);
+    gateway_controller(&p, &f); // over TCP
+    gateway_peer_send(&p, RECORD_MEMORY, 0, RECORD_GROUP, "aaaabbbbccccdddd");
+    assert_closed(&p, 1002, "although no memory is shared here");
 }
 
 static void test_body_over_the_cap(void **state)
@@ -367,10 +400,19 @@ static void test_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_id_in_use),         TEST(test_thousands_of_sessions), TEST(test_body_over_the_cap),
-        TEST(test_broken_records),    TEST(test_broken_calls),          TEST(test_the_wrong_kind_of_message),
-        TEST(test_text_from_workers), TEST(test_too_many_calls),        TEST(test_much_before_welcome),
-        TEST(test_slow_reader),       TEST(test_slow_readers_together), TEST(test_bare_sockets),
+        TEST(test_lies_about_shared_memory),
+        TEST(test_id_in_use),
+        TEST(test_thousands_of_sessions),
+        TEST(test_body_over_the_cap),
+        TEST(test_broken_records),
+        TEST(test_broken_calls),
+        TEST(test_the_wrong_kind_of_message),
+        TEST(test_text_from_workers),
+        TEST(test_too_many_calls),
+        TEST(test_much_before_welcome),
+        TEST(test_slow_reader),
+        TEST(test_slow_readers_together),
+        TEST(test_bare_sockets),
         TEST(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
