@@ -252,7 +252,8 @@ bool record_reader_collect(struct record_reader *r, const struct record *first, 
     struct record_open *o = open_find(r, &first->h);
     if (!o || o->body || o->len != first->len || first->len > max)
         return false;
-    if (first->blob && first->blob == r->filled && first->blob->refs == 1 && !first->blob->area) {
+    bool taken = first->blob && first->blob == r->filled && first->blob->refs == 1 && !first->blob->area;
+    if (taken && blob_recharge(r->filled, r->config.quota)) {
         o->body = TAKE_PTR(r->filled);
     } else if (!(o->body = blob_copy(first->body, first->len, r->config.quota))) {
         return false;
@@ -303,13 +304,21 @@ static char *body_place(const struct record_reader *r)
     return r->filled->data + (o && o->body && !(r->now.h.flags & RECORD_SHARED) ? o->len : 0) + r->got;
 }
 
+// Where bodies come in pieces it is for their owner to find no room for one, and to refuse that call: the peer's other
+// calls have no part in it.
+static struct blob *new_piece(const struct record_reader *r)
+{
+    struct blob *b = blob_new(r->now.h.len, r->config.quota);
+    return b || r->config.whole ? b : blob_new(r->now.h.len, NULL);
+}
+
 char *record_reader_place(struct record_reader *r, size_t *ret_room)
 {
     *ret_room = r->now.h.len - r->got;
     if (r->failed || !r->in_body || !*ret_room)
         return NULL;
     if (!r->filled)
-        r->filled = blob_new(r->now.h.len, r->config.quota);
+        r->filled = new_piece(r);
     return r->filled ? body_place(r) : NULL;
 }
 
@@ -321,7 +330,7 @@ static int body_next(struct record_reader *r, const char **data, size_t *len, st
         return 0;                     // the body may still come in one piece
     if (!r->filled && take == need) { // whole in the input
         r->now.body = *data;
-    } else if (!r->filled && !(r->filled = blob_new(r->now.h.len, r->config.quota))) {
+    } else if (!r->filled && !(r->filled = new_piece(r))) {
         return fail(r, over_quota(&r->now.h, err));
     }
     if (r->filled && take && *data != body_place(r))

@@ -15,7 +15,9 @@ struct record_reader_config {
     unsigned max_open;   // most bodies unfinished at a time; 0 = 1024
     bool tail;           // the end of a collected CALL that lies in shared memory is not copied, but handed out as such
     struct share *share; // of the connection; NULL: records by reference are refused
-    struct quota *quota; // pays for what is kept; may be NULL; must outlive the reader
+    // Pays for what is kept; may be NULL; must outlive the reader. Not `whole`: a single record is handed out even
+    // where there is no room left for it, in a blob that nobody pays for: whoever keeps it must blob_recharge() it.
+    struct quota *quota;
 };
 
 struct record {

@@ -69,7 +69,9 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
 
 struct blob *call_keep(const struct call *c, const struct call_body *body)
 {
-    return body->blob ? blob_ref(body->blob) : blob_copy(body->data, body->len, c->quota);
+    if (!body->blob)
+        return blob_copy(body->data, body->len, c->quota);
+    return blob_recharge(body->blob, c->quota) ? blob_ref(body->blob) : NULL;
 }
 
 // Once nobody waits for it and no rank has it.
@@ -79,6 +81,7 @@ static void free_if_over(struct call *c)
         return;
     if (c->id)
         idmap_del(&c->router->running, c->id);
+    list_remove(&c->flowing);
     c->router->n_calls--;
     c->order->lasting -= c->lasting;
     session_order_unref(c->order);
@@ -172,7 +175,7 @@ void call_cancel(struct call *c)
 {
     tell_ranks(c);
     call_refuse(c, ERR_CANCELED, "%s() of %s was canceled by its caller%s", c->method, c->group->key,
-                c->id ? "; ranks that had begun may have run it" : " before it was sent to a rank");
+                c->id && !c->streams ? "; ranks that had begun may have run it" : " before it was sent to a rank");
 }
 
 void call_abandon(struct call *c)

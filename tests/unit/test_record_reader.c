@@ -190,7 +190,7 @@ static void there_is_no_place_for_what_the_quota_does_not_allow(void **state)
     struct record rec;
     struct err err = ERR_INIT;
     size_t room, len = RECORD_HEADER_SIZE;
-    record_reader_init(&r, &(struct record_reader_config){.quota = quota});
+    record_reader_init(&r, &(struct record_reader_config){.whole = true, .quota = quota});
     put(RECORD_RESULT, 1, 1, 0, "12345678");
     const char *data = stream.data;
     assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 0);
@@ -305,14 +305,36 @@ static void the_quota_bounds_what_is_collected(void **state)
         buf_reset(&stream);
         put(RECORD_CALL, 1, 0, RECORD_MORE, "1234567890");
         put(RECORD_CALL, 1, 0, 0, "1");
-        // Not whole, each record is paid for only while it is being read.
+        // Not whole, each record is paid for only while it is being read, and need not be.
         assert_int_equal(read_all((struct record_reader_config){.whole = whole, .quota = q}, 9), whole ? ERR_LIMIT : 0);
         assert_int_equal(quota_used(q), 0);
         put(RECORD_CALL, 2, 0, 0, "12345678901");
-        assert_int_equal(read_all((struct record_reader_config){.whole = whole, .quota = q}, 9), ERR_LIMIT);
+        assert_int_equal(read_all((struct record_reader_config){.whole = whole, .quota = q}, 9), whole ? ERR_LIMIT : 0);
         assert_int_equal(quota_used(q), 0);
         quota_unref(q);
     }
+}
+
+static void a_record_that_nobody_paid_for_is_not_collected(void **state)
+{
+    (void)state;
+    struct quota *q = quota_new(3, NULL);
+    struct record_reader r;
+    struct record rec;
+    struct err err = ERR_INIT;
+    record_reader_init(&r, &(struct record_reader_config){.quota = q});
+    put(RECORD_CALL, 1, 0, RECORD_MORE, "1234");
+    const char *data = stream.data;
+    size_t len = stream.len - 1;
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 0);
+    len = 1;
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
+    assert_memory_equal(rec.body, "1234", 4);
+    assert_false(blob_recharge(rec.blob, q));
+    assert_false(record_reader_collect(&r, &rec, 100, 0));
+    record_reader_done(&r);
+    assert_int_equal(quota_used(q), 0);
+    quota_unref(q);
 }
 
 static void an_error_is_final(void **state)
@@ -497,6 +519,7 @@ int main(void)
         T(a_body_over_the_cap_is_refused),
         T(too_many_unfinished_bodies_are_refused),
         T(the_quota_bounds_what_is_collected),
+        T(a_record_that_nobody_paid_for_is_not_collected),
         T(an_error_is_final),
         T(a_message_that_ends_inside_a_record_is_noticed),
         T(random_bodies_in_random_cuts_come_out_whole),

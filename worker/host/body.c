@@ -23,8 +23,10 @@ static bool ends_with_head(const struct blob *body)
 
 struct blob *body_keep(const struct record *r, struct quota *quota, struct blob **ret_tail)
 {
-    struct blob *body = r->blob ? blob_ref(r->blob) : blob_copy(r->body, r->len, quota);
     *ret_tail = r->tail;
+    if (r->blob && !blob_recharge(r->blob, quota))
+        return NULL;
+    struct blob *body = r->blob ? blob_ref(r->blob) : blob_copy(r->body, r->len, quota);
     if (!body || !r->tail || ends_with_head(body))
         return body;
     struct blob *whole = body_join(body, r->tail, quota);
