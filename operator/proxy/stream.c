@@ -35,13 +35,17 @@ static struct record_part part_of(struct blob *kept, const struct call_body *pie
 
 // Holding, and going on
 
-static void tell(struct peer *p, enum record_type type, uint32_t id, uint32_t rank)
+// False: there is no room in its queue now.
+static bool tell(struct peer *p, enum record_type type, uint32_t id, uint32_t rank)
 {
     const struct record_header h = {.type = (uint8_t)type, .call = id, .rank = rank};
     struct err err = ERR_INIT;
-    // Where even this does not fit, the memory of the session is the bound.
-    if (p->out && !p->close_code && record_writer_copy(p->out, &h, NULL, 0, &err) == 0)
-        peer_changed(p);
+    if (!p->out || p->close_code) // nobody is left to tell
+        return true;
+    if (record_writer_copy(p->out, &h, NULL, 0, &err) < 0)
+        return false;
+    peer_changed(p);
+    return true;
 }
 
 // Whether what is held (or not) has to change.
@@ -51,16 +55,18 @@ static bool turns(const struct call *c, bool held, size_t waits)
     return held ? waits <= config->go_mark : waits > config->hold_mark;
 }
 
+// What finds no room is said with a later stream_flow(): without its GO a sender would hold what it has for ever.
+
 static void hold_args(struct call *c, bool hold)
 {
-    c->args_held = hold;
-    tell(&c->session->peer, hold ? RECORD_HOLD : RECORD_GO, c->caller_id, RECORD_GROUP);
+    if (tell(&c->session->peer, hold ? RECORD_HOLD : RECORD_GO, c->caller_id, RECORD_GROUP))
+        c->args_held = hold;
 }
 
 static void hold_result(struct call_slot *slot, bool hold)
 {
-    slot->held = hold;
-    tell(&slot->member->peer, hold ? RECORD_HOLD : RECORD_GO, slot->call->id, slot->member->rank);
+    if (tell(&slot->member->peer, hold ? RECORD_HOLD : RECORD_GO, slot->call->id, slot->member->rank))
+        slot->held = hold;
 }
 
 static size_t args_waiting(const struct call *c)
@@ -106,7 +112,7 @@ int stream_add(struct call *c, uint32_t slot, const struct record_part *part, st
     if (record_stream_add(&c->slots[slot].args, part, 1, err) < 0)
         return err_set(err, ERR_THROTTLED,
                        "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",
-                       c->method, m->rank, c->group->key, m->peer.out->bytes);
+                       c->method, m->rank, c->group->key, at->args.writer->bytes);
     peer_changed(&m->peer);
     return 0;
 }
@@ -128,6 +134,16 @@ static int take_args(struct call *c, const struct call_body *piece, struct err *
     return r;
 }
 
+// No more of them is awaited: nothing depends on this GO.
+static void end_args(struct call *c)
+{
+    if (c->args_held)
+        hold_args(c, false);
+    c->args_held = false;
+    c->session->n_streams -= c->streams;
+    c->streams = false;
+}
+
 void stream_args(struct call *c, const struct call_body *piece, bool last)
 {
     struct err err = ERR_INIT;
@@ -144,10 +160,7 @@ void stream_args(struct call *c, const struct call_body *piece, bool last)
             if (c->slots[i].member)
                 peer_changed(&c->slots[i].member->peer);
         }
-        if (c->args_held)
-            hold_args(c, false);
-        c->streams = false;
-        c->session->n_streams--;
+        end_args(c);
         cut_free(c);
     }
     stream_flow(c);
@@ -163,25 +176,26 @@ static void abort_args(struct call *c)
         if (!m || !slot->args.item)
             continue;
         if (record_stream_drop(&slot->args))
-            tell(&m->peer, RECORD_CANCEL, c->id, m->rank);
+            (void)tell(&m->peer, RECORD_CANCEL, c->id, m->rank);
         call_slot_ends(slot);
     }
-    c->streams = false;
 }
 
 void stream_abort(struct call *c)
 {
-    if (c->args_held)
-        hold_args(c, false);
-    if (c->streams) {
+    bool held = false;
+    if (c->streams)
         abort_args(c);
-        c->session->n_streams--;
-    }
+    end_args(c);
     (void)record_stream_drop(&c->result);
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->slots[i].held && c->slots[i].member)
-            hold_result(&c->slots[i], false);
-    list_remove(&c->flowing);
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct call_slot *slot = &c->slots[i];
+        if (slot->held && slot->member)
+            hold_result(slot, false);
+        held = held || (slot->held && slot->member);
+    }
+    if (!held)
+        list_remove(&c->flowing);
 }
 
 // Results

@@ -362,6 +362,73 @@ static void a_slow_caller_has_the_rank_told_to_hold_it(void **state)
     free(result);
 }
 
+// Nothing fits into the queue of a peer; returns what did.
+static size_t full(struct wire *wire)
+{
+    size_t had = wire->out.max_bytes;
+    wire->out.max_bytes = wire->out.bytes;
+    return had;
+}
+
+static void a_rank_that_was_held_is_told_to_go_on_once_there_is_room_for_it(void **state)
+{
+    struct world *w = *state;
+    struct wire *rank = &w->workers[1].wire;
+    char *result = many(4 * MIB);
+    uint32_t id = ask_rank(w, 1, 1);
+    assert_int_equal(say(w, 1, id, result, 0, 2 * MIB + 1, false), 0);
+    assert_true(told(rank, RECORD_HOLD));
+    size_t had = full(rank);
+    assert_null(wire_next(&w->c.wire)); // reads it
+    router_sent(&w->f.router);
+    assert_null(wire_next(rank));
+    rank->out.max_bytes = had;
+    router_sent(&w->f.router);
+    assert_true(told(rank, RECORD_GO));
+    assert_int_equal(say(w, 1, id, result, 2 * MIB + 1, 2 * MIB - 1, true), 0);
+    free(wire_next(&w->c.wire));
+    free(result);
+}
+
+static void a_rank_that_was_held_is_told_so_even_when_nobody_waits_for_it_any_more(void **state)
+{
+    struct world *w = *state;
+    struct wire *rank = &w->workers[1].wire;
+    char *result = many(4 * MIB);
+    uint32_t id = ask_rank(w, 1, 1);
+    assert_int_equal(say(w, 1, id, result, 0, 2 * MIB + 1, false), 0);
+    assert_true(told(rank, RECORD_HOLD));
+    size_t had = full(rank);
+    controller_cancel(&w->c, 1);
+    hears(w, "1 ERROR CANCELED*");
+    router_sent(&w->f.router);
+    assert_null(wire_next(rank));
+    rank->out.max_bytes = had;
+    router_sent(&w->f.router);
+    assert_true(told(rank, RECORD_GO));
+    router_sent(&w->f.router);
+    assert_null(wire_next(rank)); // once
+    assert_int_equal(say(w, 1, id, result, 2 * MIB + 1, 2 * MIB - 1, true), 0);
+    free(result);
+}
+
+static void arguments_for_a_rank_that_has_just_left_find_no_room(void **state)
+{
+    struct world *w = *state;
+    struct worker *left = &w->workers[0];
+    struct body b = body_of(1, ADD, "[1,2,3]", 7);
+    sends(w, &b, b.len - 3);
+    full(&left->wire);
+    router_leave(&w->f.router, left->member); // its connection is about to close, its queue is still there
+    left->member = NULL;
+    sends_rest(w, &b);
+    hears(w, "1 ERROR THROTTLED add(): rank 0 of ml/llama has no room*");
+    record_writer_done(&left->wire.out);
+    record_reader_done(&left->wire.reader);
+    fixture_pass(&w->f, 200);
+    assert_null(wire_next(&w->c.wire));
+}
+
 static void a_death_ends_a_result_that_has_begun(void **state)
 {
     struct world *w = *state;
@@ -511,6 +578,9 @@ int main(void)
         T(those_behind_it_keep_the_order_and_those_of_others_need_not),
         T(a_result_of_one_rank_passes_through),
         T(a_slow_caller_has_the_rank_told_to_hold_it),
+        T(a_rank_that_was_held_is_told_to_go_on_once_there_is_room_for_it),
+        T(a_rank_that_was_held_is_told_so_even_when_nobody_waits_for_it_any_more),
+        T(arguments_for_a_rank_that_has_just_left_find_no_room),
         T(a_death_ends_a_result_that_has_begun),
         T(a_cancel_ends_a_result_that_has_begun),
         T(a_batch_that_is_too_short_or_too_long_runs_nowhere),
