@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Workers that do more than answer, on a cluster: several roles in one process, methods that call and make groups as
+# their ServiceAccount, tasks for whoever is free, ranks that are killed on request.
+# Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+# shellcheck disable=SC2154,SC2016
+set -euo pipefail
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=/dev/null
+. "$here/../lib/suite.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/group.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/calls.sh"
+
+groups() {
+    module_apply ppo 2 /modules/tensor.so "" \
+        '.spec.worker |= (del(.class) | .roles = [{name: "actor", class: "Actor"}, {name: "critic", class: "Critic", init: {b: 10}}])'
+    module_apply parent 1 /modules/nested.so Parent '.spec.worker.init = {group: "child"}'
+    module_apply tasks 2 /modules/tasks.so Tasks '.spec.restartPolicy = "Worker" | .spec.worker.init = {seconds: 0.1}'
+    module_apply counter 2 /modules/counter.so Counter
+}
+
+test_roles() {
+    local zeros='{"a": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]}'
+    check "groups become Ready" kc wait --for=condition=Ready --timeout=120s wg/ppo wg/parent wg/tasks wg/counter
+    check "S2-10: actor.add" is '{"a": [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]}' cadre call ppo add "$zeros" --role actor
+    check "S2-10: critic.sub, of the same data" is '{"a": [-10, -10, -10, -10, -10, -10, -10, -10, -10, -10]}' \
+        cadre call ppo sub "$zeros" --role critic
+    check "a call says which role" says "ppo has several roles" cadre call ppo add "$zeros"
+    check "a changed role restarts the processes" kc patch wg ppo --type json \
+        -p '[{"op": "replace", "path": "/spec/worker/roles/1/init/b", "value": 3}]'
+    check "... with the new init" eventually 30 is '{"a": [-3, -3]}' cadre call ppo sub '{"a": [0, 0]}' --role critic
+}
+
+# The manifest of the child, as an argument.
+child() {
+    kc get wg parent -o json | jq -c '{metadata: {name: "child"},
+        spec: (.spec | .worker = {module: "/modules/nested.so", class: "Child"})}'
+}
+
+test_nested() {
+    check "a method calls as its ServiceAccount, which may not" says "FORBIDDEN" cadre call parent get_work
+    kc create role nested --verb=create --resource=workergroups.cadre.dev,workergroups.cadre.dev/call >/dev/null
+    kc create rolebinding nested --role=nested --serviceaccount=default:default >/dev/null
+    check "S0-4: create_child" eventually 20 is null cadre call parent create_child "[$(child)]"
+    check "S0-4: get_work" is '"Work done by child"' cadre call parent get_work
+    check "... made by the parent's ServiceAccount" matches 'system:serviceaccount:default:default' \
+        kc get wg child -o 'jsonpath={.metadata.annotations.cadre\.dev/created-by}'
+}
+
+test_tasks() {
+    check "S0-2: a task" is 49 cadre call tasks example_task 7
+    check "S3-3" is 3 cadre call tasks add '[1, 2]'
+}
+
+test_killed() {
+    check "counters" is "[1, 1]" cadre call counter increment
+    check "a rank is killed" is "rank 1 of counter killed" cadre kill counter --rank 1
+    check "... all start anew, as restartPolicy says" eventually 30 is "[0, 0]" cadre call counter get_value
+    check "... and the failure is told" eventually 10 matches "killed by a controller" \
+        kc get wg counter -o 'jsonpath={.status.lastFailure.message}'
+    check "... with its rank and exit code" is "1 137" \
+        kc get wg counter -o 'jsonpath={.status.lastFailure.rank} {.status.lastFailure.exitCode}'
+    check "restartPolicy Worker: only that rank" is "rank 0 of tasks killed" cadre kill tasks --rank 0
+    check "... and tasks go on" is 4 cadre call tasks example_task 2
+    check "a kill for another attempt is refused" says "CONFLICT" cadre kill counter --rank 0 --attempt 1
+}
+
+suite_start e2e-roles --nodes 1
+calls_install --set crds.install=false
+kc label namespace default pod-security.kubernetes.io/enforce=restricted >/dev/null
+groups
+test_roles
+test_nested
+test_tasks
+test_killed
+check "deleted groups leave nothing" group_delete ppo parent tasks counter child
+suite_end
