@@ -102,6 +102,7 @@ static void settle(struct call *c)
 {
     stream_abort(c);
     call_parks(c, 0);
+    call_waits(c, 0);
     struct session *s = TAKE_PTR(c->session);
     stats_end(&c->stat);
     idmap_del(&s->calls, c->caller_id);
@@ -244,6 +245,12 @@ void call_parks(struct call *c, size_t bytes)
 {
     c->session->parked += bytes - c->parked;
     c->parked = bytes;
+}
+
+void call_waits(struct call *c, size_t bytes)
+{
+    c->session->waiting += bytes - c->waiting;
+    c->waiting = bytes;
 }
 
 // What waits for a caller counts as the caller's: another one's results must not fill up the worker that made them.

@@ -72,6 +72,7 @@ struct call {
     struct blob *body;     // while it is held or waits
     struct join *join;     // of results that are joined as they come; NULL = none has come so
     size_t parked;         // bytes of results that wait for those of other ranks
+    size_t waiting;        // bytes of it while it waits for its group or a slot
     struct blob *gathered; // results that came in a reader's input, one behind the other
     uint32_t world;        // of the group when the call came
     uint32_t first;        // rank of slots[0]
@@ -113,6 +114,7 @@ struct call_slot *call_slot_of(struct call *c, const struct member *m); // NULL:
 void call_result(struct call_slot *slot, const struct call_body *body);
 void call_streamed(struct call *c);            // all of the result has been queued as it came: the call is answered
 void call_parks(struct call *c, size_t bytes); // so much waits now for other ranks: no reason not to read the caller
+void call_waits(struct call *c, size_t bytes); // so much of it does, for its group or a slot; 0 = it does not any more
 void call_result_ends(struct call_slot *slot); // of one that came in pieces
 bool call_slot_ends(struct call_slot *slot);   // it will send no more; returns whether the caller still waits
 void call_error(struct call_slot *slot, const struct call_body *body);

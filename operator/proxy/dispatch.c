@@ -330,6 +330,7 @@ static void call_wait(struct call *c, const struct call_body *body, bool queued)
         return;
     }
     c->body = kept;
+    call_waits(c, kept->len);
     if (queued) {
         task_queue(c);
         return;
@@ -479,6 +480,7 @@ void call_resubmit(struct call *c)
         return;
     }
     struct blob *kept = TAKE_PTR(c->body);
+    call_waits(c, 0);
     send_call(c, &(struct call_body){kept->data, kept->len, kept});
     blob_unref(kept);
 }

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum { HEAD_STEP = 64 }; // by so much more is waited for until the head of a call is there
-enum { STREAMS_LET_IN = 8 };
+enum { LET_IN = 8 };     // bodies
 
 #define OUTPUT_METHOD "group.output"
 
@@ -87,9 +87,11 @@ void session_flow(struct session *s)
     if (!s->peer.out)
         return;
     const struct router_config *config = &s->router->config;
-    size_t charged = quota_used(s->quota), used = MAX(charged - MIN(charged, s->parked), s->peer.out->bytes);
-    // Of each body that passes through that much is let in, and what comes before a HOLD has taken effect.
-    size_t let_in = MIN(s->n_streams, (uint32_t)STREAMS_LET_IN) * 2 * config->hold_mark;
+    // Of each body that passes through that much is let in, and what comes before a HOLD has taken effect. As much may
+    // wait for groups: the other calls are heard all the same, and that one is canceled.
+    size_t body = 2 * config->hold_mark, let_in = MIN(s->n_streams, (uint32_t)LET_IN) * body;
+    size_t charged = quota_used(s->quota), waiting = s->parked + MIN(s->waiting, LET_IN * body);
+    size_t used = MAX(charged - MIN(charged, waiting), s->peer.out->bytes);
     if (s->peer.read ? used <= config->high_mark + let_in : used >= config->low_mark + let_in)
         return;
     s->peer.read = !s->peer.read;

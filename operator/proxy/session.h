@@ -31,6 +31,7 @@ struct session {
     uint32_t n_streams;         // calls whose arguments are coming in and go on to ranks
     struct session_order *order;
     size_t parked;         // bytes of results that wait for other ranks, of all its calls
+    size_t waiting;        // bytes of calls that wait for their group or a slot
     struct map objects;    // texts of references that it made and that are not pinned
     size_t n_object_parts; // of them
     uint64_t blocked;      // mark of the last walk that found an earlier call of it waiting

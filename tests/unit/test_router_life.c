@@ -376,6 +376,28 @@ static void a_controller_is_read_again_when_memory_is_free(void **state)
     free(args);
 }
 
+static void a_controller_is_heard_while_long_calls_wait_for_their_group(void **state)
+{
+    struct world *w = *state;
+    char *args = xcalloc(1, 1 << 20);
+    memset(args, ' ', (1 << 20) - 1);
+    args[0] = '[';
+    args[(1 << 20) - 2] = ']';
+    worker_hang_up(&w->f, &w->workers[0]);
+    for (uint32_t id = 1; id <= 6; id++)
+        sends_group(w, id, ADD, args);
+    assert_true(w->c.session->peer.read);
+    for (uint32_t id = 1; id <= 6; id++) {
+        controller_cancel(&w->c, id);
+        assert_non_null(strstr(controller_hears(&w->c), "ERROR CANCELED"));
+    }
+    assert_int_equal(w->c.session->waiting, 0);
+    sends_group(w, 7, ADD, args);
+    worker_start(&w->f, &w->workers[0], 0, 1);
+    assert_int_equal(w->c.session->waiting, 0); // it was sent
+    free(args);
+}
+
 static void a_rank_that_does_not_read_gets_no_more(void **state)
 {
     struct world *w = *state;
@@ -415,6 +437,7 @@ int main(void)
         PROXY_TEST(a_rank_takes_only_so_many_calls),
         PROXY_TEST(a_slow_controller_is_not_read_and_then_closed),
         PROXY_TEST(a_controller_is_read_again_when_memory_is_free),
+        PROXY_TEST(a_controller_is_heard_while_long_calls_wait_for_their_group),
         PROXY_TEST(a_rank_that_does_not_read_gets_no_more),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
