@@ -96,6 +96,14 @@ class Websocket:
                 if first & 0x80:
                     return text
 
+    def drain(self):
+        """Until the other side hangs up: it is to read the close, and not to hear of a connection that was reset."""
+        try:
+            while True:
+                self.fill()
+        except OSError:
+            pass
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -126,6 +134,7 @@ def main():
         for i in sorted(answers):
             print(answers[i])
     ws.send(CLOSE, struct.pack("!H", 1000))
+    ws.drain()
     return 0
 
 
