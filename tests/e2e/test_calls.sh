@@ -213,7 +213,7 @@ test_ends() {
     check "an unknown module" ends_with nomodule 65 "module /modules/none.so: No such file or directory"
     check "an unknown class" ends_with noclass 65 "no class Clock; it has Counter"
     check "a constructor that fails" ends_with noobject 66 "no weights at /weights/model.bin"
-    check "another ABI" ends_with otherabi 65 "was built for ABI 2, this cadre-worker speaks 1"
+    check "another ABI" ends_with otherabi 65 "was built for ABI 3, this cadre-worker speaks 2"
     check "an image without cadre-worker" ends_with noworker 127 "cadre-worker"
     check "nothing to run: CommandRequired" group_reason nocommand CommandRequired
     check "... kubectl cadre why says what to do" matches "worker" cadre why nocommand
@@ -415,6 +415,23 @@ in_session() { # PARAMS
     rpc 1 group.create "$1" | talk one
 }
 
+# ---- references ------------------------------------------------------------------------------------------------------
+
+test_references() {
+    local ref kept
+    ref=$(cadre put one 5)
+    check "kubectl cadre put: a reference" says "cadre:1:" echo "$ref"
+    check "... whose object is with its owner" is 5 cadre get one "$ref"
+    check "... ranks of another group on both nodes fetch it from there" is "[15, 16, 17, 18, 19, 20, 21, 22]" \
+        cadre call eight add "$ref"
+    kept=$(cadre call eight get_value --keep)
+    check "call --keep: results stay with their ranks" says "cadre:1:" echo "$kept"
+    check "... and go from rank to rank" is "[30, 32, 34, 36, 38, 40, 42, 44]" cadre call eight add "$kept" --dispatch all-to-all
+    check "... or are got" is "[15, 16, 17, 18, 19, 20, 21, 22]" cadre get eight "$kept"
+    cadre free one "$ref" >/dev/null
+    check "what was freed is not found" matches "free|not found|NOT_FOUND" cadre call eight add "$ref"
+}
+
 # ---- the end ---------------------------------------------------------------------------------------------------------
 
 test_deleted() {
@@ -441,6 +458,7 @@ test_values
 test_callers
 test_wrong_calls
 test_made
+test_references
 test_ends
 test_worker_dies
 test_one_worker_dies
