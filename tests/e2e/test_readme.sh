@@ -3,7 +3,7 @@
 #
 # What the README promises: make demo shows what it should, twice; then every command of the README's console blocks
 # runs on the demo's cluster in the order in which a reader meets them, and prints the lines that are shown there (ages
-# and the width of columns may differ); the API server accepts its WorkerGroup; make demo-stop ends it.
+# and the width of columns may differ); the API server accepts its objects; make demo-stop ends it.
 #
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 set -euo pipefail
@@ -123,8 +123,8 @@ test_commands() {
 }
 
 test_example() {
-    blocks yaml >"$work/example.yaml"
-    check "the README's WorkerGroup is accepted" "$devcluster" kubectl create --dry-run=server --validate=strict \
+    awk '/^```yaml$/ { on = 1; print "---"; next } /^```/ { on = 0 } on' "$readme" >"$work/example.yaml"
+    check "the README's objects are accepted" "$devcluster" kubectl create --dry-run=server --validate=strict \
         -f "$work/example.yaml"
 }
 
