@@ -282,20 +282,27 @@ static bool keep_result(struct call_slot *slot, const struct call_body *body)
     return true;
 }
 
-void call_answer(struct call *c, const struct record_part *parts, size_t n)
-{
-    struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
-    for (size_t i = 0; i < n; i++)
-        c->stat.bytes_out += parts[i].len;
-    session_send(c->session, &h, parts, n);
-    c->router->n_results++;
-    settle(c);
-}
-
 static void refuse_results(struct call *c)
 {
     call_refuse(c, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here", c->method,
                 c->group->key);
+}
+
+void call_answer(struct call *c, const struct record_part *parts, size_t n)
+{
+    struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
+    const struct record_writer *out = c->session->peer.out;
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++)
+        len += parts[i].len;
+    if (len > RECORD_BODY_MAX && out && len > out->max_bytes / 2) { // its other calls have no part in it
+        refuse_results(c);
+        return;
+    }
+    c->stat.bytes_out += len;
+    session_send(c->session, &h, parts, n);
+    c->router->n_results++;
+    settle(c);
 }
 
 static void send_single(struct call *c, uint32_t rank, const struct call_body *body)

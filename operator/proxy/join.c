@@ -163,8 +163,11 @@ int join_add(struct call_slot *slot, const struct record_part *part, bool last, 
 {
     struct call *c = slot->call;
     uint32_t rank = slot->member->rank;
-    if (!c->join)
+    if (!c->join) {
         c->join = join_new(c);
+        if (list_empty(&c->flowing)) // it goes on with what the caller reads
+            list_append(&c->router->flowing, &c->flowing);
+    }
     struct join *j = c->join;
     struct source *s = source_of(c, rank);
     int r = s->begun ? 0 : begin(c, s, part, err);
@@ -295,6 +298,7 @@ static int send_some(struct call *c, struct err *err)
             return 0;
         out = s->parts[s->next];
         out.len = MIN(out.len, p->len - j->part_sent);
+        out.len = MIN(out.len, c->router->config.hold_mark + 1); // of what came in one piece, by reference
     }
     int r = send(c, &out, err);
     if (r < 0)

@@ -257,10 +257,12 @@ static int take_answer(struct call_slot *slot, const struct record *rec)
         if (!last)
             return first ? ROUTER_COLLECT : 0;
         call_error(slot, &body);
-    } else if (first && last) {
+    } else if (first && last && rec->len <= RECORD_BODY_MAX) {
         call_result(slot, &body);
     } else if (!stream_result(slot, &body, first, last)) {
-        return ROUTER_COLLECT;
+        if (!last)
+            return ROUTER_COLLECT;
+        call_result(slot, &body); // all of it, by reference
     }
     return 0;
 }

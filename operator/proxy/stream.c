@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/stream.h"
 
+#include "common/wire/safetensors.h"
 #include "operator/proxy/cut.h"
 #include "operator/proxy/deal.h"
 #include "operator/proxy/join.h"
@@ -219,10 +220,9 @@ static int pass(struct call *c, uint32_t rank, const struct call_body *piece, bo
     return r;
 }
 
-static int join(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
+static int join_piece(struct call_slot *slot, const struct call_body *piece, bool copy, bool last, struct err *err)
 {
     const struct call *c = slot->call;
-    bool copy = first && piece->blob && piece->blob->area; // it has the head
     struct blob *kept = copy ? copy_piece(c, piece) : keep_piece(c, piece);
     if (!kept)
         return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here",
@@ -231,6 +231,22 @@ static int join(struct call_slot *slot, const struct call_body *piece, bool firs
     int r = join_add(slot, &part, last, err);
     blob_unref(kept);
     return r;
+}
+
+static int join(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
+{
+    struct call_body head = *piece, rest = *piece;
+    struct err ignored = ERR_INIT;
+    size_t len;
+    if (!first || !piece->blob || !piece->blob->area)
+        return join_piece(slot, piece, false, last, err);
+    // Of what lies in shared memory the head is copied, and nothing else.
+    if (safetensors_head_len(piece->data, &len, &ignored) == 0 && len < piece->len)
+        head.len = len;
+    rest.data += head.len;
+    rest.len -= head.len;
+    int r = join_piece(slot, &head, true, last && !rest.len, err);
+    return r < 0 || !rest.len ? r : join_piece(slot, &rest, false, last, err);
 }
 
 // Whether the caller is to get it.
