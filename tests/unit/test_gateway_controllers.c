@@ -407,6 +407,21 @@ static void test_stop(void **state)
     gateway_peer_hang_up(&worker);
 }
 
+// A GOODBYE before the WELCOME would be no answer to a HELLO.
+static void test_stop_while_somebody_gets_in(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
+    gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
+    GATEWAY_UNTIL(&f, p.opened);
+    gateway_stop(f.gateway);
+    GATEWAY_UNTIL(&f, p.closed);
+    assert_int_equal(p.code, 1001);
+    assert_string_equal(buf_str(&p.got), "");
+    gateway_peer_hang_up(&p);
+}
+
 static void test_stop_does_not_wait_for_ever(void **state)
 {
     struct gateway_peer p, text, worker;
@@ -472,6 +487,7 @@ int main(void)
         TEST(test_json_websocket),
         TEST(test_json_with_late_authority),
         TEST(test_stop),
+        TEST(test_stop_while_somebody_gets_in),
         TEST(test_stop_does_not_wait_for_ever),
         TEST(test_end_without_a_word),
     };
