@@ -281,7 +281,7 @@ static void place(struct work *w)
     struct placement placed;
     turn_place(&request, &gang, w->a, w->plan, &placed);
     if (placed.verdict == VERDICT_PLACED) {
-        add_service(w, STAGE_SECOND); // beside the pods: kubelets take longer than it does
+        add_service(w, STAGE_FIRST); // where the name is taken, no pod is made
         if (!create_missing(w, &placed)) {
             plan_init(w->plan, w->a); // all or none
             invalid(w);
