@@ -433,6 +433,8 @@ patch workergroups.cadre.dev --subresource=status
 update placementgroups.cadre.dev --subresource=status
 update workergroups.cadre.dev --subresource=finalizers
 update placementgroups.cadre.dev --subresource=finalizers
+create workergroups.cadre.dev
+patch workergroups.cadre.dev
 delete workergroups.cadre.dev
 create tokenreviews.authentication.k8s.io
 create subjectaccessreviews.authorization.k8s.io
@@ -459,8 +461,8 @@ create pods --subresource=exec
 patch pods
 patch nodes
 delete services
-create workergroups.cadre.dev
-patch workergroups.cadre.dev
+update workergroups.cadre.dev
+create placementgroups.cadre.dev
 delete placementgroups.cadre.dev
 create workergroups.cadre.dev --subresource=call
 update leases/other
