@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/record.h"
 
-#include <endian.h>
+#include "common/base/le.h"
+
 #include <string.h>
 
 enum sort { SORT_NONE, SORT_S, SORT_C, SORT_A };
@@ -32,24 +33,11 @@ const char *record_type_name(unsigned type)
     }
 }
 
-static void put_u32(char *out, uint32_t v)
-{
-    v = htole32(v);
-    memcpy(out, &v, sizeof v);
-}
-
-static uint32_t get_u32(const char *in)
-{
-    uint32_t v;
-    memcpy(&v, in, sizeof v);
-    return le32toh(v);
-}
-
 void record_header_encode(char *out, const struct record_header *h)
 {
-    put_u32(out, h->len);
-    put_u32(out + 4, h->call);
-    put_u32(out + 8, h->rank);
+    le_put_u32(out, h->len);
+    le_put_u32(out + 4, h->call);
+    le_put_u32(out + 8, h->rank);
     out[12] = (char)h->type;
     out[13] = (char)h->flags;
     out[14] = (char)h->dispatch;
@@ -81,9 +69,9 @@ static int check_modes(const struct record_header *h, struct err *err)
 
 int record_header_decode(const char *in, struct record_header *ret, struct err *err)
 {
-    struct record_header h = {.len = get_u32(in),
-                              .call = get_u32(in + 4),
-                              .rank = get_u32(in + 8),
+    struct record_header h = {.len = le_get_u32(in),
+                              .call = le_get_u32(in + 4),
+                              .rank = le_get_u32(in + 8),
                               .type = (uint8_t)in[12],
                               .flags = (uint8_t)in[13],
                               .dispatch = (uint8_t)in[14],
@@ -107,7 +95,7 @@ int record_header_decode(const char *in, struct record_header *ret, struct err *
 
 int record_call_decode(const char *body, size_t len, struct record_call *ret, struct err *err)
 {
-    uint32_t head_len = len >= 4 ? get_u32(body) : 0;
+    uint32_t head_len = len >= 4 ? le_get_u32(body) : 0;
     if (len < 4 || head_len > len - 4)
         return err_set(err, ERR_PROTO, "a CALL of %zu bytes is shorter than its head", len);
     *ret = (struct record_call){
@@ -117,5 +105,5 @@ int record_call_decode(const char *body, size_t len, struct record_call *ret, st
 
 void record_call_prefix(char out[4], uint32_t head_len)
 {
-    put_u32(out, head_len);
+    le_put_u32(out, head_len);
 }

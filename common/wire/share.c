@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/share.h"
 
+#include "common/base/le.h"
 #include "common/base/mem.h"
 
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,32 +24,6 @@ struct told { // that the peer of a share knows an area
 };
 
 enum { NONE = UINT32_MAX };
-
-static void put_u32(char *out, uint32_t v)
-{
-    v = htole32(v);
-    memcpy(out, &v, sizeof v);
-}
-
-static void put_u64(char *out, uint64_t v)
-{
-    v = htole64(v);
-    memcpy(out, &v, sizeof v);
-}
-
-static uint32_t get_u32(const char *in)
-{
-    uint32_t v;
-    memcpy(&v, in, sizeof v);
-    return le32toh(v);
-}
-
-static uint64_t get_u64(const char *in)
-{
-    uint64_t v;
-    memcpy(&v, in, sizeof v);
-    return le64toh(v);
-}
 
 void share_init(struct share *s, const struct share_config *config)
 {
@@ -84,9 +58,9 @@ void share_done(struct share *s)
 
 static void write_memory(char out[SHARE_MEMORY], uint32_t id, int fd, size_t size)
 {
-    put_u32(out, id);
-    put_u32(out + 4, (uint32_t)fd);
-    put_u64(out + 8, size);
+    le_put_u32(out, id);
+    le_put_u32(out + 4, (uint32_t)fd);
+    le_put_u64(out + 8, size);
 }
 
 static void send_memory(struct share *s, uint32_t id, int fd, size_t size)
@@ -134,7 +108,7 @@ static void give_back(struct area *a, const char *data, uint32_t tag)
     struct share *s = a->ctx;
     char body[4];
     (void)data;
-    put_u32(body, tag);
+    le_put_u32(body, tag);
     s->config.send(s->config.ctx, RECORD_RETURN, body, sizeof body);
 }
 
@@ -150,8 +124,8 @@ static int take_memory(struct share *s, const char *body, size_t len, struct err
 {
     if (len != SHARE_MEMORY)
         return err_set(err, ERR_PROTO, "a MEMORY of %zu bytes", len);
-    uint32_t id = get_u32(body);
-    uint64_t size = get_u64(body + 8);
+    uint32_t id = le_get_u32(body);
+    uint64_t size = le_get_u64(body + 8);
     struct share_borrowed *known = find(s, id);
     if (id == SHARE_TAKEN)
         return 1;
@@ -163,7 +137,7 @@ static int take_memory(struct share *s, const char *body, size_t len, struct err
         return err_set(err, ERR_PROTO, "a MEMORY of area %u, which is%s known", id, known ? "" : " not");
     if (s->n_borrowed == SHARE_AREAS_MAX)
         return err_set(err, ERR_LIMIT, "more than %d areas of memory", SHARE_AREAS_MAX);
-    struct area *a = s->config.open(s->config.ctx, (int)get_u32(body + 4), (size_t)size, err);
+    struct area *a = s->config.open(s->config.ctx, (int)le_get_u32(body + 4), (size_t)size, err);
     if (!a)
         return err->code;
     a->give = give_back;
@@ -179,7 +153,7 @@ static int take_returned(struct share *s, const char *body, size_t len, struct e
     if (len % 4)
         return err_set(err, ERR_PROTO, "a RETURN of %zu bytes", len);
     for (size_t i = 0; i < len; i += 4) {
-        uint32_t n = get_u32(body + i);
+        uint32_t n = le_get_u32(body + i);
         if (n >= s->n_lent || !s->lent[n].blob)
             return err_set(err, ERR_PROTO, "a RETURN of %u, which was not lent", n);
         struct blob *b = TAKE_PTR(s->lent[n].blob);
@@ -201,13 +175,13 @@ int share_borrow(struct share *s, const char *descriptor, size_t len, struct blo
 {
     if (!s->on || len != SHARE_DESCRIPTOR)
         return err_set(err, ERR_PROTO, "a reference of %zu bytes%s", len, s->on ? "" : " to memory that is not shared");
-    const struct share_borrowed *b = find(s, get_u32(descriptor));
-    uint64_t offset = get_u64(descriptor + 8), n = get_u64(descriptor + 16);
+    const struct share_borrowed *b = find(s, le_get_u32(descriptor));
+    uint64_t offset = le_get_u64(descriptor + 8), n = le_get_u64(descriptor + 16);
     if (!b || n < SHARE_MIN || offset > b->area->size || n > b->area->size - offset)
         return err_set(err, ERR_PROTO,
                        "a reference to what is not there, or too short for one: area %u, %llu bytes at %llu",
-                       get_u32(descriptor), (unsigned long long)n, (unsigned long long)offset);
-    *ret = area_blob(b->area, b->area->base + offset, (size_t)n, get_u32(descriptor + 4));
+                       le_get_u32(descriptor), (unsigned long long)n, (unsigned long long)offset);
+    *ret = area_blob(b->area, b->area->base + offset, (size_t)n, le_get_u32(descriptor + 4));
     return 0;
 }
 
@@ -263,9 +237,9 @@ size_t share_write(struct share *s, const struct record_header *h, const struct 
     shared.len = SHARE_DESCRIPTOR;
     record_header_encode(out + used, &shared);
     used += RECORD_HEADER_SIZE;
-    put_u32(out + used, a->id);
-    put_u32(out + used + 4, lend(s, p->blob));
-    put_u64(out + used + 8, (uint64_t)(p->blob->data + p->offset - a->base));
-    put_u64(out + used + 16, p->len);
+    le_put_u32(out + used, a->id);
+    le_put_u32(out + used + 4, lend(s, p->blob));
+    le_put_u64(out + used + 8, (uint64_t)(p->blob->data + p->offset - a->base));
+    le_put_u64(out + used + 16, p->len);
     return used + SHARE_DESCRIPTOR;
 }
