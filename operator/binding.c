@@ -10,6 +10,7 @@
 #include "operator/provision.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/stats_report.h"
+#include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
@@ -98,13 +99,13 @@ static void on_group(void *ctx, enum store_event event, const struct object *old
         gateway_group_gone(b->gateway, old->meta.uid);
         return;
     }
-    const struct workergroup *wg = workergroup_of(now);
+    const struct workergroup *wg = workergroup_of(now), *before = group_before(wg, &a);
     uint32_t attempt = (uint32_t)MAX(wg->status.attempt, 0);
     const struct group_facts facts = {
         .uid = now->meta.uid,
         .ns = now->meta.ns,
         .name = now->meta.name,
-        .world = (uint32_t)MAX(group_world_size(wg), 1),
+        .world = (uint32_t)MAX(group_world_size(before ? before : wg), 1),
         .attempt = attempt,
         .oldest = wg->spec.restart_policy == RESTART_WORKER ? 1 : attempt,
         .refusal = refusal(wg, &a),
@@ -158,7 +159,8 @@ static void find_own_place(const struct binding *b, const char *group_uid, uint3
     const struct object *group = n ? store_get(b->o.groups, pods[0]->meta.ns, pods[0]->meta.owner.name) : NULL;
     if (!group)
         return;
-    int64_t index = rank / MAX(workergroup_of(group)->spec.workers_per_replica, 1);
+    const struct workergroup *wg = workergroup_of(group), *before = group_before(wg, a);
+    int64_t index = rank / MAX((before ? before : wg)->spec.workers_per_replica, 1);
     int32_t newest = -1;
     for (size_t i = 0; i < n; i++) {
         const struct pod *p = pod_of(pods[i]);

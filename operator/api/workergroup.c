@@ -131,6 +131,9 @@ static const struct json_field revision_fields[] = {
     {"pods", J_STRING, REVISION(pods)},
     {"worker", J_STRING, REVISION(worker)},
     {"attempt", J_I32, REVISION(attempt)},
+    {"replicas", J_I32, REVISION(replicas)},
+    {"workersPerReplica", J_I32, REVISION(workers_per_replica)},
+    {"groups", J_LIST, REVISION(groups), .offset_n = REVISION(n_groups), .table = &pool_table},
 };
 static const struct json_table revision_table = JSON_TABLE(struct workergroup_status, revision_fields);
 static const struct json_field status_fields[] = {
@@ -199,6 +202,22 @@ static void write_failure(struct json_writer *w, const struct group_failure *f)
     writer_object_end(w);
 }
 
+static void write_pools(struct json_writer *w, const char *key, const struct pool_ref *items, size_t n)
+{
+    if (!n) {
+        writer_null(w, key);
+        return;
+    }
+    writer_list(w, key);
+    for (size_t i = 0; i < n; i++) {
+        writer_object(w, NULL);
+        writer_str(w, "name", items[i].name);
+        writer_str_set(w, "bundles", items[i].bundles);
+        writer_object_end(w);
+    }
+    writer_list_end(w);
+}
+
 static void write_revision(struct json_writer *w, const struct group_revision *r)
 {
     if (!r->pods) {
@@ -209,6 +228,9 @@ static void write_revision(struct json_writer *w, const struct group_revision *r
     writer_str(w, "pods", r->pods);
     writer_str(w, "worker", r->worker);
     writer_i64(w, "attempt", r->attempt);
+    writer_i64(w, "replicas", r->replicas);
+    writer_i64(w, "workersPerReplica", r->workers_per_replica);
+    write_pools(w, "groups", r->groups, r->n_groups);
     writer_object_end(w);
 }
 

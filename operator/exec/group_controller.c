@@ -12,6 +12,7 @@
 #include "operator/exec/pooled_view.h"
 #include "operator/exec/tenancy.h"
 #include "operator/exec/timekeeper.h"
+#include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/pooled.h"
 #include "operator/reconcile/reason.h"
@@ -219,6 +220,17 @@ static void wake_pool(struct group_controller *c, const char *ns, const char *na
         c->wakers[KIND_PLACEMENTGROUP].wake(c->wakers[KIND_PLACEMENTGROUP].ctx, ns, name);
 }
 
+static void leave_pools(struct group_controller *c, const struct workergroup *old)
+{
+    for (size_t i = 0; i < old->spec.n_placement_groups; i++) {
+        const struct meta *m = &old->obj.meta;
+        const char *pool = old->spec.placement_groups[i].name;
+        if (!tenancy_has(c->tenancy, m->ns, pool, m->uid))
+            eviction_now(c->eviction, m->ns, pool);
+        tenancy_each(c->tenancy, m->ns, pool, wake_if_it_waits, c);
+    }
+}
+
 // A PlacementGroup learns of its first tenant. What a group had on PlacementGroups where it is not any more ends, and
 // its port may be another's.
 static void on_tenant(struct group_controller *c, const struct workergroup *old, const struct workergroup *now)
@@ -227,13 +239,13 @@ static void on_tenant(struct group_controller *c, const struct workergroup *old,
         if (!tenancy_has(c->tenancy, now->obj.meta.ns, now->spec.placement_groups[i].name, NULL))
             wake_pool(c, now->obj.meta.ns, now->spec.placement_groups[i].name);
     tenancy_set(c->tenancy, old, now);
-    for (size_t i = 0; old && i < old->spec.n_placement_groups; i++) {
-        const struct meta *m = &old->obj.meta;
-        const char *pool = old->spec.placement_groups[i].name;
-        if (!tenancy_has(c->tenancy, m->ns, pool, m->uid))
-            eviction_now(c->eviction, m->ns, pool);
-        tenancy_each(c->tenancy, m->ns, pool, wake_if_it_waits, c);
-    }
+    struct arena a = ARENA_INIT;
+    const struct workergroup *before = old ? group_before(old, &a) : NULL;
+    if (old)
+        leave_pools(c, old);
+    if (before)
+        leave_pools(c, before);
+    arena_done(&a);
 }
 
 static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *now)
@@ -344,6 +356,7 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
     const struct object *service = store_get(c->executor.services, m->ns, m->name);
     *v = (struct group_view){
         .wg = wg,
+        .before = group_before(wg, a),
         .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
         .cluster = c->cluster,
         .line = c->line,
@@ -360,7 +373,7 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         v->pods = own_pods(c, wg, a, &v->n_pods);
     if (wg->spec.runtime == RUNTIME_AGENT) {
         v->agents = peers_agents(c->executor.agents, wg, v->pods, v->n_pods, a);
-        v->members = peers_members(c->router, wg, a);
+        v->members = peers_members(c->router, v, a);
     }
 }
 
@@ -536,6 +549,8 @@ const struct pod *group_controller_place(const struct group_controller *c, const
                                          struct arena *a)
 {
     static const struct group_memory nothing;
+    const struct workergroup *before = group_before(wg, a);
+    wg = before ? before : wg;
     struct group_view v = {.wg = wg, .cluster = c->cluster, .memory = &nothing, .now_ms = clock_wall_ms(c->time.clock)};
     struct pooled_source source = pooled_source(c);
     pooled_view_fill(&source, c->executor.agents, wg, a, &v);

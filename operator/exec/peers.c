@@ -13,9 +13,10 @@ const struct agent_facts *peers_agents(const struct agents *agents, const struct
     return facts;
 }
 
-const int32_t *peers_members(const struct router *router, const struct workergroup *wg, struct arena *a)
+const int32_t *peers_members(const struct router *router, const struct group_view *v, struct arena *a)
 {
-    size_t world = (size_t)group_world_size(wg);
+    const struct workergroup *wg = v->wg;
+    size_t world = (size_t)MAX(group_world_size(wg), v->before ? group_world_size(v->before) : 0);
     int32_t *members = arena_array(a, world, sizeof *members);
     const struct group *g = router ? router_group(router, wg->obj.meta.uid) : NULL;
     for (size_t rank = 0; g && rank < MIN(world, (size_t)g->world); rank++)

@@ -10,6 +10,6 @@
 // `agents` and `members` of a view; all zero where there is no registry, or no router (NULL).
 const struct agent_facts *peers_agents(const struct agents *agents, const struct workergroup *wg,
                                        const struct pod *const *pods, size_t n, struct arena *a);
-const int32_t *peers_members(const struct router *router, const struct workergroup *wg, struct arena *a);
+const int32_t *peers_members(const struct router *router, const struct group_view *v, struct arena *a);
 
 #endif

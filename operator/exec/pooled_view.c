@@ -7,14 +7,6 @@
 
 #include <string.h>
 
-static bool seen_before(const struct placementgroup *const *pools, size_t i)
-{
-    for (size_t k = 0; k < i; k++)
-        if (pools[k] == pools[i])
-            return true;
-    return false;
-}
-
 static const struct service *service_of_pool(const struct pooled_source *s, const struct placementgroup *plg,
                                              struct arena *a)
 {
@@ -22,29 +14,50 @@ static const struct service *service_of_pool(const struct pooled_source *s, cons
     return o && !o->meta.deleted_ms ? service_of(o) : NULL;
 }
 
-static void fill_pools(const struct pooled_source *s, const struct workergroup *wg, struct arena *a,
-                       struct group_view *v)
+static void find_pools(const struct pooled_source *s, const struct workergroup *wg, struct arena *a,
+                       const struct placementgroup *const **ret, const struct service *const **ret_services)
 {
-    size_t n = wg->spec.n_placement_groups, total = 0, at = 0;
+    size_t n = wg->spec.n_placement_groups;
     const struct placementgroup **pools = arena_array(a, n, sizeof *pools);
     const struct service **services = arena_array(a, n, sizeof *services);
-    const struct object *const **owned = arena_array(a, n, sizeof *owned);
-    size_t *n_owned = arena_array(a, n, sizeof *n_owned);
     for (size_t i = 0; i < n; i++) {
         const char *name = wg->spec.placement_groups[i].name;
         const struct object *o = s->placementgroups ? store_get(s->placementgroups, wg->obj.meta.ns, name) : NULL;
         pools[i] = o ? placementgroup_of(o) : NULL;
         services[i] = o ? service_of_pool(s, pools[i], a) : NULL;
-        if (o && !seen_before(pools, i))
-            total += n_owned[i] = store_by_owner(s->pods, o->meta.uid, a, &owned[i]);
     }
-    const struct pod **all = arena_array(a, total, sizeof *all);
+    *ret = pools;
+    *ret_services = services;
+}
+
+static size_t add_once(const struct placementgroup **to, size_t n, const struct placementgroup *p)
+{
+    for (size_t i = 0; i < n; i++)
+        if (to[i] == p)
+            return n;
+    if (p)
+        to[n++] = p;
+    return n;
+}
+
+// Of all PlacementGroups where processes of it run, or are to run.
+static void find_pods(const struct pooled_source *s, struct arena *a, struct group_view *v)
+{
+    size_t n_now = v->wg->spec.n_placement_groups, n_before = v->before ? v->before->spec.n_placement_groups : 0;
+    const struct placementgroup **all = arena_array(a, n_now + n_before, sizeof *all);
+    const struct object *const **owned = arena_array(a, n_now + n_before, sizeof *owned);
+    size_t *n_owned = arena_array(a, n_now + n_before, sizeof *n_owned), n = 0, total = 0, at = 0;
+    for (size_t i = 0; i < n_now; i++)
+        n = add_once(all, n, v->pools[i]);
+    for (size_t i = 0; i < n_before; i++)
+        n = add_once(all, n, v->pools_before[i]);
+    for (size_t i = 0; i < n; i++)
+        total += n_owned[i] = store_by_owner(s->pods, all[i]->obj.meta.uid, a, &owned[i]);
+    const struct pod **pods = arena_array(a, total, sizeof *pods);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n_owned[i]; k++)
-            all[at++] = pod_of(owned[i][k]);
-    v->pools = pools;
-    v->pool_services = services;
-    v->pods = all;
+            pods[at++] = pod_of(owned[i][k]);
+    v->pods = pods;
     v->n_pods = total;
 }
 
@@ -91,7 +104,10 @@ void pooled_view_fill(const struct pooled_source *s, const struct agents *agents
                       struct arena *a, struct group_view *v)
 {
     struct neighbours near = {.source = s, .of = wg, .a = a};
-    fill_pools(s, wg, a, v);
+    find_pools(s, wg, a, &v->pools, &v->pool_services);
+    if (v->before)
+        find_pools(s, v->before, a, &v->pools_before, &v->pool_services_before);
+    find_pods(s, a, v);
     for (size_t i = 0; i < wg->spec.n_placement_groups; i++)
         tenancy_each(s->tenancy, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_neighbour, &near);
     v->neighbours = near.items;

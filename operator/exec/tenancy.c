@@ -8,6 +8,7 @@
 #include "common/base/str.h"
 #include "common/wire/record.h"
 #include "operator/api/podagent.h"
+#include "operator/reconcile/before.h"
 #include "operator/reconcile/pooled.h"
 
 #include <stdlib.h>
@@ -97,12 +98,23 @@ static void move_out(struct tenancy *t, const struct meta *m, const char *name)
     free(h);
 }
 
+// Where it is to run, and where it runs while that cannot be.
+static void each_house(struct tenancy *t, const struct workergroup *wg,
+                       void (*fn)(struct tenancy *t, const struct meta *m, const char *name), struct arena *a)
+{
+    const struct workergroup *before = wg ? group_before(wg, a) : NULL;
+    for (size_t i = 0; wg && i < wg->spec.n_placement_groups; i++)
+        fn(t, &wg->obj.meta, wg->spec.placement_groups[i].name);
+    for (size_t i = 0; before && i < before->spec.n_placement_groups; i++)
+        fn(t, &wg->obj.meta, before->spec.placement_groups[i].name);
+}
+
 void tenancy_set(struct tenancy *t, const struct workergroup *old, const struct workergroup *now)
 {
-    for (size_t i = 0; old && i < old->spec.n_placement_groups; i++)
-        move_out(t, &old->obj.meta, old->spec.placement_groups[i].name);
-    for (size_t i = 0; now && i < now->spec.n_placement_groups; i++)
-        move_in(t, &now->obj.meta, now->spec.placement_groups[i].name);
+    struct arena a = ARENA_INIT;
+    each_house(t, old, move_out, &a);
+    each_house(t, now, move_in, &a);
+    arena_done(&a);
 }
 
 void tenancy_each(const struct tenancy *t, const char *ns, const char *placementgroup, tenancy_fn fn, void *ctx)

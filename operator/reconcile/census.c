@@ -423,15 +423,20 @@ static bool was_bound(const struct workergroup *wg)
     return c && c->status == CONDITION_TRUE;
 }
 
+static bool is_revised(const struct workergroup *wg, uint64_t spec_hash, struct arena *a)
+{
+    const char *was = wg->status.revision.pods;
+    return was && was_bound(wg) && !str_eq(was, arena_printf(a, "%016" PRIx64, spec_hash));
+}
+
 // The pods are others', and say nothing of the group: what its processes were started from is in its status.
 static void sit_down(struct census *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
 {
-    const char *was = v->wg->status.revision.pods;
     for (int32_t i = 0; i < c->replicas; i++) {
         c->current[i] = c->pooled->berths[i].pod;
         c->mine += c->current[i] != NULL;
     }
-    c->changed = was && was_bound(v->wg) && !str_eq(was, arena_printf(a, "%016" PRIx64, spec_hash));
+    c->changed = is_revised(v->wg, spec_hash, a);
 }
 
 void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct census *ret)
@@ -445,7 +450,7 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
     };
     if (wg->spec.n_placement_groups) {
         struct pooled *pooled = arena_new(a, struct pooled);
-        pooled_take(v, was_bound(wg), a, pooled);
+        pooled_take(v, was_bound(wg) && !is_revised(wg, spec_hash, a), a, pooled);
         ret->pooled = pooled;
     }
     note_future(ret, v);

@@ -97,6 +97,7 @@ bool finish_out_of_time(struct work *w)
 void finish_late(struct work *w)
 {
     const struct condition *before = outcome_old(w->wg, FAILED);
+    work_look_back(w);
     fail(w, REASON_DEADLINE_EXCEEDED,
          arena_printf(w->a, "it has not succeeded within activeDeadlineSeconds (%" PRId64 " s)",
                       w->wg->spec.active_deadline_s),
@@ -142,6 +143,7 @@ void finish_stay(struct work *w)
         if (w->census.existing)
             work_accept(w);
     }
+    work_look_back(w);
     keep_terminal_only(w);
     work_settle(w);
 }

@@ -12,6 +12,7 @@
 #include "operator/reconcile/work.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 enum { STALE_CACHE_MS = 1000 };
 
@@ -113,6 +114,28 @@ static void adopt(struct work *w, int32_t attempt)
         r->attempt = attempt;
     r->pods = w->revision.pods;
     r->worker = w->revision.worker;
+    r->replicas = w->wg->spec.replicas;
+    r->workers_per_replica = w->wg->spec.workers_per_replica;
+    r->groups = w->wg->spec.placement_groups;
+    r->n_groups = w->wg->spec.n_placement_groups;
+}
+
+void work_look_back(struct work *w)
+{
+    const struct group_revision *was = &w->wg->status.revision;
+    w->outcome.of_before = outcome_was(w->wg, SCHEDULED) && was->pods && !str_eq(was->pods, w->revision.pods);
+    if (w->census.pooled && w->outcome.of_before)
+        w->plan->master = w->wg->status.master_addr; // others keep off it
+    if (!w->v->before)
+        return;
+    w->view_before = *w->v;
+    w->view_before.wg = w->v->before;
+    w->view_before.pools = w->v->pools_before;
+    w->view_before.pool_services = w->v->pool_services_before;
+    w->view_before.before = NULL;
+    w->v = &w->view_before;
+    w->wg = w->view_before.wg;
+    census_take(w->v, strtoull(was->pods ? was->pods : "", NULL, 16), w->a, &w->census);
 }
 
 // All pods were there, so that agents know of rank 0's and processes may have run; the status may not say so yet.
@@ -124,6 +147,7 @@ static bool was_whole(const struct work *w)
 void work_roll_back(struct work *w, const char *reason, const char *message)
 {
     w->plan->rolls_back = true;
+    w->outcome.of_before = false;
     if (has_agent(w) && was_whole(w)) // tickets of an attempt are good for one life of its processes
         w->outcome.attempt = work_next(w->outcome.attempt);
     outcome_wait(&w->outcome, reason, message);
@@ -161,6 +185,7 @@ static void ready_as_before(struct work *w, const char *reason, const char *mess
 void work_refuse(struct work *w, const char *reason, const char *message)
 {
     const struct census *c = &w->census;
+    work_look_back(w);
     outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, reason, message);
     if (finish_over(w)) {
         finish_refused(w);
@@ -257,8 +282,23 @@ static void suspended(struct work *w, const struct refusal *refusal)
     work_delete_all(w, STAGE_SECOND);
 }
 
+// What runs on other bundles goes on there until the new ones can be had.
+static bool bundles_wait(struct work *w)
+{
+    const struct pooled *p = w->census.pooled;
+    if (!p || !was_whole(w) || !pooled_waits(p))
+        return false;
+    if (str_eq(p->wait_reason, REASON_PENDING)) { // it passes by itself
+        work_look_back(w);
+        work_settle(w);
+    } else {
+        work_refuse(w, p->wait_reason, p->wait_message);
+    }
+    return true;
+}
+
 // The pods were made from an earlier spec, or have ended with it. A template that the API server would refuse, or that
-// no node could ever take, must not cost the group that runs, so it is tried first.
+// no node could ever take, or bundles that are not there, must not cost the group that runs, so it is tried first.
 static void spec_changed(struct work *w)
 {
     enum template_verdict verdict = gang_judge(w);
@@ -268,6 +308,8 @@ static void spec_changed(struct work *w)
         work_refuse(w, REASON_INFEASIBLE, hopeless);
         return;
     }
+    if (!finish_over(w) && bundles_wait(w))
+        return;
     switch (verdict) {
     case TEMPLATE_OK:
         forget_failures(w);
@@ -280,6 +322,7 @@ static void spec_changed(struct work *w)
         work_refuse(w, w->outcome.conditions[ACCEPTED].reason, w->outcome.conditions[ACCEPTED].message);
         break;
     case TEMPLATE_UNKNOWN:
+        work_look_back(w);
         work_settle(w);
         break;
     }

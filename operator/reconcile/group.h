@@ -58,21 +58,26 @@ struct neighbour { // another group on the same PlacementGroups, not over, nor s
 
 struct group_view {
     const struct workergroup *wg;
+    // Where the spec asks for something else by now, what runs: group_before(). NULL = as the spec says.
+    const struct workergroup *before;
     // All pods owned by this object (by UID), also terminating ones; of a group on bundles those of its
-    // PlacementGroups.
+    // PlacementGroups, present ones and those of `before`.
     const struct pod *const *pods;
     size_t n_pods;
     // On bundles
-    const struct placementgroup *const *pools;  // those of spec.placement.groups, in that order; NULL = not there
-    const struct service *const *pool_services; // of each, likewise
+    const struct placementgroup *const *pools;        // those of spec.placement.groups, in that order; NULL = not there
+    const struct service *const *pool_services;       // of each, likewise
+    const struct placementgroup *const *pools_before; // those of `before`
+    const struct service *const *pool_services_before;
     const struct neighbour *neighbours;
     size_t n_neighbours;
     // Agent runtime
     const struct agent_setup *setup;  // NULL = not there yet: pods cannot be made
     const struct agent_facts *agents; // of each pod, in the order of `pods`
     size_t running;                   // pods of the cluster in which processes of it may run (on bundles)
-    int64_t leading_ms;     // Unix time since which this replica decides: agents and workers need a moment to dial in
-    const int32_t *members; // by rank: attempt of the worker process that takes calls now, 0 = none; world size entries
+    int64_t leading_ms; // Unix time since which this replica decides: agents and workers need a moment to dial in
+    // By rank: attempt of the worker process that takes calls now, 0 = none; as many as the spec or `before` has.
+    const int32_t *members;
     const struct service *service; // the Service of the group's name, NULL if it is not known to exist
     const struct cluster *cluster;
     const struct line *line; // those that wait for room; NULL = nobody else does

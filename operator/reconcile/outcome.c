@@ -129,6 +129,12 @@ static void build(const struct outcome *o, const struct group_view *v, const str
         .last_failure = o->last_failure,
         .revision = o->revision,
     };
+    if (o->of_before && wg->status.world_size) {
+        ret->world_size = wg->status.world_size;
+        ret->gpus = wg->status.gpus;
+        ret->master_addr = wg->status.master_addr;
+        ret->strategy = wg->status.strategy;
+    }
     ret->n_placements = census_placements(c, a, &ret->placements);
     ret->conditions = arena_memdup(a, o->conditions, sizeof o->conditions);
     ret->n_conditions = OUTCOME_CONDITIONS;

@@ -11,6 +11,7 @@ struct outcome {
     // One that is not set keeps the generation that it was set for: it says nothing about a newer spec.
     struct condition conditions[OUTCOME_CONDITIONS];
     int64_t generation;
+    bool of_before; // an earlier spec runs on: its world size, GPUs, address and strategy stay in the status
     int32_t attempt, incarnation, restarts, restarts_counted, restarts_in_a_row;
     struct group_failure last_failure;
     struct group_revision revision;

@@ -354,15 +354,20 @@ void pooled_take(const struct group_view *v, bool bound, struct arena *a, struct
     if (i == s->n_placement_groups && t.named < s->replicas)
         refuse(&t, arena_printf(a, "spec.replicas is %d, but spec.placement.groups has %d bundles", s->replicas,
                                 (int)t.named));
-    find_stale(&t);
     join_pods(&t);
     take_master(&t);
+    find_stale(&t);
     // None of them counts before all can be had.
     if (!ret->refusal.reason && (!ret->wait_reason || bound))
         return;
     for (int32_t k = 0; k < s->replicas; k++)
         ret->berths[k].pod = NULL;
     ret->master_host = NULL;
+}
+
+bool pooled_waits(const struct pooled *p)
+{
+    return p->wait_reason && !str_eq(p->wait_reason, REASON_TERMINATING);
 }
 
 size_t pooled_gpus(const struct workergroup *wg, const struct berth *b, int32_t local, struct arena *a, int **ret)
@@ -391,9 +396,11 @@ int64_t pooled_template_grace_s(const struct placementgroup *plg)
 
 int64_t pooled_grace_s(const struct group_view *v)
 {
+    const struct placementgroup *const *pools = v->before ? v->pools_before : v->pools;
+    size_t n = (v->before ? v->before : v->wg)->spec.n_placement_groups;
     int64_t least = INT64_MAX; // a pod that is deleted gives no more
-    for (size_t i = 0; i < v->wg->spec.n_placement_groups; i++)
-        least = MIN(least, pooled_template_grace_s(v->pools[i]));
+    for (size_t i = 0; i < n; i++)
+        least = MIN(least, pooled_template_grace_s(pools[i]));
     return least;
 }
 

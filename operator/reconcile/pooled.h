@@ -36,6 +36,9 @@ struct pooled {
     bool waits_for_port; // that another group has
 };
 
+// The bundles cannot be had at present, whatever of the group itself still runs elsewhere.
+bool pooled_waits(const struct pooled *p);
+
 // `bound`: the status says that every replica has its pod; then one that was lost counts until that was answered.
 void pooled_take(const struct group_view *v, bool bound, struct arena *a, struct pooled *ret);
 

@@ -16,6 +16,7 @@ struct work {
     uint64_t spec_hash;
     struct group_revision revision; // of the present spec; without an attempt
     struct census census;
+    struct group_view view_before; // of v->before, if there is one
     struct outcome outcome;
     bool status_first; // what follows must not happen before it is written that the pods are bound for this attempt
 };
@@ -31,6 +32,8 @@ void work_restart_in_place(struct work *w, const char *message);
 // Commits the outcome as a passing or lasting state of the present attempt.
 void work_settle(struct work *w);
 
+// What runs is of an earlier spec and stays: from here on all looks at that, and the status speaks of it.
+void work_look_back(struct work *w);
 void work_accept(struct work *w);
 void work_bound(struct work *w); // all pods are
 // The status speaks of another spec than the present one, in what pods or processes are made from.

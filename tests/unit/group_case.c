@@ -8,6 +8,7 @@
 #include "common/base/str.h"
 #include "common/wire/record.h"
 #include "operator/reconcile/accept.h"
+#include "operator/reconcile/before.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/names.h"
 
@@ -202,27 +203,37 @@ static const struct service *pool_service(struct group_case *c, const struct met
     return s;
 }
 
-static void take_pools(struct group_case *c, const struct json *root)
+static void name_pools(struct group_case *c, const struct workergroup *wg, bool served,
+                       const struct placementgroup *const **ret, const struct service *const **ret_services)
 {
-    const struct workergroup_spec *s = &workergroup_of(c->owner)->spec;
-    const struct json *near = json_get(root, "neighbours");
+    const struct workergroup_spec *s = &wg->spec;
     const struct placementgroup **pools = arena_array(&c->arena, s->n_placement_groups, sizeof *pools);
     const struct service **services = arena_array(&c->arena, s->n_placement_groups, sizeof *services);
+    for (size_t i = 0; i < s->n_placement_groups; i++) {
+        pools[i] = find_pool(c, s->placement_groups[i].name);
+        services[i] = pools[i] && served ? pool_service(c, &pools[i]->obj.meta) : NULL;
+    }
+    *ret = pools;
+    *ret_services = services;
+}
+
+static void take_pools(struct group_case *c, const struct json *root)
+{
+    const struct json *near = json_get(root, "neighbours");
+    struct group_view *v = &c->view;
     struct neighbour *neighbours = arena_array(&c->arena, json_count(near), sizeof *neighbours);
     JSON_FOREACH(item, json_get(root, "placementgroups")) {
         assert_true(c->n_pools < GROUP_CASE_POOLS);
         c->pools[c->n_pools++] = decode(KIND_PLACEMENTGROUP, item);
     }
-    for (size_t i = 0; i < s->n_placement_groups; i++) {
-        pools[i] = find_pool(c, s->placement_groups[i].name);
-        services[i] = pools[i] && !json_get(root, "noService") ? pool_service(c, &pools[i]->obj.meta) : NULL;
-    }
+    v->before = group_before(v->wg, &c->arena);
+    name_pools(c, v->wg, !json_get(root, "noService"), &v->pools, &v->pool_services);
+    if (v->before)
+        name_pools(c, v->before, true, &v->pools_before, &v->pool_services_before);
     JSON_FOREACH(item, near)
         neighbours[c->view.n_neighbours++] = (struct neighbour){json_str(json_get(item, "name"), &c->arena),
                                                                 json_str(json_get(item, "master"), &c->arena)};
-    c->view.pools = pools;
-    c->view.pool_services = services;
-    c->view.neighbours = neighbours;
+    v->neighbours = neighbours;
 }
 
 static void take_pods(struct group_case *c, const struct json *pods)

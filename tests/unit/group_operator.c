@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
@@ -441,7 +442,8 @@ static void see_agents(struct sim_operator *o, struct arena *a, struct group_vie
     static const struct agent_setup setup = {
         .image = "cadre", .url = "wss://cadre-operator:9443", .ca_pem = "CA", .ticket = ticket};
     struct agent_facts *facts = arena_array(a, v->n_pods, sizeof *facts);
-    int32_t world = group_world_size(v->wg), *members = arena_array(a, (size_t)world, sizeof *members);
+    int32_t world = MAX(group_world_size(v->wg), v->before ? group_world_size(v->before) : 0),
+            *members = arena_array(a, (size_t)world, sizeof *members);
     for (size_t i = 0; i < v->n_pods; i++)
         agents_facts(o->mirrors[0].registry->agents, v->pods[i]->obj.meta.uid, v->wg->obj.meta.uid, a, &facts[i]);
     for (int i = 0; i < SIM_PODS; i++) {
@@ -476,6 +478,7 @@ void sim_operator_turn(struct sim_operator *o)
     notebook_time(&o->notebook, wall_ms(o), o->w->now_ms);
     struct group_view v = {
         .wg = workergroup_of(wg),
+        .before = group_before(workergroup_of(wg), &a),
         .pods = pods,
         .n_pods = n,
         .service = service ? service_of(service) : NULL,

@@ -296,6 +296,7 @@ static void a_status_is_what_the_schema_says(void **state)
 {
     (void)state;
     struct node_replicas placement = {"n1", "0-3"};
+    struct pool_ref pool = {"pool", "0-3"};
     struct workergroup_status status = {
         .master_addr = "a:1",
         .selector = "cadre.dev/group=a",
@@ -303,7 +304,7 @@ static void a_status_is_what_the_schema_says(void **state)
         .placements = &placement,
         .n_placements = 1,
         .last_failure = {.rank = 1, .pod = "p", .node = "n", .reason = "Error", .message = "m", .time_ms = 1000},
-        .revision = {"1", "2", 3},
+        .revision = {"1", "2", 3, 4, 1, &pool, 1},
         .conditions = &condition,
         .n_conditions = 1,
     };

@@ -31,6 +31,7 @@ static struct {
     struct agent *agent;
     struct buf orders; // "PREPARE {...}\n"
     int version;
+    const char *pool; // of the groups that are put
 } t;
 
 static void put(struct store *s, const char *json)
@@ -49,9 +50,9 @@ static void put_group(const char *name, const char *bundles, const char *status)
         arena_printf(&t.arena,
                      "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ml\",\"uid\":\"u-%s\",\"resourceVersion\":\"%d\","
                      "\"generation\":1},\"spec\":{\"replicas\":2,\"workersPerReplica\":1,\"runtime\":\"Agent\","
-                     "\"placement\":{\"groups\":[{\"name\":\"pool\",\"bundles\":\"%s\"}]},\"worker\":{\"module\":"
+                     "\"placement\":{\"groups\":[{\"name\":\"%s\",\"bundles\":\"%s\"}]},\"worker\":{\"module\":"
                      "\"/m.so\"}}%s%s}",
-                     name, name, ++t.version, bundles, status ? ",\"status\":" : "", status ? status : ""));
+                     name, name, ++t.version, t.pool, bundles, status ? ",\"status\":" : "", status ? status : ""));
 }
 
 static void put_pool(void)
@@ -94,6 +95,7 @@ static int setup(void **state)
 {
     (void)state;
     memset(&t, 0, sizeof t);
+    t.pool = "pool";
     t.loop = loop_new();
     t.client = stub_client_new(t.loop);
     t.metrics = metrics_new();
@@ -252,6 +254,36 @@ static void a_group_that_is_deleted_is_stopped(void **state)
     assert_false(ordered("STOP {\"group\":\"u-b\""));
 }
 
+static bool refuses(const char *name, const char *reason)
+{
+    const struct workergroup_status *s = &workergroup_of(store_get(t.groups, "ml", name))->status;
+    const struct condition *c = condition_find(s->conditions, s->n_conditions, COND_ACCEPTED);
+    return c && str_eq(c->reason, reason);
+}
+
+// Also by a replica that begins to lead and knows only the status.
+static void a_group_that_cannot_move_yet_runs_where_it_is(void **state)
+{
+    (void)state;
+    t.pool = "elsewhere";
+    put_pool();
+    put_service();
+    put_group(
+        "a", "0-1",
+        "{\"attempt\":1,\"worldSize\":2,\"replicas\":2,\"conditions\":[{\"type\":\"Scheduled\",\"status\":\"True\"},{"
+        "\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"Running\"}],\"revision\":{\"pods\":\"aa\",\"replicas\":2,"
+        "\"workersPerReplica\":1,\"groups\":[{\"name\":\"pool\",\"bundles\":\"0-1\"}]}}");
+    group_controller_start(t.controller);
+    join("{\"group\":\"u-a\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
+    UNTIL(refuses("a", REASON_PLACEMENT_NOT_FOUND));
+    const struct workergroup *a = workergroup_of(store_get(t.groups, "ml", "a"));
+    assert_string_equal(group_controller_place(t.controller, a, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");
+    assert_true(group_controller_shares(t.controller, "ml", "pool", "u-a"));
+    assert_false(ordered("STOP"));
+    store_delete(t.groups, "ml", "a");
+    assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1"));
+}
+
 static void what_was_deleted_behind_a_leaders_back_is_stopped_too(void **state)
 {
     (void)state;
@@ -281,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(groups_wait_for_their_pool_and_begin_with_it),
         T(a_group_that_is_deleted_is_stopped),
+        T(a_group_that_cannot_move_yet_runs_where_it_is),
         T(what_was_deleted_behind_a_leaders_back_is_stopped_too),
         T(it_is_known_which_pod_has_a_rank),
     };

@@ -164,6 +164,7 @@ static struct condition conditions[] = {
      .observed_generation = 7,
      .changed_ms = 7000},
 };
+static struct pool_ref pools[] = {{"pool", "0-3"}, {"pool-b", NULL}};
 static struct node_replicas placements[] = {{"n1", "0-3"}, {"n2", "4,6"}};
 
 static struct workergroup_status full_status(void)
@@ -181,7 +182,7 @@ static struct workergroup_status full_status(void)
         .restarts = 9,
         .restarts_counted = 1,
         .restarts_in_a_row = 5,
-        .revision = {"00ab", "00cd", 2},
+        .revision = {"00ab", "00cd", 2, 6, 1, pools, 2},
         .master_addr = "llama-0.llama.ml.svc:29500",
         .selector = "cadre.dev/group=llama",
         .strategy = "Pack",

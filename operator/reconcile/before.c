@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/before.h"
+
+#include "common/base/str.h"
+#include "operator/reconcile/reason.h"
+
+enum {
+    BEFORE_REPLICAS_MAX = 10000,
+    BEFORE_WORKERS_MAX = 64
+}; // of the schema; a status may have been written by anybody
+
+static bool same_pools(const struct workergroup_spec *s, const struct group_revision *r)
+{
+    bool same = s->n_placement_groups == r->n_groups;
+    for (size_t i = 0; same && i < r->n_groups; i++)
+        same = str_eq(s->placement_groups[i].name, r->groups[i].name) &&
+               str_eq(s->placement_groups[i].bundles, r->groups[i].bundles);
+    return same;
+}
+
+const struct workergroup *group_before(const struct workergroup *wg, struct arena *a)
+{
+    const struct group_revision *r = &wg->status.revision;
+    const struct workergroup_spec *s = &wg->spec;
+    const struct condition *up = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
+    bool known = r->replicas >= 1 && r->replicas <= BEFORE_REPLICAS_MAX && r->workers_per_replica >= 1 &&
+                 r->workers_per_replica <= BEFORE_WORKERS_MAX && !r->n_groups == !s->n_placement_groups;
+    bool same = s->replicas == r->replicas && s->workers_per_replica == r->workers_per_replica && same_pools(s, r);
+    if (!known || same || !up || up->status != CONDITION_TRUE)
+        return NULL;
+    struct workergroup *before = arena_memdup(a, wg, sizeof *wg);
+    before->spec.replicas = r->replicas;
+    before->spec.workers_per_replica = r->workers_per_replica;
+    before->spec.placement_groups = r->groups;
+    before->spec.n_placement_groups = r->n_groups;
+    return before;
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What runs of a WorkerGroup while its spec asks for something that is refused, or not looked at yet.
+#ifndef CADRE_RECONCILE_BEFORE_H
+#define CADRE_RECONCILE_BEFORE_H
+
+#include "operator/api/workergroup.h"
+
+// The group as its present attempt was made, by its status, where that is up and the spec asks for another number of
+// ranks or for other bundles by now. NULL = as the spec says. A view into `wg` in the arena: nobody can take a
+// reference of it.
+const struct workergroup *group_before(const struct workergroup *wg, struct arena *a);
+
+#endif
