@@ -4,6 +4,7 @@
 #ifndef CADRE_BENCH_GROUPS_CONTEST_H
 #define CADRE_BENCH_GROUPS_CONTEST_H
 
+#include "bench/groups/noise.h"
 #include "bench/groups/operator.h"
 #include "bench/groups/world.h"
 #include "bench/lib/samples.h"
@@ -11,6 +12,7 @@
 struct bench {
     struct world world;
     struct operator operator;
+    struct noise *noise;         // NULL: none
     double idle[COMPONENTS_MAX]; // CPU seconds a second that each component uses when nothing is asked of it
     int trials;                  // so far: the number in the next one's names
 };

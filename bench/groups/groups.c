@@ -16,8 +16,9 @@
 enum { IN_FLIGHT = 32, WAIT_S = 300, CREATES = 1000, RESTART_SETTLES_MS = 1500 };
 
 struct settings {
-    const char *kubeconfig, *operator_kubeconfig, *program, *log, *ns;
-    int64_t port, singles, pairs, thousands, restarts, starts, creates, reservations, kiloreservations;
+    const char *kubeconfig, *operator_kubeconfig, *program, *log, *ns, *noise_kubeconfig;
+    int64_t noise_rate, noise_at_once, port, singles, pairs, thousands, restarts, starts, creates, reservations,
+        kiloreservations;
 };
 
 struct results {
@@ -190,8 +191,8 @@ static void report(const struct bench *b, const struct results *r)
     report_contest("1,000 groups of 8", &r->thousand, 1.3);
     report_cpu(b, "1,000 groups of 8", &r->thousand);
     report_pairs("create only, our client (floor: raw connections)", "us/pod", &r->raw, &r->made, 1.2);
-    reservations_report(b, "100 PlacementGroups of 1", &r->reserved_hundred, 1.5);
-    reservations_report(b, "1,000 PlacementGroups of 3", &r->reserved_thousand, 1.3);
+    reservations_report(b, "100 PlacementGroups of 1", 100, &r->reserved_hundred, 1.5);
+    reservations_report(b, "1,000 PlacementGroups of 3", 1000, &r->reserved_thousand, 1.3);
     report_median("restart of a group by new pods, alone", "ms", &r->restart_alone, 150);
     snprintf(line, sizeof line, "restart of a group by new pods, among %d groups", r->present);
     report_median(line, "ms", &r->restart_among, 150);
@@ -213,22 +214,26 @@ static void report(const struct bench *b, const struct results *r)
 
 static _Noreturn void usage(int code)
 {
-    fprintf(code ? stderr : stdout,
-            "Usage: bench-groups --kubeconfig FILE --operator PROGRAM [OPTION]...\n"
-            "Measures WorkerGroups against bare pinned pods, on a cluster of its own (bench/groups/run.sh).\n"
-            "  --namespace NS          where objects are created; it exists; default: bench\n"
-            "  --operator-kubeconfig FILE  whom the operator is to the API server; default: as --kubeconfig\n"
-            "  --operator-log FILE     default: operator.log\n"
-            "  --port N                of the operator's HTTP server; default: 18080\n"
-            "  --components PID,...    of the control plane, for its CPU time\n"
-            "  --singles N             rounds of one group; default: 10\n"
-            "  --pairs N               rounds of 100 groups; default: 3\n"
-            "  --thousands N           rounds of 1,000 groups; default: 0\n"
-            "  --restarts N            of one group, alone and among others; default: 6\n"
-            "  --starts N              of the operator, in an empty and in a full cluster; default: 3\n"
-            "  --creates N             rounds of 1,000 creations; default: 3\n"
-            "  --reservations N        rounds of 100 PlacementGroups of 1 bundle; default: 3\n"
-            "  --kiloreservations N    rounds of 1,000 PlacementGroups of 3 bundles; default: 0\n");
+    fprintf(
+        code ? stderr : stdout,
+        "Usage: bench-groups --kubeconfig FILE --operator PROGRAM [OPTION]...\n"
+        "Measures WorkerGroups against bare pinned pods, on a cluster of its own (bench/groups/run.sh).\n"
+        "  --namespace NS          where objects are created; it exists; default: bench\n"
+        "  --operator-kubeconfig FILE  whom the operator is to the API server; default: as --kubeconfig\n"
+        "  --operator-log FILE     default: operator.log\n"
+        "  --port N                of the operator's HTTP server; default: 18080\n"
+        "  --components PID,...    of the control plane, for its CPU time\n"
+        "  --singles N             rounds of one group; default: 10\n"
+        "  --pairs N               rounds of 100 groups; default: 3\n"
+        "  --thousands N           rounds of 1,000 groups; default: 0\n"
+        "  --restarts N            of one group, alone and among others; default: 6\n"
+        "  --starts N              of the operator, in an empty and in a full cluster; default: 3\n"
+        "  --creates N             rounds of 1,000 creations; default: 3\n"
+        "  --reservations N        rounds of 100 PlacementGroups of 1 bundle; default: 3\n"
+        "  --kiloreservations N    rounds of 1,000 PlacementGroups of 3 bundles; default: 0\n"
+        "  --noise-kubeconfig FILE an account that lists all nodes while PlacementGroups are measured; default: none\n"
+        "  --noise-rate N          lists a second; default: 10; 0: without a pause\n"
+        "  --noise-at-once N       lists under way at most; default: 32\n");
     exit(code);
 }
 
@@ -254,6 +259,7 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         OPERATOR_KUBECONFIG,
         OPERATOR,
         NAMESPACE,
+        NOISE_KUBECONFIG,
         LOG,
         PORT,
         SINGLES,
@@ -264,6 +270,8 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         CREATIONS,
         RESERVATIONS,
         KILORESERVATIONS,
+        NOISE_RATE,
+        NOISE_AT_ONCE,
         COMPONENTS,
         HELP
     };
@@ -282,19 +290,27 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         {"creates", required_argument, NULL, CREATIONS},
         {"reservations", required_argument, NULL, RESERVATIONS},
         {"kiloreservations", required_argument, NULL, KILORESERVATIONS},
+        {"noise-kubeconfig", required_argument, NULL, NOISE_KUBECONFIG},
+        {"noise-rate", required_argument, NULL, NOISE_RATE},
+        {"noise-at-once", required_argument, NULL, NOISE_AT_ONCE},
         {"components", required_argument, NULL, COMPONENTS},
         {"help", no_argument, NULL, HELP},
         {NULL, 0, NULL, 0},
     };
-    const char **const texts[] = {[KUBECONFIG] = &s->kubeconfig,
-                                  [OPERATOR_KUBECONFIG] = &s->operator_kubeconfig,
-                                  [OPERATOR] = &s->program,
-                                  [NAMESPACE] = &s->ns,
-                                  [LOG] = &s->log};
-    int64_t *const numbers[] = {
-        [PORT] = &s->port,           [SINGLES] = &s->singles,           [PAIRS] = &s->pairs,
-        [THOUSANDS] = &s->thousands, [RESTARTS] = &s->restarts,         [STARTS] = &s->starts,
-        [CREATIONS] = &s->creates,   [RESERVATIONS] = &s->reservations, [KILORESERVATIONS] = &s->kiloreservations};
+    const char **const texts[] = {
+        [KUBECONFIG] = &s->kubeconfig, [OPERATOR_KUBECONFIG] = &s->operator_kubeconfig, [OPERATOR] = &s->program,
+        [NAMESPACE] = &s->ns,          [NOISE_KUBECONFIG] = &s->noise_kubeconfig,       [LOG] = &s->log};
+    int64_t *const numbers[] = {[PORT] = &s->port,
+                                [SINGLES] = &s->singles,
+                                [PAIRS] = &s->pairs,
+                                [THOUSANDS] = &s->thousands,
+                                [RESTARTS] = &s->restarts,
+                                [STARTS] = &s->starts,
+                                [CREATIONS] = &s->creates,
+                                [RESERVATIONS] = &s->reservations,
+                                [KILORESERVATIONS] = &s->kiloreservations,
+                                [NOISE_RATE] = &s->noise_rate,
+                                [NOISE_AT_ONCE] = &s->noise_at_once};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (c == HELP || c == '?')
             usage(c == HELP ? 0 : 2);
@@ -319,7 +335,9 @@ int main(int argc, char **argv)
                          .restarts = 6,
                          .starts = 3,
                          .creates = 3,
-                         .reservations = 3};
+                         .reservations = 3,
+                         .noise_rate = 10,
+                         .noise_at_once = 32};
     struct bench b = {0};
     struct results results = {0};
     double load = proc_load();
@@ -329,9 +347,16 @@ int main(int argc, char **argv)
     operator_open(&b.operator, b.world.loop,
                   &(struct operator_options){s.program, s.operator_kubeconfig ? s.operator_kubeconfig : s.kubeconfig,
                                              s.ns, s.log, (int)s.port});
+    if (s.noise_kubeconfig)
+        b.noise = noise_new(b.world.loop,
+                            &(struct noise_options){s.noise_kubeconfig, (int)s.noise_rate, (int)s.noise_at_once});
     run(&b, &s, &results);
     report(&b, &results);
     printf("\nload of the machine: %.1f at the start, %.1f at the end\n", load, proc_load());
+    if (b.noise)
+        printf("lists of all nodes beside it: %.0f, refused %.0f times\n", noise_lists(b.noise),
+               noise_refused(b.noise));
+    noise_free(b.noise);
     operator_close(&b.operator);
     world_close(&b.world);
     return 0;

@@ -48,6 +48,12 @@ void report_pairs(const char *what, const char *unit, const struct samples *floo
         verdict(ratio, factor));
 }
 
+void report_both(const char *what, const char *unit, double floor_value, double ours)
+{
+    char a[32], b[32];
+    row(what, unit, number(floor_value, a, sizeof a), number(ours, b, sizeof b), "", "", "");
+}
+
 void report_quantiles(const char *what, const char *unit, const struct samples *floor_values,
                       const struct samples *ours, double q)
 {

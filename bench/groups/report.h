@@ -10,6 +10,8 @@ void report_begin(void);
 // Medians, and the median of the ratios of the pairs. `factor` is the most that the ratio should be.
 void report_pairs(const char *what, const char *unit, const struct samples *floor, const struct samples *ours,
                   double factor);
+// Two numbers side by side.
+void report_both(const char *what, const char *unit, double floor_value, double ours);
 void report_quantiles(const char *what, const char *unit, const struct samples *floor, const struct samples *ours,
                       double q);
 // A number of its own. `most`: what it should not be over, 0 = nothing is asked of it.

@@ -2,7 +2,6 @@
 #include "bench/groups/reservations.h"
 
 #include "bench/groups/report.h"
-#include "bench/groups/requests.h"
 #include "common/base/mem.h"
 
 #include <stdio.h>
@@ -16,15 +15,24 @@ static double ms_since(const struct world *w, int64_t us)
 
 struct before { // so far
     int64_t at_us;
-    double cpu[COMPONENTS_MAX], requests;
+    double cpu[COMPONENTS_MAX];
+    struct requests requests;
 };
 
-static struct before take_before(struct bench *b)
+static void take_before(struct bench *b, struct before *ret)
 {
-    struct before now = {.requests = requests_total(&b->world), .at_us = proc_now_us()};
+    requests_take(&b->world, &ret->requests);
+    ret->at_us = proc_now_us();
     for (size_t i = 0; i < b->world.n_components; i++)
-        now.cpu[i] = proc_cpu_s(b->world.components[i]);
-    return now;
+        ret->cpu[i] = proc_cpu_s(b->world.components[i]);
+}
+
+static double requests_since(struct bench *b, const struct before *before, struct requests *all)
+{
+    struct requests now;
+    requests_take(&b->world, &now);
+    requests_add_between(&before->requests, &now, all);
+    return requests_total(&now) - requests_total(&before->requests);
 }
 
 // CPU beyond what the same time costs when nothing is asked.
@@ -51,16 +59,19 @@ static void bare(struct bench *b, int groups, int pods, struct reservations *r)
 {
     struct world *w = &b->world;
     char prefix[PREFIX_MAX];
-    struct before before = take_before(b);
+    struct before before;
+    take_before(b, &before);
+    noise_begin(b->noise);
     world_create_pods(w, bench_prefix(b, prefix, sizeof prefix, "bare"), pods, POD_BARE);
     world_wait(w, &w->trial.running_us, WAIT_S, "pods of the floor");
     double running = ms_since(w, w->trial.running_us), gone = delete_all(w, prefix, pods);
+    noise_end(b->noise);
     samples_add(&r->bare_running, running);
     samples_add(&r->bare_gone, gone);
     samples_add(&r->bare_both, running + gone);
     world_quiesce(w);
     samples_add(&r->bare_cpu, cpu_since(b, &before, &r->bare_side));
-    samples_add(&r->bare_requests, (requests_total(w) - before.requests) / groups);
+    samples_add(&r->bare_requests, requests_since(b, &before, &r->bare_kinds) / groups);
     world_clean(w, prefix);
 }
 
@@ -74,12 +85,15 @@ static void reserved(struct bench *b, int groups, int bundles, struct reservatio
     struct world *w = &b->world;
     char prefix[PREFIX_MAX];
     struct operator_counters first = operator_counters(&b->operator), last;
-    struct before before = take_before(b);
+    struct before before;
+    take_before(b, &before);
+    noise_begin(b->noise);
     world_create_placementgroups(w, bench_prefix(b, prefix, sizeof prefix, "plg"), groups, bundles);
     world_wait(w, &w->trial.running_us, WAIT_S, "pods of PlacementGroups");
     world_wait(w, &w->trial.ready_us, WAIT_S, "Ready PlacementGroups");
     double running = ms_since(w, w->trial.running_us), ready = ms_since(w, w->trial.ready_us);
     double gone = delete_all(w, prefix, groups * bundles);
+    noise_end(b->noise);
     samples_add(&r->running, running);
     samples_add(&r->ready, ready);
     samples_add(&r->gone, gone);
@@ -88,7 +102,7 @@ static void reserved(struct bench *b, int groups, int bundles, struct reservatio
     world_quiesce(w);
     samples_add(&r->cpu, cpu_since(b, &before, &r->side));
     samples_add(&r->operator_cpu, proc_cpu_s(w->components[w->n_components - 1]) - before.cpu[w->n_components - 1]);
-    samples_add(&r->requests, (requests_total(w) - before.requests) / groups);
+    samples_add(&r->requests, requests_since(b, &before, &r->kinds) / groups);
     last = operator_counters(&b->operator);
     samples_add(&r->writes, (writes(&last) - writes(&first)) / groups);
     world_clean(w, prefix);
@@ -107,7 +121,26 @@ void reservations_run(struct bench *b, int groups, int bundles, int rounds, stru
     }
 }
 
-void reservations_report(const struct bench *b, const char *size, const struct reservations *r, double factor)
+// Each kind that came to a tenth of a request or more.
+static void report_kinds(const struct reservations *r, int groups)
+{
+    double times = groups * (double)r->both.n;
+    struct requests all = {0};
+    requests_add_between(&(struct requests){0}, &r->kinds, &all);
+    requests_add_between(&(struct requests){0}, &r->bare_kinds, &all);
+    for (size_t i = 0; i < all.n; i++) {
+        char line[192];
+        const char *what = all.kinds[i].what;
+        double bare = requests_of(&r->bare_kinds, what) / times, ours = requests_of(&r->kinds, what) / times;
+        if (MAX(bare, ours) < 0.1)
+            continue;
+        snprintf(line, sizeof line, "    %s", what);
+        report_both(line, "", bare, ours);
+    }
+}
+
+void reservations_report(const struct bench *b, const char *size, int groups, const struct reservations *r,
+                         double factor)
 {
     char line[96], name[32];
     if (!r->both.n)
@@ -124,6 +157,7 @@ void reservations_report(const struct bench *b, const char *size, const struct r
     }
     report_median("  of it the operator", "s", &r->operator_cpu, 0);
     report_pairs("  API requests of all clients, each", "", &r->bare_requests, &r->requests, 0);
+    report_kinds(r, groups);
     report_median("  PlacementGroups a second", "/s", &r->rate, 0);
     report_median("  writes each", "", &r->writes, 0);
 }

@@ -5,6 +5,7 @@
 #define CADRE_BENCH_GROUPS_RESERVATIONS_H
 
 #include "bench/groups/contest.h"
+#include "bench/groups/requests.h"
 
 struct reservations {                                  // milliseconds, a value a round
     struct samples bare_running, bare_gone, bare_both; // both: created and deleted
@@ -14,11 +15,13 @@ struct reservations {                                  // milliseconds, a value 
     struct samples writes;        // of the operator, a PlacementGroup
     struct samples operator_cpu;
     struct samples bare_requests, requests; // that the API server answered to all clients, for a PlacementGroup
+    struct requests bare_kinds, kinds;      // the same by kind, of all rounds
     struct side bare_side, side;            // their CPU by component
 };
 
 // `bundles` in each, with a pod each.
 void reservations_run(struct bench *b, int groups, int bundles, int rounds, struct reservations *ret);
-void reservations_report(const struct bench *b, const char *size, const struct reservations *r, double factor);
+void reservations_report(const struct bench *b, const char *size, int groups, const struct reservations *r,
+                         double factor);
 
 #endif

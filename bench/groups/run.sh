@@ -4,6 +4,8 @@
 #   bench/groups/run.sh [OPTION OF bench-groups]...     such as --thousands 1 --singles 30
 # The operator and bench-groups are built into build/release. BENCH_CLUSTER=NAME uses a cluster that is up, and leaves
 # it up (deploy/devcluster/devcluster --name NAME up --nodes 0 --kwok 1000 --gpus 8).
+# With --noise-rate or --noise-at-once a workload lists all nodes while PlacementGroups are measured;
+# BENCH_FLOWSCHEMAS=no leaves out those of the chart.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -24,6 +26,11 @@ cluster_need_root
 release_build cadre-operator bench-groups
 cluster_up
 cadre_install "$work/operator.conf"
+noise=()
+if [[ $* == *--noise-* ]]; then
+    noise_account "$work/noise.conf"
+    noise=(--noise-kubeconfig "$work/noise.conf")
+fi
 "$devcluster" exec -- "$build/bench/groups/bench-groups" --kubeconfig "$state/kubeconfig" \
     --operator-kubeconfig "$work/operator.conf" --operator "$build/operator/cadre-operator" \
-    --operator-log "$work/operator.log" --components "$(cluster_components)" "$@"
+    --operator-log "$work/operator.log" --components "$(cluster_components)" "${noise[@]}" "$@"

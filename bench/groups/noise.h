@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A workload of somebody else's that lists all nodes again and again while something is measured: what the chart's
+// FlowSchemas are for.
+#ifndef CADRE_BENCH_GROUPS_NOISE_H
+#define CADRE_BENCH_GROUPS_NOISE_H
+
+#include "common/base/loop.h"
+
+struct noise;
+
+struct noise_options {
+    const char *kubeconfig; // of an account that may list nodes, and to which priority and fairness applies
+    int per_second;         // lists begun; 0: as many as `at_once` allows
+    int at_once;            // under way at most
+};
+
+struct noise *noise_new(struct loop *loop, const struct noise_options *options);
+void noise_free(struct noise *n);
+void noise_begin(struct noise *n);           // NULL: silence
+void noise_end(struct noise *n);             // what is under way is given up
+double noise_lists(const struct noise *n);   // answered so far
+double noise_refused(const struct noise *n); // so far, each tried again by the client as the API server asked
+
+#endif
