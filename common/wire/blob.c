@@ -20,7 +20,7 @@ struct blob *blob_new(size_t len, struct quota *quota)
     *b = (struct blob){.refs = 1, .len = len, .size = len, .room = len, .quota = quota_ref(quota), .inside = inside};
     b->data = inside ? (char *)(b + 1) : spare_take(quota_spare(quota), len, &b->room);
     if (!b->data)
-        b->data = xmalloc(len);
+        b->data = spare_new(len);
     return b;
 }
 
@@ -43,10 +43,10 @@ static void move(struct blob *b, size_t room)
 {
     struct spare *spare = quota_spare(b->quota);
     char *data = spare_take_largest(spare, room, &room); // so that it need not move again and again
-    if (!data && !b->inside) {
-        data = xrealloc(b->data, room, 1);
+    if (!data && !b->inside && (b->room >= STEP_MAX || room < STEP_MAX)) {
+        data = xrealloc(b->data, room, 1); // which moves pages, not bytes
     } else {
-        data = data ? data : xmalloc(room);
+        data = data ? data : spare_new(room);
         memcpy(data, b->data, b->len);
         if (!b->inside)
             spare_give(spare, b->data, b->room);

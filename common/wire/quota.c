@@ -12,14 +12,15 @@ struct quota {
     size_t refs;
     size_t used, max;
     struct quota *parent;
-    struct spare spare; // of the topmost
+    struct quota *keeper; // of a topmost one: who has its spare blocks; NULL = itself
+    struct spare spare;   // of the topmost
 };
 
 struct quota *quota_new(size_t max, struct quota *parent)
 {
     struct quota *q = xcalloc(1, sizeof *q);
     *q = (struct quota){.refs = 1, .max = max, .parent = quota_ref(parent)};
-    spare_init(&q->spare, MIN(max / 4, SPARE_MAX));
+    spare_init(&q->spare, MIN(max / 2, SPARE_MAX));
     return q;
 }
 
@@ -35,6 +36,7 @@ void quota_unref(struct quota *q)
     while (q && --q->refs == 0) {
         struct quota *parent = q->parent;
         assert(q->used == 0);
+        quota_unref(q->keeper);
         spare_done(&q->spare);
         free(q);
         q = parent;
@@ -71,5 +73,13 @@ struct spare *quota_spare(struct quota *q)
 {
     while (q && q->parent)
         q = q->parent;
+    if (q && q->keeper)
+        q = q->keeper;
     return q ? &q->spare : NULL;
+}
+
+void quota_keep_with(struct quota *q, struct quota *with)
+{
+    assert(!q->keeper && with != q && !with->parent && !with->keeper);
+    q->keeper = quota_ref(with);
 }

@@ -20,8 +20,11 @@ void quota_unref(struct quota *q);                         // accepts NULL
 bool quota_charge(struct quota *q, size_t n);
 void quota_refund(struct quota *q, size_t n);
 size_t quota_used(const struct quota *q); // 0 for NULL
-// Blocks that are kept for whoever is charged below the topmost quota: at most a fourth of its maximum, and 128 MiB.
-// NULL for NULL.
+// Blocks that are kept for whoever is charged below the topmost quota: at most half of its maximum, and 144 MiB. NULL
+// for NULL.
 struct spare *quota_spare(struct quota *q);
+// A topmost quota keeps its blocks with another one, from now on: what is charged to the one and then to the other
+// would else leave its block where nobody takes it from. A reference to `with` is taken.
+void quota_keep_with(struct quota *q, struct quota *with);
 
 #endif

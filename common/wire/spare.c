@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/spare.h"
 
+#include "common/base/mem.h"
+
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define PAGE_LONG ((size_t)2 << 20)
 
 void spare_init(struct spare *s, size_t max_bytes)
 {
     *s = (struct spare){.max_bytes = max_bytes};
+}
+
+char *spare_new(size_t size)
+{
+    void *data;
+    if (size < 2 * PAGE_LONG)
+        return xmalloc(size);
+    if (posix_memalign(&data, PAGE_LONG, size) != 0)
+        abort();                                                      // as xmalloc()
+    (void)madvise(data, size / PAGE_LONG * PAGE_LONG, MADV_HUGEPAGE); // a kernel without them refuses
+    return data;
 }
 
 static struct spare_block remove_at(struct spare *s, unsigned i)
@@ -23,17 +40,22 @@ void spare_done(struct spare *s)
 {
     while (s->n)
         free(remove_at(s, 0).data);
+    free(TAKE_PTR(s->blocks));
+    s->size = 0;
 }
 
-static char *take(struct spare *s, size_t size, bool largest, size_t *ret_size)
+static char *take(struct spare *s, size_t size, size_t max, bool largest, size_t *ret_size)
 {
     unsigned best = SPARE_BLOCKS;
     if (!s || size < SPARE_MIN)
         return NULL;
-    for (unsigned i = 0; i < s->n; i++)
-        if (s->blocks[i].size >= size &&
-            (best == SPARE_BLOCKS || largest == (s->blocks[i].size > s->blocks[best].size)))
+    for (unsigned i = s->n; i-- > 0;) {
+        size_t got = s->blocks[i].size;
+        if (got < size || got > max)
+            continue;
+        if (best == SPARE_BLOCKS || (largest ? got > s->blocks[best].size : got < s->blocks[best].size))
             best = i;
+    }
     if (best == SPARE_BLOCKS)
         return NULL;
     struct spare_block b = remove_at(s, best);
@@ -43,12 +65,12 @@ static char *take(struct spare *s, size_t size, bool largest, size_t *ret_size)
 
 char *spare_take(struct spare *s, size_t size, size_t *ret_size)
 {
-    return take(s, size, false, ret_size);
+    return take(s, size, 4 * size, false, ret_size); // a piece does not occupy what a whole body needs
 }
 
 char *spare_take_largest(struct spare *s, size_t size, size_t *ret_size)
 {
-    return take(s, size, true, ret_size);
+    return take(s, size, SIZE_MAX, true, ret_size);
 }
 
 void spare_give(struct spare *s, char *data, size_t size)
@@ -59,6 +81,10 @@ void spare_give(struct spare *s, char *data, size_t size)
     }
     while (s->n == SPARE_BLOCKS || size > s->max_bytes - s->bytes)
         free(remove_at(s, 0).data);
+    if (s->n == s->size) {
+        s->size = MAX(2 * s->size, 8u);
+        s->blocks = xrealloc(s->blocks, s->size, sizeof *s->blocks);
+    }
     s->blocks[s->n++] = (struct spare_block){data, size};
     s->bytes += size;
 }

@@ -8,21 +8,25 @@
 
 #define SPARE_MIN ((size_t)128 << 10) // smaller blocks are left to malloc()
 
-enum { SPARE_BLOCKS = 32 };
+enum { SPARE_BLOCKS = 512 }; // as many pieces of a long body as wait for a receiver when its sender is told to stop
 
 struct spare {
     size_t max_bytes, bytes;
-    unsigned n;
+    unsigned n, size;
     struct spare_block {
         char *data;
         size_t size;
-    } blocks[SPARE_BLOCKS]; // oldest first
+    } * blocks; // oldest first
 };
 
 void spare_init(struct spare *s, size_t max_bytes);
 void spare_done(struct spare *s);
 
-// A block of at least `size` bytes, to be freed by free() or spare_give(); NULL where none is kept. s may be NULL.
+// A block that is new, to be freed by free() or spare_give(). A long one has pages of 2 MiB where the kernel likes
+// that: then it is cleared and mapped in a tenth of the time.
+char *spare_new(size_t size);
+// A block of at least `size` bytes, but not far more, likewise; of equals the one that was used last, as it may still
+// be in a cache. NULL where none is kept. s may be NULL.
 char *spare_take(struct spare *s, size_t size, size_t *ret_size);
 // The largest of them, for what will grow.
 char *spare_take_largest(struct spare *s, size_t size, size_t *ret_size);

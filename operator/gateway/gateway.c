@@ -260,6 +260,7 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
         .max_queue = c->max_queue,
         .max_session = c->max_session,
         .max_total = c->max_total,
+        .spares = g->router.bytes, // bodies come in to the one and are charged to the other
         .max_body = c->max_post,
         .on_upgrade = on_upgrade,
         .on_open = on_open,

@@ -189,9 +189,58 @@ static void older_blocks_make_way_and_too_large_ones_are_not_kept(void **state)
     spare_done(&s);
 }
 
+static void a_piece_does_not_take_the_block_of_a_whole_body(void **state)
+{
+    (void)state;
+    struct spare s;
+    size_t size;
+    spare_init(&s, 64 * SPARE_MIN);
+    spare_give(&s, malloc(32 * SPARE_MIN), 32 * SPARE_MIN);
+    assert_null(spare_take(&s, SPARE_MIN, &size));
+    char *block = spare_take_largest(&s, SPARE_MIN, &size);
+    assert_int_equal(size, 32 * SPARE_MIN);
+    free(block);
+    spare_done(&s);
+}
+
+static void of_equal_blocks_the_last_one_is_taken_first(void **state)
+{
+    (void)state;
+    struct spare s;
+    size_t size;
+    char *first = malloc(SPARE_MIN), *last = malloc(SPARE_MIN);
+    spare_init(&s, 64 * SPARE_MIN);
+    spare_give(&s, first, SPARE_MIN);
+    spare_give(&s, last, SPARE_MIN);
+    assert_ptr_equal(spare_take(&s, SPARE_MIN, &size), last);
+    assert_ptr_equal(spare_take(&s, SPARE_MIN, &size), first);
+    free(first);
+    free(last);
+    spare_done(&s);
+}
+
+static void a_block_that_changes_quotas_is_found_again(void **state)
+{
+    (void)state;
+    struct quota *here = quota_new(64 << 20, NULL), *there = quota_new(64 << 20, NULL);
+    quota_keep_with(here, there);
+    struct blob *b = blob_new(SPARE_MIN, here);
+    const char *block = b->data;
+    assert_true(blob_recharge(b, there));
+    blob_unref(b);
+    b = blob_new(SPARE_MIN, here);
+    assert_ptr_equal(b->data, block);
+    blob_unref(b);
+    quota_unref(there);
+    quota_unref(here);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_piece_does_not_take_the_block_of_a_whole_body),
+        cmocka_unit_test(of_equal_blocks_the_last_one_is_taken_first),
+        cmocka_unit_test(a_block_that_changes_quotas_is_found_again),
         cmocka_unit_test(a_charge_counts_in_every_quota_above),
         cmocka_unit_test(a_blob_is_paid_for_until_nobody_holds_it),
         cmocka_unit_test(a_blob_grows_only_as_far_as_the_quota_goes),
