@@ -8,6 +8,7 @@
 #include "operator/identity/identity.h"
 #include "operator/meshes.h"
 #include "operator/provision.h"
+#include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/stats_report.h"
 #include "operator/reconcile/before.h"
@@ -151,14 +152,14 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
 }
 
 // The youngest pod of the rank's index.
-static void find_own_place(const struct binding *b, const char *group_uid, uint32_t rank, struct arena *a,
-                           const char **ret_pod, const char **ret_node)
+static const struct pod *find_own_pod(const struct binding *b, const char *group_uid, uint32_t rank, struct arena *a)
 {
     const struct object *const *pods;
+    const struct pod *found = NULL;
     size_t n = store_by_owner(b->o.pods, group_uid, a, &pods);
     const struct object *group = n ? store_get(b->o.groups, pods[0]->meta.ns, pods[0]->meta.owner.name) : NULL;
     if (!group)
-        return;
+        return NULL;
     const struct workergroup *wg = workergroup_of(group), *before = group_before(wg, a);
     int64_t index = rank / MAX((before ? before : wg)->spec.workers_per_replica, 1);
     int32_t newest = -1;
@@ -168,26 +169,48 @@ static void find_own_place(const struct binding *b, const char *group_uid, uint3
         if (pod_label_number(p, LABEL_INDEX) != index || incarnation <= newest)
             continue;
         newest = incarnation;
-        *ret_pod = p->obj.meta.name;
-        *ret_node = p->node;
+        found = p;
     }
+    return found;
+}
+
+// Where the rank runs; NULL = nobody knows.
+static const struct pod *find_rank(const struct binding *b, const char *group_uid, uint32_t rank, struct arena *a)
+{
+    const struct group *g = router_group(gateway_router(b->gateway), group_uid);
+    const struct object *o = g ? store_get(b->o.groups, g->ns, g->name) : NULL;
+    if (!o || !workergroup_of(o)->spec.n_placement_groups)
+        return find_own_pod(b, group_uid, rank, a);
+    return b->groups ? group_controller_place(b->groups, workergroup_of(o), (int32_t)rank, a) : NULL;
 }
 
 static void find_place(void *ctx, const char *group_uid, uint32_t rank, struct arena *a, const char **ret_pod,
                        const char **ret_node)
 {
-    const struct binding *b = ctx;
-    const struct group *g = router_group(gateway_router(b->gateway), group_uid);
-    const struct object *o = g ? store_get(b->o.groups, g->ns, g->name) : NULL;
-    if (!o || !workergroup_of(o)->spec.n_placement_groups) {
-        find_own_place(b, group_uid, rank, a, ret_pod, ret_node);
-        return;
-    }
-    const struct pod *p = b->groups ? group_controller_place(b->groups, workergroup_of(o), (int32_t)rank, a) : NULL;
+    const struct pod *p = find_rank(ctx, group_uid, rank, a);
     if (!p)
         return;
     *ret_pod = p->obj.meta.name;
     *ret_node = p->node;
+}
+
+static int kill_rank(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err)
+{
+    const struct binding *b = ctx;
+    struct arena a = ARENA_INIT;
+    const struct pod *p = find_rank(b, group_uid, rank, &a);
+    int r = p ? agents_kill(b->agents, p->obj.meta.uid, group_uid, attempt, rank, err)
+              : err_set(err, ERR_UNAVAILABLE, "it has no pod now");
+    if (r < 0 && p)
+        err_wrap(err, "pod %s on node %s", p->obj.meta.name, p->node ? p->node : "?");
+    arena_done(&a);
+    return r;
+}
+
+static void on_kill_refused(void *ctx, const char *group_uid, uint32_t rank, const char *why)
+{
+    const struct binding *b = ctx;
+    router_kill_refused(gateway_router(b->gateway), group_uid, rank, why);
 }
 
 static void on_worker(void *ctx, const char *group_uid)
@@ -348,6 +371,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .changed_shared = on_shared_changed,
         .shares = shares,
         .exited = on_exited,
+        .kill_refused = on_kill_refused,
         .printed = on_printed,
         .ctx = b,
     });
@@ -362,6 +386,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .pod = find_pod,
         .place = find_place,
         .worker = on_worker,
+        .kill = kill_rank,
         .ctx = b,
     };
     b->gateway = gateway_new(o->loop, &config, err);

@@ -46,7 +46,8 @@
     X(REFUSED, 26, S)   \
     X(FREE, 27, S)      \
     X(MEMORY, 28, S)    \
-    X(RETURN, 29, S)
+    X(RETURN, 29, S)    \
+    X(KILL, 30, S)
 
 enum record_type {
 #define X(name, number, sort) RECORD_##name = (number),

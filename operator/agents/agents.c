@@ -317,12 +317,25 @@ static void refused_unread(struct agents *a, struct place *p, const struct repor
         known_report(p->groups[i], r, wall_ms(a), &never);
 }
 
+// Whether what it says of a group counts.
+static bool speaks_for(const struct agents *a, const struct agent *g, const char *group)
+{
+    bool own = !g->group_uid || str_eq(g->group_uid, group);
+    return own && g->shared ? a->config.shares && a->config.shares(a->config.ctx, g->ns, g->group, group) : own;
+}
+
 static int on_report(struct agents *a, struct agent *g, const struct record *rec, struct err *err)
 {
     struct arena arena = ARENA_INIT;
     struct report report;
     const struct agent_identity id = {.ns = g->ns, .group = g->group, .group_uid = g->group_uid, .shared = g->shared};
     int r = report_decode(rec->h.type, rec->body, rec->len, &arena, &report, err);
+    if (r == 0 && report.type == RECORD_REFUSED && report.command == RECORD_KILL) {
+        if (report.group && a->config.kill_refused && speaks_for(a, g, report.group))
+            a->config.kill_refused(a->config.ctx, report.group, report.rank, report.error);
+        arena_done(&arena);
+        return 0;
+    }
     if (r == 0 && report.group)
         r = learn(a, g->place, &id, &report, err);
     else if (r == 0)
@@ -339,10 +352,7 @@ static int on_output(struct agents *a, const struct agent *g, const struct recor
     struct arena arena = ARENA_INIT;
     struct printed printed;
     int r = printed_decode(rec->body, rec->len, &arena, &printed, err);
-    bool own = r == 0 && (!g->group_uid || str_eq(g->group_uid, printed.group));
-    if (own && g->shared)
-        own = a->config.shares && a->config.shares(a->config.ctx, g->ns, g->group, printed.group);
-    if (own && a->config.printed && map_has(&a->listened, printed.group)) {
+    if (r == 0 && speaks_for(a, g, printed.group) && a->config.printed && map_has(&a->listened, printed.group)) {
         for (size_t i = 0; i < printed.n; i++)
             a->config.printed(a->config.ctx, printed.group, printed.lines[i].rank, printed.lines[i].text,
                               strlen(printed.lines[i].text));
@@ -427,6 +437,24 @@ int agents_command(struct agents *a, const char *pod_uid, const char *group_uid,
         return err->code;
     known_sent(k, type, attempt);
     return 0;
+}
+
+int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, uint32_t attempt, uint32_t rank,
+                struct err *err)
+{
+    const struct place *p = map_get(&a->places, pod_uid);
+    struct json_writer w;
+    if (!p || !p->agent)
+        return err_set(err, ERR_UNAVAILABLE, "the agent of its pod is not connected to this replica; try again");
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "group", group_uid);
+    writer_i64(&w, "attempt", attempt);
+    writer_i64(&w, "rank", rank);
+    writer_object_end(&w);
+    int r = p->agent->send(p->agent->owner, RECORD_KILL, buf_str(&w.buf), w.buf.len, err);
+    writer_done(&w);
+    return r;
 }
 
 size_t agents_running(const struct agents *a, const char *group_uid)

@@ -35,6 +35,8 @@ struct agents_config {
     bool (*shares)(void *ctx, const char *ns, const char *owner, const char *group_uid);
     // A process ended: for the router, which fails what is pending there.
     void (*exited)(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code);
+    // The agent does not do what agents_kill() asked for; NULL = nobody wants to know.
+    void (*kill_refused)(void *ctx, const char *group_uid, uint32_t rank, const char *why);
     // A process of the group has printed a line, without its end (text NULL: that many lines were dropped); NULL =
     // nobody wants to know.
     void (*printed)(void *ctx, const char *group_uid, uint32_t rank, const char *text, size_t n);
@@ -83,6 +85,10 @@ size_t agents_running(const struct agents *a, const char *group_uid);
 // ERR_UNAVAILABLE: not connected; else what the connection says. Sets `sent` in the facts.
 int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,
                    const char *body, struct err *err);
+// Ends a process of that attempt at once (0: whichever there is); its EXITED follows, or kill_refused(). No part of
+// what decides about the group: facts do not show it. Errors as of agents_command().
+int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, uint32_t attempt, uint32_t rank,
+                struct err *err);
 // Whether agents shall send what processes of this group print; now, and whenever one connects.
 void agents_listen(struct agents *a, const char *group_uid, bool on);
 size_t agents_count(const struct agents *a); // connected now

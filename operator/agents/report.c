@@ -112,7 +112,7 @@ static void read_processes(const struct reader *r, const struct json *from, stru
 
 static uint8_t read_command(const struct reader *r, const struct json *from)
 {
-    static const uint8_t types[] = {RECORD_PREPARE, RECORD_START, RECORD_RESTART, RECORD_STOP};
+    static const uint8_t types[] = {RECORD_PREPARE, RECORD_START, RECORD_RESTART, RECORD_STOP, RECORD_KILL};
     const char *names[ARRAY_LEN(types)];
     for (size_t i = 0; i < ARRAY_LEN(types); i++)
         names[i] = record_type_name(types[i]);
@@ -125,6 +125,8 @@ static void read_refused(const struct reader *r, const struct json *from, struct
     ret->command = read_command(r, from);
     ret->group = read_group(r, from);
     ret->attempt = ret->group ? read_attempt(r, from) : 0;
+    if (ret->group && ret->command == RECORD_KILL)
+        ret->rank = (uint32_t)read_number(r, from, "rank", 0, INT32_MAX, true);
     ret->error = str_empty(message) ? "the agent has refused the command" : message;
 }
 

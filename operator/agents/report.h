@@ -17,6 +17,7 @@ struct report {             // of one group; all strings in the arena of the cal
     const char *error;      // PREPARED, where it is not; REFUSED; else NULL
     int32_t taken_port;     // PREPARED, where that is the error; else 0
     uint8_t command;        // REFUSED: enum record_type
+    uint32_t rank;          // REFUSED, of a KILL
     // HELLO: all; STARTED: those that run; EXITED: the one. `ended_ms` is not set, texts are as long as they came.
     struct agent_process *processes;
     size_t n_processes;

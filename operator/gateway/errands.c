@@ -3,6 +3,7 @@
 
 #include "operator/gateway/admission.h"
 #include "operator/proxy/errand.h"
+#include "operator/proxy/kill.h"
 
 static void on_done(void *ctx, const char *json, size_t len, const struct err *err)
 {
@@ -32,8 +33,23 @@ static void run(struct gateway *g, struct errand *e)
     (e->kind == ERRAND_CREATE ? p->create : p->remove)(p->ctx, &what, on_done, e);
 }
 
+static void order_kill(struct gateway *g, struct call *c, const struct kill_order *order)
+{
+    const struct gateway_config *config = &g->config;
+    struct err err = ERR_INIT;
+    int r = config->kill ? config->kill(config->ctx, order->group_uid, order->attempt, order->rank, &err)
+                         : err_set(&err, ERR_UNAVAILABLE, "no agents are served here");
+    if (r == 0)
+        return;
+    err_wrap(&err, "rank %u of %s cannot be killed", order->rank, order->key);
+    kill_refuse(c, &err);
+}
+
 void errands_run(struct gateway *g)
 {
+    struct kill_order order;
+    for (struct call *c; (c = kill_next(&g->router, &order));)
+        order_kill(g, c, &order);
     for (struct errand *e; (e = router_errand(&g->router));)
         run(g, e);
 }

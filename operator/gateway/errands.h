@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What controllers ask for that the provisioner does.
+// What controllers ask for that no worker does: groups by the provisioner, the end of processes by their agents.
 #ifndef CADRE_GATEWAY_ERRANDS_H
 #define CADRE_GATEWAY_ERRANDS_H
 

@@ -31,6 +31,9 @@ struct gateway_config {                // 0 in a limit: its default
                   const char **ret_node);
     // A worker process of the group has connected, or is gone; NULL = nobody wants to know. May not call the gateway.
     void (*worker)(void *ctx, const char *group_uid);
+    // The process of a rank is to be killed: tells the agent of its pod, whose EXITED is the end of it. attempt: its
+    // own; 0 = whichever there is. ERR_UNAVAILABLE: no such agent is connected here. NULL = there are none.
+    int (*kill)(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err);
     const struct provisioner *provisioner; // borrowed; NULL = controllers create and delete no groups here
     void *ctx;
     unsigned max_connections; // 16384

@@ -8,13 +8,16 @@
 #include "operator/gateway/gateway.h"
 #include "operator/local/manifest.h"
 #include "operator/local/options.h"
+#include "operator/local/reins.h"
 #include "operator/local/restart.h"
 #include "operator/local/tee.h"
 #include "operator/local/trust.h"
 #include "operator/meshes.h"
+#include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +38,7 @@ struct local {
     struct loop *loop;
     struct gateway *gateway;
     struct tee *tee;
+    struct reins *reins;
     struct loop_signal *signals[3];
     struct loop_timer *again;
     struct restarts restarts;
@@ -63,15 +67,18 @@ static void describe(struct local *l, struct group_facts *ret)
 
 // The agent
 
-static _Noreturn void run_agent(const struct local *l)
+static _Noreturn void run_agent(const struct local *l, int control)
 {
-    char processes[16], attempt[16];
+    char processes[16], attempt[16], fd[16];
     size_t n = 0;
     while (l->options.command[n])
         n++;
     snprintf(processes, sizeof processes, "%d", l->options.processes);
     snprintf(attempt, sizeof attempt, "%u", (unsigned)l->attempt);
-    const char *first[] = {l->options.agent, "run", "--processes", processes, "--attempt", attempt, "--"};
+    snprintf(fd, sizeof fd, "%d", control);
+    fcntl(control, F_SETFD, 0);
+    const char *first[] = {l->options.agent, "run", "--processes", processes, "--attempt", attempt,
+                           "--control",      fd,    "--"};
     const char **argv = xcalloc(ARRAY_LEN(first) + n + 1, sizeof *argv);
     memcpy(argv, first, sizeof first);
     memcpy(argv + ARRAY_LEN(first), l->options.command, n * sizeof *argv);
@@ -98,22 +105,41 @@ static void on_line(void *ctx, uint32_t rank, const char *text, size_t len)
     output_line(gateway_router(l->gateway), GROUP_UID, rank, text, len);
 }
 
+static void on_exited(void *ctx, uint32_t attempt, uint32_t rank, int exit_code)
+{
+    const struct local *l = ctx;
+    router_worker_exited(gateway_router(l->gateway), GROUP_UID, attempt, rank, exit_code);
+}
+
+static void on_kill_refused(void *ctx, uint32_t rank, const char *why)
+{
+    const struct local *l = ctx;
+    router_kill_refused(gateway_router(l->gateway), GROUP_UID, rank, why);
+}
+
+static int kill_rank(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err)
+{
+    const struct local *l = ctx;
+    return reins_kill(l->reins, group_uid, attempt, rank, err);
+}
+
 static void start_agent(struct local *l)
 {
-    int fds[2] = {-1, -1};
+    int fds[3] = {-1, -1, -1};
     struct err err = ERR_INIT;
-    pid_t pid = tee_open(l->tee, fds, &err) < 0 ? -1 : fork();
+    bool open = tee_open(l->tee, fds, &err) == 0 && reins_open(l->reins, &fds[2], &err) == 0;
+    pid_t pid = open ? fork() : -1;
     if (pid == 0) {
         dup2(fds[0], STDOUT_FILENO);
         dup2(fds[1], STDERR_FILENO);
-        run_agent(l);
+        run_agent(l, fds[2]);
     }
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
     l->agent = MAX(pid, 0);
     if (pid < 0) {
-        fprintf(stderr, "cadre-local: cannot fork: %s\n", strerror(errno));
+        fprintf(stderr, "cadre-local: cannot start the agent: %s\n", err.code ? err.msg : strerror(errno));
         l->exit_code = EX_OSERR;
     }
 }
@@ -156,6 +182,7 @@ static void on_child(void *ctx, int signo)
         return;
     l->agent = 0;
     tee_drain(l->tee);
+    reins_drain(l->reins);
     l->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (l->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
         l->exit_code = 0;
@@ -199,7 +226,9 @@ static int listen_here(struct local *l, struct err *err)
 
 static int start(struct local *l, struct err *err)
 {
-    const struct gateway_config config = {.authority = &trust_everybody, .share = !l->options.plain};
+    const struct gateway_config config = {
+        .authority = &trust_everybody, .share = !l->options.plain, .kill = kill_rank, .ctx = l};
+    const struct reins_events events = {on_exited, on_kill_refused, l};
     struct group_facts facts;
     describe(l, &facts);
     l->gateway = gateway_new(l->loop, &config, err);
@@ -207,6 +236,7 @@ static int start(struct local *l, struct err *err)
         return err->code;
     router_group_set(gateway_router(l->gateway), &facts);
     l->tee = tee_new(l->loop, on_line, l);
+    l->reins = reins_new(l->loop, &events);
     l->again = loop_timer_new(l->loop, on_again, l);
     l->signals[0] = loop_signal_new(l->loop, SIGTERM, on_stop, l);
     l->signals[1] = loop_signal_new(l->loop, SIGINT, on_stop, l);
@@ -259,6 +289,7 @@ int main(int argc, char **argv)
             loop_run(l.loop);
     }
     tee_free(l.tee);
+    reins_free(l.reins);
     gateway_free(l.gateway);
     loop_timer_free(l.again);
     for (size_t i = 0; i < ARRAY_LEN(l.signals); i++)

@@ -176,7 +176,9 @@ void call_cancel(struct call *c)
 {
     tell_ranks(c);
     call_refuse(c, ERR_CANCELED, "%s() of %s was canceled by its caller%s", c->method, c->group->key,
-                c->id && !c->streams ? "; ranks that had begun may have run it" : " before it was sent to a rank");
+                c->kill                ? "; the process may end all the same"
+                : c->id && !c->streams ? "; ranks that had begun may have run it"
+                                       : " before it was sent to a rank");
 }
 
 void call_abandon(struct call *c)
@@ -201,7 +203,9 @@ void call_timeout(struct call *c)
     struct buf why = BUF_INIT(1024);
     int64_t ms = c->timeout_ms ? c->timeout_ms : c->router->config.ready_wait_ms;
     tell_ranks(c);
-    if (c->streams) {
+    if (c->kill) {
+        buf_printf(&why, "the agent of rank %u has not reported the end of the process; it may be killed yet", c->rank);
+    } else if (c->streams) {
         buf_puts(&why, "its arguments have not come in whole");
     } else if (c->id) {
         buf_printf(&why, "no answer from rank%s", c->left == 1 ? "" : "s");
@@ -429,8 +433,6 @@ void call_lost(struct call_slot *slot, const struct failure *f)
     struct call *c = slot->call;
     if (!call_slot_ends(slot))
         free_if_over(c);
-    else if (c->kill)
-        send_end(c);
     else
         call_fail(c, f);
 }

@@ -51,7 +51,7 @@ struct call {
     bool queued;     // it waits for a slot of any rank (task.h)
     bool single;     // the answer is one rank's and no list
     bool quiet;      // its caller takes no result, only that it ended
-    bool kill;       // it ends the process that gets it, which is its result (kill.h)
+    bool kill;       // it ends a process, which is its result, and no rank gets it (kill.h)
     bool lasting;    // a part of it may be overtaken, so those behind it are told to keep the order
     bool streams;    // its arguments are still coming in, and go on to the ranks
     bool args_held;  // its caller was told to send no more of them for now
@@ -62,7 +62,7 @@ struct call {
     uint64_t seq;
     struct list of_group;        // in the group's list until it is answered
     struct list open;            // in the session's list until it is answered
-    struct list link;            // in the session's `held` or the group's `waiting`
+    struct list link;            // in one list of those that wait: the session's `held`, the group's, the router's
     struct list flowing;         // in the router's list while somebody was told to hold something of it
     struct record_stream result; // of a single rank, on its way to the caller
     struct deadline deadline;
@@ -74,6 +74,8 @@ struct call {
     size_t parked;         // bytes of results that wait for those of other ranks
     size_t waiting;        // bytes of it while it waits for its group or a slot
     struct blob *gathered; // results that came in a reader's input, one behind the other
+    uint32_t kill_attempt; // of the process to be killed, 0 = any ...
+    uint32_t kill_oldest;  // ... and whose end is the result, or that of a later one
     uint32_t world;        // of the group when the call came
     uint32_t first;        // rank of slots[0]
     uint32_t n_above;      // slots that are held by methods that wait for it (task.h)
@@ -93,7 +95,10 @@ enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MA
 struct call *call_new(struct session *s, const struct record_header *h, const struct head *head, struct group *g);
 struct blob *call_keep(const struct call *c, const struct call_body *body); // a reference; NULL = over the memory
 
-// dispatch.c: sends it, lets it wait or fails it.
+// dispatch.c
+// Whether its group takes it, as far as attempt and ranks go: 0, above 0 = not yet, or an error.
+int call_check_group(const struct call *c, struct err *err);
+// Sends it, lets it wait or fails it.
 void call_submit(struct call *c, const struct call_body *body);
 void call_resubmit(struct call *c); // one that waits; afterwards it may still wait
 // The first piece of its body has come: sends that on, or fails it. False: more has to be there, *want bytes or all

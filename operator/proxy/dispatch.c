@@ -13,7 +13,7 @@
 #define COPY_MAX ((size_t)1 << 10)    // a body up to this is rather copied for each rank than shared by them
 #define LASTING_MIN ((size_t)2 << 10) // a longer one may go out in several records, others between them
 
-enum { WAIT, GO, QUEUE }; // for the group, now, for a slot; else a negative error
+enum { GO, WAIT, QUEUE }; // now, for the group, for a slot; else a negative error
 
 static int no_method(const struct call *c, const struct member_role *role, struct err *err)
 {
@@ -75,7 +75,7 @@ static int check_modes(struct call *c, struct err *err)
     return GO;
 }
 
-static int check_group(const struct call *c, struct err *err)
+int call_check_group(const struct call *c, struct err *err)
 {
     const struct group *g = c->group;
     if (g->refusal)
@@ -143,21 +143,21 @@ static int pick_ranks(struct call *c, struct err *err)
 
 static int verdict(struct call *c, struct err *err)
 {
-    int r = check_group(c, err);
+    int r = call_check_group(c, err);
     if (r == GO)
         r = resolve_modes(c, err);
     if (r == GO)
         r = check_modes(c, err);
     if (r == GO)
         r = pick_ranks(c, err);
-    return r > 0 && !c->kill && behind_another(c) ? WAIT : r;
+    return r >= 0 && r != WAIT && behind_another(c) ? WAIT : r;
 }
 
 // So that a call that one rank has no room for reaches none. The queue's own bookkeeping is small.
 static int check_room(const struct call *c, uint32_t i, size_t len, struct err *err)
 {
     const struct member *m = c->group->ranks[c->first + i].member;
-    if (m->n_pending >= c->router->config.member_calls && !c->kill)
+    if (m->n_pending >= c->router->config.member_calls)
         return err_set(err, ERR_THROTTLED, "rank %u of %s has %zu calls that it has not answered; no more now", m->rank,
                        c->group->key, m->n_pending);
     if (len + 512 > m->peer.out->max_bytes - m->peer.out->bytes)

@@ -20,6 +20,7 @@ struct group *group_new(const char *uid, const char *ns, const char *name, struc
     stats_init(&g->stats, stats);
     list_init(&g->heard);
     list_init(&g->waiting);
+    list_init(&g->kills);
     list_init(&g->calls);
     list_init(&g->stale);
     for (size_t i = 0; i <= MEMBER_LANES_MAX; i++)

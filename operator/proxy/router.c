@@ -3,6 +3,7 @@
 
 #include "operator/proxy/call.h"
 #include "operator/proxy/errand.h"
+#include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/stream.h"
 #include "operator/proxy/task.h"
@@ -27,6 +28,7 @@ void router_init(struct router *r, const struct router_config *config)
     list_init(&r->stopped);
     list_init(&r->errands);
     list_init(&r->begun);
+    list_init(&r->kills);
     list_init(&r->stale);
     list_init(&r->flowing);
     r->marks = blob_copy("[,]null", 7, NULL);
@@ -138,6 +140,7 @@ void router_group_set(struct router *r, const struct group_facts *f)
         expel_outdated(g, true);
     group_update(g, f);
     expel_outdated(g, false);
+    kill_outdated(g);
     release(r, g);
 }
 
@@ -187,6 +190,7 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
         else if (group_seats(m))
             expel(m, "exited", ERR_GONE, "the agent has reported the end of this process");
     }
+    kill_gone(g, rank, attempt);
 }
 
 int router_join(struct router *r, const struct member_identity *id, const char *hello, size_t len,
@@ -221,6 +225,8 @@ int router_join(struct router *r, const struct member_identity *id, const char *
                                  strlen(id->welcome), err); // the first in an empty queue
     peer_changed(&m->peer);
     group_join(g, m);
+    if (m->attempt > 0)
+        kill_gone(g, m->rank, m->attempt - 1);
     release(r, g);
     *ret = m;
     return 0;

@@ -50,6 +50,7 @@ struct router {
     struct list outputs, heard; // output.h
     struct list flowing;        // calls of which somebody was told to hold something
     struct list errands, begun; // that nobody has begun, and the others (errand.h)
+    struct list kills;          // of which no agent was told (kill.h)
     uint64_t mark;              // of a walk over waiting calls
     struct blob *marks;         // "[,]null"
     struct record_part *parts;

@@ -278,6 +278,8 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
         return refuse(s, rec->h.call, &why);
     if (kill && piece)
         return ROUTER_COLLECT;
+    if (kill && !head.timeout_ms)
+        head.timeout_ms = KILL_WAIT_MS;
     struct call *c = call_new(s, &rec->h, &head, g);
     if (!c) {
         err_set(&why, ERR_THROTTLED, "this connection's calls take %zu bytes; no room for more", quota_used(s->quota));
@@ -287,9 +289,9 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     struct call_body body = {rec->body, rec->len, rec->blob};
     if (piece)
         return call_stream(c, &body, &s->peer.want) ? 0 : ROUTER_COLLECT;
-    c->kill = kill;
-    c->refuse = c->refuse || kill;
-    if (rec->seq > unfinished && !kill)
+    if (kill)
+        kill_begin(c);
+    else if (rec->seq > unfinished)
         hold(s, c, &body, rec->seq);
     else
         call_submit(c, &body);

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/proxy/kill.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,6 +142,20 @@ static void on_exited(void *ctx, const char *uid, uint32_t attempt, uint32_t ran
     router_worker_exited(gateway_router(f->gateway), uid, attempt, rank, exit_code);
 }
 
+static void on_kill_refused(void *ctx, const char *uid, uint32_t rank, const char *why)
+{
+    const struct gateway_fixture *f = ctx;
+    router_kill_refused(gateway_router(f->gateway), uid, rank, why);
+}
+
+static int kill_rank(void *ctx, const char *uid, uint32_t attempt, uint32_t rank, struct err *err)
+{
+    const struct gateway_fixture *f = ctx;
+    char pod_uid[32];
+    snprintf(pod_uid, sizeof pod_uid, "uid-%u", rank);
+    return agents_kill(f->agents, pod_uid, uid, attempt, rank, err);
+}
+
 void gateway_fixture_start(struct gateway_fixture *f, const struct gateway_config *limits, const char *address)
 {
     struct gateway_config config = limits ? *limits : (struct gateway_config){.hello_ms = 0};
@@ -153,12 +168,16 @@ void gateway_fixture_start(struct gateway_fixture *f, const struct gateway_confi
                                       .ticket = authority_ticket,
                                       .ticket_text = authority_ticket_text,
                                       .peer_secret = authority_secret};
-    f->agents = agents_new(
-        &(struct agents_config){.clock = loop_clock(f->loop), .changed = on_changed, .exited = on_exited, .ctx = f});
+    f->agents = agents_new(&(struct agents_config){.clock = loop_clock(f->loop),
+                                                   .changed = on_changed,
+                                                   .exited = on_exited,
+                                                   .kill_refused = on_kill_refused,
+                                                   .ctx = f});
     config.authority = &f->authority;
     config.agents = f->agents;
     config.pod = find_pod;
     config.place = find_place;
+    config.kill = kill_rank;
     config.ctx = f;
     f->gateway = gateway_new(f->loop, &config, &err);
     if (!f->gateway)

@@ -250,6 +250,8 @@ static void follow(struct sim_agent *g, struct sim_world *w)
             if (!g->stop_at_ms)
                 g->stop_at_ms = w->now_ms + (w->calm ? 10 : rand_range(&w->rand, 0, 5000));
             break;
+        case SUPERVISOR_KILL: // nobody calls here
+            break;
         case SUPERVISOR_REPORT:
             report(g, &a);
             break;

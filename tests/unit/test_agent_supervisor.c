@@ -50,6 +50,8 @@ static void describe(struct buf *out, const struct supervisor_action *a)
         buf_printf(out, "launch %d", a->rank);
     else if (a->type == SUPERVISOR_TERMINATE)
         buf_printf(out, "terminate %d in %d", a->rank, (int)a->grace_ms);
+    else if (a->type == SUPERVISOR_KILL)
+        buf_printf(out, "kill %d", a->rank);
     else if (a->report == SUPERVISOR_REPORT_EXITED)
         buf_printf(out, "exited %d/%d %d", a->attempt, a->rank, a->code);
     else
@@ -110,6 +112,13 @@ static int stop(struct fixture *f, int attempt, int grace_ms)
 {
     struct command *c = command_new(COMMAND_STOP, "g-1", attempt);
     c->grace_ms = grace_ms;
+    return give(f, c);
+}
+
+static int kill_rank(struct fixture *f, int attempt, int rank)
+{
+    struct command *c = command_new(COMMAND_KILL, "g-1", attempt);
+    c->rank = rank;
     return give(f, c);
 }
 
@@ -345,6 +354,29 @@ static void one_rank_is_restarted_among_the_others(void **state)
     assert_int_equal(restart(f, 4, 9), ERR_CONFLICT); // not in this pod
 }
 
+// Its end is an exit like any other.
+static void one_process_is_killed(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(kill_rank(f, 0, 4), ERR_CONFLICT);
+    run(f, 1, 2);
+    assert_int_equal(restart(f, 2, 5), 0);
+    end(f, 5, 1);
+    supervisor_started(f->s, 5);
+    actions(f);
+    assert_int_equal(kill_rank(f, 2, 4), ERR_CONFLICT); // whose attempt is 1
+    assert_int_equal(kill_rank(f, 1, 5), ERR_CONFLICT);
+    assert_int_equal(kill_rank(f, 0, 6), ERR_CONFLICT); // nobody
+    assert_string_equal(actions(f), "");
+    assert_int_equal(kill_rank(f, 1, 4), 0);
+    assert_int_equal(kill_rank(f, 0, 5), 0);
+    assert_string_equal(actions(f), "kill 4, kill 5");
+    supervisor_exited(f->s, 4, 137, 9);
+    assert_string_equal(actions(f), "exited 1/4 137");
+    assert_int_equal(kill_rank(f, 1, 4), ERR_CONFLICT); // it has ended
+    assert_int_equal(supervisor_state(f->s), SUPERVISOR_RUNNING);
+}
+
 static void a_process_that_cannot_start_is_an_exit_and_no_start(void **state)
 {
     struct fixture *f = *state;
@@ -518,6 +550,7 @@ int main(void)
         T(a_stop_also_ends_what_was_to_come_next),
         T(a_late_stop_of_the_older_attempt_does_not_end_the_next),
         T(one_rank_is_restarted_among_the_others),
+        T(one_process_is_killed),
         T(a_process_that_cannot_start_is_an_exit_and_no_start),
         T(the_end_of_the_pod_stops_all_and_refuses_the_rest),
         T(whatever_happens_the_rules_hold),

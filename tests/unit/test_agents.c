@@ -268,6 +268,7 @@ static void reports_that_make_no_sense_break_the_protocol(void **state)
         {RECORD_EXITED, "{" GROUP ",\"attempt\":1,\"rank\":1}", ERR_INVALID},
         {RECORD_REFUSED, "{" GROUP ",\"attempt\":1,\"message\":\"no\"}", ERR_INVALID},
         {RECORD_REFUSED, "{\"command\":\"HELLO\"," GROUP ",\"attempt\":1}", ERR_INVALID},
+        {RECORD_REFUSED, "{\"command\":\"KILL\"," GROUP ",\"attempt\":1}", ERR_INVALID},
         {RECORD_HELLO, HELLO(""), ERR_PROTO},
         {RECORD_START, "{}", ERR_PROTO},
         {RECORD_CALL, "{}", ERR_PROTO},

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ struct replica { // of the operator, and its connection to the agent
 };
 
 struct fixture {
+    int refused; // rank of a KILL
     struct loop *loop;
     struct agent *agent; // the real one
     struct replica replicas[REPLICAS];
@@ -124,6 +126,14 @@ static void disconnect(struct fixture *f, int replica)
     agents_leave(r->agents, TAKE_PTR(r->peer));
 }
 
+static void on_kill_refused(void *ctx, const char *group_uid, uint32_t rank, const char *why)
+{
+    struct fixture *f = ctx;
+    assert_string_equal(group_uid, "u-1");
+    assert_string_equal(why, "no process of rank 1 of group u-1 runs here");
+    f->refused = (int)rank;
+}
+
 static int setup(void **state)
 {
     static const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
@@ -139,7 +149,10 @@ static int setup(void **state)
                                                 .done = on_done,
                                                 .ctx = f});
     for (size_t i = 0; i < REPLICAS; i++)
-        f->replicas[i] = (struct replica){f, agents_new(&(struct agents_config){.clock = loop_clock(f->loop)}), NULL};
+        f->replicas[i] = (struct replica){f,
+                                          agents_new(&(struct agents_config){
+                                              .clock = loop_clock(f->loop), .kill_refused = on_kill_refused, .ctx = f}),
+                                          NULL};
     connect(f, 0);
     return 0;
 }
@@ -286,6 +299,51 @@ static void a_command_that_cannot_be_run_is_an_exit_with_a_reason(void **state)
     assert_true(str_starts(facts(f, 0)->processes[1].message, "cannot start /no/such: "));
 }
 
+// One of ours is. The list of them is by the thread that has started them, and we are but one.
+static bool a_child_is_stopped(void)
+{
+    char path[64], line[512];
+    int pid;
+    bool stopped = false;
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *children = fopen(path, "re");
+    while (children && fscanf(children, "%d", &pid) == 1 && !stopped) {
+        snprintf(path, sizeof path, "/proc/%d/stat", pid);
+        FILE *stat = fopen(path, "re");
+        const char *state = stat && fgets(line, sizeof line, stat) ? strrchr(line, ')') : NULL;
+        stopped = state && state[1] == ' ' && state[2] == 'T';
+        if (stat)
+            fclose(stat);
+    }
+    if (children)
+        fclose(children);
+    return stopped;
+}
+
+// A process that is stopped reads nothing, runs no signal handler and answers no ping.
+static void one_that_hangs_is_killed(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    run(f, 1, WORLD("[ $RANK = 0 ] && exec sleep 1000; kill -STOP $$$$; exit 3") BOTH);
+    UNTIL(f, a_child_is_stopped());
+    assert_int_equal(agents_kill(f->replicas[1].agents, "pod", "u-1", 1, 1, &err), ERR_UNAVAILABLE);
+    connect(f, 1);
+    assert_int_equal(agents_kill(f->replicas[1].agents, "pod", "u-1", 1, 1, &err), 0); // whichever replica asks
+    UNTIL(f, process_is(facts(f, 0), 1, 1, AGENT_PROCESS_EXITED));
+    const struct agent_facts *now = facts(f, 0);
+    assert_int_equal(now->processes[1].exit_code, 137);
+    assert_non_null(strstr(now->processes[1].last_lines, "rank 1 was killed by a controller (group.kill)"));
+    assert_true(process_is(now, 0, 1, AGENT_PROCESS_RUNNING));
+    assert_agreed(f);
+    f->refused = -1;
+    assert_int_equal(agents_kill(f->replicas[1].agents, "pod", "u-1", 1, 1, &err), 0);
+    UNTIL(f, f->refused == 1); // it has ended
+    assert_null(facts(f, 1)->error);
+    order(f, RECORD_RESTART, 2, WORLD("exec sleep 1000") RANK_1);
+    assert_true(process_is(facts(f, 1), 1, 2, AGENT_PROCESS_RUNNING));
+}
+
 static void what_happens_without_a_connection_is_in_the_next_hello(void **state)
 {
     struct fixture *f = *state;
@@ -355,6 +413,7 @@ int main(void)
         T(the_next_attempt_takes_the_place_of_the_one_before),
         T(one_rank_restarts_beside_the_others),
         T(a_command_that_cannot_be_run_is_an_exit_with_a_reason),
+        T(one_that_hangs_is_killed),
         T(what_happens_without_a_connection_is_in_the_next_hello),
         T(a_replica_that_comes_late_knows_the_same),
         T(commands_may_come_twice),

@@ -119,6 +119,49 @@ static void test_exit_code_reaches_the_caller(void **state)
     gateway_peer_hang_up(&agent);
 }
 
+static void kill_rank(struct gateway_peer *p, uint32_t id, uint32_t rank)
+{
+    static const char body[] = "\x17\0\0\0{\"method\":\"group.kill\"}";
+    const struct record_header h = {.type = RECORD_CALL, .call = id, .rank = rank};
+    struct err err = ERR_INIT;
+    assert_int_equal(ws_client_record_copy(p->client, &h, body, sizeof body - 1, &err), 0);
+}
+
+// The agent ends a process for a controller; where there is none here, that is said at once.
+static void test_kill(void **state)
+{
+    struct gateway_peer agent, worker, p;
+    (void)state;
+    gateway_fixture_group(&f, 2, 3, NULL);
+    gateway_controller(&p, &f);
+    gateway_worker(&worker, &f, 0, 3);
+    worker.quiet = true;
+    kill_rank(&p, 1, 0);
+    GATEWAY_UNTIL(&f,
+                  gateway_peer_got(&p, "ERROR 1 - {\"code\":\"UNAVAILABLE\",\"message\":\"rank 0 of ml/llama cannot "
+                                       "be killed: the agent of its pod is not connected to this replica"));
+    dial(&agent, POD_TOKEN);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&agent, "WELCOME"));
+    kill_rank(&p, 2, 0);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&agent, "KILL 0 - {\"group\":\"" GATEWAY_UID "\",\"attempt\":3,\"rank\":0}"));
+    gateway_peer_send(&agent, RECORD_REFUSED, 0, RECORD_GROUP,
+                      "{\"command\":\"KILL\",\"group\":\"" GATEWAY_UID
+                      "\",\"attempt\":3,\"rank\":0,\"code\":\"CONFLICT\",\"message\":\"not now\"}");
+    GATEWAY_UNTIL(&f,
+                  gateway_peer_got(&p, "ERROR 2 - {\"code\":\"UNAVAILABLE\",\"message\":\"rank 0 of ml/llama was not "
+                                       "killed: not now"));
+    buf_reset(&agent.got);
+    kill_rank(&p, 3, 0);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&agent, "KILL"));
+    gateway_peer_send(&agent, RECORD_EXITED, 0, RECORD_GROUP,
+                      "{\"group\":\"" GATEWAY_UID "\",\"attempt\":3,\"rank\":0,\"exitCode\":137,\"signal\":9}");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 3 - null"));
+    assert_int_equal(worker.last_call, 0); // nobody asked the process
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&worker);
+    gateway_peer_hang_up(&agent);
+}
+
 static void test_refused(void **state)
 {
     struct gateway_peer p;
@@ -203,6 +246,7 @@ int main(void)
         TEST(test_the_session_ends_with_the_token),
         TEST(test_commands),
         TEST(test_exit_code_reaches_the_caller),
+        TEST(test_kill),
         TEST(test_refused),
         TEST(test_newer_connection_takes_the_place),
         TEST(test_pod_that_is_gone),

@@ -345,13 +345,6 @@ static void a_crash_says_where_and_dies_of_its_signal(void **state)
                 "cadre-worker: rank 2 died of SIGABRT (it aborted) while it ran Misbehaving.give_up");
 }
 
-static void a_process_that_is_killed_says_by_whom(void **state)
-{
-    struct fixture *f = *state;
-    assert_dies(f, "{\"method\":\"group.kill\"}", SIGKILL,
-                "cadre-worker: rank 2 was killed by a controller (group.kill)");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,7 +363,6 @@ int main(void)
         PROCESS_TEST(stopping_cancels_what_runs_and_destroys_the_object),
         PROCESS_TEST(a_constructor_that_hangs_does_not_hold_up_the_stop),
         PROCESS_TEST(a_crash_says_where_and_dies_of_its_signal),
-        PROCESS_TEST(a_process_that_is_killed_says_by_whom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,13 @@ is "no role, one rank" 'the group has roles, and the call says none; there are: 
     call ppo add "$zeros" --rank 1
 is "no such role" "ppo has no role 'judge'; it has: actor, critic" call ppo add "$zeros" --role judge
 is "another role's method" "critic of default/ppo has no method 'add'; it has: sub" call ppo add "$zeros" --role critic
+# A process that is stopped hears nothing, and is ended all the same
+victim=$(pgrep -f cadre-worker -P "$(pgrep -P "$pid" -f 'cadre-agent run')" | while read -r p; do
+    tr '\0' '\n' <"/proc/$p/environ" | grep -qx RANK=1 && echo "$p"
+done)
+kill -STOP "$victim"
 is "kill" 'rank 1 of ppo killed' kill ppo --rank 1
+[[ ! -e /proc/$victim ]] || fail "rank 1 is still there"
 grep -q 'rank 1 was killed by a controller' "$work/err" || fail "no last words"
 is "all are started again, as the object says" '{"a": [0, 1]}' call ppo add '{"a": [0, 0]}' --role actor
 is "info" 'Role:     critic (class Critic)' info ppo

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,6 +33,7 @@ struct place {
     struct output_process *output;
     char *error;     // why the command could not be run
     bool oom;        // the kernel killed it for its memory
+    bool killed;     // we did, for a controller
     struct buf last; // what it printed last
 };
 
@@ -81,7 +83,7 @@ static struct place *place_of(const struct group *g, int rank)
 static void place_clear(struct place *p)
 {
     free(TAKE_PTR(p->error));
-    p->oom = false;
+    p->oom = p->killed = false;
     buf_done(&p->last);
 }
 
@@ -156,12 +158,22 @@ static void on_gone(struct place *p)
     sweep(g);
 }
 
+// The process could not say it.
+static const char *killed_words(const struct place *p, char *out, size_t size)
+{
+    snprintf(out, size, "%s was killed by a controller (group.kill)", p->who);
+    return out;
+}
+
 static void say_exit(const struct place *p)
 {
+    char words[320];
     struct process_exit e = process_exit(p->process);
     struct output *o = p->group->agent->output;
     if (p->error)
         output_say(o, "%s: %s", p->who, p->error);
+    else if (p->killed)
+        output_say(o, "%s", killed_words(p, words, sizeof words));
     else if (e.signal)
         output_say(o, "%s: ended by signal %d (%s)%s", p->who, e.signal, strsignal(e.signal),
                    e.core   ? ", core dumped"
@@ -182,10 +194,14 @@ static void on_exited(struct place *p)
 {
     struct process_exit e = process_exit(p->process);
     const char *error = process_error(p->process);
+    char words[320];
     output_drain(p->output);
     output_tail(p->output, &p->last);
     p->error = error[0] ? xstrdup(error) : NULL;
-    p->oom = e.signal == SIGKILL && look_oom(p->group->agent);
+    p->killed = p->killed && e.signal == SIGKILL; // it may have ended by itself meanwhile
+    p->oom = e.signal == SIGKILL && look_oom(p->group->agent) && !p->killed;
+    if (p->killed)
+        buf_printf(&p->last, "%s%s", p->last.len ? "\n" : "", killed_words(p, words, sizeof words));
     say_exit(p);
     supervisor_exited(p->group->supervisor, p->rank, e.code, e.signal);
     carry_out(p->group);
@@ -394,6 +410,13 @@ static void on_action(struct group *g, const struct supervisor_action *action)
         p = place_of(g, action->rank);
         if (p && p->process)
             process_stop(p->process, action->grace_ms);
+        break;
+    case SUPERVISOR_KILL:
+        p = place_of(g, action->rank);
+        if (p && p->process) {
+            p->killed = true;
+            process_stop(p->process, 0);
+        }
         break;
     case SUPERVISOR_REPORT:
         on_report(g, action);

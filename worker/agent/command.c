@@ -217,6 +217,8 @@ static void read_body(struct reader *r, const struct json *body)
         read_prepare(r, body);
     else if (c->type == COMMAND_STOP)
         read_stop(r, body);
+    else if (c->type == COMMAND_KILL)
+        c->rank = (int)read_number(r, body, "rank", 0, INT32_MAX, -1);
     else
         read_start(r, body);
 }

@@ -16,6 +16,7 @@ enum command_type {
     COMMAND_START,   // start all processes of a prepared attempt
     COMMAND_RESTART, // start some processes of a running attempt anew
     COMMAND_STOP,    // stop all
+    COMMAND_KILL,    // end one process at once, as if it had crashed
 };
 
 struct command_process {
@@ -28,9 +29,10 @@ struct command_process {
 struct command {
     enum command_type type;
     const char *group; // UID
-    int attempt;
-    int64_t grace_ms; // PREPARE, RESTART, STOP: between SIGTERM and SIGKILL
-    bool end;         // STOP: the pod ends, too
+    int attempt;       // KILL: of the process, 0 = whichever there is
+    int rank;          // KILL
+    int64_t grace_ms;  // PREPARE, RESTART, STOP: between SIGTERM and SIGKILL
+    bool end;          // STOP: the pod ends, too
     // PREPARE
     const char *master_addr, *master_ip; // NULL = do not look it up
     int64_t timeout_ms;                  // for it to resolve

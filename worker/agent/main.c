@@ -2,6 +2,7 @@
 // cadre-agent: builds the parts, turns the loop, takes the parts down in order.
 #include "common/base/mem.h"
 #include "worker/agent/agent.h"
+#include "worker/agent/control.h"
 #include "worker/agent/install.h"
 #include "worker/agent/operators.h"
 #include "worker/agent/options.h"
@@ -22,6 +23,7 @@ struct program {
     struct loop *loop;
     struct agent *agent;
     struct standalone standalone;
+    struct control *control;     // NULL: nobody watches
     struct operators *operators; // NULL when it runs by itself
     bool stopping, done;
 };
@@ -41,7 +43,9 @@ static void on_report(void *ctx, const struct agent_report *r)
     struct program *p = ctx;
     if (p->operators)
         operators_report(p->operators, r);
-    else if (p->options->mode == OPTIONS_RUN)
+    if (p->control)
+        control_report(p->control, r);
+    if (p->options->mode == OPTIONS_RUN)
         standalone_report(&p->standalone, r);
 }
 
@@ -77,6 +81,8 @@ static int begin(struct program *p, struct err *err)
     const struct options *o = p->options;
     if (o->mode == OPTIONS_RUN) {
         p->standalone = (struct standalone){.agent = p->agent, .options = o};
+        if (o->control >= 0 && !(p->control = control_new(p->loop, p->agent, o->control, err)))
+            return err->code;
         return standalone_start(&p->standalone, err);
     }
     // Whatever nsswitch.conf the image has: a static program cannot load its plugins, and pods need no others.
@@ -122,6 +128,7 @@ static int run(const struct options *o)
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         loop_signal_free(signals[i]);
     operators_free(p.operators);
+    control_free(p.control);
     agent_free(p.agent);
     loop_free(p.loop);
     return err.code < 0 ? cannot(&err) : p.standalone.exit_code;

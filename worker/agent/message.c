@@ -127,6 +127,8 @@ void message_refused(enum record_type command, const struct command *c, const st
     if (c) {
         writer_str(w, "group", c->group);
         writer_i64(w, "attempt", c->attempt);
+        if (c->type == COMMAND_KILL)
+            writer_i64(w, "rank", c->rank);
     }
     writer_str(w, "code", err_name(err->code));
     writer_str(w, "message", err->msg);
@@ -147,6 +149,9 @@ bool message_command_type(unsigned record_type, enum command_type *ret)
         return true;
     case RECORD_STOP:
         *ret = COMMAND_STOP;
+        return true;
+    case RECORD_KILL:
+        *ret = COMMAND_KILL;
         return true;
     default:
         return false;

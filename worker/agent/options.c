@@ -30,6 +30,7 @@ static const char help[] =
     "  --gpus N               GPUs that each process gets, 0 = none; default: an equal share\n"
     "  --gpu-visibility WHICH own: a process sees its own GPUs only; all: it sees all; default: all\n"
     "  --grace SECONDS        between SIGTERM and SIGKILL; default: 10\n"
+    "  --control FD           a SOCK_SEQPACKET socket: tells EXITED and takes KILL there, as an operator has them\n"
     "\n"
     "install: copies this program to DIRECTORY/cadre-agent.\n"
     "\n"
@@ -43,6 +44,7 @@ enum {
     OPT_GPUS,
     OPT_VISIBILITY,
     OPT_GRACE,
+    OPT_CONTROL,
     OPT_OPERATOR,
     OPT_TOKEN,
     OPT_VERSION,
@@ -66,6 +68,7 @@ static const struct option run_options[] = {
     {"gpus", required_argument, NULL, OPT_GPUS},
     {"gpu-visibility", required_argument, NULL, OPT_VISIBILITY},
     {"grace", required_argument, NULL, OPT_GRACE},
+    {"control", required_argument, NULL, OPT_CONTROL},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0},
@@ -117,6 +120,8 @@ static int apply(struct options *o, int opt)
         return set_number("processes", 1, COMMAND_PROCESSES_MAX, &o->processes);
     case OPT_ATTEMPT:
         return set_number("attempt", 0, INT32_MAX, &o->attempt);
+    case OPT_CONTROL:
+        return set_number("control", 0, INT32_MAX, &o->control);
     case OPT_PORT:
         return set_number("master-port", 1, 65535, &o->master_port);
     case OPT_GPUS:
@@ -172,6 +177,7 @@ int options_parse(int argc, char **argv, struct options *ret)
                             .token_file = TOKEN_FILE,
                             .grace_ms = run ? RUN_GRACE_MS : SERVE_GRACE_MS,
                             .processes = 1,
+                            .control = -1,
                             .gpu_visibility = GPUS_ALL,
                             .gpus = GPUS_SHARE};
     const struct option *known = run ? run_options : install ? install_options : serve_options;

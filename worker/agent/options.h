@@ -25,6 +25,7 @@ struct options {
     // OPTIONS_RUN
     int processes;
     int attempt;
+    int control;     // descriptor (control.h), -1 = none
     int master_port; // 0 = a free one
     enum gpus_visibility gpu_visibility;
     int gpus; // a worker's, or GPUS_SHARE

@@ -333,6 +333,18 @@ static int on_stop(struct supervisor *s, int64_t now_ms, struct command *c, stru
     return 0;
 }
 
+static int on_kill(struct supervisor *s, const struct command *c, struct err *err)
+{
+    const struct supervisor_process *p = find(s, c->rank);
+    if (!p || p->state > SUPERVISOR_PROCESS_RUNNING)
+        return err_set(err, ERR_CONFLICT, "no process of rank %d of group %s runs here", c->rank, s->group);
+    if (c->attempt && c->attempt != p->command->attempt)
+        return err_set(err, ERR_CONFLICT, "the process of rank %d of group %s is that of attempt %d, not %d", c->rank,
+                       s->group, p->command->attempt, c->attempt);
+    act(s, SUPERVISOR_KILL)->rank = c->rank;
+    return 0;
+}
+
 int supervisor_command(struct supervisor *s, int64_t now_ms, struct command *c, struct err *err)
 {
     if (s->closed)
@@ -346,6 +358,8 @@ int supervisor_command(struct supervisor *s, int64_t now_ms, struct command *c, 
         return on_restart(s, c, err);
     case COMMAND_STOP:
         return on_stop(s, now_ms, c, err);
+    case COMMAND_KILL:
+        return on_kill(s, c, err);
     }
     return err_set(err, ERR_INTERNAL, "an unknown command");
 }

@@ -49,7 +49,8 @@ enum supervisor_action_type {
     SUPERVISOR_RESOLVE,   // look `host` up, then supervisor_resolved()
     SUPERVISOR_TRY_PORT,  // see whether `port` can be listened on, then at once supervisor_port_tried()
     SUPERVISOR_LAUNCH,    // start `process`; then supervisor_started(), _exited() and _gone()
-    SUPERVISOR_TERMINATE, // stop `process` within grace_ms
+    SUPERVISOR_TERMINATE, // stop the process of `rank` within grace_ms
+    SUPERVISOR_KILL,      // end it at once, as if it had crashed
     SUPERVISOR_REPORT,
 };
 
@@ -66,7 +67,7 @@ struct supervisor_action {
     enum supervisor_action_type type;
     enum supervisor_report report;
     int attempt;                              // REPORT: of what it speaks of
-    int rank, code, signal;                   // SUPERVISOR_REPORT_EXITED; rank: LAUNCH and TERMINATE too
+    int rank, code, signal;                   // SUPERVISOR_REPORT_EXITED; rank: LAUNCH, TERMINATE and KILL too
     const struct supervisor_process *process; // LAUNCH; valid until the next command
     int64_t grace_ms;                         // TERMINATE
     const char *host;                         // RESOLVE; valid until the next command

@@ -81,14 +81,6 @@ void crash_prepare_thread(void)
         sigaltstack(&stack, NULL);
 }
 
-void crash_on_request(void)
-{
-    fflush(stdout);
-    fprintf(stderr, "cadre-worker: rank %s was killed by a controller (group.kill)\n", rank_text);
-    for (;;)
-        kill(getpid(), SIGKILL);
-}
-
 void crash_doing(const char *class, const char *method, const char *trace)
 {
     atomic_store(&doing_class, NULL);

@@ -7,8 +7,6 @@
 void crash_install(int rank); // SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT
 // Gives the calling thread a stack for these words, once: its own may be what has run out.
 void crash_prepare_thread(void);
-// Ends the process as if it had crashed, on the wish of a controller; says so as its last words.
-_Noreturn void crash_on_request(void);
 // What this thread is about to run: class and method, static strings, and the traceparent of its call, which lives
 // until the next; NULL = nothing. A method's name may be NULL, its trace be "".
 void crash_doing(const char *class, const char *method, const char *trace);

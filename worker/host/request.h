@@ -47,9 +47,9 @@ struct request {
     int64_t timeout_ms;
 };
 
-// Takes references to the body of the CALL and, where that ends with the head, to the arguments (else NULL). A call of
-// group.kill ends the process instead. ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO, and ERR_CONFLICT where it would wait for
-// a method that waits for it: then there is no request. The deadline counts from here.
+// Takes references to the body of the CALL and, where that ends with the head, to the arguments (else NULL).
+// ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO, and ERR_CONFLICT where it would wait for a method that waits for it: then
+// there is no request. The deadline counts from here.
 int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct blob *tail,
                 struct request **ret, struct err *err);
 // There are references in its arguments. ERR_INVALID, ERR_NOT_FOUND ...: it cannot run, abandon it.

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/local/reins.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+#include "common/wire/record.h"
+#include "operator/agents/report.h"
+#include "worker/agent/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct reins {
+    struct loop *loop;
+    struct reins_events events;
+    int fd; // -1 = no agent
+    struct loop_poll *poll;
+    char packet[CONTROL_PACKET_MAX];
+};
+
+struct reins *reins_new(struct loop *loop, const struct reins_events *events)
+{
+    struct reins *r = xcalloc(1, sizeof *r);
+    *r = (struct reins){.loop = loop, .events = *events, .fd = -1};
+    return r;
+}
+
+static void let_go(struct reins *r)
+{
+    loop_poll_free(TAKE_PTR(r->poll));
+    if (r->fd >= 0)
+        close(r->fd);
+    r->fd = -1;
+}
+
+void reins_free(struct reins *r)
+{
+    if (!r)
+        return;
+    let_go(r);
+    free(r);
+}
+
+static void on_packet(const struct reins *r, size_t len)
+{
+    struct arena a = ARENA_INIT;
+    struct record_header h;
+    struct report said;
+    struct err ignored = ERR_INIT; // it is our own program, of the same version
+    if (len < RECORD_HEADER_SIZE || record_header_decode(r->packet, &h, &ignored) < 0 || !report_type(h.type) ||
+        report_decode(h.type, r->packet + RECORD_HEADER_SIZE, len - RECORD_HEADER_SIZE, &a, &said, &ignored) < 0)
+        len = 0;
+    if (len && h.type == RECORD_EXITED)
+        r->events.exited(r->events.ctx, (uint32_t)said.processes->attempt, (uint32_t)said.processes->rank,
+                         said.processes->exit_code);
+    else if (len && h.type == RECORD_REFUSED && said.command == RECORD_KILL)
+        r->events.kill_refused(r->events.ctx, said.rank, said.error);
+    arena_done(&a);
+}
+
+static bool take(struct reins *r)
+{
+    ssize_t n = r->fd >= 0 ? recv(r->fd, r->packet, sizeof r->packet, MSG_DONTWAIT) : -1;
+    if (n > 0)
+        on_packet(r, (size_t)n);
+    else if (r->fd >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR)))
+        let_go(r);
+    return n > 0;
+}
+
+static void on_readable(void *ctx, int events)
+{
+    (void)events;
+    (void)take(ctx);
+}
+
+int reins_open(struct reins *r, int *ret_fd, struct err *err)
+{
+    int ends[2];
+    let_go(r);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return err_set(err, ERR_UNAVAILABLE, "cannot open a socket for the agent: %s", strerror(errno));
+    r->fd = ends[0];
+    *ret_fd = ends[1];
+    r->poll = loop_poll_new(r->loop, r->fd, on_readable, r);
+    return r->poll ? loop_poll_set(r->poll, LOOP_READ, err) : 0;
+}
+
+void reins_drain(struct reins *r)
+{
+    while (take(r))
+        ;
+    let_go(r);
+}
+
+int reins_kill(struct reins *r, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err)
+{
+    struct json_writer w;
+    char packet[512];
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "group", group_uid);
+    writer_i64(&w, "attempt", attempt);
+    writer_i64(&w, "rank", rank);
+    writer_object_end(&w);
+    const struct record_header h = {.len = (uint32_t)w.buf.len, .type = RECORD_KILL, .rank = RECORD_GROUP};
+    size_t len = RECORD_HEADER_SIZE + MIN(w.buf.len, sizeof packet - RECORD_HEADER_SIZE);
+    record_header_encode(packet, &h);
+    memcpy(packet + RECORD_HEADER_SIZE, w.buf.data, len - RECORD_HEADER_SIZE);
+    writer_done(&w);
+    if (r->fd < 0)
+        return err_set(err, ERR_UNAVAILABLE, "no processes run now");
+    if (send(r->fd, packet, len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len)
+        return err_set(err, ERR_UNAVAILABLE, "its agent cannot be told: %s", strerror(errno));
+    return 0;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/control.h"
+
+#include "common/base/mem.h"
+#include "common/wire/record.h"
+#include "worker/agent/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct control {
+    struct agent *agent;
+    int fd;
+    struct loop_poll *poll; // NULL = the other end has gone
+    char packet[CONTROL_PACKET_MAX];
+};
+
+// Whoever does not read loses what is said: it sees the end of the agent all the same.
+static void send_record(const struct control *c, enum record_type type, struct json_writer *w)
+{
+    struct record_header h = {.len = (uint32_t)w->buf.len, .type = (uint8_t)type, .rank = RECORD_GROUP};
+    char header[RECORD_HEADER_SIZE];
+    record_header_encode(header, &h);
+    struct iovec parts[] = {{header, sizeof header}, {w->buf.data, w->buf.len}};
+    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = ARRAY_LEN(parts)};
+    ssize_t sent;
+    do
+        sent = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    writer_done(w);
+}
+
+static void on_packet(struct control *c, size_t len)
+{
+    struct record_header h;
+    struct err err = ERR_INIT;
+    struct command *command = NULL;
+    enum command_type type;
+    if (len < RECORD_HEADER_SIZE || record_header_decode(c->packet, &h, &err) < 0 ||
+        h.len != len - RECORD_HEADER_SIZE || h.type != RECORD_KILL || !message_command_type(h.type, &type))
+        return;
+    if (command_parse(type, c->packet + RECORD_HEADER_SIZE, h.len, &command, &err) == 0)
+        agent_command(c->agent, command, &err);
+    if (err.code < 0) {
+        struct json_writer w;
+        writer_init(&w, 0);
+        message_refused(h.type, command, &err, &w);
+        send_record(c, RECORD_REFUSED, &w);
+    }
+    command_unref(command);
+}
+
+static void on_readable(void *ctx, int events)
+{
+    struct control *c = ctx;
+    (void)events;
+    ssize_t n = recv(c->fd, c->packet, sizeof c->packet, MSG_DONTWAIT);
+    if (n > 0)
+        on_packet(c, (size_t)n);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        loop_poll_free(TAKE_PTR(c->poll));
+}
+
+struct control *control_new(struct loop *loop, struct agent *agent, int fd, struct err *err)
+{
+    struct control *c = xcalloc(1, sizeof *c);
+    *c = (struct control){.agent = agent, .fd = fd};
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    c->poll = loop_poll_new(loop, fd, on_readable, c);
+    if (c->poll && loop_poll_set(c->poll, LOOP_READ, err) == 0)
+        return c;
+    if (err->code == 0)
+        err_set(err, ERR_INVALID, "--control %d: not a socket", fd);
+    control_free(c);
+    return NULL;
+}
+
+void control_free(struct control *c)
+{
+    if (!c)
+        return;
+    loop_poll_free(c->poll);
+    close(c->fd);
+    free(c);
+}
+
+void control_report(struct control *c, const struct agent_report *r)
+{
+    struct json_writer w;
+    if (r->type != SUPERVISOR_REPORT_EXITED)
+        return;
+    writer_init(&w, 0);
+    enum record_type type = message_report(r, &w);
+    send_record(c, type, &w);
+}
