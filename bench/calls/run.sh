@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Calls through the proxy to workers, beside bare sockets and beside Ray, on loopback; prints tables. Needs no root.
-#   bench/calls/run.sh [--without-ray] [--seconds N] [--rounds N] [--idle N] [--only TEXT]
-# N seconds for each measurement (1), in N rounds (3), with up to N idle workers (10000); only the lines with TEXT in
-# their name. Ray is installed from Python wheels into ~/.cache/cadre/ray, 300 MB, the first time; where that fails its
-# columns stay empty.
+#   bench/calls/run.sh [OPTION]...
+#   --without-ray     its columns stay empty
+#   --seconds S       of each measurement (1)
+#   --rounds N        (3); the median counts
+#   --idle N          most idle workers (10000)
+#   --only TEXT       only the lines with this in their name
+# Ray is installed from Python wheels into ~/.cache/cadre/ray, 300 MB, the first time; where that fails it is left out.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=bench/lib/options.sh
+. "$root/bench/lib/options.sh"
+options_check "$@"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/ray
 build=$root/build/release
 version=2.60.0
@@ -20,9 +26,12 @@ install_ray() {
         "$cache/bin/python" -m pip --disable-pip-version-check install --quiet "ray==$version" numpy >&2
 }
 
-options=()
-if [[ ${1:-} == --without-ray ]]; then
-    shift
+options=() ray=yes
+for argument; do
+    [[ $argument == --without-ray ]] && ray='' || options+=("$argument")
+done
+if [[ -z $ray ]]; then
+    :
 elif install_ray; then
     options+=(--ray-python "$cache/bin/python" --ray-script "$root/bench/calls/ray_peer.py")
 else
@@ -34,4 +43,4 @@ log=$(cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release 2>&1 &&
     exit 1
 }
 exec "$build/bench/calls/bench-calls" --worker "$build/worker/host/cadre-worker" \
-    --module "$build/examples/echo/echo.so" "${options[@]}" "$@"
+    --module "$build/examples/echo/echo.so" "${options[@]}"

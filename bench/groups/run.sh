@@ -1,7 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# WorkerGroups against bare pinned pods, on a cluster of its own with 1,000 fake nodes; prints a table.
-#   bench/groups/run.sh [OPTION OF bench-groups]...     such as --thousands 1 --singles 30
+# WorkerGroups against bare pinned pods, on a cluster of its own with 1,000 fake nodes; prints a table. Needs root.
+#   bench/groups/run.sh [OPTION]...
+#   --singles N             rounds of one group (10)
+#   --pairs N               rounds of 100 groups (3)
+#   --thousands N           rounds of 1,000 groups (0)
+#   --restarts N            of one group, alone and among others (6)
+#   --starts N              of the operator, in an empty and in a full cluster (3)
+#   --creates N             rounds of 1,000 creations (3)
+#   --reservations N        rounds of 100 PlacementGroups of 1 bundle (3)
+#   --kiloreservations N    rounds of 1,000 PlacementGroups of 3 bundles (0)
 # The operator and bench-groups are built into build/release. BENCH_CLUSTER=NAME uses a cluster that is up, and leaves
 # it up (deploy/devcluster/devcluster --name NAME up --nodes 0 --kwok 1000 --gpus 8).
 # With --noise-rate or --noise-at-once a workload lists all nodes while PlacementGroups are measured;
@@ -9,6 +17,9 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=bench/lib/options.sh
+. "$root/bench/lib/options.sh"
+options_check "$@"
 # shellcheck source=bench/lib/cluster.sh
 . "$root/bench/lib/cluster.sh"
 work=$(mktemp -d)

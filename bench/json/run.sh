@@ -5,6 +5,9 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=bench/lib/options.sh
+. "$root/bench/lib/options.sh"
+[[ ${1:-} != -* ]] || options_check "${@:1:2}"
 cmake -S "$root" -B "$root/build/release" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$root/build/release" --target bench-json >/dev/null
 cd "$root/tests/fuzz/corpus/object"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Other managers of groups: built from Go modules into a cache that is keyed by what pins them, and run as plain
-# processes beside the control plane. What they need in the cluster comes out of their own module, as it lies in Go's
-# module cache. Set before this is read: root, work, devcluster.
+# Other managers of groups: built from Go modules, or from checkouts of their projects, into a cache that is keyed by what
+# pins them, and run as plain processes beside the control plane. What they need in the cluster comes out of their own
+# sources, which are the module as it lies in Go's module cache, or the checkout. Set before this is read: root, work,
+# devcluster.
 
 : "${root:?}" "${work:?}" "${devcluster:?}"
 managers_cache=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/peers
@@ -13,12 +14,43 @@ declare -A MANAGERS=(
     [jobset]="sigs.k8s.io/jobset sigs.k8s.io/jobset JobSet jobset-system config.jobset.x-k8s.io/v1alpha1 19441 18081"
 )
 
+declare -A checkouts=() # of the project NAME, instead of its module
+
+# manager_checkout NAME DIR: its sources, of which the caller says so. Ends the script where they are none.
+manager_checkout() {
+    local module=${MANAGERS[$1]%% *} why
+    if ! grep -qsxF "module $module" "$2/go.mod"; then
+        options_refuse "--source $1=$2: there is no go.mod of $module"
+    elif ! why=$(git -C "$2" describe --tags --always 2>&1); then
+        options_refuse "--source $1=$2: its version cannot be told: git: $why"
+    fi
+    checkouts[$1]=$(cd "$2" && pwd)
+}
+
 # manager_read NAME: sets module, package, title, ns, config_api, webhook_port, probe_port, version and home.
 manager_read() {
-    local dir=$root/bench/peers/go/$1
+    local dir=$root/bench/peers/go/$1 key
     read -r module package title ns config_api webhook_port probe_port <<<"${MANAGERS[$1]}"
-    version=$(sed -n "s,^\(require\)\?[[:space:]]*$module \(v[0-9][^ ]*\).*,\2,p" "$dir/go.mod")
-    home=$managers_cache/$1-$(cat "$dir"/go.* | sha256sum | cut -c1-12)
+    if [[ -n ${checkouts[$1]:-} ]]; then
+        version=$(git -C "${checkouts[$1]}" describe --tags --always --dirty)
+        key="${checkouts[$1]} $version"
+    else
+        version=$(sed -n "s,^\(require\)\?[[:space:]]*$module \(v[0-9][^ ]*\).*,\2,p" "$dir/go.mod")
+        key=$(cat "$dir"/go.*)
+    fi
+    home=$managers_cache/$1-$(sha256sum <<<"$key" | cut -c1-12)
+}
+
+# manager_sources NAME: goes where it can be built, and says in $home/source where its sources are. Nothing changes in a
+# checkout.
+manager_sources() {
+    if [[ -n ${checkouts[$1]:-} ]]; then
+        cd "${checkouts[$1]}" && pwd >"$home/source"
+        return
+    fi
+    mkdir -p "$home/build" && cp "$root/bench/peers/go/$1"/go.* "$home/build/" && cd "$home/build" || return
+    export GOFLAGS="-mod=mod $GOFLAGS"
+    "$go" mod download "$module" && "$go" list -m -f '{{.Dir}}' "$module" >"$home/source"
 }
 
 # In a subshell, because these files are written for a script that ends when something fails.
@@ -35,15 +67,13 @@ manager_build() {
     local go log=$work/$1-build.log started=$SECONDS
     local module package title ns config_api webhook_port probe_port version home
     manager_read "$1"
-    [[ ! -x $home/manager || ! -d $(cat "$home/source") ]] || return 0
+    [[ $version == *-dirty || ! -x $home/manager || ! -d $(cat "$home/source") ]] || return 0
     go=$(go_find) || return 1
-    mkdir -p "$home/build"
-    cp "$root/bench/peers/go/$1"/go.* "$home/build/"
+    mkdir -p "$home"
     printf 'bench: building %s %s, once ... ' "$title" "$version" >&2
     if ! (
-        cd "$home/build" || exit 1
-        export CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOROOT='' GOFLAGS="-mod=mod -buildvcs=false ${GOFLAGS:-}"
-        "$go" mod download "$module" && "$go" list -m -f '{{.Dir}}' "$module" >"$home/source" &&
+        export CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOROOT='' GOFLAGS="-buildvcs=false ${GOFLAGS:-}"
+        manager_sources "$1" &&
             nice -n 10 "$go" build -trimpath -ldflags '-s -w' -o "$home/.manager" "$package" &&
             mv "$home/.manager" "$home/manager"
     ) >"$log" 2>&1; then

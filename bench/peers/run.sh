@@ -1,57 +1,49 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Cadre beside LeaderWorkerSet and JobSet; "run.sh --help" explains.
+# The same groups of 8 pods by bare pods, LeaderWorkerSet, JobSet and Cadre, each beside bare pods that are pinned to
+# their nodes, on a cluster of its own with 1,000 fake nodes of 8 GPUs. Prints a table, and writes it into the report.
+# Needs root, 4 GB of memory and a machine with nothing else to do; 100 groups take about ten minutes.
+#   bench/peers/run.sh [OPTION]...
+#   --groups N        groups at once (100); 1000 fill the cluster and take an hour
+#   --rounds N        of that (2; 1 from 500 groups on)
+#   --singles N       times that one group alone is created, in each round (4)
+#   --restarts N      times that one group among all of them restarts (4)
+#   --only LIST       of bare,lws,jobset,cadre; with commas
+#   --source LIST     lws=DIR or jobset=DIR, with a comma between: built from a git checkout of its project, of any
+#                     version, instead of the Go module of the version that bench/peers/go pins
+#   --report FILE     whose table of N groups is written anew (docs/benchmarks/peers.md); "none" writes nothing
+# The other managers are built once, into ~/.cache/cadre/peers; one that cannot be had is left out, by name.
+# BENCH_CLUSTER=NAME uses a cluster that is up, and leaves it up.
 set -euo pipefail
 
-usage() {
-    cat <<'EOF'
-Usage: bench/peers/run.sh [OPTION]...
-The same groups of 8 pods by bare pods, LeaderWorkerSet, JobSet and Cadre, each beside bare pods that are pinned to
-their nodes, on a cluster of its own with 1,000 fake nodes of 8 GPUs. Prints a table, and writes it into the report.
-Needs root, 4 GB of memory and a machine with nothing else to do; 100 groups take about ten minutes.
-
-  --groups N      groups at once (100); 1000 fill the cluster and take an hour
-  --rounds N      of that (2; 1 from 500 groups on)
-  --singles N     times that one group alone is created, in each round (4)
-  --restarts N    times that one group among all of them restarts (4)
-  --only LIST     of bare,lws,jobset,cadre; with commas
-  --report FILE   whose table of N groups is written anew (docs/benchmarks/peers.md); "none" writes nothing
-
-The other managers are built from their Go modules, once, into ~/.cache/cadre/peers; one whose module cannot be had is left
-out, by name. BENCH_CLUSTER=NAME uses a cluster that is up, and leaves it up.
-EOF
-}
-
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=bench/lib/options.sh
+. "$root/bench/lib/options.sh"
+options_check "$@"
 groups=100 rounds='' only=bare,lws,jobset,cadre report=$root/docs/benchmarks/peers.md options=()
+declare -A sources=()
 while [[ $# -gt 0 ]]; do
     case $1 in
-    --help | -h) usage && exit 0 ;;
-    --groups | --rounds | --singles | --restarts | --only | --report)
-        [[ $# -ge 2 ]] || {
-            echo "bench: $1 needs a value (--help)" >&2
-            exit 2
-        }
-        case $1 in
-        --groups) groups=$2 ;;
-        --rounds) rounds=$2 ;;
-        --only) only=$2 ;;
-        --report) report=$2 ;;
-        *) options+=("$1" "$2") ;;
-        esac
-        shift
+    --groups) groups=$2 ;;
+    --rounds) rounds=$2 ;;
+    --only) only=$2 ;;
+    --source)
+        for name in ${2//,/ }; do
+            [[ $name =~ ^(lws|jobset)=(.+)$ ]] || options_refuse "--source takes lws=DIR or jobset=DIR, not \"$name\""
+            sources[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
+        done
         ;;
-    *)
-        echo "bench: no option \"$1\" (--help)" >&2
-        exit 2
-        ;;
+    --report) report=$2 ;;
+    *) options+=("$1" "$2") ;;
     esac
-    shift
+    shift 2
 done
-[[ $groups =~ ^[1-9][0-9]{0,3}$ && $groups -le 1000 ]] || {
-    echo "bench: --groups takes 1 to 1000, not \"$groups\": the cluster has room for that" >&2
-    exit 2
-}
+[[ $groups =~ ^[1-9][0-9]{0,3}$ && $groups -le 1000 ]] ||
+    options_refuse "--groups takes 1 to 1000, not \"$groups\": the cluster has room for that"
+for name in ${only//,/ }; do
+    [[ $name =~ ^(bare|lws|jobset|cadre)$ ]] ||
+        options_refuse "--only takes bare, lws, jobset and cadre, not \"$name\""
+done
 [[ -n $rounds ]] || rounds=$((groups < 500 ? 2 : 1))
 
 # shellcheck source=bench/lib/cluster.sh
@@ -105,17 +97,16 @@ report_write() {
     echo "bench: the table is in $report" >&2
 }
 
+for name in "${!sources[@]}"; do
+    manager_checkout "$name" "${sources[$name]}"
+done
 cluster_need_root
 missing=
 measured=()
 for name in ${only//,/ }; do
     case $name in
     bare | cadre) measured+=("$name") ;;
-    lws | jobset) if manager_build "$name"; then measured+=("$name"); else missing+=" $name"; fi ;;
-    *)
-        echo "bench: --only takes bare, lws, jobset and cadre, not \"$name\"" >&2
-        exit 2
-        ;;
+    *) if manager_build "$name"; then measured+=("$name"); else missing+=" $name"; fi ;;
     esac
 done
 release_build cadre-operator bench-peers

@@ -5,6 +5,11 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=bench/lib/options.sh
+. "$root/bench/lib/options.sh"
+for argument; do
+    [[ $argument =~ ^[0-9]{1,10}$ ]] || options_refuse "no option \"$argument\""
+done
 cmake -S "$root" -B "$root/build/release" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$root/build/release" --target bench-planner bench-simulate >/dev/null
 "$root/build/release/bench/planner/bench-planner"

@@ -3,7 +3,8 @@
 """Do the documents still say what the programs do?  check_docs.py PATH-OF-CADRE-OPERATOR
 
 Options of the operator: --help, the manual page and the chart. STATUS words: operator/reconcile/reason.h, the README and
-docs/api.md. make targets that documents speak of. Links between documents. Prints TAP.
+docs/api.md. make targets that documents speak of. Links between documents. What the scripts of benchmarks answer before they
+build or start anything. Prints TAP.
 """
 
 import os
@@ -120,6 +121,22 @@ def check_documents():
     )
 
 
+def answers_at_once(script):
+    """Its manual, and a refusal: with no compiler and no cluster to be found."""
+    for argument, code in (("--help", 0), ("--no-such-option", 2)):
+        command = [os.path.join(ROOT, script), argument]
+        r = subprocess.run(command, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "HOME": "/"}, timeout=30)
+        if r.returncode != code or (script if code == 0 else "no option") not in r.stdout + r.stderr:
+            yield f"{script} {argument}: exit code {r.returncode}: {(r.stdout + r.stderr)[-300:]}"
+
+
+def check_benchmarks():
+    bench = os.path.join(ROOT, "bench")
+    scripts = [f"bench/{n}/run.sh" for n in sorted(os.listdir(bench)) if os.path.exists(f"{bench}/{n}/run.sh")]
+    check("there are benchmarks", [] if len(scripts) > 5 else [str(scripts)])
+    check("benchmarks tell of their options at once", [p for s in scripts for p in answers_at_once(s)])
+
+
 def main():
     if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
@@ -127,6 +144,7 @@ def main():
     check_options(sys.argv[1])
     check_reasons()
     check_documents()
+    check_benchmarks()
     print(f"1..{count}")
     return failures != 0
 
