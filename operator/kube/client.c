@@ -51,6 +51,7 @@ struct call {
     int64_t deadline_ms; // mono; every byte of a stream moves it
     int64_t ready_ms;    // CALL_PAUSED
     int retries;
+    bool urgent;
     bool reauthenticated;
     bool faulty;               // a write at which the process may be told to die
     int write;                 // its number then, 0 = not sent yet
@@ -171,13 +172,24 @@ static void call_expire(struct call *call)
     call_fail(call, &err);
 }
 
+// Where a call waits that comes back: behind those that came back before it, in front of those that were never sent.
+static struct list *first_fresh(struct kube_client *c)
+{
+    LIST_FOREACH(l, &c->lists[CALL_WAITING]) {
+        const struct call *call = CONTAINER_OF(l, struct call, link);
+        if (!call->urgent && !call->retries && !call->reauthenticated)
+            return l;
+    }
+    return &c->lists[CALL_WAITING];
+}
+
 // A deadline that has moved meanwhile only sets the next alarm, so that moving one costs nothing.
 static void on_alarm(void *ctx)
 {
     struct kube_client *c = ctx;
     int64_t now = now_ms(c), next = INT64_MAX;
     for (int state = 0; state < CALL_ENDING; state++) {
-        struct list *first_waiting = c->lists[CALL_WAITING].next;
+        struct list *before = state == CALL_PAUSED ? first_fresh(c) : NULL;
         LIST_FOREACH(l, &c->lists[state]) {
             struct call *call = CONTAINER_OF(l, struct call, link);
             int64_t at = state == CALL_PAUSED ? call->ready_ms : call->deadline_ms;
@@ -185,7 +197,7 @@ static void on_alarm(void *ctx)
                 next = MIN(next, at);
             } else if (state == CALL_PAUSED) {
                 next = MIN(next, call->deadline_ms);
-                call_move(call, CALL_WAITING, first_waiting);
+                call_move(call, CALL_WAITING, before);
                 loop_timer_arm(c->pump, 0);
             } else {
                 call_expire(call);
@@ -370,6 +382,7 @@ static void call_queue(struct call *call, const struct err *err, bool urgent)
         call_fail(call, err->code ? err : &limit);
         return;
     }
+    call->urgent = urgent;
     if (urgent)
         call_wait_first(call);
     else

@@ -3,7 +3,16 @@
 
 #include "common/base/mem.h"
 
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+
 #include <stdlib.h>
+#include <string.h>
 
 enum { PATIENCE_MS = 60 * 1000 }; // only a broken test waits so long
 
@@ -87,6 +96,14 @@ uint64_t send_watch(struct kube_fixture *f, int64_t idle_ms, struct answer *a)
 {
     const struct request r = {.verb = VERB_WATCH, .kind = KIND_POD, .resource_version = "1", .bookmarks = true};
     return kube_stream(fixture_client(f), &r, idle_ms, &answer_stream, a);
+}
+
+void assert_message(const struct answer *a, int code, const char *part)
+{
+    assert_int_equal(a->calls, 1);
+    assert_string_equal(err_name(a->err.code), err_name(code));
+    if (!strstr(a->err.msg, part))
+        fail_msg("\"%s\" does not say \"%s\"", a->err.msg, part);
 }
 
 static int64_t patience(struct kube_fixture *f)

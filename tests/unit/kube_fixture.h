@@ -39,6 +39,8 @@ uint64_t send_get(struct kube_fixture *f, const char *name, int64_t timeout_ms, 
 uint64_t send_create(struct kube_fixture *f, const char *body, struct answer *a);
 uint64_t send_watch(struct kube_fixture *f, int64_t idle_ms, struct answer *a);
 
+void assert_message(const struct answer *a, int code, const char *part); // one error, which says that
+
 // Turn the loop until the callback came; false if it did not come for a long time.
 bool answer_wait(struct kube_fixture *f, const struct answer *a);
 bool fixture_wait_count(struct kube_fixture *f, int requests); // until the server has read so many

@@ -46,14 +46,6 @@ static void rule(struct fakeapi_rule r)
     fakeapi_rule(f->api, &r);
 }
 
-static void assert_message(const struct answer *got, int code, const char *part)
-{
-    assert_int_equal(got->calls, 1);
-    assert_string_equal(err_name(got->err.code), err_name(code));
-    if (!strstr(got->err.msg, part))
-        fail_msg("\"%s\" does not say \"%s\"", got->err.msg, part);
-}
-
 static void a_request_arrives_as_it_was_sent(void **state)
 {
     (void)state;
@@ -202,58 +194,6 @@ static void too_many_requests_are_refused(void **state)
     assert_true(answer_wait(f, &a));
     assert_message(&a, ERR_LIMIT, "which is the limit");
     assert_int_equal(many[0].calls, 0);
-}
-
-static void a_429_is_tried_again_after_retry_after(void **state)
-{
-    (void)state;
-    rule((struct fakeapi_rule){.method = "GET", .times = 1, .status = 429, .headers = "Retry-After: 1\r\n"});
-    rule((struct fakeapi_rule){.method = "POST", .times = 1, .status = 503}); // 1 s is the default
-    rule((struct fakeapi_rule){.body = "{}"});
-    send_get(f, "a", 0, &a);
-    send_create(f, "{}", &many[0]);
-    assert_true(answer_wait(f, &a) && answer_wait(f, &many[0]));
-    assert_int_equal(a.err.code, 0);
-    assert_int_equal(many[0].err.code, 0);
-    assert_int_equal(fakeapi_count(f->api), 4);
-}
-
-static void what_comes_back_after_retry_after_keeps_its_order(void **state)
-{
-    (void)state;
-    f->options.max_in_flight = 1;
-    rule((struct fakeapi_rule){.times = 3, .status = 429, .headers = "Retry-After: 1\r\n"});
-    rule((struct fakeapi_rule){.body = "{}"});
-    const char *const names[] = {"a", "b", "c"};
-    for (int i = 0; i < 3; i++)
-        send_get(f, names[i], 0, &many[i]);
-    for (int i = 0; i < 3; i++)
-        assert_true(answer_wait(f, &many[i]));
-    assert_int_equal(fakeapi_count(f->api), 6);
-    for (int i = 0; i < 6; i++)
-        assert_true(str_ends(fakeapi_at(f->api, i)->target, names[i % 3]));
-}
-
-static void a_429_that_does_not_end_is_given_up_after_five_retries(void **state)
-{
-    (void)state;
-    rule((struct fakeapi_rule){.status = 429, .headers = "Retry-After: 1\r\n", .body = "{\"message\":\"slow down\"}"});
-    send_get(f, "a", 0, &a);
-    assert_true(answer_wait(f, &a));
-    assert_message(&a, ERR_THROTTLED, "slow down");
-    assert_int_equal(a.err.retry_after_ms, 1000);
-    assert_int_equal(fakeapi_count(f->api), 6);
-}
-
-static void a_retry_that_would_miss_the_deadline_is_not_waited_for(void **state)
-{
-    (void)state;
-    rule((struct fakeapi_rule){.status = 429, .headers = "Retry-After: 120\r\n"});
-    send_get(f, "a", 60 * 1000, &a);
-    assert_true(answer_wait(f, &a));
-    assert_message(&a, ERR_THROTTLED, "GET pods ml/a: ");
-    assert_int_equal(a.err.retry_after_ms, 120 * 1000);
-    assert_int_equal(fakeapi_count(f->api), 1);
 }
 
 static void write_text(const char *path, const char *text)
@@ -570,10 +510,6 @@ int main(void)
         TEST(no_more_than_max_in_flight_are_sent_at_once),
         TEST(waiting_requests_keep_their_order_and_a_lease_goes_first),
         TEST(too_many_requests_are_refused),
-        TEST(a_429_is_tried_again_after_retry_after),
-        TEST(what_comes_back_after_retry_after_keeps_its_order),
-        TEST(a_429_that_does_not_end_is_given_up_after_five_retries),
-        TEST(a_retry_that_would_miss_the_deadline_is_not_waited_for),
         TEST(a_401_reads_the_token_again),
         TEST(a_401_with_the_token_that_there_is_is_reported),
         TEST(a_token_that_could_forge_headers_is_refused),

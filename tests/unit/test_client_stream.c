@@ -37,14 +37,6 @@ static void rule(struct fakeapi_rule r)
     fakeapi_rule(f->api, &r);
 }
 
-static void assert_message(const struct answer *got, int code, const char *part)
-{
-    assert_int_equal(got->calls, 1);
-    assert_string_equal(err_name(got->err.code), err_name(code));
-    if (!strstr(got->err.msg, part))
-        fail_msg("\"%s\" does not say \"%s\"", got->err.msg, part);
-}
-
 static void wait_body(const char *want)
 {
     for (int i = 0; i < 10000 && strcmp(buf_str(&a.body), want) != 0; i++)

