@@ -85,16 +85,20 @@ static bool same_rank(uint32_t a, uint32_t b)
     return a == b || a == RECORD_GROUP || b == RECORD_GROUP;
 }
 
-// A CANCEL ends what its call has not finished, an ERROR the result of its rank.
-static void end_unfinished(struct record_reader *r, const struct record_header *h)
+// A CANCEL ends what its call has not finished, an ERROR the result of its rank. Returns whether some was collected.
+static bool end_unfinished(struct record_reader *r, const struct record_header *h)
 {
+    bool collected = false;
     for (unsigned i = r->n_open; i-- > 0;) {
         const struct record_open *o = &r->open[i];
         if (o->call != h->call)
             continue;
-        if (h->type == RECORD_CANCEL ? !is_answer(o->type) : o->type == RECORD_RESULT && same_rank(o->rank, h->rank))
-            open_drop(r, i);
+        if (h->type == RECORD_CANCEL ? is_answer(o->type) : o->type != RECORD_RESULT || !same_rank(o->rank, h->rank))
+            continue;
+        collected = collected || o->body;
+        open_drop(r, i);
     }
+    return collected;
 }
 
 static struct record_open *open_new(struct record_reader *r, const struct record_header *h, uint64_t seq)
@@ -120,7 +124,7 @@ static int body_begin(struct record_reader *r, struct err *err)
     struct record *now = &r->now;
     const struct record_header *h = &now->h;
     if (h->type == RECORD_CANCEL || h->type == RECORD_ERROR)
-        end_unfinished(r, h);
+        now->dropped = end_unfinished(r, h) && h->type == RECORD_CANCEL;
     struct record_open *o = open_find(r, h);
     if (o && o->type != h->type)
         return err_set(err, ERR_PROTO, "a %s of call %u, rank %d inside its %s", record_type_name(h->type), h->call,

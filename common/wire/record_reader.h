@@ -28,6 +28,7 @@ struct record {
         *blob; // holds the body, take a reference to keep it; NULL: the body lies in the input, copy it to keep it
     struct blob *tail; // what follows `body` of it, where that was left in shared memory (config.tail); NULL: nothing
     size_t offset;     // of this piece in its body; 0 = the body begins here
+    bool dropped;      // a CANCEL: what it ended was being collected, so that nobody has heard of it
     bool over;         // it was collected, is longer than it may be, and what there was is gone: pieces come again
     // Bodies count up from 1 in the order in which they began, which is the order of calls. Small ones overtake long
     // ones: where the order matters, wait until seq < record_reader_unfinished().

@@ -315,6 +315,18 @@ static int take_piece(struct session *s, const struct record *rec)
     return 0;
 }
 
+static int cancel(struct session *s, const struct record *rec)
+{
+    struct call *c = idmap_get(&s->calls, rec->h.call);
+    struct err why = ERR_INIT;
+    if (c)
+        call_cancel(c);
+    if (c || !rec->dropped) // else its answer is on the way
+        return 0;
+    err_set(&why, ERR_CANCELED, "the call was canceled by its caller before all of it had come");
+    return refuse(s, rec->h.call, &why);
+}
+
 static void release_held(struct session *s, uint64_t unfinished)
 {
     while (!list_empty(&s->held)) {
@@ -340,9 +352,7 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
         release_held(s, MIN(unfinished, rec->seq));
         r = begin_call(s, rec, unfinished, err);
     } else if (rec->h.type == RECORD_CANCEL) {
-        struct call *c = idmap_get(&s->calls, rec->h.call);
-        if (c) // else its answer is on the way
-            call_cancel(c);
+        r = cancel(s, rec);
     } else if (rec->h.type != RECORD_ARGS) { // ARGS: of a call that was refused
         r = err_set(err, ERR_PROTO, "a controller must not send %s records here", record_type_name(rec->h.type));
     }

@@ -310,6 +310,43 @@ static void test_calls(void **state)
     gateway_peer_hang_up(&p);
 }
 
+// A record of call 7, in a message of its own.
+static void send_record(struct gateway_peer *p, enum record_type type, uint8_t flags, const char *body, size_t len)
+{
+    const struct record_header h = {
+        .type = (uint8_t)type, .call = 7, .rank = RECORD_GROUP, .flags = flags, .len = (uint32_t)len};
+    char bytes[128];
+    struct err err = ERR_INIT;
+    assert_true(len <= sizeof bytes - RECORD_HEADER_SIZE);
+    record_header_encode(bytes, &h);
+    memcpy(bytes + RECORD_HEADER_SIZE, body, len);
+    assert_int_equal(ws_client_message(p->client, false, bytes, RECORD_HEADER_SIZE + len, &err), 0);
+}
+
+// The proxy takes such a body in whole, and does not know it as a call before it is there.
+static void test_a_call_that_is_canceled_half_way_in_is_answered(void **state)
+{
+    static const char part[] = "\x11\0\0\0{\"method\":\"echo\"}[1,2";
+    struct gateway_peer worker, p;
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    gateway_controller(&p, &f);
+    send_record(&p, RECORD_CALL, RECORD_MORE, part, sizeof part - 1);
+    send_record(&p, RECORD_CANCEL, 0, "", 0);
+    GATEWAY_UNTIL(&f,
+                  gateway_peer_got(&p, "ERROR 7 - {\"code\":\"CANCELED\",\"message\":\"the call was canceled by its "
+                                       "caller before all of it had come"));
+    buf_reset(&p.got);
+    send_record(&p, RECORD_CANCEL, 0, "", 0);                         // it was answered
+    send_record(&p, RECORD_CALL, RECORD_MORE, part, sizeof part - 1); // the id is free again
+    send_record(&p, RECORD_CALL, 0, "]", 1);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 7 - [{\"rank\":0,\"args\":[1,2]}]"));
+    assert_false(gateway_peer_got(&p, "ERROR"));
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&worker);
+}
+
 static void test_lost_worker(void **state)
 {
     struct gateway_peer p, workers[2];
@@ -483,6 +520,7 @@ int main(void)
         TEST(test_no_hello_in_time),
         TEST(test_session_ends_with_its_token),
         TEST(test_calls),
+        TEST(test_a_call_that_is_canceled_half_way_in_is_answered),
         TEST(test_lost_worker),
         TEST(test_json_websocket),
         TEST(test_json_with_late_authority),
