@@ -23,6 +23,10 @@ struct executor { // what all executions share; borrowed
     const struct clock *clock;
 };
 
+// After ERR_CONFLICT: the status was decided from an old view of its object. The watch brings the new one, which leads
+// to the next decision; until then the same one would only be refused again. So long at the most.
+enum { EXECUTION_STALE_MS = 10 * 1000 };
+
 // err->code 0: all done. Else the first error; what was begun has ended too, nothing was begun after it.
 // Exactly once, from the loop.
 typedef void (*execution_fn)(void *ctx, const struct err *err);

@@ -12,6 +12,7 @@
 #include "operator/exec/pooled_view.h"
 #include "operator/exec/tenancy.h"
 #include "operator/exec/timekeeper.h"
+#include "operator/exec/waiting.h"
 #include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/pooled.h"
@@ -22,7 +23,6 @@
 #include <string.h>
 
 enum {
-    ROOM_DEBOUNCE_MS = 20,
     PEERS_DEBOUNCE_MS = 5, // a thousand ranks say hello one by one
     ROUNDS_MAX = 4,        // decisions about one group in a row
 };
@@ -41,11 +41,7 @@ struct group_controller {
     struct executor executor;
     struct controller *controller;
     struct cluster *cluster;
-    struct line *line; // those that wait for room in it
-    struct {
-        void (*wake)(void *ctx, const char *ns, const char *name);
-        void *ctx;
-    } wakers[KIND_COUNT];
+    struct waiting *waiting; // for room in it
     struct router *router;
     const struct agent_setup *setup; // NULL until it is known
     struct arena setup_arena;
@@ -54,9 +50,8 @@ struct group_controller {
     struct store *placementgroups;
     struct tenancy *tenancy;
     struct eviction *eviction; // of what agents run that is not of their tenants
-    struct loop_timer *room_timer, *peers_timer;
-    uint64_t room_epoch; // of the cluster, when those that wait were last woken
-    int32_t moving;      // entries whose status waits
+    struct loop_timer *peers_timer;
+    int32_t moving; // entries whose status waits
     bool started, stopped;
     struct timekeeper time;
     struct rand rand;
@@ -87,34 +82,6 @@ static void wake_owner(struct group_controller *c, const struct object *o)
         wake(c, o->meta.ns, o->meta.owner.name);
     else if (str_eq(o->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind))
         tenancy_each(c->tenancy, o->meta.ns, o->meta.owner.name, wake_tenant, c);
-}
-
-// Several pods that go at once wake those that wait once.
-static void room_changed(struct group_controller *c)
-{
-    if (cluster_epoch(c->cluster) != c->room_epoch && !loop_timer_armed(c->room_timer))
-        loop_timer_arm(c->room_timer, ROOM_DEBOUNCE_MS);
-}
-
-static void on_room(void *ctx)
-{
-    struct group_controller *c = ctx;
-    c->room_epoch = cluster_epoch(c->cluster);
-    for (size_t i = 0; i < line_length(c->line); i++) {
-        const struct line_member *m = line_at(c->line, i);
-        if (c->wakers[m->kind].wake)
-            c->wakers[m->kind].wake(c->wakers[m->kind].ctx, m->ns, m->name);
-    }
-}
-
-void group_controller_queue(struct group_controller *c, const char *uid, const struct plan *p)
-{
-    bool tells = p && p->line && (p->waits_for_room || p->line->outcome == LINE_TAKES);
-    bool freed = tells ? line_tell(c->line, p->line, clock_wall_ms(c->time.clock)) : line_leave(c->line, uid);
-    if (freed && !loop_timer_armed(c->room_timer))
-        loop_timer_arm(c->room_timer, ROOM_DEBOUNCE_MS);
-    else if (p && p->waits_for_room)
-        room_changed(c); // room appeared between the wake-up and this decision: the timer looks again
 }
 
 static void note_changed(void *ctx, const char *key)
@@ -168,7 +135,7 @@ static void on_pod(void *ctx, enum store_event event, const struct object *old, 
         cluster_set_pod(c->cluster, pod_of(now));
     }
     wake_owner(c, now ? now : old);
-    room_changed(c);
+    waiting_look(c->waiting);
 }
 
 static void wake_owners_on(struct group_controller *c, const char *node)
@@ -192,7 +159,7 @@ static void on_node(void *ctx, enum store_event event, const struct object *old,
     // Rare: a node went or came back, which concerns the groups that have pods there.
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         wake_owners_on(c, (now ? now : old)->meta.name);
-    room_changed(c);
+    waiting_look(c->waiting);
 }
 
 static void on_service(void *ctx, enum store_event event, const struct object *old, const struct object *now)
@@ -214,12 +181,6 @@ static void wake_if_it_waits(void *ctx, const char *key)
         controller_add(c->controller, key);
 }
 
-static void wake_pool(struct group_controller *c, const char *ns, const char *name)
-{
-    if (c->wakers[KIND_PLACEMENTGROUP].wake)
-        c->wakers[KIND_PLACEMENTGROUP].wake(c->wakers[KIND_PLACEMENTGROUP].ctx, ns, name);
-}
-
 static void leave_pools(struct group_controller *c, const struct workergroup *old)
 {
     for (size_t i = 0; i < old->spec.n_placement_groups; i++) {
@@ -237,7 +198,7 @@ static void on_tenant(struct group_controller *c, const struct workergroup *old,
 {
     for (size_t i = 0; now && i < now->spec.n_placement_groups; i++)
         if (!tenancy_has(c->tenancy, now->obj.meta.ns, now->spec.placement_groups[i].name, NULL))
-            wake_pool(c, now->obj.meta.ns, now->spec.placement_groups[i].name);
+            waiting_wake(c->waiting, KIND_PLACEMENTGROUP, now->obj.meta.ns, now->spec.placement_groups[i].name);
     tenancy_set(c->tenancy, old, now);
     struct arena a = ARENA_INIT;
     const struct workergroup *before = old ? group_before(old, &a) : NULL;
@@ -273,7 +234,7 @@ static void set_status_wanted(struct group_entry *e, int64_t ms)
 static void entry_forget(struct group_entry *e)
 {
     if (e->uid)
-        group_controller_queue(e->c, e->uid, NULL);
+        waiting_decided(e->c->waiting, e->uid, NULL, 0);
     set_status_wanted(e, 0);
     notebook_done(&e->notebook);
     free(TAKE_PTR(e->uid));
@@ -310,12 +271,15 @@ static void decide(struct group_controller *c, const char *key);
 static void on_executed(void *ctx, const struct err *err)
 {
     struct group_entry *e = ctx;
-    if (err->code && err->code != ERR_CANCELED)
+    bool stale = err->code == ERR_CONFLICT;
+    if (err->code && err->code != ERR_CANCELED && !stale)
         log_warn("a write for a WorkerGroup failed and is tried again", "group", e->key, "error", err->msg, NULL);
     if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && !e->c->stopped)
         decide(e->c, e->key);
     else
-        controller_finish(e->c->controller, e->key, (struct reconcile_result){err->code, e->requeue_ms});
+        controller_finish(e->c->controller, e->key,
+                          stale ? (struct reconcile_result){0, EXECUTION_STALE_MS}
+                                : (struct reconcile_result){err->code, e->requeue_ms});
 }
 
 static const struct pod *const *own_pods(const struct group_controller *c, const struct workergroup *wg,
@@ -359,7 +323,7 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         .before = group_before(wg, a),
         .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
         .cluster = c->cluster,
-        .line = c->line,
+        .line = waiting_line(c->waiting),
         .memory = &e->notebook.memory,
         .moving = c->moving,
         .now_ms = timekeeper_now(&c->time),
@@ -392,7 +356,7 @@ static void take_notes(struct group_entry *e, const struct workergroup *wg, cons
         set_status_wanted(e, 0);
     else if (!m->status_wanted_ms)
         set_status_wanted(e, now_ms);
-    group_controller_queue(e->c, e->uid, p);
+    waiting_decided(e->c->waiting, e->uid, p, clock_wall_ms(e->c->time.clock));
     e->waits_for_port = p->waits_for_port;
     notebook_planned(&e->notebook, p);
     e->requeue_ms = p->requeue_ms;
@@ -453,8 +417,8 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
 {
     struct group_controller *c = xcalloc(1, sizeof *c);
     c->cluster = cluster_new();
-    c->line = line_new();
-    group_controller_on_room(c, KIND_WORKERGROUP, wake, c);
+    c->waiting = waiting_new(loop, c->cluster);
+    waiting_wake_by(c->waiting, KIND_WORKERGROUP, wake, c);
     c->executor = (struct executor){
         .client = options->client,
         .pods = options->pods,
@@ -472,7 +436,6 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
     c->controller =
         controller_new(loop, &(struct controller_options){
                                  .name = "workergroup", .reconcile = reconcile, .ctx = c, .metrics = options->metrics});
-    c->room_timer = loop_timer_new(loop, on_room, c);
     c->tenancy = tenancy_new();
     c->placementgroups = options->placementgroups;
     c->eviction = eviction_new(loop, &(struct eviction_options){.tenancy = c->tenancy,
@@ -527,16 +490,9 @@ int64_t group_controller_now(struct group_controller *c)
     return timekeeper_now(&c->time);
 }
 
-const struct line *group_controller_line(const struct group_controller *c)
+struct waiting *group_controller_waiting(const struct group_controller *c)
 {
-    return c->line;
-}
-
-void group_controller_on_room(struct group_controller *c, enum kind kind,
-                              void (*fn)(void *ctx, const char *ns, const char *name), void *ctx)
-{
-    c->wakers[kind].wake = fn;
-    c->wakers[kind].ctx = ctx;
+    return c->waiting;
 }
 
 bool group_controller_shares(const struct group_controller *c, const char *ns, const char *placementgroup,
@@ -591,10 +547,9 @@ void group_controller_free(struct group_controller *c)
     dryruns_free(c->executor.dryruns);
     tenancy_free(c->tenancy);
     arena_done(&c->setup_arena);
-    loop_timer_free(c->room_timer);
+    waiting_free(c->waiting);
     loop_timer_free(c->peers_timer);
     controller_free(c->controller);
     cluster_free(c->cluster);
-    line_free(c->line);
     free(c);
 }

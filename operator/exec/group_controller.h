@@ -35,14 +35,9 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
 const struct agent_setup *group_controller_agent_setup(const struct group_controller *c);
 struct cluster *group_controller_cluster(const struct group_controller *c);
 struct dryruns *group_controller_dryruns(const struct group_controller *c); // what all try; borrowed
-// Those that wait for room, of all kinds; and what wakes those of a kind when there may be some: called for each of
-// them, in their order. A PlacementGroup is woken so when its first WorkerGroup comes, too.
-const struct line *group_controller_line(const struct group_controller *c);
+// Those that wait for room; also woken is a PlacementGroup when its first WorkerGroup comes. Borrowed.
+struct waiting *group_controller_waiting(const struct group_controller *c);
 int64_t group_controller_now(struct group_controller *c); // the time of decisions (timekeeper.h)
-void group_controller_on_room(struct group_controller *c, enum kind kind,
-                              void (*fn)(void *ctx, const char *ns, const char *name), void *ctx);
-// What a decision means for those that wait; plan NULL: the object is gone.
-void group_controller_queue(struct group_controller *c, const char *uid, const struct plan *plan);
 // What agents say of this group, or who takes its calls, has changed: decides anew in a moment, once for all that
 // changes until then. From anywhere, also out of a callback of the agents or the router.
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name);

@@ -7,6 +7,7 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/exec/executor.h"
+#include "operator/exec/waiting.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/reason.h"
 #include "operator/runtime/controller.h"
@@ -103,7 +104,7 @@ static void set_status_wanted(struct entry *e, int64_t ms)
 static void entry_forget(struct entry *e)
 {
     if (e->uid)
-        group_controller_queue(e->c->groups, e->uid, NULL);
+        waiting_decided(group_controller_waiting(e->c->groups), e->uid, NULL, 0);
     set_status_wanted(e, 0);
     notebook_done(&e->notebook);
     free(TAKE_PTR(e->uid));
@@ -139,13 +140,16 @@ static void decide(struct placementgroup_controller *c, const char *key);
 static void on_executed(void *ctx, const struct err *err)
 {
     struct entry *e = ctx;
-    if (err->code && err->code != ERR_CANCELED)
+    bool stale = err->code == ERR_CONFLICT;
+    if (err->code && err->code != ERR_CANCELED && !stale)
         log_warn("a write for a PlacementGroup failed and is tried again", "placementgroup", e->key, "error", err->msg,
                  NULL);
     if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && !e->c->stopped)
         decide(e->c, e->key);
     else
-        controller_finish(e->c->controller, e->key, (struct reconcile_result){err->code, e->requeue_ms});
+        controller_finish(e->c->controller, e->key,
+                          stale ? (struct reconcile_result){0, EXECUTION_STALE_MS}
+                                : (struct reconcile_result){err->code, e->requeue_ms});
 }
 
 static void view_fill(struct placementgroup_controller *c, const struct placementgroup *plg, const struct entry *e,
@@ -166,7 +170,7 @@ static void view_fill(struct placementgroup_controller *c, const struct placemen
         .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
         .tenants = group_controller_shares(c->groups, m->ns, m->name, NULL),
         .cluster = c->executor.cluster,
-        .line = group_controller_line(c->groups),
+        .line = waiting_line(group_controller_waiting(c->groups)),
         .memory = &e->notebook.memory,
         .moving = c->moving,
         .now_ms = group_controller_now(c->groups),
@@ -186,7 +190,7 @@ static void take_notes(struct entry *e, const struct placementgroup *plg, const 
         set_status_wanted(e, 0);
     else if (!m->status_wanted_ms)
         set_status_wanted(e, now_ms);
-    group_controller_queue(e->c->groups, e->uid, p);
+    waiting_decided(group_controller_waiting(e->c->groups), e->uid, p, clock_wall_ms(e->c->clock));
     notebook_planned(&e->notebook, p);
     e->requeue_ms = p->requeue_ms;
     e->goes_on = p->requeue_ms == 0 && p->n;
@@ -263,7 +267,7 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
     c->controller = controller_new(
         loop, &(struct controller_options){
                   .name = "placementgroup", .reconcile = reconcile, .ctx = c, .metrics = options->metrics});
-    group_controller_on_room(c->groups, KIND_PLACEMENTGROUP, wake, c);
+    waiting_wake_by(group_controller_waiting(c->groups), KIND_PLACEMENTGROUP, wake, c);
     store_subscribe(options->pods, on_pod, c);
     store_subscribe(options->nodes, on_node, c);
     store_subscribe(options->services, on_service, c);

@@ -225,6 +225,19 @@ static void a_write_that_fails_is_tried_again(void **state)
     assert_true(next(VERB_CREATE, KIND_POD)->request.dry_run);
 }
 
+// As by a new leader whose watch lags: nothing is asked again before it has brought what is new.
+static void a_status_that_was_decided_from_an_old_view_waits_for_the_watch(void **state)
+{
+    (void)state;
+    put_group(1, true);
+    group_controller_start(t.controller);
+    stub_fail(next(VERB_PATCH_MERGE, KIND_WORKERGROUP), ERR_CONFLICT, "the object has been modified");
+    assert_true(stub_quiet(t.client));
+    assert_true(group_controller_idle(t.controller));
+    put_group(2, true);
+    assert_non_null(strstr(next(VERB_PATCH_MERGE, KIND_WORKERGROUP)->request.body, "\"resourceVersion\":\"2\""));
+}
+
 static void stopped_it_ends_what_it_has_begun_and_begins_nothing(void **state)
 {
     (void)state;
@@ -254,6 +267,7 @@ int main(void)
         T(a_group_that_is_replaced_by_one_of_its_name_starts_from_nothing),
         T(before_the_start_no_group_is_remembered),
         T(a_write_that_fails_is_tried_again),
+        T(a_status_that_was_decided_from_an_old_view_waits_for_the_watch),
         T(stopped_it_ends_what_it_has_begun_and_begins_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
