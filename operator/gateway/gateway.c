@@ -226,6 +226,7 @@ static void set_defaults(struct gateway_config *config)
     DEFAULT(hello_ms, 10 * 1000);
     DEFAULT(authorise_ms, 10 * 1000);
     DEFAULT(ready_wait_ms, 10 * 60 * 1000);
+    DEFAULT(task_wait_ms, 24 * 3600 * 1000);
     DEFAULT(exit_wait_ms, 2000);
     DEFAULT(drain_ms, 5000);
 }
@@ -244,6 +245,7 @@ static void start_router(struct gateway *g)
         .session_calls = c->max_calls,
         .member_calls = 1024, // what cadre-worker lets wait
         .ready_wait_ms = c->ready_wait_ms,
+        .task_wait_ms = c->task_wait_ms,
         .exit_wait_ms = c->exit_wait_ms,
     };
     router_init(&g->router, &rc);

@@ -67,6 +67,18 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
     return c;
 }
 
+static int64_t patience_ms(const struct call *c)
+{
+    const struct router_config *config = &c->router->config;
+    return c->timeout_ms ? c->timeout_ms : c->queued ? config->task_wait_ms : config->ready_wait_ms;
+}
+
+void call_set_patience(struct call *c)
+{
+    if (!c->timeout_ms)
+        deadlines_add(&c->router->deadlines, &c->deadline, clock_mono_ms(c->router->config.clock) + patience_ms(c));
+}
+
 struct blob *call_keep(const struct call *c, const struct call_body *body)
 {
     if (!body->blob)
@@ -201,7 +213,7 @@ static void name_late_ranks(const struct call *c, struct buf *out)
 void call_timeout(struct call *c)
 {
     struct buf why = BUF_INIT(1024);
-    int64_t ms = c->timeout_ms ? c->timeout_ms : c->router->config.ready_wait_ms;
+    int64_t ms = patience_ms(c);
     tell_ranks(c);
     if (c->kill) {
         buf_printf(&why, "the agent of rank %u has not reported the end of the process; it may be killed yet", c->rank);

@@ -105,6 +105,8 @@ void call_resubmit(struct call *c); // one that waits; afterwards it may still w
 // (0), and it was forgotten.
 bool call_stream(struct call *c, const struct call_body *first, size_t *want);
 
+// Where the caller gave no deadline: for what it waits now, the group or a slot, it does not wait for ever.
+void call_set_patience(struct call *c);
 void call_answer(struct call *c, const struct record_part *parts, size_t n); // the result of the group
 void call_answer_copy(struct call *c, const struct record_header *h, const char *body, size_t len);
 void call_fail(struct call *c, const struct failure *f);

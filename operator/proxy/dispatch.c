@@ -337,9 +337,7 @@ static void call_wait(struct call *c, const struct call_body *body, bool queued)
     }
     c->waits = true;
     list_append(&c->group->waiting, &c->link);
-    if (!c->timeout_ms)
-        deadlines_add(&c->router->deadlines, &c->deadline,
-                      clock_mono_ms(c->router->config.clock) + c->router->config.ready_wait_ms);
+    call_set_patience(c);
 }
 
 static void refuse_waiting(struct call *c)

@@ -30,6 +30,7 @@ struct router_config {
     uint32_t total_calls, session_calls;
     uint32_t member_calls; // that one process has not answered
     int64_t ready_wait_ms; // how long calls without a deadline wait for the group
+    int64_t task_wait_ms;  // how long they wait for a slot of any rank
     int64_t exit_wait_ms;  // how long calls of a lost process wait for its exit code
 };
 

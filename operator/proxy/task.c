@@ -66,6 +66,7 @@ void task_queue(struct call *c)
 {
     c->queued = true;
     list_append(&c->group->tasks[c->lane], &c->link);
+    call_set_patience(c);
 }
 
 void tasks_release(struct group *g)

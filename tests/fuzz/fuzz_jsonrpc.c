@@ -113,7 +113,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                             .total_calls = 64,
                                             .session_calls = 32,
                                             .member_calls = 16,
-                                            .ready_wait_ms = 1000});
+                                            .ready_wait_ms = 1000,
+                                            .task_wait_ms = 1000});
     router_group_set(&r,
                      &(struct group_facts){.uid = "u", .ns = "ml", .name = "g", .world = 2, .attempt = 1, .oldest = 1});
     rank_init(&r, &ranks[0], 0);

@@ -65,7 +65,8 @@ static void scene_init(struct scene *s)
                                                .total_calls = 4,
                                                .session_calls = 4,
                                                .member_calls = 4,
-                                               .ready_wait_ms = 1000});
+                                               .ready_wait_ms = 1000,
+                                               .task_wait_ms = 1000});
     router_group_set(&s->r, &(struct group_facts){.uid = "u",
                                                   .ns = "ml",
                                                   .name = "g",

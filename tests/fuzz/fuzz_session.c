@@ -513,6 +513,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                               .session_calls = 32,
                                               .member_calls = 16,
                                               .ready_wait_ms = 500,
+                                              .task_wait_ms = 700,
                                               .exit_wait_ms = 100});
     group_is(&s, NULL);
     for (size_t i = 0; i < CONTROLLERS; i++)

@@ -25,6 +25,7 @@ const struct router_config fixture_limits = {
     .session_calls = 100,
     .member_calls = 500,
     .ready_wait_ms = 60000,
+    .task_wait_ms = 3600 * 1000,
     .exit_wait_ms = 200,
 };
 

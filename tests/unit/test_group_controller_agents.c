@@ -82,6 +82,7 @@ static int setup(void **state)
                                                 .session_calls = 10,
                                                 .member_calls = 10,
                                                 .ready_wait_ms = 1000,
+                                                .task_wait_ms = 1000,
                                                 .exit_wait_ms = 1000};
     (void)state;
     memset(&t, 0, sizeof t);

@@ -175,6 +175,28 @@ static void what_waits_can_be_canceled_and_has_a_deadline(void **state)
     assert_int_equal(arg, 7);
 }
 
+// A rank that hangs must not keep a queue for ever. What a slot has begun may take as long as it takes.
+static void what_waits_without_a_deadline_has_one_all_the_same(void **state)
+{
+    struct world *w = *state;
+    uint32_t arg;
+    for (uint32_t i = 1; i <= WORLD + 1; i++)
+        starts(w, i, "task");
+    fixture_pass(&w->f, w->f.router.config.ready_wait_ms); // which is for groups
+    hears_nothing(w);
+    fixture_pass(&w->f, w->f.router.config.task_wait_ms - w->f.router.config.ready_wait_ms);
+    hears_about(w, "5 ERROR TIMEOUT", "not done within 3600000 ms: no slot was free: all 4 of the 4 ranks");
+    hears_nothing(w);
+    starts(w, 6, "task");
+    uint32_t id = takes(w, 2, &arg);
+    worker_says(&w->f, &w->workers[2], id, "7"); // its slot is the next one's, whose time is over with that
+    hears(w, "3 RESULT 7");
+    takes(w, 2, &arg);
+    assert_int_equal(arg, 6);
+    fixture_pass(&w->f, 2 * w->f.router.config.task_wait_ms);
+    hears_nothing(w);
+}
+
 static void the_death_of_a_rank_costs_its_own_tasks_only(void **state)
 {
     struct world *w = *state;
@@ -264,6 +286,7 @@ int main(void)
         TASK_TEST(a_rank_that_runs_another_call_gets_none),
         TASK_TEST(tasks_hold_up_no_other_calls),
         TASK_TEST(what_waits_can_be_canceled_and_has_a_deadline),
+        TASK_TEST(what_waits_without_a_deadline_has_one_all_the_same),
         TASK_TEST(the_death_of_a_rank_costs_its_own_tasks_only),
         TASK_TEST(they_outlive_a_restart_but_not_the_group),
         TASK_TEST(a_task_whose_callers_hold_all_slots_is_refused),
