@@ -108,6 +108,11 @@ static void enqueue(struct record_writer *w, struct record_item *it)
     w->bytes += it->cost;
 }
 
+size_t record_writer_room(const struct record_writer *w)
+{
+    return w->max_bytes - MIN(w->bytes, w->max_bytes);
+}
+
 int record_writer_push(struct record_writer *w, const struct record_header *h, const struct record_part *parts,
                        size_t n, struct err *err)
 {
@@ -115,7 +120,7 @@ int record_writer_push(struct record_writer *w, const struct record_header *h, c
     for (size_t i = 0; i < n; i++)
         len += parts[i].len;
     size_t cost = sizeof(struct record_item) + behind + len;
-    if (cost > w->max_bytes - w->bytes)
+    if (cost > record_writer_room(w))
         return full(w, h, err);
     struct record_item *it = item_new(h, len, behind, cost);
     it->parts = (struct record_part *)(it + 1);
@@ -132,7 +137,7 @@ int record_writer_copy(struct record_writer *w, const struct record_header *h, c
                        struct err *err)
 {
     size_t cost = sizeof(struct record_item) + len;
-    if (cost > w->max_bytes - w->bytes)
+    if (cost > record_writer_room(w))
         return full(w, h, err);
     struct record_item *it = item_new(h, len, len, cost);
     it->copy = (char *)(it + 1);
@@ -140,6 +145,13 @@ int record_writer_copy(struct record_writer *w, const struct record_header *h, c
         memcpy(it->copy, body, len);
     enqueue(w, it);
     return 0;
+}
+
+void record_writer_insist(struct record_writer *w, const struct record_header *h)
+{
+    struct record_item *it = item_new(h, 0, 0, sizeof *it);
+    it->copy = (char *)(it + 1);
+    enqueue(w, it);
 }
 
 static bool drop_from(struct record_writer *w, struct list *list, uint32_t call, bool answers)
@@ -203,7 +215,7 @@ bool record_writer_hold(struct record_writer *w, uint32_t call, bool answers, bo
 
 static int check_size(const struct record_writer *w, const struct record_header *h, size_t cost, struct err *err)
 {
-    return cost > w->max_bytes - w->bytes ? full(w, h, err) : 0;
+    return cost > record_writer_room(w) ? full(w, h, err) : 0;
 }
 
 static size_t length_of(const struct record_part *parts, size_t n)

@@ -38,6 +38,10 @@ int record_writer_push(struct record_writer *w, const struct record_header *h, c
 // The same for a small body, which is copied.
 int record_writer_copy(struct record_writer *w, const struct record_header *h, const void *body, size_t len,
                        struct err *err);
+// Queues a record without a body, also where max_bytes wait already: for the few that must not get lost, at most one
+// for each body that was queued before.
+void record_writer_insist(struct record_writer *w, const struct record_header *h);
+size_t record_writer_room(const struct record_writer *w); // bytes until max_bytes wait
 // Forgets what is queued of a call's arguments (or its answers). True: something of it is out already, so that the peer
 // has to be told by a CANCEL (or an ERROR for that rank).
 bool record_writer_drop(struct record_writer *w, uint32_t call, bool answers);

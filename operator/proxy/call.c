@@ -169,18 +169,16 @@ void call_refuse(struct call *c, int code, const char *fmt, ...)
     call_fail(c, &f);
 }
 
-// Ranks that have it are told; they answer all the same.
+// Ranks that have it are told, however full their queues are; they answer all the same.
 static void tell_ranks(const struct call *c)
 {
-    struct err err = ERR_INIT;
     for (uint32_t i = 0; i < c->n; i++) {
         struct member *m = c->slots[i].member;
         if (!m || !m->peer.out || c->streams) // see stream_abort()
             continue;
         struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
-        // Where even this does not fit, the rank finds out when it has its answer.
-        if (record_writer_copy(m->peer.out, &h, NULL, 0, &err) == 0)
-            peer_changed(&m->peer);
+        record_writer_insist(m->peer.out, &h);
+        peer_changed(&m->peer);
     }
 }
 

@@ -160,7 +160,7 @@ static int check_room(const struct call *c, uint32_t i, size_t len, struct err *
     if (m->n_pending >= c->router->config.member_calls)
         return err_set(err, ERR_THROTTLED, "rank %u of %s has %zu calls that it has not answered; no more now", m->rank,
                        c->group->key, m->n_pending);
-    if (len + 512 > m->peer.out->max_bytes - m->peer.out->bytes)
+    if (len + 512 > record_writer_room(m->peer.out))
         return err_set(err, ERR_THROTTLED, "rank %u of %s has no room for %zu bytes more: %zu wait for it to read them",
                        m->rank, c->group->key, len, m->peer.out->bytes);
     return 0;

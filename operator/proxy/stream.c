@@ -167,7 +167,8 @@ void stream_args(struct call *c, const struct call_body *piece, bool last)
     stream_flow(c);
 }
 
-// Ranks that have only a part of the arguments are told that no more will come; they answer nothing.
+// Ranks that have only a part of the arguments are told that no more will come; they answer nothing. What is not told
+// would hold up for ever what is ordered behind it.
 static void abort_args(struct call *c)
 {
     stats_end(&c->stat); // it is no answer of theirs
@@ -176,8 +177,11 @@ static void abort_args(struct call *c)
         struct member *m = slot->member;
         if (!m || !slot->args.item)
             continue;
-        if (record_stream_drop(&slot->args))
-            (void)tell(&m->peer, RECORD_CANCEL, c->id, m->rank);
+        if (record_stream_drop(&slot->args) && m->peer.out && !m->peer.close_code) {
+            record_writer_insist(m->peer.out,
+                                 &(struct record_header){.type = RECORD_CANCEL, .call = c->id, .rank = m->rank});
+            peer_changed(&m->peer);
+        }
         call_slot_ends(slot);
     }
 }
