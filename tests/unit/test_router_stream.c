@@ -363,7 +363,6 @@ static void a_slow_caller_has_the_rank_told_to_hold_it(void **state)
     free(result);
 }
 
-// Nothing fits into the queue of a peer; returns what did.
 static size_t full(struct wire *wire)
 {
     size_t had = wire->out.max_bytes;
