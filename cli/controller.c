@@ -4,6 +4,7 @@
 #include "cli/kubectl.h"
 #include "cli/local.h"
 #include "cli/plain.h"
+#include "cli/report.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -18,6 +19,7 @@ enum {
     STEP_MS = 100,
     LINGER_STEP_US = 20 * 1000,
     REACH_MS = 10 * 1000, // so long until somebody must have welcomed us
+    LAST_LINES_MS = 600,  // what ranks print at the end of a call comes a moment later
     TOKEN_MAX = 64 << 10,
     RESULT_MAX = 64 << 20,
 };
@@ -114,7 +116,7 @@ int controller_open(struct controller *c, const struct options *o, struct err *e
 {
     *c = (struct controller){.tunnel = TUNNEL_NONE, .result = BUF_INIT(RESULT_MAX)};
     c->lines = o->verb == VERB_LOGS ? stdout : stderr; // else beside the result
-    c->only_rank = o->verb == VERB_LOGS ? o->rank : -1;
+    c->only_rank = o->verb == VERB_LOGS ? o->request.rank : -1;
     local_find(o, &c->server, &c->ns, err);
     if (!err->code && !c->ns)
         c->ns = c->server ? xstrdup(o->ns ? o->ns : "default") : kubectl_namespace(o, err);
@@ -180,4 +182,21 @@ cadre_client_code controller_call(struct controller *c, cadre_client_request *re
             return give_up(c, CADRE_CLIENT_UNAVAILABLE, "the operator cannot be reached: ", c->lost.message);
     }
     return c->error.code;
+}
+
+int controller_run(const struct options *o, const cadre_client_request *request,
+                   int (*show)(const struct options *o, const struct controller *c))
+{
+    struct controller c;
+    struct err err = ERR_INIT;
+    cadre_client_request r = *request;
+    if (controller_open(&c, o, &err) < 0)
+        return report_err(&err);
+    int status = controller_call(&c, &r) == CADRE_CLIENT_OK ? show(o, &c) : report_failure(&c.error);
+    if (o->logs) {
+        fflush(stdout);
+        controller_linger(&c, LAST_LINES_MS);
+    }
+    controller_close(&c);
+    return status;
 }

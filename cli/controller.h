@@ -30,6 +30,10 @@ int controller_open(struct controller *c, const struct options *o, struct err *e
 void controller_close(struct controller *c);
 // Waits for the answer; c->result on success, c->error on CADRE_CLIENT_* (returned), also where nobody can be reached.
 cadre_client_code controller_call(struct controller *c, cadre_client_request *request);
+// All of it: opens, calls, shows the answer or the error, closes. Returns the exit status, which is that of `show`
+// where the call went well.
+int controller_run(const struct options *o, const cadre_client_request *request,
+                   int (*show)(const struct options *o, const struct controller *c));
 
 // The connection goes on without a call, until so much time has passed or a signal comes.
 void controller_linger(struct controller *c, int64_t ms);

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 60 * 1000 };
-
 static const char *text_of(const struct json *v, const char *name, struct arena *a)
 {
     const char *s = json_str(json_get(v, name), a);
@@ -90,22 +88,19 @@ static int print_info(const struct buf *result, struct err *err)
     return err->code;
 }
 
+static int show(const struct options *o, const struct controller *c)
+{
+    struct err err = ERR_INIT;
+    if (o->output == OUTPUT_JSON)
+        json_text_print(stdout, buf_str(&c->result), c->result.len);
+    else if (print_info(&c->result, &err) < 0)
+        return report_err(&err);
+    return 0;
+}
+
 int verb_info(const struct options *o)
 {
-    struct controller c;
-    struct err err = ERR_INIT;
-    cadre_client_request r;
-    int status = 0;
-    if (controller_open(&c, o, &err) < 0)
-        return report_err(&err);
-    cadre_client_request_init(&r, "group.info");
-    r.timeout_ms = o->timeout_ms < 0 ? TIMEOUT_MS : o->timeout_ms;
-    if (controller_call(&c, &r) != CADRE_CLIENT_OK)
-        status = report_failure(&c.error);
-    else if (o->output == OUTPUT_JSON)
-        json_text_print(stdout, buf_str(&c.result), c.result.len);
-    else if (print_info(&c.result, &err) < 0)
-        status = report_err(&err);
-    controller_close(&c);
-    return status;
+    cadre_client_request r = o->request;
+    r.method = "group.info";
+    return controller_run(o, &r, show);
 }

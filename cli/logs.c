@@ -73,8 +73,8 @@ static void choose_lines(struct logs *l, bool shared)
 {
     const char *group = shared ? l->o->group : "", *space = shared ? " " : "";
     free(l->prefix);
-    if (l->o->rank >= 0)
-        l->prefix = xasprintf("[%s%srank %" PRId64 "] ", group, space, l->o->rank);
+    if (l->o->request.rank >= 0)
+        l->prefix = xasprintf("[%s%srank %" PRId64 "] ", group, space, l->o->request.rank);
     else
         l->prefix = shared ? xasprintf("[%s rank ", group) : xstrdup("");
 }

@@ -6,7 +6,6 @@
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "sdk/c/include/cadre/client.h"
 
 #include <getopt.h>
 #include <stdarg.h>
@@ -110,7 +109,7 @@ static const char *const verb_names[VERB_COUNT] = {
     [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
 };
 
-enum { ARGS_MAX = 64 << 20 };
+enum { ARGS_MAX = 64 << 20, TIMEOUT_MS = 60 * 1000 };
 
 struct parse {
     struct options *o;
@@ -259,35 +258,39 @@ static int apply_call(struct parse *p, int opt)
         "3D_PROTO", "3D_ALL_MICRO_DP", "3D_PP_ONLY", "SPLIT",      "DP_COMPUTE_METRIC"};
     static const char *const executes[] = {NULL, "ALL", "RANK_ZERO", "ANY"};
     struct options *o = p->o;
+    cadre_client_request *r = &o->request;
     switch (opt) {
     case OPT_ARG:
         return add_arg(p, optarg);
     case OPT_PER_RANK:
         p->per_rank = optarg;
         return -1;
+    case OPT_ROLE:
+        r->role = optarg;
+        return -1;
     case OPT_DISPATCH:
-        return set_mode(o, dispatches, ARRAY_LEN(dispatches), &o->dispatch);
+        return set_mode(o, dispatches, ARRAY_LEN(dispatches), &r->dispatch);
     case OPT_EXECUTE:
-        return set_mode(o, executes, ARRAY_LEN(executes), &o->execute);
+        return set_mode(o, executes, ARRAY_LEN(executes), &r->execute);
     case OPT_SPLIT:
-        o->split = optarg;
+        r->split = optarg;
         return -1;
     case OPT_COLLECT:
-        o->collect = optarg;
+        r->collect = optarg;
         return -1;
     case OPT_PAD:
-        o->pad = true;
+        r->pad = 1;
         return -1;
     case OPT_ATTEMPT:
-        return set_number(o, "attempt", 1, UINT32_MAX, &o->attempt);
+        return set_number(o, "attempt", 1, UINT32_MAX, &r->attempt);
     case OPT_NO_WAIT:
-        o->no_wait = true;
+        r->refuse_when_not_ready = 1;
         return -1;
     case OPT_NO_REPLY:
-        o->no_reply = true;
+        r->no_result = 1;
         return -1;
     case OPT_KEEP:
-        o->keep = true;
+        r->by_reference = r->pin = 1; // this session is over in a moment
         return -1;
     case OPT_LOGS:
         o->logs = true;
@@ -367,12 +370,9 @@ static int apply(struct parse *p, int opt)
                    ? -1
                    : wrong(o, "--interval %s: must be like 500ms, 2s or 1m", optarg);
     case OPT_RANK:
-        return set_number(o, "rank", 0, INT32_MAX, &o->rank);
-    case OPT_ROLE:
-        o->role = optarg;
-        return -1;
+        return set_number(o, "rank", 0, INT32_MAX, &o->request.rank);
     case OPT_TIMEOUT:
-        return options_duration(optarg, &o->timeout_ms)
+        return options_duration(optarg, &o->request.timeout_ms)
                    ? -1
                    : wrong(o, "--timeout %s: must be like 30s or 2m, at most 168h", optarg);
     case OPT_TAIL:
@@ -390,7 +390,7 @@ static int take_call(struct parse *p, int n, char **rest)
     struct options *o = p->o;
     if (n < 2)
         return wrong(o, "call needs a GROUP and a METHOD");
-    o->method = rest[1];
+    o->request.method = rest[1];
     if ((n > 2) + (p->list.len > 0) + (p->per_rank != NULL) > 1)
         return wrong(o, "the arguments are given in more than one way (ARGS, --arg, --per-rank)");
     if (n > 2)
@@ -404,9 +404,9 @@ static int take_call(struct parse *p, int n, char **rest)
     int r = set_args(p, p->per_rank);
     if (r >= 0)
         return r;
-    if (o->rank >= 0 || o->dispatch || strspn(p->per_rank, " \t\r\n[{") == 0)
+    if (o->request.rank >= 0 || o->request.dispatch || strspn(p->per_rank, " \t\r\n[{") == 0)
         return wrong(o, "--per-rank needs a list with one element a rank, and goes with neither --rank nor --dispatch");
-    o->dispatch = CADRE_CLIENT_ALL_TO_ALL;
+    o->request.dispatch = CADRE_CLIENT_ALL_TO_ALL;
     return -1;
 }
 
@@ -434,6 +434,7 @@ static bool takes_object(const struct options *o)
 static int take_operands(struct parse *p, int n, char **rest)
 {
     struct options *o = p->o;
+    const cadre_client_request *r = &o->request;
     int max = o->verb == VERB_CALL ? 3 : takes_object(o) ? 2 : o->verb >= VERB_CA ? 0 : 1;
     if (n > max)
         return wrong(o, "unexpected argument %s", rest[max]);
@@ -447,15 +448,15 @@ static int take_operands(struct parse *p, int n, char **rest)
         return wrong(o, "both --server and --socket: which?");
     if (o->token && o->token_file)
         return wrong(o, "both --token and --token-file: which?");
-    if (o->output == OUTPUT_RANKS && o->dispatch >= CADRE_CLIENT_3D_PROTO && o->dispatch <= CADRE_CLIENT_SPLIT)
+    if (o->output == OUTPUT_RANKS && r->dispatch >= CADRE_CLIENT_3D_PROTO && r->dispatch <= CADRE_CLIENT_SPLIT)
         return wrong(o, "-o ranks is for modes that keep the results of all ranks");
-    if (o->no_reply && o->output)
+    if (r->no_result && o->output)
         return wrong(o, "--no-reply has no result to print, so no -o");
-    if (o->no_reply && o->keep)
+    if (r->no_result && r->by_reference)
         return wrong(o, "both --no-reply and --keep: is the result wanted?");
-    if (o->verb == VERB_KILL && o->rank < 0)
+    if (o->verb == VERB_KILL && r->rank < 0)
         return wrong(o, "which rank? --rank is missing");
-    if (o->rank >= 0 && (o->dispatch || o->execute))
+    if (r->rank >= 0 && (r->dispatch || r->execute))
         return wrong(o, "a call to one rank has no --dispatch and no --execute");
     if (takes_object(o))
         return take_object(p, n, rest);
@@ -494,8 +495,9 @@ static void select_options(enum verb verb, struct option *table, char *letters)
 int options_parse(int argc, char **argv, struct options *ret)
 {
     const char *operator_ns = getenv("CADRE_OPERATOR_NAMESPACE");
-    *ret = (struct options){
-        .operator_ns = str_empty(operator_ns) ? "cadre-system" : operator_ns, .rank = -1, .tail = -1, .timeout_ms = -1};
+    *ret = (struct options){.operator_ns = str_empty(operator_ns) ? "cadre-system" : operator_ns, .tail = -1};
+    cadre_client_request_init(&ret->request, NULL);
+    ret->request.timeout_ms = TIMEOUT_MS;
     int r = find_verb(argc, argv, ret);
     if (r >= 0)
         return r;
@@ -512,6 +514,8 @@ int options_parse(int argc, char **argv, struct options *ret)
     }
     if (r < 0)
         r = take_operands(&p, argc - 1 - optind, argv + 1 + optind);
+    if (ret->args)
+        ret->request.args = (cadre_client_json){ret->args, strlen(ret->args)};
     buf_done(&p.list);
     return r;
 }

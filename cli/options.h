@@ -3,6 +3,8 @@
 #ifndef CADRE_CLI_OPTIONS_H
 #define CADRE_CLI_OPTIONS_H
 
+#include "sdk/c/include/cadre/client.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,17 +39,9 @@ struct options { // strings are argv's
     // What to do
     const char *group; // a name, of no verb NAMESPACE/NAME; of top NULL = all
     enum output output;
-    const char *method;
-    const char *role; // NULL = none
-    char *args;       // a JSON list or object, of put any JSON, owned; NULL = none
-    int dispatch, execute;
-    const char *split, *collect; // JSON, NULL = none
-    bool pad;
-    int64_t rank; // -1 = all
-    int64_t timeout_ms, attempt;
-    bool no_wait;
-    bool no_reply;
-    bool keep; // the result stays on the workers
+    char *args; // a JSON list or object, of put any JSON, owned; NULL = none
+    // The call itself: method, arguments, modes, rank, times. Of logs only the rank.
+    cadre_client_request request;
     bool logs; // what the ranks print meanwhile
     bool fold; // equal lines of them as one
     bool follow;

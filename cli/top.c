@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TIMEOUT_MS = 60 * 1000, INTERVAL_MS = 2000, NAMES_MAX = 1 << 20 };
+enum { INTERVAL_MS = 2000, NAMES_MAX = 1 << 20 };
 
 // What was said at one time of all groups; text and trees in the arena.
 struct look {
@@ -80,7 +80,7 @@ static bool look_at(struct top *t, size_t i, struct look *l, int *ret_status)
     cadre_client_request r;
     cadre_client_request_init(&r, "group.stats");
     r.group = t->names[i];
-    r.timeout_ms = t->o->timeout_ms < 0 ? TIMEOUT_MS : t->o->timeout_ms;
+    r.timeout_ms = t->o->request.timeout_ms;
     l->groups[i] = NULL;
     cadre_client_code code = controller_call(c, &r);
     if (code == CADRE_CLIENT_NOT_FOUND && !t->o->group)

@@ -4,20 +4,8 @@
 # cadre-worker, accumulator.so, kubectl-cadre.
 set -euo pipefail
 local=$1 agent=$2 worker=$3 module=$4 cli=$5
-work=$(mktemp -d)
-pid=
-cleanup() {
-    [[ -z $pid ]] || kill -TERM "$pid" 2>/dev/null || true
-    [[ -z $pid ]] || wait "$pid" || true
-    rm -rf "$work"
-}
-trap cleanup EXIT
-
-fail() {
-    echo "not ok - $*"
-    cat "$work/err"
-    exit 1
-}
+# shellcheck source=tests/lib/local.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/local.sh"
 
 # exit_code CODE TEXT ARGUMENT...: the program ends with this code and says this.
 exit_code() {
@@ -41,14 +29,7 @@ stop() {
     [[ $code == 0 ]] || fail "told to stop: exit code $code"
 }
 
-: >"$work/err"
-"$local" --listen "unix:$work/socket" --namespace lab --group acc --processes 4 --agent "$agent" -- \
-    "$worker" --module "$module" 2>"$work/err" &
-pid=$!
-for _ in $(seq 300); do
-    [[ ! -S $work/socket ]] || break
-    sleep 0.1
-done
+local_start --namespace lab --group acc --processes 4 -- "$worker" --module "$module"
 answer=$(call '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":"add","perRank":[1,1,1,1]}}')
 [[ $answer == '{"jsonrpc":"2.0","id":1,"result":[1,2,3,4]}' ]] || fail "per rank: $answer"
 answer=$(call '{"jsonrpc":"2.0","id":2,"method":"group.call","params":{"method":"add","args":[10]}}')
@@ -84,10 +65,7 @@ YAML
 PATH=$(dirname "$worker"):$(dirname "$local"):$PATH "$cli" run -f "$work/group.yaml" --group acc --map "/modules=$(dirname "$module")" \
     --listen "unix:$work/socket" --agent "$agent" 2>"$work/err" &
 pid=$!
-for _ in $(seq 300); do
-    [[ ! -S $work/socket ]] || break
-    sleep 0.1
-done
+until_true test -S "$work/socket"
 answer=$(call '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":"add","perRank":[1,1,1,1]}}')
 [[ $answer == '{"jsonrpc":"2.0","id":1,"result":[6,7,8,9]}' ]] || fail "a group of a manifest: $answer"
 answer=$("$cli" call acc add 10 --namespace lab --server "unix:$work/socket" --token any)

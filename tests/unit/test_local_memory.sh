@@ -4,22 +4,10 @@
 # nobody keeps what another has left behind. Arguments: cadre-local, cadre-agent, cadre-worker, echo.so, bench-echo.
 set -euo pipefail
 local=$1 agent=$2 worker=$3 module=$4 program=$5
-work=$(mktemp -d)
-pid='' caller=''
-cleanup() {
-    for p in $caller $pid; do
-        kill -TERM "$p" 2>/dev/null || true
-        wait "$p" 2>/dev/null || true
-    done
-    rm -rf "$work"
-}
-trap cleanup EXIT
-
-fail() {
-    echo "not ok - $*"
-    cat "$work"/*.err
-    exit 1
-}
+# shellcheck source=tests/lib/local.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/local.sh"
+caller=''
+trap '[[ -z $caller ]] || kill "$caller" || true; local_stop; rm -rf "$work"' EXIT
 
 # until_is TEXT COMMAND...: within half a minute it prints that.
 until_is() {

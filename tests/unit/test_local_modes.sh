@@ -4,25 +4,11 @@
 # the C library. Arguments: cadre-local, cadre-agent, cadre-worker, batch_call, accumulator.so, dispatch.so, tensor.so.
 set -euo pipefail
 local=$1 agent=$2 worker=$3 batch_call=$4 accumulator=$5 dispatch=$6 tensor=$7
-work=$(mktemp -d)
-pid=
-stop() {
-    [[ -z $pid ]] || kill -TERM "$pid" 2>/dev/null || true
-    [[ -z $pid ]] || wait "$pid" || true
-    pid=
-    rm -f "$work/socket"
-}
-trap 'stop; rm -rf "$work"' EXIT
-
-fail() {
-    echo "not ok - $*"
-    cat "$work/err"
-    exit 1
-}
+# shellcheck source=tests/lib/local.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/local.sh"
 
 # group MODULE CLASS INIT REPLICAS MESHES
 group() {
-    stop
     cat >"$work/group.yaml" <<YAML
 apiVersion: cadre.dev/v1alpha1
 kind: WorkerGroup
@@ -32,14 +18,7 @@ spec:
   worker: {module: $1, class: $2, init: $3, meshes: $5}
   template: {spec: {containers: [{name: worker, image: none}]}}
 YAML
-    PATH=$(dirname "$worker"):$PATH "$local" -f "$work/group.yaml" --listen "unix:$work/socket" --agent "$agent" \
-        2>"$work/err" &
-    pid=$!
-    for _ in $(seq 300); do
-        [[ ! -S $work/socket ]] || return 0
-        sleep 0.1
-    done
-    fail "no socket"
+    local_start -f "$work/group.yaml"
 }
 
 # json ROW PARAMS RESULT
@@ -61,7 +40,6 @@ batch() {
     [[ $got == $want ]] || fail "$row: $got, not $want"
 }
 
-: >"$work/err"
 group "$accumulator" Accumulator '{}' 2 '[]'
 json "S0-8 each rank its own" '"method":"add","dispatch":"DP_COMPUTE","args":{"x":[1,3]}' '"result":[1,4]'
 group "$accumulator" Accumulator '{}' 2 '[]'

@@ -5,56 +5,17 @@
 # nested_calls.so.
 set -euo pipefail
 source=$1 local=$2 agent=$3 worker=$4 cli=$5 nested=$6 calls=$7
-work=$(mktemp -d)
-pid=
-stop() {
-    [[ -z $pid ]] || kill -TERM "$pid" 2>/dev/null || true
-    [[ -z $pid ]] || wait "$pid" || true
-    pid=
-    rm -f "$work/socket"
-}
-trap 'stop; rm -rf "$work"' EXIT
+# shellcheck source=tests/lib/local.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/local.sh"
 
-fail() {
-    echo "not ok - $*"
-    cat "$work/err"
-    exit 1
-}
+is() { cli_says "$1" "$2" call "${@:3}"; }
 
-start() {
-    stop
-    PATH=$(dirname "$worker"):$PATH "$local" "$@" >"$work/err" 2>&1 &
-    pid=$!
-    for _ in $(seq 300); do
-        [[ ! -S $work/socket ]] || return 0
-        sleep 0.1
-    done
-    fail "no socket"
-}
+says() { until_true grep -q "$1" "$work/out" "$work/err"; } # a worker has
 
-# is ROW WANT ARGUMENT...: what the CLI prints, on stdout or stderr, is or contains that.
-is() {
-    local row=$1 want=$2 got
-    shift 2
-    got=$("$cli" call "$@" --server "unix:$work/socket" --token x 2>&1) || true
-    [[ $got == *"$want"* ]] || fail "$row: $got, not $want"
-    echo "ok - $row: $got"
-}
-
-# says TEXT: a worker has, within ten seconds.
-says() {
-    for _ in $(seq 100); do
-        ! grep -q "$1" "$work/err" || return 0
-        sleep 0.1
-    done
-    fail "no worker says: $1"
-}
-
-start -f "$source/examples/nested.yaml" --map "/modules=$(dirname "$nested")" --listen "unix:$work/socket" \
-    --agent "$agent"
+local_start -f "$source/examples/nested.yaml" --map "/modules=$(dirname "$nested")"
 is "S0-4 get_work" '"Work done by child"' parent get_work --role parent
 
-start --listen "unix:$work/socket" --processes 3 --agent "$agent" -- "$worker" --module "$calls"
+local_start --processes 3 -- "$worker" --module "$calls"
 is "another rank" 42 local call --rank 0 '["twice", 1, [21]]'
 is "all ranks are not called by one of them" 'CONFLICT: rank 0: a deadlock: twice() would wait for the thread of rank 0' \
     local call --rank 0 '["twice", -1, [21]]'
@@ -71,6 +32,7 @@ says "rank 1 lets go"
 is "the outer call's deadline" "TIMEOUT" local call --rank 0 '["hold", 2, []]' --timeout 300ms
 says "rank 2 lets go"
 is "nobody waits any more" 4 local call --rank 0 '["twice", 2, [2]]'
+: >"$work/out"
 : >"$work/err"
 is "what is not got is canceled" 8 local leave --rank 0 '[1]'
 says "rank 1 lets go"

@@ -5,33 +5,12 @@
 set -euo pipefail
 set -m # each run gets a process group, as from a terminal
 local=$1 agent=$2 worker=$3 module=$4 cli=$5
-work=$(mktemp -d)
+# shellcheck source=tests/lib/local.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/local.sh"
 export XDG_RUNTIME_DIR=$work
 unset CADRE_SOCKET
 PATH=$(dirname "$worker"):$(dirname "$local"):$PATH
 socket=$work/cadre/acc.lab.sock
-pid=
-cleanup() {
-    [[ -z $pid ]] || kill -TERM "$pid" 2>/dev/null || true
-    [[ -z $pid ]] || wait "$pid" || true
-    rm -rf "$work"
-}
-trap cleanup EXIT
-
-fail() {
-    echo "not ok - $*"
-    cat "$work/err"
-    exit 1
-}
-
-# until_there COMMAND...: within half a minute it succeeds.
-until_there() {
-    for _ in $(seq 300); do
-        ! "$@" >/dev/null 2>&1 || return 0
-        sleep 0.1
-    done
-    fail "never: $*"
-}
 
 # run FILE OPTION...
 run() {
@@ -87,7 +66,7 @@ YAML
 
 # Found without being named, by its name or by what it is told
 run acc.yaml
-until_there test -S "$socket"
+until_true test -S "$socket"
 grep -qF "taking calls at unix:$socket" "$work/err" || fail "does not say where it is"
 [[ $(stat -c %a "$work/cadre") == 700 && $(stat -c %a "$socket") == 600 ]] || fail "others may reach it"
 calls "[6, 7]" add 1
@@ -111,7 +90,7 @@ calls "[10, 11]" get_value # which the second one has not harmed
 # A second one of the name, in another namespace
 "$local" --group acc --namespace other --agent "$agent" -- sleep 60 2>/dev/null &
 second=$!
-until_there test -S "$work/cadre/acc.other.sock"
+until_true test -S "$work/cadre/acc.other.sock"
 refused 1 "say which with -n" "$cli" call acc get_value
 calls "[10, 11]" get_value -n lab
 kill -TERM "$second"
@@ -127,19 +106,19 @@ ended 0 "Ctrl-C"
 
 # After a crash nothing stands in the way, and nobody calls what is left
 run acc.yaml
-until_there "$cli" call acc get_value
+until_true "$cli" call acc get_value
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null || true
 [[ -S $socket ]] || fail "it was to be left behind"
 refused 1 "kubectl" env PATH=/nonexistent "$cli" call acc get_value -n lab
 run acc.yaml
-until_there "$cli" call acc get_value
+until_true "$cli" call acc get_value
 calls "[6, 7]" add 1
 
 # A process that dies takes the group with it, which comes back
 victim=$(pgrep -f "cadre-worker" -P "$(pgrep -P "$pid")" | head -n 1)
 kill -KILL "$victim"
-until_there grep -q "failed with exit code 137; restart 1 in" "$work/err"
+until_true grep -q "failed with exit code 137; restart 1 in" "$work/err"
 calls "[5, 6]" add 0 --attempt 2
 refused 1 "attempt 1" "$cli" call acc add 0 --attempt 1
 kill -TERM "$pid"

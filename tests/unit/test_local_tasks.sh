@@ -4,33 +4,13 @@
 # source tree, cadre-local, cadre-agent, cadre-worker, kubectl-cadre, tasks.so, submit.
 set -euo pipefail
 source=$1 local=$2 agent=$3 worker=$4 cli=$5 module=$6 submit=$7
-work=$(mktemp -d)
-pid=
-stop() {
-    [[ -z $pid ]] || kill -TERM "$pid" 2>/dev/null || true
-    [[ -z $pid ]] || wait "$pid" || true
-    pid=
-    rm -f "$work/socket"
-}
-trap 'stop; rm -rf "$work"' EXIT
-
-fail() {
-    echo "not ok - $*"
-    cat "$work/out" "$work/err"
-    exit 1
-}
+# shellcheck source=tests/lib/local.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/local.sh"
 
 # start SECONDS SLOTS
 start() {
-    stop
     sed "s/seconds: 2, slots: 1/seconds: $1, slots: $2/" "$source/examples/tasks.yaml" >"$work/tasks.yaml"
-    PATH=$(dirname "$worker"):$PATH "$local" -f "$work/tasks.yaml" --map "/modules=$(dirname "$module")" \
-        --listen "unix:$work/socket" --agent "$agent" >"$work/err" 2>&1 &
-    pid=$!
-    for _ in $(seq 300); do
-        [[ ! -S $work/socket ]] || break
-        sleep 0.1
-    done
+    local_start -f "$work/tasks.yaml" --map "/modules=$(dirname "$module")"
     for rank in 0 1 2 3; do # so that what follows is the time of tasks
         "$cli" call tasks add '[0, 0]' --rank "$rank" --server "unix:$work/socket" --token x >/dev/null
     done
@@ -38,24 +18,23 @@ start() {
 
 # has ROW PATTERN: a line of what the controller has printed.
 has() {
-    grep -qE "^$2\$" "$work/out" || fail "$1: no line like $2"
-    echo "ok - $1: $(grep -m1 -E "^$2\$" "$work/out")"
+    grep -qE "^$2\$" "$work/submit.out" || fail "$1: no line like $2"
+    echo "ok - $1: $(grep -m1 -E "^$2\$" "$work/submit.out")"
 }
 
-: >"$work/out"
 start 0.5 1
-"$submit" "unix:$work/socket" default tasks >"$work/out" 2>&1 || fail "submit"
-[[ $(head -n1 "$work/out") == "submitted after "* ]] || fail "S0-3: submitting waits for results"
+"$submit" "unix:$work/socket" default tasks >"$work/submit.out" 2>&1 || fail "submit"
+[[ $(head -n1 "$work/submit.out") == "submitted after "* ]] || fail "S0-3: submitting waits for results"
 has "S0-2 four slots: not before a third wave" 'example_task\([0-9]\) is done after (1\.[5-9]|[2-9].*|..\..) s'
 has "S0-2 the results" 'all: \[0, 1, 4, 9, 16, 25, 36, 49, 64, 81\]'
 has "S3-3" 'add\(1, 2\): \[3\]'
 has "S3-6 in the end the user's error" 'flaky\(\): FAILED: rank [0-3]: it never works'
-[[ $(grep -c 'flaky() runs' "$work/err") == 4 ]] || fail "S3-6: once, and three times again"
+[[ $(cat "$work/out" "$work/err" | grep -c 'flaky() runs') == 4 ]] || fail "S3-6: once, and three times again"
 got=$("$cli" call tasks add '[1, 2]' --execute all --server "unix:$work/socket" --token x)
 [[ $got == "[3, 3, 3, 3]" ]] || fail "S3-7: what the call says wins over what the method declares: $got"
 echo "ok - S3-7 the call's own modes win: $got"
 
 start 0.5 3
-"$submit" "unix:$work/socket" default tasks >"$work/out" 2>&1 || fail "submit"
+"$submit" "unix:$work/socket" default tasks >"$work/submit.out" 2>&1 || fail "submit"
 has "three slots a rank" 'all: \[0, 1, 4, 9, 16, 25, 36, 49, 64, 81\]'
 "$cli" info tasks -o json --server "unix:$work/socket" --token x | grep -q '"limit": 3' || fail "info does not tell the slots"

@@ -4,30 +4,11 @@
 # watched.so, kubectl-cadre.
 set -euo pipefail
 local=$1 agent=$2 worker=$3 module=$4 cli=$5
-work=$(mktemp -d)
-pid=
-cleanup() {
-    [[ -z $pid ]] || kill -TERM "$pid" 2>/dev/null || true
-    [[ -z $pid ]] || wait "$pid" || true
-    rm -rf "$work"
-}
-trap cleanup EXIT
-
-fail() {
-    echo "not ok - $*"
-    cat "$work/err"
-    exit 1
-}
+# shellcheck source=tests/lib/local.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/local.sh"
 
 at=(--namespace lab --server "unix:$work/socket" --token any)
-: >"$work/err"
-"$local" --listen "unix:$work/socket" --namespace lab --group w --processes 4 --agent "$agent" -- \
-    "$worker" --module "$module" 2>"$work/err" >"$work/out" &
-pid=$!
-for _ in $(seq 300); do
-    [[ ! -S $work/socket ]] || break
-    sleep 0.1
-done
+local_start --namespace lab --group w --processes 4 -- "$worker" --module "$module"
 answer=$("$cli" call w step "${at[@]}")
 [[ $answer == "[0, 1, 2, 3]" ]] || fail "step: $answer"
 
@@ -39,8 +20,8 @@ grep -q '^GROUP *METHOD *CALLS/S *P50 *P99 *IN FLIGHT *BYTES/S *ERRORS *SLOWEST 
 grep -qE '^w +step +[0-9.]+ +[0-9.]+m?s +.* rank 3 \+[0-9.]+m?s, last in 100%$' <<<"$table" || fail "top: $table"
 json=$("$cli" top w --interval 100ms -o json "${at[@]}")
 [[ $json == '[{"group":"w","method":"step","callsPerSecond":0.000,'*'"ended":0,"errors":0,'* ]] || fail "top -o json: $json"
-! "$cli" top "${at[@]}" 2>"$work/err" || fail "top without a group"
-grep -q 'which group?' "$work/err" || fail "top without a group says nothing"
+! "$cli" top "${at[@]}" 2>"$work/top.err" || fail "top without a group"
+grep -q 'which group?' "$work/top.err" || fail "top without a group says nothing"
 # traceparent: by the environment, as a parameter, as a header of a POST; a malformed one counts as not there
 trace=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 post() { # BODY [CURL OPTION...]
@@ -90,8 +71,8 @@ wait "$follower" || code=$?
 wait "$follower2" || true
 [[ $code == 130 && $(head -1 "$work/followed") == "[rank 0-3] followed" ]] || fail "logs -f: $code, $(<"$work/followed")"
 [[ $(head -1 "$work/followed2") == "[rank 2] followed" ]] || fail "logs -f --rank 2: $(<"$work/followed2")"
-! "$cli" logs w "${at[@]}" 2>"$work/err" || fail "logs of a local run without -f"
-grep -q 'in the output of the local run' "$work/err" || fail "it is not said why"
+! "$cli" logs w "${at[@]}" 2>"$work/top.err" || fail "logs of a local run without -f"
+grep -q 'in the output of the local run' "$work/top.err" || fail "it is not said why"
 
 # A client that was written from docs/protocol.md alone
 python3 "$(dirname "$0")/protocol_client.py" "$work/socket" lab w >"$work/client" 2>&1 || fail "the client of the page: $(<"$work/client")"

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // References: calls that the proxy and the workers serve themselves.
 #include "common/wire/batch.h"
+#include "sdk/c/client/fault.h"
+#include "sdk/c/client/settings.h"
 #include "sdk/c/include/cadre/client.h"
 
 cadre_client_code cadre_client_object_put(cadre_client *c, const cadre_client_request *to, cadre_client_json value,
                                           cadre_client_json *ret, cadre_client_error *error)
 {
     cadre_client_request r;
-    cadre_client_request_init(&r, "object.put");
-    if (to) {
-        r.group = to->group;
-        r.rank = to->rank;
-        r.dispatch = to->dispatch;
-        r.execute = to->execute;
-        r.split = to->split;
-        r.collect = to->collect;
-        r.pin = to->pin;
-        r.timeout_ms = to->timeout_ms;
-        r.attempt = to->attempt;
-        r.refuse_when_not_ready = to->refuse_when_not_ready;
-    }
+    struct err err = ERR_INIT;
+    cadre_client_request_init(&r, NULL);
+    if (to && settings_copy_sized(&r, sizeof r, to, "cadre_client_request", &err) < 0)
+        return fault_return(error, &err);
+    r.size = sizeof r;
+    r.method = "object.put";
+    r.args = (cadre_client_json){NULL, 0};
+    r.batch = r.per_rank = NULL;
+    r.role = NULL; // all of them have one store
+    r.no_result = r.by_reference = 0;
     if (value.text && batch_is_safetensors(value.text, value.len)) {
         r.batch = value.text;
         r.batch_len = value.len;

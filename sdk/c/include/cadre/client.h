@@ -233,9 +233,9 @@ CADRE_CLIENT_API cadre_client_code cadre_client_kill(cadre_client *c, const char
 
 // References: {"$ref": "..."}, what stays on the workers. All of these wait.
 
-// Puts JSON or a batch there. `to` (may be NULL) says where, as a call's: group, rank, dispatch, split, collect, pin,
-// timeout_ms, attempt; by default the least busy worker of the client's group. *ret is the reference, valid until the
-// next cadre_client_call() of this client. CADRE_CLIENT_LIMIT: the worker has no room.
+// Puts JSON or a batch there. `to` (may be NULL) says where and how, as a call's, of which method, arguments, role,
+// keep, by_reference and no_result do not count; by default the least busy worker of the client's group. *ret is the
+// reference, valid until the next cadre_client_call() of this client. CADRE_CLIENT_LIMIT: the worker has no room.
 CADRE_CLIENT_API cadre_client_code cadre_client_object_put(cadre_client *c, const cadre_client_request *to,
                                                            cadre_client_json value, cadre_client_json *ret,
                                                            cadre_client_error *error);

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What tests of local runs share: a work folder, a run in it, and its end, whatever happens. Set before this is read: local,
+# agent and worker, the programs; for cli_says also cli, which is kubectl-cadre.
+
+: "${local:?}" "${agent:?}" "${worker:?}"
+work=$(mktemp -d)
+pid=
+touch "$work/out" "$work/err"
+
+fail() {
+    echo "not ok - $*"
+    tail -n 50 "$work"/*out "$work"/*err
+    exit 1
+}
+
+local_stop() {
+    [[ -z $pid ]] || kill -TERM "$pid" 2>/dev/null || true
+    [[ -z $pid ]] || wait "$pid" || true
+    pid=
+    rm -f "$work/socket"
+}
+trap 'local_stop; rm -rf "$work"' EXIT
+
+# until_true COMMAND...: within half a minute it succeeds.
+until_true() {
+    for _ in $(seq 300); do
+        ! "$@" >/dev/null 2>&1 || return 0
+        sleep 0.1
+    done
+    fail "never: $*"
+}
+
+# local_start ARGUMENT...: cadre-local with these, behind $work/socket, instead of the run before; what they say is in
+# $work/out and $work/err.
+local_start() {
+    local_stop
+    PATH=$(dirname "$worker"):$PATH "$local" --listen "unix:$work/socket" --agent "$agent" "$@" >"$work/out" 2>"$work/err" &
+    pid=$!
+    until_true test -S "$work/socket"
+}
+
+# cli_says ROW TEXT ARGUMENT...: what kubectl-cadre prints, on stdout or stderr, is or contains that.
+cli_says() {
+    local row=$1 want=$2 got
+    shift 2
+    got=$("${cli:?}" "$@" --server "unix:$work/socket" --token x 2>&1) || true
+    [[ $got == *"$want"* ]] || fail "$row: $got, not $want"
+    echo "ok - $row: $got"
+}
