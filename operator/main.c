@@ -25,7 +25,15 @@
 enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20 };
 
 // What is mirrored. The order is the order of start; all are synced before anything is decided.
-enum mirror { MIRROR_NODES, MIRROR_PODS, MIRROR_SERVICES, MIRROR_GROUPS, MIRROR_PLACEMENTGROUPS, MIRROR_COUNT };
+enum mirror {
+    MIRROR_NODES,
+    MIRROR_PODS,
+    MIRROR_SERVICES,
+    MIRROR_SLICES,
+    MIRROR_GROUPS,
+    MIRROR_PLACEMENTGROUPS,
+    MIRROR_COUNT
+};
 
 static const struct {
     enum kind kind;
@@ -35,6 +43,7 @@ static const struct {
     [MIRROR_NODES] = {KIND_NODE, true, NULL},
     [MIRROR_PODS] = {KIND_POD, true, NULL},
     [MIRROR_SERVICES] = {KIND_SERVICE, false, "app.kubernetes.io/managed-by=cadre"},
+    [MIRROR_SLICES] = {KIND_ENDPOINTSLICE, false, LABEL_SLICE_MANAGED_BY "=" SLICE_MANAGED_BY},
     [MIRROR_GROUPS] = {KIND_WORKERGROUP, false, NULL},
     [MIRROR_PLACEMENTGROUPS] = {KIND_PLACEMENTGROUP, false, NULL},
 };
@@ -305,6 +314,7 @@ static void build_controllers(struct operator* o)
         .pods = o->stores[MIRROR_PODS],
         .nodes = o->stores[MIRROR_NODES],
         .services = o->stores[MIRROR_SERVICES],
+        .slices = o->stores[MIRROR_SLICES],
         .groups = o->stores[MIRROR_GROUPS],
         .placementgroups = o->stores[MIRROR_PLACEMENTGROUPS],
         .agents = o->binding ? binding_agents(o->binding) : NULL,

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/endpointslice.h"
 #include "operator/api/lease.h"
 #include "operator/api/node.h"
 #include "operator/api/placementgroup.h"
@@ -72,7 +73,10 @@ static const struct kind_ops {
     [KIND_PLACEMENTGROUP] = {{"PlacementGroup", "cadre.dev/v1alpha1", "placementgroups", true},
                              sizeof(struct placementgroup),
                              placementgroup_decode},
-    [KIND_SERVICE] = {{"Service", "v1", "services", true}, sizeof(struct service), NULL},
+    [KIND_SERVICE] = {{"Service", "v1", "services", true}, sizeof(struct service), service_decode},
+    [KIND_ENDPOINTSLICE] = {{"EndpointSlice", "discovery.k8s.io/v1", "endpointslices", true},
+                            sizeof(struct endpointslice),
+                            endpointslice_decode},
     [KIND_LEASE] = {{"Lease", "coordination.k8s.io/v1", "leases", true}, sizeof(struct lease), lease_decode},
     [KIND_EVENT] = {{"Event", "events.k8s.io/v1", "events", true}, sizeof(struct object), NULL},
     [KIND_SECRET] = {{"Secret", "v1", "secrets", true}, sizeof(struct object), NULL},
@@ -205,16 +209,23 @@ static const char *const unread[] = {
 };
 // Members of spec.worker have the names of those of a container, bundles have a nodeSelector.
 static const char *const unread_in_group[] = {"managedFields", "template", NULL};
+static const char *const unread_in_slice[] = {"managedFields", NULL};
 // clang-format on
+
+static const char *const *unread_of(enum kind kind)
+{
+    if (kind == KIND_WORKERGROUP || kind == KIND_PLACEMENTGROUP)
+        return unread_in_group;
+    return kind == KIND_ENDPOINTSLICE ? unread_in_slice : unread;
+}
 
 int object_decode(enum kind kind, const char *json, size_t len, const struct object **ret, struct err *err)
 {
     struct json *root = NULL;
     struct object *o = NULL;
     struct arena scratch;
-    bool of_ours = kind == KIND_WORKERGROUP || kind == KIND_PLACEMENTGROUP;
     arena_init(&scratch, 8 * 1024);
-    int r = json_parse(json, len, of_ours ? unread_in_group : unread, &scratch, &root, err);
+    int r = json_parse(json, len, unread_of(kind), &scratch, &root, err);
     if (r == 0)
         r = check_kind(kind, root, err);
     // Twice: the first tells the exact size, so that the one that stays takes no byte more.

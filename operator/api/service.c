@@ -3,6 +3,14 @@
 
 #include "operator/api/tables.h"
 
+int service_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
+{
+    (void)scratch;
+    (void)err;
+    ((struct service *)o)->selects = json_count(json_get(json_get(root, "spec"), "selector")) > 0;
+    return 0;
+}
+
 const char *service_encode(const struct service_spec *s, struct arena *a)
 {
     const struct kind_info *info = kind_info(KIND_SERVICE);
@@ -20,7 +28,8 @@ const char *service_encode(const struct service_spec *s, struct arena *a)
     writer_object(&w, "spec");
     writer_str(&w, "clusterIP", "None");
     writer_bool(&w, "publishNotReadyAddresses", true);
-    labels_write(&w, "selector", &s->selector);
+    if (s->selector.n)
+        labels_write(&w, "selector", &s->selector);
     writer_list(&w, "ports");
     writer_object(&w, NULL);
     writer_str(&w, "name", "rendezvous");

@@ -5,7 +5,8 @@
 #include "operator/api/object.h"
 
 struct service {
-    struct object obj; // the metadata alone is enough: a Service is ours or it is in our way
+    struct object obj;
+    bool selects; // Kubernetes publishes the endpoints, of the pods that its selector matches
 };
 
 static inline const struct service *service_of(const struct object *o)
@@ -16,7 +17,7 @@ static inline const struct service *service_of(const struct object *o)
 // The headless Service of a gang, as JSON to create. Memory from the arena.
 struct service_spec {
     const char *ns, *name;
-    struct labels labels, selector;
+    struct labels labels, selector; // no selector: its EndpointSlices are written by us
     struct owner owner;
     int32_t port; // named "rendezvous"
 };

@@ -19,6 +19,8 @@ extern const char *const strategy_names[], *const pod_per_names[];
 // What is kept comes from o->arena, what is only looked at from `scratch`.
 int pod_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
 int node_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
+int service_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
+int endpointslice_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
 int lease_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
 int workergroup_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
 int placementgroup_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);

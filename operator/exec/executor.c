@@ -150,10 +150,15 @@ static void dry_run(struct step *s)
         try_pod(s);
 }
 
+static struct store *store_of(const struct executor *x, enum kind kind)
+{
+    return kind == KIND_POD ? x->pods : kind == KIND_SERVICE ? x->services : x->slices;
+}
+
 // An object of the name exists: either we made it before a crash, or it is in our way.
 static void check_owner(struct step *s, enum kind kind, const struct kube_response *response, const struct err *err)
 {
-    struct store *store = kind == KIND_POD ? s->e->x.pods : s->e->x.services;
+    struct store *store = store_of(&s->e->x, kind);
     const struct object *o = NULL;
     struct err e = *err;
     bool ours = false;
@@ -161,6 +166,9 @@ static void check_owner(struct step *s, enum kind kind, const struct kube_respon
         ours = str_eq(o->meta.owner.uid, s->e->owner->meta.uid);
         if (ours) {
             store_wrote(store, o);
+        } else if (kind == KIND_ENDPOINTSLICE) { // the pods run; one of a group of the same name will be gone soon
+            err_set(&e, ERR_EXISTS, "an EndpointSlice %s/%s exists that does not belong to this %s: delete it",
+                    o->meta.ns, o->meta.name, kind_info(s->e->owner->kind)->kind);
         } else {
             refused(s, REASON_NAME_CONFLICT,
                     arena_printf(&s->e->arena,
@@ -205,6 +213,23 @@ static void on_service(void *ctx, const struct kube_response *response, const st
         step_end(s, NULL);
         return;
     }
+    step_end(s, err);
+}
+
+static void on_slice_owner(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    check_owner(ctx, KIND_ENDPOINTSLICE, response, err);
+}
+
+static void on_slice(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct step *s = ctx;
+    if (err->code == ERR_EXISTS) {
+        look_up(s, KIND_ENDPOINTSLICE, on_slice_owner);
+        return;
+    }
+    if (response)
+        remember(s->e->x.slices, KIND_ENDPOINTSLICE, response);
     step_end(s, err);
 }
 
@@ -287,6 +312,15 @@ static void begin(struct execution *e, const struct action *a)
     case ACTION_CREATE_SERVICE:
         r.kind = KIND_SERVICE;
         done = on_service;
+        break;
+    case ACTION_CREATE_SLICE:
+        r.kind = KIND_ENDPOINTSLICE;
+        done = on_slice;
+        break;
+    case ACTION_PATCH_SLICE:
+        r = (struct request){
+            .verb = VERB_PATCH_MERGE, .kind = KIND_ENDPOINTSLICE, .ns = ns, .name = a->name, .body = a->body};
+        done = on_slice;
         break;
     case ACTION_CREATE_POD:
         break;

@@ -162,7 +162,7 @@ static void on_node(void *ctx, enum store_event event, const struct object *old,
     waiting_look(c->waiting);
 }
 
-static void on_service(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_owned(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     (void)event;
     wake_owner(ctx, now ? now : old);
@@ -282,6 +282,17 @@ static void on_executed(void *ctx, const struct err *err)
                                 : (struct reconcile_result){err->code, e->requeue_ms});
 }
 
+static const struct endpointslice *const *own_slices(const struct group_controller *c, const struct workergroup *wg,
+                                                     struct arena *a, size_t *ret_n)
+{
+    const struct object *const *owned;
+    size_t n = *ret_n = store_by_owner(c->executor.slices, wg->obj.meta.uid, a, &owned);
+    const struct endpointslice **slices = arena_array(a, n, sizeof *slices);
+    for (size_t i = 0; i < n; i++)
+        slices[i] = endpointslice_of(owned[i]);
+    return slices;
+}
+
 static const struct pod *const *own_pods(const struct group_controller *c, const struct workergroup *wg,
                                          struct arena *a, size_t *ret_n)
 {
@@ -333,8 +344,10 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
     struct pooled_source source = pooled_source(c);
     if (wg->spec.n_placement_groups)
         pooled_view_fill(&source, c->executor.agents, wg, a, v);
-    else
+    else {
         v->pods = own_pods(c, wg, a, &v->n_pods);
+        v->slices = own_slices(c, wg, a, &v->n_slices);
+    }
     if (wg->spec.runtime == RUNTIME_AGENT) {
         v->agents = peers_agents(c->executor.agents, wg, v->pods, v->n_pods, a);
         v->members = peers_members(c->router, v, a);
@@ -423,6 +436,7 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
         .client = options->client,
         .pods = options->pods,
         .services = options->services,
+        .slices = options->slices,
         .groups = options->groups,
         .cluster = c->cluster,
         .recorder = options->recorder,
@@ -447,7 +461,8 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
                                    "Gangs given back because they were refused or not bound in time", "");
     store_subscribe(options->pods, on_pod, c);
     store_subscribe(options->nodes, on_node, c);
-    store_subscribe(options->services, on_service, c);
+    store_subscribe(options->services, on_owned, c);
+    store_subscribe(options->slices, on_owned, c);
     store_subscribe(options->groups, on_group, c);
     if (options->placementgroups)
         store_subscribe(options->placementgroups, on_placementgroup, c);

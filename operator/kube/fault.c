@@ -16,6 +16,7 @@ bool fault_counts(const struct request *r)
     switch (r->kind) {
     case KIND_POD:
     case KIND_SERVICE:
+    case KIND_ENDPOINTSLICE:
     case KIND_EVENT:
     case KIND_WORKERGROUP:
     case KIND_PLACEMENTGROUP:

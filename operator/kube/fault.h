@@ -2,8 +2,8 @@
 // For tests, only in builds with CADRE_FAULTS: the process ends at one of its writes, as abruptly as by SIGKILL.
 //   CADRE_CRASH_AT_WRITE=before:N   when the N-th write (from 1) is about to be sent: it does not happen
 //   CADRE_CRASH_AT_WRITE=after:N    when its answer is there: it has happened, and nobody knows
-// What a leader decides counts: pods, Services, statuses, Events. Dry runs, leases, keys and reviews do not. One
-// thread.
+// What a leader decides counts: pods, Services, EndpointSlices, statuses, Events. Dry runs, leases, keys and
+// reviews do not. One thread.
 #ifndef CADRE_KUBE_FAULT_H
 #define CADRE_KUBE_FAULT_H
 

@@ -463,6 +463,30 @@ static bool take_bundles(struct work *w, bool ok, struct refusal *ret)
     return ok && !p->refusal.reason;
 }
 
+static void choose(struct work *w, const struct refusal *refusal)
+{
+    const struct workergroup *wg = w->wg;
+    if (finish_over(w) && refusal) {
+        work_refuse(w, refusal->reason, refusal->message);
+        return;
+    }
+    if (finish_over(w) && finish_stays(w)) {
+        finish_stay(w);
+        return;
+    }
+    if (!w->census.mine && outcome_old_spec(wg) && !finish_over(w))
+        forget_failures(w);
+    if (wg->spec.suspend)
+        suspended(w, refusal);
+    else if (!finish_over(w) && !outcome_was(wg, SUSPENDED) && !finish_succeeded(w) && finish_out_of_time(w))
+        finish_late(w);
+    else if (refusal)
+        work_refuse(w, refusal->reason, refusal->message);
+    else
+        decide(w);
+    work_backoff_left(w, NULL); // it passes whatever else is waited for
+}
+
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret)
 {
     struct work w = {.v = v, .wg = v->wg, .a = a, .plan = ret};
@@ -484,23 +508,6 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
         plan_requeue(ret, STALE_CACHE_MS);
         return;
     }
-    if (finish_over(&w) && !ok) {
-        work_refuse(&w, refusal.reason, refusal.message);
-        return;
-    }
-    if (finish_over(&w) && finish_stays(&w)) {
-        finish_stay(&w);
-        return;
-    }
-    if (!w.census.mine && outcome_old_spec(v->wg) && !finish_over(&w))
-        forget_failures(&w);
-    if (v->wg->spec.suspend)
-        suspended(&w, ok ? NULL : &refusal);
-    else if (!finish_over(&w) && !outcome_was(v->wg, SUSPENDED) && !finish_succeeded(&w) && finish_out_of_time(&w))
-        finish_late(&w);
-    else if (!ok)
-        work_refuse(&w, refusal.reason, refusal.message);
-    else
-        decide(&w);
-    work_backoff_left(&w, NULL); // it passes whatever else is waited for
+    choose(&w, ok ? NULL : &refusal);
+    addresses_publish(&w);
 }

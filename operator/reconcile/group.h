@@ -4,6 +4,7 @@
 #define CADRE_RECONCILE_GROUP_H
 
 #include "operator/agents/facts.h"
+#include "operator/api/endpointslice.h"
 #include "operator/api/placementgroup.h"
 #include "operator/api/service.h"
 #include "operator/api/workergroup.h"
@@ -78,7 +79,9 @@ struct group_view {
     int64_t leading_ms; // Unix time since which this replica decides: agents and workers need a moment to dial in
     // By rank: attempt of the worker process that takes calls now, 0 = none; as many as the spec or `before` has.
     const int32_t *members;
-    const struct service *service; // the Service of the group's name, NULL if it is not known to exist
+    const struct service *service;             // the Service of the group's name, NULL if it is not known to exist
+    const struct endpointslice *const *slices; // all that are owned by this object
+    size_t n_slices;
     const struct cluster *cluster;
     const struct line *line; // those that wait for room; NULL = nobody else does
     const struct group_memory *memory;

@@ -71,12 +71,10 @@ const char *group_service(const struct workergroup *wg, struct arena *a)
         {LABEL_MANAGED_BY, MANAGED_BY},
         {LABEL_GROUP, name},
     };
-    struct label selector[] = {{LABEL_GROUP, name}};
     struct service_spec s = {
         .ns = wg->obj.meta.ns,
         .name = name,
         .labels = {labels, ARRAY_LEN(labels)},
-        .selector = {selector, ARRAY_LEN(selector)},
         .owner = group_owner(wg),
         .port = wg->spec.rendezvous_port,
     };

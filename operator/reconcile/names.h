@@ -23,7 +23,7 @@ const char *group_master_host(const struct workergroup *wg, struct arena *a); //
 const char *group_selector(const struct workergroup *wg, struct arena *a);
 struct owner group_owner(const struct workergroup *wg);
 const char *group_pod_name(const struct workergroup *wg, int32_t index, int32_t incarnation, struct arena *a);
-const char *group_service(const struct workergroup *wg, struct arena *a); // as JSON
+const char *group_service(const struct workergroup *wg, struct arena *a); // as JSON; addresses.c gives it endpoints
 
 // Everything that the pods are made from: a change means new pods.
 uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash);

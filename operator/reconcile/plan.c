@@ -94,6 +94,12 @@ const char *plan_describe(const struct plan *p, struct arena *a)
         case ACTION_CREATE_SERVICE:
             buf_printf(&b, "create service %s\n", x->name);
             break;
+        case ACTION_CREATE_SLICE:
+            buf_printf(&b, "create endpointslice %s\n", x->name);
+            break;
+        case ACTION_PATCH_SLICE:
+            buf_printf(&b, "patch endpointslice %s\n", x->name);
+            break;
         case ACTION_CREATE_POD:
             buf_printf(&b, "create pod %s on %s\n", x->name, x->node);
             break;

@@ -10,6 +10,8 @@
 enum action_kind {
     ACTION_DRY_RUN,        // create `body` as a pod with dryRun=All; remember what comes back under `hash`
     ACTION_CREATE_SERVICE, // `body`
+    ACTION_CREATE_SLICE,   // `body`
+    ACTION_PATCH_SLICE,    // `name`; `body` is a merge patch of the one that was seen
     ACTION_CREATE_POD,     // `body`; counts as `requests` on `node` from now on
     ACTION_DELETE_POD,     // `name` with precondition `uid`; grace_s -1 = the pod's own, 0 = by force
     ACTION_COMMAND,        // tell the agent of pod `name` with `uid`: a record of type `command` with `body`
@@ -39,10 +41,11 @@ struct action {
 
 // What a decision waits for, each with its own patience: patience.h.
 enum patience_kind {
-    PATIENCE_BIND,     // for kube-scheduler
-    PATIENCE_PAUSE,    // before the next start after a failure
-    PATIENCE_DEADLINE, // activeDeadlineSeconds
-    PATIENCE_TTL,      // ttlSecondsAfterFinished
+    PATIENCE_BIND,      // for kube-scheduler
+    PATIENCE_PAUSE,     // before the next start after a failure
+    PATIENCE_DEADLINE,  // activeDeadlineSeconds
+    PATIENCE_TTL,       // ttlSecondsAfterFinished
+    PATIENCE_ADDRESSES, // for pods that have none yet
     PATIENCE_KINDS
 };
 

@@ -93,4 +93,8 @@ const char *gang_hopeless(struct work *w);
 // The Service of a gang that has its pods is there, or is made again.
 void gang_keep_service(struct work *w);
 
+// addresses.c
+// Host names lead to the pods that there are.
+void addresses_publish(struct work *w);
+
 #endif

@@ -425,6 +425,9 @@ watch pods
 list nodes
 create services
 watch services
+create endpointslices.discovery.k8s.io
+patch endpointslices.discovery.k8s.io
+watch endpointslices.discovery.k8s.io
 create events.events.k8s.io
 patch events.events.k8s.io
 watch workergroups.cadre.dev
@@ -461,6 +464,8 @@ create pods --subresource=exec
 patch pods
 patch nodes
 delete services
+patch services
+delete endpointslices.discovery.k8s.io
 update workergroups.cadre.dev
 create placementgroups.cadre.dev
 delete placementgroups.cadre.dev

@@ -73,9 +73,33 @@ same_env() { # CONTAINER
     for i in 0 1 2 3; do is "$(wanted_env "$i")" seen_env "$i" "$1" || return 1; done
 }
 
+looked_up() { # the answer of nslookup
+    sed -nE 's/^Address( 1)?: ([0-9.]+)$/\2/p' | tail -n 1
+}
+
 resolves() { # INDEX: MASTER_ADDR, to rank 0's address, in that pod
     # shellcheck disable=SC2016
-    kc exec "env-$1-0" -c worker -- sh -c 'nslookup "$MASTER_ADDR.cluster.local"' | sed -nE 's/^Address( 1)?: ([0-9.]+)$/\2/p' | tail -n 1
+    kc exec "env-$1-0" -c worker -- sh -c 'nslookup "$MASTER_ADDR.cluster.local"' | looked_up
+}
+
+# all_named INCARNATION: the name of each pod leads to that pod, in every pod.
+all_named() {
+    local from to ip
+    for to in 0 1 2 3; do
+        ip=$(kc get pod "env-$to-$1" -o 'jsonpath={.status.podIP}')
+        for from in 0 1 2 3; do
+            is "$ip" looked_up < <(kc exec "env-$from-$1" -c worker -- nslookup "env-$to.env.default.svc.cluster.local") || return 1
+        done
+    done
+}
+
+env_is() {
+    echo "$(group_condition env Ready) $(group_status env restarts)"
+}
+
+slices() { # NAME: whose they are, and how many endpoints are ready
+    kc get endpointslices -l "kubernetes.io/service-name=$1" -o json | jq -r '.items[] | [.metadata.name,
+        .metadata.labels["endpointslice.kubernetes.io/managed-by"], (.endpoints | map(select(.conditions.ready)) | length)] | join(" ")'
 }
 
 all_resolve() {
@@ -94,7 +118,17 @@ test_environment() {
     check "in the init containers, too" same_env setup
     check "the host name has no incarnation" is env-3 kc exec env-3-0 -c worker -- hostname
     check "MASTER_ADDR resolves to rank 0's address in every pod" all_resolve
+    check "... and every pod's name to its own" all_named 0
+    check "the names are one EndpointSlice, the operator's" is "env-ipv4-0 cadre.dev 4" slices env
     check "Spread: evenly on both nodes" is "2 2" group_nodes env
+    kc delete pod env-2-0 --wait=false >/dev/null
+    check "a pod is deleted: the group restarts with new pods" eventually 90 is "True/Running 1" env_is
+    check "... whose names lead to them, not to those before" all_named 1
+    check "... in the same EndpointSlice" is "env-ipv4-0 cadre.dev 4" slices env
+    kc delete endpointslice env-ipv4-0 >/dev/null
+    check "somebody deletes it: it is made again" eventually 10 is "env-ipv4-0 cadre.dev 4" slices env
+    kc delete service env >/dev/null
+    check "somebody deletes the Service: the names come back with it" eventually 20 all_named 1
     kc delete wg env --wait=false >/dev/null
 }
 

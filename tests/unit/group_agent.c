@@ -261,7 +261,7 @@ static void follow(struct sim_agent *g, struct sim_world *w)
 
 static void look_up(struct sim_agent *g, struct sim_world *w)
 {
-    const char *found = sim_master_ip(w), *wanted = supervisor_master_ip(g->supervisor);
+    const char *found = sim_address(w, 0), *wanted = supervisor_master_ip(g->supervisor);
     g->resolving = false;
     supervisor_resolved(g->supervisor, w->now_ms, str_eq(found, wanted), found ? found : "no such name");
     follow(g, w);

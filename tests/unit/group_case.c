@@ -173,6 +173,8 @@ static void take_memory(struct group_case *c, const struct json *in)
     m->retry_at_ms = get_time(in, "retryAt");
     m->status_wanted_ms = get_time(in, "statusWantedAt");
     m->master = json_str(json_get(in, "master"), &c->arena);
+    int64_t wanted = get_time(in, "addressesWantedAt");
+    m->waits[PATIENCE_ADDRESSES] = (struct patience){wanted != 0, wanted};
     const char **names = arena_array(&c->arena, json_count(contended), sizeof *names);
     JSON_FOREACH(item, contended)
         names[m->n_contended++] = json_str(item, &c->arena);
@@ -337,6 +339,23 @@ static void take_agents(struct group_case *c, const struct json *root)
     c->view.leading_ms = get_time(root, "leadingSince");
 }
 
+static void take_service(struct group_case *c, const struct json *root)
+{
+    const struct json *slices = json_get(root, "slices");
+    if (!json_get(root, "service"))
+        return;
+    c->service = decode(KIND_SERVICE, json_get(root, "service"));
+    ((struct service *)c->service)->selects = !slices;
+    c->view.service = service_of(c->service);
+    JSON_FOREACH(item, slices) {
+        assert_true(c->view.n_slices < GROUP_CASE_SLICES);
+        c->slices[c->view.n_slices] = decode(KIND_ENDPOINTSLICE, item);
+        c->slice_views[c->view.n_slices] = endpointslice_of(c->slices[c->view.n_slices]);
+        c->view.n_slices++;
+    }
+    c->view.slices = c->slice_views;
+}
+
 struct group_case *group_case_new(const char *json)
 {
     struct group_case *c = xcalloc(1, sizeof *c);
@@ -368,10 +387,7 @@ struct group_case *group_case_new(const char *json)
         take_pools(c, root);
     take_pods(c, json_get(root, "pods"));
     take_agents(c, root);
-    if (json_get(root, "service")) {
-        c->service = decode(KIND_SERVICE, json_get(root, "service"));
-        c->view.service = service_of(c->service);
-    }
+    take_service(c, root);
     c->tenants = json_get(root, "tenants") != NULL;
     take_memory(c, json_get(root, "memory"));
     return c;
@@ -386,6 +402,8 @@ void group_case_free(struct group_case *c)
         object_unref(c->pods[i]);
     for (size_t i = 0; i < c->n_pools; i++)
         object_unref(c->pools[i]);
+    for (size_t i = 0; i < c->view.n_slices; i++)
+        object_unref(c->slices[i]);
     object_unref(c->service);
     object_unref(c->owner);
     arena_done(&c->arena);

@@ -2,10 +2,11 @@
 // A WorkerGroup or PlacementGroup and what surrounds it, from JSON as the API server writes it:
 //
 //   {"now": TIME, "moving": N, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
+//    "slices": [{...}] of a Service without a selector; where there is no such member it has one,
 //    "memory": {"dryRun": "OK" | "Refused" | "Forbidden" | "ForbiddenBefore" (that of another spec), "message": ...,
 //               "refusal": {"reason", "message", "incarnation"},
 //               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME,
-//               "master": ...},
+//               "master": ..., "addressesWantedAt": TIME},
 //    "agents": {POD: {"connected", "changedAt", "endingAt", "state", "attempt", "sent", "sentAttempt", "error",
 //                     "errorAt", "takenPort",
 //                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "outOfMemory", "message",
@@ -25,7 +26,7 @@
 #include "operator/reconcile/group.h"
 #include "operator/reconcile/placementgroup.h"
 
-enum { GROUP_CASE_PODS = 64, GROUP_CASE_POOLS = 4 };
+enum { GROUP_CASE_PODS = 64, GROUP_CASE_POOLS = 4, GROUP_CASE_SLICES = 4 };
 
 struct group_case {
     struct arena arena;
@@ -33,6 +34,8 @@ struct group_case {
     struct group_memory memory;
     struct cluster *cluster;
     const struct object *owner, *service, *pods[GROUP_CASE_PODS], *pools[GROUP_CASE_POOLS];
+    const struct object *slices[GROUP_CASE_SLICES];
+    const struct endpointslice *slice_views[GROUP_CASE_SLICES];
     size_t n_pools;
     bool tenants; // of a PlacementGroup
     const struct pod *pod_views[GROUP_CASE_PODS];

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-static const enum kind mirrored[] = {KIND_NODE, KIND_POD, KIND_SERVICE, KIND_WORKERGROUP};
+static const enum kind mirrored[] = {KIND_NODE, KIND_POD, KIND_SERVICE, KIND_ENDPOINTSLICE, KIND_WORKERGROUP};
 
 static int64_t wall_ms(const struct sim_operator *o)
 {
@@ -324,6 +324,13 @@ static int act(struct sim_operator *o, const struct workergroup *wg, const struc
             remember(o, KIND_SERVICE, o->w->service);
         r = r == ERR_EXISTS ? 0 : r;
         break;
+    case ACTION_CREATE_SLICE:
+    case ACTION_PATCH_SLICE:
+        r = a->kind == ACTION_CREATE_SLICE ? sim_create_slice(o->w, a->body) : sim_patch_slice(o->w, a->body);
+        if (f == FATE_WORKS || r == ERR_EXISTS)
+            remember(o, KIND_ENDPOINTSLICE, o->w->slice);
+        r = r == ERR_EXISTS ? 0 : r;
+        break;
     case ACTION_CREATE_POD:
         return create_pod(o, wg, a, f, ret_stop);
     case ACTION_DELETE_POD:
@@ -469,7 +476,8 @@ void sim_operator_turn(struct sim_operator *o)
         arena_done(&a);
         return;
     }
-    const struct object *const *owned;
+    const struct object *const *owned, *const *slices;
+    size_t n_slices = store_by_owner(stores[KIND_ENDPOINTSLICE], wg->meta.uid, &a, &slices);
     size_t n = store_by_owner(stores[KIND_POD], wg->meta.uid, &a, &owned);
     const struct pod **pods = arena_array(&a, n, sizeof *pods);
     for (size_t i = 0; i < n; i++)
@@ -482,6 +490,8 @@ void sim_operator_turn(struct sim_operator *o)
         .pods = pods,
         .n_pods = n,
         .service = service ? service_of(service) : NULL,
+        .slices = (const struct endpointslice *const *)slices,
+        .n_slices = n_slices,
         .cluster = o->cluster,
         .memory = &o->notebook.memory,
         .now_ms = timekeeper_now(&o->time),

@@ -34,12 +34,12 @@ static int64_t whole_seconds(int64_t ms)
     return ms / 1000 * 1000;
 }
 
-static const char *next_version(struct sim_world *w)
+const char *sim_next_version(struct sim_world *w)
 {
     return arena_printf(&w->arena, "%" PRId64, ++w->version);
 }
 
-static void publish(struct sim_world *w, enum kind kind, const char *name, const struct object *now)
+void sim_publish(struct sim_world *w, enum kind kind, const char *name, const struct object *now)
 {
     if (w->n_log == w->size_log) {
         w->size_log = w->size_log ? w->size_log * 2 : 256;
@@ -80,7 +80,7 @@ static void publish_group(struct sim_world *w)
     buf_printf(&b,
                "{\"metadata\":{\"name\":\"sim\",\"namespace\":\"ml\",\"uid\":\"group-uid\",\"resourceVersion\":\"%s\","
                "\"generation\":%" PRId64 "},\"spec\":{",
-               next_version(w), w->generation);
+               sim_next_version(w), w->generation);
     put_worker(&b, s);
     put_policies(&b, s);
     buf_printf(&b,
@@ -98,7 +98,7 @@ static void publish_group(struct sim_world *w)
     if (object_decode(KIND_WORKERGROUP, buf_str(&b), b.len, &w->wg, &err) < 0)
         fail_msg("%s", err.msg);
     buf_done(&b);
-    publish(w, KIND_WORKERGROUP, "sim", w->wg);
+    sim_publish(w, KIND_WORKERGROUP, "sim", w->wg);
 }
 
 void sim_edit(struct sim_world *w, const struct sim_spec *spec)
@@ -127,28 +127,6 @@ int sim_patch_status(struct sim_world *w, const char *body)
     return r;
 }
 
-// The Service.
-
-int sim_create_service(struct sim_world *w, const char *body)
-{
-    struct err err = ERR_INIT;
-    if (w->service)
-        return ERR_EXISTS;
-    if (object_decode(KIND_SERVICE, body, strlen(body), &w->service, &err) < 0)
-        fail_msg("%s", err.msg);
-    ((struct object *)w->service)->meta.resource_version = next_version(w);
-    publish(w, KIND_SERVICE, "sim", w->service);
-    return 0;
-}
-
-void sim_delete_service(struct sim_world *w)
-{
-    if (w->service)
-        publish(w, KIND_SERVICE, "sim", NULL);
-    object_unref(w->service);
-    w->service = NULL;
-}
-
 // Pods.
 
 static const struct sim_node *node_by_name(const struct sim_world *w, const char *name)
@@ -174,7 +152,7 @@ static void publish_pod(struct sim_world *w, struct sim_pod *p)
     struct pod *o = arena_memdup(&arena, p->base, sizeof *p->base);
     const struct pod *before = p->now;
     o->obj.refs = 1;
-    o->obj.meta.resource_version = next_version(w);
+    o->obj.meta.resource_version = sim_next_version(w);
     o->obj.meta.uid = before ? before->obj.meta.uid : arena_printf(&w->arena, "pod-%" PRId64, ++w->uids);
     o->obj.meta.created_ms = whole_seconds(p->created_ms);
     if (p->asked_ms) {
@@ -200,7 +178,7 @@ static void publish_pod(struct sim_world *w, struct sim_pod *p)
     p->now = o;
     if (before)
         object_unref(&before->obj);
-    publish(w, KIND_POD, o->obj.meta.name, &o->obj);
+    sim_publish(w, KIND_POD, o->obj.meta.name, &o->obj);
 }
 
 // Its container ends, and all processes in it.
@@ -214,7 +192,7 @@ static void end_agent(struct sim_world *w, struct sim_pod *p)
 static void remove_pod(struct sim_world *w, struct sim_pod *p)
 {
     end_agent(w, p);
-    publish(w, KIND_POD, p->now->obj.meta.name, NULL);
+    sim_publish(w, KIND_POD, p->now->obj.meta.name, NULL);
     object_unref(&p->now->obj);
     *p = (struct sim_pod){0};
 }
@@ -344,11 +322,11 @@ static void publish_node(struct sim_world *w, struct sim_node *n)
     if (object_decode(KIND_NODE, json, strlen(json), &n->now, &err) < 0)
         fail_msg("%s", err.msg);
     struct node *o = (struct node *)n->now;
-    o->obj.meta.resource_version = next_version(w);
+    o->obj.meta.resource_version = sim_next_version(w);
     o->ready = n->ready;
     o->ready_changed_ms = whole_seconds(n->changed_ms);
     arena_done(&a);
-    publish(w, KIND_NODE, n->name, n->now);
+    sim_publish(w, KIND_NODE, n->name, n->now);
 }
 
 void sim_node_ready(struct sim_world *w, struct sim_node *n, bool ready)
@@ -367,7 +345,7 @@ void sim_node_remove(struct sim_world *w, struct sim_node *n)
     object_unref(n->now);
     n->now = NULL;
     n->changed_ms = w->now_ms;
-    publish(w, KIND_NODE, n->name, NULL);
+    sim_publish(w, KIND_NODE, n->name, NULL);
 }
 
 void sim_node_add(struct sim_world *w, struct sim_node *n)
@@ -486,12 +464,6 @@ static const struct sim_pod *newest_of(const struct sim_world *w, int32_t index)
     return newest;
 }
 
-const char *sim_master_ip(struct sim_world *w)
-{
-    const struct sim_pod *p = newest_of(w, 0);
-    return p ? p->ip : NULL;
-}
-
 static bool ended_well(const struct sim_agent *g)
 {
     for (size_t i = 0; g->supervisor && i < supervisor_process_count(g->supervisor); i++) {
@@ -572,6 +544,7 @@ void sim_done(struct sim_world *w)
     for (int i = 0; i < SIM_NODES; i++)
         object_unref(w->nodes[i].now);
     object_unref(w->service);
+    object_unref(w->slice);
     object_unref(w->wg);
     for (size_t i = 0; i < w->n_log; i++)
         object_unref(w->log[i].now);

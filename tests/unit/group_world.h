@@ -68,7 +68,8 @@ struct sim_world {
     int64_t version; // the latest resourceVersion
     const struct object *wg;
     const char *status; // JSON, NULL: never written
-    const struct object *service;
+    const struct object *service, *slice;
+    const char *slice_metadata, *slice_json;
     struct sim_pod pods[SIM_PODS];
     int32_t launched[SIM_PODS]; // by rank: the latest attempt in which it began
     struct sim_node nodes[SIM_NODES];
@@ -96,12 +97,15 @@ void sim_pass(struct sim_world *w, int64_t ms); // time passes; scheduler, kubel
 int sim_create_pod(struct sim_world *w, const char *body, bool dry_run, struct err *err);
 int sim_delete_pod(struct sim_world *w, const char *name, const char *uid, int64_t grace_s);
 int sim_create_service(struct sim_world *w, const char *body);
+int sim_create_slice(struct sim_world *w, const char *body);
+int sim_patch_slice(struct sim_world *w, const char *body);
 int sim_patch_status(struct sim_world *w, const char *body);
 struct sim_pod *sim_pod(struct sim_world *w, const char *name); // NULL if there is none
 
 // What people and fate do.
 void sim_edit(struct sim_world *w, const struct sim_spec *spec);
 void sim_delete_service(struct sim_world *w);
+void sim_delete_slice(struct sim_world *w);
 void sim_node_ready(struct sim_world *w, struct sim_node *n, bool ready);
 void sim_node_remove(struct sim_world *w, struct sim_node *n);
 void sim_node_add(struct sim_world *w, struct sim_node *n);
@@ -112,9 +116,16 @@ void sim_cut_all(struct sim_world *w, int line); // of all agents, as when that 
 void sim_promote(struct sim_world *w);           // the lines to the standby are those to the leader from now on
 
 // For agents.
-const char *sim_master_ip(struct sim_world *w);              // what MASTER_ADDR resolves to; NULL = nothing
 bool sim_all_run(struct sim_world *w, int attempt);          // all ranks, or they have ended well
 void sim_launched(struct sim_world *w, struct sim_agent *g); // checks that it may
+
+// Host names of the group's pods: how many there are, and what one resolves to, NULL = nothing.
+size_t sim_names(const struct sim_world *w);
+const char *sim_address(struct sim_world *w, int32_t index);
+
+// A change: the next number, and the news of it.
+const char *sim_next_version(struct sim_world *w);
+void sim_publish(struct sim_world *w, enum kind kind, const char *name, const struct object *now);
 
 bool sim_live(const struct sim_pod *p);                             // exists and has not ended
 bool sim_going(const struct sim_world *w, const struct sim_pod *p); // will be gone soon

@@ -7,9 +7,9 @@ cadre_test(test_placementgroup LINKS cadre_reconcile SOURCES group_case.c)
 cadre_test(test_group LINKS cadre_reconcile SOURCES group_case.c)
 cadre_test(test_golden_plan LINKS cadre_reconcile SOURCES golden.c group_case.c)
 set_tests_properties(test_golden_plan PROPERTIES LABELS "unit;golden")
-cadre_test(test_group_simulation LINKS cadre_exec cadre_agent SOURCES group_life.c group_world.c group_agent.c group_operator.c
+cadre_test(test_group_simulation LINKS cadre_exec cadre_agent SOURCES group_life.c group_world.c group_names.c group_agent.c group_operator.c
            group_case.c)
-cadre_test(test_group_life LINKS cadre_exec cadre_agent SOURCES group_life.c group_world.c group_agent.c group_operator.c
+cadre_test(test_group_life LINKS cadre_exec cadre_agent SOURCES group_life.c group_world.c group_names.c group_agent.c group_operator.c
            group_case.c)
 set_tests_properties(test_group_simulation PROPERTIES TIMEOUT 300)
 cadre_test(test_placementgroup_simulation LINKS cadre_exec SOURCES plg_world.c plg_operator.c)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The documents that Cadre writes, to the byte: Lease, Event, Service.
 #include "common/base/json.h"
+#include "common/base/mem.h"
+#include "operator/api/endpointslice.h"
 #include "operator/api/event.h"
 #include "operator/api/lease.h"
 #include "operator/api/service.h"
@@ -179,6 +181,112 @@ static void a_gang_has_a_headless_service(void **state)
         "\"llama\"},\"ports\":[{\"name\":\"rendezvous\",\"port\":29500}]}}");
 }
 
+// Kubernetes publishes nothing for it: the endpoints are written by the operator.
+static void a_service_without_a_selector(void **state)
+{
+    (void)state;
+    struct service_spec s = {.ns = "ml", .name = "llama", .port = 29500};
+    const struct object *o;
+    struct err err = ERR_INIT;
+    const char *json = service_encode(&s, &arena);
+    assert_null(strstr(json, "selector"));
+    assert_int_equal(object_decode(KIND_SERVICE, json, strlen(json), &o, &err), 0);
+    assert_false(service_of(o)->selects);
+    object_unref(o);
+    json = "{\"metadata\":{\"name\":\"llama\"},\"spec\":{\"selector\":{\"cadre.dev/group\":\"llama\"}}}";
+    assert_int_equal(object_decode(KIND_SERVICE, json, strlen(json), &o, &err), 0);
+    assert_true(service_of(o)->selects);
+    object_unref(o);
+}
+
+static struct label slice_labels[] = {{LABEL_SLICE_MANAGED_BY, SLICE_MANAGED_BY}, {LABEL_SLICE_SERVICE, "llama"}};
+static const struct endpoint two_pods[] = {{"10.1.0.3", "llama-0", "n1", "llama-0-4", "u-0"},
+                                           {"10.1.0.4", "llama-1", "n2", "llama-1-4", "u-1"}};
+
+static struct endpointslice_spec slice_spec(void)
+{
+    return (struct endpointslice_spec){
+        .ns = "ml",
+        .name = "llama-ipv4-0",
+        .labels = {slice_labels, ARRAY_LEN(slice_labels)},
+        .endpoints = two_pods,
+        .n_endpoints = 1,
+        .port = 29500,
+    };
+}
+
+static void names_of_pods_are_an_endpointslice(void **state)
+{
+    (void)state;
+    struct endpointslice_spec s = slice_spec();
+    assert_string_equal(
+        endpointslice_encode(&s, &arena),
+        "{\"apiVersion\":\"discovery.k8s.io/v1\",\"kind\":\"EndpointSlice\",\"metadata\":{\"name\":\"llama-ipv4-0\","
+        "\"namespace\":\"ml\",\"labels\":{\"endpointslice.kubernetes.io/managed-by\":\"cadre.dev\","
+        "\"kubernetes.io/"
+        "service-name\":\"llama\"}},\"addressType\":\"IPv4\",\"endpoints\":[{\"addresses\":[\"10.1.0.3\"],"
+        "\"conditions\":{\"ready\":true,\"serving\":true},\"hostname\":\"llama-0\",\"nodeName\":\"n1\",\"targetRef\":{"
+        "\"kind\":\"Pod\",\"namespace\":\"ml\",\"name\":\"llama-0-4\",\"uid\":\"u-0\"}}],\"ports\":[{\"name\":"
+        "\"rendezvous\",\"protocol\":\"TCP\",\"port\":29500}]}");
+    s.ipv6 = true;
+    assert_non_null(strstr(endpointslice_encode(&s, &arena), "\"addressType\":\"IPv6\""));
+}
+
+static void a_patch_says_what_it_changes_and_of_which_version(void **state)
+{
+    (void)state;
+    struct endpointslice_spec s = slice_spec();
+    s.n_endpoints = 0;
+    assert_string_equal(
+        endpointslice_patch(&s, "300", &arena),
+        "{\"metadata\":{\"resourceVersion\":\"300\"},\"endpoints\":[],\"ports\":[{\"name\":\"rendezvous\","
+        "\"protocol\":\"TCP\",\"port\":29500}]}");
+}
+
+static uint64_t hash_read(const char *json)
+{
+    const struct object *o;
+    struct err err = ERR_INIT;
+    if (object_decode(KIND_ENDPOINTSLICE, json, strlen(json), &o, &err) < 0)
+        fail_msg("%s", err.msg);
+    uint64_t hash = endpointslice_of(o)->hash;
+    object_unref(o);
+    return hash;
+}
+
+static void what_was_written_is_recognized(void **state)
+{
+    (void)state;
+    struct endpointslice_spec s = slice_spec();
+    uint64_t one = endpointslice_hash(two_pods, 1, 29500), none = endpointslice_hash(NULL, 0, 29500);
+    assert_true(hash_read(endpointslice_encode(&s, &arena)) == one);
+    s.n_endpoints = 0;
+    assert_true(hash_read(endpointslice_encode(&s, &arena)) == none);
+    s.n_endpoints = 2;
+    assert_true(hash_read(endpointslice_encode(&s, &arena)) == endpointslice_hash(two_pods, 2, 29500));
+    assert_true(one != none && one != endpointslice_hash(two_pods, 1, 29501) &&
+                one != endpointslice_hash(two_pods + 1, 1, 29500));
+}
+
+// By another's hand: an address more, no host name, none at all.
+static void what_others_have_changed_is_seen(void **state)
+{
+    static const char *const changed[] = {
+        "\"endpoints\":[{\"addresses\":[\"10.1.0.3\",\"10.1.0.9\"],\"hostname\":\"llama-0\",\"targetRef\":{\"uid\":\"u-"
+        "0\"}}],"
+        "\"ports\":[{\"port\":29500}]",
+        "\"endpoints\":[{\"addresses\":[\"10.1.0.3\"],\"targetRef\":{\"uid\":\"u-0\"}}],\"ports\":[{\"port\":29500}]",
+        "\"endpoints\":[{\"addresses\":[\"10.1.0.3\"],\"hostname\":\"llama-0\"}],\"ports\":[{\"port\":29500}]",
+        "\"endpoints\":[{\"addresses\":[\"10.1.0.3\"],\"hostname\":\"llama-0\",\"targetRef\":{\"uid\":\"u-0\"}}],"
+        "\"ports\":[]",
+        "\"endpoints\":null,\"ports\":null",
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(changed); i++)
+        assert_true(hash_read(arena_printf(&arena, "{\"metadata\":{\"name\":\"s\"},%s}", changed[i])) !=
+                    endpointslice_hash(two_pods, 1, 29500));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +297,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_note_is_cut_between_characters, setup, teardown),
         cmocka_unit_test_setup_teardown(words_of_an_event_fit_the_api, setup, teardown),
         cmocka_unit_test_setup_teardown(a_gang_has_a_headless_service, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_service_without_a_selector, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_of_pods_are_an_endpointslice, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_patch_says_what_it_changes_and_of_which_version, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_written_is_recognized, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_others_have_changed_is_seen, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one execution asks for at a time, and what it tells agents. How it takes answers: test_executor.c.
+// What one execution asks for at a time, how it publishes endpoints, and what it tells agents. How it takes answers:
+// test_executor.c.
 #include "operator/exec/executor.h"
 
 #include "common/wire/record.h"
@@ -54,6 +55,7 @@ static int setup(void **state)
         .client = stub_client_new(t.loop),
         .pods = store_new(KIND_POD),
         .services = store_new(KIND_SERVICE),
+        .slices = store_new(KIND_ENDPOINTSLICE),
         .groups = store_new(KIND_WORKERGROUP),
         .cluster = cluster_new(),
         .agents = agents_new(&(struct agents_config){.clock = loop_clock(t.loop)}),
@@ -78,6 +80,7 @@ static int teardown(void **state)
     recorder_free(t.x.recorder);
     store_free(t.x.pods);
     store_free(t.x.services);
+    store_free(t.x.slices);
     store_free(t.x.groups);
     cluster_free(t.x.cluster);
     notebook_done(&t.notebook);
@@ -195,6 +198,86 @@ static void after_an_error_nothing_more_is_begun_and_the_room_is_given_back(void
     assert_int_equal(answered, EXECUTION_IN_FLIGHT_MAX - 1);
     assert_int_equal(t.err.code, ERR_INTERNAL);
     assert_int_equal(pods_counted(), answered);
+}
+
+static void start_slice(enum action_kind kind)
+{
+    struct action *a = plan_add(&t.plan, kind, STAGE_SECOND);
+    a->name = "g-ipv4-0";
+    a->body = "{\"endpoints\":[]}";
+    start();
+}
+
+#define SLICE_OF(owner, version)                                                                                     \
+    "{\"metadata\":{\"name\":\"g-ipv4-0\",\"namespace\":\"ml\",\"uid\":\"u-e\",\"resourceVersion\":\"" version       \
+    "\",\"ownerReferences\":[{\"kind\":\"WorkerGroup\",\"name\":\"g\",\"uid\":\"" owner "\",\"controller\":true}]}," \
+    "\"endpoints\":[{\"addresses\":[\"10.0.0.1\"]}]}"
+
+static const struct endpointslice *slice(void)
+{
+    return endpointslice_of(store_get(t.x.slices, "ml", "g-ipv4-0"));
+}
+
+static void endpoints_are_known_as_they_were_written(void **state)
+{
+    (void)state;
+    start_slice(ACTION_CREATE_SLICE);
+    const struct request *r = &stub_next(t.x.client)->request;
+    assert_int_equal(r->verb, VERB_CREATE);
+    assert_int_equal(r->kind, KIND_ENDPOINTSLICE);
+    assert_string_equal(r->ns, "ml");
+    stub_answer(stub_next(t.x.client), 201, SLICE_OF("u-g", "3"));
+    assert_int_equal(t.done, 1);
+    assert_int_equal(t.err.code, 0);
+    assert_int_equal(slice()->n_endpoints, 1);
+}
+
+static void endpoints_are_changed_by_a_patch(void **state)
+{
+    (void)state;
+    start_slice(ACTION_PATCH_SLICE);
+    const struct request *r = &stub_next(t.x.client)->request;
+    assert_int_equal(r->verb, VERB_PATCH_MERGE);
+    assert_string_equal(r->name, "g-ipv4-0");
+    assert_null(r->subresource);
+    stub_answer(stub_next(t.x.client), 200, SLICE_OF("u-g", "4"));
+    assert_int_equal(t.err.code, 0);
+    assert_string_equal(slice()->obj.meta.resource_version, "4");
+}
+
+// Somebody has changed it meanwhile, or deleted it: decided anew.
+static void a_patch_of_what_is_no_more_is_an_error(void **state)
+{
+    (void)state;
+    start_slice(ACTION_PATCH_SLICE);
+    stub_fail(stub_next(t.x.client), ERR_CONFLICT, "changed");
+    assert_int_equal(t.err.code, ERR_CONFLICT);
+    assert_null(slice());
+}
+
+static void a_slice_from_before_a_crash_is_ours(void **state)
+{
+    (void)state;
+    start_slice(ACTION_CREATE_SLICE);
+    stub_fail(stub_next(t.x.client), ERR_EXISTS, "there");
+    assert_int_equal(stub_next(t.x.client)->request.verb, VERB_GET);
+    stub_answer(stub_next(t.x.client), 200, SLICE_OF("u-g", "3"));
+    assert_int_equal(t.err.code, 0);
+    assert_int_equal(slice()->n_endpoints, 1);
+}
+
+// The pods run, and one of a group of the same name that was deleted just now goes by itself: no cause to give up pods.
+static void a_slice_of_our_name_that_is_a_stranger_s_is_tried_again(void **state)
+{
+    (void)state;
+    start_slice(ACTION_CREATE_SLICE);
+    stub_fail(stub_next(t.x.client), ERR_EXISTS, "there");
+    stub_answer(stub_next(t.x.client), 200, SLICE_OF("u-other", "3"));
+    assert_int_equal(t.err.code, ERR_EXISTS);
+    assert_string_equal(t.err.msg,
+                        "an EndpointSlice ml/g-ipv4-0 exists that does not belong to this WorkerGroup: delete it");
+    assert_null(t.notebook.memory.refusal_reason);
+    assert_null(slice());
 }
 
 static void plan_trial(void)
@@ -318,6 +401,11 @@ int main(void)
         T(a_big_gang_is_asked_for_bit_by_bit),
         T(pods_whose_turn_comes_later_have_their_room_from_the_beginning),
         T(after_an_error_nothing_more_is_begun_and_the_room_is_given_back),
+        T(endpoints_are_known_as_they_were_written),
+        T(endpoints_are_changed_by_a_patch),
+        T(a_patch_of_what_is_no_more_is_an_error),
+        T(a_slice_from_before_a_crash_is_ours),
+        T(a_slice_of_our_name_that_is_a_stranger_s_is_tried_again),
         T(pods_that_are_alike_are_tried_once),
         T(a_refusal_is_heard_by_each_for_itself),
         T(agents_are_told),

@@ -18,7 +18,7 @@ static struct {
     struct loop *loop;
     struct kube_client *client;
     struct metrics *metrics;
-    struct store *pods, *nodes, *services, *groups;
+    struct store *pods, *nodes, *services, *slices, *groups;
     struct recorder *recorder;
     struct group_controller *controller;
 } t;
@@ -83,6 +83,7 @@ static int setup(void **state)
     t.pods = store_new(KIND_POD);
     t.nodes = store_new(KIND_NODE);
     t.services = store_new(KIND_SERVICE);
+    t.slices = store_new(KIND_ENDPOINTSLICE);
     t.groups = store_new(KIND_WORKERGROUP);
     t.recorder = recorder_new(t.loop, t.client, "cadre.dev/operator", "test", t.metrics);
     t.controller = group_controller_new(t.loop, &(struct group_controller_options){
@@ -90,6 +91,7 @@ static int setup(void **state)
                                                     .pods = t.pods,
                                                     .nodes = t.nodes,
                                                     .services = t.services,
+                                                    .slices = t.slices,
                                                     .groups = t.groups,
                                                     .recorder = t.recorder,
                                                     .metrics = t.metrics,
@@ -113,6 +115,7 @@ static int teardown(void **state)
     store_free(t.pods);
     store_free(t.nodes);
     store_free(t.services);
+    store_free(t.slices);
     store_free(t.groups);
     metrics_free(t.metrics);
     stub_client_free(t.client);

@@ -34,7 +34,7 @@ static struct {
     struct loop *loop;
     struct kube_client *client;
     struct metrics *metrics;
-    struct store *pods, *nodes, *services, *groups;
+    struct store *pods, *nodes, *services, *slices, *groups;
     struct recorder *recorder;
     struct agents *agents;
     struct router router;
@@ -92,6 +92,7 @@ static int setup(void **state)
     t.pods = store_new(KIND_POD);
     t.nodes = store_new(KIND_NODE);
     t.services = store_new(KIND_SERVICE);
+    t.slices = store_new(KIND_ENDPOINTSLICE);
     t.groups = store_new(KIND_WORKERGROUP);
     t.recorder = recorder_new(t.loop, t.client, "cadre.dev/operator", "test", t.metrics);
     t.agents = agents_new(&(struct agents_config){.clock = loop_clock(t.loop), .changed = on_changed});
@@ -104,6 +105,7 @@ static int setup(void **state)
                                                     .pods = t.pods,
                                                     .nodes = t.nodes,
                                                     .services = t.services,
+                                                    .slices = t.slices,
                                                     .groups = t.groups,
                                                     .agents = t.agents,
                                                     .router = &t.router,
@@ -150,6 +152,7 @@ static int teardown(void **state)
     store_free(t.pods);
     store_free(t.nodes);
     store_free(t.services);
+    store_free(t.slices);
     store_free(t.groups);
     metrics_free(t.metrics);
     stub_client_free(t.client);
@@ -180,6 +183,12 @@ static const char *created(const struct request *r)
                         (int)strlen(s) - 1, s, rank + 1);
 }
 
+// A slice has no spec; that it is there is enough.
+static const char *published(void)
+{
+    return "{\"metadata\":{\"name\":\"g-ipv4-0\",\"namespace\":\"ml\",\"uid\":\"u-slice\",\"resourceVersion\":\"7\"}}";
+}
+
 static const char *patched(const struct request *r)
 {
     const char *status = strstr(r->body, "\"status\":{") + strlen("\"status\":");
@@ -194,6 +203,8 @@ static void answer(struct stub_call *call)
         stub_answer(call, 404, "{}");
     else if (r->kind == KIND_EVENT)
         stub_answer(call, 201, "{}");
+    else if (r->kind == KIND_ENDPOINTSLICE)
+        stub_answer(call, 201, published());
     else if (r->verb == VERB_PATCH_MERGE)
         stub_answer(call, 200, patched(r));
     else if (r->dry_run)

@@ -23,7 +23,7 @@ static struct {
     struct loop *loop;
     struct kube_client *client;
     struct metrics *metrics;
-    struct store *pods, *nodes, *services, *groups, *placementgroups;
+    struct store *pods, *nodes, *services, *slices, *groups, *placementgroups;
     struct recorder *recorder;
     struct agents *agents;
     struct group_controller *controller;
@@ -102,6 +102,7 @@ static int setup(void **state)
     t.pods = store_new(KIND_POD);
     t.nodes = store_new(KIND_NODE);
     t.services = store_new(KIND_SERVICE);
+    t.slices = store_new(KIND_ENDPOINTSLICE);
     t.groups = store_new(KIND_WORKERGROUP);
     t.placementgroups = store_new(KIND_PLACEMENTGROUP);
     buf_init(&t.orders, 1 << 20);
@@ -112,6 +113,7 @@ static int setup(void **state)
                                                     .pods = t.pods,
                                                     .nodes = t.nodes,
                                                     .services = t.services,
+                                                    .slices = t.slices,
                                                     .groups = t.groups,
                                                     .placementgroups = t.placementgroups,
                                                     .agents = t.agents,
@@ -142,6 +144,7 @@ static int teardown(void **state)
     store_free(t.pods);
     store_free(t.nodes);
     store_free(t.services);
+    store_free(t.slices);
     store_free(t.groups);
     store_free(t.placementgroups);
     metrics_free(t.metrics);

@@ -92,7 +92,7 @@ static void something_happens(struct life *l)
 {
     struct sim_world *w = &l->w;
     struct sim_pod *p = any_pod(l);
-    switch (rand_below(&w->rand, 12)) {
+    switch (rand_below(&w->rand, 13)) {
     case 0:
         somebody_edits(l);
         break;
@@ -109,6 +109,10 @@ static void something_happens(struct life *l)
     case 5:
         life_tell(l, "the Service is deleted");
         sim_delete_service(w);
+        break;
+    case 11:
+        life_tell(l, "the EndpointSlice is deleted");
+        sim_delete_slice(w);
         break;
     case 6:
         life_tell(l, "a pod is evicted");
@@ -246,6 +250,30 @@ static const char *missing(const struct life *l)
     return l->w.service ? NULL : "no Service";
 }
 
+// Where at rest every host name leads to the pod that has it, and no other is known. NULL: it is so.
+static const char *misnamed(struct life *l)
+{
+    struct sim_world *w = &l->w;
+    size_t named = 0;
+    if (!w->service)
+        return NULL;
+    for (int i = 0; i < SIM_PODS; i++) {
+        const struct sim_pod *p = &w->pods[i];
+        if (!sim_live(p) || !p->ip)
+            continue;
+        named++;
+        if (!str_eq(sim_address(w, p->index), p->ip))
+            return "the name of a pod leads to another address";
+    }
+    return named == sim_names(w) ? NULL : "names of pods that are no more";
+}
+
+static const char *amiss(struct life *l)
+{
+    const char *what = missing(l);
+    return what ? what : misnamed(l);
+}
+
 static void check_end(const struct life *l)
 {
     const struct group_failure *f = &life_group(l)->status.last_failure;
@@ -262,9 +290,9 @@ static void live_calmly(struct life *l)
     for (int i = 0; i < CALM_STEPS && quiet < 3; i++) {
         sim_pass(&l->w, LOOK_MS);
         life_turn(l);
-        quiet = at_rest(l) && !missing(l) ? quiet + 1 : 0;
+        quiet = at_rest(l) && !amiss(l) ? quiet + 1 : 0;
     }
-    const char *what = missing(l);
+    const char *what = amiss(l);
     must(!what, "%s; Ready is %s; the last plan was\n%s", what, life_reason(l, COND_READY), l->o.last_plan);
     must(quiet, "it never rests; the last plan was\n%s", l->o.last_plan);
     must(l->o.writes - writes <= CALM_WRITES, "%d writes of the status", l->o.writes - writes);
@@ -284,7 +312,7 @@ static void stay(struct life *l)
         l->o.dirty = true;
         life_turn(l);
     }
-    must(!missing(l) && l->o.last_actions == 0, "it did not stay; the last plan was\n%s", l->o.last_plan);
+    must(!amiss(l) && l->o.last_actions == 0, "it did not stay; the last plan was\n%s", l->o.last_plan);
     must(l->o.writes == writes, "another write of the status without a reason");
 }
 

@@ -35,6 +35,7 @@ static void kinds_know_their_place_in_the_api(void **state)
         {KIND_WORKERGROUP, "WorkerGroup", "cadre.dev/v1alpha1", "workergroups", true},
         {KIND_PLACEMENTGROUP, "PlacementGroup", "cadre.dev/v1alpha1", "placementgroups", true},
         {KIND_SERVICE, "Service", "v1", "services", true},
+        {KIND_ENDPOINTSLICE, "EndpointSlice", "discovery.k8s.io/v1", "endpointslices", true},
         {KIND_LEASE, "Lease", "coordination.k8s.io/v1", "leases", true},
         {KIND_EVENT, "Event", "events.k8s.io/v1", "events", true},
         {KIND_SECRET, "Secret", "v1", "secrets", true},

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// EndpointSlices that Cadre writes itself, for Services without a selector. Kubernetes' own controllers keep off them
+// for the label endpointslice.kubernetes.io/managed-by.
+#ifndef CADRE_API_ENDPOINTSLICE_H
+#define CADRE_API_ENDPOINTSLICE_H
+
+#include "operator/api/object.h"
+
+#define LABEL_SLICE_SERVICE "kubernetes.io/service-name"
+#define LABEL_SLICE_MANAGED_BY "endpointslice.kubernetes.io/managed-by"
+#define SLICE_MANAGED_BY "cadre.dev"
+
+struct endpointslice {
+    struct object obj;
+    size_t n_endpoints;
+    uint64_t hash; // of what it says: endpointslice_hash()
+};
+
+static inline const struct endpointslice *endpointslice_of(const struct object *o)
+{
+    return (const struct endpointslice *)o;
+}
+
+struct endpoint { // one pod of ours, by which its host name is resolved
+    const char *ip, *hostname, *node, *pod, *uid;
+};
+
+struct endpointslice_spec {
+    const char *ns, *name;
+    struct labels labels; // the two above are among them
+    struct owner owner;
+    bool ipv6; // all addresses are
+    const struct endpoint *endpoints;
+    size_t n_endpoints;
+    int32_t port; // named "rendezvous"
+};
+
+// As JSON to create; and as a merge patch of the one that was seen in this version. Memory from the arena. Every
+// endpoint is ready: its name is looked up before the pod is.
+const char *endpointslice_encode(const struct endpointslice_spec *s, struct arena *a);
+const char *endpointslice_patch(const struct endpointslice_spec *s, const char *resource_version, struct arena *a);
+// The same for a slice that was read and for what it was written from, whatever else is in it.
+uint64_t endpointslice_hash(const struct endpoint *endpoints, size_t n, int32_t port);
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names of a group's pods: EndpointSlices for its Service, which has no selector. Kubernetes' controllers would
+// write endpoints again for nearly every pod that comes up; here a slice is written when all of its pods have
+// addresses. Some of them are published before that only if the others take their time.
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/endpointslice.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/patience.h"
+#include "operator/reconcile/work.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    SLICE_PODS = 100,    // as many as Kubernetes' own controller puts into one: what a change costs to write
+    FIRST_PART_MS = 250, // nothing is known of these pods yet: rank 0 may be looked for
+    FURTHER_PART_MS = 1000,
+};
+
+// The pods from `first` on that have addresses of this family; false: some have none of any.
+static bool collect(struct work *w, int32_t first, bool ipv6, struct endpoint *endpoints, size_t *ret_n)
+{
+    const struct census *c = &w->census;
+    bool whole = true;
+    *ret_n = 0;
+    for (int32_t i = first; i < MIN(first + SLICE_PODS, c->replicas); i++) {
+        const struct pod *p = c->current[i];
+        bool has_address = p && p->ip && !pod_terminal(p);
+        whole = whole && has_address;
+        if (!has_address || (strchr(p->ip, ':') != NULL) != ipv6)
+            continue;
+        endpoints[(*ret_n)++] = (struct endpoint){
+            .ip = p->ip,
+            .hostname = arena_printf(w->a, "%s-%" PRId32, w->wg->obj.meta.name, i),
+            .node = p->node,
+            .pod = p->obj.meta.name,
+            .uid = p->obj.meta.uid,
+        };
+    }
+    return whole;
+}
+
+static const struct endpointslice *find(const struct work *w, const char *name)
+{
+    for (size_t i = 0; i < w->v->n_slices; i++)
+        if (str_eq(w->v->slices[i]->obj.meta.name, name))
+            return w->v->slices[i];
+    return NULL;
+}
+
+// What is there of the slice is out of date in part: true as long as the rest may come.
+static bool rest_may_come(struct work *w, bool first)
+{
+    int64_t patience = first ? FIRST_PART_MS : FURTHER_PART_MS;
+    int64_t now = w->v->now_ms;
+    int64_t left = patience_left(w->v->memory, w->plan, PATIENCE_ADDRESSES, 1, now, patience, now);
+    if (left > 0)
+        plan_requeue(w->plan, left);
+    else
+        w->plan->waits[PATIENCE_ADDRESSES] = (struct patience){0}; // what changes after this waits anew
+    return left > 0;
+}
+
+static void write_slice(struct work *w, const char *name, bool ipv6, const struct endpoint *endpoints, size_t n,
+                        const struct endpointslice *old)
+{
+    const char *group = w->wg->obj.meta.name;
+    struct label labels[] = {
+        {LABEL_GROUP, group},
+        {LABEL_SLICE_MANAGED_BY, SLICE_MANAGED_BY},
+        {LABEL_SLICE_SERVICE, group},
+    };
+    struct endpointslice_spec s = {
+        .ns = w->wg->obj.meta.ns,
+        .name = name,
+        .labels = {labels, ARRAY_LEN(labels)},
+        .owner = group_owner(w->wg),
+        .ipv6 = ipv6,
+        .endpoints = endpoints,
+        .n_endpoints = n,
+        .port = w->wg->spec.rendezvous_port,
+    };
+    struct action *x = plan_add(w->plan, old ? ACTION_PATCH_SLICE : ACTION_CREATE_SLICE, STAGE_SECOND);
+    x->name = name;
+    x->body = old ? endpointslice_patch(&s, old->obj.meta.resource_version, w->a) : endpointslice_encode(&s, w->a);
+}
+
+static void publish(struct work *w, int32_t number, bool ipv6, struct endpoint *endpoints)
+{
+    const char *name = arena_printf(w->a, "%s-%s-%" PRId32, w->wg->obj.meta.name, ipv6 ? "ipv6" : "ipv4", number);
+    const struct endpointslice *old = find(w, name);
+    size_t n;
+    bool whole = collect(w, number * SLICE_PODS, ipv6, endpoints, &n);
+    if (old ? old->hash == endpointslice_hash(endpoints, n, w->wg->spec.rendezvous_port) : n == 0)
+        return;
+    // Nothing is left of what it says: whoever looked a name up would be sent to where nobody listens any more.
+    if (whole || n == 0 || !rest_may_come(w, !old || !old->n_endpoints))
+        write_slice(w, name, ipv6, arena_memdup(w->a, endpoints, n * sizeof *endpoints), n, old);
+}
+
+void addresses_publish(struct work *w)
+{
+    const struct service *s = w->v->service;
+    if (w->census.pooled || !s || s->selects || !str_eq(s->obj.meta.owner.uid, w->wg->obj.meta.uid))
+        return;
+    int32_t slices = (w->census.replicas + SLICE_PODS - 1) / SLICE_PODS;
+    struct endpoint endpoints[SLICE_PODS];
+    for (int32_t i = 0; i < MAX(slices, (int32_t)w->v->n_slices); i++) // those of replicas that are no more, too
+        for (int ipv6 = 0; ipv6 < 2; ipv6++)
+            publish(w, i, ipv6, endpoints);
+}
