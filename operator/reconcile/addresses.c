@@ -13,9 +13,8 @@
 #include <string.h>
 
 enum {
-    SLICE_PODS = 100,    // as many as Kubernetes' own controller puts into one: what a change costs to write
-    FIRST_PART_MS = 250, // nothing is known of these pods yet: rank 0 may be looked for
-    FURTHER_PART_MS = 1000,
+    SLICE_PODS = 100,   // as many as Kubernetes' own controller puts into one: what a change costs to write
+    PART_MAX_MS = 1000, // rank 0 may be looked for
 };
 
 // The pods from `first` on that have addresses of this family; false: some have none of any.
@@ -49,10 +48,11 @@ static const struct endpointslice *find(const struct work *w, const char *name)
     return NULL;
 }
 
-// What is there of the slice is out of date in part: true as long as the rest may come.
+// What is there of the slice is out of date in part: true as long as the rest may come, which is no longer than a
+// status would wait in a crowd.
 static bool rest_may_come(struct work *w, bool first)
 {
-    int64_t patience = first ? FIRST_PART_MS : FURTHER_PART_MS;
+    int64_t patience = MIN(outcome_settle_ms(first, false, w->v->moving), PART_MAX_MS);
     int64_t now = w->v->now_ms;
     int64_t left = patience_left(w->v->memory, w->plan, PATIENCE_ADDRESSES, 1, now, patience, now);
     if (left > 0)
