@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Call the workers of a group of Cadre, on all ranks at once or on one; docs/python.md has examples.
+
+    with cadre.connect("unix:/run/user/1000/cadre/accumulator.default.sock", namespace="default") as client:
+        group = client.group("accumulator")
+        group.call("add", 5)                    # one result a rank
+        future = group.start("add", 5)          # does not wait
+        future.result(timeout=10)
+
+A client belongs to one thread at a time; a child of fork() opens one of its own.
+"""
+
+from ._batch import Batch, Tensor
+from ._client import Client, Output, connect
+from ._errors import (Canceled, Conflict, Error, Failed, Forbidden, Gone, Internal, Invalid, Io, Limit, NotFound, Proto,
+                      Throttled, Timeout, Unauthorized, Unavailable)
+from ._future import Future, wait
+from ._group import Group
+from ._reference import Ref
+from ._version import VERSION
+
+__version__ = VERSION
+__all__ = ["Batch", "Canceled", "Client", "Conflict", "Error", "Failed", "Forbidden", "Future", "Gone", "Group", "Internal",
+           "Invalid", "Io", "Limit", "NotFound", "Output", "Proto", "Ref", "Tensor", "Throttled", "Timeout", "Unauthorized",
+           "Unavailable", "connect", "wait"]

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A group as one object: calls of its methods."""
+
+import ctypes
+from ctypes import byref
+
+from . import _batch, _options
+from . import _library as lib
+from ._batch import Batch
+from ._body import encode
+from ._future import Future
+from ._reference import Ref
+
+_PREPARED_MAX = 256  # methods with options that one Group remembers
+_HINT = "; arguments of the method that have names go into args={...}"
+
+
+class _Prepared:
+    """A request that lacks nothing but its arguments, to be used again."""
+
+    __slots__ = ("request", "ref", "args", "by_reference", "method")
+
+    def __init__(self, group, role, method, options):
+        r = self.request = lib.Request(size=ctypes.sizeof(lib.Request), method=method.encode(), group=group.encode(),
+                                       rank=-1, keep=1)
+        if role is not None and not method.startswith(("group.", "object.")):
+            r.role = role.encode()
+        _options.fill(r, _options.CALL, options, f"{method}()", _HINT)
+        self.ref = byref(r)
+        self.args = r.args  # a view, not a copy
+        self.by_reference = bool(r.by_reference)
+        self.method = method
+
+
+class Group:
+    """A WorkerGroup, or one of its roles; Client.group() makes it."""
+
+    def __init__(self, client, name, role=None):
+        self.client = client
+        self.name = name
+        self.role = role
+        self._prepared = {}
+
+    def call(self, method, /, *args, **options):
+        """Calls a method of the workers and returns its result: a list with one element a rank, or what the dispatch and
+        execute modes say (docs/calls.md). `args` are its arguments by position; or one Batch.
+
+        args      instead: arguments by name, a dict (or a list); or a Ref to all of them
+        per_rank  instead: a list with the arguments of each rank: a list, a dict, a Batch, or one value
+        rank      only this one, with the arguments as they are
+        dispatch  "ONE_TO_ALL", "DP_COMPUTE_PROTO", ...; execute: "ALL", "RANK_ZERO", "ANY"
+        split, collect, pad   of a batch, or of a list with {"elements": True}
+        timeout   seconds
+        keep      results stay on the workers, and this is a Ref; pin: also when the client is closed
+        max_retries, retry_on, idempotent   whether it may be sent again: never, by default
+        no_result ranks need not send theirs: it is None once all have run it
+        attempt, refuse_when_not_ready, traceparent   as in docs/calls.md
+        """
+        client = self.client
+        client._enter()
+        try:
+            prepared = self._prepare(method, options)
+            call_id = self._send(prepared, args, options)
+            try:
+                client._await_one(call_id)
+            except BaseException:
+                client._give_up(call_id)
+                raise
+            result = client._take(call_id)
+        finally:
+            client._lock.release()
+        return Ref(result["$ref"], self) if prepared.by_reference else result
+
+    def start(self, method, /, *args, **options):
+        """As call(), but does not wait: returns a Future. A call is sent when something waits, or many have gathered."""
+        client = self.client
+        client._enter()
+        try:
+            prepared = self._prepare(method, options)
+            return Future(self, prepared, self._send(prepared, args, options))
+        finally:
+            client._lock.release()
+
+    def put(self, value, **options):
+        """Puts JSON, or a Batch, to the workers and returns a Ref to it: to the least busy rank, to `rank`, or dealt out by
+        a `dispatch` mode.
+        """
+        options["args"] = value
+        return Ref(self.call("object.put", **options)["$ref"], self)
+
+    def ref(self, text):
+        """The Ref of a text that another program got (Ref.text)."""
+        return Ref(text, self)
+
+    def info(self, timeout=None):
+        """What the proxy knows of the group: its ranks, where they run, its methods (docs/calls.md)."""
+        return self.call("group.info", timeout=timeout)
+
+    def kill(self, rank, *, attempt=None, timeout=None):
+        """Ends the process of a rank as if it had crashed. Returns once it is gone."""
+        self.call("group.kill", rank=rank, attempt=attempt, timeout=timeout)
+
+    def __repr__(self):
+        role = f" role={self.role}" if self.role else ""
+        return f"<cadre.Group {self.name}{role} of {self.client!r}>"
+
+    def _prepare(self, method, options):
+        if "args" in options or "per_rank" in options:
+            options = {k: v for k, v in options.items() if k != "args" and k != "per_rank"}
+        try:
+            key = (method, *options.items()) if options else method
+            found = self._prepared.get(key)
+        except TypeError:  # an option that cannot be a key, such as `split`
+            return _Prepared(self.name, self.role, method, options)
+        if not found:
+            if len(self._prepared) >= _PREPARED_MAX:
+                self._prepared.clear()
+            found = self._prepared[key] = _Prepared(self.name, self.role, method, options)
+        return found
+
+    def _send(self, prepared, args, options):
+        client = self.client
+        if options:
+            given = bool(args) + ("args" in options) + ("per_rank" in options)
+            if given > 1:
+                raise TypeError(f"{prepared.method}() gets its arguments by position, as args=, or as per_rank=: only one")
+            if "per_rank" in options:
+                return self._send_per_rank(prepared, options["per_rank"])
+            args = options.get("args", args)
+        if type(args) is tuple and len(args) == 1 and isinstance(args[0], (Batch, Ref)):
+            if isinstance(args[0], Batch) or args[0].stands_for_all():
+                args = args[0]
+        if isinstance(args, Batch):
+            return self._send_batch(prepared, args)
+        text = encode(args)
+        view = prepared.args
+        view.text = text
+        view.len = len(text)
+        return client._send(prepared.ref)
+
+    def _send_batch(self, prepared, batch):
+        request = prepared.request
+        prepared.args.text = None  # of an earlier call
+        request.batch, request.batch_len = _batch.write(batch, encode)
+        try:
+            return self.client._send(prepared.ref)
+        finally:
+            lib.free(request.batch)
+            request.batch, request.batch_len = None, 0
+
+    def _send_per_rank(self, prepared, values):
+        bodies, made, keep = (lib.Json * max(len(values), 1))(), [], []
+        request = prepared.request
+        prepared.args.text = None  # of an earlier call
+        try:
+            for body, value in zip(bodies, values):
+                if isinstance(value, Batch):
+                    address, size = _batch.write(value, encode)
+                    made.append(address)
+                else:
+                    keep.append(encode(value))
+                    address, size = ctypes.cast(keep[-1], ctypes.c_void_p), len(keep[-1])
+                body.text, body.len = address, size
+            request.per_rank, request.n_per_rank = bodies, len(values)
+            return self.client._send(prepared.ref)
+        finally:
+            request.per_rank, request.n_per_rank = None, 0
+            for address in made:
+                lib.free(address)
+
+    def _object_call(self, method, reference, timeout):
+        return self.call(method, args=reference, timeout=timeout)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C client library: where it is, and its structs and functions as cadre/client.h has them."""
+
+import ctypes
+import os
+from ctypes import POINTER, Structure, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+
+FILE = "libcadre_client.so.0"
+OK = 0
+DIMS_MAX = 8
+DISPATCH = {"ONE_TO_ALL": 1, "ALL_TO_ALL": 2, "DP_COMPUTE": 3, "DP_COMPUTE_PROTO": 4, "3D_PROTO": 5,
+            "3D_ALL_MICRO_DP": 6, "3D_PP_ONLY": 7, "SPLIT": 8, "DP_COMPUTE_METRIC": 9}
+EXECUTE = {"ALL": 1, "RANK_ZERO": 2, "ANY": 3}
+CONTENT_JSON, CONTENT_BATCH, CONTENT_LIST = range(3)
+
+
+class ClientError(Structure):
+    _fields_ = [("code", c_int), ("may_have_run", c_int), ("rank", c_int32), ("exit_code", c_int32),
+                ("retry_after_ms", c_int64), ("name", c_char * 32), ("pod", c_char * 256), ("node", c_char * 256),
+                ("message", c_char * 1024), ("reserved", c_uint64 * 8)]
+
+
+class Output(Structure):
+    _fields_ = [("group", c_char_p), ("ranks", c_char_p), ("text", c_char_p), ("dropped", c_uint64)]
+
+
+ON_CONNECTION = ctypes.CFUNCTYPE(None, c_void_p, c_int, POINTER(ClientError))
+ON_OUTPUT = ctypes.CFUNCTYPE(None, c_void_p, POINTER(Output))
+
+
+class Options(Structure):
+    _fields_ = [("size", c_size_t), ("address", c_char_p), ("path_prefix", c_char_p), ("ns", c_char_p),
+                ("group", c_char_p), ("token", c_char_p), ("token_file", c_char_p), ("token_in_hello", c_int),
+                ("ca_pem", c_char_p), ("ca_file", c_char_p), ("server_name", c_char_p),
+                ("connect_timeout_ms", c_int64), ("unreachable_ms", c_int64), ("max_calls", c_uint32),
+                ("max_body", c_size_t), ("max_bytes", c_size_t), ("on_connection", ON_CONNECTION), ("ctx", c_void_p),
+                ("on_output", ON_OUTPUT)]
+
+
+class Json(Structure):
+    _fields_ = [("text", c_void_p), ("len", c_size_t)]
+
+
+class Text(Structure):
+    """The same for what Python has: setting c_char_p is fast, and keeps the bytes."""
+
+    _fields_ = [("text", c_char_p), ("len", c_size_t)]
+
+
+class Request(Structure):
+    _fields_ = [("size", c_size_t), ("method", c_char_p), ("group", c_char_p), ("args", Text),
+                ("per_rank", POINTER(Json)), ("n_per_rank", c_size_t), ("rank", c_int64), ("dispatch", c_int),
+                ("execute", c_int), ("timeout_ms", c_int64), ("attempt", c_int64), ("refuse_when_not_ready", c_int),
+                ("done", c_void_p), ("ctx", c_void_p), ("batch", c_void_p), ("batch_len", c_size_t),
+                ("split", c_char_p), ("collect", c_char_p), ("pad", c_int), ("max_retries", c_uint32),
+                ("retry_on", c_char_p), ("idempotent", c_int), ("no_result", c_int), ("keep", c_int),
+                ("role", c_char_p), ("via", c_char_p), ("traceparent", c_char_p), ("by_reference", c_int),
+                ("pin", c_int)]
+
+
+class Tensor(Structure):
+    _fields_ = [("name", c_char_p), ("dtype", c_char_p), ("shape", c_uint64 * DIMS_MAX), ("n_dims", c_size_t),
+                ("data", c_void_p), ("len", c_size_t)]
+
+
+# Each struct's name in the header, for the test that compares the layouts.
+STRUCTS = {"cadre_client_error": ClientError, "cadre_client_output": Output, "cadre_client_options": Options,
+           "cadre_client_json": Json, "cadre_client_request": Request, "cadre_client_tensor": Tensor}
+
+# name -> (result, arguments). Structs are passed as what byref() gives, handles as c_void_p.
+FUNCTIONS = {
+    "open": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "close": (None, [c_void_p]),
+    "start": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
+    "cancel": (c_int, [c_void_p, c_uint64]),
+    "get": (c_int, [c_void_p, c_uint64, c_void_p, c_void_p]),
+    "wait_for": (c_int, [c_void_p, c_void_p, c_size_t, c_size_t, c_int64, c_void_p, c_void_p]),
+    "forget": (None, [c_void_p, c_uint64]),
+    "connected": (c_int, [c_void_p]),
+    "pending": (c_size_t, [c_void_p]),
+    "version": (c_char_p, []),
+    "batch_write": (c_int, [c_void_p, c_size_t, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p]),
+}
+
+
+def _load():
+    """CADRE_CLIENT_LIBRARY, or else beside this package, or else where the system's loader looks."""
+    named = os.environ.get("CADRE_CLIENT_LIBRARY")
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), FILE)
+    path = named or (beside if os.path.exists(beside) else FILE)
+    try:
+        return ctypes.CDLL(path), path
+    except OSError as e:
+        where = f"CADRE_CLIENT_LIBRARY is {named}" if named else f"neither {beside} nor the system's loader has it"
+        raise ImportError(f"cadre: cannot load the C client library, {FILE}: {e}; {where}. Build it ('make build' in the "
+                          "source tree) or install it ('cmake --install BUILD --component client'), and set "
+                          "CADRE_CLIENT_LIBRARY to the file, if it is in no folder of the loader") from None
+
+
+class _Functions:
+    """cadre_client_NAME as .NAME."""
+
+    def __init__(self, library, path):
+        for name, (result, arguments) in FUNCTIONS.items():
+            try:
+                f = getattr(library, "cadre_client_" + name)
+            except AttributeError:
+                raise ImportError(f"cadre: {path} has no cadre_client_{name}(): it is too old for this package, or no "
+                                  "client library of Cadre") from None
+            f.restype, f.argtypes = result, arguments
+            setattr(self, name, f)
+        self.path = path
+
+
+functions = _Functions(*_load())
+free = ctypes.CDLL(None).free  # of what batch_write() has made
+free.restype, free.argtypes = None, [c_void_p]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""References: results that stay on the workers."""
+
+
+class Ref:
+    """Says where results are that stayed on the workers (`keep=True`, `Group.put()`). Give it as an argument of a call,
+    also of another group: the ranks fetch what it stands for directly. It is freed with its client unless it is pinned;
+    `with` frees it at the end of the block.
+    """
+
+    __slots__ = ("text", "_group")
+
+    def __init__(self, text, group):
+        self.text = text
+        self._group = group
+
+    def get(self, timeout=None):
+        """What the call would have given without `keep`."""
+        return self._group._object_call("object.get", self, timeout)
+
+    def pin(self, timeout=None):
+        """It is not freed with its client any more, but lives as long as the process that has it."""
+        self._group._object_call("object.pin", self, timeout)
+
+    def free(self, timeout=None):
+        """The workers need not keep it any longer."""
+        self._group._object_call("object.free", self, timeout)
+
+    def stands_for_all(self):
+        """As the only argument it is all the arguments, and not the first of them: a batch, or a part for each rank."""
+        fields = self.text.split(":")
+        parts = fields[4].split(",") if len(fields) > 4 else []
+        return len(parts) != 1 or not parts[0].endswith(".j")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.free()
+
+    def __eq__(self, other):
+        return isinstance(other, Ref) and other.text == self.text
+
+    def __hash__(self):
+        return hash(self.text)
+
+    def __repr__(self):
+        return f"<cadre.Ref {self.text}>"

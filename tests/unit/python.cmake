@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# The Python package over libcadre_client.so. Where that has a sanitizer, Python must have loaded its runtime before; what
+# Python itself never frees is no leak of ours.
+if(CADRE_PYTHON3)
+  set(python_environment
+      "CADRE_CLIENT_LIBRARY=$<TARGET_FILE:cadre_client>"
+      "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/python"
+      PYTHONDONTWRITEBYTECODE=1
+      "CADRE_LOCAL=$<TARGET_FILE:cadre-local>"
+      "CADRE_AGENT=$<TARGET_FILE:cadre-agent>"
+      "CADRE_WORKER=$<TARGET_FILE:cadre-worker>"
+      ASAN_OPTIONS=detect_leaks=0)
+  foreach(module accumulator echo misbehaving tensor watched)
+    string(TOUPPER ${module} macro)
+    list(APPEND python_environment "${macro}_SO=$<TARGET_FILE:module_${module}>")
+  endforeach()
+  foreach(pair address:asan thread:tsan)
+    string(REPLACE ":" ";" pair ${pair})
+    list(GET pair 0 sanitizer)
+    list(GET pair 1 runtime)
+    if(CADRE_SANITIZE MATCHES ${sanitizer} AND CMAKE_C_COMPILER_ID STREQUAL GNU)
+      execute_process(COMMAND "${CMAKE_C_COMPILER}" -print-file-name=lib${runtime}.so OUTPUT_VARIABLE preloaded
+                      OUTPUT_STRIP_TRAILING_WHITESPACE)
+      list(APPEND python_environment "LD_PRELOAD=${preloaded}")
+    endif()
+  endforeach()
+  function(cadre_python_test name script)
+    add_test(NAME ${name} COMMAND "${CADRE_PYTHON3}" "${CMAKE_CURRENT_SOURCE_DIR}/${script}" ${ARGN})
+    set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77 ENVIRONMENT
+                                            "${python_environment}")
+  endfunction()
+  cadre_python_test(test_python_client test_python_client.py)
+  cadre_python_test(test_python_batch test_python_batch.py)
+  cadre_python_test(test_python_numpy test_python_batch.py --numpy "${CMAKE_CURRENT_BINARY_DIR}/numpy")
+  cadre_python_test(test_python_package test_python_package.py "${CMAKE_C_COMPILER}")
+endif()

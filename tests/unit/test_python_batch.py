@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Batches of the Python package against local runs, with the dtypes of safetensors.
+
+    test_python_batch.py                  needs the standard library only
+    test_python_batch.py --numpy FOLDER   with numpy, which pip may have to bring into FOLDER; exit status 77 where it cannot
+"""
+
+import array
+import os
+import subprocess
+import sys
+
+import cadre
+from python_case import GroupCase, environment, main
+
+WITH_NUMPY = sys.argv[1:2] == ["--numpy"]
+BITS = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
+        "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32,
+        "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64}
+NUMPY = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "U16": "uint16", "F16": "float16", "I32": "int32",
+         "U32": "uint32", "F32": "float32", "C64": "complex64", "F64": "float64", "I64": "int64", "U64": "uint64"}
+
+
+def with_numpy(folder):
+    """Goes on in an interpreter that has it."""
+    try:
+        import numpy  # noqa: F401
+        return
+    except ImportError:
+        pass
+    venv = os.path.join(folder, "venv")
+    python = os.path.join(venv, "bin", "python")
+    if os.path.realpath(sys.prefix) != os.path.realpath(venv):
+        made = subprocess.run([sys.executable, "-m", "venv", venv], capture_output=True, text=True, env=environment())
+        pip = [python, "-m", "pip", "--disable-pip-version-check", "--retries", "1", "--timeout", "15", "install",
+               "--quiet", "numpy"]
+        if made.returncode == 0:
+            made = subprocess.run(pip, capture_output=True, text=True, env=environment())
+        if made.returncode == 0:
+            os.execv(python, [python] + sys.argv)
+        print("1..0 # SKIP the Python package numpy cannot be had:", made.stderr.strip()[-300:])
+    sys.exit(77)
+
+
+def floats(*values):
+    return array.array("f", values)
+
+
+class Echoes(GroupCase):
+    """What is sent comes back, of one rank."""
+
+    def echo(self, batch):
+        return self.group.call("echo", batch, rank=0)
+
+    def test_every_dtype_comes_back_as_it_was(self):
+        data = bytes(range(192))
+        tensors = {d: cadre.Tensor(d, (8, 192 // bits), data) for d, bits in BITS.items()}
+        back = self.echo(cadre.Batch(tensors))
+        self.assertEqual(set(back.tensors), set(BITS))
+        for dtype, t in back.tensors.items():
+            self.assertEqual((t.dtype, t.shape, bytes(t.data)), (dtype, tensors[dtype].shape, data))
+        self.assertEqual(back.rows, 8)
+
+    def test_columns_and_meta_go_along(self):
+        back = self.echo(cadre.Batch({"x": floats(1, 2)}, columns={"p": ["ä", None], "q": [{"a": 1}, []]}, meta={"k": [1.5]}))
+        self.assertEqual((back.columns, back.meta), ({"p": ["ä", None], "q": [{"a": 1}, []]}, {"k": [1.5]}))
+        self.assertRegex(repr(back), r"<cadre.Batch of 2 rows: x: F32\[2\], p: column, q: column>")
+
+    def test_no_tensors_and_no_rows(self):
+        self.assertEqual(self.echo(cadre.Batch(columns={"p": [1, 2, 3]})).rows, 3)
+        back = self.echo(cadre.Batch({"x": cadre.Tensor("F32", (0, 4), b"")}))
+        self.assertEqual((back.rows, back.tensors["x"].shape, len(back.tensors["x"].data)), (0, (0, 4), 0))
+
+    def test_long_ones(self):
+        data = os.urandom(8 << 20)
+        self.assertEqual(bytes(self.echo(cadre.Batch({"x": data})).tensors["x"].data), data)
+        self.assertEqual(self.group.call("echo", "x" * (1 << 20), rank=0), ["x" * (1 << 20)])
+
+    def test_the_memory_of_results_may_be_written(self):
+        back = self.echo(cadre.Batch({"x": floats(1, 2)}))
+        back.tensors["x"].data[:4] = b"\0\0\0\0"
+        again = self.echo(back)
+        self.assertEqual(again.tensors["x"].data.cast("f").tolist(), [0, 2])
+
+    def test_names_are_any_text(self):
+        back = self.echo(cadre.Batch({"ä漢\"\\\n": floats(1)}))
+        self.assertEqual(list(back.tensors), ["ä漢\"\\\n"])
+
+    def test_what_is_no_batch_is_refused(self):
+        for error, pattern, tensors in (
+                (TypeError, "'x' is a list", {"x": [1, 2]}),
+                (TypeError, "format 'w'|format 'u'", {"x": array.array("u", "ab")}),
+                (ValueError, r"F32\[3\] has 12 bytes, not 4", {"x": lambda: cadre.Tensor("F32", [3], b"1234")}),
+                (ValueError, "'F31' is none of safetensors", {"x": lambda: cadre.Tensor("F31", [1], b"")}),
+                (cadre.Invalid, "rows", {"x": floats(1, 2), "y": floats(1)}),
+                (cadre.Invalid, "1 to 8 dimensions", {"x": cadre.Tensor("F32", (), b"1234")}),
+                (ValueError, "9 dimensions", {"x": cadre.Tensor("U8", (1,) * 9, b"1")})):
+            self.fails(error, pattern, lambda: self.echo(
+                cadre.Batch({k: t() if callable(t) else t for k, t in tensors.items()})))
+        self.fails(TypeError, "a Batch is no JSON.*all the arguments", self.group.call, "echo", cadre.Batch(), 1)
+
+    def test_a_reference_to_a_batch(self):
+        with self.group.put(cadre.Batch({"x": floats(1, 2)})) as ref:
+            self.assertEqual(ref.get().tensors["x"].data.cast("f").tolist(), [1, 2])
+            self.assertEqual(self.group.call("echo", ref, rank=0).rows, 2)
+
+    if WITH_NUMPY:
+        def test_arrays_of_numpy(self):
+            import numpy
+
+            for dtype, name in NUMPY.items():
+                x = numpy.arange(12).reshape(4, 3).astype(name)
+                back = self.echo(cadre.Batch({"x": x}))
+                self.assertEqual((back.tensors["x"].dtype, back["x"].dtype, back["x"].shape), (dtype, x.dtype, x.shape))
+                numpy.testing.assert_array_equal(back["x"], x)
+
+        def test_arrays_may_lie_in_memory_as_they_like(self):
+            import numpy
+
+            x = numpy.arange(24).reshape(4, 6)
+            fixed = x.copy()
+            fixed.flags.writeable = False
+            for array_ in (x, x.T, x[:, ::2], x[::-1], fixed, x[:, :0], x.astype("complex64")[:, ::-1]):
+                back = self.echo(cadre.Batch({"x": array_}))["x"]
+                numpy.testing.assert_array_equal(back, array_)
+                self.assertEqual(back.shape, array_.shape)
+
+        def test_arrays_are_views_of_the_result(self):
+            import numpy
+
+            back = self.echo(cadre.Batch({"x": numpy.zeros(4, "f4")}))
+            back["x"][1] = 7
+            self.assertEqual(back["x"].tolist(), [0, 7, 0, 0])
+            self.assertTrue(back["x"].flags.aligned)
+
+        def test_numpy_without_such_a_dtype(self):
+            back = self.echo(cadre.Batch({"x": cadre.Tensor("BF16", (2,), b"1234")}))
+            self.fails(TypeError, "numpy has no dtype BF16", lambda: back["x"])
+
+        def test_numbers_of_numpy_are_json_and_arrays_are_not(self):
+            import numpy
+
+            self.assertEqual(self.group.call("echo", numpy.int64(3), numpy.float32(0.5), rank=0), [3, 0.5])
+            self.fails(TypeError, "ndarray is no JSON: arrays travel in a cadre.Batch", self.group.call, "echo",
+                       numpy.zeros(2))
+            self.fails(TypeError, "format '>i'", cadre.Batch, {"x": numpy.zeros(2, ">i4")})
+    else:
+        def test_without_numpy_the_bytes_are_there(self):
+            back = self.echo(cadre.Batch({"x": floats(1, 2)}))
+            self.assertEqual(back.tensors["x"].data.cast("f").tolist(), [1, 2])
+
+
+class Actors(GroupCase):
+    """Cut for two ranks, and joined; a rank adds its number to "a"."""
+
+    module, ranks, of = "TENSOR_SO", 2, "Actor"
+
+    def test_rows_are_dealt_out_and_joined(self):
+        back = self.group.call("add", cadre.Batch({"a": floats(0, 0, 0, 0)}, columns={"row": [0, 1, 2, 3]}))
+        self.assertEqual(back.tensors["a"].data.cast("f").tolist(), [0, 0, 1, 1])
+        self.assertEqual(back.columns, {"row": [0, 1, 2, 3]})
+
+    def test_padding_is_taken_off_again(self):
+        batch = cadre.Batch({"a": floats(0, 0, 0)})
+        self.fails(cadre.Invalid, "3 rows cannot be cut into 2 equal pieces", self.group.call, "add", batch)
+        back = self.group.call("add", batch, pad=True)
+        self.assertEqual(back.tensors["a"].data.cast("f").tolist(), [0, 0, 1])
+
+    def test_a_mode_that_does_not_join_gives_a_list(self):
+        parts = self.group.call("add", cadre.Batch({"a": floats(0, 0)}), dispatch="DP_COMPUTE_METRIC")
+        self.assertEqual([p.tensors["a"].data.cast("f").tolist() for p in parts], [[0], [1]])
+
+    def test_a_batch_for_each_rank(self):
+        parts = self.group.call("add", per_rank=[cadre.Batch({"a": floats(5)}), cadre.Batch({"a": floats(6, 7)})])
+        self.assertEqual([p.tensors["a"].data.cast("f").tolist() for p in parts], [[5], [7, 8]])
+        mixed = self.group.call("add", per_rank=[cadre.Batch({"a": floats(5)}), {"a": [1]}])
+        self.assertEqual(mixed[1], {"a": [2]})
+
+    def test_a_batch_as_json(self):
+        self.assertEqual(self.group.call("add", args={"a": [1, 2]}), {"a": [1, 3]})
+
+    def test_pieces_go_from_rank_to_rank(self):
+        ref = self.group.call("add", cadre.Batch({"a": floats(0, 0)}), keep=True)
+        back = self.group.call("add", ref)
+        self.assertEqual(back.tensors["a"].data.cast("f").tolist(), [0, 2])
+
+
+if __name__ == "__main__":
+    if WITH_NUMPY:
+        with_numpy(sys.argv[2])
+    main()
