@@ -36,7 +36,11 @@ add_test(NAME test_local_tasks
          COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_tasks.sh" "${PROJECT_SOURCE_DIR}" $<TARGET_FILE:cadre-local>
                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:kubectl-cadre>
                  $<TARGET_FILE:module_tasks> $<TARGET_FILE:submit>)
-set_tests_properties(test_local_nested test_local_tasks PROPERTIES LABELS unit TIMEOUT 120)
+add_test(NAME test_local_references
+         COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_references.sh" "${PROJECT_SOURCE_DIR}" $<TARGET_FILE:cadre-local>
+                 $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:kubectl-cadre>
+                 $<TARGET_FILE:module_tensor> $<TARGET_FILE:references>)
+set_tests_properties(test_local_nested test_local_tasks test_local_references PROPERTIES LABELS unit TIMEOUT 120)
 
 if(TARGET bench-echo)
   add_test(NAME test_local_memory COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_memory.sh" $<TARGET_FILE:cadre-local>

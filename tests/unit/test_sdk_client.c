@@ -128,6 +128,38 @@ static void a_rank_is_killed_by_a_call_to_it(void **state)
     assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL 2/0/0 {\"method\":\"group.kill\",\"timeoutMs\":"), 1);
 }
 
+static void an_object_is_put_where_the_request_says(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_request to = request_of("ignored");
+    open_client(f);
+    to.timeout_ms = 0;
+    to.rank = 2;
+    to.pin = 1;
+    to.args = J("[0]");
+    to.role = "ignored";
+    to.no_result = to.by_reference = to.keep = 1;
+    assert_int_equal(cadre_client_object_put(f->client, &to, J("[7]"), NULL, &f->error), CADRE_CLIENT_OK);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL 2/0/0 {\"method\":\"object.put\",\"pin\":true} [7]\n"), 1);
+    assert_int_equal(cadre_client_object_put(f->client, NULL, J("8"), NULL, &f->error), CADRE_CLIENT_OK);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL -1/0/0 {\"method\":\"object.put\"} 8\n"), 1);
+    to.size = 1;
+    assert_int_equal(cadre_client_object_put(f->client, &to, J("[7]"), NULL, &f->error), CADRE_CLIENT_INVALID);
+}
+
+static void references_are_arguments_of_what_is_done_with_them(void **state)
+{
+    struct fixture *f = *state;
+    const cadre_client_json reference = J("{\"$ref\":\"cadre:1:x\"}");
+    open_client(f);
+    assert_int_equal(cadre_client_object_get(f->client, reference, 0, NULL, &f->error), CADRE_CLIENT_OK);
+    assert_int_equal(cadre_client_object_pin(f->client, reference, 0, &f->error), CADRE_CLIENT_OK);
+    assert_int_equal(cadre_client_object_free(f->client, reference, 0, &f->error), CADRE_CLIENT_OK);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "{\"method\":\"object.get\"} {\"$ref\":\"cadre:1:x\"}\n"), 1);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "{\"method\":\"object.pin\"} {\"$ref\":\"cadre:1:x\"}\n"), 1);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "{\"method\":\"object.free\"} {\"$ref\":\"cadre:1:x\"}\n"), 1);
+}
+
 // What is refused here
 
 static void requests_that_make_no_sense_are_refused(void **state)
@@ -467,6 +499,8 @@ int main(void)
         T(info_is_a_call_of_its_own_method),
         T(a_call_says_for_which_role_it_is),
         T(a_rank_is_killed_by_a_call_to_it),
+        T(an_object_is_put_where_the_request_says),
+        T(references_are_arguments_of_what_is_done_with_them),
         T(requests_that_make_no_sense_are_refused),
         T(an_error_tells_all_that_is_known),
         T(refused_by_http),
