@@ -240,6 +240,7 @@ static void start_router(struct gateway *g)
         .session_bytes = c->max_session,
         .high_mark = WS_HIGH_MARK,
         .low_mark = WS_LOW_MARK,
+        .max_whole = c->max_whole,
         .whole_json = REF_ARGS_MAX,
         .total_calls = 64 * c->max_calls,
         .session_calls = c->max_calls,

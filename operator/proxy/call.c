@@ -215,7 +215,7 @@ void call_timeout(struct call *c)
     tell_ranks(c);
     if (c->kill) {
         buf_printf(&why, "the agent of rank %u has not reported the end of the process; it may be killed yet", c->rank);
-    } else if (c->streams) {
+    } else if (c->streams || (c->stalls && !c->args_held)) {
         buf_puts(&why, "its arguments have not come in whole");
     } else if (c->id) {
         buf_printf(&why, "no answer from rank%s", c->left == 1 ? "" : "s");

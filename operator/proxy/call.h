@@ -54,6 +54,7 @@ struct call {
     bool kill;       // it ends a process, which is its result, and no rank gets it (kill.h)
     bool lasting;    // a part of it may be overtaken, so those behind it are told to keep the order
     bool streams;    // its arguments are still coming in, and go on to the ranks
+    bool stalls;     // a part of its arguments is in `body`, and it waits (stall.h)
     bool args_held;  // its caller was told to send no more of them for now
     bool keep, pin;  // results stay on the workers (object.h); cleared once the caller has the reference
     bool refs;       // there are references in its arguments, which its ranks look up ...
@@ -71,6 +72,7 @@ struct call {
     struct cut *cut;       // of a batch that streams, until it is all there or the call is answered
     struct blob *body;     // while it is held or waits
     struct join *join;     // of results that are joined as they come; NULL = none has come so
+    size_t want;           // it stalls: so many bytes of its arguments will do
     size_t parked;         // bytes of results that wait for those of other ranks
     size_t waiting;        // bytes of it while it waits for its group or a slot
     struct blob *gathered; // results that came in a reader's input, one behind the other
@@ -101,8 +103,8 @@ int call_check_group(const struct call *c, struct err *err);
 // Sends it, lets it wait or fails it.
 void call_submit(struct call *c, const struct call_body *body);
 void call_resubmit(struct call *c); // one that waits; afterwards it may still wait
-// The first piece of its body has come: sends that on, or fails it. False: more has to be there, *want bytes or all
-// (0), and it was forgotten.
+// The first piece of its body has come: sends that on, lets it wait, or fails it. False: more has to be there, *want
+// bytes or all (0), and it was forgotten.
 bool call_stream(struct call *c, const struct call_body *first, size_t *want);
 
 // Where the caller gave no deadline: for what it waits now, the group or a slot, it does not wait for ever.

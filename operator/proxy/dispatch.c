@@ -5,6 +5,7 @@
 #include "operator/proxy/deal.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/split.h"
+#include "operator/proxy/stall.h"
 #include "operator/proxy/stream.h"
 #include "operator/proxy/task.h"
 
@@ -321,9 +322,9 @@ static void send_call(struct call *c, const struct call_body *body)
     }
 }
 
-static void call_wait(struct call *c, const struct call_body *body, bool queued)
+// `kept`: its body, or what has come of it; NULL = there is no room.
+static void call_wait(struct call *c, struct blob *kept, bool queued)
 {
-    struct blob *kept = call_keep(c, body);
     if (!kept) {
         call_refuse(c, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this controller do already", c->method,
                     c->group->key);
@@ -361,7 +362,7 @@ void call_submit(struct call *c, const struct call_body *body)
     } else if (c->refuse && r == WAIT) {
         refuse_waiting(c);
     } else {
-        call_wait(c, body, r == QUEUE);
+        call_wait(c, call_keep(c, body), r == QUEUE);
     }
 }
 
@@ -425,42 +426,91 @@ static bool plan(struct call *c, const struct record_call *parts, size_t *want, 
     return *ret < 0 || c->cut;
 }
 
+static void begin_stream(struct call *c, const struct call_body *first, const struct record_call *parts)
+{
+    struct err err = ERR_INIT;
+    struct failure f;
+    if (send_first(c, first, parts, &err) == 0) {
+        stream_flow(c);
+        return;
+    }
+    failure_from(&f, &err);
+    call_fail(c, &f);
+}
+
 bool call_stream(struct call *c, const struct call_body *first, size_t *want)
 {
     struct err err = ERR_INIT;
+    struct failure f;
     struct record_call parts;
-    int r = verdict(c, &err);
+    bool streams = true;
+    int turn = verdict(c, &err), r = MIN(turn, 0);
     *want = 0;
-    if (r == WAIT && c->refuse) {
+    if (turn == WAIT && c->refuse) {
         refuse_waiting(c);
         return true;
     }
-    bool streams = r == GO;
-    if (streams)
-        r = record_call_decode(first->data, first->len, &parts, &err);
-    if (streams && r == 0)
-        streams = plan(c, &parts, want, &r, &err);
-    if (r >= 0 && !streams) {
-        call_forget(c);
-        return false;
-    }
     if (r == 0)
-        r = send_first(c, first, &parts, &err);
+        r = record_call_decode(first->data, first->len, &parts, &err);
+    if (r == 0 && turn != WAIT) // until the group is ready nobody knows
+        streams = plan(c, &parts, want, &r, &err);
     if (r < 0) {
-        struct failure f;
         failure_from(&f, &err);
         call_fail(c, &f);
+    } else if (!streams) {
+        call_forget(c);
+        return false;
+    } else if (turn == GO) {
+        begin_stream(c, first, &parts);
     } else {
-        stream_flow(c);
+        call_wait(c, stall_begin(c, first), turn == QUEUE);
     }
     return true;
+}
+
+// Whether what has come of the arguments will do, or more has to be there first, which the sender is told to send.
+static bool suffices(struct call *c, int *ret, struct err *err)
+{
+    struct record_call parts;
+    bool enough = c->body->len >= c->want;
+    deal_free(c);
+    cut_free(c);
+    if (enough)
+        *ret = record_call_decode(c->body->data, c->body->len, &parts, err);
+    if (enough && *ret == 0 && !plan(c, &parts, &c->want, ret, err)) {
+        c->want = c->want ? c->want : SIZE_MAX;
+        enough = false;
+    }
+    if (!enough)
+        stall_hold(c, false);
+    return enough;
+}
+
+static void send_kept(struct call *c)
+{
+    struct err ignored = ERR_INIT; // it was read before
+    struct record_call parts;
+    struct blob *kept = TAKE_PTR(c->body);
+    const struct call_body body = {kept->data, kept->len, kept};
+    call_waits(c, 0);
+    if (!c->stalls) {
+        send_call(c, &body);
+    } else if (record_call_decode(kept->data, kept->len, &parts, &ignored) == 0) {
+        c->stalls = false;
+        begin_stream(c, &body, &parts);
+    }
+    blob_unref(kept);
 }
 
 void call_resubmit(struct call *c)
 {
     struct err err = ERR_INIT;
-    int r = verdict(c, &err);
-    if (r == WAIT || (r == QUEUE && c->queued))
+    int turn = verdict(c, &err), r = MIN(turn, 0);
+    if (turn == WAIT && c->stalls)
+        stall_hold(c, true);
+    if (turn == WAIT || (turn == QUEUE && c->queued))
+        return;
+    if (r == 0 && c->stalls && !suffices(c, &r, &err))
         return;
     if (r < 0) {
         struct failure f;
@@ -473,12 +523,11 @@ void call_resubmit(struct call *c)
     c->queued = false;
     if (!c->timeout_ms)
         deadlines_del(&c->router->deadlines, &c->deadline);
-    if (r == QUEUE) {
+    if (turn == QUEUE) {
+        if (c->stalls)
+            stall_hold(c, true);
         task_queue(c);
         return;
     }
-    struct blob *kept = TAKE_PTR(c->body);
-    call_waits(c, 0);
-    send_call(c, &(struct call_body){kept->data, kept->len, kept});
-    blob_unref(kept);
+    send_kept(c);
 }

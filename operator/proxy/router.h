@@ -26,6 +26,7 @@ struct router_config {
     size_t session_bytes;       // the same of one session; also the most that results of a call may have together
     size_t high_mark, low_mark; // a session is not read between them (going up, going down)
     size_t hold_mark, go_mark;  // of one body: its sender is told to hold it, and to go on; 0 = high_mark and its half
+    size_t max_whole;           // of arguments that have to be here whole, or went on while they were to wait; 0 = any
     size_t whole_json;          // JSON arguments up to this are here whole before they are passed on; 0 = no need
     uint32_t total_calls, session_calls;
     uint32_t member_calls; // that one process has not answered

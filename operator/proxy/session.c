@@ -9,6 +9,7 @@
 #include "operator/proxy/kill.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/output.h"
+#include "operator/proxy/stall.h"
 #include "operator/proxy/stats_report.h"
 #include "operator/proxy/stream.h"
 
@@ -298,7 +299,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     return 0;
 }
 
-// A further piece, of a call that streams or was answered already; or the end of collecting it.
+// A further piece, of a call that streams, stalls or was answered already; or the end of collecting it.
 static int take_piece(struct session *s, const struct record *rec)
 {
     const struct call_body body = {rec->body, rec->len, rec->blob};
@@ -306,12 +307,14 @@ static int take_piece(struct session *s, const struct record *rec)
     struct err why = ERR_INIT;
     if (rec->over) {
         err_set(&why, ERR_LIMIT,
-                "the arguments are longer than what is taken of a call that has to be here whole, "
-                "such as one whose group is not ready or whose arguments are JSON to be split");
+                "the arguments are longer than what is taken of a call that has to be here whole, such as one behind "
+                "another that is not, or whose arguments are JSON to be split");
         return refuse(s, rec->h.call, &why);
     }
     if (c && c->streams)
         stream_args(c, &body, !(rec->h.flags & RECORD_MORE));
+    else if (c && c->stalls)
+        stall_add(c, &body, !(rec->h.flags & RECORD_MORE));
     return 0;
 }
 

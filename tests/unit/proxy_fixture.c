@@ -365,6 +365,8 @@ const char *controller_hears(struct controller *c)
 {
     static char text[8192];
     struct wire_record *r = wire_next(&c->wire);
+    for (; r && (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO); r = wire_next(&c->wire))
+        free(r); // no answers
     if (!r)
         return NULL;
     struct buf out = BUF_INIT(sizeof text - 1);

@@ -75,7 +75,8 @@ struct call_text {
 };
 int controller_send(struct controller *c, const struct call_text *call, struct err *err);
 int controller_cancel(struct controller *c, uint32_t id);
-// "1 RESULT [1,2]" or "1 ERROR rank=2 TIMEOUT message"; NULL = nothing came. Valid until the next call.
+// The next answer: "1 RESULT [1,2]" or "1 ERROR rank=2 TIMEOUT message"; NULL = nothing came. Valid until the next
+// call.
 const char *controller_hears(struct controller *c);
 
 struct wire_record *wire_next(struct wire *w); // NULL = nothing came; free() it
