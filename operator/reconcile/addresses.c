@@ -24,7 +24,7 @@ static bool collect(struct work *w, int32_t first, bool ipv6, struct endpoint *e
     bool whole = true;
     *ret_n = 0;
     for (int32_t i = first; i < MIN(first + SLICE_PODS, c->replicas); i++) {
-        const struct pod *p = c->current[i];
+        const struct pod *p = w->pods_leave ? NULL : c->current[i];
         bool has_address = p && p->ip && !pod_terminal(p);
         whole = whole && has_address;
         if (!has_address || (strchr(p->ip, ':') != NULL) != ipv6)

@@ -44,7 +44,8 @@ void work_delete_all(struct work *w, int stage)
 {
     if (w->census.pooled)
         processes_leave(w, stage);
-    for (size_t i = 0; i < w->v->n_pods && !w->census.pooled; i++)
+    w->pods_leave = !w->census.pooled;
+    for (size_t i = 0; i < w->v->n_pods && w->pods_leave; i++)
         work_delete(w, w->v->pods[i], stage);
 }
 

@@ -18,6 +18,7 @@ struct work {
     struct census census;
     struct group_view view_before; // of v->before, if there is one
     struct outcome outcome;
+    bool pods_leave;   // all of its own are deleted by this decision
     bool status_first; // what follows must not happen before it is written that the pods are bound for this attempt
 };
 
