@@ -16,7 +16,7 @@ enum { GROUP_SIZE = 8, PREFIX_MAX = 32, COMPONENTS_MAX = 16 };
 // Pods of the floor, each pinned to its node, GROUP_SIZE to a node (but for POD_FREE).
 enum pod_kind {
     POD_BARE,  // nothing but the container
-    POD_ALIKE, // what the operator makes of it: environment, labels, host name. Only the owner is missing
+    POD_ALIKE, // what the operator makes of it: environment, labels, host name. Owner and Service are missing
     POD_IDLE,  // bare, and nobody binds it
     POD_FREE,  // bare, and kube-scheduler chooses the node
 };

@@ -126,9 +126,9 @@ static void read_status(const char *text, size_t len, struct arena *a)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char letters[] = "pnwgsle";
+    static const char letters[] = "pnwgslei";
     static const enum kind kinds[] = {KIND_POD,     KIND_NODE,  KIND_WORKERGROUP, KIND_PLACEMENTGROUP,
-                                      KIND_SERVICE, KIND_LEASE, KIND_EVENT};
+                                      KIND_SERVICE, KIND_LEASE, KIND_EVENT,       KIND_ENDPOINTSLICE};
     struct arena a = ARENA_INIT;
     if (!size)
         return 0;
