@@ -235,6 +235,171 @@ static void a_finished_job_may_submit_another(void **state)
     assert_string_equal(done, "b");
 }
 
+// What follows turns the loop in executor_turn(), as the host does.
+
+struct chain {
+    struct executor_job job;
+    struct fixture *f;
+    struct loop_timer *timer;
+    bool lent; // its job and its loop were seen on one thread
+    void (*then)(struct chain *c);
+    pthread_t ran;
+};
+
+static void run_link(struct executor_job *job)
+{
+    CONTAINER_OF(job, struct chain, job)->ran = pthread_self();
+}
+
+static void submit(struct chain *c)
+{
+    struct err err = ERR_INIT;
+    assert_int_equal(executor_submit(c->f->executor, &c->job, &err), 0);
+}
+
+// Again and again, until the thread that runs it turns the loop too.
+static void link_done(struct executor_job *job)
+{
+    struct chain *c = CONTAINER_OF(job, struct chain, job);
+    c->lent = pthread_equal(c->ran, pthread_self());
+    if (c->lent)
+        c->then(c);
+    else
+        submit(c);
+}
+
+static void turn_chain(struct fixture *f, void (*then)(struct chain *c))
+{
+    struct chain c = {.job = {.run = run_link, .done = link_done}, .f = f, .then = then};
+    submit(&c);
+    executor_turn(f->executor);
+    assert_true(c.lent);
+    loop_timer_free(c.timer);
+}
+
+static void leave(struct chain *c)
+{
+    executor_leave(c->f->executor);
+}
+
+static void brief_jobs_run_on_the_thread_that_turns_the_loop(void **state)
+{
+    turn_chain(*state, leave);
+    turn_chain(*state, leave); // it may be turned again
+}
+
+static void run_until_told(struct executor_job *job)
+{
+    sem_wait(&CONTAINER_OF(job, struct chain, job)->f->go);
+}
+
+static void run_and_say_that_it_waits(struct executor_job *job)
+{
+    executor_waits();
+    run_until_told(job);
+}
+
+static void leave_after(struct executor_job *job)
+{
+    leave(CONTAINER_OF(job, struct chain, job));
+}
+
+static void tell(void *ctx)
+{
+    sem_post(&((struct fixture *)ctx)->go);
+}
+
+// The loop's timer lets the job go on: it can only do so where another thread turns the loop.
+static void block(struct chain *c, void (*run)(struct executor_job *job))
+{
+    c->timer = loop_timer_new(c->f->loop, tell, c->f);
+    loop_timer_arm(c->timer, 1);
+    c->job.run = run;
+    c->job.done = leave_after;
+    submit(c);
+}
+
+static void block_long(struct chain *c)
+{
+    block(c, run_until_told);
+}
+
+static void block_and_say_so(struct chain *c)
+{
+    block(c, run_and_say_that_it_waits);
+}
+
+static void a_job_that_takes_long_does_not_keep_the_loop(void **state)
+{
+    turn_chain(*state, block_long);
+}
+
+static void a_job_that_waits_for_others_does_not_keep_the_loop(void **state)
+{
+    turn_chain(*state, block_and_say_so);
+}
+
+static struct note beside = NOTE('b');
+static struct executor_job last;
+
+static void leave_last(struct executor_job *job)
+{
+    (void)job;
+    assert_string_equal(ran, "b");
+    executor_leave(chain_fixture->executor);
+}
+
+static void run_beside(struct chain *c)
+{
+    struct err err = ERR_INIT;
+    chain_fixture = c->f;
+    beside.job.lane = executor_add_lane(c->f->executor, 1);
+    beside.begun = &c->f->begun;
+    beside.go = &c->f->go;
+    last = (struct executor_job){.run = run_nothing, .done = leave_last, .alone = true};
+    assert_int_equal(executor_submit(c->f->executor, &beside.job, &err), 0);
+    sem_wait(&c->f->begun);
+    assert_int_equal(executor_submit(c->f->executor, &last, &err), 0);
+    c->timer = loop_timer_new(c->f->loop, tell, c->f);
+    loop_timer_arm(c->timer, 1);
+}
+
+static void a_lent_loop_waits_with_what_runs_alone(void **state)
+{
+    turn_chain(*state, run_beside);
+    assert_string_equal(done, "b");
+}
+
+enum { CROWD = 500 };
+static size_t n_crowd;
+
+static void one_of_crowd_done(struct executor_job *job)
+{
+    struct note *n = CONTAINER_OF(job, struct note, job);
+    struct err err = ERR_INIT;
+    if (++n_crowd == CROWD)
+        executor_leave(chain_fixture->executor);
+    else if (n_crowd < CROWD - 2) // two others are under way
+        assert_int_equal(executor_submit(chain_fixture->executor, &n->job, &err), 0);
+}
+
+static void jobs_of_several_lanes_go_on_while_the_loop_is_lent_and_taken_back(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    struct note notes[] = {NOTE('a'), NOTE('b'), NOTE('c')};
+    chain_fixture = f;
+    n_crowd = 0;
+    for (size_t i = 0; i < 3; i++) {
+        notes[i].job.lane = i == 2 ? executor_add_lane(f->executor, 1) : 0;
+        notes[i].job.run = run_nothing;
+        notes[i].job.done = one_of_crowd_done;
+        assert_int_equal(executor_submit(f->executor, &notes[i].job, &err), 0);
+    }
+    executor_turn(f->executor);
+    assert_int_equal(n_crowd, CROWD);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +412,11 @@ int main(void)
         EXECUTOR_TEST(a_lane_runs_as_many_at_a_time_as_it_has_threads),
         EXECUTOR_TEST(what_runs_alone_waits_for_all_lanes),
         EXECUTOR_TEST(a_finished_job_may_submit_another),
+        EXECUTOR_TEST(brief_jobs_run_on_the_thread_that_turns_the_loop),
+        EXECUTOR_TEST(a_job_that_takes_long_does_not_keep_the_loop),
+        EXECUTOR_TEST(a_job_that_waits_for_others_does_not_keep_the_loop),
+        EXECUTOR_TEST(a_lent_loop_waits_with_what_runs_alone),
+        EXECUTOR_TEST(jobs_of_several_lanes_go_on_while_the_loop_is_lent_and_taken_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs jobs beside the loop: where user code may block. Each lane has its own threads and begins its jobs in order; the
 // first one, lane 0, has one thread. What was run comes back to the loop's thread. Only the loop's thread calls these
-// functions.
+// functions, unless they say otherwise.
+//
+// To hand a job over and back wakes two threads, which takes longer than most methods do. So within executor_turn() the
+// loop is lent to the thread of lane 0 while its jobs are brief: it reads a call, runs it and writes the answer itself.
+// "The loop's thread" is whoever turns the loop; it changes between callbacks only, under a mutex.
 #ifndef CADRE_HOST_EXECUTOR_H
 #define CADRE_HOST_EXECUTOR_H
 
@@ -29,6 +33,12 @@ unsigned executor_add_lane(struct executor *e, unsigned n_threads);   // its num
 unsigned executor_lane_size(const struct executor *e, unsigned lane); // its threads
 // Waits until the jobs that run have returned and calls `done` for what has run. Nothing may wait by then.
 void executor_free(struct executor *e); // accepts NULL
+
+// Turns the loop, in place of loop_run(), until executor_leave() was called in a callback of it.
+void executor_turn(struct executor *e);
+void executor_leave(struct executor *e);
+// From a job: it is going to wait for others, so it must not be the one that turns the loop.
+void executor_waits(void);
 
 int executor_submit(struct executor *e, struct executor_job *job, struct err *err); // ERR_LIMIT: too many wait
 // True: the job had not begun, and will neither run nor be done. False: too late, `done` will come.

@@ -88,7 +88,7 @@ static void on_created(void *ctx, const struct err *err)
     if (err->code) {
         say(h, "", err->msg);
         h->exit_code = EXIT_CONSTRUCTOR;
-        loop_stop(h->loop);
+        executor_leave(h->executor);
         return;
     }
     serve(h);
@@ -97,7 +97,7 @@ static void on_created(void *ctx, const struct err *err)
 static void on_destroyed(void *ctx)
 {
     struct host *h = ctx;
-    loop_stop(h->loop);
+    executor_leave(h->executor);
 }
 
 static void on_signal(void *ctx, int signo)
@@ -180,7 +180,7 @@ static int run(struct host *h)
     const struct roles_config config = {h->executor, on_created, on_destroyed, h};
     roles_create(&h->roles, &config);
     if (h->exit_code == 0)
-        loop_run(h->loop);
+        executor_turn(h->executor);
     take_down(h);
     return h->exit_code;
 }

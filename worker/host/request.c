@@ -57,6 +57,7 @@ static bool fetch(struct request *r)
     size_t len;
     if (!r->borrowed)
         return true;
+    executor_waits();
     if (borrowed_fetch(r->borrowed, &r->call.canceled, &args, &len, &err) < 0) {
         err_wrap(&err, "%s() was not run", r->method->name);
         call_refuse(&r->call, &err);

@@ -6,7 +6,7 @@
 //   NUL-terminated. The header is plain C11 and works from C++.
 //
 //   Threads: create, methods and destroy of one object all run on one thread of the host, the executor, one at a time,
-//   in the order in which each caller sent them. That thread is not the one that talks to the network, so a method may
+//   in the order in which each caller sent them. While a method runs another thread talks to the network, so it may
 //   block; it may start threads of its own, but calls into this API only from the executor. Methods that the class puts
 //   into concurrency groups run beside these, on threads of their group; destroy comes when all have returned.
 //
