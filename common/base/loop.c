@@ -235,8 +235,13 @@ void loop_timer_arm(struct loop_timer *t, int64_t ms)
 
 void loop_timer_disarm(struct loop_timer *t)
 {
+    struct loop *loop = CONTAINER_OF(t->uv.loop, struct loop, uv);
     uv_timer_stop(&t->uv);
+    if (list_empty(&t->now.link))
+        return;
     list_remove(&t->now.link);
+    if (list_empty(&loop->deferred))
+        uv_idle_stop(&loop->deferred_idle); // or the next turn would not wait
 }
 
 bool loop_timer_armed(const struct loop_timer *t)

@@ -359,10 +359,9 @@ static struct iovec find_place(struct ws_client *c)
 static bool read_once(struct ws_client *c, struct err *err)
 {
     char data[READ_SIZE];
-    struct iovec into[2] = {find_place(c), {data, READ_SIZE}};
+    struct iovec into[2] = {find_place(c), {data, 0}};
     bool placed = into[0].iov_len > 0;
-    if (placed)
-        into[1].iov_len = PLACE_TAIL; // a head or two: what else comes has a place of its own
+    into[1].iov_len = placed ? PLACE_TAIL : READ_SIZE; // a head or two: what else comes has a place of its own
     size_t want = into[0].iov_len + into[1].iov_len;
     int64_t n = placed ? ws_link_read(c->link, into, 2, err) : ws_link_read(c->link, &into[1], 1, err);
     if (n < 0)
@@ -386,9 +385,7 @@ static bool read_some(struct ws_client *c)
     if (c->held.len && wants_to_read(c))
         take_held(c);
     for (int i = 0; i < READS_A_TURN; i++) {
-        if (!wants_to_read(c))
-            return false;
-        if (!read_once(c, &err))
+        if (!wants_to_read(c) || !read_once(c, &err))
             return false;
     }
     return true;
@@ -487,16 +484,11 @@ static void on_up(void *ctx)
 
 static void set_defaults(struct ws_client_config *config)
 {
-    if (!config->open_ms)
-        config->open_ms = 10000;
-    if (!config->ping_ms)
-        config->ping_ms = 10000;
-    if (!config->pong_ms)
-        config->pong_ms = 10000;
-    if (!config->max_message)
-        config->max_message = (size_t)64 << 20;
-    if (!config->max_queue)
-        config->max_queue = (size_t)256 << 20;
+    config->open_ms = config->open_ms ? config->open_ms : 10000;
+    config->ping_ms = config->ping_ms ? config->ping_ms : 10000;
+    config->pong_ms = config->pong_ms ? config->pong_ms : 10000;
+    config->max_message = config->max_message ? config->max_message : (size_t)64 << 20;
+    config->max_queue = config->max_queue ? config->max_queue : (size_t)256 << 20;
 }
 
 struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config *config, struct err *err)
@@ -531,6 +523,14 @@ struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config
     c->work = loop_timer_new(loop, on_work, c);
     loop_timer_arm(c->deadline, c->config.open_ms);
     return c;
+}
+
+void ws_client_flush(struct ws_client *c)
+{
+    if (c->busy || !c->work || !loop_timer_armed(c->work))
+        return;
+    loop_timer_disarm(c->work);
+    on_work(c);
 }
 
 static int check_open(const struct ws_client *c, struct err *err)

@@ -54,6 +54,8 @@ int ws_client_record_copy(struct ws_client *c, const struct record_header *h, co
 int ws_client_message(struct ws_client *c, bool text, const void *data, size_t len, struct err *err);
 // The queue of records itself, to hold or drop something there; what is in it goes out in the next turn.
 struct record_writer *ws_client_records(struct ws_client *c);
+// Sends now what the next turn would send first, which then can wait at once. Calls back as a turn does.
+void ws_client_flush(struct ws_client *c);
 pid_t ws_client_peer(const struct ws_client *c); // the process at the other end of a Unix socket, else 0
 size_t ws_client_queued(const struct ws_client *c);
 

@@ -148,6 +148,30 @@ static void frames_behind_the_answer_are_not_lost(void **state)
     assert_string_equal(buf_str(&heard), "open(cadre.v1) text(Hi) binary(yo) ");
 }
 
+static bool got_ends(const char *text)
+{
+    size_t len = strlen(text);
+    return got.len >= len && memcmp(got.data + got.len - len, text, len) == 0;
+}
+
+static void what_is_queued_goes_out_with_the_next_turn_or_a_flush(void **state)
+{
+    struct err err = ERR_INIT;
+    (void)state;
+    dial((struct ws_client_config){0});
+    ws_client_flush(client); // there is no connection yet
+    accept_with("\x82\x02yo", 4);
+    UNTIL(strstr(buf_str(&heard), "yo"));
+    assert_int_equal(ws_client_message(client, true, "first", 5, &err), 0);
+    UNTIL(got_ends("first"));
+    assert_int_equal(ws_client_message(client, true, "second", 6, &err), 0);
+    ws_client_flush(client);
+    ws_client_flush(client); // once is enough
+    hear();
+    assert_true(got_ends("second"));
+    assert_int_not_equal(loop_timeout_ms(loop), 0); // nothing is left for the next turn
+}
+
 static void an_answer_may_come_byte_by_byte(void **state)
 {
     (void)state;
@@ -389,6 +413,7 @@ int main(void)
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(frames_behind_the_answer_are_not_lost),
+        T(what_is_queued_goes_out_with_the_next_turn_or_a_flush),
         T(an_answer_may_come_byte_by_byte),
         T(a_server_that_speaks_something_else_is_refused),
         T(an_endless_answer_is_refused),

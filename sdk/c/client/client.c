@@ -366,7 +366,8 @@ size_t client_turn(struct cadre_client *c, int64_t timeout_ms)
     c->stale = now_ms() - c->turned_ms > STALE_MS;
     c->turning = true;
     arm_deadline(c);
-    loop_run_once(c->loop, MIN(timeout_ms, (int64_t)TURN_MS));
+    uplink_flush(&c->uplink);
+    loop_run_once(c->loop, c->answered == before ? MIN(timeout_ms, (int64_t)TURN_MS) : 0);
     arm_deadline(c);
     c->turning = false;
     c->turned_ms = now_ms();

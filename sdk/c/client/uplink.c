@@ -378,6 +378,12 @@ bool uplink_withdraw(struct uplink *u, uint32_t call)
     return left;
 }
 
+void uplink_flush(struct uplink *u)
+{
+    if (u->ws)
+        ws_client_flush(u->ws);
+}
+
 size_t uplink_queued(const struct uplink *u)
 {
     return u->ws ? ws_client_queued(u->ws) : 0;

@@ -57,6 +57,7 @@ void uplink_cancel(struct uplink *u, uint32_t call); // the proxy is told, if th
 // What is left of its arguments is not sent. False: nothing was left.
 bool uplink_withdraw(struct uplink *u, uint32_t call);
 struct blob *uplink_blob(struct uplink *u, size_t len, struct quota *quota); // for arguments; as blob_new()
+void uplink_flush(struct uplink *u);                                         // calls back as a turn does
 size_t uplink_queued(const struct uplink *u);
 
 #endif
