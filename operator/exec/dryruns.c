@@ -82,20 +82,9 @@ void dryruns_free(struct dryruns *d)
     free(d);
 }
 
-static const struct action *trial_in(const struct plan *p)
+static bool answer(struct dryruns *d, const struct object *owner, const struct action *a, struct notebook *n)
 {
-    for (size_t i = 0; i < p->n; i++)
-        if (p->actions[i].kind == ACTION_DRY_RUN)
-            return &p->actions[i];
-    return NULL;
-}
-
-bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct plan *p, struct notebook *n)
-{
-    const struct action *a = trial_in(p);
     struct err err = ERR_INIT;
-    if (!a)
-        return false;
     _cleanup_(free_p) char *key = key_of(owner, a->hash);
     struct trial *t = map_get(&d->trials, key);
     if (!t || !t->json)
@@ -104,7 +93,15 @@ bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct 
         drop_answer(d, t);
         return false;
     }
-    return notebook_dry_run_ok(n, a->hash, t->json, t->len, &err) == 0;
+    return notebook_dry_run_passed(n, a, t->json, t->len, &err) == 0;
+}
+
+bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct plan *p, struct notebook *n)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->n; i++)
+        any = (p->actions[i].kind == ACTION_DRY_RUN && answer(d, owner, &p->actions[i], n)) || any;
+    return any;
 }
 
 bool dryruns_join(struct dryruns *d, const struct object *owner, uint64_t hash, dryruns_fn fn, void *ctx)

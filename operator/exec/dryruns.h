@@ -16,7 +16,8 @@ struct dryruns *dryruns_new(const struct clock *clock); // borrowed
 void dryruns_free(struct dryruns *d);                   // nobody waits; accepts NULL
 void dryruns_forget(struct dryruns *d);                 // all answers, also those that are under way
 
-// The plan asks for a trial of which the answer is known: it is in the notebook now, and a new decision can use it.
+// The plan asks for trials of which the answer to some is known: it is in the notebook now, and a new decision can use
+// it.
 bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct plan *p, struct notebook *n);
 
 // As kube_done_fn; response NULL and err->code 0: the answer was no one else's, the trial has to be made.

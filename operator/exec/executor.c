@@ -20,6 +20,7 @@ struct execution {
     size_t next;      // first action that was not begun
     size_t stage_end; // behind the last one of its stage
     int in_flight;
+    bool refused; // a trial was: of the others nothing is noted then
     bool stopped; // a finding asks for a new decision: not an error, but nothing more is begun
     struct err err;
     execution_fn done;
@@ -102,9 +103,12 @@ static const char *refusal_reason(const struct err *err)
 static void take_dry_run(struct step *s, const struct kube_response *response, const struct err *err)
 {
     struct err e = *err;
-    if (response) {
+    s->e->refused = s->e->refused || err->code == ERR_INVALID || err->code == ERR_FORBIDDEN;
+    if (response && s->e->refused) {
         e = ERR_INIT;
-        notebook_dry_run_ok(s->e->notebook, s->action->hash, response->body, response->len, &e);
+    } else if (response) {
+        e = ERR_INIT;
+        notebook_dry_run_passed(s->e->notebook, s->action, response->body, response->len, &e);
     } else if (err->code == ERR_INVALID) {
         notebook_dry_run_refused(s->e->notebook, s->action->hash, err->msg);
         e = ERR_INIT;

@@ -80,6 +80,21 @@ int notebook_dry_run_ok(struct notebook *n, uint64_t hash, const char *pod_json,
     return 0;
 }
 
+static void pass_further(struct group_memory *m, uint64_t hash)
+{
+    memmove(m->further, m->further + 1, (DRY_RUNS_FURTHER - 1) * sizeof *m->further);
+    m->further[DRY_RUNS_FURTHER - 1] = hash;
+}
+
+int notebook_dry_run_passed(struct notebook *n, const struct action *a, const char *pod_json, size_t len,
+                            struct err *err)
+{
+    if (!a->further)
+        return notebook_dry_run_ok(n, a->hash, pod_json, len, err);
+    pass_further(&n->memory, a->hash);
+    return 0;
+}
+
 void notebook_dry_run_refused(struct notebook *n, uint64_t hash, const char *message)
 {
     forget_dry_run(n, hash);

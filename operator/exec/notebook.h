@@ -29,6 +29,9 @@ void notebook_time(struct notebook *n, int64_t wall_ms, int64_t mono_ms);
 void notebook_planned(struct notebook *n, const struct plan *p);
 // The dry run of the pod with this hash: what the API server made of it (may fail to decode), or why it refused.
 int notebook_dry_run_ok(struct notebook *n, uint64_t hash, const char *pod_json, size_t len, struct err *err);
+// The dry run of this action has passed: as that, or where it is a further one only that it did.
+int notebook_dry_run_passed(struct notebook *n, const struct action *a, const char *pod_json, size_t len,
+                            struct err *err);
 void notebook_dry_run_refused(struct notebook *n, uint64_t hash, const char *message);
 // A creation was refused; `reason` is one of reason.h and not copied.
 void notebook_refused(struct notebook *n, int32_t incarnation, const char *reason, const char *message, int64_t now_ms);

@@ -10,6 +10,7 @@
 #include "operator/reconcile/turn.h"
 #include "operator/reconcile/work.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SETUP_RETRY_MS = 1000 };
@@ -116,7 +117,8 @@ static bool refused_now(const struct work *w)
 
 static enum template_verdict ask(struct work *w)
 {
-    struct group_pod pod = {.name = arena_printf(w->a, "%s-dry-run", w->wg->obj.meta.name)};
+    // No pod of the namespace may have the name.
+    struct group_pod pod = {.name = arena_printf(w->a, "%s-dry-run-%016" PRIx64, w->wg->obj.meta.name, w->spec_hash)};
     const char *body;
     if (!render(w, &pod, &body))
         return TEMPLATE_REFUSED;

@@ -13,6 +13,7 @@
 #include "operator/reconcile/plan.h"
 
 enum dry_run_state { DRY_RUN_NONE, DRY_RUN_OK, DRY_RUN_REFUSED };
+enum { DRY_RUNS_FURTHER = 15 }; // of bundles of other shapes than the first one's
 
 // What the executor learned about a group by trying. Kept in memory only: losing it costs a request, never correctness.
 struct group_memory {
@@ -21,6 +22,7 @@ struct group_memory {
     const struct pod_constraints *needs; // DRY_RUN_OK: what one pod of the group asks for
     const char *dry_run_message;         // DRY_RUN_REFUSED
     const char *dry_run_pod;             // DRY_RUN_OK, PlacementGroups only: the answer itself
+    uint64_t further[DRY_RUNS_FURTHER];  // hashes of further pods that passed, the newest last; 0 = none
     // The API server refused to create something of this incarnation, which costs the incarnation: the next one has
     // other names, and is tried after retry_at_ms.
     const char *refusal_reason; // a reason of reason.h, NULL = none

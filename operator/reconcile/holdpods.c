@@ -12,7 +12,7 @@
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/turn.h"
 
-enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SETUP_RETRY_MS = 1000, SERVICE_AFTER_MS = 60 * 1000 };
+enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SERVICE_AFTER_MS = 60 * 1000 };
 
 // Nothing may be created yet; the conditions say why.
 static void wait_for(struct hold *h, const char *reason, const char *message)
@@ -80,14 +80,6 @@ static bool service_is_taken(struct hold *h)
     return true;
 }
 
-// But for the dry run of another spec, which somebody has taken back.
-static bool refused_lately(const struct hold *h)
-{
-    const struct group_memory *m = h->v->memory;
-    bool of_another = m->dry_run == DRY_RUN_NONE && m->dry_run_hash && m->dry_run_hash != h->dry_run_hash;
-    return m->refusal_reason && m->retry_at_ms > h->v->now_ms && !of_another;
-}
-
 static int64_t bound_ms(const struct hold *h)
 {
     const struct condition *scheduled = hold_old(h, HOLD_SCHEDULED);
@@ -126,7 +118,7 @@ static void add_service(struct hold *h, int stage)
 static bool service_is_refused(struct hold *h)
 {
     const struct group_memory *m = h->v->memory;
-    if (!needs_service(h) || !refused_lately(h))
+    if (!needs_service(h) || !hold_refused_lately(h))
         return false;
     hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
     plan_requeue(h->plan, m->retry_at_ms - h->v->now_ms);
@@ -143,78 +135,6 @@ void hold_keep_service(struct hold *h)
 static void invalid(struct hold *h)
 {
     hold_roll_back(h, h->conditions[HOLD_ACCEPTED].reason, h->conditions[HOLD_ACCEPTED].message);
-}
-
-static bool render(struct hold *h, struct bundlepod *p, const char **ret_json)
-{
-    struct err err = ERR_INIT;
-    p->incarnation = h->incarnation;
-    p->template_hash = h->template_hash;
-    p->setup = h->v->setup;
-    if (bundlepod_render(h->plg, &h->bundles, p, h->a, ret_json, &err) == 0)
-        return true;
-    hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE, arena_strdup(h->a, err.msg));
-    return false;
-}
-
-static enum hold_verdict ask(struct hold *h)
-{
-    static const int32_t first = 0;
-    struct bundlepod pod = {
-        .name = arena_printf(h->a, "%s-dry-run", bundlepod_gang(h->plg, h->a)), .items = &first, .n = 1};
-    const char *body;
-    if (!render(h, &pod, &body))
-        return HOLD_REFUSED;
-    struct action *x = plan_add(h->plan, ACTION_DRY_RUN, STAGE_FIRST);
-    x->body = body;
-    x->hash = h->dry_run_hash;
-    plan_requeue(h->plan, 0); // the answer changes no object that would wake us
-    const struct condition *old = hold_old(h, HOLD_ACCEPTED);
-    if (!old || old->status == CONDITION_UNKNOWN || old->observed_generation != h->plg->obj.meta.generation)
-        hold_set(h, HOLD_ACCEPTED, CONDITION_UNKNOWN, REASON_CHECKING, "the API server checks the template");
-    return HOLD_UNKNOWN;
-}
-
-static enum hold_verdict template_refused(struct hold *h, const char *message)
-{
-    hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
-             arena_printf(h->a, "the API server refuses the template: %s", message));
-    return HOLD_REFUSED;
-}
-
-// The dry run itself was refused, for what may change without the spec. The quota is looked at last, when the template
-// has passed; and it may be the pods before that fill it.
-static enum hold_verdict forbidden(struct hold *h)
-{
-    const struct group_memory *m = h->v->memory;
-    if (!str_eq(m->refusal_reason, REASON_QUOTA_EXCEEDED)) {
-        plan_requeue(h->plan, m->retry_at_ms - h->v->now_ms);
-        return template_refused(h, m->refusal_message);
-    }
-    hold_set(h, HOLD_ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
-    return HOLD_OK;
-}
-
-// The verdict comes with the API server's defaults, limit ranges and injected containers.
-enum hold_verdict hold_judge(struct hold *h)
-{
-    const struct group_memory *m = h->v->memory;
-    if (!h->v->setup) {
-        plan_requeue(h->plan, SETUP_RETRY_MS);
-        return HOLD_UNKNOWN;
-    }
-    if (m->dry_run_hash != h->dry_run_hash)
-        return ask(h);
-    switch (m->dry_run) {
-    case DRY_RUN_OK:
-        hold_set(h, HOLD_ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
-        return HOLD_OK;
-    case DRY_RUN_REFUSED:
-        return template_refused(h, m->dry_run_message);
-    case DRY_RUN_NONE:
-        break;
-    }
-    return refused_lately(h) ? forbidden(h) : ask(h);
 }
 
 static void wait_for_verdict(struct hold *h)
@@ -342,7 +262,7 @@ static bool create_pod(struct hold *h, const struct share *share, int32_t index,
     };
     const char *body;
     const struct pod_constraints *needs = needs_of(h, share, known);
-    if (!needs || !render(h, &pod, &body))
+    if (!needs || !hold_render(h, &pod, &body))
         return false;
     struct action *x = plan_add(h->plan, ACTION_CREATE_POD, STAGE_SECOND);
     x->name = pod.name;
@@ -404,10 +324,9 @@ static void plan_places(struct hold *h, struct gang gang, struct placement *ret,
 
 bool hold_hopeless(struct hold *h)
 {
-    const struct group_memory *m = h->v->memory;
     struct placement placed;
     const char *message = "";
-    if (m->dry_run != DRY_RUN_OK || m->dry_run_hash != h->dry_run_hash || !find_needs(h))
+    if (!hold_tried(h) || !find_needs(h))
         return false;
     struct gang gang = gang_of(h, false);
     planner_place(h->v->cluster, &gang, h->a, &placed);
@@ -451,12 +370,12 @@ static void place(struct hold *h)
 static bool refused(struct hold *h)
 {
     const struct group_memory *m = h->v->memory;
-    if (!refused_lately(h))
+    if (!hold_refused_lately(h))
         return false;
     if (str_eq(m->refusal_reason, REASON_NAME_CONFLICT))
         hold_set(h, HOLD_ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
-    else if (m->dry_run == DRY_RUN_NONE && m->dry_run_hash == h->dry_run_hash)
-        forbidden(h);
+    else if (hold_forbids_this(h))
+        hold_forbidden(h);
     plan_requeue(h->plan, m->retry_at_ms - h->v->now_ms);
     hold_roll_back(h, m->refusal_reason, m->refusal_message);
     return true;

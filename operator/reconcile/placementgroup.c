@@ -236,19 +236,20 @@ static bool expand(struct hold *h, struct refusal *ret)
     if (!placementgroup_accept(h->plg, h->a, ret, &facts))
         return false;
     h->template_hash = facts.hash;
-    const char *text = arena_printf(h->a, "%016" PRIx64 " %016" PRIx64, facts.hash, bundle_shape(&h->bundles, 0)->hash);
-    h->dry_run_hash = str_hash(text, strlen(text));
+    hold_plan_trials(h);
     return true;
 }
 
-uint64_t placementgroup_hash(const struct placementgroup *plg)
+size_t placementgroup_hashes(const struct placementgroup *plg, uint64_t ret[DRY_RUNS_FURTHER + 1])
 {
     struct arena a = ARENA_INIT;
     struct refusal refusal;
     struct hold h = {.plg = plg, .a = &a};
-    expand(&h, &refusal);
+    size_t n = expand(&h, &refusal) ? h.n_trials : 0;
+    for (size_t i = 0; i < n; i++)
+        ret[i] = h.trials[i].hash;
     arena_done(&a);
-    return h.dry_run_hash;
+    return n;
 }
 
 void placementgroup_reconcile(const struct placementgroup_view *v, struct arena *a, struct plan *ret)

@@ -23,7 +23,8 @@ struct placementgroup_view {
 // Never fails: what is wrong with the object is said in its conditions.
 void placementgroup_reconcile(const struct placementgroup_view *v, struct arena *a, struct plan *ret);
 
-// Of what the dry run of its pods depends on: struct action, and group_memory.dry_run_hash. 0 if it cannot be run.
-uint64_t placementgroup_hash(const struct placementgroup *plg);
+// Of what the dry runs of its pods depend on: struct action, and in struct group_memory dry_run_hash, then `further`. 0
+// if it cannot be run.
+size_t placementgroup_hashes(const struct placementgroup *plg, uint64_t ret[DRY_RUNS_FURTHER + 1]);
 
 #endif

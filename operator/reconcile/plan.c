@@ -89,7 +89,7 @@ const char *plan_describe(const struct plan *p, struct arena *a)
         buf_printf(&b, "%d ", x->stage);
         switch (x->kind) {
         case ACTION_DRY_RUN:
-            buf_printf(&b, "dry-run pod\n");
+            buf_printf(&b, "dry-run pod%s%s\n", x->further ? " " : "", x->further ? x->name : "");
             break;
         case ACTION_CREATE_SERVICE:
             buf_printf(&b, "create service %s\n", x->name);

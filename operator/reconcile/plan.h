@@ -8,7 +8,8 @@
 #include "operator/api/workergroup.h"
 
 enum action_kind {
-    ACTION_DRY_RUN,        // create `body` as a pod with dryRun=All; remember what comes back under `hash`
+    ACTION_DRY_RUN,        // create `body` as a pod with dryRun=All; remember what comes back under `hash`, or of a
+                           // `further` one only that it passes
     ACTION_CREATE_SERVICE, // `body`
     ACTION_CREATE_SLICE,   // `body`
     ACTION_PATCH_SLICE,    // `name`; `body` is a merge patch of the one that was seen
@@ -35,6 +36,7 @@ struct action {
     const char *node;
     const struct resources *requests;
     uint64_t hash;
+    bool further;
     bool warning;
     const char *reason, *note;
 };

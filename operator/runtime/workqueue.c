@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BACKOFF_FIRST_MS = 5, BACKOFF_MAX_MS = 1000 * 1000, BACKOFF_DOUBLINGS = 18, NOT_DELAYED = -1 };
+enum { BACKOFF_FIRST_MS = 5, BACKOFF_MAX_MS = 5 * 60 * 1000, BACKOFF_DOUBLINGS = 16, NOT_DELAYED = -1 };
 
 struct item {
     struct list link; // in `ready` or `running`

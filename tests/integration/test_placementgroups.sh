@@ -74,6 +74,13 @@ shaped() { # BUNDLES JQ-FILTER: of the group "shaped", whose pods are of one bun
     plg_apply shaped "$1" ".spec.podPer = \"Bundle\" | $2"
 }
 
+limit_cpu() { # MAX
+    kc apply -f - <<EOF >/dev/null
+{"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "cpu"},
+ "spec": {"limits": [{"type": "Container", "max": {"cpu": "$1"}}]}}
+EOF
+}
+
 test_changes() {
     local before field
     shaped 4 . >/dev/null
@@ -88,6 +95,12 @@ test_changes() {
     shaped 4 '.spec.template.spec = {containers: [{name: "worker", image: "none", ports: [{containerPort: 70000}]}]}' >/dev/null
     check "... and one that the API server refuses, in its words" eventually 10 says "must be between 1 and 65535" \
         kc get plg shaped -o 'jsonpath={.status.conditions[?(@.type=="Accepted")].message}'
+    limit_cpu 2
+    shaped 3 '.spec.bundles += [{resources: {cpu: "2500m"}}]' >/dev/null
+    check "a shape that a LimitRange forbids is refused, by its bundle" eventually 10 \
+        matches "a pod with bundle 3: .*maximum cpu usage per Container is 2" \
+        kc get plg shaped -o 'jsonpath={.status.conditions[?(@.type=="Accepted")].message}'
+    kc delete limitrange cpu >/dev/null
     check "... what is held stays" is "$before" plg_uids shaped-plg-0-0 shaped-plg-1-0 shaped-plg-2-0 shaped-plg-3-0
     check "... and is Ready" is "True/Running" plg_condition shaped Ready
     shaped 3 '.spec.bundles += [{resources: {cpu: "2"}}]' >/dev/null

@@ -136,10 +136,16 @@ static const char *rendered(struct group_case *c, struct err *err)
     return body;
 }
 
-static uint64_t dry_run_hash(const struct group_case *c)
+// "furtherUnknown": only the first shape was tried.
+static uint64_t take_hashes(struct group_case *c, const struct json *in)
 {
-    return c->owner->kind == KIND_WORKERGROUP ? group_case_hash(workergroup_of(c->owner))
-                                              : placementgroup_hash(placementgroup_of(c->owner));
+    uint64_t hashes[DRY_RUNS_FURTHER + 1] = {0};
+    if (c->owner->kind == KIND_WORKERGROUP)
+        return group_case_hash(workergroup_of(c->owner));
+    placementgroup_hashes(placementgroup_of(c->owner), hashes);
+    if (!json_get(in, "furtherUnknown"))
+        memcpy(c->memory.further, hashes + 1, sizeof c->memory.further);
+    return hashes[json_get(in, "ofFurther") != NULL];
 }
 
 static void take_dry_run(struct group_case *c, const struct json *in)
@@ -157,7 +163,7 @@ static void take_dry_run(struct group_case *c, const struct json *in)
         m->dry_run = DRY_RUN_OK;
         m->needs = needs;
     }
-    m->dry_run_hash = dry_run_hash(c) + json_str_is(json_get(in, "dryRun"), "ForbiddenBefore");
+    m->dry_run_hash = take_hashes(c, in) + json_str_is(json_get(in, "dryRun"), "ForbiddenBefore");
 }
 
 static void take_memory(struct group_case *c, const struct json *in)

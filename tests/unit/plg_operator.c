@@ -208,7 +208,7 @@ static int dry_run(struct plg_operator *o, const struct placementgroup *plg, con
                                    wall_ms(o));
         return REFUSED;
     }
-    return notebook_dry_run_ok(&o->notebook, a->hash, a->body, strlen(a->body), &err);
+    return notebook_dry_run_passed(&o->notebook, a, a->body, strlen(a->body), &err);
 }
 
 static int create_pod(struct plg_operator *o, const struct placementgroup *plg, const struct action *a, enum fate f)

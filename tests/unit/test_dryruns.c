@@ -110,6 +110,22 @@ static void but_not_elsewhere_nor_for_other_pods(void **state)
     assert_false(knows(&another)); // which asks for no trial
 }
 
+static void of_several_trials_each_answer_that_is_known_is_noted(void **state)
+{
+    (void)state;
+    struct action *further = plan_add(&t.plan, ACTION_DRY_RUN, STAGE_FIRST);
+    further->hash = HASH + 1;
+    further->further = true;
+    tried(&one);
+    assert_true(knows(&another));
+    assert_int_equal(t.notebook.memory.further[DRY_RUNS_FURTHER - 1], 0);
+    assert_false(dryruns_join(t.d, &one, HASH + 1, on_told, NULL));
+    dryruns_tell(t.d, &one, HASH + 1, &yes, &fine);
+    assert_true(knows(&another));
+    assert_int_equal(t.notebook.memory.further[DRY_RUNS_FURTHER - 1], HASH + 1);
+    assert_int_equal(t.notebook.memory.dry_run_hash, HASH);
+}
+
 static void an_answer_is_soon_out_of_date(void **state)
 {
     (void)state;
@@ -207,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_tried_for_one_is_known_for_another, setup, teardown),
         cmocka_unit_test_setup_teardown(but_not_elsewhere_nor_for_other_pods, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_several_trials_each_answer_that_is_known_is_noted, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_is_soon_out_of_date, setup, teardown),
         cmocka_unit_test_setup_teardown(those_that_come_meanwhile_wait_for_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refusal_is_nobody_elses, setup, teardown),

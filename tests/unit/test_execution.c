@@ -338,6 +338,26 @@ static void a_refusal_is_heard_by_each_for_itself(void **state)
     end_two_trials(&second);
 }
 
+// Whichever answer comes first.
+static void of_several_trials_of_one_a_refusal_stays(void **state)
+{
+    (void)state;
+    plan_trial();
+    struct action *a = plan_add(&t.plan, ACTION_DRY_RUN, STAGE_FIRST);
+    a->body = "{\"further\":1}";
+    a->hash = 43;
+    a->further = true;
+    start();
+    assert_int_equal(stub_waiting(t.x.client), 2); // at once
+    struct stub_call *first = stub_next(t.x.client), *further = CONTAINER_OF(first->link.next, struct stub_call, link);
+    assert_non_null(strstr(further->request.body, "further"));
+    stub_fail(further, ERR_INVALID, "too much");
+    stub_answer(first, 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
+    assert_int_equal(t.err.code, 0);
+    assert_int_equal(t.notebook.memory.dry_run, DRY_RUN_REFUSED);
+    assert_int_equal(t.notebook.memory.dry_run_hash, 43);
+}
+
 static void agents_are_told(void **state)
 {
     (void)state;
@@ -408,6 +428,7 @@ int main(void)
         T(a_slice_of_our_name_that_is_a_stranger_s_is_tried_again),
         T(pods_that_are_alike_are_tried_once),
         T(a_refusal_is_heard_by_each_for_itself),
+        T(of_several_trials_of_one_a_refusal_stays),
         T(agents_are_told),
         T(agents_are_told_after_the_status_is_written),
         T(an_agent_that_is_not_there_is_no_error),

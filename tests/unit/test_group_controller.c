@@ -153,7 +153,9 @@ static void the_template_is_tried_before_anything_is_created(void **state)
     (void)state;
     put_group(1, false);
     group_controller_start(t.controller);
-    assert_true(next(VERB_CREATE, KIND_POD)->request.dry_run);
+    const struct request *r = &next(VERB_CREATE, KIND_POD)->request;
+    assert_true(r->dry_run);
+    assert_non_null(strstr(r->body, "\"name\":\"g-dry-run-")); // and a hash: a user's pod g-dry-run is not in the way
 }
 
 // The names of what a plan deletes must outlive the pods: here they go while the status is being written.

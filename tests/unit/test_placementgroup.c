@@ -15,7 +15,9 @@ static uint64_t hash_of(const char *spec)
     struct arena a = ARENA_INIT;
     struct group_case *c =
         group_case_new(arena_printf(&a, "{\"placementgroup\": {\"metadata\": {\"name\": \"p\"}, \"spec\": %s}}", spec));
-    uint64_t hash = placementgroup_hash(placementgroup_of(c->owner));
+    uint64_t hashes[DRY_RUNS_FURTHER + 1] = {0}, hash;
+    placementgroup_hashes(placementgroup_of(c->owner), hashes);
+    hash = hashes[0];
     group_case_free(c);
     arena_done(&a);
     return hash;
@@ -29,7 +31,7 @@ static void quantities_that_mean_the_same_are_the_same(void **state)
     assert_int_not_equal(one, hash_of("{\"bundles\": [{\"resources\": {\"cpu\": \"2\", \"memory\": \"1Gi\"}}]}"));
 }
 
-// Only the first shape is tried at the API server: the others follow from its answer.
+// Nor is the first shape tried again where a further one comes, which has a trial of its own.
 static void more_bundles_need_no_new_trial(void **state)
 {
     (void)state;
