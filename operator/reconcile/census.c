@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/patience.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
 
@@ -90,21 +91,38 @@ static bool has_sidecars(const struct pod *p)
     return n > 1;
 }
 
-// One of several containers has failed, while the others keep the pod going: nobody else would notice. The kubelet ends
-// the containers of a pod that it evicts one by one, and says only then why; so what may have been killed by it counts
-// after a while.
-static const struct container_status *failed_sidecar(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
+static bool was_killed(const struct container_status *s)
+{
+    return s->terminated && !s->init && (s->exit_code == EXIT_SIGTERM || s->exit_code == EXIT_SIGKILL) &&
+           str_eq(s->reason, FAILURE_ERROR);
+}
+
+// The kubelet ends the containers of a pod that it evicts one by one, and says only then why; so what may have been
+// killed by it counts after a while. How long that still is, for the container that was killed first.
+static int64_t await_reason(struct census *c, const struct group_view *v)
+{
+    int64_t first_ms = 0;
+    for (int32_t i = 0; i < c->replicas; i++) {
+        const struct pod *p = c->current[i];
+        for (size_t k = 0; p && has_sidecars(p) && k < p->n_containers; k++)
+            if (was_killed(&p->containers[k]) && (!first_ms || p->containers[k].finished_ms < first_ms))
+                first_ms = p->containers[k].finished_ms;
+    }
+    if (!first_ms)
+        return 0;
+    return patience_of(v->memory, PATIENCE_KILLED, first_ms, first_ms, KILLED_MS, v->now_ms, &c->killed);
+}
+
+// One of several containers has failed, while the others keep the pod going: nobody else would notice.
+static const struct container_status *failed_sidecar(const struct pod *p, int64_t killed_left_ms, int64_t *ret_ms)
 {
     for (size_t i = 0; has_sidecars(p) && i < p->n_containers; i++) {
         const struct container_status *s = &p->containers[i];
         if (s->init || !s->terminated || !s->exit_code)
             continue;
-        bool killed =
-            (s->exit_code == EXIT_SIGTERM || s->exit_code == EXIT_SIGKILL) && str_eq(s->reason, FAILURE_ERROR);
-        int64_t left = killed ? MIN(s->finished_ms + KILLED_MS - v->now_ms, (int64_t)KILLED_MS) : 0;
-        if (left <= 0)
+        if (!was_killed(s) || killed_left_ms <= 0)
             return s;
-        *ret_ms = left;
+        *ret_ms = killed_left_ms;
     }
     return NULL;
 }
@@ -168,11 +186,11 @@ static void note_silence(struct census *c, const struct group_view *v, const str
 }
 
 static void note_failure(struct census *c, const struct group_view *v, const struct pod *p, int32_t index,
-                         struct arena *a)
+                         int64_t killed_left_ms, struct arena *a)
 {
     int64_t left = -1;
     bool failed = p->phase == POD_FAILED || (has_agent(v) && p->phase == POD_SUCCEEDED); // an agent stays to the end
-    failed = failed || failed_sidecar(v, p, &left);
+    failed = failed || failed_sidecar(p, killed_left_ms, &left);
     if (left > 0 && !failed)
         look_again(c, left);
     bool lost = !pod_terminal(p) && census_node_lost(v, p, NULL);
@@ -465,12 +483,13 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
         sort_pods(ret, v, spec_hash, a);
     for (size_t i = 0; i < ret->n_stale; i++)
         note_silence(ret, v, ret->stale[i], false);
+    int64_t killed_left_ms = await_reason(ret, v);
     for (int32_t i = 0; i < ret->replicas; i++) {
         if (!ret->current[i])
             continue;
         count(ret, ret->current[i]);
         note_silence(ret, v, ret->current[i], true);
-        note_failure(ret, v, ret->current[i], i, a);
+        note_failure(ret, v, ret->current[i], i, killed_left_ms, a);
         note_stuck(ret, ret->current[i]);
     }
     ret->ready_workers = ret->ready * wg->spec.workers_per_replica;

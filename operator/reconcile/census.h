@@ -37,6 +37,7 @@ struct census {
     struct group_failure failure;    // time_ms 0 = no current pod has failed
     int64_t failure_began_ms;        // for telling the cause from what it caused
     bool infrastructure;             // the failure is not the user's: eviction, lost node, deleted pod
+    struct patience killed;          // what is waited for where a container was killed
     int64_t silent_since_ms;         // of the node of a current pod that is silent but not lost yet; 0 = none
     int64_t look_again_ms;           // when a silent node of any pod will count as lost, from now; -1 = none is silent
 };

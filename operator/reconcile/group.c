@@ -137,6 +137,7 @@ void work_look_back(struct work *w)
     w->v = &w->view_before;
     w->wg = w->view_before.wg;
     census_take(w->v, strtoull(was->pods ? was->pods : "", NULL, 16), w->a, &w->census);
+    w->plan->waits[PATIENCE_KILLED] = w->census.killed;
 }
 
 // All pods were there, so that agents know of rank 0's and processes may have run; the status may not say so yet.
@@ -501,6 +502,7 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
     w.revision.pods = hash_text(&w, w.spec_hash);
     w.revision.worker = hash_text(&w, group_worker_hash(v->wg));
     census_take(v, w.spec_hash, a, &w.census);
+    ret->waits[PATIENCE_KILLED] = w.census.killed;
     if (w.census.pooled)
         ok = take_bundles(&w, ok, &refusal);
     outcome_init(&w.outcome, v->wg, &w.census);

@@ -5,13 +5,19 @@
 
 #include <string.h>
 
-int64_t patience_left(const struct group_memory *m, struct plan *p, enum patience_kind kind, int64_t token,
-                      int64_t began_ms, int64_t patience_ms, int64_t now_ms)
+int64_t patience_of(const struct group_memory *m, enum patience_kind kind, int64_t token, int64_t began_ms,
+                    int64_t patience_ms, int64_t now_ms, struct patience *ret)
 {
     const struct patience *old = &m->waits[kind];
     int64_t since = old->token == token ? old->since_ms : MIN(MAX(began_ms, m->looked_ms), now_ms);
-    p->waits[kind] = (struct patience){token, since};
+    *ret = (struct patience){token, since};
     return MIN(since + patience_ms - now_ms, patience_ms);
+}
+
+int64_t patience_left(const struct group_memory *m, struct plan *p, enum patience_kind kind, int64_t token,
+                      int64_t began_ms, int64_t patience_ms, int64_t now_ms)
+{
+    return patience_of(m, kind, token, began_ms, patience_ms, now_ms, &p->waits[kind]);
 }
 
 void patience_keep(const struct group_memory *m, struct plan *p)

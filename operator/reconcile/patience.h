@@ -11,6 +11,9 @@
 // wait for it ends the wait. token: not 0; the same as long as it is the same wait.
 int64_t patience_left(const struct group_memory *m, struct plan *p, enum patience_kind kind, int64_t token,
                       int64_t began_ms, int64_t patience_ms, int64_t now_ms);
+// The same of a wait that is noted elsewhere.
+int64_t patience_of(const struct group_memory *m, enum patience_kind kind, int64_t token, int64_t began_ms,
+                    int64_t patience_ms, int64_t now_ms, struct patience *ret);
 // Of a decision that is put off: it waits for what the one before it waited for.
 void patience_keep(const struct group_memory *m, struct plan *p);
 

@@ -48,6 +48,7 @@ enum patience_kind {
     PATIENCE_DEADLINE,  // activeDeadlineSeconds
     PATIENCE_TTL,       // ttlSecondsAfterFinished
     PATIENCE_ADDRESSES, // for pods that have none yet
+    PATIENCE_KILLED,    // for a kubelet to say why it has killed a container
     PATIENCE_KINDS
 };
 

@@ -122,6 +122,38 @@ static void a_status_is_written_for_the_version_that_was_read(void **state)
     group_case_free(c);
 }
 
+#define KILLED                                                                                                       \
+    "{\"metadata\":{\"name\":\"g-0-0\",\"namespace\":\"ml\",\"uid\":\"p\",\"labels\":{\"cadre.dev/group\":\"g\","    \
+    "\"cadre.dev/index\":\"0\",\"cadre.dev/attempt\":\"1\",\"cadre.dev/incarnation\":\"0\"},\"annotations\":{"       \
+    "\"cadre.dev/spec-hash\":\"@spec-hash@\"},\"ownerReferences\":[{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":" \
+    "\"WorkerGroup\",\"name\":\"g\",\"uid\":\"u\",\"controller\":true}]},\"spec\":{\"nodeName\":\"n\"},\"status\":{" \
+    "\"phase\":"                                                                                                     \
+    "\"Running\",\"containerStatuses\":[{\"name\":\"w\",\"state\":{\"running\":{}}},{\"name\":\"s\",\"state\":{"     \
+    "\"terminated\":{\"exitCode\":143,\"reason\":\"Error\",\"finishedAt\":\"2026-03-01T11:00:00Z\"}}}]}}"
+
+// Its kubelet's clock is an hour behind, and then the operator's is set a day forward.
+static void a_killed_container_is_waited_for_by_our_own_clock(void **state)
+{
+    (void)state;
+    struct group_case *c = group_case_new(
+        "{\"now\":\"2026-03-01T12:00:00Z\",\"workergroup\":{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":"
+        "\"u\",\"generation\":1},\"spec\":{\"runtime\":\"Plain\",\"template\":{\"spec\":{\"containers\":[{\"name\":"
+        "\"w\"},{"
+        "\"name\":\"s\"}]}}},\"status\":{\"attempt\":1}},\"nodes\":[{\"metadata\":{\"name\":\"n\"},\"status\":{"
+        "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}],\"pods\":[" KILLED "]}");
+    c->memory.looked_ms = c->view.now_ms - 1000; // when it was running yet
+    const struct plan *p = group_case_decide(c);
+    assert_false(says(p, &c->arena, "\"reason\":\"Restarting\""));
+    int64_t day = 86400 * 1000LL;
+    c->memory.waits[PATIENCE_KILLED] = p->waits[PATIENCE_KILLED];
+    c->memory.waits[PATIENCE_KILLED].since_ms += day; // as notebook_time does
+    c->view.now_ms += day + 58999;
+    assert_false(says(group_case_decide(c), &c->arena, "\"reason\":\"Restarting\""));
+    c->view.now_ms++;
+    assert_true(says(group_case_decide(c), &c->arena, "\"reason\":\"Restarting\""));
+    group_case_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +164,7 @@ int main(void)
         cmocka_unit_test(more_gpus_than_there_can_be_are_only_many),
         cmocka_unit_test(long_messages_are_cut_between_characters),
         cmocka_unit_test(a_status_is_written_for_the_version_that_was_read),
+        cmocka_unit_test(a_killed_container_is_waited_for_by_our_own_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
