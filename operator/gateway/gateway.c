@@ -265,6 +265,7 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
         .max_total = c->max_total,
         .spares = g->router.bytes, // bodies come in to the one and are charged to the other
         .max_body = c->max_post,
+        .ping_ms = c->ping_ms,
         .on_upgrade = on_upgrade,
         .on_open = on_open,
         .on_data = on_data,

@@ -55,9 +55,22 @@ test_tasks() {
     check "S3-3" is 3 cadre call tasks add '[1, 2]'
 }
 
+# worker_stop GROUP RANK: its process hangs from now on.
+worker_stop() {
+    local pod
+    for pod in $(kc get pods -l "cadre.dev/group=$1" -o name); do
+        # shellcheck disable=SC2016
+        kc exec "$pod" -c worker -- sh -c 'for p in /proc/[0-9]*; do
+            grep -qsx cadre-worker "$p/comm" && tr "\0" "\n" <"$p/environ" | grep -qx "RANK=$0" &&
+                kill -STOP "${p#/proc/}"; done; true' "$2"
+    done
+}
+
 test_killed() {
     check "counters" is "[1, 1]" cadre call counter increment
-    check "a rank is killed" is "rank 1 of counter killed" cadre kill counter --rank 1
+    worker_stop counter 1
+    check "a rank that hangs answers nothing" says "no answer from rank 1" cadre call counter get_value --timeout 1s
+    check "... and is killed all the same" is "rank 1 of counter killed" cadre kill counter --rank 1
     check "... all start anew, as restartPolicy says" eventually 30 is "[0, 0]" cadre call counter get_value
     check "... and the failure is told" eventually 10 matches "killed by a controller" \
         kc get wg counter -o 'jsonpath={.status.lastFailure.message}'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name controllers agents posts provision workers abuse)
+foreach(name controllers agents posts provision workers abuse strain)
   cadre_test(test_gateway_${name} LINKS cadre_gateway cadre_fakeapi SOURCES gateway_fixture.c)
 endforeach()
 cadre_test(test_objects LINKS cadre_client_core cadre_gateway cadre_fakeapi SOURCES gateway_fixture.c)

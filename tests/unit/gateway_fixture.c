@@ -246,6 +246,7 @@ static void take_ticket(struct gateway_peer *p, const struct record *r)
 static void peer_record(struct gateway_peer *p, const struct record *r)
 {
     char rank[16] = "-";
+    p->bytes += r->len;
     if (r->h.rank != RECORD_GROUP)
         snprintf(rank, sizeof rank, "%u", r->h.rank);
     buf_printf(&p->got, "%s %u %s ", record_type_name(r->h.type), r->h.call, rank);

@@ -45,6 +45,7 @@ struct gateway_peer {
     struct ws_client *client;
     struct record_reader reader;
     struct buf got; // a line for each record: type, call, rank (- = the group), body. A line for each text.
+    size_t bytes;   // of all bodies
     bool opened, closed;
     unsigned code;
     char reason[128];

@@ -284,6 +284,31 @@ static void test_real_processes(void **state)
     gateway_peer_hang_up(&p);
 }
 
+// Stopped as by a debugger or a frozen cgroup: its kernel goes on taking bytes, nobody reads them. Its calls fail, and
+// when it goes on it is as if it had come back.
+static void test_real_process_that_is_stopped(void **state)
+{
+    const struct gateway_config limits = {.ping_ms = 500, .exit_wait_ms = 20};
+    struct gateway_peer p;
+    (void)state;
+    gateway_fixture_stop(&f);
+    gateway_fixture_start(&f, &limits, NULL);
+    gateway_fixture_group(&f, 1, 1, NULL);
+    start_worker(1, 0);
+    gateway_controller(&p, &f);
+    gateway_peer_call(&p, 1, "{\"method\":\"add\"}", "[1]");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - [1]"));
+    kill(pids[0], SIGSTOP);
+    gateway_peer_call(&p, 2, "{\"method\":\"add\"}", "[1]");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 2 0 {\"code\":\"UNAVAILABLE\""));
+    assert_true(gateway_peer_got(&p, "lost its connection while add() was pending; it may have run"));
+    gateway_peer_call(&p, 3, "{\"method\":\"add\"}", "[0]"); // waits for it
+    kill(pids[0], SIGCONT);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 3 - "));
+    assert_int_equal(end_worker(0, SIGTERM), 0);
+    gateway_peer_hang_up(&p);
+}
+
 // It is there before the watch has told of its group: it dials until it is let in.
 static void test_real_process_dials_again(void **state)
 {
@@ -313,6 +338,7 @@ int main(void)
         TEST(test_restart),
         TEST(test_broken_protocol),
         TEST(test_real_processes),
+        TEST(test_real_process_that_is_stopped),
         TEST(test_real_process_dials_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
