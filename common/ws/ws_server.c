@@ -217,6 +217,7 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     server->bodies = quota_new(server->config.max_bodies, server->quota);
     server->protocols = protocols_new(&server->config);
     server->scratch = xmalloc(LWS_PRE + RECORD_MESSAGE + 64);
+    server->read_buf = xmalloc(server->config.read_size);
     set_files(server->config.max_connections);
     int r = config->cert_pem ? ws_server_certificate(server, config->cert_pem, config->key_pem, err) : 0;
     if (r == 0)
@@ -225,6 +226,7 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
         ws_server_free(server);
         return NULL;
     }
+    ws_receivers_new(server);
     server->hook = loop_hook_new(loop, before_waiting, server);
     server->sweep = loop_timer_new(loop, on_sweep, server);
     loop_timer_arm(server->sweep, MAX(server->config.ping_ms / SWEEPS, 1));
@@ -246,10 +248,12 @@ void ws_server_free(struct ws_server *server)
     for (int i = 0; i < 3 && server->context; i++)
         loop_run_once(server->loop, 0);
     lws_context_destroy(server->context);
+    ws_receivers_free(server);
     quota_unref(server->bodies);
     quota_unref(server->quota);
     free(server->protocols);
     free(server->scratch);
+    free(server->read_buf);
     free(server->cert_pem);
     free(server->key_pem);
     free(server);

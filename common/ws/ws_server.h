@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server side: websocket sessions and HTTP requests on the loop, over TCP (with or without TLS) and Unix sockets.
-// Inside it is libwebsockets 4.1.6 or newer, which is more lenient than RFC 6455 in that it takes frames without a
-// mask, and reports a client's close codes 1012 to 1014 as 1002. Everything calls back from the loop; sessions and
-// requests may be used in any callback. One thread.
+// Inside it is libwebsockets 4.1.6 or newer, which with TLS is more lenient than RFC 6455 in that it takes frames
+// without a mask, and reports a client's close codes 1012 to 1014 as 1002. Everything calls back from the loop;
+// sessions and requests may be used in any callback. One thread.
 #ifndef CADRE_WS_WS_SERVER_H
 #define CADRE_WS_WS_SERVER_H
 
@@ -38,6 +38,9 @@ struct ws_server_config {
     // NULL: such messages are refused with 1003. Data is valid during the call.
     void (*on_data)(void *ctx, struct ws_session *s, const char *data, size_t len, bool end);
     void (*on_message)(void *ctx, struct ws_session *s, bool text, const char *data, size_t len);
+    // Where the next bytes of a binary message may be put, at best: on_data gets them there. NULL: nowhere. May be NULL
+    // itself.
+    char *(*on_place)(void *ctx, struct ws_session *s, size_t *ret_room);
     void (*on_drained)(void *ctx, struct ws_session *s); // below WS_LOW_MARK again after WS_HIGH_MARK; may be NULL
     // The session is gone after it. code 1006: the connection just ended.
     void (*on_close)(void *ctx, struct ws_session *s, unsigned code, const char *reason);

@@ -39,7 +39,9 @@ struct ws_server {
     SSL_CTX *creating; // where the certificate of the listener that is being made goes
     char *cert_pem, *key_pem;
     bool freeing;
-    unsigned char *scratch; // a message, with LWS_PRE bytes in front
+    unsigned char *scratch;         // a message, with LWS_PRE bytes in front
+    char *read_buf;                 // read_size bytes, for all sessions
+    struct ws_receivers *receivers; // NULL: there are none, libwebsockets reads
 };
 
 // What a connection is to us; hangs on libwebsockets' struct from accept to its end.
@@ -52,12 +54,19 @@ struct ws_connection {
     struct ws_request *request;
 };
 
+struct ws_receiver; // ws_server_receive.c
+
 struct ws_session {
     struct ws_connection *connection;
+    struct ws_receiver *receiver; // NULL: libwebsockets reads
     void *user;
     bool open, closing;
-    bool told;                   // our close frame is out, or the peer's came
-    bool cut;                    // to be hung up
+    bool told;                 // our close frame is out, or the peer's came
+    bool cut;                  // to be hung up
+    bool answer_due, answered; // of the peer's close frame, where it is not libwebsockets that answers
+    uint8_t pong_len;
+    bool pong_due;
+    char *pong;                  // NULL before the first ping of the peer
     struct loop_timer *deadline; // of closing
     bool asked;                  // libwebsockets is going to say that the socket is writable
     bool paused, heard, ping_due;
@@ -106,8 +115,20 @@ int ws_session_established(struct ws_session *s);
 int ws_session_receive(struct ws_session *s, const char *data, size_t len);
 int ws_session_writable(struct ws_session *s);
 int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, size_t len);
+// ... and what both ways to read call
+void ws_session_take(struct ws_session *s, bool text, const char *data, size_t len, bool end);
+void ws_session_pong(struct ws_session *s, const char *data, size_t len);
+void ws_session_peer_closed(struct ws_session *s, unsigned code, const char *reason, size_t len);
+void ws_session_refuse(struct ws_session *s, unsigned code, const char *reason);
+void ws_session_cut(struct ws_session *s);
 void ws_session_end(struct ws_session *s); // tells the owner, frees
 void ws_session_sweep(struct ws_session *s);
+// ws_server_receive.c
+void ws_receivers_new(struct ws_server *server);
+void ws_receivers_free(struct ws_server *server);
+void ws_receiver_new(struct ws_session *s); // of an open one; nothing is read before ws_receiver_watch()
+void ws_receiver_free(struct ws_session *s);
+void ws_receiver_watch(struct ws_session *s); // after a change of `paused`
 // ws_server_http.c: likewise
 int ws_request_upgrade(struct ws_connection *c, const char *protocol);
 int ws_request_begin(struct ws_connection *c);

@@ -108,13 +108,20 @@ struct record_writer *ws_session_records(struct ws_session *s)
     return &s->queue.records;
 }
 
+static void listen_or_not(struct ws_session *s)
+{
+    if (s->receiver)
+        ws_receiver_watch(s);
+    else if (s->open)
+        lws_rx_flow_control(s->connection->wsi, !s->paused);
+}
+
 void ws_session_pause(struct ws_session *s)
 {
     if (s->paused || s->closing)
         return;
     s->paused = true;
-    if (s->open)
-        lws_rx_flow_control(s->connection->wsi, 0);
+    listen_or_not(s);
 }
 
 void ws_session_resume(struct ws_session *s)
@@ -122,8 +129,7 @@ void ws_session_resume(struct ws_session *s)
     if (!s->paused)
         return;
     s->paused = false;
-    if (s->open)
-        lws_rx_flow_control(s->connection->wsi, 1);
+    listen_or_not(s);
 }
 
 static void set_close(struct ws_session *s, unsigned code, const char *reason, size_t len)
@@ -136,7 +142,7 @@ static void set_close(struct ws_session *s, unsigned code, const char *reason, s
 }
 
 // Without a word. libwebsockets' own ways to do that need it to be awake, or wait for what the peer does not read.
-static void cut(struct ws_session *s)
+void ws_session_cut(struct ws_session *s)
 {
     struct lws *wsi = s->connection->wsi;
     s->closing = s->cut = true;
@@ -154,12 +160,12 @@ void ws_session_wake(struct ws_session *s)
     if (!brief || s->asked || s->closing || !s->open || lws_partial_buffered(s->connection->wsi))
         wake(s);
     else if (ws_session_writable(s) < 0)
-        cut(s);
+        ws_session_cut(s);
 }
 
 static void on_close_deadline(void *ctx)
 {
-    cut(ctx);
+    ws_session_cut(ctx);
 }
 
 static void arm_deadline(struct ws_session *s)
@@ -187,8 +193,8 @@ int ws_session_established(struct ws_session *s)
     s->open = s->heard = true;
     server->counters.opened++;
     server->counters.sessions++;
-    if (s->paused)
-        lws_rx_flow_control(s->connection->wsi, 0);
+    ws_receiver_new(s);
+    listen_or_not(s);
     if (s->closing) {
         arm_deadline(s);
         wake(s);
@@ -199,8 +205,10 @@ int ws_session_established(struct ws_session *s)
     return 0;
 }
 
-static void refuse(struct ws_session *s, unsigned code, const char *reason)
+void ws_session_refuse(struct ws_session *s, unsigned code, const char *reason)
 {
+    if (s->closing)
+        return;
     ws_queue_done(&s->queue);
     ws_session_close(s, code, reason);
     if (code == FRAME_CLOSE_TOO_BIG || code == FRAME_CLOSE_TRY_LATER)
@@ -212,7 +220,8 @@ static void collect(struct ws_session *s, const char *data, size_t len, bool end
 {
     const struct ws_server_config *config = &s->connection->server->config;
     if (!config->on_message) {
-        refuse(s, FRAME_CLOSE_UNSUPPORTED, s->text ? "text is not spoken here" : "binary is not spoken here");
+        ws_session_refuse(s, FRAME_CLOSE_UNSUPPORTED,
+                          s->text ? "text is not spoken here" : "binary is not spoken here");
         return;
     }
     if (!s->message && end) {
@@ -220,7 +229,7 @@ static void collect(struct ws_session *s, const char *data, size_t len, bool end
         return;
     }
     if ((!s->message && !(s->message = blob_new(0, s->quota))) || !blob_reserve(s->message, len)) {
-        refuse(s, FRAME_CLOSE_TRY_LATER, "too much is waiting already");
+        ws_session_refuse(s, FRAME_CLOSE_TRY_LATER, "too much is waiting already");
         return;
     }
     memcpy(s->message->data + s->message->len, data, len);
@@ -232,35 +241,42 @@ static void collect(struct ws_session *s, const char *data, size_t len, bool end
     blob_unref(whole);
 }
 
-int ws_session_receive(struct ws_session *s, const char *data, size_t len)
+void ws_session_take(struct ws_session *s, bool text, const char *data, size_t len, bool end)
 {
     struct ws_server *server = s->connection->server;
-    struct lws *wsi = s->connection->wsi;
-    bool end = lws_is_final_fragment(wsi);
-    s->heard = true;
     server->counters.bytes_in += len;
     if (s->closing)
-        return 0;
+        return;
     if (!s->in_message) {
         s->in_message = true;
-        s->text = !lws_frame_is_binary(wsi);
+        s->text = text;
         s->message_len = 0;
     }
     if (len > server->config.max_message - s->message_len) {
-        refuse(s, FRAME_CLOSE_TOO_BIG, "the message is too long");
-        return 0;
+        ws_session_refuse(s, FRAME_CLOSE_TOO_BIG, "the message is too long");
+        return;
     }
     s->message_len += len;
     if (end) {
         s->in_message = false;
         server->counters.messages_in++;
     } else if (!len) {
-        return 0; // an empty fragment
+        return; // an empty fragment
     }
     if (!s->text && server->config.on_data)
         server->config.on_data(server->config.ctx, s, data, len, end);
     else
         collect(s, data, len, end);
+}
+
+int ws_session_receive(struct ws_session *s, const char *data, size_t len)
+{
+    struct lws *wsi = s->connection->wsi;
+    s->heard = true;
+    if (s->receiver) // it was glued to the request
+        ws_session_refuse(s, FRAME_CLOSE_PROTOCOL, "a frame before the answer to the handshake");
+    else
+        ws_session_take(s, !lws_frame_is_binary(wsi), data, len, lws_is_final_fragment(wsi));
     return 0;
 }
 
@@ -324,12 +340,29 @@ static int write_next(struct ws_session *s, bool *ret_any)
 static int write_close(struct ws_session *s)
 {
     char payload[FRAME_CONTROL_MAX], *out = (char *)s->connection->server->scratch + LWS_PRE;
-    size_t len = frame_close_encode(payload, s->close_code, s->close_reason);
+    size_t len = s->close_code == FRAME_CLOSE_NO_CODE ? 0 : frame_close_encode(payload, s->close_code, s->close_reason);
     size_t head = frame_header_encode(out, true, FRAME_CLOSE, len, NULL);
     memcpy(out + head, payload, len);
     s->told = true;
     arm_deadline(s);
     return lws_write(s->connection->wsi, (unsigned char *)out, head + len, LWS_WRITE_HTTP) < 0 ? -1 : 0; // as it is
+}
+
+static int answer_close(struct ws_session *s)
+{
+    s->answer_due = false;
+    s->answered = true;
+    wake(s);
+    return write_close(s);
+}
+
+static int write_pong(struct ws_session *s)
+{
+    unsigned char *out = s->connection->server->scratch + LWS_PRE;
+    s->pong_due = false;
+    wake(s);
+    memcpy(out, s->pong, s->pong_len);
+    return lws_write(s->connection->wsi, out, s->pong_len, LWS_WRITE_PONG) < 0 ? -1 : 0;
 }
 
 // One write a call: several gain nothing, and each is a chance for a partial one that libwebsockets would copy.
@@ -341,8 +374,14 @@ int ws_session_writable(struct ws_session *s)
     s->asked = false;
     if (s->cut)
         return -1;
+    if (s->answer_due)
+        return answer_close(s);
+    if (s->answered)
+        ws_session_cut(s); // all was said
     if (s->told)
-        return 0;
+        return s->cut ? -1 : 0;
+    if (s->pong_due)
+        return write_pong(s);
     if (s->ping_due) {
         s->ping_due = false;
         wake(s);
@@ -361,17 +400,45 @@ int ws_session_writable(struct ws_session *s)
     return 0;
 }
 
+static void note_close(struct ws_session *s, unsigned code, const char *reason, size_t len)
+{
+    s->closing = s->told = true;
+    ws_queue_done(&s->queue);
+    set_close(s, code, reason, len);
+}
+
 int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, size_t len)
 {
     if (s->told)
         return -1; // the answer to ours
-    s->closing = s->told = true;
-    ws_queue_done(&s->queue);
     if (len < 2)
-        set_close(s, FRAME_CLOSE_NO_CODE, "", 0);
+        note_close(s, FRAME_CLOSE_NO_CODE, "", 0);
     else
-        set_close(s, (unsigned)payload[0] << 8 | payload[1], (const char *)payload + 2, len - 2);
+        note_close(s, (unsigned)payload[0] << 8 | payload[1], (const char *)payload + 2, len - 2);
     return 0; // libwebsockets answers
+}
+
+void ws_session_peer_closed(struct ws_session *s, unsigned code, const char *reason, size_t len)
+{
+    if (s->told) {
+        ws_session_cut(s); // the answer to ours
+        return;
+    }
+    note_close(s, code, reason, len);
+    s->answer_due = true;
+    arm_deadline(s);
+    wake(s);
+}
+
+void ws_session_pong(struct ws_session *s, const char *data, size_t len)
+{
+    if (!s->pong)
+        s->pong = xmalloc(FRAME_CONTROL_MAX);
+    if (len)
+        memcpy(s->pong, data, len);
+    s->pong_len = (uint8_t)len;
+    s->pong_due = true; // 5.5.3: only the last ping needs an answer
+    wake(s);
 }
 
 void ws_session_end(struct ws_session *s)
@@ -382,8 +449,10 @@ void ws_session_end(struct ws_session *s)
         server->counters.sessions--;
     s->open = false;
     s->closing = true;
+    ws_receiver_free(s);
     ws_queue_done(&s->queue);
     blob_unref(s->message);
+    free(s->pong);
     loop_timer_free(s->deadline);
     if (!server->freeing)
         server->config.on_close(server->config.ctx, s, s->close_code, s->close_reason);
@@ -395,7 +464,7 @@ static void cut_silent(struct ws_session *s, const char *why)
 {
     s->connection->server->counters.silent++;
     set_close(s, FRAME_CLOSE_ABNORMAL, why, strlen(why));
-    cut(s);
+    ws_session_cut(s);
 }
 
 // Who is not listened to cannot be heard, but it may be seen to take what waits for it.
@@ -412,11 +481,12 @@ void ws_session_sweep(struct ws_session *s)
 {
     if (!s->open || s->closing)
         return;
-    if (s->heard || s->paused)
+    if (s->heard || s->paused) {
         s->heard = s->pinged = false;
-    else if (s->pinged)
+        lws_validity_confirmed(s->connection->wsi); // which it does not see itself where it does not read
+    } else if (s->pinged) {
         cut_silent(s, "no answer to a ping");
-    else {
+    } else {
         s->pinged = s->ping_due = true;
         wake(s);
     }

@@ -328,6 +328,11 @@ void connection_data(struct connection *c, const char *data, size_t len, bool en
     take(c, false, data, len, end);
 }
 
+char *connection_place(struct connection *c, size_t *ret_room)
+{
+    return c->state == CONNECTION_SERVED && !c->json ? record_reader_place(&c->reader, ret_room) : NULL;
+}
+
 void connection_message(struct connection *c, bool text, const char *data, size_t len)
 {
     take(c, text, data, len, true);

@@ -63,6 +63,7 @@ struct connection {
 int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_request *r, struct err *err);
 void connection_open(struct connection *c);
 void connection_data(struct connection *c, const char *data, size_t len, bool end);
+char *connection_place(struct connection *c, size_t *ret_room); // for the next bytes of data; NULL = none
 void connection_message(struct connection *c, bool text, const char *data, size_t len);
 void connection_drained(struct connection *c);
 void connection_closed(struct connection *c, unsigned code, const char *reason); // frees it

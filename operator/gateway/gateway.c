@@ -102,6 +102,12 @@ static void on_data(void *ctx, struct ws_session *ws, const char *data, size_t l
     connection_data(ws_session_user(ws), data, len, end);
 }
 
+static char *on_place(void *ctx, struct ws_session *ws, size_t *ret_room)
+{
+    (void)ctx;
+    return connection_place(ws_session_user(ws), ret_room);
+}
+
 static void on_message(void *ctx, struct ws_session *ws, bool text, const char *data, size_t len)
 {
     (void)ctx;
@@ -269,6 +275,7 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
         .on_upgrade = on_upgrade,
         .on_open = on_open,
         .on_data = on_data,
+        .on_place = on_place,
         .on_message = on_message,
         .on_drained = on_drained,
         .on_close = on_close,
