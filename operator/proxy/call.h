@@ -20,6 +20,7 @@ struct call_slot {
     size_t offset, len;    // of the result
     // stream.h
     struct record_stream args; // on their way to it
+    bool unsent;               // its connection ended before anything of the call went out
     bool passes, held;         // its result comes in pieces; it was told to send no more of it for now
 };
 

@@ -56,16 +56,42 @@ void router_done(struct router *r)
     free(r->parts);
 }
 
+// What still lies in its queue it never got.
+static void note_unsent(struct member *m)
+{
+    LIST_FOREACH(l, &m->pending) {
+        struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
+        if (!m->peer.out || slot->call->streams) // of that more may come
+            continue;
+        size_t before = m->peer.out->n_items;
+        bool begun = record_writer_drop(m->peer.out, slot->call->id, false);
+        slot->unsent = !begun && m->peer.out->n_items != before;
+    }
+}
+
+static const char *may_have_run(const struct call_slot *slot)
+{
+    if (!slot->unsent)
+        return "it may have run";
+    return slot->call->n == 1 ? "it was not sent to it, and has not run"
+                              : "other ranks may have run it, this one has not";
+}
+
 // Every call that the process has: its answer will not come. `what` has become of it; with an exit code where there is
-// one.
+// one. An error with a rank says that the call may have run.
 static void fail_pending(struct member *m, const char *what, const int *exit_code)
 {
     struct failure f;
+    note_unsent(m);
     LIST_FOREACH(l, &m->pending) {
         struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
-        failure_set(&f, ERR_UNAVAILABLE, "rank %u of %s (pod %s on node %s) %s while %s() was pending; it may have run",
-                    m->rank, m->group ? m->group->key : "a group", m->pod ? m->pod : "?", m->node ? m->node : "?", what,
-                    slot->call->method);
+        failure_set(&f, ERR_UNAVAILABLE, "rank %u of %s (pod %s on node %s) %s while %s() was pending; %s", m->rank,
+                    m->group ? m->group->key : "a group", m->pod ? m->pod : "?", m->node ? m->node : "?", what,
+                    slot->call->method, may_have_run(slot));
+        if (slot->unsent && slot->call->n == 1) {
+            call_lost(slot, &f);
+            continue;
+        }
         f.rank = m->rank;
         f.pod = m->pod;
         f.node = m->node;
@@ -237,6 +263,7 @@ void router_leave(struct router *r, struct member *m)
     const struct group_rank *at = m->group && m->rank < m->group->world ? &m->group->ranks[m->rank] : NULL;
     bool late = !list_empty(&m->leaving);
     group_leave(m);
+    note_unsent(m);
     peer_done(&m->peer);
     if (m->n_pending && !late && m->group) {
         if (at && at->exit_attempt && at->exit_attempt == m->attempt) {

@@ -180,6 +180,7 @@ void worker_hang_up(struct proxy_fixture *f, struct worker *w)
 {
     if (!w->member)
         return;
+    wire_pass(&w->wire); // it has read what there was
     router_leave(&f->router, w->member);
     w->member = NULL;
     wire_done(&w->wire);

@@ -38,3 +38,16 @@ start 0.5 3
 "$submit" "unix:$work/socket" default tasks >"$work/submit.out" 2>&1 || fail "submit"
 has "three slots a rank" 'all: \[0, 1, 4, 9, 16, 25, 36, 49, 64, 81\]'
 "$cli" info tasks -o json --server "unix:$work/socket" --token x | grep -q '"limit": 3' || fail "info does not tell the slots"
+
+# Of a call to all ranks the one that died is named, not one that was stopped for its sake; its end is that of the call
+start 3 1
+"$cli" call tasks example_task 2 --dispatch one-to-all --execute all --server "unix:$work/socket" --token x \
+    >"$work/all.out" 2>&1 &
+all=$!
+until curl -sS --unix-socket "$work/socket" http://x/v1/namespaces/default/workergroups/tasks \
+    -d '{"jsonrpc":"2.0","id":1,"method":"group.stats"}' | grep -q '"inFlight":1,'; do sleep 0.1; done
+"$cli" kill tasks --rank 2 --server "unix:$work/socket" --token x || fail "kill"
+! wait "$all" || fail "a rank was killed, and nobody noticed"
+grep -q 'rank 2 of default/tasks .* exited with code 137 while example_task() was pending' "$work/all.out" ||
+    fail "who is to blame: $(cat "$work/all.out")"
+echo "ok - the rank that died is named: $(head -n1 "$work/all.out")"

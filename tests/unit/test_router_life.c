@@ -26,10 +26,37 @@ static void a_dead_workers_calls_fail_with_its_exit_code(void **state)
     hears(w, want);
     worker_start(&w->f, &w->workers[2], 2, 2);
     sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD}); // the agent is first
+    worker_takes(&w->workers[2], "");
     router_worker_exited(&w->f.router, FIXTURE_UID, 2, 2, 137);
     hears(w, want);
     assert_int_equal(w->workers[2].member->peer.close_code, ERR_GONE);
     worker_hang_up(&w->f, &w->workers[2]);
+}
+
+// Nothing of it has gone out: so it may be sent again, whatever it does.
+static void what_a_dead_rank_was_not_sent_has_not_run(void **state)
+{
+    struct world *w = *state;
+    struct worker *dead = &w->workers[2];
+    sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD});
+    worker_takes(dead, "");
+    sends(w, (struct call_text){.id = 2, .rank = 2, .head = ADD}); // stays in the queue, as that of a slow reader
+    sends_group(w, 3, ADD, "[1]");
+    router_leave(&w->f.router, dead->member);
+    dead->member = NULL;
+    record_writer_done(&dead->wire.out);
+    record_reader_done(&dead->wire.reader);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 137);
+    hears(
+        w,
+        "1 ERROR rank=2 exit=137 UNAVAILABLE rank 2 of ml/llama (pod llama-2-0 on node n2) exited with code 137 while "
+        "add() was pending; it may have run");
+    hears(w, "2 ERROR UNAVAILABLE rank 2 of ml/llama (pod llama-2-0 on node n2) exited with code 137 while add() was "
+             "pending; it was not sent to it, and has not run");
+    hears(
+        w,
+        "3 ERROR rank=2 exit=137 UNAVAILABLE rank 2 of ml/llama (pod llama-2-0 on node n2) exited with code 137 while "
+        "add() was pending; other ranks may have run it, this one has not");
 }
 
 static void without_an_exit_code_calls_fail_after_a_moment(void **state)
@@ -50,6 +77,7 @@ static void a_process_that_dials_again_takes_its_place_and_old_calls_fail(void *
     struct world *w = *state;
     struct worker again;
     sends(w, (struct call_text){.id = 1, .rank = 1, .head = ADD});
+    worker_takes(&w->workers[1], "");
     worker_start(&w->f, &again, 1, 1); // the old connection is half open
     hears(w, "1 ERROR rank=1 UNAVAILABLE *");
     assert_int_equal(w->workers[1].member->peer.close_code, ERR_CONFLICT);
@@ -136,8 +164,8 @@ static void the_welcome_goes_out_before_calls_that_have_waited(void **state)
     struct member_identity id = {FIXTURE_UID, 1, 0, "p", "n", "{\"ticket\":\"t\"}"};
     sends(w, (struct call_text){.id = 1, .rank = 0, .head = ADD});
     worker_start(&w->f, first, 0, 1);
-    router_leave(&w->f.router, first->member);
     assert_int_not_equal(worker_takes(first, ""), 0);
+    router_leave(&w->f.router, first->member);
     sends(w, (struct call_text){.id = 2, .rank = 0, .head = ADD});
     assert_int_equal(
         router_join(&w->f.router, &id, "{\"methods\":[]}", 14, &first->wire.out, first, &first->member, &err), 0);
@@ -415,6 +443,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PROXY_TEST(a_dead_workers_calls_fail_with_its_exit_code),
+        PROXY_TEST(what_a_dead_rank_was_not_sent_has_not_run),
         PROXY_TEST(without_an_exit_code_calls_fail_after_a_moment),
         PROXY_TEST(a_process_that_dials_again_takes_its_place_and_old_calls_fail),
         PROXY_TEST(a_process_of_an_older_attempt_is_refused),
