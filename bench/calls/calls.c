@@ -31,7 +31,7 @@ enum { HEADER = 16 + 30, IDLE_MAX = 10 * 1000, MANY = 400, WORKERS = 5 };
 static struct options options;
 static struct certs certs;
 static struct server server;
-static struct peer ray;
+static struct peer ray, python;
 static pid_t workers[WORKERS];
 
 static bool wanted(const char *name)
@@ -112,23 +112,29 @@ struct line {
     bool tls;
     const char *target;
     pid_t answering; // rank 0
+    struct peer *by; // who calls; NULL = this program
 };
 
-static void read_cpu(pid_t answering, double out[3])
+static void read_cpu(const struct line *l, double out[3])
 {
-    out[0] = proc_cpu_s(getpid());
+    out[0] = proc_cpu_s(l->by ? l->by->pid : getpid());
     out[1] = proc_cpu_s(server.pid);
-    out[2] = proc_cpu_s(answering);
+    out[2] = proc_cpu_s(l->answering);
 }
 
 static void measure_ours(cadre_client *c, const struct line *l, struct row *row)
 {
-    double p50, before[3], after[3];
-    read_cpu(l->answering, before);
-    double rate = load_rate(c, &l->call, options.seconds, &p50);
-    read_cpu(l->answering, after);
+    const struct load_call *call = &l->call;
+    double p50, rate, before[3], after[3];
+    read_cpu(l, before);
+    if (l->by)
+        rate = peer_rate(l->by, l->ranks, call->bytes, call->in_flight, options.seconds);
+    else
+        rate = load_rate(c, call, options.seconds, &p50);
+    read_cpu(l, after);
     samples_add(&row->ours, rate);
-    samples_add(&row->p50, p50);
+    if (!l->by)
+        samples_add(&row->p50, p50);
     for (int i = 0; i < 3; i++)
         samples_add(&row->cpu[i], (after[i] - before[i]) * 1e6 / (rate * options.seconds));
 }
@@ -161,17 +167,19 @@ static void measure_calls(void)
 {
     pid_t simulated = ranks_start(server.port, "simulated", 0, 1);
     const struct line lines[] = {
-        {"one at a time", {"one", "echo", 10, 1}, 1, false, "10x", workers[0]},
-        {"one at a time, TLS to the proxy", {"one", "echo", 10, 1}, 1, true, "8x", workers[0]},
-        {"1,000 in flight", {"one", "echo", 10, 1000}, 1, false, "150x", workers[0]},
-        {"group of 4", {"four", "echo", 10, 1}, 4, false, "18x", workers[1]},
-        {"1 MiB echo", {"one", "echo", 1 << 20, 1}, 1, false, "2x", workers[0]},
-        {"15 MiB echo", {"one", "echo", 15 << 20, 1}, 1, false, "", workers[0]},
-        {"60 MiB echo, simulated rank", {"simulated", "echo", BIG, 1}, 1, false, "0.6x bare", simulated},
+        {"one at a time", {"one", "echo", 10, 1}, 1, false, "10x", workers[0], NULL},
+        {"one at a time, TLS to the proxy", {"one", "echo", 10, 1}, 1, true, "8x", workers[0], NULL},
+        {"1,000 in flight", {"one", "echo", 10, 1000}, 1, false, "150x", workers[0], NULL},
+        {"group of 4", {"four", "echo", 10, 1}, 4, false, "18x", workers[1], NULL},
+        {"1 MiB echo", {"one", "echo", 1 << 20, 1}, 1, false, "2x", workers[0], NULL},
+        {"15 MiB echo", {"one", "echo", 15 << 20, 1}, 1, false, "", workers[0], NULL},
+        {"60 MiB echo, simulated rank", {"simulated", "echo", BIG, 1}, 1, false, "0.6x bare", simulated, NULL},
+        {"Python, one at a time", {"one", "echo", 10, 1}, 1, false, "5x", workers[0], &python},
+        {"Python, 1,000 in flight", {"one", "echo", 10, 1000}, 1, false, "20x", workers[0], &python},
     };
     print_head();
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        if (wanted(lines[i].name))
+        if (wanted(lines[i].name) && (!lines[i].by || lines[i].by->pid))
             measure(&lines[i]);
     ranks_stop(simulated);
 }
@@ -334,6 +342,7 @@ static void measure_server(void)
 
 static void measure_all(void)
 {
+    char address[64];
     static const struct server_group groups[] = {
         {"one", 1}, {"four", 4}, {"simulated", 1}, {"many", MANY}, {"idle", IDLE_MAX}, {"batch", WORKERS - 1},
     };
@@ -342,10 +351,14 @@ static void measure_all(void)
     start_worker(&workers[0], "one", 0, 1);
     for (unsigned i = 1; i < WORKERS; i++)
         start_worker(&workers[i], "four", i - 1, WORKERS - 1);
-    peer_start(&ray, options.python, options.ray_script);
-    printf("%s, load average %.1f\n", ray.pid ? ray.version : "without Ray", proc_load());
+    snprintf(address, sizeof address, "ws://127.0.0.1:%d", server.port);
+    peer_start(&ray, options.python, options.ray_script, NULL);
+    peer_start(&python, options.client_python, options.client_script, address);
+    printf("%s, %s, load average %.1f\n", ray.pid ? ray.version : "without Ray",
+           python.pid ? python.version : "without Python", proc_load());
     measure_calls();
     peer_stop(&ray);
+    peer_stop(&python);
     if (wanted(broadcast))
         measure_broadcast();
     if (wanted(beside_idle))

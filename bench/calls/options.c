@@ -22,6 +22,8 @@ static const char help[] =
     "  --only TEXT          only lines with this in their name\n"
     "  --ray-python FILE    a Python that has Ray\n"
     "  --ray-script FILE    ray_peer.py\n"
+    "  --client-python FILE a Python for our package, which it must find\n"
+    "  --client-script FILE python_client.py\n"
     "  --server ADDRESS     ws://HOST:PORT or unix:/PATH\n"
     "  --namespace NS       of the group; default: default\n"
     "  --args JSON          default: []\n"
@@ -32,6 +34,8 @@ enum {
     OPT_MODULE,
     OPT_PYTHON,
     OPT_SCRIPT,
+    OPT_CLIENT_PYTHON,
+    OPT_CLIENT_SCRIPT,
     OPT_SECONDS,
     OPT_ROUNDS,
     OPT_IDLE,
@@ -49,6 +53,8 @@ static const struct option table[] = {
     {"module", required_argument, NULL, OPT_MODULE},
     {"ray-python", required_argument, NULL, OPT_PYTHON},
     {"ray-script", required_argument, NULL, OPT_SCRIPT},
+    {"client-python", required_argument, NULL, OPT_CLIENT_PYTHON},
+    {"client-script", required_argument, NULL, OPT_CLIENT_SCRIPT},
     {"seconds", required_argument, NULL, OPT_SECONDS},
     {"rounds", required_argument, NULL, OPT_ROUNDS},
     {"idle", required_argument, NULL, OPT_IDLE},
@@ -66,9 +72,18 @@ static const struct option table[] = {
 static const char **text_of(struct options *o, int opt)
 {
     const char **const texts[] = {
-        [OPT_WORKER] = &o->worker, [OPT_MODULE] = &o->module, [OPT_PYTHON] = &o->python, [OPT_SCRIPT] = &o->ray_script,
-        [OPT_ONLY] = &o->only,     [OPT_SERVER] = &o->server, [OPT_NAMESPACE] = &o->ns,  [OPT_GROUP] = &o->group,
-        [OPT_METHOD] = &o->method, [OPT_ARGS] = &o->args,
+        [OPT_WORKER] = &o->worker,
+        [OPT_MODULE] = &o->module,
+        [OPT_PYTHON] = &o->python,
+        [OPT_SCRIPT] = &o->ray_script,
+        [OPT_CLIENT_PYTHON] = &o->client_python,
+        [OPT_CLIENT_SCRIPT] = &o->client_script,
+        [OPT_ONLY] = &o->only,
+        [OPT_SERVER] = &o->server,
+        [OPT_NAMESPACE] = &o->ns,
+        [OPT_GROUP] = &o->group,
+        [OPT_METHOD] = &o->method,
+        [OPT_ARGS] = &o->args,
     };
     return (size_t)opt < ARRAY_LEN(texts) ? texts[opt] : NULL;
 }
@@ -94,7 +109,7 @@ static bool complete(const struct options *o)
 {
     if (o->server)
         return o->group && o->method;
-    return o->worker && o->module && !o->python == !o->ray_script;
+    return o->worker && o->module && !o->python == !o->ray_script && !o->client_python == !o->client_script;
 }
 
 int options_parse(int argc, char **argv, struct options *ret)

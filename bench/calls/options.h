@@ -7,7 +7,7 @@ struct options {
     double seconds; // of each measurement
     int rounds;
     unsigned idle;
-    const char *worker, *module, *python, *ray_script;
+    const char *worker, *module, *python, *ray_script, *client_python, *client_script;
     const char *only; // lines whose name has this in it; NULL = all
     // Instead of all that: one kind of call, of a proxy that runs already
     const char *server, *ns, *group, *method, *args;

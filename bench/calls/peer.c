@@ -11,16 +11,16 @@
 static void read_line(struct peer *p, char *line, size_t size)
 {
     if (!fgets(line, (int)size, p->from)) {
-        fprintf(stderr, "bench: ray_peer.py has ended\n");
+        fprintf(stderr, "bench: %s has ended\n", p->script);
         exit(1);
     }
     line[strcspn(line, "\n")] = '\0';
 }
 
-void peer_start(struct peer *p, const char *python, const char *script)
+void peer_start(struct peer *p, const char *python, const char *script, const char *argument)
 {
     int to[2], from[2];
-    *p = (struct peer){.pid = 0};
+    *p = (struct peer){.script = script};
     if (!python)
         return;
     if (pipe2(to, 0) < 0 || pipe2(from, 0) < 0)
@@ -31,7 +31,7 @@ void peer_start(struct peer *p, const char *python, const char *script)
         dup2(to[0], STDIN_FILENO);
         dup2(from[1], STDOUT_FILENO);
         closefrom(STDERR_FILENO + 1);
-        execlp(python, python, script, (char *)NULL);
+        execlp(python, python, script, argument, (char *)NULL);
         perror(python);
         _exit(127);
     }

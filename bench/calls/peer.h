@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ray beside us: ray_peer.py as a process that is asked over pipes.
+// Programs in Python that make calls, ours (python_client.py) and Ray (ray_peer.py): processes that are asked over pipes.
 #ifndef CADRE_BENCH_CALLS_PEER_H
 #define CADRE_BENCH_CALLS_PEER_H
 
@@ -8,12 +8,14 @@
 
 struct peer {
     pid_t pid; // 0 = there is none
+    const char *script;
     FILE *to, *from;
     char version[64];
 };
 
-// python: of an environment that has Ray; NULL = no peer. Exits with a message where it does not start.
-void peer_start(struct peer *p, const char *python, const char *script);
+// python: the interpreter; NULL = no peer. `argument` of the script may be NULL. Exits with a message where it does not
+// start.
+void peer_start(struct peer *p, const char *python, const char *script, const char *argument);
 void peer_stop(struct peer *p);
 // Calls a second; 0 without a peer.
 double peer_rate(struct peer *p, unsigned ranks, size_t bytes, unsigned in_flight, double seconds);

@@ -26,21 +26,24 @@ install_ray() {
         "$cache/bin/python" -m pip --disable-pip-version-check install --quiet "ray==$version" numpy >&2
 }
 
-options=() ray=yes
+options=() ray=yes python=python3
 for argument; do
     [[ $argument == --without-ray ]] && ray='' || options+=("$argument")
 done
 if [[ -z $ray ]]; then
     :
 elif install_ray; then
-    options+=(--ray-python "$cache/bin/python" --ray-script "$root/bench/calls/ray_peer.py")
+    python=$cache/bin/python
+    options+=(--ray-python "$python" --ray-script "$root/bench/calls/ray_peer.py")
 else
     echo "bench: Ray cannot be had (pip's reason is above): without it" >&2
 fi
 log=$(cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release 2>&1 &&
-    cmake --build "$build" --target bench-calls 2>&1) || {
+    cmake --build "$build" --target bench-calls cadre_client 2>&1) || {
     echo "$log" >&2
     exit 1
 }
+export CADRE_CLIENT_LIBRARY=$build/sdk/c/client/libcadre_client.so PYTHONPATH=$root/sdk/python PYTHONDONTWRITEBYTECODE=1
+options+=(--client-python "$python" --client-script "$root/bench/calls/python_client.py")
 exec "$build/bench/calls/bench-calls" --worker "$build/worker/host/cadre-worker" \
     --module "$build/examples/echo/echo.so" "${options[@]}"
