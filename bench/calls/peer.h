@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in Python that make calls, ours (python_client.py) and Ray (ray_peer.py): processes that are asked over pipes.
+// Programs in Python that make calls, python_client.py and ray_peer.py: processes that are asked over pipes.
 #ifndef CADRE_BENCH_CALLS_PEER_H
 #define CADRE_BENCH_CALLS_PEER_H
 
