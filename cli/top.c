@@ -205,6 +205,18 @@ static int print_group(const struct top *t, size_t i, const struct look *before,
     return r;
 }
 
+// One connection is one replica's, and each counts the calls that went through it.
+static void print_replica(const struct look *now, size_t n)
+{
+    struct arena a = ARENA_INIT;
+    const char *replica = NULL;
+    for (size_t i = 0; i < n && !replica; i++)
+        replica = json_str(json_get(now->groups[i], "replica"), &a);
+    if (replica)
+        printf("Calls through replica %s; those through other replicas of the operator are not in it.\n", replica);
+    arena_done(&a);
+}
+
 static int print_page(const struct top *t, const struct look *before, struct look *now)
 {
     struct page page = {.json = t->o->output == OUTPUT_JSON};
@@ -224,6 +236,8 @@ static int print_page(const struct top *t, const struct look *before, struct loo
         writer_list_end(&page.w);
         printf("%s\n", buf_str(&page.w.buf));
         writer_done(&page.w);
+    } else {
+        print_replica(now, t->n);
     }
     fflush(stdout);
     return err.code ? report_err(&err) : 0;

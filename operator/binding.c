@@ -383,6 +383,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .authority = &b->authority,
         .provisioner = &b->provisioner,
         .agents = b->agents,
+        .replica = o->options->identity,
         .pod = find_pod,
         .place = find_place,
         .worker = on_worker,

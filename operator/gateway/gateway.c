@@ -242,6 +242,7 @@ static void start_router(struct gateway *g)
     const struct gateway_config *c = &g->config;
     const struct router_config rc = {
         .clock = loop_clock(g->loop),
+        .replica = c->replica,
         .total_bytes = c->max_total,
         .session_bytes = c->max_session,
         .high_mark = WS_HIGH_MARK,

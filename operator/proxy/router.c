@@ -17,6 +17,7 @@ void router_init(struct router *r, const struct router_config *config)
 {
     *r = (struct router){.config = *config, .bytes = quota_new(config->total_bytes, NULL)};
     r->stats.clock = config->clock;
+    r->stats.replica = config->replica;
     if (!r->config.hold_mark) {
         r->config.hold_mark = config->high_mark;
         r->config.go_mark = config->high_mark / 2;

@@ -22,6 +22,7 @@
 
 struct router_config {
     const struct clock *clock;  // borrowed
+    const char *replica;        // its name among several, borrowed; NULL = there is but this one
     size_t total_bytes;         // of bodies and calls, over all sessions and workers
     size_t session_bytes;       // the same of one session; also the most that results of a call may have together
     size_t high_mark, low_mark; // a session is not read between them (going up, going down)

@@ -87,6 +87,7 @@ void stats_report_group(const struct group *g, struct buf *out)
     writer_str(&w, "namespace", g->ns);
     writer_str(&w, "name", g->name);
     writer_str(&w, "uid", g->uid);
+    writer_str_set(&w, "replica", s->common->replica);
     writer_i64(&w, "worldSize", g->world);
     writer_i64(&w, "nowMicros", clock_mono_us(s->common->clock));
     writer_list(&w, "boundsMicros");

@@ -18,6 +18,7 @@ table=$("$cli" top w --interval 2s "${at[@]}" & sleep 0.7; for _ in 1 2 3; do
 done; wait)
 grep -q '^GROUP *METHOD *CALLS/S *P50 *P99 *IN FLIGHT *BYTES/S *ERRORS *SLOWEST RANK$' <<<"$table" || fail "top: $table"
 grep -qE '^w +step +[0-9.]+ +[0-9.]+m?s +.* rank 3 \+[0-9.]+m?s, last in 100%$' <<<"$table" || fail "top: $table"
+[[ $table != *"replica"* ]] || fail "here is no other replica: $table"
 json=$("$cli" top w --interval 100ms -o json "${at[@]}")
 [[ $json == '[{"group":"w","method":"step","callsPerSecond":0.000,'*'"ended":0,"errors":0,'* ]] || fail "top -o json: $json"
 ! "$cli" top "${at[@]}" 2>"$work/top.err" || fail "top without a group"

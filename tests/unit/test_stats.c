@@ -222,11 +222,13 @@ static void group_stats_is_a_call_that_needs_no_rank(void **state)
     struct json *v;
     int64_t n;
     add_by(w, (uint32_t[WORLD]){0, 1, 2, 3}, (int64_t[WORLD]){10, 20, 30, 40});
+    w->f.router.stats.replica = "operator-1"; // others have other calls
     sends_group(w, 2, "{\"method\":\"group.stats\"}", NULL);
     const char *text = controller_hears(&w->c);
     assert_non_null(text);
     text += strlen("2 RESULT ");
     assert_int_equal(json_parse(text, strlen(text), NULL, &a, &v, &err), 0);
+    assert_true(json_str_is(json_get(v, "replica"), "operator-1"));
     const struct json *m = json_get(v, "methods")->child;
     assert_true(json_str_is(json_get(m, "name"), "add"));
     assert_true(json_i64(json_get(m, "results"), &n) && n == 1);
