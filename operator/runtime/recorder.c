@@ -26,6 +26,8 @@ enum {
     REFILL_MS = 300000,     // one more token
     SERIES_GAP_MS = 600000, // a longer silence starts a new Event
     TIMEOUT_MS = 30000,
+    PATIENCE_MS = 2000,  // that what is not a warning waits for other requests of ours
+    LOOK_AGAIN_MS = 100, // whether they are answered
 };
 
 struct series {
@@ -51,7 +53,8 @@ struct write {
     uint64_t request_id;
     char *ns, *name; // of the Event
     char *body;
-    bool patch;
+    bool patch, warning;
+    int64_t queued_ms;
     char *subject;
     uint64_t series_key, series_id;
 };
@@ -165,11 +168,23 @@ static char *clean_note(const char *note)
 
 static void on_answer(void *ctx, const struct kube_response *response, const struct err *err);
 
+// An Event that all went well costs the API server as much as a pod's status does: while pods are created and deleted
+// it comes after them.
+static bool should_wait(const struct recorder *r, const struct write *w)
+{
+    return !w->warning && kube_in_flight(r->client) > r->n_sent && clock_mono_ms(r->clock) - w->queued_ms < PATIENCE_MS;
+}
+
 static void send_next(void *ctx)
 {
     struct recorder *r = ctx;
     while (r->n_sent < IN_FLIGHT_MAX && !list_empty(&r->queued)) {
-        struct write *w = CONTAINER_OF(list_pop(&r->queued), struct write, link);
+        struct write *w = CONTAINER_OF(r->queued.next, struct write, link);
+        if (should_wait(r, w)) {
+            loop_timer_arm(r->pump, LOOK_AGAIN_MS);
+            return;
+        }
+        list_remove(&w->link);
         r->n_queued--;
         struct request request = {
             .verb = w->patch ? VERB_PATCH_MERGE : VERB_CREATE,
@@ -189,6 +204,14 @@ static void send_next(void *ctx)
     }
 }
 
+static struct list *first_calm(struct recorder *r)
+{
+    struct list *at = r->queued.next;
+    while (at != &r->queued && CONTAINER_OF(at, struct write, link)->warning)
+        at = at->next;
+    return at;
+}
+
 // Queues w for the series; dropped if too many wait already.
 static void enqueue(struct recorder *r, struct series *s, struct write *w)
 {
@@ -201,7 +224,11 @@ static void enqueue(struct recorder *r, struct series *s, struct write *w)
     }
     s->busy = true;
     s->written = s->count;
-    list_append(&r->queued, &w->link);
+    w->queued_ms = clock_mono_ms(r->clock);
+    if (w->warning) // behind other warnings, and before what can wait
+        list_insert_before(first_calm(r), &w->link);
+    else
+        list_append(&r->queued, &w->link);
     r->n_queued++;
     loop_timer_arm(r->pump, 0);
 }
@@ -291,6 +318,7 @@ static void create_event(struct recorder *r, struct subject *subject, struct ser
         .time_ms = s->first_wall_ms,
     };
     struct write *w = write_new(r, subject, s, e.ns, name);
+    w->warning = warning;
     w->body = xstrdup(event_encode(&e, &a));
     arena_done(&a);
     enqueue(r, s, w);

@@ -149,6 +149,14 @@ int stub_waiting(const struct kube_client *c)
     return n;
 }
 
+int kube_in_flight(const struct kube_client *c)
+{
+    int n = 0;
+    for (const struct list *l = c->calls.next; l != &c->calls; l = l->next)
+        n += CONTAINER_OF(l, struct stub_call, link)->done != NULL;
+    return n;
+}
+
 bool stub_quiet(struct kube_client *c)
 {
     for (int i = 0; i < 5 && !oldest(c); i++)

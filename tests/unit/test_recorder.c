@@ -296,6 +296,69 @@ static void a_long_note_is_cut_between_characters(void **state)
     answer(call);
 }
 
+static void ignore(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    (void)ctx, (void)response, (void)err;
+}
+
+// Another request of the client's is under way.
+static struct stub_call *busy(void)
+{
+    kube_send(t.client, &(struct request){.verb = VERB_CREATE, .kind = KIND_POD, .ns = "ml", .body = "{}"}, 0, ignore,
+              NULL);
+    return stub_next(t.client);
+}
+
+static void turn_until_waiting(int calls)
+{
+    for (int i = 0; i < 100 && stub_waiting(t.client) < calls; i++)
+        loop_run_once(t.loop, 100);
+    assert_int_equal(stub_waiting(t.client), calls);
+}
+
+static void good_news_waits_for_other_requests(void **state)
+{
+    (void)state;
+    struct stub_call *pod = busy();
+    event("Scheduled", "on n1");
+    for (int i = 0; i < 5; i++)
+        loop_run_once(t.loop, 0);
+    assert_int_equal(stub_waiting(t.client), 1);
+    answer(pod);
+    answer(expect(VERB_CREATE));
+    assert_true(stub_quiet(t.client));
+}
+
+static void good_news_does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    struct stub_call *pod = busy();
+    event("Scheduled", "on n1");
+    turn_until_waiting(2);
+    answer(pod);
+    answer(expect(VERB_CREATE));
+}
+
+static void warnings_do_not_wait_nor_stand_behind_what_does(void **state)
+{
+    (void)state;
+    struct stub_call *pod = busy();
+    event("Scheduled", "on n1");
+    recorder_event(t.recorder, &group, true, "BindTimeout", "first");
+    recorder_event(t.recorder, &group, true, "BindTimeout", "second");
+    turn_until_waiting(3);
+    answer(pod);
+    struct stub_call *call = expect(VERB_CREATE);
+    assert_string_equal(member(call, "note", NULL), "first");
+    answer(call);
+    call = expect(VERB_CREATE);
+    assert_string_equal(member(call, "note", NULL), "second");
+    answer(call);
+    call = expect(VERB_CREATE);
+    assert_string_equal(member(call, "reason", NULL), "Scheduled");
+    answer(call);
+}
+
 static void it_may_be_freed_with_writes_queued_and_on_their_way(void **state)
 {
     (void)state;
@@ -344,6 +407,9 @@ int main(void)
         RECORDER_TEST(few_writes_are_on_their_way_at_once_and_not_too_many_wait),
         RECORDER_TEST(memory_is_bounded),
         RECORDER_TEST(a_long_note_is_cut_between_characters),
+        RECORDER_TEST(good_news_waits_for_other_requests),
+        RECORDER_TEST(good_news_does_not_wait_for_ever),
+        RECORDER_TEST(warnings_do_not_wait_nor_stand_behind_what_does),
         RECORDER_TEST(it_may_be_freed_with_writes_queued_and_on_their_way),
         RECORDER_TEST(a_client_that_is_taken_down_first_is_fine),
     };
