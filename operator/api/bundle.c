@@ -108,6 +108,8 @@ static void write_template(struct fill *o, const struct json *root, const struct
     JSON_FOREACH(m, spec)
         if (!json_key_is(m, "containers"))
             copy_member(o, m);
+    if (!json_get(spec, "automountServiceAccountToken")) // nothing in our image asks the API server
+        writer_bool(&o->w, "automountServiceAccountToken", false);
     writer_list(&o->w, "containers");
     writer_raw(&o->w, NULL, default_container, sizeof default_container - 1);
     writer_list_end(&o->w);

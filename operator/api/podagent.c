@@ -10,6 +10,7 @@
 
 #define NAME "cadre-agent" // of the container and of the volume
 #define DIRECTORY "/cadre"
+#define PROGRAM "/usr/bin/cadre-agent" // in our image
 #define TOKEN_NAME "cadre-token"
 #define TOKEN_DIRECTORY "/var/run/secrets/cadre.dev"
 
@@ -76,9 +77,14 @@ static void write_security(struct json_writer *w)
     writer_object_end(w);
 }
 
+bool podagent_is_in(const struct pod_agent *agent, const struct json *container)
+{
+    return json_str_is(json_get(container, "image"), agent->image);
+}
+
 void podagent_write_install(struct json_writer *w, const struct pod_agent *agent)
 {
-    static const char *const command[] = {"/usr/bin/cadre-agent", "install", DIRECTORY, NULL};
+    static const char *const command[] = {PROGRAM, "install", DIRECTORY, NULL};
     writer_object(w, NULL);
     writer_str(w, "name", NAME);
     writer_str(w, "image", agent->image);
@@ -116,14 +122,20 @@ static void copy_items(struct json_writer *w, const struct json *list)
         writer_raw(w, NULL, item->text, item->len);
 }
 
-void podagent_write_volumes(struct json_writer *w, const struct json *theirs)
+static void write_directory(struct json_writer *w)
 {
-    writer_list(w, "volumes");
     writer_object(w, NULL);
     writer_str(w, "name", NAME);
     writer_object(w, "emptyDir");
     writer_object_end(w);
     writer_object_end(w);
+}
+
+void podagent_write_volumes(struct json_writer *w, bool installed, const struct json *theirs)
+{
+    writer_list(w, "volumes");
+    if (installed)
+        write_directory(w);
     write_token(w);
     copy_items(w, theirs);
     writer_list_end(w);
@@ -153,10 +165,11 @@ void podagent_write_container(struct json_writer *w, const struct pod_agent *age
                               const struct json *container)
 {
     char grace[24];
+    bool installed = !podagent_is_in(agent, container);
     const struct json *command = json_get(container, "command");
     snprintf(grace, sizeof grace, "%" PRId64, podagent_grace_s(template_grace_s(spec)));
     writer_list(w, "command");
-    writer_str(w, NULL, DIRECTORY "/cadre-agent");
+    writer_str(w, NULL, installed ? DIRECTORY "/cadre-agent" : PROGRAM);
     writer_str(w, NULL, "--grace");
     writer_str(w, NULL, grace);
     if (!agent->brings_command && json_count(command)) {
@@ -166,7 +179,8 @@ void podagent_write_container(struct json_writer *w, const struct pod_agent *age
     }
     writer_list_end(w);
     writer_list(w, "volumeMounts");
-    write_mount(w, NAME, DIRECTORY, true);
+    if (installed)
+        write_mount(w, NAME, DIRECTORY, true);
     write_mount(w, TOKEN_NAME, TOKEN_DIRECTORY, true);
     copy_items(w, json_get(container, "volumeMounts"));
     writer_list_end(w);

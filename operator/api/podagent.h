@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cadre-agent in a pod: an init container brings it, and the command of the first container becomes it, with the
-// container's own command behind. So it works in any image. Used by podtemplate.c, which copies all the rest.
+// container's own command behind. So it works in any image. A container of our own image has it already, and needs no
+// init container. Used by podtemplate.c, which copies all the rest.
 #ifndef CADRE_API_PODAGENT_H
 #define CADRE_API_PODAGENT_H
 
@@ -10,7 +11,7 @@
 #include "operator/api/workergroup.h"
 
 struct pod_agent {
-    const char *image, *pull_policy; // of the init container; pull_policy NULL = Kubernetes' default
+    const char *image, *pull_policy; // ours, of the init container; pull_policy NULL = Kubernetes' default
     const char *url, *ca_pem;        // where the operator is, and whom to trust
     bool brings_command;             // spec.worker says what to run: the container's command is left out
     const struct worker_env *env;    // those with a value_from go to the container
@@ -21,8 +22,9 @@ struct pod_agent {
 // itself.
 int64_t podagent_grace_s(int64_t grace_s);
 
+bool podagent_is_in(const struct pod_agent *agent, const struct json *container); // the container's image is ours
 void podagent_write_install(struct json_writer *w, const struct pod_agent *agent); // the init container
-void podagent_write_volumes(struct json_writer *w, const struct json *theirs);
+void podagent_write_volumes(struct json_writer *w, bool installed, const struct json *theirs);
 // Members of the container that this file writes.
 bool podagent_owns(const struct json *member);
 int podagent_check(const struct json *container, const char *path, struct err *err); // their types: ERR_INVALID

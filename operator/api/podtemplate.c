@@ -17,6 +17,7 @@ enum { POD_MAX = 4 * 1024 * 1024 };
 struct render {
     struct json_writer w;
     const struct json *spec;
+    bool installs; // an init container brings the agent
     const struct pod_render *r;
     struct arena *arena;
     struct err *err;
@@ -196,10 +197,10 @@ static int write_containers(struct render *o, const struct json *spec, const cha
     const struct pod_agent *agent = o->r->agent;
     bool init = strcmp(name, "initContainers") == 0;
     int r = get_objects(spec, "spec.template.spec", name, &list, o->err);
-    if (r < 0 || (!list && !(init && agent)))
+    if (r < 0 || (!list && !(init && o->installs)))
         return r;
     writer_list(&o->w, name);
-    if (init && agent)
+    if (init && o->installs)
         podagent_write_install(&o->w, agent);
     JSON_FOREACH(container, list) {
         r = write_container(o, container, arena_printf(o->arena, "spec.template.spec.%s[%zu]", name, i),
@@ -302,7 +303,7 @@ static int write_volumes(struct render *o, const struct json *spec)
     const struct json *theirs;
     int r = get_objects(spec, "spec.template.spec", "volumes", &theirs, o->err);
     if (r == 0)
-        podagent_write_volumes(&o->w, theirs);
+        podagent_write_volumes(&o->w, o->installs, theirs);
     return r;
 }
 
@@ -339,6 +340,7 @@ static int render(struct render *o, const char *template_json)
     writer_str(&o->w, "apiVersion", info->api_version);
     writer_str(&o->w, "kind", info->kind);
     o->spec = spec;
+    o->installs = o->r->agent && !podagent_is_in(o->r->agent, json_get(spec, "containers")->child);
     r = write_metadata(o, root);
     if (r == 0)
         r = write_spec(o, spec);

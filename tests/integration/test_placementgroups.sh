@@ -32,8 +32,10 @@ test_reserve() {
     check "one pod a node, with the bundles there" is "pool-plg-0-0=0-3 pool-plg-1-0=4-5" plg_pods pool
     check "the pod has the sum of their resources, as requests and limits" is "4 4 4 4" plg_pod pool-plg-0-0 \
         '.spec.containers[0].resources | "\(.requests.cpu) \(.requests["nvidia.com/gpu"]) \(.limits.cpu) \(.limits["nvidia.com/gpu"])"'
-    check "the agent is what runs in it" is "/cadre/cadre-agent cadre-agent" plg_pod pool-plg-0-0 \
-        '"\(.spec.containers[0].command[0]) \(.spec.initContainers[0].name)"'
+    check "the operator's image has the agent that runs in it: nobody brings one" is "/usr/bin/cadre-agent null" \
+        plg_pod pool-plg-0-0 '"\(.spec.containers[0].command[0]) \(.spec.initContainers)"'
+    check "... nor does it need a token of the API server's" is cadre-token plg_pod pool-plg-0-0 \
+        '[.spec.volumes[].name] | join(" ")'
     check "it is pinned, named and owned" is "pool-plg-1 pool-plg PlacementGroup pool true" plg_pod pool-plg-1-0 \
         '"\(.spec.hostname) \(.spec.subdomain) \(.metadata.ownerReferences[0] | "\(.kind) \(.name) \(.controller)")"'
     check "no Service as long as no group runs on it" is "" kc get service pool-plg --ignore-not-found -o name

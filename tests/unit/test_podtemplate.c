@@ -219,6 +219,40 @@ static void an_agent_is_told_how_long_its_processes_may_take_to_end(void **state
     }
 }
 
+static void our_own_image_has_the_agent_and_needs_no_init_container(void **state)
+{
+    (void)state;
+    struct err err = ERR_INIT;
+    const char *json = "";
+    const struct pod_agent agent = {.image = "cadre/operator:1", .url = "wss://o:9443", .ca_pem = "pem"};
+    struct pod_render r = {.ns = "ml", .name = "p", .agent = &agent};
+    assert_int_equal(pod_render("{\"spec\":{\"initContainers\":[{\"name\":\"theirs\",\"image\":\"cadre/operator:1\"}],"
+                                "\"containers\":[{\"name\":\"w\",\"image\":\"cadre/operator:1\"}]}}",
+                                &r, &arena, &json, &err),
+                     0);
+    assert_non_null(strstr(json, "\"command\":[\"/usr/bin/cadre-agent\",\"--grace\""));
+    assert_non_null(strstr(json, "\"initContainers\":[{\"name\":\"theirs\""));
+    assert_null(strstr(json, "install"));
+    assert_null(strstr(json, "emptyDir"));
+    assert_non_null(strstr(json, "/var/run/secrets/cadre.dev"));
+}
+
+static void any_other_image_is_brought_the_agent(void **state)
+{
+    (void)state;
+    static const char *const images[] = {"", ",\"image\":\"cadre/operator:2\"", ",\"image\":1"};
+    const struct pod_agent agent = {.image = "cadre/operator:1", .url = "wss://o:9443", .ca_pem = "pem"};
+    struct pod_render r = {.ns = "ml", .name = "p", .agent = &agent};
+    for (size_t i = 0; i < ARRAY_LEN(images); i++) {
+        struct err err = ERR_INIT;
+        const char *json = "";
+        const char *template = arena_printf(&arena, "{\"spec\":{\"containers\":[{\"name\":\"w\"%s}]}}", images[i]);
+        assert_int_equal(pod_render(template, &r, &arena, &json, &err), 0);
+        assert_non_null(strstr(json, "\"command\":[\"/usr/bin/cadre-agent\",\"install\",\"/cadre\"]"));
+        assert_non_null(strstr(json, "\"command\":[\"/cadre/cadre-agent\",\"--grace\""));
+    }
+}
+
 // A decision about a gang keeps thousands of them.
 static void a_pod_costs_no_more_than_its_text(void **state)
 {
@@ -264,6 +298,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_template_of_the_wrong_shape_is_refused_by_both, setup, teardown),
         cmocka_unit_test_setup_teardown(a_field_of_the_wrong_type_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(what_an_agent_writes_must_have_its_type, setup, teardown),
+        cmocka_unit_test_setup_teardown(our_own_image_has_the_agent_and_needs_no_init_container, setup, teardown),
+        cmocka_unit_test_setup_teardown(any_other_image_is_brought_the_agent, setup, teardown),
         cmocka_unit_test_setup_teardown(an_agent_is_told_how_long_its_processes_may_take_to_end, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pod_costs_no_more_than_its_text, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pod_cannot_grow_without_bound, setup, teardown),
