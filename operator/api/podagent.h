@@ -22,7 +22,7 @@ struct pod_agent {
 // itself.
 int64_t podagent_grace_s(int64_t grace_s);
 
-bool podagent_is_in(const struct pod_agent *agent, const struct json *container); // the container's image is ours
+bool podagent_is_in(const struct pod_agent *agent, const struct json *container);  // the container's image is ours
 void podagent_write_install(struct json_writer *w, const struct pod_agent *agent); // the init container
 void podagent_write_volumes(struct json_writer *w, bool installed, const struct json *theirs);
 // Members of the container that this file writes.
