@@ -100,16 +100,18 @@ static int get_object(struct fill *o, const struct json *in, const char *name, c
 
 static void write_template(struct fill *o, const struct json *root, const struct json *spec)
 {
+    static const char token[] = "automountServiceAccountToken";
+    bool open = !json_get(spec, token); // missing or null
     writer_object(&o->w, NULL);
     JSON_FOREACH(m, root)
         if (!json_key_is(m, "spec"))
             copy_member(o, m);
     writer_object(&o->w, "spec");
     JSON_FOREACH(m, spec)
-        if (!json_key_is(m, "containers"))
+        if (!json_key_is(m, "containers") && !(open && json_key_is(m, token)))
             copy_member(o, m);
-    if (!json_get(spec, "automountServiceAccountToken")) // nothing in our image asks the API server
-        writer_bool(&o->w, "automountServiceAccountToken", false);
+    if (open) // nothing in our image asks the API server
+        writer_bool(&o->w, token, false);
     writer_list(&o->w, "containers");
     writer_raw(&o->w, NULL, default_container, sizeof default_container - 1);
     writer_list_end(&o->w);

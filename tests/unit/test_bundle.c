@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+
 #include <string.h>
 
 static struct arena arena;
@@ -162,8 +164,24 @@ static void a_template_without_containers_gets_one(void **state)
         assert_null(json_get(c, "image"));
     }
     const char *kept = template_of("{\"metadata\":{\"a\":1},\"spec\":{\"tolerations\":[{\"key\":\"x\"}]}}");
-    assert_non_null(
-        strstr(kept, "{\"metadata\":{\"a\":1},\"spec\":{\"tolerations\":[{\"key\":\"x\"}],\"containers\":["));
+    assert_non_null(strstr(kept, "{\"metadata\":{\"a\":1},\"spec\":{\"tolerations\":[{\"key\":\"x\"}],"
+                                 "\"automountServiceAccountToken\":false,\"containers\":["));
+}
+
+static void pods_of_our_own_image_have_no_token_unless_asked_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec, *want;
+    } cases[] = {
+        {"", "{\"spec\":{\"automountServiceAccountToken\":false,\"containers\":["},
+        {"\"automountServiceAccountToken\":null", "{\"spec\":{\"automountServiceAccountToken\":false,\"containers\":["},
+        {"\"automountServiceAccountToken\":true", "{\"spec\":{\"automountServiceAccountToken\":true,\"containers\":["}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char template[128];
+        snprintf(template, sizeof template, "{\"spec\":{%s}}", cases[i].spec);
+        assert_non_null(strstr(template_of(template), cases[i].want));
+    }
 }
 
 static void any_other_is_left_alone(void **state)
@@ -186,6 +204,7 @@ int main(void)
         cmocka_unit_test(only_what_is_named_may_be_replaced),
         cmocka_unit_test(what_is_of_the_wrong_shape_is_refused),
         cmocka_unit_test(a_template_without_containers_gets_one),
+        cmocka_unit_test(pods_of_our_own_image_have_no_token_unless_asked_for),
         cmocka_unit_test(any_other_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
