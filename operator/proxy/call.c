@@ -26,7 +26,7 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
     uint32_t n = one ? 1 : g->world;
     if (!quota_charge(s->quota, cost_of(n)))
         return NULL;
-    struct call *c = xmalloc(cost_of(n));
+    struct call *c = n == 1 ? reuse_take(&s->router->calls, cost_of(n)) : xmalloc(cost_of(n));
     *c = (struct call){
         .router = s->router,
         .session = s,
@@ -99,7 +99,10 @@ static void free_if_over(struct call *c)
     session_order_unref(c->order);
     quota_refund(c->quota, cost_of(c->n_slots));
     quota_unref(c->quota);
-    free(c);
+    if (c->n_slots == 1)
+        reuse_give(&c->router->calls, c);
+    else
+        free(c);
 }
 
 static void drop_results(struct call *c)

@@ -52,6 +52,7 @@ void router_done(struct router *r)
     map_done(&r->by_key);
     idmap_done(&r->running);
     deadlines_done(&r->deadlines);
+    reuse_done(&r->calls);
     blob_unref(r->marks);
     quota_unref(r->bytes);
     free(r->parts);

@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
 #include "common/base/map.h"
+#include "common/base/reuse.h"
 #include "common/wire/record_reader.h"
 #include "operator/proxy/failure.h"
 #include "operator/proxy/group.h"
@@ -44,6 +45,7 @@ struct router {
     // private
     struct map by_uid, by_key;
     struct idmap running; // calls by the id that workers know them by
+    struct reuse calls;   // those for one rank that are over
     uint32_t last_id;
     uint32_t last_any; // counts calls to any rank, so that equals take turns
     struct stats_common stats;

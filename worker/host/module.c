@@ -182,14 +182,11 @@ const cadre_class *module_class(const struct module *m, const char *name, struct
 const cadre_method *module_method(const cadre_class *class, const char *name, struct err *err)
 {
     struct buf names = BUF_INIT(LIST_MAX);
-    for (size_t i = 0; i < class->n_methods; i++) {
-        const cadre_method *m = &class->methods[i];
-        if (str_eq(m->name, name)) {
-            buf_done(&names);
-            return m;
-        }
-        buf_printf(&names, "%s%s", i ? ", " : "", m->name);
-    }
+    for (size_t i = 0; i < class->n_methods; i++)
+        if (str_eq(class->methods[i].name, name))
+            return &class->methods[i];
+    for (size_t i = 0; i < class->n_methods; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", class->methods[i].name);
     err_set(err, ERR_NOT_FOUND, "class %s has no method %.80s; it has %s", class->name, name ? name : "",
             names.len ? buf_str(&names) : "none");
     buf_done(&names);

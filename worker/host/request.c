@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void destroy(struct request *r)
+// owner: NULL, or the one that it had.
+static void destroy(struct request *r, struct request_owner *owner)
 {
     loop_timer_free(r->deadline);
     call_done(&r->call);
@@ -24,7 +25,10 @@ static void destroy(struct request *r)
     blob_unref(r->body);
     blob_unref(r->tail);
     area_unref(r->area);
-    free(r);
+    if (owner)
+        reuse_give(&owner->spare, r);
+    else
+        free(r);
 }
 
 // The owner has its answer, or wants none.
@@ -95,16 +99,17 @@ static bool keep(struct request *r, struct buf *body)
 static void done(struct executor_job *job)
 {
     struct request *r = CONTAINER_OF(job, struct request, job);
-    if (r->owner) {
+    struct request_owner *owner = r->owner;
+    if (owner) {
         struct buf body = BUF_INIT(CALL_RESULT_MAX);
         bool ok = call_encode(&r->call, &body);
         if (ok && r->keep && !r->quiet)
             ok = keep(r, &body);
-        r->owner->answer(r->owner, r, ok, &body);
+        owner->answer(owner, r, ok, &body);
         buf_done(&body);
         part(r);
     }
-    destroy(r);
+    destroy(r, owner);
 }
 
 static void on_deadline(void *ctx)
@@ -117,7 +122,7 @@ static void on_deadline(void *ctx)
              idle ? "before it could begin" : "while it ran; it goes on until it notices");
     answer_error(r, ERR_TIMEOUT, message);
     if (idle)
-        destroy(r);
+        destroy(r, NULL);
 }
 
 struct turn { // of the method that is to run
@@ -182,7 +187,7 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
     arena_done(&a);
     if (!method)
         return err->code;
-    struct request *q = xmalloc(sizeof *q);
+    struct request *q = reuse_take(&owner->spare, sizeof *q);
     *q = (struct request){.id = id,
                           .seq = seq,
                           .owner = owner,
@@ -228,7 +233,7 @@ void request_start(struct request *r)
         return;
     }
     answer_error(r, err.code, err.msg);
-    destroy(r);
+    destroy(r, NULL);
 }
 
 void request_cancel(struct request *r, int code, const char *why)
@@ -237,7 +242,7 @@ void request_cancel(struct request *r, int code, const char *why)
     if (!withdraw(r))
         return;
     answer_error(r, code, why);
-    destroy(r);
+    destroy(r, NULL);
 }
 
 void request_abandon(struct request *r)
@@ -247,5 +252,5 @@ void request_abandon(struct request *r)
     list_remove(&r->link);
     part(r);
     if (idle)
-        destroy(r);
+        destroy(r, NULL);
 }

@@ -4,6 +4,7 @@
 #ifndef CADRE_HOST_REQUEST_H
 #define CADRE_HOST_REQUEST_H
 
+#include "common/base/reuse.h"
 #include "common/wire/blob.h"
 #include "worker/host/call.h"
 #include "worker/host/executor.h"
@@ -23,6 +24,7 @@ struct request_owner {
     // be taken out of its buffer.
     void (*answer)(struct request_owner *owner, struct request *request, bool ok, struct buf *body);
     struct memory *memory; // for long results, where the owner takes them in there; NULL = it does not
+    struct reuse spare;    // requests that are over; the owner calls reuse_done()
 };
 
 struct request {

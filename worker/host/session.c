@@ -591,6 +591,7 @@ void session_free(struct session *s)
     if (s->client)
         drop_connection(s);
     loop_timer_free(s->timer);
+    reuse_done(&s->owner.spare);
     quota_unref(s->quota);
     free(s->address);
     free(s->ticket);
