@@ -375,7 +375,7 @@ static bool read_once(struct ws_client *c, struct err *err)
         take(c, into[0].iov_base, first);
     if ((size_t)n > first)
         take(c, data, (size_t)n - first);
-    return (size_t)n == want || !c->link || !ws_link_plain(c->link);
+    return (size_t)n == want || !c->link || !ws_link_drained(c->link);
 }
 
 // False: there is nothing to read now, or it is not wanted.

@@ -206,6 +206,11 @@ pid_t ws_link_peer(const struct ws_link *l)
     return memory_peer(l->fd);
 }
 
+bool ws_link_drained(const struct ws_link *l)
+{
+    return !l->tls || ws_tls_stream_drained(l->tls);
+}
+
 bool ws_link_plain(const struct ws_link *l)
 {
     return !l->tls;

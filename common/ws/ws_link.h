@@ -31,7 +31,8 @@ const char *ws_link_host(const struct ws_link *l);  // for a Host header: "host:
 const char *ws_link_phase(const struct ws_link *l); // what it is doing, for people
 bool ws_link_trusted(const struct ws_link *l);      // TLS, or the traffic does not leave the host
 pid_t ws_link_peer(const struct ws_link *l);        // after `up`: the process at the other end of a Unix socket, else 0
-bool ws_link_plain(const struct ws_link *l);        // no TLS: `ready` tells of all that may be read
+bool ws_link_plain(const struct ws_link *l);        // no TLS
+bool ws_link_drained(const struct ws_link *l);      // after a read that was not filled: `ready` tells of what comes
 
 // After `up`: bytes, 0 = nothing now, negative ERR_GONE (ended by the peer) or ERR_IO. n: at
 // least 1; TLS uses only the first.

@@ -26,6 +26,7 @@ struct ws_tls_stream {
     SSL *ssl;
     int fd;
     bool wants_write, broken;
+    bool drained; // the last read got less than it had room for
 };
 
 static int tls_fail(struct err *err, const char *what)
@@ -49,8 +50,9 @@ static int socket_write(BIO *b, const char *data, int len)
 
 static int socket_read(BIO *b, char *data, int len)
 {
-    const struct ws_tls_stream *s = BIO_get_data(b);
+    struct ws_tls_stream *s = BIO_get_data(b);
     ssize_t n = recv(s->fd, data, (size_t)len, 0);
+    s->drained = n < len;
     BIO_clear_retry_flags(b);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         BIO_set_retry_read(b);
@@ -102,6 +104,7 @@ struct ws_tls *ws_tls_new(const char *ca_pem, struct err *err)
         abort();
     SSL_CTX_set_min_proto_version(tls->ctx, TLS1_2_VERSION);
     SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_read_ahead(tls->ctx, 1); // else the head of each TLS record is read by itself
     SSL_CTX_set_alpn_protos(tls->ctx, alpn, sizeof alpn - 1);
     SSL_CTX_set_mode(tls->ctx,
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
@@ -190,6 +193,11 @@ static int verdict(struct ws_tls_stream *s, int ret, const char *what, struct er
         return err_set(err, saved == 0 ? ERR_GONE : ERR_IO, "%s: %s", what,
                        saved == 0 ? "the peer ended the connection" : strerror(saved));
     return tls_fail(err, what);
+}
+
+bool ws_tls_stream_drained(const struct ws_tls_stream *s)
+{
+    return s->drained && !SSL_has_pending(s->ssl);
 }
 
 int ws_tls_stream_handshake(struct ws_tls_stream *s, struct err *err)

@@ -24,6 +24,7 @@ void ws_tls_stream_free(struct ws_tls_stream *s); // accepts NULL; says goodbye 
 int ws_tls_stream_handshake(struct ws_tls_stream *s, struct err *err);
 // Bytes, 0 = nothing now, negative: ERR_GONE where the peer ended the stream, ERR_IO.
 int64_t ws_tls_stream_read(struct ws_tls_stream *s, void *data, size_t len, struct err *err);
+bool ws_tls_stream_drained(const struct ws_tls_stream *s); // the socket tells of all that may still be read
 int64_t ws_tls_stream_write(struct ws_tls_stream *s, const void *data, size_t len, struct err *err);
 bool ws_tls_stream_wants_write(const struct ws_tls_stream *s); // the last call that got 0 waits to write, not to read
 
