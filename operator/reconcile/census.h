@@ -61,6 +61,9 @@ bool census_node_lost(const struct group_view *v, const struct pod *p, int64_t *
 bool census_node_gone(const struct cluster *cluster, const struct pod *p, int32_t node_lost_s, int64_t now_ms,
                       int64_t *ret_ms);
 
+// It is not bound, and the node that it is to go to does not exist (any more).
+bool census_pinned_astray(const struct cluster *cluster, const struct pod *p);
+
 // The first container of the pod that waits for something that will not come by itself, and the reason of reason.h for
 // it; NULL if none does.
 const struct container_status *census_stuck(const struct pod *p, const char **ret_reason);

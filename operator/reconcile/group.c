@@ -343,6 +343,16 @@ static void worker_changed(struct work *w)
         work_restart_in_place(w, message);
 }
 
+// kube-scheduler would wait for that node for ever.
+static const struct pod *pinned_astray(const struct work *w)
+{
+    const struct census *c = &w->census;
+    for (int32_t i = 0; i < c->replicas; i++)
+        if (c->current[i] && census_pinned_astray(w->v->cluster, c->current[i]))
+            return c->current[i];
+    return NULL;
+}
+
 static void binding(struct work *w)
 {
     const struct census *c = &w->census;
@@ -352,6 +362,15 @@ static void binding(struct work *w)
         c->unschedulable && c->unschedulable->unschedulable_message
             ? arena_printf(w->a, "; %s: %s", c->unschedulable->obj.meta.name, c->unschedulable->unschedulable_message)
             : "";
+    const struct pod *astray = pinned_astray(w);
+    if (astray) {
+        work_roll_back(
+            w, REASON_BIND_TIMEOUT,
+            arena_printf(w->a,
+                         "node %s, where pod %s was to go, is not there any more: all are given back and planned again",
+                         astray->pin, astray->obj.meta.name));
+        return;
+    }
     if (left <= 0) {
         struct plan *p = w->plan;
         p->contended = arena_array(w->a, (size_t)c->replicas, sizeof *p->contended);

@@ -106,6 +106,19 @@ static const char *master_addr(const struct workergroup *wg, const struct census
     return c->pooled->master_host ? arena_printf(a, "%s:%d", c->pooled->master_host, c->pooled->master_port) : NULL;
 }
 
+// On bundles it is that of the PlacementGroups, of those that are there.
+static const char *strategy_of(const struct group_view *v)
+{
+    const struct placementgroup *first = NULL;
+    for (size_t i = 0; i < v->wg->spec.n_placement_groups; i++) {
+        const struct placementgroup *p = v->pools[i];
+        if (p && first && p->spec.strategy != first->spec.strategy)
+            return "Mixed";
+        first = first ? first : p;
+    }
+    return strategy_name(first ? first->spec.strategy : v->wg->spec.strategy);
+}
+
 static void build(const struct outcome *o, const struct group_view *v, const struct census *c, struct arena *a,
                   struct workergroup_status *ret)
 {
@@ -125,7 +138,7 @@ static void build(const struct outcome *o, const struct group_view *v, const str
         .restarts_in_a_row = o->restarts_in_a_row,
         .master_addr = master_addr(wg, c, a),
         .selector = group_selector(wg, a),
-        .strategy = strategy_name(wg->spec.strategy),
+        .strategy = strategy_of(v),
         .last_failure = o->last_failure,
         .revision = o->revision,
     };

@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/accept.h"
+#include "operator/reconcile/census.h"
 #include "operator/reconcile/hold.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/patience.h"
@@ -84,6 +85,15 @@ static void given_back_late(struct hold *h, const char *why)
                                 any_older(r) ? "the new ones are" : "all are", why));
 }
 
+// kube-scheduler would wait for the node of that pod for ever.
+static void given_back_astray(struct hold *h, const struct pod *p)
+{
+    hold_roll_back(
+        h, REASON_BIND_TIMEOUT,
+        arena_printf(h->a, "node %s, where pod %s was to go, is not there any more: %s given back and planned again",
+                     p->pin, p->obj.meta.name, any_older(&h->reservation) ? "the new ones are" : "all are"));
+}
+
 static void binding(struct hold *h)
 {
     const struct reservation *r = &h->reservation;
@@ -92,6 +102,11 @@ static void binding(struct hold *h)
     int64_t left = patience_left(h->v->memory, h->plan, PATIENCE_BIND, 1, r->newest_ms, patience, h->v->now_ms);
     const char *why =
         p && p->unschedulable_message ? arena_printf(h->a, "; %s: %s", p->obj.meta.name, p->unschedulable_message) : "";
+    for (size_t i = 0; i < r->n_live; i++)
+        if (census_pinned_astray(h->v->cluster, r->live[i])) {
+            given_back_astray(h, r->live[i]);
+            return;
+        }
     if (left <= 0) {
         given_back_late(h, why);
         return;

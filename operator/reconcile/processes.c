@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The processes of a group whose pods are all there, runtime Agent: prepare every agent, start every process at once,
 // then watch. What is compared is what agents said with the present attempt, so it does not matter who began.
-#include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/record.h"
-#include "operator/api/launch.h"
-#include "operator/api/podagent.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/work.h"
@@ -17,167 +14,6 @@ enum {
     HEARTBEATS_MISSED = 3,
     RANKS_NAMED = 8,
 };
-
-static void write_group(struct work *w, struct json_writer *b, int32_t attempt)
-{
-    writer_object(b, NULL);
-    writer_str(b, "group", w->wg->obj.meta.uid);
-    writer_i64(b, "attempt", attempt);
-}
-
-static void write_grace(struct work *w, struct json_writer *b)
-{
-    writer_i64(b, "graceMs", podagent_grace_s(w->template.grace_s) * 1000);
-}
-
-static const char *stop_body(struct work *w, int32_t attempt, bool end)
-{
-    struct json_writer b;
-    writer_init(&b, 0);
-    write_group(w, &b, attempt);
-    write_grace(w, &b);
-    if (end)
-        writer_bool(&b, "end", true);
-    writer_object_end(&b);
-    return writer_finish(&b, w->a);
-}
-
-static const char *master_host(struct work *w)
-{
-    return w->census.pooled ? w->census.pooled->master_host : group_master_host(w->wg, w->a);
-}
-
-static const char *prepare_body(struct work *w, int32_t index)
-{
-    struct json_writer b;
-    writer_init(&b, 0);
-    write_group(w, &b, w->outcome.attempt);
-    writer_str(&b, "masterAddr", master_host(w));
-    writer_str(&b, "masterIP", w->census.current[0]->ip);
-    if (w->census.pooled && index == 0) // others in the pod may listen where they like
-        writer_i64(&b, "masterPort", w->census.pooled->master_port);
-    write_grace(w, &b);
-    writer_object_end(&b);
-    return writer_finish(&b, w->a);
-}
-
-static void write_numbers(struct json_writer *b, const char *key, const int *items, size_t n)
-{
-    writer_list(b, key);
-    for (size_t i = 0; i < n; i++)
-        writer_i64(b, NULL, items[i]);
-    writer_list_end(b);
-}
-
-static void write_process(struct work *w, struct json_writer *b, int32_t index, int32_t local)
-{
-    const struct agent_setup *setup = w->v->setup;
-    const struct pooled *pooled = w->census.pooled;
-    int32_t each = w->wg->spec.workers_per_replica, rank = index * each + local;
-    int *gpus;
-    writer_object(b, NULL);
-    writer_i64(b, "rank", rank);
-    writer_i64(b, "localRank", (pooled ? pooled->berths[index].before * each : 0) + local);
-    if (setup)
-        writer_str(b, "ticket", setup->ticket(setup->ctx, w->wg->obj.meta.uid, w->outcome.attempt, rank, w->a));
-    if (pooled) {
-        size_t n = pooled_gpus(w->wg, &pooled->berths[index], local, w->a, &gpus);
-        write_numbers(b, "gpus", gpus, n);
-    }
-    writer_object_end(b);
-}
-
-static bool is_to_restart(struct work *w, int32_t index, int32_t local)
-{
-    int32_t rank = index * w->wg->spec.workers_per_replica + local;
-    return crew_rank(w->v, w->outcome.attempt, w->census.crew.facts[index], rank) == RANK_TO_RESTART;
-}
-
-// Of all replicas in the pod.
-static void write_processes(struct work *w, struct json_writer *b, int32_t index, bool failed_only)
-{
-    writer_list(b, "processes");
-    for (int32_t i = index; i >= 0; i = census_next(&w->census, i))
-        for (int32_t local = 0; local < w->wg->spec.workers_per_replica; local++)
-            if (!failed_only || is_to_restart(w, i, local))
-                write_process(w, b, i, local);
-    writer_list_end(b);
-}
-
-static void write_launch(const struct launch *l, struct json_writer *b)
-{
-    writer_list(b, "env");
-    for (size_t i = 0; i < l->n_env; i++) {
-        writer_object(b, NULL);
-        writer_str(b, "name", l->env[i].name);
-        writer_str(b, "value", l->env[i].value);
-        writer_object_end(b);
-    }
-    writer_list_end(b);
-    if (!l->n_command)
-        return;
-    writer_list(b, "command");
-    for (size_t i = 0; i < l->n_command; i++)
-        writer_str(b, NULL, l->command[i]);
-    writer_list_end(b);
-}
-
-// Of all of the group's bundles in the pod.
-static void write_bundle_gpus(struct work *w, struct json_writer *b, int32_t index)
-{
-    writer_list(b, "indices");
-    for (int32_t i = index; i >= 0; i = census_next(&w->census, i)) {
-        const struct berth *berth = &w->census.pooled->berths[i];
-        for (int32_t k = 0; k < berth->gpus; k++)
-            writer_i64(b, NULL, berth->gpu + k);
-    }
-    writer_list_end(b);
-}
-
-static void write_gpus(struct work *w, struct json_writer *b, int32_t index)
-{
-    const struct worker_spec *s = &w->wg->spec.worker;
-    int64_t count = resources_get(&w->census.current[index]->requests, RESOURCE_GPU) / 1000;
-    bool own =
-        s->gpu_visibility == GPU_VISIBILITY_DEFAULT ? s->module || s->python : s->gpu_visibility == GPU_VISIBILITY_OWN;
-    writer_object(b, "gpus");
-    writer_str(b, "visibility", own ? "Own" : "All");
-    if (w->census.pooled)
-        write_bundle_gpus(w, b, index);
-    else if (s->gpus >= 0)
-        writer_i64(b, "perWorker", s->gpus);
-    if (count > 0)
-        writer_i64(b, "count", count);
-    writer_object_end(b);
-}
-
-// Of START, and of RESTART, which has only those processes that failed.
-static const char *start_body(struct work *w, int32_t index, bool restart)
-{
-    const struct workergroup_spec *s = &w->wg->spec;
-    const struct pooled *p = w->census.pooled;
-    struct json_writer b;
-    struct launch launch;
-    launch_of(&s->worker, w->a, &launch);
-    writer_init(&b, 0);
-    write_group(w, &b, w->outcome.attempt);
-    if (restart)
-        write_grace(w, &b);
-    writer_str(&b, "name", w->wg->obj.meta.name);
-    writer_str(&b, "namespace", w->wg->obj.meta.ns);
-    writer_str(&b, "masterAddr", master_host(w));
-    writer_i64(&b, "masterPort", p ? p->master_port : s->rendezvous_port);
-    writer_i64(&b, "worldSize", group_world_size(w->wg));
-    writer_i64(&b, "nodes", p ? p->nodes : s->replicas);
-    writer_i64(&b, "nodeRank", p ? p->berths[index].node : index);
-    writer_i64(&b, "localWorldSize", s->workers_per_replica * (p ? p->berths[index].pod_replicas : 1));
-    write_processes(w, &b, index, restart);
-    write_launch(&launch, &b);
-    write_gpus(w, &b, index);
-    writer_str_set(&b, "workingDir", s->worker.working_dir);
-    writer_object_end(&b);
-    return writer_finish(&b, w->a);
-}
 
 // Whether the agent can be told that now: once, and after a refusal not at once again.
 static bool may_tell(struct work *w, int32_t index, uint8_t type, int32_t attempt)
@@ -215,7 +51,7 @@ static void stop_in_pod(struct work *w, size_t at, int stage)
 {
     const struct agent_facts *f = &w->v->agents[at];
     if (runs(f) && f->connected && !(f->sent == RECORD_STOP && f->sent_attempt == f->attempt))
-        tell_pod(w, w->v->pods[at], RECORD_STOP, f->attempt, stop_body(w, f->attempt, false), stage);
+        tell_pod(w, w->v->pods[at], RECORD_STOP, f->attempt, order_stop(w, f->attempt, false), stage);
 }
 
 void processes_leave(struct work *w, int stage)
@@ -255,7 +91,7 @@ void processes_hold(struct work *w, int stage)
         bool old = f && f->attempt > 0 && f->attempt < w->outcome.attempt && runs(f);
         bool stays = w->wg->spec.restart_policy == RESTART_WORKER && f && f->attempt >= w->outcome.revision.attempt;
         if (old && !stays && may_tell(w, i, RECORD_STOP, f->attempt))
-            tell(w, i, RECORD_STOP, f->attempt, stop_body(w, f->attempt, false), stage);
+            tell(w, i, RECORD_STOP, f->attempt, order_stop(w, f->attempt, false), stage);
     }
 }
 
@@ -283,7 +119,7 @@ void processes_end(struct work *w, int stage)
             continue;
         if (f && f->connected && !p->obj.meta.deleted_ms) {
             if (may_tell(w, index, RECORD_STOP, attempt))
-                tell(w, index, RECORD_STOP, attempt, stop_body(w, attempt, true), stage);
+                tell(w, index, RECORD_STOP, attempt, order_stop(w, attempt, true), stage);
         } else if (left > 0 && !p->obj.meta.deleted_ms) {
             plan_requeue(w->plan, MIN(left, (int64_t)DIAL_IN_MIN_MS)); // it may be about to end, or to come back
         } else {
@@ -452,9 +288,9 @@ static void begin_all(struct work *w)
         if (!census_leads(c, i) || crew_started(w->wg, attempt, c->crew.facts[i]))
             continue;
         if (all && may_tell(w, i, RECORD_START, attempt))
-            tell(w, i, RECORD_START, attempt, start_body(w, i, false), w->status_first ? STAGE_SECOND : STAGE_FIRST);
+            tell(w, i, RECORD_START, attempt, order_start(w, i, false), w->status_first ? STAGE_SECOND : STAGE_FIRST);
         else if (!all && !is_prepared(w, i) && may_tell(w, i, RECORD_PREPARE, attempt))
-            tell(w, i, RECORD_PREPARE, attempt, prepare_body(w, i), STAGE_FIRST);
+            tell(w, i, RECORD_PREPARE, attempt, order_prepare(w, i), STAGE_FIRST);
     }
     const char *error = first_error(w);
     if (error)
@@ -494,7 +330,7 @@ static bool any_to_restart(struct work *w, int32_t index)
 {
     for (int32_t i = index; i >= 0; i = census_next(&w->census, i))
         for (int32_t local = 0; local < w->wg->spec.workers_per_replica; local++)
-            if (is_to_restart(w, i, local))
+            if (order_restarts(w, i, local))
                 return true;
     return false;
 }
@@ -508,7 +344,7 @@ static void restart_some(struct work *w)
         return;
     for (int32_t i = 0; i < c->replicas; i++)
         if (census_leads(c, i) && any_to_restart(w, i) && may_tell(w, i, RECORD_RESTART, attempt))
-            tell(w, i, RECORD_RESTART, attempt, start_body(w, i, true), STAGE_FIRST);
+            tell(w, i, RECORD_RESTART, attempt, order_start(w, i, true), STAGE_FIRST);
     const struct condition *old = outcome_old(w->wg, READY);
     outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_RESTARTING,
                 old && str_eq(old->reason, REASON_RESTARTING) ? old->message : "ranks that failed are restarted");

@@ -82,6 +82,12 @@ void processes_leave(struct work *w, int stage);
 // the policy was another one when they were started, or a pod came anew behind a leader's back.
 bool processes_mixed(const struct work *w);
 
+// orders.c: what agents are told of the pod with this replica, in the arena
+const char *order_stop(struct work *w, int32_t attempt, bool end);
+const char *order_prepare(struct work *w, int32_t index);
+const char *order_start(struct work *w, int32_t index, bool restart); // RESTART has only those processes that failed
+bool order_restarts(struct work *w, int32_t index, int32_t local);    // that is one of them
+
 // gang.c
 // Some pods of the present incarnation are missing.
 void gang_create(struct work *w);

@@ -70,7 +70,7 @@ static const char *indexed_by(enum index index, const struct object *o)
     case INDEX_GROUP:
         return group_of(o);
     default:
-        return o->kind == KIND_POD ? pod_of(o)->node : NULL;
+        return o->kind == KIND_POD ? (pod_of(o)->node ? pod_of(o)->node : pod_of(o)->pin) : NULL;
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mirror of one collection: immutable objects by namespace and name, with indexes by controller owner UID, by the
-// label cadre.dev/group, and of pods by the node that they are bound to. Readers take references or look while nothing
-// turns the loop. Not thread-safe.
+// label cadre.dev/group, and of pods by the node that they are bound or pinned to. Readers take references or look
+// while nothing turns the loop. Not thread-safe.
 #ifndef CADRE_RUNTIME_STORE_H
 #define CADRE_RUNTIME_STORE_H
 
@@ -44,7 +44,7 @@ size_t store_count(const struct store *s);
 size_t store_by_owner(const struct store *s, const char *owner_uid, struct arena *a, const struct object *const **ret);
 size_t store_by_group(const struct store *s, const char *ns, const char *group, struct arena *a,
                       const struct object *const **ret);
-// The pods that are bound to a node, likewise.
+// The pods that are bound to a node, or pinned to it and not bound yet, likewise.
 size_t store_by_node(const struct store *s, const char *node, struct arena *a, const struct object *const **ret);
 // Every object, unsorted: for start-up and metrics, never per event.
 void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx);

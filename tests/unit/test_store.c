@@ -73,12 +73,18 @@ static void put_in(const char *name, const char *version, const char *owner, con
     object_unref(o);
 }
 
-static void put_on(const char *name, const char *version, const char *node)
+static void put_pod(const char *name, const char *version, const char *node, const char *pin)
 {
     const struct object *o = object(name, version, "u1", "");
     CONTAINER_OF((struct object *)o, struct pod, obj)->node = node;
+    CONTAINER_OF((struct object *)o, struct pod, obj)->pin = pin;
     store_put(s, o);
     object_unref(o);
+}
+
+static void put_on(const char *name, const char *version, const char *node)
+{
+    put_pod(name, version, node, "n3");
 }
 
 static void on_event(void *ctx, enum store_event event, const struct object *old, const struct object *now)
@@ -312,16 +318,18 @@ static const char *on_node(const char *node)
     return text;
 }
 
-static void pods_are_found_by_the_node_that_they_are_bound_to(void **state)
+static void pods_are_found_by_the_node_that_they_are_bound_or_pinned_to(void **state)
 {
     (void)state;
     put_on("g-10-0", "1", NULL);
     assert_string_equal(on_node("n1"), "");
+    assert_string_equal(on_node("n3"), "g-10-0 ");
     put_on("g-10-0", "2", "n1");
     put_on("g-2-0", "3", "n1");
     put_on("g-3-0", "4", "n2");
     assert_string_equal(on_node("n1"), "g-2-0 g-10-0 ");
     assert_string_equal(on_node("n2"), "g-3-0 ");
+    assert_string_equal(on_node("n3"), "");
     deleted("g-2-0", "5");
     assert_string_equal(on_node("n1"), "g-10-0 ");
 }
@@ -489,7 +497,7 @@ int main(void)
         STORE_TEST(a_list_removes_what_it_does_not_bring),
         STORE_TEST(a_list_does_not_remove_what_we_wrote_after_it),
         STORE_TEST(a_list_that_starts_over_counts_only_the_second_time),
-        STORE_TEST(pods_are_found_by_the_node_that_they_are_bound_to),
+        STORE_TEST(pods_are_found_by_the_node_that_they_are_bound_or_pinned_to),
         STORE_TEST(children_are_found_in_natural_order),
         STORE_TEST(indexes_of_an_empty_store_are_empty),
         STORE_TEST(indexes_follow_changes),
