@@ -297,6 +297,19 @@ static int add_ref_parts(const struct splitting *p, const struct ref *ref, uint3
     return r;
 }
 
+// Parts lie on their ranks, and only those see rows.
+static int wrong_parts(const struct call *c, const struct ref *ref, uint32_t pieces, struct err *err)
+{
+    bool joined = ref->form == REF_JOINED;
+    return err_set(
+        err, ERR_INVALID,
+        "%s(): the reference has %u part%s, the call deals out %u pieces, and parts are not cut anew on their "
+        "way from rank to rank. Either keep it in %u pieces%s where it is made (a split of that many), %sor "
+        "object.get it and pass the value, which is cut here",
+        c->method, ref->n, ref->n == 1 ? "" : "s", pieces, pieces, joined ? " or a multiple" : "",
+        joined || ref->n == 1 ? "or pass it to a method that is ONE_TO_ALL: every rank gets all of it, " : "");
+}
+
 static int split_ref(const struct splitting *p, struct err *err)
 {
     const struct call *c = p->c;
@@ -310,10 +323,7 @@ static int split_ref(const struct splitting *p, struct err *err)
     if (r == 0 && ref_is(p->parts->args, p->parts->args_len, &f))
         r = ref_parse(f.text, f.text_len, &a, &ref, err);
     if (r == 0 && ref.n != p->s->n && (ref.form != REF_JOINED || ref.n % p->s->n))
-        r = err_set(err, ERR_INVALID,
-                    "%s(): the reference has %u part%s, the call deals out %u pieces: as many are needed, or, of "
-                    "a batch, a multiple; or get the object and pass it",
-                    c->method, ref.n, ref.n == 1 ? "" : "s", p->s->n);
+        r = wrong_parts(c, &ref, p->s->n, err);
     for (uint32_t i = 0; r == 0 && i < p->s->n; i++)
         r = add_ref_parts(p, &ref, i, ref.n / p->s->n, err);
     arena_done(&a);

@@ -128,6 +128,14 @@ static void a_batch_in_parts_is_joined_where_fewer_pieces_are_wanted(void **stat
     hears(w, "2 RESULT null");
     sends_group(w, 3, ADD, arena_printf(&a, "[%s]", text)); // not among others
     hears_about(w, "3 ERROR INVALID ", "the reference has 4 parts");
+    sends(w, (struct call_text){.id = 4,
+                                .rank = RECORD_GROUP,
+                                .dispatch = RECORD_SPLIT,
+                                .execute = RECORD_ALL,
+                                .head = "{\"method\":\"add\",\"split\":{\"index\":[0,1,2,2]}}",
+                                .args = text}); // no rank sees whole rows of three pieces
+    hears_about(w, "4 ERROR INVALID ",
+                "the reference has 4 parts, the call deals out 3 pieces, and parts are not cut anew");
     arena_done(&a);
 }
 
@@ -150,7 +158,11 @@ static void numbers_that_do_not_fit_are_refused(void **state)
     struct arena a = ARENA_INIT;
     const char *one = kept_by_one(w, &a), *all = kept_by_all(w, &a);
     sends_cut(w, 1, "{\"method\":\"add\"}", one);
-    hears_about(w, "1 ERROR INVALID ", "the reference has 1 part, the call deals out 4 pieces");
+    hears_about(
+        w, "1 ERROR INVALID ",
+        "the reference has 1 part, the call deals out 4 pieces, and parts are not cut anew on their way from rank to "
+        "rank. Either keep it in 4 pieces where it is made (a split of that many), or pass it to a method that is "
+        "ONE_TO_ALL: every rank gets all of it, or object.get it and pass the value, which is cut here");
     sends_group(w, 2, "{\"method\":\"add\"}", all);
     hears_about(w, "2 ERROR INVALID ", "the reference has 4 parts, and each rank can only get one of them here");
     sends_cut(w, 3, "{\"method\":\"add\",\"pad\":true}", all);
