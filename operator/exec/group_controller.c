@@ -1,40 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/exec/group_controller.h"
 
-#include "common/base/log.h"
 #include "common/base/map.h"
 #include "common/base/mem.h"
-#include "common/base/rand.h"
 #include "common/base/str.h"
+#include "operator/exec/entries.h"
 #include "operator/exec/eviction.h"
 #include "operator/exec/executor.h"
 #include "operator/exec/peers.h"
 #include "operator/exec/pooled_view.h"
 #include "operator/exec/tenancy.h"
 #include "operator/exec/timekeeper.h"
-#include "operator/exec/waiting.h"
 #include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/pooled.h"
 #include "operator/reconcile/reason.h"
-#include "operator/runtime/controller.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     PEERS_DEBOUNCE_MS = 5, // a thousand ranks say hello one by one
-    ROUNDS_MAX = 4,        // decisions about one group in a row
-};
-
-struct group_entry {
-    struct group_controller *c;
-    char *key, *uid; // another object of the same name has another UID, and a notebook of its own
-    struct notebook notebook;
-    int64_t requeue_ms; // of the plan in execution
-    bool goes_on;       // that plan asks for the next decision at once
-    int rounds;         // decisions since the key was given out
-    bool waits_for_port;
 };
 
 struct group_controller {
@@ -45,16 +31,14 @@ struct group_controller {
     struct router *router;
     const struct agent_setup *setup; // NULL until it is known
     struct arena setup_arena;
-    struct map entries; // key -> struct group_entry
+    struct entries entries;
     struct map changed; // keys of groups whose agents or members have changed; the value is of no account
     struct store *placementgroups;
     struct tenancy *tenancy;
     struct eviction *eviction; // of what agents run that is not of their tenants
     struct loop_timer *peers_timer;
-    int32_t moving; // entries whose status waits
-    bool started, stopped;
+    bool started;
     struct timekeeper time;
-    struct rand rand;
     struct metric *rollbacks;
 };
 
@@ -176,7 +160,7 @@ static void wake_group(void *ctx, const struct object *o)
 static void wake_if_it_waits(void *ctx, const char *key)
 {
     struct group_controller *c = ctx;
-    const struct group_entry *e = map_get(&c->entries, key);
+    const struct entry *e = entries_find(&c->entries, key);
     if (e && e->waits_for_port)
         controller_add(c->controller, key);
 }
@@ -224,64 +208,6 @@ static void on_placementgroup(void *ctx, enum store_event event, const struct ob
     tenancy_each(c->tenancy, m->ns, m->name, wake_tenant, c);
 }
 
-static void set_status_wanted(struct group_entry *e, int64_t ms)
-{
-    int64_t *wanted = &e->notebook.memory.status_wanted_ms;
-    e->c->moving += (ms != 0) - (*wanted != 0);
-    *wanted = ms;
-}
-
-static void entry_forget(struct group_entry *e)
-{
-    if (e->uid)
-        waiting_decided(e->c->waiting, e->uid, NULL, 0);
-    set_status_wanted(e, 0);
-    notebook_done(&e->notebook);
-    free(TAKE_PTR(e->uid));
-}
-
-static void entry_free(struct group_entry *e)
-{
-    entry_forget(e);
-    free(e->key);
-    free(e);
-}
-
-static struct group_entry *entry_of(struct group_controller *c, const char *key, const char *uid)
-{
-    struct group_entry *e = map_get(&c->entries, key);
-    if (!e) {
-        e = xcalloc(1, sizeof *e);
-        e->c = c;
-        e->key = xstrdup(key);
-        map_set(&c->entries, key, e);
-    }
-    if (!e->uid || !str_eq(e->uid, uid)) {
-        entry_forget(e);
-        e->uid = xstrdup(uid);
-        notebook_init(&e->notebook, rand_u64(&c->rand));
-    }
-    return e;
-}
-
-static void decide(struct group_controller *c, const char *key);
-
-// A group that has begun goes on before others begin: each of many groups then starts as quickly as the API server
-// allows, instead of all of them at the end.
-static void on_executed(void *ctx, const struct err *err)
-{
-    struct group_entry *e = ctx;
-    bool stale = err->code == ERR_CONFLICT;
-    if (err->code && err->code != ERR_CANCELED && !stale)
-        log_warn("a write for a WorkerGroup failed and is tried again", "group", e->key, "error", err->msg, NULL);
-    if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && !e->c->stopped)
-        decide(e->c, e->key);
-    else
-        controller_finish(e->c->controller, e->key,
-                          stale ? (struct reconcile_result){0, EXECUTION_STALE_MS}
-                                : (struct reconcile_result){err->code, e->requeue_ms});
-}
-
 static const struct endpointslice *const *own_slices(const struct group_controller *c, const struct workergroup *wg,
                                                      struct arena *a, size_t *ret_n)
 {
@@ -308,7 +234,7 @@ static const struct pod *const *own_pods(const struct group_controller *c, const
 static const char *master_of(void *ctx, const struct object *o, const char *key)
 {
     const struct group_controller *c = ctx;
-    const struct group_entry *e = map_get(&c->entries, key);
+    const struct entry *e = entries_find(&c->entries, key);
     bool decided = e && e->uid && str_eq(e->uid, o->meta.uid);
     return decided ? e->notebook.memory.master : workergroup_of(o)->status.master_addr;
 }
@@ -324,8 +250,8 @@ static struct pooled_source pooled_source(const struct group_controller *c)
                                   .ctx = (void *)c};
 }
 
-static void view_fill(struct group_controller *c, const struct workergroup *wg, const struct group_entry *e,
-                      struct arena *a, struct group_view *v)
+static void view_fill(struct group_controller *c, const struct workergroup *wg, const struct entry *e, struct arena *a,
+                      struct group_view *v)
 {
     const struct meta *m = &wg->obj.meta;
     const struct object *service = store_get(c->executor.services, m->ns, m->name);
@@ -336,7 +262,7 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         .cluster = c->cluster,
         .line = waiting_line(c->waiting),
         .memory = &e->notebook.memory,
-        .moving = c->moving,
+        .moving = c->entries.moving,
         .now_ms = timekeeper_now(&c->time),
         .setup = c->setup,
         .leading_ms = c->time.leading_ms,
@@ -354,57 +280,31 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
     }
 }
 
-// What the plan itself says about the time to come.
-static void take_notes(struct group_entry *e, const struct workergroup *wg, const struct plan *p, int64_t now_ms)
+static void note_rollback(struct group_controller *c, struct entry *e, const struct workergroup *wg,
+                          const struct plan *p, int64_t now_ms)
 {
-    struct group_memory *m = &e->notebook.memory;
     const struct condition *scheduled = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
     if (p->rolls_back) {
         notebook_rolled_back(&e->notebook, p, now_ms);
-        metric_add(e->c->rollbacks, 1);
-    } else if (scheduled && scheduled->status == CONDITION_TRUE && m->rollbacks) {
+        metric_add(c->rollbacks, 1);
+    } else if (scheduled && scheduled->status == CONDITION_TRUE && e->notebook.memory.rollbacks) {
         notebook_bound(&e->notebook);
     }
-    if (!p->defers_status)
-        set_status_wanted(e, 0);
-    else if (!m->status_wanted_ms)
-        set_status_wanted(e, now_ms);
-    waiting_decided(e->c->waiting, e->uid, p, clock_wall_ms(e->c->time.clock));
-    e->waits_for_port = p->waits_for_port;
-    notebook_planned(&e->notebook, p);
-    e->requeue_ms = p->requeue_ms;
-    e->goes_on = p->requeue_ms == 0 && p->n;
 }
 
-static void log_plan(const struct group_entry *e, const struct plan *p, struct arena *a)
+static void decide(void *ctx, const char *key)
 {
-    if (p->n && log_enabled(LOG_DEBUG))
-        log_debug("plan", "group", e->key, "plan", plan_describe(p, a), NULL);
-    for (size_t i = 0; i < p->n; i++)
-        if (p->actions[i].kind == ACTION_EVENT)
-            log_info("group event", "group", e->key, "reason", p->actions[i].reason, "note", p->actions[i].note, NULL);
-}
-
-static void forget(struct group_controller *c, const char *key)
-{
-    struct group_entry *gone = map_del(&c->entries, key);
-    controller_finish(c->controller, key, (struct reconcile_result){0, -1});
-    if (gone) // it may own the key
-        entry_free(gone);
-}
-
-static void decide(struct group_controller *c, const char *key)
-{
+    struct group_controller *c = ctx;
     const char *slash = strchr(key, '/');
     struct arena a = ARENA_INIT;
     const struct object *o = store_get(c->executor.groups, arena_strndup(&a, key, (size_t)(slash - key)), slash + 1);
     if (!o) {
         arena_done(&a);
-        forget(c, key);
+        entries_forget(&c->entries, key);
         return;
     }
     const struct workergroup *wg = workergroup_of(o);
-    struct group_entry *e = entry_of(c, key, wg->obj.meta.uid);
+    struct entry *e = entries_get(&c->entries, key, wg->obj.meta.uid);
     struct group_view v;
     struct plan plan;
     notebook_time(&e->notebook, clock_wall_ms(c->time.clock), clock_mono_ms(c->time.clock));
@@ -412,18 +312,9 @@ static void decide(struct group_controller *c, const char *key)
     group_reconcile(&v, &a, &plan);
     if (dryruns_answer(c->executor.dryruns, o, &plan, &e->notebook))
         group_reconcile(&v, &a, &plan);
-    take_notes(e, wg, &plan, v.now_ms);
-    log_plan(e, &plan, &a);
-    execution_start(&c->executor, o, wg->status.incarnation, &a, &plan, &e->notebook, on_executed, e);
-}
-
-static void reconcile(void *ctx, const char *key)
-{
-    struct group_controller *c = ctx;
-    struct group_entry *e = map_get(&c->entries, key);
-    if (e)
-        e->rounds = 0;
-    decide(c, key);
+    note_rollback(c, e, wg, &plan, v.now_ms);
+    entry_planned(e, &plan, v.now_ms, &a);
+    execution_start(&c->executor, o, wg->status.incarnation, &a, &plan, &e->notebook, entry_executed, e);
 }
 
 struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options)
@@ -446,10 +337,18 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
     };
     c->router = options->router;
     c->time = (struct timekeeper){.clock = options->clock, .cluster = c->cluster, .agents = options->agents};
-    rand_seed(&c->rand, options->seed);
-    c->controller =
-        controller_new(loop, &(struct controller_options){
-                                 .name = "workergroup", .reconcile = reconcile, .ctx = c, .metrics = options->metrics});
+    c->controller = controller_new(loop, &(struct controller_options){.name = "workergroup",
+                                                                      .reconcile = entries_reconcile,
+                                                                      .ctx = &c->entries,
+                                                                      .metrics = options->metrics});
+    c->entries = (struct entries){.controller = c->controller,
+                                  .waiting = c->waiting,
+                                  .clock = options->clock,
+                                  .kind = "WorkerGroup",
+                                  .word = "group",
+                                  .decide = decide,
+                                  .ctx = c};
+    rand_seed(&c->entries.rand, options->seed);
     c->tenancy = tenancy_new();
     c->placementgroups = options->placementgroups;
     c->eviction = eviction_new(loop, &(struct eviction_options){.tenancy = c->tenancy,
@@ -539,7 +438,7 @@ void group_controller_start(struct group_controller *c)
 
 void group_controller_stop(struct group_controller *c)
 {
-    c->stopped = true;
+    c->entries.stopped = true;
     eviction_stop(c->eviction);
     controller_stop(c->controller);
 }
@@ -553,10 +452,7 @@ void group_controller_free(struct group_controller *c)
 {
     if (!c)
         return;
-    void *value;
-    for (size_t i = 0; map_next(&c->entries, &i, NULL, &value);)
-        entry_free(value);
-    map_done(&c->entries);
+    entries_done(&c->entries);
     map_done(&c->changed);
     eviction_free(c->eviction);
     dryruns_free(c->executor.dryruns);

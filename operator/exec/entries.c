@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/entries.h"
+
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/exec/executor.h"
+
+#include <stdlib.h>
+
+enum { ROUNDS_MAX = 4 }; // decisions about one object in a row
+
+static void set_status_wanted(struct entry *e, int64_t ms)
+{
+    int64_t *wanted = &e->notebook.memory.status_wanted_ms;
+    e->of->moving += (ms != 0) - (*wanted != 0);
+    *wanted = ms;
+}
+
+static void entry_forget(struct entry *e)
+{
+    if (e->uid)
+        waiting_decided(e->of->waiting, e->uid, NULL, 0);
+    set_status_wanted(e, 0);
+    notebook_done(&e->notebook);
+    free(TAKE_PTR(e->uid));
+}
+
+static void entry_free(struct entry *e)
+{
+    entry_forget(e);
+    free(e->key);
+    free(e);
+}
+
+void entries_done(struct entries *all)
+{
+    void *value;
+    for (size_t i = 0; map_next(&all->map, &i, NULL, &value);)
+        entry_free(value);
+    map_done(&all->map);
+}
+
+const struct entry *entries_find(const struct entries *all, const char *key)
+{
+    return map_get(&all->map, key);
+}
+
+struct entry *entries_get(struct entries *all, const char *key, const char *uid)
+{
+    struct entry *e = map_get(&all->map, key);
+    if (!e) {
+        e = xcalloc(1, sizeof *e);
+        e->of = all;
+        e->key = xstrdup(key);
+        map_set(&all->map, key, e);
+    }
+    if (!e->uid || !str_eq(e->uid, uid)) {
+        entry_forget(e);
+        e->uid = xstrdup(uid);
+        notebook_init(&e->notebook, rand_u64(&all->rand));
+        e->notebook.keeps_pod = all->keeps_pod;
+    }
+    return e;
+}
+
+void entries_forget(struct entries *all, const char *key)
+{
+    struct entry *gone = map_del(&all->map, key);
+    controller_finish(all->controller, key, (struct reconcile_result){0, -1});
+    if (gone) // it may own the key
+        entry_free(gone);
+}
+
+void entries_reconcile(void *ctx, const char *key)
+{
+    struct entries *all = ctx;
+    struct entry *e = map_get(&all->map, key);
+    if (e)
+        e->rounds = 0;
+    all->decide(all->ctx, key);
+}
+
+static void log_plan(const struct entry *e, const struct plan *p, struct arena *a)
+{
+    if (p->n && log_enabled(LOG_DEBUG))
+        log_debug("plan", e->of->word, e->key, "plan", plan_describe(p, a), NULL);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->actions[i].kind == ACTION_EVENT)
+            log_info("group event", e->of->word, e->key, "reason", p->actions[i].reason, "note", p->actions[i].note,
+                     NULL);
+}
+
+void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct arena *a)
+{
+    if (!p->defers_status)
+        set_status_wanted(e, 0);
+    else if (!e->notebook.memory.status_wanted_ms)
+        set_status_wanted(e, now_ms);
+    waiting_decided(e->of->waiting, e->uid, p, clock_wall_ms(e->of->clock));
+    notebook_planned(&e->notebook, p);
+    e->waits_for_port = p->waits_for_port;
+    e->requeue_ms = p->requeue_ms;
+    e->goes_on = p->requeue_ms == 0 && p->n;
+    log_plan(e, p, a);
+}
+
+// What has begun goes on before others begin: each of many groups then starts as quickly as the API server allows,
+// instead of all of them at the end.
+void entry_executed(void *ctx, const struct err *err)
+{
+    struct entry *e = ctx;
+    struct entries *all = e->of;
+    bool stale = err->code == ERR_CONFLICT;
+    if (err->code && err->code != ERR_CANCELED && !stale) {
+        _cleanup_(free_p) char *text = xasprintf("a write for a %s failed and is tried again", all->kind);
+        log_warn(text, all->word, e->key, "error", err->msg, NULL);
+    }
+    if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && !all->stopped)
+        all->decide(all->ctx, e->key);
+    else
+        controller_finish(all->controller, e->key,
+                          stale ? (struct reconcile_result){0, EXECUTION_STALE_MS}
+                                : (struct reconcile_result){err->code, e->requeue_ms});
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a controller remembers of each of its objects, and when it decides about one again. WorkerGroups and
+// PlacementGroups have it in common. On the loop's thread.
+#ifndef CADRE_EXEC_ENTRIES_H
+#define CADRE_EXEC_ENTRIES_H
+
+#include "common/base/clock.h"
+#include "common/base/map.h"
+#include "common/base/rand.h"
+#include "operator/exec/notebook.h"
+#include "operator/exec/waiting.h"
+#include "operator/runtime/controller.h"
+
+struct entry {
+    struct entries *of;
+    char *key, *uid; // another object of the same name has another UID, and a notebook of its own
+    struct notebook notebook;
+    int64_t requeue_ms; // of the plan in execution
+    bool goes_on;       // that plan asks for the next decision at once
+    int rounds;         // decisions since the key was given out
+    bool waits_for_port;
+};
+
+struct entries { // the first part is filled in by whoever owns it
+    struct controller *controller;
+    struct waiting *waiting;
+    const struct clock *clock;
+    const char *kind, *word; // "WorkerGroup", and what log lines call it: "group"
+    bool keeps_pod;          // as the notebooks have it
+    void (*decide)(void *ctx, const char *key);
+    void *ctx;
+    // Its own
+    struct map map; // key -> struct entry
+    int32_t moving; // entries whose status waits
+    bool stopped;   // what is under way ends, and no other decision follows
+    struct rand rand;
+};
+
+void entries_done(struct entries *all);
+
+const struct entry *entries_find(const struct entries *all, const char *key); // NULL: nothing was decided about it
+struct entry *entries_get(struct entries *all, const char *key, const char *uid);
+// The object is gone: its key is given back for good.
+void entries_forget(struct entries *all, const char *key);
+
+// For controller_options, with the entries as ctx: the key was given out, and is decided about.
+void entries_reconcile(void *ctx, const char *key);
+// Notes what the plan itself says about the time to come, and logs it.
+void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct arena *a);
+// For execution_start(), with the entry as ctx: the next decision at once, or the key is given back.
+void entry_executed(void *ctx, const struct err *err);
+
+#endif
