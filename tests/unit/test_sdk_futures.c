@@ -55,9 +55,12 @@ static void an_answer_is_kept_until_it_is_taken(void **state)
     struct fixture *f = *state;
     open_client(f);
     uint64_t a = keep(f, "first"), b = keep(f, "second");
+    assert_false(cadre_client_done(f->client, a));
     wait_for_all(f);
+    assert_true(cadre_client_done(f->client, a));
     assert_string_equal(get(f, b), "\"second\"");
     assert_string_equal(get(f, a), "\"first\"");
+    assert_true(cadre_client_done(f->client, a)); // also when it was taken
     get(f, a);
     assert_int_equal(f->error.code, CADRE_CLIENT_INVALID);
     assert_non_null(strstr(f->error.message, "it was taken or forgotten, or the call did not ask to keep it"));

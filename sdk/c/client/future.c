@@ -103,6 +103,11 @@ void cadre_client_forget(cadre_client *c, uint64_t id)
     }
 }
 
+int cadre_client_done(const cadre_client *c, uint64_t id)
+{
+    return !is_open(c, id);
+}
+
 uint64_t cadre_client_next(cadre_client *c, int64_t timeout_ms)
 {
     int64_t end = end_of(timeout_ms);

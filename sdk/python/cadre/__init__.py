@@ -20,6 +20,6 @@ from ._reference import Ref
 from ._version import VERSION
 
 __version__ = VERSION
-__all__ = ["Batch", "Canceled", "Client", "Conflict", "Error", "Failed", "Forbidden", "Future", "Gone", "Group", "Internal",
-           "Invalid", "Io", "Limit", "NotFound", "Output", "Proto", "Ref", "Tensor", "Throttled", "Timeout", "Unauthorized",
-           "Unavailable", "connect", "wait"]
+__all__ = ["Batch", "Canceled", "Client", "Conflict", "Error", "Failed", "Forbidden", "Future", "Gone", "Group",
+           "Internal", "Invalid", "Io", "Limit", "NotFound", "Output", "Proto", "Ref", "Tensor", "Throttled", "Timeout",
+           "Unauthorized", "Unavailable", "connect", "wait"]

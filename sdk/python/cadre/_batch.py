@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches: tensors whose first dimension is the row, and columns of JSON values. They travel as safetensors documents."""
+"""Batches: tensors whose first dimension is the row, and columns of JSON values, as safetensors documents."""
 
 import ctypes
 import json
@@ -20,8 +20,8 @@ KINDS = {"?": "BOOL", "Zf": "C64", **dict.fromkeys("bhilqn", "I"), **dict.fromke
 
 
 class Tensor:
-    """Values of one dtype, as safetensors names it, and shape; `data` has their bytes, row-major, little endian. For dtypes
-    that numpy does not have, such as "BF16": torch.frombuffer(t.data, dtype=torch.bfloat16).reshape(t.shape).
+    """Values of one dtype, as safetensors names it, and shape; `data` has their bytes, row-major, little endian. For
+    dtypes that numpy does not have, such as "BF16": torch.frombuffer(t.data, dtype=torch.bfloat16).reshape(t.shape).
     """
 
     __slots__ = ("dtype", "shape", "data")

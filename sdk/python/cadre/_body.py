@@ -17,8 +17,8 @@ def _default(value):
         return {"$ref": value.text}
     if getattr(value, "ndim", None) == 0:
         return value.item()  # a number of numpy
-    raise TypeError(f"a {type(value).__name__} is no JSON: arrays travel in a cadre.Batch, which is all the arguments of "
-                    "its call")
+    raise TypeError(f"a {type(value).__name__} is no JSON: arrays travel in a cadre.Batch, which is all the arguments "
+                    "of its call")
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default).encode

@@ -16,7 +16,7 @@ from ._body import decode
 from ._group import Group
 
 _SLICE_MS = 100  # so long Python's own signal handlers (Ctrl-C) have to wait at most
-_get, _start, _wait_for = lib.functions.get, lib.functions.start, lib.functions.wait_for
+_done, _get, _start, _wait_for = lib.functions.done, lib.functions.get, lib.functions.start, lib.functions.wait_for
 
 
 class Output(NamedTuple):
@@ -51,7 +51,7 @@ def connect(address, *, on_connection=None, on_output=None, **options):
 
 
 class Client:
-    """One connection; cadre.connect() makes it. It belongs to one thread at a time, and is closed by close() or `with`."""
+    """One connection; cadre.connect() makes it. It belongs to one thread at a time; close() or `with` closes it."""
 
     def __init__(self, address, on_connection, on_output, options):
         self._handle = None
@@ -60,9 +60,10 @@ class Client:
         self._pid = os.getpid()
         self._dropped = deque()  # ids of futures that nobody has any more
         self._raised = None  # by a callback
-        self._error, self._id, self._answer, self._n = lib.ClientError(), ctypes.c_uint64(), lib.Json(), ctypes.c_size_t()
-        self._error_ref, self._id_ref, self._answer_ref = byref(self._error), byref(self._id), byref(self._answer)
-        self._ids = (ctypes.c_uint64 * 1)()
+        self._error, self._id, self._n = lib.ClientError(), ctypes.c_uint64(), ctypes.c_size_t()
+        self._answer, self._ids = lib.Json(), (ctypes.c_uint64 * 1)()
+        self._error_ref, self._id_ref, self._n_ref = byref(self._error), byref(self._id), byref(self._n)
+        self._answer_ref, self._ids_ref = byref(self._answer), byref(self._ids)
         self.address, self.namespace, self._group = address, options.get("namespace"), options.get("group")
         o = lib.Options(size=ctypes.sizeof(lib.Options), address=str(address).encode())
         _options.fill(o, _options.CONNECT, options, "connect()")
@@ -119,8 +120,8 @@ class Client:
         return self._handle is None
 
     def close(self):
-        """Calls that are not answered end with Canceled; results that were not taken are gone. Says goodbye to the proxy,
-        for which it takes up to a second. In a child of fork() it does nothing.
+        """Calls that are not answered end with Canceled; results that were not taken are gone. Says goodbye to the
+        proxy, for which it takes up to a second. In a child of fork() it does nothing.
         """
         if self._handle is None or self._pid != os.getpid():
             return
@@ -176,27 +177,31 @@ class Client:
 
     def _await(self, n, num_returns, timeout_ms):
         """How many of the first n of self._ids are answered; they go to the front. Negative: without end."""
-        ids, ready, ready_ref = byref(self._ids), self._n, byref(self._n)
         while True:
             part = _SLICE_MS if not 0 <= timeout_ms < _SLICE_MS else timeout_ms
-            if _wait_for(self._handle, ids, n, num_returns, part, ready_ref, self._error_ref) != lib.OK:
+            if _wait_for(self._handle, self._ids_ref, n, num_returns, part, self._n_ref, self._error_ref) != lib.OK:
                 raise _errors.of_struct(self._error)
             if self._raised:
                 raised, self._raised = self._raised, None
                 raise raised
-            if ready.value >= num_returns or 0 <= timeout_ms <= part:
-                return ready.value
+            ready = self._n.value
+            if ready >= num_returns or 0 <= timeout_ms <= part:
+                return ready
             timeout_ms -= part if timeout_ms > 0 else 0
 
     def _await_one(self, call_id, timeout_ms=-1):
         self._ids[0] = call_id
         return self._await(1, 1, timeout_ms)
 
+    def _is_done(self, call_id):
+        return _done(self._handle, call_id)
+
     def _await_some(self, call_ids, num_returns, timeout_ms):
         """(ready, rest), as lists of ids."""
         n = len(call_ids)
         if n > len(self._ids):
             self._ids = (ctypes.c_uint64 * (2 * n))()
+            self._ids_ref = byref(self._ids)
         self._ids[:n] = call_ids
         ready = self._await(n, num_returns, timeout_ms)
         return self._ids[:ready], self._ids[ready:n]

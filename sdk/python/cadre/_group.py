@@ -42,8 +42,8 @@ class Group:
         self._prepared = {}
 
     def call(self, method, /, *args, **options):
-        """Calls a method of the workers and returns its result: a list with one element a rank, or what the dispatch and
-        execute modes say (docs/calls.md). `args` are its arguments by position; or one Batch.
+        """Calls a method of the workers and returns its result: a list with one element a rank, or what the dispatch
+        and execute modes say (docs/calls.md). `args` are its arguments by position; or one Batch.
 
         args      instead: arguments by name, a dict (or a list); or a Ref to all of them
         per_rank  instead: a list with the arguments of each rank: a list, a dict, a Batch, or one value
@@ -72,7 +72,7 @@ class Group:
         return Ref(result["$ref"], self) if prepared.by_reference else result
 
     def start(self, method, /, *args, **options):
-        """As call(), but does not wait: returns a Future. A call is sent when something waits, or many have gathered."""
+        """As call(), but does not wait: returns a Future. The call is sent when something waits."""
         client = self.client
         client._enter()
         try:
@@ -82,8 +82,8 @@ class Group:
             client._lock.release()
 
     def put(self, value, **options):
-        """Puts JSON, or a Batch, to the workers and returns a Ref to it: to the least busy rank, to `rank`, or dealt out by
-        a `dispatch` mode.
+        """Puts JSON, or a Batch, to the workers and returns a Ref to it: to the least busy rank, to `rank`, or dealt out
+        by a `dispatch` mode.
         """
         options["args"] = value
         return Ref(self.call("object.put", **options)["$ref"], self)
@@ -123,7 +123,8 @@ class Group:
         if options:
             given = bool(args) + ("args" in options) + ("per_rank" in options)
             if given > 1:
-                raise TypeError(f"{prepared.method}() gets its arguments by position, as args=, or as per_rank=: only one")
+                raise TypeError(f"{prepared.method}() gets its arguments by position, as args=, or as per_rank=: only "
+                                "one of them")
             if "per_rank" in options:
                 return self._send_per_rank(prepared, options["per_rank"])
             args = options.get("args", args)

@@ -76,6 +76,7 @@ FUNCTIONS = {
     "get": (c_int, [c_void_p, c_uint64, c_void_p, c_void_p]),
     "wait_for": (c_int, [c_void_p, c_void_p, c_size_t, c_size_t, c_int64, c_void_p, c_void_p]),
     "forget": (None, [c_void_p, c_uint64]),
+    "done": (c_int, [c_void_p, c_uint64]),
     "connected": (c_int, [c_void_p]),
     "pending": (c_size_t, [c_void_p]),
     "version": (c_char_p, []),
@@ -92,8 +93,8 @@ def _load():
         return ctypes.CDLL(path), path
     except OSError as e:
         where = f"CADRE_CLIENT_LIBRARY is {named}" if named else f"neither {beside} nor the system's loader has it"
-        raise ImportError(f"cadre: cannot load the C client library, {FILE}: {e}; {where}. Build it ('make build' in the "
-                          "source tree) or install it ('cmake --install BUILD --component client'), and set "
+        raise ImportError(f"cadre: cannot load the C client library, {FILE}: {e}; {where}. Build it ('make build' in "
+                          "the source tree) or install it ('cmake --install BUILD --component client'), and set "
                           "CADRE_CLIENT_LIBRARY to the file, if it is in no folder of the loader") from None
 
 

@@ -271,6 +271,8 @@ CADRE_CLIENT_API cadre_client_code cadre_client_wait_for(cadre_client *c, uint64
 // above. 0: the time is over, or no such call is open.
 CADRE_CLIENT_API uint64_t cadre_client_next(cadre_client *c, int64_t timeout_ms);
 CADRE_CLIENT_API void cadre_client_forget(cadre_client *c, uint64_t id); // its answer is not kept (any longer)
+// 1: the call is answered, as far as the library has read; 0: it is open. Nothing is read or sent.
+CADRE_CLIENT_API int cadre_client_done(const cadre_client *c, uint64_t id);
 
 // For an event loop. After any other function of this client ask for the timeout again; 0 = process at once, negative =
 // there is nothing to wait for but the descriptor. The descriptor is an epoll instance and stays the client's.
