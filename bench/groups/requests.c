@@ -51,12 +51,11 @@ static void name_kind(const char *labels, char *ret, size_t size)
 static void add(struct requests *r, const char *what, double n)
 {
     size_t i = 0;
-    while (i < r->n && !str_eq(r->kinds[i].what, what))
+    while (i < r->n && i < REQUEST_KINDS_MAX - 1 && !str_eq(r->kinds[i].what, what))
         i++;
-    if (i == REQUEST_KINDS_MAX)
-        return;
     if (i == r->n)
-        snprintf(r->kinds[r->n++].what, sizeof r->kinds[i].what, "%s", what);
+        snprintf(r->kinds[r->n++].what, sizeof r->kinds[i].what, "%s",
+                 i < REQUEST_KINDS_MAX - 1 ? what : "of other kinds");
     r->kinds[i].n += n;
 }
 
