@@ -39,6 +39,13 @@ struct blob *blob_adopt(char *data, size_t len)
     return b;
 }
 
+struct blob *blob_lend(const void *data, size_t len)
+{
+    struct blob *b = blob_adopt((char *)data, len);
+    b->lent = true;
+    return b;
+}
+
 static void move(struct blob *b, size_t room)
 {
     struct spare *spare = quota_spare(b->quota);
@@ -58,7 +65,7 @@ static void move(struct blob *b, size_t room)
 
 bool blob_reserve(struct blob *b, size_t more)
 {
-    assert(b->refs == 1);
+    assert(b->refs == 1 && !b->lent);
     size_t need = b->len + more, size = b->size;
     if (need <= size)
         return true;
@@ -108,7 +115,7 @@ void blob_unref(struct blob *b)
         return;
     }
     quota_refund(b->quota, b->size);
-    if (!b->inside)
+    if (!b->inside && !b->lent)
         spare_give(quota_spare(b->quota), b->data, b->room);
     quota_unref(b->quota);
     free(b);

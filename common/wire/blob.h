@@ -21,6 +21,7 @@ struct blob {
     size_t room;         // of the block; more than `size` where it was kept from an earlier blob
     struct quota *quota; // may be NULL
     bool inside;         // data is behind this struct
+    bool lent;           // data is the caller's
     uint32_t tag;        // for the area's owner
 };
 
@@ -28,6 +29,8 @@ struct blob {
 struct blob *blob_new(size_t len, struct quota *quota);
 struct blob *blob_copy(const void *data, size_t len, struct quota *quota);
 struct blob *blob_adopt(char *data, size_t len); // takes what malloc() gave; not counted
+// What stays the caller's, who has to see to it that there is no other reference before it goes; not counted.
+struct blob *blob_lend(const void *data, size_t len);
 // Makes room for `more` bytes behind len, growing in steps; len stays. False where the quota does not allow it. Only
 // before it is shared.
 bool blob_reserve(struct blob *b, size_t more);

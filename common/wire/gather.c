@@ -48,6 +48,18 @@ void gather_sent(struct gather *g, size_t n)
     }
 }
 
+void gather_own(struct gather *g, const struct blob *b)
+{
+    for (unsigned i = g->at; i < g->n; i++) {
+        if (g->blobs[i] != b)
+            continue;
+        struct blob *copy = blob_copy(g->iov[i].iov_base, g->iov[i].iov_len, NULL);
+        g->iov[i].iov_base = copy->data;
+        blob_unref(g->blobs[i]);
+        g->blobs[i] = copy;
+    }
+}
+
 void gather_done(struct gather *g)
 {
     gather_sent(g, g->len);

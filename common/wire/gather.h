@@ -22,7 +22,8 @@ void gather_init(struct gather *g);
 void gather_done(struct gather *g);        // lets go of what was not sent
 bool gather_takes(const struct gather *g); // a blob, and more of the caller's behind it
 void gather_add(struct gather *g, const void *data, size_t len, struct blob *blob); // takes a reference
-void gather_lead(struct gather *g, size_t n); // n bytes more, in front of the first stretch
-void gather_sent(struct gather *g, size_t n); // the first n bytes that were left
+void gather_lead(struct gather *g, size_t n);            // n bytes more, in front of the first stretch
+void gather_sent(struct gather *g, size_t n);            // the first n bytes that were left
+void gather_own(struct gather *g, const struct blob *b); // copies what is left of it, and lets go of it
 
 #endif

@@ -4,6 +4,7 @@
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/wire/frame.h"
+#include "common/ws/ws_client_config.h"
 #include "common/ws/ws_outbox.h"
 
 #include <stdlib.h>
@@ -56,10 +57,7 @@ static void destroy(struct ws_client *c)
     ws_outbox_done(&c->out);
     buf_done(&c->text);
     buf_done(&c->held);
-    free((char *)c->config.address);
-    free((char *)c->config.path);
-    free((char *)c->config.subprotocols);
-    handshake_headers_free(c->config.headers, c->config.n_headers);
+    ws_client_config_done(&c->config);
     free(c);
 }
 
@@ -482,25 +480,11 @@ static void on_up(void *ctx)
     leave(c);
 }
 
-static void set_defaults(struct ws_client_config *config)
-{
-    config->open_ms = config->open_ms ? config->open_ms : 10000;
-    config->ping_ms = config->ping_ms ? config->ping_ms : 10000;
-    config->pong_ms = config->pong_ms ? config->pong_ms : 10000;
-    config->max_message = config->max_message ? config->max_message : (size_t)64 << 20;
-    config->max_queue = config->max_queue ? config->max_queue : (size_t)256 << 20;
-}
-
 struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config *config, struct err *err)
 {
     struct ws_client *c = xcalloc(1, sizeof *c);
     c->loop = loop;
-    c->config = *config;
-    set_defaults(&c->config);
-    c->config.address = xstrdup(config->address);
-    c->config.path = xstrdup(config->path ? config->path : "/");
-    c->config.subprotocols = config->subprotocols ? xstrdup(config->subprotocols) : NULL;
-    c->config.headers = handshake_headers_copy(config->headers, config->n_headers);
+    c->config = ws_client_config_copy(config);
     c->text = BUF_INIT(HANDSHAKE_HEAD_MAX);
     c->held = BUF_INIT(READ_SIZE);
     ws_outbox_init(&c->out, c->config.max_queue);
@@ -565,6 +549,11 @@ int ws_client_message(struct ws_client *c, bool text, const void *data, size_t l
 {
     int r = check_open(c, err);
     return r < 0 ? r : queued(c, ws_queue_message(&c->out.queue, text, data, len, err));
+}
+
+void ws_client_own(struct ws_client *c, const struct blob *b)
+{
+    gather_own(&c->out.frame, b);
 }
 
 struct record_writer *ws_client_records(struct ws_client *c)

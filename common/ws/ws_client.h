@@ -56,6 +56,8 @@ int ws_client_message(struct ws_client *c, bool text, const void *data, size_t l
 struct record_writer *ws_client_records(struct ws_client *c);
 // Sends now what the next turn would send first, which then can wait at once. Calls back as a turn does.
 void ws_client_flush(struct ws_client *c);
+// Of this blob nothing is in the queue any more: what is half out is copied, and nothing refers to it from now on.
+void ws_client_own(struct ws_client *c, const struct blob *b);
 pid_t ws_client_peer(const struct ws_client *c); // the process at the other end of a Unix socket, else 0
 size_t ws_client_queued(const struct ws_client *c);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/blob.h"
+#include "common/wire/gather.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -203,6 +204,27 @@ static void a_piece_does_not_take_the_block_of_a_whole_body(void **state)
     spare_done(&s);
 }
 
+static void what_is_lent_stays_its_owners(void **state)
+{
+    (void)state;
+    char data[] = "abc";
+    struct gather g;
+    struct blob *b = blob_lend(data, 3), *other = blob_copy("x", 1, NULL);
+    gather_init(&g);
+    gather_add(&g, b->data, 3, b);
+    gather_add(&g, other->data, 1, other);
+    gather_sent(&g, 1);
+    gather_own(&g, b);
+    assert_int_equal(b->refs, 1);
+    assert_int_equal(other->refs, 2);
+    blob_unref(b);
+    memset(data, '?', 3);
+    assert_memory_equal(g.iov[0].iov_base, "bc", 2);
+    assert_int_equal(g.len, 3);
+    gather_done(&g);
+    blob_unref(other);
+}
+
 static void of_equal_blocks_the_last_one_is_taken_first(void **state)
 {
     (void)state;
@@ -239,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_piece_does_not_take_the_block_of_a_whole_body),
+        cmocka_unit_test(what_is_lent_stays_its_owners),
         cmocka_unit_test(of_equal_blocks_the_last_one_is_taken_first),
         cmocka_unit_test(a_block_that_changes_quotas_is_found_again),
         cmocka_unit_test(a_charge_counts_in_every_quota_above),

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -154,6 +155,119 @@ static void long_arguments_and_long_results(void **state)
     assert_int_equal(quota_used(f->client->quota), 0);
 }
 
+// Long arguments that are the caller's again, and are overwritten, when the call is answered; the sanitizer looks on.
+struct lent {
+    char *args;
+    size_t len;
+    cadre_client_code code;
+    bool over, same;
+};
+
+static void have_back(void *ctx, const cadre_client_answer *a)
+{
+    struct lent *l = ctx;
+    l->over = true;
+    l->code = a->error ? a->error->code : CADRE_CLIENT_OK;
+    l->same = !a->error && a->result.len == l->len && memcmp(a->result.text, l->args, l->len) == 0;
+    memset(l->args, '?', l->len);
+    free(l->args);
+    l->args = NULL;
+}
+
+static void lend_long(struct fixture *f, const char *method, struct lent *l, uint64_t *ret_id)
+{
+    cadre_client_request r;
+    *l = (struct lent){.len = (size_t)20 << 20};
+    l->args = malloc(l->len);
+    memset(l->args, '1', l->len);
+    l->args[0] = '[';
+    l->args[l->len - 1] = ']';
+    cadre_client_request_init(&r, method);
+    r.args = (cadre_client_json){l->args, l->len};
+    r.lend = 1;
+    r.done = have_back;
+    r.ctx = l;
+    assert_int_equal(cadre_client_start(f->client, &r, ret_id, &f->error), CADRE_CLIENT_OK);
+}
+
+static void lent_arguments_are_not_copied(void **state)
+{
+    struct fixture *f = *state;
+    struct lent l;
+    open_client(f);
+    lend_long(f, "echo", &l, NULL);
+    assert_int_equal(quota_used(f->client->quota), 0);
+    while (!l.over)
+        cadre_client_wait(f->client, LONG_MS);
+    assert_true(l.same);
+}
+
+static void lent_arguments_come_back_with_a_call_that_is_canceled_while_they_go_out(void **state)
+{
+    struct fixture *f = *state;
+    struct lent l;
+    uint64_t id;
+    open_client(f);
+    while (!cadre_client_connected(f->client))
+        cadre_client_wait(f->client, LONG_MS), cadre_client_process(f->client);
+    for (int turns = 0; turns < 6; turns++) {
+        lend_long(f, "mute", &l, &id);
+        for (int i = 0; i < turns; i++)
+            cadre_client_process(f->client);
+        cadre_client_cancel(f->client, id);
+        while (!l.over)
+            cadre_client_wait(f->client, LONG_MS);
+        assert_int_equal(l.code, CADRE_CLIENT_CANCELED);
+    }
+    lend_long(f, "echo", &l, NULL); // the connection is as good as before
+    while (!l.over)
+        cadre_client_wait(f->client, LONG_MS);
+    assert_true(l.same);
+}
+
+static void lent_arguments_come_back_when_the_client_is_closed(void **state)
+{
+    struct fixture *f = *state;
+    struct lent l;
+    open_client(f);
+    while (!cadre_client_connected(f->client))
+        cadre_client_wait(f->client, LONG_MS), cadre_client_process(f->client);
+    lend_long(f, "echo", &l, NULL);
+    cadre_client_process(f->client);
+    cadre_client_close(f->client);
+    f->client = NULL;
+    assert_true(l.over);
+    assert_int_equal(l.code, CADRE_CLIENT_CANCELED);
+}
+
+static void a_long_result_may_be_passed_on(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_request r;
+    cadre_client_json text = {"[30000000]", 10};
+    open_client(f);
+    cadre_client_request_init(&r, "big");
+    r.args = text;
+    assert_int_equal(cadre_client_call(f->client, &r, &text, &f->error), CADRE_CLIENT_OK);
+    cadre_client_request_init(&r, "object.put"); // which takes any value
+    r.args = text;
+    assert_int_equal(cadre_client_call(f->client, &r, &text, &f->error), CADRE_CLIENT_OK);
+    cadre_client_request_init(&r, "echo");
+    char *args = malloc(1 << 20);
+    memset(args, '1', 1 << 20);
+    args[0] = '[';
+    args[(1 << 20) - 1] = ']';
+    r.args = (cadre_client_json){args, 1 << 20};
+    assert_int_equal(cadre_client_call(f->client, &r, &text, &f->error), CADRE_CLIENT_OK);
+    for (int i = 0; i < 3; i++) {
+        r.args = text;
+        assert_int_equal(cadre_client_call(f->client, &r, &text, &f->error), CADRE_CLIENT_OK);
+        assert_int_equal(text.len, 1 << 20);
+        assert_memory_equal(text.text, args, 1 << 20);
+    }
+    free(args);
+}
+
 static void arguments_over_the_limits_are_refused(void **state)
 {
     struct fixture *f = *state;
@@ -261,6 +375,10 @@ int main(void)
         T(no_more_than_max_calls),
         T(no_more_in_flight_than_the_proxy_allows),
         T(long_arguments_and_long_results),
+        T(lent_arguments_are_not_copied),
+        T(lent_arguments_come_back_with_a_call_that_is_canceled_while_they_go_out),
+        T(lent_arguments_come_back_when_the_client_is_closed),
+        T(a_long_result_may_be_passed_on),
         T(arguments_over_the_limits_are_refused),
         T(a_result_that_is_too_long_fails_its_call),
         T(a_program_that_did_something_else_meanwhile),

@@ -115,6 +115,7 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
     p->done = r->done;
     p->ctx = r->ctx;
     p->keep = r->keep;
+    p->lends = r->lend;
     p->quiet = r->no_result || (!r->done && !r->keep);
     return retry_new(r, &p->retry, err) < 0 ? err->code : fill_more(p, r, err);
 }
@@ -189,6 +190,11 @@ static void on_done(void *ctx, const cadre_client_answer *a)
         *o->error = *a->error;
 }
 
+static bool lies_in(const struct blob *b, const void *data)
+{
+    return (uintptr_t)data - (uintptr_t)b->data < b->len;
+}
+
 cadre_client_code cadre_client_call(cadre_client *c, const cadre_client_request *request, cadre_client_json *ret,
                                     cadre_client_error *error)
 {
@@ -199,15 +205,20 @@ cadre_client_code cadre_client_call(cadre_client *c, const cadre_client_request 
         err_set(&err, ERR_INVALID, "a callback cannot wait for a call; cadre_client_start() is for it");
     else if (settings_copy_sized(&r, sizeof r, request, "cadre_client_request", &err) == 0) {
         r.keep = 0;
+        r.lend = 1; // nobody touches them meanwhile
         r.done = on_done;
         r.ctx = &o;
         start(c, &r, &err);
     }
     if (err.code)
         return fault_return(error, &err);
-    blob_unref(TAKE_PTR(c->returned)); // what the last one returned
+    struct blob *last = TAKE_PTR(c->returned); // which may be what is passed now
+    bool passed = last && (lies_in(last, r.args.text) || lies_in(last, r.batch));
+    if (!passed)
+        blob_unref(TAKE_PTR(last));
     while (!o.over)
         client_turn(c, INT64_MAX);
+    blob_unref(last);
     if (o.code == CADRE_CLIENT_OK && ret)
         *ret = o.result;
     return o.code;

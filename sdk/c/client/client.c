@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -52,6 +53,15 @@ static bool rest(struct cadre_client *c, struct pending *p, const cadre_client_e
     return true;
 }
 
+// The caller may do with its arguments what it likes as soon as it is told.
+static void reclaim(struct cadre_client *c, const struct pending *p)
+{
+    if (!p->args || !p->args->lent)
+        return;
+    uplink_reclaim(&c->uplink, (uint32_t)p->id, p->args);
+    assert(p->args->refs == 1);
+}
+
 // r NULL: it has failed, with the error.
 static void answer(struct cadre_client *c, struct pending *p, const struct record *r, cadre_client_error *error)
 {
@@ -69,6 +79,7 @@ static void answer(struct cadre_client *c, struct pending *p, const struct recor
     }
     list_remove(&p->link);
     deadlines_del(&c->deadlines, &p->deadline);
+    reclaim(c, p);
     drop_request(p);
     c->n_sent -= p->sent;
     p->sent = false;
@@ -192,7 +203,7 @@ static int send_call(struct cadre_client *c, struct pending *p, const char *args
 {
     if (send_records(c, p, args, len, err) < 0)
         return err->code;
-    if (!p->retry)
+    if (!p->retry && !(p->args && p->args->lent))
         drop_arguments(p);
     p->sent = true;
     c->n_sent++;
@@ -385,16 +396,27 @@ bool client_may_start(const struct cadre_client *c, struct err *err)
     return !err->code;
 }
 
+static int keep_arguments(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err)
+{
+    if (p->lends && !args->per_rank && args->len > COPY_MAX && uplink_lends(&c->uplink, args->len)) {
+        p->args = blob_lend(args->text, args->len);
+        return 0;
+    }
+    p->args = uplink_blob(&c->uplink, args->len, c->quota);
+    if (!p->args)
+        return err_set(err, ERR_LIMIT, "%s(): no room for %zu bytes of arguments: %zu bytes are waiting already",
+                       p->method, args->len, quota_used(c->quota));
+    arguments_write(args, p->args->data);
+    return 0;
+}
+
 int client_submit(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err)
 {
     bool fresh = c->turning || now_ms() - c->turned_ms <= STALE_MS;
     bool now = fresh && list_empty(&c->waiting) && may_send(c);
     if (!now || args->len > COPY_MAX || p->retry) {
-        p->args = uplink_blob(&c->uplink, args->len, c->quota);
-        if (!p->args)
-            return err_set(err, ERR_LIMIT, "%s(): no room for %zu bytes of arguments: %zu bytes are waiting already",
-                           p->method, args->len, quota_used(c->quota));
-        arguments_write(args, p->args->data);
+        if (keep_arguments(c, p, args, err) < 0)
+            return err->code;
     } else if (args->per_rank) {
         buf_reset(&c->joined);
         buf_reserve(&c->joined, args->len);

@@ -20,6 +20,7 @@ struct pending {
     bool sent;
     bool lengthy; // some of its arguments may wait although it was sent
     bool rests;   // until its deadline, then it is tried again
+    bool lends;   // its arguments are the caller's, who has them again when it is answered
     bool refuse, quiet;
     bool keep, answered; // answered: only where it is kept
     uint8_t dispatch, execute;

@@ -384,6 +384,20 @@ void uplink_flush(struct uplink *u)
         ws_client_flush(u->ws);
 }
 
+void uplink_reclaim(struct uplink *u, uint32_t call, const struct blob *args)
+{
+    if (args->refs == 1 || uplink_gone(u))
+        return;
+    (void)uplink_withdraw(u, call);
+    (void)record_writer_drop(ws_client_records(u->ws), call, false); // also of one that is being closed
+    ws_client_own(u->ws, args);
+}
+
+bool uplink_lends(const struct uplink *u, size_t len)
+{
+    return !u->sharing.share.lends || len < SHARE_MIN;
+}
+
 size_t uplink_queued(const struct uplink *u)
 {
     return u->ws ? ws_client_queued(u->ws) : 0;

@@ -56,6 +56,10 @@ int uplink_send_copy(struct uplink *u, const struct record_header *h, const void
 void uplink_cancel(struct uplink *u, uint32_t call); // the proxy is told, if there is one
 // What is left of its arguments is not sent. False: nothing was left.
 bool uplink_withdraw(struct uplink *u, uint32_t call);
+// Nothing of its arguments, which are in `args`, is sent or referred to from now on.
+void uplink_reclaim(struct uplink *u, uint32_t call, const struct blob *args);
+// Arguments of this length go from where they are: to copy them into memory that the proxy shares would save nothing.
+bool uplink_lends(const struct uplink *u, size_t len);
 struct blob *uplink_blob(struct uplink *u, size_t len, struct quota *quota); // for arguments; as blob_new()
 void uplink_flush(struct uplink *u);                                         // calls back as a turn does
 size_t uplink_queued(const struct uplink *u);

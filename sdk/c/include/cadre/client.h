@@ -183,6 +183,10 @@ typedef struct cadre_client_request {
     // 1: results stay on the workers, and the answer is a reference to them, JSON that may be passed as an argument of
     // other calls (docs/calls.md, "References"). They are freed when this client is closed, unless `pin` is 1.
     int by_reference, pin;
+    // 1: args or batch, where they are long, are not copied: they stay as they are until the call is answered, which is
+    // also when it fails or is canceled, or this client is closed. A blocking call never copies them, except into
+    // memory that it shares with the proxy.
+    int lend;
 } cadre_client_request;
 
 static inline void cadre_client_options_init(cadre_client_options *o)
@@ -200,7 +204,7 @@ static inline void cadre_client_request_init(cadre_client_request *r, const char
 }
 
 // Everywhere below: `error` may be NULL, and is written only where the result is not CADRE_CLIENT_OK. What is passed in
-// is copied.
+// is copied, but what `lend` says.
 
 // Does not wait: connecting begins with the first turn. CADRE_CLIENT_INVALID: the options make no sense;
 // CADRE_CLIENT_IO, CADRE_CLIENT_UNAUTHORIZED: ca_file or token_file cannot be read, or is empty.

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/ws/ws_client_config.h"
+
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+
+static void set_defaults(struct ws_client_config *config)
+{
+    config->open_ms = config->open_ms ? config->open_ms : 10000;
+    config->ping_ms = config->ping_ms ? config->ping_ms : 10000;
+    config->pong_ms = config->pong_ms ? config->pong_ms : 10000;
+    config->max_message = config->max_message ? config->max_message : (size_t)64 << 20;
+    config->max_queue = config->max_queue ? config->max_queue : (size_t)256 << 20;
+}
+
+struct ws_client_config ws_client_config_copy(const struct ws_client_config *config)
+{
+    struct ws_client_config c = *config;
+    set_defaults(&c);
+    c.address = xstrdup(config->address);
+    c.path = xstrdup(config->path ? config->path : "/");
+    c.subprotocols = config->subprotocols ? xstrdup(config->subprotocols) : NULL;
+    c.headers = handshake_headers_copy(config->headers, config->n_headers);
+    return c;
+}
+
+void ws_client_config_done(struct ws_client_config *config)
+{
+    free((char *)config->address);
+    free((char *)config->path);
+    free((char *)config->subprotocols);
+    handshake_headers_free(config->headers, config->n_headers);
+}
