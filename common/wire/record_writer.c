@@ -174,6 +174,23 @@ bool record_writer_drop(struct record_writer *w, uint32_t call, bool answers)
     return drop_from(w, &w->items, call, answers) || parked;
 }
 
+static const struct record_item *call_in(const struct list *list, uint32_t call)
+{
+    for (const struct list *l = list->next; l != list; l = l->next) {
+        const struct record_item *it = CONTAINER_OF(l, struct record_item, link);
+        if (it->h.type == RECORD_CALL && it->h.call == call)
+            return it;
+    }
+    return NULL;
+}
+
+bool record_writer_unsent(const struct record_writer *w, uint32_t call)
+{
+    const struct record_item *it = call_in(&w->items, call);
+    it = it ? it : call_in(&w->parked, call);
+    return it && it->sent == 0;
+}
+
 // Whether a record of it can go out.
 static bool can_go(const struct record_item *it)
 {

@@ -46,6 +46,9 @@ size_t record_writer_room(const struct record_writer *w); // bytes until max_byt
 // has to be told by a CANCEL (or an ERROR for that rank).
 bool record_writer_drop(struct record_writer *w, uint32_t call, bool answers);
 
+// The CALL with this id waits here, and nothing of it is out.
+bool record_writer_unsent(const struct record_writer *w, uint32_t call);
+
 // The peer wants no more of this body for now (or again): only of one that has begun. False: there is none.
 bool record_writer_hold(struct record_writer *w, uint32_t call, bool answers, bool hold);
 

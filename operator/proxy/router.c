@@ -63,11 +63,7 @@ static void note_unsent(struct member *m)
 {
     LIST_FOREACH(l, &m->pending) {
         struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
-        if (!m->peer.out || slot->call->streams) // of that more may come
-            continue;
-        size_t before = m->peer.out->n_items;
-        bool begun = record_writer_drop(m->peer.out, slot->call->id, false);
-        slot->unsent = !begun && m->peer.out->n_items != before;
+        slot->unsent = slot->unsent || (m->peer.out && record_writer_unsent(m->peer.out, slot->call->id));
     }
 }
 

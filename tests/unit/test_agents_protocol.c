@@ -325,7 +325,7 @@ static void one_that_hangs_is_killed(void **state)
 {
     struct fixture *f = *state;
     struct err err = ERR_INIT;
-    run(f, 1, WORLD("[ $RANK = 0 ] && exec sleep 1000; kill -STOP $$$$; exit 3") BOTH);
+    run(f, 1, WORLD("[ $RANK = 0 ] && exec sleep 1000; echo I wait; kill -STOP $$$$; exit 3") BOTH);
     UNTIL(f, a_child_is_stopped());
     assert_int_equal(agents_kill(f->replicas[1].agents, "pod", "u-1", 1, 1, &err), ERR_UNAVAILABLE);
     connect(f, 1);
@@ -333,7 +333,7 @@ static void one_that_hangs_is_killed(void **state)
     UNTIL(f, process_is(facts(f, 0), 1, 1, AGENT_PROCESS_EXITED));
     const struct agent_facts *now = facts(f, 0);
     assert_int_equal(now->processes[1].exit_code, 137);
-    assert_non_null(strstr(now->processes[1].last_lines, "rank 1 was killed by a controller (group.kill)"));
+    assert_string_equal(now->processes[1].last_lines, "I wait\nrank 1 was killed by a controller (group.kill)\n");
     assert_true(process_is(now, 0, 1, AGENT_PROCESS_RUNNING));
     assert_agreed(f);
     f->refused = -1;

@@ -212,6 +212,33 @@ static void a_dropped_call_leaves_the_queue(void **state)
     assert_int_equal(w.bytes, 0);
 }
 
+static void what_is_out_of_a_call_is_known(void **state)
+{
+    (void)state;
+    copy(RECORD_CALL, 1, 0, "x");
+    push(RECORD_CALL, 2, 0, 3 * MIB);
+    assert_true(record_writer_unsent(&w, 1) && record_writer_unsent(&w, 2));
+    assert_false(record_writer_unsent(&w, 3));
+    fill(MIB); // all of one, some of the other
+    assert_false(record_writer_unsent(&w, 1) || record_writer_unsent(&w, 2));
+    copy(RECORD_CANCEL, 1, 0, ""); // that this waits means nothing
+    assert_false(record_writer_unsent(&w, 1));
+}
+
+static void what_must_get_through_does(void **state)
+{
+    struct err err = ERR_INIT;
+    const struct record_header h = {.type = RECORD_CANCEL, .call = 1};
+    (void)state;
+    w.max_bytes = 0;
+    assert_int_equal(record_writer_copy(&w, &h, NULL, 0, &err), ERR_LIMIT);
+    record_writer_insist(&w, &h);
+    assert_int_equal(record_writer_copy(&w, &h, NULL, 0, &err), ERR_LIMIT); // no hole for others
+    assert_int_equal(record_writer_room(&w), 0);
+    fill(1024);
+    assert_string_equal(buf_str(&trace), "1/0:0 | ");
+}
+
 static void the_queue_is_bounded(void **state)
 {
     (void)state;
@@ -479,6 +506,8 @@ int main(void)
         T(what_is_queued_of_a_call_waits_for_its_unfinished_body),
         T(bodies_that_almost_fit_are_not_cut_into_crumbs),
         T(a_dropped_call_leaves_the_queue),
+        T(what_is_out_of_a_call_is_known),
+        T(what_must_get_through_does),
         T(the_queue_is_bounded),
         T(what_is_long_is_gathered_from_where_it_lies),
         T(everything_arrives_whole_and_in_order),

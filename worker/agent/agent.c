@@ -201,7 +201,8 @@ static void on_exited(struct place *p)
     p->killed = p->killed && e.signal == SIGKILL; // it may have ended by itself meanwhile
     p->oom = e.signal == SIGKILL && look_oom(p->group->agent) && !p->killed;
     if (p->killed)
-        buf_printf(&p->last, "%s%s", p->last.len ? "\n" : "", killed_words(p, words, sizeof words));
+        buf_printf(&p->last, "%s%s\n", p->last.len && p->last.data[p->last.len - 1] != '\n' ? "\n" : "",
+                   killed_words(p, words, sizeof words));
     say_exit(p);
     supervisor_exited(p->group->supervisor, p->rank, e.code, e.signal);
     carry_out(p->group);

@@ -10,27 +10,30 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 struct control {
     struct agent *agent;
     int fd;
-    struct loop_poll *poll; // NULL = the other end has gone
+    struct loop_poll *poll; // NULL = the other end has gone, or does not listen
     char packet[CONTROL_PACKET_MAX];
 };
 
-// Whoever does not read loses what is said: it sees the end of the agent all the same.
-static void send_record(const struct control *c, enum record_type type, struct json_writer *w)
+// Whoever does not read for a while loses what is said: it sees the end of the agent all the same.
+static void send_record(struct control *c, enum record_type type, struct json_writer *w)
 {
     struct record_header h = {.len = (uint32_t)w->buf.len, .type = (uint8_t)type, .rank = RECORD_GROUP};
     char header[RECORD_HEADER_SIZE];
     record_header_encode(header, &h);
     struct iovec parts[] = {{header, sizeof header}, {w->buf.data, w->buf.len}};
     const struct msghdr message = {.msg_iov = parts, .msg_iovlen = ARRAY_LEN(parts)};
-    ssize_t sent;
+    ssize_t sent = 0;
     do
-        sent = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+        sent = c->poll ? sendmsg(c->fd, &message, MSG_NOSIGNAL) : 0;
     while (sent < 0 && errno == EINTR);
+    if (sent < 0)
+        loop_poll_free(TAKE_PTR(c->poll));
     writer_done(w);
 }
 
@@ -67,9 +70,11 @@ static void on_readable(void *ctx, int events)
 
 struct control *control_new(struct loop *loop, struct agent *agent, int fd, struct err *err)
 {
+    const struct timeval patience = {.tv_sec = 1};
     struct control *c = xcalloc(1, sizeof *c);
     *c = (struct control){.agent = agent, .fd = fd};
     fcntl(fd, F_SETFD, FD_CLOEXEC);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     c->poll = loop_poll_new(loop, fd, on_readable, c);
     if (c->poll && loop_poll_set(c->poll, LOOP_READ, err) == 0)
         return c;
@@ -91,9 +96,11 @@ void control_free(struct control *c)
 void control_report(struct control *c, const struct agent_report *r)
 {
     struct json_writer w;
+    struct agent_report brief = *r;
     if (r->type != SUPERVISOR_REPORT_EXITED)
         return;
+    brief.last_len = 0; // whoever watches has the output
     writer_init(&w, 0);
-    enum record_type type = message_report(r, &w);
+    enum record_type type = message_report(&brief, &w);
     send_record(c, type, &w);
 }
