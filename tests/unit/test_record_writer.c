@@ -219,7 +219,7 @@ static void what_is_out_of_a_call_is_known(void **state)
     push(RECORD_CALL, 2, 0, 3 * MIB);
     assert_true(record_writer_unsent(&w, 1) && record_writer_unsent(&w, 2));
     assert_false(record_writer_unsent(&w, 3));
-    fill(MIB); // all of one, some of the other
+    fill(MESSAGE); // all of one, some of the other
     assert_false(record_writer_unsent(&w, 1) || record_writer_unsent(&w, 2));
     copy(RECORD_CANCEL, 1, 0, ""); // that this waits means nothing
     assert_false(record_writer_unsent(&w, 1));
