@@ -58,11 +58,23 @@ check() { # NAME COMMAND...: what it printed explains a failure
     fi
 }
 
+# How many CUDA will see, which is not always what nvidia-smi lists: a process sees one part of a GPU (MIG), and no GPU
+# that it was not given.
+gpus_seen() {
+    if grep -q '^ *MIG ' "$dir/gpus"; then
+        echo 1
+    elif [[ -n ${CUDA_VISIBLE_DEVICES:-} ]]; then
+        tr ',' '\n' <<<"$CUDA_VISIBLE_DEVICES" | wc -l
+    else
+        grep -c '^GPU ' "$dir/gpus"
+    fi
+}
+
 build=
 build_preset() {
     command -v nvidia-smi >/dev/null && nvidia-smi -L >"$dir/gpus" 2>&1 && grep -q '^GPU ' "$dir/gpus" ||
         skip_all "there is no GPU on this machine (nvidia-smi lists none)"
-    gpus=$(grep -c '^GPU ' "$dir/gpus")
+    gpus=$(gpus_seen)
     "$root/deploy/cuda.sh" >/dev/null || skip_all "there is a GPU, but no CUDA toolkit, and its wheels cannot be had"
     cd "$root"
     { cmake --preset cuda && cmake --build --preset cuda; } >"$dir/build.log" 2>&1 || {
