@@ -60,10 +60,14 @@ void finish_succeed(struct work *w)
 {
     const char *text = rank_zero_decides(w) ? "rank 0 has exited 0, which is what successPolicy asks for"
                                             : arena_printf(w->a, "all %d ranks have exited 0", group_world_size(w->wg));
+    static const enum outcome_condition speak_of_it[] = {SCHEDULED, READY, SUCCEEDED};
+    const struct condition *before = w->outcome.of_before ? outcome_old(w->wg, SUCCEEDED) : NULL;
     outcome_set(&w->outcome, SUCCEEDED, CONDITION_TRUE, REASON_COMPLETED, text);
     if (w->census.bound == w->census.replicas)
         work_bound(w);
     outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_COMPLETED, text);
+    for (size_t i = 0; before && i < ARRAY_LEN(speak_of_it); i++) // it is the earlier spec that has
+        w->outcome.conditions[speak_of_it[i]].observed_generation = before->observed_generation;
     work_settle(w);
 }
 

@@ -202,6 +202,9 @@ void work_refuse(struct work *w, const char *reason, const char *message)
                        c->pooled ? message
                                  : arena_printf(w->a, "only a part of the earlier spec's pods is there: %s", message));
         return;
+    } else if (finish_succeeded(w)) {
+        finish_succeed(w);
+        return;
     } else {
         ready_as_before(w, reason, message);
     }
