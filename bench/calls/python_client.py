@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The same calls by the Python package, for bench-calls, which asks as it asks ray_peer.py: each line on standard input is
-"RANKS BYTES IN_FLIGHT SECONDS", the answer is calls a second. The argument is the address of the proxy.
+"""The same calls by the Python package, for bench-calls, which asks as it asks ray_peer.py: each line on standard input
+is "RANKS BYTES IN_FLIGHT SECONDS", the answer is calls a second. The argument is the address of the proxy.
 """
 
 import platform

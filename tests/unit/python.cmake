@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Python package over libcadre_client.so. Where that has a sanitizer, Python must have loaded its runtime before; what
-# Python itself never frees is no leak of ours.
-if(CADRE_PYTHON3)
+# The Python package over libcadre_client.so. Where that is built with gcc's address sanitizer, Python must have loaded
+# its runtime before, and what Python itself never frees is no leak of ours; with other sanitizers they are not run.
+if(CADRE_PYTHON3 AND (NOT CADRE_SANITIZE OR (CADRE_SANITIZE MATCHES address AND CMAKE_C_COMPILER_ID STREQUAL GNU)))
   set(python_environment
       "CADRE_CLIENT_LIBRARY=$<TARGET_FILE:cadre_client>"
       "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/python"
@@ -14,16 +14,11 @@ if(CADRE_PYTHON3)
     string(TOUPPER ${module} macro)
     list(APPEND python_environment "${macro}_SO=$<TARGET_FILE:module_${module}>")
   endforeach()
-  foreach(pair address:asan thread:tsan)
-    string(REPLACE ":" ";" pair ${pair})
-    list(GET pair 0 sanitizer)
-    list(GET pair 1 runtime)
-    if(CADRE_SANITIZE MATCHES ${sanitizer} AND CMAKE_C_COMPILER_ID STREQUAL GNU)
-      execute_process(COMMAND "${CMAKE_C_COMPILER}" -print-file-name=lib${runtime}.so OUTPUT_VARIABLE preloaded
-                      OUTPUT_STRIP_TRAILING_WHITESPACE)
-      list(APPEND python_environment "LD_PRELOAD=${preloaded}")
-    endif()
-  endforeach()
+  if(CADRE_SANITIZE)
+    execute_process(COMMAND "${CMAKE_C_COMPILER}" -print-file-name=libasan.so OUTPUT_VARIABLE preloaded
+                    OUTPUT_STRIP_TRAILING_WHITESPACE)
+    list(APPEND python_environment "LD_PRELOAD=${preloaded}")
+  endif()
   function(cadre_python_test name script)
     add_test(NAME ${name} COMMAND "${CADRE_PYTHON3}" "${CMAKE_CURRENT_SOURCE_DIR}/${script}" ${ARGN})
     set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77 ENVIRONMENT

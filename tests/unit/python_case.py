@@ -27,15 +27,19 @@ def program(name):
 
 
 class Local:
-    """A run of cadre-local: `ranks` processes that have loaded a module (class `of`), and are started again when one has failed."""
+    """A run of cadre-local: `ranks` processes with a module (class or roles `of`), started again when one failed."""
 
     def __init__(self, module, ranks=1, of=None):
         self.folder = tempfile.mkdtemp()
         self.address = f"unix:{self.folder}/socket"
         self.log = open(f"{self.folder}/log", "w+b")
-        group = {"apiVersion": "cadre.dev/v1alpha1", "kind": "WorkerGroup", "metadata": {"name": "g", "namespace": "lab"},
-                 "spec": {"replicas": ranks, "worker": {"module": program(module), **({"class": of} if of else {})}, "restartBackoff": {"initialSeconds": 0},
-                          "template": {"spec": {"containers": [{"name": "worker", "image": "none"}]}}}}
+        classes = {} if not of else {"class": of} if isinstance(of, str) else {"roles": of}
+        worker = {"module": program(module), **classes}
+        template = {"spec": {"containers": [{"name": "worker", "image": "none"}]}}
+        group = {"apiVersion": "cadre.dev/v1alpha1", "kind": "WorkerGroup",
+                 "metadata": {"name": "g", "namespace": "lab"},
+                 "spec": {"replicas": ranks, "worker": worker, "restartBackoff": {"initialSeconds": 0},
+                          "template": template}}
         with open(f"{self.folder}/group.json", "w", encoding="utf-8") as f:
             json.dump(group, f)
         path = os.path.dirname(program("CADRE_WORKER")) + os.pathsep + os.environ["PATH"]

@@ -3,7 +3,7 @@
 """Batches of the Python package against local runs, with the dtypes of safetensors.
 
     test_python_batch.py                  needs the standard library only
-    test_python_batch.py --numpy FOLDER   with numpy, which pip may have to bring into FOLDER; exit status 77 where it cannot
+    test_python_batch.py --numpy FOLDER   with numpy, which pip may have to bring into FOLDER; 77 where it cannot
 """
 
 import array
@@ -63,8 +63,9 @@ class Echoes(GroupCase):
         self.assertEqual(back.rows, 8)
 
     def test_columns_and_meta_go_along(self):
-        back = self.echo(cadre.Batch({"x": floats(1, 2)}, columns={"p": ["ä", None], "q": [{"a": 1}, []]}, meta={"k": [1.5]}))
-        self.assertEqual((back.columns, back.meta), ({"p": ["ä", None], "q": [{"a": 1}, []]}, {"k": [1.5]}))
+        columns, meta = {"p": ["ä", None], "q": [{"a": 1}, []]}, {"k": [1.5]}
+        back = self.echo(cadre.Batch({"x": floats(1, 2)}, columns=columns, meta=meta))
+        self.assertEqual((back.columns, back.meta), (columns, meta))
         self.assertRegex(repr(back), r"<cadre.Batch of 2 rows: x: F32\[2\], p: column, q: column>")
 
     def test_no_tensors_and_no_rows(self):
@@ -95,6 +96,7 @@ class Echoes(GroupCase):
                 (ValueError, "'F31' is none of safetensors", {"x": lambda: cadre.Tensor("F31", [1], b"")}),
                 (cadre.Invalid, "rows", {"x": floats(1, 2), "y": floats(1)}),
                 (cadre.Invalid, "1 to 8 dimensions", {"x": cadre.Tensor("F32", (), b"1234")}),
+                (ValueError, "has no NUL", {"x\0y": floats(1)}),
                 (ValueError, "9 dimensions", {"x": cadre.Tensor("U8", (1,) * 9, b"1")})):
             self.fails(error, pattern, lambda: self.echo(
                 cadre.Batch({k: t() if callable(t) else t for k, t in tensors.items()})))
@@ -184,6 +186,23 @@ class Actors(GroupCase):
         ref = self.group.call("add", cadre.Batch({"a": floats(0, 0)}), keep=True)
         back = self.group.call("add", ref)
         self.assertEqual(back.tensors["a"].data.cast("f").tolist(), [0, 2])
+
+
+class Roles(GroupCase):
+    """Two objects in each process, each called as a group."""
+
+    module, ranks = "TENSOR_SO", 2
+    of = [{"name": "actor", "class": "Actor"}, {"name": "critic", "class": "Critic", "init": {"b": 10}}]
+
+    def test_a_role_is_called_as_a_group(self):
+        actor, critic = self.client.group("g", role="actor"), self.client.group("g", role="critic")
+        self.assertEqual(actor.call("add", args={"a": [0, 0]}), {"a": [0, 1]})
+        self.assertEqual(critic.call("sub", args={"a": [0, 0]}), {"a": [-10, -10]})
+        with actor.call("add", cadre.Batch({"a": floats(0, 0)}), keep=True) as ref:  # not by way of this program
+            self.assertEqual(critic.call("sub", ref).tensors["a"].data.cast("f").tolist(), [-10, -9])
+        self.assertEqual([r["name"] for r in actor.info()["roles"]], ["actor", "critic"])
+        self.fails(cadre.Invalid, "roles", self.group.call, "add", args={"a": [0, 0]})
+        self.fails(cadre.NotFound, "nobody", self.client.group("g", role="nobody").call, "add")
 
 
 if __name__ == "__main__":

@@ -47,11 +47,15 @@ class Accumulators(GroupCase):
         self.assertIn("add", [m["name"] for m in info["methods"]])
 
     def test_options_that_do_not_exist_are_refused_with_those_that_do(self):
-        self.fails(TypeError, r"add\(\) has no option 'x'; there are rank, .*args=\{\.\.\.\}", self.group.call, "add", x=5)
+        self.fails(TypeError, r"add\(\) has no option 'x'; there are rank, .*args=\{\.\.\.\}",
+                   self.group.call, "add", x=5)
         self.fails(ValueError, "no mode 'NOTHING'; there are ONE_TO_ALL, ", self.group.call, "add", dispatch="NOTHING")
         self.fails(ValueError, "a time of -1 s", self.group.call, "add", timeout=-1)
         self.fails(TypeError, "only one", self.group.call, "add", 1, args=[1])
         self.fails(TypeError, "only one", self.group.call, "add", args=[1], per_rank=[1])
+        self.fails(TypeError, "cannot be interpreted as an integer", self.group.call, "add", rank=0.5)
+        self.fails(ValueError, "max_retries -1 is out of its range", self.group.call, "add", max_retries=-1)
+        self.fails(ValueError, "has a NUL", self.group.call, "add\0or not")
         self.fails(TypeError, "connect.. has no option 'ns'", cadre.connect, "unix:/x", ns="lab")
         self.fails(TypeError, "needs a name", self.client.group)
 
@@ -135,6 +139,7 @@ class Accumulators(GroupCase):
         ref = self.group.start("get_value", keep=True).result()
         self.assertEqual(ref.get(), [0, 1, 2, 3])
         self.assertEqual(self.group.call("add", ref, dispatch="ALL_TO_ALL"), [0, 2, 4, 6])
+        self.fails(cadre.Invalid, "keep", self.group.call, "get_value", keep=True, no_result=True)
 
     def test_a_client_of_a_group_need_not_name_it(self):
         with self.local.connect(group="g") as client:
@@ -240,8 +245,8 @@ class Watched(GroupCase):
     def test_a_second_thread_is_refused_while_one_waits(self):
         waits = threading.Event()
         with self.local.connect(on_connection=lambda up, why: waits.set()) as client:
-            thread = threading.Thread(target=self.fails,
-                                      args=(cadre.Timeout, "hold", client.group("g").call, "hold"), kwargs={"timeout": 1})
+            hold = (cadre.Timeout, "hold", client.group("g").call, "hold")
+            thread = threading.Thread(target=self.fails, args=hold, kwargs={"timeout": 1})
             thread.start()
             waits.wait()
             self.fails(RuntimeError, "in use by another thread", client.group("g").start, "trace")
@@ -276,7 +281,8 @@ class Crashing(GroupCase):
     module, ranks, of = "MISBEHAVING_SO", 2, "Misbehaving"
 
     def test_a_rank_that_dies_is_named(self):
-        e = self.fails(cadre.Unavailable, "rank 1 of lab/g .* (exited|lost its connection)", self.group.call, "crash", rank=1)
+        e = self.fails(cadre.Unavailable, "rank 1 of lab/g .* (exited|lost its connection)",
+                       self.group.call, "crash", rank=1)
         self.assertEqual((e.rank, e.may_have_run), (1, True))
 
 
@@ -292,7 +298,8 @@ class Killed(GroupCase):
 
 class Echoes(GroupCase):
     def test_values_come_back_as_they_were(self):
-        for value in ([], [1, 2.5, -3, 1 << 62], [None, True, False], [{"a": {"b": []}}], ["ä漢😀\"\\\n"], ["x" * (1 << 20)]):
+        for value in ([], [1, 2.5, -3, 1 << 62], [None, True, False], [{"a": {"b": []}}], ["ä漢😀\"\\\n"],
+                      ["x" * (1 << 20)]):
             self.assertEqual(self.group.call("echo", args=value, rank=0), value)
 
     def test_a_body_that_is_too_long_is_refused(self):

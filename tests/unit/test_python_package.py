@@ -17,7 +17,7 @@ import cadre
 from cadre import _library
 from python_case import ROOT, Local, environment, main
 
-HEADER = os.path.join(ROOT, "sdk/c/include/cadre/client.h")
+HEADER = "sdk/c/include/cadre/client.h"
 
 
 def read(path):
@@ -31,8 +31,8 @@ def in_c(expressions):
         lines = "".join(f'printf("%lld\\n", (long long)({e}));\n' for e in expressions)
         with open(f"{folder}/a.c", "w", encoding="utf-8") as f:
             f.write(f'#include <cadre/client.h>\n#include <stdio.h>\nint main(void) {{\n{lines}return 0; }}\n')
-        subprocess.run([sys.argv[1], "-I", os.path.dirname(os.path.dirname(HEADER)), f"{folder}/a.c", "-o", f"{folder}/a"],
-                       check=True, env=environment())
+        compiler = [sys.argv[1], "-I", os.path.join(ROOT, "sdk/c/include"), f"{folder}/a.c", "-o", f"{folder}/a"]
+        subprocess.run(compiler, check=True, env=environment())
         return [int(n) for n in subprocess.run([f"{folder}/a"], check=True, capture_output=True, env=environment())
                 .stdout.split()]
 
@@ -56,18 +56,18 @@ class Header(unittest.TestCase):
         self.assertEqual(dict(zip(expressions, in_c(expressions))), dict(zip(expressions, numbers)))
 
     def test_modes_and_codes_are_those_of_the_header(self):
-        names = re.findall(r"\bCADRE_CLIENT_(\w+) = (\d+),", read("sdk/c/include/cadre/client.h"))
+        names = re.findall(r"\bCADRE_CLIENT_(\w+) = (\d+),", read(HEADER))
         modes = {n: int(v) for n, v in names if n in _library.DISPATCH}
         self.assertEqual(modes, _library.DISPATCH)
         self.assertEqual({n[8:]: int(v) for n, v in names if n.startswith("EXECUTE_") and v != "0"}, _library.EXECUTE)
-        enum = re.search(r"typedef enum cadre_client_code \{(.*?)\}", read("sdk/c/include/cadre/client.h"), re.S)[1]
+        enum = re.search(r"typedef enum cadre_client_code \{(.*?)\}", read(HEADER), re.S)[1]
         codes = {n: int(v) for n, v in re.findall(r"CADRE_CLIENT_(\w+) = (\d+)", enum) if v != "0"}
         self.assertEqual({c("").name: c.code for c in cadre.Error._classes.values()}, codes)
 
     def test_every_option_of_c_has_a_name_here(self):
         from cadre import _options
-        own = {"size", "method", "group", "role", "args", "per_rank", "n_per_rank", "batch", "batch_len", "done", "ctx", "keep",
-               "via"}  # what Group sets itself; `via` is of workers
+        own = {"size", "method", "group", "role", "args", "per_rank", "n_per_rank", "batch", "batch_len", "done", "ctx",
+               "keep", "via"}  # what Group sets itself; `via` is of workers
         self.assertEqual({m for m, _ in _options.CALL.values()}, {f[0] for f in _library.Request._fields_} - own)
         own = {"size", "address", "on_connection", "on_output", "ctx"}
         self.assertEqual({m for m, _ in _options.CONNECT.values()}, {f[0] for f in _library.Options._fields_} - own)
@@ -92,10 +92,10 @@ class Package(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(os.path.join(ROOT, "sdk/python"), f"{folder}/source")  # setuptools writes into it
             shutil.copy(_library.functions.path, f"{folder}/source/cadre/libcadre_client.so.0")
-            pip = subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "1", "--timeout",
-                                  "15", "install", "--quiet", "--no-deps", "--target", f"{folder}/lib", f"{folder}/source"],
-                                 capture_output=True, text=True, env=environment())
-            if pip.returncode and re.search("No module named pip|No matching distribution found for setuptools", pip.stderr):
+            command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "1", "--timeout", "15"]
+            command += ["install", "--quiet", "--no-deps", "--target", f"{folder}/lib", f"{folder}/source"]
+            pip = subprocess.run(command, capture_output=True, text=True, env=environment())
+            if pip.returncode and re.search("No module named pip|No matching distribution found for set", pip.stderr):
                 self.skipTest("there is no pip, or it cannot have setuptools")
             self.assertEqual(pip.returncode, 0, pip.stderr)
             self.assertEqual(imported("", dict(os.environ, PYTHONPATH=f"{folder}/lib")), "")

@@ -108,6 +108,8 @@ def write(batch, encode):
         if len(t.shape) > lib.DIMS_MAX:
             raise ValueError(f"tensor {name!r} has {len(t.shape)} dimensions, at most {lib.DIMS_MAX} travel")
         out.name, out.dtype = name.encode(), t.dtype.encode()
+        if "\0" in name:
+            raise ValueError(f"tensor {name!r}: a name has no NUL")
         out.shape[: len(t.shape)], out.n_dims = t.shape, len(t.shape)
         keep.append(_pointer(t.data))
         out.data, out.len = ctypes.cast(keep[-1], ctypes.c_void_p), t.data.nbytes

@@ -65,7 +65,8 @@ class Client:
         self._error_ref, self._id_ref, self._n_ref = byref(self._error), byref(self._id), byref(self._n)
         self._answer_ref, self._ids_ref = byref(self._answer), byref(self._ids)
         self.address, self.namespace, self._group = address, options.get("namespace"), options.get("group")
-        o = lib.Options(size=ctypes.sizeof(lib.Options), address=str(address).encode())
+        o = lib.Options(size=ctypes.sizeof(lib.Options))
+        _options.put(o, "address", str(address).encode(), "address")
         _options.fill(o, _options.CONNECT, options, "connect()")
         self._callbacks = self._callbacks_of(on_connection, on_output)
         o.on_connection, o.on_output = self._callbacks

@@ -66,8 +66,8 @@ class Future:
         client._enter()
         try:
             if not (client._is_done(self._id) or client._await_one(self._id, -1 if timeout is None else _ms(timeout))):
-                raise TimeoutError(f"{self._prepared.method}() of {self._group.name} is not answered after {timeout} s; "
-                                   "it goes on: ask again, or cancel() it")
+                raise TimeoutError(f"{self._prepared.method}() of {self._group.name} is not answered after {timeout} s"
+                                   ", and goes on: ask again, or cancel() it")
             try:
                 result = client._take(self._id)
                 self._result = Ref(result["$ref"], self._group) if self._prepared.by_reference else result
@@ -91,9 +91,9 @@ def _ms(timeout):
 
 
 def wait(futures, num_returns=1, timeout=None):
-    """Waits until num_returns of the futures are answered, for so many seconds at most: (ready, rest), both in the order
-    in which they were given. `ready` has num_returns futures, or fewer where the time was over; some of the rest may
-    be answered, too. All are of one client, none is given twice.
+    """Waits until num_returns of the futures are answered, for so many seconds at most: (ready, rest), both in the
+    order in which they were given. `ready` has num_returns futures, or fewer where the time was over; some of the rest
+    may be answered, too. All are of one client, none is given twice.
     """
     futures = list(futures)
     clients = {f._group.client for f in futures}

@@ -21,10 +21,11 @@ class _Prepared:
     __slots__ = ("request", "ref", "args", "by_reference", "method")
 
     def __init__(self, group, role, method, options):
-        r = self.request = lib.Request(size=ctypes.sizeof(lib.Request), method=method.encode(), group=group.encode(),
-                                       rank=-1, keep=1)
+        r = self.request = lib.Request(size=ctypes.sizeof(lib.Request), rank=-1, keep=1)
+        _options.put(r, "method", method.encode(), "method")
+        _options.put(r, "group", group.encode(), "group")
         if role is not None and not method.startswith(("group.", "object.")):
-            r.role = role.encode()
+            _options.put(r, "role", role.encode(), "role")
         _options.fill(r, _options.CALL, options, f"{method}()", _HINT)
         self.ref = byref(r)
         self.args = r.args  # a view, not a copy
@@ -82,8 +83,8 @@ class Group:
             client._lock.release()
 
     def put(self, value, **options):
-        """Puts JSON, or a Batch, to the workers and returns a Ref to it: to the least busy rank, to `rank`, or dealt out
-        by a `dispatch` mode.
+        """Puts JSON, or a Batch, to the workers and returns a Ref to it: to the least busy rank, to `rank`, or dealt
+        out by a `dispatch` mode.
         """
         options["args"] = value
         return Ref(self.call("object.put", **options)["$ref"], self)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of calls and of connections: one table each, from Python's name to the member of the C struct."""
 
+from operator import index
+
 from . import _library as lib
 from ._body import encode
 
@@ -33,16 +35,16 @@ def _names(value):
 
 # Besides `args` and `per_rank`, which are what is sent. None is as if it was not given.
 CALL = {
-    "rank": ("rank", int),
+    "rank": ("rank", index),
     "dispatch": ("dispatch", _mode(lib.DISPATCH)),
     "execute": ("execute", _mode(lib.EXECUTE)),
     "split": ("split", encode),
     "collect": ("collect", encode),
     "pad": ("pad", bool),
     "timeout": ("timeout_ms", _seconds),
-    "attempt": ("attempt", int),
+    "attempt": ("attempt", index),
     "refuse_when_not_ready": ("refuse_when_not_ready", bool),
-    "max_retries": ("max_retries", int),
+    "max_retries": ("max_retries", index),
     "retry_on": ("retry_on", _names),
     "idempotent": ("idempotent", bool),
     "no_result": ("no_result", bool),
@@ -63,10 +65,17 @@ CONNECT = {
     "server_name": ("server_name", _text),
     "connect_timeout": ("connect_timeout_ms", _seconds),
     "unreachable": ("unreachable_ms", _seconds),
-    "max_calls": ("max_calls", int),
-    "max_body": ("max_body", int),
-    "max_bytes": ("max_bytes", int),
+    "max_calls": ("max_calls", index),
+    "max_body": ("max_body", index),
+    "max_bytes": ("max_bytes", index),
 }
+
+
+def put(struct, member, value, what):
+    """Sets a member; ctypes would cut off what does not fit: a number's upper bits, text behind a NUL."""
+    setattr(struct, member, value)
+    if getattr(struct, member) != value:
+        raise ValueError(f"{what} {value!r} is out of its range, or has a NUL in it")
 
 
 def fill(struct, table, options, what, hint=""):
@@ -76,4 +85,4 @@ def fill(struct, table, options, what, hint=""):
             raise TypeError(f"{what} has no option {name!r}; there are {', '.join(table)}{hint}")
         member, convert = table[name]
         if value is not None:
-            setattr(struct, member, convert(value))
+            put(struct, member, convert(value), f"{what}: {name}")
