@@ -382,6 +382,10 @@ int record_reader_next(struct record_reader *r, const char **data, size_t *len, 
             return got < 0 ? fail(r, got) : 0;
         if (body_end(r)) {
             *ret = r->now;
+            if (r->rest && r->rest_last) {
+                ret->next = r->rest->data + r->rest_at;
+                ret->next_len = r->rest->len - r->rest_at;
+            }
             return 1;
         }
     }

@@ -27,9 +27,13 @@ struct record {
     struct blob
         *blob; // holds the body, take a reference to keep it; NULL: the body lies in the input, copy it to keep it
     struct blob *tail; // what follows `body` of it, where that was left in shared memory (config.tail); NULL: nothing
-    size_t offset;     // of this piece in its body; 0 = the body begins here
-    bool dropped;      // a CANCEL: what it ended was being collected, so that nobody has heard of it
-    bool over;         // it was collected, is longer than it may be, and what there was is gone: pieces come again
+    // What is left of the body, where it lies in shared memory and comes next, to be looked at; its owner may change
+    // it.
+    const char *next;
+    size_t next_len;
+    size_t offset; // of this piece in its body; 0 = the body begins here
+    bool dropped;  // a CANCEL: what it ended was being collected, so that nobody has heard of it
+    bool over;     // it was collected, is longer than it may be, and what there was is gone: pieces come again
     // Bodies count up from 1 in the order in which they began, which is the order of calls. Small ones overtake long
     // ones: where the order matters, wait until seq < record_reader_unfinished().
     uint64_t seq;

@@ -261,6 +261,17 @@ bool ref_mentioned(const char *json, size_t len)
            memmem(json, len, MEMBER, sizeof MEMBER - 1) != NULL;
 }
 
+bool ref_mentioned_in(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    enum { REST = sizeof MEMBER - 2 }; // of the word, on one side of the seam
+    char seam[2 * REST];
+    size_t before = MIN(a_len, (size_t)REST), behind = MIN(b_len, (size_t)REST);
+    memcpy(seam, a + a_len - before, before);
+    memcpy(seam + before, b, behind);
+    return memmem(a, a_len, MEMBER, sizeof MEMBER - 1) || memmem(seam, before + behind, MEMBER, sizeof MEMBER - 1) ||
+           memmem(b, b_len, MEMBER, sizeof MEMBER - 1);
+}
+
 bool ref_is(const char *json, size_t len, struct ref_found *ret)
 {
     size_t at = 0;

@@ -58,7 +58,8 @@ struct ref_found {    // in a JSON document
 
 // The next reference in valid JSON from *at on, however deep; *at is behind it then. False: there is none.
 bool ref_next(const char *json, size_t len, size_t *at, struct ref_found *ret);
-bool ref_mentioned(const char *json, size_t len);                 // a quick look: there may be one
+bool ref_mentioned(const char *json, size_t len);                                // a quick look: there may be one
+bool ref_mentioned_in(const char *a, size_t a_len, const char *b, size_t b_len); // the same, of one that lies in two
 bool ref_is(const char *json, size_t len, struct ref_found *ret); // the document is a reference and nothing else
 
 // What opens an object of a process to whoever shows it, until a time (ms since 1970): derived from the secret that the

@@ -29,6 +29,8 @@ struct call_body {
     const char *data;
     size_t len;
     struct blob *blob;
+    const char *next; // of a first piece: what is left, where that can be looked at already; NULL = it cannot
+    size_t next_len;
 };
 
 struct deal;

@@ -399,25 +399,30 @@ static int send_first(struct call *c, const struct call_body *first, const struc
     return c->cut ? send_cut(c, first, parts, err) : send_same(c, first, c->single ? 1 : c->world, err);
 }
 
-// JSON up to some length may have references in it, which are looked up.
-static bool needs_no_look(const struct call *c, const struct record_call *parts, size_t *want)
+// JSON up to some length may have references in it, which are looked up. What lies in shared memory can be looked at
+// there, and passed on by reference where it has none; whoever changes it meanwhile changes his own arguments.
+static bool needs_no_look(const struct call *c, const struct call_body *first, const struct record_call *parts,
+                          size_t *want)
 {
     size_t most = c->router->config.whole_json, len = parts->args_len;
     if (!most || len > most || batch_is_safetensors(parts->args, len))
+        return true;
+    if (first->next && !ref_mentioned_in(parts->args, len, first->next, first->next_len))
         return true;
     *want = 4 + parts->head_len + (len < SAFETENSORS_PREFIX ? SAFETENSORS_PREFIX : most + 1);
     return false;
 }
 
 // Deals it out as far as can be told from the first piece. False: more of it has to be there, *want bytes or all (0).
-static bool plan(struct call *c, const struct record_call *parts, size_t *want, int *ret, struct err *err)
+static bool plan(struct call *c, const struct call_body *first, const struct record_call *parts, size_t *want, int *ret,
+                 struct err *err)
 {
     *want = 0;
     *ret = c->single ? 0 : deal_make(c, parts, err);
     if (*ret < 0)
         return true;
     if (is_whole(c))
-        return needs_no_look(c, parts, want);
+        return needs_no_look(c, first, parts, want);
     if (!c->deal || c->deal->d.form != DISPATCH_ROWS)
         return false;
     *ret = cut_begin(c, parts, want, err);
@@ -453,7 +458,7 @@ bool call_stream(struct call *c, const struct call_body *first, size_t *want)
     if (r == 0)
         r = record_call_decode(first->data, first->len, &parts, &err);
     if (r == 0 && turn != WAIT) // until the group is ready nobody knows
-        streams = plan(c, &parts, want, &r, &err);
+        streams = plan(c, first, &parts, want, &r, &err);
     if (r < 0) {
         failure_from(&f, &err);
         call_fail(c, &f);
@@ -477,7 +482,8 @@ static bool suffices(struct call *c, int *ret, struct err *err)
     cut_free(c);
     if (enough)
         *ret = record_call_decode(c->body->data, c->body->len, &parts, err);
-    if (enough && *ret == 0 && !plan(c, &parts, &c->want, ret, err)) {
+    const struct call_body here = {c->body->data, c->body->len, c->body, NULL, 0};
+    if (enough && *ret == 0 && !plan(c, &here, &parts, &c->want, ret, err)) {
         c->want = c->want ? c->want : SIZE_MAX;
         enough = false;
     }

@@ -152,6 +152,34 @@ static void each_rank_may_have_a_reference_of_its_own(void **state)
     arena_done(&a);
 }
 
+// The head and 8 bytes of the arguments; what comes next lies in shared memory, and can be seen.
+static int sends_first(struct world *w, uint32_t id, const char *next)
+{
+    static const char first[] = "\x10\0\0\0{\"method\":\"add\"}[1,2,3, ";
+    const struct record r = {
+        .h = {.type = RECORD_CALL, .call = id, .rank = 1, .flags = RECORD_MORE, .len = sizeof first - 1},
+        .body = first,
+        .len = sizeof first - 1,
+        .next = next,
+        .next_len = next ? strlen(next) : 0,
+        .seq = id};
+    struct err err = ERR_INIT;
+    return session_record(w->c.session, &r, UINT64_MAX, &err);
+}
+
+static void what_lies_in_shared_memory_is_looked_at_there(void **state)
+{
+    struct world *w = *state;
+    w->f.router.config.whole_json = REF_ARGS_MAX;
+    assert_int_equal(sends_first(w, 1, NULL), ROUTER_COLLECT); // nobody knows what comes
+    assert_int_equal(sends_first(w, 1, "{\"$ref\":\"cadre:1:x\"}]"), ROUTER_COLLECT);
+    assert_int_equal(w->f.router.n_calls, 0);
+    assert_int_equal(sends_first(w, 1, "{\"$reg\":4}]"), 0); // none there: it passes on as it comes
+    assert_int_equal(w->f.router.n_calls, 1);
+    controller_cancel(&w->c, 1);
+    hears_about(w, "1 ERROR CANCELED", "add()");
+}
+
 static void numbers_that_do_not_fit_are_refused(void **state)
 {
     struct world *w = *state;
@@ -204,6 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PROXY_TEST(an_argument_s_consumer_is_told_where_the_object_is),
         PROXY_TEST(parts_are_dealt_out_to_as_many_ranks),
+        PROXY_TEST(what_lies_in_shared_memory_is_looked_at_there),
         PROXY_TEST(a_batch_in_parts_is_joined_where_fewer_pieces_are_wanted),
         PROXY_TEST(each_rank_may_have_a_reference_of_its_own),
         PROXY_TEST(numbers_that_do_not_fit_are_refused),

@@ -256,9 +256,12 @@ static void what_is_wanted_of_it_is_copied_and_the_rest_comes_as_it_is(void **st
     assert_int_equal(rec.len, WANT);
     assert_true(rec.h.flags & RECORD_MORE);
     assert_null(rec.blob->area);
+    assert_ptr_equal(rec.next, pool + WANT - FIRST); // which can be seen already
+    assert_int_equal(rec.next_len, LONG - (WANT - FIRST));
     assert_int_equal(record_reader_next(&p.to.in, &at, &len, &rec, &err), 1);
     assert_false(rec.h.flags & RECORD_MORE);
     assert_int_equal(rec.offset, WANT);
+    assert_null(rec.next);
     assert_ptr_equal(rec.body, pool + WANT - FIRST);
     assert_int_equal(rec.len, LONG - (WANT - FIRST));
     assert_int_equal(record_reader_next(&p.to.in, &at, &len, &rec, &err), 0);
