@@ -2,6 +2,7 @@
 // Batches as methods see them, what they may return, and what a class may publish while it is created.
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/ws/pool.h"
 #include "worker/host/call.h"
 #include "worker/host/description.h"
 #include "worker/host/process.h"
@@ -257,6 +258,42 @@ static cadre_result return_no_document(void *self, cadre_call *call)
     return cadre_return_batch(call, "[1]", 3);
 }
 
+static cadre_result return_long(void *self, cadre_call *call)
+{
+    static const uint64_t shape[] = {2, 200 << 10};
+    static char values[400 << 10];
+    (void)self;
+    memset(values, 'v', sizeof values);
+    return cadre_return_tensor(call, &(cadre_tensor){"x", "U8", shape, 2, values, sizeof values});
+}
+
+static void a_long_batch_is_written_into_the_memory_that_is_shared(void **state)
+{
+    (void)state;
+    static struct cadre_call c;
+    const cadre_method m = {.name = "foo", .run = return_long};
+    struct err err = ERR_INIT;
+    struct arena a = ARENA_INIT;
+    struct batch b;
+    size_t len;
+    struct pool *pool = pool_new(16 * POOL_STEP, &err);
+    assert_non_null(pool);
+    call_init(&c, "[]", 2);
+    c.pool = pool;
+    call_run(&c, &m, NULL);
+    char *shared = call_take_shared(&c, &len);
+    assert_non_null(shared);
+    assert_int_equal(batch_read(shared, len, &a, &b, &err), 0);
+    assert_int_equal(b.rows, 2);
+    assert_int_equal(shared[b.doc.tensors[0].offset], 'v');
+    assert_int_equal(shared[len - 1], 'v');
+    call_done(&c);
+    arena_done(&a);
+    pool_give(pool, shared);
+    assert_int_equal(pool_used(pool), 0);
+    pool_free(pool);
+}
+
 static void what_is_no_batch_is_not_returned(void **state)
 {
     (void)state;
@@ -391,6 +428,7 @@ int main(void)
         cmocka_unit_test_teardown(a_method_sees_tensors_columns_and_metadata, teardown),
         cmocka_unit_test_teardown(who_wants_the_other_form_is_told, teardown),
         cmocka_unit_test_teardown(a_method_returns_a_batch_piece_by_piece, teardown),
+        cmocka_unit_test_teardown(a_long_batch_is_written_into_the_memory_that_is_shared, teardown),
         cmocka_unit_test_teardown(what_is_no_batch_is_not_returned, teardown),
         cmocka_unit_test_teardown(a_whole_document_is_returned_as_it_is, teardown),
         cmocka_unit_test_teardown(a_class_publishes_rules_and_meshes, teardown),

@@ -289,20 +289,31 @@ CADRE_EXPORT cadre_result cadre_arg_json(cadre_call *c, size_t position, const c
 
 // The ABI: results
 
-cadre_result call_return(struct cadre_call *c, const char *body, size_t len)
+char *call_place_result(struct cadre_call *c, size_t len)
 {
-    returned_free(TAKE_PTR(c->returned));
     buf_reset(&c->result);
     drop_shared(c);
     if (c->pool && len >= SHARE_MIN && len <= CALL_RESULT_MAX && (c->shared = pool_take(c->pool, len))) {
-        memcpy(c->shared, body, len);
         c->shared_len = len;
-        return CADRE_OK;
+        return c->shared;
     }
-    return buf_append(&c->result, body, len) == 0
-               ? CADRE_OK
-               : call_fail(c, CADRE_OUT_OF_MEMORY, "%s() returns %zu bytes; at most %zu", c->method, len,
-                           CALL_RESULT_MAX);
+    if (buf_reserve(&c->result, len) < 0)
+        return NULL;
+    c->result.len = len;
+    c->result.data[len] = '\0'; // as a buffer has it
+    return c->result.data;
+}
+
+cadre_result call_return(struct cadre_call *c, const char *body, size_t len)
+{
+    returned_free(TAKE_PTR(c->returned));
+    char *place = call_place_result(c, len);
+    if (!place)
+        return call_fail(c, CADRE_OUT_OF_MEMORY, "%s() returns %zu bytes; at most %zu", c->method, len,
+                         CALL_RESULT_MAX);
+    if (len)
+        memcpy(place, body, len);
+    return CADRE_OK;
 }
 
 CADRE_EXPORT cadre_result cadre_return_double(cadre_call *c, double v)

@@ -70,6 +70,9 @@ void call_encode_error(struct buf *out, const char *code, const char *message);
 cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 cadre_result call_missing(struct cadre_call *c, const char *name, size_t position);
+// Where a result of this length goes, which is written there at once; NULL: it is too long. What was there before is
+// gone.
+char *call_place_result(struct cadre_call *c, size_t len);
 cadre_result call_return(struct cadre_call *c, const char *body, size_t len);
 // For request.c, before the method runs: it has other arguments; it does not run, `err` says why.
 void call_set_args(struct cadre_call *c, const char *args, size_t len);

@@ -74,11 +74,15 @@ const char *call_batch_column(struct cadre_call *c, const char *name, size_t *re
     return NULL;
 }
 
+static char *place_result(void *ctx, size_t len)
+{
+    return call_place_result(ctx, len);
+}
+
 cadre_result call_batch_write(struct cadre_call *c)
 {
     struct err err = ERR_INIT;
-    buf_reset(&c->result);
-    return returned_write(c->returned, &c->result, &err) == 0
+    return returned_write(c->returned, place_result, c, &err) == 0
                ? CADRE_OK
                : call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns no batch: %s", c->method, err.msg);
 }

@@ -173,7 +173,18 @@ static int write_head(const struct returned *r, const struct value *sorted, stru
     return safetensors_write_head(out, tensors, r->n, meta, n_meta, err);
 }
 
-int returned_write(const struct returned *r, struct buf *out, struct err *err)
+static void put(char *out, const struct value *sorted, size_t n, const struct buf *head)
+{
+    memcpy(out, head->data, head->len);
+    out += head->len;
+    for (size_t i = 0; i < n; i++) {
+        if (sorted[i].tensor.len)
+            memcpy(out, sorted[i].data, sorted[i].tensor.len);
+        out += sorted[i].tensor.len;
+    }
+}
+
+int returned_write(const struct returned *r, returned_place_fn place, void *ctx, struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct scatter head;
@@ -185,13 +196,13 @@ int returned_write(const struct returned *r, struct buf *out, struct err *err)
         qsort(sorted, r->n, sizeof *sorted, by_width);
     }
     int code = write_head(r, sorted, &a, &head, err);
-    if (code == 0 && buf_reserve(out, head.own.len + r->bytes) < 0)
-        code = err_set(err, ERR_LIMIT, "results of more than %zu bytes", out->cap);
+    size_t len = head.own.len + r->bytes;
+    char *out = code == 0 ? place(ctx, len) : NULL;
+    if (code == 0 && !out)
+        code = err_set(err, ERR_LIMIT, "%zu bytes are too many", len);
     if (code == 0) {
-        buf_append(out, head.own.data, head.own.len);
-        for (size_t i = 0; i < r->n; i++)
-            buf_append(out, sorted[i].data, sorted[i].tensor.len);
-        code = batch_read(out->data, out->len, &a, &read, err);
+        put(out, sorted, r->n, &head.own);
+        code = batch_read(out, len, &a, &read, err);
     }
     scatter_done(&head);
     arena_done(&a);

@@ -15,7 +15,9 @@ void returned_free(struct returned *r); // accepts NULL
 int returned_tensor(struct returned **r, const cadre_tensor *t, size_t max, struct err *err);
 int returned_column(struct returned **r, const char *name, const char *json, size_t len, struct err *err);
 int returned_meta(struct returned **r, const char *name, const char *json, size_t len, struct err *err);
-// The document. ERR_INVALID where it is no batch, ERR_LIMIT where the buffer does not take it.
-int returned_write(const struct returned *r, struct buf *out, struct err *err);
+// Memory for so many bytes, NULL where that is too much.
+typedef char *(*returned_place_fn)(void *ctx, size_t len);
+// The document, in one piece. ERR_INVALID where it is no batch, ERR_LIMIT where there is no place for it.
+int returned_write(const struct returned *r, returned_place_fn place, void *ctx, struct err *err);
 
 #endif
