@@ -439,6 +439,15 @@ int agents_command(struct agents *a, const char *pod_uid, const char *group_uid,
     return 0;
 }
 
+void agents_write_kill(struct json_writer *w, const char *group_uid, uint32_t attempt, uint32_t rank)
+{
+    writer_object(w, NULL);
+    writer_str(w, "group", group_uid);
+    writer_i64(w, "attempt", attempt);
+    writer_i64(w, "rank", rank);
+    writer_object_end(w);
+}
+
 int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, uint32_t attempt, uint32_t rank,
                 struct err *err)
 {
@@ -447,11 +456,7 @@ int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, ui
     if (!p || !p->agent)
         return err_set(err, ERR_UNAVAILABLE, "the agent of its pod is not connected to this replica; try again");
     writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "group", group_uid);
-    writer_i64(&w, "attempt", attempt);
-    writer_i64(&w, "rank", rank);
-    writer_object_end(&w);
+    agents_write_kill(&w, group_uid, attempt, rank);
     int r = p->agent->send(p->agent->owner, RECORD_KILL, buf_str(&w.buf), w.buf.len, err);
     writer_done(&w);
     return r;

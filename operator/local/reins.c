@@ -4,6 +4,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/wire/record.h"
+#include "operator/agents/agents.h"
 #include "operator/agents/report.h"
 #include "worker/agent/control.h"
 
@@ -101,11 +102,7 @@ int reins_kill(struct reins *r, const char *group_uid, uint32_t attempt, uint32_
     struct json_writer w;
     char packet[512];
     writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "group", group_uid);
-    writer_i64(&w, "attempt", attempt);
-    writer_i64(&w, "rank", rank);
-    writer_object_end(&w);
+    agents_write_kill(&w, group_uid, attempt, rank);
     const struct record_header h = {.len = (uint32_t)w.buf.len, .type = RECORD_KILL, .rank = RECORD_GROUP};
     size_t len = RECORD_HEADER_SIZE + MIN(w.buf.len, sizeof packet - RECORD_HEADER_SIZE);
     record_header_encode(packet, &h);
