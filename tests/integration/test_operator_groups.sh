@@ -48,9 +48,16 @@ test_create() {
         '"\(.spec.clusterIP) \(.spec.publishNotReadyAddresses)"'
     check "the Service is the group's" is "$(kc get wg first -o 'jsonpath={.metadata.uid}')" service_json \
         '.metadata.ownerReferences[0].uid'
+    check "it has no selector" is null service_json .spec.selector
+    check "one EndpointSlice names all pods, ready" eventually 10 is "first-ipv4-0 first-0 first-1 first-2" slice_of first
     check "masterAddr is rank 0" is first-0.first.default.svc:29500 group_status first masterAddr
     check "the status counts" is "3 3 3 3 3" kc get wg first -o \
         'jsonpath={.status.replicas} {.status.scheduledReplicas} {.status.readyReplicas} {.status.worldSize} {.status.gpus}'
+}
+
+slice_of() { # GROUP: its slices, each with the host names in it
+    kc get endpointslices -l "endpointslice.kubernetes.io/managed-by=cadre.dev,kubernetes.io/service-name=$1" -o json |
+        jq -r '.items[] | [.metadata.name, (.endpoints[] | select(.conditions.ready) | .hostname)] | join(" ")'
 }
 
 test_columns() {
@@ -300,7 +307,7 @@ back_state() {
 }
 
 owners_of() {
-    kc get pods,services -l "cadre.dev/group=$1" -o json |
+    kc get pods,services,endpointslices -l "cadre.dev/group=$1" -o json |
         jq -r '.items[] | select(.metadata.ownerReferences) | .metadata.ownerReferences[0].uid' | sort -u
 }
 

@@ -60,27 +60,30 @@ placementgroup_object() {
 }
 
 # What every gang must look like when it is at rest in that incarnation; one line each that does not. A WorkerGroup is
-# made anew as a whole, of a PlacementGroup the one pod that is missing.
+# made anew as a whole, and its names are known; of a PlacementGroup the one pod that is missing.
 crooked() { # KIND INCARNATION
-    kc get "$1,pods" -A -o json | jq -r --arg kind "$1" --argjson incarnation "$2" --argjson lanes "$lanes" '
+    kc get "$1,pods,endpointslices" -A -o json | jq -r --arg kind "$1" --argjson incarnation "$2" --argjson lanes "$lanes" '
         def number($key): .metadata.labels[$key] | tonumber;
         [.items[] | select(.kind == "Pod")] as $pods
-        | [.items[] | select(.kind != "Pod" and .metadata.name == "gang")] as $gangs
+        | [.items[] | select(.kind == "EndpointSlice")] as $slices
+        | [.items[] | select((.kind | test("Group$")) and .metadata.name == "gang")] as $gangs
         | (if ($gangs | length) == $lanes then empty else "\($gangs | length) of \($lanes) gangs" end),
           ($gangs[] | . as $g
           | [$pods[] | select(.metadata.ownerReferences[0].uid == $g.metadata.uid)] as $mine
           | ([$mine[] | "\(number("cadre.dev/index")).\(number("cadre.dev/incarnation"))"] | sort) as $are
           | (if $kind == "wg" then [range(3) | "\(.).\($incarnation)"]
              else [range(3) | "\(.).\(if . == 1 then $incarnation else 0 end)"] end) as $should
+          | ([$slices[] | select(.metadata.ownerReferences[0].uid == $g.metadata.uid) | .endpoints[]?.targetRef.uid] | sort) as $named
           | ([.status.conditions[]? | select(.type == "Ready") | .status] | first) as $ready
           | select($are != $should or $ready != "True" or .status.incarnation != $incarnation
                    or any($mine[]; .status.phase != "Running")
-                   or ($kind == "wg" and (.status.restarts != $incarnation or .status.attempt != $incarnation + 1)))
-          | "\(.metadata.namespace): pods \($are) ready \($ready) \(.status | {attempt, incarnation, restarts})")'
+                   or ($kind == "wg" and (.status.restarts != $incarnation or .status.attempt != $incarnation + 1
+                       or $named != ([$mine[].metadata.uid] | sort))))
+          | "\(.metadata.namespace): pods \($are) ready \($ready) named \($named | length) \(.status | {attempt, incarnation, restarts})")'
 }
 
 leftovers() {
-    kc get wg,plg,pods,services -A -o name --field-selector metadata.namespace!=default 2>/dev/null | grep gang || true
+    kc get wg,plg,pods,services,endpointslices -A -o name --field-selector metadata.namespace!=default 2>/dev/null | grep gang || true
 }
 
 # The second pod of each gang fails as the kubelet would say it (a WorkerGroup), or goes (a PlacementGroup).
