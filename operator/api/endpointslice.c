@@ -116,18 +116,11 @@ static void content_write(struct json_writer *w, const struct endpointslice_spec
 
 const char *endpointslice_encode(const struct endpointslice_spec *s, struct arena *a)
 {
-    const struct kind_info *info = kind_info(KIND_ENDPOINTSLICE);
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_str(&w, "apiVersion", info->api_version);
-    writer_str(&w, "kind", info->kind);
-    writer_object(&w, "metadata");
-    writer_str(&w, "name", s->name);
-    writer_str(&w, "namespace", s->ns);
-    labels_write(&w, "labels", &s->labels);
-    owner_write(&w, &s->owner);
-    writer_object_end(&w);
+    head_write(&w, KIND_ENDPOINTSLICE,
+               &(struct meta){.name = s->name, .ns = s->ns, .labels = s->labels, .owner = s->owner});
     writer_str(&w, "addressType", s->ipv6 ? "IPv6" : "IPv4");
     content_write(&w, s);
     writer_object_end(&w);

@@ -277,3 +277,16 @@ void owner_write(struct json_writer *w, const struct owner *o)
     writer_object_end(w);
     writer_list_end(w);
 }
+
+void head_write(struct json_writer *w, enum kind kind, const struct meta *m)
+{
+    const struct kind_info *info = kind_info(kind);
+    writer_str(w, "apiVersion", info->api_version);
+    writer_str(w, "kind", info->kind);
+    writer_object(w, "metadata");
+    writer_str(w, "name", m->name);
+    writer_str(w, "namespace", m->ns);
+    labels_write(w, "labels", &m->labels);
+    owner_write(w, &m->owner);
+    writer_object_end(w);
+}

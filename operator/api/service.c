@@ -13,18 +13,10 @@ int service_decode(struct object *o, const struct json *root, struct arena *scra
 
 const char *service_encode(const struct service_spec *s, struct arena *a)
 {
-    const struct kind_info *info = kind_info(KIND_SERVICE);
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_str(&w, "apiVersion", info->api_version);
-    writer_str(&w, "kind", info->kind);
-    writer_object(&w, "metadata");
-    writer_str(&w, "name", s->name);
-    writer_str(&w, "namespace", s->ns);
-    labels_write(&w, "labels", &s->labels);
-    owner_write(&w, &s->owner);
-    writer_object_end(&w);
+    head_write(&w, KIND_SERVICE, &(struct meta){.name = s->name, .ns = s->ns, .labels = s->labels, .owner = s->owner});
     writer_object(&w, "spec");
     writer_str(&w, "clusterIP", "None");
     writer_bool(&w, "publishNotReadyAddresses", true);
