@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/groups/contest.h"
 
+#include "bench/groups/requests.h"
 #include "common/base/mem.h"
 
 #include <stdio.h>
@@ -52,10 +53,18 @@ static void take_times(const struct world *w, struct side *s)
     samples_add(&s->running, ms_until(w, w->trial.running_us));
 }
 
+static double requests_so_far(struct bench *b)
+{
+    struct requests r;
+    requests_take(&b->world, &r);
+    return requests_total(&r);
+}
+
 static void pods_trial(struct bench *b, enum pod_kind kind, int pods, struct side *s)
 {
     struct world *w = &b->world;
     char prefix[PREFIX_MAX];
+    double before = requests_so_far(b);
     struct meter m;
     meter_begin(b, &m);
     world_create_pods(w, bench_prefix(b, prefix, sizeof prefix, kind == POD_BARE ? "bare" : "alike"), pods, kind);
@@ -63,6 +72,7 @@ static void pods_trial(struct bench *b, enum pod_kind kind, int pods, struct sid
     take_times(w, s);
     world_quiesce(w);
     meter_end(b, &m, s->cpu);
+    samples_add(&s->requests, (requests_so_far(b) - before) * GROUP_SIZE / pods);
     world_clean(w, prefix);
 }
 
@@ -70,6 +80,7 @@ void contest_groups(struct bench *b, const char *prefix, int groups, struct cont
 {
     struct world *w = &b->world;
     struct operator_counters before = operator_counters(&b->operator);
+    double requests = requests_so_far(b);
     struct meter m;
     meter_begin(b, &m);
     world_create_groups(w, prefix, groups);
@@ -81,6 +92,7 @@ void contest_groups(struct bench *b, const char *prefix, int groups, struct cont
     meter_end(b, &m, c->groups.cpu);
     world_sleep(w, STATUS_SETTLES_MS);
     struct operator_counters after = operator_counters(&b->operator);
+    samples_add(&c->groups.requests, (requests_so_far(b) - requests) / groups);
     double posts = after.posts - before.posts, patches = after.patches - before.patches;
     samples_add(&c->writes, (posts + patches + after.deletes - before.deletes) / groups);
     samples_add(&c->posts, posts / groups);

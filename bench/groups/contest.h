@@ -25,6 +25,7 @@ struct meter { // of the CPU time of a trial
 struct side {                           // a value a trial
     struct samples seen, running;       // milliseconds until all pods exist, and run
     struct samples cpu[COMPONENTS_MAX]; // seconds beyond what the same time costs idle
+    struct samples requests;            // that the API server answered to anybody, for eight pods
 };
 
 struct contest {

@@ -161,6 +161,7 @@ static void report_costs(const struct bench *b, int groups, const struct contest
         return;
     snprintf(line, sizeof line, "%d groups: writes a group", groups);
     report_number(line, "", samples_median(&c->writes), GROUP_SIZE + 4);
+    report_pairs("  API requests of all clients, eight pods", "", &c->bare.requests, &c->groups.requests, 0);
     report_number("  POST", "", samples_median(&c->posts), 0);
     report_number("  PATCH", "", samples_median(&c->patches), 0);
     report_number("  answered with an error", "", samples_median(&c->errors), 0);
