@@ -83,8 +83,9 @@ void crash_prepare_thread(void)
 
 void crash_doing(const char *class, const char *method, const char *trace)
 {
-    atomic_store(&doing_class, NULL);
-    atomic_store(&doing_method, method);
-    atomic_store(&doing_trace, trace);
-    atomic_store(&doing_class, class);
+    // In this order, for a fault in between; that they are seen at once by other threads does not matter.
+    atomic_store_explicit(&doing_class, NULL, memory_order_release);
+    atomic_store_explicit(&doing_method, method, memory_order_release);
+    atomic_store_explicit(&doing_trace, trace, memory_order_release);
+    atomic_store_explicit(&doing_class, class, memory_order_release);
 }

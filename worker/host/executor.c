@@ -12,7 +12,7 @@
 enum {
     BRIEF_US = 300,  // a job of lane 0 that took no longer: the next ones may run on the thread that turns the loop
     TURN_US = 200,   // so long jobs run there one after the other before the loop is turned
-    WATCH_US = 1000, // how often the first thread looks whether the other one still turns
+    WATCH_US = 2000, // how often the first thread looks whether the other one still turns
 };
 
 struct lane {
@@ -27,8 +27,10 @@ struct executor {
     struct loop *loop;
     struct loop_wakeup *wakeup;
     size_t max;
-    int64_t turned_us; // of the thread that the loop is lent to: when it last turned it,
-    bool in_loop;      // and that it does, until there is a job
+    // Of the thread that the loop is lent to: when it last turned it, and last looked at the clock; 0 = not since it
+    // has the loop. in_loop: it turns it until there is a job.
+    int64_t turned_us, looked_us;
+    bool in_loop;
 
     pthread_mutex_t mutex; // of all that follows, of the lanes, and of link and `waits` of the jobs
     struct lane *lanes[EXECUTOR_LANES_MAX];
@@ -138,7 +140,7 @@ static void turn_lent(struct executor *e)
     else
         loop_run_once(e->loop, 0);
     e->in_loop = false;
-    e->turned_us = clock_mono_us(&clock_system);
+    e->turned_us = e->looked_us = clock_mono_us(&clock_system);
     pthread_mutex_lock(&e->mutex);
     if (e->leaving) {
         e->lent = false;
@@ -146,9 +148,21 @@ static void turn_lent(struct executor *e)
     }
 }
 
-static bool turn_is_due(const struct executor *e)
+// The first thread goes on turning it, and what has been run comes back there.
+static void give_back(struct executor *e)
 {
-    return e->lent && clock_mono_us(&clock_system) - e->turned_us > TURN_US;
+    e->lent = e->brief = false;
+    pthread_cond_signal(&e->changed);
+}
+
+// With the mutex, of a loop that was lent, after a job or a turn. Gives it back where the job was not brief.
+static bool turn_is_due(struct executor *e)
+{
+    int64_t now = clock_mono_us(&clock_system), looked = e->looked_us;
+    e->looked_us = now;
+    if (looked && now - looked > BRIEF_US)
+        give_back(e);
+    return e->lent && now - e->turned_us > TURN_US;
 }
 
 static void *lane_thread(void *ctx)
@@ -159,7 +173,7 @@ static void *lane_thread(void *ctx)
     pthread_mutex_lock(&e->mutex);
     while (!e->stop) {
         struct executor_job *job;
-        if (first && turn_is_due(e))
+        if (first && e->lent && turn_is_due(e))
             turn_lent(e);
         else if ((job = take_job(lane)))
             run_job(lane, job);
@@ -272,8 +286,9 @@ void executor_turn(struct executor *e)
     pthread_mutex_lock(&e->mutex);
     e->turning = true;
     while (!e->leaving) {
-        e->lent = e->lent || e->brief;
-        if (e->lent) {
+        if (e->brief) {
+            e->lent = true;
+            e->turned_us = e->looked_us = 0;
             pthread_cond_signal(&e->lanes[0]->work);
             while (e->lent)
                 watch(e);
@@ -302,10 +317,8 @@ void executor_waits(void)
     if (!e)
         return;
     pthread_mutex_lock(&e->mutex);
-    if (e->lent && pthread_equal(pthread_self(), e->lanes[0]->threads[0])) {
-        e->lent = e->brief = false;
-        pthread_cond_signal(&e->changed);
-    }
+    if (e->lent && pthread_equal(pthread_self(), e->lanes[0]->threads[0]))
+        give_back(e);
     pthread_mutex_unlock(&e->mutex);
 }
 

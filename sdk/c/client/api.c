@@ -111,7 +111,7 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
     p->refuse = r->refuse_when_not_ready;
     p->timeout_ms = r->timeout_ms;
     p->attempt = r->attempt;
-    p->created_ms = clock_mono_ms(&clock_system);
+    p->created_ms = r->timeout_ms ? clock_mono_ms(&clock_system) : 0;
     p->done = r->done;
     p->ctx = r->ctx;
     p->keep = r->keep;

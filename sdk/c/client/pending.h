@@ -26,7 +26,7 @@ struct pending {
     uint8_t dispatch, execute;
     uint32_t rank;
     int64_t timeout_ms, attempt; // 0 = none
-    int64_t created_ms;          // of the monotonic clock
+    int64_t created_ms;          // of the monotonic clock; where it has a timeout
     struct retry *retry;         // owned; NULL = it is sent once
     struct blob *args;           // until it is sent, or for the next try
     char *more;                  // likewise: further members of the head, NULL = none
