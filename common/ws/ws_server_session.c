@@ -409,8 +409,8 @@ static void note_close(struct ws_session *s, unsigned code, const char *reason, 
 
 int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, size_t len)
 {
-    if (s->told)
-        return -1; // the answer to ours
+    if (s->told || s->cut)
+        return -1; // the answer to ours, or what only looks like one
     if (len < 2)
         note_close(s, FRAME_CLOSE_NO_CODE, "", 0);
     else

@@ -388,9 +388,9 @@ void uplink_reclaim(struct uplink *u, uint32_t call, const struct blob *args)
 {
     if (args->refs == 1 || uplink_gone(u))
         return;
-    (void)uplink_withdraw(u, call);
-    (void)record_writer_drop(ws_client_records(u->ws), call, false); // also of one that is being closed
+    (void)record_writer_drop(ws_client_records(u->ws), call, false);
     ws_client_own(u->ws, args);
+    uplink_cancel(u, call); // of what is half out; one that waited was dropped, too
 }
 
 bool uplink_lends(const struct uplink *u, size_t len)
