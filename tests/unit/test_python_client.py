@@ -53,6 +53,7 @@ class Accumulators(GroupCase):
         self.fails(ValueError, "a time of -1 s", self.group.call, "add", timeout=-1)
         self.fails(TypeError, "only one", self.group.call, "add", 1, args=[1])
         self.fails(TypeError, "only one", self.group.call, "add", args=[1], per_rank=[1])
+        self.fails(TypeError, "per_rank is a list .* not a dict", self.group.call, "add", per_rank={"x": [1, 2]})
         self.fails(TypeError, "cannot be interpreted as an integer", self.group.call, "add", rank=0.5)
         self.fails(ValueError, "max_retries -1 is out of its range", self.group.call, "add", max_retries=-1)
         self.fails(ValueError, "has a NUL", self.group.call, "add\0or not")
@@ -134,6 +135,14 @@ class Accumulators(GroupCase):
             again = self.group.ref(ref.text)
             self.assertEqual((again, again.get()), (ref, 7))
         self.fails(cadre.NotFound, "freed", again.get)
+
+    def test_the_end_of_a_block_does_not_hide_why_it_ended(self):
+        with self.assertRaises(KeyError):
+            with self.group.ref("cadre:1:x:o:0.1.0000000000000001.1.j:0"):
+                raise KeyError("why")
+        with self.assertRaises(cadre.Error):
+            with self.group.ref("cadre:1:x:o:0.1.0000000000000001.1.j:0"):
+                pass
 
     def test_a_reference_of_all_ranks_gives_each_its_part(self):
         ref = self.group.start("get_value", keep=True).result()

@@ -92,6 +92,9 @@ class Batch:
     def __getitem__(self, name):
         return self.tensors[name].numpy()
 
+    def __iter__(self):
+        return iter(self.tensors)
+
     def __contains__(self, name):
         return name in self.tensors
 

@@ -151,13 +151,13 @@ class Client:
     # For groups and futures. The lock is never waited for: it finds out who breaks the rule.
 
     def _enter(self):
+        if self._pid != os.getpid():
+            raise RuntimeError("the client was opened before fork(): the child opens one of its own")
         if not self._lock.acquire(False):
             raise RuntimeError("the client is in use by another thread: open one for each")
-        if self._handle is None or self._in_callback or self._pid != os.getpid():
+        if self._handle is None or self._in_callback:
             self._lock.release()
-            raise RuntimeError("the client is closed" if self._handle is None else
-                               "a callback cannot use its client" if self._in_callback else
-                               "the client was opened before fork(): the child opens one of its own")
+            raise RuntimeError("the client is closed" if self._handle is None else "a callback cannot use its client")
         while self._dropped:
             lib.functions.forget(self._handle, self._dropped.popleft())
 

@@ -151,6 +151,9 @@ class Group:
             request.batch, request.batch_len = None, 0
 
     def _send_per_rank(self, prepared, values):
+        if not isinstance(values, (list, tuple)):
+            raise TypeError(f"{prepared.method}(): per_rank is a list with one element a rank, not a "
+                            f"{type(values).__name__}")
         bodies, made, keep = (lib.Json * max(len(values), 1))(), [], []
         request = prepared.request
         prepared.args.text = None  # of an earlier call

@@ -55,7 +55,7 @@ class Request(Structure):
                 ("split", c_char_p), ("collect", c_char_p), ("pad", c_int), ("max_retries", c_uint32),
                 ("retry_on", c_char_p), ("idempotent", c_int), ("no_result", c_int), ("keep", c_int),
                 ("role", c_char_p), ("via", c_char_p), ("traceparent", c_char_p), ("by_reference", c_int),
-                ("pin", c_int)]
+                ("pin", c_int), ("lend", c_int)]
 
 
 class Tensor(Structure):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """References: results that stay on the workers."""
 
+from ._errors import Error
+
 
 class Ref:
     """Says where results are that stayed on the workers (`keep=True`, `Group.put()`). Give it as an argument of a call,
@@ -35,8 +37,12 @@ class Ref:
     def __enter__(self):
         return self
 
-    def __exit__(self, *exc):
-        self.free()
+    def __exit__(self, kind, *exc):
+        try:
+            self.free()
+        except Error:
+            if kind is None:
+                raise  # else what ended the block says more, such as that a rank has died
 
     def __eq__(self, other):
         return isinstance(other, Ref) and other.text == self.text
