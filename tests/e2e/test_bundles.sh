@@ -295,6 +295,8 @@ test_reservation_deleted() {
         "trap \"echo saved; exit 0\" TERM; echo ready; while :; do sleep 0.1; done"]}'
     check "two groups run" eventually 30 is "True/Running" group_condition slow Ready
     kc logs -f pair-plg-0-0 -c worker >"$suite_dir/last-words" 2>/dev/null &
+    # A pod that is gone has no log any more to begin to follow.
+    check "... which says so" eventually 30 says "[slow rank 0] ready" cat "$suite_dir/last-words"
     kc delete plg pair --wait=false >/dev/null
     check "the PlacementGroup is deleted under them: they say what they wait for" group_reason early PlacementGroupNotFound 40
     check "... the other, too" group_reason slow PlacementGroupNotFound 40
@@ -316,7 +318,11 @@ test_moved() {
     check "a group runs on one PlacementGroup" eventually 60 is "True/Running" group_condition mover Ready
     kc logs -f pair-plg-0-0 -c worker >"$suite_dir/moved" 2>/dev/null &
     check "... another is there" plg_ready other 60
-    kc patch wg mover --type merge -p '{"spec": {"placement": {"groups": [{"name": "other"}]}}}' >/dev/null
+    group_moves mover nowhere
+    check "where it cannot move to a name with a typing error" eventually 20 is "False/PlacementGroupNotFound" group_condition mover Accepted
+    check "... it runs on where it is" is "1 True/Running" moved_status
+    check "... which the status says" matches "^pair-plg-0[.]" master mover
+    group_moves mover other
     check "it moves there" eventually 60 is "2 True/Running" moved_status
     check "... with rank 0 there" matches "^other-plg-0[.]" master mover
     ended=$(sed -n 's/.*rank 0\] ended //p' "$suite_dir/moved")
@@ -326,6 +332,22 @@ test_moved() {
     check "... of which nothing is left" is 0 processes_in pair-plg-0-0 mover
     kc delete wg mover >/dev/null
     plg_delete other
+}
+
+group_moves() { # NAME PLACEMENTGROUP
+    kc patch wg "$1" --type merge -p "{\"spec\": {\"placement\": {\"groups\": [{\"name\": \"$2\"}]}}}" >/dev/null
+}
+
+# An edit that cannot be had costs neither the ranks nor the calls to them.
+test_refused_edit() {
+    tenant_apply steady 2 '[{"name": "pair"}]'
+    check "a group of two ranks runs" eventually 60 is "True/Running" group_condition steady Ready
+    check "... and adds" is "[1, 3]" cadre call steady add --per-rank '[1,2]'
+    kc patch wg steady --type merge -p '{"spec": {"replicas": 64}}' >/dev/null
+    check "more ranks than bundles are refused" eventually 20 is "False/InvalidBundles" group_condition steady Accepted
+    check "... the two run on" is "2 True/Running" echo "$(group_status steady worldSize) $(group_condition steady Ready)"
+    check "... and add up what they had" is "[2, 5]" cadre call steady add --per-rank '[1,2]'
+    kc delete wg steady >/dev/null
 }
 
 moved_status() {
@@ -359,5 +381,6 @@ test_waiting
 test_ports
 test_reservation_deleted
 test_moved
+test_refused_edit
 test_operator_away
 suite_end
