@@ -12,6 +12,14 @@ static const struct {
     {"Insufficient",
      "It starts by itself once others leave. To make room, end or shrink other work, add nodes, or give\n"
      "it a higher priority (priorityClassName in its template)."},
+    {"PlacementGroupNotFound",
+     "Create the PlacementGroup, or correct its name in spec.placement.groups: 'kubectl get plg' shows\n"
+     "which there are. The group begins by itself."},
+    {"PlacementGroupNotReady",
+     "'kubectl cadre why plg/NAME' says what the PlacementGroup waits for. The group begins by itself."},
+    {"InvalidBundles",
+     "Ask for bundles that the PlacementGroup has, each once: 'kubectl get plg' shows how many there are."},
+    {"PortConflict", "Leave spec.rendezvousPort out, or choose another one; or wait until the other group has gone."},
     {"NotSupported", "The spec uses what this version does not have; the message names it."},
     {"ReservedEnv", "Remove the variable from env of the template: Cadre sets it."},
     {"InvalidTemplate", "The API server refuses a pod made from the template: correct what its answer says."},

@@ -106,11 +106,10 @@ static void put_headline(struct story *s)
 
 static void put_advice(struct story *s)
 {
-    static const char *const order[] = {"Failed", "Ready"};
+    static const char *const order[] = {"Failed", "Ready", "Accepted"};
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
         const struct json *c = condition_of(s, order[i]);
-        bool wanted = str_eq(order[i], "Ready") ? !json_str_is(json_get(c, "status"), "True")
-                                                : json_str_is(json_get(c, "status"), "True");
+        bool wanted = json_str_is(json_get(c, "status"), "True") == str_eq(order[i], "Failed");
         const char *advice = wanted ? advice_of(text_of(s, c, "reason")) : NULL;
         if (!advice)
             continue;
@@ -122,20 +121,28 @@ static void put_advice(struct story *s)
 
 // Numbers and conditions
 
+// The first PlacementGroup that a WorkerGroup is to run on; NULL: it has pods of its own.
+static const char *pool_of(struct story *s)
+{
+    const struct json *groups = json_get(json_get(json_get(s->in->group, "spec"), "placement"), "groups");
+    return json_count(groups) ? text_of(s, groups->child, "name") : NULL;
+}
+
 static void put_progress(struct story *s)
 {
     const struct json *st = s->status, *spec = json_get(s->in->group, "spec");
+    int64_t replicas = number_of(json_get(st, "revision"), "replicas", 0); // of what runs, whatever is asked for by now
     if (is_placementgroup(s)) {
         buf_printf(s->out, "\n%" PRId64 " of %" PRId64 " bundles have a node\n", number_of(st, "boundBundles", 0),
                    number_of(st, "bundles", 0));
         return;
     }
     buf_printf(s->out,
-               "\nAttempt %" PRId64 ": %" PRId64 " of %" PRId64 " workers ready; of %" PRId64 " pods %" PRId64
+               "\nAttempt %" PRId64 ": %" PRId64 " of %" PRId64 " workers ready; of %" PRId64 " %s %" PRId64
                " have a node, %" PRId64 " are ready\n",
                number_of(st, "attempt", 0), number_of(st, "readyWorkers", 0), number_of(st, "worldSize", 0),
-               number_of(spec, "replicas", 1), number_of(st, "scheduledReplicas", 0),
-               number_of(st, "readyReplicas", 0));
+               replicas ? replicas : number_of(spec, "replicas", 1), pool_of(s) ? "bundles" : "pods",
+               number_of(st, "scheduledReplicas", 0), number_of(st, "readyReplicas", 0));
     buf_printf(s->out, "Restarts: %" PRId64 ", of which %" PRId64 " count towards the %" PRId64 " that are allowed\n",
                number_of(st, "restarts", 0), number_of(st, "restartsCountTowardsMax", 0),
                number_of(spec, "maxRestarts", 3));
@@ -244,6 +251,11 @@ static void put_pods(struct story *s)
     size_t n = json_count(json_get(s->in->pods, "items")), i = 0;
     if (!s->in->pods)
         return;
+    if (n == 0 && pool_of(s)) {
+        buf_printf(s->out, "\nPods: those of its PlacementGroups: kubectl get pods -l cadre.dev/group=%s-plg\n",
+                   pool_of(s));
+        return;
+    }
     if (n == 0) {
         buf_puts(s->out, "\nPods: none\n");
         return;

@@ -59,6 +59,20 @@ static struct census take_census(struct search *s, const struct pod_constraints 
     return c;
 }
 
+static void try_alone(struct search *s, const struct shape *shape, struct resource *what, int64_t *least,
+                      struct shortage *ret)
+{
+    struct pod_constraints alone = *shape->constraints;
+    size_t unused;
+    alone.requests = (struct resources){what, 1};
+    search_survey(s, &alone);
+    int64_t reach = search_reach(s, &unused);
+    if (reach >= *least)
+        return;
+    *least = reach;
+    ret->resource = *what;
+}
+
 // The shortage is that of the resource which alone, if the others did not matter, would let through the least.
 static struct shortage find_shortage(struct search *s, const struct shape *shape)
 {
@@ -66,23 +80,20 @@ static struct shortage find_shortage(struct search *s, const struct shape *shape
     struct shortage r = {0};
     r.reach = search_reach(s, &r.domain);
     int64_t least = shape->n;
-    for (size_t i = all->n; i-- > 0;) { // GPUs and the like, last in the list, win a tie
-        struct pod_constraints alone = *shape->constraints;
-        alone.requests = (struct resources){&all->items[i], 1};
-        search_survey(s, &alone);
-        size_t unused;
-        int64_t reach = search_reach(s, &unused);
-        if (reach < least) {
-            least = reach;
-            r.resource = all->items[i];
-        }
-    }
+    for (size_t i = all->n; i-- > 0;) // GPUs and the like, last in the list, win a tie
+        if (all->items[i].id != RESOURCE_PODS)
+            try_alone(s, shape, &all->items[i], &least, &r);
+    for (size_t i = 0; i < all->n; i++) // which nobody has asked for
+        if (all->items[i].id == RESOURCE_PODS)
+            try_alone(s, shape, &all->items[i], &least, &r);
     return r;
 }
 
 static const char *amount(const struct resource *r, const char *word, struct arena *a)
 {
-    bool one = r->milli == 1000;
+    bool one = r->milli <= 1000;
+    if (r->id == RESOURCE_PODS && r->milli < 1000) // bundles that share a pod
+        return arena_printf(a, "1 %spod slot", word);
     const char *name = r->id != RESOURCE_PODS ? resource_name(r->id) : one ? "pod slot" : "pod slots";
     return arena_printf(a, "%s %s%s", quantity_format(r->id, r->milli, a), word, name);
 }

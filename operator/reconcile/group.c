@@ -180,7 +180,8 @@ static void ready_as_before(struct work *w, const char *reason, const char *mess
                                  c->ready, c->existing, message));
     else
         outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING,
-                    arena_printf(w->a, "all %d replicas of the earlier spec are ready", c->existing));
+                    arena_printf(w->a, "all %d replicas of the earlier spec are ready; the present one is refused: %s",
+                                 c->existing, message));
     ready->observed_generation = generation;
 }
 

@@ -204,8 +204,9 @@ static const char *placements_text(const struct workergroup_status *s, struct ar
 static void add_events(const struct outcome *o, const struct group_view *v, const struct workergroup_status *s,
                        int stage, struct arena *a, struct plan *plan)
 {
-    static const char *const waiting[] = {REASON_INFEASIBLE, REASON_INSUFFICIENT, REASON_QUOTA_EXCEEDED,
-                                          REASON_FORBIDDEN,  REASON_BIND_TIMEOUT, NULL};
+    static const char *const waiting[] = {REASON_INFEASIBLE,          REASON_INSUFFICIENT,  REASON_QUOTA_EXCEEDED,
+                                          REASON_FORBIDDEN,           REASON_BIND_TIMEOUT,  REASON_PLACEMENT_NOT_FOUND,
+                                          REASON_PLACEMENT_NOT_READY, REASON_PORT_CONFLICT, NULL};
     const struct workergroup *wg = v->wg;
     const struct condition *c = o->conditions;
     bool refused = c[ACCEPTED].status == CONDITION_FALSE && became(wg, o, ACCEPTED);
