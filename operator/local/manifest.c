@@ -8,7 +8,9 @@
 #include "operator/kube/file.h"
 #include "operator/local/yaml.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FILE_MAX = 1024 * 1024, WORDS_MAX = 4096, PROCESSES_MAX = 1024 };
 
@@ -92,6 +94,16 @@ static int compose_environment(const struct launch *l, const struct json *contai
     return r;
 }
 
+// Said here once, where it can be mended, and not by every rank in every attempt.
+static int check_module(const struct manifest *m, const char *module, struct err *err)
+{
+    if (!module || (module[0] != '/' && m->working_dir) || access(module, R_OK) == 0)
+        return 0;
+    return err_set(err, ERR_NOT_FOUND,
+                   "the module %s: %s; --map PREFIX=DIRECTORY says where a folder of the image is on this machine",
+                   module, strerror(errno));
+}
+
 static int compose(const struct workergroup *g, const char *map, struct arena *a, struct manifest *ret, struct err *err)
 {
     const struct workergroup_spec *s = &g->spec;
@@ -113,7 +125,7 @@ static int compose(const struct workergroup *g, const char *map, struct arena *a
         r = compose_environment(&launch, container, a, ret, err);
     ret->processes = (int)processes;
     ret->working_dir = mapped(worker.working_dir, map, a);
-    return r;
+    return r < 0 ? r : check_module(ret, worker.module, err);
 }
 
 static bool is_wanted(const char *json, const char *name, struct arena *a, const char **names)

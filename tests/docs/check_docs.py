@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do the documents still say what the programs do?  check_docs.py PATH-OF-CADRE-OPERATOR
+"""Do the documents still say what the programs do?  check_docs.py CADRE-OPERATOR OTHER-PROGRAM...
 
-Options of the operator: --help, the manual page and the chart. STATUS words: operator/reconcile/reason.h, the README and
+Options of programs: --help and the manual page; of the operator also the chart. STATUS words: operator/reconcile/reason.h, the README and
 docs/api.md. make targets that documents speak of. Links between documents. What the scripts of benchmarks answer before they
 build or start anything. Prints TAP.
 """
@@ -42,20 +42,38 @@ def difference(left, right, left_name, right_name):
     ]
 
 
-def check_options(operator):
-    output = subprocess.run([operator, "--help"], capture_output=True, text=True, check=True).stdout
-    by_help = set(re.findall(r"^  --([a-z-]+)", output, re.M))
-    by_man = set()
-    for tag in re.findall(r"^\.TP\n(\..*)$", read("docs/man/cadre-operator.8"), re.M):
-        by_man |= set(OPTION.findall(tag.replace("\\-", "-")))
+def options_of_help(program):
+    """Of every command where there are several, which stand where options do."""
+    def ask(*words):
+        return subprocess.run([program, *words], capture_output=True, text=True, check=True).stdout
+    text = ask("--help")
+    for command in re.findall(r"^  ([a-z]+)\b", text, re.M):
+        text += ask(command, "--help") if command not in ("run", "version") else ""
+    return {option for line in re.findall(r"^ +((?:-\w, )?--.*)", text, re.M) for option in OPTION.findall(line)}
+
+
+def options_of_man(name):
+    section = next(n for n in os.listdir(os.path.join(ROOT, "docs/man")) if n.rpartition(".")[0] == name)
+    found = set()
+    for tag in re.findall(r"^\.TP\n(\..*)$", read(f"docs/man/{section}"), re.M):
+        found |= set(OPTION.findall(tag.replace("\\-", "-")))
+    return found
+
+
+def check_options(operator, others):
+    for program in [operator, *others]:
+        name = os.path.basename(program)
+        by_help = options_of_help(program)
+        check(f"{name}: --help lists options", [] if len(by_help) > 5 else [f"found only {by_help}"])
+        check(f"{name}: --help and the manual page have the same options",
+              difference(by_help, options_of_man(name), "--help", "the manual page"))
+    by_help = options_of_help(operator)
     chart = os.path.join(ROOT, "charts/cadre/templates")
     by_chart = set()
     for folder, _, files in os.walk(chart):
         for name in set(files) - {"call.yaml"}:  # those of kubectl-cadre
             text = read(os.path.join(folder, name))
             by_chart |= set(re.findall(r"^\s*- --([a-z][a-z-]*)", text, re.M))
-    check("--help lists options", [] if len(by_help) > 5 else [f"found only {by_help}"])
-    check("--help and the manual page have the same options", difference(by_help, by_man, "--help", "the manual page"))
     check("the chart passes options", [] if by_chart else ["found none"])
     check("the operator knows all options of the chart", [f"--{x}" for x in sorted(by_chart - by_help)])
 
@@ -138,10 +156,10 @@ def check_benchmarks():
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)
         return 2
-    check_options(sys.argv[1])
+    check_options(sys.argv[1], sys.argv[2:])
     check_reasons()
     check_documents()
     check_benchmarks()

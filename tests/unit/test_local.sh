@@ -85,6 +85,8 @@ exit_code 64 "comes after --" --processes 2
 exit_code 3 "yes and 0 of 1" "${socket[@]}" -f "$work/group.yaml" --group shell
 exit_code 65 "name one of its WorkerGroups with --group: acc, shell" "${socket[@]}" -f "$work/group.yaml"
 exit_code 65 "with --group: acc, shell" "${socket[@]}" -f "$work/group.yaml" --group none
+exit_code 65 "the module /modules/accumulator.so: No such file or directory; --map PREFIX=DIRECTORY says where" \
+    "${socket[@]}" -f "$work/group.yaml" --group acc
 printf 'kind: WorkerGroup\nmetadata: {name: a}\nspec: {replicas: two}\n' >"$work/bad.yaml"
 exit_code 65 "bad.yaml: WorkerGroup a: spec.replicas" "${socket[@]}" -f "$work/bad.yaml"
 printf 'kind: WorkerGroup\nmetadata: {name: a}\nspec: {}\n' >"$work/bad.yaml"
