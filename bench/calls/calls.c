@@ -94,7 +94,11 @@ static void print_ratio(const struct row *row, const struct samples *to)
 
 static void print_row(const struct row *row, const char *target, double bytes)
 {
-    printf("%-34s %12.0f %10.0f", row->name, samples_median(&row->ours), samples_median(&row->p50));
+    printf("%-34s %12.0f", row->name, samples_median(&row->ours));
+    if (row->p50.n)
+        printf(" %10.0f", samples_median(&row->p50));
+    else
+        printf(" %10s", "");
     print_ratio(row, &row->floor);
     print_ratio(row, &row->ray);
     printf(" %10s   %.1f %.1f %.1f", target, samples_median(&row->cpu[0]), samples_median(&row->cpu[1]),
