@@ -325,10 +325,11 @@ test_moved() {
     group_moves mover other
     check "it moves there" eventually 60 is "2 True/Running" moved_status
     check "... with rank 0 there" matches "^other-plg-0[.]" master mover
+    check "... its old process has said its last words" eventually 20 matches " ended [0-9]" cat "$suite_dir/moved"
     ended=$(sed -n 's/.*rank 0\] ended //p' "$suite_dir/moved")
     began=$(kc logs other-plg-0-0 -c worker | sed -n 's/.*rank 0\] began //p')
     echo "# ended at $ended, began at $began"
-    check "... when its old process had ended, not before" test "${ended:-9}" -lt "${began:-0}"
+    check "... before the new one began" test "$ended" -lt "$began"
     check "... of which nothing is left" is 0 processes_in pair-plg-0-0 mover
     kc delete wg mover >/dev/null
     plg_delete other

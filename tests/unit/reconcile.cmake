@@ -11,7 +11,7 @@ cadre_test(test_group_simulation LINKS cadre_exec cadre_agent SOURCES group_life
            group_case.c)
 cadre_test(test_group_life LINKS cadre_exec cadre_agent SOURCES group_life.c group_world.c group_names.c group_agent.c group_operator.c
            group_case.c)
-set_tests_properties(test_group_simulation PROPERTIES TIMEOUT 300)
+set_tests_properties(test_group_simulation PROPERTIES TIMEOUT 900)
 cadre_test(test_placementgroup_simulation LINKS cadre_exec SOURCES plg_world.c plg_operator.c)
 set_tests_properties(test_placementgroup_simulation PROPERTIES TIMEOUT 300)
 cadre_test(test_turn LINKS cadre_reconcile SOURCES placement_builder.c)

@@ -35,7 +35,7 @@ static int setup(void **state)
                                           .max_queue = MAX_QUEUE,
                                           .max_session = MAX_SESSION,
                                           .max_calls = 64,
-                                          .hello_ms = 200,
+                                          .hello_ms = 2000,
                                           .exit_wait_ms = 20};
     (void)state;
     gateway_fixture_start(&f, &limits, NULL);
