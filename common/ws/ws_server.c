@@ -98,6 +98,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
 static void before_waiting(void *ctx)
 {
     struct ws_server *server = ctx;
+    ws_receivers_begin(server);
     if (!lws_service_adjust_timeout(server->context, 1, 0))
         lws_cancel_service(server->context);
 }

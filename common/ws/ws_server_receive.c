@@ -26,10 +26,14 @@ struct ws_receivers {
     struct loop_poll *poll;
     struct epoll_event ready[READY_MAX]; // those that come in this turn, up to n_ready; NULL: it has ended meanwhile
     int n_ready;
+    struct list fresh; // those that have opened since the last turn: libwebsockets still has what came with the request
 };
 
 struct ws_receiver {
+    struct list fresh;
+    struct ws_session *session;
     struct frame_reader frames;
+    bool begun; // libwebsockets reads no more
     bool watched;
     bool ended; // there is nothing to read any more
 };
@@ -39,7 +43,7 @@ void ws_receiver_watch(struct ws_session *s)
 {
     struct ws_receiver *r = s->receiver;
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = s};
-    bool watched = !s->paused && !r->ended;
+    bool watched = r->begun && !s->paused && !r->ended;
     if (watched == r->watched)
         return;
     r->watched = watched;
@@ -143,8 +147,27 @@ void ws_receiver_new(struct ws_session *s)
     if (!server->receivers || lws_is_ssl(s->connection->wsi))
         return;
     s->receiver = xcalloc(1, sizeof *s->receiver);
+    s->receiver->session = s;
     frame_reader_init(&s->receiver->frames, true, server->config.max_message);
-    lws_rx_flow_control(s->connection->wsi, 0);
+    list_append(&server->receivers->fresh, &s->receiver->fresh);
+}
+
+// Frames that were glued to the request, which is not allowed, are in libwebsockets' hands, and would be lost there if
+// it stopped at once. Before the next turn it can have read nothing else.
+void ws_receivers_begin(struct ws_server *server)
+{
+    for (struct list *l; server->receivers && (l = list_pop(&server->receivers->fresh));) {
+        struct ws_receiver *r = CONTAINER_OF(l, struct ws_receiver, fresh);
+        r->begun = true;
+        if (!r->session->cut)
+            lws_rx_flow_control(r->session->connection->wsi, 0);
+        ws_receiver_watch(r->session);
+    }
+}
+
+bool ws_receiver_failed(const struct ws_session *s)
+{
+    return s->receiver && s->receiver->frames.failed;
 }
 
 void ws_receiver_free(struct ws_session *s)
@@ -154,6 +177,7 @@ void ws_receiver_free(struct ws_session *s)
         return;
     s->receiver->ended = true;
     ws_receiver_watch(s);
+    list_remove(&s->receiver->fresh);
     for (int i = 0; i < all->n_ready; i++)
         if (all->ready[i].data.ptr == s)
             all->ready[i].data.ptr = NULL;
@@ -164,6 +188,7 @@ void ws_receivers_new(struct ws_server *server)
 {
     struct err ignored = ERR_INIT;
     struct ws_receivers *all = xcalloc(1, sizeof *all);
+    list_init(&all->fresh);
     all->epoll = epoll_create1(EPOLL_CLOEXEC);
     all->poll = all->epoll < 0 ? NULL : loop_poll_new(server->loop, all->epoll, on_ready, all);
     server->receivers = all;

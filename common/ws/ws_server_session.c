@@ -345,6 +345,8 @@ static int write_close(struct ws_session *s)
     memcpy(out + head, payload, len);
     s->told = true;
     arm_deadline(s);
+    if (ws_receiver_failed(s))
+        wake(s); // when it is out
     return lws_write(s->connection->wsi, (unsigned char *)out, head + len, LWS_WRITE_HTTP) < 0 ? -1 : 0; // as it is
 }
 
@@ -378,8 +380,11 @@ int ws_session_writable(struct ws_session *s)
         return answer_close(s);
     if (s->answered)
         ws_session_cut(s); // all was said
-    if (s->told)
+    if (s->told) {
+        if (ws_receiver_failed(s)) // the peer's answer would not be understood; it is to end the connection (7.1.7)
+            shutdown(s->connection->fd, SHUT_WR);
         return s->cut ? -1 : 0;
+    }
     if (s->pong_due)
         return write_pong(s);
     if (s->ping_due) {

@@ -93,17 +93,24 @@ static size_t hear(void)
     return got.len;
 }
 
-static void shake_hands(void)
+#define REQUEST                                                                    \
+    "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"   \
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" \
+    "Sec-WebSocket-Protocol: cadre.v1\r\n\r\n"
+
+static void shake_hands_with(const char *request, size_t len)
 {
-    static const char request[] = "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                                  "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-                                  "Sec-WebSocket-Protocol: cadre.v1\r\n\r\n";
     struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)f.port)};
     sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
-    say(request, sizeof request - 1);
+    say(request, len);
     WS_UNTIL(&f, hear() && strstr(buf_str(&got), "\r\n\r\n"));
+}
+
+static void shake_hands(void)
+{
+    shake_hands_with(REQUEST, sizeof REQUEST - 1);
     buf_reset(&got);
 }
 
@@ -230,6 +237,54 @@ static void a_frame_without_a_mask_is_refused(void **state)
     assert_false(seen("message"));
 }
 
+// Whether it has answered the handshake, and then closed for a breach of the protocol.
+static bool closes_for_a_breach(void)
+{
+    const char *end = hear() ? strstr(buf_str(&got), "\r\n\r\n") : NULL;
+    return end && got.data + got.len - end >= 8 && memcmp(end + 4, "\x88", 1) == 0 &&
+           memcmp(end + 6, "\x03\xea", 2) == 0;
+}
+
+static void a_frame_that_comes_with_the_handshake_is_refused_and_not_lost(void **state)
+{
+    (void)state;
+    static const char early[] = REQUEST "\x81\x82\0\0\0\0Hi";
+    shake_hands_with(early, sizeof early - 1);
+    WS_UNTIL(&f, closes_for_a_breach());
+    assert_false(seen("message"));
+}
+
+static void a_part_of_a_frame_that_comes_with_the_handshake_is_refused_with_the_rest(void **state)
+{
+    (void)state;
+    static const char early[] = REQUEST "\x81\x82\0\0\0\0H";
+    shake_hands_with(early, sizeof early - 1);
+    say("i", 1);
+    WS_UNTIL(&f, closes_for_a_breach());
+    assert_false(seen("message"));
+}
+
+static void a_close_that_comes_with_the_handshake_is_answered(void **state)
+{
+    (void)state;
+    static const char early[] = REQUEST "\x88\x82\0\0\0\0\x03\xe8";
+    shake_hands_with(early, sizeof early - 1);
+    WS_UNTIL(&f, (hear(), ended) && seen("close 1000"));
+}
+
+static void after_a_breach_the_server_ends_the_connection_first(void **state)
+{
+    (void)state;
+    shake_hands();
+    say("\x81\x01x", 3);
+    WS_UNTIL(&f, (hear(), ended));
+    assert_memory_equal(got.data + 2, "\x03\xea", 2);
+    assert_non_null(f.session); // it waits for the peer to end it, too
+    close(fd);
+    fd = -1;
+    WS_UNTIL(&f, seen("close 1002"));
+}
+
 static void text_that_is_no_utf8_is_refused(void **state)
 {
     (void)state;
@@ -294,6 +349,10 @@ int main(void)
         T(a_close_may_be_without_a_code),
         T(what_waits_is_not_sent_after_the_close_of_the_peer),
         T(a_frame_without_a_mask_is_refused),
+        T(a_frame_that_comes_with_the_handshake_is_refused_and_not_lost),
+        T(a_part_of_a_frame_that_comes_with_the_handshake_is_refused_with_the_rest),
+        T(a_close_that_comes_with_the_handshake_is_answered),
+        T(after_a_breach_the_server_ends_the_connection_first),
         T(text_that_is_no_utf8_is_refused),
         T(a_peer_that_hangs_up_is_noticed),
         T(who_is_paused_is_not_read),
