@@ -55,6 +55,9 @@ class Accumulators(GroupCase):
         self.fails(TypeError, "only one", self.group.call, "add", args=[1], per_rank=[1])
         self.fails(TypeError, "per_rank is a list .* not a dict", self.group.call, "add", per_rank={"x": [1, 2]})
         self.fails(TypeError, "cannot be interpreted as an integer", self.group.call, "add", rank=0.5)
+        self.fails(ValueError, "-1 is negative", self.group.call, "add", 1, rank=-1)
+        self.fails(ValueError, "-1 is negative", self.group.kill, -1)
+        self.fails(TypeError, "a method's name is text, not None", self.group.call, None)
         self.fails(ValueError, "max_retries -1 is out of its range", self.group.call, "add", max_retries=-1)
         self.fails(ValueError, "has a NUL", self.group.call, "add\0or not")
         self.fails(TypeError, "connect.. has no option 'ns'", cadre.connect, "unix:/x", ns="lab")
@@ -66,7 +69,7 @@ class Accumulators(GroupCase):
         self.assertRegex(repr(e), r"^cadre.NotFound\(\".*\", name='NOT_FOUND', may_have_run=False\)$")
         self.fails(cadre.Invalid, "add", self.group.call, "add", "five")
         self.fails(cadre.Invalid, "one element", self.group.call, "add", per_rank=[1])
-        self.fails(cadre.Invalid, "no rank -2", self.group.call, "add", 1, rank=-2)
+        self.fails(cadre.Invalid, "no rank 7", self.group.call, "add", 1, rank=7)
         self.fails(cadre.NotFound, "nobody", self.client.group("nobody").call, "add", 1)
         self.fails(cadre.Forbidden, "other", self.client.group("other/g").call, "add", 1)
         self.assertTrue(issubclass(cadre.Timeout, TimeoutError) and issubclass(cadre.Timeout, cadre.Error))
@@ -284,6 +287,24 @@ class Watched(GroupCase):
         self.fails(cadre.Canceled, "hold", f.result)
         self.assertEqual(self.client.pending, 0)
         self.assertEqual(self.group.call("trace"), "none")
+
+    def test_a_signal_handler_cannot_take_the_client_away_from_what_waits(self):
+        told = []
+
+        def handler(*_):
+            for use in (self.client.close, lambda: self.group.call("trace"), f.cancel):
+                told.append(str(self.fails(RuntimeError, "a signal handler cannot use a client that waits", use)))
+
+        old = signal.signal(signal.SIGUSR1, handler)
+        self.addCleanup(signal.signal, signal.SIGUSR1, old)
+        f = self.group.start("hold")
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1))
+        timer.start()
+        self.fails(TimeoutError, "goes on", f.result, timeout=1)
+        timer.join()
+        self.assertEqual(len(told), 3)
+        self.assertTrue(f.cancel())
+        self.fails(cadre.Canceled, "hold", f.result)
 
 
 class Crashing(GroupCase):

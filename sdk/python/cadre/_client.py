@@ -57,6 +57,7 @@ class Client:
         self._handle = None
         self._lock = threading.RLock()  # so that what a signal handler raises in between cannot lock the thread out
         self._in_callback = False
+        self._at_work = False  # what a signal handler did to the structs below, or to the handle, would go unnoticed
         self._pid = os.getpid()
         self._dropped = deque()  # ids of futures that nobody has any more
         self._raised = None  # by a callback
@@ -73,7 +74,7 @@ class Client:
         handle = ctypes.c_void_p()
         if lib.functions.open(byref(o), byref(handle), self._error_ref) != lib.OK:
             raise _errors.of_struct(self._error)
-        self._handle = handle
+        self._handle = handle.value
 
     def _callbacks_of(self, on_connection, on_output):
         def connection(_, up, why):
@@ -155,9 +156,11 @@ class Client:
             raise RuntimeError("the client was opened before fork(): the child opens one of its own")
         if not self._lock.acquire(False):
             raise RuntimeError("the client is in use by another thread: open one for each")
-        if self._handle is None or self._in_callback:
+        if self._handle is None or self._in_callback or self._at_work:
             self._lock.release()
-            raise RuntimeError("the client is closed" if self._handle is None else "a callback cannot use its client")
+            raise RuntimeError("the client is closed" if self._handle is None else "a callback cannot use its client"
+                               if self._in_callback else "a signal handler cannot use a client that waits: let it raise "
+                               "an exception, which ends the waiting")
         while self._dropped:
             lib.functions.forget(self._handle, self._dropped.popleft())
 
@@ -172,23 +175,31 @@ class Client:
 
     def _send(self, request_ref):
         """The id of a call that was started."""
-        if _start(self._handle, request_ref, self._id_ref, self._error_ref) != lib.OK:
-            raise _errors.of_struct(self._error)
-        return self._id.value
+        self._at_work = True
+        try:
+            if _start(self._handle, request_ref, self._id_ref, self._error_ref) != lib.OK:
+                raise _errors.of_struct(self._error)
+            return self._id.value
+        finally:
+            self._at_work = False
 
     def _await(self, n, num_returns, timeout_ms):
         """How many of the first n of self._ids are answered; they go to the front. Negative: without end."""
-        while True:
-            part = _SLICE_MS if not 0 <= timeout_ms < _SLICE_MS else timeout_ms
-            if _wait_for(self._handle, self._ids_ref, n, num_returns, part, self._n_ref, self._error_ref) != lib.OK:
-                raise _errors.of_struct(self._error)
-            if self._raised:
-                raised, self._raised = self._raised, None
-                raise raised
-            ready = self._n.value
-            if ready >= num_returns or 0 <= timeout_ms <= part:
-                return ready
-            timeout_ms -= part if timeout_ms > 0 else 0
+        self._at_work = True
+        try:
+            while True:
+                part = _SLICE_MS if not 0 <= timeout_ms < _SLICE_MS else timeout_ms
+                if _wait_for(self._handle, self._ids_ref, n, num_returns, part, self._n_ref, self._error_ref) != lib.OK:
+                    raise _errors.of_struct(self._error)
+                if self._raised:
+                    raised, self._raised = self._raised, None
+                    raise raised
+                ready = self._n.value
+                if ready >= num_returns or 0 <= timeout_ms <= part:
+                    return ready
+                timeout_ms -= part if timeout_ms > 0 else 0
+        finally:
+            self._at_work = False
 
     def _await_one(self, call_id, timeout_ms=-1):
         self._ids[0] = call_id
@@ -209,9 +220,13 @@ class Client:
 
     def _take(self, call_id):
         """The result of a call that is answered."""
-        if _get(self._handle, call_id, self._answer_ref, self._error_ref) != lib.OK:
-            raise _errors.of_struct(self._error)
-        return decode(self._answer)
+        self._at_work = True
+        try:
+            if _get(self._handle, call_id, self._answer_ref, self._error_ref) != lib.OK:
+                raise _errors.of_struct(self._error)
+            return decode(self._answer)
+        finally:
+            self._at_work = False
 
     def _cancel(self, call_id):
         """Whether it was not answered yet."""

@@ -21,6 +21,8 @@ class _Prepared:
     __slots__ = ("request", "ref", "args", "by_reference", "method")
 
     def __init__(self, group, role, method, options):
+        if not isinstance(method, str):
+            raise TypeError(f"a method's name is text, not {method!r}")
         r = self.request = lib.Request(size=ctypes.sizeof(lib.Request), rank=-1, keep=1)
         _options.put(r, "method", method.encode(), "method")
         _options.put(r, "group", group.encode(), "group")

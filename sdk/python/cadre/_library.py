@@ -67,18 +67,20 @@ class Tensor(Structure):
 STRUCTS = {"cadre_client_error": ClientError, "cadre_client_output": Output, "cadre_client_options": Options,
            "cadre_client_json": Json, "cadre_client_request": Request, "cadre_client_tensor": Tensor}
 
-# name -> (result, arguments). Structs are passed as what byref() gives, handles as c_void_p.
+HANDLE = c_size_t  # the address as a number: None, of a client that was closed, is an exception and not NULL
+
+# name -> (result, arguments). Structs are passed as what byref() gives.
 FUNCTIONS = {
     "open": (c_int, [c_void_p, c_void_p, c_void_p]),
-    "close": (None, [c_void_p]),
-    "start": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
-    "cancel": (c_int, [c_void_p, c_uint64]),
-    "get": (c_int, [c_void_p, c_uint64, c_void_p, c_void_p]),
-    "wait_for": (c_int, [c_void_p, c_void_p, c_size_t, c_size_t, c_int64, c_void_p, c_void_p]),
-    "forget": (None, [c_void_p, c_uint64]),
-    "done": (c_int, [c_void_p, c_uint64]),
-    "connected": (c_int, [c_void_p]),
-    "pending": (c_size_t, [c_void_p]),
+    "close": (None, [HANDLE]),
+    "start": (c_int, [HANDLE, c_void_p, c_void_p, c_void_p]),
+    "cancel": (c_int, [HANDLE, c_uint64]),
+    "get": (c_int, [HANDLE, c_uint64, c_void_p, c_void_p]),
+    "wait_for": (c_int, [HANDLE, c_void_p, c_size_t, c_size_t, c_int64, c_void_p, c_void_p]),
+    "forget": (None, [HANDLE, c_uint64]),
+    "done": (c_int, [HANDLE, c_uint64]),
+    "connected": (c_int, [HANDLE]),
+    "pending": (c_size_t, [HANDLE]),
     "version": (c_char_p, []),
     "batch_write": (c_int, [c_void_p, c_size_t, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p]),
 }

@@ -20,6 +20,14 @@ def _seconds(value):
     return max(1, round(value * 1000))
 
 
+def _natural(value):
+    """C says "all ranks" with a negative one, which here may have been meant to count from the end."""
+    number = index(value)
+    if number < 0:
+        raise ValueError(f"{number} is negative: ranks and attempts count from 0; None is as if it was not given")
+    return number
+
+
 def _mode(table):
     def number(value):
         if value not in table:
@@ -35,14 +43,14 @@ def _names(value):
 
 # Besides `args` and `per_rank`, which are what is sent. None is as if it was not given.
 CALL = {
-    "rank": ("rank", index),
+    "rank": ("rank", _natural),
     "dispatch": ("dispatch", _mode(lib.DISPATCH)),
     "execute": ("execute", _mode(lib.EXECUTE)),
     "split": ("split", encode),
     "collect": ("collect", encode),
     "pad": ("pad", bool),
     "timeout": ("timeout_ms", _seconds),
-    "attempt": ("attempt", index),
+    "attempt": ("attempt", _natural),
     "refuse_when_not_ready": ("refuse_when_not_ready", bool),
     "max_retries": ("max_retries", index),
     "retry_on": ("retry_on", _names),
