@@ -47,7 +47,9 @@ void ws_receiver_watch(struct ws_session *s)
     if (watched == r->watched)
         return;
     r->watched = watched;
-    epoll_ctl(s->connection->server->receivers->epoll, watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->connection->fd, &e);
+    int op = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+    if (epoll_ctl(s->connection->server->receivers->epoll, op, s->connection->fd, &e) < 0 && watched)
+        ws_session_cut(s); // the kernel has no room for another: better gone than deaf
 }
 
 static void take_event(struct ws_session *s, const struct frame_event *e)

@@ -290,6 +290,7 @@ static void test_real_process_that_is_stopped(void **state)
 {
     const struct gateway_config limits = {.ping_ms = 500, .exit_wait_ms = 20};
     struct gateway_peer p;
+    int status = 0;
     (void)state;
     gateway_fixture_stop(&f);
     gateway_fixture_start(&f, &limits, NULL);
@@ -299,6 +300,8 @@ static void test_real_process_that_is_stopped(void **state)
     gateway_peer_call(&p, 1, "{\"method\":\"add\"}", "[1]");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - [1]"));
     kill(pids[0], SIGSTOP);
+    assert_int_equal(waitpid(pids[0], &status, WUNTRACED), pids[0]); // it may run on for a moment
+    assert_true(WIFSTOPPED(status));
     gateway_peer_call(&p, 2, "{\"method\":\"add\"}", "[1]");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 2 0 {\"code\":\"UNAVAILABLE\""));
     assert_true(gateway_peer_got(&p, "lost its connection while add() was pending; it may have run"));
