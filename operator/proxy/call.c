@@ -227,7 +227,7 @@ void call_timeout(struct call *c)
     } else if (c->queued) {
         tasks_explain(c, &why);
     } else if (c->waits) {
-        group_explain(c->group, &why);
+        call_explain_wait(c, &why);
     } else {
         buf_puts(&why, "an earlier call of the same controller has not come in whole");
     }

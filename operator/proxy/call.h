@@ -103,6 +103,8 @@ struct blob *call_keep(const struct call *c, const struct call_body *body); // a
 // dispatch.c
 // Whether its group takes it, as far as attempt and ranks go: 0, above 0 = not yet, or an error.
 int call_check_group(const struct call *c, struct err *err);
+// Why it waits, for people.
+void call_explain_wait(const struct call *c, struct buf *out);
 // Sends it, lets it wait or fails it.
 void call_submit(struct call *c, const struct call_body *body);
 void call_resubmit(struct call *c); // one that waits; afterwards it may still wait

@@ -341,10 +341,19 @@ static void call_wait(struct call *c, struct blob *kept, bool queued)
     call_set_patience(c);
 }
 
+void call_explain_wait(const struct call *c, struct buf *out)
+{
+    if (c->attempt > c->group->attempt)
+        buf_printf(out, "the call is for attempt %lld of %s, which is at attempt %u", (long long)c->attempt,
+                   c->group->key, c->group->attempt);
+    else
+        group_explain(c->group, out);
+}
+
 static void refuse_waiting(struct call *c)
 {
     struct buf why = BUF_INIT(1024);
-    group_explain(c->group, &why);
+    call_explain_wait(c, &why);
     call_refuse(c, ERR_UNAVAILABLE, "%s() was not sent: %s", c->method, buf_str(&why));
     buf_done(&why);
 }

@@ -96,6 +96,11 @@ class Echoes(GroupCase):
                 (ValueError, "'F31' is none of safetensors", {"x": lambda: cadre.Tensor("F31", [1], b"")}),
                 (cadre.Invalid, "rows", {"x": floats(1, 2), "y": floats(1)}),
                 (cadre.Invalid, "1 to 8 dimensions", {"x": cadre.Tensor("F32", (), b"1234")}),
+                (TypeError, "shape 4: a shape is a list", {"x": lambda: cadre.Tensor("F32", 4, b"")}),
+                (TypeError, "list of whole numbers", {"x": lambda: cadre.Tensor("U8", [1.0], b"1")}),
+                (ValueError, r"U8\[-2, -1\]: a dimension is 0 to", {"x": lambda: cadre.Tensor("U8", (-2, -1), b"12")}),
+                (ValueError, "a dimension is 0 to", {"x": lambda: cadre.Tensor("U8", (0, 1 << 64), b"")}),
+                (TypeError, "tensor 7: a name is text", {7: floats(1)}),
                 (ValueError, "has no NUL", {"x\0y": floats(1)}),
                 (ValueError, "9 dimensions", {"x": cadre.Tensor("U8", (1,) * 9, b"1")})):
             self.fails(error, pattern, lambda: self.echo(
@@ -146,6 +151,8 @@ class Echoes(GroupCase):
             self.assertEqual(self.group.call("echo", numpy.int64(3), numpy.float32(0.5), rank=0), [3, 0.5])
             self.fails(TypeError, "ndarray is no JSON: arrays travel in a cadre.Batch", self.group.call, "echo",
                        numpy.zeros(2))
+            self.fails(TypeError, "longdouble is no JSON", self.group.call, "echo", numpy.longdouble(1))
+            self.fails(TypeError, "tensor 'x' shows no buffer", cadre.Batch, {"x": numpy.zeros(2, "M8[s]")})
             self.fails(TypeError, "format '>i'", cadre.Batch, {"x": numpy.zeros(2, ">i4")})
     else:
         def test_without_numpy_the_bytes_are_there(self):

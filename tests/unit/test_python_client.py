@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package against local runs: calls, errors, futures, references, threads, fork, Ctrl-C."""
 
+import copy
 import gc
 import os
+import pickle
 import signal
 import threading
 import warnings
@@ -62,6 +64,8 @@ class Accumulators(GroupCase):
         self.fails(ValueError, "has a NUL", self.group.call, "add\0or not")
         self.fails(TypeError, "connect.. has no option 'ns'", cadre.connect, "unix:/x", ns="lab")
         self.fails(TypeError, "needs a name", self.client.group)
+        self.fails(TypeError, "a group's name is text, not 7", self.client.group, 7)
+        self.fails(TypeError, "a role's name is text, not 7", self.client.group, "g", role=7)
 
     def test_errors_have_a_class_a_code_and_a_message(self):
         e = self.fails(cadre.NotFound, "no method 'nothing'", self.group.call, "nothing")
@@ -104,9 +108,19 @@ class Accumulators(GroupCase):
         self.fails(cadre.Invalid, "must be 1 at least", cadre.wait, futures, num_returns=5)
         self.fails(cadre.Invalid, "given twice", cadre.wait, [futures[0], futures[0]])
         self.fails(ValueError, "not of 0", cadre.wait, [])
+        self.fails(TypeError, "a list of futures, and None is none", cadre.wait, [None])
+        self.fails(TypeError, "num_returns is a whole number, not 1.5", cadre.wait, futures, num_returns=1.5)
+        self.fails(ValueError, "num_returns -1 is negative", cadre.wait, futures, num_returns=-1)
         with self.local.connect() as other:
             mixed = [futures[0], other.group("g").start("get_value")]
             self.fails(ValueError, "not of 2", cadre.wait, mixed)
+
+    def test_what_can_be_taken_once_is_not_copied(self):
+        f = self.group.start("get_value", rank=0)
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            self.fails(TypeError, "a Future is not copied", copied, f)
+            self.fails(TypeError, "a Client is one connection", copied, self.client)
+        self.assertEqual(f.result(), 0)
 
     def test_a_thousand_at_a_time(self):
         futures = [self.group.start("add", 1, rank=0) for _ in range(1000)]
@@ -348,6 +362,9 @@ class Unreachable(GroupCase):
     def test_settings_that_make_no_sense(self):
         self.fails(cadre.Invalid, "is no address", cadre.connect, "nowhere", namespace="lab")
         self.fails(cadre.Invalid, "no namespace", cadre.connect, "unix:/x")
+        for path in ("", "/" + "x" * 107, "/" + "x" * 5000):
+            self.fails(cadre.Invalid, f"1 to 107 bytes, and this one has {len(path)}", cadre.connect, "unix:" + path,
+                       namespace="lab")
         self.fails(cadre.Invalid, "which", cadre.connect, "unix:/x", namespace="lab", token="a", token_file="b")
         self.fails(cadre.Io, "cannot read the CA file", cadre.connect, "wss://x:1", namespace="lab", ca_file="/nothing")
 

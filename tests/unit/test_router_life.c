@@ -264,6 +264,10 @@ static void a_call_of_an_older_attempt_is_refused_and_of_a_newer_one_waits(void 
     hears(w, "2 RESULT 1");
     sends(w, (struct call_text){.id = 3, .rank = 0, .head = "{\"method\":\"add\",\"attempt\":3}"});
     hears_nothing(w);
+    sends(w, (struct call_text){.id = 4, .rank = 0, .head = "{\"method\":\"add\",\"attempt\":3,\"timeoutMs\":50}"});
+    fixture_pass(&w->f, 50);
+    hears_about(w, "4 ERROR TIMEOUT",
+                "not done within 50 ms: the call is for attempt 3 of ml/llama, which is at attempt 2");
     fixture_group(&w->f, WORLD, 4, NULL);
     hears(w, "3 ERROR CONFLICT *");
 }

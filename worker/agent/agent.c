@@ -502,7 +502,10 @@ static struct group *group_need(struct agent *a, const char *name, struct err *e
 int agent_command(struct agent *a, struct command *c, struct err *err)
 {
     if (a->closing)
-        return err_set(err, ERR_CONFLICT, "the pod is about to end");
+        return err_set(err, ERR_CONFLICT,
+                       c->type == COMMAND_KILL
+                           ? "the processes of its pod are being stopped, and restarted if the group goes on; try again"
+                           : "the pod is about to end");
     struct group *g = group_need(a, c->group, err);
     if (!g)
         return err->code;

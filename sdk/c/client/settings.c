@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { TOKEN_MAX = 64 << 10, CA_MAX = 1 << 20, NAME_MAX_LEN = 253, MAX_CALLS = 65535 };
@@ -90,6 +91,11 @@ static int set_address(struct settings *s, const cadre_client_options *o, bool *
     if ((s->address == s->url) != is_unix || (!is_unix && strchr(s->address, '/')))
         return err_set(err, ERR_INVALID,
                        "\"%s\" is no address; there are wss://host:port, ws://host:port and unix:/path", s->url);
+    const size_t path_max = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
+    size_t len = is_unix ? strlen(s->url + strlen("unix:")) : 1;
+    if (len < 1 || len > path_max) // which comes behind the reason, that it may be cut off
+        return err_set(err, ERR_INVALID, "the path of a Unix socket has 1 to %zu bytes, and this one has %zu: \"%s\"",
+                       path_max, len, s->url);
     return 0;
 }
 

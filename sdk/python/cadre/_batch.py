@@ -4,6 +4,7 @@
 import ctypes
 import json
 import math
+from operator import index
 
 from . import _errors
 from . import _library as lib
@@ -14,6 +15,7 @@ DTYPES = {"BOOL": (8, "?"), "F4": (4, None), "F6_E2M3": (6, None), "F6_E3M2": (6
           "F8_E5M2FNUZ": (8, None), "I16": (16, "<i2"), "U16": (16, "<u2"), "F16": (16, "<f2"), "BF16": (16, None),
           "I32": (32, "<i4"), "U32": (32, "<u4"), "F32": (32, "<f4"), "C64": (64, "<c8"), "F64": (64, "<f8"),
           "I64": (64, "<i8"), "U64": (64, "<u8")}
+_DIM_MAX = (1 << 63) - 1
 # The format of a buffer (module struct), less its size -> the kind of dtype.
 KINDS = {"?": "BOOL", "Zf": "C64", **dict.fromkeys("bhilqn", "I"), **dict.fromkeys("BHILQN", "U"),
          **dict.fromkeys("efd", "F")}
@@ -30,7 +32,12 @@ class Tensor:
         if dtype not in DTYPES:
             raise ValueError(f"dtype {dtype!r} is none of safetensors: {', '.join(DTYPES)}")
         self.dtype = dtype
-        self.shape = tuple(int(n) for n in shape)
+        try:
+            self.shape = tuple(index(n) for n in shape)
+        except TypeError:
+            raise TypeError(f"a tensor of {dtype} with the shape {shape!r}: a shape is a list of whole numbers") from None
+        if not all(0 <= n <= _DIM_MAX for n in self.shape):
+            raise ValueError(f"a tensor of {dtype}{list(self.shape)}: a dimension is 0 to 2**63 - 1")
         self.data = _flat(memoryview(data))
         need = (math.prod(self.shape) * DTYPES[dtype][0] + 7) // 8
         if self.data.nbytes != need:
@@ -46,6 +53,8 @@ class Tensor:
         except TypeError:
             raise TypeError(f"{name} is a {type(value).__name__}: give an array of numpy, something else with a buffer "
                             "(torch: t.numpy()), or a cadre.Tensor") from None
+        except (ValueError, BufferError) as e:  # numpy's datetime64
+            raise TypeError(f"{name} shows no buffer: {e}") from None
         kind = KINDS.get(view.format.lstrip("<=@"))
         if not kind:
             raise TypeError(f"{name} has values of the format {view.format!r}, for which safetensors has no dtype")
@@ -110,6 +119,8 @@ def write(batch, encode):
     for out, (name, t) in zip(tensors, batch.tensors.items()):
         if len(t.shape) > lib.DIMS_MAX:
             raise ValueError(f"tensor {name!r} has {len(t.shape)} dimensions, at most {lib.DIMS_MAX} travel")
+        if not isinstance(name, str):
+            raise TypeError(f"tensor {name!r}: a name is text")
         out.name, out.dtype = name.encode(), t.dtype.encode()
         if "\0" in name:
             raise ValueError(f"tensor {name!r}: a name has no NUL")

@@ -16,7 +16,9 @@ def _default(value):
     if isinstance(value, Ref):
         return {"$ref": value.text}
     if getattr(value, "ndim", None) == 0:
-        return value.item()  # a number of numpy
+        number = value.item()  # a number of numpy
+        if type(number) is not type(value):  # as of longdouble, which Python has none for
+            return number
     raise TypeError(f"a {type(value).__name__} is no JSON: arrays travel in a cadre.Batch, which is all the arguments "
                     "of its call")
 

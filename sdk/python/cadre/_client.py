@@ -105,6 +105,9 @@ class Client:
         name = name or self._group
         if not name:
             raise TypeError("group() needs a name, because the client was not connected for one")
+        for what, text in (("group's", name), ("role's", role)):
+            if text is not None and not isinstance(text, str):
+                raise TypeError(f"a {what} name is text, not {text!r}")
         return Group(self, name, role)
 
     @property
@@ -144,6 +147,10 @@ class Client:
         if getattr(self, "_handle", None) is not None and not sys.is_finalizing() and self._pid == os.getpid():
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self)
             lib.functions.close(self._handle)
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("a Client is one connection, which the copy would close a second time: cadre.connect() makes "
+                        "another")
 
     def __repr__(self):
         state = "closed" if self.closed else "open"

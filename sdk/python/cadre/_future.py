@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that nobody waits for yet."""
 
+from operator import index
+
 from . import _errors
 from ._options import _seconds
 from ._reference import Ref
@@ -81,6 +83,10 @@ class Future:
         if not self._taken:
             self._group.client._dropped.append(self._id)
 
+    def __reduce_ex__(self, protocol):
+        raise TypeError("a Future is not copied: the first of the two to be dropped would take the result away from the "
+                        "other")
+
     def __repr__(self):
         state = "waiting" if not self._taken else "failed" if self._error is not None else "done"
         return f"<cadre.Future {self._prepared.method}() of {self._group.name} {state}>"
@@ -96,6 +102,15 @@ def wait(futures, num_returns=1, timeout=None):
     may be answered, too. All are of one client, none is given twice.
     """
     futures = list(futures)
+    for f in futures:
+        if not isinstance(f, Future):
+            raise TypeError(f"wait() takes a list of futures, and {f!r} is none")
+    try:
+        num_returns = index(num_returns)
+    except TypeError:
+        raise TypeError(f"wait(): num_returns is a whole number, not {num_returns!r}") from None
+    if num_returns < 0:
+        raise ValueError(f"wait(): num_returns {num_returns} is negative")
     clients = {f._group.client for f in futures}
     if len(clients) != 1:
         raise ValueError(f"wait() takes the futures of one client, not of {len(clients)}")

@@ -8,7 +8,9 @@
 //   Threads: create, methods and destroy of one object all run on one thread of the host, the executor, one at a time,
 //   in the order in which each caller sent them. While a method runs another thread talks to the network, so it may
 //   block; it may start threads of its own, but calls into this API only from the executor. Methods that the class puts
-//   into concurrency groups run beside these, on threads of their group; destroy comes when all have returned.
+//   into concurrency groups run beside these, on threads of their group; destroy comes when all have returned. What a
+//   method changes of its thread (locale, floating point environment, signal mask) it restores before it returns:
+//   between methods that thread may talk to the network, too.
 //
 //   Ownership: what the host hands in lives until the function returns. What a method hands back through this API is
 //   copied before the function returns.
