@@ -2,6 +2,7 @@
 #include "bench/calls/batch.h"
 
 #include "bench/lib/proc.h"
+#include "bench/lib/samples.h"
 #include "common/base/mem.h"
 
 #include <cadre/client.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COLUMNS = 1024 };
+enum { COLUMNS = 1024, NEXT = 3 };
 
 static void die(const char *what, const char *why)
 {
@@ -62,8 +63,17 @@ static void forget_peak(pid_t pid)
         die(path, "cannot be written");
 }
 
-// Returns the seconds that it took.
-static double call_once(cadre_client *c, const char *group, const void *doc, size_t len)
+static void cpu_add(const struct batch_processes *of, double sign, double cpu[3])
+{
+    cpu[0] += sign * proc_cpu_s(getpid());
+    cpu[1] += sign * proc_cpu_s(of->proxy);
+    for (size_t i = 0; i < of->n_ranks; i++)
+        cpu[2] += sign * proc_cpu_s(of->ranks[i]);
+}
+
+// Returns the seconds that it took; adds those of CPU to `cpu`.
+static double call_once(cadre_client *c, const char *group, const void *doc, size_t len,
+                        const struct batch_processes *of, double cpu[3])
 {
     cadre_client_request r;
     cadre_client_error error;
@@ -73,28 +83,35 @@ static double call_once(cadre_client *c, const char *group, const void *doc, siz
     r.batch = doc;
     r.batch_len = len;
     r.dispatch = CADRE_CLIENT_DP_COMPUTE_PROTO;
+    cpu_add(of, -1, cpu);
     int64_t begin = proc_now_us();
     if (cadre_client_call(c, &r, &result, &error) != CADRE_CLIENT_OK)
         die("the call", error.message);
     int64_t end = proc_now_us();
+    cpu_add(of, 1, cpu);
     if (result.len != len || memcmp(result.text, doc, len) != 0)
         die("the result", "is not what was sent");
     return (double)(end - begin) / 1e6;
 }
 
-void batch_call(const char *address, const char *ns, const char *group, size_t bytes, pid_t proxy,
+void batch_call(const char *address, const char *ns, const char *group, size_t bytes, const struct batch_processes *of,
                 struct batch_numbers *ret)
 {
     size_t len, small_len;
+    struct samples next = {.n = 0};
+    double ignored[3] = {0};
     void *doc = make(bytes, &len), *small = make((size_t)4 << 20, &small_len);
     cadre_client *c = connect_to(address, ns, len);
-    call_once(c, group, small, small_len); // connected, ready
-    double had = proc_memory(proxy).rss, cpu[2] = {proc_cpu_s(getpid()), proc_cpu_s(proxy)};
-    forget_peak(proxy);
-    ret->seconds = call_once(c, group, doc, len);
-    ret->proxy_mb = (proc_memory(proxy).peak - had) * 1.048576;
-    ret->cpu[0] = proc_cpu_s(getpid()) - cpu[0];
-    ret->cpu[1] = proc_cpu_s(proxy) - cpu[1];
+    call_once(c, group, small, small_len, of, ignored); // connected, ready
+    double had = proc_memory(of->proxy).rss;
+    forget_peak(of->proxy);
+    *ret = (struct batch_numbers){.first = call_once(c, group, doc, len, of, ignored)};
+    for (int i = 0; i < NEXT; i++)
+        samples_add(&next, call_once(c, group, doc, len, of, ret->cpu));
+    for (int i = 0; i < 3; i++)
+        ret->cpu[i] /= NEXT;
+    ret->seconds = samples_median(&next);
+    ret->proxy_mb = (proc_memory(of->proxy).peak - had) * 1.048576;
     cadre_client_close(c);
     free(doc);
     free(small);

@@ -7,13 +7,20 @@
 #include <sys/types.h>
 
 struct batch_numbers {
-    double seconds;  // from the call to its result
+    double first;    // seconds from the first such call to its result: all memory is new
+    double seconds;  // ... the next ones
     double proxy_mb; // most memory that the proxy had meanwhile, above what it had before; MB
-    double cpu[2];   // seconds: controller, proxy
+    double cpu[3];   // seconds of one of the next: controller, proxy, ranks
 };
 
-// A batch of one tensor, of `bytes`. Exits with a message where anything is not as it should be.
-void batch_call(const char *address, const char *ns, const char *group, size_t bytes, pid_t proxy,
+struct batch_processes {
+    pid_t proxy;
+    const pid_t *ranks;
+    size_t n_ranks;
+};
+
+// A batch of one tensor, of `bytes`, several times. Exits with a message where anything is not as it should be.
+void batch_call(const char *address, const char *ns, const char *group, size_t bytes, const struct batch_processes *of,
                 struct batch_numbers *ret);
 
 #endif

@@ -126,8 +126,10 @@ static void dial_next(struct ranks *all)
     struct rank *r = &all->of[all->dialed];
     *r = (struct rank){.all = all, .rank = all->first + all->dialed++};
     // A quota of its own: what it keeps for the next body is what a process of its own would.
-    record_reader_init(&r->reader, &(struct record_reader_config){
-                                       .whole = true, .max_body = RANK_BYTES, .quota = quota_new(RANK_BYTES, NULL)});
+    struct quota *quota = quota_new(RANK_BYTES, NULL);
+    quota_keep_body(quota, RANK_BYTES);
+    record_reader_init(&r->reader,
+                       &(struct record_reader_config){.whole = true, .max_body = RANK_BYTES, .quota = quota});
     r->client = ws_client_new(all->loop,
                               &(struct ws_client_config){.address = all->address,
                                                          .path = SERVER_PATH,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define SPARE_MAX ((size_t)144 << 20) // the arguments and the answer of one of the longest calls
+#define GROWN_MAX ((size_t)16 << 20)  // what a body that has grown little by little may have too much
 
 struct quota {
     size_t refs;
@@ -76,6 +77,12 @@ struct spare *quota_spare(struct quota *q)
     if (q && q->keeper)
         q = q->keeper;
     return q ? &q->spare : NULL;
+}
+
+void quota_keep_body(struct quota *q, size_t body)
+{
+    assert(!q->parent);
+    q->spare.max_bytes = MIN(q->max / 2, MAX(body + GROWN_MAX, SPARE_MAX));
 }
 
 void quota_keep_with(struct quota *q, struct quota *with)

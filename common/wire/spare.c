@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #define PAGE_LONG ((size_t)2 << 20)
+#define LENT_MIN ((size_t)32 << 20) // shorter ones are not worth the system call
 
 void spare_init(struct spare *s, size_t max_bytes)
 {
@@ -73,6 +74,14 @@ char *spare_take_largest(struct spare *s, size_t size, size_t *ret_size)
     return take(s, size, SIZE_MAX, true, ret_size);
 }
 
+// Its pages stay until memory is short, and are as good as before when they are written to again.
+static void lend_to_kernel(char *data, size_t size)
+{
+    size_t skip = -(uintptr_t)data % PAGE_LONG;
+    if (size >= LENT_MIN)
+        (void)madvise(data + skip, (size - skip) / PAGE_LONG * PAGE_LONG, MADV_FREE);
+}
+
 void spare_give(struct spare *s, char *data, size_t size)
 {
     if (!s || size < SPARE_MIN || size > s->max_bytes) {
@@ -85,6 +94,7 @@ void spare_give(struct spare *s, char *data, size_t size)
         s->size = MAX(2 * s->size, 8u);
         s->blocks = xrealloc(s->blocks, s->size, sizeof *s->blocks);
     }
+    lend_to_kernel(data, size);
     s->blocks[s->n++] = (struct spare_block){data, size};
     s->bytes += size;
 }

@@ -30,7 +30,8 @@ char *spare_new(size_t size);
 char *spare_take(struct spare *s, size_t size, size_t *ret_size);
 // The largest of them, for what will grow.
 char *spare_take_largest(struct spare *s, size_t size, size_t *ret_size);
-// Keeps a block of malloc(), or frees it; older ones make way for it. s may be NULL.
+// Keeps a block of malloc(), or frees it; older ones make way for it. Long ones the kernel may have while memory is
+// short. s may be NULL.
 void spare_give(struct spare *s, char *data, size_t size);
 
 #endif

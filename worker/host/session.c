@@ -547,6 +547,7 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
     rand_seed(&s->rand, config->seed);
     s->ticket = config->ticket ? xstrdup(config->ticket) : NULL;
     s->quota = quota_new(s->config.bytes_max, NULL);
+    quota_keep_body(s->quota, s->config.bytes_max); // who was sent so much is sent it again
     s->timer = loop_timer_new(loop, on_timer, s);
     dial(s);
     return s;

@@ -477,6 +477,7 @@ struct cadre_client *client_new(struct settings *settings)
     *settings = (struct settings){0};
     c->loop = loop_new();
     c->quota = quota_new(c->settings.max_bytes, NULL);
+    quota_keep_body(c->quota, c->settings.max_body);
     c->pump = loop_timer_new(c->loop, pump, c);
     c->timer = loop_timer_new(c->loop, on_timer, c);
     c->drop = loop_timer_new(c->loop, drop_canceled, c);

@@ -94,7 +94,8 @@ typedef struct cadre_client_options {
     int64_t connect_timeout_ms; // for one attempt; 0 = 10 s
     int64_t unreachable_ms;     // so long a call without a timeout waits for a connection; 0 = 60 s
     uint32_t max_calls;         // not answered, or whose answer is kept, at a time; 0 = 10,000; at most 65,535
-    size_t max_body;            // bytes of the arguments or of the result of a call; 0 = 64 MiB
+    size_t max_body;  // bytes of the arguments or of the result of a call; 0 = 64 MiB. Up to so much memory of earlier
+                      // results is kept for the next ones, 144 MiB at the least; the kernel may take it back
     size_t max_bytes; // of arguments that wait and of results that are coming in or kept, with that of the last
                       // cadre_client_call(); 0 = 512 MiB
     // Tells about the connection, for logs: 1 and NULL, 0 and why. May be NULL.
