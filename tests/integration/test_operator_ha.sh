@@ -212,7 +212,7 @@ storm_begin() {
     kc create namespace storm >/dev/null
     kc -n storm create secret generic cadre-keys >/dev/null
     kc -n storm create serviceaccount operator >/dev/null
-    eventually 30 kc -n storm get serviceaccount default >/dev/null # no pod can be made before it is there
+    eventually 120 kc -n storm get serviceaccount default >/dev/null # a controller manager that was refused comes back late
     kc create clusterrolebinding storm --clusterrole=cluster-admin --serviceaccount=storm:operator >/dev/null
     kc apply -f - >/dev/null <<'YAML'
 apiVersion: flowcontrol.apiserver.k8s.io/v1
