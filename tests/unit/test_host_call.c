@@ -94,6 +94,8 @@ static void arguments_of_another_type_are_refused_by_name(void **state)
     assert_error(plus, "[null,2]", "INVALID", "foo(): argument 'x' must be a number that fits a double, it is null");
     assert_error(plus, "[1e999,2]", "INVALID",
                  "foo(): argument 'x' must be a number that fits a double, it is number 1e999");
+    assert_error(plus, "[1000000000000000000000000000000000000000000e999,2]", "INVALID",
+                 "foo(): argument 'x' must be a number that fits a double, it is number, 47 bytes long");
 }
 
 static void what_is_no_list_or_object_is_refused_before_the_method_runs(void **state)

@@ -239,10 +239,13 @@ cadre_result call_missing(struct cadre_call *c, const char *name, size_t positio
 
 static cadre_result wrong_type(struct cadre_call *c, const char *name, const struct json *v, const char *wanted)
 {
-    bool brief = v->len <= 40 && v->type != JSON_NULL;
-    return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): argument '%s' must be %s, it is %s%s%.*s", c->method,
-                     name ? name : "?", wanted, json_type_name(v->type), brief ? " " : "", brief ? (int)v->len : 0,
-                     v->text);
+    char is[64] = "";
+    if (v->len > 40)
+        snprintf(is, sizeof is, ", %zu bytes long", v->len);
+    else if (v->type != JSON_NULL)
+        snprintf(is, sizeof is, " %.*s", (int)v->len, v->text);
+    return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): argument '%s' must be %s, it is %s%s", c->method,
+                     name ? name : "?", wanted, json_type_name(v->type), is);
 }
 
 CADRE_EXPORT cadre_result cadre_arg_double(cadre_call *c, size_t position, const char *name, double *ret)
