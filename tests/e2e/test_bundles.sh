@@ -314,7 +314,7 @@ test_moved() {
     local ended began
     pool_apply other 1
     tenant_apply mover 1 '[{"name": "pair"}]' '.spec.worker = {command: ["sh", "-c",
-        "echo began $(date +%s%N); trap \"sleep 3; echo ended \\$(date +%s%N); exit 0\" TERM; while :; do sleep 0.1; done"]}'
+        "echo began $(date +%s%N); trap \"sleep 1; echo ended \\$(date +%s%N); exit 0\" TERM; while :; do sleep 0.1; done"]}'
     check "a group runs on one PlacementGroup" eventually 60 is "True/Running" group_condition mover Ready
     kc logs -f pair-plg-0-0 -c worker >"$suite_dir/moved" 2>/dev/null &
     check "... another is there" plg_ready other 60
