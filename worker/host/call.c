@@ -241,7 +241,7 @@ static cadre_result wrong_type(struct cadre_call *c, const char *name, const str
 {
     char is[64] = "";
     if (v->len > 40)
-        snprintf(is, sizeof is, ", %zu bytes long", v->len);
+        snprintf(is, sizeof is, ", %u bytes long", v->len);
     else if (v->type != JSON_NULL)
         snprintf(is, sizeof is, " %.*s", (int)v->len, v->text);
     return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): argument '%s' must be %s, it is %s%s", c->method,
