@@ -327,18 +327,19 @@ static void a_full_store_says_so_and_has_room_again(void **state)
     free(batch);
 }
 
+static size_t n_workers(void)
+{
+    return (size_t)gateway_fixture_counters(&f).workers;
+}
+
 static void an_owner_that_died_is_named(void **state)
 {
     (void)state;
     char *put = put_batch(&actor, 4);
     end_rank(&actor, 1, SIGKILL);
+    GATEWAY_UNTIL(&f, n_workers() == 3); // until then it is the consumer that finds out: OwnerUnreachable
     must_fail(request(&critic, "sub", put), CADRE_CLIENT_GONE, "ReferenceLost: rank 1 of ml/actor");
     free(put);
-}
-
-static size_t n_workers(void)
-{
-    return (size_t)gateway_fixture_counters(&f).workers;
 }
 
 static void the_end_of_a_session_frees_what_it_has_not_pinned(void **state)
