@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/json.h"
 
+#include "common/base/json_plain.h"
 #include "common/base/str.h"
 
 #include <stdlib.h>
@@ -23,34 +24,6 @@ static void skip_space(struct parser *ps)
 {
     while (ps->p < ps->end && (*ps->p == ' ' || *ps->p == '\n' || *ps->p == '\t' || *ps->p == '\r'))
         ps->p++;
-}
-
-typedef signed char lane16 __attribute__((vector_size(16)));
-
-// 64 bytes at a time, then eight, for as long as all are plain: no quote, backslash, control character or byte over
-// 0x7f. Of eight, a borrow may report a plain byte as special, never the other way round.
-static const char *skip_plain(const char *p, const char *end)
-{
-    const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
-    for (; end - p >= 64; p += 64) {
-        lane16 v[4], plain = ~(lane16){0};
-        uint64_t all[2];
-        memcpy(v, p, sizeof v);
-        for (int i = 0; i < 4; i++) // signed: over 0x7f is below 0x20
-            plain &= (v[i] > 0x1f) & (v[i] != '"') & (v[i] != '\\');
-        memcpy(all, &plain, sizeof all);
-        if ((all[0] & all[1]) != UINT64_MAX)
-            break;
-    }
-    while (end - p >= 8) {
-        uint64_t v;
-        memcpy(&v, p, 8);
-        uint64_t quote = (v ^ ones * '"') - ones, slash = (v ^ ones * '\\') - ones, control = v - ones * 0x20;
-        if ((v | quote | slash | control) & tops)
-            break;
-        p += 8;
-    }
-    return p;
 }
 
 static int hex4(const char *p, const char *end, unsigned *ret)
@@ -108,7 +81,7 @@ static int parse_string(struct parser *ps, const char **ret_text, uint32_t *ret_
     const char *open = ps->p++;
     *ret_escaped = false;
     for (;;) {
-        ps->p = skip_plain(ps->p, ps->end);
+        ps->p = json_plain_end(ps->p, ps->end);
         if (ps->p == ps->end)
             return fail(ps, "unterminated string");
         unsigned char c = (unsigned char)*ps->p;
@@ -127,8 +100,6 @@ static int parse_string(struct parser *ps, const char **ret_text, uint32_t *ret_
                 ps->p++;
             if (!str_utf8_valid(run, (size_t)(ps->p - run)))
                 return fail(ps, "not UTF-8");
-        } else {
-            ps->p++;
         }
     }
     ps->p++;

@@ -20,7 +20,10 @@
 
 #define ACCEPTS_A_TURN 64
 #define RETRY_MS 100
-#define TLS_OPTIONS (LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX)
+// We only serve: the authorities of this machine, a hundred and more, would be read for a client that there is not.
+#define TLS_OPTIONS                                                                  \
+    (LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX | \
+     LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS)
 
 static void connection_adopt(struct ws_listener *l, int fd)
 {

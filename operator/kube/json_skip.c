@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/kube/json_skip.h"
 
+#include "common/base/json_plain.h"
+
 #include <string.h>
 
 bool json_skip_start(struct json_skip *s, char first)
@@ -15,7 +17,12 @@ static size_t skip_string(struct json_skip *s, const char *bytes, size_t i, size
     for (; i < n; i++) {
         if (s->escaped) {
             s->escaped = false;
-        } else if (bytes[i] == '\\') {
+            continue;
+        }
+        i = (size_t)(json_plain_end(bytes + i, bytes + n) - bytes);
+        if (i == n)
+            break;
+        if (bytes[i] == '\\') {
             s->escaped = true;
         } else if (bytes[i] == '"') {
             s->in_string = false;
