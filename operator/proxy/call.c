@@ -6,6 +6,7 @@
 #include "operator/proxy/deal.h"
 #include "operator/proxy/join.h"
 #include "operator/proxy/object.h"
+#include "operator/proxy/stall.h"
 #include "operator/proxy/stream.h"
 #include "operator/proxy/task.h"
 
@@ -128,6 +129,7 @@ static void settle(struct call *c)
         list_append(&c->router->stale, &c->group->stale);
     deadlines_del(&c->router->deadlines, &c->deadline);
     blob_unref(TAKE_PTR(c->body));
+    stall_free(c);
     if (c->keep)
         object_discard_all(c);
     drop_results(c);
@@ -218,7 +220,7 @@ void call_timeout(struct call *c)
     tell_ranks(c);
     if (c->kill) {
         buf_printf(&why, "the agent of rank %u has not reported the end of the process; it may be killed yet", c->rank);
-    } else if (c->streams || (c->stalls && !c->args_held)) {
+    } else if (c->streams || (c->stalls && !c->args_held && !stall_complete(c))) {
         buf_puts(&why, "its arguments have not come in whole");
     } else if (c->id) {
         buf_printf(&why, "no answer from rank%s", c->left == 1 ? "" : "s");

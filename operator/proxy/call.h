@@ -36,6 +36,7 @@ struct call_body {
 struct deal;
 struct cut;
 struct join;
+struct stall_rest;
 
 struct call {
     struct router *router;
@@ -70,14 +71,16 @@ struct call {
     struct list flowing;         // in the router's list while somebody was told to hold something of it
     struct record_stream result; // of a single rank, on its way to the caller
     struct deadline deadline;
-    int64_t timeout_ms;    // what the caller gave, 0 = nothing
-    struct deal *deal;     // of the modes that need one, from when it is sent until it is answered
-    struct cut *cut;       // of a batch that streams, until it is all there or the call is answered
-    struct blob *body;     // while it is held or waits
-    struct join *join;     // of results that are joined as they come; NULL = none has come so
-    size_t want;           // it stalls: so many bytes of its arguments will do
-    size_t parked;         // bytes of results that wait for those of other ranks
-    size_t waiting;        // bytes of it while it waits for its group or a slot
+    int64_t timeout_ms; // what the caller gave, 0 = nothing
+    struct deal *deal;  // of the modes that need one, from when it is sent until it is answered
+    struct cut *cut;    // of a batch that streams, until it is all there or the call is answered
+    struct blob *body;  // while it is held or waits
+    struct join *join;  // of results that are joined as they come; NULL = none has come so
+    struct stall_rest
+        *rest;      // it stalls: what follows `body`, from what lies in shared memory on; NULL = nothing has come
+    size_t want;    // it stalls: so many bytes of its arguments will do
+    size_t parked;  // bytes of results that wait for those of other ranks
+    size_t waiting; // bytes of it while it waits for its group or a slot
     struct blob *gathered; // results that came in a reader's input, one behind the other
     uint32_t kill_attempt; // of the process to be killed, 0 = any ...
     uint32_t kill_oldest;  // ... and whose end is the result, or that of a later one

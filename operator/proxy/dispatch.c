@@ -440,16 +440,18 @@ static bool plan(struct call *c, const struct call_body *first, const struct rec
     return *ret < 0 || c->cut;
 }
 
-static void begin_stream(struct call *c, const struct call_body *first, const struct record_call *parts)
+// False: it has failed.
+static bool begin_stream(struct call *c, const struct call_body *first, const struct record_call *parts)
 {
     struct err err = ERR_INIT;
     struct failure f;
     if (send_first(c, first, parts, &err) == 0) {
         stream_flow(c);
-        return;
+        return true;
     }
     failure_from(&f, &err);
     call_fail(c, &f);
+    return false;
 }
 
 bool call_stream(struct call *c, const struct call_body *first, size_t *want)
@@ -475,7 +477,7 @@ bool call_stream(struct call *c, const struct call_body *first, size_t *want)
         call_forget(c);
         return false;
     } else if (turn == GO) {
-        begin_stream(c, first, &parts);
+        (void)begin_stream(c, first, &parts);
     } else {
         call_wait(c, stall_begin(c, first), turn == QUEUE);
     }
@@ -485,20 +487,27 @@ bool call_stream(struct call *c, const struct call_body *first, size_t *want)
 // Whether what has come of the arguments will do, or more has to be there first, which the sender is told to send.
 static bool suffices(struct call *c, int *ret, struct err *err)
 {
-    struct record_call parts;
-    bool enough = c->body->len >= c->want;
-    deal_free(c);
-    cut_free(c);
-    if (enough)
+    for (bool planned = false; !planned;) {
+        struct record_call parts;
+        deal_free(c);
+        cut_free(c);
+        *ret = stall_fetch(c, err);
+        if (*ret < 0 || !c->stalls) // an error, or all of it is there
+            return true;
+        if (c->body->len < c->want) {
+            stall_hold(c, false);
+            return false;
+        }
         *ret = record_call_decode(c->body->data, c->body->len, &parts, err);
-    const struct call_body here = {c->body->data, c->body->len, c->body, NULL, 0};
-    if (enough && *ret == 0 && !plan(c, &here, &parts, &c->want, ret, err)) {
-        c->want = c->want ? c->want : SIZE_MAX;
-        enough = false;
+        if (*ret < 0)
+            return true;
+        struct call_body here = {c->body->data, c->body->len, c->body, NULL, 0};
+        here.next = stall_peek(c, &here.next_len);
+        planned = plan(c, &here, &parts, &c->want, ret, err);
+        if (!planned && !c->want)
+            c->want = SIZE_MAX;
     }
-    if (!enough)
-        stall_hold(c, false);
-    return enough;
+    return true;
 }
 
 static void send_kept(struct call *c)
@@ -512,7 +521,8 @@ static void send_kept(struct call *c)
         send_call(c, &body);
     } else if (record_call_decode(kept->data, kept->len, &parts, &ignored) == 0) {
         c->stalls = false;
-        begin_stream(c, &body, &parts);
+        if (begin_stream(c, &body, &parts))
+            stall_pass(c);
     }
     blob_unref(kept);
 }

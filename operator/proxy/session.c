@@ -311,8 +311,10 @@ static int take_piece(struct session *s, const struct record *rec)
                 "another that is not, or whose arguments are JSON to be split");
         return refuse(s, rec->h.call, &why);
     }
+    if (c)
+        c->stat.bytes_in += rec->len;
     if (c && c->streams)
-        stream_args(c, &body, !(rec->h.flags & RECORD_MORE));
+        (void)stream_args(c, &body, !(rec->h.flags & RECORD_MORE));
     else if (c && c->stalls)
         stall_add(c, &body, !(rec->h.flags & RECORD_MORE));
     return 0;

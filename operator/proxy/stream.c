@@ -145,15 +145,14 @@ static void end_args(struct call *c)
     c->streams = false;
 }
 
-void stream_args(struct call *c, const struct call_body *piece, bool last)
+bool stream_args(struct call *c, const struct call_body *piece, bool last)
 {
     struct err err = ERR_INIT;
     struct failure f;
-    c->stat.bytes_in += piece->len;
     if (take_args(c, piece, &err) < 0 || (last && c->cut && cut_end(c, &err) < 0)) {
         failure_from(&f, &err);
         call_fail(c, &f);
-        return;
+        return false;
     }
     if (last) {
         for (uint32_t i = 0; i < c->n; i++) {
@@ -165,6 +164,7 @@ void stream_args(struct call *c, const struct call_body *piece, bool last)
         cut_free(c);
     }
     stream_flow(c);
+    return true;
 }
 
 // Ranks that have only a part of the arguments are told that no more will come; they answer nothing. What is not told

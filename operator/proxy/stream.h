@@ -8,8 +8,8 @@
 
 #include "operator/proxy/call.h"
 
-// A further piece of the arguments of a call that c->streams. May fail the call.
-void stream_args(struct call *c, const struct call_body *piece, bool last);
+// A further piece of the arguments of a call that c->streams. False: the call has failed.
+bool stream_args(struct call *c, const struct call_body *piece, bool last);
 // Something more for a rank; nothing happens where it does not have the call any more. ERR_THROTTLED.
 int stream_add(struct call *c, uint32_t slot, const struct record_part *part, struct err *err);
 // Before the call is over: what is unfinished ends, and whoever was told to hold something is let go.
