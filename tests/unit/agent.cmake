@@ -6,4 +6,4 @@ cadre_test(test_agent_orders LINKS cadre_reconcile cadre_agent SOURCES golden.c 
 cadre_test(test_agent_connection LINKS cadre_agent cadre_ws_server)
 add_test(NAME test_agent_run COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_agent_run.sh" $<TARGET_FILE:cadre-agent>
                                      $<TARGET_FILE:rendezvous>)
-set_tests_properties(test_agent_run PROPERTIES LABELS unit TIMEOUT 300)
+set_tests_properties(test_agent_run PROPERTIES LABELS unit TIMEOUT 600)

@@ -102,7 +102,7 @@ void cli_world_run(struct cli_world *w, const char *const argv[], const char *in
     pid_t pid = spawn(argv, out[1], err[1]);
     close(out[1]);
     close(err[1]);
-    int64_t end = clock_mono_ms(&clock_system) + 2 * GATEWAY_WAIT_MS;
+    int64_t end = clock_mono_ms(&clock_system) + 2 * PATIENCE_MS;
     for (bool more = true; more;) {
         loop_run_once(w->gateway.loop, 5);
         bool a = take(out[0], &w->out), b = take(err[0], &w->err);

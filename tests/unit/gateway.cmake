@@ -13,21 +13,21 @@ target_compile_definitions(test_gateway_workers PRIVATE WORKER="$<TARGET_FILE:ca
 add_test(NAME test_local COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local.sh" $<TARGET_FILE:cadre-local>
                                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_accumulator>
                                  $<TARGET_FILE:kubectl-cadre>)
-set_tests_properties(test_local PROPERTIES LABELS unit TIMEOUT 120)
+set_tests_properties(test_local PROPERTIES LABELS unit TIMEOUT 600)
 
 add_test(NAME test_local_run COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_run.sh" $<TARGET_FILE:cadre-local>
                                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_accumulator>
                                  $<TARGET_FILE:kubectl-cadre>)
-set_tests_properties(test_local_run PROPERTIES LABELS unit TIMEOUT 120)
+set_tests_properties(test_local_run PROPERTIES LABELS unit TIMEOUT 600)
 add_test(NAME test_local_roles
          COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_roles.sh" "${PROJECT_SOURCE_DIR}" $<TARGET_FILE:cadre-local>
                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:kubectl-cadre>
                  $<TARGET_FILE_DIR:module_tensor>)
-set_tests_properties(test_local_roles PROPERTIES LABELS unit TIMEOUT 120)
+set_tests_properties(test_local_roles PROPERTIES LABELS unit TIMEOUT 600)
 add_test(NAME test_local_watch COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_watch.sh" $<TARGET_FILE:cadre-local>
                                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_watched>
                                  $<TARGET_FILE:kubectl-cadre>)
-set_tests_properties(test_local_watch PROPERTIES LABELS unit TIMEOUT 120)
+set_tests_properties(test_local_watch PROPERTIES LABELS unit TIMEOUT 600)
 add_test(NAME test_local_nested
          COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_nested.sh" "${PROJECT_SOURCE_DIR}" $<TARGET_FILE:cadre-local>
                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:kubectl-cadre>
@@ -40,13 +40,13 @@ add_test(NAME test_local_references
          COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_references.sh" "${PROJECT_SOURCE_DIR}" $<TARGET_FILE:cadre-local>
                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:kubectl-cadre>
                  $<TARGET_FILE:module_tensor> $<TARGET_FILE:references>)
-set_tests_properties(test_local_nested test_local_tasks test_local_references PROPERTIES LABELS unit TIMEOUT 120)
+set_tests_properties(test_local_nested test_local_tasks test_local_references PROPERTIES LABELS unit TIMEOUT 600)
 
 if(TARGET bench-echo)
   add_test(NAME test_local_memory COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_memory.sh" $<TARGET_FILE:cadre-local>
                                   $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_echo>
                                   $<TARGET_FILE:bench-echo>)
-  set_tests_properties(test_local_memory PROPERTIES LABELS unit TIMEOUT 120)
+  set_tests_properties(test_local_memory PROPERTIES LABELS unit TIMEOUT 600)
 endif()
 
 add_executable(batch_call batch_call.c)
@@ -54,4 +54,4 @@ target_link_libraries(batch_call PRIVATE project_options cadre_client_core)
 add_test(NAME test_local_modes COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_modes.sh" $<TARGET_FILE:cadre-local>
                                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:batch_call>
                                  $<TARGET_FILE:module_accumulator> $<TARGET_FILE:module_dispatch> $<TARGET_FILE:module_tensor>)
-set_tests_properties(test_local_modes PROPERTIES LABELS unit TIMEOUT 300)
+set_tests_properties(test_local_modes PROPERTIES LABELS unit TIMEOUT 600)

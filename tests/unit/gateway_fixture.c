@@ -419,7 +419,7 @@ char *gateway_ask(struct gateway_fixture *f, const void *bytes, size_t len)
     const char *p = bytes;
     int fd = dial_raw(f);
     bool ended = false;
-    for (int64_t end = clock_mono_ms(&clock_system) + GATEWAY_WAIT_MS; !ended && clock_mono_ms(&clock_system) < end;) {
+    for (int64_t end = clock_mono_ms(&clock_system) + PATIENCE_MS; !ended && clock_mono_ms(&clock_system) < end;) {
         ssize_t n = len ? send(fd, p, len, MSG_NOSIGNAL) : 0;
         p += MAX(n, (ssize_t)0);
         len -= (size_t)MAX(n, (ssize_t)0);

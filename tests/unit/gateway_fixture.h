@@ -6,10 +6,10 @@
 #include "common/base/buf.h"
 #include "common/ws/ws_client.h"
 #include "operator/gateway/gateway.h"
+#include "tests/unit/patience.h"
 
 #include <stdbool.h>
 
-#define GATEWAY_WAIT_MS 20000 // how long turning the loop may take until something has happened
 #define GATEWAY_UID "6e8a-llama"
 
 // Tokens of controllers: "alice" may call, "bob" may not, "short" may for a moment, "late" is answered when the test
@@ -77,7 +77,7 @@ char *gateway_post(struct gateway_fixture *f, const char *path, const char *toke
 
 #define GATEWAY_UNTIL(f, condition)                                                           \
     do {                                                                                      \
-        int64_t end_ = clock_mono_ms(&clock_system) + GATEWAY_WAIT_MS;                        \
+        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;                            \
         while (!(condition) && clock_mono_ms(&clock_system) < end_)                           \
             loop_run_once((f)->loop, 10);                                                     \
         if (!(condition))                                                                     \

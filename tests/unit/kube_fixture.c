@@ -2,6 +2,7 @@
 #include "tests/unit/kube_fixture.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/patience.h"
 
 // clang-format off
 #include <stdarg.h>
@@ -13,8 +14,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { PATIENCE_MS = 60 * 1000 }; // only a broken test waits so long
 
 struct kube_fixture *fixture_new(bool tls)
 {

@@ -21,7 +21,7 @@ if(CADRE_PYTHON3 AND (NOT CADRE_SANITIZE OR (CADRE_SANITIZE MATCHES address AND 
   endif()
   function(cadre_python_test name script)
     add_test(NAME ${name} COMMAND "${CADRE_PYTHON3}" "${CMAKE_CURRENT_SOURCE_DIR}/${script}" ${ARGN})
-    set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300 SKIP_RETURN_CODE 77 ENVIRONMENT
+    set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT
                                             "${python_environment}")
   endfunction()
   cadre_python_test(test_python_client test_python_client.py)

@@ -13,6 +13,6 @@ cadre_test(test_group_life LINKS cadre_exec cadre_agent SOURCES group_life.c gro
            group_case.c)
 set_tests_properties(test_group_simulation PROPERTIES TIMEOUT 900)
 cadre_test(test_placementgroup_simulation LINKS cadre_exec SOURCES plg_world.c plg_operator.c)
-set_tests_properties(test_placementgroup_simulation PROPERTIES TIMEOUT 300)
+set_tests_properties(test_placementgroup_simulation PROPERTIES TIMEOUT 600)
 cadre_test(test_turn LINKS cadre_reconcile SOURCES placement_builder.c)
 cadre_test(test_placement_simulation LINKS cadre_reconcile SOURCES placement_simulation.c placement_world.c)

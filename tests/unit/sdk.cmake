@@ -9,4 +9,4 @@ cadre_test(test_sdk_interface LINKS cadre_client_core)
 add_test(NAME test_sdk_package COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_sdk_package.sh" "${CMAKE_SOURCE_DIR}"
                                        "${CMAKE_BINARY_DIR}" "${CMAKE_C_COMPILER}" "${CMAKE_INSTALL_LIBDIR}"
                                        "${CADRE_SANITIZE}")
-set_tests_properties(test_sdk_package PROPERTIES LABELS unit TIMEOUT 120)
+set_tests_properties(test_sdk_package PROPERTIES LABELS unit TIMEOUT 600)

@@ -56,7 +56,7 @@ cadre_client_request request_of(const char *method)
 {
     cadre_client_request r;
     cadre_client_request_init(&r, method);
-    r.timeout_ms = LONG_MS;
+    r.timeout_ms = PATIENCE_MS;
     return r;
 }
 
@@ -116,7 +116,7 @@ uint64_t start_method(struct fixture *f, const char *method, struct outcome *o)
 void wait_for(struct fixture *f, const struct outcome *o)
 {
     while (!o->n)
-        cadre_client_wait(f->client, LONG_MS);
+        cadre_client_wait(f->client, PATIENCE_MS);
     assert_int_equal(o->n, 1);
 }
 

@@ -4,9 +4,9 @@
 #define CADRE_TESTS_UNIT_SDK_CASE_H
 
 #include "sdk/c/include/cadre/client.h"
+#include "tests/unit/patience.h"
 #include "tests/unit/sdk_proxy.h"
 
-#define LONG_MS 20000 // for what must come
 #define J(literal) ((cadre_client_json){(literal), sizeof(literal) - 1})
 
 struct fixture {

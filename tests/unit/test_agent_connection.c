@@ -7,6 +7,7 @@
 #include "common/base/str.h"
 #include "common/wire/record_reader.h"
 #include "common/ws/ws_server.h"
+#include "tests/unit/patience.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +21,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-enum { WAIT_MS = 30 * 1000 };
 
 #define GROUP "\"group\":\"u-1\",\"attempt\":1"
 #define WORLD                                                                                      \
@@ -184,7 +183,7 @@ static int teardown(void **state)
 
 #define UNTIL(f, condition)                                                    \
     do {                                                                       \
-        int64_t end_ = clock_mono_ms(&clock_system) + WAIT_MS;                 \
+        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;             \
         while (!(condition) && clock_mono_ms(&clock_system) < end_)            \
             loop_run_once((f)->loop, 100);                                     \
         if (!(condition))                                                      \

@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "tests/unit/patience.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +21,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-enum { WAIT_MS = 30 * 1000 };
 
 struct fixture {
     struct loop *loop;
@@ -89,7 +88,7 @@ static bool has(const struct buf *in, const char *what)
 
 static void until(struct fixture *f, const struct buf *in, const char *what)
 {
-    int64_t end = clock_mono_ms(&clock_system) + WAIT_MS;
+    int64_t end = clock_mono_ms(&clock_system) + PATIENCE_MS;
     char text[4096];
     while (!has(in, what)) {
         if (clock_mono_ms(&clock_system) > end)

@@ -5,6 +5,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "tests/unit/patience.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/message.h"
 
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 30 * 1000, REPLICAS = 2 };
+enum { REPLICAS = 2 };
 
 struct fixture;
 
@@ -182,7 +183,7 @@ static const struct agent_facts *facts(struct fixture *f, int replica)
 
 #define UNTIL(f, condition)                                         \
     do {                                                            \
-        int64_t end_ = clock_mono_ms(&clock_system) + WAIT_MS;      \
+        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;  \
         while (!(condition) && clock_mono_ms(&clock_system) < end_) \
             loop_run_once((f)->loop, 100);                          \
         assert_true(condition);                                     \

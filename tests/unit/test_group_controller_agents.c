@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/reason.h"
+#include "tests/unit/patience.h"
 #include "tests/unit/stub_client.h"
 
 #include <setjmp.h>
@@ -18,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORLD = 2, WAIT_MS = 30 * 1000 };
+enum { WORLD = 2 };
 
 struct rank {
     char pod_uid[32];
@@ -215,7 +216,7 @@ static void answer(struct stub_call *call)
 
 #define UNTIL(condition)                                              \
     do {                                                              \
-        int64_t end_ = clock_mono_ms(&clock_system) + WAIT_MS;        \
+        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;    \
         while (!(condition) && clock_mono_ms(&clock_system) < end_) { \
             loop_run_once(t.loop, 20);                                \
             while (stub_waiting(t.client))                            \

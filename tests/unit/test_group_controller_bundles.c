@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/reason.h"
+#include "tests/unit/patience.h"
 #include "tests/unit/stub_client.h"
 
 #include <setjmp.h>
@@ -16,8 +17,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { WAIT_MS = 30 * 1000 };
 
 static struct {
     struct loop *loop;
@@ -177,7 +176,7 @@ static void turn(void)
 
 #define UNTIL(condition)                                            \
     do {                                                            \
-        int64_t end_ = clock_mono_ms(&clock_system) + WAIT_MS;      \
+        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;  \
         while (!(condition) && clock_mono_ms(&clock_system) < end_) \
             turn();                                                 \
         assert_true(condition);                                     \

@@ -64,7 +64,7 @@ static cadre_client_code ask_with(cadre_client *c, cadre_client_request *r)
     cadre_client_error error;
     last.over = false;
     r->done = on_done;
-    r->timeout_ms = GATEWAY_WAIT_MS;
+    r->timeout_ms = PATIENCE_MS;
     if (cadre_client_start(c, r, NULL, &error) != CADRE_CLIENT_OK)
         fail_msg("%s", error.message);
     GATEWAY_UNTIL(&f, answered(c));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches in the client library: written, read, sent and received.
 #include "sdk/c/include/cadre/client.h"
+#include "tests/unit/patience.h"
 #include "tests/unit/sdk_proxy.h"
 
 #include <setjmp.h>
@@ -49,7 +50,7 @@ static cadre_client_request request_of_echo(void)
 {
     cadre_client_request r;
     cadre_client_request_init(&r, "echo");
-    r.timeout_ms = 20000;
+    r.timeout_ms = PATIENCE_MS;
     return r;
 }
 
@@ -74,7 +75,7 @@ static void batches_go_and_come_as_they_are(void **state)
     assert_int_equal(cadre_client_call(f->client, &r, &result, &f->error), CADRE_CLIENT_OK);
     assert_int_equal(result.len, len);
     assert_memory_equal(result.text, batch, len);
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL -1/8/0 {\"method\":\"echo\",\"timeoutMs\":20000,\"pad\":true,"
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL -1/8/0 {\"method\":\"echo\",\"timeoutMs\":PATIENCE_MS,\"pad\":true,"
                                               "\"split\":{\"dims\": [\"dp\"]},\"collect\":{\"ranks\":[1]}}"),
                      1);
     free(batch);

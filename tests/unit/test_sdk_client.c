@@ -104,7 +104,7 @@ static void info_is_a_call_of_its_own_method(void **state)
     struct fixture *f = *state;
     cadre_client_json info;
     open_client(f);
-    assert_int_equal(cadre_client_info(f->client, NULL, LONG_MS, &info, &f->error), CADRE_CLIENT_OK);
+    assert_int_equal(cadre_client_info(f->client, NULL, PATIENCE_MS, &info, &f->error), CADRE_CLIENT_OK);
     assert_int_equal(info.len, strlen("\"group.info\""));
     assert_memory_equal(info.text, "\"group.info\"", info.len);
 }
@@ -124,7 +124,7 @@ static void a_rank_is_killed_by_a_call_to_it(void **state)
 {
     struct fixture *f = *state;
     open_client(f);
-    assert_int_equal(cadre_client_kill(f->client, NULL, 2, LONG_MS, &f->error), CADRE_CLIENT_OK);
+    assert_int_equal(cadre_client_kill(f->client, NULL, 2, PATIENCE_MS, &f->error), CADRE_CLIENT_OK);
     assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL 2/0/0 {\"method\":\"group.kill\",\"timeoutMs\":"), 1);
 }
 

@@ -37,7 +37,7 @@ static const char *get(struct fixture *f, uint64_t id)
 static void wait_for_all(struct fixture *f)
 {
     while (cadre_client_pending(f->client))
-        cadre_client_wait(f->client, LONG_MS);
+        cadre_client_wait(f->client, PATIENCE_MS);
 }
 
 static size_t wait_for_some(struct fixture *f, uint64_t *ids, size_t n, size_t num_returns, int64_t timeout_ms)
@@ -184,8 +184,8 @@ static void answers_are_handed_out_as_they_come(void **state)
     struct fixture *f = *state;
     open_client(f);
     uint64_t slow = keep(f, "mute"), a = keep(f, "first"), b = keep(f, "fail");
-    assert_int_equal(cadre_client_next(f->client, LONG_MS), a);
-    assert_int_equal(cadre_client_next(f->client, LONG_MS), b);
+    assert_int_equal(cadre_client_next(f->client, PATIENCE_MS), a);
+    assert_int_equal(cadre_client_next(f->client, PATIENCE_MS), b);
     assert_int_equal(cadre_client_next(f->client, 10), 0);
     assert_int_equal(cadre_client_cancel(f->client, slow), CADRE_CLIENT_OK);
     assert_int_equal(cadre_client_next(f->client, -1), slow);
@@ -229,7 +229,7 @@ static void ready_ones_go_first_and_both_parts_keep_their_order(void **state)
     uint64_t m1 = keep(f, "mute"), a = keep(f, "a"), m2 = keep(f, "mute"), b = keep(f, "b"), m3 = keep(f, "mute");
     uint64_t ids[] = {m3, b, m1, a, m2};
     const uint64_t expected[] = {b, a, m3, m1, m2};
-    assert_int_equal(wait_for_some(f, ids, 5, 2, LONG_MS), 2);
+    assert_int_equal(wait_for_some(f, ids, 5, 2, PATIENCE_MS), 2);
     assert_memory_equal(ids, expected, sizeof ids);
 }
 
@@ -239,12 +239,12 @@ static void no_more_are_ready_than_were_asked_for(void **state)
     open_client(f);
     uint64_t a = keep(f, "a"), m = keep(f, "mute"), b = keep(f, "b"), c = keep(f, "c");
     while (cadre_client_pending(f->client) > 1)
-        cadre_client_wait(f->client, LONG_MS);
+        cadre_client_wait(f->client, PATIENCE_MS);
     uint64_t ids[] = {m, c, b, a};
     const uint64_t expected[] = {c, m, b, a}; // b and a are answered, too, but one was asked for
-    assert_int_equal(wait_for_some(f, ids, 4, 1, LONG_MS), 1);
+    assert_int_equal(wait_for_some(f, ids, 4, 1, PATIENCE_MS), 1);
     assert_memory_equal(ids, expected, sizeof ids);
-    assert_int_equal(wait_for_some(f, ids + 1, 3, 2, LONG_MS), 2);
+    assert_int_equal(wait_for_some(f, ids + 1, 3, 2, PATIENCE_MS), 2);
     assert_int_equal(ids[3], m);
 }
 

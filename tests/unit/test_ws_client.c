@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/frame.h"
+#include "tests/unit/patience.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,7 +93,7 @@ static void hear(void)
 
 #define UNTIL(condition)                                                            \
     do {                                                                            \
-        int64_t end_ = clock_mono_ms(&clock_system) + 20000;                        \
+        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;                  \
         while (hear(), !(condition) && clock_mono_ms(&clock_system) < end_)         \
             loop_run_once(loop, 20);                                                \
         if (!(condition))                                                           \

@@ -5,6 +5,7 @@
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "tests/unit/patience.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAIT_MS = 20 * 1000, LOOK_MS = 30 };
+enum { LOOK_MS = 30 };
 
 struct link {
     char address[96];
@@ -138,7 +139,7 @@ static struct ws_replicas *dial(const char *url, int64_t look_ms)
 
 static void turn_until(bool (*done)(struct ws_replicas *r), struct ws_replicas *r)
 {
-    int64_t end = clock_mono_ms(&clock_system) + WAIT_MS;
+    int64_t end = clock_mono_ms(&clock_system) + PATIENCE_MS;
     while (!done(r) && clock_mono_ms(&clock_system) < end)
         loop_run_once(world.loop, 10);
     if (!done(r))

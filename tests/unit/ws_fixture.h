@@ -7,8 +7,7 @@
 #include "common/ws/ws_client.h"
 #include "common/ws/ws_server.h"
 #include "tests/fakeapi/certs.h"
-
-#define WS_WAIT_MS 20000 // how long turning the loop may take until something has happened
+#include "tests/unit/patience.h"
 
 // The server answers each message with itself, and notes everything in a line of `trace`.
 struct ws_fixture {
@@ -47,10 +46,10 @@ void ws_peer_start(struct ws_peer *p, struct ws_fixture *f, const struct ws_clie
 void ws_peer_stop(struct ws_peer *p);
 void ws_peer_send(struct ws_peer *p, const char *text);
 
-// Turns the loop until the condition holds; fails the test when it does not within WS_WAIT_MS.
+// Turns the loop until the condition holds; fails the test when it does not within PATIENCE_MS.
 #define WS_UNTIL(f, condition)                                                           \
     do {                                                                                 \
-        int64_t end_ = clock_mono_ms(&clock_system) + WS_WAIT_MS;                        \
+        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;                       \
         while (!(condition) && clock_mono_ms(&clock_system) < end_)                      \
             loop_run_once((f)->loop, 100);                                               \
         if (!(condition))                                                                \
