@@ -48,11 +48,28 @@ cmake --preset "$preset" >build/configure.log || {
 cmake --build --preset "$preset"
 
 say "testing"
-junit=$PWD/build/$preset/junit.xml
-rm -f "$junit"
+folder=$PWD/build/$preset
+rm -f "$folder"/junit*.xml
+
+# run_tests JUNIT OPTION...: ctest, with all that the tests say in its JUnit file
+run_tests() {
+    ctest --test-dir "$folder" --output-on-failure --no-tests=error --output-junit "$folder/$1" \
+        --test-output-size-passed 10000000 --test-output-size-failed 10000000 "${@:2}"
+}
+
 status=0
-ctest --test-dir "build/$preset" --parallel 2 --output-on-failure --no-tests=error "${filter[@]}" \
-    --test-output-size-passed 10000000 --test-output-size-failed 10000000 --output-junit "$junit" || status=$?
+results=("$folder/junit.xml")
+run_tests junit.xml --parallel 2 "${filter[@]}" || status=$?
+
+# On a machine that others use as well a test may miss a moment. A few that failed get a second try, alone; the summary
+# names those that needed it. More than a few are a defect, and 8 is how ctest says that tests failed, and nothing else.
+failed=$folder/Testing/Temporary/LastTestsFailed.log
+if ((status == 8)) && (($(wc -l <"$failed") <= 5)); then
+    say "once more, what failed"
+    status=0
+    run_tests junit-again.xml --parallel 1 --rerun-failed || status=$?
+    results+=("$folder/junit-again.xml")
+fi
 say "done"
-tests/summary.py "$junit" || status=1
+tests/summary.py "${results[@]}" || status=1
 exit "$status"

@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the test cases of a ctest run from its JUnit file.
 
-    summary.py FILE         names what failed and what was skipped, and closes with "N passed, N failed, N skipped"
+    summary.py FILE [AGAIN]  names what failed and what was skipped, and closes with "N passed, N failed, N skipped"
     summary.py --self-test
 
 A ctest test is one CMocka binary or one TAP suite with many cases, which are what is counted. A test whose output has
 neither is one case. A test that failed without a failed case (a crash, a time-out, a sanitizer) adds one failed case.
+
+AGAIN is of a second run of what failed. A test that passes there counts as passed, is named as unsteady, and its cases
+that failed at first are counted at the end: "N of the passed at the second try". What a sanitizer has found stays a
+failure. Only leaks are no finding where an assertion of CMocka failed, because the test ends there and frees nothing.
 """
 
 import re
@@ -15,6 +19,9 @@ import xml.etree.ElementTree as ElementTree
 
 CMOCKA = re.compile(r"^\[\s+(PASSED|FAILED|SKIPPED)\s+\] (\d+) test\(s\)", re.M)
 TAP = re.compile(r"^(not ok|ok) \d+(?: -)? ?(.*)$", re.M)
+CMOCKA_FAILURE = re.compile(r"^\[\s+FAILED\s+\] ", re.M)
+FINDING = re.compile(r"ERROR: AddressSanitizer|AddressSanitizer CHECK failed|ThreadSanitizer: |:\d+:\d+: runtime error: ")
+LEAK = "ERROR: LeakSanitizer"
 TAP_SKIP = re.compile(r"(.*?)\s*# SKIP\b\s*(.*)", re.I)
 
 
@@ -55,15 +62,29 @@ def read_test(test):
     return counts, [f"{name}: {line}" for line in failed] or [name] * (counts[1] > 0), [f"{name}: {s}" for s in skipped]
 
 
-def summary(root):
-    total, failed, skipped = [0, 0, 0], [], []
+def may_pass_later(test):
+    """Whether a second try can make up for this failure."""
+    output = test.findtext("system-out") or ""
+    leaks = LEAK in output and not CMOCKA_FAILURE.search(output)
+    return test.get("status") == "fail" and not leaks and not FINDING.search(output)
+
+
+def summary(root, again=None):
+    total, failed, skipped, unsteady, second_try = [0, 0, 0], [], [], [], 0
+    passed_again = {t.get("name"): t for t in again.iter("testcase") if t.get("status") == "run"} if again is not None else {}
     for test in root.iter("testcase"):
         counts, bad, left = read_test(test)
+        if test.get("name") in passed_again and may_pass_later(test):
+            unsteady.append(test.get("name"))
+            second_try += counts[1]
+            counts, bad, left = read_test(passed_again[test.get("name")])
         total = [a + b for a, b in zip(total, counts)]
         failed += bad
         skipped += left
     lines = [f"failed   {line}" for line in failed] + [f"skipped  {line}" for line in skipped]
-    return lines + ["{} passed, {} failed, {} skipped".format(*total)], total
+    lines += [f"unsteady {name}: failed at first, passed when run again" for name in unsteady]
+    closing = "{} passed, {} failed, {} skipped".format(*total)
+    return lines + [closing + (f", {second_try} of the passed at the second try" if unsteady else "")], total
 
 
 SELF_TEST = [  # status, <skipped>, output, counts
@@ -80,35 +101,73 @@ SELF_TEST = [  # status, <skipped>, output, counts
     ("notrun", False, "", [0, 1, 0]),
 ]
 
+ASSERTION = "[  PASSED  ] 2 test(s).\n[  FAILED  ] 1 test(s), listed below:\n[  FAILED  ] a\n"
+SELF_TEST_AGAIN = [  # the first output of a test that failed, what the second run made of it, the closing line
+    (ASSERTION, ("run", "[  PASSED  ] 3 test(s).\n"), "3 passed, 0 failed, 0 skipped, 1 of the passed at the second try"),
+    ("not ok 1 - a\nnot ok 2 - b\n", ("run", "ok 1 - a\nok 2 - b\n"),
+     "2 passed, 0 failed, 0 skipped, 2 of the passed at the second try"),
+    ("", ("run", ""), "1 passed, 0 failed, 0 skipped, 1 of the passed at the second try"),
+    (ASSERTION, ("fail", "[  PASSED  ] 1 test(s).\n[  FAILED  ] 2 test(s)\n"), "2 passed, 1 failed, 0 skipped"),
+    (ASSERTION, ("notrun", ""), "2 passed, 1 failed, 0 skipped"),
+    (ASSERTION, None, "2 passed, 1 failed, 0 skipped"),
+    (ASSERTION + "==1==ERROR: LeakSanitizer: detected memory leaks\nSUMMARY: AddressSanitizer: 9 byte(s) leaked\n",
+     ("run", "[  PASSED  ] 3 test(s).\n"), "3 passed, 0 failed, 0 skipped, 1 of the passed at the second try"),
+    ("[  PASSED  ] 3 test(s).\n==1==ERROR: LeakSanitizer: detected memory leaks\n",
+     ("run", "[  PASSED  ] 3 test(s).\n"), "3 passed, 1 failed, 0 skipped"),
+    (ASSERTION + "==1==ERROR: AddressSanitizer: heap-use-after-free\n", ("run", "[  PASSED  ] 3 test(s).\n"),
+     "2 passed, 1 failed, 0 skipped"),
+    ("not ok 1 - a\n# ../a.c:3:4: runtime error: signed integer overflow\n", ("run", "ok 1 - a\n"),
+     "0 passed, 1 failed, 0 skipped"),
+    (ASSERTION + "WARNING: ThreadSanitizer: data race\n", ("run", "[  PASSED  ] 3 test(s).\n"),
+     "2 passed, 1 failed, 0 skipped"),
+    ("not ok 1 - a\n# panic: runtime error: index out of range\n", ("run", "ok 1 - a\n"),  # of a Go program
+     "1 passed, 0 failed, 0 skipped, 1 of the passed at the second try"),
+]
+
+
+def suite_of(status, output, skip=False):
+    suite = ElementTree.Element("testsuite")
+    test = ElementTree.SubElement(suite, "testcase", name="t", status=status)
+    ElementTree.SubElement(test, "system-out").text = output
+    if skip:
+        ElementTree.SubElement(test, "skipped", message="SKIP_RETURN_CODE=77")
+    return suite
+
 
 def self_test():
-    wrong = 0
-    for number, (status, skip, output, want) in enumerate(SELF_TEST, 1):
-        suite = ElementTree.Element("testsuite")
-        test = ElementTree.SubElement(suite, "testcase", name="t", status=status)
-        ElementTree.SubElement(test, "system-out").text = output
-        if skip:
-            ElementTree.SubElement(test, "skipped", message="SKIP_RETURN_CODE=77")
-        lines, got = summary(suite)
-        good = got == want and any(line.startswith("failed") for line in lines) == (want[1] > 0)
+    wrong = number = 0
+
+    def case(good, text):
+        nonlocal wrong, number
+        number += 1
         wrong += not good
-        print("ok" if good else "not ok", number, "- case", number, "" if good else f"gives {got}, not {want}")
+        print("ok" if good else "not ok", number, "- case", number, "" if good else text)
+
+    for status, skip, output, want in SELF_TEST:
+        lines, got = summary(suite_of(status, output, skip))
+        good = got == want and any(line.startswith("failed") for line in lines) == (want[1] > 0)
+        case(good, f"gives {got}, not {want}")
+    for output, second, want in SELF_TEST_AGAIN:
+        lines, got = summary(suite_of("fail", output), suite_of(*second) if second else None)
+        unsteady = "unsteady t: failed at first, passed when run again" in lines
+        good = lines[-1] == want and any(line.startswith("failed") for line in lines) == (got[1] > 0)
+        case(good and unsteady == (got[1] == 0), f"gives {lines}, not {want}")
     return wrong != 0
 
 
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        root = ElementTree.parse(sys.argv[1]).getroot()
+        roots = [ElementTree.parse(name).getroot() for name in sys.argv[1:]]
     except (OSError, ElementTree.ParseError) as err:
-        print(f"summary: {sys.argv[1]}: {err}")
+        print(f"summary: {' '.join(sys.argv[1:])}: {err}")
         print("0 passed, 1 failed, 0 skipped")
         return 1
-    lines, total = summary(root)
+    lines, total = summary(*roots)
     print("\n".join(lines))
     return total[1] != 0
 
