@@ -21,10 +21,11 @@ local_stop() {
     rm -f "$work/socket"
 }
 trap 'local_stop; rm -rf "$work"' EXIT
+trap 'echo "not ok - line $LINENO: $BASH_COMMAND"' ERR
 
-# until_true COMMAND...: within half a minute it succeeds.
+# until_true COMMAND...: within two minutes it succeeds.
 until_true() {
-    for _ in $(seq 300); do
+    for _ in $(seq 1200); do
         ! "$@" >/dev/null 2>&1 || return 0
         sleep 0.1
     done

@@ -60,14 +60,15 @@ static int nth_of(const char *name, int n)
     return -1;
 }
 
-// One comes back while another that has come back still waits.
+// One comes back while another that has come back still waits. The first does so after all three were asked for, though
+// the machine may be slow.
 static void what_comes_back_after_retry_after_keeps_its_order(void **state)
 {
     (void)state;
     f->options.max_in_flight = 1;
-    rule((struct fakeapi_rule){.target = "pods/a", .times = 1, .status = 429, .headers = "Retry-After: 1\r\n"});
-    rule((struct fakeapi_rule){.target = "pods/b", .times = 1, .status = 429, .headers = "Retry-After: 1\r\n"});
-    rule((struct fakeapi_rule){.target = "pods/c", .times = 1, .status = 429, .headers = "Retry-After: 2\r\n"});
+    rule((struct fakeapi_rule){.target = "pods/a", .times = 1, .status = 429, .headers = "Retry-After: 3\r\n"});
+    rule((struct fakeapi_rule){.target = "pods/b", .times = 1, .status = 429, .headers = "Retry-After: 3\r\n"});
+    rule((struct fakeapi_rule){.target = "pods/c", .times = 1, .status = 429, .headers = "Retry-After: 4\r\n"});
     rule((struct fakeapi_rule){.target = "pods/a", .body = "{}", .ending = FAKEAPI_OPEN});
     rule((struct fakeapi_rule){.body = "{}"});
     const char *const names[] = {"a", "b", "c"};

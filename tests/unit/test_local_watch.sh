@@ -13,11 +13,13 @@ answer=$("$cli" call w step "${at[@]}")
 [[ $answer == "[0, 1, 2, 3]" ]] || fail "step: $answer"
 
 # top: calls that end between two looks, and the rank that is 30 ms late
-table=$("$cli" top w --interval 2s "${at[@]}" & sleep 0.7; for _ in 1 2 3; do
-    "$cli" call w step "${at[@]}" >/dev/null
-done; wait)
+"$cli" top w --interval 3s "${at[@]}" >"$work/table" &
+top=$!
+while kill -0 "$top" 2>/dev/null; do "$cli" call w step "${at[@]}" >/dev/null; done
+wait "$top" || fail "top: exit code $?"
+table=$(<"$work/table")
 grep -q '^GROUP *METHOD *CALLS/S *P50 *P99 *IN FLIGHT *BYTES/S *ERRORS *SLOWEST RANK$' <<<"$table" || fail "top: $table"
-grep -qE '^w +step +[0-9.]+ +[0-9.]+m?s +.* rank 3 \+[0-9.]+m?s, last in 100%$' <<<"$table" || fail "top: $table"
+grep -qE '^w +step +[0-9.]+ +[0-9.]+m?s +.* rank 3 \+[0-9.]+m?s, last in [0-9]+%$' <<<"$table" || fail "top: $table"
 [[ $table != *"replica"* ]] || fail "here is no other replica: $table"
 json=$("$cli" top w --interval 100ms -o json "${at[@]}")
 [[ $json == '[{"group":"w","method":"step","callsPerSecond":0.000,'*'"ended":0,"errors":0,'* ]] || fail "top -o json: $json"
@@ -45,32 +47,37 @@ traced none "$(post "$(request trace)" -H "traceparent: ff-${trace:3}")"
 traced none "$(post "$(request trace)")"
 answer=$(post "$(request fail)" -H "traceparent: $trace")
 [[ $answer == *'"code":"FAILED"'*"\"traceparent\":\"$trace\""* ]] || fail "the trace of an error: $answer"
-# S0-10: what ranks print comes to the controller with their number in front, equal lines as one
-lines=$("$cli" call w say '"hello"' --no-reply --logs "${at[@]}" 2>&1 >/dev/null)
-echo "S0-10: $lines"
-[[ $lines == "[rank 0-3] hello" ]] || fail "equal lines: $lines"
-lines=$("$cli" call w say '["I am", 1]' --no-reply --logs "${at[@]}" 2>&1 >/dev/null | sort)
-echo "S0-10: $lines"
-[[ $lines == "$(printf '[rank %d] I am %d\n' 0 0 1 1 2 2 3 3)" ]] || fail "lines of their own: $lines"
-lines=$("$cli" call w say '"alone"' --rank 2 --no-reply --logs "${at[@]}" 2>&1 >/dev/null)
-[[ $lines == "[rank 2] alone" ]] || fail "the line of one rank: $lines"
+# S0-10: what ranks print comes to the controller with their number in front, equal lines as one. A caller listens for a
+# moment only, and lines are equal that come together: a busy machine may need more tries.
+shows() { # WANT ARGUMENT...
+    local lines=
+    for _ in $(seq 50); do
+        lines=$("$cli" call w say "${@:2}" --no-reply --logs "${at[@]}" 2>&1 >/dev/null | sort)
+        [[ $lines != "$1" ]] || break
+    done
+    [[ $lines == "$1" ]] || fail "say ${*:2}: $lines, not $1"
+    echo "S0-10: $lines"
+}
+shows "[rank 0-3] hello" '"hello"'
+shows "$(printf '[rank %d] I am %d\n' 0 0 1 1 2 2 3 3)" '["I am", 1]'
+shows "[rank 2] alone" '"alone"' --rank 2
 lines=$("$cli" call w say '"unheard"' --no-reply "${at[@]}" 2>&1 >/dev/null)
 [[ -z $lines ]] || fail "lines without --logs: $lines"
-[[ $(grep -c '^\[rank [0-3]\] hello$' "$work/out") == 4 ]] || fail "not in our own output"
+[[ $(grep '^\[rank [0-3]\] hello$' "$work/out" | sort -u | wc -l) == 4 ]] || fail "not in our own output"
 "$cli" logs w -f "${at[@]}" >"$work/followed" &
 follower=$!
 "$cli" logs w -f --rank 2 "${at[@]}" >"$work/followed2" &
 follower2=$!
 for _ in $(seq 100); do
     "$cli" call w say '"followed"' --no-reply "${at[@]}"
-    if grep -q followed "$work/followed" && grep -q followed "$work/followed2"; then break; fi
+    if grep -qx '\[rank 0-3\] followed' "$work/followed" && grep -q followed "$work/followed2"; then break; fi
     sleep 0.1
 done
 kill -INT "$follower" "$follower2"
 code=0
 wait "$follower" || code=$?
 wait "$follower2" || true
-[[ $code == 130 && $(head -1 "$work/followed") == "[rank 0-3] followed" ]] || fail "logs -f: $code, $(<"$work/followed")"
+[[ $code == 130 ]] && grep -qx '\[rank 0-3\] followed' "$work/followed" || fail "logs -f: $code, $(<"$work/followed")"
 [[ $(head -1 "$work/followed2") == "[rank 2] followed" ]] || fail "logs -f --rank 2: $(<"$work/followed2")"
 ! "$cli" logs w "${at[@]}" 2>"$work/top.err" || fail "logs of a local run without -f"
 grep -q 'in the output of the local run' "$work/top.err" || fail "it is not said why"

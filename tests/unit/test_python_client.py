@@ -222,8 +222,11 @@ class Watched(GroupCase):
     module, ranks = "WATCHED_SO", 2
 
     def test_a_deadline_ends_the_call(self):
-        e = self.fails(cadre.Timeout, "hold", self.group.call, "hold", timeout=0.3)
-        self.assertTrue(e.may_have_run)
+        for timeout in 0.3, 3, 30:  # a busy machine may not even have sent it
+            e = self.fails(cadre.Timeout, "hold", self.group.call, "hold", timeout=timeout)
+            if e.may_have_run:
+                return
+        self.fail("it was never sent")
 
     def test_a_wait_that_is_over_leaves_the_call_alone(self):
         f = self.group.start("hold")
