@@ -147,13 +147,23 @@ void call_forget(struct call *c)
     settle(c);
 }
 
+// No rank has got it, or each only a part, with which none begins. What an agent does is no rank's.
+static bool is_unsent(const struct call *c)
+{
+    bool unsent = !c->kill;
+    for (uint32_t i = 0; i < c->n && !c->streams; i++)
+        unsent = unsent && c->slots[i].unsent;
+    return unsent;
+}
+
 void call_fail(struct call *c, const struct failure *f)
 {
     struct buf body = BUF_INIT(SIZE_MAX / 2);
+    bool unsent = is_unsent(c);
     c->stat.failed = true;
     c->stat.blamed = f->rank;
     stream_abort(c); // the caller may have a part of a result: the error ends it
-    failure_encode_traced(f, c->trace, &body);
+    failure_encode_call(f, c->trace, unsent, &body);
     struct record_header h = {
         .type = RECORD_ERROR, .call = c->caller_id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
     session_copy(c->session, &h, body.data, body.len);

@@ -37,7 +37,7 @@ void failure_from(struct failure *f, const struct err *err)
         f->retry_after_ms = err->retry_after_ms;
 }
 
-void failure_encode_traced(const struct failure *f, const char *trace, struct buf *out)
+void failure_encode_call(const struct failure *f, const char *trace, bool unsent, struct buf *out)
 {
     struct json_writer w;
     writer_init(&w, 0);
@@ -52,6 +52,8 @@ void failure_encode_traced(const struct failure *f, const char *trace, struct bu
         writer_i64(&w, "exitCode", f->exit_code);
     if (f->retry_after_ms)
         writer_i64(&w, "retryAfterMs", f->retry_after_ms);
+    if (unsent)
+        writer_bool(&w, "ran", false);
     writer_str_set(&w, "traceparent", trace);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
@@ -60,7 +62,7 @@ void failure_encode_traced(const struct failure *f, const char *trace, struct bu
 
 void failure_encode(const struct failure *f, struct buf *out)
 {
-    failure_encode_traced(f, "", out);
+    failure_encode_call(f, "", false, out);
 }
 
 // Cut at a character.

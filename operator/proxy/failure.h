@@ -2,7 +2,7 @@
 // Why a call was not answered with a result, and the body of its ERROR:
 //
 //   {"code": "UNAVAILABLE", "message": "...", "rank": 2, "pod": "llama-2-1", "node": "n1", "exitCode": 137}
-//   {"code": "THROTTLED", "message": "...", "retryAfterMs": 100}
+//   {"code": "THROTTLED", "message": "...", "retryAfterMs": 100, "ran": false}
 //
 // Codes are the names of `enum err_code` or what a worker sent. All but code and message may be missing.
 #ifndef CADRE_PROXY_FAILURE_H
@@ -33,8 +33,8 @@ struct failure {
 void failure_set(struct failure *f, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void failure_from(struct failure *f, const struct err *err);
 void failure_encode(const struct failure *f, struct buf *out);
-// The same with the traceparent of the call; "" = none.
-void failure_encode_traced(const struct failure *f, const char *trace, struct buf *out);
+// Of a call: with its traceparent ("" = none), and that certainly no rank has begun to run it (`unsent`).
+void failure_encode_call(const struct failure *f, const char *trace, bool unsent, struct buf *out);
 // What a worker sent; something that is no such document becomes a failure that says so.
 void failure_decode(struct failure *f, const char *json, size_t len);
 // By which failures are counted: bounded, whatever a worker sends.

@@ -133,7 +133,7 @@ static int refuse(struct session *s, uint32_t id, const struct err *err)
     struct failure f;
     struct buf body = BUF_INIT(SIZE_MAX / 2);
     failure_from(&f, err);
-    failure_encode(&f, &body);
+    failure_encode_call(&f, "", true, &body);
     session_copy(s, &(struct record_header){.type = RECORD_ERROR, .call = id, .rank = RECORD_GROUP}, body.data,
                  body.len);
     buf_done(&body);

@@ -2,7 +2,7 @@
 foreach(name idmap deadline scan)
   cadre_test(test_${name} LINKS cadre_proxy)
 endforeach()
-foreach(name router router_life router_roles router_kill router_tasks router_output router_stall router_stall_memory
+foreach(name router router_life router_roles router_kill router_tasks router_output router_ran router_stall router_stall_memory
         stats)
   cadre_test(test_${name} SOURCES proxy_fixture.c proxy_world.c LINKS cadre_proxy)
 endforeach()

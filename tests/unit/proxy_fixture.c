@@ -344,7 +344,7 @@ int controller_cancel(struct controller *c, uint32_t id)
     return session_record(c->session, &r, UINT64_MAX, &err);
 }
 
-static void describe_error(struct buf *out, const struct wire_record *r)
+static void describe_error(struct controller *c, struct buf *out, const struct wire_record *r)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
@@ -356,6 +356,9 @@ static void describe_error(struct buf *out, const struct wire_record *r)
         buf_printf(out, "rank=%d ", (int)number);
         assert_non_null(json_str(json_get(root, "node"), &a));
     }
+    const struct json *ran = json_get(root, "ran");
+    assert_true(!ran || (ran->type == JSON_BOOL && ran->text[0] == 'f')); // where it may have run, nothing is said
+    c->unsent = ran != NULL;
     if (json_i64(json_get(root, "exitCode"), &number))
         buf_printf(out, "exit=%d ", (int)number);
     buf_printf(out, "%s %s", json_str(json_get(root, "code"), &a), json_str(json_get(root, "message"), &a));
@@ -373,7 +376,7 @@ const char *controller_hears(struct controller *c)
     struct buf out = BUF_INIT(sizeof text - 1);
     buf_printf(&out, "%u %s ", r->h.call, record_type_name(r->h.type));
     if (r->h.type == RECORD_ERROR)
-        describe_error(&out, r);
+        describe_error(c, &out, r);
     else
         buf_printf(&out, "%s", r->body);
     snprintf(text, sizeof text, "%s", buf_str(&out));

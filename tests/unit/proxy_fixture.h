@@ -31,6 +31,7 @@ struct wire_record {
 struct controller {
     struct wire wire;
     struct session *session;
+    bool unsent; // the last error said that no rank has run the call
 };
 
 struct worker {

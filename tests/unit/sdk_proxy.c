@@ -100,6 +100,8 @@ static void take_call(struct sdk_proxy *p, struct peer *peer, const struct recor
     } else if (str_eq(method, "later")) {
         say_text(peer, RECORD_ERROR, r->h.call,
                  "{\"code\":\"UNAVAILABLE\",\"message\":\"a rank died\",\"rank\":2,\"retryAfterMs\":15000}");
+    } else if (str_eq(method, "wait")) {
+        say_text(peer, RECORD_ERROR, r->h.call, "{\"code\":\"TIMEOUT\",\"message\":\"not ready\",\"ran\":false}");
     } else if (str_eq(method, "raise")) {
         say_text(peer, RECORD_ERROR, r->h.call, "{\"code\":\"FAILED\",\"message\":\"no such file\",\"rank\":1}");
     } else if (str_eq(method, "goodbye")) {

@@ -65,7 +65,7 @@ json "S1-11" '"method":"foo_rank_zero","args":{"x":1,"y":2}' '"result":5'
 group "$tensor" Actor '{}' 2 '[]'
 json "S2-10 actor, lists" '"method":"add","args":{"a":[0,0,0,0,0,0,0,0,0,0]}' '"result":{"a":[0,0,0,0,0,1,1,1,1,1]}'
 json "not a multiple" '"method":"add","args":{"a":[1,2,3]}' \
-    '"error":{"code":-32602,"message":"add(): a batch of 3 rows cannot be cut into 2 equal pieces: send a multiple, or ask for padding","data":{"code":"INVALID","message":"add(): a batch of 3 rows cannot be cut into 2 equal pieces: send a multiple, or ask for padding"}}'
+    '"error":{"code":-32602,"message":"add(): a batch of 3 rows cannot be cut into 2 equal pieces: send a multiple, or ask for padding","data":{"code":"INVALID","message":"add(): a batch of 3 rows cannot be cut into 2 equal pieces: send a multiple, or ask for padding","ran":false}}'
 json "padded" '"method":"add","pad":true,"args":{"a":[1,2,3]}' '"result":{"a":[1,2,4]}'
 for dtype in F32 F64 I64; do
     batch "S2-10 actor, $dtype" "a 0 0 0 0 0 1 1 1 1 1 ROWS" add $dtype "" 0 0 0 0 0 0 0 0 0 0

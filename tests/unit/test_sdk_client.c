@@ -218,6 +218,8 @@ static void an_error_tells_all_that_is_known(void **state)
     assert_string_equal(f->error.pod, "llama-2-0");
     assert_string_equal(f->error.node, "n2");
     assert_int_equal(f->error.may_have_run, 1);
+    assert_string_equal(call_method(f, "wait", NULL), "TIMEOUT not ready"); // the proxy says that it did not run
+    assert_int_equal(f->error.may_have_run, 0);
 }
 
 static void refused_by_http(void **state)

@@ -98,7 +98,9 @@ void fault_decode(cadre_client_error *ret, const char *body, size_t len)
         fault_init(ret, CADRE_CLIENT_INTERNAL, "INTERNAL");
         snprintf(ret->message, sizeof ret->message, "the proxy sent an error that cannot be read (%zu bytes)", len);
     }
-    ret->may_have_run = may_have_run(ret);
+    const struct json *ran = json_get(root, "ran");
+    bool unsent = ran && ran->type == JSON_BOOL && ran->text[0] == 'f';
+    ret->may_have_run = !unsent && may_have_run(ret);
     arena_done(&a);
 }
 
