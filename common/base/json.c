@@ -212,12 +212,23 @@ static size_t unescape(const char *p, const char *end, char *out)
     return (size_t)(o - out);
 }
 
+// Moves behind the colon.
+static int parse_name(struct parser *ps, const char **ret_text, uint32_t *ret_len, bool *ret_escaped)
+{
+    skip_space(ps);
+    if (ps->p == ps->end || *ps->p != '"')
+        return fail(ps, "expected a member's name");
+    int r = parse_string(ps, ret_text, ret_len, ret_escaped);
+    if (r < 0)
+        return r;
+    skip_space(ps);
+    return take(ps, ':') ? 0 : fail(ps, "expected ':'");
+}
+
 static int parse_key(struct parser *ps, struct json *v)
 {
     bool escaped;
-    if (ps->p == ps->end || *ps->p != '"')
-        return fail(ps, "expected a member's name");
-    int r = parse_string(ps, &v->key, &v->key_len, &escaped);
+    int r = parse_name(ps, &v->key, &v->key_len, &escaped);
     if (r < 0)
         return r;
     v->key++;
@@ -227,9 +238,6 @@ static int parse_key(struct parser *ps, struct json *v)
         v->key_len = (uint32_t)unescape(v->key, v->key + v->key_len, key);
         v->key = key;
     }
-    skip_space(ps);
-    if (!take(ps, ':'))
-        return fail(ps, "expected ':'");
     return 0;
 }
 
@@ -238,40 +246,69 @@ static struct json *new_value(struct parser *ps)
     return ps->values++ < JSON_VALUES_MAX ? arena_new(ps->arena, struct json) : NULL;
 }
 
-static int parse_value(struct parser *ps, struct json *v, bool keep);
-
-// Members or items up to `close`. Without `keep` they are only checked.
-static int parse_children(struct parser *ps, struct json *v, char close, bool keep)
+static int children_open(struct parser *ps, char close, bool *ret_any)
 {
-    struct json **tail = &v->child;
     ps->p++;
     if (++ps->depth > JSON_DEPTH_MAX)
         return err_set(ps->err, ERR_LIMIT, "JSON is nested deeper than %d levels", JSON_DEPTH_MAX);
     skip_space(ps);
-    if (!take(ps, close)) {
-        do {
-            struct json scratch = {0}, *child = keep ? new_value(ps) : &scratch;
-            if (!child)
-                return err_set(ps->err, ERR_LIMIT, "JSON of more than %d values", JSON_VALUES_MAX);
-            skip_space(ps);
-            int r = close == '}' ? parse_key(ps, child) : 0;
-            if (r == 0)
-                r = parse_value(ps, child, keep && !pruned(ps, child));
-            if (r < 0)
-                return r;
-            if (keep) {
-                *tail = child;
-                tail = &child->next;
-            }
-            skip_space(ps);
-        } while (take(ps, ','));
-        if (!take(ps, close))
-            return fail(ps, close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
-    }
-    ps->depth--;
+    *ret_any = ps->p == ps->end || *ps->p != close;
     return 0;
 }
 
+// Behind a value: whether another one follows.
+static bool children_next(struct parser *ps)
+{
+    skip_space(ps);
+    return take(ps, ',');
+}
+
+static int children_close(struct parser *ps, char close)
+{
+    ps->depth--;
+    return take(ps, close) ? 0 : fail(ps, close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
+}
+
+static int parse_value(struct parser *ps, struct json *v, bool keep);
+
+// What stays out of the tree.
+static int check_children(struct parser *ps, char close)
+{
+    struct json unused;
+    const char *text;
+    uint32_t len;
+    bool any = false, escaped;
+    int r = children_open(ps, close, &any);
+    while (r == 0 && any) {
+        r = close == '}' ? parse_name(ps, &text, &len, &escaped) : 0;
+        if (r == 0)
+            r = parse_value(ps, &unused, false);
+        any = r == 0 && children_next(ps);
+    }
+    return r < 0 ? r : children_close(ps, close);
+}
+
+// Members or items up to `close`.
+static int parse_children(struct parser *ps, struct json *v, char close)
+{
+    struct json **tail = &v->child;
+    bool any = false;
+    int r = children_open(ps, close, &any);
+    while (r == 0 && any) {
+        struct json *child = new_value(ps);
+        if (!child)
+            return err_set(ps->err, ERR_LIMIT, "JSON of more than %d values", JSON_VALUES_MAX);
+        r = close == '}' ? parse_key(ps, child) : 0;
+        if (r == 0)
+            r = parse_value(ps, child, !pruned(ps, child));
+        *tail = child;
+        tail = &child->next;
+        any = r == 0 && children_next(ps);
+    }
+    return r < 0 ? r : children_close(ps, close);
+}
+
+// Without `keep` nothing that is inside of it gets into the tree.
 static int parse_value(struct parser *ps, struct json *v, bool keep)
 {
     skip_space(ps);
@@ -285,11 +322,11 @@ static int parse_value(struct parser *ps, struct json *v, bool keep)
         return parse_string(ps, &v->text, &v->len, &v->escaped);
     case '{':
         v->type = JSON_OBJECT;
-        r = parse_children(ps, v, '}', keep);
+        r = keep ? parse_children(ps, v, '}') : check_children(ps, '}');
         break;
     case '[':
         v->type = JSON_LIST;
-        r = parse_children(ps, v, ']', keep);
+        r = keep ? parse_children(ps, v, ']') : check_children(ps, ']');
         break;
     case 't':
         v->type = JSON_BOOL;

@@ -88,6 +88,9 @@ static void remember(struct store *store, enum kind kind, const struct kube_resp
 {
     struct err ignored = ERR_INIT; // the watch brings it again, and says so if it cannot be read
     const struct object *o;
+    struct glance g;
+    if (glance_read(response->body, response->len, &g) && store_is_past(store, g.version))
+        return;
     if (object_decode(kind, response->body, response->len, &o, &ignored) < 0)
         return;
     store_wrote(store, o);

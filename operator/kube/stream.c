@@ -155,3 +155,23 @@ int watch_event_scan(const char *line, size_t len, struct watch_event *ret, stru
     ret->object_len = object.len;
     return 0;
 }
+
+bool watch_event_guess(const char *line, size_t len, struct watch_event *ret)
+{
+    static const struct {
+        const char *text;
+        enum watch_event_type type;
+    } starts[] = {
+        {"{\"type\":\"ADDED\",\"object\":", WATCH_ADDED},
+        {"{\"type\":\"MODIFIED\",\"object\":", WATCH_MODIFIED},
+        {"{\"type\":\"DELETED\",\"object\":", WATCH_DELETED},
+    };
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        size_t n = strlen(starts[i].text);
+        if (len < n + 3 || memcmp(line, starts[i].text, n) != 0 || line[n] != '{' || line[len - 1] != '}')
+            continue;
+        *ret = (struct watch_event){starts[i].type, line + n, len - n - 1};
+        return true;
+    }
+    return false;
+}

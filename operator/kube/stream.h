@@ -28,6 +28,11 @@ struct watch_event {
 // The line is only scanned, not parsed: `object` is decoded by operator/api.
 int watch_event_scan(const char *line, size_t len, struct watch_event *ret, struct err *err);
 
+// The same of a line as the API server writes it: ADDED, MODIFIED or DELETED, and then the object to the end of the
+// line. Nothing between is looked at: if `object` is no JSON object, watch_event_scan() has the last word. False for
+// other lines.
+bool watch_event_guess(const char *line, size_t len, struct watch_event *ret);
+
 // Items of a list.
 struct list_splitter;
 struct list_splitter *list_splitter_new(size_t max_item); // 0 = 8 MiB

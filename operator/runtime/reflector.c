@@ -113,10 +113,36 @@ static void on_bookmark(struct reflector *r, const struct watch_event *e)
     arena_done(&a);
 }
 
+// An object that was added, changed or deleted.
+static int on_change(struct reflector *r, const struct watch_event *e, struct err *err)
+{
+    struct glance g;
+    if (e->type != WATCH_DELETED && glance_read(e->object, e->object_len, &g) && store_holds(r->store, &g)) {
+        watch_saw(&r->watch, g.version); // a write of ours, of which the answer came first
+        store_saw(r->store, g.version);
+        return 0;
+    }
+    const struct object *o = NULL;
+    int code = object_decode(store_kind(r->store), e->object, e->object_len, &o, err);
+    if (code < 0)
+        return code;
+    if (e->type == WATCH_DELETED)
+        store_deleted(r->store, o);
+    else
+        store_put(r->store, o);
+    store_saw(r->store, o->meta.resource_version);
+    watch_saw(&r->watch, o->meta.resource_version);
+    object_unref(o);
+    return 0;
+}
+
 static int on_line(void *ctx, const char *line, size_t len, struct err *err)
 {
     struct reflector *r = ctx;
     struct watch_event e;
+    struct err bad = ERR_INIT;
+    if (watch_event_guess(line, len, &e) && on_change(r, &e, &bad) == 0)
+        return go_on(r, err);
     if (watch_event_scan(line, len, &e, err) < 0)
         return err->code;
     if (e.type == WATCH_ERROR)
@@ -125,19 +151,8 @@ static int on_line(void *ctx, const char *line, size_t len, struct err *err)
         on_bookmark(r, &e);
         return 0;
     }
-    const struct object *o = NULL;
-    struct err bad = ERR_INIT;
-    if (object_decode(store_kind(r->store), e.object, e.object_len, &o, &bad) < 0) {
+    if (on_change(r, &e, &bad) < 0)
         report_bad(r, &bad);
-        return go_on(r, err);
-    }
-    if (e.type == WATCH_DELETED)
-        store_deleted(r->store, o);
-    else
-        store_put(r->store, o);
-    store_saw(r->store, o->meta.resource_version);
-    watch_saw(&r->watch, o->meta.resource_version);
-    object_unref(o);
     return go_on(r, err);
 }
 

@@ -300,8 +300,19 @@ void store_delete(struct store *s, const char *ns, const char *name)
 
 void store_wrote(struct store *s, const struct object *o)
 {
-    if (!*s->seen || resource_version_cmp(o->meta.resource_version, s->seen) > 0)
+    if (!store_is_past(s, o->meta.resource_version))
         apply(s, get(s, o), o);
+}
+
+bool store_holds(const struct store *s, const struct glance *g)
+{
+    const struct object *o = store_get(s, g->ns, g->name);
+    return o && str_eq(o->meta.uid, g->uid) && str_eq(o->meta.resource_version, g->version);
+}
+
+bool store_is_past(const struct store *s, const char *resource_version)
+{
+    return *s->seen && resource_version_cmp(resource_version, s->seen) <= 0;
 }
 
 void store_list_begin(struct store *s)

@@ -5,6 +5,7 @@
 #ifndef CADRE_RUNTIME_STORE_H
 #define CADRE_RUNTIME_STORE_H
 
+#include "operator/api/glance.h"
 #include "operator/api/object.h"
 
 struct store;
@@ -30,6 +31,10 @@ void store_delete(struct store *s, const char *ns, const char *name);
 // Our own write, as the API server answered it: visible at once, before the watch brings it. Ignored if the watch is
 // already past it (it may have been deleted since).
 void store_wrote(struct store *s, const struct object *o);
+// What neither of the two need be called for, nor the object decoded: that very version is held, or the watch is past
+// it.
+bool store_holds(const struct store *s, const struct glance *g);
+bool store_is_past(const struct store *s, const char *resource_version);
 
 // A list: between begin and swap, store_put() marks what is there; swap deletes what was not marked (and is not newer
 // than the list: written by us meanwhile). begin again starts over.

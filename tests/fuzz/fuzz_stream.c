@@ -3,6 +3,7 @@
 // pieces may change nothing about what comes out.
 #include "operator/kube/stream.h"
 
+#include "common/base/json.h"
 #include "common/base/str.h"
 
 #include <stdint.h>
@@ -30,6 +31,18 @@ static void note(struct outcome *o, const char *bytes, size_t n)
     o->count++;
 }
 
+// Where a guess finds JSON, it has found what is there.
+static void check_guess(const char *line, size_t len, const struct watch_event *e)
+{
+    struct watch_event guess;
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct err err = ERR_INIT;
+    if (watch_event_guess(line, len, &guess) && json_parse(guess.object, guess.object_len, NULL, &a, &root, &err) == 0)
+        must(guess.type == e->type && guess.object == e->object && guess.object_len == e->object_len);
+    arena_done(&a);
+}
+
 static int on_line(void *ctx, const char *line, size_t len, struct err *err)
 {
     struct outcome *o = ctx;
@@ -41,6 +54,7 @@ static int on_line(void *ctx, const char *line, size_t len, struct err *err)
     }
     must(e.object > line && e.object + e.object_len < line + len);
     must(e.object[0] == '{' && e.object[e.object_len - 1] != '\0');
+    check_guess(line, len, &e);
     note(o, e.object, e.object_len);
     return 0;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name draft json_table quantity resource object pod pod_requests pod_constraints node
+foreach(name draft glance json_table quantity resource object pod pod_requests pod_constraints node
              workergroup launch podtemplate bundle api_status api_documents)
   cadre_test(test_${name} LINKS cadre_api)
 endforeach()

@@ -357,6 +357,32 @@ static void a_bad_object_is_told_and_does_not_stop_the_others(void **state)
     assert_string_equal(held(), "a@1 b@11 ");
 }
 
+static void what_is_known_already_is_not_read_again(void **state)
+{
+    (void)state;
+    struct stub_call *watch = synced();
+    say(watch, EVENT("ADDED", OBJECT("c", "11")));
+    buf_reset(&t.trace);
+    // The rest of it is no JSON, which nobody gets to see; but the watch has come so far.
+    say(watch, "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Service\",\"metadata\":{\"name\":\"c\",\"namespace\":\"ml\","
+               "\"uid\":\"u-c\",\"resourceVersion\":\"11\",!}}}\n");
+    assert_trace("");
+    stub_end(watch);
+    watch = expect(VERB_WATCH);
+    assert_string_equal(watch->request.resource_version, "11");
+    say(watch, EVENT("DELETED", OBJECT("c", "11")));
+    assert_string_equal(held(), "a@1 b@2 ");
+}
+
+static void an_event_may_be_written_in_any_way(void **state)
+{
+    (void)state;
+    struct stub_call *watch = synced();
+    say(watch, "{\"object\":" OBJECT("c", "11") ",\"type\":\"ADDED\"}\n");
+    say(watch, "{\"type\":\"ADDED\",\"object\":" OBJECT("d", "12") ",\"more\":{}}\n");
+    assert_string_equal(held(), "a@1 b@2 c@11 d@12 ");
+}
+
 static void a_line_that_is_no_event_ends_the_watch(void **state)
 {
     (void)state;
@@ -460,6 +486,8 @@ int main(void)
         REFLECTOR_TEST(a_page_that_fails_is_asked_for_again),
         REFLECTOR_TEST(who_knows_that_the_server_is_back_can_hurry_it),
         REFLECTOR_TEST(a_bad_object_is_told_and_does_not_stop_the_others),
+        REFLECTOR_TEST(what_is_known_already_is_not_read_again),
+        REFLECTOR_TEST(an_event_may_be_written_in_any_way),
         REFLECTOR_TEST(a_line_that_is_no_event_ends_the_watch),
         REFLECTOR_TEST(our_own_write_survives_a_list_that_is_older),
         REFLECTOR_TEST(it_may_be_stopped_at_any_time),

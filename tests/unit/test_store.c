@@ -215,6 +215,26 @@ static void our_own_write_is_ignored_once_the_watch_is_past_it(void **state)
     assert_string_equal(version_of("b"), "10");
 }
 
+static void it_tells_what_it_need_not_be_told(void **state)
+{
+    (void)state;
+    struct glance g = {.ns = "ml", .name = "a", .uid = "uid-of-a", .version = "5"};
+    assert_false(store_holds(s, &g));
+    assert_false(store_is_past(s, "5")); // nothing was seen yet
+    put("a", "5");
+    store_saw(s, "8");
+    assert_true(store_holds(s, &g));
+    assert_true(store_is_past(s, "8"));
+    assert_false(store_is_past(s, "9"));
+    static const struct glance others[] = {{.ns = "ml", .name = "a", .uid = "uid-of-a", .version = "4"},
+                                           {.ns = "ml", .name = "a", .uid = "uid-of-a", .version = "6"},
+                                           {.ns = "ml", .name = "a", .uid = "uid-of-b", .version = "5"},
+                                           {.ns = "lm", .name = "a", .uid = "uid-of-a", .version = "5"},
+                                           {.ns = "ml", .name = "b", .uid = "uid-of-a", .version = "5"}};
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        assert_false(store_holds(s, &others[i]));
+}
+
 static void a_deletion_does_not_reach_what_was_created_after_it(void **state)
 {
     (void)state;
@@ -493,6 +513,7 @@ int main(void)
         STORE_TEST(a_reference_outlives_its_place),
         STORE_TEST(our_own_write_is_visible_at_once),
         STORE_TEST(our_own_write_is_ignored_once_the_watch_is_past_it),
+        STORE_TEST(it_tells_what_it_need_not_be_told),
         STORE_TEST(a_deletion_does_not_reach_what_was_created_after_it),
         STORE_TEST(a_list_removes_what_it_does_not_bring),
         STORE_TEST(a_list_does_not_remove_what_we_wrote_after_it),

@@ -2,6 +2,7 @@
 // tests/golden/watch/<case>/{in.txt,want.txt}: the bytes of a watch and the events in them, wherever the bytes are cut.
 #include "operator/kube/stream.h"
 
+#include "common/base/json.h"
 #include "common/base/mem.h"
 #include "tests/unit/golden.h"
 
@@ -19,6 +20,21 @@ enum { OUT_MAX = 1 << 20, SMALL = 64 };
 
 // --- watches
 
+// Where a guess finds JSON, it has found what is there.
+static void assert_guess(const char *line, size_t len, const struct watch_event *want)
+{
+    struct watch_event e;
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct err err = ERR_INIT;
+    if (watch_event_guess(line, len, &e) && json_parse(e.object, e.object_len, NULL, &a, &root, &err) == 0) {
+        assert_int_equal(e.type, want->type);
+        assert_ptr_equal(e.object, want->object);
+        assert_int_equal(e.object_len, want->object_len);
+    }
+    arena_done(&a);
+}
+
 static int put_event(void *ctx, const char *line, size_t len, struct err *err)
 {
     static const char *const names[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"};
@@ -26,6 +42,7 @@ static int put_event(void *ctx, const char *line, size_t len, struct err *err)
     struct watch_event e;
     if (watch_event_scan(line, len, &e, err) < 0)
         return err->code;
+    assert_guess(line, len, &e);
     return buf_printf(out, "%s %.*s\n", names[e.type], (int)e.object_len, e.object);
 }
 
@@ -72,6 +89,36 @@ static void watches_are_read_as_written(void **state)
 {
     (void)state;
     assert_int_equal(golden_run("tests/golden/watch", "in.txt", "want.txt", watch_case), 0);
+}
+
+static void lines_as_the_api_server_writes_them_are_guessed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *object; // NULL: no guess
+    } cases[] = {
+        {"{\"type\":\"ADDED\",\"object\":{}}", "{}"},
+        {"{\"type\":\"MODIFIED\",\"object\":{\"a\":{}}}", "{\"a\":{}}"},
+        {"{\"type\":\"DELETED\",\"object\":{\"a\":1}}", "{\"a\":1}"},
+        {"{\"type\":\"ADDED\",\"object\":{},\"b\":{}}", "{},\"b\":{}"}, // no JSON: to be scanned
+        {"{\"type\":\"BOOKMARK\",\"object\":{}}", NULL},
+        {"{\"type\":\"ERROR\",\"object\":{}}", NULL},
+        {"{\"object\":{},\"type\":\"ADDED\"}", NULL},
+        {"{\"type\": \"ADDED\",\"object\":{}}", NULL},
+        {"{\"type\":\"ADDED\",\"object\":[]}", NULL},
+        {"{\"type\":\"ADDED\",\"object\":{", NULL},
+        {"{\"type\":\"ADDED\",\"object\":{}", NULL},
+        {"{\"type\":\"ADDED\",\"object\":", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct watch_event e;
+        bool guessed = watch_event_guess(cases[i].line, strlen(cases[i].line), &e);
+        assert_int_equal(guessed, cases[i].object != NULL);
+        if (guessed) {
+            assert_int_equal(e.object_len, strlen(cases[i].object));
+            assert_memory_equal(e.object, cases[i].object, e.object_len);
+        }
+    }
 }
 
 static int count_line(void *ctx, const char *line, size_t len, struct err *err)
@@ -316,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(watches_are_read_as_written),
+        cmocka_unit_test(lines_as_the_api_server_writes_them_are_guessed),
         cmocka_unit_test(a_line_over_the_cap_is_an_error_however_it_comes),
         cmocka_unit_test(the_first_error_of_the_callback_stops_it),
         cmocka_unit_test(a_long_line_does_not_keep_its_memory),
