@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/c/client/arguments.h"
 
+#include "common/base/copy.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/batch.h"
@@ -100,7 +101,7 @@ int arguments_of(const cadre_client_request *request, size_t max, struct argumen
 void arguments_write(const struct arguments *a, char *out)
 {
     if (!a->per_rank) {
-        memcpy(out, a->text, a->len);
+        copy_bytes(out, a->text, a->len);
         return;
     }
     if (a->bodies) {
@@ -109,7 +110,7 @@ void arguments_write(const struct arguments *a, char *out)
     }
     for (size_t i = 0; i < a->n; i++) {
         *out++ = i ? ',' : '[';
-        memcpy(out, a->per_rank[i].text, a->per_rank[i].len);
+        copy_bytes(out, a->per_rank[i].text, a->per_rank[i].len);
         out += a->per_rank[i].len;
     }
     if (!a->n)
