@@ -32,24 +32,26 @@ static struct options options;
 static struct certs certs;
 static struct server server;
 static struct peer ray, python;
-static pid_t workers[WORKERS];
+static pid_t workers[WORKERS], host_worker;
 
 static bool wanted(const char *name)
 {
     return !options.only || strstr(name, options.only);
 }
 
-static cadre_client *open_server(bool tls)
+enum way { TCP, TLS, ONE_HOST };
+
+static cadre_client *open_server(enum way way)
 {
     char address[64];
-    snprintf(address, sizeof address, "%s://127.0.0.1:%d", tls ? "wss" : "ws", tls ? server.tls_port : server.port);
-    return load_open(address, SERVER_NS, tls ? certs.ca : NULL);
+    snprintf(address, sizeof address, "%s://127.0.0.1:%d", way == TLS ? "wss" : "ws",
+             way == TLS ? server.tls_port : server.port);
+    return load_open(way == ONE_HOST ? server.socket : address, SERVER_NS, way == TLS ? certs.ca : NULL);
 }
 
-static void start_worker(pid_t *ret, const char *group, uint32_t rank, uint32_t world)
+static void start_worker(pid_t *ret, const char *url, const char *group, uint32_t rank, uint32_t world)
 {
-    char url[64], ticket[SERVER_TICKET_SIZE], number[16], size[16];
-    snprintf(url, sizeof url, "ws://127.0.0.1:%d" SERVER_PATH, server.port);
+    char ticket[SERVER_TICKET_SIZE], number[16], size[16];
     server_ticket(ticket, group, rank);
     snprintf(number, sizeof number, "%u", rank);
     snprintf(size, sizeof size, "%u", world);
@@ -113,7 +115,7 @@ struct line {
     const char *name;
     struct load_call call;
     unsigned ranks;
-    bool tls;
+    enum way way;
     const char *target;
     pid_t answering; // rank 0
     struct peer *by; // who calls; NULL = this program
@@ -148,9 +150,9 @@ static void measure(const struct line *l)
 {
     struct row row = {.name = l->name};
     const struct load_call *call = &l->call;
-    bool floored = call->in_flight == 1;
+    bool floored = call->in_flight == 1 && l->way != ONE_HOST;
     struct floor floor;
-    cadre_client *c = open_server(l->tls);
+    cadre_client *c = open_server(l->way);
     if (floored)
         floor_start(&floor, l->ranks);
     for (int i = 0; i < options.rounds; i++) {
@@ -171,15 +173,17 @@ static void measure_calls(void)
 {
     pid_t simulated = ranks_start(server.port, "simulated", 0, 1);
     const struct line lines[] = {
-        {"one at a time", {"one", "echo", 10, 1}, 1, false, "10x", workers[0], NULL},
-        {"one at a time, TLS to the proxy", {"one", "echo", 10, 1}, 1, true, "8x", workers[0], NULL},
-        {"1,000 in flight", {"one", "echo", 10, 1000}, 1, false, "150x", workers[0], NULL},
-        {"group of 4", {"four", "echo", 10, 1}, 4, false, "18x", workers[1], NULL},
-        {"1 MiB echo", {"one", "echo", 1 << 20, 1}, 1, false, "2x", workers[0], NULL},
-        {"15 MiB echo", {"one", "echo", 15 << 20, 1}, 1, false, "", workers[0], NULL},
-        {"60 MiB echo, simulated rank", {"simulated", "echo", BIG, 1}, 1, false, "0.6x bare", simulated, NULL},
-        {"Python, one at a time", {"one", "echo", 10, 1}, 1, false, "5x", workers[0], &python},
-        {"Python, 1,000 in flight", {"one", "echo", 10, 1000}, 1, false, "20x", workers[0], &python},
+        {"one at a time", {"one", "echo", 10, 1}, 1, TCP, "10x", workers[0], NULL},
+        {"one at a time, TLS to the proxy", {"one", "echo", 10, 1}, 1, TLS, "8x", workers[0], NULL},
+        {"1,000 in flight", {"one", "echo", 10, 1000}, 1, TCP, "150x", workers[0], NULL},
+        {"group of 4", {"four", "echo", 10, 1}, 4, TCP, "18x", workers[1], NULL},
+        {"1 MiB echo", {"one", "echo", 1 << 20, 1}, 1, TCP, "2x", workers[0], NULL},
+        {"15 MiB echo", {"one", "echo", 15 << 20, 1}, 1, TCP, "", workers[0], NULL},
+        {"60 MiB echo, simulated rank", {"simulated", "echo", BIG, 1}, 1, TCP, "0.6x bare", simulated, NULL},
+        {"1 MiB echo, one host", {"host", "echo", 1 << 20, 1, .batch = true}, 1, ONE_HOST, "4x", host_worker, NULL},
+        {"60 MiB echo, one host", {"host", "echo", BIG, 1, .batch = true}, 1, ONE_HOST, "1x", host_worker, NULL},
+        {"Python, one at a time", {"one", "echo", 10, 1}, 1, TCP, "5x", workers[0], &python},
+        {"Python, 1,000 in flight", {"one", "echo", 10, 1000}, 1, TCP, "20x", workers[0], &python},
     };
     print_head();
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
@@ -203,7 +207,7 @@ static void measure_broadcast(void)
     } lines[] = {{"10 B to 400 ranks", 10, "4 ms"}, {"410 KB to 400 ranks", 410 * 1000, "45 ms"}};
     pid_t ranks = ranks_start(server.port, "many", 0, MANY);
     struct floor floor;
-    cadre_client *c = open_server(false);
+    cadre_client *c = open_server(TCP);
     floor_start(&floor, MANY);
     printf("\n%-34s %12s %12s %8s %8s\n", broadcast, "Cadre ms", "bare ms", "ratio", "target");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -236,7 +240,7 @@ static void measure_idle(void)
         struct samples rates = {.n = 0};
         unsigned n = MIN(steps[i], options.idle);
         pid_t idle = n ? ranks_start(server.port, "idle", 0, n) : 0;
-        cadre_client *c = open_server(false); // not before: it would be silent for longer than the proxy puts up with
+        cadre_client *c = open_server(TCP); // not before: it would be silent for longer than the proxy puts up with
         for (int k = 0; k < options.rounds; k++) {
             double p50;
             samples_add(&rates, load_rate(c, &call, options.seconds, &p50));
@@ -293,7 +297,7 @@ static pid_t start_bulk(void)
     if (pid)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (double unused; load_rate(open_server(false), &call, 3600, &unused) > 0;)
+    for (double unused; load_rate(open_server(TCP), &call, 3600, &unused) > 0;)
         ;
     _exit(1);
 }
@@ -304,7 +308,7 @@ static void measure_beside_bulk(void)
     static const char *const steps[] = {"alone", "beside", "alone again"};
     const struct load_call call = {"one", "echo", 10, 1};
     pid_t simulated = ranks_start(server.port, "simulated", 0, 1);
-    cadre_client *c = open_server(false);
+    cadre_client *c = open_server(TCP);
     double alone = 0;
     printf("\n%-34s %12s %10s %8s\n", beside_bulk, "Cadre/s", "p50 us", "ratio");
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
@@ -343,16 +347,19 @@ static void measure_server(void)
 
 static void measure_all(void)
 {
-    char address[64];
+    char address[64], url[96];
     static const struct server_group groups[] = {
-        {"one", 1}, {"four", 4}, {"simulated", 1}, {"many", MANY}, {"idle", IDLE_MAX}, {"batch", WORKERS - 1},
+        {"one", 1},     {"four", 4},        {"simulated", 1},       {"host", 1},
+        {"many", MANY}, {"idle", IDLE_MAX}, {"batch", WORKERS - 1},
     };
     certs_make(&certs);
     server_start(&server, &certs, groups, ARRAY_LEN(groups));
-    start_worker(&workers[0], "one", 0, 1);
-    for (unsigned i = 1; i < WORKERS; i++)
-        start_worker(&workers[i], "four", i - 1, WORKERS - 1);
     snprintf(address, sizeof address, "ws://127.0.0.1:%d", server.port);
+    snprintf(url, sizeof url, "%s" SERVER_PATH, address);
+    start_worker(&workers[0], url, "one", 0, 1);
+    for (unsigned i = 1; i < WORKERS; i++)
+        start_worker(&workers[i], url, "four", i - 1, WORKERS - 1);
+    start_worker(&host_worker, server.socket, "host", 0, 1);
     peer_start(&ray, options.python, options.ray_script, NULL);
     peer_start(&python, options.client_python, options.client_script, address);
     printf("%s, %s, load average %.1f\n", ray.pid ? ray.version : "without Ray",
@@ -372,8 +379,9 @@ static void measure_all(void)
         kill(workers[i], SIGTERM);
         waitpid(workers[i], NULL, 0);
     }
-    kill(server.pid, SIGKILL);
-    waitpid(server.pid, NULL, 0);
+    kill(host_worker, SIGTERM);
+    waitpid(host_worker, NULL, 0);
+    server_stop(&server);
     certs_done(&certs);
 }
 

@@ -3,6 +3,7 @@
 #ifndef CADRE_BENCH_CALLS_LOAD_H
 #define CADRE_BENCH_CALLS_LOAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct load_call {
@@ -10,6 +11,7 @@ struct load_call {
     size_t bytes;       // of its argument, a string
     unsigned in_flight; // 1: one after the other
     const char *args;   // instead of `bytes`: JSON; NULL = none
+    bool batch;         // instead: a batch, of one tensor of so many bytes
 };
 
 struct cadre_client;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { ATTEMPT = 1 };
@@ -96,9 +97,10 @@ static void fail(const struct err *err)
     _exit(1);
 }
 
-static void serve(const struct certs *certs, const struct server_group *groups, unsigned n, int report)
+static void serve(const struct server *s, const struct certs *certs, const struct server_group *groups, unsigned n,
+                  int report)
 {
-    const struct gateway_config config = {.authority = &authority};
+    const struct gateway_config config = {.authority = &authority, .share = true};
     struct err err = ERR_INIT;
     struct loop *loop = loop_new();
     struct gateway *g = gateway_new(loop, &config, &err);
@@ -108,6 +110,8 @@ static void serve(const struct certs *certs, const struct server_group *groups, 
     for (int tls = 0; tls < 2; tls++)
         if ((ports[tls] = gateway_listen(g, "127.0.0.1:0", tls, &err)) < 0)
             fail(&err);
+    if (gateway_listen(g, s->socket, false, &err) < 0)
+        fail(&err);
     for (unsigned i = 0; i < n; i++)
         router_group_set(gateway_router(g), &(struct group_facts){.uid = groups[i].name,
                                                                   .ns = SERVER_NS,
@@ -124,12 +128,14 @@ static void serve(const struct certs *certs, const struct server_group *groups, 
 void server_start(struct server *s, const struct certs *certs, const struct server_group *groups, unsigned n)
 {
     int report[2], ports[2];
-    if (pipe(report) < 0)
+    char folder[] = "/tmp/bench-calls-XXXXXX";
+    if (pipe(report) < 0 || !mkdtemp(folder))
         exit(1);
+    snprintf(s->socket, sizeof s->socket, "unix:%s/socket", folder);
     s->pid = fork();
     if (s->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        serve(certs, groups, n, report[1]);
+        serve(s, certs, groups, n, report[1]);
     }
     close(report[1]);
     if (read(report[0], ports, sizeof ports) != (ssize_t)sizeof ports)
@@ -137,4 +143,14 @@ void server_start(struct server *s, const struct certs *certs, const struct serv
     close(report[0]);
     s->port = ports[0];
     s->tls_port = ports[1];
+}
+
+void server_stop(struct server *s)
+{
+    char *path = s->socket + strlen("unix:");
+    kill(s->pid, SIGKILL);
+    waitpid(s->pid, NULL, 0);
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
 }

@@ -22,10 +22,12 @@ struct server_group {
 struct server {
     pid_t pid;
     int port, tls_port; // on 127.0.0.1
+    char socket[64];    // "unix:/path", where long bodies go through shared memory
 };
 
 // Forks; exits with a message where that fails.
 void server_start(struct server *s, const struct certs *certs, const struct server_group *groups, unsigned n);
+void server_stop(struct server *s);
 void server_ticket(char out[SERVER_TICKET_SIZE], const char *group, uint32_t rank);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/record_reader.h"
 
+#include "common/base/copy.h"
 #include "common/base/mem.h"
 #include "common/wire/share.h"
 
@@ -168,7 +169,7 @@ static int collect_shared(struct record_reader *r, struct record_open *o, struct
         now->over = true;
         return 0;
     }
-    memcpy(o->body->data + o->len, shared->data + at, n);
+    copy_bytes(o->body->data + o->len, shared->data + at, n);
     r->filled = blob_ref(o->body);
     if (n == left)
         return 0;
@@ -382,9 +383,10 @@ int record_reader_next(struct record_reader *r, const char **data, size_t *len, 
             return got < 0 ? fail(r, got) : 0;
         if (body_end(r)) {
             *ret = r->now;
-            if (r->rest && r->rest_last) {
+            if (r->rest) {
                 ret->next = r->rest->data + r->rest_at;
                 ret->next_len = r->rest->len - r->rest_at;
+                ret->next_last = r->rest_last;
             }
             return 1;
         }

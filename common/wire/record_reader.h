@@ -27,10 +27,11 @@ struct record {
     struct blob
         *blob; // holds the body, take a reference to keep it; NULL: the body lies in the input, copy it to keep it
     struct blob *tail; // what follows `body` of it, where that was left in shared memory (config.tail); NULL: nothing
-    // What is left of the body, where it lies in shared memory and comes next, to be looked at; its owner may change
-    // it.
+    // What lies in shared memory and comes next of the body, to be looked at; its owner may change it. next_last: it is
+    // all that is left.
     const char *next;
     size_t next_len;
+    bool next_last;
     size_t offset; // of this piece in its body; 0 = the body begins here
     bool dropped;  // a CANCEL: what it ended was being collected, so that nobody has heard of it
     bool over;     // it was collected, is longer than it may be, and what there was is gone: pieces come again

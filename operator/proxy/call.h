@@ -29,8 +29,9 @@ struct call_body {
     const char *data;
     size_t len;
     struct blob *blob;
-    const char *next; // of a first piece: what is left, where that can be looked at already; NULL = it cannot
+    const char *next; // of a first piece: what comes next, where that can be looked at already; NULL = it cannot
     size_t next_len;
+    bool next_last; // it is all that is left
 };
 
 struct deal;

@@ -414,11 +414,16 @@ static bool needs_no_look(const struct call *c, const struct call_body *first, c
                           size_t *want)
 {
     size_t most = c->router->config.whole_json, len = parts->args_len;
-    if (!most || len > most || batch_is_safetensors(parts->args, len))
+    const char *args = len ? parts->args : first->next;
+    size_t seen = len ? len : first->next_len;
+    if (!most || len > most || batch_is_safetensors(args, seen))
         return true;
-    if (first->next && !ref_mentioned_in(parts->args, len, first->next, first->next_len))
+    if (first->next_last && !ref_mentioned_in(parts->args, len, first->next, first->next_len))
         return true;
-    *want = 4 + parts->head_len + (len < SAFETENSORS_PREFIX ? SAFETENSORS_PREFIX : most + 1);
+    if (!seen) // whatever comes next: what is shared goes to a rank in one stretch, then
+        *want = first->len;
+    else
+        *want = 4 + parts->head_len + (len < SAFETENSORS_PREFIX ? SAFETENSORS_PREFIX : most + 1);
     return false;
 }
 
@@ -501,11 +506,15 @@ static bool suffices(struct call *c, int *ret, struct err *err)
         *ret = record_call_decode(c->body->data, c->body->len, &parts, err);
         if (*ret < 0)
             return true;
-        struct call_body here = {c->body->data, c->body->len, c->body, NULL, 0};
-        here.next = stall_peek(c, &here.next_len);
+        struct call_body here = {c->body->data, c->body->len, c->body, NULL, 0, false};
+        here.next = stall_peek(c, &here.next_len, &here.next_last);
         planned = plan(c, &here, &parts, &c->want, ret, err);
         if (!planned && !c->want)
             c->want = SIZE_MAX;
+        if (!planned && c->want == here.len) { // whatever comes next
+            stall_hold(c, false);
+            return false;
+        }
     }
     return true;
 }

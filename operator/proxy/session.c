@@ -287,7 +287,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
         return refuse(s, rec->h.call, &why);
     }
     c->stat.bytes_in = rec->len;
-    const struct call_body body = {rec->body, rec->len, rec->blob, rec->next, rec->next_len};
+    const struct call_body body = {rec->body, rec->len, rec->blob, rec->next, rec->next_len, rec->next_last};
     if (piece)
         return call_stream(c, &body, &s->peer.want) ? 0 : ROUTER_COLLECT;
     if (kill)

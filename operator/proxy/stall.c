@@ -229,13 +229,14 @@ int stall_fetch(struct call *c, struct err *err)
     return r;
 }
 
-const char *stall_peek(const struct call *c, size_t *ret_len)
+const char *stall_peek(const struct call *c, size_t *ret_len, bool *ret_last)
 {
     const struct stall_rest *rest = c->rest;
-    if (!rest || !rest->complete || rest->n - rest->first != 1)
+    if (!rest)
         return NULL;
     const struct record_part *part = &rest->parts[rest->first];
     *ret_len = part->len;
+    *ret_last = rest->complete && rest->n - rest->first == 1;
     return part->blob->data + part->offset;
 }
 
@@ -245,7 +246,7 @@ void stall_pass(struct call *c)
     bool goes_on = true;
     while (rest && rest->first < rest->n && goes_on) {
         const struct record_part part = rest->parts[rest->first++];
-        const struct call_body piece = {part.blob->data + part.offset, part.len, part.blob, NULL, 0};
+        const struct call_body piece = {part.blob->data + part.offset, part.len, part.blob};
         goes_on = stream_args(c, &piece, rest->complete && rest->first == rest->n);
         blob_unref(part.blob);
     }

@@ -21,8 +21,8 @@ bool stall_complete(const struct call *c);
 // As many bytes of the rest as call->want asks for come behind call->body, as far as they are there; they are copied,
 // for they are going to be read. ERR_LIMIT.
 int stall_fetch(struct call *c, struct err *err);
-// The rest, to be looked at where it lies; NULL unless it is one piece, the last.
-const char *stall_peek(const struct call *c, size_t *ret_len);
+// The first piece of the rest, to be looked at where it lies, and whether it is all of it; NULL: nothing is there.
+const char *stall_peek(const struct call *c, size_t *ret_len, bool *ret_last);
 // The call c->streams now, and call->body was sent: the rest follows it. May fail the call.
 void stall_pass(struct call *c);
 void stall_free(struct call *c);

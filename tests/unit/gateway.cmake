@@ -42,12 +42,12 @@ add_test(NAME test_local_references
                  $<TARGET_FILE:module_tensor> $<TARGET_FILE:references>)
 set_tests_properties(test_local_nested test_local_tasks test_local_references PROPERTIES LABELS unit TIMEOUT 600)
 
-if(TARGET bench-echo)
-  add_test(NAME test_local_memory COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_memory.sh" $<TARGET_FILE:cadre-local>
-                                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_echo>
-                                  $<TARGET_FILE:bench-echo>)
-  set_tests_properties(test_local_memory PROPERTIES LABELS unit TIMEOUT 600)
-endif()
+add_executable(echo_call echo_call.c)
+target_link_libraries(echo_call PRIVATE project_options cadre_client_core)
+add_test(NAME test_local_memory COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_memory.sh" $<TARGET_FILE:cadre-local>
+                                $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_echo>
+                                $<TARGET_FILE:echo_call>)
+set_tests_properties(test_local_memory PROPERTIES LABELS unit TIMEOUT 600)
 
 add_executable(batch_call batch_call.c)
 target_link_libraries(batch_call PRIVATE project_options cadre_client_core)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Long bodies between the processes of a local run: they come back as they were, with shared memory and without, and
-# nobody keeps what another has left behind. Arguments: cadre-local, cadre-agent, cadre-worker, echo.so, bench-echo.
+# nobody keeps what another has left behind. Arguments: cadre-local, cadre-agent, cadre-worker, echo.so, echo_call.
 set -euo pipefail
 local=$1 agent=$2 worker=$3 module=$4 program=$5
 # shellcheck source=tests/lib/local.sh
@@ -34,25 +34,25 @@ run() {
     rank=$(pgrep -P "$(pgrep -P "$pid")")
 }
 
-bench() {
+calls() {
     "$program" "unix:$work/socket" default e "$@"
 }
 
 run
 echo "shared:"
-bench 0.3 2>"$work/echo.err" || fail "shared"
+calls 0.3 2>"$work/echo.err" || fail "shared"
 until_is 1 pools "$rank" # its own
-bench 60 >"$work/echo.out" 2>"$work/echo.err" &
+calls 60 >"$work/echo.out" 2>"$work/echo.err" &
 caller=$!
 until_is 2 pools "$rank" # and the caller's
 until_is 3 pools "$pid"  # what it shows that it can, the rank's, and the caller's
-kill -KILL "$(pgrep -P "$caller" -f bench-echo || echo "$caller")"
+kill -KILL "$(pgrep -P "$caller" -f echo_call || echo "$caller")"
 wait "$caller" 2>/dev/null || true
 caller=''
 until_is 1 pools "$rank"
 until_is 2 pools "$pid"
-bench 0.1 >"$work/echo.out" 2>"$work/echo.err" || fail "after a caller has died"
-bench 60 >"$work/echo.out" 2>"$work/echo.err" &
+calls 0.1 >"$work/echo.out" 2>"$work/echo.err" || fail "after a caller has died"
+calls 60 >"$work/echo.out" 2>"$work/echo.err" &
 caller=$!
 until_is 2 pools "$rank"
 kill -KILL "$rank"
@@ -65,12 +65,12 @@ pid=''
 ranks=4 run --processes 4
 echo "cut and joined:"
 rank=
-bench 0.1 2>"$work/echo.err" || fail "cut and joined"
+calls 0.1 2>"$work/echo.err" || fail "cut and joined"
 kill -TERM "$pid"
 wait "$pid" || true
 
 run --no-shared-memory
 echo "through the socket:"
-bench 0.3 2>"$work/echo.err" || fail "through the socket"
+calls 0.3 2>"$work/echo.err" || fail "through the socket"
 [[ $(pools "$pid") == 0 ]] || fail "memory is shared all the same"
 echo ok

@@ -152,16 +152,18 @@ static void each_rank_may_have_a_reference_of_its_own(void **state)
     arena_done(&a);
 }
 
-// The head and 8 bytes of the arguments; what comes next lies in shared memory, and can be seen.
-static int sends_first(struct world *w, uint32_t id, const char *next)
+// The head and so many bytes of the arguments; what comes next lies in shared memory, and can be seen.
+static int sends_first(struct world *w, uint32_t id, size_t n, const char *next, size_t next_len)
 {
     static const char first[] = "\x10\0\0\0{\"method\":\"add\"}[1,2,3, ";
+    const size_t len = 20 + n;
     const struct record r = {
-        .h = {.type = RECORD_CALL, .call = id, .rank = 1, .flags = RECORD_MORE, .len = sizeof first - 1},
+        .h = {.type = RECORD_CALL, .call = id, .rank = 1, .flags = RECORD_MORE, .len = (uint32_t)len},
         .body = first,
-        .len = sizeof first - 1,
+        .len = len,
         .next = next,
-        .next_len = next ? strlen(next) : 0,
+        .next_len = next_len,
+        .next_last = next != NULL,
         .seq = id};
     struct err err = ERR_INIT;
     return session_record(w->c.session, &r, UINT64_MAX, &err);
@@ -171,10 +173,24 @@ static void what_lies_in_shared_memory_is_looked_at_there(void **state)
 {
     struct world *w = *state;
     w->f.router.config.whole_json = REF_ARGS_MAX;
-    assert_int_equal(sends_first(w, 1, NULL), ROUTER_COLLECT); // nobody knows what comes
-    assert_int_equal(sends_first(w, 1, "{\"$ref\":\"cadre:1:x\"}]"), ROUTER_COLLECT);
+    static const char ref[] = "{\"$ref\":\"cadre:1:x\"}]", none[] = "{\"$reg\":4}]";
+    assert_int_equal(sends_first(w, 1, 8, NULL, 0), ROUTER_COLLECT); // nobody knows what comes
+    assert_int_equal(sends_first(w, 1, 8, ref, strlen(ref)), ROUTER_COLLECT);
     assert_int_equal(w->f.router.n_calls, 0);
-    assert_int_equal(sends_first(w, 1, "{\"$reg\":4}]"), 0); // none there: it passes on as it comes
+    assert_int_equal(sends_first(w, 1, 8, none, strlen(none)), 0); // none there: it passes on as it comes
+    assert_int_equal(w->f.router.n_calls, 1);
+    controller_cancel(&w->c, 1);
+    hears_about(w, "1 ERROR CANCELED", "add()");
+}
+
+// Nothing of it is taken before it is known to pass: the rank would have to put it together again.
+static void a_batch_in_shared_memory_passes_in_one_stretch(void **state)
+{
+    struct world *w = *state;
+    w->f.router.config.whole_json = REF_ARGS_MAX;
+    assert_int_equal(sends_first(w, 1, 0, NULL, 0), ROUTER_COLLECT);
+    assert_int_equal(w->c.session->peer.want, 20); // the head, and to see what comes
+    assert_int_equal(sends_first(w, 1, 0, "\x02\0\0\0\0\0\0\0{}", 10), 0);
     assert_int_equal(w->f.router.n_calls, 1);
     controller_cancel(&w->c, 1);
     hears_about(w, "1 ERROR CANCELED", "add()");
@@ -233,6 +249,7 @@ int main(void)
         PROXY_TEST(an_argument_s_consumer_is_told_where_the_object_is),
         PROXY_TEST(parts_are_dealt_out_to_as_many_ranks),
         PROXY_TEST(what_lies_in_shared_memory_is_looked_at_there),
+        PROXY_TEST(a_batch_in_shared_memory_passes_in_one_stretch),
         PROXY_TEST(a_batch_in_parts_is_joined_where_fewer_pieces_are_wanted),
         PROXY_TEST(each_rank_may_have_a_reference_of_its_own),
         PROXY_TEST(numbers_that_do_not_fit_are_refused),

@@ -247,7 +247,15 @@ static void what_is_wanted_of_it_is_copied_and_the_rest_comes_as_it_is(void **st
     const char *at = message;
     assert_int_equal(record_reader_next(&p.to.in, &at, &len, &rec, &err), 1);
     assert_int_equal(rec.len, FIRST);
-    assert_true(record_reader_collect(&p.to.in, &rec, SIZE, 16)); // first a little, then more
+    assert_null(rec.next);
+    assert_true(record_reader_collect(&p.to.in, &rec, SIZE, FIRST)); // first a look, then a little, then more
+    assert_int_equal(record_reader_next(&p.to.in, &at, &len, &rec, &err), 1);
+    assert_int_equal(rec.len, FIRST);
+    assert_true(rec.h.flags & RECORD_MORE);
+    assert_ptr_equal(rec.next, pool);
+    assert_int_equal(rec.next_len, LONG);
+    assert_true(rec.next_last);
+    assert_true(record_reader_collect(&p.to.in, &rec, SIZE, 16));
     assert_int_equal(record_reader_next(&p.to.in, &at, &len, &rec, &err), 1);
     assert_int_equal(rec.len, 16);
     assert_true(rec.h.flags & RECORD_MORE);
