@@ -157,8 +157,8 @@ static void each_process_sees_the_gpus_that_it_was_given(void **state)
 static void what_a_group_leaves_behind_ends_while_another_runs_on(void **state)
 {
     struct fixture *f = *state;
-    const char *script = "setsid sh -c 'read pid rest </proc/self/stat; echo left $GROUP_NAME $pid end; exec sleep "
-                         "1000' & sleep 0.2; exit 0";
+    const char *script = "echo $(setsid sh -c 'read pid rest </proc/self/stat; echo left $GROUP_NAME $pid end; exec "
+                         "sleep 1000 >/dev/null' &)"; // ends when the other has begun to sleep
     start(f, "b", 1, "[{\"rank\":0,\"localRank\":0},{\"rank\":1,\"localRank\":1}]",
           "[ $RANK = 0 ] && exec sleep 1000; setsid sh -c 'read pid rest </proc/self/stat; echo left $GROUP_NAME $pid "
           "end; exec sleep 1000' & wait");

@@ -300,7 +300,7 @@ static void test_calls(void **state)
     gateway_peer_call(&p, 3, "{\"method\":\"group.info\"}", "");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "\"pod\":\"llama-1-0\",\"node\":\"n1\""));
     workers[1].quiet = true;
-    gateway_peer_call(&p, 4, "{\"method\":\"echo\",\"timeoutMs\":20}", "[10]");
+    gateway_peer_call(&p, 4, "{\"method\":\"echo\",\"timeoutMs\":2000}", "[10]"); // rank 0 is in time
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 4 - {\"code\":\"TIMEOUT\""));
     assert_true(gateway_peer_got(&p, "no answer from rank 1"));
     GATEWAY_UNTIL(&f, gateway_peer_got(&workers[1], "CANCEL"));

@@ -27,9 +27,9 @@ is "nor in a circle" 'rank 0 of default/local, which waits for it (default/local
 is "three deep" 6 local call --rank 0 '["call", 1, ["call", 2, ["beside", 0, [3]]]]'
 is "many at a time" 249500 local many --rank 0 '[500, 1]'
 is "an error keeps its name" 'call() called, and got NOT_FOUND: ' local call --rank 0 '["nothing", 1]'
-is "its own timeout" "got TIMEOUT: " local call --rank 0 '["hold", 1, [], 200]'
+is "its own timeout" "got TIMEOUT: " local call --rank 0 '["hold", 1, [], 2000]'
 says "rank 1 lets go"
-is "the outer call's deadline" "TIMEOUT" local call --rank 0 '["hold", 2, []]' --timeout 300ms
+is "the outer call's deadline" "TIMEOUT" local call --rank 0 '["hold", 2, []]' --timeout 3s
 says "rank 2 lets go"
 is "nobody waits any more" 4 local call --rank 0 '["twice", 2, [2]]'
 : >"$work/out"
