@@ -57,24 +57,28 @@ static struct arena_block *block_for(struct arena *a, size_t size)
     return b;
 }
 
-// Not zeroed.
-static void *take(struct arena *a, size_t size)
+// Not zeroed. `align` is a power of two. Blocks end at a multiple of the largest one, in `a->used` too: it is what one
+// block would take.
+static void *take(struct arena *a, size_t size, size_t align)
 {
     if (size > SIZE_MAX / 2)
         abort();
-    size = (size + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
     struct arena_block *b = a->head;
-    if (!b || b->size - b->used < size)
+    size_t gap = b ? -b->used & (align - 1) : 0;
+    if (!b || b->size - b->used < size + gap) {
+        a->used += -a->used & (ARENA_ALIGN - 1);
         b = block_for(a, size);
-    void *p = b->data + b->used;
-    b->used += size;
-    a->used += size;
+        gap = 0;
+    }
+    void *p = b->data + b->used + gap;
+    b->used += size + gap;
+    a->used += size + gap;
     return p;
 }
 
 void *arena_alloc(struct arena *a, size_t size)
 {
-    return memset(take(a, size), 0, size);
+    return memset(take(a, size, ARENA_ALIGN), 0, size);
 }
 
 void *arena_array(struct arena *a, size_t n, size_t size)
@@ -97,7 +101,7 @@ const char *arena_clip(struct arena *a, const char *s, size_t max)
 
 void *arena_memdup(struct arena *a, const void *p, size_t n)
 {
-    void *copy = take(a, n);
+    void *copy = take(a, n, ARENA_ALIGN);
     if (n)
         memcpy(copy, p, n);
     return copy;
@@ -105,7 +109,7 @@ void *arena_memdup(struct arena *a, const void *p, size_t n)
 
 char *arena_strndup(struct arena *a, const char *s, size_t n)
 {
-    char *copy = take(a, n + 1);
+    char *copy = take(a, n + 1, 1); // many are short
     memcpy(copy, s, n);
     copy[n] = '\0';
     return copy;
@@ -118,14 +122,18 @@ char *arena_strdup(struct arena *a, const char *s)
 
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
 {
+    struct arena_block *b = a->head;
+    size_t room = b ? b->size - b->used : 0;
     va_list again;
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
-    if (n < 0)
-        n = 0;
-    char *s = arena_alloc(a, (size_t)n + 1);
-    vsnprintf(s, (size_t)n + 1, fmt, again);
+    int n = vsnprintf(room ? (char *)b->data + b->used : NULL, room, fmt, again);
     va_end(again);
+    size_t size = n < 0 ? 1 : (size_t)n + 1;
+    char *s = take(a, size, 1);
+    if (size > room) // else it is there already
+        (void)vsnprintf(s, size, fmt, ap);
+    if (n < 0)
+        s[0] = '\0';
     return s;
 }
 

@@ -64,6 +64,41 @@ static void strings_are_copied(void **state)
     arena_done(&a);
 }
 
+static void short_strings_lie_side_by_side(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    const char *x = arena_strdup(&a, "ab"), *y = arena_strdup(&a, "c"), *z = arena_printf(&a, "%d", 7);
+    assert_ptr_equal(y, x + 3);
+    assert_ptr_equal(z, y + 2);
+    assert_int_equal(a.used, 7);
+    assert_int_equal((uintptr_t)arena_alloc(&a, 1) % 16, 0);
+    arena_done(&a);
+}
+
+// What was built in several blocks takes no more than `used` in one.
+static void used_is_what_one_block_would_take(void **state)
+{
+    (void)state;
+    struct arena a;
+    size_t used = 0;
+    for (int round = 0; round < 2; round++) {
+        arena_init(&a, round == 0 ? 64 : used);
+        arena_alloc(&a, 1);
+        const void *first = a.head;
+        for (size_t i = 0; i < 200; i++) {
+            size_t n = i * 7 % 23;
+            if (i % 3 == 0)
+                memset(arena_alloc(&a, n), 'x', n);
+            else
+                assert_int_equal(strlen(arena_printf(&a, "%*s", (int)n, "")), n);
+        }
+        assert_true(round == 0 ? a.head != first : a.head == first);
+        used = a.used;
+        arena_done(&a);
+    }
+}
+
 static void a_long_text_is_clipped_between_characters(void **state)
 {
     (void)state;
@@ -118,6 +153,8 @@ int main(void)
         cmocka_unit_test(a_piece_larger_than_any_block_fits),
         cmocka_unit_test(done_empties_and_the_arena_may_be_used_again),
         cmocka_unit_test(strings_are_copied),
+        cmocka_unit_test(short_strings_lie_side_by_side),
+        cmocka_unit_test(used_is_what_one_block_would_take),
         cmocka_unit_test(a_long_text_is_clipped_between_characters),
         cmocka_unit_test(an_arena_may_begin_with_memory_of_its_owner),
         cmocka_unit_test(arrays_of_nothing_are_fine),
