@@ -209,20 +209,28 @@ static void measure_broadcast(void)
     struct floor floor;
     cadre_client *c = open_server(TCP);
     floor_start(&floor, MANY);
-    printf("\n%-34s %12s %12s %8s %8s\n", broadcast, "Cadre ms", "bare ms", "ratio", "target");
+    printf("\n%-34s %12s %12s %8s %8s   %s\n", broadcast, "Cadre ms", "bare ms", "ratio", "target",
+           "CPU ms a call: proxy, ranks");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         const struct load_call call = {"many", "take", lines[i].bytes, 1};
         struct samples ours = {.n = 0}, bare = {.n = 0}, ratios;
+        const pid_t who[] = {server.pid, ranks, floor.relay, floor.ends};
+        struct samples cpu[ARRAY_LEN(who)] = {{.n = 0}};
         for (int k = 0; k < options.rounds; k++) {
-            double p50;
-            load_rate(c, &call, options.seconds, &p50);
+            double p50, before[ARRAY_LEN(who)], calls[2];
+            for (size_t j = 0; j < ARRAY_LEN(who); j++)
+                before[j] = proc_cpu_s(who[j]);
+            calls[0] = load_rate(c, &call, options.seconds, &p50) * options.seconds + LOAD_WARM;
             samples_add(&ours, p50 / 1e3);
-            floor_rate(&floor, call.bytes + HEADER, HEADER, options.seconds, &p50);
+            calls[1] = floor_rate(&floor, call.bytes + HEADER, HEADER, options.seconds, &p50) * options.seconds;
             samples_add(&bare, p50 / 1e3);
+            for (size_t j = 0; j < ARRAY_LEN(who); j++)
+                samples_add(&cpu[j], (proc_cpu_s(who[j]) - before[j]) * 1e3 / calls[j / 2]);
         }
         samples_ratios(&ours, &bare, &ratios);
-        printf("%-34s %12.2f %12.2f %7.2fx %8s\n", lines[i].name, samples_median(&ours), samples_median(&bare),
-               samples_median(&ratios), lines[i].target);
+        printf("%-34s %12.2f %12.2f %7.2fx %8s   %.1f %.1f, bare %.1f %.1f\n", lines[i].name, samples_median(&ours),
+               samples_median(&bare), samples_median(&ratios), lines[i].target, samples_median(&cpu[0]),
+               samples_median(&cpu[1]), samples_median(&cpu[2]), samples_median(&cpu[3]));
     }
     floor_stop(&floor);
     cadre_client_close(c);

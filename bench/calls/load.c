@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM = 2 };
-
 struct run {
     cadre_client *client;
     cadre_client_request request;
@@ -128,7 +126,7 @@ double load_rate(cadre_client *c, const struct load_call *call, double seconds, 
     else
         r.request.args = (cadre_client_json){args, call->bytes + 4};
     r.request.done = on_done;
-    for (int i = 0; i < WARM; i++) // connected, ready, and memory mapped
+    for (int i = 0; i < LOAD_WARM; i++) // connected, ready, and memory mapped
         if (cadre_client_call(c, &r.request, &result, &error) != CADRE_CLIENT_OK)
             die(call->method, &error);
     if (call->batch && (result.len != r.request.batch_len || memcmp(result.text, args, result.len) != 0))

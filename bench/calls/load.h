@@ -14,6 +14,8 @@ struct load_call {
     bool batch;         // instead: a batch, of one tensor of so many bytes
 };
 
+enum { LOAD_WARM = 2 }; // calls before those that count
+
 struct cadre_client;
 
 // ca_pem: whom to trust, with TLS; or NULL. Exits with a message where something fails, as all here.

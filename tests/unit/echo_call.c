@@ -51,6 +51,24 @@ static void echo_json(cadre_client *c, size_t len)
     free(text);
 }
 
+// One that is filled where it is sent from, twice.
+static void echo_in_place(cadre_client *c, size_t len)
+{
+    cadre_client_request r;
+    cadre_client_error e;
+    cadre_client_tensor t = {.name = "a", .dtype = "U8", .shape = {len / 1024, 1024}, .n_dims = 2};
+    void *doc;
+    cadre_client_request_init(&r, "echo");
+    must(cadre_client_batch_new(c, &t, 1, NULL, NULL, &doc, &r.batch_len, &e) == CADRE_CLIENT_OK, &e);
+    r.batch = doc;
+    r.rank = 0;
+    for (char round = 'a'; round < 'c'; round++) {
+        memset((char *)doc + (r.batch_len - t.len), round, t.len);
+        same(call(c, &r), doc, r.batch_len);
+    }
+    cadre_client_batch_free(c, doc);
+}
+
 static void echo_batch(cadre_client *c, size_t len)
 {
     cadre_client_request r;
@@ -94,7 +112,9 @@ int main(int argc, char **argv)
     do {
         echo_json(c, MIB);
         echo_batch(c, MIB);
+        echo_in_place(c, MIB);
         echo_batch(c, 60 * MIB);
+        echo_in_place(c, 60 * MIB);
     } while (clock_mono_ms(&clock_system) < end);
     cadre_client_close(c);
     return 0;

@@ -178,10 +178,82 @@ static void what_is_no_batch_is_not_written(void **state)
     }
 }
 
+// Values that the caller writes where they are sent from; those of a tensor with data are copied there.
+static void a_batch_is_made_where_it_is_sent_from(void **state)
+{
+    struct fixture *f = *state;
+    enum { ROWS = 50000 };
+    static const char given[ROWS] = {1, 2, 3};
+    cadre_client_json result;
+    cadre_client_tensor t[] =
+        {{.name = "blank", .dtype = "U16", .shape = {ROWS}, .n_dims = 1},
+         {.name = "given", .dtype = "U8", .shape = {ROWS}, .n_dims = 1, .data = given, .len = ROWS}},
+                        got;
+    void *batch;
+    cadre_client_request r = request_of_echo();
+    assert_int_equal(cadre_client_batch_new(f->client, t, 2, "{}", NULL, &batch, &r.batch_len, &f->error),
+                     CADRE_CLIENT_OK);
+    assert_int_equal(t[0].len, 2 * ROWS);
+    assert_in_range((uintptr_t)t[0].data, (uintptr_t)batch, (uintptr_t)batch + r.batch_len - t[0].len);
+    assert_memory_equal(t[1].data, given, ROWS);
+    r.batch = batch;
+    for (char round = 'a'; round < 'c'; round++) {
+        memset((char *)batch + ((const char *)t[0].data - (char *)batch), round, t[0].len);
+        assert_int_equal(cadre_client_call(f->client, &r, &result, &f->error), CADRE_CLIENT_OK);
+        assert_int_equal(cadre_client_batch_tensor(result, "blank", &got, &f->error), CADRE_CLIENT_OK);
+        assert_int_equal(((const char *)got.data)[2 * ROWS - 1], round);
+        assert_int_equal(cadre_client_batch_tensor(result, "given", &got, &f->error), CADRE_CLIENT_OK);
+        assert_memory_equal(got.data, given, ROWS);
+    }
+    cadre_client_batch_free(f->client, batch);
+    cadre_client_batch_free(f->client, NULL);
+}
+
+// Its memory is the call's then; what nobody frees goes with the client.
+static void a_batch_may_be_freed_while_it_is_on_its_way(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_tensor t = {.name = "a", .dtype = "U8", .shape = {3000000}, .n_dims = 1}, kept = t;
+    cadre_client_json result;
+    void *batch, *left;
+    uint64_t id;
+    cadre_client_request r = request_of_echo();
+    assert_int_equal(cadre_client_batch_new(f->client, &kept, 1, NULL, NULL, &left, &r.batch_len, &f->error),
+                     CADRE_CLIENT_OK);
+    assert_int_equal(cadre_client_batch_new(f->client, &t, 1, NULL, NULL, &batch, &r.batch_len, &f->error),
+                     CADRE_CLIENT_OK);
+    memset((char *)batch + (r.batch_len - t.len), 'x', t.len);
+    r.batch = batch;
+    r.lend = r.keep = 1;
+    assert_int_equal(cadre_client_start(f->client, &r, &id, &f->error), CADRE_CLIENT_OK);
+    cadre_client_batch_free(f->client, batch);
+    assert_int_equal(cadre_client_get(f->client, id, &result, &f->error), CADRE_CLIENT_OK);
+    assert_int_equal(result.len, r.batch_len);
+    assert_int_equal(result.text[r.batch_len - 1], 'x');
+}
+
+static void what_cannot_be_a_batch_is_not_made(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_tensor wrong = {.name = "a", .dtype = "U7", .shape = {3}, .n_dims = 1},
+                        huge = {.name = "a", .dtype = "U8", .shape = {(uint64_t)1 << 40}, .n_dims = 1};
+    void *batch;
+    size_t len;
+    assert_int_equal(cadre_client_batch_new(f->client, &wrong, 1, NULL, NULL, &batch, &len, &f->error),
+                     CADRE_CLIENT_INVALID);
+    assert_null(batch);
+    assert_int_equal(cadre_client_batch_new(f->client, &huge, 1, NULL, NULL, &batch, &len, &f->error),
+                     CADRE_CLIENT_LIMIT);
+    assert_null(batch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(batches_go_and_come_as_they_are, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_batch_is_made_where_it_is_sent_from, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_batch_may_be_freed_while_it_is_on_its_way, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_a_batch_is_not_made, setup, teardown),
         cmocka_unit_test(results_that_are_no_json_are_walked_over_too),
         cmocka_unit_test(a_batch_is_written_and_read),
         cmocka_unit_test(what_is_no_batch_is_not_written),

@@ -2,9 +2,11 @@
 // The public functions for batches.
 #include "common/wire/batch.h"
 
+#include "common/base/copy.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/body_list.h"
+#include "sdk/c/client/buffer.h"
 #include "sdk/c/client/fault.h"
 
 #include <stdlib.h>
@@ -26,7 +28,8 @@ static int find_dtype(const char *name, enum safetensors_dtype *ret)
     return ERR_INVALID;
 }
 
-static int read_tensor(const cadre_client_tensor *t, struct safetensors_tensor *ret, struct err *err)
+// blank: values may come later, where there is no data.
+static int read_tensor(const cadre_client_tensor *t, bool blank, struct safetensors_tensor *ret, struct err *err)
 {
     size_t len = 0;
     *ret = (struct safetensors_tensor){.name = t->name, .n_dims = t->n_dims, .shape = t->shape};
@@ -37,13 +40,13 @@ static int read_tensor(const cadre_client_tensor *t, struct safetensors_tensor *
         return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which is none of safetensors", t->name,
                        t->dtype ? t->dtype : "NULL");
     int r = safetensors_size(ret, &len, err);
-    if (r == 0 && (len != t->len || (len && !t->data)))
+    if (r == 0 && !(blank && !t->data) && (len != t->len || (len && !t->data)))
         r = err_set(err, ERR_INVALID, "tensor '%.64s' has %zu bytes of data, its shape and dtype need %zu", t->name,
                     t->data ? t->len : 0, len);
     return r;
 }
 
-static const cadre_client_tensor *by_name(const cadre_client_tensor *tensors, size_t n, const char *name)
+static cadre_client_tensor *by_name(cadre_client_tensor *tensors, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (str_eq(tensors[i].name, name))
@@ -51,14 +54,14 @@ static const cadre_client_tensor *by_name(const cadre_client_tensor *tensors, si
     return NULL;
 }
 
-static int write_head(const cadre_client_tensor *tensors, size_t n, const char *columns, const char *meta,
+static int write_head(const cadre_client_tensor *tensors, size_t n, bool blank, const char *columns, const char *meta,
                       struct safetensors_tensor *sorted, struct scatter *out, struct err *err)
 {
     struct safetensors_meta metas[2];
     size_t n_meta = 0;
     int r = 0;
     for (size_t i = 0; i < n && r == 0; i++)
-        r = read_tensor(&tensors[i], &sorted[i], err);
+        r = read_tensor(&tensors[i], blank, &sorted[i], err);
     if (r < 0)
         return r;
     if (columns)
@@ -69,29 +72,47 @@ static int write_head(const cadre_client_tensor *tensors, size_t n, const char *
     return safetensors_write_head(out, sorted, n, metas, n_meta, err);
 }
 
-static int write_batch(const cadre_client_tensor *tensors, size_t n, const char *columns, const char *meta, void **ret,
-                       size_t *ret_len, struct err *err)
+// Values behind the head. Of a tensor without data the caller is told where its values belong.
+static void put(const struct scatter *head, const struct safetensors_tensor *sorted, cadre_client_tensor *tensors,
+                size_t n, char *out)
+{
+    memcpy(out, head->own.data, head->own.len);
+    out += head->own.len;
+    for (size_t i = 0; i < n; i++) {
+        cadre_client_tensor *t = by_name(tensors, n, sorted[i].name);
+        if (t->data || !sorted[i].len)
+            copy_bytes(out, t->data, sorted[i].len);
+        t->data = out;
+        t->len = sorted[i].len;
+        out += sorted[i].len;
+    }
+}
+
+// c NULL: into memory of malloc(), for which all data is there. The tensors say where their values are, afterwards.
+static int write_batch(cadre_client *c, cadre_client_tensor *tensors, size_t n, const char *columns, const char *meta,
+                       void **ret, size_t *ret_len, struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct safetensors_tensor *sorted = arena_array(&a, n, sizeof *sorted);
-    struct scatter_source *sources = arena_array(&a, n, sizeof *sources);
     struct batch read;
     struct scatter s;
     char *out = NULL;
     scatter_init(&s);
-    int r = write_head(tensors, n, columns, meta, sorted, &s, err);
-    for (size_t i = 0; i < n && r == 0; i++) {
-        const cadre_client_tensor *t = by_name(tensors, n, sorted[i].name);
-        sources[i] = (struct scatter_source){t->data, t->len};
-        scatter_add(&s, (uint32_t)i, 0, sorted[i].len);
-    }
+    int r = write_head(tensors, n, c, columns, meta, sorted, &s, err);
+    size_t len = s.own.len;
+    for (size_t i = 0; i < n && r == 0; i++)
+        len += sorted[i].len;
+    if (r == 0 && !(out = c ? buffer_new(c, len) : xmalloc(len)))
+        r = err_set(err, ERR_LIMIT, "no room for a batch of %zu bytes: %zu bytes are waiting already", len,
+                    quota_used(c->quota));
     if (r == 0) {
-        out = xmalloc(s.len);
-        scatter_gather(&s, sources, out);
-        r = batch_read(out, s.len, &a, &read, err);
-        *ret_len = s.len;
+        put(&s, sorted, tensors, n, out);
+        r = batch_read(out, len, &a, &read, err);
+        *ret_len = len;
     }
-    if (r < 0)
+    if (r < 0 && c)
+        buffer_free(c, TAKE_PTR(out));
+    else if (r < 0)
         free(TAKE_PTR(out));
     *ret = out;
     scatter_done(&s);
@@ -103,7 +124,25 @@ cadre_client_code cadre_client_batch_write(const cadre_client_tensor *tensors, s
                                            const char *meta, void **ret, size_t *ret_len, cadre_client_error *error)
 {
     struct err err = ERR_INIT;
-    return write_batch(tensors, n, columns, meta, ret, ret_len, &err) < 0 ? fault_return(error, &err) : CADRE_CLIENT_OK;
+    cadre_client_tensor *copies = xcalloc(MAX(n, (size_t)1), sizeof *copies);
+    if (n)
+        memcpy(copies, tensors, n * sizeof *copies);
+    int r = write_batch(NULL, copies, n, columns, meta, ret, ret_len, &err);
+    free(copies);
+    return r < 0 ? fault_return(error, &err) : CADRE_CLIENT_OK;
+}
+
+cadre_client_code cadre_client_batch_new(cadre_client *c, cadre_client_tensor *tensors, size_t n, const char *columns,
+                                         const char *meta, void **ret, size_t *ret_len, cadre_client_error *error)
+{
+    struct err err = ERR_INIT;
+    return write_batch(c, tensors, n, columns, meta, ret, ret_len, &err) < 0 ? fault_return(error, &err)
+                                                                             : CADRE_CLIENT_OK;
+}
+
+void cadre_client_batch_free(cadre_client *c, void *batch)
+{
+    buffer_free(c, batch);
 }
 
 static int find_tensor(cadre_client_json doc, const char *name, struct arena *a, cadre_client_tensor *ret,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/c/client/client.h"
+#include "sdk/c/client/buffer.h"
 #include "sdk/c/client/future.h"
 
 #include "common/base/mem.h"
@@ -398,6 +399,8 @@ bool client_may_start(const struct cadre_client *c, struct err *err)
 
 static int keep_arguments(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err)
 {
+    if (p->lends && !args->per_rank && (p->args = buffer_of(c, args->text, args->len)))
+        return 0;
     if (p->lends && !args->per_rank && args->len > COPY_MAX && uplink_lends(&c->uplink, args->len)) {
         p->args = blob_lend(args->text, args->len);
         return 0;
@@ -491,6 +494,7 @@ struct cadre_client *client_new(struct settings *settings)
     list_init(&c->resting);
     list_init(&c->finished);
     list_init(&c->handed_out);
+    list_init(&c->buffers);
     rand_seed_system(&c->rand);
     pendings_init(&c->calls);
     const struct uplink_config config = {
@@ -523,6 +527,7 @@ void client_free(struct cadre_client *c)
         loop_run_once(c->loop, end - now_ms());
     uplink_done(&c->uplink);
     futures_done(c);
+    buffers_done(c);
     blob_unref(c->returned);
     loop_timer_free(c->pump);
     loop_timer_free(c->timer);

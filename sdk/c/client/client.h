@@ -21,6 +21,7 @@ struct cadre_client {
     struct list sent;                 // not answered yet
     struct list canceled;             // before they were sent
     struct list resting;              // failed, to be sent again
+    struct list buffers;              // batches in their making, and made (buffer.h)
     struct list finished, handed_out; // answers that are kept; the latter were told by cadre_client_next()
     uint32_t n_sent;
     uint32_t n_kept, n_promised; // kept, and those that will be

@@ -113,8 +113,10 @@ class Batch:
         return f"<cadre.Batch of {self.rows} rows: {', '.join(parts) or 'empty'}>"
 
 
-def write(batch, encode):
-    """(address, length) of the document, for lib.free()."""
+def write(batch, encode, handle=None):
+    """(address, length) of the document, for lib.free(); with a client's handle where it is sent from, for
+    lib.functions.batch_free().
+    """
     tensors, keep = (lib.Tensor * max(len(batch.tensors), 1))(), []
     for out, (name, t) in zip(tensors, batch.tensors.items()):
         if len(t.shape) > lib.DIMS_MAX:
@@ -128,9 +130,9 @@ def write(batch, encode):
         keep.append(_pointer(t.data))
         out.data, out.len = ctypes.cast(keep[-1], ctypes.c_void_p), t.data.nbytes
     made, size, error = ctypes.c_void_p(), ctypes.c_size_t(), lib.ClientError()
-    code = lib.functions.batch_write(tensors, len(batch.tensors), encode(batch.columns) if batch.columns else None,
-                                     encode(batch.meta) if batch.meta else None, ctypes.byref(made), ctypes.byref(size),
-                                     ctypes.byref(error))
+    given = (tensors, len(batch.tensors), encode(batch.columns) if batch.columns else None,
+             encode(batch.meta) if batch.meta else None, ctypes.byref(made), ctypes.byref(size), ctypes.byref(error))
+    code = lib.functions.batch_write(*given) if handle is None else lib.functions.batch_new(handle, *given)
     if code != lib.OK:
         raise _errors.of_struct(error)
     return made.value, size.value

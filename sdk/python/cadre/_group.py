@@ -145,12 +145,14 @@ class Group:
     def _send_batch(self, prepared, batch):
         request = prepared.request
         prepared.args.text = None  # of an earlier call
-        request.batch, request.batch_len = _batch.write(batch, encode)
+        handle = self.client._handle
+        request.batch, request.batch_len = _batch.write(batch, encode, handle)
+        request.lend = 1  # it is the call's from now on
         try:
             return self.client._send(prepared.ref)
         finally:
-            lib.free(request.batch)
-            request.batch, request.batch_len = None, 0
+            lib.functions.batch_free(handle, request.batch)
+            request.batch, request.batch_len, request.lend = None, 0, 0
 
     def _send_per_rank(self, prepared, values):
         if not isinstance(values, (list, tuple)):

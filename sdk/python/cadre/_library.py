@@ -83,6 +83,8 @@ FUNCTIONS = {
     "pending": (c_size_t, [HANDLE]),
     "version": (c_char_p, []),
     "batch_write": (c_int, [c_void_p, c_size_t, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p]),
+    "batch_new": (c_int, [HANDLE, c_void_p, c_size_t, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p]),
+    "batch_free": (None, [HANDLE, c_void_p]),
 }
 
 

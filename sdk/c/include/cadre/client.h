@@ -186,7 +186,7 @@ typedef struct cadre_client_request {
     int by_reference, pin;
     // 1: args or batch, where they are long, are not copied: they stay as they are until the call is answered, which is
     // also when it fails or is canceled, or this client is closed. A blocking call never copies them, except into
-    // memory that it shares with the proxy.
+    // memory that it shares with the proxy; cadre_client_batch_new() makes a batch there at once.
     int lend;
 } cadre_client_request;
 
@@ -320,6 +320,16 @@ typedef struct cadre_client_tensor {
 CADRE_CLIENT_API cadre_client_code cadre_client_batch_write(const cadre_client_tensor *tensors, size_t n,
                                                             const char *columns, const char *meta, void **ret,
                                                             size_t *ret_len, cadre_client_error *error);
+// The same, made where it is sent from: in the memory that the client shares with a proxy on its host, as soon as it is
+// connected and has room there, else in its own. Values of a tensor whose data is NULL are the caller's to write: for
+// each tensor data, which may be written then, and len say afterwards where they belong. A call with `lend`, or a
+// blocking one, sends all of such a batch from where it is. It may be filled anew and sent again as soon as the call
+// has succeeded; after one that has not, ranks may still read it: free it, and make another. Calls to which it was
+// given may go on after cadre_client_batch_free(), which accepts NULL; cadre_client_close() frees all.
+CADRE_CLIENT_API cadre_client_code cadre_client_batch_new(cadre_client *c, cadre_client_tensor *tensors, size_t n,
+                                                          const char *columns, const char *meta, void **ret,
+                                                          size_t *ret_len, cadre_client_error *error);
+CADRE_CLIENT_API void cadre_client_batch_free(cadre_client *c, void *batch);
 // Finds a tensor of a batch. The data points into it, at any address: copy values out before you use them as such.
 // CADRE_CLIENT_NOT_FOUND; CADRE_CLIENT_INVALID: this is no batch.
 CADRE_CLIENT_API cadre_client_code cadre_client_batch_tensor(cadre_client_json batch, const char *name,

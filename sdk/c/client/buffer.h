@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches that a client has made where they are sent from: in memory that it shares with the proxy, or in its own.
+#ifndef CADRE_CLIENT_BUFFER_H
+#define CADRE_CLIENT_BUFFER_H
+
+#include "sdk/c/client/client.h"
+
+// Kept until buffer_free(). NULL: there is no room.
+char *buffer_new(struct cadre_client *c, size_t len);
+void buffer_free(struct cadre_client *c, const void *data); // calls that have it keep the memory
+void buffers_done(struct cadre_client *c);
+// What a call gets that is given exactly such a one, a reference; NULL: it is none, or is better copied.
+struct blob *buffer_of(const struct cadre_client *c, const void *data, size_t len);
+
+#endif
