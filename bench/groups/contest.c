@@ -32,8 +32,11 @@ void bench_measure_idle(struct bench *b)
     meter_begin(b, &m);
     world_sleep(&b->world, IDLE_MS);
     meter_end(b, &m, used);
-    for (size_t i = 0; i < b->world.n_components; i++)
+    b->world.idle = 0;
+    for (size_t i = 0; i < b->world.n_components; i++) {
         b->idle[i] = used[i].values[0] * 1000 / IDLE_MS;
+        b->world.idle += b->idle[i];
+    }
 }
 
 const char *bench_prefix(struct bench *b, char *ret, size_t size, const char *kind)

@@ -2,6 +2,7 @@
 // bench-groups: WorkerGroups through the operator against bare pods that this program creates itself, pinned to the
 // same nodes, in turns on the same cluster; and what the operator costs. README.md says how to read the table.
 #include "bench/groups/contest.h"
+#include "bench/groups/parts.h"
 #include "bench/groups/raw.h"
 #include "bench/groups/report.h"
 #include "bench/groups/reservations.h"
@@ -18,7 +19,7 @@ enum { IN_FLIGHT = 32, WAIT_S = 300, CREATES = 1000, RESTART_SETTLES_MS = 1500 }
 struct settings {
     const char *kubeconfig, *operator_kubeconfig, *program, *log, *ns, *noise_kubeconfig;
     int64_t noise_rate, noise_at_once, port, singles, pairs, thousands, restarts, starts, creates, reservations,
-        kiloreservations;
+        kiloreservations, parts;
 };
 
 struct results {
@@ -232,6 +233,8 @@ static _Noreturn void usage(int code)
         "  --creates N             rounds of 1,000 creations; default: 3\n"
         "  --reservations N        rounds of 100 PlacementGroups of 1 bundle; default: 3\n"
         "  --kiloreservations N    rounds of 1,000 PlacementGroups of 3 bundles; default: 0\n"
+        "  --parts N               rounds of what each part of a group costs, without an operator; nothing else\n"
+        "                          is measured then; default: 0\n"
         "  --noise-kubeconfig FILE an account that lists all nodes while PlacementGroups are measured; default: none\n"
         "  --noise-rate N          lists a second; default: 10; 0: without a pause\n"
         "  --noise-at-once N       lists under way at most; default: 32\n");
@@ -271,6 +274,7 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         CREATIONS,
         RESERVATIONS,
         KILORESERVATIONS,
+        PARTS,
         NOISE_RATE,
         NOISE_AT_ONCE,
         COMPONENTS,
@@ -292,6 +296,7 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         {"reservations", required_argument, NULL, RESERVATIONS},
         {"kiloreservations", required_argument, NULL, KILORESERVATIONS},
         {"noise-kubeconfig", required_argument, NULL, NOISE_KUBECONFIG},
+        {"parts", required_argument, NULL, PARTS},
         {"noise-rate", required_argument, NULL, NOISE_RATE},
         {"noise-at-once", required_argument, NULL, NOISE_AT_ONCE},
         {"components", required_argument, NULL, COMPONENTS},
@@ -301,17 +306,11 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
     const char **const texts[] = {
         [KUBECONFIG] = &s->kubeconfig, [OPERATOR_KUBECONFIG] = &s->operator_kubeconfig, [OPERATOR] = &s->program,
         [NAMESPACE] = &s->ns,          [NOISE_KUBECONFIG] = &s->noise_kubeconfig,       [LOG] = &s->log};
-    int64_t *const numbers[] = {[PORT] = &s->port,
-                                [SINGLES] = &s->singles,
-                                [PAIRS] = &s->pairs,
-                                [THOUSANDS] = &s->thousands,
-                                [RESTARTS] = &s->restarts,
-                                [STARTS] = &s->starts,
-                                [CREATIONS] = &s->creates,
-                                [RESERVATIONS] = &s->reservations,
-                                [KILORESERVATIONS] = &s->kiloreservations,
-                                [NOISE_RATE] = &s->noise_rate,
-                                [NOISE_AT_ONCE] = &s->noise_at_once};
+    int64_t *const numbers[] = {
+        [PORT] = &s->port,           [SINGLES] = &s->singles,           [PAIRS] = &s->pairs,
+        [THOUSANDS] = &s->thousands, [RESTARTS] = &s->restarts,         [STARTS] = &s->starts,
+        [CREATIONS] = &s->creates,   [RESERVATIONS] = &s->reservations, [KILORESERVATIONS] = &s->kiloreservations,
+        [PARTS] = &s->parts,         [NOISE_RATE] = &s->noise_rate,     [NOISE_AT_ONCE] = &s->noise_at_once};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (c == HELP || c == '?')
             usage(c == HELP ? 0 : 2);
@@ -343,8 +342,14 @@ int main(int argc, char **argv)
     struct results results = {0};
     double load = proc_load();
     parse(argc, argv, &s, &b.world);
-    b.world.n_components++; // the last one is the operator
     world_open(&b.world, s.kubeconfig, s.ns);
+    if (s.parts) {
+        bench_measure_idle(&b);
+        parts_run(&b, (int)s.parts);
+        world_close(&b.world);
+        return 0;
+    }
+    b.world.n_components++; // the last one is the operator
     operator_open(&b.operator, b.world.loop,
                   &(struct operator_options){s.program, s.operator_kubeconfig ? s.operator_kubeconfig : s.kubeconfig,
                                              s.ns, s.log, (int)s.port});

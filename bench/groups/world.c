@@ -118,7 +118,7 @@ double world_cpu_s(const struct world *w)
 void world_quiesce(struct world *w)
 {
     enum { LOOK_MS = 400, LOOKS = 50 };
-    const double quiet = 0.15; // of one CPU: what 1,000 nodes that renew their leases cost
+    const double quiet = MAX(0.15, w->idle + 0.1); // of one CPU
     for (int i = 0; i < LOOKS; i++) {
         double before = world_cpu_s(w);
         world_sleep(w, LOOK_MS);
@@ -139,7 +139,7 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
         die("a request failed", err->msg);
 }
 
-static void send(struct world *w, const struct request *r)
+void world_send(struct world *w, const struct request *r)
 {
     w->answers++;
     kube_send(w->client, r, REQUEST_MS, on_answer, w);
@@ -189,11 +189,11 @@ void world_create_pods(struct world *w, const char *prefix, int n, enum pod_kind
     world_begin(w, prefix, n, 0);
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(&a, "%s%d", prefix, i);
-        send(w, &(struct request){.verb = VERB_CREATE,
-                                  .kind = KIND_POD,
-                                  .ns = w->ns,
-                                  .name = name,
-                                  .body = world_pod_body(w, &a, name, i, kind)});
+        world_send(w, &(struct request){.verb = VERB_CREATE,
+                                        .kind = KIND_POD,
+                                        .ns = w->ns,
+                                        .name = name,
+                                        .body = world_pod_body(w, &a, name, i, kind)});
     }
     arena_done(&a);
 }
@@ -204,11 +204,11 @@ void world_create_groups(struct world *w, const char *prefix, int n)
     world_begin(w, prefix, n * GROUP_SIZE, n);
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(&a, "%s%d", prefix, i);
-        send(w, &(struct request){.verb = VERB_CREATE,
-                                  .kind = KIND_WORKERGROUP,
-                                  .ns = w->ns,
-                                  .name = name,
-                                  .body = group_body(w, &a, name)});
+        world_send(w, &(struct request){.verb = VERB_CREATE,
+                                        .kind = KIND_WORKERGROUP,
+                                        .ns = w->ns,
+                                        .name = name,
+                                        .body = group_body(w, &a, name)});
     }
     arena_done(&a);
 }
@@ -225,8 +225,8 @@ void world_create_placementgroups(struct world *w, const char *prefix, int n, in
             "\"spec\":{\"podPer\":\"Bundle\",\"bundles\":[{\"count\":%d,\"resources\":{\"cpu\":\"100m\",\"memory\":"
             "\"64Mi\",\"nvidia.com/gpu\":\"1\"}}]}}",
             name, bundles);
-        send(w, &(struct request){
-                    .verb = VERB_CREATE, .kind = KIND_PLACEMENTGROUP, .ns = w->ns, .name = name, .body = body});
+        world_send(w, &(struct request){
+                          .verb = VERB_CREATE, .kind = KIND_PLACEMENTGROUP, .ns = w->ns, .name = name, .body = body});
     }
     arena_done(&a);
 }
@@ -234,7 +234,7 @@ void world_create_placementgroups(struct world *w, const char *prefix, int n, in
 void world_delete_pod(struct world *w, const char *prefix, const char *name, int pods)
 {
     world_begin(w, prefix, pods, 1);
-    send(w, &(struct request){.verb = VERB_DELETE, .kind = KIND_POD, .ns = w->ns, .name = name, .grace_s = -1});
+    world_send(w, &(struct request){.verb = VERB_DELETE, .kind = KIND_POD, .ns = w->ns, .name = name, .grace_s = -1});
 }
 
 // --- cleaning
@@ -252,7 +252,8 @@ static void sweep_one(void *ctx, const struct object *o)
     if (!str_starts(o->meta.name, s->prefix))
         return;
     s->left++;
-    send(s->w, &(struct request){
+    world_send(s->w,
+               &(struct request){
                    .verb = VERB_DELETE, .kind = o->kind, .ns = s->w->ns, .name = o->meta.name, .grace_s = s->grace_s});
 }
 

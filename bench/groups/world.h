@@ -46,6 +46,7 @@ struct world {
     size_t n_nodes;
     pid_t components[COMPONENTS_MAX]; // whose CPU time is counted: of the control plane, and the operator
     size_t n_components;
+    double idle; // CPUs that these take when nothing is asked of them; 0 = not known
     struct trial trial;
     int answers; // of requests sent by world_send() and not answered
 };
@@ -53,6 +54,8 @@ struct world {
 void world_open(struct world *w, const char *kubeconfig, const char *ns);
 void world_close(struct world *w);
 
+// What fails ends the program; what is not found does not.
+void world_send(struct world *w, const struct request *r);
 // The clock starts, for objects that come or go by other means: what was counted for the trial before is forgotten.
 void world_begin(struct world *w, const char *prefix, int pods, int groups);
 // Creates `n` pods, or `n` groups of GROUP_SIZE, and starts the clock. Wait for what is wanted with world_wait().

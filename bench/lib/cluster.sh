@@ -16,7 +16,9 @@ cluster_need_root() {
     }
 }
 
-cluster_up() { [[ -n ${BENCH_CLUSTER:-} ]] || "$devcluster" up --nodes 0 --kwok 1000 --gpus 8; }
+cluster_up() { # [FAKE-NODES]
+    [[ -n ${BENCH_CLUSTER:-} ]] || "$devcluster" up --nodes 0 --kwok "${1:-1000}" --gpus 8
+}
 cluster_down() { [[ -n ${BENCH_CLUSTER:-} ]] || "$devcluster" down >/dev/null 2>&1 || true; }
 
 release_build() { # TARGET...
