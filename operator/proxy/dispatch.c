@@ -3,6 +3,7 @@
 #include "common/wire/mode.h"
 #include "operator/proxy/cut.h"
 #include "operator/proxy/deal.h"
+#include "operator/proxy/kill.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/split.h"
 #include "operator/proxy/stall.h"
@@ -79,7 +80,7 @@ static int check_modes(struct call *c, struct err *err)
 int call_check_group(const struct call *c, struct err *err)
 {
     const struct group *g = c->group;
-    if (g->refusal)
+    if (g->refusal && !kill_reaches(c))
         return err_set(err, ERR_UNAVAILABLE, "%s takes no calls: %s", g->key, g->refusal);
     if (c->world != g->world)
         return err_set(err, ERR_CONFLICT, "%s had %u ranks when the call came and has %u now; call again", g->key,

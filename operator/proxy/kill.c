@@ -18,6 +18,11 @@ int kill_check(const struct record_header *h, const struct head *head, struct er
     return 0;
 }
 
+bool kill_reaches(const struct call *c)
+{
+    return c->kill && c->rank < c->group->world && c->group->ranks[c->rank].member;
+}
+
 void kill_begin(struct call *c)
 {
     struct err err = ERR_INIT;

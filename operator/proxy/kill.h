@@ -18,6 +18,8 @@ struct kill_order { // strings are the group's
 
 bool kill_is(const struct head *head);
 int kill_check(const struct record_header *h, const struct head *head, struct err *err); // ERR_INVALID
+// It is for a process that is connected, whatever its group refuses: what is being stopped may hang.
+bool kill_reaches(const struct call *c);
 // Notes it for the owner of the router, or answers it.
 void kill_begin(struct call *c);
 

@@ -203,6 +203,54 @@ static void a_port_that_somebody_has_is_reported(void **state)
     arena_done(&a);
 }
 
+// The pid that a script has printed behind "pid ".
+static pid_t pid_said(struct fixture *f)
+{
+    until(f, &f->said, "pid ");
+    const char *at = strstr(buf_str(&f->said), "pid ") + strlen("pid ");
+    until(f, &f->said, ".\n"); // all of it
+    pid_t pid = (pid_t)strtol(at, NULL, 10);
+    assert_true(pid > 1);
+    return pid;
+}
+
+static void start_hanging(struct fixture *f)
+{
+    start(f, "a", 1, "[{\"rank\":0,\"localRank\":0}]", "echo pid $$$$.; exec sleep 1000");
+    until(f, &f->reports, "a started 1, ");
+    assert_int_equal(kill(pid_said(f), SIGSTOP), 0);
+}
+
+static void is_killed(struct fixture *f)
+{
+    give(f, COMMAND_KILL, "{\"group\":\"a\",\"attempt\":1,\"rank\":0}");
+    until(f, &f->reports, "a exited 1/0: 137, a stopped 1, ");
+    until(f, &f->said, "was killed by a controller (group.kill)");
+}
+
+// A process that is stopped does not take SIGTERM.
+static void who_hangs_while_its_group_is_stopped_is_killed_on_demand(void **state)
+{
+    struct fixture *f = *state;
+    start_hanging(f);
+    give(f, COMMAND_STOP, "{\"group\":\"a\",\"attempt\":1,\"graceMs\":600000}");
+    is_killed(f);
+}
+
+static void and_who_hangs_while_the_pod_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct command *c = NULL;
+    struct err err = ERR_INIT;
+    start_hanging(f);
+    agent_shutdown(f->agent, 600000);
+    const char another[] = "{\"group\":\"b\",\"attempt\":0,\"rank\":0}";
+    assert_int_equal(command_parse(COMMAND_KILL, another, strlen(another), &c, &err), 0);
+    assert_int_equal(agent_command(f->agent, c, &err), ERR_CONFLICT); // no such group
+    command_unref(c);
+    is_killed(f);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -211,6 +259,8 @@ int main(void)
         T(each_process_sees_the_gpus_that_it_was_given),
         T(what_a_group_leaves_behind_ends_while_another_runs_on),
         T(a_port_that_somebody_has_is_reported),
+        T(who_hangs_while_its_group_is_stopped_is_killed_on_demand),
+        T(and_who_hangs_while_the_pod_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

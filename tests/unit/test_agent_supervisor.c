@@ -395,9 +395,12 @@ static void the_end_of_the_pod_stops_all_and_refuses_the_rest(void **state)
     supervisor_shutdown(f->s, 0, 11);
     assert_string_equal(actions(f), "terminate 4 in 11, terminate 5 in 11");
     assert_int_equal(prepare(f, 2, NULL), ERR_CONFLICT);
-    end(f, 4, 0);
+    assert_int_equal(kill_rank(f, 1, 4), 0); // which does not use up its time
+    assert_string_equal(actions(f), "kill 4");
+    end(f, 4, 137);
+    assert_int_equal(kill_rank(f, 1, 4), ERR_CONFLICT);
     end(f, 5, 0);
-    assert_string_equal(actions(f), "exited 1/4 0, exited 1/5 0, stopped 1");
+    assert_string_equal(actions(f), "exited 1/4 137, exited 1/5 0, stopped 1");
 }
 
 // Any inputs in any order. What must hold: one process a rank at a time, none launched outside of RUNNING or twice for

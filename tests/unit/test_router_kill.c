@@ -120,6 +120,23 @@ static void what_the_agent_refuses_fails(void **state)
     hears(w, "2 ERROR UNAVAILABLE rank 1 of ml/llama was not killed: no process of rank 1 runs here");
 }
 
+// Suspended, deleted, failed: its ranks are asked to end, and may hang.
+static void a_rank_of_a_group_that_takes_no_calls_is_killed_while_it_is_there(void **state)
+{
+    struct world *w = *state;
+    fixture_group(&w->f, WORLD, 1, "it is suspended");
+    sends(w, (struct call_text){.id = 1, .rank = 1, .head = ADD, .args = "[1]"});
+    hears(w, "1 ERROR UNAVAILABLE ml/llama takes no calls: it is suspended");
+    kills(w, 2, 1);
+    ordered(w, 1, 1);
+    worker_hang_up(&w->f, &w->workers[1]);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137);
+    hears(w, "2 RESULT null");
+    kills(w, 3, 1);
+    nothing_ordered(w);
+    hears(w, "3 ERROR UNAVAILABLE ml/llama takes no calls: it is suspended");
+}
+
 static void it_is_not_waited_for_without_end(void **state)
 {
     struct world *w = *state;
@@ -163,6 +180,7 @@ int main(void)
         PROXY_TEST(it_waits_for_nobody),
         PROXY_TEST(a_newer_process_means_that_it_is_gone),
         PROXY_TEST(what_the_agent_refuses_fails),
+        PROXY_TEST(a_rank_of_a_group_that_takes_no_calls_is_killed_while_it_is_there),
         PROXY_TEST(it_is_not_waited_for_without_end),
         PROXY_TEST(what_it_cannot_do_is_said),
     };

@@ -487,26 +487,31 @@ static bool make_room(struct agent *a)
     return false;
 }
 
-static struct group *group_need(struct agent *a, const char *name, struct err *err)
+static struct group *group_find(const struct agent *a, const char *name)
 {
     for (size_t i = 0; i < a->n_groups; i++)
         if (str_eq(supervisor_group(a->groups[i]->supervisor), name))
             return a->groups[i];
-    if (!make_room(a)) {
+    return NULL;
+}
+
+static struct group *group_need(struct agent *a, const struct command *c, struct err *err)
+{
+    struct group *known = group_find(a, c->group);
+    if (known)
+        return known;
+    if (c->type == COMMAND_KILL)
+        err_set(err, ERR_CONFLICT, "no process of group %s runs here", c->group);
+    else if (a->closing)
+        err_set(err, ERR_CONFLICT, "the pod is about to end");
+    else if (!make_room(a))
         err_set(err, ERR_LIMIT, "%d groups run in this pod, that is the most", AGENT_GROUPS_MAX);
-        return NULL;
-    }
-    return a->groups[a->n_groups++] = group_new(a, name);
+    return err->code ? NULL : (a->groups[a->n_groups++] = group_new(a, c->group));
 }
 
 int agent_command(struct agent *a, struct command *c, struct err *err)
 {
-    if (a->closing)
-        return err_set(err, ERR_CONFLICT,
-                       c->type == COMMAND_KILL
-                           ? "the processes of its pod are being stopped, and restarted if the group goes on; try again"
-                           : "the pod is about to end");
-    struct group *g = group_need(a, c->group, err);
+    struct group *g = group_need(a, c, err); // of which none is new once the pod ends
     if (!g)
         return err->code;
     int r = supervisor_command(g->supervisor, now_ms(a), c, err);

@@ -89,7 +89,7 @@ void supervisor_started(struct supervisor *s, int rank);
 void supervisor_exited(struct supervisor *s, int rank, int code, int signal);
 void supervisor_gone(struct supervisor *s, int64_t now_ms, int rank);
 void supervisor_tick(struct supervisor *s, int64_t now_ms); // at supervisor_deadline_ms() or later
-// The pod ends: stops everything, and refuses every command from now on.
+// The pod ends: stops everything, and refuses every command from now on but those that kill a process.
 void supervisor_shutdown(struct supervisor *s, int64_t now_ms, int64_t grace_ms);
 
 // The next action, oldest first; false = none.
