@@ -199,6 +199,36 @@ static void a_method_returns_a_batch_piece_by_piece(void **state)
     buf_done(&args);
 }
 
+static cadre_result return_blank(void *self, cadre_call *call)
+{
+    const cadre_tensor tensors[] = {{.name = "b", .dtype = "U8", .shape = two, .n_dims = 2},
+                                    {.name = "x", .dtype = "F64", .shape = two, .n_dims = 1}};
+    void *data[2];
+    (void)self;
+    cadre_return_int64(call, 7);
+    cadre_return_column(call, "gone", "[1]", 3);
+    assert_int_equal(cadre_return_blank(call, tensors, 2, "{\"p\":[\"c\", null]}", "{\"metrics\":{\"loss\":1}}", data),
+                     CADRE_OK);
+    assert_int_equal((uintptr_t)data[1] % 8, 0);
+    memcpy(data[0], "\1\2", 2);
+    memcpy(data[1], (const double[]){0.5, 1.5}, 16);
+    return CADRE_OK;
+}
+
+static void a_method_writes_a_batch_where_it_is_sent_from(void **state)
+{
+    (void)state;
+    struct buf args = document(0);
+    bool ok;
+    struct buf pieces = run(return_batch, &args, 0, &ok), out = run(return_blank, &args, 0, &ok);
+    assert_true(ok);
+    assert_int_equal(out.len, pieces.len); // the same document
+    assert_memory_equal(out.data, pieces.data, out.len);
+    buf_done(&pieces);
+    buf_done(&out);
+    buf_done(&args);
+}
+
 static const struct bad {
     cadre_tensor t;
     const char *why;
@@ -224,6 +254,24 @@ static cadre_result return_ragged(void *self, cadre_call *call)
     (void)self;
     cadre_return_tensor(call, &(cadre_tensor){"x", "U8", two, 2, "ab", 2});
     return cadre_return_tensor(call, &(cadre_tensor){"y", "U8", three, 1, "abc", 3});
+}
+
+static cadre_result return_blank_ragged(void *self, cadre_call *call)
+{
+    const cadre_tensor tensors[] = {{.name = "x", .dtype = "U8", .shape = two, .n_dims = 2},
+                                    {.name = "y", .dtype = "U8", .shape = three, .n_dims = 1}};
+    void *data[2];
+    (void)self;
+    return cadre_return_blank(call, tensors, 2, NULL, NULL, data);
+}
+
+static cadre_result return_blank_huge(void *self, cadre_call *call)
+{
+    static const uint64_t shape[] = {3ULL << 30};
+    const cadre_tensor t = {.name = "x", .dtype = "U8", .shape = shape, .n_dims = 1};
+    void *data;
+    (void)self;
+    return cadre_return_blank(call, &t, 1, NULL, NULL, &data);
 }
 
 static cadre_result return_twice(void *self, cadre_call *call)
@@ -267,11 +315,22 @@ static cadre_result return_long(void *self, cadre_call *call)
     return cadre_return_tensor(call, &(cadre_tensor){"x", "U8", shape, 2, values, sizeof values});
 }
 
-static void a_long_batch_is_written_into_the_memory_that_is_shared(void **state)
+static cadre_result return_long_blank(void *self, cadre_call *call)
 {
-    (void)state;
+    static const uint64_t shape[] = {2, 200 << 10};
+    const cadre_tensor t = {.name = "x", .dtype = "U8", .shape = shape, .n_dims = 2};
+    void *data;
+    (void)self;
+    assert_int_equal(cadre_return_blank(call, &t, 1, NULL, NULL, &data), CADRE_OK);
+    assert_in_range((uintptr_t)data, (uintptr_t)pool_base(call->pool), (uintptr_t)pool_base(call->pool) + 512);
+    memset(data, 'v', 400 << 10);
+    return CADRE_OK;
+}
+
+static void is_written_into_the_memory_that_is_shared(cadre_result (*returns)(void *, cadre_call *))
+{
     static struct cadre_call c;
-    const cadre_method m = {.name = "foo", .run = return_long};
+    const cadre_method m = {.name = "foo", .run = returns};
     struct err err = ERR_INIT;
     struct arena a = ARENA_INIT;
     struct batch b;
@@ -294,6 +353,13 @@ static void a_long_batch_is_written_into_the_memory_that_is_shared(void **state)
     pool_free(pool);
 }
 
+static void a_long_batch_is_written_into_the_memory_that_is_shared(void **state)
+{
+    (void)state;
+    is_written_into_the_memory_that_is_shared(return_long);
+    is_written_into_the_memory_that_is_shared(return_long_blank);
+}
+
 static void what_is_no_batch_is_not_returned(void **state)
 {
     (void)state;
@@ -301,6 +367,8 @@ static void what_is_no_batch_is_not_returned(void **state)
     for (now = 0; now < ARRAY_LEN(bad); now++)
         answers(return_bad, &args, bad[now].why);
     answers(return_ragged, &args, "foo() returns no batch: 'y' has 3 rows, but 'x' has 2");
+    answers(return_blank_ragged, &args, "foo() returns what is no batch: 'y' has 3 rows, but 'x' has 2");
+    answers(return_blank_huge, &args, "bytes are too many");
     answers(return_twice, &args, "there are two tensors 'x'");
     answers(return_columns_twice, &args, "'p' is returned twice");
     answers(return_no_column, &args, "a column is a list with one value a row, not a JSON object");
@@ -428,6 +496,7 @@ int main(void)
         cmocka_unit_test_teardown(a_method_sees_tensors_columns_and_metadata, teardown),
         cmocka_unit_test_teardown(who_wants_the_other_form_is_told, teardown),
         cmocka_unit_test_teardown(a_method_returns_a_batch_piece_by_piece, teardown),
+        cmocka_unit_test_teardown(a_method_writes_a_batch_where_it_is_sent_from, teardown),
         cmocka_unit_test_teardown(a_long_batch_is_written_into_the_memory_that_is_shared, teardown),
         cmocka_unit_test_teardown(what_is_no_batch_is_not_returned, teardown),
         cmocka_unit_test_teardown(a_whole_document_is_returned_as_it_is, teardown),

@@ -194,6 +194,17 @@ CADRE_EXPORT cadre_result cadre_return_meta(cadre_call *c, const char *name, con
     return outcome(c, returned_meta(&c->returned, name, json, len, &err), &err);
 }
 
+CADRE_EXPORT cadre_result cadre_return_blank(cadre_call *c, const cadre_tensor *tensors, size_t n, const char *columns,
+                                             const char *meta, void **ret_data)
+{
+    struct err err = ERR_INIT;
+    returned_free(TAKE_PTR(c->returned));
+    int r = returned_blank(tensors, n, columns, meta, place_result, c, ret_data, &err);
+    if (r < 0)
+        (void)call_return(c, "null", 4); // what was begun is gone
+    return r < 0 ? outcome(c, r, &err) : CADRE_OK;
+}
+
 CADRE_EXPORT cadre_result cadre_return_batch(cadre_call *c, const void *document, size_t len)
 {
     struct err err = ERR_INIT;

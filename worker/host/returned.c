@@ -63,17 +63,20 @@ static int find_dtype(const cadre_tensor *t, enum safetensors_dtype *ret, struct
                    t->dtype ? t->dtype : "NULL");
 }
 
+// All but the values.
+static int describe(const cadre_tensor *t, struct safetensors_tensor *ret, size_t *ret_len, struct err *err)
+{
+    if (str_empty(t->name) || !t->n_dims || !t->shape)
+        return err_set(err, ERR_INVALID, "a tensor needs a name and a shape of at least one dimension, the row");
+    *ret = (struct safetensors_tensor){.name = t->name, .shape = t->shape, .n_dims = t->n_dims};
+    int code = find_dtype(t, &ret->dtype, err);
+    return code < 0 ? code : safetensors_size(ret, ret_len, err);
+}
+
 static int check(const struct returned *r, const cadre_tensor *t, size_t max, struct value *ret, struct err *err)
 {
     size_t len = 0;
-    if (str_empty(t->name) || !t->n_dims || !t->shape)
-        return err_set(err, ERR_INVALID, "a tensor needs a name and a shape of at least one dimension, the row");
-    int code = find_dtype(t, &ret->tensor.dtype, err);
-    ret->tensor.name = t->name;
-    ret->tensor.shape = t->shape;
-    ret->tensor.n_dims = t->n_dims;
-    if (code == 0)
-        code = safetensors_size(&ret->tensor, &len, err);
+    int code = describe(t, &ret->tensor, &len, err);
     if (code < 0)
         return code;
     if (len != t->len || (len && !t->data))
@@ -201,6 +204,60 @@ int returned_write(const struct returned *r, returned_place_fn place, void *ctx,
         code = err_set(err, ERR_LIMIT, "%zu bytes are too many", len);
     if (code == 0) {
         put(out, sorted, r->n, &head.own);
+        code = batch_read(out, len, &a, &read, err);
+    }
+    scatter_done(&head);
+    arena_done(&a);
+    return code;
+}
+
+// A document without values
+
+static int blank_head(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta,
+                      struct safetensors_tensor *sorted, struct scatter *out, struct err *err)
+{
+    struct safetensors_meta metas[2];
+    size_t n_meta = 0, len;
+    for (size_t i = 0; i < n; i++)
+        if (describe(&tensors[i], &sorted[i], &len, err) < 0)
+            return err->code;
+    if (columns)
+        metas[n_meta++] = (struct safetensors_meta){BATCH_COLUMNS, columns};
+    if (meta)
+        metas[n_meta++] = (struct safetensors_meta){BATCH_META, meta};
+    safetensors_sort(sorted, n);
+    return safetensors_write_head(out, sorted, n, metas, n_meta, err);
+}
+
+static void tell_places(const cadre_tensor *tensors, size_t n, const struct safetensors_tensor *sorted, char *values,
+                        void **ret)
+{
+    for (size_t k = 0; k < n; k++) {
+        for (size_t i = 0; i < n; i++)
+            if (str_eq(tensors[i].name, sorted[k].name))
+                ret[i] = values;
+        values += sorted[k].len;
+    }
+}
+
+int returned_blank(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta,
+                   returned_place_fn place, void *ctx, void **ret_data, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct safetensors_tensor *sorted = arena_array(&a, n, sizeof *sorted);
+    struct batch read;
+    struct scatter head;
+    scatter_init(&head);
+    int code = blank_head(tensors, n, columns, meta, sorted, &head, err);
+    size_t len = head.own.len;
+    for (size_t i = 0; i < n && code == 0; i++)
+        len += sorted[i].len;
+    char *out = code == 0 ? place(ctx, len) : NULL;
+    if (code == 0 && !out)
+        code = err_set(err, ERR_LIMIT, "%zu bytes are too many", len);
+    if (code == 0) {
+        memcpy(out, head.own.data, head.own.len);
+        tell_places(tensors, n, sorted, out + head.own.len, ret_data);
         code = batch_read(out, len, &a, &read, err);
     }
     scatter_done(&head);

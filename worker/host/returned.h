@@ -19,5 +19,9 @@ int returned_meta(struct returned **r, const char *name, const char *json, size_
 typedef char *(*returned_place_fn)(void *ctx, size_t len);
 // The document, in one piece. ERR_INVALID where it is no batch, ERR_LIMIT where there is no place for it.
 int returned_write(const struct returned *r, returned_place_fn place, void *ctx, struct err *err);
+// A document of these tensors, whose data and len do not count: where the values of each belong, which are not written.
+// `columns` and `meta` are JSON objects, NULL = none. As above.
+int returned_blank(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta,
+                   returned_place_fn place, void *ctx, void **ret_data, struct err *err);
 
 #endif

@@ -215,6 +215,11 @@ cadre_result cadre_return_column(cadre_call *c, const char *name, const char *js
 // Must be the same on all ranks whose results are joined, but for "metrics": an object, of which each value becomes a
 // list of all ranks' values.
 cadre_result cadre_return_meta(cadre_call *c, const char *name, const char *json, size_t len);
+// Instead: a batch of exactly these tensors, of which data and len do not count, whose values the method writes itself
+// to ret_data[i], where they are sent from, until it returns; nobody copies them. What it does not write may be
+// anything. `columns`, a JSON object of lists, and `meta`, a JSON object, may be NULL.
+cadre_result cadre_return_blank(cadre_call *c, const cadre_tensor *tensors, size_t n, const char *columns,
+                                const char *meta, void **ret_data);
 // A whole safetensors document instead.
 cadre_result cadre_return_batch(cadre_call *c, const void *document, size_t len);
 
