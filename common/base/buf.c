@@ -64,7 +64,12 @@ int buf_puts(struct buf *b, const char *s)
 
 int buf_putc(struct buf *b, char c)
 {
-    return buf_append(b, &c, 1);
+    int r = buf_reserve(b, 1);
+    if (r < 0)
+        return r;
+    b->data[b->len++] = c;
+    b->data[b->len] = '\0';
+    return 0;
 }
 
 int buf_printf(struct buf *b, const char *fmt, ...)

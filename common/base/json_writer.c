@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/json_writer.h"
 
+#include "common/base/json_plain.h"
 #include "common/base/rfc3339.h"
 #include "common/base/str.h"
 
@@ -36,9 +37,25 @@ static void put_escaped(struct buf *b, unsigned char c)
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
+static void put_plain(struct buf *b, const char *s, size_t n)
+{
+    if (buf_reserve(b, n + 2) < 0)
+        return;
+    char *at = b->data + b->len;
+    at[0] = '"';
+    if (n)
+        memcpy(at + 1, s, n);
+    memcpy(at + 1 + n, "\"", 2);
+    b->len += n + 2;
+}
+
 static void put_string(struct buf *b, const char *s, size_t n)
 {
     size_t plain = 0; // bytes before i that wait to be appended
+    if (json_plain_end(s, s + n) == s + n) {
+        put_plain(b, s, n);
+        return;
+    }
     buf_putc(b, '"');
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)s[i];
