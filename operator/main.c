@@ -17,12 +17,13 @@
 #include "operator/runtime/reflector.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20 };
+enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20, KEPT_BYTES = 1024 * 1024 };
 
 // What is mirrored. The order is the order of start; all are synced before anything is decided.
 enum mirror {
@@ -170,6 +171,7 @@ static void on_synced(void *ctx, enum kind kind)
                  log_i64((long long)store_count(o->stores[MIRROR_PODS])), "workergroups",
                  log_i64((long long)store_count(o->stores[MIRROR_GROUPS])), NULL);
         begin_election(o);
+        (void)malloc_trim(0);
     }
 }
 
@@ -399,12 +401,22 @@ static void take_down(struct operator* o)
     loop_free(o->loop);
 }
 
+// What requests free is kept for the next ones: by its defaults malloc() gives it back to the kernel at most of them,
+// and takes it again page by page. Where it is too much for good it is given back at once: after the first lists, and
+// when idle.
+static void keep_memory(void)
+{
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+    mallopt(M_TOP_PAD, KEPT_BYTES / 8);
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
     int code = options_parse(argc, argv, &options);
     if (code >= 0)
         return code;
+    keep_memory();
     log_setup(options.log_level, options.log_format);
     signal(SIGPIPE, SIG_IGN);
     struct operator o = {.options = &options};
