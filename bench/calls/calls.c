@@ -31,7 +31,7 @@ enum { HEADER = 16 + 30, IDLE_MAX = 10 * 1000, MANY = 400, WORKERS = 5 };
 static struct options options;
 static struct certs certs;
 static struct server server;
-static struct peer ray, python;
+static struct peer ray, ray_client, python;
 static pid_t workers[WORKERS], host_worker;
 
 static bool wanted(const char *name)
@@ -74,14 +74,14 @@ static void start_worker(pid_t *ret, const char *url, const char *group, uint32_
 
 struct row {
     const char *name;
-    struct samples ours, p50, floor, ray;
+    struct samples ours, p50, floor, ray, ray_client;
     struct samples cpu[3]; // microseconds a call: controller, proxy, whoever answers
 };
 
 static void print_head(void)
 {
-    printf("%-34s %12s %10s %12s %8s %12s %8s %10s   %s\n", "", "Cadre/s", "p50 us", "bare/s", "ratio", "Ray/s",
-           "ratio", "target", "CPU us a call: controller, proxy, worker");
+    printf("%-34s %12s %10s %12s %8s %12s %8s %10s %12s %8s %8s   %s\n", "", "Cadre/s", "p50 us", "bare/s", "ratio",
+           "Ray/s", "ratio", "target", "Ray Client/s", "ratio", "target", "CPU us a call: controller, proxy, worker");
 }
 
 static void print_ratio(const struct row *row, const struct samples *to)
@@ -94,7 +94,7 @@ static void print_ratio(const struct row *row, const struct samples *to)
         printf(" %12s %8s", "", "");
 }
 
-static void print_row(const struct row *row, const char *target, double bytes)
+static void print_row(const struct row *row, const char *target, const char *client_target, double bytes)
 {
     printf("%-34s %12.0f", row->name, samples_median(&row->ours));
     if (row->p50.n)
@@ -103,8 +103,10 @@ static void print_row(const struct row *row, const char *target, double bytes)
         printf(" %10s", "");
     print_ratio(row, &row->floor);
     print_ratio(row, &row->ray);
-    printf(" %10s   %.1f %.1f %.1f", target, samples_median(&row->cpu[0]), samples_median(&row->cpu[1]),
-           samples_median(&row->cpu[2]));
+    printf(" %10s", target);
+    print_ratio(row, &row->ray_client);
+    printf(" %8s   %.1f %.1f %.1f", client_target ? client_target : "", samples_median(&row->cpu[0]),
+           samples_median(&row->cpu[1]), samples_median(&row->cpu[2]));
     if (bytes > 1000)
         printf("   %.2f GB/s each way", samples_median(&row->ours) * bytes / 1e9);
     printf("\n");
@@ -117,8 +119,9 @@ struct line {
     unsigned ranks;
     enum way way;
     const char *target;
-    pid_t answering; // rank 0
-    struct peer *by; // who calls; NULL = this program
+    pid_t answering;           // rank 0
+    struct peer *by;           // who calls; NULL = this program
+    const char *client_target; // against Ray Client; NULL = none
 };
 
 static void read_cpu(const struct line *l, double out[3])
@@ -162,24 +165,32 @@ static void measure(const struct line *l)
             samples_add(&row.floor,
                         floor_rate(&floor, call->bytes + HEADER, call->bytes + HEADER, options.seconds, &unused));
         samples_add(&row.ray, peer_rate(&ray, l->ranks, call->bytes, call->in_flight, options.seconds));
+        samples_add(&row.ray_client, peer_rate(&ray_client, l->ranks, call->bytes, call->in_flight, options.seconds));
     }
     if (floored)
         floor_stop(&floor);
     cadre_client_close(c);
-    print_row(&row, l->target, (double)call->bytes);
+    print_row(&row, l->target, l->client_target, (double)call->bytes);
 }
 
 static void measure_calls(void)
 {
     pid_t simulated = ranks_start(server.port, "simulated", 0, 1);
     const struct line lines[] = {
-        {"one at a time", {"one", "echo", 10, 1}, 1, TCP, "10x", workers[0], NULL},
+        {"one at a time", {"one", "echo", 10, 1}, 1, TCP, "10x", workers[0], NULL, .client_target = "45x"},
         {"one at a time, TLS to the proxy", {"one", "echo", 10, 1}, 1, TLS, "8x", workers[0], NULL},
-        {"1,000 in flight", {"one", "echo", 10, 1000}, 1, TCP, "150x", workers[0], NULL},
-        {"group of 4", {"four", "echo", 10, 1}, 4, TCP, "18x", workers[1], NULL},
-        {"1 MiB echo", {"one", "echo", 1 << 20, 1}, 1, TCP, "2x", workers[0], NULL},
+        {"1,000 in flight", {"one", "echo", 10, 1000}, 1, TCP, "150x", workers[0], NULL, .client_target = "900x"},
+        {"group of 4", {"four", "echo", 10, 1}, 4, TCP, "18x", workers[1], NULL, .client_target = "75x"},
+        {"1 MiB echo", {"one", "echo", 1 << 20, 1}, 1, TCP, "2x", workers[0], NULL, .client_target = "7x"},
         {"15 MiB echo", {"one", "echo", 15 << 20, 1}, 1, TCP, "", workers[0], NULL},
-        {"60 MiB echo, simulated rank", {"simulated", "echo", BIG, 1}, 1, TCP, "0.6x bare", simulated, NULL},
+        {"60 MiB echo, simulated rank",
+         {"simulated", "echo", BIG, 1},
+         1,
+         TCP,
+         "0.6x bare",
+         simulated,
+         NULL,
+         .client_target = "6x"},
         {"1 MiB echo, one host", {"host", "echo", 1 << 20, 1, .batch = true}, 1, ONE_HOST, "4x", host_worker, NULL},
         {"60 MiB echo, one host", {"host", "echo", BIG, 1, .batch = true}, 1, ONE_HOST, "1x", host_worker, NULL},
         {"Python, one at a time", {"one", "echo", 10, 1}, 1, TCP, "5x", workers[0], &python},
@@ -369,11 +380,14 @@ static void measure_all(void)
         start_worker(&workers[i], url, "four", i - 1, WORKERS - 1);
     start_worker(&host_worker, server.socket, "host", 0, 1);
     peer_start(&ray, options.python, options.ray_script, NULL);
+    peer_start(&ray_client, options.python, options.ray_script, "client");
     peer_start(&python, options.client_python, options.client_script, address);
-    printf("%s, %s, load average %.1f\n", ray.pid ? ray.version : "without Ray",
-           python.pid ? python.version : "without Python", proc_load());
+    printf("%s, %s, %s, load average %.1f\n", ray.pid ? ray.version : "without Ray",
+           options.python ? ray_client.version : "without Ray Client", python.pid ? python.version : "without Python",
+           proc_load());
     measure_calls();
     peer_stop(&ray);
+    peer_stop(&ray_client);
     peer_stop(&python);
     if (wanted(broadcast))
         measure_broadcast();

@@ -40,6 +40,10 @@ void peer_start(struct peer *p, const char *python, const char *script, const ch
     p->to = fdopen(to[1], "w");
     p->from = fdopen(from[0], "r");
     read_line(p, p->version, sizeof p->version);
+    if (strncmp(p->version, "no ", 3) == 0) {
+        peer_stop(p);
+        p->pid = 0;
+    }
 }
 
 void peer_stop(struct peer *p)

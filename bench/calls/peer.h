@@ -10,11 +10,11 @@ struct peer {
     pid_t pid; // 0 = there is none
     const char *script;
     FILE *to, *from;
-    char version[64];
+    char version[256]; // or "no ...", and why
 };
 
 // python: the interpreter; NULL = no peer. `argument` of the script may be NULL. Exits with a message where it does not
-// start.
+// start; one that says "no ..." as its version is none.
 void peer_start(struct peer *p, const char *python, const char *script, const char *argument);
 void peer_stop(struct peer *p);
 // Calls a second; 0 without a peer.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Calls through the proxy to workers, beside bare sockets and beside Ray, on loopback; prints tables. Needs no root.
 #   bench/calls/run.sh [OPTION]...
-#   --without-ray     its columns stay empty
+#   --without-ray     its columns stay empty, and those of Ray Client
 #   --seconds S       of each measurement (1)
 #   --rounds N        (3); the median counts
 #   --idle N          most idle workers (10000)
@@ -19,11 +19,11 @@ build=$root/build/release
 version=2.60.0
 
 install_ray() {
-    "$cache/bin/python" -c 'import numpy, ray' 2>/dev/null && return 0
+    "$cache/bin/python" -c 'import grpc, numpy, ray' 2>/dev/null && return 0
     echo "bench: installing Ray $version into $cache" >&2
     mkdir -p "$cache"
     python3 -m venv "$cache" &&
-        "$cache/bin/python" -m pip --disable-pip-version-check install --quiet "ray==$version" numpy >&2
+        "$cache/bin/python" -m pip --disable-pip-version-check install --quiet "ray[client]==$version" numpy >&2
 }
 
 options=() ray=yes python=python3
