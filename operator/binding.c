@@ -113,6 +113,7 @@ static void on_group(void *ctx, enum store_event event, const struct object *old
         .status = why_not_ready(wg, &a),
         .meshes = meshes_of(&wg->spec.worker, &a),
         .n_meshes = wg->spec.worker.n_meshes,
+        .meshes_to_come = group_worker_differs(wg, &a),
     };
     router_group_set(gateway_router(b->gateway), &facts);
     arena_done(&a);

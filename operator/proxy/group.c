@@ -78,6 +78,8 @@ void group_update(struct group *g, const struct group_facts *f)
     g->oldest = MAX(g->oldest, f->oldest);
     replace(&g->refusal, f->refusal);
     replace(&g->status, f->status);
+    if (f->meshes_to_come)
+        return;
     arena_done(&g->memory);
     g->meshes = grids_copy(f->meshes, f->n_meshes, &g->memory);
     g->n_meshes = f->n_meshes;

@@ -25,6 +25,7 @@ struct group_facts { // borrowed for the call only
     const char *status; // what the condition Ready says while it is not true; NULL = nothing
     const struct grid *meshes;
     size_t n_meshes;
+    bool meshes_to_come; // no attempt was made with them yet: those of before stay, none if they are not known here
 };
 
 struct group_rank {

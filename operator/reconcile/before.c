@@ -2,6 +2,7 @@
 #include "operator/reconcile/before.h"
 
 #include "common/base/str.h"
+#include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
 enum {
@@ -34,4 +35,10 @@ const struct workergroup *group_before(const struct workergroup *wg, struct aren
     before->spec.placement_groups = r->groups;
     before->spec.n_placement_groups = r->n_groups;
     return before;
+}
+
+bool group_worker_differs(const struct workergroup *wg, struct arena *a)
+{
+    const char *was = wg->status.revision.worker;
+    return was && !str_eq(was, group_hash_text(group_worker_hash(wg), a));
 }

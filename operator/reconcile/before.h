@@ -9,5 +9,7 @@
 // ranks or for other bundles by now. NULL = as the spec says. A view into `wg` in the arena: nobody can take a
 // reference of it.
 const struct workergroup *group_before(const struct workergroup *wg, struct arena *a);
+// Whether the present attempt was made from another spec.worker than the present one.
+bool group_worker_differs(const struct workergroup *wg, struct arena *a);
 
 #endif

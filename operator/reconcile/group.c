@@ -11,7 +11,6 @@
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/work.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 enum { STALE_CACHE_MS = 1000 };
@@ -249,14 +248,18 @@ static bool vanished(struct work *w)
     int32_t i = 0;
     while (i < c->replicas && c->current[i])
         i++;
+    const char *message = "the pod is gone";
+    if (c->pooled) // which pod it was is not known any more
+        message = c->pooled->wait_message ? c->pooled->wait_message
+                                          : arena_printf(w->a, "the pod of its bundle of PlacementGroup %s is gone",
+                                                         w->wg->spec.placement_groups[c->pooled->berths[i].pool].name);
     w->census.infrastructure = true;
     w->census.failure = (struct group_failure){
         .rank = i * w->wg->spec.workers_per_replica,
-        .pod = c->pooled ? w->wg->spec.placement_groups[c->pooled->berths[i].pool].name
-                         : group_pod_name(w->wg, i, c->incarnation, w->a),
+        .pod = c->pooled ? NULL : group_pod_name(w->wg, i, c->incarnation, w->a),
         .exit_code = -1,
         .reason = FAILURE_POD_DELETED,
-        .message = c->pooled && c->pooled->wait_message ? c->pooled->wait_message : "the pod is gone",
+        .message = message,
         .time_ms = w->v->now_ms,
     };
     return true;
@@ -470,11 +473,6 @@ static void decide(struct work *w)
     }
 }
 
-static const char *hash_text(struct work *w, uint64_t hash)
-{
-    return arena_printf(w->a, "%016" PRIx64, hash);
-}
-
 // What was chosen is kept off by others; false: the spec asks for bundles that there are not.
 static bool take_bundles(struct work *w, bool ok, struct refusal *ret)
 {
@@ -522,8 +520,8 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
     bool ok = group_accept(v->wg, a, &refusal, &w.template);
     if (ok)
         w.spec_hash = group_spec_hash(v->wg, w.template.hash);
-    w.revision.pods = hash_text(&w, w.spec_hash);
-    w.revision.worker = hash_text(&w, group_worker_hash(v->wg));
+    w.revision.pods = group_hash_text(w.spec_hash, a);
+    w.revision.worker = group_hash_text(group_worker_hash(v->wg), a);
     census_take(v, w.spec_hash, a, &w.census);
     ret->waits[PATIENCE_KILLED] = w.census.killed;
     if (w.census.pooled)

@@ -156,6 +156,11 @@ uint64_t group_worker_hash(const struct workergroup *wg)
     return hash;
 }
 
+const char *group_hash_text(uint64_t hash, struct arena *a)
+{
+    return arena_printf(a, "%016" PRIx64, hash);
+}
+
 uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash)
 {
     const struct workergroup_spec *s = &wg->spec;

@@ -30,6 +30,7 @@ uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash);
 // What the processes of an agent are made from besides: a change restarts them where they are. 0 with the runtime
 // Plain.
 uint64_t group_worker_hash(const struct workergroup *wg);
+const char *group_hash_text(uint64_t hash, struct arena *a); // of either, as status.revision has it
 
 struct agent_setup; // group.h
 

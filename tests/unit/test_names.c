@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/podtemplate.h"
+#include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
 
 #include "common/base/json.h"
@@ -42,6 +43,24 @@ static void names_follow_from_group_index_and_incarnation(void **state)
     assert_int_equal(group_world_size(&wg), 24);
     assert_string_equal(group_owner(&wg).uid, "uid-1");
     assert_string_equal(group_owner(&wg).kind, "WorkerGroup");
+    arena_done(&a);
+}
+
+static void what_an_attempt_was_made_from_is_told_from_what_is_asked_for(void **state)
+{
+    struct arena a = ARENA_INIT;
+    struct workergroup wg = example();
+    struct mesh_dim dims[] = {{"dp", 24}};
+    struct mesh mesh = {.name = "train", .dims = dims, .n_dims = 1};
+    (void)state;
+    wg.spec.runtime = RUNTIME_AGENT;
+    wg.spec.worker.meshes = &mesh;
+    wg.spec.worker.n_meshes = 1;
+    assert_false(group_worker_differs(&wg, &a)); // nothing was made yet
+    wg.status.revision.worker = group_hash_text(group_worker_hash(&wg), &a);
+    assert_false(group_worker_differs(&wg, &a));
+    dims[0].size = 23;
+    assert_true(group_worker_differs(&wg, &a));
     arena_done(&a);
 }
 
@@ -264,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_follow_from_group_index_and_incarnation),
+        cmocka_unit_test(what_an_attempt_was_made_from_is_told_from_what_is_asked_for),
         cmocka_unit_test(a_pod_is_given_its_place_in_the_group),
         cmocka_unit_test(every_name_that_is_set_is_reserved),
         cmocka_unit_test(what_is_for_the_user_to_set_is_not_reserved),

@@ -87,6 +87,31 @@ static void meshes_of_verl(void **state)
     crowd_free(w);
 }
 
+// Of a spec that is refused, or that the next attempt is made from: who runs was made from the one before.
+static void meshes_to_come_change_nothing_yet(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct crowd *w = crowd_new(8, "train: pp2 dp2 tp2", NULL);
+    struct grid infer = grid_of("infer: dp2 tp4", &a);
+    struct group_facts facts = {.uid = FIXTURE_UID,
+                                .ns = "ml",
+                                .name = "llama",
+                                .world = 8,
+                                .attempt = 1,
+                                .oldest = 1,
+                                .meshes = &infer,
+                                .n_meshes = 1,
+                                .meshes_to_come = true};
+    router_group_set(&w->f.router, &facts);
+    adds(w, (struct mode){RECORD_3D_PROTO}, train_adds, LIST(3, 4), LIST(11, 16));
+    facts.meshes_to_come = false;
+    router_group_set(&w->f.router, &facts);
+    adds(w, (struct mode){RECORD_3D_PROTO}, infer_adds, LIST(1, 2), LIST(1, 3));
+    crowd_free(w);
+    arena_done(&a);
+}
+
 // The same where the group's object has no mesh, and its workers publish them.
 static void meshes_that_workers_publish(void **state)
 {
@@ -535,6 +560,7 @@ int main(void)
         cmocka_unit_test(actor_and_critic),
         cmocka_unit_test(two_to_all),
         cmocka_unit_test(meshes_of_verl),
+        cmocka_unit_test(meshes_to_come_change_nothing_yet),
         cmocka_unit_test(meshes_that_workers_publish),
         cmocka_unit_test(stages_as_replicas),
         cmocka_unit_test(micro_replicas),
