@@ -20,7 +20,8 @@ const char *failure_text(struct work *w)
     const struct group_failure *f = &w->census.failure;
     const char *code = f->exit_code >= 0 ? arena_printf(w->a, " with exit code %d", f->exit_code) : "";
     const char *node = f->node ? arena_printf(w->a, " on %s", f->node) : "";
-    return arena_printf(w->a, "rank %d (pod %s%s) failed%s: %s", f->rank, f->pod, node, code, f->reason);
+    const char *pod = f->pod ? arena_printf(w->a, " (pod %s%s)", f->pod, node) : "";
+    return arena_printf(w->a, "rank %d%s failed%s: %s", f->rank, pod, code, f->reason);
 }
 
 // The rule that has the exit code. What is not the workers' fault has none to speak of.

@@ -183,6 +183,10 @@ static void keep_earlier(struct hold *h)
     const struct reservation *r = &h->reservation;
     const struct condition *c = &h->conditions[HOLD_ACCEPTED];
     if (show_earlier(h)) {
+        struct condition *ready = &h->conditions[HOLD_READY];
+        if (!r->stuck) // which is told first, and may be told as it was before
+            ready->message = arena_printf(h->a, "%s as the earlier spec asked; the present one is refused: %s",
+                                          ready->message, c->message);
         hold_commit(h, false);
         return;
     }
