@@ -3,6 +3,7 @@
 
 #include "common/base/err.h"
 #include "common/base/mem.h"
+#include "common/base/small.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ void buf_init(struct buf *b, size_t cap)
 
 void buf_done(struct buf *b)
 {
-    free(b->data);
+    small_free(b->data, b->size);
     *b = BUF_INIT(b->cap);
 }
 
@@ -36,10 +37,10 @@ int buf_reserve(struct buf *b, size_t more)
     }
     size_t need = b->len + more + 1;
     if (need > b->size) {
-        size_t size = b->size ? b->size : 256;
+        size_t size = MAX(b->size, SMALL_SIZE);
         while (size < need)
             size *= 2;
-        b->data = xrealloc(b->data, size, 1);
+        b->data = b->data ? xrealloc(b->data, size, 1) : small_new(size);
         b->size = size;
     }
     return 0;

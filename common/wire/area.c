@@ -2,6 +2,7 @@
 #include "common/wire/area.h"
 
 #include "common/base/mem.h"
+#include "common/base/small.h"
 #include "common/wire/share.h"
 
 #include <stdatomic.h>
@@ -30,7 +31,7 @@ void area_unref(struct area *a)
 
 struct blob *area_blob(struct area *a, const char *data, size_t len, uint32_t tag)
 {
-    struct blob *b = xmalloc(sizeof *b);
+    struct blob *b = small_new(sizeof *b); // as blob.c gives it back
     *b = (struct blob){.refs = 1, .len = len, .data = (char *)data, .area = area_ref(a), .tag = tag};
     return b;
 }

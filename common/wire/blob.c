@@ -3,6 +3,7 @@
 
 #include "common/base/copy.h"
 #include "common/base/mem.h"
+#include "common/base/small.h"
 #include "common/wire/area.h"
 
 #include <assert.h>
@@ -12,13 +13,27 @@
 #define INSIDE_MAX ((size_t)4096)  // up to this one block holds both
 #define STEP_MAX ((size_t)8 << 20) // what a blob grows by
 
+static struct blob *block_new(size_t behind)
+{
+    struct blob *b = small_new(sizeof *b + behind);
+    *b = (struct blob){.refs = 1, .behind = behind};
+    return b;
+}
+
+static void block_free(struct blob *b)
+{
+    small_free(b, sizeof *b + b->behind);
+}
+
 struct blob *blob_new(size_t len, struct quota *quota)
 {
     if (!quota_charge(quota, len))
         return NULL;
     bool inside = len > 0 && len <= INSIDE_MAX;
-    struct blob *b = xmalloc(sizeof *b + (inside ? len : 0));
-    *b = (struct blob){.refs = 1, .len = len, .size = len, .room = len, .quota = quota_ref(quota), .inside = inside};
+    struct blob *b = block_new(inside ? len : 0);
+    b->quota = quota_ref(quota);
+    b->len = b->size = b->room = len;
+    b->inside = inside;
     b->data = inside ? (char *)(b + 1) : spare_take(quota_spare(quota), len, &b->room);
     if (!b->data)
         b->data = spare_new(len);
@@ -35,8 +50,9 @@ struct blob *blob_copy(const void *data, size_t len, struct quota *quota)
 
 struct blob *blob_adopt(char *data, size_t len)
 {
-    struct blob *b = xmalloc(sizeof *b);
-    *b = (struct blob){.refs = 1, .len = len, .data = data, .size = len, .room = len};
+    struct blob *b = block_new(0);
+    b->len = b->size = b->room = len;
+    b->data = data;
     return b;
 }
 
@@ -112,12 +128,12 @@ void blob_unref(struct blob *b)
         if (b->area->give)
             b->area->give(b->area, b->data, b->tag);
         area_unref(b->area);
-        free(b);
+        block_free(b);
         return;
     }
     quota_refund(b->quota, b->size);
     if (!b->inside && !b->lent)
         spare_give(quota_spare(b->quota), b->data, b->room);
     quota_unref(b->quota);
-    free(b);
+    block_free(b);
 }

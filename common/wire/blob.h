@@ -20,7 +20,8 @@ struct blob {
     size_t size;         // charged to the quota
     size_t room;         // of the block; more than `size` where it was kept from an earlier blob
     struct quota *quota; // may be NULL
-    bool inside;         // data is behind this struct
+    size_t behind;       // this struct, bytes of its block
+    bool inside;         // data is there
     bool lent;           // data is the caller's
     uint32_t tag;        // for the area's owner
 };

@@ -2,6 +2,7 @@
 #include "common/wire/record_writer.h"
 
 #include "common/base/mem.h"
+#include "common/base/small.h"
 #include "common/wire/share.h"
 
 #include <stdlib.h>
@@ -16,6 +17,7 @@ struct record_item {
     struct record_header h;
     size_t len, sent; // of the body
     size_t cost;      // what it counts in `bytes` before anything is sent
+    size_t behind;    // this struct, bytes of the block
     size_t part, part_sent;
     size_t n_parts, size_parts; // size_parts: where they are a block of their own
     struct record_part *parts;  // behind this struct, or of its own
@@ -46,8 +48,8 @@ static bool same_call(const struct record_item *it, uint32_t call, bool answers)
 
 static struct record_item *item_new(const struct record_header *h, size_t len, size_t behind, size_t cost)
 {
-    struct record_item *it = xmalloc(sizeof *it + behind);
-    *it = (struct record_item){.h = *h, .len = len, .cost = cost};
+    struct record_item *it = small_new(sizeof *it + behind);
+    *it = (struct record_item){.h = *h, .len = len, .cost = cost, .behind = behind};
     it->h.flags &= (uint8_t)~RECORD_MORE;
     list_init(&it->link);
     list_init(&it->begun);
@@ -69,7 +71,7 @@ static bool item_free(struct record_writer *w, struct record_item *it)
         free(it->parts);
     if (it->stream)
         it->stream->item = NULL;
-    free(it);
+    small_free(it, sizeof *it + it->behind);
     return sent;
 }
 

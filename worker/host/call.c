@@ -346,9 +346,11 @@ CADRE_EXPORT cadre_result cadre_return_string(cadre_call *c, const char *s)
 
 CADRE_EXPORT cadre_result cadre_return_json(cadre_call *c, const char *json, size_t len)
 {
-    struct arena a = ARENA_INIT;
+    struct arena a;
     struct err err = ERR_INIT;
     struct json *root;
+    _Alignas(max_align_t) char memory[1024];
+    arena_init_in(&a, memory, sizeof memory);
     int parsed = json_parse(json, len, NULL, &a, &root, &err);
     arena_done(&a);
     return parsed == 0 ? call_return(c, json, len)
