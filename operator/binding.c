@@ -389,6 +389,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .place = find_place,
         .worker = on_worker,
         .kill = kill_rank,
+        .sleeps = !o->options->spin,
         .ctx = b,
     };
     b->gateway = gateway_new(o->loop, &config, err);

@@ -40,6 +40,10 @@ static const char help[] =
     "  --agent-image IMAGE         image with cadre-agent, for the init container of worker pods; default:\n"
     "                              cadre/operator:<version>\n"
     "  --agent-image-pull-policy P Always, IfNotPresent or Never; default: Kubernetes' own\n"
+    "  --spin=true|false           while calls are answered within microseconds, look for what comes next before\n"
+    "                              sleeping until it comes, which answers sooner and takes CPU time, never on one "
+    "CPU;\n"
+    "                              default: true\n"
     "  --keys-secret NAME          Secret with the install's keys, in the operator's namespace; default: cadre-keys\n"
     "\n"
     "How to watch it:\n"
@@ -67,6 +71,7 @@ enum {
     OPT_ADVERTISE,
     OPT_AGENT_IMAGE,
     OPT_AGENT_PULL,
+    OPT_SPIN,
     OPT_KEYS,
     OPT_LEVEL,
     OPT_FORMAT,
@@ -90,6 +95,7 @@ static const struct option table[] = {
     {"advertise", required_argument, NULL, OPT_ADVERTISE},
     {"agent-image", required_argument, NULL, OPT_AGENT_IMAGE},
     {"agent-image-pull-policy", required_argument, NULL, OPT_AGENT_PULL},
+    {"spin", optional_argument, NULL, OPT_SPIN},
     {"keys-secret", required_argument, NULL, OPT_KEYS},
     {"log-level", required_argument, NULL, OPT_LEVEL},
     {"log-format", required_argument, NULL, OPT_FORMAT},
@@ -206,6 +212,8 @@ static int apply(struct options *o, int opt)
         return -1;
     case OPT_AGENT_PULL:
         return set_pull_policy(o);
+    case OPT_SPIN:
+        return set_bool("--spin", optarg, &o->spin);
     case OPT_KEYS:
         o->keys_secret = optarg;
         return -1;
@@ -254,6 +262,7 @@ int options_parse(int argc, char **argv, struct options *ret)
         .kubeconfig = env_or("KUBECONFIG", NULL),
         .ns = "",
         .leader_elect = true,
+        .spin = true,
         .lease_ns = env_or("POD_NAMESPACE", NULL),
         .lease_name = "cadre-operator",
         .lease_ms = 15 * 1000,

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/loop.h"
 
+#include "common/base/cpus.h"
 #include "common/base/list.h"
 #include "common/base/mem.h"
+#include "common/base/spin.h"
 
 #include <netdb.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <uv.h>
@@ -14,6 +18,11 @@ struct loop {
     struct clock clock;
     uv_idle_t deferred_idle; // runs only while something is deferred, so an idle loop sleeps
     uv_timer_t bound;        // limits loop_run_once
+    uv_prepare_t before_wait;
+    bool spins;
+    bool passes; // this turn does not wait
+    struct spin spin;
+    int64_t slept_us; // when it last went to sleep without a look; 0 = it did not
     struct list deferred;
 };
 
@@ -94,6 +103,52 @@ static void run_deferred(uv_idle_t *idle)
         uv_idle_stop(&loop->deferred_idle);
 }
 
+// Spinning
+
+// Whether libuv has descriptors to tell the kernel of, which it does before it waits: the head of its list, of two
+// pointers in all versions, does not point to itself then.
+static bool has_news(const uv_loop_t *uv)
+{
+    const void *const *queue = (const void *const *)&uv->watcher_queue;
+    return queue[0] != queue;
+}
+
+static void look(struct loop *loop, int64_t begun_us)
+{
+    struct pollfd events = {.fd = uv_backend_fd(&loop->uv), .events = POLLIN};
+    int64_t took_us;
+    bool found;
+    do {
+        found = poll(&events, 1, 0) > 0;
+        if (!found)
+            sched_yield(); // whoever is to answer may be waiting for this core
+        took_us = clock_mono_us(&clock_system) - begun_us;
+    } while (!found && took_us < SPIN_US);
+    spin_looked(&loop->spin, took_us, found);
+}
+
+static void note_sleep(struct loop *loop, int64_t now_us)
+{
+    if (loop->slept_us)
+        spin_slept(&loop->spin, now_us - loop->slept_us);
+    loop->slept_us = 0;
+}
+
+static void on_before_wait(uv_prepare_t *uv)
+{
+    struct loop *loop = uv->data;
+    if (!loop->spins || loop->passes)
+        return;
+    int64_t now_us = clock_mono_us(&clock_system);
+    note_sleep(loop, now_us);
+    if (uv_backend_timeout(&loop->uv) == 0 || has_news(&loop->uv))
+        return;
+    if (spin_wanted(&loop->spin))
+        look(loop, now_us);
+    else
+        loop->slept_us = now_us;
+}
+
 struct loop *loop_new(void)
 {
     struct loop *loop = xcalloc(1, sizeof *loop);
@@ -104,6 +159,10 @@ struct loop *loop_new(void)
     uv_idle_init(&loop->uv, &loop->deferred_idle);
     loop->deferred_idle.data = loop;
     uv_timer_init(&loop->uv, &loop->bound);
+    uv_prepare_init(&loop->uv, &loop->before_wait);
+    loop->before_wait.data = loop;
+    uv_prepare_start(&loop->before_wait, on_before_wait); // the first to start is the last to run: after all hooks
+    uv_unref((uv_handle_t *)&loop->before_wait);
     return loop;
 }
 
@@ -125,6 +184,7 @@ void loop_free(struct loop *loop)
         free(CONTAINER_OF(l, struct deferred, link)); // all owned: timers are gone by now
     uv_close((uv_handle_t *)&loop->deferred_idle, NULL);
     uv_close((uv_handle_t *)&loop->bound, NULL);
+    uv_close((uv_handle_t *)&loop->before_wait, NULL);
     uv_walk(&loop->uv, refuse_alive, NULL);
     uv_run(&loop->uv, UV_RUN_NOWAIT); // eats the flag of a loop_stop() that came after the last run
     uv_run(&loop->uv, UV_RUN_DEFAULT);
@@ -152,7 +212,9 @@ bool loop_run_once(struct loop *loop, int64_t timeout_ms)
 {
     bool alive = uv_loop_alive(&loop->uv) != 0;
     if (timeout_ms <= 0) {
+        loop->passes = true;
         uv_run(&loop->uv, UV_RUN_NOWAIT);
+        loop->passes = false;
         return alive;
     }
     uv_update_time(&loop->uv);
@@ -160,12 +222,19 @@ bool loop_run_once(struct loop *loop, int64_t timeout_ms)
     uv_timer_start(&loop->bound, bound_reached, (uint64_t)timeout_ms, (uint64_t)timeout_ms);
     uv_run(&loop->uv, UV_RUN_ONCE);
     uv_timer_stop(&loop->bound);
+    if (loop->slept_us) // what the caller does until it comes again is no wait
+        note_sleep(loop, clock_mono_us(&clock_system));
     return alive;
 }
 
 void loop_stop(struct loop *loop)
 {
     uv_stop(&loop->uv);
+}
+
+void loop_spin(struct loop *loop)
+{
+    loop->spins = cpus_available() > 1;
 }
 
 int loop_fd(const struct loop *loop)

@@ -34,6 +34,9 @@ void *loop_uv(struct loop *loop); // the uv_loop_t, for libraries that bring a l
 void loop_run(struct loop *loop);
 bool loop_run_once(struct loop *loop, int64_t timeout_ms); // one turn, waits at most so long; false = nothing alive
 void loop_stop(struct loop *loop);
+// From now on it looks for events for some microseconds before it sleeps, while that pays (spin.h); on a machine, or in
+// a control group, with one CPU it never does. Not for a loop inside of another one.
+void loop_spin(struct loop *loop);
 // For a loop inside of another one: a descriptor that is readable when loop_run_once(loop, 0) has something to do, and
 // how long that may take to come, -1 = no matter how long. Only between turns, and asked anew after each.
 int loop_fd(const struct loop *loop);

@@ -293,6 +293,8 @@ struct gateway *gateway_new(struct loop *loop, const struct gateway_config *conf
     struct err unshared = ERR_INIT;
     *g = (struct gateway){.loop = loop, .config = *config, .timer_at = INT64_MAX};
     set_defaults(&g->config);
+    if (!g->config.sleeps)
+        loop_spin(loop);
     list_init(&g->connections);
     list_init(&g->posts);
     start_router(g);

@@ -12,7 +12,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static char trace[64]; // what was called, in order
@@ -39,6 +41,13 @@ static int setup(void **state)
 {
     trace[0] = '\0';
     *state = loop_new();
+    return 0;
+}
+
+static int setup_spinning(void **state)
+{
+    setup(state);
+    loop_spin(*state);
     return 0;
 }
 
@@ -342,6 +351,58 @@ static void addresses_are_looked_up_off_the_loop(void **state)
     assert_int_equal(cancelled.calls, 0);
 }
 
+enum { ROUNDS = 2000 };
+
+struct pinger {
+    struct loop *loop;
+    int fd, rounds;
+};
+
+static void ping(void *ctx, int events)
+{
+    struct pinger *p = ctx;
+    char byte = 'x';
+    (void)events;
+    if (p->rounds > 0)
+        assert_int_equal(read(p->fd, &byte, 1), 1);
+    if (p->rounds++ == ROUNDS)
+        loop_stop(p->loop);
+    else
+        assert_int_equal(write(p->fd, &byte, 1), 1);
+}
+
+static void *pong(void *ctx)
+{
+    const int *fd = ctx;
+    char byte;
+    for (int i = 0; i < ROUNDS; i++)
+        if (read(*fd, &byte, 1) != 1 || write(*fd, &byte, 1) != 1)
+            abort();
+    return NULL;
+}
+
+// It looks for the answers before it sleeps, unless this machine has one CPU, and misses none.
+static void a_loop_that_spins_hears_every_answer(void **state)
+{
+    struct loop *loop = *state;
+    struct err err = ERR_INIT;
+    pthread_t other;
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    struct pinger p = {loop, fds[0], 0};
+    struct loop_poll *poll = loop_poll_new(loop, fds[0], ping, &p);
+    assert_int_equal(pthread_create(&other, NULL, pong, &fds[1]), 0);
+    loop_poll_set(poll, LOOP_READ, &err);
+    ping(&p, 0);
+    loop_run(loop);
+    assert_int_equal(p.rounds, ROUNDS + 1);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    loop_poll_free(poll);
+    loop_run_once(loop, 0);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +424,15 @@ int main(void)
         LOOP_TEST(the_clock_stands_still_within_a_turn),
         LOOP_TEST(a_hook_runs_before_each_wait_and_keeps_nothing_alive),
         LOOP_TEST(addresses_are_looked_up_off_the_loop),
+#define SPIN_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_spinning, teardown)
+        SPIN_TEST(timers_fire_in_order_of_their_deadlines_and_once),
+        SPIN_TEST(a_timer_that_arms_itself_at_once_runs_once_a_turn),
+        SPIN_TEST(a_turn_waits_at_most_its_timeout),
+        SPIN_TEST(descriptors_are_reported_while_watched),
+        SPIN_TEST(signals_arrive_on_the_loop_and_do_not_keep_it_alive),
+        SPIN_TEST(another_thread_wakes_the_loop_and_signals_become_one_call),
+        SPIN_TEST(a_hook_runs_before_each_wait_and_keeps_nothing_alive),
+        SPIN_TEST(a_loop_that_spins_hears_every_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether to look for the next event for some microseconds before going to sleep until it comes. To be woken up takes
+// longer than an answer of a fast method: an idle core has to leave its sleep first, on a virtual machine by way of the
+// host, and all that time counts for whoever waits. So it looks while the waits have lately been short, and sleeps
+// while they are not, or while others want the core. No clock of its own, no I/O. One thread.
+#ifndef CADRE_BASE_SPIN_H
+#define CADRE_BASE_SPIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    SPIN_US = 100,               // it looks so long
+    SPIN_SHORT_US = 2 * SPIN_US, // a sleep: half of it and more was waking up, this thread and whoever it waited for
+    SPIN_LATE_US = 4 * SPIN_US,  // looking took so long: others ran meanwhile, who make way for one that wakes up
+    SPIN_TRUST = 8,              // it looks from this score on ...
+    SPIN_SCORE_MAX = 16,         // ... which goes up by one with a short wait, and down by two with a long one ...
+    SPIN_LATE = -1024,           // ... and down to this where others ran
+};
+
+struct spin {
+    int score;
+};
+
+#define SPIN_INIT ((struct spin){0})
+
+bool spin_wanted(const struct spin *s);                   // before a wait
+void spin_looked(struct spin *s, int64_t us, bool found); // so long, and found something or went to sleep then
+void spin_slept(struct spin *s, int64_t us);              // at once, and until what had come was dealt with
+
+#endif
