@@ -32,8 +32,6 @@ says "rank 1 lets go"
 is "the outer call's deadline" "TIMEOUT" local call --rank 0 '["hold", 2, []]' --timeout 3s
 says "rank 2 lets go"
 is "nobody waits any more" 4 local call --rank 0 '["twice", 2, [2]]'
-: >"$work/out"
-: >"$work/err"
 is "what is not got is canceled" 8 local leave --rank 0 '[1]'
 # It may not have begun. The rank is free in any case.
 is "and holds up nobody" 6 local call --rank 0 '["twice", 1, [3]]'
