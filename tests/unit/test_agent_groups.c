@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct fixture {
@@ -218,7 +219,10 @@ static void start_hanging(struct fixture *f)
 {
     start(f, "a", 1, "[{\"rank\":0,\"localRank\":0}]", "echo pid $$$$.; exec sleep 1000");
     until(f, &f->reports, "a started 1, ");
-    assert_int_equal(kill(pid_said(f), SIGSTOP), 0);
+    pid_t pid = pid_said(f);
+    siginfo_t stopped;
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &stopped, WSTOPPED | WNOWAIT), 0); // it may run on for a moment
 }
 
 static void is_killed(struct fixture *f)
