@@ -406,6 +406,7 @@ static void take_down(struct operator* o)
 // when idle.
 static void keep_memory(void)
 {
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES); // else 128 KiB for good: the others end that it grows with what is freed
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
     mallopt(M_TOP_PAD, KEPT_BYTES / 8);
 }
