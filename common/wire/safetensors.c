@@ -11,7 +11,8 @@
 
 #define METADATA "__metadata__"
 #define HEAD_ALIGN 8
-#define NAME_SHOWN 128 // of a name in a message; the %.*s of it
+#define VALUES_MAX (SIZE_MAX / 4) // all together: offsets fit JSON's numbers, and what is around them a size_t
+#define NAME_SHOWN 128            // of a name in a message; the %.*s of it
 
 static const struct {
     const char *name;
@@ -317,7 +318,7 @@ int safetensors_write_head(struct scatter *out, struct safetensors_tensor *tenso
         if (r < 0)
             return r;
         t->offset = at;
-        if (__builtin_add_overflow(at, t->len, &at))
+        if (__builtin_add_overflow(at, t->len, &at) || at > VALUES_MAX)
             return err_set(err, ERR_LIMIT, "tensors that are together larger than any memory");
     }
     struct json_writer w;

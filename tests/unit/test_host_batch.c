@@ -360,6 +360,19 @@ static void a_long_batch_is_written_into_the_memory_that_is_shared(void **state)
     is_written_into_the_memory_that_is_shared(return_long_blank);
 }
 
+// Together, and with their head, as long as a size_t can tell and go round.
+static cadre_result return_blank_endless(void *self, cadre_call *call)
+{
+    static const uint64_t shape[] = {1, ((uint64_t)1 << 61) - 1};
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    cadre_tensor t[ARRAY_LEN(names)];
+    void *data[ARRAY_LEN(names)];
+    (void)self;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        t[i] = (cadre_tensor){.name = names[i], .dtype = "U8", .shape = shape, .n_dims = 2};
+    return cadre_return_blank(call, t, ARRAY_LEN(names), NULL, NULL, data);
+}
+
 static void what_is_no_batch_is_not_returned(void **state)
 {
     (void)state;
@@ -369,6 +382,7 @@ static void what_is_no_batch_is_not_returned(void **state)
     answers(return_ragged, &args, "foo() returns no batch: 'y' has 3 rows, but 'x' has 2");
     answers(return_blank_ragged, &args, "foo() returns what is no batch: 'y' has 3 rows, but 'x' has 2");
     answers(return_blank_huge, &args, "bytes are too many");
+    answers(return_blank_endless, &args, "together larger than any memory");
     answers(return_twice, &args, "there are two tensors 'x'");
     answers(return_columns_twice, &args, "'p' is returned twice");
     answers(return_no_column, &args, "a column is a list with one value a row, not a JSON object");

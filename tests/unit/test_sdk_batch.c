@@ -245,6 +245,14 @@ static void what_cannot_be_a_batch_is_not_made(void **state)
     assert_int_equal(cadre_client_batch_new(f->client, &huge, 1, NULL, NULL, &batch, &len, &f->error),
                      CADRE_CLIENT_LIMIT);
     assert_null(batch);
+    cadre_client_tensor many[9]; // together, and with their head, they are as long as a size_t can tell and go round
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
+    for (size_t i = 0; i < 9; i++)
+        many[i] = (cadre_client_tensor){
+            .name = names[i], .dtype = "U8", .shape = {1, i < 8 ? ((uint64_t)1 << 61) - 1 : 0}, .n_dims = 2};
+    assert_int_equal(cadre_client_batch_new(f->client, many, 9, NULL, NULL, &batch, &len, &f->error),
+                     CADRE_CLIENT_LIMIT);
+    assert_null(batch);
 }
 
 int main(void)
