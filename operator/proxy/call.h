@@ -84,7 +84,8 @@ struct call {
     size_t waiting; // bytes of it while it waits for its group or a slot
     struct blob *gathered; // results that came in a reader's input, one behind the other
     uint32_t kill_attempt; // of the process to be killed, 0 = any ...
-    uint32_t kill_oldest;  // ... and whose end is the result, or that of a later one
+    uint32_t kill_oldest;  // ... and whose end is the result, or that of a later one ...
+    uint32_t kill_newest;  // ... or that only later ones than this can be there
     uint32_t world;        // of the group when the call came
     uint32_t first;        // rank of slots[0]
     uint32_t n_above;      // slots that are held by methods that wait for it (task.h)

@@ -39,6 +39,7 @@ void kill_begin(struct call *c)
     const struct group_rank *at = &c->group->ranks[c->rank];
     c->kill_attempt = at->member ? at->member->attempt : 0;
     c->kill_oldest = at->member ? at->member->attempt : at->exit_attempt + 1;
+    c->kill_newest = at->member ? at->member->attempt : MAX(at->exit_attempt + 1, c->group->attempt);
     list_append(&c->router->kills, &c->link);
 }
 
@@ -78,7 +79,7 @@ static void answer(struct call *c)
     call_answer_copy(c, &h, "null", 4);
 }
 
-void kill_gone(struct group *g, uint32_t rank, uint32_t attempt)
+void kill_ended(struct group *g, uint32_t rank, uint32_t attempt)
 {
     LIST_FOREACH(l, &g->kills) {
         struct call *c = CONTAINER_OF(l, struct call, link);
@@ -87,11 +88,20 @@ void kill_gone(struct group *g, uint32_t rank, uint32_t attempt)
     }
 }
 
+void kill_replaced(struct group *g, uint32_t rank, uint32_t attempt)
+{
+    LIST_FOREACH(l, &g->kills) {
+        struct call *c = CONTAINER_OF(l, struct call, link);
+        if (c->rank == rank && c->kill_newest < attempt)
+            answer(c);
+    }
+}
+
 void kill_outdated(struct group *g)
 {
     LIST_FOREACH(l, &g->kills) {
         struct call *c = CONTAINER_OF(l, struct call, link);
-        if (c->kill_oldest < g->oldest)
+        if (c->kill_newest < g->oldest)
             answer(c);
     }
 }

@@ -30,8 +30,9 @@ void kill_refuse(struct call *c, const struct err *why); // at once: there is no
 // The agent has refused, later: whoever waits for the end of that rank.
 void router_kill_refused(struct router *r, const char *group_uid, uint32_t rank, const char *why);
 
-// For the router: the processes of this rank up to this attempt are gone.
-void kill_gone(struct group *g, uint32_t rank, uint32_t attempt);
+// For the router: the process of this rank and attempt has ended; those of older attempts than this are gone.
+void kill_ended(struct group *g, uint32_t rank, uint32_t attempt);
+void kill_replaced(struct group *g, uint32_t rank, uint32_t attempt);
 void kill_outdated(struct group *g); // those of attempts that are over
 
 #endif

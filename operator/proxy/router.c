@@ -214,7 +214,7 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
         else if (group_seats(m))
             expel(m, "exited", ERR_GONE, "the agent has reported the end of this process");
     }
-    kill_gone(g, rank, attempt);
+    kill_ended(g, rank, attempt);
 }
 
 int router_join(struct router *r, const struct member_identity *id, const char *hello, size_t len,
@@ -249,8 +249,7 @@ int router_join(struct router *r, const struct member_identity *id, const char *
                                  strlen(id->welcome), err); // the first in an empty queue
     peer_changed(&m->peer);
     group_join(g, m);
-    if (m->attempt > 0)
-        kill_gone(g, m->rank, m->attempt - 1);
+    kill_replaced(g, m->rank, m->attempt);
     release(r, g);
     *ret = m;
     return 0;

@@ -103,6 +103,28 @@ static void a_newer_process_means_that_it_is_gone(void **state)
     hears(w, "2 RESULT null");
 }
 
+// Which attempt hangs there is not known: nothing but its end is an answer, or that all of its time are over.
+static void a_process_that_never_connected_is_waited_for(void **state)
+{
+    struct world *w = *state;
+    fixture_group(&w->f, WORLD, 3, NULL);
+    for (uint32_t rank = 1; rank <= 3; rank++) {
+        worker_hang_up(&w->f, &w->workers[rank]);
+        kills(w, rank, rank);
+        ordered(w, 0, rank);
+    }
+    fixture_group(&w->f, WORLD, 3, NULL);
+    hears_nothing(w);
+    worker_start(&w->f, &w->workers[2], 2, 3); // that is the one which is about to be killed
+    hears_nothing(w);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 2, 1, 137); // older, and not yet gone
+    hears(w, "1 RESULT null");
+    router_worker_exited(&w->f.router, FIXTURE_UID, 3, 2, 137);
+    hears(w, "2 RESULT null");
+    fixture_group(&w->f, WORLD, 4, NULL);
+    hears(w, "3 RESULT null");
+}
+
 static void what_the_agent_refuses_fails(void **state)
 {
     struct world *w = *state;
@@ -179,6 +201,7 @@ int main(void)
         PROXY_TEST(a_process_that_is_not_connected_can_be_killed),
         PROXY_TEST(it_waits_for_nobody),
         PROXY_TEST(a_newer_process_means_that_it_is_gone),
+        PROXY_TEST(a_process_that_never_connected_is_waited_for),
         PROXY_TEST(what_the_agent_refuses_fails),
         PROXY_TEST(a_rank_of_a_group_that_takes_no_calls_is_killed_while_it_is_there),
         PROXY_TEST(it_is_not_waited_for_without_end),
