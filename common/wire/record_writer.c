@@ -16,7 +16,7 @@ struct record_item {
     struct list followers; // of the same call and direction, queued after this one began
     struct record_header h;
     size_t len, sent; // of the body
-    size_t cost;      // what it counts in `bytes` before anything is sent
+    size_t cost;      // what it counts in `bytes`
     size_t behind;    // this struct, bytes of the block
     size_t part, part_sent;
     size_t n_parts, size_parts; // size_parts: where they are a block of their own
@@ -61,7 +61,7 @@ static struct record_item *item_new(const struct record_header *h, size_t len, s
 static bool item_free(struct record_writer *w, struct record_item *it)
 {
     bool sent = it->sent > 0;
-    w->bytes -= it->cost - it->sent;
+    w->bytes -= it->cost;
     w->n_items--;
     list_remove(&it->link);
     list_remove(&it->begun);
@@ -115,16 +115,29 @@ size_t record_writer_room(const struct record_writer *w)
     return w->max_bytes - MIN(w->bytes, w->max_bytes);
 }
 
+static size_t length_of(const struct record_part *parts, size_t n)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++)
+        len += parts[i].len;
+    return len;
+}
+
+size_t record_parts_cost(const struct record_part *parts, size_t n)
+{
+    size_t cost = n * sizeof *parts;
+    for (size_t i = 0; i < n; i++)
+        cost += parts[i].blob->area ? 0 : parts[i].len;
+    return cost;
+}
+
 int record_writer_push(struct record_writer *w, const struct record_header *h, const struct record_part *parts,
                        size_t n, struct err *err)
 {
-    size_t len = 0, behind = n * sizeof *parts;
-    for (size_t i = 0; i < n; i++)
-        len += parts[i].len;
-    size_t cost = sizeof(struct record_item) + behind + len;
+    size_t cost = sizeof(struct record_item) + record_parts_cost(parts, n);
     if (cost > record_writer_room(w))
         return full(w, h, err);
-    struct record_item *it = item_new(h, len, behind, cost);
+    struct record_item *it = item_new(h, length_of(parts, n), n * sizeof *parts, cost);
     it->parts = (struct record_part *)(it + 1);
     it->n_parts = n;
     for (size_t i = 0; i < n; i++) {
@@ -237,14 +250,6 @@ static int check_size(const struct record_writer *w, const struct record_header 
     return cost > record_writer_room(w) ? full(w, h, err) : 0;
 }
 
-static size_t length_of(const struct record_part *parts, size_t n)
-{
-    size_t len = 0;
-    for (size_t i = 0; i < n; i++)
-        len += parts[i].len;
-    return len;
-}
-
 // Room for n parts more, where those that are out have made place or in a larger block.
 static void reserve_parts(struct record_item *it, size_t n)
 {
@@ -261,7 +266,7 @@ static void reserve_parts(struct record_item *it, size_t n)
 
 static void add_parts(struct record_writer *w, struct record_item *it, const struct record_part *parts, size_t n)
 {
-    size_t cost = length_of(parts, n) + n * sizeof *parts;
+    size_t cost = record_parts_cost(parts, n);
     reserve_parts(it, n);
     for (size_t i = 0; i < n; i++) {
         it->parts[it->n_parts++] = parts[i];
@@ -275,7 +280,7 @@ static void add_parts(struct record_writer *w, struct record_item *it, const str
 int record_stream_begin(struct record_stream *s, struct record_writer *w, const struct record_header *h,
                         const struct record_part *parts, size_t n, struct err *err)
 {
-    int r = check_size(w, h, sizeof(struct record_item) + length_of(parts, n) + n * sizeof *parts, err);
+    int r = check_size(w, h, sizeof(struct record_item) + record_parts_cost(parts, n), err);
     if (r < 0)
         return r;
     struct record_item *it = item_new(h, 0, 0, sizeof *it);
@@ -291,7 +296,7 @@ int record_stream_add(struct record_stream *s, const struct record_part *parts, 
 {
     if (!s->item)
         return 0;
-    int r = check_size(s->writer, &s->item->h, length_of(parts, n) + n * sizeof *parts, err);
+    int r = check_size(s->writer, &s->item->h, record_parts_cost(parts, n), err);
     if (r < 0)
         return r;
     add_parts(s->writer, s->item, parts, n);
@@ -357,25 +362,33 @@ static void put(struct sink *sink, const char *data, size_t n, struct blob *blob
     }
 }
 
+static void uncount(struct record_writer *w, struct record_item *it, size_t n)
+{
+    it->cost -= n;
+    w->bytes -= n;
+}
+
 // Nobody needs it for this peer any more.
 static void part_is_out(struct record_writer *w, struct record_item *it)
 {
     blob_unref(it->parts[it->part++].blob);
     it->part_sent = 0;
-    it->cost -= sizeof *it->parts;
-    w->bytes -= sizeof *it->parts;
+    uncount(w, it, sizeof *it->parts);
 }
 
 static void put_body(struct record_writer *w, struct record_item *it, struct sink *sink, size_t n)
 {
     if (it->copy) {
         put(sink, it->copy + it->sent, n, NULL);
+        uncount(w, it, n);
         return;
     }
     while (n) {
         const struct record_part *p = &it->parts[it->part];
         size_t take = MIN(n, p->len - it->part_sent);
         put(sink, p->blob->data + p->offset + it->part_sent, take, p->blob);
+        if (!p->blob->area)
+            uncount(w, it, take);
         n -= take;
         it->part_sent += take;
         if (it->part_sent == p->len)
@@ -394,7 +407,6 @@ static void write_record(struct record_writer *w, struct record_item *it, struct
     sink->used += RECORD_HEADER_SIZE;
     put_body(w, it, sink, n);
     it->sent += n;
-    w->bytes -= n;
 }
 
 // The first record of a long body is out: what else is queued of its call waits for its end.
@@ -448,7 +460,6 @@ static void write_shared(struct record_writer *w, struct record_item *it, struct
     sink->used += share_write(w->share, &h, p, sink->out + sink->used);
     part_is_out(w, it);
     it->sent += n;
-    w->bytes -= n;
 }
 
 // How much of the item goes as bytes before something that goes by reference, or its end.

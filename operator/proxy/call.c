@@ -324,7 +324,8 @@ void call_answer(struct call *c, const struct record_part *parts, size_t n)
     size_t len = 0;
     for (size_t i = 0; i < n; i++)
         len += parts[i].len;
-    if (len > RECORD_BODY_MAX && out && len > out->max_bytes / 2) { // its other calls have no part in it
+    size_t cost = record_parts_cost(parts, n);
+    if (cost > RECORD_BODY_MAX && out && cost > out->max_bytes / 2) { // its other calls have no part in it
         refuse_results(c);
         return;
     }

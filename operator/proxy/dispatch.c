@@ -156,15 +156,15 @@ static int verdict(struct call *c, struct err *err)
 }
 
 // So that a call that one rank has no room for reaches none. The queue's own bookkeeping is small.
-static int check_room(const struct call *c, uint32_t i, size_t len, struct err *err)
+static int check_room(const struct call *c, uint32_t i, size_t cost, struct err *err)
 {
     const struct member *m = c->group->ranks[c->first + i].member;
     if (m->n_pending >= c->router->config.member_calls)
         return err_set(err, ERR_THROTTLED, "rank %u of %s has %zu calls that it has not answered; no more now", m->rank,
                        c->group->key, m->n_pending);
-    if (len + 512 > record_writer_room(m->peer.out))
+    if (cost + 512 > record_writer_room(m->peer.out))
         return err_set(err, ERR_THROTTLED, "rank %u of %s has no room for %zu bytes more: %zu wait for it to read them",
-                       m->rank, c->group->key, len, m->peer.out->bytes);
+                       m->rank, c->group->key, cost, m->peer.out->bytes);
     return 0;
 }
 
@@ -210,9 +210,10 @@ static int send_same(struct call *c, const struct call_body *body, uint32_t n, s
 {
     struct blob *shared = NULL;
     bool copied = !c->streams && !body->blob && (n == 1 || body->len <= COPY_MAX);
+    size_t cost = body->blob && body->blob->area ? 0 : body->len;
     int r = 0;
     for (uint32_t i = 0; i < n && r == 0; i++)
-        r = check_room(c, i, body->len, err);
+        r = check_room(c, i, cost, err);
     if (r < 0)
         return r;
     if (!copied && !(shared = call_keep(c, body)))
@@ -233,7 +234,8 @@ static int send_pieces(struct call *c, const struct split *s, struct err *err)
     int r = 0;
     for (uint32_t i = 0; i < c->world && r == 0; i++) {
         const struct split_piece *piece = &s->pieces[pieces ? pieces[i] : i];
-        r = check_room(c, i, s->head.len + piece->len + piece->n * sizeof *s->parts, err);
+        size_t cost = record_parts_cost(&s->head, 1) + record_parts_cost(s->parts + piece->first, piece->n);
+        r = check_room(c, i, cost, err);
     }
     while (r == 0 && c->n < c->world) {
         const struct split_piece *piece = &s->pieces[pieces ? pieces[c->n] : c->n];

@@ -62,10 +62,7 @@ static bool add_part(struct split *s, struct blob *blob, size_t offset, size_t l
 
 static void piece_ends(struct split *s, uint32_t i, size_t first)
 {
-    struct split_piece *piece = &s->pieces[i];
-    *piece = (struct split_piece){.first = first, .n = s->n_parts - first};
-    for (size_t k = first; k < s->n_parts; k++)
-        piece->len += s->parts[k].len;
+    s->pieces[i] = (struct split_piece){.first = first, .n = s->n_parts - first};
 }
 
 // A stretch of the call's body.

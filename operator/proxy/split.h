@@ -17,7 +17,6 @@
 
 struct split_piece {
     size_t first, n; // of the parts
-    size_t len;      // bytes
 };
 
 struct split {

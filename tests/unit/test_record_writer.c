@@ -4,6 +4,7 @@
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
+#include "common/wire/area.h"
 #include "common/wire/record_reader.h"
 
 #include <setjmp.h>
@@ -259,6 +260,40 @@ static void the_queue_is_bounded(void **state)
     blob_unref(b);
 }
 
+static void area_ends(struct area *a)
+{
+    a->size = 0;
+}
+
+// It takes no memory of this process, however it goes out.
+static void what_lies_in_shared_memory_does_not_count(void **state)
+{
+    (void)state;
+    static char memory[8000];
+    struct area a = {.fd = -1, .base = memory, .size = sizeof memory, .end = area_ends};
+    const struct record_header h = {.type = RECORD_CALL, .call = 1};
+    struct record_stream s;
+    struct err err = ERR_INIT;
+    area_init(&a);
+    struct record_part part = {area_blob(&a, memory, sizeof memory, 0), 0, sizeof memory};
+    w.max_bytes = 2000;
+    assert_int_equal(record_writer_push(&w, &h, &part, 1, &err), 0);
+    assert_int_equal(
+        record_stream_begin(&s, &w, &(struct record_header){.type = RECORD_CALL, .call = 2}, &part, 1, &err), 0);
+    assert_int_equal(record_stream_add(&s, &part, 1, &err), 0);
+    assert_int_equal(record_stream_waits(&s), 2 * sizeof memory);
+    blob_unref(part.blob);
+    fill(1024);
+    fill(1024);
+    assert_in_range(w.bytes, 1, 1500);
+    record_stream_end(&s);
+    fill(MESSAGE);
+    assert_int_equal(record_stream_waits(&s), 0);
+    assert_int_equal(w.bytes, 0);
+    area_unref(&a);
+    assert_int_equal(a.size, 0);
+}
+
 // Whatever is queued arrives whole, and what is of one call in order, through messages of random size.
 // Like record_writer_fill(), by way of a gather that is sent bit by bit.
 static size_t gather_into(char *to, size_t size, struct rand *rand)
@@ -509,6 +544,7 @@ int main(void)
         T(what_is_out_of_a_call_is_known),
         T(what_must_get_through_does),
         T(the_queue_is_bounded),
+        T(what_lies_in_shared_memory_does_not_count),
         T(what_is_long_is_gathered_from_where_it_lies),
         T(everything_arrives_whole_and_in_order),
         T(a_stream_goes_out_as_it_comes),

@@ -312,6 +312,65 @@ static void what_has_to_be_here_whole_is_copied_as_far_as_there_is_room(void **s
     pool_free(p);
 }
 
+// As far as what else waits for a rank is concerned, a reference has no length.
+static void one_that_is_longer_than_a_ranks_queue_is_passed_on(void **state)
+{
+    struct world *w = *state;
+    struct pool *p = text(LONG);
+    for (uint32_t i = 1; i < WORLD; i++) {
+        worker_start(&w->f, &w->workers[i], i, 1);
+        w->workers[i].member->peer.out->max_bytes = MIB;
+    }
+    begins(w, p, ADD);
+    told(w, RECORD_HOLD);
+    lends(w, p, p->len);
+    worker_start(&w->f, &w->workers[0], 0, 1);
+    all_take_it(w, p);
+    pool_free(p);
+}
+
+static void a_batch_of_which_only_the_head_of_the_call_was_here_goes_on_with_bytes(void **state)
+{
+    static const size_t firsts[] = {1, 7, 8, 200, MIB};
+    struct world *w = *state;
+    for (size_t k = 0; k < ARRAY_LEN(firsts); k++) {
+        struct pool *p = batch(LONG / WORLD);
+        p->dispatch = RECORD_ONE_TO_ALL;
+        begins(w, p, ADD);
+        told(w, RECORD_HOLD);
+        for (uint32_t i = 0; i < WORLD; i++)
+            worker_start(&w->f, &w->workers[i], i, (uint32_t)k + 1);
+        told(w, RECORD_GO);
+        sends_bytes(w, p, firsts[k], false);
+        for (size_t n; (n = MIN(p->len - p->at, 128 << 10)) > 0;) {
+            sends_bytes(w, p, n, false);
+            if (p->at < p->len)
+                all_read(w);
+        }
+        all_take_it(w, p);
+        pool_free(p);
+        for (uint32_t i = 0; i < WORLD; i++)
+            worker_hang_up(&w->f, &w->workers[i]);
+    }
+}
+
+static void and_with_bytes_and_then_a_reference(void **state)
+{
+    struct world *w = *state;
+    struct pool *p = batch(LONG / WORLD);
+    p->dispatch = RECORD_ONE_TO_ALL;
+    begins(w, p, ADD);
+    told(w, RECORD_HOLD);
+    start(w);
+    told(w, RECORD_GO);
+    sends_bytes(w, p, 3, false);
+    lends(w, p, p->len - p->at - 1);
+    all_read(w);
+    sends_bytes(w, p, 1, false);
+    all_take_it(w, p);
+    pool_free(p);
+}
+
 // JSON is looked through for references, which is done where it lies.
 static void text_that_may_have_references_in_it_is_looked_through(void **state)
 {
@@ -355,6 +414,9 @@ int main(void)
         MEMORY_TEST(references_are_counted_too),
         MEMORY_TEST(a_batch_is_cut_where_it_lies),
         MEMORY_TEST(what_has_to_be_here_whole_is_copied_as_far_as_there_is_room),
+        MEMORY_TEST(one_that_is_longer_than_a_ranks_queue_is_passed_on),
+        MEMORY_TEST(a_batch_of_which_only_the_head_of_the_call_was_here_goes_on_with_bytes),
+        MEMORY_TEST(and_with_bytes_and_then_a_reference),
         MEMORY_TEST(text_that_may_have_references_in_it_is_looked_through),
         MEMORY_TEST(it_is_returned_when_the_call_ends_without_having_been_sent),
     };
