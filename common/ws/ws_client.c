@@ -41,6 +41,7 @@ struct ws_client {
     struct frame_reader frames;
     struct buf held;               // read, and not handed out because of a pause
     bool paused, pinged, read_due; // read_due: there may be something to read that no poll tells of
+    bool long_bodies;              // the last read but short ones had a place: what comes next is likely to get one
     int64_t heard_ms;
     struct ws_outbox out;
     unsigned close_code;
@@ -359,7 +360,8 @@ static bool read_once(struct ws_client *c, struct err *err)
     char data[READ_SIZE];
     struct iovec into[2] = {find_place(c), {data, 0}};
     bool placed = into[0].iov_len > 0;
-    into[1].iov_len = placed ? PLACE_TAIL : READ_SIZE; // a head or two: what else comes has a place of its own
+    // Behind a place a head or two: what else comes has a place of its own. So has most of the next long body.
+    into[1].iov_len = placed ? PLACE_TAIL : c->long_bodies ? PLACE_MIN : READ_SIZE;
     size_t want = into[0].iov_len + into[1].iov_len;
     int64_t n = placed ? ws_link_read(c->link, into, 2, err) : ws_link_read(c->link, &into[1], 1, err);
     if (n < 0)
@@ -368,6 +370,7 @@ static bool read_once(struct ws_client *c, struct err *err)
         return false;
     c->heard_ms = clock_mono_ms(loop_clock(c->loop));
     c->pinged = false;
+    c->long_bodies = placed || (c->long_bodies && (size_t)n < want);
     size_t first = MIN((size_t)n, into[0].iov_len);
     if (first)
         take(c, into[0].iov_base, first);
