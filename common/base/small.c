@@ -33,6 +33,8 @@ __attribute__((destructor)) static void drop_key(void)
 {
     if (has_key)
         pthread_key_delete(key);
+    has_key = false;
+    thread_ends(&kept); // of this thread; what others keep is lost
 }
 
 static void know_thread(void)

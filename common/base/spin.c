@@ -18,8 +18,10 @@ static void count(struct spin *s, bool was_short)
 
 void spin_looked(struct spin *s, int64_t us, bool found)
 {
-    if (us > SPIN_LATE_US)
-        s->score = SPIN_LATE;
+    if (found)
+        s->sum_us += us - s->sum_us / SPIN_SCORE_MAX;
+    if (us > SPIN_LATE_US || s->sum_us > SPIN_SCORE_MAX * SPIN_PAYS_US)
+        *s = (struct spin){.score = SPIN_REST};
     else
         count(s, found);
 }
