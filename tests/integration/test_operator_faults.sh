@@ -70,12 +70,14 @@ drop() { # PREFIX
 
 # ---- killed ---------------------------------------------------------------------------------------------------------
 
-# kill_in TIMES PATTERN MAX-MS: each time lets it come to a plan that matches, and kills it while that is carried out. The
-# moments are random; the seed is printed, for another run with the same ones.
+# kill_in TIMES PATTERN MAX-MS: each time starts it, lets it come to a plan that matches, and kills it while that is carried
+# out. The moments are random; the seed is printed, for another run with the same ones. Whoever calls this has ended it
+# before there was anything to do; in the end it runs.
 kill_in() {
     local i t before log=$suite_dir/operator-op.log hits=0
     for ((i = 0; i < $1; i++)); do
         before=$(grep -c "$2" "$log" || true)
+        operator_launch op --leader-elect=false
         for ((t = 0; t < 300; t++)); do
             [[ $(grep -c "$2" "$log") -eq $before ]] || break
             sleep 0.01
@@ -83,13 +85,14 @@ kill_in() {
         [[ $t -eq 300 ]] || hits=$((hits + 1))
         nap 0 "$3"
         operator_kill op || return 1
-        operator_launch op --leader-elect=false
     done
+    operator_launch op --leader-elect=false
     echo "# killed in $hits plans" >>"$suite_dir/hits"
     [[ $hits -gt 0 ]] # else it was not tested
 }
 
 test_killed_creating() {
+    operator_kill op
     many born 6
     check "killed while it creates the Services and pods of ten groups" kill_in 8 "create \(service\|pod\)" 60
     check "... all are whole in the end" all_straight born 6
@@ -108,7 +111,6 @@ test_killed_replacing() {
     for ((i = 0; i < groups; i++)); do
         kc patch wg "born-$i" --type merge -p '{"spec":{"replicas":3}}' >/dev/null
     done
-    operator_launch op --leader-elect=false
     check "killed while it gives their pods up and creates others" kill_in 8 "\(delete\|create\) pod" 60
     check "... all are whole in the end" all_straight born 3
     check "... no restart is counted" is 0 counters born .status.restarts
@@ -121,7 +123,6 @@ test_killed_restarting() {
     for ((i = 0; i < groups; i++)); do
         kc delete pod --wait=false -l "cadre.dev/group=born-$i,cadre.dev/index=$((i % 3))" >/dev/null
     done
-    operator_launch op --leader-elect=false
     check "killed while it restarts them" kill_in 5 "delete pod" 60
     check "... all are whole in the end" all_straight born 3
     check "... each has restarted once" is "1 3" echo \
