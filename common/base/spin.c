@@ -18,10 +18,8 @@ static void count(struct spin *s, bool was_short)
 
 void spin_looked(struct spin *s, int64_t us, bool found)
 {
-    if (found)
-        s->sum_us += us - s->sum_us / SPIN_SCORE_MAX;
-    if (us > SPIN_LATE_US || s->sum_us > SPIN_SCORE_MAX * SPIN_PAYS_US)
-        *s = (struct spin){.score = SPIN_REST};
+    if (us > SPIN_LATE_US)
+        s->score = SPIN_LATE;
     else
         count(s, found);
 }

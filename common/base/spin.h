@@ -13,15 +13,13 @@ enum {
     SPIN_US = 100,               // it looks so long
     SPIN_SHORT_US = 2 * SPIN_US, // a sleep: half of it and more was waking up, this thread and whoever it waited for
     SPIN_LATE_US = 4 * SPIN_US,  // looking took so long: others ran meanwhile, who make way for one that wakes up
-    SPIN_PAYS_US = 30,           // what a look may take on average; beyond, others who could work wait for it
     SPIN_TRUST = 8,              // it looks from this score on ...
     SPIN_SCORE_MAX = 16,         // ... which goes up by one with a short wait, and down by two with a long one ...
-    SPIN_REST = -1024,           // ... and down to this where looking does not pay
+    SPIN_LATE = -1024,           // ... and down to this where others ran
 };
 
 struct spin {
     int score;
-    int64_t sum_us; // of the looks that found something: SPIN_SCORE_MAX times their average, the older the less of it
 };
 
 #define SPIN_INIT ((struct spin){0})
