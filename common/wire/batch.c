@@ -67,6 +67,16 @@ static int check_names(struct batch *b, struct arena *a, struct err *err)
     return 0;
 }
 
+size_t batch_metadata(const char *columns, const char *meta, struct safetensors_meta ret[2])
+{
+    size_t n = 0;
+    if (columns)
+        ret[n++] = (struct safetensors_meta){BATCH_COLUMNS, columns};
+    if (meta)
+        ret[n++] = (struct safetensors_meta){BATCH_META, meta};
+    return n;
+}
+
 const struct batch_column *batch_column(const struct batch *b, const char *name)
 {
     const struct batch_column key = {.name = name}, *at = &key;

@@ -51,6 +51,9 @@ int batch_read_head(const char *data, size_t len, struct arena *a, struct batch 
 // Whether documents that are made of it have their tensors in the order in which they lie in it.
 bool batch_in_order(const struct batch *b);
 
+// __metadata__ of a new document: columns and meta are texts of JSON objects, or NULL. Returns how many members.
+size_t batch_metadata(const char *columns, const char *meta, struct safetensors_meta ret[2]);
+
 const struct batch_column *batch_column(const struct batch *b, const char *name); // or NULL
 
 // How many rows each of n pieces has, and how many are added for that, by repeating the last row. ERR_INVALID where the

@@ -163,17 +163,14 @@ static int write_head(const struct returned *r, const struct value *sorted, stru
                       struct err *err)
 {
     struct safetensors_tensor *tensors = arena_array(a, r->n, sizeof *tensors);
-    struct safetensors_meta meta[2];
-    size_t n_meta = 0;
+    struct safetensors_meta metas[2];
     for (size_t i = 0; i < r->n; i++)
         tensors[i] = sorted[i].tensor;
-    if (r->columns.buf.len > 1)
-        meta[n_meta++] = (struct safetensors_meta){BATCH_COLUMNS, closed(&r->columns, a)};
-    if (r->meta.buf.len > 1)
-        meta[n_meta++] = (struct safetensors_meta){BATCH_META, closed(&r->meta, a)};
+    const char *columns = r->columns.buf.len > 1 ? closed(&r->columns, a) : NULL;
+    const char *meta = r->meta.buf.len > 1 ? closed(&r->meta, a) : NULL;
     if (r->columns.buf.over || r->meta.buf.over || r->names.over)
         return err_set(err, ERR_LIMIT, "columns and metadata of more than %zu bytes", SAFETENSORS_HEAD_MAX);
-    return safetensors_write_head(out, tensors, r->n, meta, n_meta, err);
+    return safetensors_write_head(out, tensors, r->n, metas, batch_metadata(columns, meta, metas), err);
 }
 
 static void put(char *out, const struct value *sorted, size_t n, const struct buf *head)
@@ -217,16 +214,12 @@ static int blank_head(const cadre_tensor *tensors, size_t n, const char *columns
                       struct safetensors_tensor *sorted, struct scatter *out, struct err *err)
 {
     struct safetensors_meta metas[2];
-    size_t n_meta = 0, len;
+    size_t len;
     for (size_t i = 0; i < n; i++)
         if (describe(&tensors[i], &sorted[i], &len, err) < 0)
             return err->code;
-    if (columns)
-        metas[n_meta++] = (struct safetensors_meta){BATCH_COLUMNS, columns};
-    if (meta)
-        metas[n_meta++] = (struct safetensors_meta){BATCH_META, meta};
     safetensors_sort(sorted, n);
-    return safetensors_write_head(out, sorted, n, metas, n_meta, err);
+    return safetensors_write_head(out, sorted, n, metas, batch_metadata(columns, meta, metas), err);
 }
 
 static void tell_places(const cadre_tensor *tensors, size_t n, const struct safetensors_tensor *sorted, char *values,

@@ -58,18 +58,13 @@ static int write_head(const cadre_client_tensor *tensors, size_t n, bool blank, 
                       struct safetensors_tensor *sorted, struct scatter *out, struct err *err)
 {
     struct safetensors_meta metas[2];
-    size_t n_meta = 0;
     int r = 0;
     for (size_t i = 0; i < n && r == 0; i++)
         r = read_tensor(&tensors[i], blank, &sorted[i], err);
     if (r < 0)
         return r;
-    if (columns)
-        metas[n_meta++] = (struct safetensors_meta){BATCH_COLUMNS, columns};
-    if (meta)
-        metas[n_meta++] = (struct safetensors_meta){BATCH_META, meta};
     safetensors_sort(sorted, n);
-    return safetensors_write_head(out, sorted, n, metas, n_meta, err);
+    return safetensors_write_head(out, sorted, n, metas, batch_metadata(columns, meta, metas), err);
 }
 
 // Values behind the head. Of a tensor without data the caller is told where its values belong.
