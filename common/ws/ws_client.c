@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_SIZE ((size_t)64 << 10)
-#define READS_A_TURN 16 // then others get a turn
+#define READS_A_TURN 16 // into places, then others get a turn
 #define PLACE_MIN ((size_t)16 << 10)
 #define PLACE_TAIL ((size_t)4 << 10)
 #define CLOSE_MS 5000  // for the peer's close frame
@@ -41,7 +40,6 @@ struct ws_client {
     struct frame_reader frames;
     struct buf held;               // read, and not handed out because of a pause
     bool paused, pinged, read_due; // read_due: there may be something to read that no poll tells of
-    bool long_bodies;              // the last read but short ones had a place: what comes next is likely to get one
     int64_t heard_ms;
     struct ws_outbox out;
     unsigned close_code;
@@ -355,13 +353,12 @@ static struct iovec find_place(struct ws_client *c)
 }
 
 // False: nothing came, or all that is there, or the connection is lost.
-static bool read_once(struct ws_client *c, struct err *err)
+static bool read_once(struct ws_client *c, bool *ret_placed, struct err *err)
 {
-    char data[READ_SIZE];
+    char data[WS_WAVE];
     struct iovec into[2] = {find_place(c), {data, 0}};
-    bool placed = into[0].iov_len > 0;
-    // Behind a place a head or two: what else comes has a place of its own. So has most of the next long body.
-    into[1].iov_len = placed ? PLACE_TAIL : c->long_bodies ? PLACE_MIN : READ_SIZE;
+    bool placed = *ret_placed = into[0].iov_len > 0;
+    into[1].iov_len = placed ? PLACE_TAIL : WS_WAVE; // a head or two: what else comes has a place of its own
     size_t want = into[0].iov_len + into[1].iov_len;
     int64_t n = placed ? ws_link_read(c->link, into, 2, err) : ws_link_read(c->link, &into[1], 1, err);
     if (n < 0)
@@ -370,7 +367,6 @@ static bool read_once(struct ws_client *c, struct err *err)
         return false;
     c->heard_ms = clock_mono_ms(loop_clock(c->loop));
     c->pinged = false;
-    c->long_bodies = placed || (c->long_bodies && (size_t)n < want);
     size_t first = MIN((size_t)n, into[0].iov_len);
     if (first)
         take(c, into[0].iov_base, first);
@@ -379,14 +375,15 @@ static bool read_once(struct ws_client *c, struct err *err)
     return (size_t)n == want || !c->link || !ws_link_drained(c->link);
 }
 
-// False: there is nothing to read now, or it is not wanted.
+// A turn's part. False: there is nothing to read now, or it is not wanted.
 static bool read_some(struct ws_client *c)
 {
     struct err err = ERR_INIT;
+    bool placed = true;
     if (c->held.len && wants_to_read(c))
         take_held(c);
-    for (int i = 0; i < READS_A_TURN; i++) {
-        if (!wants_to_read(c) || !read_once(c, &err))
+    for (int i = 0; i < READS_A_TURN && placed; i++) {
+        if (!wants_to_read(c) || !read_once(c, &placed, &err))
             return false;
     }
     return true;
@@ -394,7 +391,7 @@ static bool read_some(struct ws_client *c)
 
 static void read_turn(struct ws_client *c)
 {
-    c->read_due = read_some(c); // TLS may have more that no poll tells of
+    c->read_due = read_some(c) && c->link && !ws_link_plain(c->link); // TLS may have more that no poll tells of
     if (c->read_due)
         arm_work(c);
 }
@@ -489,7 +486,7 @@ struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config
     c->loop = loop;
     c->config = ws_client_config_copy(config);
     c->text = BUF_INIT(HANDSHAKE_HEAD_MAX);
-    c->held = BUF_INIT(READ_SIZE);
+    c->held = BUF_INIT(WS_WAVE);
     ws_outbox_init(&c->out, c->config.max_queue);
     c->out.held = true; // RFC 6455, 4.1: not before the 101
     frame_reader_init(&c->frames, false, c->config.max_message);

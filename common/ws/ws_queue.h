@@ -10,6 +10,10 @@
 // Flow control: whoever feeds a queue stops reading its source above the high mark until `drained` is called.
 #define WS_HIGH_MARK ((size_t)4 << 20)
 #define WS_LOW_MARK ((size_t)1 << 20)
+// Of what has no place of its own both ends read this much a turn, and what came of it goes out before they read more:
+// of a thousand short calls on the way each process then has a part to work on. Where all was read first they went
+// round as one, and all but one process waited. Smaller ones cost more system calls a call than they gain.
+#define WS_WAVE ((size_t)16 << 10)
 
 struct ws_queue {
     struct record_writer records;

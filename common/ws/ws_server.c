@@ -137,7 +137,7 @@ static void set_defaults(struct ws_server_config *config)
     if (!config->max_bodies)
         config->max_bodies = (size_t)64 << 20;
     if (!config->read_size)
-        config->read_size = (size_t)256 << 10;
+        config->read_size = WS_WAVE;
     config->read_size = MAX(config->read_size, READ_SIZE_MIN);
     if (!config->ping_ms)
         config->ping_ms = 20000;

@@ -25,7 +25,7 @@ struct ws_server_config {
     struct quota *spares;            // a topmost quota with which sessions' quotas keep spare blocks; NULL = none
     size_t max_body;                 // of an HTTP request; 0 = 1 MiB
     size_t max_bodies;               // of all of them together that are held; 0 = 64 MiB
-    size_t read_size;                // most bytes a read, and address space a session; at least 16 KiB; 0 = 256 KiB
+    size_t read_size;                // most bytes a read, and address space a session; at least 16 KiB; 0 = WS_WAVE
     // A session silent for this long is asked, and closed after as long again. The same time twice is what a request
     // may take to come in, and its answer or what waits for a session without a byte of it being taken; 0 = 20 s
     int64_t ping_ms;

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define READS_A_TURN 4 // then others get a turn
+#define READS_A_TURN 4 // into places, then others get a turn
 #define PLACE_MIN ((size_t)16 << 10)
 #define PLACE_TAIL ((size_t)4 << 10)
 
@@ -101,7 +101,7 @@ static void end(struct ws_session *s)
     ws_session_cut(s);
 }
 
-// False: there is no more for now.
+// False: there is no more for now, or others get a turn first.
 static bool read_once(struct ws_session *s)
 {
     struct ws_server *server = s->connection->server;
@@ -122,7 +122,7 @@ static bool read_once(struct ws_session *s)
     size_t first = MIN((size_t)n, into[0].iov_len);
     take(s, into[0].iov_base, first);
     take(s, (char *)server->read_buf, (size_t)n - first);
-    return (size_t)n == want && !s->paused && !s->cut;
+    return placed && (size_t)n == want && !s->paused && !s->cut;
 }
 
 static void read_turn(struct ws_session *s)

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define DIRECT_MAX ((size_t)16 << 10)
-#define CLOSE_MS 5000 // for what is queued, and as long again for the peer's answer
+#define DIRECT_MAX (4 * WS_WAVE) // a wave of short records, with what they cost in the queue
+#define CLOSE_MS 5000            // for what is queued, and as long again for the peer's answer
 
 struct ws_session *ws_session_new(struct ws_connection *c)
 {

@@ -409,6 +409,33 @@ static void a_client_closes_even_when_nobody_answers(void **state)
     assert_int_equal(close_err.code, 0);
 }
 
+static unsigned count(const char *text)
+{
+    unsigned n = 0;
+    for (const char *at = buf_str(&heard); (at = strstr(at, text)); at++)
+        n++;
+    return n;
+}
+
+static void short_messages_are_read_in_waves_so_that_what_came_of_one_goes_out_before_the_next(void **state)
+{
+    (void)state;
+    enum { LEN = 100, N = 640 };
+    char bytes[2 + LEN] = "\x81\x64";
+    struct buf all = BUF_INIT(1 << 20);
+    dial((struct ws_client_config){0});
+    accept_with("", 0);
+    UNTIL(heard.len);
+    memset(bytes + 2, 'a', LEN);
+    for (int i = 0; i < N; i++)
+        buf_append(&all, bytes, sizeof bytes);
+    say(all.data, all.len);
+    loop_run_once(loop, 0);
+    assert_in_range(count("text("), 1, WS_WAVE / LEN);
+    UNTIL(count("text(") == N);
+    buf_done(&all);
+}
+
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -431,6 +458,7 @@ int main(void)
         T(nothing_is_handed_out_while_paused_even_what_was_read),
         T(a_pause_takes_effect_between_two_messages_of_one_read),
         T(a_client_closes_even_when_nobody_answers),
+        T(short_messages_are_read_in_waves_so_that_what_came_of_one_goes_out_before_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

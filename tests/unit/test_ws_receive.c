@@ -338,6 +338,33 @@ static void a_long_message_is_read_to_where_it_belongs(void **state)
     assert_memory_equal(to, body + 100, LONG - 100);
 }
 
+static unsigned count(const char *text)
+{
+    unsigned n = 0;
+    for (const char *at = buf_str(&f.trace); (at = strstr(at, text)); at++)
+        n++;
+    return n;
+}
+
+static void short_messages_are_read_in_waves_so_that_what_came_of_one_goes_out_before_the_next(void **state)
+{
+    (void)state;
+    enum { LEN = 1000, N = 64 };
+    char payload[LEN];
+    struct buf all = BUF_INIT(1 << 20);
+    shake_hands();
+    memset(payload, 'a', sizeof payload);
+    for (int i = 0; i < N; i++) {
+        size_t size;
+        _cleanup_(free_p) char *bytes = frame(FRAME_TEXT, payload, LEN, &size);
+        buf_append(&all, bytes, size);
+    }
+    say(all.data, all.len); // with one turn, as the socket takes all of it
+    assert_in_range(count("message text 1000"), 1, WS_WAVE / LEN);
+    WS_UNTIL(&f, count("message text 1000") == N);
+    buf_done(&all);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -357,6 +384,7 @@ int main(void)
         T(a_peer_that_hangs_up_is_noticed),
         T(who_is_paused_is_not_read),
         T(a_long_message_is_read_to_where_it_belongs),
+        T(short_messages_are_read_in_waves_so_that_what_came_of_one_goes_out_before_the_next),
     };
     return cmocka_run_group_tests_name("ws_receive", tests, NULL, NULL);
 }
