@@ -180,12 +180,15 @@ static int listen_tcp(struct ws_listener *l, const char *address, struct err *er
 static int vhost_new(struct ws_listener *l, bool tls, struct err *err)
 {
     struct ws_server *server = l->server;
+    // It pings and hangs up by itself else, with a timer for each connection in a list that it walks to set one.
+    static const lws_retry_bo_t no_watch = {0};
     struct lws_context_creation_info info = {.port = CONTEXT_PORT_NO_LISTEN_SERVER,
                                              .vhost_name = "cadre", // is not copied
                                              .protocols = server->protocols,
                                              .alpn = "http/1.1", // flow control does nothing on HTTP/2
                                              .timeout_secs = 20,
                                              .keepalive_timeout = 5,
+                                             .retry_and_idle_policy = &no_watch,
                                              .options = tls ? TLS_OPTIONS : 0,
                                              .user = server};
     server->creating = NULL;

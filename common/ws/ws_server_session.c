@@ -488,7 +488,6 @@ void ws_session_sweep(struct ws_session *s)
         return;
     if (s->heard || s->paused) {
         s->heard = s->pinged = false;
-        lws_validity_confirmed(s->connection->wsi); // which it does not see itself where it does not read
     } else if (s->pinged) {
         cut_silent(s, "no answer to a ping");
     } else {

@@ -217,6 +217,19 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
     kill_ended(g, rank, attempt);
 }
 
+// What another connection of that rank has not answered now, it never will.
+static void take_over(struct router *r, const struct group *g, uint32_t rank)
+{
+    struct member *seated = g->ranks[rank].member;
+    if (seated)
+        expel(seated, "lost its connection", ERR_CONFLICT, "a newer connection of this rank has taken its place");
+    LIST_FOREACH(l, &r->leaving) {
+        struct member *old = CONTAINER_OF(l, struct member, leaving);
+        if (old->group == g && old->rank == rank)
+            router_leave(r, old);
+    }
+}
+
 int router_join(struct router *r, const struct member_identity *id, const char *hello, size_t len,
                 struct record_writer *out, void *owner, struct member **ret, struct err *err)
 {
@@ -233,16 +246,7 @@ int router_join(struct router *r, const struct member_identity *id, const char *
         member_free(m);
         return code;
     }
-    // What another connection of that rank has not answered now, it never will.
-    LIST_FOREACH(l, &g->members) {
-        struct member *old = CONTAINER_OF(l, struct member, of_group);
-        if (old->rank != m->rank)
-            continue;
-        if (group_seats(old))
-            expel(old, "lost its connection", ERR_CONFLICT, "a newer connection of this rank has taken its place");
-        else if (!list_empty(&old->leaving))
-            router_leave(r, old);
-    }
+    take_over(r, g, m->rank);
     peer_init(&m->peer, &r->changes, out, owner);
     if (id->welcome)
         (void)record_writer_copy(out, &(struct record_header){.type = RECORD_WELCOME, .rank = m->rank}, id->welcome,
