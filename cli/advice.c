@@ -7,8 +7,10 @@
 static const struct {
     const char *reason, *text;
 } advices[] = {
-    {"Infeasible", "The nodes that exist could never take it, however empty they are. Ask for less, take another\n"
-                   "strategy or topologyKey, or add nodes. 'kubectl describe node NAME' shows what a node has."},
+    {"Infeasible",
+     "The nodes that exist could never take it, however empty they are. Ask for less, or for other nodes\n"
+     "(nodeSelector, affinity, tolerations, strategy, topologyKey); or add, uncordon or label nodes.\n"
+     "'kubectl describe node NAME' shows what a node has."},
     {"Insufficient",
      "It starts by itself once others leave. To make room, end or shrink other work, add nodes, or give\n"
      "it a higher priority (priorityClassName in its template)."},

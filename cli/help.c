@@ -105,7 +105,7 @@ static const struct {
             "Explains why a group is not ready, or how it has failed: its conditions, what it waits for and since "
             "when, where\n"
             "its pods are, the last failure with the last lines of output, its events, and what can be done.\n"
-            "GROUP is the name of a WorkerGroup, or plg/NAME for a PlacementGroup.\n"
+            "GROUP is the name of a WorkerGroup or PlacementGroup; where there are both, plg/NAME is the latter.\n"
             "\n" GROUP_OPTIONS},
     {"logs",
      "Usage: kubectl cadre logs GROUP [OPTION]...\n"

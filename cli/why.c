@@ -34,7 +34,7 @@ struct subject {
     const char *gang; // value of the label of its pods
 };
 
-// "NAME", or "plg/NAME" as kubectl writes it.
+// "NAME" of a WorkerGroup, or with its kind as kubectl writes it: "plg/NAME".
 static int find_subject(const char *text, struct arena *a, struct subject *ret, struct err *err)
 {
     static const char *const placement[] = {"plg", "placementgroup", "placementgroups", "placementgroups.cadre.dev"};
@@ -54,19 +54,41 @@ static int find_subject(const char *text, struct arena *a, struct subject *ret, 
     return err_set(err, ERR_INVALID, "%.200s is no group: GROUP is a name, or plg/NAME for a PlacementGroup", text);
 }
 
+static int get_group(const struct options *o, const char *ns, const struct subject *subject, struct arena *a,
+                     struct json **ret, struct err *err)
+{
+    const struct kubectl_args args =
+        kubectl_args(o, "get", subject->resource, subject->name, "--namespace", ns, "--output", "json", NULL);
+    return get(&args, a, ret, err);
+}
+
+// A bare name is that of a WorkerGroup, or where there is none, of a PlacementGroup.
+static int get_subject(const struct options *o, const char *ns, struct arena *a, struct subject *subject,
+                       const struct json **ret, struct err *err)
+{
+    struct json *group = NULL;
+    struct subject other;
+    struct err none = ERR_INIT;
+    if (get_group(o, ns, subject, a, &group, err) < 0 && !strchr(o->group, '/') &&
+        find_subject(arena_printf(a, "plg/%s", o->group), a, &other, &none) == 0 &&
+        get_group(o, ns, &other, a, &group, &none) == 0) {
+        *subject = other;
+        *err = (struct err)ERR_INIT;
+    }
+    *ret = group;
+    return err->code;
+}
+
 static int tell(const struct options *o, const char *ns, struct arena *a, struct err *err)
 {
     struct subject subject;
     if (find_subject(o->group, a, &subject, err) < 0)
         return err->code;
     struct explain_input in = {.now_ms = clock_wall_ms(&clock_system)};
-    struct json *group = NULL, *pods = NULL, *events = NULL;
+    struct json *pods = NULL, *events = NULL;
     struct err ignored = ERR_INIT;
-    const struct kubectl_args of_group =
-        kubectl_args(o, "get", subject.resource, subject.name, "--namespace", ns, "--output", "json", NULL);
-    if (get(&of_group, a, &group, err) < 0)
+    if (get_subject(o, ns, a, &subject, &in.group, err) < 0)
         return err->code;
-    in.group = group;
     const char *selector = arena_printf(a, "cadre.dev/group=%s", subject.gang);
     const struct kubectl_args of_pods =
         kubectl_args(o, "get", "pods", "--namespace", ns, "--selector", selector, "--output", "json", NULL);

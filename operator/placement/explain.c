@@ -133,6 +133,15 @@ static const char *where_text(const struct search *s, int64_t n)
                         is_hostname(s) ? "" : s->topology_key);
 }
 
+// A resource with a typing error in its name, or a device plugin that does not run.
+static bool is_nowhere(const struct search *s, int id)
+{
+    for (size_t i = 0; i < s->n_sites; i++)
+        if (resources_get(&s->sites[i].room->node->allocatable, id) > 0)
+            return false;
+    return true;
+}
+
 // " (n3 is nearest with 7)": the node that has most of what is short, if any has some.
 static const char *nearest_text(const struct search *s, const struct resource *what)
 {
@@ -146,8 +155,9 @@ static const char *nearest_text(const struct search *s, const struct resource *w
             name = site->room->name;
         }
     }
-    return name ? arena_printf(s->arena, " (%s is nearest with %s)", name, quantity_format(what->id, most, s->arena))
-                : "";
+    if (name)
+        return arena_printf(s->arena, " (%s is nearest with %s)", name, quantity_format(what->id, most, s->arena));
+    return what->milli && s->empty && s->n_sites && is_nowhere(s, what->id) ? " (no node has any)" : "";
 }
 
 static const char *reach_text(const struct search *s, const struct shortage *sh)

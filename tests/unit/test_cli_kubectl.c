@@ -299,6 +299,19 @@ static void why_reads_group_pods_and_events(void **state)
     assert_non_null(strstr(buf_str(&world.out), "Pods: none"));
 }
 
+static void why_finds_a_placement_group_by_its_bare_name(void **state)
+{
+    (void)state;
+    put_file("placementgroups.json", "{\"kind\":\"PlacementGroup\","
+                                     "\"metadata\":{\"name\":\"pool\",\"namespace\":\"ml\"},\"status\":{}}");
+    put_file("pods cadre.dev_group=pool-plg.json", "{\"items\":[{\"metadata\":{\"name\":\"pool-plg-0-0\"}}]}");
+    cli_world_line(&world, "why pool");
+    assert_int_equal(world.status, 0);
+    assert_non_null(strstr(buf_str(&world.out), "PlacementGroup ml/pool"));
+    assert_non_null(strstr(buf_str(&world.out), "pool-plg-0-0"));
+    fails("why wg/pool", 1, "Error from server (NotFound): workergroups.cadre.dev \"pool\" not found\n");
+}
+
 static void what_workers_say_does_nothing_to_the_terminal(void **state)
 {
     (void)state;
@@ -334,6 +347,7 @@ int main(void)
         T(logs_of_a_group_on_bundles),
         T(a_group_without_pods),
         T(why_reads_group_pods_and_events),
+        T(why_finds_a_placement_group_by_its_bare_name),
         T(what_workers_say_does_nothing_to_the_terminal),
         T(the_ca_comes_from_the_operator),
     };
