@@ -184,12 +184,27 @@ void call_refuse(struct call *c, int code, const char *fmt, ...)
     call_fail(c, &f);
 }
 
+// A rank that does not read leaves it in its queue: it is taken out again, and does not run there.
+static bool withdraw(struct call_slot *slot)
+{
+    struct member *m = slot->member;
+    struct call *c = slot->call;
+    if (!record_writer_unsent(m->peer.out, c->id))
+        return false;
+    c->stat.failed = true;
+    stats_end(&c->stat); // the rank has not answered
+    (void)record_writer_drop(m->peer.out, c->id, false);
+    slot->unsent = true;
+    call_slot_ends(slot);
+    return true;
+}
+
 // Ranks that have it are told, however full their queues are; they answer all the same.
-static void tell_ranks(const struct call *c)
+static void tell_ranks(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         struct member *m = c->slots[i].member;
-        if (!m || !m->peer.out || c->streams) // see stream_abort()
+        if (!m || !m->peer.out || c->streams || withdraw(&c->slots[i])) // see stream_abort()
             continue;
         struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
         record_writer_insist(m->peer.out, &h);
@@ -201,9 +216,9 @@ void call_cancel(struct call *c)
 {
     tell_ranks(c);
     call_refuse(c, ERR_CANCELED, "%s() of %s was canceled by its caller%s", c->method, c->group->key,
-                c->kill                ? "; the process may end all the same"
-                : c->id && !c->streams ? "; ranks that had begun may have run it"
-                                       : " before it was sent to a rank");
+                c->kill        ? "; the process may end all the same"
+                : is_unsent(c) ? " before it was sent to a rank"
+                               : "; ranks that had begun may have run it");
 }
 
 void call_abandon(struct call *c)
@@ -227,7 +242,6 @@ void call_timeout(struct call *c)
 {
     struct buf why = BUF_INIT(1024);
     int64_t ms = patience_ms(c);
-    tell_ranks(c);
     if (c->kill) {
         buf_printf(&why, "the agent of rank %u has not reported the end of the process; it may be killed yet", c->rank);
     } else if (c->streams || (c->stalls && !c->args_held && !stall_complete(c))) {
@@ -235,7 +249,8 @@ void call_timeout(struct call *c)
     } else if (c->id) {
         buf_printf(&why, "no answer from rank%s", c->left == 1 ? "" : "s");
         name_late_ranks(c, &why);
-        buf_puts(&why, "; it may have run");
+        tell_ranks(c);
+        buf_puts(&why, is_unsent(c) ? ", which did not take it in; it has not run" : "; it may have run");
     } else if (c->queued) {
         tasks_explain(c, &why);
     } else if (c->waits) {

@@ -60,6 +60,7 @@ void session_free(struct session *s)
     errands_abandon(s);
     object_session_ends(s);
     output_session_ends(s);
+    router_release_stale(s->router); // slots may be free
     list_remove(&s->stopped);
     peer_done(&s->peer);
     idmap_done(&s->calls);

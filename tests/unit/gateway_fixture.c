@@ -226,6 +226,7 @@ static void worker_answer(struct gateway_peer *p, const struct record *r)
     struct err err = ERR_INIT;
     char body[512];
     p->last_call = r->h.call;
+    p->n_calls++;
     if (p->quiet)
         return;
     assert_int_equal(record_call_decode(r->body, r->len, &call, &err), 0);

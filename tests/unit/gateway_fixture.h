@@ -54,6 +54,7 @@ struct gateway_peer {
     bool worker, quiet;
     uint32_t rank;
     uint32_t last_call; // that it was given
+    uint32_t n_calls;   // that it was given
     char ticket[256];   // of its WELCOME
 };
 

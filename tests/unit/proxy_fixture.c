@@ -108,7 +108,7 @@ static void keep_in_order(struct wire *w, struct wire_record *r)
     list_insert_before(at, &r->link);
 }
 
-static void wire_pass(struct wire *w)
+void wire_pass(struct wire *w)
 {
     char *message = xmalloc(RECORD_MESSAGE);
     struct record r;

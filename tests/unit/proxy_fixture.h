@@ -80,6 +80,7 @@ int controller_cancel(struct controller *c, uint32_t id);
 // call.
 const char *controller_hears(struct controller *c);
 
+void wire_pass(struct wire *w);                // what was queued has gone through, and is there to be taken
 struct wire_record *wire_next(struct wire *w); // NULL = nothing came; free() it
 
 #endif

@@ -27,6 +27,7 @@ void sends_group(struct world *w, uint32_t id, const char *head, const char *arg
 void hears(struct world *w, const char *want); // the whole answer, or how it begins where `want` ends in an asterisk
 void hears_about(struct world *w, const char *begin, const char *about);
 void hears_nothing(struct world *w);
+void ranks_read(struct world *w);                             // what was sent to them is out
 void cancels_at(struct world *w, uint32_t rank, uint32_t id); // the next record of that rank is a CANCEL
 
 #endif

@@ -82,6 +82,7 @@ static void test_id_in_use(void **state)
     gateway_controller(&p, &f);
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[1]");
     gateway_peer_call(&good, 1, "{\"method\":\"echo\"}", "[1]"); // ids are each connection's own
+    GATEWAY_UNTIL(&f, worker.n_calls == 2);
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[2]");
     assert_closed(&p, 1002, "ERROR 0 - {\"code\":\"PROTO\",\"message\":\"call id 1 is in use");
     assert_false(good.closed);

@@ -227,6 +227,8 @@ static void a_request_is_canceled_by_its_id(void **state)
 {
     struct desk *d = *state;
     asks(d, CALL("\"x\"", ",\"method\":\"add\""));
+    for (uint32_t i = 0; i < 2; i++)
+        wire_pass(&d->workers[i].wire);
     asks(d, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"group.cancel\",\"params\":{\"id\":\"x\"}}");
     asks(d, "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"group.cancel\",\"params\":{\"id\":\"y\"}}");
     hears(d, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":true}");

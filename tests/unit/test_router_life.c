@@ -356,6 +356,7 @@ static void a_rank_takes_only_so_many_calls(void **state)
     struct world *w = *state;
     for (uint32_t i = 0; i < fixture_limits.member_calls; i++) {
         sends(w, (struct call_text){.id = 1, .rank = 0, .head = ADD});
+        wire_pass(&w->workers[0].wire);
         controller_cancel(&w->c, 1);
         hears(w, "1 ERROR CANCELED*");
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an error says about whether the call has run: nothing where a rank may have, else that none has.
+#include "common/base/str.h"
 #include "tests/unit/proxy_world.h"
 
 #include <setjmp.h>
@@ -95,8 +96,10 @@ static void what_a_rank_has_may_have_run(void **state)
 {
     struct world *w = *state;
     sends_group(w, 1, SOON, "[1]");
+    ranks_read(w);
     late(w, false);
     sends_group(w, 1, ADD, "[1]");
+    ranks_read(w);
     controller_cancel(&w->c, 1);
     fails_with(w, "CANCELED", false);
     sends_group(w, 1, ADD, "[2]");
@@ -120,6 +123,93 @@ static void of_a_dead_rank_it_is_what_it_never_got_that_has_not_run(void **state
     fails_with(w, "UNAVAILABLE", true);
 }
 
+static void gets_nothing(struct world *w, uint32_t rank)
+{
+    assert_null(wire_next(&w->workers[rank].wire));
+    assert_int_equal(w->workers[rank].member->n_pending, 0);
+}
+
+// A hung rank does not read; what still waits to be sent to it is not, once its caller was told.
+static void what_no_rank_has_read_is_taken_back_and_has_not_run(void **state)
+{
+    struct world *w = *state;
+    sends_group(w, 1, SOON, "[1]");
+    late(w, true);
+    sends(w, (struct call_text){.id = 1, .rank = 1, .head = ADD, .args = "[1]"});
+    controller_cancel(&w->c, 1);
+    fails_with(w, "CANCELED", true);
+    sends_group(w, 1, ADD, "[1]");
+    controller_close(&w->c);
+    controller_open(&w->f, &w->c, "llama");
+    for (uint32_t i = 0; i < WORLD; i++)
+        gets_nothing(w, i);
+    sends_group(w, 1, ADD, "[2]"); // and the next one goes its way
+    for (uint32_t i = 0; i < WORLD; i++)
+        worker_says(&w->f, &w->workers[i], worker_takes(&w->workers[i], "[2]"), "2");
+    hears(w, "1 RESULT [2,2,2,2]");
+}
+
+static void what_one_rank_has_read_is_taken_back_from_the_others(void **state)
+{
+    struct world *w = *state;
+    sends_group(w, 1, SOON, "[1]");
+    uint32_t id = worker_takes(&w->workers[2], "[1]");
+    late(w, false);
+    for (uint32_t i = 0; i < WORLD; i++)
+        if (i != 2)
+            gets_nothing(w, i);
+    cancels_at(w, 2, id);
+    worker_says(&w->f, &w->workers[2], id, "1"); // it is over there as well
+    sends_group(w, 1, SOON, "[1]");
+    worker_says(&w->f, &w->workers[2], worker_takes(&w->workers[2], "[1]"), "1");
+    late(w, false);
+    for (uint32_t i = 0; i < WORLD; i++)
+        gets_nothing(w, i);
+}
+
+static void task(struct controller *c, uint32_t id, const char *args)
+{
+    struct err err = ERR_INIT;
+    const struct call_text call = {.id = id, .rank = RECORD_GROUP, .execute = RECORD_ANY, .head = ADD, .args = args};
+    assert_int_equal(controller_send(c, &call, &err), 0);
+}
+
+// All ranks have tasks of another controller, of which one is taken back. `args` are those of who waits for a slot.
+static void a_slot_is_free_again(struct world *w, void (*take_back)(struct controller *c), const char *args)
+{
+    struct controller other;
+    uint32_t n = 0;
+    controller_open(&w->f, &other, "llama");
+    task(&other, 1, "[1]");
+    for (uint32_t i = 1; i < WORLD; i++)
+        task(&w->c, 10 + i, "[1]");
+    task(&w->c, 20, args);
+    take_back(&other);
+    for (uint32_t i = 0; i < WORLD; i++) {
+        struct wire_record *r = wire_next(&w->workers[i].wire);
+        assert_non_null(r);
+        n += str_ends(r->body + r->len - strlen(args), args);
+        worker_says(&w->f, &w->workers[i], r->h.call, "1");
+        free(r);
+    }
+    assert_int_equal(n, 1);
+    while (controller_hears(&w->c))
+        ;
+    controller_close(&other);
+}
+
+static void cancels(struct controller *c)
+{
+    controller_cancel(c, 1);
+}
+
+static void a_task_gets_the_slot_of_one_that_was_taken_back(void **state)
+{
+    struct world *w = *state;
+    a_slot_is_free_again(w, cancels, "[2]");
+    a_slot_is_free_again(w, controller_close, "[3]");
+}
+
 // The end of a process may come all the same.
 static void nobody_knows_of_what_an_agent_is_to_end(void **state)
 {
@@ -138,6 +228,9 @@ int main(void)
         PROXY_TEST(nor_what_was_refused),
         PROXY_TEST(what_a_rank_has_may_have_run),
         PROXY_TEST(of_a_dead_rank_it_is_what_it_never_got_that_has_not_run),
+        PROXY_TEST(what_no_rank_has_read_is_taken_back_and_has_not_run),
+        PROXY_TEST(what_one_rank_has_read_is_taken_back_from_the_others),
+        PROXY_TEST(a_task_gets_the_slot_of_one_that_was_taken_back),
         PROXY_TEST(nobody_knows_of_what_an_agent_is_to_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,7 @@ static void errors_are_those_of_the_rank_that_is_to_blame(void **state)
             worker_says(&w->f, &w->workers[i], worker_takes(&w->workers[i], "[1]"), "1");
     sends_group(w, 2, ADD, "[1]");
     pass_us(w, MS);
+    ranks_read(w);
     controller_cancel(&w->c, 2);
     hears(w, "2 ERROR CANCELED*");
     const struct stats_method *m = method(w, "add");
@@ -129,6 +130,7 @@ static void a_controller_that_goes_leaves_nothing_in_flight(void **state)
 {
     struct world *w = *state;
     sends_group(w, 1, ADD, "[1]");
+    ranks_read(w);
     controller_close(&w->c);
     assert_int_equal(method(w, "add")->in_flight, 0);
     assert_int_equal(method(w, "add")->errors, 1);
