@@ -12,6 +12,7 @@
 
 #define READS_A_TURN 16 // into places, then others get a turn
 #define PLACE_MIN ((size_t)16 << 10)
+#define PUSH_MIN (2 * WS_WAVE) // of short records, with what they cost in the queue
 #define PLACE_TAIL ((size_t)4 << 10)
 #define CLOSE_MS 5000  // for the peer's close frame
 #define LINGER_MS 1000 // for a peer that is refused: so long it may still be sending
@@ -42,6 +43,7 @@ struct ws_client {
     bool paused, pinged, read_due; // read_due: there may be something to read that no poll tells of
     int64_t heard_ms;
     struct ws_outbox out;
+    struct err failed; // a write outside of a turn: the next one tells
     unsigned close_code;
     char close_reason[FRAME_REASON_MAX + 1];
     struct err close_err;
@@ -148,10 +150,10 @@ static void arm_work(struct ws_client *c)
 
 static void flush(struct ws_client *c)
 {
-    struct err err = ERR_INIT;
+    struct err err = c->failed;
     if (!c->link || c->state == STATE_CONNECT)
         return;
-    int more = ws_outbox_flush(&c->out, c->link, &err);
+    int more = err.code ? err.code : ws_outbox_flush(&c->out, c->link, &err);
     if (more < 0) { // the peer may have said why
         while (c->state < STATE_ANSWERING && read_some(c))
             ;
@@ -541,8 +543,14 @@ int ws_client_record(struct ws_client *c, const struct record_header *h, const s
 int ws_client_record_copy(struct ws_client *c, const struct record_header *h, const void *body, size_t len,
                           struct err *err)
 {
+    bool much = ws_client_queued(c) >= PUSH_MIN;
     int r = check_open(c, err);
-    return r < 0 ? r : queued(c, record_writer_copy(&c->out.queue.records, h, body, len, err));
+    if (r == 0)
+        r = queued(c, record_writer_copy(&c->out.queue.records, h, body, len, err));
+    // The other end has something to do while more is being queued. Where it does not take it, the turn tries again.
+    if (!much && ws_client_queued(c) >= PUSH_MIN && c->state == STATE_OPEN && !ws_outbox_pending(&c->out))
+        (void)ws_outbox_flush(&c->out, c->link, &c->failed);
+    return r;
 }
 
 int ws_client_message(struct ws_client *c, bool text, const void *data, size_t len, struct err *err)

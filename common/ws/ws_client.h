@@ -46,7 +46,8 @@ struct ws_client_config {
 struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config *config, struct err *err);
 void ws_client_free(struct ws_client *c); // at once, without a word to the peer; accepts NULL
 
-// May be called before on_open. ERR_LIMIT when max_queue would wait; ERR_GONE after a close.
+// May be called before on_open. ERR_LIMIT when max_queue would wait; ERR_GONE after a close. What is queued goes out in
+// the next turn, but for short records: a WS_WAVE or so of them goes out at once. Nothing calls back before the turn.
 int ws_client_record(struct ws_client *c, const struct record_header *h, const struct record_part *parts, size_t n,
                      struct err *err);
 int ws_client_record_copy(struct ws_client *c, const struct record_header *h, const void *body, size_t len,

@@ -315,7 +315,7 @@ static void records_are_batched_and_arrive(void **state)
         assert_int_equal(ws_session_record_copy(f.session, &h, "12345678", 8, &err), 0);
     }
     WS_UNTIL(&f, p.got.len >= 24000 && ws_server_counters(f.server)->bytes_in == 24000);
-    assert_int_equal(ws_server_counters(f.server)->messages_in, 1);
+    assert_in_range(ws_server_counters(f.server)->messages_in, 2, 10); // waves, the first before all were queued
     assert_int_equal(ws_server_counters(f.server)->messages_out, 1);
     assert_int_equal(p.got.len, 24001); // one message
 }

@@ -173,6 +173,45 @@ static void what_is_queued_goes_out_with_the_next_turn_or_a_flush(void **state)
     assert_int_not_equal(loop_timeout_ms(loop), 0); // nothing is left for the next turn
 }
 
+static int queue_record(uint32_t call)
+{
+    static const char body[64] = "{}";
+    struct err err = ERR_INIT;
+    const struct record_header h = {.type = RECORD_CALL, .call = call, .rank = RECORD_GROUP};
+    return ws_client_record_copy(client, &h, body, sizeof body, &err);
+}
+
+static void a_wave_of_short_records_goes_out_before_the_turn(void **state)
+{
+    (void)state;
+    dial((struct ws_client_config){0});
+    accept_with("", 0);
+    UNTIL(heard.len);
+    uint32_t n = 0;
+    assert_int_equal(queue_record(n++), 0);
+    hear();
+    assert_int_equal(got.len, 0);
+    for (; !got.len && n < 1000; hear())
+        assert_int_equal(queue_record(n++), 0);
+    assert_in_range(n, 10, 999);
+    assert_int_equal(ws_client_queued(client), 0);
+}
+
+static void a_wave_that_cannot_be_written_ends_the_connection_in_the_turn_and_not_before(void **state)
+{
+    (void)state;
+    dial((struct ws_client_config){0});
+    accept_with("", 0);
+    UNTIL(heard.len);
+    close(peer);
+    for (uint32_t n = 0; n < 1000; n++)
+        assert_int_equal(queue_record(n), 0);
+    assert_int_equal(closed, 0);
+    loop_run_once(loop, 0);
+    assert_int_equal(closed, FRAME_CLOSE_ABNORMAL);
+    peer = -1;
+}
+
 static void an_answer_may_come_byte_by_byte(void **state)
 {
     (void)state;
@@ -442,6 +481,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(frames_behind_the_answer_are_not_lost),
         T(what_is_queued_goes_out_with_the_next_turn_or_a_flush),
+        T(a_wave_of_short_records_goes_out_before_the_turn),
+        T(a_wave_that_cannot_be_written_ends_the_connection_in_the_turn_and_not_before),
         T(an_answer_may_come_byte_by_byte),
         T(a_server_that_speaks_something_else_is_refused),
         T(an_endless_answer_is_refused),
