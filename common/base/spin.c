@@ -5,7 +5,7 @@
 
 bool spin_wanted(const struct spin *s)
 {
-    return s->score >= SPIN_TRUST;
+    return s->score >= SPIN_TRUST && s->rest_us == 0;
 }
 
 static void count(struct spin *s, bool was_short)
@@ -18,13 +18,13 @@ static void count(struct spin *s, bool was_short)
 
 void spin_looked(struct spin *s, int64_t us, bool found)
 {
+    count(s, found);
     if (us > SPIN_LATE_US)
-        s->score = SPIN_LATE;
-    else
-        count(s, found);
+        s->rest_us = MIN(us, SPIN_REST_US_MAX / SPIN_REST) * SPIN_REST;
 }
 
 void spin_slept(struct spin *s, int64_t us)
 {
     count(s, us <= SPIN_SHORT_US);
+    s->rest_us = MAX(s->rest_us - us, 0);
 }

@@ -2,7 +2,7 @@
 // Whether to look for the next event for some microseconds before going to sleep until it comes. To be woken up takes
 // longer than an answer of a fast method: an idle core has to leave its sleep first, on a virtual machine by way of the
 // host, and all that time counts for whoever waits. So it looks while the waits have lately been short, and sleeps
-// while they are not, or while others want the core. No clock of its own, no I/O. One thread.
+// while they are not, or where others want the core. No clock of its own, no I/O. One thread.
 #ifndef CADRE_BASE_SPIN_H
 #define CADRE_BASE_SPIN_H
 
@@ -14,12 +14,14 @@ enum {
     SPIN_SHORT_US = 2 * SPIN_US, // a sleep: half of it and more was waking up, this thread and whoever it waited for
     SPIN_LATE_US = 4 * SPIN_US,  // looking took so long: others ran meanwhile, who make way for one that wakes up
     SPIN_TRUST = 8,              // it looks from this score on ...
-    SPIN_SCORE_MAX = 16,         // ... which goes up by one with a short wait, and down by two with a long one ...
-    SPIN_LATE = -1024,           // ... and down to this where others ran
+    SPIN_SCORE_MAX = 16,         // ... which goes up by one with a short wait, and down by two with a long one
+    SPIN_REST = 20, // after a late look it sleeps for so many times as long: so late looks cost a twentieth
+    SPIN_REST_US_MAX = 1000 * 1000, // of the time at most, and a few of a millisecond a second next to nothing
 };
 
 struct spin {
     int score;
+    int64_t rest_us; // it is not to look for so long
 };
 
 #define SPIN_INIT ((struct spin){0})

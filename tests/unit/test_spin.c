@@ -74,22 +74,42 @@ static void it_does_not_pay_where_every_other_wait_is_long(void **state)
     assert_true(looks(&s, 10000, 1, 1) <= 2 * SPIN_SCORE_MAX);
 }
 
-static void it_stops_for_long_where_others_ran_meanwhile(void **state)
+// Waits of that length until it looks again, all short ones.
+static int sleeps_until_it_looks(struct spin *s, int us)
+{
+    int n = 0;
+    for (; !spin_wanted(s); n++)
+        spin_slept(s, us);
+    return n;
+}
+
+static void after_a_late_look_it_sleeps_for_many_times_as_long(void **state)
 {
     struct spin s = trusting();
     (void)state;
-    spin_looked(&s, SPIN_LATE_US + 1, true);
-    assert_int_equal(looks(&s, SPIN_TRUST - SPIN_LATE, 1, 0), 0);
+    spin_looked(&s, SPIN_LATE_US, true);
+    assert_true(spin_wanted(&s));
+    spin_looked(&s, 1000, true);
+    assert_int_equal(sleeps_until_it_looks(&s, 100), SPIN_REST * 1000 / 100);
+    spin_looked(&s, 3000, false);
+    assert_int_equal(sleeps_until_it_looks(&s, 100), SPIN_REST * 3000 / 100);
     assert_int_equal(looks(&s, 100, 1, 0), 100);
 }
 
-static void long_waits_do_not_make_that_longer(void **state)
+static void a_standstill_of_the_machine_does_not_end_it_for_long(void **state)
 {
     struct spin s = trusting();
     (void)state;
-    spin_looked(&s, SPIN_LATE_US + 1, false);
-    assert_int_equal(looks(&s, 1000, 0, 1), 0);
-    assert_int_equal(looks(&s, SPIN_TRUST - SPIN_LATE, 1, 0), 0);
+    spin_looked(&s, INT64_MAX, false);
+    assert_int_equal(sleeps_until_it_looks(&s, 100), SPIN_REST_US_MAX / 100);
+}
+
+static void a_long_sleep_is_a_rest_too(void **state)
+{
+    struct spin s = trusting();
+    (void)state;
+    spin_looked(&s, 1000, false);
+    spin_slept(&s, SPIN_REST * 1000);
     assert_true(spin_wanted(&s));
 }
 
@@ -101,8 +121,9 @@ int main(void)
         cmocka_unit_test(a_long_wait_among_short_ones_does_not_end_it),
         cmocka_unit_test(it_stops_soon_once_waits_are_long),
         cmocka_unit_test(it_does_not_pay_where_every_other_wait_is_long),
-        cmocka_unit_test(it_stops_for_long_where_others_ran_meanwhile),
-        cmocka_unit_test(long_waits_do_not_make_that_longer),
+        cmocka_unit_test(after_a_late_look_it_sleeps_for_many_times_as_long),
+        cmocka_unit_test(a_standstill_of_the_machine_does_not_end_it_for_long),
+        cmocka_unit_test(a_long_sleep_is_a_rest_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
