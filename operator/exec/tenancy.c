@@ -16,10 +16,11 @@
 
 struct tenant {
     char *key, *uid;
+    int64_t created_ms;
 };
 
-struct house { // a PlacementGroup
-    struct tenant *tenants;
+struct house {              // a PlacementGroup
+    struct tenant *tenants; // the oldest first
     size_t n;
 };
 
@@ -68,6 +69,11 @@ static struct tenant *tenant_of(const struct house *h, const char *uid)
     return NULL;
 }
 
+static bool is_older(const struct tenant *a, const struct tenant *b)
+{
+    return a->created_ms != b->created_ms ? a->created_ms < b->created_ms : str_cmp(a->key, b->key) < 0;
+}
+
 static void move_in(struct tenancy *t, const struct meta *m, const char *name)
 {
     struct house *h = house_of(t, m->ns, name);
@@ -79,7 +85,11 @@ static void move_in(struct tenancy *t, const struct meta *m, const char *name)
         map_set(&t->houses, key, h);
     }
     h->tenants = xrealloc(h->tenants, h->n + 1, sizeof *h->tenants);
-    h->tenants[h->n++] = (struct tenant){xasprintf("%s/%s", m->ns, m->name), xstrdup(m->uid)};
+    const struct tenant came = {xasprintf("%s/%s", m->ns, m->name), xstrdup(m->uid), m->created_ms};
+    size_t at = h->n++;
+    for (; at > 0 && is_older(&came, &h->tenants[at - 1]); at--)
+        h->tenants[at] = h->tenants[at - 1];
+    h->tenants[at] = came;
 }
 
 static void move_out(struct tenancy *t, const struct meta *m, const char *name)
@@ -89,7 +99,8 @@ static void move_out(struct tenancy *t, const struct meta *m, const char *name)
     if (!tenant)
         return;
     tenant_done(tenant);
-    *tenant = h->tenants[--h->n];
+    size_t at = (size_t)(tenant - h->tenants);
+    memmove(tenant, tenant + 1, (--h->n - at) * sizeof *tenant);
     if (h->n)
         return;
     _cleanup_(free_p) char *key = xasprintf("%s/%s", m->ns, name);

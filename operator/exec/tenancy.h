@@ -16,7 +16,8 @@ void tenancy_free(struct tenancy *t); // accepts NULL
 // A WorkerGroup came (old NULL), changed or went (now NULL).
 void tenancy_set(struct tenancy *t, const struct workergroup *old, const struct workergroup *now);
 
-// `key`: "namespace/name" of a WorkerGroup. May not change the tenancy.
+// `key`: "namespace/name" of a WorkerGroup, the oldest first: what one leaves to the others is its. May not change the
+// tenancy.
 typedef void (*tenancy_fn)(void *ctx, const char *key);
 void tenancy_each(const struct tenancy *t, const char *ns, const char *placementgroup, tenancy_fn fn, void *ctx);
 // group_uid NULL: any.

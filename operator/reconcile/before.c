@@ -5,6 +5,8 @@
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
+#include <string.h>
+
 enum {
     BEFORE_REPLICAS_MAX = 10000,
     BEFORE_WORKERS_MAX = 64
@@ -19,6 +21,17 @@ static bool same_pools(const struct workergroup_spec *s, const struct group_revi
     return same;
 }
 
+// The port that the processes on bundles were told, where the spec asks for another one; 0 = none.
+static int32_t port_before(const struct workergroup *wg)
+{
+    const char *master = wg->status.master_addr, *colon = master ? strrchr(master, ':') : NULL;
+    int64_t port = 0;
+    if (!wg->spec.n_placement_groups || !wg->spec.rendezvous_port || !colon)
+        return 0;
+    str_to_i64(colon + 1, &port);
+    return port > 0 && port <= UINT16_MAX && port != wg->spec.rendezvous_port ? (int32_t)port : 0;
+}
+
 const struct workergroup *group_before(const struct workergroup *wg, struct arena *a)
 {
     const struct group_revision *r = &wg->status.revision;
@@ -26,7 +39,9 @@ const struct workergroup *group_before(const struct workergroup *wg, struct aren
     const struct condition *up = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
     bool known = r->replicas >= 1 && r->replicas <= BEFORE_REPLICAS_MAX && r->workers_per_replica >= 1 &&
                  r->workers_per_replica <= BEFORE_WORKERS_MAX && !r->n_groups == !s->n_placement_groups;
-    bool same = s->replicas == r->replicas && s->workers_per_replica == r->workers_per_replica && same_pools(s, r);
+    int32_t port = port_before(wg);
+    bool same =
+        !port && s->replicas == r->replicas && s->workers_per_replica == r->workers_per_replica && same_pools(s, r);
     if (!known || same || !up || up->status != CONDITION_TRUE)
         return NULL;
     struct workergroup *before = arena_memdup(a, wg, sizeof *wg);
@@ -34,6 +49,8 @@ const struct workergroup *group_before(const struct workergroup *wg, struct aren
     before->spec.workers_per_replica = r->workers_per_replica;
     before->spec.placement_groups = r->groups;
     before->spec.n_placement_groups = r->n_groups;
+    if (port)
+        before->spec.rendezvous_port = port;
     return before;
 }
 

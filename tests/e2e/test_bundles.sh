@@ -283,6 +283,13 @@ test_ports() {
     check "... which learns who has it" says "used by WorkerGroup fixed" group_message rival Ready
     kc delete wg fixed >/dev/null
     check "... and gets it when that goes" eventually 30 is "True/Running" group_condition rival Ready
+    tenant_apply mild 1 '[{"name": "pair"}]' '.spec.rendezvousPort = 30001'
+    check "one with a port of its own runs" eventually 30 is "True/Running" group_condition mild Ready
+    kc patch wg mild --type merge -p '{"spec": {"rendezvousPort": 30000}}' >/dev/null
+    check "... and is changed to the port of the other" eventually 15 is "False/PortConflict" group_condition mild Accepted
+    check "... it runs on with its own" is "1 True/Running pair-plg-0.pair-plg.default.svc:30001" echo \
+        "$(group_status mild attempt) $(group_condition mild Ready) $(master mild)"
+    kc delete wg mild >/dev/null
     kc exec pair-plg-0-0 -c worker -- sh -c 'nohup nc -l -p 29501 >/dev/null 2>&1 &'
     tenant_apply finder 1 '[{"name": "pair"}]'
     check "a port that another program has is passed over" eventually 30 is "True/Running" group_condition finder Ready

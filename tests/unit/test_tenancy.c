@@ -39,8 +39,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static const struct workergroup *group(struct fixture *f, const char *name, const char *uid, const char *pool,
-                                       const char *second)
+static struct workergroup *group(struct fixture *f, const char *name, const char *uid, const char *pool,
+                                 const char *second)
 {
     struct workergroup *wg = arena_new(&f->arena, struct workergroup);
     struct pool_ref *refs = arena_array(&f->arena, 2, sizeof *refs);
@@ -91,6 +91,24 @@ static void a_group_that_changes_or_goes_moves_out(void **state)
     assert_string_equal(tenants(f, "right"), "ml/a ");
     tenancy_set(f->tenancy, after, NULL);
     assert_string_equal(tenants(f, "right"), "");
+}
+
+static void the_oldest_is_asked_first(void **state)
+{
+    struct fixture *f = *state;
+    struct workergroup *old = group(f, "z", "uz", "left", NULL), *middle = group(f, "y", "uy", "left", NULL),
+                       *young = group(f, "x", "ux", "left", NULL);
+    old->obj.meta.created_ms = 1000;
+    middle->obj.meta.created_ms = 2000;
+    young->obj.meta.created_ms = 2000; // in the same second
+    tenancy_set(f->tenancy, NULL, middle);
+    tenancy_set(f->tenancy, NULL, young);
+    tenancy_set(f->tenancy, NULL, old);
+    assert_string_equal(tenants(f, "left"), "ml/z ml/x ml/y ");
+    tenancy_set(f->tenancy, old, old); // as with any change of its status
+    assert_string_equal(tenants(f, "left"), "ml/z ml/x ml/y ");
+    tenancy_set(f->tenancy, old, NULL);
+    assert_string_equal(tenants(f, "left"), "ml/x ml/y ");
 }
 
 static void another_group_of_the_name_is_another_tenant(void **state)
@@ -164,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_group_lives_where_its_spec_says),
         T(a_group_that_changes_or_goes_moves_out),
+        T(the_oldest_is_asked_first),
         T(another_group_of_the_name_is_another_tenant),
         T(a_pool_that_is_named_twice_has_the_group_once),
         T(what_runs_of_others_is_stopped),
