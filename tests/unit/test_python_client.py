@@ -349,6 +349,26 @@ class Echoes(GroupCase):
                       ["x" * (1 << 20)]):
             self.assertEqual(self.group.call("echo", args=value, rank=0), value)
 
+    def test_a_signal_handler_cannot_change_the_arguments_of_a_call_that_is_being_made(self):
+        send, told = self.client._send, []
+
+        def interrupted(request):
+            signal.raise_signal(signal.SIGUSR1)
+            return send(request)
+
+        def handler(*_):
+            self.client._send = send
+            told.append(self.fails(RuntimeError, "waits or sends", self.group.call, "echo", "other", rank=0))
+
+        old = signal.signal(signal.SIGUSR1, handler)
+        self.addCleanup(signal.signal, signal.SIGUSR1, old)
+        self.addCleanup(setattr, self.client, "_send", send)
+        for value, result in (("mine", ["mine"]), (cadre.Batch(columns={"p": [1, 2]}), {"p": [1, 2]})):
+            self.client._send = interrupted
+            back = self.group.call("echo", value, rank=0)
+            self.assertEqual(getattr(back, "columns", back), result)
+        self.assertEqual(len(told), 2)
+
     def test_a_body_that_is_too_long_is_refused(self):
         with self.local.connect(max_body=1000) as client:
             self.fails(cadre.Limit, "1000", client.group("g").call, "echo", "x" * 1000)

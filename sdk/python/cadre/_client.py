@@ -57,7 +57,9 @@ class Client:
         self._handle = None
         self._lock = threading.RLock()  # so that what a signal handler raises in between cannot lock the thread out
         self._in_callback = False
-        self._at_work = False  # what a signal handler did to the structs below, or to the handle, would go unnoticed
+        # Set by whoever has entered: what a signal handler did to the structs below, to a request that is being made,
+        # or to the handle, would go unnoticed.
+        self._at_work = False
         self._pid = os.getpid()
         self._dropped = deque()  # ids of futures that nobody has any more
         self._raised = None  # by a callback
@@ -132,10 +134,11 @@ class Client:
             return
         self._enter()
         try:
+            self._at_work = True
             handle, self._handle = self._handle, None
             lib.functions.close(handle)
         finally:
-            self._lock.release()
+            self._leave()
 
     def __enter__(self):
         return self
@@ -166,47 +169,44 @@ class Client:
         if self._handle is None or self._in_callback or self._at_work:
             self._lock.release()
             raise RuntimeError("the client is closed" if self._handle is None else "a callback cannot use its client"
-                               if self._in_callback else "a signal handler cannot use a client that waits: let it raise "
-                               "an exception, which ends the waiting")
+                               if self._in_callback else "a signal handler cannot use a client that waits or sends: let "
+                               "it raise an exception, which ends that")
         while self._dropped:
             lib.functions.forget(self._handle, self._dropped.popleft())
+
+    def _leave(self):
+        self._at_work = False
+        self._lock.release()
 
     def _of_handle(self, function, closed):
         if self._handle is None:
             return closed
         self._enter()
         try:
+            self._at_work = True
             return function(self._handle)
         finally:
-            self._lock.release()
+            self._leave()
 
     def _send(self, request_ref):
         """The id of a call that was started."""
-        self._at_work = True
-        try:
-            if _start(self._handle, request_ref, self._id_ref, self._error_ref) != lib.OK:
-                raise _errors.of_struct(self._error)
-            return self._id.value
-        finally:
-            self._at_work = False
+        if _start(self._handle, request_ref, self._id_ref, self._error_ref) != lib.OK:
+            raise _errors.of_struct(self._error)
+        return self._id.value
 
     def _await(self, n, num_returns, timeout_ms):
         """How many of the first n of self._ids are answered; they go to the front. Negative: without end."""
-        self._at_work = True
-        try:
-            while True:
-                part = _SLICE_MS if not 0 <= timeout_ms < _SLICE_MS else timeout_ms
-                if _wait_for(self._handle, self._ids_ref, n, num_returns, part, self._n_ref, self._error_ref) != lib.OK:
-                    raise _errors.of_struct(self._error)
-                if self._raised:
-                    raised, self._raised = self._raised, None
-                    raise raised
-                ready = self._n.value
-                if ready >= num_returns or 0 <= timeout_ms <= part:
-                    return ready
-                timeout_ms -= part if timeout_ms > 0 else 0
-        finally:
-            self._at_work = False
+        while True:
+            part = _SLICE_MS if not 0 <= timeout_ms < _SLICE_MS else timeout_ms
+            if _wait_for(self._handle, self._ids_ref, n, num_returns, part, self._n_ref, self._error_ref) != lib.OK:
+                raise _errors.of_struct(self._error)
+            if self._raised:
+                raised, self._raised = self._raised, None
+                raise raised
+            ready = self._n.value
+            if ready >= num_returns or 0 <= timeout_ms <= part:
+                return ready
+            timeout_ms -= part if timeout_ms > 0 else 0
 
     def _await_one(self, call_id, timeout_ms=-1):
         self._ids[0] = call_id
@@ -227,13 +227,9 @@ class Client:
 
     def _take(self, call_id):
         """The result of a call that is answered."""
-        self._at_work = True
-        try:
-            if _get(self._handle, call_id, self._answer_ref, self._error_ref) != lib.OK:
-                raise _errors.of_struct(self._error)
-            return decode(self._answer)
-        finally:
-            self._at_work = False
+        if _get(self._handle, call_id, self._answer_ref, self._error_ref) != lib.OK:
+            raise _errors.of_struct(self._error)
+        return decode(self._answer)
 
     def _cancel(self, call_id):
         """Whether it was not answered yet."""

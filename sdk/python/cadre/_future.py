@@ -41,9 +41,10 @@ class Future:
         client = self._group.client
         client._enter()
         try:
+            client._at_work = True
             return client._await_one(self._id, 0) == 1
         finally:
-            client._lock.release()
+            client._leave()
 
     def cancel(self):
         """It ends with Canceled, or with its result where that was faster; ranks that run it may go on. False: it was
@@ -54,9 +55,10 @@ class Future:
             return False
         client._enter()
         try:
+            client._at_work = True
             return client._cancel(self._id)
         finally:
-            client._lock.release()
+            client._leave()
 
     def _await(self, timeout):
         client = self._group.client
@@ -67,6 +69,7 @@ class Future:
             return
         client._enter()
         try:
+            client._at_work = True
             if not (client._is_done(self._id) or client._await_one(self._id, -1 if timeout is None else _ms(timeout))):
                 raise TimeoutError(f"{self._prepared.method}() of {self._group.name} is not answered after {timeout} s"
                                    ", and goes on: ask again, or cancel() it")
@@ -77,7 +80,7 @@ class Future:
                 self._error = e
             self._taken = True
         finally:
-            client._lock.release()
+            client._leave()
 
     def __del__(self):
         if not self._taken:
@@ -118,7 +121,8 @@ def wait(futures, num_returns=1, timeout=None):
     by_id = {f._id: f for f in futures}
     client._enter()
     try:
+        client._at_work = True
         ready, rest = client._await_some([f._id for f in futures], num_returns, -1 if timeout is None else _ms(timeout))
     finally:
-        client._lock.release()
+        client._leave()
     return [by_id[i] for i in ready], [by_id[i] for i in rest]

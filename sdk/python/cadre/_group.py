@@ -62,6 +62,7 @@ class Group:
         client = self.client
         client._enter()
         try:
+            client._at_work = True
             prepared = self._prepare(method, options)
             call_id = self._send(prepared, args, options)
             try:
@@ -71,7 +72,7 @@ class Group:
                 raise
             result = client._take(call_id)
         finally:
-            client._lock.release()
+            client._leave()
         return Ref(result["$ref"], self) if prepared.by_reference else result
 
     def start(self, method, /, *args, **options):
@@ -79,10 +80,11 @@ class Group:
         client = self.client
         client._enter()
         try:
+            client._at_work = True
             prepared = self._prepare(method, options)
             return Future(self, prepared, self._send(prepared, args, options))
         finally:
-            client._lock.release()
+            client._leave()
 
     def put(self, value, **options):
         """Puts JSON, or a Batch, to the workers and returns a Ref to it: to the least busy rank, to `rank`, or dealt
