@@ -243,6 +243,53 @@ static void what_is_in_pruned_members_is_checked_but_not_kept(void **state)
     arena_done(&a);
 }
 
+// What stands before moves it over the borders of whatever is read at once.
+static void what_is_pruned_of_a_trusted_text_ends_at_its_bracket(void **state)
+{
+    (void)state;
+    static const char *const prune[] = {"big", NULL};
+    static const char *const nested[] = {
+        "{}",
+        "[[],[[]],{}]",
+        "{\"f:a\":{\"k:{\\\"name\\\":\\\"x\\\"}\":{\".\":{}}},\"]}\":\"{[\"}",
+        "[\"\\\\\",\"\\\\\\\"]\",\"\\\\\\\\\"]",
+        "{\"a\":[1,],\"not checked\":\"\\u0000\"}",
+        "[\"a string of more than sixty-four bytes ]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\"]",
+        "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1"
+        "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(nested); i++) {
+        for (int before = 0; before < 130; before++) {
+            struct arena a = ARENA_INIT;
+            struct json *root = NULL;
+            struct err err = ERR_INIT;
+            const char *text = arena_printf(&a, "{\"pad\":\"%*s\",\"big\":%s,\"after\":1}", before, "", nested[i]);
+            size_t len = strlen(text);
+            if (json_parse_trusted(arena_memdup(&a, text, len), len, prune, &a, &root, &err) < 0)
+                fail_msg("%s: %s", text, err.msg);
+            const struct json *big = json_get(root, "big");
+            assert_int_equal(big->len, strlen(nested[i]));
+            assert_null(big->child);
+            assert_non_null(json_get(root, "after"));
+            len -= strlen(",\"after\":1}") + 1; // its last bracket is missing
+            assert_int_equal(json_parse_trusted(arena_memdup(&a, text, len), len, prune, &a, &root, &err), ERR_INVALID);
+            arena_done(&a);
+        }
+    }
+}
+
+static void what_is_not_pruned_of_a_trusted_text_is_checked(void **state)
+{
+    (void)state;
+    static const char *const prune[] = {"big", NULL};
+    struct arena a = ARENA_INIT;
+    struct json *root = NULL;
+    struct err err = ERR_INIT;
+    const char *text = "{\"small\":[1,}],\"big\":[]}";
+    assert_int_equal(json_parse_trusted(text, strlen(text), prune, &a, &root, &err), ERR_INVALID);
+    arena_done(&a);
+}
+
 static void a_tree_cannot_grow_without_bound(void **state)
 {
     (void)state;
@@ -301,6 +348,8 @@ int main(void)
         cmocka_unit_test(nul_and_broken_text_never_get_in),
         cmocka_unit_test(depth_and_length_are_bounded),
         cmocka_unit_test(what_is_in_pruned_members_is_checked_but_not_kept),
+        cmocka_unit_test(what_is_pruned_of_a_trusted_text_ends_at_its_bracket),
+        cmocka_unit_test(what_is_not_pruned_of_a_trusted_text_is_checked),
         cmocka_unit_test(a_tree_cannot_grow_without_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

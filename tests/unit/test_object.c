@@ -112,6 +112,32 @@ static void an_object_lives_as_long_as_someone_holds_it(void **state)
     object_unref(NULL);
 }
 
+// Texts of the same length, of which much, little and much is kept: what one takes says nothing for certain of the
+// next.
+static void objects_of_one_length_may_keep_more_or_less(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{\"metadata\":{\"name\":\"a\",\"labels\":{\"one\":\"1\",\"two\":\"2\",\"three\":\"3\",\"four\":\"4\"}}}",
+        "{\"metadata\":{\"name\":\"b\",\"lab_ls\":{\"one\":\"1\",\"two\":\"2\",\"three\":\"3\",\"four\":\"4\"}}}",
+        "{\"metadata\":{\"name\":\"c\",\"labels\":{\"one\":\"a long value\",\"two\":\"2\",\"x\":\"3\"        }}}",
+    };
+    static const size_t labels[] = {4, 0, 3};
+    for (size_t i = 0; i < 3 * ARRAY_LEN(texts); i++) {
+        size_t which = i % ARRAY_LEN(texts);
+        assert_int_equal(strlen(texts[which]) / 64, strlen(texts[0]) / 64);
+        const struct object *o = decode(KIND_LEASE, texts[which]), *again = decode(KIND_LEASE, texts[which]);
+        assert_int_equal(o->meta.name[0], "abc"[which]);
+        assert_int_equal(o->meta.labels.n, labels[which]);
+        assert_int_equal(again->meta.labels.n, o->meta.labels.n);
+        assert_int_equal(again->arena.used, o->arena.used);
+        if (which == 2)
+            assert_string_equal(labels_get(&again->meta.labels, "one"), "a long value");
+        object_unref(again);
+        object_unref(o);
+    }
+}
+
 static void another_kind_is_refused(void **state)
 {
     (void)state;
@@ -152,6 +178,7 @@ int main(void)
         cmocka_unit_test(metadata_is_read),
         cmocka_unit_test(what_is_missing_is_null_or_zero),
         cmocka_unit_test(an_object_lives_as_long_as_someone_holds_it),
+        cmocka_unit_test(objects_of_one_length_may_keep_more_or_less),
         cmocka_unit_test(another_kind_is_refused),
         cmocka_unit_test(resource_versions_have_an_order),
     };
