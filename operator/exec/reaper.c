@@ -4,6 +4,7 @@
 #include "common/base/list.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <stdlib.h>
 
@@ -45,26 +46,41 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
     advance(r);
 }
 
+// The pod as it is by now, NULL if it needs no deletion: the garbage collector has been there, or it has another owner.
+static const struct object *still_there(const struct reaper *r, const struct meta *seen)
+{
+    const struct object *now = store_get(r->pods, seen->ns, seen->name);
+    bool same = now && str_eq(now->meta.uid, seen->uid) && str_eq(now->meta.owner.uid, seen->owner.uid);
+    return same && !now->meta.deleted_ms ? now : NULL;
+}
+
+static void delete_pod(struct reaper *r, struct corpse *c)
+{
+    const struct object *now = still_there(r, &c->pod->meta);
+    if (!now) {
+        corpse_free(c);
+        return;
+    }
+    const struct meta *m = &now->meta;
+    struct request request = {.verb = VERB_DELETE,
+                              .kind = KIND_POD,
+                              .ns = m->ns,
+                              .name = m->name,
+                              .uid = m->uid,
+                              .resource_version = m->resource_version,
+                              .grace_s = -1};
+    list_remove(&c->link);
+    r->in_flight++;
+    if (!kube_send(r->client, &request, 0, on_deleted, c)) { // the client is being taken down
+        r->in_flight--;
+        corpse_free(c);
+    }
+}
+
 static void advance(struct reaper *r)
 {
-    while (r->running && r->in_flight < IN_FLIGHT_MAX && !list_empty(&r->waiting)) {
-        struct corpse *c = CONTAINER_OF(r->waiting.next, struct corpse, link);
-        const struct meta *m = &c->pod->meta;
-        struct request request = {.verb = VERB_DELETE,
-                                  .kind = KIND_POD,
-                                  .ns = m->ns,
-                                  .name = m->name,
-                                  .uid = m->uid,
-                                  .resource_version = m->resource_version,
-                                  .grace_s = -1};
-        list_remove(&c->link);
-        list_init(&c->link);
-        r->in_flight++;
-        if (!kube_send(r->client, &request, 0, on_deleted, c)) { // the client is being taken down
-            r->in_flight--;
-            corpse_free(c);
-        }
-    }
+    while (r->running && r->in_flight < IN_FLIGHT_MAX && !list_empty(&r->waiting))
+        delete_pod(r, CONTAINER_OF(r->waiting.next, struct corpse, link));
 }
 
 static void on_owner(void *ctx, enum store_event event, const struct object *old, const struct object *now)

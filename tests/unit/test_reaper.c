@@ -30,16 +30,21 @@ static void put(struct store *s, const char *json)
     object_unref(o);
 }
 
-static void put_pod(const char *name, const char *owner, const char *more)
+static void put_pod_as(const char *name, const char *version, const char *owner, const char *more)
 {
     char json[1024];
     snprintf(json, sizeof json,
-             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ml\",\"uid\":\"u-%s\",\"resourceVersion\":\"7\"%s,"
+             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ml\",\"uid\":\"u-%s\",\"resourceVersion\":\"%s\"%s,"
              "\"labels\":{\"cadre.dev/group\":\"g\"},"
              "\"ownerReferences\":[{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"WorkerGroup\",\"name\":\"g\","
              "\"uid\":\"%s\",\"controller\":true}]},\"spec\":{\"containers\":[{\"name\":\"w\"}]}}",
-             name, name, more, owner);
+             name, name, version, more, owner);
     put(t.pods, json);
+}
+
+static void put_pod(const char *name, const char *owner, const char *more)
+{
+    put_pod_as(name, "7", owner, more);
 }
 
 static int setup(void **state)
@@ -133,12 +138,46 @@ static void a_crowd_goes_a_few_at_a_time(void **state)
     assert_true(reaper_idle(t.reaper));
 }
 
+// The garbage collector is at it, too: it may have come first, or the pod changed while it waited for its turn.
+static void those_that_wait_go_as_they_are_by_then(void **state)
+{
+    (void)state;
+    enum { AT_ONCE = 32 };
+    char name[32];
+    reaper_start(t.reaper);
+    for (int i = 0; i < AT_ONCE; i++) {
+        snprintf(name, sizeof name, "first-%d", i);
+        put_pod(name, "u-g", "");
+    }
+    store_delete(t.groups, "ml", "g");
+    put(t.groups, "{\"metadata\":{\"name\":\"h\",\"namespace\":\"ml\",\"uid\":\"u-h\",\"resourceVersion\":\"1\"},"
+                  "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}");
+    put_pod("gone", "u-h", "");
+    put_pod("going", "u-h", "");
+    put_pod("kept", "u-h", "");
+    put_pod("left", "u-h", "");
+    store_delete(t.groups, "ml", "h");
+    store_delete(t.pods, "ml", "gone");
+    put_pod_as("going", "8", "u-h", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+    put_pod_as("kept", "8", "u-other", "");
+    put_pod_as("left", "8", "u-h", "");
+    for (int i = 0; i < AT_ONCE; i++)
+        stub_answer(stub_next(t.client), 200, "{}");
+    struct stub_call *call = stub_next(t.client);
+    assert_string_equal(call->request.name, "left");
+    assert_string_equal(call->request.resource_version, "8");
+    stub_answer(call, 200, "{}");
+    assert_true(stub_quiet(t.client));
+    assert_true(reaper_idle(t.reaper));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pods_go_with_their_owner, setup, teardown),
         cmocka_unit_test_setup_teardown(only_a_pod_that_is_as_it_was_seen_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(only_the_leader_deletes, setup, teardown),
+        cmocka_unit_test_setup_teardown(those_that_wait_go_as_they_are_by_then, setup, teardown),
         cmocka_unit_test_setup_teardown(a_crowd_goes_a_few_at_a_time, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
