@@ -73,8 +73,11 @@ static void wake_one(void *ctx, const struct object *o)
 
 static void on_placementgroup(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
+    struct placementgroup_controller *c = ctx;
     (void)event;
-    wake_one(ctx, now ? now : old);
+    if (!now)
+        recorder_forget(c->executor.recorder, old);
+    wake_one(c, now ? now : old);
 }
 
 static void view_fill(struct placementgroup_controller *c, const struct placementgroup *plg, const struct entry *e,

@@ -468,6 +468,11 @@ int kube_in_flight(const struct kube_client *c)
     return c->calls;
 }
 
+uint64_t kube_requests(const struct kube_client *c)
+{
+    return c->last_id;
+}
+
 // --- life
 
 static int client_open(struct kube_client *c, struct err *err)

@@ -54,7 +54,8 @@ uint64_t kube_stream(struct kube_client *c, const struct request *r, int64_t idl
                      void *ctx);
 
 void kube_cancel(struct kube_client *c, uint64_t id);
-int kube_in_flight(const struct kube_client *c); // sent or waiting, streams not counted
+int kube_in_flight(const struct kube_client *c);     // sent or waiting, streams not counted
+uint64_t kube_requests(const struct kube_client *c); // that were ever asked for
 
 // GET of a path as text, such as "/version" or "/readyz": for start-up checks.
 uint64_t kube_get_path(struct kube_client *c, const char *path, int64_t timeout_ms, kube_done_fn done, void *ctx);

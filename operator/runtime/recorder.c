@@ -26,8 +26,8 @@ enum {
     REFILL_MS = 300000,     // one more token
     SERIES_GAP_MS = 600000, // a longer silence starts a new Event
     TIMEOUT_MS = 30000,
-    PATIENCE_MS = 2000,  // that what is not a warning waits for other requests of ours
-    LOOK_AGAIN_MS = 100, // whether they are answered
+    PATIENCE_MS = 2000, // that what is not a warning waits for a calm
+    CALM_MS = 100,      // without other requests of ours; those of one object leave shorter gaps
 };
 
 struct series {
@@ -69,6 +69,8 @@ struct recorder {
     struct list subjects;
     struct list queued, sent;
     int n_queued, n_sent;
+    uint64_t own, others;                      // requests of the client so far
+    int64_t calm_since_ms;                     // mono, when the last of the others was under way
     struct metric *written, *failed, *dropped; // NULL without a registry
 };
 
@@ -168,11 +170,21 @@ static char *clean_note(const char *note)
 
 static void on_answer(void *ctx, const struct kube_response *response, const struct err *err);
 
+static bool is_calm(struct recorder *r, int64_t now)
+{
+    uint64_t others = kube_requests(r->client) - r->own;
+    if (others != r->others || kube_in_flight(r->client) > r->n_sent)
+        r->calm_since_ms = now;
+    r->others = others;
+    return now - r->calm_since_ms >= CALM_MS;
+}
+
 // An Event that all went well costs the API server as much as a pod's status does: while pods are created and deleted
 // it comes after them.
-static bool should_wait(const struct recorder *r, const struct write *w)
+static bool should_wait(struct recorder *r, const struct write *w)
 {
-    return !w->warning && kube_in_flight(r->client) > r->n_sent && clock_mono_ms(r->clock) - w->queued_ms < PATIENCE_MS;
+    int64_t now = clock_mono_ms(r->clock);
+    return !is_calm(r, now) && !w->warning && now - w->queued_ms < PATIENCE_MS;
 }
 
 static void send_next(void *ctx)
@@ -181,7 +193,7 @@ static void send_next(void *ctx)
     while (r->n_sent < IN_FLIGHT_MAX && !list_empty(&r->queued)) {
         struct write *w = CONTAINER_OF(r->queued.next, struct write, link);
         if (should_wait(r, w)) {
-            loop_timer_arm(r->pump, LOOK_AGAIN_MS);
+            loop_timer_arm(r->pump, CALM_MS);
             return;
         }
         list_remove(&w->link);
@@ -201,6 +213,7 @@ static void send_next(void *ctx)
         }
         list_append(&r->sent, &w->link);
         r->n_sent++;
+        r->own++;
     }
 }
 
@@ -324,10 +337,15 @@ static void create_event(struct recorder *r, struct subject *subject, struct ser
     enqueue(r, s, w);
 }
 
+static char *subject_key(const struct object *o)
+{
+    return xasprintf("%d/%s", o->kind, o->meta.uid ? o->meta.uid : "");
+}
+
 static void record(struct recorder *r, const struct object *regarding, bool warning, const char *reason,
                    const char *note)
 {
-    _cleanup_(free_p) char *key = xasprintf("%d/%s", regarding->kind, regarding->meta.uid ? regarding->meta.uid : "");
+    _cleanup_(free_p) char *key = subject_key(regarding);
     struct subject *subject = subject_get(r, key);
     uint64_t hash = series_key(warning, reason, note);
     int64_t now = clock_mono_ms(r->clock), wall = clock_wall_ms(r->clock);
@@ -356,6 +374,24 @@ void recorder_event(struct recorder *r, const struct object *regarding, bool war
 {
     _cleanup_(free_p) char *clean = clean_note(note);
     record(r, regarding, warning, reason, clean);
+}
+
+void recorder_forget(struct recorder *r, const struct object *gone)
+{
+    _cleanup_(free_p) char *key = subject_key(gone);
+    struct subject *s = map_get(&r->by_key, key);
+    if (!s)
+        return;
+    LIST_FOREACH(l, &r->queued) {
+        struct write *w = CONTAINER_OF(l, struct write, link);
+        if (w->warning || !str_eq(w->subject, key))
+            continue;
+        list_remove(&w->link);
+        r->n_queued--;
+        count(r->dropped);
+        write_free(w);
+    }
+    subject_free(r, s);
 }
 
 struct recorder *recorder_new(struct loop *loop, struct kube_client *client, const char *controller,

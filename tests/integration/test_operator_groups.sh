@@ -66,7 +66,7 @@ test_columns() {
     check "... with what people want to know" matches "^first Running 3 3 3 Pack 0 [0-9]+" columns 2
     check "-o wide adds master, attempt and message" matches \
         "^first Running 3 3 3 Pack 0 [^ ]+ first-0.first.default.svc:29500 1 all 3 replicas are ready" columns 2 -o wide
-    check "there are events" matches "Scheduled" group_events first
+    check "there are events" eventually 5 matches "Scheduled" group_events first
 }
 
 columns() { # LINE ARGS...

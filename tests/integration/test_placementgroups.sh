@@ -45,7 +45,7 @@ test_reserve() {
     check "kubectl get plg has the columns" is "NAME STRATEGY BUNDLES BOUND GPUS STATUS NODES AGE" columns 1
     check "... with what people want to know" matches "^pool Pack 6 6 6 Running 2 [0-9]+" columns 2
     check "-o wide adds the message" matches "all 6 bundles are ready$" columns 2 -o wide
-    check "there are events" matches Scheduled plg_events pool
+    check "there are events" eventually 5 matches Scheduled plg_events pool
 }
 
 all_conditions() {

@@ -149,6 +149,11 @@ int stub_waiting(const struct kube_client *c)
     return n;
 }
 
+uint64_t kube_requests(const struct kube_client *c)
+{
+    return c->last_id;
+}
+
 int kube_in_flight(const struct kube_client *c)
 {
     int n = 0;

@@ -329,6 +329,39 @@ static void good_news_waits_for_other_requests(void **state)
     assert_true(stub_quiet(t.client));
 }
 
+// Between the requests about one object and those about the next there are short gaps.
+static void good_news_waits_for_a_calm(void **state)
+{
+    (void)state;
+    answer(busy());
+    event("Scheduled", "on n1");
+    loop_run_once(t.loop, 0); // not more: a slow machine would be calm then
+    assert_int_equal(stub_waiting(t.client), 0);
+    turn_until_waiting(1);
+    answer(expect(VERB_CREATE));
+}
+
+static void good_news_of_what_has_gone_is_no_news(void **state)
+{
+    (void)state;
+    struct object other = group;
+    other.meta.uid = "u-2";
+    struct stub_call *pod = busy();
+    event("Scheduled", "on n1");
+    recorder_event(t.recorder, &other, false, "Scheduled", "of another");
+    recorder_event(t.recorder, &group, true, "BindTimeout", "that went wrong");
+    answer(pod);
+    recorder_forget(t.recorder, &group);
+    struct stub_call *call = expect(VERB_CREATE);
+    assert_string_equal(member(call, "note", NULL), "that went wrong");
+    answer(call);
+    call = expect(VERB_CREATE);
+    assert_string_equal(member(call, "note", NULL), "of another");
+    answer(call);
+    assert_true(stub_quiet(t.client));
+    assert_int_equal(writes("dropped"), 1);
+}
+
 static void good_news_does_not_wait_for_ever(void **state)
 {
     (void)state;
@@ -408,6 +441,8 @@ int main(void)
         RECORDER_TEST(memory_is_bounded),
         RECORDER_TEST(a_long_note_is_cut_between_characters),
         RECORDER_TEST(good_news_waits_for_other_requests),
+        RECORDER_TEST(good_news_waits_for_a_calm),
+        RECORDER_TEST(good_news_of_what_has_gone_is_no_news),
         RECORDER_TEST(good_news_does_not_wait_for_ever),
         RECORDER_TEST(warnings_do_not_wait_nor_stand_behind_what_does),
         RECORDER_TEST(it_may_be_freed_with_writes_queued_and_on_their_way),
