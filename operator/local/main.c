@@ -226,8 +226,11 @@ static int listen_here(struct local *l, struct err *err)
 
 static int start(struct local *l, struct err *err)
 {
-    const struct gateway_config config = {
-        .authority = &trust_everybody, .share = !l->options.plain, .kill = kill_rank, .ctx = l};
+    const struct gateway_config config = {.authority = &trust_everybody,
+                                          .share = !l->options.plain,
+                                          .sleeps = l->options.sleeps,
+                                          .kill = kill_rank,
+                                          .ctx = l};
     const struct reins_events events = {on_exited, on_kill_refused, l};
     struct group_facts facts;
     describe(l, &facts);

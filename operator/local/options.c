@@ -25,6 +25,8 @@ static const char help[] =
     "  --namespace NS          its namespace; default: that in FILE, else default\n"
     "  --processes N           ranks, 1 to 1024; default: 1\n"
     "  --no-shared-memory      long bodies go through the socket like others, to compare\n"
+    "  --no-spin               the proxy sleeps at once, instead of looking for what comes next for up to 100 us "
+    "before\n"
     "  --agent FILE            cadre-agent, which starts the processes; default: cadre-agent, looked for in PATH\n"
     "  --version               print the version and exit\n"
     "  --help                  print this and exit\n"
@@ -42,6 +44,7 @@ enum {
     OPT_PROCESSES,
     OPT_AGENT,
     OPT_PLAIN,
+    OPT_SLEEPS,
     OPT_VERSION,
     OPT_HELP
 };
@@ -55,6 +58,7 @@ static const struct option table[] = {
     {"processes", required_argument, NULL, OPT_PROCESSES},
     {"agent", required_argument, NULL, OPT_AGENT},
     {"no-shared-memory", no_argument, NULL, OPT_PLAIN},
+    {"no-spin", no_argument, NULL, OPT_SLEEPS},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0},
@@ -117,6 +121,9 @@ static int apply(struct options *o, int opt)
         return -1;
     case OPT_PLAIN:
         o->plain = true;
+        return -1;
+    case OPT_SLEEPS:
+        o->sleeps = true;
         return -1;
     case OPT_VERSION:
         printf("cadre-local %s\n", CADRE_VERSION);

@@ -13,6 +13,7 @@ struct options {
     const char *agent;      // the program
     int processes;
     bool plain;       // no memory is shared
+    bool sleeps;      // whenever the proxy waits
     char **command;   // NULL with a manifest
     const char *file; // the manifest, NULL = none
     const char *map;  // "PREFIX=DIRECTORY", NULL = none

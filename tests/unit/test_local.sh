@@ -76,7 +76,7 @@ stop
 
 socket=(--listen "unix:$work/socket" --agent "$agent")
 exit_code 7 "exit code 7" "${socket[@]}" --processes 2 -- sh -c 'exit 7'
-exit_code 0 "taking calls" "${socket[@]}" -- true
+exit_code 0 "taking calls" "${socket[@]}" --no-spin -- true
 exit_code 127 "cannot run $work/none" --listen "unix:$work/socket" --agent "$work/none" -- true
 exit_code 69 "cannot listen" --listen "unix:$work/no/socket" -- true
 exit_code 64 "must be 127.0.0.1:PORT" --listen 0.0.0.0:1 -- true

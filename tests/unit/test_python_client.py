@@ -57,6 +57,10 @@ class Accumulators(GroupCase):
         self.fails(TypeError, "only one", self.group.call, "add", args=[1], per_rank=[1])
         self.fails(TypeError, "per_rank is a list .* not a dict", self.group.call, "add", per_rank={"x": [1, 2]})
         self.fails(TypeError, "cannot be interpreted as an integer", self.group.call, "add", rank=0.5)
+        self.fails(TypeError, r"connect\(\) has no option 'spins'; there are .*max_bytes, spin", self.local.connect,
+                   spins=False)
+        with self.local.connect(spin=False) as client:
+            self.assertEqual(client.group("g").call("get_value"), [0, 1, 2, 3])
         self.fails(ValueError, "-1 is negative", self.group.call, "add", 1, rank=-1)
         self.fails(ValueError, "-1 is negative", self.group.kill, -1)
         self.fails(TypeError, "a method's name is text, not None", self.group.call, None)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of the client library needs no proxy.
-#include "sdk/c/include/cadre/client.h"
+#include "sdk/c/client/settings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,6 +50,20 @@ static void options_that_make_no_sense_are_refused(void **state)
     for (size_t i = 0; i < 10; i++) {
         assert_int_equal(cadre_client_open(&cases[i].o, &client, &error), cases[i].code);
         assert_ptr_equal(strstr(error.message, cases[i].says), error.message);
+    }
+}
+
+static void it_looks_before_it_sleeps_unless_told_otherwise(void **state)
+{
+    cadre_client_options options = options_of();
+    (void)state;
+    for (int no_spin = 0; no_spin < 2; no_spin++) {
+        struct settings s;
+        struct err err = ERR_INIT;
+        options.no_spin = no_spin;
+        assert_int_equal(settings_init(&s, &options, &err), 0);
+        assert_int_equal(s.sleeps, no_spin);
+        settings_done(&s);
     }
 }
 
@@ -105,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_that_make_no_sense_are_refused),
         cmocka_unit_test(options_may_be_longer_or_shorter),
+        cmocka_unit_test(it_looks_before_it_sleeps_unless_told_otherwise),
         cmocka_unit_test(results_of_ranks_are_walked_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

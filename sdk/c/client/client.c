@@ -479,7 +479,8 @@ struct cadre_client *client_new(struct settings *settings)
     c->settings = *settings;
     *settings = (struct settings){0};
     c->loop = loop_new();
-    loop_spin(c->loop);
+    if (!c->settings.sleeps)
+        loop_spin(c->loop);
     c->quota = quota_new(c->settings.max_bytes, NULL);
     quota_keep_body(c->quota, c->settings.max_body);
     c->pump = loop_timer_new(c->loop, pump, c);

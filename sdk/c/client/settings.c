@@ -150,6 +150,7 @@ static int set_limits(struct settings *s, const cadre_client_options *o, struct 
     s->max_calls = o->max_calls ? o->max_calls : 10 * 1000;
     s->max_body = o->max_body ? o->max_body : (size_t)64 << 20;
     s->max_bytes = o->max_bytes ? o->max_bytes : (size_t)512 << 20;
+    s->sleeps = o->no_spin;
     s->on_connection = o->on_connection;
     s->on_output = o->on_output;
     s->ctx = o->ctx;

@@ -18,6 +18,7 @@ struct settings {
     int64_t connect_ms, unreachable_ms;
     uint32_t max_calls;
     size_t max_body, max_bytes;
+    bool sleeps; // whenever it waits
     void (*on_connection)(void *ctx, int connected, const cadre_client_error *why);
     void (*on_output)(void *ctx, const cadre_client_output *line);
     void *ctx;

@@ -43,6 +43,7 @@ def connect(address, *, on_connection=None, on_output=None, **options):
     max_calls        not answered, or not taken, at a time (10,000)
     max_body         bytes of the arguments or of the result of a call (64 MiB)
     max_bytes        of arguments that wait and of results that are not taken (512 MiB)
+    spin             False: whatever waits sleeps at once, instead of looking for answers for up to 100 us before
     on_connection    called with (True, None), and (False, why)
     on_output        called with an Output for every line that ranks of `group` print; both only inside of what waits,
                      and they cannot use the client

@@ -34,7 +34,7 @@ class Options(Structure):
                 ("ca_pem", c_char_p), ("ca_file", c_char_p), ("server_name", c_char_p),
                 ("connect_timeout_ms", c_int64), ("unreachable_ms", c_int64), ("max_calls", c_uint32),
                 ("max_body", c_size_t), ("max_bytes", c_size_t), ("on_connection", ON_CONNECTION), ("ctx", c_void_p),
-                ("on_output", ON_OUTPUT)]
+                ("on_output", ON_OUTPUT), ("no_spin", c_int)]
 
 
 class Json(Structure):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of calls and of connections: one table each, from Python's name to the member of the C struct."""
 
-from operator import index
+from operator import index, not_
 
 from . import _library as lib
 from ._body import encode
@@ -76,6 +76,7 @@ CONNECT = {
     "max_calls": ("max_calls", index),
     "max_body": ("max_body", index),
     "max_bytes": ("max_bytes", index),
+    "spin": ("no_spin", not_),
 }
 
 

@@ -104,6 +104,9 @@ typedef struct cadre_client_options {
     // Every line that ranks of `group` print while the client is connected, equal ones of several ranks as one, within
     // half a second. NULL: none is sent. Called inside of whatever waits.
     void (*on_output)(void *ctx, const cadre_client_output *line);
+    // 1: whatever waits sleeps at once. Otherwise it looks for answers for up to 100 us before, as long as they come
+    // that fast and there is more than one CPU: small calls one at a time are faster, and take more CPU time.
+    int no_spin;
 } cadre_client_options;
 
 // How arguments reach the ranks; the numbers are those of cadre/worker.h.
