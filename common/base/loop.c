@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <uv.h>
 
+#define ROUNDS_A_TURN 16 // of what looks find themselves, then libuv gets a turn
+
 struct loop {
     uv_loop_t uv;
     struct clock clock;
@@ -21,6 +23,8 @@ struct loop {
     uv_prepare_t before_wait;
     bool spins;
     bool passes; // this turn does not wait
+    bool stays;  // in loop_run(): nobody waits for the end of a turn
+    struct list hooks, looks;
     struct spin spin;
     int64_t slept_us; // when it last went to sleep without a look; 0 = it did not
     struct list deferred;
@@ -57,8 +61,14 @@ struct loop_wakeup {
 };
 
 struct loop_hook {
-    uv_prepare_t uv;
+    struct list link;
     loop_fn fn;
+    void *ctx;
+};
+
+struct loop_look {
+    struct list link;
+    loop_look_fn fn;
     void *ctx;
 };
 
@@ -113,18 +123,33 @@ static bool has_news(const uv_loop_t *uv)
     return queue[0] != queue;
 }
 
-static void look(struct loop *loop, int64_t begun_us)
+// Whether there was something, with which it has dealt.
+static bool look_within(struct loop *loop)
+{
+    bool any = false;
+    uv_update_time(&loop->uv);
+    LIST_FOREACH(l, &loop->looks) {
+        struct loop_look *look = CONTAINER_OF(l, struct loop_look, link);
+        any = look->fn(look->ctx) || any;
+    }
+    return any;
+}
+
+// Whether a look within has found something; else libuv is to find it, or to sleep.
+static bool look(struct loop *loop, int64_t begun_us, bool within)
 {
     struct pollfd events = {.fd = uv_backend_fd(&loop->uv), .events = POLLIN};
     int64_t took_us;
-    bool found;
+    bool dealt, found;
     do {
-        found = poll(&events, 1, 0) > 0;
+        dealt = within && look_within(loop);
+        found = dealt || poll(&events, 1, 0) > 0;
         if (!found)
             sched_yield(); // whoever is to answer may be waiting for this core
         took_us = clock_mono_us(&clock_system) - begun_us;
     } while (!found && took_us < SPIN_US);
     spin_looked(&loop->spin, took_us, found);
+    return dealt;
 }
 
 static void note_sleep(struct loop *loop, int64_t now_us)
@@ -134,19 +159,43 @@ static void note_sleep(struct loop *loop, int64_t now_us)
     loop->slept_us = 0;
 }
 
-static void on_before_wait(uv_prepare_t *uv)
+static void run_hooks(struct loop *loop)
 {
-    struct loop *loop = uv->data;
+    struct list batch = LIST_INIT(batch);
+    LIST_FOREACH(l, &loop->hooks) {
+        list_remove(l);
+        list_append(&batch, l);
+    }
+    for (struct list *l; (l = list_pop(&batch));) {
+        struct loop_hook *h = CONTAINER_OF(l, struct loop_hook, link);
+        list_append(&loop->hooks, l);
+        h->fn(h->ctx);
+    }
+}
+
+// Spins, if that is wanted, and says whether it has dealt with something.
+static bool look_or_sleep(struct loop *loop, bool within)
+{
     if (!loop->spins || loop->passes)
-        return;
+        return false;
     int64_t now_us = clock_mono_us(&clock_system);
     note_sleep(loop, now_us);
     if (uv_backend_timeout(&loop->uv) == 0 || has_news(&loop->uv))
-        return;
+        return false;
     if (spin_wanted(&loop->spin))
-        look(loop, now_us);
-    else
-        loop->slept_us = now_us;
+        return look(loop, now_us, within);
+    loop->slept_us = now_us;
+    return false;
+}
+
+// What looks deal with themselves takes no turn of libuv, which asks the kernel twice more for each.
+static void on_before_wait(uv_prepare_t *uv)
+{
+    struct loop *loop = uv->data;
+    int left = loop->stays ? ROUNDS_A_TURN : 0;
+    do
+        run_hooks(loop);
+    while (look_or_sleep(loop, left-- > 0));
 }
 
 struct loop *loop_new(void)
@@ -156,12 +205,14 @@ struct loop *loop_new(void)
         abort(); // no epoll descriptor: nothing can run
     loop->clock = (struct clock){loop_mono, loop_wall, clock_system.mono_us};
     list_init(&loop->deferred);
+    list_init(&loop->hooks);
+    list_init(&loop->looks);
     uv_idle_init(&loop->uv, &loop->deferred_idle);
     loop->deferred_idle.data = loop;
     uv_timer_init(&loop->uv, &loop->bound);
     uv_prepare_init(&loop->uv, &loop->before_wait);
     loop->before_wait.data = loop;
-    uv_prepare_start(&loop->before_wait, on_before_wait); // the first to start is the last to run: after all hooks
+    uv_prepare_start(&loop->before_wait, on_before_wait); // the first to start is the last to run: after libraries' own
     uv_unref((uv_handle_t *)&loop->before_wait);
     return loop;
 }
@@ -186,6 +237,10 @@ void loop_free(struct loop *loop)
     uv_close((uv_handle_t *)&loop->bound, NULL);
     uv_close((uv_handle_t *)&loop->before_wait, NULL);
     uv_walk(&loop->uv, refuse_alive, NULL);
+    if (!list_empty(&loop->hooks) || !list_empty(&loop->looks)) {
+        fprintf(stderr, "cadre: the loop is freed before one of its users (a hook or a look)\n");
+        abort();
+    }
     uv_run(&loop->uv, UV_RUN_NOWAIT); // eats the flag of a loop_stop() that came after the last run
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     if (uv_loop_close(&loop->uv) != 0)
@@ -200,7 +255,9 @@ void *loop_uv(struct loop *loop)
 
 void loop_run(struct loop *loop)
 {
+    loop->stays = true;
     uv_run(&loop->uv, UV_RUN_DEFAULT);
+    loop->stays = false;
 }
 
 static void bound_reached(uv_timer_t *t)
@@ -414,28 +471,34 @@ void loop_wakeup_free(struct loop_wakeup *w)
         uv_close((uv_handle_t *)&w->uv, free_handle);
 }
 
-static void on_hook(uv_prepare_t *uv)
-{
-    struct loop_hook *h = uv->data;
-    h->fn(h->ctx);
-}
-
 struct loop_hook *loop_hook_new(struct loop *loop, loop_fn fn, void *ctx)
 {
     struct loop_hook *h = xcalloc(1, sizeof *h);
-    h->fn = fn;
-    h->ctx = ctx;
-    uv_prepare_init(&loop->uv, &h->uv);
-    h->uv.data = h;
-    uv_prepare_start(&h->uv, on_hook);
-    uv_unref((uv_handle_t *)&h->uv);
+    *h = (struct loop_hook){.fn = fn, .ctx = ctx};
+    list_insert_before(loop->hooks.next, &h->link);
     return h;
 }
 
 void loop_hook_free(struct loop_hook *h)
 {
     if (h)
-        uv_close((uv_handle_t *)&h->uv, free_handle);
+        list_remove(&h->link);
+    free(h);
+}
+
+struct loop_look *loop_look_new(struct loop *loop, loop_look_fn fn, void *ctx)
+{
+    struct loop_look *l = xcalloc(1, sizeof *l);
+    *l = (struct loop_look){.fn = fn, .ctx = ctx};
+    list_append(&loop->looks, &l->link);
+    return l;
+}
+
+void loop_look_free(struct loop_look *l)
+{
+    if (l)
+        list_remove(&l->link);
+    free(l);
 }
 
 static void resolve_free(struct loop_resolve *r)

@@ -16,6 +16,7 @@ struct loop_poll;
 struct loop_signal;
 struct loop_wakeup;
 struct loop_hook;
+struct loop_look;
 struct loop_resolve;
 struct addrinfo;
 
@@ -71,9 +72,16 @@ struct loop_wakeup *loop_wakeup_new(struct loop *loop, loop_fn fn, void *ctx);
 void loop_wakeup_signal(struct loop_wakeup *w);
 void loop_wakeup_free(struct loop_wakeup *w);
 
-// Calls fn each time before the loop waits for events. Does not keep the loop alive.
+// Calls fn each time before the loop waits for events, the newest hook first. Does not keep the loop alive.
 struct loop_hook *loop_hook_new(struct loop *loop, loop_fn fn, void *ctx);
 void loop_hook_free(struct loop_hook *h);
+
+// A short cut for whoever watches descriptors of its own: while loop_run() looks before it sleeps (loop_spin()), it
+// calls fn, which deals with what has come, without waiting, and says whether there was any. The hooks run after it.
+// All that fn may miss, and all else, comes as without it.
+typedef bool (*loop_look_fn)(void *ctx);
+struct loop_look *loop_look_new(struct loop *loop, loop_look_fn fn, void *ctx);
+void loop_look_free(struct loop_look *l); // accepts NULL
 
 // Looks up the stream addresses of a host without blocking the loop. Calls fn once, with the addresses (which are freed
 // after it) or with NULL and what went wrong; the handle is gone then. A cancelled one never calls.

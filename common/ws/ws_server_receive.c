@@ -24,6 +24,7 @@ enum { READY_MAX = 64 };
 struct ws_receivers {
     int epoll;
     struct loop_poll *poll;
+    struct loop_look *look;
     struct epoll_event ready[READY_MAX]; // those that come in this turn, up to n_ready; NULL: it has ended meanwhile
     int n_ready;
     struct list fresh; // those that have opened since the last turn: libwebsockets still has what came with the request
@@ -132,15 +133,22 @@ static void read_turn(struct ws_session *s)
             return;
 }
 
-static void on_ready(void *ctx, int events)
+static bool read_ready(void *ctx)
 {
     struct ws_receivers *all = ctx;
-    (void)events;
-    all->n_ready = epoll_wait(all->epoll, all->ready, READY_MAX, 0);
-    for (int i = 0; i < all->n_ready; i++)
+    int n = epoll_wait(all->epoll, all->ready, READY_MAX, 0);
+    all->n_ready = n;
+    for (int i = 0; i < n; i++)
         if (all->ready[i].data.ptr)
             read_turn(all->ready[i].data.ptr);
     all->n_ready = 0;
+    return n > 0;
+}
+
+static void on_ready(void *ctx, int events)
+{
+    (void)events;
+    (void)read_ready(ctx);
 }
 
 void ws_receiver_new(struct ws_session *s)
@@ -193,6 +201,7 @@ void ws_receivers_new(struct ws_server *server)
     list_init(&all->fresh);
     all->epoll = epoll_create1(EPOLL_CLOEXEC);
     all->poll = all->epoll < 0 ? NULL : loop_poll_new(server->loop, all->epoll, on_ready, all);
+    all->look = loop_look_new(server->loop, read_ready, all);
     server->receivers = all;
     if (!all->poll || loop_poll_set(all->poll, LOOP_READ, &ignored) < 0)
         ws_receivers_free(server); // then all is as it is with TLS
@@ -203,6 +212,7 @@ void ws_receivers_free(struct ws_server *server)
     struct ws_receivers *all = TAKE_PTR(server->receivers);
     if (!all)
         return;
+    loop_look_free(all->look);
     loop_poll_free(all->poll);
     if (all->epoll >= 0)
         close(all->epoll);

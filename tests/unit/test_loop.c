@@ -403,6 +403,65 @@ static void a_loop_that_spins_hears_every_answer(void **state)
     close(fds[1]);
 }
 
+// Reads without waiting, and leaves the next question to the hook, as servers do.
+struct caller {
+    struct loop *loop;
+    int fd, rounds;
+    bool due;
+};
+
+static bool hear(void *ctx)
+{
+    struct caller *c = ctx;
+    char byte;
+    if (recv(c->fd, &byte, 1, MSG_DONTWAIT) != 1)
+        return false;
+    assert_false(c->due); // the hook has run since the last one
+    c->due = c->rounds++ < ROUNDS - 1;
+    if (!c->due)
+        loop_stop(c->loop);
+    return true;
+}
+
+static void hear_late(void *ctx, int events)
+{
+    (void)events;
+    (void)hear(ctx);
+}
+
+static void ask(void *ctx)
+{
+    struct caller *c = ctx;
+    if (c->due)
+        assert_int_equal(write(c->fd, "x", 1), 1);
+    c->due = false;
+}
+
+static void what_a_look_finds_itself_is_followed_by_the_hooks(void **state)
+{
+    struct loop *loop = *state;
+    struct err err = ERR_INIT;
+    pthread_t other;
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    struct caller c = {loop, fds[0], 0, .due = true};
+    struct loop_poll *poll = loop_poll_new(loop, fds[0], hear_late, &c);
+    struct loop_hook *hook = loop_hook_new(loop, ask, &c);
+    struct loop_look *look = loop_look_new(loop, hear, &c);
+    assert_int_equal(pthread_create(&other, NULL, pong, &fds[1]), 0);
+    loop_poll_set(poll, LOOP_READ, &err);
+    loop_run(loop);
+    assert_int_equal(c.rounds, ROUNDS);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    loop_look_free(look);
+    loop_look_free(NULL);
+    loop_hook_free(hook);
+    loop_poll_free(poll);
+    loop_run_once(loop, 0);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,6 +492,8 @@ int main(void)
         SPIN_TEST(another_thread_wakes_the_loop_and_signals_become_one_call),
         SPIN_TEST(a_hook_runs_before_each_wait_and_keeps_nothing_alive),
         SPIN_TEST(a_loop_that_spins_hears_every_answer),
+        LOOP_TEST(what_a_look_finds_itself_is_followed_by_the_hooks),
+        SPIN_TEST(what_a_look_finds_itself_is_followed_by_the_hooks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
