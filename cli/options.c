@@ -178,7 +178,13 @@ static int set_mode(const struct options *o, const char *const *names, size_t n,
             return -1;
         }
     }
-    return wrong(o, "there is no mode %s", optarg);
+    struct buf list = BUF_INIT(1024);
+    for (size_t i = 1; i < n; i++)
+        if (names[i])
+            buf_printf(&list, "%s %s", list.len ? "," : "", names[i]);
+    int r = wrong(o, "there is no mode %s; there are%s", optarg, buf_str(&list));
+    buf_done(&list);
+    return r;
 }
 
 static int set_number(const struct options *o, const char *what, int64_t min, int64_t max, int64_t *ret)

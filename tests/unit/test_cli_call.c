@@ -179,7 +179,7 @@ static void usage_is_explained(void **state)
     fails("call llama add --rank 1 --execute all", 2, "a call to one rank has no --dispatch and no --execute");
     fails("call llama add --rank x", 2, "error: --rank x: must be a number from 0");
     fails("call llama add --dispatch split -o ranks", 2, "-o ranks is for modes that keep the results of all ranks");
-    fails("call llama add --dispatch some", 2, "error: there is no mode some");
+    fails("call llama add --dispatch some", 2, "error: there is no mode some; there are ONE_TO_ALL, ALL_TO_ALL, ");
     fails("call llama add --timeout 5x", 2, "--timeout 5x: must be like 30s or 2m, at most 168h");
     fails("call llama add -5", 2, "missing: -5; a number below 0 goes behind --\n");
     fails("call ml/llama add 1", 2, "error: GROUP is a name; its namespace goes behind -n: ml/llama\n");
