@@ -349,7 +349,7 @@ static unsigned count(const char *text)
 static void short_messages_are_read_in_waves_so_that_what_came_of_one_goes_out_before_the_next(void **state)
 {
     (void)state;
-    enum { LEN = 1000, N = 64 };
+    enum { LEN = 1000, N = 32 };
     char payload[LEN];
     struct buf all = BUF_INIT(1 << 20);
     shake_hands();
