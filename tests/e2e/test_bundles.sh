@@ -85,7 +85,8 @@ test_two_groups() {
     check "... one node of torchrun" is "1 1 1 1" rank_values second NNODES shared-plg-0-0
     check "S0-11: both see the same GPUs" is "0 1 2 3" rank_values first CUDA_VISIBLE_DEVICES shared-plg-0-0
     check "... a GPU a worker" is "0 1 2 3" rank_values second CUDA_VISIBLE_DEVICES shared-plg-0-0
-    check "S1-5: a name for each" eventually 10 says "shared-plg-0-0" cadre info second
+    check "S1-5: a name for each" eventually 10 matches \
+        '0 +yes +[0-9]+ +shared-plg-0-0 .*1 +yes .*2 +yes .*3 +yes +[0-9]+ +shared-plg-0-0 +n[12]' cadre info second
     check "S2-3: rank 0's pod is the address, and the ports differ" is \
         "$(printf 'shared-plg-0.shared-plg.default.svc:%s\n' 29500 29501)" masters first second
     check "... as the processes have them" is "$(master first | sed 's/.*://; s/.*/& & & &/')" \

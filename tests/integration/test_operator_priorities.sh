@@ -85,6 +85,18 @@ test_placementgroup() {
     group_delete low
 }
 
+test_example() {
+    of_size low 24 ""
+    group_ready low 60 >/dev/null
+    check "kubectl apply -f examples/priority.yaml" kc apply -f "$here/../../examples/priority.yaml"
+    check "it takes the room of one that has no priority" group_ready urgent 60
+    check "... on one node" is 4 group_nodes urgent
+    check "... and the gang that is hit waits" eventually 60 is "False/Insufficient" group_condition low Ready
+    kc delete -f "$here/../../examples/priority.yaml" >/dev/null
+    check "... until it is gone" group_ready low 60
+    group_delete low
+}
+
 suite_start itest-priorities --nodes 0 --kwok 6 --gpus 4
 kc create namespace cadre-system >/dev/null
 kc -n cadre-system create secret generic cadre-keys >/dev/null
@@ -92,5 +104,6 @@ operator_start op --leader-elect=false
 classes
 test_preemption
 test_placementgroup
+test_example
 check "the operator ends with 0 and without a leak" operator_stop op
 suite_end

@@ -154,6 +154,11 @@ test_strategies() {
     check "StrictPack in a rack: more than a node takes" is_placed "4 4" rack StrictPack 8 \
         '.spec.topologyKey = "example.com/rack"'
     check "podPer Bundle: a pod each" is_placed "1 4" each Pack 5 '.spec.podPer = "Bundle"'
+    check "kubectl apply -f examples/rack.yaml" kc apply -f "$here/../../examples/rack.yaml"
+    check "... is all in one rack, a pod for each bundle" plg_ready racked
+    check "... on as few of its nodes as possible" is "2 4 6" echo "$(plg_layout racked) $(plg_pods racked | wc -w)"
+    check "... of one rack" is 1 echo "$(racks racked | xargs -n 1 | sort -u | wc -l)"
+    plg_delete racked
     plg_apply shapes 2 '.spec.strategy = "StrictSpread" | .spec.bundles[0].nodeSelector = {"example.com/rack": "a"}
         | .spec.bundles += [{resources: {cpu: "2"}, nodeSelector: {"example.com/rack": "b"}}]' >/dev/null
     check "bundles of several shapes" plg_ready shapes
