@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <uv.h>
 
-#define ROUNDS_A_TURN 16 // of what looks find themselves, then libuv gets a turn
+#define LOOKS_US 500 // so long what looks find themselves comes first, then libuv gets a turn
 
 struct loop {
     uv_loop_t uv;
@@ -173,8 +173,8 @@ static void run_hooks(struct loop *loop)
     }
 }
 
-// Spins, if that is wanted, and says whether it has dealt with something.
-static bool look_or_sleep(struct loop *loop, bool within)
+// Spins, if that is wanted, and says whether it has dealt with something; *until_us: 0 the first time in a turn.
+static bool look_or_sleep(struct loop *loop, int64_t *until_us)
 {
     if (!loop->spins || loop->passes)
         return false;
@@ -182,8 +182,10 @@ static bool look_or_sleep(struct loop *loop, bool within)
     note_sleep(loop, now_us);
     if (uv_backend_timeout(&loop->uv) == 0 || has_news(&loop->uv))
         return false;
+    if (!*until_us)
+        *until_us = loop->stays ? now_us + LOOKS_US : now_us;
     if (spin_wanted(&loop->spin))
-        return look(loop, now_us, within);
+        return look(loop, now_us, now_us < *until_us);
     loop->slept_us = now_us;
     return false;
 }
@@ -192,10 +194,10 @@ static bool look_or_sleep(struct loop *loop, bool within)
 static void on_before_wait(uv_prepare_t *uv)
 {
     struct loop *loop = uv->data;
-    int left = loop->stays ? ROUNDS_A_TURN : 0;
+    int64_t until_us = 0;
     do
         run_hooks(loop);
-    while (look_or_sleep(loop, left-- > 0));
+    while (look_or_sleep(loop, &until_us));
 }
 
 struct loop *loop_new(void)
