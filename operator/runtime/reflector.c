@@ -11,7 +11,8 @@
 
 #include <stdlib.h>
 
-enum { PAGE_SIZE = 500, LIST_IDLE_MS = 30000 };
+// Few, as each is a round trip in which nothing is read; they need not fit into memory, as they are read as they come.
+enum { PAGE_SIZE = 2000, LIST_IDLE_MS = 30000 };
 
 // One list page or watch on the wire. Outlives its reflector, because a canceled stream still calls back.
 struct reflector_stream {

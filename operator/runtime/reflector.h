@@ -12,7 +12,7 @@ struct reflector_options {
     const char *ns;             // "" or NULL = all
     const char *label_selector; // NULL = all
     const char *field_selector;
-    int32_t page_size; // 0 = 500
+    int32_t page_size; // 0 = 2000
     uint64_t seed;     // of timeouts and jitter
     // A list or watch failed (it is tried again by itself). For the log; at most once a failure. May be NULL.
     void (*on_error)(void *ctx, enum kind kind, const struct err *err, int64_t retry_ms);

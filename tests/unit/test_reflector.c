@@ -168,7 +168,7 @@ static void a_list_is_read_page_by_page_then_watched(void **state)
 {
     (void)state;
     struct stub_call *call = expect(VERB_LIST);
-    assert_int_equal(call->request.limit, 500);
+    assert_int_equal(call->request.limit, 2000);
     assert_null(call->request.continue_token);
     say(call, LIST("10", "next", OBJECT("a", "1")));
     assert_string_equal(held(), "a@1 "); // each object as soon as it is there
