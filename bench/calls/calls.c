@@ -208,22 +208,30 @@ static const char beside_idle[] = "one at a time, beside idle workers";
 static const char long_batch[] = "1 GiB batch over 4 simulated ranks";
 static const char beside_bulk[] = "one at a time, beside a 60 MiB echo";
 
+static const struct {
+    const char *name;
+    size_t bytes;
+    const char *target;
+} broadcasts[] = {{"10 B to 400 ranks", 10, "4 ms"}, {"410 KB to 400 ranks", 410 * 1000, "45 ms"}};
+
+static bool wanted_broadcast(size_t i)
+{
+    return wanted(broadcast) || wanted(broadcasts[i].name);
+}
+
 // Broadcast to many simulated ranks: a call is done when all have answered.
 static void measure_broadcast(void)
 {
-    static const struct {
-        const char *name;
-        size_t bytes;
-        const char *target;
-    } lines[] = {{"10 B to 400 ranks", 10, "4 ms"}, {"410 KB to 400 ranks", 410 * 1000, "45 ms"}};
     pid_t ranks = ranks_start(server.port, "many", 0, MANY);
     struct floor floor;
     cadre_client *c = open_server(TCP);
     floor_start(&floor, MANY);
     printf("\n%-34s %12s %12s %8s %8s   %s\n", broadcast, "Cadre ms", "bare ms", "ratio", "target",
            "CPU ms a call: proxy, ranks");
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        const struct load_call call = {"many", "take", lines[i].bytes, 1};
+    for (size_t i = 0; i < ARRAY_LEN(broadcasts); i++) {
+        if (!wanted_broadcast(i))
+            continue;
+        const struct load_call call = {"many", "take", broadcasts[i].bytes, 1};
         struct samples ours = {.n = 0}, bare = {.n = 0}, ratios;
         const pid_t who[] = {server.pid, ranks, floor.relay, floor.ends};
         struct samples cpu[ARRAY_LEN(who)] = {{.n = 0}};
@@ -239,9 +247,9 @@ static void measure_broadcast(void)
                 samples_add(&cpu[j], (proc_cpu_s(who[j]) - before[j]) * 1e3 / calls[j / 2]);
         }
         samples_ratios(&ours, &bare, &ratios);
-        printf("%-34s %12.2f %12.2f %7.2fx %8s   %.1f %.1f, bare %.1f %.1f\n", lines[i].name, samples_median(&ours),
-               samples_median(&bare), samples_median(&ratios), lines[i].target, samples_median(&cpu[0]),
-               samples_median(&cpu[1]), samples_median(&cpu[2]), samples_median(&cpu[3]));
+        printf("%-34s %12.2f %12.2f %7.2fx %8s   %.1f %.1f, bare %.1f %.1f\n", broadcasts[i].name,
+               samples_median(&ours), samples_median(&bare), samples_median(&ratios), broadcasts[i].target,
+               samples_median(&cpu[0]), samples_median(&cpu[1]), samples_median(&cpu[2]), samples_median(&cpu[3]));
     }
     floor_stop(&floor);
     cadre_client_close(c);
@@ -389,7 +397,7 @@ static void measure_all(void)
     peer_stop(&ray);
     peer_stop(&ray_client);
     peer_stop(&python);
-    if (wanted(broadcast))
+    if (wanted_broadcast(0) || wanted_broadcast(1))
         measure_broadcast();
     if (wanted(beside_idle))
         measure_idle();
