@@ -26,7 +26,7 @@ struct results {
     struct contest single, hundred, thousand;
     struct reservations reserved_hundred, reserved_thousand;
     struct samples start_empty, start_full;
-    struct samples restart_alone, restart_among;
+    struct samples restart_floor, restart_alone, restart_among;
     struct samples raw, made; // microseconds a pod
     struct proc_memory idle, peak_hundred, peak_thousand, after;
     int present; // groups that were there for restart_among and start_full
@@ -65,6 +65,37 @@ static void restarts(struct bench *b, const char *group, int64_t times, struct s
         world_quiesce(w);
     }
     arena_done(&a);
+}
+
+static double delete_and_wait(struct world *w, const char *prefix, int pods)
+{
+    world_delete(w, prefix, pods);
+    world_wait(w, &w->trial.gone_us, WAIT_S, "the end of pods");
+    return (double)(w->trial.gone_us - w->trial.began_us) / 1e3;
+}
+
+static double create_and_wait(struct world *w, const char *prefix, int pods)
+{
+    world_create_pods(w, prefix, pods, POD_ALIKE);
+    world_wait(w, &w->trial.running_us, WAIT_S, "pods of the floor");
+    return (double)(w->trial.running_us - w->trial.began_us) / 1e3;
+}
+
+// What a restart does, by nobody's operator: one pod goes, then the rest of them, then there are as many new ones.
+static void restarts_of_pods(struct bench *b, int64_t times, struct samples *ret)
+{
+    struct world *w = &b->world;
+    char first[PREFIX_MAX], rest[PREFIX_MAX], next[PREFIX_MAX];
+    for (int64_t i = 0; i < times; i++) {
+        create_and_wait(w, bench_prefix(b, first, sizeof first, "first"), 1);
+        create_and_wait(w, bench_prefix(b, rest, sizeof rest, "rest"), GROUP_SIZE - 1);
+        world_sleep(w, RESTART_SETTLES_MS);
+        world_quiesce(w);
+        double took = delete_and_wait(w, first, 1);
+        took += delete_and_wait(w, rest, GROUP_SIZE - 1);
+        samples_add(ret, took + create_and_wait(w, bench_prefix(b, next, sizeof next, "next"), GROUP_SIZE));
+        world_clean(w, next);
+    }
 }
 
 // Creates `groups` that stay, restarts the one in the middle, and starts the operator anew among them.
@@ -108,6 +139,7 @@ static void run(struct bench *b, const struct settings *s, struct results *r)
     bench_measure_idle(b);
     r->idle = proc_memory(b->operator.pid);
     contest_run(b, 1, (int)s->singles, &r->single);
+    restarts_of_pods(b, s->restarts, &r->restart_floor);
     if (s->restarts)
         among(b, s, 1, &r->restart_alone, NULL);
     contest_run(b, 100, (int)s->pairs, &r->hundred);
@@ -195,6 +227,7 @@ static void report(const struct bench *b, const struct results *r)
     report_pairs("create only, our client (floor: raw connections)", "us/pod", &r->raw, &r->made, 1.2);
     reservations_report(b, "100 PlacementGroups of 1", 100, &r->reserved_hundred, 1.5);
     reservations_report(b, "1,000 PlacementGroups of 3", 1000, &r->reserved_thousand, 1.3);
+    report_median("restart of the same pods by the benchmark", "ms", &r->restart_floor, 0);
     report_median("restart of a group by new pods, alone", "ms", &r->restart_alone, 150);
     snprintf(line, sizeof line, "restart of a group by new pods, among %d groups", r->present);
     report_median(line, "ms", &r->restart_among, 150);
