@@ -21,7 +21,8 @@ local_stop() {
     rm -f "$work/socket"
 }
 trap 'local_stop; rm -rf "$work"' EXIT
-trap 'echo "not ok - line $LINENO: $BASH_COMMAND"' ERR
+set -E # also where a command of a function fails, which ends the test as well
+trap 'fail "${BASH_SOURCE[0]##*/}:$LINENO: exit code $?: $BASH_COMMAND"' ERR
 
 # until_true COMMAND...: within two minutes it succeeds.
 until_true() {
