@@ -6,6 +6,8 @@
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/wire/mode.h"
+#include "common/wire/record.h"
 
 #include <getopt.h>
 #include <stdarg.h>
@@ -170,20 +172,19 @@ static bool mode_is(const char *text, const char *name)
     return *text == *name;
 }
 
-static int set_mode(const struct options *o, const char *const *names, size_t n, int *ret)
+static int set_mode(const struct options *o, const char *(*name)(unsigned), unsigned n, void (*list)(struct buf *),
+                    int *ret)
 {
-    for (size_t i = 1; i < n; i++) {
-        if (names[i] && mode_is(optarg, names[i])) {
+    for (unsigned i = 1; i < n; i++) {
+        if (mode_is(optarg, name(i))) {
             *ret = (int)i;
             return -1;
         }
     }
-    struct buf list = BUF_INIT(1024);
-    for (size_t i = 1; i < n; i++)
-        if (names[i])
-            buf_printf(&list, "%s %s", list.len ? "," : "", names[i]);
-    int r = wrong(o, "there is no mode %s; there are%s", optarg, buf_str(&list));
-    buf_done(&list);
+    struct buf names = BUF_INIT(1024);
+    list(&names);
+    int r = wrong(o, "there is no mode %s; there are %s", optarg, buf_str(&names));
+    buf_done(&names);
     return r;
 }
 
@@ -259,10 +260,6 @@ static int unknown(const struct parse *p)
 
 static int apply_call(struct parse *p, int opt)
 {
-    static const char *const dispatches[] = {
-        NULL,       "ONE_TO_ALL",      "ALL_TO_ALL", "DP_COMPUTE", "DP_COMPUTE_PROTO",
-        "3D_PROTO", "3D_ALL_MICRO_DP", "3D_PP_ONLY", "SPLIT",      "DP_COMPUTE_METRIC"};
-    static const char *const executes[] = {NULL, "ALL", "RANK_ZERO", "ANY"};
     struct options *o = p->o;
     cadre_client_request *r = &o->request;
     switch (opt) {
@@ -275,9 +272,9 @@ static int apply_call(struct parse *p, int opt)
         r->role = optarg;
         return -1;
     case OPT_DISPATCH:
-        return set_mode(o, dispatches, ARRAY_LEN(dispatches), &r->dispatch);
+        return set_mode(o, mode_dispatch_name, RECORD_DISPATCH_COUNT, mode_dispatch_list, &r->dispatch);
     case OPT_EXECUTE:
-        return set_mode(o, executes, ARRAY_LEN(executes), &r->execute);
+        return set_mode(o, mode_execute_name, RECORD_EXECUTE_COUNT, mode_execute_list, &r->execute);
     case OPT_SPLIT:
         r->split = optarg;
         return -1;

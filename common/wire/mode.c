@@ -35,6 +35,12 @@ static uint8_t number_of(const char *const *names, size_t n, const char *name)
     return 0;
 }
 
+static void list(const char *const *names, size_t n, struct buf *out)
+{
+    for (size_t i = 1; i < n; i++)
+        buf_printf(out, "%s%s", i > 1 ? ", " : "", names[i]);
+}
+
 const char *mode_dispatch_name(unsigned dispatch)
 {
     return name_of(dispatch_names, ARRAY_LEN(dispatch_names), dispatch);
@@ -53,4 +59,14 @@ uint8_t mode_dispatch(const char *name)
 uint8_t mode_execute(const char *name)
 {
     return number_of(execute_names, ARRAY_LEN(execute_names), name);
+}
+
+void mode_dispatch_list(struct buf *out)
+{
+    list(dispatch_names, ARRAY_LEN(dispatch_names), out);
+}
+
+void mode_execute_list(struct buf *out)
+{
+    list(execute_names, ARRAY_LEN(execute_names), out);
 }

@@ -3,6 +3,8 @@
 #ifndef CADRE_WIRE_MODE_H
 #define CADRE_WIRE_MODE_H
 
+#include "common/base/buf.h"
+
 #include <stdint.h>
 
 const char *mode_dispatch_name(unsigned dispatch); // "ONE_TO_ALL"; "?" for none
@@ -10,5 +12,7 @@ const char *mode_execute_name(unsigned execute);   // "ALL"; "?" for none
 // 0, which is DEFAULT, where there is no mode of that name.
 uint8_t mode_dispatch(const char *name);
 uint8_t mode_execute(const char *name);
+void mode_dispatch_list(struct buf *out); // "ONE_TO_ALL, ALL_TO_ALL, ...": all that there are
+void mode_execute_list(struct buf *out);
 
 #endif

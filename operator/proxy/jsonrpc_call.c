@@ -77,24 +77,29 @@ static int read_params(const struct json *params, struct params *ret, struct err
     return 0;
 }
 
-static int read_mode(const struct json *v, uint8_t (*number)(const char *), const char *what, uint8_t *ret,
-                     struct err *err)
+static int read_mode(const struct json *v, uint8_t (*number)(const char *), void (*list)(struct buf *),
+                     const char *what, uint8_t *ret, struct err *err)
 {
     struct arena a = ARENA_INIT;
     *ret = v ? number(json_str(v, &a)) : 0;
     arena_done(&a);
-    return v && !*ret
-               ? err_set(err, ERR_INVALID, "\"%s\": there is no mode %.*s", what, (int)MIN(v->len, 100u), v->text)
-               : 0;
+    if (!v || *ret)
+        return 0;
+    struct buf names = BUF_INIT(256);
+    list(&names);
+    err_set(err, ERR_INVALID, "\"%s\": there is no mode %.*s; there are %s", what, (int)MIN(v->len, 100u), v->text,
+            buf_str(&names));
+    buf_done(&names);
+    return err->code;
 }
 
 static int read_header(const struct params *p, struct record_header *h, struct err *err)
 {
     int64_t rank;
     *h = (struct record_header){.type = RECORD_CALL, .rank = RECORD_GROUP};
-    int r = read_mode(p->dispatch, mode_dispatch, "dispatch", &h->dispatch, err);
+    int r = read_mode(p->dispatch, mode_dispatch, mode_dispatch_list, "dispatch", &h->dispatch, err);
     if (r == 0)
-        r = read_mode(p->execute, mode_execute, "execute", &h->execute, err);
+        r = read_mode(p->execute, mode_execute, mode_execute_list, "execute", &h->execute, err);
     if (r < 0)
         return r;
     if (p->rank) {

@@ -174,8 +174,9 @@ static void what_is_wrong_gets_the_code_of_the_standard(void **state)
         {CALL("1", ",\"method\":\"add\",\"rank\":-1"), "1", "-32602,\"message\":\"\\\"rank\\\" must*"},
         {CALL("1", ",\"method\":\"add\",\"rank\":2"), "1", "-32602,\"message\":\"ml/llama has no rank 2*"},
         {CALL("1", ",\"method\":\"add\",\"dispatch\":\"SOME\""), "1",
-         "-32602,\"message\":\"\\\"dispatch\\\": there is no mode \\\"SOME\\\"\"}}"},
-        {CALL("1", ",\"method\":\"add\",\"execute\":7"), "1", "-32602,*"},
+         "-32602,\"message\":\"\\\"dispatch\\\": there is no mode \\\"SOME\\\"; there are ONE_TO_ALL, ALL_TO_ALL, *"},
+        {CALL("1", ",\"method\":\"add\",\"execute\":7"), "1",
+         "-32602,\"message\":\"\\\"execute\\\": there is no mode 7; there are ALL, RANK_ZERO, ANY\"}}"},
         {CALL("1", ",\"method\":\"add\",\"timeoutMs\":0"), "1", "-32602,*"},
         {CALL("1", ",\"method\":\"sub\""), "1", "-32007,\"message\":\"ml/llama has no method 'sub'*"},
     };
