@@ -148,22 +148,28 @@ static void measure_ours(cadre_client *c, const struct line *l, struct row *row)
         samples_add(&row->cpu[i], (after[i] - before[i]) * 1e6 / (rate * options.seconds));
 }
 
+static double bare_rate(struct floor *f, const struct load_call *call)
+{
+    double unused;
+    size_t len = call->bytes + HEADER;
+    return call->in_flight > 1 ? floor_rate_many(f, len, len, call->in_flight, options.seconds)
+                               : floor_rate(f, len, len, options.seconds, &unused);
+}
+
 // In turns, because the machine may do other things too.
 static void measure(const struct line *l)
 {
     struct row row = {.name = l->name};
     const struct load_call *call = &l->call;
-    bool floored = call->in_flight == 1 && l->way != ONE_HOST;
+    bool floored = l->way != ONE_HOST;
     struct floor floor;
     cadre_client *c = open_server(l->way);
     if (floored)
         floor_start(&floor, l->ranks);
     for (int i = 0; i < options.rounds; i++) {
-        double unused;
         measure_ours(c, l, &row);
         if (floored)
-            samples_add(&row.floor,
-                        floor_rate(&floor, call->bytes + HEADER, call->bytes + HEADER, options.seconds, &unused));
+            samples_add(&row.floor, bare_rate(&floor, call));
         samples_add(&row.ray, peer_rate(&ray, l->ranks, call->bytes, call->in_flight, options.seconds));
         samples_add(&row.ray_client, peer_rate(&ray_client, l->ranks, call->bytes, call->in_flight, options.seconds));
     }

@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,7 +21,7 @@
 
 #define CHUNK ((size_t)1 << 20)
 
-static char chunk[CHUNK];
+static char chunk[CHUNK], questions[FLOOR_UNDER_WAY];
 
 struct question { // how each begins
     uint32_t len, answer;
@@ -60,7 +61,8 @@ static void write_all(int fd, const char *data, size_t len)
     }
 }
 
-// [0] is whoever asks, the others are the ends. Only one direction is busy at a time, so it may block.
+// [0] is whoever asks, the others are the ends. It may block: only one direction is busy at a time, or what is under
+// way is so little that sockets hold it.
 static void relay(const int *fds, unsigned n)
 {
     struct pollfd *polls = xcalloc(n, sizeof *polls);
@@ -94,13 +96,12 @@ static void answer_questions(const int *fds, unsigned n)
                 _exit(0);
             if (got < 0)
                 continue;
-            if (e->got == 0) // 8 bytes are never cut on loopback
+            if (e->got == 0 && got >= (ssize_t)sizeof e->q) // cut only among many, which are all the same
                 memcpy(&e->q, chunk, sizeof e->q);
             e->got += (size_t)got;
-            if (e->got < e->q.len)
-                continue;
-            e->got = 0;
-            for (size_t left = e->q.answer; left > 0; left -= MIN(left, CHUNK))
+            size_t whole = e->got / e->q.len;
+            e->got %= e->q.len;
+            for (size_t left = whole * e->q.answer; left > 0; left -= MIN(left, CHUNK))
                 write_all(fds[i], chunk, MIN(left, CHUNK));
         }
     _exit(1);
@@ -166,4 +167,31 @@ double floor_rate(struct floor *f, size_t len, size_t answer, double seconds, do
         now = end;
     }
     return latency_finish(&latency, now - begin, ret_p50_us);
+}
+
+double floor_rate_many(struct floor *f, size_t len, size_t answer, unsigned in_flight, double seconds)
+{
+    const struct question q = {(uint32_t)len, (uint32_t)answer};
+    int64_t begin = proc_now_us(), now = begin, end = begin + (int64_t)(seconds * 1e6);
+    uint64_t done = 0;
+    size_t bytes = 0; // of the next answer
+    assert(in_flight * MAX(len, answer) <= FLOOR_UNDER_WAY);
+    for (unsigned i = 0; i < in_flight; i++)
+        memcpy(questions + i * len, &q, sizeof q);
+    write_all(f->fd, questions, in_flight * len);
+    for (unsigned left = in_flight; left > 0;) {
+        ssize_t got = recv(f->fd, chunk, CHUNK, 0);
+        if (got <= 0)
+            die("floor: receive");
+        bytes += (size_t)got;
+        size_t answers = bytes / answer;
+        bytes %= answer;
+        done += answers;
+        now = proc_now_us();
+        if (now < end)
+            write_all(f->fd, questions, answers * len);
+        else
+            left -= (unsigned)answers;
+    }
+    return (double)done * 1e6 / (double)(now - begin);
 }

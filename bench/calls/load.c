@@ -66,12 +66,12 @@ static void *write_text(size_t bytes)
     return text;
 }
 
-static void start(struct slot *slot)
+static void start(struct slot *slot, int64_t now)
 {
     cadre_client_request request = slot->run->request;
     cadre_client_error error;
     request.ctx = slot;
-    slot->began = proc_now_us();
+    slot->began = now;
     if (cadre_client_start(slot->run->client, &request, NULL, &error) != CADRE_CLIENT_OK)
         die("call", &error);
 }
@@ -84,7 +84,7 @@ static void on_done(void *ctx, const cadre_client_answer *answer)
         die("call", answer->error);
     latency_add(&slot->run->latency, now - slot->began);
     if (now < slot->run->end)
-        start(slot);
+        start(slot, now);
 }
 
 static void call_in_turn(struct run *r)
@@ -103,7 +103,7 @@ static void call_many(struct run *r, unsigned in_flight)
     r->slots = xcalloc(in_flight, sizeof *r->slots);
     for (unsigned i = 0; i < in_flight; i++) {
         r->slots[i].run = r;
-        start(&r->slots[i]);
+        start(&r->slots[i], proc_now_us());
     }
     while (cadre_client_pending(r->client) > 0)
         cadre_client_wait(r->client, -1);
