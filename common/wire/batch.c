@@ -142,9 +142,21 @@ static int check_rows(struct batch *b, struct err *err)
     return r;
 }
 
+static int check_meta(const struct safetensors *doc, struct err *err)
+{
+    struct scan s;
+    const char *text = safetensors_meta_get(doc, BATCH_META);
+    size_t len = text ? strlen(text) : 0;
+    if (!text || (scan_begin(&s, text, len) && s.close == '}' && scan_one(text, len)))
+        return 0;
+    return err_set(err, ERR_INVALID, "%s must be a JSON object, but is: %.64s", BATCH_META, text);
+}
+
 static int read_tensors(const char *data, size_t len, bool whole, struct arena *a, struct batch *b, struct err *err)
 {
     int r = whole ? safetensors_read(data, len, a, &b->doc, err) : safetensors_read_head(data, len, a, &b->doc, err);
+    if (r == 0)
+        r = check_meta(&b->doc, err);
     const char *columns = r < 0 ? NULL : safetensors_meta_get(&b->doc, BATCH_COLUMNS);
     if (!columns)
         return r;

@@ -43,7 +43,7 @@ struct batch {
 // Whether a body is a safetensors document; else it is JSON, which has no byte 0. Both lengths and JSON may begin with
 // any byte: those of a length that count little are what tells.
 bool batch_is_safetensors(const char *data, size_t len);
-// ERR_INVALID and ERR_LIMIT name the tensor or column.
+// ERR_INVALID and ERR_LIMIT name the tensor, the column or cadre.meta.
 int batch_read(const char *data, size_t len, struct arena *a, struct batch *ret, struct err *err);
 
 // The same of a safetensors document of which only the head need be there: ret->doc.len says how long it is.

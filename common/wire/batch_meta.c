@@ -111,9 +111,6 @@ static int add_members(struct entries *members, struct entries *metrics, const c
     int r = json_parse(text, strlen(text), NULL, a, &root, err);
     if (r < 0)
         return err_wrap(err, "%s of rank %u", BATCH_META, rank);
-    if (root->type != JSON_OBJECT)
-        return err_set(err, ERR_INVALID, "%s of rank %u is a JSON %s instead of an object", BATCH_META, rank,
-                       json_type_name(root->type));
     JSON_FOREACH(m, root) {
         if (!json_key_is(m, "metrics")) {
             entries_add(members, (struct entry){m->key, m->key_len, m->text, m->len, rank, 0, 0});

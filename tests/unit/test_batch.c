@@ -332,8 +332,7 @@ static void metadata_must_agree_and_metrics_are_merged(void **state)
              "{\"k\":[0],\"metrics\":{\"a\":[1,2,[3]]}}");
     joins_to("{\"metrics\":null}", "{\"metrics\":{\"a\":3}}", "{\"metrics\":{\"a\":[3]}}");
     joins_to("{\"metrics\":1}", NULL, "`metrics` of rank 0 is a JSON number");
-    joins_to("[]", NULL, "cadre.meta of rank 0 is a JSON list");
-    joins_to(NULL, "{", "cadre.meta of rank 10: not valid JSON");
+    joins_to(NULL, "{\"t\":tru}", "cadre.meta of rank 10: not valid JSON");
 }
 
 static void do_not_join(struct doc one, struct doc two, const char *why)
@@ -409,6 +408,8 @@ static void what_is_no_batch_is_refused(void **state)
                  3, "'b' has 2 rows, but 'a' has 1");
     refused_head("{\"a\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,3]}}", 3, "do not end at whole bytes");
     refused_head("{\"__metadata__\":{\"cadre.columns\":\"[]\"}}", 0, "cadre.columns: no batch");
+    refused_head("{\"__metadata__\":{\"cadre.meta\":\"[1]\"}}", 0, "cadre.meta must be a JSON object, but is: [1]");
+    refused_head("{\"__metadata__\":{\"cadre.meta\":\"{\"}}", 0, "cadre.meta must be a JSON object, but is: {");
     refused_head("{\"__metadata__\":{\"cadre.columns\":\"{\\\"p\\\":[1,2]}\"},"
                  "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
                  1, "'p' has 2 rows, but 'a' has 1");
