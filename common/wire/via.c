@@ -13,6 +13,31 @@ static void put_place(struct buf *out, const struct via_place *p)
                p->method);
 }
 
+// NAMESPACE/GROUP/RANK/ and more.
+static bool is_place(const char *text)
+{
+    size_t ns = strcspn(text, "/");
+    const char *group = text + ns + (text[ns] == '/');
+    size_t n = strcspn(group, "/");
+    const char *rank = group + n + (group[n] == '/');
+    size_t digits = strspn(rank, "0123456789");
+    return ns && n && digits && rank[digits] == '/' && rank[digits + 1];
+}
+
+int via_check(const struct json *via, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    bool good = via->type == JSON_LIST;
+    JSON_FOREACH(v, via) {
+        const char *text = json_str(v, &a);
+        good = good && text && is_place(text);
+    }
+    arena_done(&a);
+    return good
+               ? 0
+               : err_set(err, ERR_INVALID, "must be a list of \"NAMESPACE/GROUP/RANK/METHOD\" or .../RANK/ROLE/METHOD");
+}
+
 int via_add(const char *via, size_t len, const struct via_place *place, struct buf *out, struct err *err)
 {
     struct arena a = ARENA_INIT;

@@ -20,6 +20,7 @@ struct via_place { // a method on a rank
     const char *role, *method; // role NULL = none
 };
 
+int via_check(const struct json *via, struct err *err); // ERR_INVALID: no list of such places
 // The JSON of `via` (len 0 = none) with one more behind. ERR_LIMIT: over VIA_MAX of them.
 int via_add(const char *via, size_t len, const struct via_place *place, struct buf *out, struct err *err);
 

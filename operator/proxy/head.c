@@ -3,6 +3,7 @@
 
 #include "common/wire/scan.h"
 #include "common/wire/traceparent.h"
+#include "common/wire/via.h"
 
 #include <string.h>
 
@@ -58,6 +59,19 @@ static int get_flag(const struct scan_item *m, bool *ret, struct err *err)
     return 0;
 }
 
+static int get_via(const struct scan_item *m, struct head *h, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct json *list;
+    int r = json_parse(m->text, m->len, NULL, &a, &list, err);
+    if (r == 0)
+        r = via_check(list, err);
+    arena_done(&a);
+    h->via = m->text;
+    h->via_len = m->len;
+    return r < 0 ? err_wrap(err, "the head of the call: \"via\"") : 0;
+}
+
 static int get_member(const struct scan_item *m, struct head *h, struct err *err)
 {
     if (key_is(m, "method"))
@@ -78,15 +92,14 @@ static int get_member(const struct scan_item *m, struct head *h, struct err *err
         return get_flag(m, &h->keep, err);
     if (key_is(m, "pin"))
         return get_flag(m, &h->pin, err);
+    if (key_is(m, "via"))
+        return get_via(m, h, err);
     if (key_is(m, "traceparent")) {
         bool quoted = m->len > 2 && m->text[0] == '"';
         h->trace = quoted && traceparent_valid(m->text + 1, m->len - 2) ? m->text + 1 : NULL;
     } else if (key_is(m, "split")) {
         h->split = m->text;
         h->split_len = m->len;
-    } else if (key_is(m, "via")) {
-        h->via = m->text;
-        h->via_len = m->len;
     } else if (key_is(m, "collect")) {
         h->collect = m->text;
         h->collect_len = m->len;

@@ -345,7 +345,8 @@ static void the_head_of_a_call_names_the_method(void **state)
                                       "[]",
                                       "{\"method\":1}",
                                       "{\"method\":\"a\",\"timeoutMs\":0}",
-                                      "{\"method\":\"a\",\"timeoutMs\":\"5\"}"};
+                                      "{\"method\":\"a\",\"timeoutMs\":\"5\"}",
+                                      "{\"method\":\"a\",\"via\":[\"f\"]}"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         assert_int_equal(call_head_decode(bad[i], strlen(bad[i]), &a, &h, &err), ERR_INVALID);
         assert_non_null(strstr(err.msg, "head of a call"));

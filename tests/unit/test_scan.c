@@ -127,6 +127,9 @@ static void a_bad_head_is_refused_by_name(void **state)
         {"{\"method\":\"a\",\"timeoutMs\":99999999999999999999}", "\"timeoutMs\""},
         {"{\"method\":\"a\",\"attempt\":4294967296}", "\"attempt\""},
         {"{\"method\":\"a\",\"whenNotReady\":\"Maybe\"}", "\"Wait\" or \"Refuse\""},
+        {"{\"method\":\"a\",\"via\":{}}", "the head of the call: \"via\": must be a list of"},
+        {"{\"method\":\"a\",\"via\":[7]}", "\"via\": must be a list of"},
+        {"{\"method\":\"a\",\"via\":[\"ml/a/0/f\",tru]}", "\"via\": not valid JSON"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct head h;

@@ -53,6 +53,24 @@ static void but_no_more_than_sixteen(void **state)
     buf_done(&out);
 }
 
+static void each_must_be_a_method_of_a_rank(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"[]", "[\"ml/a/0/f\",\"ml/b/12/critic/score\"]"};
+    static const char *const bad[] = {
+        "{}",           "\"ml/a/0/f\"", "null",          "[7]",           "[\"ml/a/0/f\",null]",
+        "[\"\"]",       "[\"ml/a/0\"]", "[\"ml/a/0/\"]", "[\"ml/a//f\"]", "[\"ml/a/x/f\"]",
+        "[\"/a/0/f\"]", "[\"ml//0/f\"]"};
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        assert_int_equal(via_check(parse(good[i], &a), &err), 0);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        if (via_check(parse(bad[i], &a), &err) != ERR_INVALID)
+            fail_msg("accepted: %s", bad[i]);
+    arena_done(&a);
+}
+
 static bool is(void *ctx, const char *role, const char *method)
 {
     char text[64];
@@ -84,6 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_call_adds_its_method),
         cmocka_unit_test(but_no_more_than_sixteen),
+        cmocka_unit_test(each_must_be_a_method_of_a_rank),
         cmocka_unit_test(a_rank_finds_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

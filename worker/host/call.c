@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/share.h"
+#include "common/wire/via.h"
 #include "common/ws/pool.h"
 #include "worker/host/number.h"
 
@@ -182,6 +183,8 @@ int call_head_decode(const char *json, size_t len, struct arena *a, struct call_
     if (!h.method)
         return err_set(err, ERR_INVALID, "head of a call: no \"method\" with a name");
     h.via = json_get(root, "via");
+    if (h.via && via_check(h.via, err) < 0)
+        return err_wrap(err, "head of a call: \"via\"");
     h.role = json_str(json_get(root, "role"), a);
     h.trace = json_str(json_get(root, "traceparent"), a);
     const struct json *timeout = json_get(root, "timeoutMs");
