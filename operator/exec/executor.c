@@ -200,27 +200,32 @@ static void on_service_owner(void *ctx, const struct kube_response *response, co
     check_owner(ctx, KIND_SERVICE, response, err);
 }
 
-static void look_up(struct step *s, enum kind kind, kube_done_fn done)
+// Something has the name: `done` hears whose it is.
+static bool is_taken(struct step *s, enum kind kind, kube_done_fn done, const struct err *err)
 {
     struct request r = {.verb = VERB_GET, .kind = kind, .ns = s->e->owner->meta.ns, .name = s->action->name};
-    kube_send(s->e->x.client, &r, 0, done, s);
+    if (err->code == ERR_EXISTS)
+        kube_send(s->e->x.client, &r, 0, done, s);
+    return err->code == ERR_EXISTS;
+}
+
+// What the API server does not want is the owner's to know, and no failure of ours.
+static void end_or_refuse(struct step *s, const struct err *err)
+{
+    bool unwanted = err->code == ERR_FORBIDDEN || err->code == ERR_INVALID;
+    if (unwanted)
+        refused(s, refusal_reason(err), err->msg);
+    step_end(s, unwanted ? NULL : err);
 }
 
 static void on_service(void *ctx, const struct kube_response *response, const struct err *err)
 {
     struct step *s = ctx;
-    if (err->code == ERR_EXISTS) {
-        look_up(s, KIND_SERVICE, on_service_owner);
+    if (is_taken(s, KIND_SERVICE, on_service_owner, err))
         return;
-    }
     if (response)
         remember(s->e->x.services, KIND_SERVICE, response);
-    if (err->code == ERR_FORBIDDEN || err->code == ERR_INVALID) {
-        refused(s, refusal_reason(err), err->msg);
-        step_end(s, NULL);
-        return;
-    }
-    step_end(s, err);
+    end_or_refuse(s, err);
 }
 
 static void on_slice_owner(void *ctx, const struct kube_response *response, const struct err *err)
@@ -231,10 +236,8 @@ static void on_slice_owner(void *ctx, const struct kube_response *response, cons
 static void on_slice(void *ctx, const struct kube_response *response, const struct err *err)
 {
     struct step *s = ctx;
-    if (err->code == ERR_EXISTS) {
-        look_up(s, KIND_ENDPOINTSLICE, on_slice_owner);
+    if (is_taken(s, KIND_ENDPOINTSLICE, on_slice_owner, err))
         return;
-    }
     if (response)
         remember(s->e->x.slices, KIND_ENDPOINTSLICE, response);
     step_end(s, err);
@@ -243,20 +246,13 @@ static void on_slice(void *ctx, const struct kube_response *response, const stru
 static void on_pod(void *ctx, const struct kube_response *response, const struct err *err)
 {
     struct step *s = ctx;
-    if (err->code == ERR_EXISTS) {
-        look_up(s, KIND_POD, on_pod_owner);
+    if (is_taken(s, KIND_POD, on_pod_owner, err))
         return;
-    }
     if (response)
         remember(s->e->x.pods, KIND_POD, response);
     else
         cluster_unassume(s->e->x.cluster, s->e->owner->meta.ns, s->action->name);
-    if (err->code == ERR_FORBIDDEN || err->code == ERR_INVALID) {
-        refused(s, refusal_reason(err), err->msg);
-        step_end(s, NULL);
-        return;
-    }
-    step_end(s, err);
+    end_or_refuse(s, err);
 }
 
 static void on_deleted(void *ctx, const struct kube_response *response, const struct err *err)
