@@ -8,39 +8,15 @@
 
 import array
 import os
-import subprocess
 import sys
 
 import cadre
-from python_case import GroupCase, environment, main
+from python_case import GroupCase, main
+from safetensors_case import BITS, with_package
 
 WITH_NUMPY = sys.argv[1:2] == ["--numpy"]
-BITS = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
-        "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32,
-        "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64}
 NUMPY = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "U16": "uint16", "F16": "float16", "I32": "int32",
          "U32": "uint32", "F32": "float32", "C64": "complex64", "F64": "float64", "I64": "int64", "U64": "uint64"}
-
-
-def with_numpy(folder):
-    """Goes on in an interpreter that has it."""
-    try:
-        import numpy  # noqa: F401
-        return
-    except ImportError:
-        pass
-    venv = os.path.join(folder, "venv")
-    python = os.path.join(venv, "bin", "python")
-    if os.path.realpath(sys.prefix) != os.path.realpath(venv):
-        made = subprocess.run([sys.executable, "-m", "venv", venv], capture_output=True, text=True, env=environment())
-        pip = [python, "-m", "pip", "--disable-pip-version-check", "--retries", "1", "--timeout", "15", "install",
-               "--quiet", "numpy"]
-        if made.returncode == 0:
-            made = subprocess.run(pip, capture_output=True, text=True, env=environment())
-        if made.returncode == 0:
-            os.execv(python, [python] + sys.argv)
-        print("1..0 # SKIP the Python package numpy cannot be had:", made.stderr.strip()[-300:])
-    sys.exit(77)
 
 
 def floats(*values):
@@ -214,5 +190,5 @@ class Roles(GroupCase):
 
 if __name__ == "__main__":
     if WITH_NUMPY:
-        with_numpy(sys.argv[2])
+        with_package("numpy", sys.argv[2])
     main()

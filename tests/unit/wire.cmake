@@ -11,5 +11,6 @@ if(CADRE_PYTHON3)
   add_test(NAME test_safetensors_peer
            COMMAND "${CADRE_PYTHON3}" "${CMAKE_CURRENT_SOURCE_DIR}/test_safetensors_peer.py"
                    $<TARGET_FILE:safetensors_peer> "${CMAKE_CURRENT_BINARY_DIR}/safetensors")
-  set_tests_properties(test_safetensors_peer PROPERTIES LABELS unit TIMEOUT 600 SKIP_RETURN_CODE 77)
+  set_tests_properties(test_safetensors_peer PROPERTIES LABELS unit TIMEOUT 600 SKIP_RETURN_CODE 77
+                                                       ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endif()
