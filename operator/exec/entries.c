@@ -10,11 +10,17 @@
 
 enum { ROUNDS_MAX = 4 }; // decisions about one object in a row
 
+int32_t entry_crowd(const struct entry *e)
+{
+    return MAX(e->crowd, e->of->moving);
+}
+
 static void set_status_wanted(struct entry *e, int64_t ms)
 {
     int64_t *wanted = &e->notebook.memory.status_wanted_ms;
     e->of->moving += (ms != 0) - (*wanted != 0);
     *wanted = ms;
+    e->crowd = ms ? entry_crowd(e) : 0;
 }
 
 static void entry_forget(struct entry *e)
@@ -95,8 +101,8 @@ void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct
 {
     if (!p->defers_status)
         set_status_wanted(e, 0);
-    else if (!e->notebook.memory.status_wanted_ms)
-        set_status_wanted(e, now_ms);
+    else
+        set_status_wanted(e, e->notebook.memory.status_wanted_ms ? e->notebook.memory.status_wanted_ms : now_ms);
     waiting_decided(e->of->waiting, e->uid, p, clock_wall_ms(e->of->clock));
     notebook_planned(&e->notebook, p);
     e->waits_for_port = p->waits_for_port;

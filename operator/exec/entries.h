@@ -15,6 +15,7 @@ struct entry {
     struct entries *of;
     char *key, *uid; // another object of the same name has another UID, and a notebook of its own
     struct notebook notebook;
+    int32_t crowd;      // the largest since the status waits (entry_crowd)
     int64_t requeue_ms; // of the plan in execution
     bool goes_on;       // that plan asks for the next decision at once
     int rounds;         // decisions since the key was given out
@@ -47,6 +48,9 @@ void entries_forget(struct entries *all, const char *key);
 void entries_reconcile(void *ctx, const char *key);
 // Notes what the plan itself says about the time to come, and logs it.
 void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct arena *a);
+// How many statuses wait, or while this one does, how many did at most: as those before it are done the crowd thins,
+// which is no sign that this one will not follow.
+int32_t entry_crowd(const struct entry *e);
 // For execution_start(), with the entry as ctx: the next decision at once, or the key is given back.
 void entry_executed(void *ctx, const struct err *err);
 

@@ -100,7 +100,7 @@ static void view_fill(struct placementgroup_controller *c, const struct placemen
         .cluster = c->executor.cluster,
         .line = waiting_line(group_controller_waiting(c->groups)),
         .memory = &e->notebook.memory,
-        .moving = c->entries.moving,
+        .moving = entry_crowd(e),
         .now_ms = group_controller_now(c->groups),
     };
 }

@@ -87,7 +87,9 @@ struct group_view {
     const struct cluster *cluster;
     const struct line *line; // those that wait for room; NULL = nobody else does
     const struct group_memory *memory;
-    int32_t moving; // groups of the cluster whose status waits: the more there are, the longer each of them can
+    // Groups of the cluster whose status waits, or the most of them since this one's does: the more there are, the
+    // longer each of them can.
+    int32_t moving;
     int64_t now_ms; // Unix time
 };
 

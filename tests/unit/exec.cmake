@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 cadre_test(test_notebook LINKS cadre_exec)
+cadre_test(test_entries LINKS cadre_exec)
 cadre_test(test_dryruns LINKS cadre_exec)
 cadre_test(test_tenancy LINKS cadre_exec)
 cadre_test(test_timekeeper LINKS cadre_exec SOURCES placement_builder.c)
