@@ -244,14 +244,15 @@ static bool urgent(const struct outcome *o, const struct workergroup *wg)
     return became(wg, o, READY) && !outcome_reason_in(o->conditions[READY].reason, passing);
 }
 
-// Only the messages differ, such as the counts of a group that waits for room in a busy cluster.
+// Only the messages differ, such as the counts of a group that waits for room in a busy cluster. One that sends the
+// user to another group is not mere words: that group may have gone.
 static bool only_words_differ(const struct workergroup_status *s, const struct workergroup *wg, struct arena *a)
 {
     struct workergroup_status same = *s;
     same.conditions = arena_memdup(a, s->conditions, s->n_conditions * sizeof *s->conditions);
     for (int i = 0; i < OUTCOME_CONDITIONS; i++) {
         const struct condition *old = outcome_old(wg, (enum outcome_condition)i);
-        if (old)
+        if (old && !str_eq(old->reason, REASON_PORT_CONFLICT))
             same.conditions[i].message = old->message;
     }
     return workergroup_status_equal(&same, &wg->status);
