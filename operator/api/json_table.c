@@ -396,14 +396,21 @@ static int fill_missing(const struct decoder *d, const struct path *path, const 
     return 0;
 }
 
+// That of the member; table->n: there is none.
+static size_t field_index(const struct json_table *table, const struct json *member)
+{
+    size_t i = 0;
+    while (i < table->n && !json_key_is(member, table->fields[i].name))
+        i++;
+    return i;
+}
+
 static int read_object(const struct decoder *d, const struct path *path, const struct json *v,
                        const struct json_table *table, char *to)
 {
     uint64_t seen = 0;
     JSON_FOREACH(item, v) {
-        size_t i = 0;
-        while (i < table->n && !json_key_is(item, table->fields[i].name))
-            i++;
+        size_t i = field_index(table, item);
         if (i == table->n || item->type == JSON_NULL)
             continue;
         struct path at = {.up = path, .name = item->key, .len = item->key_len};
@@ -432,4 +439,47 @@ int json_decode(const struct json_table *table, const struct json *v, const char
     if (v && v->type != JSON_OBJECT)
         return fail_type(&d, &at, "object", v);
     return read_object(&d, &at, v, table, to);
+}
+
+static const char *find_unknown(const struct path *path, const struct json *v, const struct json_table *table,
+                                struct arena *a);
+
+static const char *find_in_list(const struct path *path, const struct json *v, const struct json_table *table,
+                                struct arena *a)
+{
+    const char *found = NULL;
+    size_t i = 0;
+    JSON_FOREACH(item, v) {
+        struct path at = {.up = path, .index = i++};
+        found = found ? found : find_unknown(&at, item, table, a);
+    }
+    return found;
+}
+
+static const char *find_unknown(const struct path *path, const struct json *v, const struct json_table *table,
+                                struct arena *a)
+{
+    const char *found = NULL;
+    JSON_FOREACH(item, v) {
+        struct path at = {.up = path, .name = item->key, .len = item->key_len};
+        size_t i = field_index(table, item);
+        const struct json_field *f = i < table->n ? &table->fields[i] : NULL;
+        if (found)
+            break;
+        if (!f) {
+            struct buf b = BUF_INIT(PATH_MAX_LEN * 2);
+            put_path(&b, &at);
+            found = arena_strdup(a, buf_str(&b));
+            buf_done(&b);
+        } else if (f->table) {
+            found = f->kind == J_LIST ? find_in_list(&at, item, f->table, a) : find_unknown(&at, item, f->table, a);
+        }
+    }
+    return found;
+}
+
+const char *json_unknown(const struct json_table *table, const struct json *v, const char *root, struct arena *a)
+{
+    struct path at = {.name = root, .len = strlen(root)};
+    return find_unknown(&at, v, table, a);
 }

@@ -62,5 +62,8 @@ struct json_table {
 // Memory from the arena. `root`: path of `v` in error messages, "" for the document itself.
 int json_decode(const struct json_table *table, const struct json *v, const char *root, void *to, struct arena *a,
                 struct err *err);
+// Where somebody wrote a member that nobody reads, such as a misspelled one: the path of the first, in the arena; NULL
+// if the table knows all. What a table reads as text is not looked into.
+const char *json_unknown(const struct json_table *table, const struct json *v, const char *root, struct arena *a);
 
 #endif

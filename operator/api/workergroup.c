@@ -179,6 +179,11 @@ int workergroup_decode(struct object *o, const struct json *root, struct arena *
     return r;
 }
 
+const char *workergroup_unknown(const struct json *spec, struct arena *a)
+{
+    return json_unknown(&spec_table, spec, "spec", a);
+}
+
 static void write_failure(struct json_writer *w, const struct group_failure *f)
 {
     if (!f->time_ms) {

@@ -4,6 +4,7 @@
 #ifndef CADRE_API_WORKERGROUP_H
 #define CADRE_API_WORKERGROUP_H
 
+#include "common/base/json.h"
 #include "operator/api/condition.h"
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
@@ -140,6 +141,9 @@ static inline const struct workergroup *workergroup_of(const struct object *o)
     return (const struct workergroup *)o;
 }
 
+// What kubectl refuses: the path of the first member of spec that there is none of ("spec.replica"); NULL: all are
+// known.
+const char *workergroup_unknown(const struct json *spec, struct arena *a);
 // The status as a merge patch for the /status subresource ({"status": {...}}; lists are whole, missing values null).
 const char *workergroup_status_patch(const struct workergroup_status *s, struct arena *a);
 // Equal in everything that is written (lastTransitionTime of a condition that did not change is not compared).

@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "common/ws/rundir.h"
 #include "operator/gateway/gateway.h"
+#include "operator/gateway/target.h"
 #include "operator/local/manifest.h"
 #include "operator/local/options.h"
 #include "operator/local/reins.h"
@@ -247,6 +248,20 @@ static int start(struct local *l, struct err *err)
     return listen_here(l, err);
 }
 
+// What callers ask for has to lead here; and the names are part of that of the socket.
+static int check_path(const struct options *o, struct err *err)
+{
+    struct err ignored = ERR_INIT;
+    struct target target;
+    _cleanup_(free_p) char *path = xasprintf("/v1/namespaces/%s/workergroups/%s", o->ns, o->group);
+    if (target_parse(path, &target, &ignored) == 0 && str_eq(target.group, o->group) && str_eq(target.ns, o->ns))
+        return 0;
+    return err_set(err, ERR_INVALID,
+                   "the group %.100s of the namespace %.100s: names have 1 to 63 characters of a to z, 0 to 9 and -, "
+                   "which is neither the first nor the last",
+                   o->group, o->ns);
+}
+
 // What the manifest says, where the command line does not.
 static int use_manifest(struct local *l, struct err *err)
 {
@@ -263,7 +278,7 @@ static int use_manifest(struct local *l, struct err *err)
     }
     o->group = o->group ? o->group : "local";
     o->ns = o->ns ? o->ns : "default";
-    return 0;
+    return check_path(o, err);
 }
 
 int main(int argc, char **argv)
@@ -276,6 +291,7 @@ int main(int argc, char **argv)
         return code;
     if (use_manifest(&l, &err) < 0) {
         fprintf(stderr, "cadre-local: %s\n", err.msg);
+        manifest_done(&l.manifest);
         return EX_DATAERR;
     }
     log_setup(LOG_INFO, LOG_TEXT);

@@ -7,6 +7,7 @@
 #include "operator/api/launch.h"
 #include "operator/kube/file.h"
 #include "operator/local/yaml.h"
+#include "operator/reconcile/accept.h"
 
 #include <errno.h>
 #include <string.h>
@@ -58,10 +59,6 @@ static int compose_command(const struct launch *l, const struct json *container,
         r = words_add(&w, l->command[i], err);
     if (r == 0 && !w.n)
         r = add_list(&w, json_get(container, "command"), a, err);
-    if (r == 0 && !w.n)
-        return err_set(err, ERR_INVALID,
-                       "nothing says what to run: set module, python or command in spec.worker, or command in the "
-                       "first container of spec.template");
     if (r == 0 && !l->n_command)
         r = add_list(&w, json_get(container, "args"), a, err);
     ret->command = w.items;
@@ -128,6 +125,31 @@ static int compose(const struct workergroup *g, const char *map, struct arena *a
     return r < 0 ? r : check_module(ret, worker.module, err);
 }
 
+// What the API server, or the operator, would refuse: nobody else is here to do so.
+static int check(const struct workergroup *g, struct arena *a, struct err *err)
+{
+    const struct worker_spec *w = &g->spec.worker;
+    struct refusal refusal;
+    if ((w->module != NULL) + (w->python != NULL) + (w->n_command > 0) > 1)
+        return err_set(err, ERR_INVALID, "spec.worker: set at most one of module, python and command");
+    return group_accept_local(g, a, &refusal) ? 0 : err_set(err, ERR_INVALID, "%s", refusal.message);
+}
+
+static int check_text(const char *text, struct arena *a, struct err *err)
+{
+    struct json *root;
+    const char *version = kind_info(KIND_WORKERGROUP)->api_version;
+    int r = json_parse(text, strlen(text), NULL, a, &root, err);
+    if (r < 0)
+        return r;
+    const struct json *its = json_get(root, "apiVersion");
+    const char *unknown = workergroup_unknown(json_get(root, "spec"), a);
+    if (its && !json_str_is(its, version))
+        return err_set(err, ERR_INVALID, "apiVersion is not %s, the only one that is known here", version);
+    return unknown ? err_set(err, ERR_INVALID, "there is no field %s in a WorkerGroup; docs/api.md has all", unknown)
+                   : 0;
+}
+
 static bool is_wanted(const char *json, const char *name, struct arena *a, const char **names)
 {
     struct json *root;
@@ -158,19 +180,18 @@ static int choose(const char *const *texts, size_t n, const char *name, struct a
     return err_set(err, ERR_INVALID, "name one of its WorkerGroups with --group: %s", names);
 }
 
-static int read_group(const char *file, const char *name, struct arena *a, const struct workergroup **ret,
+static int read_group(const struct buf *text, const char *name, struct arena *a, const struct workergroup **ret,
                       struct err *err)
 {
-    _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_MAX);
     const char *const *texts;
     const char *json = NULL;
     const struct object *o = NULL;
     size_t n;
-    int r = file_read(file, &text, err);
-    if (r == 0)
-        r = yaml_to_json(buf_str(&text), text.len, a, &texts, &n, err); // JSON is YAML, too
+    int r = yaml_to_json(buf_str(text), text->len, a, &texts, &n, err); // JSON is YAML, too
     if (r == 0)
         r = choose(texts, n, name, a, &json, err);
+    if (r == 0)
+        r = check_text(json, a, err);
     if (r == 0)
         r = object_decode(KIND_WORKERGROUP, json, strlen(json), &o, err);
     if (r == 0)
@@ -180,9 +201,15 @@ static int read_group(const char *file, const char *name, struct arena *a, const
 
 int manifest_read(const char *file, const char *name, const char *map, struct manifest *ret, struct err *err)
 {
+    _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_MAX);
     struct err why = ERR_INIT;
     *ret = (struct manifest){.group = NULL};
-    int r = read_group(file, name, &ret->arena, &ret->group, &why);
+    int r = file_read(str_eq(file, "-") ? "/dev/stdin" : file, &text, err);
+    if (r < 0)
+        return r;
+    r = read_group(&text, name, &ret->arena, &ret->group, &why);
+    if (r == 0)
+        r = check(ret->group, &ret->arena, &why);
     if (r == 0)
         r = compose(ret->group, map, &ret->arena, ret, &why);
     if (r < 0)
@@ -194,4 +221,5 @@ void manifest_done(struct manifest *m)
 {
     object_unref(m->group ? &m->group->obj : NULL);
     arena_done(&m->arena);
+    m->group = NULL;
 }

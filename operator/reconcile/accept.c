@@ -129,6 +129,16 @@ bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal 
     return ok;
 }
 
+bool group_accept_local(const struct workergroup *wg, struct arena *a, struct refusal *ret)
+{
+    struct arena scratch = ARENA_INIT;
+    struct template_facts facts = {0};
+    bool ok = (!wg->spec.template_json || judge_template(wg->spec.template_json, &scratch, a, ret, &facts)) &&
+              judge_agent(wg, &facts, a, ret);
+    arena_done(&scratch);
+    return ok;
+}
+
 bool placementgroup_accept(const struct placementgroup *plg, struct arena *a, struct refusal *ret,
                            struct template_facts *ret_facts)
 {

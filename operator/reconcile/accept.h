@@ -13,6 +13,8 @@ struct refusal {
 
 // false: *ret says why. true: *ret_facts tells of the template.
 bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, struct template_facts *ret_facts);
+// Likewise, of processes that run on this machine without pods: no template is needed.
+bool group_accept_local(const struct workergroup *wg, struct arena *a, struct refusal *ret);
 // Likewise.
 bool placementgroup_accept(const struct placementgroup *plg, struct arena *a, struct refusal *ret,
                            struct template_facts *ret_facts);

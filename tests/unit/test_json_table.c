@@ -98,6 +98,27 @@ static int decode(const char *text, struct thing *ret, struct err *err)
     return r < 0 ? r : json_decode(&thing_table, root, "", ret, &arena, err);
 }
 
+static const char *unknown(const char *text)
+{
+    struct json *root;
+    struct err err = ERR_INIT;
+    if (json_parse(text, strlen(text), NULL, &arena, &root, &err) < 0)
+        fail_msg("%s", err.msg);
+    return json_unknown(&thing_table, root, "thing", &arena);
+}
+
+static void a_member_that_nobody_reads_is_found(void **state)
+{
+    (void)state;
+    assert_null(unknown("{}"));
+    assert_null(unknown("{\"text\":null,\"raw\":{\"any\":1},\"rules\":[{\"any\":1}],\"labels\":{\"any\":\"1\"},"
+                        "\"parts\":[{\"name\":\"a\"}],\"inner\":{\"depth\":1,\"label\":\"b\"}}"));
+    assert_string_equal(unknown("{\"flag\":true,\"txt\":1,\"other\":2}"), "thing.txt");
+    assert_string_equal(unknown("{\"Text\":\"a\"}"), "thing.Text");
+    assert_string_equal(unknown("{\"inner\":{\"label\":\"b\",\"dept\":1}}"), "thing.inner.dept");
+    assert_string_equal(unknown("{\"parts\":[{\"name\":\"a\"},{\"sise\":2}]}"), "thing.parts[1].sise");
+}
+
 static void every_kind_is_read(void **state)
 {
     (void)state;
@@ -260,6 +281,7 @@ static void what_a_peer_wrote_is_shown_short_and_printable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_member_that_nobody_reads_is_found, setup, teardown),
         cmocka_unit_test_setup_teardown(every_kind_is_read, setup, teardown),
         cmocka_unit_test_setup_teardown(missing_and_null_members_take_their_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_name_the_path_and_what_was_there, setup, teardown),

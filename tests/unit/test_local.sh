@@ -91,6 +91,23 @@ printf 'kind: WorkerGroup\nmetadata: {name: a}\nspec: {replicas: two}\n' >"$work
 exit_code 65 "bad.yaml: WorkerGroup a: spec.replicas" "${socket[@]}" -f "$work/bad.yaml"
 printf 'kind: WorkerGroup\nmetadata: {name: a}\nspec: {}\n' >"$work/bad.yaml"
 exit_code 65 "nothing says what to run" "${socket[@]}" -f "$work/bad.yaml"
+# What the API server or the operator would refuse, where nobody else does
+refuses() { # TEXT SPEC
+    printf '%s\n' 'apiVersion: cadre.dev/v1alpha1' 'kind: WorkerGroup' 'metadata: {name: a}' "spec: $2" >"$work/bad.yaml"
+    exit_code 65 "bad.yaml: $1" "${socket[@]}" -f "$work/bad.yaml"
+}
+refuses "there is no field spec.replica in a WorkerGroup" '{replica: 2, worker: {command: ["true"]}}'
+refuses "there is no field spec.worker.env[1].val in" '{worker: {command: ["true"], env: [{name: A}, {name: B, val: c}]}}'
+refuses "spec.worker: set at most one of module, python and command" '{worker: {command: ["true"], module: /m.so}}'
+refuses "spec.worker.env sets RANK" '{worker: {command: ["true"], env: [{name: RANK, value: "1"}]}}'
+refuses "spec.worker.meshes: the sizes of mesh m (dp 3) do not multiply to the world size of 2" \
+    '{replicas: 2, worker: {command: ["true"], meshes: [{name: m, dims: [{name: dp, size: 3}]}]}}'
+printf 'apiVersion: cadre.dev/v2\nkind: WorkerGroup\nmetadata: {name: a}\nspec: {}\n' >"$work/bad.yaml"
+exit_code 65 "apiVersion is not cadre.dev/v1alpha1" "${socket[@]}" -f "$work/bad.yaml"
+printf 'kind: WorkerGroup\nmetadata: {name: ../a}\nspec: {worker: {command: ["true"]}}\n' >"$work/bad.yaml"
+exit_code 65 "the group ../a of the namespace default: names have" "${socket[@]}" -f "$work/bad.yaml"
+exit_code 65 "the group A of the namespace default: names have" "${socket[@]}" --group A -- true
+exit_code 3 "yes and 0 of 1" "${socket[@]}" -f - --group shell <"$work/group.yaml"
 printf 'kind: WorkerGroup\nspec: [\n' >"$work/bad.yaml"
 exit_code 65 "bad.yaml: line " "${socket[@]}" -f "$work/bad.yaml"
 printf 'a: &a {x: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\n' >"$work/bad.yaml"
