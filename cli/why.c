@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/explain.h"
 #include "cli/kubectl.h"
+#include "cli/local.h"
 #include "cli/plain.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
@@ -107,6 +108,18 @@ static int tell(const struct options *o, const char *ns, struct arena *a, struct
     return 0;
 }
 
+// Whoever asks about a local run has not to look for what is wrong with kubectl.
+static void tell_local(const struct options *o, struct err *err)
+{
+    struct err ignored = ERR_INIT;
+    _cleanup_(free_p) char *server = NULL, *ns = NULL;
+    if (local_find(o, &server, &ns, &ignored) < 0 || !server)
+        return;
+    *err = (struct err)ERR_INIT;
+    err_set(err, ERR_INVALID, "why is of groups in a cluster; how a local run fares is in its output, and in: info %s",
+            o->group);
+}
+
 int verb_why(const struct options *o)
 {
     struct arena a = ARENA_INIT;
@@ -114,6 +127,8 @@ int verb_why(const struct options *o)
     _cleanup_(free_p) char *ns = kubectl_namespace(o, &err);
     if (ns)
         tell(o, ns, &a, &err);
+    if (err.code)
+        tell_local(o, &err);
     arena_done(&a);
     return err.code ? report_err(&err) : 0;
 }

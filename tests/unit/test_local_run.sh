@@ -83,6 +83,7 @@ answer=$(curl -sS -m 30 --unix-socket "$socket" http://x/v1/namespaces/lab/worke
     fail "info: $("$cli" info acc)"
 refused 2 "both --server and --socket" "$cli" call acc add --server "unix:$socket" --socket "$socket"
 refused 2 "must be the path of a socket" "$cli" call acc add --socket "sock"
+refused 1 "why is of groups in a cluster" env KUBECONFIG=/dev/null "$cli" why acc
 refused 69 "somebody else does already" "$local" -f "$work/acc.yaml" --map "/modules=$(dirname "$module")" --agent "$agent"
 grep -qF "[rank 1] cadre-worker: rank 1: ready" "$work/err" || fail "not whose line it is"
 calls "[10, 11]" get_value # which the second one has not harmed
