@@ -2,6 +2,7 @@
 // bench-groups: WorkerGroups through the operator against bare pods that this program creates itself, pinned to the
 // same nodes, in turns on the same cluster; and what the operator costs. README.md says how to read the table.
 #include "bench/groups/contest.h"
+#include "bench/groups/floor.h"
 #include "bench/groups/parts.h"
 #include "bench/groups/raw.h"
 #include "bench/groups/report.h"
@@ -19,7 +20,7 @@ enum { IN_FLIGHT = 32, WAIT_S = 300, CREATES = 1000, RESTART_SETTLES_MS = 1500 }
 struct settings {
     const char *kubeconfig, *operator_kubeconfig, *program, *log, *ns, *noise_kubeconfig;
     int64_t noise_rate, noise_at_once, port, singles, pairs, thousands, restarts, starts, creates, reservations,
-        kiloreservations, parts;
+        kiloreservations, parts, reservation_parts;
 };
 
 struct results {
@@ -268,6 +269,7 @@ static _Noreturn void usage(int code)
         "  --kiloreservations N    rounds of 1,000 PlacementGroups of 3 bundles; default: 0\n"
         "  --parts N               rounds of what each part of a group costs, without an operator; nothing else\n"
         "                          is measured then; default: 0\n"
+        "  --reservation-parts N   the same of PlacementGroups of 1 bundle, 100 at once; default: 0\n"
         "  --noise-kubeconfig FILE an account that lists all nodes while PlacementGroups are measured; default: none\n"
         "  --noise-rate N          lists a second; default: 10; 0: without a pause\n"
         "  --noise-at-once N       lists under way at most; default: 32\n");
@@ -308,6 +310,7 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         RESERVATIONS,
         KILORESERVATIONS,
         PARTS,
+        RESERVATION_PARTS,
         NOISE_RATE,
         NOISE_AT_ONCE,
         COMPONENTS,
@@ -330,6 +333,7 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         {"kiloreservations", required_argument, NULL, KILORESERVATIONS},
         {"noise-kubeconfig", required_argument, NULL, NOISE_KUBECONFIG},
         {"parts", required_argument, NULL, PARTS},
+        {"reservation-parts", required_argument, NULL, RESERVATION_PARTS},
         {"noise-rate", required_argument, NULL, NOISE_RATE},
         {"noise-at-once", required_argument, NULL, NOISE_AT_ONCE},
         {"components", required_argument, NULL, COMPONENTS},
@@ -339,11 +343,19 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
     const char **const texts[] = {
         [KUBECONFIG] = &s->kubeconfig, [OPERATOR_KUBECONFIG] = &s->operator_kubeconfig, [OPERATOR] = &s->program,
         [NAMESPACE] = &s->ns,          [NOISE_KUBECONFIG] = &s->noise_kubeconfig,       [LOG] = &s->log};
-    int64_t *const numbers[] = {
-        [PORT] = &s->port,           [SINGLES] = &s->singles,           [PAIRS] = &s->pairs,
-        [THOUSANDS] = &s->thousands, [RESTARTS] = &s->restarts,         [STARTS] = &s->starts,
-        [CREATIONS] = &s->creates,   [RESERVATIONS] = &s->reservations, [KILORESERVATIONS] = &s->kiloreservations,
-        [PARTS] = &s->parts,         [NOISE_RATE] = &s->noise_rate,     [NOISE_AT_ONCE] = &s->noise_at_once};
+    int64_t *const numbers[] = {[PORT] = &s->port,
+                                [SINGLES] = &s->singles,
+                                [PAIRS] = &s->pairs,
+                                [THOUSANDS] = &s->thousands,
+                                [RESTARTS] = &s->restarts,
+                                [STARTS] = &s->starts,
+                                [CREATIONS] = &s->creates,
+                                [RESERVATIONS] = &s->reservations,
+                                [KILORESERVATIONS] = &s->kiloreservations,
+                                [RESERVATION_PARTS] = &s->reservation_parts,
+                                [PARTS] = &s->parts,
+                                [NOISE_RATE] = &s->noise_rate,
+                                [NOISE_AT_ONCE] = &s->noise_at_once};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (c == HELP || c == '?')
             usage(c == HELP ? 0 : 2);
@@ -376,9 +388,10 @@ int main(int argc, char **argv)
     double load = proc_load();
     parse(argc, argv, &s, &b.world);
     world_open(&b.world, s.kubeconfig, s.ns);
-    if (s.parts) {
+    if (s.parts || s.reservation_parts) {
         bench_measure_idle(&b);
         parts_run(&b, (int)s.parts);
+        floor_run(&b, (int)s.reservation_parts);
         world_close(&b.world);
         return 0;
     }

@@ -11,6 +11,7 @@
 #   --reservations N        rounds of 100 PlacementGroups of 1 bundle (3)
 #   --kiloreservations N    rounds of 1,000 PlacementGroups of 3 bundles (0)
 #   --parts N               rounds of what each part of a group costs, without an operator; nothing else is measured (0)
+#   --reservation-parts N   the same of PlacementGroups of 1 bundle: bare pods, the operator's, objects, all of it (0)
 # The operator and bench-groups are built into build/release. BENCH_CLUSTER=NAME uses a cluster that is up, and leaves
 # it up (deploy/devcluster/devcluster --name NAME up --nodes 0 --kwok 1000 --gpus 8).
 # With --noise-rate or --noise-at-once a workload lists all nodes while PlacementGroups are measured;
@@ -37,7 +38,7 @@ trap finish EXIT
 cluster_need_root
 release_build cadre-operator bench-groups
 nodes=1000
-[[ $* != *--parts* ]] || nodes=100 # what they cost idle would hide what is measured
+[[ $* != *parts* ]] || nodes=100 # what they cost idle would hide what is measured
 cluster_up $nodes
 cadre_install "$work/operator.conf"
 noise=()

@@ -154,6 +154,16 @@ static const char *group_body(const struct world *w, struct arena *a, const char
                         name, w->ns, GROUP_SIZE);
 }
 
+static const char *placementgroup_body(struct arena *a, const char *name, int bundles)
+{
+    return arena_printf(
+        a,
+        "{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"PlacementGroup\",\"metadata\":{\"name\":\"%s\"},"
+        "\"spec\":{\"podPer\":\"Bundle\",\"bundles\":[{\"count\":%d,\"resources\":{\"cpu\":\"100m\",\"memory\":"
+        "\"64Mi\",\"nvidia.com/gpu\":\"1\"}}]}}",
+        name, bundles);
+}
+
 static const char *alike_body(const struct world *w, struct arena *a, const char *name, int index, const char *node)
 {
     struct err err = ERR_INIT;
@@ -219,12 +229,7 @@ void world_create_placementgroups(struct world *w, const char *prefix, int n, in
     world_begin(w, prefix, n * bundles, n);
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(&a, "%s%d", prefix, i);
-        const char *body = arena_printf(
-            &a,
-            "{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"PlacementGroup\",\"metadata\":{\"name\":\"%s\"},"
-            "\"spec\":{\"podPer\":\"Bundle\",\"bundles\":[{\"count\":%d,\"resources\":{\"cpu\":\"100m\",\"memory\":"
-            "\"64Mi\",\"nvidia.com/gpu\":\"1\"}}]}}",
-            name, bundles);
+        const char *body = placementgroup_body(&a, name, bundles);
         world_send(w, &(struct request){
                           .verb = VERB_CREATE, .kind = KIND_PLACEMENTGROUP, .ns = w->ns, .name = name, .body = body});
     }
@@ -319,14 +324,22 @@ static void read_nodes(struct world *w)
     qsort(w->node_names, w->n_nodes, sizeof *w->node_names, by_name);
 }
 
-// It has no UID, so that its pods name no owner: the garbage collector would take what names one that does not exist.
-static void read_model(struct world *w)
+// They have no UID, so that their pods name no owner: the garbage collector would take what names one that does not
+// exist.
+static const struct object *decode_model(enum kind kind, const char *json)
+{
+    const struct object *model;
+    struct err err = ERR_INIT;
+    if (object_decode(kind, json, strlen(json), &model, &err) < 0)
+        die("an object of the benchmark", err.msg);
+    return model;
+}
+
+static void read_models(struct world *w)
 {
     struct arena a = ARENA_INIT;
-    struct err err = ERR_INIT;
-    const char *json = group_body(w, &a, "alike");
-    if (object_decode(KIND_WORKERGROUP, json, strlen(json), &w->model, &err) < 0)
-        die("the group of the benchmark", err.msg);
+    w->model = decode_model(KIND_WORKERGROUP, group_body(w, &a, "alike"));
+    w->placementgroup_model = decode_model(KIND_PLACEMENTGROUP, placementgroup_body(&a, "alike", 1));
     arena_done(&a);
 }
 
@@ -361,7 +374,7 @@ void world_open(struct world *w, const char *kubeconfig, const char *ns)
            !store_synced(w->nodes))
         loop_run_once(w->loop, 100);
     read_nodes(w);
-    read_model(w);
+    read_models(w);
 }
 
 void world_close(struct world *w)
@@ -377,6 +390,7 @@ void world_close(struct world *w)
         free((char *)w->node_names[i]);
     free(w->node_names);
     object_unref(w->model);
+    object_unref(w->placementgroup_model);
     kube_config_done(&w->config);
     loop_free(w->loop);
 }

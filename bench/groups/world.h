@@ -41,8 +41,9 @@ struct world {
     const char *ns;
     struct store *pods, *groups, *placementgroups, *nodes;
     struct reflector *reflectors[4];
-    const char **node_names;    // in natural order
-    const struct object *model; // a WorkerGroup, for POD_ALIKE
+    const char **node_names; // in natural order
+    // For pods that are like those of such an object: a WorkerGroup of GROUP_SIZE, a PlacementGroup of one bundle.
+    const struct object *model, *placementgroup_model;
     size_t n_nodes;
     pid_t components[COMPONENTS_MAX]; // whose CPU time is counted: of the control plane, and the operator
     size_t n_components;
