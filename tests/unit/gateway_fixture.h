@@ -76,14 +76,7 @@ void gateway_worker_hello(struct gateway_peer *p, uint32_t rank, const char *tic
 char *gateway_ask(struct gateway_fixture *f, const void *bytes, size_t len);
 char *gateway_post(struct gateway_fixture *f, const char *path, const char *token, const char *body);
 
-#define GATEWAY_UNTIL(f, condition)                                                           \
-    do {                                                                                      \
-        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;                            \
-        while (!(condition) && clock_mono_ms(&clock_system) < end_)                           \
-            loop_run_once((f)->loop, 10);                                                     \
-        if (!(condition))                                                                     \
-            fail_msg("%s did not happen%s%s", #condition, (f)->trace_of ? "; so far:\n" : "", \
-                     (f)->trace_of ? (f)->trace_of : "");                                     \
-    } while (0)
+#define GATEWAY_UNTIL(f, condition) \
+    TURN_UNTIL(loop_run_once((f)->loop, 10), condition, (f)->trace_of ? (f)->trace_of : "")
 
 #endif

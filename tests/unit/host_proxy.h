@@ -7,10 +7,9 @@
 #include "common/base/buf.h"
 #include "common/wire/record_reader.h"
 #include "common/ws/ws_server.h"
+#include "tests/unit/patience.h"
 
 #include <stdbool.h>
-
-#define HOST_WAIT_MS 20000 // how long turning the loop may take until something has happened
 
 struct host_proxy {
     uint8_t flags; // of the CALLs that follow
@@ -36,14 +35,6 @@ void host_proxy_send(struct host_proxy *p, enum record_type type, uint32_t call,
 void host_proxy_call(struct host_proxy *p, uint32_t id, const char *head, const char *args);
 bool host_proxy_came(const struct host_proxy *p, const char *text); // is part of the trace
 
-// Turns the loop until the condition holds; fails the test when it does not within HOST_WAIT_MS.
-#define HOST_UNTIL(p, condition)                                                          \
-    do {                                                                                  \
-        int64_t end_ = clock_mono_ms(&clock_system) + HOST_WAIT_MS;                       \
-        while (!(condition) && clock_mono_ms(&clock_system) < end_)                       \
-            loop_run_once((p)->loop, 10);                                                 \
-        if (!(condition))                                                                 \
-            fail_msg("%s did not happen; so far:\n%s", #condition, buf_str(&(p)->trace)); \
-    } while (0)
+#define HOST_UNTIL(p, condition) TURN_UNTIL(loop_run_once((p)->loop, 10), condition, buf_str(&(p)->trace))
 
 #endif

@@ -4,6 +4,19 @@
 #ifndef CADRE_TESTS_UNIT_PATIENCE_H
 #define CADRE_TESTS_UNIT_PATIENCE_H
 
+#include "common/base/clock.h"
+
 #define PATIENCE_MS (120 * 1000)
+
+// Takes turns until the condition holds. Where it does not, the test fails and shows what there is so far: a text,
+// maybe an empty one.
+#define TURN_UNTIL(turn, condition, so_far)                         \
+    do {                                                            \
+        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;  \
+        while (!(condition) && clock_mono_ms(&clock_system) < end_) \
+            turn;                                                   \
+        if (!(condition))                                           \
+            fail_msg("%s did not happen. %s", #condition, so_far);  \
+    } while (0)
 
 #endif

@@ -181,14 +181,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define UNTIL(f, condition)                                                    \
-    do {                                                                       \
-        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;             \
-        while (!(condition) && clock_mono_ms(&clock_system) < end_)            \
-            loop_run_once((f)->loop, 100);                                     \
-        if (!(condition))                                                      \
-            fail_msg("%s did not happen: %s", #condition, buf_str(&(f)->got)); \
-    } while (0)
+#define UNTIL(f, condition) TURN_UNTIL(loop_run_once((f)->loop, 100), condition, buf_str(&(f)->got))
 
 // Waits until a record was said, and forgets everything that came up to it.
 static void expect(struct fixture *f, const char *text)

@@ -181,13 +181,7 @@ static const struct agent_facts *facts(struct fixture *f, int replica)
     return facts;
 }
 
-#define UNTIL(f, condition)                                         \
-    do {                                                            \
-        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;  \
-        while (!(condition) && clock_mono_ms(&clock_system) < end_) \
-            loop_run_once((f)->loop, 100);                          \
-        assert_true(condition);                                     \
-    } while (0)
+#define UNTIL(f, condition) TURN_UNTIL(loop_run_once((f)->loop, 100), condition, "")
 
 // Sends it from replica 0 and waits for the answer.
 static void order(struct fixture *f, uint8_t type, int attempt, const char *more)

@@ -174,13 +174,7 @@ static void turn(void)
         answer(stub_next(t.client));
 }
 
-#define UNTIL(condition)                                            \
-    do {                                                            \
-        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;  \
-        while (!(condition) && clock_mono_ms(&clock_system) < end_) \
-            turn();                                                 \
-        assert_true(condition);                                     \
-    } while (0)
+#define UNTIL(condition) TURN_UNTIL(turn(), condition, buf_str(&t.orders))
 
 static int on_order(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
 {

@@ -91,14 +91,13 @@ static void hear(void)
         buf_append(&got, piece, (size_t)n);
 }
 
-#define UNTIL(condition)                                                            \
-    do {                                                                            \
-        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;                  \
-        while (hear(), !(condition) && clock_mono_ms(&clock_system) < end_)         \
-            loop_run_once(loop, 20);                                                \
-        if (!(condition))                                                           \
-            fail_msg("%s did not happen; so far: %s", #condition, buf_str(&heard)); \
-    } while (0)
+static void turn(void)
+{
+    loop_run_once(loop, 20);
+    hear();
+}
+
+#define UNTIL(condition) TURN_UNTIL(turn(), condition, buf_str(&heard))
 
 static void say(const void *data, size_t len)
 {

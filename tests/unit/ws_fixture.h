@@ -46,14 +46,6 @@ void ws_peer_start(struct ws_peer *p, struct ws_fixture *f, const struct ws_clie
 void ws_peer_stop(struct ws_peer *p);
 void ws_peer_send(struct ws_peer *p, const char *text);
 
-// Turns the loop until the condition holds; fails the test when it does not within PATIENCE_MS.
-#define WS_UNTIL(f, condition)                                                           \
-    do {                                                                                 \
-        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;                       \
-        while (!(condition) && clock_mono_ms(&clock_system) < end_)                      \
-            loop_run_once((f)->loop, 100);                                               \
-        if (!(condition))                                                                \
-            fail_msg("%s did not happen; so far: %s", #condition, buf_str(&(f)->trace)); \
-    } while (0)
+#define WS_UNTIL(f, condition) TURN_UNTIL(loop_run_once((f)->loop, 100), condition, buf_str(&(f)->trace))
 
 #endif
