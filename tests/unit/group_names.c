@@ -21,7 +21,7 @@ static const struct object *decode(struct sim_world *w, enum kind kind, const ch
     struct err err = ERR_INIT;
     if (object_decode(kind, json, strlen(json), &o, &err) < 0)
         fail_msg("%s", err.msg);
-    ((struct object *)o)->meta.resource_version = sim_next_version(w);
+    ((struct object *)o)->meta.resource_version = sim_log_version(&w->log);
     return o;
 }
 
@@ -30,14 +30,14 @@ int sim_create_service(struct sim_world *w, const char *body)
     if (w->service)
         return ERR_EXISTS;
     w->service = decode(w, KIND_SERVICE, body);
-    sim_publish(w, KIND_SERVICE, "sim", w->service);
+    sim_log_add(&w->log, KIND_SERVICE, "sim", w->service);
     return 0;
 }
 
 void sim_delete_service(struct sim_world *w)
 {
     if (w->service)
-        sim_publish(w, KIND_SERVICE, "sim", NULL);
+        sim_log_add(&w->log, KIND_SERVICE, "sim", NULL);
     object_unref(w->service);
     w->service = NULL;
 }
@@ -67,7 +67,7 @@ static void set_slice(struct sim_world *w, const char *body)
     object_unref(w->slice);
     w->slice = decode(w, KIND_ENDPOINTSLICE, w->slice_json);
     assert_string_equal(w->slice->meta.name, SLICE);
-    sim_publish(w, KIND_ENDPOINTSLICE, SLICE, w->slice);
+    sim_log_add(&w->log, KIND_ENDPOINTSLICE, SLICE, w->slice);
 }
 
 int sim_create_slice(struct sim_world *w, const char *body)
@@ -92,7 +92,7 @@ int sim_patch_slice(struct sim_world *w, const char *body)
 void sim_delete_slice(struct sim_world *w)
 {
     if (w->slice)
-        sim_publish(w, KIND_ENDPOINTSLICE, SLICE, NULL);
+        sim_log_add(&w->log, KIND_ENDPOINTSLICE, SLICE, NULL);
     object_unref(w->slice);
     w->slice = NULL;
 }

@@ -26,7 +26,7 @@ static int64_t wall_ms(const struct sim_operator *o)
 static void set_clocks(struct sim_operator *o)
 {
     for (int i = 0; i < SIM_LINES; i++)
-        clock_fake_init(&o->mirrors[i].registry->clock, o->w->now_ms, wall_ms(o));
+        clock_fake_init(&o->processes[i].registry->clock, o->w->now_ms, wall_ms(o));
 }
 
 // In the end no stamp that was written lies ahead: a process that comes later could only believe it.
@@ -55,7 +55,7 @@ static void on_change(void *ctx, enum store_event event, const struct object *ol
     else if (any->kind == KIND_POD)
         cluster_del_pod(o->cluster, any->meta.ns, any->meta.name);
     if (any->kind == KIND_POD && !now)
-        agents_pod_gone(o->mirrors[0].registry->agents, any->meta.uid);
+        agents_pod_gone(o->processes[0].registry->agents, any->meta.uid);
     if (any->kind != KIND_NODE)
         return;
     if (now)
@@ -73,63 +73,33 @@ static void on_peers(void *ctx, const char *ns, const char *group)
     struct sim_registry *r = ctx;
     assert_string_equal(ns, "ml");
     assert_string_equal(group, "sim");
-    if (r->o->mirrors[0].registry == r)
+    if (r->o->processes[0].registry == r)
         r->o->dirty = true;
 }
 
-static void mirror_init(struct sim_mirror *m, struct sim_operator *o)
+static void process_init(struct sim_process *p, struct sim_operator *o)
 {
     struct sim_registry *r = xcalloc(1, sizeof *r);
-    *m = (struct sim_mirror){.registry = r};
+    p->registry = r;
+    sim_mirror_init(&p->mirror, mirrored, ARRAY_LEN(mirrored));
     clock_fake_init(&r->clock, o->w->now_ms, wall_ms(o));
     r->o = o;
     r->agents = agents_new(&(struct agents_config){.clock = &r->clock.clock, .changed = on_peers, .ctx = r});
-    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
-        m->stores[mirrored[i]] = store_new(mirrored[i]);
 }
 
-static void mirror_done(struct sim_mirror *m)
+static void process_done(struct sim_process *p)
 {
-    agents_free(m->registry->agents); // whose lines are cut
-    free(m->registry);
-    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
-        store_free(m->stores[mirrored[i]]);
+    agents_free(p->registry->agents); // whose lines are cut
+    free(p->registry);
+    sim_mirror_done(&p->mirror);
 }
 
-static void see(struct sim_mirror *m, const struct sim_change *c)
+static void follow(struct sim_process *p, struct sim_world *w, int percent)
 {
-    if (c->now)
-        store_put(m->stores[c->kind], c->now);
+    if (w->calm)
+        sim_mirror_follow_all(&p->mirror, &w->log, w->log.n);
     else
-        store_delete(m->stores[c->kind], c->kind == KIND_NODE ? "" : "ml", c->name);
-}
-
-static void mirror_follow_all(struct sim_mirror *m, const struct sim_world *w)
-{
-    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
-        for (size_t *seen = &m->seen[mirrored[i]]; *seen < w->n_log; ++*seen)
-            if (w->log[*seen].kind == mirrored[i])
-                see(m, &w->log[*seen]);
-}
-
-// Each kind on its own: all that there is, or with some luck a part.
-static void mirror_follow(struct sim_mirror *m, struct sim_world *w, int percent)
-{
-    if (w->calm) {
-        mirror_follow_all(m, w);
-        return;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++) {
-        size_t entries = sim_chance(w, percent) ? SIZE_MAX : rand_below(&w->rand, 10);
-        for (size_t *seen = &m->seen[mirrored[i]]; entries && *seen < w->n_log; ++*seen, entries--)
-            if (w->log[*seen].kind == mirrored[i])
-                see(m, &w->log[*seen]);
-    }
-}
-
-static void account(void *ctx, const struct object *o)
-{
-    on_change(ctx, STORE_ADDED, NULL, o);
+        sim_mirror_follow_some(&p->mirror, &w->log, &w->rand, percent);
 }
 
 // A process begins to lead with the mirror that it has.
@@ -141,32 +111,28 @@ static void lead(struct sim_operator *o)
     notebook_init(&o->notebook, rand_u64(&o->w->rand));
     o->waits_for_room = false;
     set_clock(o, 3000);
-    struct sim_registry *registry = o->mirrors[0].registry;
+    struct sim_registry *registry = o->processes[0].registry;
     o->time = (struct timekeeper){.clock = &registry->clock.clock, .cluster = o->cluster, .agents = registry->agents};
     timekeeper_lead(&o->time);
     for (int i = 0; i < SIM_LINES; i++)
-        o->w->registries[i] = o->mirrors[i].registry->agents;
+        o->w->registries[i] = o->processes[i].registry->agents;
     o->failures = 0;
     o->due_ms = -1;
     o->dirty = true; // every group is looked at first
-    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++) {
-        struct store *s = o->mirrors[0].stores[mirrored[i]];
-        store_each(s, account, o);
-        store_subscribe(s, on_change, o);
-    }
+    sim_mirror_subscribe(&o->processes[0].mirror, on_change, o);
 }
 
 void sim_operator_die(struct sim_operator *o)
 {
     sim_cut_all(o->w, 0);
-    mirror_done(&o->mirrors[0]);
+    process_done(&o->processes[0]);
     if (sim_chance(o->w, 50)) { // the standby takes over, with what it has seen
         sim_promote(o->w);
-        o->mirrors[0] = o->mirrors[1];
-        mirror_init(&o->mirrors[1], o);
+        o->processes[0] = o->processes[1];
+        process_init(&o->processes[1], o);
     } else { // a new process lists everything
-        mirror_init(&o->mirrors[0], o);
-        mirror_follow_all(&o->mirrors[0], o->w);
+        process_init(&o->processes[0], o);
+        sim_mirror_follow_all(&o->processes[0].mirror, &o->w->log, o->w->log.n);
     }
     lead(o);
 }
@@ -174,9 +140,9 @@ void sim_operator_die(struct sim_operator *o)
 void sim_operator_init(struct sim_operator *o, struct sim_world *w)
 {
     *o = (struct sim_operator){.w = w};
-    mirror_init(&o->mirrors[0], o);
-    mirror_init(&o->mirrors[1], o);
-    mirror_follow_all(&o->mirrors[0], w);
+    process_init(&o->processes[0], o);
+    process_init(&o->processes[1], o);
+    sim_mirror_follow_all(&o->processes[0].mirror, &w->log, w->log.n);
     lead(o);
 }
 
@@ -186,8 +152,8 @@ void sim_operator_done(struct sim_operator *o)
         sim_cut_all(o->w, i);
         o->w->registries[i] = NULL;
     }
-    mirror_done(&o->mirrors[0]);
-    mirror_done(&o->mirrors[1]);
+    process_done(&o->processes[0]);
+    process_done(&o->processes[1]);
     cluster_free(o->cluster);
     notebook_done(&o->notebook);
 }
@@ -199,8 +165,8 @@ void sim_operator_watch(struct sim_operator *o)
     set_clocks(o);
     o->dirty = o->dirty || o->w->peers_changed;
     o->w->peers_changed = false;
-    mirror_follow(&o->mirrors[0], o->w, 75);
-    mirror_follow(&o->mirrors[1], o->w, 20);
+    follow(&o->processes[0], o->w, 75);
+    follow(&o->processes[1], o->w, 20);
 }
 
 void sim_operator_land(struct sim_operator *o)
@@ -236,7 +202,7 @@ static enum verdict_of_fate fate(struct sim_operator *o)
 static void remember(struct sim_operator *o, enum kind kind, const struct object *object)
 {
     if (object)
-        store_wrote(o->mirrors[0].stores[kind], object);
+        store_wrote(o->processes[0].mirror.stores[kind], object);
 }
 
 static const char *refusal_reason(const struct err *err)
@@ -306,7 +272,7 @@ static int act(struct sim_operator *o, const struct workergroup *wg, const struc
     }
     if (a->kind == ACTION_COMMAND) {
         struct err ignored = ERR_INIT; // who is not there comes again
-        agents_command(o->mirrors[0].registry->agents, a->uid, wg->obj.meta.uid, a->attempt, a->command, a->body,
+        agents_command(o->processes[0].registry->agents, a->uid, wg->obj.meta.uid, a->attempt, a->command, a->body,
                        &ignored);
         return 0;
     }
@@ -452,7 +418,7 @@ static void see_agents(struct sim_operator *o, struct arena *a, struct group_vie
     int32_t world = MAX(group_world_size(v->wg), v->before ? group_world_size(v->before) : 0),
             *members = arena_array(a, (size_t)world, sizeof *members);
     for (size_t i = 0; i < v->n_pods; i++)
-        agents_facts(o->mirrors[0].registry->agents, v->pods[i]->obj.meta.uid, v->wg->obj.meta.uid, a, &facts[i]);
+        agents_facts(o->processes[0].registry->agents, v->pods[i]->obj.meta.uid, v->wg->obj.meta.uid, a, &facts[i]);
     for (int i = 0; i < SIM_PODS; i++) {
         const struct sim_agent *g = o->w->pods[i].agent;
         if (g && g->member && g->rank < world)
@@ -467,7 +433,7 @@ static void see_agents(struct sim_operator *o, struct arena *a, struct group_vie
 void sim_operator_turn(struct sim_operator *o)
 {
     struct arena a = ARENA_INIT;
-    struct store *const *stores = o->mirrors[0].stores;
+    struct store *const *stores = o->processes[0].mirror.stores;
     const struct object *wg = store_get(stores[KIND_WORKERGROUP], "ml", "sim");
     o->dirty = false;
     o->due_ms = -1;

@@ -7,7 +7,6 @@
 
 #include "operator/exec/notebook.h"
 #include "operator/exec/timekeeper.h"
-#include "operator/runtime/store.h"
 #include "tests/unit/group_world.h"
 
 enum { SIM_LATE = 8 };
@@ -18,15 +17,14 @@ struct sim_registry { // of agents, as the same process knows them
     struct clock_fake clock;
 };
 
-struct sim_mirror { // what one process has seen of the log; each kind is watched on its own
-    struct store *stores[KIND_COUNT];
-    size_t seen[KIND_COUNT];
+struct sim_process { // of the operator
+    struct sim_mirror mirror;
     struct sim_registry *registry;
 };
 
 struct sim_operator {
     struct sim_world *w;
-    struct sim_mirror mirrors[2]; // of the leader, and of the standby that follows if it dies
+    struct sim_process processes[2]; // the leader, and the standby that follows if it dies
     struct cluster *cluster;
     struct notebook notebook;
     bool dirty, waits_for_room;

@@ -34,22 +34,6 @@ static int64_t whole_seconds(int64_t ms)
     return ms / 1000 * 1000;
 }
 
-const char *sim_next_version(struct sim_world *w)
-{
-    return arena_printf(&w->arena, "%" PRId64, ++w->version);
-}
-
-void sim_publish(struct sim_world *w, enum kind kind, const char *name, const struct object *now)
-{
-    if (w->n_log == w->size_log) {
-        w->size_log = w->size_log ? w->size_log * 2 : 256;
-        w->log = xrealloc(w->log, w->size_log, sizeof *w->log);
-    }
-    if (now)
-        object_ref(now);
-    w->log[w->n_log++] = (struct sim_change){kind, arena_strdup(&w->arena, name), now};
-}
-
 // The WorkerGroup.
 
 static void put_worker(struct buf *b, const struct sim_spec *s)
@@ -80,7 +64,7 @@ static void publish_group(struct sim_world *w)
     buf_printf(&b,
                "{\"metadata\":{\"name\":\"sim\",\"namespace\":\"ml\",\"uid\":\"group-uid\",\"resourceVersion\":\"%s\","
                "\"generation\":%" PRId64 "},\"spec\":{",
-               sim_next_version(w), w->generation);
+               sim_log_version(&w->log), w->generation);
     put_worker(&b, s);
     put_policies(&b, s);
     buf_printf(&b,
@@ -98,7 +82,7 @@ static void publish_group(struct sim_world *w)
     if (object_decode(KIND_WORKERGROUP, buf_str(&b), b.len, &w->wg, &err) < 0)
         fail_msg("%s", err.msg);
     buf_done(&b);
-    sim_publish(w, KIND_WORKERGROUP, "sim", w->wg);
+    sim_log_add(&w->log, KIND_WORKERGROUP, "sim", w->wg);
 }
 
 void sim_edit(struct sim_world *w, const struct sim_spec *spec)
@@ -152,7 +136,7 @@ static void publish_pod(struct sim_world *w, struct sim_pod *p)
     struct pod *o = arena_memdup(&arena, p->base, sizeof *p->base);
     const struct pod *before = p->now;
     o->obj.refs = 1;
-    o->obj.meta.resource_version = sim_next_version(w);
+    o->obj.meta.resource_version = sim_log_version(&w->log);
     o->obj.meta.uid = before ? before->obj.meta.uid : arena_printf(&w->arena, "pod-%" PRId64, ++w->uids);
     o->obj.meta.created_ms = whole_seconds(p->created_ms);
     if (p->asked_ms) {
@@ -178,7 +162,7 @@ static void publish_pod(struct sim_world *w, struct sim_pod *p)
     p->now = o;
     if (before)
         object_unref(&before->obj);
-    sim_publish(w, KIND_POD, o->obj.meta.name, &o->obj);
+    sim_log_add(&w->log, KIND_POD, o->obj.meta.name, &o->obj);
 }
 
 // Its container ends, and all processes in it.
@@ -192,7 +176,7 @@ static void end_agent(struct sim_world *w, struct sim_pod *p)
 static void remove_pod(struct sim_world *w, struct sim_pod *p)
 {
     end_agent(w, p);
-    sim_publish(w, KIND_POD, p->now->obj.meta.name, NULL);
+    sim_log_add(&w->log, KIND_POD, p->now->obj.meta.name, NULL);
     object_unref(&p->now->obj);
     *p = (struct sim_pod){0};
 }
@@ -238,11 +222,7 @@ int sim_create_pod(struct sim_world *w, const char *body, bool dry_run, struct e
         object_unref(o);
         return err_set(err, ERR_EXISTS, "it exists");
     }
-    if (w->n_bases == w->size_bases) {
-        w->size_bases = w->size_bases ? w->size_bases * 2 : 64;
-        w->bases = xrealloc(w->bases, w->size_bases, sizeof *w->bases);
-    }
-    w->bases[w->n_bases++] = o;
+    sim_log_keep(&w->log, o);
     struct sim_pod *p = w->pods;
     while (p->now)
         assert_true(++p < w->pods + SIM_PODS);
@@ -322,11 +302,11 @@ static void publish_node(struct sim_world *w, struct sim_node *n)
     if (object_decode(KIND_NODE, json, strlen(json), &n->now, &err) < 0)
         fail_msg("%s", err.msg);
     struct node *o = (struct node *)n->now;
-    o->obj.meta.resource_version = sim_next_version(w);
+    o->obj.meta.resource_version = sim_log_version(&w->log);
     o->ready = n->ready;
     o->ready_changed_ms = whole_seconds(n->changed_ms);
     arena_done(&a);
-    sim_publish(w, KIND_NODE, n->name, n->now);
+    sim_log_add(&w->log, KIND_NODE, n->name, n->now);
 }
 
 void sim_node_ready(struct sim_world *w, struct sim_node *n, bool ready)
@@ -345,7 +325,7 @@ void sim_node_remove(struct sim_world *w, struct sim_node *n)
     object_unref(n->now);
     n->now = NULL;
     n->changed_ms = w->now_ms;
-    sim_publish(w, KIND_NODE, n->name, NULL);
+    sim_log_add(&w->log, KIND_NODE, n->name, NULL);
 }
 
 void sim_node_add(struct sim_world *w, struct sim_node *n)
@@ -507,7 +487,7 @@ void sim_pass(struct sim_world *w, int64_t ms)
 
 void sim_init(struct sim_world *w, uint64_t seed)
 {
-    *w = (struct sim_world){.now_ms = START_MS, .quota = SIM_PODS};
+    *w = (struct sim_world){.now_ms = START_MS, .quota = SIM_PODS, .log = {.arena = &w->arena}};
     rand_seed(&w->rand, seed);
     w->mode = (enum sim_mode)rand_below(&w->rand, 3);
     for (int i = 0; i < SIM_NODES; i++) {
@@ -546,11 +526,6 @@ void sim_done(struct sim_world *w)
     object_unref(w->service);
     object_unref(w->slice);
     object_unref(w->wg);
-    for (size_t i = 0; i < w->n_log; i++)
-        object_unref(w->log[i].now);
-    for (size_t i = 0; i < w->n_bases; i++)
-        object_unref(w->bases[i]);
-    free(w->log);
-    free(w->bases);
+    sim_log_done(&w->log);
     arena_done(&w->arena);
 }

@@ -11,6 +11,7 @@
 #include "operator/api/service.h"
 #include "operator/api/workergroup.h"
 #include "tests/unit/group_agent.h"
+#include "tests/unit/sim_log.h"
 
 enum { SIM_NODES = 4, SIM_PODS = 64, SIM_FOREIGN = 4 };
 
@@ -52,12 +53,6 @@ struct sim_node {
     bool contended;        // the room is taken in a way that the operator does not see
 };
 
-struct sim_change { // an entry of the log
-    enum kind kind;
-    const char *name;
-    const struct object *now; // NULL: deleted
-};
-
 struct sim_world {
     struct rand rand;
     int64_t now_ms;
@@ -65,7 +60,6 @@ struct sim_world {
     struct sim_spec spec;
     enum sim_mode mode;
     int64_t generation;
-    int64_t version; // the latest resourceVersion
     const struct object *wg;
     const char *status; // JSON, NULL: never written
     const struct object *service, *slice;
@@ -76,10 +70,7 @@ struct sim_world {
     int32_t quota;  // of pods
     bool forbidden; // the API server takes no pods at present
     bool calm;      // nothing goes wrong any more
-    struct sim_change *log;
-    size_t n_log, size_log;
-    const struct object **bases; // of pods, until the end: copies share their strings
-    size_t n_bases, size_bases;
+    struct sim_log log;
     int64_t uids;
     // For agents:
     struct agents *registries[SIM_LINES]; // of the leader and its standby; NULL = not there
@@ -122,10 +113,6 @@ void sim_launched(struct sim_world *w, struct sim_agent *g); // checks that it m
 // Host names of the group's pods: how many there are, and what one resolves to, NULL = nothing.
 size_t sim_names(const struct sim_world *w);
 const char *sim_address(struct sim_world *w, int32_t index);
-
-// A change: the next number, and the news of it.
-const char *sim_next_version(struct sim_world *w);
-void sim_publish(struct sim_world *w, enum kind kind, const char *name, const struct object *now);
 
 bool sim_live(const struct sim_pod *p);                             // exists and has not ended
 bool sim_going(const struct sim_world *w, const struct sim_pod *p); // will be gone soon

@@ -43,52 +43,6 @@ static void on_change(void *ctx, enum store_event event, const struct object *ol
         o->dirty = true; // as if all nodes had pods of ours
 }
 
-static void mirror_init(struct plg_mirror *m)
-{
-    *m = (struct plg_mirror){0};
-    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
-        m->stores[mirrored[i]] = store_new(mirrored[i]);
-}
-
-static void mirror_done(struct plg_mirror *m)
-{
-    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
-        store_free(m->stores[mirrored[i]]);
-}
-
-// So many entries of one kind, as long as they are among the first `end` of the log.
-static void mirror_follow(struct plg_mirror *m, const struct plg_world *w, enum kind kind, size_t entries, size_t end)
-{
-    for (size_t *seen = &m->seen[kind]; entries && *seen < end; ++*seen) {
-        const struct plg_change *c = &w->log[*seen];
-        if (c->kind != kind)
-            continue;
-        entries--;
-        if (c->now)
-            store_put(m->stores[kind], c->now);
-        else
-            store_delete(m->stores[kind], kind == KIND_NODE ? "" : "ml", c->name);
-    }
-}
-
-static void mirror_follow_all(struct plg_mirror *m, const struct plg_world *w, size_t end)
-{
-    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
-        mirror_follow(m, w, mirrored[i], SIZE_MAX, end);
-}
-
-// Each kind on its own: all that there is, or with some luck a part.
-static void mirror_follow_some(struct plg_mirror *m, struct plg_world *w, int percent)
-{
-    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++)
-        mirror_follow(m, w, mirrored[i], plg_chance(w, percent) ? SIZE_MAX : rand_below(&w->rand, 10), w->n_log);
-}
-
-static void account(void *ctx, const struct object *object)
-{
-    on_change(ctx, STORE_ADDED, NULL, object);
-}
-
 // A process begins to lead with the mirror that it has.
 static void lead(struct plg_operator *o)
 {
@@ -104,25 +58,21 @@ static void lead(struct plg_operator *o)
     wall_ms(o);
     o->time = (struct timekeeper){.clock = &o->clock.clock, .cluster = o->cluster};
     o->dirty = true; // every object is looked at first
-    for (size_t i = 0; i < ARRAY_LEN(mirrored); i++) {
-        struct store *s = o->leader.stores[mirrored[i]];
-        store_each(s, account, o);
-        store_subscribe(s, on_change, o);
-    }
+    sim_mirror_subscribe(&o->leader, on_change, o);
 }
 
 void plg_operator_die(struct plg_operator *o)
 {
     o->deaths++;
-    mirror_done(&o->leader);
+    sim_mirror_done(&o->leader);
     if (o->crash_at || plg_chance(o->w, 50)) { // the standby takes over, with what it has seen
         if (o->crash_at)
-            mirror_follow_all(&o->standby, o->w, o->w->n_log - MIN(o->lag, o->w->n_log));
+            sim_mirror_follow_all(&o->standby, &o->w->log, o->w->log.n - MIN(o->lag, o->w->log.n));
         o->leader = o->standby;
-        mirror_init(&o->standby);
+        sim_mirror_init(&o->standby, mirrored, ARRAY_LEN(mirrored));
     } else { // a new process lists everything
-        mirror_init(&o->leader);
-        mirror_follow_all(&o->leader, o->w, o->w->n_log);
+        sim_mirror_init(&o->leader, mirrored, ARRAY_LEN(mirrored));
+        sim_mirror_follow_all(&o->leader, &o->w->log, o->w->log.n);
     }
     lead(o);
 }
@@ -130,16 +80,16 @@ void plg_operator_die(struct plg_operator *o)
 void plg_operator_init(struct plg_operator *o, struct plg_world *w)
 {
     *o = (struct plg_operator){.w = w};
-    mirror_init(&o->leader);
-    mirror_init(&o->standby);
-    mirror_follow_all(&o->leader, w, w->n_log);
+    sim_mirror_init(&o->leader, mirrored, ARRAY_LEN(mirrored));
+    sim_mirror_init(&o->standby, mirrored, ARRAY_LEN(mirrored));
+    sim_mirror_follow_all(&o->leader, &w->log, w->log.n);
     lead(o);
 }
 
 void plg_operator_done(struct plg_operator *o)
 {
-    mirror_done(&o->leader);
-    mirror_done(&o->standby);
+    sim_mirror_done(&o->leader);
+    sim_mirror_done(&o->standby);
     cluster_free(o->cluster);
     notebook_done(&o->notebook);
 }
@@ -147,11 +97,11 @@ void plg_operator_done(struct plg_operator *o)
 void plg_operator_watch(struct plg_operator *o)
 {
     if (o->w->calm) {
-        mirror_follow_all(&o->leader, o->w, o->w->n_log);
+        sim_mirror_follow_all(&o->leader, &o->w->log, o->w->log.n);
         return;
     }
-    mirror_follow_some(&o->leader, o->w, 75);
-    mirror_follow_some(&o->standby, o->w, 20);
+    sim_mirror_follow_some(&o->leader, &o->w->log, &o->w->rand, 75);
+    sim_mirror_follow_some(&o->standby, &o->w->log, &o->w->rand, 20);
     if (plg_chance(o->w, 3))
         o->skew_ms = rand_range(&o->w->rand, -3600 * 1000, 3600 * 1000);
 }

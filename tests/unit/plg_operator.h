@@ -7,19 +7,13 @@
 
 #include "operator/exec/notebook.h"
 #include "operator/exec/timekeeper.h"
-#include "operator/runtime/store.h"
 #include "tests/unit/plg_world.h"
 
 enum { PLG_LATE = 8 };
 
-struct plg_mirror { // what one process has seen of the log; each kind is watched on its own
-    struct store *stores[KIND_COUNT];
-    size_t seen[KIND_COUNT];
-};
-
 struct plg_operator {
     struct plg_world *w;
-    struct plg_mirror leader, standby;
+    struct sim_mirror leader, standby;
     struct cluster *cluster;
     struct notebook notebook;
     bool dirty, waits_for_room;

@@ -34,22 +34,6 @@ static int64_t whole_seconds(int64_t ms)
     return ms / 1000 * 1000;
 }
 
-static const char *next_version(struct plg_world *w)
-{
-    return arena_printf(&w->arena, "%" PRId64, ++w->version);
-}
-
-static void publish(struct plg_world *w, enum kind kind, const char *name, const struct object *now)
-{
-    if (w->n_log == w->size_log) {
-        w->size_log = w->size_log ? w->size_log * 2 : 256;
-        w->log = xrealloc(w->log, w->size_log, sizeof *w->log);
-    }
-    if (now)
-        object_ref(now);
-    w->log[w->n_log++] = (struct plg_change){kind, arena_strdup(&w->arena, name), now};
-}
-
 static const struct object *decoded(enum kind kind, const char *json)
 {
     struct err err = ERR_INIT;
@@ -71,11 +55,11 @@ static void publish_plg(struct plg_world *w)
         "\"generation\":%" PRId64 "},\"spec\":{\"strategy\":\"%s\",\"podPer\":\"%s\",\"timeoutSeconds\":20,"
         "\"nodeLostSeconds\":10,\"bundles\":[{\"count\":%d,\"resources\":{\"nvidia.com/gpu\":\"1\"}}],\"template\":{"
         "\"spec\":{\"containers\":[{\"name\":\"worker\",\"image\":\"v%d\"}]}}}%s%s}",
-        next_version(w), w->generation, s->strategy, s->pod_per, s->bundles, s->version,
+        sim_log_version(&w->log), w->generation, s->strategy, s->pod_per, s->bundles, s->version,
         w->status ? ",\"status\":" : "", w->status ? w->status : "");
     object_unref(w->plg);
     w->plg = decoded(KIND_PLACEMENTGROUP, json);
-    publish(w, KIND_PLACEMENTGROUP, "sim", w->plg);
+    sim_log_add(&w->log, KIND_PLACEMENTGROUP, "sim", w->plg);
     arena_done(&a);
 }
 
@@ -110,15 +94,15 @@ int plg_create_service(struct plg_world *w, const char *body)
     if (w->service)
         return ERR_EXISTS;
     w->service = decoded(KIND_SERVICE, body);
-    ((struct object *)w->service)->meta.resource_version = next_version(w);
-    publish(w, KIND_SERVICE, w->service->meta.name, w->service);
+    ((struct object *)w->service)->meta.resource_version = sim_log_version(&w->log);
+    sim_log_add(&w->log, KIND_SERVICE, w->service->meta.name, w->service);
     return 0;
 }
 
 void plg_delete_service(struct plg_world *w)
 {
     if (w->service)
-        publish(w, KIND_SERVICE, w->service->meta.name, NULL);
+        sim_log_add(&w->log, KIND_SERVICE, w->service->meta.name, NULL);
     object_unref(w->service);
     w->service = NULL;
 }
@@ -149,7 +133,7 @@ static void publish_pod(struct plg_world *w, struct plg_pod *p)
     const struct pod *before = p->now;
     const struct plg_node *n = node_by_name(w, p->node);
     o->obj.refs = 1;
-    o->obj.meta.resource_version = next_version(w);
+    o->obj.meta.resource_version = sim_log_version(&w->log);
     o->obj.meta.uid = before ? before->obj.meta.uid : arena_printf(&w->arena, "pod-%d", ++w->births);
     o->obj.meta.created_ms = whole_seconds(p->created_ms);
     if (p->asked_ms) {
@@ -163,12 +147,12 @@ static void publish_pod(struct plg_world *w, struct plg_pod *p)
     p->now = o;
     if (before)
         object_unref(&before->obj);
-    publish(w, KIND_POD, o->obj.meta.name, &o->obj);
+    sim_log_add(&w->log, KIND_POD, o->obj.meta.name, &o->obj);
 }
 
 static void remove_pod(struct plg_world *w, struct plg_pod *p)
 {
-    publish(w, KIND_POD, p->now->obj.meta.name, NULL);
+    sim_log_add(&w->log, KIND_POD, p->now->obj.meta.name, NULL);
     object_unref(&p->now->obj);
     *p = (struct plg_pod){0};
 }
@@ -187,11 +171,7 @@ int plg_create_pod(struct plg_world *w, const char *body, bool dry_run, struct e
         object_unref(o);
         return ERR_EXISTS;
     }
-    if (w->n_bases == w->size_bases) {
-        w->size_bases = w->size_bases ? w->size_bases * 2 : 64;
-        w->bases = xrealloc(w->bases, w->size_bases, sizeof *w->bases);
-    }
-    w->bases[w->n_bases++] = o;
+    sim_log_keep(&w->log, o);
     struct plg_pod *p = w->pods;
     while (p->now)
         assert_true(++p < w->pods + PLG_PODS);
@@ -236,11 +216,11 @@ static void publish_node(struct plg_world *w, struct plg_node *n)
                      "\"allocatable\":{\"pods\":\"110\",\"cpu\":\"8\",\"memory\":\"8Gi\",\"nvidia.com/gpu\":\"%d\"}}}",
                      n->name, n->name, n->gpus));
     struct node *o = (struct node *)n->now;
-    o->obj.meta.resource_version = next_version(w);
+    o->obj.meta.resource_version = sim_log_version(&w->log);
     o->ready = n->ready;
     o->ready_changed_ms = whole_seconds(n->changed_ms);
     arena_done(&a);
-    publish(w, KIND_NODE, n->name, n->now);
+    sim_log_add(&w->log, KIND_NODE, n->name, n->now);
 }
 
 void plg_set_node(struct plg_world *w, struct plg_node *n, bool ready)
@@ -259,7 +239,7 @@ void plg_remove_node(struct plg_world *w, struct plg_node *n)
     object_unref(n->now);
     n->now = NULL;
     n->changed_ms = w->now_ms;
-    publish(w, KIND_NODE, n->name, NULL);
+    sim_log_add(&w->log, KIND_NODE, n->name, NULL);
 }
 
 // Time.
@@ -319,7 +299,7 @@ void plg_pass(struct plg_world *w, int64_t ms)
 
 void plg_init(struct plg_world *w, uint64_t seed, const struct plg_spec *spec)
 {
-    *w = (struct plg_world){.now_ms = START_MS, .quota = PLG_PODS};
+    *w = (struct plg_world){.now_ms = START_MS, .quota = PLG_PODS, .log = {.arena = &w->arena}};
     rand_seed(&w->rand, seed);
     for (int i = 0; i < PLG_NODES; i++) {
         struct plg_node *n = &w->nodes[i];
@@ -338,11 +318,6 @@ void plg_done(struct plg_world *w)
         object_unref(w->nodes[i].now);
     object_unref(w->service);
     object_unref(w->plg);
-    for (size_t i = 0; i < w->n_log; i++)
-        object_unref(w->log[i].now);
-    for (size_t i = 0; i < w->n_bases; i++)
-        object_unref(w->bases[i]);
-    free(w->log);
-    free(w->bases);
+    sim_log_done(&w->log);
     arena_done(&w->arena);
 }

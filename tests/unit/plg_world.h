@@ -9,6 +9,7 @@
 #include "operator/api/node.h"
 #include "operator/api/placementgroup.h"
 #include "operator/api/pod.h"
+#include "tests/unit/sim_log.h"
 
 enum { PLG_NODES = 4, PLG_PODS = 64, PLG_BUNDLES = 8 };
 
@@ -35,18 +36,12 @@ struct plg_node {
     bool contended; // the room is taken in a way that the operator does not see
 };
 
-struct plg_change { // an entry of the log
-    enum kind kind;
-    const char *name;
-    const struct object *now; // NULL: deleted
-};
-
 struct plg_world {
     struct rand rand;
     int64_t now_ms;
     struct arena arena; // names and the like, until the end
     struct plg_spec spec;
-    int64_t generation, version; // version: the latest resourceVersion
+    int64_t generation;
     const struct object *plg, *service;
     const char *status; // JSON, NULL: never written
     struct plg_pod pods[PLG_PODS];
@@ -55,10 +50,7 @@ struct plg_world {
     bool tenants;  // some WorkerGroup names it
     bool calm;     // nothing goes wrong any more, and all is done at once
     int births;    // of pods
-    struct plg_change *log;
-    size_t n_log, size_log;
-    const struct object **bases; // of pods, until the end: copies share their strings
-    size_t n_bases, size_bases;
+    struct sim_log log;
 };
 
 void plg_init(struct plg_world *w, uint64_t seed, const struct plg_spec *spec);
