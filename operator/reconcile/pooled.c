@@ -170,7 +170,10 @@ static void look_ready(struct taking *t, const struct placementgroup *plg)
     if (plg->obj.meta.deleted_ms)
         wait_for(t, REASON_PLACEMENT_NOT_FOUND, arena_printf(t->a, "PlacementGroup %s is being deleted", name));
     else if (!ready || !scheduled)
-        wait_for(t, REASON_PLACEMENT_NOT_READY, arena_printf(t->a, "PlacementGroup %s was not looked at yet", name));
+        // Of words alone the next ones may be long in coming, so these have to stay true.
+        wait_for(
+            t, REASON_PLACEMENT_NOT_READY,
+            arena_printf(t->a, "PlacementGroup %s is not ready: 'kubectl get plg %s -o wide' says why", name, name));
     else if (scheduled->status != CONDITION_TRUE)
         wait_for(t, REASON_PLACEMENT_NOT_READY,
                  arena_printf(t->a, "PlacementGroup %s is not ready: %s: %s", name, ready->reason, ready->message));
