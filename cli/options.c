@@ -434,6 +434,17 @@ static bool takes_object(const struct options *o)
     return o->verb == VERB_PUT || o->verb == VERB_GET || o->verb == VERB_FREE;
 }
 
+// As kubectl takes it and prints it: "wg/llama", "workergroup.cadre.dev/llama".
+static char *without_kind(char *group)
+{
+    static const char *const kinds[] = {"wg/", "workergroup/", "workergroups/", "workergroup.cadre.dev/",
+                                        "workergroups.cadre.dev/"};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (str_starts(group, kinds[i]))
+            return group + strlen(kinds[i]);
+    return group;
+}
+
 static int take_operands(struct parse *p, int n, char **rest)
 {
     struct options *o = p->o;
@@ -444,9 +455,9 @@ static int take_operands(struct parse *p, int n, char **rest)
     if (max && n == 0 && o->verb != VERB_TOP)
         return wrong(o, "which group? Its name is missing");
     if (n)
-        o->group = rest[0];
+        o->group = o->verb == VERB_WHY ? rest[0] : without_kind(rest[0]);
     if (o->group && o->verb != VERB_WHY && strchr(o->group, '/'))
-        return wrong(o, "GROUP is a name; its namespace goes behind -n: %s", o->group);
+        return wrong(o, "GROUP is the name of a WorkerGroup; its namespace goes behind -n: %s", o->group);
     if (o->server && o->socket)
         return wrong(o, "both --server and --socket: which?");
     if (o->token && o->token_file)

@@ -38,8 +38,10 @@ struct subject {
 // "NAME" of a WorkerGroup, or with its kind as kubectl writes it: "plg/NAME".
 static int find_subject(const char *text, struct arena *a, struct subject *ret, struct err *err)
 {
-    static const char *const placement[] = {"plg", "placementgroup", "placementgroups", "placementgroups.cadre.dev"};
-    static const char *const worker[] = {"wg", "workergroup", "workergroups", "workergroups.cadre.dev"};
+    static const char *const placement[] = {"plg", "placementgroup", "placementgroups", "placementgroup.cadre.dev",
+                                            "placementgroups.cadre.dev"};
+    static const char *const worker[] = {"wg", "workergroup", "workergroups", "workergroup.cadre.dev",
+                                         "workergroups.cadre.dev"};
     const char *slash = strchr(text, '/');
     const char *prefix = slash ? arena_strndup(a, text, (size_t)(slash - text)) : worker[0];
     *ret = (struct subject){.name = slash ? slash + 1 : text};

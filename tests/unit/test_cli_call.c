@@ -167,6 +167,8 @@ static void a_rank_that_dies_is_named(void **state)
     fails("call llama get_value --timeout 100ms" REACH, 1,
           "not done within 100 ms: ml/llama is not ready: 3 of 4 ranks are connected");
     prints("call llama get_value --rank 3" REACH, "3\n");
+    prints("call wg/llama get_value --rank 3" REACH, "3\n");
+    prints("call workergroup.cadre.dev/llama get_value --rank 3" REACH, "3\n");
 }
 
 static void usage_is_explained(void **state)
@@ -182,7 +184,10 @@ static void usage_is_explained(void **state)
     fails("call llama add --dispatch some", 2, "error: there is no mode some; there are ONE_TO_ALL, ALL_TO_ALL, ");
     fails("call llama add --timeout 5x", 2, "--timeout 5x: must be like 30s or 2m, at most 168h");
     fails("call llama add -5", 2, "missing: -5; a number below 0 goes behind --\n");
-    fails("call ml/llama add 1", 2, "error: GROUP is a name; its namespace goes behind -n: ml/llama\n");
+    fails("call ml/llama add 1", 2,
+          "error: GROUP is the name of a WorkerGroup; its namespace goes behind -n: ml/llama\n");
+    fails("call plg/llama add 1", 2,
+          "error: GROUP is the name of a WorkerGroup; its namespace goes behind -n: plg/llama\n");
     fails("why llama -o json", 2, "unknown option, or its value is missing: -o\n");
     fails("call llama add --wrong", 2, "unknown option, or its value is missing: --wrong");
     fails("call llama add --token a --token-file b", 2, "both --token and --token-file");

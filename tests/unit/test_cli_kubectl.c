@@ -310,6 +310,8 @@ static void why_finds_a_placement_group_by_its_bare_name(void **state)
     assert_non_null(strstr(buf_str(&world.out), "PlacementGroup ml/pool"));
     assert_non_null(strstr(buf_str(&world.out), "pool-plg-0-0"));
     fails("why wg/pool", 1, "Error from server (NotFound): workergroups.cadre.dev \"pool\" not found\n");
+    fails("why workergroup.cadre.dev/pool", 1,
+          "Error from server (NotFound): workergroups.cadre.dev \"pool\" not found\n");
 }
 
 static void what_workers_say_does_nothing_to_the_terminal(void **state)
