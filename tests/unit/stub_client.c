@@ -195,3 +195,10 @@ void stub_end(struct stub_call *call)
     struct err err = ERR_INIT;
     call_end(call, NULL, &err);
 }
+
+void stub_client_cancel(struct kube_client *c)
+{
+    stub_client_refuse(c);
+    while (stub_waiting(c))
+        stub_fail(stub_next(c), ERR_CANCELED, "canceled");
+}

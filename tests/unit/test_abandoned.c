@@ -51,9 +51,7 @@ static int teardown(void **state)
 {
     (void)state;
     abandoned_stop(t.abandoned);
-    stub_client_refuse(t.client);
-    while (stub_waiting(t.client))
-        stub_fail(stub_next(t.client), ERR_CANCELED, "canceled");
+    stub_client_cancel(t.client);
     abandoned_free(t.abandoned);
     store_free(t.groups);
     stub_client_free(t.client);

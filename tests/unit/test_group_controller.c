@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What only shows between decisions: the world changes while a plan is carried out.
-#include "operator/exec/group_controller.h"
+#include "tests/unit/controller_case.h"
 
 #include "common/base/str.h"
-#include "tests/unit/stub_client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,34 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct {
-    struct loop *loop;
-    struct kube_client *client;
-    struct metrics *metrics;
-    struct store *pods, *nodes, *services, *slices, *groups;
-    struct recorder *recorder;
-    struct group_controller *controller;
-} t;
-
-static void put(struct store *s, const char *json)
-{
-    const struct object *o;
-    struct err err = ERR_INIT;
-    if (object_decode(store_kind(s), json, strlen(json), &o, &err) < 0)
-        fail_msg("%s", err.msg);
-    store_put(s, o);
-    object_unref(o);
-}
-
-static void put_node(const char *name)
-{
-    char json[512];
-    snprintf(json, sizeof json,
-             "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u-%s\",\"resourceVersion\":\"1\"},\"status\":{\"allocatable\":{"
-             "\"cpu\":\"8\",\"pods\":\"9\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-             name, name);
-    put(t.nodes, json);
-}
+static struct controller_case t;
 
 static void put_group_of(const char *uid, int version, bool suspend)
 {
@@ -52,7 +24,7 @@ static void put_group_of(const char *uid, int version, bool suspend)
         "1},\"spec\":{\"replicas\":2,\"workersPerReplica\":1,\"runtime\":\"Plain\",\"suspend\":%s,\"template\":{"
         "\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}",
         uid, version, suspend ? "true" : "false");
-    put(t.groups, json);
+    store_put_json(t.groups, json);
 }
 
 static void put_group(int version, bool suspend)
@@ -70,56 +42,22 @@ static void put_pod(const char *name, int index)
         "\"0\"},\"ownerReferences\":[{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"WorkerGroup\",\"name\":\"g\","
         "\"uid\":\"u-g\",\"controller\":true}]},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"w\"}]}}",
         name, name, index);
-    put(t.pods, json);
+    store_put_json(t.pods, json);
 }
 
 static int setup(void **state)
 {
     (void)state;
-    memset(&t, 0, sizeof t);
-    t.loop = loop_new();
-    t.client = stub_client_new(t.loop);
-    t.metrics = metrics_new();
-    t.pods = store_new(KIND_POD);
-    t.nodes = store_new(KIND_NODE);
-    t.services = store_new(KIND_SERVICE);
-    t.slices = store_new(KIND_ENDPOINTSLICE);
-    t.groups = store_new(KIND_WORKERGROUP);
-    t.recorder = recorder_new(t.loop, t.client, "cadre.dev/operator", "test", t.metrics);
-    t.controller = group_controller_new(t.loop, &(struct group_controller_options){
-                                                    .client = t.client,
-                                                    .pods = t.pods,
-                                                    .nodes = t.nodes,
-                                                    .services = t.services,
-                                                    .slices = t.slices,
-                                                    .groups = t.groups,
-                                                    .recorder = t.recorder,
-                                                    .metrics = t.metrics,
-                                                    .clock = loop_clock(t.loop),
-                                                    .seed = 1,
-                                                });
-    put_node("n1");
+    controller_case_init(&t);
+    controller_case_start(&t, NULL, NULL);
     return 0;
 }
 
-// As the operator ends: no new decisions, then the client ends what is in flight, then the rest goes.
 static int teardown(void **state)
 {
     (void)state;
-    group_controller_stop(t.controller);
-    stub_client_refuse(t.client);
-    while (stub_waiting(t.client))
-        stub_fail(stub_next(t.client), ERR_CANCELED, "canceled");
-    group_controller_free(t.controller);
-    recorder_free(t.recorder);
-    store_free(t.pods);
-    store_free(t.nodes);
-    store_free(t.services);
-    store_free(t.slices);
-    store_free(t.groups);
-    metrics_free(t.metrics);
-    stub_client_free(t.client);
-    loop_free(t.loop);
+    controller_case_stop(&t);
+    controller_case_done(&t);
     return 0;
 }
 

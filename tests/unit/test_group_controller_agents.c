@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A group under agents from its object to Ready and back, through the controller, the registry of agents and the
 // router: everything but the API server, the sockets and the pods is real.
-#include "operator/exec/group_controller.h"
+#include "tests/unit/controller_case.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/reason.h"
 #include "tests/unit/patience.h"
-#include "tests/unit/stub_client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,29 +31,14 @@ struct rank {
 };
 
 static struct {
-    struct loop *loop;
-    struct kube_client *client;
-    struct metrics *metrics;
-    struct store *pods, *nodes, *services, *slices, *groups;
-    struct recorder *recorder;
+    struct controller_case c;
     struct agents *agents;
     struct router router;
-    struct group_controller *controller;
     struct arena arena;
     int version;        // of the group
     const char *status; // JSON
     struct rank ranks[WORLD];
 } t;
-
-static void put(struct store *s, const char *json)
-{
-    const struct object *o;
-    struct err err = ERR_INIT;
-    if (object_decode(store_kind(s), json, strlen(json), &o, &err) < 0)
-        fail_msg("%s", err.msg);
-    store_put(s, o);
-    object_unref(o);
-}
 
 static const char *group_json(void)
 {
@@ -70,7 +54,7 @@ static const char *group_json(void)
 static void on_changed(void *ctx, const char *ns, const char *group)
 {
     (void)ctx;
-    group_controller_changed(t.controller, ns, group);
+    group_controller_changed(t.c.controller, ns, group);
 }
 
 static int setup(void **state)
@@ -87,39 +71,14 @@ static int setup(void **state)
                                                 .exit_wait_ms = 1000};
     (void)state;
     memset(&t, 0, sizeof t);
-    t.loop = loop_new();
-    t.client = stub_client_new(t.loop);
-    t.metrics = metrics_new();
-    t.pods = store_new(KIND_POD);
-    t.nodes = store_new(KIND_NODE);
-    t.services = store_new(KIND_SERVICE);
-    t.slices = store_new(KIND_ENDPOINTSLICE);
-    t.groups = store_new(KIND_WORKERGROUP);
-    t.recorder = recorder_new(t.loop, t.client, "cadre.dev/operator", "test", t.metrics);
-    t.agents = agents_new(&(struct agents_config){.clock = loop_clock(t.loop), .changed = on_changed});
+    controller_case_init(&t.c);
+    t.agents = agents_new(&(struct agents_config){.clock = loop_clock(t.c.loop), .changed = on_changed});
     struct router_config config = limits;
-    config.clock = loop_clock(t.loop);
+    config.clock = loop_clock(t.c.loop);
     router_init(&t.router, &config);
     router_group_set(&t.router, &(struct group_facts){.uid = "u-g", .ns = "ml", .name = "g", .world = WORLD});
-    t.controller = group_controller_new(t.loop, &(struct group_controller_options){
-                                                    .client = t.client,
-                                                    .pods = t.pods,
-                                                    .nodes = t.nodes,
-                                                    .services = t.services,
-                                                    .slices = t.slices,
-                                                    .groups = t.groups,
-                                                    .agents = t.agents,
-                                                    .router = &t.router,
-                                                    .recorder = t.recorder,
-                                                    .metrics = t.metrics,
-                                                    .clock = loop_clock(t.loop),
-                                                    .seed = 1,
-                                                });
-    put(t.nodes,
-        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-n1\",\"resourceVersion\":\"1\"},\"status\":{\"allocatable\":"
-        "{\"cpu\":\"8\",\"memory\":\"8Gi\",\"pods\":\"9\"},\"conditions\":[{\"type\":\"Ready\",\"status\":"
-        "\"True\"}]}}");
-    put(t.groups, group_json());
+    controller_case_start(&t.c, t.agents, &t.router);
+    store_put_json(t.c.groups, group_json());
     return 0;
 }
 
@@ -129,7 +88,7 @@ static void member_ends(struct rank *r)
         return;
     router_leave(&t.router, TAKE_PTR(r->member));
     record_writer_done(&r->out);
-    group_controller_changed(t.controller, "ml", "g");
+    group_controller_changed(t.c.controller, "ml", "g");
 }
 
 static int teardown(void **state)
@@ -140,24 +99,12 @@ static int teardown(void **state)
         if (t.ranks[i].agent)
             agents_leave(t.agents, t.ranks[i].agent);
     }
-    group_controller_stop(t.controller);
-    stub_client_refuse(t.client);
-    while (stub_waiting(t.client))
-        stub_fail(stub_next(t.client), ERR_CANCELED, "canceled");
-    group_controller_free(t.controller);
+    controller_case_stop(&t.c);
     while (router_changed(&t.router))
         ;
     router_done(&t.router);
     agents_free(t.agents);
-    recorder_free(t.recorder);
-    store_free(t.pods);
-    store_free(t.nodes);
-    store_free(t.services);
-    store_free(t.slices);
-    store_free(t.groups);
-    metrics_free(t.metrics);
-    stub_client_free(t.client);
-    loop_free(t.loop);
+    controller_case_done(&t.c);
     arena_done(&t.arena);
     return 0;
 }
@@ -216,16 +163,16 @@ static void answer(struct stub_call *call)
 
 static void turn(void)
 {
-    loop_run_once(t.loop, 20);
-    while (stub_waiting(t.client))
-        answer(stub_next(t.client));
+    loop_run_once(t.c.loop, 20);
+    while (stub_waiting(t.c.client))
+        answer(stub_next(t.c.client));
 }
 
 #define UNTIL(condition) TURN_UNTIL(turn(), condition, "")
 
 static const struct workergroup_status *status(void)
 {
-    return &workergroup_of(store_get(t.groups, "ml", "g"))->status;
+    return &workergroup_of(store_get(t.c.groups, "ml", "g"))->status;
 }
 
 static bool ready_is(const char *reason)
@@ -275,7 +222,7 @@ static void worker_joins(uint32_t rank, uint32_t attempt)
     record_writer_init(&r->out, 1 << 20);
     if (router_join(&t.router, &id, hello, strlen(hello), &r->out, r, &r->member, &err) < 0)
         fail_msg("%s", err.msg);
-    group_controller_changed(t.controller, "ml", "g");
+    group_controller_changed(t.c.controller, "ml", "g");
 }
 
 static const char *ticket(void *ctx, const char *group_uid, int32_t attempt, int32_t rank, struct arena *a)
@@ -288,7 +235,7 @@ static void set_up(void)
 {
     char image[] = "cadre:1";
     group_controller_setup(
-        t.controller, &(struct agent_setup){.image = image, .url = "wss://o:9443", .ca_pem = "CA", .ticket = ticket});
+        t.c.controller, &(struct agent_setup){.image = image, .url = "wss://o:9443", .ca_pem = "CA", .ticket = ticket});
     memset(image, 'x', sizeof image - 1); // it is copied
 }
 
@@ -319,8 +266,8 @@ static void started(int attempt)
 static void all_run(void)
 {
     set_up();
-    group_controller_start(t.controller);
-    UNTIL(store_count(t.pods) == WORLD);
+    group_controller_start(t.c.controller);
+    UNTIL(store_count(t.c.pods) == WORLD);
     for (int i = 0; i < WORLD; i++)
         join(i);
     prepared(1);
@@ -338,22 +285,22 @@ static void ready(void)
 static void without_its_setup_a_group_under_agents_gets_no_pods(void **state)
 {
     (void)state;
-    group_controller_start(t.controller);
+    group_controller_start(t.c.controller);
     UNTIL(status()->n_conditions > 0);
-    assert_int_equal(store_count(t.pods), 0);
+    assert_int_equal(store_count(t.c.pods), 0);
     set_up();
-    UNTIL(store_count(t.pods) == WORLD);
+    UNTIL(store_count(t.c.pods) == WORLD);
 }
 
 static void pods_have_what_they_are_set_up_with(void **state)
 {
     (void)state;
     set_up();
-    group_controller_start(t.controller);
-    const struct stub_call *call = stub_next(t.client);
+    group_controller_start(t.c.controller);
+    const struct stub_call *call = stub_next(t.c.client);
     while (call->request.kind != KIND_POD) {
-        answer(stub_next(t.client));
-        call = stub_next(t.client);
+        answer(stub_next(t.c.client));
+        call = stub_next(t.c.client);
     }
     assert_non_null(strstr(call->request.body, "\"image\":\"cadre:1\""));
     assert_non_null(strstr(call->request.body, "wss://o:9443"));
@@ -370,8 +317,8 @@ static void from_pods_to_ready(void **state)
 
 static void quiet(void)
 {
-    while (!stub_quiet(t.client))
-        answer(stub_next(t.client));
+    while (!stub_quiet(t.c.client))
+        answer(stub_next(t.c.client));
 }
 
 static void a_module_is_ready_when_its_workers_take_calls(void **state)
@@ -405,7 +352,7 @@ static void a_process_that_ends_restarts_the_group_in_place(void **state)
         worker_joins(i, 2);
     UNTIL(ready_is("Running"));
     assert_int_equal(status()->restarts, 1);
-    assert_int_equal(store_count(t.pods), WORLD);
+    assert_int_equal(store_count(t.c.pods), WORLD);
     assert_int_equal(status()->incarnation, 0);
 }
 
@@ -414,7 +361,7 @@ static void what_is_known_of_an_agent_goes_with_its_pod(void **state)
     (void)state;
     struct agent_facts facts;
     ready();
-    store_delete(t.pods, "ml", "g-1-0");
+    store_delete(t.c.pods, "ml", "g-1-0");
     agents_facts(t.agents, "u-g-1-0", "u-g", &t.arena, &facts);
     assert_int_equal(facts.changed_ms, 0);
     assert_ptr_equal(agents_replaced(t.agents), &t.ranks[1]);
@@ -424,7 +371,7 @@ static double decisions(void)
 {
     static const char name[] = "\ncontroller_runtime_reconcile_total{controller=\"workergroup\",result=\"success\"} ";
     struct buf text = BUF_INIT(1 << 20);
-    assert_int_equal(metrics_write(t.metrics, &text), 0);
+    assert_int_equal(metrics_write(t.c.metrics, &text), 0);
     const char *at = strstr(buf_str(&text), name);
     assert_non_null(at);
     double n = strtod(at + strlen(name), NULL);
@@ -439,7 +386,7 @@ static void many_changes_at_a_time_are_one_decision(void **state)
     quiet();
     double before = decisions();
     for (int i = 0; i < 1000; i++)
-        group_controller_changed(t.controller, "ml", "g");
+        group_controller_changed(t.c.controller, "ml", "g");
     UNTIL(decisions() > before);
     quiet();
     assert_true(decisions() <= before + 2); // a status that waited may be among them
@@ -450,9 +397,9 @@ static void a_standby_that_is_told_of_changes_decides_nothing(void **state)
     (void)state;
     set_up();
     join(0);
-    group_controller_changed(t.controller, "ml", "g");
-    assert_true(stub_quiet(t.client));
-    assert_true(group_controller_idle(t.controller));
+    group_controller_changed(t.c.controller, "ml", "g");
+    assert_true(stub_quiet(t.c.client));
+    assert_true(group_controller_idle(t.c.controller));
 }
 
 int main(void)

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two groups on the bundles of one PlacementGroup, from their objects to the orders that the agent of its pod gets,
 // through the controller and the registry of agents.
-#include "operator/exec/group_controller.h"
+#include "tests/unit/controller_case.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/reason.h"
 #include "tests/unit/patience.h"
-#include "tests/unit/stub_client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,13 +18,8 @@
 #include <string.h>
 
 static struct {
-    struct loop *loop;
-    struct kube_client *client;
-    struct metrics *metrics;
-    struct store *pods, *nodes, *services, *slices, *groups, *placementgroups;
-    struct recorder *recorder;
+    struct controller_case c;
     struct agents *agents;
-    struct group_controller *controller;
     struct arena arena;
     struct agent *agent;
     struct buf orders; // "PREPARE {...}\n"
@@ -33,19 +27,10 @@ static struct {
     const char *pool; // of the groups that are put
 } t;
 
-static void put(struct store *s, const char *json)
-{
-    const struct object *o;
-    struct err err = ERR_INIT;
-    if (object_decode(store_kind(s), json, strlen(json), &o, &err) < 0)
-        fail_msg("%s", err.msg);
-    store_put(s, o);
-    object_unref(o);
-}
-
 static void put_group(const char *name, const char *bundles, const char *status)
 {
-    put(t.groups,
+    store_put_json(
+        t.c.groups,
         arena_printf(&t.arena,
                      "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ml\",\"uid\":\"u-%s\",\"resourceVersion\":\"%d\","
                      "\"generation\":1},\"spec\":{\"replicas\":2,\"workersPerReplica\":1,\"runtime\":\"Agent\","
@@ -56,12 +41,14 @@ static void put_group(const char *name, const char *bundles, const char *status)
 
 static void put_pool(void)
 {
-    put(t.placementgroups,
+    store_put_json(
+        t.c.placementgroups,
         "{\"metadata\":{\"name\":\"pool\",\"namespace\":\"ml\",\"uid\":\"u-pool\",\"resourceVersion\":\"3\","
         "\"generation\":1},\"spec\":{\"bundles\":[{\"count\":4,\"resources\":{\"nvidia.com/gpu\":\"1\"}}]},\"status\":{"
         "\"conditions\":[{\"type\":\"Scheduled\",\"status\":\"True\",\"reason\":\"Bound\"},{\"type\":\"Ready\","
         "\"status\":\"True\",\"reason\":\"Running\"}]}}");
-    put(t.pods,
+    store_put_json(
+        t.c.pods,
         "{\"metadata\":{\"name\":\"pool-plg-0-0\",\"namespace\":\"ml\",\"uid\":\"u-pod\",\"resourceVersion\":\"4\","
         "\"labels\":{\"app.kubernetes.io/managed-by\":\"cadre\",\"cadre.dev/group\":\"pool-plg\",\"cadre.dev/index\":"
         "\"0\",\"cadre.dev/incarnation\":\"0\"},\"annotations\":{\"cadre.dev/bundles\":\"0-3\"},\"ownerReferences\":[{"
@@ -72,7 +59,8 @@ static void put_pool(void)
 
 static void put_service(void)
 {
-    put(t.services,
+    store_put_json(
+        t.c.services,
         "{\"metadata\":{\"name\":\"pool-plg\",\"namespace\":\"ml\",\"uid\":\"u-service\",\"resourceVersion\":\"3\","
         "\"ownerReferences\":[{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"PlacementGroup\",\"name\":\"pool\","
         "\"uid\":\"u-pool\",\"controller\":true}]}}");
@@ -81,7 +69,7 @@ static void put_service(void)
 static void on_shared(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
 {
     (void)ctx;
-    group_controller_changed_shared(t.controller, ns, placementgroup, group_uid);
+    group_controller_changed_shared(t.c.controller, ns, placementgroup, group_uid);
 }
 
 static const char *ticket(void *ctx, const char *group_uid, int32_t attempt, int32_t rank, struct arena *a)
@@ -95,36 +83,12 @@ static int setup(void **state)
     (void)state;
     memset(&t, 0, sizeof t);
     t.pool = "pool";
-    t.loop = loop_new();
-    t.client = stub_client_new(t.loop);
-    t.metrics = metrics_new();
-    t.pods = store_new(KIND_POD);
-    t.nodes = store_new(KIND_NODE);
-    t.services = store_new(KIND_SERVICE);
-    t.slices = store_new(KIND_ENDPOINTSLICE);
-    t.groups = store_new(KIND_WORKERGROUP);
-    t.placementgroups = store_new(KIND_PLACEMENTGROUP);
+    controller_case_init(&t.c);
+    t.c.placementgroups = store_new(KIND_PLACEMENTGROUP);
     buf_init(&t.orders, 1 << 20);
-    t.recorder = recorder_new(t.loop, t.client, "cadre.dev/operator", "test", t.metrics);
-    t.agents = agents_new(&(struct agents_config){.clock = loop_clock(t.loop), .changed_shared = on_shared});
-    t.controller = group_controller_new(t.loop, &(struct group_controller_options){
-                                                    .client = t.client,
-                                                    .pods = t.pods,
-                                                    .nodes = t.nodes,
-                                                    .services = t.services,
-                                                    .slices = t.slices,
-                                                    .groups = t.groups,
-                                                    .placementgroups = t.placementgroups,
-                                                    .agents = t.agents,
-                                                    .recorder = t.recorder,
-                                                    .metrics = t.metrics,
-                                                    .clock = loop_clock(t.loop),
-                                                    .seed = 1,
-                                                });
-    group_controller_setup(t.controller, &(struct agent_setup){.image = "i", .url = "wss://o", .ticket = ticket});
-    put(t.nodes,
-        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-n1\",\"resourceVersion\":\"1\"},\"status\":{\"allocatable\":"
-        "{\"cpu\":\"8\",\"pods\":\"9\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
+    t.agents = agents_new(&(struct agents_config){.clock = loop_clock(t.c.loop), .changed_shared = on_shared});
+    controller_case_start(&t.c, t.agents, NULL);
+    group_controller_setup(t.c.controller, &(struct agent_setup){.image = "i", .url = "wss://o", .ticket = ticket});
     return 0;
 }
 
@@ -133,22 +97,9 @@ static int teardown(void **state)
     (void)state;
     if (t.agent)
         agents_leave(t.agents, t.agent);
-    group_controller_stop(t.controller);
-    stub_client_refuse(t.client);
-    while (stub_waiting(t.client))
-        stub_fail(stub_next(t.client), ERR_CANCELED, "canceled");
-    group_controller_free(t.controller);
+    controller_case_stop(&t.c);
     agents_free(t.agents);
-    recorder_free(t.recorder);
-    store_free(t.pods);
-    store_free(t.nodes);
-    store_free(t.services);
-    store_free(t.slices);
-    store_free(t.groups);
-    store_free(t.placementgroups);
-    metrics_free(t.metrics);
-    stub_client_free(t.client);
-    loop_free(t.loop);
+    controller_case_done(&t.c);
     arena_done(&t.arena);
     buf_done(&t.orders);
     return 0;
@@ -169,9 +120,9 @@ static void answer(struct stub_call *call)
 
 static void turn(void)
 {
-    loop_run_once(t.loop, 20);
-    while (stub_waiting(t.client))
-        answer(stub_next(t.client));
+    loop_run_once(t.c.loop, 20);
+    while (stub_waiting(t.c.client))
+        answer(stub_next(t.c.client));
 }
 
 #define UNTIL(condition) TURN_UNTIL(turn(), condition, buf_str(&t.orders))
@@ -208,7 +159,7 @@ static bool ordered(const char *what)
 
 static bool waits_for(const char *name, const char *reason)
 {
-    const struct object *o = store_get(t.groups, "ml", name);
+    const struct object *o = store_get(t.c.groups, "ml", name);
     const struct workergroup_status *s = &workergroup_of(o)->status;
     const struct condition *c = condition_find(s->conditions, s->n_conditions, COND_READY);
     return c && str_eq(c->reason, reason);
@@ -219,7 +170,7 @@ static void groups_wait_for_their_pool_and_begin_with_it(void **state)
     (void)state;
     put_group("a", "0-1", NULL);
     put_group("b", "2-3", NULL);
-    group_controller_start(t.controller);
+    group_controller_start(t.c.controller);
     UNTIL(waits_for("a", REASON_PLACEMENT_NOT_FOUND) && waits_for("b", REASON_PLACEMENT_NOT_FOUND));
     put_pool();
     UNTIL(waits_for("a", REASON_PENDING) && waits_for("b", REASON_PENDING));
@@ -241,18 +192,18 @@ static void a_group_that_is_deleted_is_stopped(void **state)
     put_service();
     put_group("a", "0-1", NULL);
     put_group("b", "2-3", NULL);
-    group_controller_start(t.controller);
+    group_controller_start(t.c.controller);
     join("{\"group\":\"u-a\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]},"
          "{\"group\":\"u-b\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
     turn();
-    store_delete(t.groups, "ml", "a");
+    store_delete(t.c.groups, "ml", "a");
     assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1,\"graceMs\":25000}"));
     assert_false(ordered("STOP {\"group\":\"u-b\""));
 }
 
 static bool refuses(const char *name, const char *reason)
 {
-    const struct workergroup_status *s = &workergroup_of(store_get(t.groups, "ml", name))->status;
+    const struct workergroup_status *s = &workergroup_of(store_get(t.c.groups, "ml", name))->status;
     const struct condition *c = condition_find(s->conditions, s->n_conditions, COND_ACCEPTED);
     return c && str_eq(c->reason, reason);
 }
@@ -269,14 +220,14 @@ static void a_group_that_cannot_move_yet_runs_where_it_is(void **state)
         "{\"attempt\":1,\"worldSize\":2,\"replicas\":2,\"conditions\":[{\"type\":\"Scheduled\",\"status\":\"True\"},{"
         "\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"Running\"}],\"revision\":{\"pods\":\"aa\",\"replicas\":2,"
         "\"workersPerReplica\":1,\"groups\":[{\"name\":\"pool\",\"bundles\":\"0-1\"}]}}");
-    group_controller_start(t.controller);
+    group_controller_start(t.c.controller);
     join("{\"group\":\"u-a\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
     UNTIL(refuses("a", REASON_PLACEMENT_NOT_FOUND));
-    const struct workergroup *a = workergroup_of(store_get(t.groups, "ml", "a"));
-    assert_string_equal(group_controller_place(t.controller, a, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");
-    assert_true(group_controller_shares(t.controller, "ml", "pool", "u-a"));
+    const struct workergroup *a = workergroup_of(store_get(t.c.groups, "ml", "a"));
+    assert_string_equal(group_controller_place(t.c.controller, a, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");
+    assert_true(group_controller_shares(t.c.controller, "ml", "pool", "u-a"));
     assert_false(ordered("STOP"));
-    store_delete(t.groups, "ml", "a");
+    store_delete(t.c.groups, "ml", "a");
     assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1"));
 }
 
@@ -285,7 +236,7 @@ static void what_was_deleted_behind_a_leaders_back_is_stopped_too(void **state)
     (void)state;
     put_pool();
     put_service();
-    group_controller_start(t.controller);
+    group_controller_start(t.c.controller);
     join("{\"group\":\"u-gone\",\"attempt\":3,\"state\":\"Running\",\"processes\":[]}");
     UNTIL(ordered("STOP {\"group\":\"u-gone\",\"attempt\":3,\"graceMs\":25000}"));
 }
@@ -296,11 +247,11 @@ static void it_is_known_which_pod_has_a_rank(void **state)
     put_pool();
     put_service();
     put_group("b", "2-3", NULL);
-    const struct workergroup *b = workergroup_of(store_get(t.groups, "ml", "b"));
-    assert_string_equal(group_controller_place(t.controller, b, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");
-    assert_null(group_controller_place(t.controller, b, 2, &t.arena));
-    assert_true(group_controller_shares(t.controller, "ml", "pool", "u-b"));
-    assert_false(group_controller_shares(t.controller, "ml", "pool", "u-a"));
+    const struct workergroup *b = workergroup_of(store_get(t.c.groups, "ml", "b"));
+    assert_string_equal(group_controller_place(t.c.controller, b, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");
+    assert_null(group_controller_place(t.c.controller, b, 2, &t.arena));
+    assert_true(group_controller_shares(t.c.controller, "ml", "pool", "u-b"));
+    assert_false(group_controller_shares(t.c.controller, "ml", "pool", "u-a"));
 }
 
 int main(void)

@@ -2,6 +2,7 @@
 // Pods whose owner is gone.
 #include "operator/exec/reaper.h"
 
+#include "tests/unit/store_json.h"
 #include "tests/unit/stub_client.h"
 
 #include <setjmp.h>
@@ -20,16 +21,6 @@ static struct {
     struct reaper *reaper;
 } t;
 
-static void put(struct store *s, const char *json)
-{
-    const struct object *o;
-    struct err err = ERR_INIT;
-    if (object_decode(store_kind(s), json, strlen(json), &o, &err) < 0)
-        fail_msg("%s", err.msg);
-    store_put(s, o);
-    object_unref(o);
-}
-
 static void put_pod_as(const char *name, const char *version, const char *owner, const char *more)
 {
     char json[1024];
@@ -39,7 +30,7 @@ static void put_pod_as(const char *name, const char *version, const char *owner,
              "\"ownerReferences\":[{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"WorkerGroup\",\"name\":\"g\","
              "\"uid\":\"%s\",\"controller\":true}]},\"spec\":{\"containers\":[{\"name\":\"w\"}]}}",
              name, name, version, more, owner);
-    put(t.pods, json);
+    store_put_json(t.pods, json);
 }
 
 static void put_pod(const char *name, const char *owner, const char *more)
@@ -56,8 +47,9 @@ static int setup(void **state)
     t.groups = store_new(KIND_WORKERGROUP);
     t.reaper = reaper_new(t.client, t.pods);
     reaper_follow(t.reaper, t.groups);
-    put(t.groups, "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"1\"},"
-                  "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}");
+    store_put_json(t.groups,
+                   "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"1\"},"
+                   "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}");
     return 0;
 }
 
@@ -65,9 +57,7 @@ static int teardown(void **state)
 {
     (void)state;
     reaper_stop(t.reaper);
-    stub_client_refuse(t.client);
-    while (stub_waiting(t.client))
-        stub_fail(stub_next(t.client), ERR_CANCELED, "canceled");
+    stub_client_cancel(t.client);
     reaper_free(t.reaper);
     store_free(t.pods);
     store_free(t.groups);
@@ -150,8 +140,9 @@ static void those_that_wait_go_as_they_are_by_then(void **state)
         put_pod(name, "u-g", "");
     }
     store_delete(t.groups, "ml", "g");
-    put(t.groups, "{\"metadata\":{\"name\":\"h\",\"namespace\":\"ml\",\"uid\":\"u-h\",\"resourceVersion\":\"1\"},"
-                  "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}");
+    store_put_json(t.groups,
+                   "{\"metadata\":{\"name\":\"h\",\"namespace\":\"ml\",\"uid\":\"u-h\",\"resourceVersion\":\"1\"},"
+                   "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}");
     put_pod("gone", "u-h", "");
     put_pod("going", "u-h", "");
     put_pod("kept", "u-h", "");
