@@ -14,6 +14,7 @@
 #include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
+#include "operator/runtime/replicas.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ struct binding {
     struct gateway *gateway;
     struct identity *identity;
     struct authority authority;
+    struct replicas *replicas;
     struct provision_desk *desk;
     struct provisioner provisioner;
     struct group_controller *groups; // NULL until it is attached
@@ -326,6 +328,12 @@ static struct identity *start_identity(struct binding *b)
     return i;
 }
 
+static const char *list_replicas(void *ctx)
+{
+    const struct binding *b = ctx;
+    return replicas_json(b->replicas);
+}
+
 // Metrics
 
 static void collect(void *ctx)
@@ -378,6 +386,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
     });
     b->identity = start_identity(b);
     b->authority = identity_authority(b->identity);
+    b->replicas = replicas_new(o->pods, o->ns, o->options->identity);
     b->desk = provision_desk_new(o->loop, o->client, o->groups, PROVISION_RENEW_MS);
     b->provisioner = provision_desk_provisioner(b->desk);
     const struct gateway_config config = {
@@ -385,6 +394,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .provisioner = &b->provisioner,
         .agents = b->agents,
         .replica = o->options->identity,
+        .replicas = list_replicas,
         .pod = find_pod,
         .place = find_place,
         .worker = on_worker,
@@ -437,6 +447,7 @@ void binding_free(struct binding *b)
     }
     b->groups = NULL;
     gateway_free(b->gateway);
+    replicas_free(b->replicas);
     provision_desk_free(b->desk);
     identity_free(b->identity);
     agents_free(b->agents);

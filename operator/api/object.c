@@ -146,11 +146,17 @@ static int owner_decode(struct object *o, const struct json *metadata, struct ar
     return r;
 }
 
+// Those of the operator itself.
+static bool is_operator(const struct json *metadata)
+{
+    return json_str_is(json_get(json_get(metadata, "labels"), "app.kubernetes.io/part-of"), "cadre");
+}
+
 // A pod that is not ours is kept without labels and owner: they would only cost memory.
 static int meta_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {
-    bool brief = o->kind == KIND_POD && pod_is_foreign(root);
     const struct json *metadata = json_get(root, "metadata");
+    bool brief = o->kind == KIND_POD && pod_is_foreign(root) && !is_operator(metadata);
     if (!metadata)
         return err_set(err, ERR_INVALID, "metadata: missing");
     int r = json_decode(&meta_table, metadata, "metadata", &o->meta, &o->arena, err);

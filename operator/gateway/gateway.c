@@ -243,6 +243,8 @@ static void start_router(struct gateway *g)
     const struct router_config rc = {
         .clock = loop_clock(g->loop),
         .replica = c->replica,
+        .replicas = c->replicas,
+        .ctx = c->ctx,
         .total_bytes = c->max_total,
         .session_bytes = c->max_session,
         .high_mark = WS_HIGH_MARK,

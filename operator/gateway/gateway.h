@@ -23,6 +23,8 @@ struct gateway_config {                // 0 in a limit: its default
     const struct authority *authority; // borrowed
     struct agents *agents;             // borrowed; NULL = none are served
     const char *replica; // borrowed: what it is called among several, for those who watch; NULL = the only one
+    const char *(*replicas)(
+        void *ctx); // the names of all of them, as a JSON list; may be NULL, and return it: not known
     // Which object a pod belongs to, and how often its agent is to be heard. ERR_UNAVAILABLE: not known here yet, it
     // shall come again; ERR_CONFLICT: it was replaced; ERR_FORBIDDEN: it is not ours. Strings borrowed or in the arena.
     int (*pod)(void *ctx, const struct pod_claims *claims, struct arena *a, struct agent_identity *ret,

@@ -18,6 +18,8 @@ void router_init(struct router *r, const struct router_config *config)
     *r = (struct router){.config = *config, .bytes = quota_new(config->total_bytes, NULL)};
     r->stats.clock = config->clock;
     r->stats.replica = config->replica;
+    r->stats.replicas = config->replicas;
+    r->stats.ctx = config->ctx;
     if (!r->config.hold_mark) {
         r->config.hold_mark = config->high_mark;
         r->config.go_mark = config->high_mark / 2;

@@ -22,8 +22,10 @@
 #include "operator/proxy/idmap.h"
 
 struct router_config {
-    const struct clock *clock;  // borrowed
-    const char *replica;        // its name among several, borrowed; NULL = there is but this one
+    const struct clock *clock;          // borrowed
+    const char *replica;                // its name among several, borrowed; NULL = there is but this one
+    const char *(*replicas)(void *ctx); // names of all of them, as a JSON list; may be NULL, and return it: not known
+    void *ctx;
     size_t total_bytes;         // of bodies and calls, over all sessions and workers
     size_t session_bytes;       // the same of one session; also the most that results of a call may have together
     size_t high_mark, low_mark; // a session is not read between them (going up, going down)

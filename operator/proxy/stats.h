@@ -48,9 +48,11 @@ struct stats_method {
 
 struct stats_common { // of all groups
     const struct clock *clock;
-    const char *replica; // whose calls these are; NULL = there are no others
-    int64_t now_us;      // 0 = to be read: once a turn of the loop, because that costs as much as the rest
-    uint32_t n_series;   // methods that have some
+    const char *replica;                // whose calls these are; NULL = there are no others
+    const char *(*replicas)(void *ctx); // names of all of them, as a JSON list; may be NULL, and return it: not known
+    void *ctx;
+    int64_t now_us;    // 0 = to be read: once a turn of the loop, because that costs as much as the rest
+    uint32_t n_series; // methods that have some
 };
 
 struct stats { // of a group

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { RANKS_SHOWN = 64 }; // of a method, and so many more for their errors
 
@@ -88,6 +89,9 @@ void stats_report_group(const struct group *g, struct buf *out)
     writer_str(&w, "name", g->name);
     writer_str(&w, "uid", g->uid);
     writer_str_set(&w, "replica", s->common->replica);
+    const char *replicas = s->common->replicas ? s->common->replicas(s->common->ctx) : NULL;
+    if (replicas)
+        writer_raw(&w, "replicas", replicas, strlen(replicas));
     writer_i64(&w, "worldSize", g->world);
     writer_i64(&w, "nowMicros", clock_mono_us(s->common->clock));
     writer_list(&w, "boundsMicros");

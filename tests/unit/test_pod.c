@@ -180,6 +180,15 @@ static void odd_conditions_do_not_hide_a_pod(void **state)
     object_unref(&p->obj);
 }
 
+static void pods_of_the_operator_have_their_labels(void **state)
+{
+    (void)state;
+    const struct pod *p = decode("{\"metadata\":{\"name\":\"o-1\",\"labels\":{\"app.kubernetes.io/instance\":\"x\","
+                                 "\"app.kubernetes.io/part-of\":\"cadre\"}},\"status\":{\"phase\":\"Running\"}}");
+    assert_string_equal(labels_get(&p->obj.meta.labels, "app.kubernetes.io/instance"), "x");
+    object_unref(&p->obj);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +198,7 @@ int main(void)
         cmocka_unit_test(odd_conditions_do_not_hide_a_pod),
         cmocka_unit_test(only_one_name_in_all_terms_is_a_pin),
         cmocka_unit_test(a_foreign_pod_costs_little),
+        cmocka_unit_test(pods_of_the_operator_have_their_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

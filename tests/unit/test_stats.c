@@ -216,6 +216,12 @@ static void another_number_of_ranks_forgets_what_was_of_ranks(void **state)
     assert_int_equal(method(w, "add")->results, 1);
 }
 
+static const char *two_replicas(void *ctx)
+{
+    (void)ctx;
+    return "[\"operator-1\",\"operator-2\"]";
+}
+
 static void group_stats_is_a_call_that_needs_no_rank(void **state)
 {
     struct world *w = *state;
@@ -225,12 +231,14 @@ static void group_stats_is_a_call_that_needs_no_rank(void **state)
     int64_t n;
     add_by(w, (uint32_t[WORLD]){0, 1, 2, 3}, (int64_t[WORLD]){10, 20, 30, 40});
     w->f.router.stats.replica = "operator-1"; // others have other calls
+    w->f.router.stats.replicas = two_replicas;
     sends_group(w, 2, "{\"method\":\"group.stats\"}", NULL);
     const char *text = controller_hears(&w->c);
     assert_non_null(text);
     text += strlen("2 RESULT ");
     assert_int_equal(json_parse(text, strlen(text), NULL, &a, &v, &err), 0);
     assert_true(json_str_is(json_get(v, "replica"), "operator-1"));
+    assert_int_equal(json_count(json_get(v, "replicas")), 2);
     const struct json *m = json_get(v, "methods")->child;
     assert_true(json_str_is(json_get(m, "name"), "add"));
     assert_true(json_i64(json_get(m, "results"), &n) && n == 1);

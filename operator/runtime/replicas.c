@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/runtime/replicas.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/pod.h"
+
+#include <stdlib.h>
+
+struct replicas {
+    struct store *pods;
+    char *ns, *name;
+    bool stale;
+    char *list; // NULL = not known
+};
+
+// What the chart selects them by.
+static const char *const same[] = {"app.kubernetes.io/name", "app.kubernetes.io/instance",
+                                   "app.kubernetes.io/component"};
+
+static bool is_replica(const struct object *o, const struct object *own)
+{
+    for (size_t i = 0; i < ARRAY_LEN(same); i++) {
+        const char *a = labels_get(&o->meta.labels, same[i]), *b = labels_get(&own->meta.labels, same[i]);
+        if (!a || !b || !str_eq(a, b))
+            return false;
+    }
+    return str_eq(o->meta.ns, own->meta.ns) && !o->meta.deleted_ms && pod_of(o)->phase == POD_RUNNING;
+}
+
+struct search {
+    const struct object *own;
+    const char **names;
+    size_t n;
+};
+
+static void visit(void *ctx, const struct object *o)
+{
+    struct search *s = ctx;
+    if (!is_replica(o, s->own))
+        return;
+    s->names = xrealloc(s->names, s->n + 1, sizeof *s->names);
+    s->names[s->n++] = o->meta.name;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp_natural(*(const char *const *)a, *(const char *const *)b);
+}
+
+static char *list_of(const struct search *s)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_list(&w, NULL);
+    for (size_t i = 0; i < s->n; i++)
+        writer_str(&w, NULL, s->names[i]);
+    writer_list_end(&w);
+    char *text = xstrdup(buf_str(&w.buf));
+    writer_done(&w);
+    return text;
+}
+
+static void look(struct replicas *r)
+{
+    struct search s = {.own = store_get(r->pods, r->ns, r->name)};
+    free(TAKE_PTR(r->list));
+    r->stale = false;
+    if (s.own)
+        store_each(r->pods, visit, &s);
+    if (s.n)
+        qsort(s.names, s.n, sizeof *s.names, by_name);
+    if (s.own)
+        r->list = list_of(&s);
+    free(s.names);
+}
+
+// All pods of the cluster come by here, and only those of an operator have these labels.
+static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+{
+    struct replicas *r = ctx;
+    const struct object *o = now ? now : old;
+    (void)event;
+    if (labels_get(&o->meta.labels, same[0]) && str_eq(o->meta.ns, r->ns))
+        r->stale = true;
+}
+
+struct replicas *replicas_new(struct store *pods, const char *ns, const char *name)
+{
+    struct replicas *r = xcalloc(1, sizeof *r);
+    *r = (struct replicas){.pods = pods, .ns = xstrdup(ns), .name = xstrdup(name), .stale = true};
+    store_subscribe(pods, on_pod, r);
+    return r;
+}
+
+void replicas_free(struct replicas *r)
+{
+    if (!r)
+        return;
+    free(r->list);
+    free(r->ns);
+    free(r->name);
+    free(r);
+}
+
+const char *replicas_json(struct replicas *r)
+{
+    if (r->stale)
+        look(r);
+    return r->list;
+}
