@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/controller.h"
 
+#include "cli/address.h"
 #include "cli/kubectl.h"
 #include "cli/local.h"
 #include "cli/plain.h"
@@ -19,6 +20,7 @@ enum {
     STEP_MS = 100,
     LINGER_STEP_US = 20 * 1000,
     REACH_MS = 10 * 1000, // so long until somebody must have welcomed us
+    BESIDE_MS = 3 * 1000, // the same where somebody has already
     LAST_LINES_MS = 600,  // what ranks print at the end of a call comes a moment later
     TOKEN_MAX = 64 << 10,
     RESULT_MAX = 64 << 20,
@@ -101,6 +103,7 @@ static int open_client(struct controller *c, const struct options *o, struct err
     options.group = o->group;
     options.token = c->token ? c->token : o->token;
     options.token_file = o->token_file;
+    options.server_name = c->server_name;
     options.token_in_hello = !c->server; // the API server takes the header for itself
     options.ca_file = o->ca_file;
     options.max_body = RESULT_MAX;
@@ -114,7 +117,7 @@ static int open_client(struct controller *c, const struct options *o, struct err
 
 int controller_open(struct controller *c, const struct options *o, struct err *err)
 {
-    *c = (struct controller){.tunnel = TUNNEL_NONE, .result = BUF_INIT(RESULT_MAX)};
+    *c = (struct controller){.tunnel = TUNNEL_NONE, .result = BUF_INIT(RESULT_MAX), .reach_ms = REACH_MS};
     c->lines = o->verb == VERB_LOGS ? stdout : stderr; // else beside the result
     c->only_rank = o->verb == VERB_LOGS ? o->request.rank : -1;
     local_find(o, &c->server, &c->ns, err);
@@ -131,6 +134,22 @@ int controller_open(struct controller *c, const struct options *o, struct err *e
     return err->code;
 }
 
+int controller_beside(struct controller *c, const struct controller *other, const struct options *o, unsigned nth,
+                      struct err *err)
+{
+    *c = (struct controller){
+        .tunnel = tunnel_borrow(&other->tunnel), .result = BUF_INIT(RESULT_MAX), .reach_ms = BESIDE_MS};
+    c->ns = xstrdup(other->ns);
+    c->token = other->token ? xstrdup(other->token) : NULL;
+    if (other->server)
+        c->server = address_nth(other->server, nth, &c->server_name);
+    if (other->server && !c->server)
+        c->server = xstrdup(other->server);
+    if (open_client(c, o, err) < 0)
+        controller_close(c);
+    return err->code;
+}
+
 void controller_close(struct controller *c)
 {
     cadre_client_close(TAKE_PTR(c->client));
@@ -139,6 +158,7 @@ void controller_close(struct controller *c)
     free(TAKE_PTR(c->ns));
     free(TAKE_PTR(c->token));
     free(TAKE_PTR(c->server));
+    free(TAKE_PTR(c->server_name));
 }
 
 static void on_done(void *ctx, const cadre_client_answer *a)
@@ -152,7 +172,7 @@ static void on_done(void *ctx, const cadre_client_answer *a)
         buf_append(&c->result, a->result.text, a->result.len);
 }
 
-static cadre_client_code give_up(struct controller *c, cadre_client_code code, const char *what, const char *why)
+cadre_client_code controller_fail(struct controller *c, cadre_client_code code, const char *what, const char *why)
 {
     memset(&c->error, 0, sizeof c->error);
     c->error.code = code;
@@ -164,7 +184,7 @@ static cadre_client_code give_up(struct controller *c, cadre_client_code code, c
 
 cadre_client_code controller_call(struct controller *c, cadre_client_request *request)
 {
-    int64_t end = clock_mono_ms(&clock_system) + REACH_MS;
+    int64_t end = clock_mono_ms(&clock_system) + c->reach_ms;
     bool reached = false;
     c->over = false;
     c->error = (cadre_client_error){.code = CADRE_CLIENT_OK};
@@ -177,9 +197,9 @@ cadre_client_code controller_call(struct controller *c, cadre_client_request *re
         cadre_client_wait(c->client, STEP_MS);
         reached = reached || c->connected;
         if (process_interrupted())
-            return give_up(c, CADRE_CLIENT_CANCELED, "interrupted", reached ? "; the call may have run" : "");
+            return controller_fail(c, CADRE_CLIENT_CANCELED, "interrupted", reached ? "; the call may have run" : "");
         if (!c->over && !reached && clock_mono_ms(&clock_system) >= end)
-            return give_up(c, CADRE_CLIENT_UNAVAILABLE, "the operator cannot be reached: ", c->lost.message);
+            return controller_fail(c, CADRE_CLIENT_UNAVAILABLE, "the operator cannot be reached: ", c->lost.message);
     }
     return c->error.code;
 }

@@ -13,7 +13,9 @@ struct controller {
     struct tunnel tunnel;
     cadre_client *client;
     char *ns, *token;
-    char *server; // the address, "unix:/PATH" of a local run; NULL: through the API server
+    char *server;      // the address, "unix:/PATH" of a local run; NULL: through the API server
+    char *server_name; // in its certificate; NULL = the host of the address
+    int64_t reach_ms;  // so long until somebody must have welcomed us
     bool connected;
     cadre_client_error lost; // why it is not
     FILE *lines;             // where what ranks print goes
@@ -27,9 +29,15 @@ struct controller {
 
 // On an error the controller is closed.
 int controller_open(struct controller *c, const struct options *o, struct err *err);
+// Another connection by the same way, while the other one is open. It may lead to another replica of the operator: of a
+// server with several addresses it is to the nth, in turn.
+int controller_beside(struct controller *c, const struct controller *other, const struct options *o, unsigned nth,
+                      struct err *err);
 void controller_close(struct controller *c);
 // Waits for the answer; c->result on success, c->error on CADRE_CLIENT_* (returned), also where nobody can be reached.
 cadre_client_code controller_call(struct controller *c, cadre_client_request *request);
+// As if the last call had failed that way; returns the code.
+cadre_client_code controller_fail(struct controller *c, cadre_client_code code, const char *what, const char *why);
 // All of it: opens, calls, shows the answer or the error, closes. Returns the exit status, which is that of `show`
 // where the call went well.
 int controller_run(const struct options *o, const cadre_client_request *request,

@@ -75,12 +75,12 @@ static const struct {
             "How often each method of a WorkerGroup (default: of all of the namespace) is called, how long its calls\n"
             "take, and which rank holds them up: of calls to several ranks the one that was, all in all, the farthest\n"
             "behind the median, by how much on average and in how many of them it was the last. What is shown are the\n"
-            "calls that ended between two looks, and went through the replica of the operator that answers; the last\n"
-            "line says which. For all replicas together there are the metrics.\n"
+            "calls that ended between two looks, through all replicas of the operator; one that did not answer is\n"
+            "named below.\n"
             "\n"
             "  -w, --watch             again and again, until interrupted\n"
             "      --interval TIME     between two looks; default: 2s\n"
-            "      --timeout TIME      of a look; default: 60s\n"
+            "      --timeout TIME      of an answer; default, and at most: 10s\n"
             "  -o, --output FORMAT     json: a list of one object a method\n" GROUP_OPTIONS REACH_OPTIONS},
     {"put",
      "Usage: kubectl cadre put GROUP VALUE [OPTION]...\n"

@@ -2,6 +2,7 @@
 #include "cli/rates.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <string.h>
 
@@ -10,6 +11,17 @@ enum { BUCKETS_MAX = 64 };
 struct histogram {
     int64_t bounds[BUCKETS_MAX], counts[BUCKETS_MAX + 1], sum;
     size_t n; // of bounds
+};
+
+struct blame {
+    int64_t rank, behind_us, last;
+};
+
+struct tally { // of a method, over the replicas
+    struct rate rate;
+    struct histogram durations;
+    struct blame *ranks;
+    size_t n_ranks;
 };
 
 static int64_t number(const struct json *v, const char *name)
@@ -38,22 +50,26 @@ static const struct json *find(const struct json *list, const char *key, const s
     return NULL;
 }
 
-static void read_histogram(const struct json *bounds, const struct json *before, const struct json *now,
-                           struct histogram *h)
+static int read_bounds(const struct json *bounds, struct histogram *h, struct err *err)
 {
-    const struct json *old = before ? json_get(before, "buckets") : NULL, *o = old ? old->child : NULL;
-    size_t i = 0;
     *h = (struct histogram){0};
     JSON_FOREACH(v, bounds)
         if (h->n < BUCKETS_MAX)
             h->n += json_i64(v, &h->bounds[h->n]);
+    return h->n ? 0 : err_set(err, ERR_INVALID, "the operator's answer to group.stats is none that is known here");
+}
+
+static void add_durations(const struct json *before, const struct json *now, struct histogram *h)
+{
+    const struct json *old = before ? json_get(before, "buckets") : NULL, *o = old ? old->child : NULL;
+    size_t i = 0;
     JSON_FOREACH(v, json_get(now, "buckets")) {
         int64_t was = 0, is = 0;
         if (i > h->n || !json_i64(v, &is))
             break;
         json_i64(o, &was);
-        h->counts[i] = grown(was, is);
-        h->sum += h->counts[i++];
+        h->counts[i++] += grown(was, is);
+        h->sum += grown(was, is);
         o = o ? o->next : NULL;
     }
 }
@@ -74,54 +90,117 @@ static int64_t quantile(const struct histogram *h, double q)
     return h->n ? h->bounds[h->n - 1] : -1;
 }
 
-static void find_slowest(const struct json *before, const struct json *now, struct rate *r)
+static struct blame *blame_of(struct tally *t, int64_t rank)
 {
-    int64_t most = -1;
-    r->slowest = -1;
-    r->compared = growth(before, now, "compared");
-    JSON_FOREACH(rank, json_get(now, "ranks")) {
-        const struct json *old = find(json_get(before, "ranks"), "rank", json_get(rank, "rank"));
-        int64_t behind = growth(old, rank, "behindMicros"), last = growth(old, rank, "last");
-        if (last <= 0 || behind <= most)
-            continue;
-        most = behind;
-        r->slowest = number(rank, "rank");
-        r->last = last;
-        r->behind_us = behind / last;
+    size_t i = 0;
+    while (i < t->n_ranks && t->ranks[i].rank != rank)
+        i++;
+    if (i == t->n_ranks)
+        t->ranks[t->n_ranks++] = (struct blame){.rank = rank};
+    return &t->ranks[i];
+}
+
+static void add_ranks(const struct json *before, const struct json *now, struct arena *a, struct tally *t)
+{
+    const struct json *ranks = json_get(now, "ranks"), *old_ranks = json_get(before, "ranks");
+    struct blame *all = arena_array(a, t->n_ranks + json_count(ranks), sizeof *all);
+    if (t->n_ranks)
+        memcpy(all, t->ranks, t->n_ranks * sizeof *all);
+    t->ranks = all;
+    JSON_FOREACH(rank, ranks) {
+        const struct json *old = find(old_ranks, "rank", json_get(rank, "rank"));
+        struct blame *b = blame_of(t, number(rank, "rank"));
+        b->behind_us += growth(old, rank, "behindMicros");
+        b->last += growth(old, rank, "last");
     }
 }
 
-static void read_rate(const struct json *bounds, const struct json *before, const struct json *now, double seconds,
-                      struct arena *a, struct rate *r)
+static void find_slowest(const struct tally *t, struct rate *r)
 {
-    struct histogram h;
-    const char *name = json_str(json_get(now, "name"), a);
-    read_histogram(bounds, before, now, &h);
-    *r = (struct rate){.name = name ? name : "?"};
-    r->errors = growth(before, now, "errors");
-    r->ended = growth(before, now, "results") + r->errors;
-    r->total_errors = number(now, "errors");
-    r->in_flight = number(now, "inFlight");
-    r->calls = (double)r->ended / seconds;
-    r->bytes = (double)(growth(before, now, "bytesIn") + growth(before, now, "bytesOut")) / seconds;
-    r->p50_us = quantile(&h, 0.5);
-    r->p99_us = quantile(&h, 0.99);
-    find_slowest(before, now, r);
+    int64_t most = -1;
+    r->slowest = -1;
+    for (size_t i = 0; i < t->n_ranks; i++) {
+        const struct blame *b = &t->ranks[i];
+        if (b->last <= 0 || b->behind_us <= most)
+            continue;
+        most = b->behind_us;
+        r->slowest = b->rank;
+        r->last = b->last;
+        r->behind_us = b->behind_us / b->last;
+    }
 }
 
-int rates_of(const struct json *before, const struct json *now, int64_t fallback_us, struct arena *a, struct rate **ret,
-             size_t *ret_n, struct err *err)
+static void add_method(const struct json *before, const struct json *now, double seconds, struct arena *a,
+                       struct tally *t)
 {
-    const struct json *methods = json_get(now, "methods"), *bounds = json_get(now, "boundsMicros");
-    int64_t us = number(now, "nowMicros") - number(before, "nowMicros");
-    if (!methods || !bounds)
-        return err_set(err, ERR_INVALID, "the operator's answer to group.stats is none that is known here");
-    struct rate *rates = arena_array(a, json_count(methods), sizeof *rates);
-    size_t n = 0;
-    JSON_FOREACH(m, methods)
-        read_rate(bounds, find(json_get(before, "methods"), "name", json_get(m, "name")), m,
-                  (double)(us > 0 ? us : MAX(fallback_us, (int64_t)1)) / 1e6, a, &rates[n++]);
-    *ret = rates;
-    *ret_n = n;
+    struct rate *r = &t->rate;
+    int64_t errors = growth(before, now, "errors"), ended = growth(before, now, "results") + errors;
+    r->errors += errors;
+    r->ended += ended;
+    r->total_errors += number(now, "errors");
+    r->in_flight += number(now, "inFlight");
+    r->compared += growth(before, now, "compared");
+    r->calls += (double)ended / seconds;
+    r->bytes += (double)(growth(before, now, "bytesIn") + growth(before, now, "bytesOut")) / seconds;
+    add_durations(before, now, &t->durations);
+    add_ranks(before, now, a, t);
+}
+
+struct tallies {
+    struct histogram empty; // with the bounds of all
+    struct tally *items;
+    size_t n;
+};
+
+static struct tally *tally_of(struct tallies *all, const char *name)
+{
+    size_t i = 0;
+    while (i < all->n && !str_eq(all->items[i].rate.name, name))
+        i++;
+    if (i == all->n)
+        all->items[all->n++] = (struct tally){.rate = {.name = name}, .durations = all->empty};
+    return &all->items[i];
+}
+
+static int add_span(const struct rates_span *span, struct arena *a, struct tallies *all, struct err *err)
+{
+    struct histogram bounds;
+    int64_t us = number(span->now, "nowMicros") - number(span->before, "nowMicros");
+    double seconds = (double)(us > 0 ? us : MAX(span->fallback_us, (int64_t)1)) / 1e6;
+    if (read_bounds(json_get(span->now, "boundsMicros"), &bounds, err) < 0)
+        return err->code;
+    if (all->empty.n && memcmp(&bounds, &all->empty, sizeof bounds) != 0)
+        return err_set(err, ERR_INVALID,
+                       "replicas of the operator are of versions whose durations cannot be added up; try again when "
+                       "its rollout is over");
+    all->empty = bounds;
+    JSON_FOREACH(m, json_get(span->now, "methods")) {
+        const char *name = json_str(json_get(m, "name"), a);
+        add_method(find(json_get(span->before, "methods"), "name", json_get(m, "name")), m, seconds, a,
+                   tally_of(all, name ? name : "?"));
+    }
+    return 0;
+}
+
+int rates_of(const struct rates_span *spans, size_t n_spans, struct arena *a, struct rate **ret, size_t *ret_n,
+             struct err *err)
+{
+    struct tallies all = {0};
+    size_t most = 0;
+    for (size_t i = 0; i < n_spans; i++)
+        most += json_count(json_get(spans[i].now, "methods"));
+    all.items = arena_array(a, most, sizeof *all.items);
+    for (size_t i = 0; i < n_spans; i++)
+        if (add_span(&spans[i], a, &all, err) < 0)
+            return err->code;
+    *ret = arena_array(a, all.n, sizeof **ret);
+    *ret_n = all.n;
+    for (size_t i = 0; i < all.n; i++) {
+        struct tally *t = &all.items[i];
+        t->rate.p50_us = quantile(&t->durations, 0.5);
+        t->rate.p99_us = quantile(&t->durations, 0.99);
+        find_slowest(t, &t->rate);
+        (*ret)[i] = t->rate;
+    }
     return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two answers of group.stats (docs/observe.md), one after the other, say of the time between them.
+// What two answers of group.stats (docs/observe.md), one after the other, say of the time between them, and those of
+// all replicas together.
 #ifndef CADRE_CLI_RATES_H
 #define CADRE_CLI_RATES_H
 
@@ -23,9 +24,15 @@ struct rate { // of a method
     int64_t total_errors;
 };
 
-// `before` NULL: since the proxy began. Where a count is less than before, another proxy has answered, and all of it
-// counts. `fallback_us`: how long it was by our own clock, for that case. In the arena.
-int rates_of(const struct json *before, const struct json *now, int64_t fallback_us, struct arena *a, struct rate **ret,
-             size_t *ret_n, struct err *err);
+// Two answers of one replica. `before` NULL: since the proxy began. Where a count is less than before, another proxy
+// has answered, and all of it counts. `fallback_us`: how long it was by our own clock, for that case.
+struct rates_span {
+    const struct json *before, *now;
+    int64_t fallback_us;
+};
+
+// Methods in the order in which they are met. In the arena.
+int rates_of(const struct rates_span *spans, size_t n_spans, struct arena *a, struct rate **ret, size_t *ret_n,
+             struct err *err);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two looks at group.stats, some time apart, as a table.
-#include "cli/controller.h"
 #include "cli/kubectl.h"
+#include "cli/plain.h"
 #include "cli/rates.h"
 #include "cli/report.h"
+#include "cli/survey.h"
 #include "cli/verbs.h"
 
-#include "common/base/clock.h"
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 
@@ -18,20 +18,14 @@
 
 enum { INTERVAL_MS = 2000, NAMES_MAX = 1 << 20 };
 
-// What was said at one time of all groups; text and trees in the arena.
-struct look {
-    struct arena arena;
-    struct json **groups; // in the order of top.names; NULL = there is no such group any more
-    int64_t at_ms;
-};
-
 struct top {
     const struct options *o;
     struct controller controller;
     char *text; // of the names
     const char **names;
     size_t n;
-    struct look looks[2];
+    struct surveyor by;
+    struct survey looks[2];
 };
 
 // Which groups
@@ -70,47 +64,9 @@ static int find_groups(struct top *t, struct err *err)
     return err->code;
 }
 
-// Looking
-
-// *ret_status: of the program, where it cannot go on. A group that went meanwhile is none of its failures.
-static bool look_at(struct top *t, size_t i, struct look *l, int *ret_status)
-{
-    struct controller *c = &t->controller;
-    struct err err = ERR_INIT;
-    cadre_client_request r;
-    cadre_client_request_init(&r, "group.stats");
-    r.group = t->names[i];
-    r.timeout_ms = t->o->request.timeout_ms;
-    l->groups[i] = NULL;
-    cadre_client_code code = controller_call(c, &r);
-    if (code == CADRE_CLIENT_NOT_FOUND && !t->o->group)
-        return true;
-    if (code != CADRE_CLIENT_OK) {
-        *ret_status = report_failure(&c->error);
-        return false;
-    }
-    const char *text = arena_strndup(&l->arena, buf_str(&c->result), c->result.len);
-    if (json_parse(text, c->result.len, NULL, &l->arena, &l->groups[i], &err) == 0)
-        return true;
-    *ret_status = report_err(&err);
-    return false;
-}
-
-static bool look(struct top *t, struct look *l, int *ret_status)
-{
-    arena_done(&l->arena);
-    l->arena = ARENA_INIT;
-    l->groups = arena_array(&l->arena, t->n, sizeof(struct json *));
-    l->at_ms = clock_mono_ms(&clock_system);
-    for (size_t i = 0; i < t->n; i++)
-        if (!look_at(t, i, l, ret_status))
-            return false;
-    return true;
-}
-
 static bool pass_time(struct top *t)
 {
-    controller_linger(&t->controller, t->o->interval_ms ? t->o->interval_ms : INTERVAL_MS);
+    surveyor_linger(&t->by, t->o->interval_ms ? t->o->interval_ms : INTERVAL_MS);
     return !process_interrupted();
 }
 
@@ -185,16 +141,28 @@ struct page {
     struct json_writer w;
 };
 
-static int print_group(const struct top *t, size_t i, const struct look *before, struct look *now, struct page *page,
-                       struct err *err)
+// Of a replica that was not there before nothing is known of the time between, but what is in flight now.
+static size_t spans_of(const struct survey *before, const struct survey *now, size_t i,
+                       struct rates_span out[SURVEY_REPLICAS_MAX])
 {
+    size_t n = 0;
+    for (size_t k = 0; k < now->n; k++) {
+        const struct survey_answer *a = &now->answers[k], *old = survey_of(before, a->replica);
+        if (a->groups[i])
+            out[n++] = (struct rates_span){old ? old->groups[i] : a->groups[i], a->groups[i],
+                                           old ? (a->at_ms - old->at_ms) * 1000 : 1};
+    }
+    return n;
+}
+
+static int print_group(const struct top *t, size_t i, const struct survey *before, struct survey *now,
+                       struct page *page, struct err *err)
+{
+    struct rates_span spans[SURVEY_REPLICAS_MAX];
     struct rate *rates;
     size_t n = 0;
     char numbers[64];
-    if (!now->groups[i])
-        return 0;
-    int r =
-        rates_of(before->groups[i], now->groups[i], (now->at_ms - before->at_ms) * 1000, &now->arena, &rates, &n, err);
+    int r = rates_of(spans, spans_of(before, now, i, spans), &now->arena, &rates, &n, err);
     for (size_t k = 0; r == 0 && k < n; k++) {
         snprintf(numbers, sizeof numbers, "%.3f %.0f", rates[k].calls, rates[k].bytes);
         if (page->json)
@@ -205,19 +173,29 @@ static int print_group(const struct top *t, size_t i, const struct look *before,
     return r;
 }
 
-// One connection is one replica's, and each counts the calls that went through it.
-static void print_replica(const struct look *now, size_t n)
+// Whose calls these are: each replica knows those of its own controllers.
+static void print_replicas(FILE *f, const struct survey *now)
 {
-    struct arena a = ARENA_INIT;
-    const char *replica = NULL;
-    for (size_t i = 0; i < n && !replica; i++)
-        replica = json_str(json_get(now->groups[i], "replica"), &a);
-    if (replica)
-        printf("Calls through replica %s; those through other replicas of the operator are not in it.\n", replica);
-    arena_done(&a);
+    const char *lead = now->n == 1 ? "Calls through replica " : "Calls through replicas ";
+    const char *end = now->n == 1 ? ", the only one.\n" : ", all that there are.\n";
+    size_t n = 0;
+    for (size_t i = 0; i < now->n; i++)
+        if (now->answers[i].replica)
+            fprintf(f, "%s%s", n++ ? ", " : lead, now->answers[i].replica);
+    if (!now->named)
+        end = "; whether there are others is not known.\n";
+    else if (now->n_absent)
+        end = ".\n";
+    if (n)
+        fputs(end, f);
+    for (size_t i = 0; i < now->n_absent; i++) {
+        fprintf(f, "Without calls through replica %s, which did not answer: ", now->absent[i].replica);
+        plain_print(f, now->absent[i].why, strlen(now->absent[i].why));
+        fputc('\n', f);
+    }
 }
 
-static int print_page(const struct top *t, const struct look *before, struct look *now)
+static int print_page(const struct top *t, const struct survey *before, struct survey *now)
 {
     struct page page = {.json = t->o->output == OUTPUT_JSON};
     struct err err = ERR_INIT;
@@ -237,9 +215,11 @@ static int print_page(const struct top *t, const struct look *before, struct loo
         printf("%s\n", buf_str(&page.w.buf));
         writer_done(&page.w);
     } else {
-        print_replica(now, t->n);
+        print_replicas(stdout, now);
     }
     fflush(stdout);
+    if (page.json && now->n_absent)
+        print_replicas(stderr, now);
     return err.code ? report_err(&err) : 0;
 }
 
@@ -247,13 +227,13 @@ static int run(struct top *t)
 {
     int status = 0;
     unsigned now = 0;
-    if (!look(t, &t->looks[now], &status))
+    if (!survey_take(&t->by, &t->looks[now], &status))
         return status;
     do {
         now = !now;
         if (!pass_time(t))
             return 128 + process_interrupted();
-        if (!look(t, &t->looks[now], &status))
+        if (!survey_take(&t->by, &t->looks[now], &status))
             return status;
         status = print_page(t, &t->looks[!now], &t->looks[now]);
     } while (t->o->watch && status == 0 && !ferror(stdout));
@@ -266,9 +246,13 @@ int verb_top(const struct options *o)
     struct err err = ERR_INIT;
     if (controller_open(&t.controller, o, &err) < 0)
         return report_err(&err);
-    int status = find_groups(&t, &err) < 0 ? report_err(&err) : run(&t);
+    int status = find_groups(&t, &err) < 0 ? report_err(&err) : 0;
+    t.by = (struct surveyor){.o = o, .names = t.names, .n_names = t.n, .links = {&t.controller}, .n_links = 1};
+    if (!err.code)
+        status = run(&t);
     for (size_t i = 0; i < ARRAY_LEN(t.looks); i++)
-        arena_done(&t.looks[i].arena);
+        survey_done(&t.looks[i]);
+    surveyor_done(&t.by);
     free(t.names);
     free(t.text);
     controller_close(&t.controller);

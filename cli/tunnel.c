@@ -95,6 +95,14 @@ int tunnel_open(struct tunnel *t, const struct options *o, struct err *err)
     return err->code;
 }
 
+struct tunnel tunnel_borrow(const struct tunnel *t)
+{
+    struct tunnel same = *t;
+    same.dir[0] = '\0';
+    same.pid = same.err_fd = -1;
+    return same;
+}
+
 void tunnel_close(struct tunnel *t)
 {
     if (t->pid > 0)

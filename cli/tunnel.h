@@ -19,6 +19,7 @@ struct tunnel {
 #define TUNNEL_NONE ((struct tunnel){.pid = -1, .err_fd = -1})
 
 int tunnel_open(struct tunnel *t, const struct options *o, struct err *err);
+struct tunnel tunnel_borrow(const struct tunnel *t); // the same, whose end ends nothing
 void tunnel_close(struct tunnel *t); // also of one that is not open: kubectl is ended, the directory removed
 
 #endif

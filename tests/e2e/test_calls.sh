@@ -309,6 +309,25 @@ hungry_state() {
 
 # ---- operators that die ----------------------------------------------------------------------------------------------
 
+# How many calls kubectl cadre top counts, while there is one through each replica.
+top_of_all() {
+    cadre top actor --interval 12s -o json >"$suite_dir/top" &
+    local pid=$! name ip
+    sleep 5
+    while read -r name ip; do
+        calls_at "$ip"
+        called actor '{"method": "foo_one_to_all", "args": [1, 2]}' >/dev/null || return 1
+    done < <(operator_pods)
+    calls_at ""
+    wait "$pid"
+    jq -c '.[] | select(.method == "foo_one_to_all") | .ended' "$suite_dir/top"
+}
+
+top_inside() {
+    "$devcluster" exec -- "$kubectl_cadre" top actor --namespace "$ns" --server "wss://$calls_host:9443" \
+        --ca-file "$suite_dir/ca.pem" --token "$TOKEN" --interval 100ms
+}
+
 test_two_operators() {
     local name ip
     while read -r name ip; do
@@ -316,6 +335,9 @@ test_two_operators() {
         check "calls through $name" is "[5,5,5,5]" called actor '{"method": "foo_one_to_all", "args": [1, 2]}'
     done < <(operator_pods)
     calls_at ""
+    check "kubectl cadre top: the calls of both" is 2 top_of_all
+    check "... which it names" says "all that there are" cadre top --interval 100ms
+    check "... also inside of the cluster" says "all that there are" top_inside
 }
 
 test_operator_dies() {

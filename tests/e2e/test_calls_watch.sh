@@ -75,7 +75,8 @@ test_watch() {
     check "the pods' logs have them as well" says "hello" kc logs --tail=-1 watched-2-0
     check "kubectl cadre top: the calls of an interval, and the rank that is late" is "[2,0,3,2]" top_of watched step
     check "... of all groups" says "watched" cadre top --interval 100ms
-    check "... of one replica, which it says" says "Calls through replica cadre-operator-" cadre top --interval 100ms
+    check "... of the only replica, which it says" matches 'Calls through replica cadre-operator-.*, the only one' \
+        cadre top --interval 100ms
     check "metrics of calls by group and method" \
         says 'cadre_calls_total{namespace="default",group="watched",method="step",result="ok"} ' metrics
     check "a trace comes to the method" is 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 called watched \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs against a group behind a gateway.
-foreach(name cli_call cli_kubectl sdk_controller)
+foreach(name cli_call cli_kubectl cli_top sdk_controller)
   cadre_test(test_${name} SOURCES cli_world.c gateway_fixture.c LINKS cadre_gateway)
   add_dependencies(test_${name} kubectl-cadre cadre-worker controller module_accumulator)
   target_compile_definitions(

@@ -105,6 +105,8 @@ void cli_world_run(struct cli_world *w, const char *const argv[], const char *in
     int64_t end = clock_mono_ms(&clock_system) + 2 * PATIENCE_MS;
     for (bool more = true; more;) {
         loop_run_once(w->gateway.loop, 5);
+        if (w->other)
+            loop_run_once(w->other->loop, 5);
         bool a = take(out[0], &w->out), b = take(err[0], &w->err);
         more = a || b;
         if (w->interrupt_at_controllers &&

@@ -14,6 +14,7 @@ struct cli_world {
     char url[160]; // of the gateway
     pid_t workers[WORLD_RANKS_MAX];
     uint32_t n;
+    struct gateway_fixture *other;     // another replica, which takes part in what is run; NULL = there is none
     uint64_t interrupt_at_controllers; // a signal to the next program, when so many are connected; 0 = never
     int interrupt_signal;              // which, 0 = SIGINT
     // Of the last program

@@ -8,10 +8,11 @@
                        one
   get --raw PATH       the path
   logs POD ...         the file POD.log; with --follow all .log files, and then it waits
-  proxy                passes everything to the TCP port in the file `port`, without the API server's part of the path;
-                       with the file `broken` it fails
+  proxy                passes everything to the TCP port in the file `port`, of several to each in turn, without the API
+                       server's part of the path; with the file `broken` it fails
 """
 
+import itertools
 import os
 import socket
 import sys
@@ -50,9 +51,13 @@ def proxy(path):
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()
-    while True:
+    for port in itertools.cycle(read("port").split()):
         near = listener.accept()[0]
-        far = socket.create_connection(("127.0.0.1", int(read("port"))))
+        try:
+            far = socket.create_connection(("127.0.0.1", int(port)))
+        except OSError:
+            near.close()
+            continue
         for pair in ((near, far), (far, near)):
             threading.Thread(target=pump, args=pair, daemon=True).start()
 

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/survey.h"
+
+#include "cli/process.h"
+#include "cli/report.h"
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    ANSWER_MS = 10 * 1000, // nothing is waited for there: it comes at once, or not
+    SEEK_MS = 10 * 1000,   // for all that are missing
+    TRIES = 16,            // for each of them: with two replicas one in 65,000 looks misses one
+    TRIES_AGAIN = 2,       // of one that was not met before
+    LINGER_STEP_US = 20 * 1000,
+};
+
+enum met { MET_NEW, MET_KNOWN, MET_NOBODY };
+
+static bool same(const char *a, const char *b)
+{
+    return a && b ? str_eq(a, b) : a == b;
+}
+
+const struct survey_answer *survey_of(const struct survey *s, const char *replica)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (same(s->answers[i].replica, replica))
+            return &s->answers[i];
+    return NULL;
+}
+
+// Asking one
+
+// *ret NULL and true: there is no such group.
+static bool ask(const struct surveyor *by, struct survey *s, struct controller *c, size_t i, struct json **ret)
+{
+    struct err err = ERR_INIT;
+    cadre_client_request r;
+    cadre_client_request_init(&r, "group.stats");
+    r.group = by->names[i];
+    r.timeout_ms = MIN(by->o->request.timeout_ms ? by->o->request.timeout_ms : ANSWER_MS, (int64_t)ANSWER_MS);
+    *ret = NULL;
+    cadre_client_code code = controller_call(c, &r);
+    if (code != CADRE_CLIENT_OK)
+        return code == CADRE_CLIENT_NOT_FOUND;
+    const char *text = arena_strndup(&s->arena, buf_str(&c->result), c->result.len);
+    if (json_parse(text, c->result.len, NULL, &s->arena, ret, &err) == 0)
+        return true;
+    controller_fail(c, CADRE_CLIENT_INVALID, "the operator's answer to group.stats: ", err.msg);
+    return false;
+}
+
+static enum met visit(const struct surveyor *by, struct survey *s, struct controller *c)
+{
+    struct survey_answer *answer = &s->answers[s->n];
+    bool named = false;
+    *answer = (struct survey_answer){.groups = arena_array(&s->arena, by->n_names, sizeof(struct json *))};
+    for (size_t i = 0; i < by->n_names; i++) {
+        struct json *v;
+        if (!ask(by, s, c, i, &v))
+            return MET_NOBODY;
+        answer->groups[i] = v;
+        if (!v || named)
+            continue;
+        named = true;
+        answer->replica = json_str(json_get(v, "replica"), &s->arena);
+        if (survey_of(s, answer->replica))
+            return MET_KNOWN;
+    }
+    if (!named && s->n) // it knows none of them
+        return MET_KNOWN;
+    answer->at_ms = clock_mono_ms(&clock_system);
+    s->n++;
+    return MET_NEW;
+}
+
+// Who is missing
+
+static const struct json *replicas_in(const struct survey *s, size_t n_names, size_t i)
+{
+    const struct json *list = NULL;
+    for (size_t k = 0; k < n_names && !list; k++)
+        list = json_get(s->answers[i].groups[k], "replicas");
+    return list;
+}
+
+static bool is_absent(const struct survey *s, const char *replica)
+{
+    for (size_t i = 0; i < s->n_absent; i++)
+        if (str_eq(s->absent[i].replica, replica))
+            return true;
+    return false;
+}
+
+// Named by one that answered; a rollout may make them differ.
+static size_t count_absent(const struct surveyor *by, struct survey *s)
+{
+    s->n_absent = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct json *list = replicas_in(s, by->n_names, i);
+        s->named = s->named || list;
+        JSON_FOREACH(v, list) {
+            const char *name = json_str(v, &s->arena);
+            if (name && s->n_absent < SURVEY_REPLICAS_MAX && !survey_of(s, name) && !is_absent(s, name))
+                s->absent[s->n_absent++].replica = name;
+        }
+    }
+    return s->n_absent;
+}
+
+static void drop(struct surveyor *by, size_t i)
+{
+    controller_close(by->links[i]);
+    free(by->links[i]);
+    by->n_links--;
+    memmove(&by->links[i], &by->links[i + 1], (by->n_links - i) * sizeof by->links[0]);
+}
+
+// One more connection; it stays where it leads to a replica that has not answered.
+static void try_one(struct surveyor *by, struct survey *s, struct err *why)
+{
+    struct controller *c = xcalloc(1, sizeof *c);
+    struct err err = ERR_INIT;
+    if (controller_beside(c, by->links[0], by->o, by->tried++, &err) < 0) {
+        free(c);
+        *why = err;
+        return;
+    }
+    by->links[by->n_links++] = c;
+    enum met met = visit(by, s, c);
+    if (met == MET_NOBODY || c->lost.message[0]) // it may have gone on to another replica by itself
+        err_set(why, ERR_UNAVAILABLE, "%s", met == MET_NOBODY ? c->error.message : c->lost.message);
+    if (met != MET_NEW)
+        drop(by, by->n_links - 1);
+}
+
+static void seek(struct surveyor *by, struct survey *s)
+{
+    struct err why = ERR_INIT;
+    int64_t end = clock_mono_ms(&clock_system) + SEEK_MS;
+    size_t absent = count_absent(by, s);
+    by->tried = absent ? by->tried : 0;
+    unsigned last = by->tried + (unsigned)absent * (by->tried ? TRIES_AGAIN : TRIES);
+    while (count_absent(by, s) && by->tried < last && by->n_links < SURVEY_REPLICAS_MAX && s->n < SURVEY_REPLICAS_MAX &&
+           clock_mono_ms(&clock_system) < end && !process_interrupted())
+        try_one(by, s, &why);
+    for (size_t i = 0; i < s->n_absent; i++)
+        s->absent[i].why = arena_printf(&s->arena, "none of %u connections led to it%s%s", by->tried,
+                                        why.code ? ", and some failed: " : "", why.msg);
+}
+
+// All
+
+static bool knows_group(const struct survey *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->answers[i].groups[0])
+            return true;
+    return false;
+}
+
+bool survey_take(struct surveyor *by, struct survey *s, int *ret_status)
+{
+    survey_done(s);
+    for (size_t i = 0; i < by->n_links;) {
+        // The first one's own next connection may lead to another replica, which was met by one of the others.
+        if (visit(by, s, by->links[i]) == MET_NEW || i == 0)
+            i++;
+        else
+            drop(by, i);
+    }
+    seek(by, s);
+    if (process_interrupted()) {
+        *ret_status = 128 + process_interrupted();
+        return false;
+    }
+    if (s->n && (!by->o->group || knows_group(s)))
+        return true;
+    *ret_status = report_failure(&by->links[0]->error);
+    return false;
+}
+
+void survey_done(struct survey *s)
+{
+    arena_done(&s->arena);
+    *s = (struct survey){.arena = ARENA_INIT};
+}
+
+void surveyor_linger(struct surveyor *by, int64_t ms)
+{
+    int64_t end = clock_mono_ms(&clock_system) + ms;
+    while (clock_mono_ms(&clock_system) < end && !process_interrupted()) {
+        for (size_t i = 0; i < by->n_links; i++)
+            cadre_client_process(by->links[i]->client);
+        usleep(LINGER_STEP_US);
+    }
+}
+
+void surveyor_done(struct surveyor *by)
+{
+    while (by->n_links > 1)
+        drop(by, by->n_links - 1);
+}

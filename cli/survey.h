@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// group.stats of some groups, of every replica of the operator: each knows the calls of its own controllers only.
+//
+// Which replica a connection leads to is not ours to choose: the API server takes any of them, and to name one there
+// needs rights to its pod that callers do not have. So connections are made until all replicas that the answers name
+// were met. Behind --server its name's addresses are taken in turn.
+#ifndef CADRE_CLI_SURVEY_H
+#define CADRE_CLI_SURVEY_H
+
+#include "cli/controller.h"
+#include "common/base/json.h"
+
+enum { SURVEY_REPLICAS_MAX = 16 };
+
+struct survey_answer {    // of one replica
+    const char *replica;  // NULL = it has no name, as in a local run
+    struct json **groups; // in the order of the names; NULL = there is no such group (any more)
+    int64_t at_ms;        // by our own clock
+};
+
+struct survey_absent { // a replica that did not answer
+    const char *replica, *why;
+};
+
+struct survey { // all in the arena
+    struct arena arena;
+    struct survey_answer answers[SURVEY_REPLICAS_MAX];
+    size_t n;
+    struct survey_absent absent[SURVEY_REPLICAS_MAX];
+    size_t n_absent;
+    bool named; // which replicas there are
+};
+
+struct surveyor {
+    const struct options *o;
+    const char *const *names; // of the groups
+    size_t n_names;
+    struct controller *links[SURVEY_REPLICAS_MAX]; // the first is borrowed
+    size_t n_links;
+    unsigned tried; // connections that were made for those that have not answered
+};
+
+// A look in place of the one that is in *s. False: nobody can tell, *ret_status is that of the program.
+bool survey_take(struct surveyor *by, struct survey *s, int *ret_status);
+void survey_done(struct survey *s);
+const struct survey_answer *survey_of(const struct survey *s, const char *replica); // NULL = it did not answer
+
+void surveyor_linger(struct surveyor *by, int64_t ms); // as controller_linger(), with all connections
+void surveyor_done(struct surveyor *by);
+
+#endif
