@@ -337,6 +337,40 @@ int controller_send(struct controller *c, const struct call_text *call, struct e
     return got;
 }
 
+struct call_pieces call_pieces(uint32_t id, const char *head, const char *args, size_t args_len)
+{
+    size_t head_len = strlen(head);
+    struct call_pieces call = {
+        .id = id, .rank = RECORD_GROUP, .dispatch = RECORD_ONE_TO_ALL, .len = 4 + head_len + args_len};
+    call.bytes = xmalloc(call.len);
+    record_call_prefix(call.bytes, (uint32_t)head_len);
+    memcpy(call.bytes + 4, head, head_len);
+    memcpy(call.bytes + 4 + head_len, args, args_len);
+    return call;
+}
+
+int call_pieces_send(struct controller *c, struct call_pieces *call, size_t n, struct err *err)
+{
+    n = MIN(n, call->len - call->at);
+    bool last = call->at + n == call->len;
+    struct record r = {.h = {.type = RECORD_CALL,
+                             .call = call->id,
+                             .rank = call->rank,
+                             .dispatch = call->dispatch,
+                             .execute = call->execute,
+                             .flags = last ? 0 : RECORD_MORE,
+                             .len = (uint32_t)n},
+                       .body = call->bytes + call->at,
+                       .len = n,
+                       .offset = call->at,
+                       .seq = call->id};
+    call->at += n;
+    int got = session_record(c->session, &r, UINT64_MAX, err);
+    if (last)
+        free(TAKE_PTR(call->bytes));
+    return got;
+}
+
 int controller_cancel(struct controller *c, uint32_t id)
 {
     struct record r = {.h = {.type = RECORD_CANCEL, .call = id, .rank = RECORD_GROUP}, .seq = 1};

@@ -75,6 +75,15 @@ struct call_text {
     size_t args_len; // 0 = strlen(args)
 };
 int controller_send(struct controller *c, const struct call_text *call, struct err *err);
+struct call_pieces { // to the group, of which pieces are sent
+    uint32_t id, rank;
+    uint8_t dispatch, execute;
+    char *bytes; // free() them where it is not sent to its end
+    size_t len, at;
+};
+struct call_pieces call_pieces(uint32_t id, const char *head, const char *args, size_t args_len);
+int call_pieces_send(struct controller *c, struct call_pieces *call, size_t n,
+                     struct err *err); // n bytes, or what is left
 int controller_cancel(struct controller *c, uint32_t id);
 // The next answer: "1 RESULT [1,2]" or "1 ERROR rank=2 TIMEOUT message"; NULL = nothing came. Valid until the next
 // call.

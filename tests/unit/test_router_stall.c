@@ -30,46 +30,22 @@ static int setup_empty(void **state)
     return 0;
 }
 
-struct body {
-    uint32_t id;
-    uint8_t dispatch, execute;
-    char *bytes;
-    size_t len, at;
-};
-
 // A list of one string, `len` bytes long.
-static struct body body_of(uint32_t id, const char *head, size_t len)
+static struct call_pieces body_of(uint32_t id, const char *head, size_t len)
 {
-    size_t head_len = strlen(head);
-    struct body b = {.id = id, .len = 4 + head_len + len, .dispatch = RECORD_ONE_TO_ALL};
-    b.bytes = xmalloc(b.len);
-    record_call_prefix(b.bytes, (uint32_t)head_len);
-    memcpy(b.bytes + 4, head, head_len);
-    char *args = b.bytes + 4 + head_len;
+    char *args = xmalloc(len);
     memset(args, 'x', len);
     memcpy(args, "[\"", 2);
     memcpy(args + len - 2, "\"]", 2);
-    return b;
+    struct call_pieces call = call_pieces(id, head, args, len);
+    free(args);
+    return call;
 }
 
-static int sends_piece(struct world *w, struct body *b, size_t n)
+static int sends_piece(struct world *w, struct call_pieces *b, size_t n)
 {
     struct err err = ERR_INIT;
-    n = MIN(n, b->len - b->at);
-    bool last = b->at + n == b->len;
-    struct record r = {.h = {.type = RECORD_CALL,
-                             .call = b->id,
-                             .rank = RECORD_GROUP,
-                             .dispatch = b->dispatch,
-                             .execute = b->execute,
-                             .flags = last ? 0 : RECORD_MORE,
-                             .len = (uint32_t)n},
-                       .body = b->bytes + b->at,
-                       .len = n,
-                       .offset = b->at,
-                       .seq = b->id};
-    b->at += n;
-    int got = session_record(w->c.session, &r, UINT64_MAX, &err);
+    int got = call_pieces_send(&w->c, b, n, &err);
     assert_true(got >= 0);
     return got;
 }
@@ -83,14 +59,13 @@ static void reads(struct world *w)
     router_sent(&w->f.router);
 }
 
-static void sends_rest(struct world *w, struct body *b)
+static void sends_rest(struct world *w, struct call_pieces *b)
 {
     while (b->at < b->len) {
         assert_int_equal(sends_piece(w, b, MIB), 0);
         if (b->at < b->len)
             reads(w);
     }
-    free(TAKE_PTR(b->bytes));
 }
 
 static bool told(struct world *w, enum record_type type)
@@ -123,7 +98,7 @@ static void start(struct world *w, uint32_t attempt)
 static void a_long_call_waits_for_its_group(void **state)
 {
     struct world *w = *state;
-    struct body b = body_of(1, ADD, 16 * MIB);
+    struct call_pieces b = body_of(1, ADD, 16 * MIB);
     size_t len = b.len;
     assert_int_equal(sends_piece(w, &b, MIB), 0);
     assert_true(told(w, RECORD_HOLD));
@@ -146,7 +121,7 @@ static void a_long_call_waits_for_its_group(void **state)
 static void who_sends_on_is_refused_with_what_to_do(void **state)
 {
     struct world *w = *state;
-    struct body b = body_of(1, ADD, 16 * MIB);
+    struct call_pieces b = body_of(1, ADD, 16 * MIB);
     sends_rest(w, &b);
     hears_about(w, "1 ERROR LIMIT", "went on after a HOLD: no more than 4194304 bytes may wait here; stop at HOLD");
     hears_nothing(w);
@@ -158,7 +133,7 @@ static void who_sends_on_is_refused_with_what_to_do(void **state)
 static void what_is_whole_by_then_is_a_call_like_any_other(void **state)
 {
     struct world *w = *state;
-    struct body b = body_of(1, ADD, 2 * MIB);
+    struct call_pieces b = body_of(1, ADD, 2 * MIB);
     size_t len = b.len;
     sends_rest(w, &b);
     assert_true(told(w, RECORD_HOLD));
@@ -172,7 +147,7 @@ static void what_is_whole_by_then_is_a_call_like_any_other(void **state)
 static void what_needs_more_first_gets_it(void **state)
 {
     struct world *w = *state;
-    struct body b = body_of(1, ADD, 1000);
+    struct call_pieces b = body_of(1, ADD, 1000);
     size_t len = b.len;
     w->f.router.config.whole_json = MIB;
     sends_piece(w, &b, 100);
@@ -196,7 +171,7 @@ static void what_needs_more_first_gets_it(void **state)
 static void its_end_comes_while_it_waits(void **state)
 {
     struct world *w = *state;
-    struct body b = body_of(1, "{\"method\":\"add\",\"timeoutMs\":50}", 2 * MIB);
+    struct call_pieces b = body_of(1, "{\"method\":\"add\",\"timeoutMs\":50}", 2 * MIB);
     sends_piece(w, &b, MIB);
     fixture_pass(&w->f, 50);
     hears_about(w, "1 ERROR TIMEOUT", "ml/llama is not ready");
@@ -234,7 +209,7 @@ static void a_long_task_waits_for_a_slot(void **state)
               (struct call_text){.id = 10 + i, .rank = RECORD_GROUP, .execute = RECORD_ANY, .head = ADD, .args = ""});
     for (uint32_t i = 0; i < WORLD; i++)
         assert_true((ids[i] = worker_takes(&w->workers[i], "")) != 0);
-    struct body b = body_of(1, ADD, 8 * MIB);
+    struct call_pieces b = body_of(1, ADD, 8 * MIB);
     size_t len = b.len;
     b.execute = RECORD_ANY;
     sends_piece(w, &b, MIB);

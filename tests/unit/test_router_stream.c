@@ -54,53 +54,14 @@ static int teardown(void **state)
 
 // What is sent
 
-struct body { // a CALL to the group, of which pieces are sent
-    uint32_t id, rank;
-    uint8_t dispatch;
-    const char *head;
-    char *bytes;
-    size_t len, at;
-};
-
-static struct body body_of(uint32_t id, const char *head, const char *args, size_t args_len)
-{
-    size_t head_len = strlen(head);
-    struct body b = {.id = id, .rank = RECORD_GROUP, .dispatch = RECORD_ONE_TO_ALL, .len = 4 + head_len + args_len};
-    b.bytes = xmalloc(b.len);
-    record_call_prefix(b.bytes, (uint32_t)head_len);
-    memcpy(b.bytes + 4, head, head_len);
-    memcpy(b.bytes + 4 + head_len, args, args_len);
-    return b;
-}
-
-static int send_piece(struct controller *c, struct body *b, size_t n, struct err *err)
-{
-    bool last = b->at + n == b->len;
-    struct record r = {.h = {.type = RECORD_CALL,
-                             .call = b->id,
-                             .rank = b->rank,
-                             .dispatch = b->dispatch,
-                             .flags = last ? 0 : RECORD_MORE,
-                             .len = (uint32_t)n},
-                       .body = b->bytes + b->at,
-                       .len = n,
-                       .offset = b->at,
-                       .seq = b->id};
-    b->at += n;
-    int got = session_record(c->session, &r, UINT64_MAX, err);
-    if (last)
-        free(TAKE_PTR(b->bytes));
-    return got;
-}
-
-static void sends(struct world *w, struct body *b, size_t n)
+static void sends(struct world *w, struct call_pieces *b, size_t n)
 {
     struct err err = ERR_INIT;
-    if (send_piece(&w->c, b, n, &err) != 0)
+    if (call_pieces_send(&w->c, b, n, &err) != 0)
         fail_msg("%s", err.msg);
 }
 
-static void sends_rest(struct world *w, struct body *b)
+static void sends_rest(struct world *w, struct call_pieces *b)
 {
     sends(w, b, b->len - b->at);
 }
@@ -145,7 +106,7 @@ static char *many(size_t len)
 static void ranks_get_it_while_it_comes_and_run_it_when_it_is_whole(void **state)
 {
     struct world *w = *state;
-    struct body b = body_of(1, ADD, "[1,2,3]", 7);
+    struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     assert_int_equal(worker_takes(&w->workers[0], ""), 0);
     assert_false(record_reader_unfinished(&w->workers[0].wire.reader) == UINT64_MAX); // a part is there already
@@ -161,7 +122,7 @@ static void a_piece_is_held_once_for_all_ranks(void **state)
 {
     struct world *w = *state;
     char *args = many(MIB);
-    struct body b = body_of(1, ADD, args, MIB);
+    struct call_pieces b = call_pieces(1, ADD, args, MIB);
     sends(w, &b, b.len - 1);
     assert_in_range(quota_used(w->c.session->quota), MIB, MIB + 4096);
     sends_rest(w, &b);
@@ -175,7 +136,7 @@ static void the_slowest_rank_has_the_sender_told_to_hold_it(void **state)
 {
     struct world *w = *state;
     char *args = many(4 * MIB);
-    struct body b = body_of(1, ADD, args, 4 * MIB);
+    struct call_pieces b = call_pieces(1, ADD, args, 4 * MIB);
     sends(w, &b, MIB);
     assert_null(wire_next(&w->c.wire));
     sends(w, &b, MIB + 1);
@@ -195,10 +156,10 @@ static void the_slowest_rank_has_the_sender_told_to_hold_it(void **state)
 static void several_that_are_held_do_not_hold_up_each_other(void **state)
 {
     struct world *w = *state;
-    struct body b[3];
+    struct call_pieces b[3];
     char *args = many(3 * MIB);
     for (uint32_t i = 0; i < 3; i++) {
-        b[i] = body_of(i + 1, ADD, args, 3 * MIB);
+        b[i] = call_pieces(i + 1, ADD, args, 3 * MIB);
         sends(w, &b[i], 2 * MIB + 1);
         assert_true(told(&w->c.wire, RECORD_HOLD));
         router_sent(&w->f.router);
@@ -216,7 +177,7 @@ static void several_that_are_held_do_not_hold_up_each_other(void **state)
 static void a_cancel_in_the_middle_leaves_nothing_behind(void **state)
 {
     struct world *w = *state;
-    struct body b = body_of(1, ADD, "[1,2,3]", 7);
+    struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     assert_null(wire_next(&w->workers[0].wire)); // it has a part; the other one nothing
     w->workers[0].wire.out.max_bytes = 0;        // it is told, however full its queue is: it would wait for ever
@@ -232,7 +193,7 @@ static void a_cancel_in_the_middle_leaves_nothing_behind(void **state)
 static void a_caller_that_goes_leaves_nothing_behind(void **state)
 {
     struct world *w = *state;
-    struct body b = body_of(1, ADD, "[1,2,3]", 7);
+    struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     assert_null(wire_next(&w->workers[0].wire));
     controller_close(&w->c);
@@ -245,7 +206,7 @@ static void a_caller_that_goes_leaves_nothing_behind(void **state)
 static void a_rank_that_dies_ends_it_for_the_others(void **state)
 {
     struct world *w = *state;
-    struct body b = body_of(1, ADD, "[1,2,3]", 7);
+    struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     assert_null(wire_next(&w->workers[0].wire));
     worker_hang_up(&w->f, &w->workers[1]);
@@ -259,7 +220,7 @@ static void a_rank_that_dies_ends_it_for_the_others(void **state)
 static void a_deadline_in_the_middle_says_so(void **state)
 {
     struct world *w = *state;
-    struct body b = body_of(1, "{\"method\":\"add\",\"timeoutMs\":50}", "[1,2,3]", 7);
+    struct call_pieces b = call_pieces(1, "{\"method\":\"add\",\"timeoutMs\":50}", "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     assert_null(wire_next(&w->workers[1].wire));
     fixture_pass(&w->f, 50);
@@ -272,7 +233,7 @@ static void an_answer_before_the_end_of_the_arguments_is_refused(void **state)
 {
     struct world *w = *state;
     struct err err = ERR_INIT;
-    struct body b = body_of(1, ADD, "[1,2,3]", 7);
+    struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     assert_null(wire_next(&w->workers[0].wire));
     assert_int_equal(worker_answer(&w->f, &w->workers[0], w->f.router.last_id, RECORD_RESULT, "1", &err), ERR_PROTO);
@@ -285,7 +246,7 @@ static void an_answer_before_the_end_of_the_arguments_is_refused(void **state)
 static void a_refused_call_is_refused_at_once_and_its_rest_passed_over(void **state)
 {
     struct world *w = *state;
-    struct body b = body_of(1, "{\"method\":\"add\",\"group\":\"none\"}", "[1,2,3]", 7);
+    struct call_pieces b = call_pieces(1, "{\"method\":\"add\",\"group\":\"none\"}", "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     hears(w, "1 ERROR NOT_FOUND*");
     sends_rest(w, &b);
@@ -297,7 +258,7 @@ static void those_behind_it_keep_the_order_and_those_of_others_need_not(void **s
     struct world *w = *state;
     struct controller other;
     struct err err = ERR_INIT;
-    struct body b = body_of(1, ADD, "[1,2,3]", 7);
+    struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     controller_open(&w->f, &other, "llama");
     sends(w, &b, b.len - 3);
     assert_int_equal(worker_takes(&w->workers[0], ""), 0);
@@ -394,7 +355,7 @@ static void arguments_for_a_rank_that_has_just_left_find_no_room(void **state)
 {
     struct world *w = *state;
     struct worker *left = &w->workers[0];
-    struct body b = body_of(1, ADD, "[1,2,3]", 7);
+    struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     full(&left->wire);
     router_leave(&w->f.router, left->member); // its connection is about to close, its queue is still there
@@ -448,11 +409,11 @@ static char *document(const char *head, const char *values, size_t n_values, siz
 
 #define X8 "{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}"
 
-static void cut(struct world *w, struct body *b, const char *values, size_t n)
+static void cut(struct world *w, struct call_pieces *b, const char *values, size_t n)
 {
     size_t len;
     char *doc = document(X8, values, n, &len);
-    *b = body_of(1, ADD, doc, len);
+    *b = call_pieces(1, ADD, doc, len);
     b->dispatch = RECORD_DP_COMPUTE_PROTO;
     free(doc);
     sends(w, b, b->len - n + 1);
@@ -462,7 +423,7 @@ static void a_batch_that_is_too_short_or_too_long_runs_nowhere(void **state)
 {
     struct world *w = *state;
     for (size_t n = 3; n <= 5; n += 2) {
-        struct body b;
+        struct call_pieces b;
         cut(w, &b, "abcde", n);
         for (uint32_t i = 0; i < WORLD; i++)
             assert_null(wire_next(&w->workers[i].wire));
@@ -483,7 +444,7 @@ static void results_whose_tensors_lie_otherwise_are_joined_all_the_same(void **s
         "\"data_offsets\":[1,2]}}"};
     static const char *const values[WORLD] = {"aA", "Bb"};
     struct world *w = *state;
-    struct body b;
+    struct call_pieces b;
     struct arena a = ARENA_INIT;
     struct batch joined;
     struct err err = ERR_INIT;
@@ -520,7 +481,7 @@ static void a_rank_whose_turn_it_is_not_is_held(void **state)
 {
     enum { ROWS = 3 << 20 };
     struct world *w = *state;
-    struct body b;
+    struct call_pieces b;
     size_t len;
     char *doc = bytes_document(ROWS, &len);
     cut(w, &b, "abcd", 4);
@@ -550,7 +511,7 @@ static void long_results_that_come_at_once_are_joined_little_by_little(void **st
 {
     enum { ROWS = 5 << 20 };
     struct world *w = *state;
-    struct body b;
+    struct call_pieces b;
     size_t len;
     char *doc = bytes_document(ROWS, &len);
     cut(w, &b, "abcd", 4);
