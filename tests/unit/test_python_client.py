@@ -156,6 +156,7 @@ class Accumulators(GroupCase):
             again = self.group.ref(ref.text)
             self.assertEqual((again, again.get()), (ref, 7))
         self.fails(cadre.NotFound, "freed", again.get)
+        self.fails(ValueError, "'rubbish' is no reference, which begins with cadre:", self.group.ref, "rubbish")
 
     def test_the_end_of_a_block_does_not_hide_why_it_ended(self):
         with self.assertRaises(KeyError):
