@@ -23,13 +23,11 @@ static void drop_shared(struct cadre_call *c)
 
 void call_init(struct cadre_call *c, const char *args, size_t len)
 {
-    *c = (struct cadre_call){
-        .args = len ? args : "[]",
-        .args_len = len ? len : 2,
-        .method = "?",
-        .result = BUF_INIT(CALL_RESULT_MAX),
-        .message = BUF_INIT(CALL_MESSAGE_MAX),
-    };
+    memset(c, 0, offsetof(struct cadre_call, first));
+    call_set_args(c, args, len);
+    c->method = "?";
+    c->result = BUF_INIT(CALL_RESULT_MAX);
+    c->message = BUF_INIT(CALL_MESSAGE_MAX);
     arena_init_in(&c->arena, c->first, sizeof c->first);
 }
 

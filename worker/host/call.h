@@ -48,8 +48,9 @@ struct cadre_call {
     char *shared;         // in the pool, NULL = none
     size_t shared_len;
     struct buf message;
-    bool missing;                                 // it is about an argument that is not there
-    _Alignas(max_align_t) char first[CALL_FIRST]; // made here, used by another thread: no memory to pass between them
+    bool missing; // it is about an argument that is not there
+    // Made here, used by another thread: no memory to pass between them. The last: a call is not cleared from here on.
+    _Alignas(max_align_t) char first[CALL_FIRST];
 };
 
 // `args` must live until call_done().

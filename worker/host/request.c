@@ -63,7 +63,7 @@ static bool fetch(struct request *r)
         return true;
     executor_waits();
     if (borrowed_fetch(r->borrowed, &r->call.canceled, &args, &len, &err) < 0) {
-        err_wrap(&err, "%s() was not run", r->method->name);
+        err_wrap(&err, "%s() was not run", r->what.method->name);
         call_refuse(&r->call, &err);
         return false;
     }
@@ -77,8 +77,8 @@ static void run(struct executor_job *job)
     crash_prepare_thread();
     if (!fetch(r))
         return;
-    crash_doing(r->role->class->name, r->method->name, r->call.trace);
-    call_run(&r->call, r->method, instance_self(r->role->instance));
+    crash_doing(r->what.role->class->name, r->what.method->name, r->call.trace);
+    call_run(&r->call, r->what.method, instance_self(r->what.role->instance));
     crash_doing(NULL, NULL, NULL);
 }
 
@@ -86,11 +86,11 @@ static void run(struct executor_job *job)
 static bool keep(struct request *r, struct buf *body)
 {
     struct err err = ERR_INIT;
-    int code = r->owner->objects ? objects_keep(r->owner->objects, r->owner, r->pin, body, &err)
+    int code = r->owner->objects ? objects_keep(r->owner->objects, r->owner, r->what.pin, body, &err)
                                  : err_set(&err, ERR_INVALID, "nothing is kept here");
     if (code == 0)
         return true;
-    err_wrap(&err, "%s() ran, but its result cannot stay here", r->method->name);
+    err_wrap(&err, "%s() ran, but its result cannot stay here", r->what.method->name);
     buf_reset(body);
     call_encode_error(body, err_name(code), err.msg);
     return false;
@@ -103,7 +103,7 @@ static void done(struct executor_job *job)
     if (owner) {
         struct buf body = BUF_INIT(CALL_RESULT_MAX);
         bool ok = call_encode(&r->call, &body);
-        if (ok && r->keep && !r->quiet)
+        if (ok && r->what.keep && !r->quiet)
             ok = keep(r, &body);
         owner->answer(owner, r, ok, &body);
         buf_done(&body);
@@ -118,8 +118,8 @@ static void on_deadline(void *ctx)
     char message[256];
     bool idle = withdraw(r);
     call_cancel(&r->call);
-    snprintf(message, sizeof message, "%s(): the deadline of %" PRId64 " ms passed %s", r->method->name, r->timeout_ms,
-             idle ? "before it could begin" : "while it ran; it goes on until it notices");
+    snprintf(message, sizeof message, "%s(): the deadline of %" PRId64 " ms passed %s", r->what.method->name,
+             r->what.timeout_ms, idle ? "before it could begin" : "while it ran; it goes on until it notices");
     answer_error(r, ERR_TIMEOUT, message);
     if (idle)
         destroy(r, NULL);
@@ -160,60 +160,95 @@ static int check_cycle(const struct request_owner *owner, const struct role *rol
     return err->code;
 }
 
+bool request_recalls(const struct request_owner *owner, const struct record_call *call)
+{
+    const struct request_recent *recent = &owner->recent;
+    return recent->len && recent->len == call->head_len && memcmp(recent->head, call->head, recent->len) == 0;
+}
+
+static void remember(struct request_recent *recent, const struct record_call *call, const struct request_what *what)
+{
+    if (call->head_len > sizeof recent->head)
+        return;
+    recent->what = *what;
+    recent->len = call->head_len;
+    memcpy(recent->head, call->head, call->head_len);
+}
+
+// What a call has of its own to say about itself.
+struct origin {
+    char trace[TRACEPARENT_LEN + 1];
+    const char *via; // in the body, NULL = none
+    size_t via_len;
+};
+
+static int read_head(struct request_owner *owner, const struct record_call *call, struct request_what *what,
+                     struct origin *origin, struct err *err)
+{
+    struct call_head head;
+    struct arena a;
+    _Alignas(max_align_t) char memory[1024];
+    arena_init_in(&a, memory, sizeof memory);
+    *what = (struct request_what){0};
+    int r = call_head_decode(call->head, call->head_len, &a, &head, err);
+    if (r == 0 && !(what->role = roles_find(owner->roles, head.role, err)))
+        r = err->code;
+    if (r == 0 && !(what->method = module_method(what->role->class, head.method, err)))
+        r = err->code;
+    if (r == 0)
+        r = check_cycle(owner, what->role, what->method, &head, &a, err);
+    if (r == 0) {
+        what->timeout_ms = head.timeout_ms;
+        what->keep = head.keep;
+        what->pin = head.pin;
+        traceparent_copy(origin->trace, head.trace, head.trace ? strlen(head.trace) : 0);
+        origin->via = head.via ? head.via->text : NULL;
+        origin->via_len = head.via ? head.via->len : 0;
+    }
+    if (r == 0 && !head.via && !head.trace)
+        remember(&owner->recent, call, what);
+    arena_done(&a);
+    return r;
+}
+
 int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct blob *tail,
                 struct request **ret, struct err *err)
 {
     struct record_call parts;
-    struct call_head head;
-    struct arena a;
-    _Alignas(max_align_t) char memory[1024];
-    const cadre_method *method = NULL;
-    const struct role *role = NULL;
-    char trace[TRACEPARENT_LEN + 1];
-    arena_init_in(&a, memory, sizeof memory);
+    struct request_what what;
+    struct origin origin = {{0}, NULL, 0};
     int r = record_call_decode(body->data, body->len, &parts, err);
-    if (r == 0)
-        r = call_head_decode(parts.head, parts.head_len, &a, &head, err);
-    if (r == 0)
-        role = roles_find(owner->roles, head.role, err);
-    if (role)
-        method = module_method(role->class, head.method, err);
-    if (method && check_cycle(owner, role, method, &head, &a, err) < 0)
-        method = NULL;
-    const char *via = method && head.via ? head.via->text : NULL; // in the body
-    size_t via_len = via ? head.via->len : 0;
-    if (method)
-        traceparent_copy(trace, head.trace, head.trace ? strlen(head.trace) : 0);
-    arena_done(&a);
-    if (!method)
-        return err->code;
+    if (r < 0)
+        return r;
+    if (request_recalls(owner, &parts))
+        what = owner->recent.what;
+    else if ((r = read_head(owner, &parts, &what, &origin, err)) < 0)
+        return r;
     struct request *q = reuse_take(&owner->spare, sizeof *q);
-    *q = (struct request){.id = id,
-                          .seq = seq,
-                          .owner = owner,
-                          .role = role,
-                          .job = {.run = run, .done = done, .lane = instance_lane(role->instance, method->name)},
-                          .body = blob_ref(body),
-                          .tail = tail ? blob_ref(tail) : NULL,
-                          .method = method,
-                          .keep = head.keep,
-                          .pin = head.pin,
-                          .timeout_ms = head.timeout_ms};
+    memset(q, 0, offsetof(struct request, call));
+    q->id = id;
+    q->seq = seq;
+    q->owner = owner;
+    q->what = what;
+    q->job =
+        (struct executor_job){.run = run, .done = done, .lane = instance_lane(what.role->instance, what.method->name)};
+    q->body = blob_ref(body);
+    q->tail = tail ? blob_ref(tail) : NULL;
     list_init(&q->link);
     call_init(&q->call, tail ? tail->data : parts.args, tail ? tail->len : parts.args_len);
     q->call.nested = (struct nested){.caller = owner->caller,
-                                     .role = role->name,
-                                     .via = via,
-                                     .via_len = via_len,
-                                     .deadline = q->timeout_ms ? clock_mono_ms(&clock_system) + q->timeout_ms : 0};
-    memcpy(q->call.trace, trace, sizeof trace);
-    if (owner->memory && !head.keep) { // what is kept is not sent
+                                     .role = what.role->name,
+                                     .via = origin.via,
+                                     .via_len = origin.via_len,
+                                     .deadline = what.timeout_ms ? clock_mono_ms(&clock_system) + what.timeout_ms : 0};
+    memcpy(q->call.trace, origin.trace, sizeof origin.trace);
+    if (owner->memory && !what.keep) { // what is kept is not sent
         q->area = area_ref(memory_area(owner->memory));
         q->call.pool = memory_pool(owner->memory);
     }
-    if (q->timeout_ms) {
+    if (what.timeout_ms) {
         q->deadline = loop_timer_new(owner->loop, on_deadline, q);
-        loop_timer_arm(q->deadline, q->timeout_ms);
+        loop_timer_arm(q->deadline, what.timeout_ms);
     }
     *ret = q;
     return 0;

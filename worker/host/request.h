@@ -6,12 +6,29 @@
 
 #include "common/base/reuse.h"
 #include "common/wire/blob.h"
+#include "common/wire/record.h"
 #include "worker/host/call.h"
 #include "worker/host/executor.h"
 #include "worker/host/objects.h"
 #include "worker/host/roles.h"
 
+enum { REQUEST_HEAD_MAX = 256 };
+
 struct request;
+
+struct request_what { // the head of a CALL says
+    const struct role *role;
+    const cadre_method *method;
+    int64_t timeout_ms; // 0 = none
+    bool keep, pin;     // the result stays here; also when the session that wants it ends
+};
+
+// Of the last call. The next one mostly has the same head, byte by byte, which then need not be parsed.
+struct request_recent {
+    size_t len; // 0 = none
+    struct request_what what;
+    char head[REQUEST_HEAD_MAX];
+};
 
 struct request_owner {
     struct loop *loop;
@@ -25,6 +42,7 @@ struct request_owner {
     void (*answer)(struct request_owner *owner, struct request *request, bool ok, struct buf *body);
     struct memory *memory; // for long results, where the owner takes them in there; NULL = it does not
     struct reuse spare;    // requests that are over; the owner calls reuse_done()
+    struct request_recent recent;
 };
 
 struct request {
@@ -36,18 +54,18 @@ struct request {
     bool ordered; // for the owner: it waits until those whose records came before are whole
     // private
     struct request_owner *owner; // NULL: nobody waits for the answer any more
-    const struct role *role;
+    struct request_what what;
     struct executor_job job;
     bool submitted;
     struct blob *body, *tail;
-    struct area *area; // of the memory that its result may be in
-    struct cadre_call call;
-    struct borrowed *borrowed; // what references in its arguments stand for, NULL = there are none
-    bool keep, pin;            // its result
-    const cadre_method *method;
+    struct area *area;           // of the memory that its result may be in
+    struct borrowed *borrowed;   // what references in its arguments stand for, NULL = there are none
     struct loop_timer *deadline; // NULL = none
-    int64_t timeout_ms;
+    struct cadre_call call;      // the last: call_init() clears what of it has to be
 };
+
+// Whether the head is that of the last call of a method of these roles.
+bool request_recalls(const struct request_owner *owner, const struct record_call *call);
 
 // Takes references to the body of the CALL and, where that ends with the head, to the arguments (else NULL).
 // ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO, and ERR_CONFLICT where it would wait for a method that waits for it: then

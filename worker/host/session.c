@@ -253,7 +253,7 @@ static bool serve_object(struct session *s, const struct record *r, struct blob 
     struct err none = ERR_INIT;
     _Alignas(max_align_t) char memory[1024];
     if (!s->config.objects || record_call_decode(body->data, body->len, &call, &none) < 0 ||
-        !memmem(call.head, call.head_len, "\"object.", 8))
+        request_recalls(&s->owner, &call) || !memmem(call.head, call.head_len, "\"object.", 8))
         return false;
     arena_init_in(&a, memory, sizeof memory);
     bool is = call_head_decode(call.head, call.head_len, &a, &head, &none) == 0 && objects_method(head.method);
