@@ -188,7 +188,7 @@ static void settle(struct order *o, const struct meta *m, bool again)
     provisioner_done_fn done = o->done;
     void *ctx = o->done_ctx;
     order_free(o);
-    done(ctx, buf_str(&w.buf), w.buf.len, &ERR_INIT);
+    done(ctx, buf_str(&w.buf), w.buf.len, &(struct err){0});
     writer_done(&w);
 }
 
@@ -245,7 +245,7 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
     provisioner_done_fn done = o->done;
     void *done_ctx = o->done_ctx;
     order_free(o);
-    done(done_ctx, "null", 4, &ERR_INIT);
+    done(done_ctx, "null", 4, &(struct err){0});
 }
 
 static void write(struct order *o)

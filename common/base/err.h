@@ -39,7 +39,18 @@ struct err {
     char msg[768];          // for people: what happened, to which object, what to do
 };
 
-#define ERR_INIT ((struct err){0})
+// Every call passes a dozen of them, and none has a message: that is not cleared.
+static inline struct err err_none(void)
+{
+    struct err e;
+    e.code = 0;
+    e.http_status = 0;
+    e.retry_after_ms = 0;
+    e.msg[0] = '\0';
+    return e;
+}
+
+#define ERR_INIT (err_none())
 
 // Sets code and message; returns `code` so that `return err_set(err, ERR_INVALID, ...)` reads well.
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

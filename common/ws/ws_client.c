@@ -197,7 +197,7 @@ static void peer_closes(struct ws_client *c, const struct frame_event *e)
         return;
     }
     set_close(c, e->code, e->data, e->len);
-    begin_close(c, STATE_ANSWERING, CLOSE_MS, &ERR_INIT);
+    begin_close(c, STATE_ANSWERING, CLOSE_MS, &(struct err){0});
 }
 
 void ws_client_close(struct ws_client *c, unsigned code, const char *reason)
@@ -206,7 +206,7 @@ void ws_client_close(struct ws_client *c, unsigned code, const char *reason)
         return;
     set_close(c, code, reason ? reason : "", reason ? strlen(reason) : 0);
     bool open = c->state == STATE_OPEN;
-    begin_close(c, STATE_CLOSING, open ? CLOSE_MS : 0, &ERR_INIT);
+    begin_close(c, STATE_CLOSING, open ? CLOSE_MS : 0, &(struct err){0});
     if (!open) // nobody to talk to yet
         ws_link_free(TAKE_PTR(c->link));
 }

@@ -140,7 +140,7 @@ static void keep(struct dryruns *d, struct trial *t, const struct kube_response 
 void dryruns_tell(struct dryruns *d, const struct object *owner, uint64_t hash, const struct kube_response *response,
                   const struct err *err)
 {
-    static const struct err none = ERR_INIT;
+    static const struct err none = {0};
     _cleanup_(free_p) char *key = key_of(owner, hash);
     struct trial *t = map_get(&d->trials, key);
     if (!t || t->json)

@@ -278,7 +278,7 @@ static void call_answered(struct call *call, const struct http_result *r)
     if (r->err->code)
         call_broken(call, r->err);
     else if (r->status >= 200 && r->status < 300)
-        call_finish(call, &response, &ERR_INIT);
+        call_finish(call, &response, &(struct err){0});
     else if (!call_retry(call, r))
         call_refused(call, r);
 }

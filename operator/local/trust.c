@@ -8,7 +8,7 @@
 static uint64_t trust(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx)
 {
     (void)ctx, (void)token, (void)ns;
-    done(done_ctx, &(struct caller){.name = "somebody on this machine"}, 0, &ERR_INIT);
+    done(done_ctx, &(struct caller){.name = "somebody on this machine"}, 0, &(struct err){0});
     return 0;
 }
 

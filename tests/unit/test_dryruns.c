@@ -32,7 +32,7 @@ static const struct object elsewhere = {.kind = KIND_WORKERGROUP, .meta = {.ns =
 static const struct object reservation = {.kind = KIND_PLACEMENTGROUP, .meta = {.ns = "ml", .name = "one"}};
 
 static const struct kube_response yes = {201, POD, sizeof POD - 1};
-static const struct err fine = ERR_INIT;
+static const struct err fine = {0};
 
 static int setup(void **state)
 {

@@ -234,7 +234,7 @@ static void the_server_is_asked_to_end_a_watch_after_290_to_590_s(void **state)
     PLAY(LISTED);
     for (int i = 0; i < 2000; i++) {
         watch_saw(&w, "10");
-        watch_ended(&w, &ERR_INIT);
+        watch_ended(&w, &(struct err){0});
         struct watch_step s = watch_next(&w);
         assert_int_equal(s.action, WATCH_DO_WATCH);
         assert_true(s.idle_ms > (int64_t)s.timeout_s * 1000);

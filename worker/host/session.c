@@ -566,7 +566,7 @@ static void say_goodbye_when_idle(struct session *s)
     if (!s->stopping || s->closing || !list_empty(&s->requests))
         return;
     send_record(s, RECORD_GOODBYE, 0, goodbye, sizeof goodbye - 1);
-    hang_up(s, FRAME_CLOSE_GOING_AWAY, &ERR_INIT);
+    hang_up(s, FRAME_CLOSE_GOING_AWAY, &(struct err){0});
 }
 
 void session_stop(struct session *s)
