@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define FIRST_SIZE 16u
+#define FAR_MAX 64u // slots to pass; more: somebody chose ids that collide, or there is no order in them
 
 void idmap_done(struct idmap *m)
 {
@@ -14,24 +15,50 @@ void idmap_done(struct idmap *m)
     *m = IDMAP_INIT;
 }
 
+// Ids that are counted up stand side by side, so that those of one wave are in the same lines of the cache.
 static uint32_t home(const struct idmap *m, uint32_t id)
 {
-    uint32_t h = (id ^ m->salt) * 0x9e3779b1u;
-    return (h ^ h >> 15) & (m->size - 1);
+    uint32_t h = m->salt ? (id ^ m->salt) * 0x9e3779b1u : id;
+    return (m->salt ? h ^ h >> 15 : h) & (m->size - 1);
 }
 
-// The slot of the id, or the free one where it would go.
-static uint32_t find(const struct idmap *m, uint32_t id)
+// How far behind its home the entry in this slot stands.
+static uint32_t behind(const struct idmap *m, uint32_t i)
+{
+    return (i - home(m, m->slots[i].id)) & (m->size - 1);
+}
+
+// NULL: it is not there. Who stands farther behind his home goes first, so a search ends where somebody is nearer.
+static struct idmap_entry *find(const struct idmap *m, uint32_t id)
 {
     uint32_t i = home(m, id);
-    while (m->slots[i].id && m->slots[i].id != id)
-        i = (i + 1) & (m->size - 1);
-    return i;
+    for (uint32_t far = 0; m->slots[i].id && behind(m, i) >= far; far++, i = (i + 1) & (m->size - 1))
+        if (m->slots[i].id == id)
+            return &m->slots[i];
+    return NULL;
+}
+
+// Returns how many slots it had to pass.
+static uint32_t place(struct idmap *m, struct idmap_entry e)
+{
+    uint32_t i = home(m, e.id), passed = 0;
+    for (uint32_t far = 0; m->slots[i].id; far++, passed++, i = (i + 1) & (m->size - 1)) {
+        uint32_t other = behind(m, i);
+        if (other >= far)
+            continue;
+        struct idmap_entry nearer = m->slots[i];
+        m->slots[i] = e;
+        e = nearer;
+        far = other;
+    }
+    m->slots[i] = e;
+    return passed;
 }
 
 void *idmap_get(const struct idmap *m, uint32_t id)
 {
-    return m->used && id ? m->slots[find(m, id)].value : NULL;
+    const struct idmap_entry *e = m->used && id ? find(m, id) : NULL;
+    return e ? e->value : NULL;
 }
 
 static void resize(struct idmap *m, uint32_t size)
@@ -40,11 +67,9 @@ static void resize(struct idmap *m, uint32_t size)
     uint32_t n = m->size;
     m->slots = xcalloc(size, sizeof *m->slots);
     m->size = size;
-    if (!m->salt)
-        m->salt = (uint32_t)((uintptr_t)m->slots >> 4) | 1;
     for (uint32_t i = 0; i < n; i++)
         if (old[i].id)
-            m->slots[find(m, old[i].id)] = old[i];
+            place(m, old[i]);
     free(old);
 }
 
@@ -52,35 +77,24 @@ void idmap_add(struct idmap *m, uint32_t id, void *value)
 {
     if (m->used + 1 > m->size / 2)
         resize(m, m->size ? m->size * 2 : FIRST_SIZE);
-    struct idmap_entry *e = &m->slots[find(m, id)];
-    assert(id && !e->id);
-    *e = (struct idmap_entry){.id = id, .value = value};
+    assert(id && !find(m, id));
     m->used++;
-}
-
-// Moves back what only stands behind the hole because it was taken, so that searches may stop at free slots.
-static void close_hole(struct idmap *m, uint32_t hole)
-{
-    uint32_t mask = m->size - 1;
-    for (uint32_t i = (hole + 1) & mask; m->slots[i].id; i = (i + 1) & mask) {
-        uint32_t from = home(m, m->slots[i].id);
-        if (((i - from) & mask) < ((i - hole) & mask))
-            continue;
-        m->slots[hole] = m->slots[i];
-        hole = i;
-    }
-    m->slots[hole] = (struct idmap_entry){0};
+    if (place(m, (struct idmap_entry){.id = id, .value = value}) <= FAR_MAX || m->salt)
+        return;
+    m->salt = (uint32_t)((uintptr_t)m->slots >> 4) | 1;
+    resize(m, m->size);
 }
 
 void *idmap_del(struct idmap *m, uint32_t id)
 {
-    if (!m->used || !id)
+    struct idmap_entry *e = m->used && id ? find(m, id) : NULL;
+    if (!e)
         return NULL;
-    uint32_t i = find(m, id);
-    void *value = m->slots[i].value;
-    if (!m->slots[i].id)
-        return NULL;
-    close_hole(m, i);
+    void *value = e->value;
+    uint32_t hole = (uint32_t)(e - m->slots), mask = m->size - 1;
+    for (uint32_t i = (hole + 1) & mask; m->slots[i].id && behind(m, i); hole = i, i = (i + 1) & mask)
+        m->slots[hole] = m->slots[i];
+    m->slots[hole] = (struct idmap_entry){0};
     m->used--;
     return value;
 }

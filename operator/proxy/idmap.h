@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash map from call id to pointer, for ids that a peer may have chosen to collide. 0 is no id. Values are borrowed.
+// A map from call id to pointer. Ids are mostly counted up, and stand in that order; but a peer may have chosen them to
+// collide, and then they are hashed. 0 is no id. Values are borrowed.
 #ifndef CADRE_PROXY_IDMAP_H
 #define CADRE_PROXY_IDMAP_H
 
@@ -16,7 +17,7 @@ struct idmap {
     struct idmap_entry *slots;
     uint32_t size; // power of two, 0 until first use
     uint32_t used;
-    uint32_t salt; // from the first table's address: what collides is not the peer's to choose
+    uint32_t salt; // 0 = not hashed; from a table's address: what collides is not the peer's to choose
 };
 
 #define IDMAP_INIT ((struct idmap){0})

@@ -54,11 +54,47 @@ static void it_agrees_with_an_array_under_random_changes(void **state)
     idmap_done(&m);
 }
 
+// As calls come and go: each is deleted when 1,000 later ones are there, but for some that stay.
+static void ids_that_are_counted_up_are_not_hashed(void **state)
+{
+    (void)state;
+    struct idmap m = IDMAP_INIT;
+    static char values[30001];
+    for (uint32_t id = 1; id <= 30000; id++) {
+        assert_null(idmap_get(&m, id));
+        idmap_add(&m, id, &values[id]);
+        if (id > 1000 && id % 1000)
+            assert_ptr_equal(idmap_del(&m, id - 1000), &values[id - 1000]);
+    }
+    assert_int_equal(m.salt, 0);
+    for (uint32_t id = 1; id <= 30000; id++)
+        assert_ptr_equal(idmap_get(&m, id), id > 29000 || id % 1000 == 0 ? &values[id] : NULL);
+    idmap_done(&m);
+}
+
+static void ids_that_are_chosen_to_collide_are_hashed(void **state)
+{
+    (void)state;
+    enum { IDS = 4000 };
+    static char values[IDS];
+    struct idmap m = IDMAP_INIT;
+    for (uint32_t i = 0; i < IDS; i++)
+        idmap_add(&m, (i + 1) << 16, &values[i]);
+    assert_int_not_equal(m.salt, 0);
+    for (uint32_t i = 0; i < IDS; i += 2)
+        assert_ptr_equal(idmap_del(&m, (i + 1) << 16), &values[i]);
+    for (uint32_t i = 0; i < IDS; i++)
+        assert_ptr_equal(idmap_get(&m, (i + 1) << 16), i % 2 ? &values[i] : NULL);
+    idmap_done(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_id_is_found_until_it_is_deleted),
         cmocka_unit_test(it_agrees_with_an_array_under_random_changes),
+        cmocka_unit_test(ids_that_are_counted_up_are_not_hashed),
+        cmocka_unit_test(ids_that_are_chosen_to_collide_are_hashed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
