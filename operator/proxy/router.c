@@ -161,6 +161,7 @@ void router_group_set(struct router *r, const struct group_facts *f)
         g = group_new(f->uid, f->ns, f->name, &r->stats);
         map_set(&r->by_uid, f->uid, g);
         map_set(&r->by_key, g->key, g);
+        r->n_group_changes++;
     }
     if (g->world && g->world != f->world)
         expel_outdated(g, true);
@@ -175,6 +176,7 @@ void router_group_gone(struct router *r, const char *uid)
     struct group *g = map_del(&r->by_uid, uid);
     if (!g)
         return;
+    r->n_group_changes++;
     if (map_get(&r->by_key, g->key) == g) // not a new object of the same name
         map_del(&r->by_key, g->key);
     LIST_FOREACH(l, &g->calls) {

@@ -46,8 +46,9 @@ struct router {
     bool stopping;                               // set by the owner: no new calls
     // private
     struct map by_uid, by_key;
-    struct idmap running; // calls by the id that workers know them by
-    struct reuse calls;   // those for one rank that are over
+    uint64_t n_group_changes; // of those
+    struct idmap running;     // calls by the id that workers know them by
+    struct reuse calls;       // those for one rank that are over
     uint32_t last_id;
     uint32_t last_any; // counts calls to any rank, so that equals take turns
     struct stats_common stats;

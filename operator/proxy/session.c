@@ -23,11 +23,13 @@ enum { LET_IN = 8 };     // bodies
 
 #define OUTPUT_METHOD "group.output"
 
-// What the proxy answers by itself; no method of a class has a dot in its name.
-static const struct {
-    const char *method;
-    void (*answer)(const struct group *g, struct buf *out);
-} own_methods[] = {{"group.info", group_info}, {"group.stats", stats_report_group}};
+// What the proxy answers by itself; no method of a class has a dot in its name. NULL = none.
+static void (*own_method(const struct head *head))(const struct group *g, struct buf *out)
+{
+    if (head_method_is(head, "group.info"))
+        return group_info;
+    return head_method_is(head, "group.stats") ? stats_report_group : NULL;
+}
 
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out, void *owner)
 {
@@ -142,9 +144,17 @@ static int refuse(struct session *s, uint32_t id, const struct err *err)
     return 0;
 }
 
-static struct group *find_group(const struct session *s, const struct head *head, struct err *err)
+static bool is_found(const struct session *s, const struct head *head)
+{
+    return s->found && s->found_at == s->router->n_group_changes && head->group &&
+           strncmp(s->found->name, head->group, head->group_len) == 0 && !s->found->name[head->group_len];
+}
+
+static struct group *find_group(struct session *s, const struct head *head, struct err *err)
 {
     char key[GROUP_KEY_SIZE];
+    if (is_found(s, head))
+        return s->found;
     const char *name = head->group, *slash = name ? memchr(name, '/', head->group_len) : NULL;
     size_t ns_len = strlen(s->ns);
     if (slash && ((size_t)(slash - name) != ns_len || memcmp(name, s->ns, ns_len) != 0)) {
@@ -163,18 +173,18 @@ static struct group *find_group(const struct session *s, const struct head *head
         err_set(err, ERR_INVALID, "the call says no \"group\", and this connection has none by itself");
     else if (!g)
         err_set(err, ERR_NOT_FOUND, "there is no WorkerGroup %s", key);
+    s->found = g;
+    s->found_at = s->router->n_group_changes;
     return g;
 }
 
 static bool answer_self(struct session *s, uint32_t id, const struct head *head, const struct group *g)
 {
+    void (*answer)(const struct group *g, struct buf *out) = own_method(head);
     struct buf body = BUF_INIT(SIZE_MAX / 2);
-    size_t i = 0;
-    while (i < ARRAY_LEN(own_methods) && !head_method_is(head, own_methods[i].method))
-        i++;
-    if (i == ARRAY_LEN(own_methods))
+    if (!answer)
         return false;
-    own_methods[i].answer(g, &body);
+    answer(g, &body);
     session_copy(s, &(struct record_header){.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP}, body.data,
                  body.len);
     buf_done(&body);
@@ -260,7 +270,8 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     if (rec->h.flags & RECORD_PARTS)
         err_set(&why, ERR_INVALID, "arguments in parts are not served by this version; send a list of one a rank");
     else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
-             head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0) {
+             head_decode_recent(&s->recent, parts.head, parts.head_len, &head, &why) == 0 &&
+             check_counts(s, &why) == 0) {
         enum errand_kind kind = errand_kind_of(&head);
         if (kind && piece)
             return ROUTER_COLLECT;

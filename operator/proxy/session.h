@@ -5,6 +5,7 @@
 #define CADRE_PROXY_SESSION_H
 
 #include "common/wire/record_reader.h"
+#include "operator/proxy/head.h"
 #include "operator/proxy/router.h"
 
 // How many of its calls may be overtaken on the way to a rank: until all ranks have answered, which may be after the
@@ -30,6 +31,9 @@ struct session {
     struct list stopped;        // in the router's list while it is not read
     uint32_t n_streams;         // calls whose arguments are coming in and go on to ranks
     struct session_order *order;
+    struct head_recent recent;
+    struct group *found;   // by the last call that named its group in short; NULL = none ...
+    uint64_t found_at;     // ... and when, in router.n_group_changes
     size_t parked;         // bytes of results that wait for other ranks, of all its calls
     size_t waiting;        // bytes of calls that wait for their group or a slot
     struct map objects;    // texts of references that it made and that are not pinned

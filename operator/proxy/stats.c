@@ -54,9 +54,9 @@ void stats_world(struct stats *s, uint32_t world)
 // The name under which it is kept: of each call of a role, so no snprintf().
 static const char *name_of(const char *role, const char *method, char out[STATS_NAME_SIZE])
 {
-    size_t n = strlen(role);
-    if (!n)
+    if (!*role)
         return method;
+    size_t n = strlen(role);
     memcpy(out, role, n);
     out[n] = '.';
     memcpy(out + n + 1, method, strlen(method) + 1);

@@ -323,6 +323,26 @@ static void a_new_object_of_the_same_name_is_another_group(void **state)
     hears_about(w, "1 RESULT", "\"uid\":\"uid-2\"");
 }
 
+static void a_group_that_calls_name_is_the_one_that_is_there_now(void **state)
+{
+    struct world *w = *state;
+    static const char head[] = "{\"method\":\"group.info\",\"group\":\"llama\"}";
+    struct group_facts facts = {.uid = "uid-2", .ns = "ml", .name = "llama", .world = 1, .attempt = 1, .oldest = 1};
+    sends_group(w, 1, head, NULL);
+    hears_about(w, "1 RESULT", "\"uid\":\"uid-1\"");
+    sends_group(w, 2, "{\"method\":\"group.info\",\"group\":\"llam\"}", NULL);
+    hears(w, "2 ERROR NOT_FOUND there is no WorkerGroup ml/llam");
+    sends_group(w, 3, head, NULL);
+    hears_about(w, "3 RESULT", "\"uid\":\"uid-1\"");
+    router_group_set(&w->f.router, &facts);
+    sends_group(w, 4, head, NULL);
+    hears_about(w, "4 RESULT", "\"uid\":\"uid-2\"");
+    router_group_gone(&w->f.router, FIXTURE_UID);
+    router_group_gone(&w->f.router, "uid-2");
+    sends_group(w, 5, head, NULL);
+    hears(w, "5 ERROR NOT_FOUND there is no WorkerGroup ml/llama");
+}
+
 static void info_tells_what_is_connected(void **state)
 {
     struct world *w = *state;
@@ -466,6 +486,7 @@ int main(void)
         PROXY_TEST(another_world_ends_the_calls_made_for_the_old_one),
         PROXY_TEST(a_deleted_group_answers_all_it_has),
         PROXY_TEST(a_new_object_of_the_same_name_is_another_group),
+        PROXY_TEST(a_group_that_calls_name_is_the_one_that_is_there_now),
         PROXY_TEST_EMPTY(info_tells_what_is_connected),
         PROXY_TEST(calls_are_bounded_in_number),
         PROXY_TEST(a_rank_takes_only_so_many_calls),
