@@ -21,6 +21,13 @@ static size_t cost_of(uint32_t n_slots)
     return sizeof(struct call) + n_slots * sizeof(struct call_slot);
 }
 
+static void put_text(char *out, const char *text, size_t len)
+{
+    if (len)
+        memcpy(out, text, len);
+    out[len] = '\0';
+}
+
 struct call *call_new(struct session *s, const struct record_header *h, const struct head *head, struct group *g)
 {
     bool one = h->rank != RECORD_GROUP || h->execute == RECORD_RANK_ZERO || h->execute == RECORD_ANY;
@@ -28,33 +35,30 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
     if (!quota_charge(s->quota, cost_of(n)))
         return NULL;
     struct call *c = n == 1 ? reuse_take(&s->router->calls, cost_of(n)) : xmalloc(cost_of(n));
-    *c = (struct call){
-        .router = s->router,
-        .session = s,
-        .quota = quota_ref(s->quota),
-        .order = s->order,
-        .group = g,
-        .caller_id = h->call,
-        .rank = h->rank,
-        .dispatch = h->dispatch,
-        .execute = h->execute,
-        .quiet = h->flags & RECORD_QUIET,
-        .refuse = head->refuse,
-        .ruled = head->split || head->collect,
-        .pad = head->pad,
-        .keep = head->keep,
-        .pin = head->pin,
-        .attempt = head->attempt,
-        .timeout_ms = head->timeout_ms,
-        .world = g->world,
-        .n_above = task_above(g, head),
-        .n_slots = n,
-    };
-    memcpy(c->method, head->method, head->method_len);
-    if (head->trace)
-        memcpy(c->trace, head->trace, TRACEPARENT_LEN);
-    if (head->role)
-        memcpy(c->role, head->role, head->role_len);
+    memset(c, 0, offsetof(struct call, method));
+    c->router = s->router;
+    c->session = s;
+    c->quota = quota_ref(s->quota);
+    c->order = s->order;
+    c->group = g;
+    c->caller_id = h->call;
+    c->rank = h->rank;
+    c->dispatch = h->dispatch;
+    c->execute = h->execute;
+    c->quiet = h->flags & RECORD_QUIET;
+    c->refuse = head->refuse;
+    c->ruled = head->split || head->collect;
+    c->pad = head->pad;
+    c->keep = head->keep;
+    c->pin = head->pin;
+    c->attempt = head->attempt;
+    c->timeout_ms = head->timeout_ms;
+    c->world = g->world;
+    c->n_above = task_above(g, head);
+    c->n_slots = n;
+    put_text(c->method, head->method, head->method_len);
+    put_text(c->role, head->role, head->role_len);
+    put_text(c->trace, head->trace, head->trace ? TRACEPARENT_LEN : 0);
     stats_begin(&c->stat, &g->stats, stats_find(&g->stats, c->role, c->method));
     s->order->refs++;
     list_append(&s->open, &c->open);
@@ -408,6 +412,8 @@ void call_result(struct call_slot *slot, const struct call_body *body)
         object_single(c, m, body);
     } else if (c->single) {
         send_single(c, rank, body);
+    } else if (c->left == 0 && !kept && collect_only(c, body)) {
+        ; // it is answered
     } else if (deal_wants(c->deal, rank) && !keep_result(slot, body)) {
         refuse_results(c);
     } else if (c->left == 0 && kept) {

@@ -92,6 +92,7 @@ struct call {
     uint32_t n, left;      // ranks that have it; those that have not answered
     uint32_t n_slots;
     struct stats_call stat; // until it is answered
+    // From here on it is not cleared, only ended.
     char method[HEAD_METHOD_MAX + 1];
     char role[HEAD_ROLE_MAX + 1];    // "" = none
     char trace[TRACEPARENT_LEN + 1]; // "" = none
