@@ -65,6 +65,14 @@ static void print_abilities(const struct json *info, struct arena *a)
     }
 }
 
+// Ranks connect to every replica of the operator, and this is what one of them sees.
+static void print_ready(const struct json *info, struct arena *a)
+{
+    const char *replica = json_str(json_get(info, "replica"), a);
+    printf("Ready:    %s (%" PRId64 " of %" PRId64 " ranks are connected%s%s)\n", is_true(info, "ready") ? "yes" : "no",
+           number_of(info, "connected"), number_of(info, "worldSize"), replica ? " to " : "", replica ? replica : "");
+}
+
 static int print_info(const struct buf *result, struct err *err)
 {
     struct arena a = ARENA_INIT;
@@ -73,8 +81,7 @@ static int print_info(const struct buf *result, struct err *err)
         const char *message = json_str(json_get(info, "message"), &a);
         printf("Group:    %s/%s\n", text_of(info, "namespace", &a), text_of(info, "name", &a));
         printf("Attempt:  %" PRId64 "\n", number_of(info, "attempt"));
-        printf("Ready:    %s (%" PRId64 " of %" PRId64 " ranks are connected)\n", is_true(info, "ready") ? "yes" : "no",
-               number_of(info, "connected"), number_of(info, "worldSize"));
+        print_ready(info, &a);
         if (message && *message) {
             printf("Message:  ");
             plain_print(stdout, message, strlen(message));

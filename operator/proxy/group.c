@@ -250,6 +250,7 @@ void group_info(const struct group *g, struct buf *out)
     writer_str(&w, "namespace", g->ns);
     writer_str(&w, "name", g->name);
     writer_str(&w, "uid", g->uid);
+    writer_str_set(&w, "replica", g->stats.common->replica);
     writer_i64(&w, "attempt", g->attempt);
     writer_i64(&w, "worldSize", g->world);
     writer_i64(&w, "connected", g->n_connected);

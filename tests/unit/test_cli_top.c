@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubectl cadre top where the operator has two replicas, and the API server's proxy leads to each in turn: kubectl is
-// tests/unit/fake_kubectl.py.
+// kubectl cadre top and info where the operator has two replicas, and the API server's proxy leads to each in turn:
+// kubectl is tests/unit/fake_kubectl.py.
 #include "tests/unit/cli_world.h"
 
 #include <setjmp.h>
@@ -158,6 +158,15 @@ static void one_that_is_alone_says_so_or_that_it_does_not_know(void **state)
     SHOWS("top llama --interval 50ms", "Calls through replica op-a; whether there are others is not known.\n");
 }
 
+static void info_names_whom_the_ranks_are_connected_to(void **state)
+{
+    char port[16];
+    (void)state;
+    snprintf(port, sizeof port, "%d", other.port);
+    lead_to(port);
+    SHOWS("info llama", "Ready:    no (0 of 2 ranks are connected to op-b)\n");
+}
+
 static void a_group_that_is_not_there(void **state)
 {
     (void)state;
@@ -175,6 +184,7 @@ int main(void)
         T(one_that_no_connection_leads_to_is_named),
         T(what_goes_wrong_on_the_way_is_told),
         T(one_that_is_alone_says_so_or_that_it_does_not_know),
+        T(info_names_whom_the_ranks_are_connected_to),
         T(a_group_that_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
