@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/object.h"
+#include "operator/api/tables.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,14 +82,12 @@ static void write_annotations(const struct json *theirs, const struct draft *d, 
 static const char *write_manifest(const struct json *group, const struct draft *d, const char *user, int64_t now_ms,
                                   struct arena *a)
 {
-    const struct kind_info *info = kind_info(KIND_WORKERGROUP);
     const struct json *metadata = json_get(group, "metadata"), *spec = json_get(group, "spec");
     const struct json *labels = json_get(metadata, "labels");
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_str(&w, "apiVersion", info->api_version);
-    writer_str(&w, "kind", info->kind);
+    kind_write(&w, KIND_WORKERGROUP);
     writer_object(&w, "metadata");
     writer_str(&w, "name", d->name);
     if (labels)

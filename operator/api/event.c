@@ -17,12 +17,10 @@ static void write_series(struct json_writer *w, const struct event *e)
 
 const char *event_encode(const struct event *e, struct arena *a)
 {
-    const struct kind_info *info = kind_info(KIND_EVENT);
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_str(&w, "apiVersion", info->api_version);
-    writer_str(&w, "kind", info->kind);
+    kind_write(&w, KIND_EVENT);
     writer_object(&w, "metadata");
     writer_str(&w, "name", e->name);
     writer_str(&w, "namespace", e->ns);

@@ -20,12 +20,10 @@ int lease_decode(struct object *o, const struct json *root, struct arena *scratc
 
 const char *lease_encode(const struct lease *l, struct arena *a)
 {
-    const struct kind_info *info = kind_info(KIND_LEASE);
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_str(&w, "apiVersion", info->api_version);
-    writer_str(&w, "kind", info->kind);
+    kind_write(&w, KIND_LEASE);
     writer_object(&w, "metadata");
     writer_str(&w, "name", l->obj.meta.name);
     writer_str(&w, "namespace", l->obj.meta.ns);

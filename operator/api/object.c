@@ -315,11 +315,16 @@ void owner_write(struct json_writer *w, const struct owner *o)
     writer_list_end(w);
 }
 
-void head_write(struct json_writer *w, enum kind kind, const struct meta *m)
+void kind_write(struct json_writer *w, enum kind kind)
 {
     const struct kind_info *info = kind_info(kind);
     writer_str(w, "apiVersion", info->api_version);
     writer_str(w, "kind", info->kind);
+}
+
+void head_write(struct json_writer *w, enum kind kind, const struct meta *m)
+{
+    kind_write(w, kind);
     writer_object(w, "metadata");
     writer_str(w, "name", m->name);
     writer_str(w, "namespace", m->ns);

@@ -332,13 +332,11 @@ static int write_spec(struct render *o, const struct json *spec)
 static int render(struct render *o, const char *template_json)
 {
     const struct json *root = NULL, *spec = NULL;
-    const struct kind_info *info = kind_info(KIND_POD);
     int r = parse_template(template_json, o->arena, &root, &spec, o->err);
     if (r < 0)
         return r;
     writer_object(&o->w, NULL);
-    writer_str(&o->w, "apiVersion", info->api_version);
-    writer_str(&o->w, "kind", info->kind);
+    kind_write(&o->w, KIND_POD);
     o->spec = spec;
     o->installs = o->r->agent && !podagent_is_in(o->r->agent, json_get(spec, "containers")->child);
     r = write_metadata(o, root);

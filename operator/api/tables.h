@@ -33,6 +33,7 @@ int pod_pin_decode(const struct json *spec, struct arena *scratch, const char **
 
 void conditions_write(struct json_writer *w, const struct condition *items, size_t n, bool times);
 void labels_write(struct json_writer *w, const char *key, const struct labels *l);
+void kind_write(struct json_writer *w, enum kind kind); // apiVersion and kind
 // Of a document to create: which kind it is, and of its metadata the name, namespace, labels and owner.
 void head_write(struct json_writer *w, enum kind kind, const struct meta *m);
 void owner_write(struct json_writer *w, const struct owner *o); // ownerReferences; nothing if there is none
