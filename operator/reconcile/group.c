@@ -28,15 +28,8 @@ int64_t group_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t
 void work_delete(struct work *w, const struct pod *p, int stage)
 {
     bool lost = census_node_lost(w->v, p, NULL);
-    bool forced = p->obj.meta.deleted_ms && p->obj.meta.deletion_grace_s == 0;
-    if (w->census.pooled && (lost || pod_terminal(p)))
-        return; // its PlacementGroup sees to that
-    if (p->obj.meta.deleted_ms && (!lost || forced))
-        return;
-    struct action *x = plan_add(w->plan, ACTION_DELETE_POD, stage);
-    x->name = arena_strdup(w->a, p->obj.meta.name); // the pod may go while an earlier stage is carried out
-    x->uid = arena_strdup(w->a, p->obj.meta.uid);
-    x->grace_s = lost ? 0 : -1;
+    if (!w->census.pooled || !(lost || pod_terminal(p))) // else its PlacementGroup sees to that
+        plan_delete_pod(w->plan, p, lost, stage);
 }
 
 void work_delete_all(struct work *w, int stage)

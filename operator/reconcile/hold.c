@@ -59,13 +59,7 @@ void hold_delete(struct hold *h, const struct pod *p, int stage)
 {
     const struct placementgroup_view *v = h->v;
     bool lost = census_node_gone(v->cluster, p, h->plg->spec.node_lost_s, v->now_ms, NULL);
-    bool forced = p->obj.meta.deleted_ms && p->obj.meta.deletion_grace_s == 0;
-    if (p->obj.meta.deleted_ms && (!lost || forced))
-        return;
-    struct action *x = plan_add(h->plan, ACTION_DELETE_POD, stage);
-    x->name = arena_strdup(h->a, p->obj.meta.name); // the pod may go while an earlier stage is carried out
-    x->uid = arena_strdup(h->a, p->obj.meta.uid);
-    x->grace_s = lost ? 0 : -1;
+    plan_delete_pod(h->plan, p, lost, stage);
 }
 
 static void build(struct hold *h, struct placementgroup_status *ret)

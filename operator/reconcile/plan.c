@@ -39,6 +39,18 @@ void plan_requeue(struct plan *p, int64_t ms)
         p->requeue_ms = ms;
 }
 
+void plan_delete_pod(struct plan *p, const struct pod *pod, bool lost, int stage)
+{
+    const struct meta *m = &pod->obj.meta;
+    bool forced = m->deleted_ms && m->deletion_grace_s == 0;
+    if (m->deleted_ms && (!lost || forced))
+        return;
+    struct action *x = plan_add(p, ACTION_DELETE_POD, stage);
+    x->name = arena_strdup(p->arena, m->name); // the pod may go while an earlier stage is carried out
+    x->uid = arena_strdup(p->arena, m->uid);
+    x->grace_s = lost ? 0 : -1;
+}
+
 void plan_add_event(struct plan *p, int stage, bool warning, const char *reason, const char *note)
 {
     struct action *x = plan_add(p, ACTION_EVENT, stage);
