@@ -60,8 +60,9 @@ static void wake_tenant(void *ctx, const char *key)
         controller_add(c->controller, key);
 }
 
-static void wake_owner(struct group_controller *c, const struct object *o)
+static void wake_owner(void *ctx, const struct object *o)
 {
+    struct group_controller *c = ctx;
     if (str_eq(o->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind))
         wake(c, o->meta.ns, o->meta.owner.name);
     else if (str_eq(o->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind))
@@ -122,16 +123,6 @@ static void on_pod(void *ctx, enum store_event event, const struct object *old, 
     waiting_look(c->waiting);
 }
 
-static void wake_owners_on(struct group_controller *c, const char *node)
-{
-    struct arena a = ARENA_INIT;
-    const struct object *const *pods;
-    size_t n = store_by_node(c->executor.pods, node, &a, &pods);
-    for (size_t i = 0; i < n; i++)
-        wake_owner(c, pods[i]);
-    arena_done(&a);
-}
-
 static void on_node(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     struct group_controller *c = ctx;
@@ -142,7 +133,7 @@ static void on_node(void *ctx, enum store_event event, const struct object *old,
     timekeeper_saw(&c->time, old, now);
     // Rare: a node went or came back, which concerns the groups that have pods there.
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
-        wake_owners_on(c, (now ? now : old)->meta.name);
+        store_each_on_node(c->executor.pods, (now ? now : old)->meta.name, wake_owner, c);
     waiting_look(c->waiting);
 }
 

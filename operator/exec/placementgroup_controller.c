@@ -29,8 +29,9 @@ static void wake(void *ctx, const char *ns, const char *name)
     controller_add(c->controller, key);
 }
 
-static void wake_owner(struct placementgroup_controller *c, const struct object *o)
+static void wake_owner(void *ctx, const struct object *o)
 {
+    struct placementgroup_controller *c = ctx;
     if (str_eq(o->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind))
         wake(c, o->meta.ns, o->meta.owner.name);
 }
@@ -42,22 +43,12 @@ static void on_pod(void *ctx, enum store_event event, const struct object *old, 
     wake_owner(c, now ? now : old);
 }
 
-static void wake_owners_on(struct placementgroup_controller *c, const char *node)
-{
-    struct arena a = ARENA_INIT;
-    const struct object *const *pods;
-    size_t n = store_by_node(c->executor.pods, node, &a, &pods);
-    for (size_t i = 0; i < n; i++)
-        wake_owner(c, pods[i]);
-    arena_done(&a);
-}
-
 static void on_node(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     struct placementgroup_controller *c = ctx;
     (void)event;
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
-        wake_owners_on(c, (now ? now : old)->meta.name);
+        store_each_on_node(c->executor.pods, (now ? now : old)->meta.name, wake_owner, c);
 }
 
 static void on_service(void *ctx, enum store_event event, const struct object *old, const struct object *now)

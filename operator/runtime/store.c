@@ -397,6 +397,17 @@ size_t store_by_node(const struct store *s, const char *node, struct arena *a, c
     return select_indexed(s, INDEX_NODE, "", node, a, ret);
 }
 
+void store_each_on_node(const struct store *s, const char *node, void (*fn)(void *ctx, const struct object *o),
+                        void *ctx)
+{
+    struct arena a = ARENA_INIT;
+    const struct object *const *found;
+    size_t n = store_by_node(s, node, &a, &found);
+    for (size_t i = 0; i < n; i++)
+        fn(ctx, found[i]);
+    arena_done(&a);
+}
+
 void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx)
 {
     for (size_t i = 0; i < s->names.size; i++)

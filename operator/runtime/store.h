@@ -51,6 +51,8 @@ size_t store_by_group(const struct store *s, const char *ns, const char *group, 
                       const struct object *const **ret);
 // The pods that are bound to a node, or pinned to it and not bound yet, likewise.
 size_t store_by_node(const struct store *s, const char *node, struct arena *a, const struct object *const **ret);
+void store_each_on_node(const struct store *s, const char *node, void (*fn)(void *ctx, const struct object *o),
+                        void *ctx);
 // Every object, unsorted: for start-up and metrics, never per event.
 void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx);
 // The oldest first. Nothing may be stored meanwhile.
