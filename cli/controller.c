@@ -21,6 +21,7 @@ enum {
     LINGER_STEP_US = 20 * 1000,
     REACH_MS = 10 * 1000, // so long until somebody must have welcomed us
     BESIDE_MS = 3 * 1000, // the same where somebody has already
+    CANCEL_MS = 500,      // for the answer of a call that is given up, which comes at once
     LAST_LINES_MS = 600,  // what ranks print at the end of a call comes a moment later
     TOKEN_MAX = 64 << 10,
     RESULT_MAX = 64 << 20,
@@ -182,8 +183,23 @@ cadre_client_code controller_fail(struct controller *c, cadre_client_code code, 
     return code;
 }
 
+// Whoever gives a call up wants to know whether it has run; its answer may also have been faster.
+static cadre_client_code give_up(struct controller *c, uint64_t id, bool reached)
+{
+    int64_t end = clock_mono_ms(&clock_system) + CANCEL_MS;
+    cadre_client_cancel(c->client, id);
+    while (reached && !c->over && clock_mono_ms(&clock_system) < end)
+        cadre_client_wait(c->client, STEP_MS);
+    if (c->over && c->error.code == CADRE_CLIENT_OK)
+        return CADRE_CLIENT_OK;
+    bool may_have_run = reached && !(c->over && !c->error.may_have_run);
+    return controller_fail(c, CADRE_CLIENT_CANCELED, "interrupted",
+                           may_have_run ? "; the call may have run" : "; the call has not run");
+}
+
 cadre_client_code controller_call(struct controller *c, cadre_client_request *request)
 {
+    uint64_t id = 0;
     int64_t end = clock_mono_ms(&clock_system) + c->reach_ms;
     bool reached = false;
     c->over = false;
@@ -191,13 +207,13 @@ cadre_client_code controller_call(struct controller *c, cadre_client_request *re
     buf_reset(&c->result);
     request->done = on_done;
     request->ctx = c;
-    if (cadre_client_start(c->client, request, NULL, &c->error) != CADRE_CLIENT_OK)
+    if (cadre_client_start(c->client, request, &id, &c->error) != CADRE_CLIENT_OK)
         return c->error.code;
     while (!c->over) {
         cadre_client_wait(c->client, STEP_MS);
         reached = reached || c->connected;
         if (process_interrupted())
-            return controller_fail(c, CADRE_CLIENT_CANCELED, "interrupted", reached ? "; the call may have run" : "");
+            return give_up(c, id, reached);
         if (!c->over && !reached && clock_mono_ms(&clock_system) >= end)
             return controller_fail(c, CADRE_CLIENT_UNAVAILABLE, "the operator cannot be reached: ", c->lost.message);
     }
