@@ -43,7 +43,8 @@ struct subject {
     char *key;        // kind and UID
     int tokens;
     int64_t refilled_ms;
-    struct series series[SERIES_MAX];
+    struct series *series; // most objects have one or two
+    int n_series;
 };
 
 // A write: queued, then on its way. Outlives the recorder in the latter state.
@@ -94,6 +95,7 @@ static void subject_free(struct recorder *r, struct subject *s)
     map_del(&r->by_key, s->key);
     list_remove(&s->link);
     free(s->key);
+    free(s->series);
     free(s);
 }
 
@@ -128,23 +130,26 @@ static bool take_token(struct subject *s, int64_t now)
 
 static struct series *series_find(struct subject *s, uint64_t key)
 {
-    for (int i = 0; i < SERIES_MAX; i++)
+    for (int i = 0; i < s->n_series; i++)
         if (s->series[i].key == key)
             return &s->series[i];
     return NULL;
 }
 
-// A place for a new series: a free one, else that which is silent longest.
+// A place for a new series: a free one, else that which is silent longest. Others may move.
 static struct series *series_slot(struct subject *s)
 {
-    struct series *oldest = &s->series[0];
-    for (int i = 0; i < SERIES_MAX; i++) {
+    struct series *oldest = NULL;
+    for (int i = 0; i < s->n_series; i++) {
         if (!s->series[i].key)
             return &s->series[i];
-        if (s->series[i].last_ms < oldest->last_ms)
+        if (!oldest || s->series[i].last_ms < oldest->last_ms)
             oldest = &s->series[i];
     }
-    return oldest;
+    if (s->n_series == SERIES_MAX)
+        return oldest;
+    s->series = xrealloc(s->series, (size_t)s->n_series + 1, sizeof *s->series);
+    return &s->series[s->n_series++];
 }
 
 static uint64_t series_key(bool warning, const char *reason, const char *note)

@@ -189,6 +189,23 @@ static void other_types_reasons_and_notes_are_other_events(void **state)
     assert_true(stub_quiet(t.client));
 }
 
+static void of_too_many_series_that_which_is_silent_longest_is_forgotten(void **state)
+{
+    (void)state;
+    char note[16];
+    for (int i = 0; i < 17; i++) {
+        snprintf(note, sizeof note, "%d", i);
+        event("A", note);
+        answer(expect(VERB_CREATE));
+    }
+    event("A", "16");
+    answer(expect(VERB_PATCH_MERGE));
+    event("A", "1");
+    answer(expect(VERB_PATCH_MERGE));
+    event("A", "0");
+    answer(expect(VERB_CREATE));
+}
+
 static void a_series_whose_event_is_gone_starts_anew(void **state)
 {
     (void)state;
@@ -433,6 +450,7 @@ int main(void)
         RECORDER_TEST(events_of_cluster_wide_objects_go_to_default),
         RECORDER_TEST(repeats_become_one_series),
         RECORDER_TEST(other_types_reasons_and_notes_are_other_events),
+        RECORDER_TEST(of_too_many_series_that_which_is_silent_longest_is_forgotten),
         RECORDER_TEST(a_series_whose_event_is_gone_starts_anew),
         RECORDER_TEST(a_failed_write_is_counted_and_not_tried_again),
         RECORDER_TEST(a_flapping_object_is_silenced_others_are_not),
