@@ -134,8 +134,12 @@ static void on_dry_run(void *ctx, const struct kube_response *response, const st
 
 static void try_pod(struct step *s)
 {
-    struct request r = {
-        .verb = VERB_CREATE, .kind = KIND_POD, .ns = s->e->owner->meta.ns, .body = s->action->body, .dry_run = true};
+    struct request r = {.verb = VERB_CREATE,
+                        .kind = KIND_POD,
+                        .ns = s->e->owner->meta.ns,
+                        .body = s->action->body,
+                        .lends_body = true,
+                        .dry_run = true};
     kube_send(s->e->x.client, &r, 0, on_dry_run, s);
 }
 
@@ -354,6 +358,7 @@ static void begin(struct execution *e, const struct action *a)
         done = on_status;
         break;
     }
+    r.lends_body = true; // the plan lives as long as a step of it
     e->in_flight++;
     kube_send(e->x.client, &r, 0, done, s);
 }

@@ -42,7 +42,7 @@ struct call {
     uint64_t id;
     struct http_message message;
     const char *what; // "POST pods ml/llama-0", for messages; "" if they say so themselves
-    size_t size;      // of this block, which holds the message and the texts behind the struct
+    size_t size;      // of this block, which holds the message and the texts (but a lent body) behind the struct
     kube_done_fn done;
     struct kube_stream_ops stream; // of a stream, else NULLs
     bool own_connection;
@@ -350,15 +350,16 @@ static char *append(char **end, const char *text, size_t n)
     return at;
 }
 
-static struct call *call_new(struct kube_client *c, const struct http_message *m, const char *what)
+static struct call *call_new(struct kube_client *c, const struct http_message *m, bool lends_body, const char *what)
 {
     size_t path_len = strlen(m->path), what_len = strlen(what);
-    size_t size = sizeof(struct call) + path_len + what_len + m->body_len + 3;
+    bool copies = m->body && !lends_body;
+    size_t size = sizeof(struct call) + path_len + what_len + (copies ? m->body_len : 0) + 3;
     struct call *call = xmalloc(size);
     char *end = (char *)(call + 1);
     *call = (struct call){.client = c, .id = ++c->last_id, .size = size, .message = *m};
     call->message.path = append(&end, m->path, path_len);
-    call->message.body = m->body ? append(&end, m->body, m->body_len) : NULL;
+    call->message.body = copies ? append(&end, m->body, m->body_len) : m->body;
     call->what = append(&end, what, what_len);
     list_init(&call->link);
     c->bytes += size;
@@ -399,7 +400,7 @@ static struct call *call_render(struct kube_client *c, const struct request *r, 
     request_describe(r, what, sizeof what);
     if (request_render(r, &arena, &m, err) < 0)
         what[0] = '\0'; // the message names the object already
-    struct call *call = call_new(c, &m, what);
+    struct call *call = call_new(c, &m, r->lends_body && m.body == r->body, what);
     arena_done(&arena);
     return call;
 }
@@ -440,7 +441,7 @@ uint64_t kube_get_path(struct kube_client *c, const char *path, int64_t timeout_
     struct err err = ERR_INIT;
     char what[256];
     snprintf(what, sizeof what, "GET %s", path);
-    struct call *call = call_new(c, &(struct http_message){.method = "GET", .path = path}, what);
+    struct call *call = call_new(c, &(struct http_message){.method = "GET", .path = path}, false, what);
     call->done = done;
     call->ctx = ctx;
     call->timeout_ms = timeout_ms > 0 ? timeout_ms : CLIENT_TIMEOUT_MS;

@@ -22,6 +22,7 @@ struct request {
     const char *name;        // GET, UPDATE, PATCH, DELETE; of a CREATE only for messages
     const char *subresource; // "status", or NULL
     const char *body;        // JSON; CREATE, UPDATE, PATCH
+    bool lends_body;         // it stays as it is until the answer, so that nobody needs to copy it
     bool dry_run;
     // LIST and WATCH
     const char *label_selector, *field_selector;

@@ -66,6 +66,22 @@ static void a_request_arrives_as_it_was_sent(void **state)
     assert_string_equal(r->body, "{\"metadata\":{}}");
 }
 
+static void a_lent_body_is_not_copied_and_sent_again_where_it_is(void **state)
+{
+    (void)state;
+    char body[] = "{\"copied\":1}";
+    struct request r = {.verb = VERB_CREATE, .kind = KIND_POD, .ns = "ml", .body = body, .lends_body = true};
+    rule((struct fakeapi_rule){.status = 429, .headers = "Retry-After: 1\r\n", .times = 1});
+    rule((struct fakeapi_rule){.status = 201, .body = "{}"});
+    kube_send(fixture_client(f), &r, 0, on_answer, &a);
+    memcpy(body, "{\"lender\"", 9);
+    assert_true(answer_wait(f, &a));
+    assert_int_equal(a.status, 201);
+    assert_int_equal(fakeapi_count(f->api), 2);
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(fakeapi_at(f->api, i)->body, body);
+}
+
 static void each_verb_has_its_method_also_on_a_reused_handle(void **state)
 {
     (void)state;
@@ -502,6 +518,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_request_arrives_as_it_was_sent),
+        TEST(a_lent_body_is_not_copied_and_sent_again_where_it_is),
         TEST(each_verb_has_its_method_also_on_a_reused_handle),
         TEST(a_burst_keeps_its_connections),
         TEST(an_error_of_the_server_names_the_object),
