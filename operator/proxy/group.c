@@ -81,7 +81,7 @@ void group_update(struct group *g, const struct group_facts *f)
     if (f->meshes_to_come)
         return;
     arena_done(&g->memory);
-    g->meshes = grids_copy(f->meshes, f->n_meshes, &g->memory);
+    g->meshes = f->n_meshes ? grids_copy(f->meshes, f->n_meshes, &g->memory) : NULL; // most have none, and no memory
     g->n_meshes = f->n_meshes;
 }
 
