@@ -363,6 +363,14 @@ bool gateway_peer_got(const struct gateway_peer *p, const char *text)
     return strstr(buf_str(&p->got), text) != NULL;
 }
 
+void gateway_peer_is_closed(struct gateway_peer *p, unsigned code, const char *error)
+{
+    GATEWAY_UNTIL(p->f, p->closed);
+    if (p->code != code || !gateway_peer_got(p, error))
+        fail_msg("closed with %u (%s), not %u %s: %s", p->code, p->reason, code, error, buf_str(&p->got));
+    gateway_peer_hang_up(p);
+}
+
 void gateway_controller(struct gateway_peer *p, struct gateway_fixture *f)
 {
     gateway_peer_dial(p, f, "/v1/namespaces/ml/workergroups/llama", "alice", NULL);

@@ -66,6 +66,8 @@ void gateway_peer_text(struct gateway_peer *p, const char *text);
 // dispatch and execute as the method declares.
 void gateway_peer_call(struct gateway_peer *p, uint32_t id, const char *head, const char *args);
 bool gateway_peer_got(const struct gateway_peer *p, const char *text);
+// It was told by an ERROR of the session and a close, or the test fails; then it hangs up.
+void gateway_peer_is_closed(struct gateway_peer *p, unsigned code, const char *error);
 
 // Dial in, say HELLO, and are there on return.
 void gateway_controller(struct gateway_peer *p, struct gateway_fixture *f); // alice, for ml/llama

@@ -59,14 +59,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static void assert_closed(struct gateway_peer *p, unsigned code, const char *error)
-{
-    GATEWAY_UNTIL(&f, p->closed);
-    if (p->code != code || !gateway_peer_got(p, error))
-        fail_msg("closed with %u (%s): %s", p->code, p->reason, buf_str(&p->got));
-    gateway_peer_hang_up(p);
-}
-
 static void send_bytes(struct gateway_peer *p, const void *bytes, size_t len)
 {
     struct err err = ERR_INIT;
@@ -84,7 +76,7 @@ static void test_id_in_use(void **state)
     gateway_peer_call(&good, 1, "{\"method\":\"echo\"}", "[1]"); // ids are each connection's own
     GATEWAY_UNTIL(&f, worker.n_calls == 2);
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[2]");
-    assert_closed(&p, 1002, "ERROR 0 - {\"code\":\"PROTO\",\"message\":\"call id 1 is in use");
+    gateway_peer_is_closed(&p, 1002, "ERROR 0 - {\"code\":\"PROTO\",\"message\":\"call id 1 is in use");
     assert_false(good.closed);
     gateway_peer_send(&worker, RECORD_RESULT, worker.last_call, 0, "1");
     gateway_peer_send(&worker, RECORD_RESULT, worker.last_call - 1, 0, "1");
@@ -145,7 +137,7 @@ static void test_lies_about_shared_memory(void **state)
     gateway_fixture_stop(&here);
     gateway_controller(&p, &f); // over TCP
     gateway_peer_send(&p, RECORD_MEMORY, 0, RECORD_GROUP, "aaaabbbbccccdddd");
-    assert_closed(&p, 1002, "although no memory is shared here");
+    gateway_peer_is_closed(&p, 1002, "although no memory is shared here");
 }
 
 static void test_body_over_the_cap(void **state)
@@ -157,7 +149,7 @@ static void test_body_over_the_cap(void **state)
     args[2 * MAX_BODY] = '\0';
     gateway_controller(&p, &f);
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", args); // in many records
-    assert_closed(&p, 1009, "ERROR 0 - {\"code\":\"LIMIT\"");
+    gateway_peer_is_closed(&p, 1009, "ERROR 0 - {\"code\":\"LIMIT\"");
     gateway_controller(&p, &f);
     send_bytes(&p, args, 2 * MAX_BODY); // in one message
     GATEWAY_UNTIL(&f, p.closed);
@@ -165,7 +157,7 @@ static void test_body_over_the_cap(void **state)
     gateway_peer_hang_up(&p);
     gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
     gateway_peer_text(&p, args);
-    assert_closed(&p, 1009, "");
+    gateway_peer_is_closed(&p, 1009, "");
 }
 
 static void test_broken_records(void **state)
@@ -194,7 +186,7 @@ static void test_broken_records(void **state)
         struct gateway_peer p;
         gateway_controller(&p, &f);
         send_bytes(&p, cases[i].bytes, cases[i].len);
-        assert_closed(&p, cases[i].code, cases[i].error);
+        gateway_peer_is_closed(&p, cases[i].code, cases[i].error);
     }
 }
 
@@ -221,7 +213,7 @@ static void test_the_wrong_kind_of_message(void **state)
     (void)state;
     gateway_controller(&p, &f);
     gateway_peer_text(&p, "{}");
-    assert_closed(&p, 1003, "cadre.v1 has others");
+    gateway_peer_is_closed(&p, 1003, "cadre.v1 has others");
     gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
     send_bytes(&p, "{}", 2);
     GATEWAY_UNTIL(&f, p.closed);
@@ -235,7 +227,7 @@ static void test_text_from_workers(void **state)
     (void)state;
     gateway_peer_dial(&p, &f, "/v1/connect", NULL, "cadre.v1.json, cadre.v1");
     gateway_peer_text(&p, "{}");
-    assert_closed(&p, 1003, "");
+    gateway_peer_is_closed(&p, 1003, "");
 }
 
 static void test_too_many_calls(void **state)
@@ -298,7 +290,7 @@ static void test_slow_reader(void **state)
     GATEWAY_UNTIL(&f, ws_client_queued(worker.client) == 0);
     assert_false(worker.closed || good.closed);
     ws_client_resume(p.client);
-    assert_closed(&p, 1013, "ERROR 0 - {\"code\":\"LIMIT\",\"message\":\"answers are not read fast enough");
+    gateway_peer_is_closed(&p, 1013, "ERROR 0 - {\"code\":\"LIMIT\",\"message\":\"answers are not read fast enough");
 }
 
 // Calls and does not read until so many bytes are held here, beyond what the sockets hold. Returns the last call.

@@ -37,15 +37,6 @@ static void dial(struct gateway_peer *p, const char *token)
     gateway_peer_send(p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
 }
 
-static void assert_closed(struct gateway_peer *p, unsigned code, const char *error)
-{
-    GATEWAY_UNTIL(&f, p->closed);
-    assert_int_equal(p->code, code);
-    if (!gateway_peer_got(p, error))
-        fail_msg("no %s in: %s", error, buf_str(&p->got));
-    gateway_peer_hang_up(p);
-}
-
 static void test_welcome_and_reports(void **state)
 {
     struct gateway_peer p;
@@ -171,16 +162,17 @@ static void test_refused(void **state)
     assert_int_equal(p.err.http_status, 401);
     gateway_peer_hang_up(&p);
     dial(&p, NULL);
-    assert_closed(&p, 1008, "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"an agent shows its pod's token");
+    gateway_peer_is_closed(&p, 1008,
+                           "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"an agent shows its pod's token");
     f.pod_code = ERR_UNAVAILABLE; // not in the cache yet
     dial(&p, POD_TOKEN);
-    assert_closed(&p, 1013, "ERROR 0 - {\"code\":\"UNAVAILABLE\",\"message\":\"pod ml/llama-0-0 ");
+    gateway_peer_is_closed(&p, 1013, "ERROR 0 - {\"code\":\"UNAVAILABLE\",\"message\":\"pod ml/llama-0-0 ");
     f.pod_code = ERR_CONFLICT; // replaced
     dial(&p, POD_TOKEN);
-    assert_closed(&p, 1008, "ERROR 0 - {\"code\":\"CONFLICT\"");
+    gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"CONFLICT\"");
     f.pod_code = ERR_FORBIDDEN; // a stranger
     dial(&p, POD_TOKEN);
-    assert_closed(&p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\"");
+    gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\"");
     assert_int_equal(agents_count(f.agents), 0);
 }
 
@@ -193,7 +185,7 @@ static void test_newer_connection_takes_the_place(void **state)
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME") && gateway_peer_got(&other, "WELCOME"));
     dial(&q, POD_TOKEN);
     GATEWAY_UNTIL(&f, gateway_peer_got(&q, "WELCOME"));
-    assert_closed(&p, 1008, "ERROR 0 - {\"code\":\"CONFLICT\"");
+    gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"CONFLICT\"");
     assert_false(q.closed || other.closed);
     assert_int_equal(agents_count(f.agents), 2);
     gateway_peer_hang_up(&q);
@@ -207,7 +199,7 @@ static void test_pod_that_is_gone(void **state)
     dial(&p, POD_TOKEN);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
     agents_pod_gone(f.agents, "uid-0");
-    assert_closed(&p, 1008, "the pod is gone");
+    gateway_peer_is_closed(&p, 1008, "the pod is gone");
 }
 
 static void test_silent_agent_is_lost(void **state)
@@ -217,7 +209,7 @@ static void test_silent_agent_is_lost(void **state)
     f.heartbeat_ms = 10;
     dial(&p, POD_TOKEN);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
-    assert_closed(&p, 1008, "nothing was heard of this agent for 30 ms");
+    gateway_peer_is_closed(&p, 1008, "nothing was heard of this agent for 30 ms");
     assert_int_equal(agents_count(f.agents), 0);
 }
 

@@ -44,16 +44,6 @@ static void assert_refused(const char *path, const char *token, const char *subp
     gateway_peer_hang_up(&p);
 }
 
-// The peer was told by an ERROR of the session and a close.
-static void assert_closed(struct gateway_peer *p, unsigned code, const char *error)
-{
-    GATEWAY_UNTIL(&f, p->closed);
-    assert_int_equal(p->code, code);
-    if (!gateway_peer_got(p, error))
-        fail_msg("no %s in: %s", error, buf_str(&p->got));
-    gateway_peer_hang_up(p);
-}
-
 static void test_refused_at_the_upgrade(void **state)
 {
     (void)state;
@@ -157,11 +147,11 @@ static void test_token_in_hello(void **state)
 
     gateway_peer_dial(&p, &f, GROUP_PATH, NULL, NULL);
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, "{\"role\":\"controller\",\"version\":1,\"token\":\"bob\"}");
-    assert_closed(&p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\"");
+    gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\"");
 
     gateway_peer_dial(&p, &f, GROUP_PATH, NULL, NULL);
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
-    assert_closed(&p, 1008, "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"a token is needed");
+    gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"a token is needed");
 }
 
 static void refuse_hello(const char *path, const char *hello, unsigned code, const char *error)
@@ -169,7 +159,7 @@ static void refuse_hello(const char *path, const char *hello, unsigned code, con
     struct gateway_peer p;
     gateway_peer_dial(&p, &f, path, str_eq(path, "/v1/connect") ? NULL : "alice", NULL);
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, hello);
-    assert_closed(&p, code, error);
+    gateway_peer_is_closed(&p, code, error);
 }
 
 static void test_wrong_hello(void **state)
@@ -186,7 +176,7 @@ static void test_wrong_hello(void **state)
     refuse_hello("/v1/connect", "{\"role\":\"spy\"}", 1008, "role spy");
     gateway_peer_dial(&p, &f, GROUP_PATH, "alice", NULL);
     gateway_peer_call(&p, 1, "{\"method\":\"group.info\"}", "");
-    assert_closed(&p, 1002, "the first record must be HELLO, not CALL");
+    gateway_peer_is_closed(&p, 1002, "the first record must be HELLO, not CALL");
 }
 
 static void test_late_authority(void **state)
@@ -213,7 +203,7 @@ static void test_late_authority(void **state)
     gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
     GATEWAY_UNTIL(&f, p.opened);
     f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &err);
-    assert_closed(&p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\",\"message\":\"not you\"}");
+    gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\",\"message\":\"not you\"}");
 }
 
 static void test_canceled_with_the_connection(void **state)
@@ -240,7 +230,7 @@ static void test_authority_that_never_answers(void **state)
     restart_with(&(struct gateway_config){.authorise_ms = 20});
     gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
-    assert_closed(&p, 1013, "ERROR 0 - {\"code\":\"TIMEOUT\"");
+    gateway_peer_is_closed(&p, 1013, "ERROR 0 - {\"code\":\"TIMEOUT\"");
     assert_int_equal(f.n_canceled, 1);
 }
 
@@ -262,9 +252,9 @@ static void test_no_hello_in_time(void **state)
     (void)state;
     restart_with(&(struct gateway_config){.hello_ms = 20});
     gateway_peer_dial(&p, &f, GROUP_PATH, "alice", NULL);
-    assert_closed(&p, 1008, "no HELLO within 20 ms");
+    gateway_peer_is_closed(&p, 1008, "no HELLO within 20 ms");
     gateway_peer_dial(&p, &f, "/v1/connect", NULL, NULL);
-    assert_closed(&p, 1008, "no HELLO within 20 ms");
+    gateway_peer_is_closed(&p, 1008, "no HELLO within 20 ms");
 }
 
 static void test_session_ends_with_its_token(void **state)
@@ -277,8 +267,8 @@ static void test_session_ends_with_its_token(void **state)
     gateway_peer_dial(&p, &f, GROUP_PATH, "short", NULL);
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
-    assert_closed(&p, 4401,
-                  "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"the token of this connection has expired");
+    gateway_peer_is_closed(
+        &p, 4401, "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"the token of this connection has expired");
     gateway_peer_call(&q, 1, "{\"method\":\"echo\"}", "[1]"); // another one's goes on
     GATEWAY_UNTIL(&f, gateway_peer_got(&q, "RESULT 1 - [{\"rank\":0,\"args\":[1]}]"));
     gateway_peer_hang_up(&q);
