@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
+#include "tests/unit/object_json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -77,10 +78,8 @@ static void publish_group(struct sim_world *w)
                s->strict_pack ? "StrictPack" : "Pack", s->template_valid ? "v" : "invalid-", s->template_version,
                s->agent && !s->module ? ",\"command\":[\"run\"]" : "", w->status ? ",\"status\":" : "",
                w->status ? w->status : "");
-    struct err err = ERR_INIT;
     object_unref(w->wg);
-    if (object_decode(KIND_WORKERGROUP, buf_str(&b), b.len, &w->wg, &err) < 0)
-        fail_msg("%s", err.msg);
+    w->wg = object_of_json(KIND_WORKERGROUP, buf_str(&b));
     buf_done(&b);
     sim_log_add(&w->log, KIND_WORKERGROUP, "sim", w->wg);
 }
@@ -215,9 +214,7 @@ int sim_create_pod(struct sim_world *w, const char *body, bool dry_run, struct e
     int r = admit(w, body, err);
     if (r < 0 || dry_run)
         return r;
-    const struct object *o;
-    if (object_decode(KIND_POD, body, strlen(body), &o, err) < 0)
-        fail_msg("%s", err->msg);
+    const struct object *o = object_of_json(KIND_POD, body);
     if (sim_pod(w, o->meta.name)) {
         object_unref(o);
         return err_set(err, ERR_EXISTS, "it exists");
@@ -292,15 +289,13 @@ void sim_fail(struct sim_world *w, struct sim_pod *p)
 static void publish_node(struct sim_world *w, struct sim_node *n)
 {
     struct arena a = ARENA_INIT;
-    struct err err = ERR_INIT;
     const char *json = arena_printf(
         &a,
         "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"kubernetes.io/hostname\":\"%s\"}},"
         "\"status\":{\"allocatable\":{\"pods\":\"110\",\"cpu\":\"8\",\"memory\":\"8Gi\",\"nvidia.com/gpu\":\"%d\"}}}",
         n->name, n->name, n->gpus - n->foreign);
     object_unref(n->now);
-    if (object_decode(KIND_NODE, json, strlen(json), &n->now, &err) < 0)
-        fail_msg("%s", err.msg);
+    n->now = object_of_json(KIND_NODE, json);
     struct node *o = (struct node *)n->now;
     o->obj.meta.resource_version = sim_log_version(&w->log);
     o->ready = n->ready;

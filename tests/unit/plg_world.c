@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/service.h"
+#include "tests/unit/object_json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,15 +35,6 @@ static int64_t whole_seconds(int64_t ms)
     return ms / 1000 * 1000;
 }
 
-static const struct object *decoded(enum kind kind, const char *json)
-{
-    struct err err = ERR_INIT;
-    const struct object *o = NULL;
-    if (object_decode(kind, json, strlen(json), &o, &err) < 0)
-        fail_msg("%s", err.msg);
-    return o;
-}
-
 // The PlacementGroup and its Service.
 
 static void publish_plg(struct plg_world *w)
@@ -58,7 +50,7 @@ static void publish_plg(struct plg_world *w)
         sim_log_version(&w->log), w->generation, s->strategy, s->pod_per, s->bundles, s->version,
         w->status ? ",\"status\":" : "", w->status ? w->status : "");
     object_unref(w->plg);
-    w->plg = decoded(KIND_PLACEMENTGROUP, json);
+    w->plg = object_of_json(KIND_PLACEMENTGROUP, json);
     sim_log_add(&w->log, KIND_PLACEMENTGROUP, "sim", w->plg);
     arena_done(&a);
 }
@@ -93,7 +85,7 @@ int plg_create_service(struct plg_world *w, const char *body)
 {
     if (w->service)
         return ERR_EXISTS;
-    w->service = decoded(KIND_SERVICE, body);
+    w->service = object_of_json(KIND_SERVICE, body);
     ((struct object *)w->service)->meta.resource_version = sim_log_version(&w->log);
     sim_log_add(&w->log, KIND_SERVICE, w->service->meta.name, w->service);
     return 0;
@@ -166,7 +158,7 @@ int plg_create_pod(struct plg_world *w, const char *body, bool dry_run, struct e
         return err_set(err, ERR_FORBIDDEN, "exceeded quota");
     if (dry_run)
         return 0;
-    const struct object *o = decoded(KIND_POD, body);
+    const struct object *o = object_of_json(KIND_POD, body);
     if (plg_pod(w, o->meta.name)) {
         object_unref(o);
         return ERR_EXISTS;
@@ -209,7 +201,7 @@ static void publish_node(struct plg_world *w, struct plg_node *n)
 {
     struct arena a = ARENA_INIT;
     object_unref(n->now);
-    n->now = decoded(
+    n->now = object_of_json(
         KIND_NODE,
         arena_printf(&a,
                      "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"kubernetes.io/hostname\":\"%s\"}},\"status\":{"

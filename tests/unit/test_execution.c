@@ -4,6 +4,7 @@
 #include "operator/exec/executor.h"
 
 #include "common/wire/record.h"
+#include "tests/unit/object_json.h"
 #include "tests/unit/stub_client.h"
 
 #include <setjmp.h>
@@ -33,24 +34,16 @@ static struct {
     struct err err;
 } t;
 
-static const struct object *decoded(enum kind kind, const char *json)
-{
-    const struct object *o;
-    struct err err = ERR_INIT;
-    if (object_decode(kind, json, strlen(json), &o, &err) < 0)
-        fail_msg("%s", err.msg);
-    return o;
-}
-
 static int setup(void **state)
 {
     (void)state;
     memset(&t, 0, sizeof t);
     t.loop = loop_new();
     t.metrics = metrics_new();
-    t.group = decoded(KIND_WORKERGROUP,
-                      "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"5\"},"
-                      "\"spec\":{\"replicas\":300}}");
+    t.group =
+        object_of_json(KIND_WORKERGROUP,
+                       "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"5\"},"
+                       "\"spec\":{\"replicas\":300}}");
     t.x = (struct executor){
         .client = stub_client_new(t.loop),
         .pods = store_new(KIND_POD),
@@ -62,8 +55,9 @@ static int setup(void **state)
         .clock = loop_clock(t.loop),
     };
     t.x.recorder = recorder_new(t.loop, t.x.client, "cadre.dev/operator", "test", t.metrics);
-    const struct object *node = decoded(KIND_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-n\",\"resourceVersion\":"
-                                                   "\"1\"},\"status\":{\"allocatable\":{\"pods\":\"1000\"}}}");
+    const struct object *node =
+        object_of_json(KIND_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-n\",\"resourceVersion\":"
+                                  "\"1\"},\"status\":{\"allocatable\":{\"pods\":\"1000\"}}}");
     cluster_set_node(t.x.cluster, node_of(node));
     object_unref(node);
     notebook_init(&t.notebook, 1);

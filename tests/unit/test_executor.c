@@ -5,6 +5,7 @@
 #include "common/base/str.h"
 #include "operator/reconcile/reason.h"
 #include "tests/unit/kube_fixture.h"
+#include "tests/unit/object_json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,15 +106,6 @@ static void script(const char *method, const char *target, const char *has, int 
     t.script[t.n_script++] = (struct scripted){method, target, has, times, answer};
 }
 
-static const struct object *decoded(enum kind kind, const char *json)
-{
-    const struct object *o;
-    struct err err = ERR_INIT;
-    if (object_decode(kind, json, strlen(json), &o, &err) < 0)
-        fail_msg("%s", err.msg);
-    return o;
-}
-
 static int setup(void **state)
 {
     (void)state;
@@ -121,7 +113,7 @@ static int setup(void **state)
     t.f = fixture_new(false);
     fakeapi_handler(t.f->api, on_request, NULL);
     t.metrics = metrics_new();
-    t.group = decoded(KIND_WORKERGROUP, group_json);
+    t.group = object_of_json(KIND_WORKERGROUP, group_json);
     t.x = (struct executor){
         .client = fixture_client(t.f),
         .pods = store_new(KIND_POD),
@@ -131,7 +123,7 @@ static int setup(void **state)
         .recorder = recorder_new(t.f->loop, t.f->client, "cadre.dev/operator", "test", t.metrics),
         .clock = loop_clock(t.f->loop),
     };
-    const struct object *node = decoded(KIND_NODE, node_json);
+    const struct object *node = object_of_json(KIND_NODE, node_json);
     cluster_set_node(t.x.cluster, (const struct node *)node);
     object_unref(node);
     notebook_init(&t.notebook, 1);
@@ -446,7 +438,7 @@ static void what_the_watch_has_shown_outlives_a_broken_connection(void **state)
     plan_pod("g-1-2", STAGE_SECOND);
     start();
     assert_true(fixture_wait_count(t.f, 1));
-    const struct object *pod = decoded(KIND_POD, pod_text("g-1-2", "u-g", ours, sizeof ours));
+    const struct object *pod = object_of_json(KIND_POD, pod_text("g-1-2", "u-g", ours, sizeof ours));
     cluster_set_pod(t.x.cluster, pod_of(pod));
     object_unref(pod);
     kube_client_free(t.f->client);
