@@ -60,6 +60,22 @@ static void a_call_whose_result_nobody_wants_tells_all_ranks_and_ends_when_all_h
     hears(w, "1 RESULT null");
 }
 
+static void the_list_of_an_only_rank_has_one_result(void **state)
+{
+    struct world *w = *state;
+    static char digits[2001], list[sizeof digits + sizeof "1 RESULT []"];
+    const char *const cases[][2] = {{"7", "1 RESULT [7]"}, {"", "1 RESULT [null]"}, {digits, list}};
+    memset(digits, '7', sizeof digits - 1);
+    snprintf(list, sizeof list, "1 RESULT [%s]", digits);
+    fixture_group(&w->f, 1, 2, NULL);
+    worker_start(&w->f, &w->workers[0], 0, 2);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        sends_group(w, 1, ADD, "[1]");
+        worker_says(&w->f, &w->workers[0], worker_takes(&w->workers[0], "[1]"), cases[i][0]);
+        hears(w, cases[i][1]);
+    }
+}
+
 static void an_error_of_such_a_call_is_told(void **state)
 {
     struct world *w = *state;
@@ -440,6 +456,7 @@ int main(void)
         PROXY_TEST(one_to_all_gives_all_the_same_and_collects_in_rank_order),
         PROXY_TEST(an_empty_result_is_null),
         PROXY_TEST(a_call_whose_result_nobody_wants_tells_all_ranks_and_ends_when_all_have_answered),
+        PROXY_TEST_EMPTY(the_list_of_an_only_rank_has_one_result),
         PROXY_TEST(an_error_of_such_a_call_is_told),
         PROXY_TEST(a_list_of_one_a_rank_is_split),
         PROXY_TEST(a_list_of_another_length_is_refused_and_reaches_no_rank),
