@@ -20,7 +20,8 @@ enum {
     STEP_MS = 100,
     LINGER_STEP_US = 20 * 1000,
     REACH_MS = 10 * 1000, // so long until somebody must have welcomed us
-    BESIDE_MS = 3 * 1000, // the same where somebody has already
+    BESIDE_MS = 6 * 1000, // the same where somebody has already
+    DIALS = 3,            // of a look at all replicas, meanwhile: one that hangs must not take all of the time
     CANCEL_MS = 500,      // for the answer of a call that is given up, which comes at once
     LAST_LINES_MS = 600,  // what ranks print at the end of a call comes a moment later
     TOKEN_MAX = 64 << 10,
@@ -108,6 +109,7 @@ static int open_client(struct controller *c, const struct options *o, struct err
     options.token_in_hello = !c->server; // the API server takes the header for itself
     options.ca_file = o->ca_file;
     options.max_body = RESULT_MAX;
+    options.connect_timeout_ms = o->verb == VERB_TOP ? c->reach_ms / DIALS : 0;
     options.on_connection = on_connection;
     options.on_output = o->logs ? on_output : NULL;
     options.ctx = c;
@@ -215,7 +217,8 @@ cadre_client_code controller_call(struct controller *c, cadre_client_request *re
         if (process_interrupted())
             return give_up(c, id, reached);
         if (!c->over && !reached && clock_mono_ms(&clock_system) >= end)
-            return controller_fail(c, CADRE_CLIENT_UNAVAILABLE, "the operator cannot be reached: ", c->lost.message);
+            return controller_fail(c, CADRE_CLIENT_UNAVAILABLE, "the operator cannot be reached: ",
+                                   c->lost.message[0] ? c->lost.message : "it does not answer");
     }
     return c->error.code;
 }
