@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """How long the lives of a group's processes take to begin, on a cluster that runs Cadre: from apply to Ready, beside
-bare pods in the same run, and from the death of a worker to Ready again in the same pods.
+bare pods in the same run; the same on bundles that a PlacementGroup holds; and from the death of a worker to Ready again
+in the same pods.
 
     lives.py [--rounds N] [--kubectl COMMAND]
 
@@ -20,7 +21,9 @@ import time
 
 RANKS = 4
 IMAGE = "localhost/cadre-example:dev"
+POOL = "lives-pool"
 GROUPS = "/apis/cadre.dev/v1alpha1/namespaces/default/workergroups"
+PLACEMENTS = "/apis/cadre.dev/v1alpha1/namespaces/default/placementgroups"
 PODS = "/api/v1/namespaces/default/pods"
 PATIENCE_S = 60
 
@@ -34,10 +37,12 @@ class Api:
         self.port = int(self.proxy.stdout.readline().rsplit(":", 1)[1])
         self.changed = threading.Condition()
         self.objects = {}
-        for path in (GROUPS, PODS):
-            threading.Thread(target=self._watch, args=(path,), daemon=True).start()
+        self.closed = False
+        for path in (GROUPS, PLACEMENTS, PODS):
+            threading.Thread(target=self._watch_until_closed, args=(path,), daemon=True).start()
 
     def close(self):
+        self.closed = True
         self.proxy.terminate()
         self.proxy.wait()
 
@@ -48,6 +53,13 @@ class Api:
         text = r.read()
         if r.status >= 300 and not (method == "DELETE" and r.status == 404):
             sys.exit(f"lives.py: {method} {path}: {r.status}: {text.decode(errors='replace')[:300]}")
+
+    def _watch_until_closed(self, path):
+        try:
+            self._watch(path)
+        except (OSError, http.client.HTTPException, ValueError):  # a line may have been cut
+            if not self.closed:
+                raise
 
     def _watch(self, path):
         while True:
@@ -93,16 +105,29 @@ def container(name="worker", command=None):
     return c | ({"command": command} if command else {})
 
 
-def group(name):
-    spec = {
+def template(first):
+    return {"spec": {"terminationGracePeriodSeconds": 1, "containers": [first]}}
+
+
+OWN_PODS = {"placement": {"strategy": "StrictPack"}, "template": template(container())}
+RESERVED = {"placement": {"groups": [{"name": POOL}]}}
+
+
+def group(name, place):
+    spec = place | {
         "replicas": RANKS,
         "maxRestarts": 1000,
         "restartBackoff": {"initialSeconds": 0, "maxSeconds": 0},
         "worker": {"module": "/modules/accumulator.so", "class": "Accumulator"},
-        "placement": {"strategy": "StrictPack"},
-        "template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container()]}},
     }
     return {"apiVersion": "cadre.dev/v1alpha1", "kind": "WorkerGroup", "metadata": {"name": name}, "spec": spec}
+
+
+def pool():
+    holder = container()
+    bundle = {"count": RANKS, "resources": holder.pop("resources")["requests"]}
+    spec = {"strategy": "StrictPack", "bundles": [bundle], "template": template(holder)}
+    return {"apiVersion": "cadre.dev/v1alpha1", "kind": "PlacementGroup", "metadata": {"name": POOL}, "spec": spec}
 
 
 def bare_pod(name, init):
@@ -137,9 +162,25 @@ def is_ready(api, name, attempt):
     return o and condition(o, "Ready") == "True" and o["status"].get("attempt") == attempt
 
 
-def group_start(api, name):
+def pool_start(api):
     began = time.time()
-    api.request("POST", GROUPS, group(name))
+    api.request("POST", PLACEMENTS, pool())
+
+    def is_reserved():
+        o = api.get(PLACEMENTS, POOL)
+        return o and condition(o, "Ready") == "True"
+
+    return api.wait("the PlacementGroup is Ready", is_reserved) - began
+
+
+def pool_end(api):
+    api.request("DELETE", f"{PLACEMENTS}/{POOL}")
+    api.wait("the PlacementGroup is gone", lambda: not api.get(PLACEMENTS, POOL) and not api.pods_of(POOL + "-"))
+
+
+def group_start(api, name, place):
+    began = time.time()
+    api.request("POST", GROUPS, group(name, place))
     return api.wait("the group is Ready", lambda: is_ready(api, name, 1)) - began
 
 
@@ -173,14 +214,19 @@ def main():
     p.add_argument("--kubectl", default="kubectl", help="a command line")
     args = p.parse_args()
     api = Api(shlex.split(args.kubectl))
-    bare, bare_init, starts, restarts = [], [], [], []
+    bare, bare_init, starts, restarts, pools, reserved = [], [], [], [], [], []
     try:
         for i in range(args.rounds):
             bare.append(bare_start(api, f"bare-{i}", False))
             bare_init.append(bare_start(api, f"bare-init-{i}", True))
-            starts.append(group_start(api, f"lives-{i}"))
+            starts.append(group_start(api, f"lives-{i}", OWN_PODS))
             restarts.append(restart(api, f"lives-{i}", 2))
             group_end(api, f"lives-{i}")
+            pools.append(pool_start(api))
+            for name in (f"reserved-{i}", f"again-{i}"):
+                reserved.append(group_start(api, name, RESERVED))
+                group_end(api, name)
+            pool_end(api)
     finally:
         api.close()
     table(
@@ -188,6 +234,8 @@ def main():
             (f"{RANKS} bare pods, created to Ready", bare, True),
             (f"{RANKS} bare pods with an init container, created to Ready", bare_init, True),
             (f"group of {RANKS}, created to Ready (its workers take calls)", starts, True),
+            (f"PlacementGroup of {RANKS} bundles, created to Ready", pools, True),
+            (f"group of {RANKS} on its bundles, created to Ready", reserved, True),
             (f"group of {RANKS}, a worker's death to Ready again in place, no backoff", restarts, False),
         ]
     )
