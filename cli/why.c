@@ -76,7 +76,7 @@ static int get_subject(const struct options *o, const char *ns, struct arena *a,
         find_subject(arena_printf(a, "plg/%s", o->group), a, &other, &none) == 0 &&
         get_group(o, ns, &other, a, &group, &none) == 0) {
         *subject = other;
-        *err = (struct err)ERR_INIT;
+        *err = ERR_INIT;
     }
     *ret = group;
     return err->code;
@@ -117,7 +117,7 @@ static void tell_local(const struct options *o, struct err *err)
     _cleanup_(free_p) char *server = NULL, *ns = NULL;
     if (local_find(o, &server, &ns, &ignored) < 0 || !server)
         return;
-    *err = (struct err)ERR_INIT;
+    *err = ERR_INIT;
     err_set(err, ERR_INVALID, "why is of groups in a cluster; how a local run fares is in its output, and in: info %s",
             o->group);
 }

@@ -239,8 +239,10 @@ static bool read_object(const char *json, const char *end, struct ref_found *ret
 static const char *find_member(const char *json, size_t len)
 {
     const char *sign = memchr(json, MEMBER[1], len);
+    if (!sign)
+        return NULL;
     const char *from = sign > json ? sign - 1 : json;
-    return sign ? memmem(from, len - (size_t)(from - json), MEMBER, sizeof MEMBER - 1) : NULL;
+    return memmem(from, len - (size_t)(from - json), MEMBER, sizeof MEMBER - 1);
 }
 
 // In valid JSON a brace in front of the quoted name is no part of a string: its quote would end that.

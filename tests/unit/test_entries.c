@@ -53,14 +53,20 @@ static void plan(struct entry *e, bool defers_status, int64_t now_ms)
     arena_done(&a);
 }
 
-static void a_crowd_that_thins_is_remembered_by_who_still_waits(void **state)
+// All wait, and then only the first still does.
+static void thin_the_crowd(void)
 {
-    (void)state;
     for (int i = 0; i < ENTRIES; i++)
         plan(entry(i), true, 1000);
     plan(entry(0), true, 1500);
     for (int i = 1; i < ENTRIES; i++)
         plan(entry(i), false, 2000);
+}
+
+static void a_crowd_that_thins_is_remembered_by_who_still_waits(void **state)
+{
+    (void)state;
+    thin_the_crowd();
     assert_int_equal(entry_crowd(entry(0)), ENTRIES);
     assert_int_equal(entry(0)->notebook.memory.status_wanted_ms, 1000);
     assert_int_equal(entry_crowd(entry(1)), 1);
@@ -69,10 +75,8 @@ static void a_crowd_that_thins_is_remembered_by_who_still_waits(void **state)
 static void what_waits_anew_knows_the_crowd_of_now(void **state)
 {
     (void)state;
-    for (int i = 0; i < ENTRIES; i++)
-        plan(entry(i), true, 1000);
-    for (int i = 0; i < ENTRIES; i++)
-        plan(entry(i), false, 2000);
+    thin_the_crowd();
+    plan(entry(0), false, 2000);
     plan(entry(0), true, 3000);
     assert_int_equal(entry_crowd(entry(0)), 1);
     plan(entry(1), true, 3000);
@@ -82,11 +86,7 @@ static void what_waits_anew_knows_the_crowd_of_now(void **state)
 static void another_object_of_the_name_has_waited_in_no_crowd(void **state)
 {
     (void)state;
-    for (int i = 0; i < ENTRIES; i++)
-        plan(entry(i), true, 1000);
-    plan(entry(0), true, 1500);
-    for (int i = 1; i < ENTRIES; i++)
-        plan(entry(i), false, 2000);
+    thin_the_crowd();
     assert_int_equal(entry_crowd(entries_get(&t.all, "ml/g0", "new")), 0);
 }
 
