@@ -33,7 +33,7 @@ static void run(struct gateway *g, struct errand *e)
     (e->kind == ERRAND_CREATE ? p->create : p->remove)(p->ctx, &what, on_done, e);
 }
 
-static void order_kill(struct gateway *g, struct call *c, const struct kill_order *order)
+static void order_kill(struct gateway *g, struct kill *k, const struct kill_order *order)
 {
     const struct gateway_config *config = &g->config;
     struct err err = ERR_INIT;
@@ -42,14 +42,14 @@ static void order_kill(struct gateway *g, struct call *c, const struct kill_orde
     if (r == 0)
         return;
     err_wrap(&err, "rank %u of %s cannot be killed", order->rank, order->key);
-    kill_refuse(c, &err);
+    kill_refuse(k, &err);
 }
 
 void errands_run(struct gateway *g)
 {
     struct kill_order order;
-    for (struct call *c; (c = kill_next(&g->router, &order));)
-        order_kill(g, c, &order);
+    for (struct kill *k; (k = kill_next(&g->router, &order));)
+        order_kill(g, k, &order);
     for (struct errand *e; (e = router_errand(&g->router));)
         run(g, e);
 }

@@ -151,10 +151,10 @@ void call_forget(struct call *c)
     settle(c);
 }
 
-// No rank has got it, or each only a part, with which none begins. What an agent does is no rank's.
+// No rank has got it, or each only a part, with which none begins.
 static bool is_unsent(const struct call *c)
 {
-    bool unsent = !c->kill;
+    bool unsent = true;
     for (uint32_t i = 0; i < c->n && !c->streams; i++)
         unsent = unsent && c->slots[i].unsent;
     return unsent;
@@ -162,17 +162,11 @@ static bool is_unsent(const struct call *c)
 
 void call_fail(struct call *c, const struct failure *f)
 {
-    struct buf body = BUF_INIT(SIZE_MAX / 2);
     bool unsent = is_unsent(c);
     c->stat.failed = true;
     c->stat.blamed = f->rank;
     stream_abort(c); // the caller may have a part of a result: the error ends it
-    failure_encode_call(f, c->trace, unsent, &body);
-    struct record_header h = {
-        .type = RECORD_ERROR, .call = c->caller_id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
-    session_copy(c->session, &h, body.data, body.len);
-    buf_done(&body);
-    c->router->n_errors[failure_kind(f)]++;
+    session_fail(c->session, c->caller_id, f, c->trace, unsent);
     settle(c);
 }
 
@@ -220,9 +214,7 @@ void call_cancel(struct call *c)
 {
     tell_ranks(c);
     call_refuse(c, ERR_CANCELED, "%s() of %s was canceled by its caller%s", c->method, c->group->key,
-                c->kill        ? "; the process may end all the same"
-                : is_unsent(c) ? " before it was sent to a rank"
-                               : "; ranks that had begun may have run it");
+                is_unsent(c) ? " before it was sent to a rank" : "; ranks that had begun may have run it");
 }
 
 void call_abandon(struct call *c)
@@ -246,9 +238,7 @@ void call_timeout(struct call *c)
 {
     struct buf why = BUF_INIT(1024);
     int64_t ms = patience_ms(c);
-    if (c->kill) {
-        buf_printf(&why, "the agent of rank %u has not reported the end of the process; it may be killed yet", c->rank);
-    } else if (c->streams || (c->stalls && !c->args_held && !stall_complete(c))) {
+    if (c->streams || (c->stalls && !c->args_held && !stall_complete(c))) {
         buf_puts(&why, "its arguments have not come in whole");
     } else if (c->id) {
         buf_printf(&why, "no answer from rank%s", c->left == 1 ? "" : "s");

@@ -56,7 +56,6 @@ struct call {
     bool queued;     // it waits for a slot of any rank (task.h)
     bool single;     // the answer is one rank's and no list
     bool quiet;      // its caller takes no result, only that it ended
-    bool kill;       // it ends a process, which is its result, and no rank gets it (kill.h)
     bool lasting;    // a part of it may be overtaken, so those behind it are told to keep the order
     bool streams;    // its arguments are still coming in, and go on to the ranks
     bool stalls;     // a part of its arguments is in `body`, and it waits (stall.h)
@@ -83,9 +82,6 @@ struct call {
     size_t parked;  // bytes of results that wait for those of other ranks
     size_t waiting; // bytes of it while it waits for its group or a slot
     struct blob *gathered; // results that came in a reader's input, one behind the other
-    uint32_t kill_attempt; // of the process to be killed, 0 = any ...
-    uint32_t kill_oldest;  // ... and whose end is the result, or that of a later one ...
-    uint32_t kill_newest;  // ... or that only later ones than this can be there
     uint32_t world;        // of the group when the call came
     uint32_t first;        // rank of slots[0]
     uint32_t n_above;      // slots that are held by methods that wait for it (task.h)
@@ -107,8 +103,6 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
 struct blob *call_keep(const struct call *c, const struct call_body *body); // a reference; NULL = over the memory
 
 // dispatch.c
-// Whether its group takes it, as far as attempt and ranks go: 0, above 0 = not yet, or an error.
-int call_check_group(const struct call *c, struct err *err);
 // Why it waits, for people.
 void call_explain_wait(const struct call *c, struct buf *out);
 // Sends it, lets it wait or fails it.

@@ -3,7 +3,6 @@
 #include "common/wire/mode.h"
 #include "operator/proxy/cut.h"
 #include "operator/proxy/deal.h"
-#include "operator/proxy/kill.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/split.h"
 #include "operator/proxy/stall.h"
@@ -77,20 +76,17 @@ static int check_modes(struct call *c, struct err *err)
     return GO;
 }
 
-int call_check_group(const struct call *c, struct err *err)
+// Whether its group takes it, as far as attempt and ranks go.
+static int check_group(const struct call *c, struct err *err)
 {
     const struct group *g = c->group;
-    if (g->refusal && !kill_reaches(c))
-        return err_set(err, ERR_UNAVAILABLE, "%s takes no calls: %s", g->key, g->refusal);
-    if (c->world != g->world)
-        return err_set(err, ERR_CONFLICT, "%s had %u ranks when the call came and has %u now; call again", g->key,
-                       c->world, g->world);
-    if (c->rank != RECORD_GROUP && c->rank >= g->world)
-        return err_set(err, ERR_INVALID, "%s has no rank %u; its ranks are 0 to %u", g->key, c->rank, g->world - 1);
-    if (c->attempt && c->attempt < g->attempt)
-        return err_set(err, ERR_CONFLICT, "the call is for attempt %lld of %s, which is over: it is at attempt %u",
-                       (long long)c->attempt, g->key, g->attempt);
-    return c->attempt > g->attempt ? WAIT : GO; // another operator has seen it already
+    int r = group_refuses(g, err);
+    if (r == 0 && c->world != g->world)
+        r = err_set(err, ERR_CONFLICT, "%s had %u ranks when the call came and has %u now; call again", g->key,
+                    c->world, g->world);
+    if (r == 0)
+        r = group_serves(g, c->rank, c->attempt, err);
+    return r > 0 ? WAIT : r;
 }
 
 // Per caller and rank calls run in the order sent: none passes an earlier one that waits.
@@ -145,7 +141,7 @@ static int pick_ranks(struct call *c, struct err *err)
 
 static int verdict(struct call *c, struct err *err)
 {
-    int r = call_check_group(c, err);
+    int r = check_group(c, err);
     if (r == GO)
         r = resolve_modes(c, err);
     if (r == GO)

@@ -119,6 +119,21 @@ int group_meshes(const struct group *g, struct arena *a, const struct grid **ret
     return 0;
 }
 
+int group_refuses(const struct group *g, struct err *err)
+{
+    return g->refusal ? err_set(err, ERR_UNAVAILABLE, "%s takes no calls: %s", g->key, g->refusal) : 0;
+}
+
+int group_serves(const struct group *g, uint32_t rank, int64_t attempt, struct err *err)
+{
+    if (rank != RECORD_GROUP && rank >= g->world)
+        return err_set(err, ERR_INVALID, "%s has no rank %u; its ranks are 0 to %u", g->key, rank, g->world - 1);
+    if (attempt && attempt < g->attempt)
+        return err_set(err, ERR_CONFLICT, "the call is for attempt %lld of %s, which is over: it is at attempt %u",
+                       (long long)attempt, g->key, g->attempt);
+    return attempt > g->attempt;
+}
+
 int group_admits(const struct group *g, const struct member *m, struct err *err)
 {
     if (m->rank >= g->world)

@@ -48,7 +48,7 @@ struct group {
     struct list members; // all that refer to it: connected, replaced, or about to be forgotten
     struct list calls;   // all that are not answered
     struct list waiting; // those of them that wait, in the order in which they came
-    struct list kills;   // those that wait for the end of a process (kill.h)
+    struct list kills;   // that wait for the end of a process (kill.h)
     struct stats stats;
     struct list tasks[MEMBER_LANES_MAX + 1]; // calls to any rank that wait for a slot, by their lane (task.h)
     struct output *output;                   // output.h; NULL = nobody listens
@@ -61,6 +61,11 @@ void group_free(struct group *g); // nobody may be connected, no call may wait
 void group_key(char out[GROUP_KEY_SIZE], const char *ns, const char *name, size_t name_len);
 void group_update(struct group *g, const struct group_facts *f); // of the same world, or nobody is connected
 
+// Why no calls are taken any more: 0 = they are, ERR_UNAVAILABLE.
+int group_refuses(const struct group *g, struct err *err);
+// Whether what asks for this rank (RECORD_GROUP = all) and attempt (0 = any) can be had: 0, 1 = not yet, for another
+// operator has seen that attempt already, ERR_INVALID (no such rank), ERR_CONFLICT (the attempt is over).
+int group_serves(const struct group *g, uint32_t rank, int64_t attempt, struct err *err);
 // Whether a process may take its place, by its attempt and rank: 0, ERR_CONFLICT (older), ERR_INVALID (no such rank).
 int group_admits(const struct group *g, const struct member *m, struct err *err);
 void group_join(struct group *g, struct member *m); // the place must be free

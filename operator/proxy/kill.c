@@ -1,107 +1,194 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/kill.h"
 
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define METHOD "group.kill" // no method of a class has a dot in its name
+
 bool kill_is(const struct head *head)
 {
-    return head_method_is(head, "group.kill"); // no method of a class has a dot in its name
+    return head_method_is(head, METHOD);
 }
 
-int kill_check(const struct record_header *h, const struct head *head, struct err *err)
+static void kill_free(struct kill *k)
+{
+    list_remove(&k->link);
+    list_remove(&k->of_group);
+    list_remove(&k->of_session);
+    deadlines_del(&k->session->router->kill_deadlines, &k->deadline);
+    k->session->n_kills--;
+    quota_refund(k->session->quota, sizeof *k);
+    free(k);
+}
+
+static void answer(struct kill *k)
+{
+    const struct record_header h = {.type = RECORD_RESULT, .call = k->id, .rank = RECORD_GROUP};
+    session_copy(k->session, &h, "null", 4);
+    k->session->router->n_results++;
+    kill_free(k);
+}
+
+void kill_refuse(struct kill *k, const struct err *why)
+{
+    struct failure f;
+    failure_from(&f, why);
+    session_fail(k->session, k->id, &f, k->trace, false);
+    kill_free(k);
+}
+
+// Beginning
+
+static int check(const struct group *g, const struct record_header *h, const struct head *head, struct err *err)
 {
     if (head->role)
         return err_set(err, ERR_INVALID,
-                       "group.kill: the roles of a process live and die together; leave out the role to end a rank");
+                       METHOD ": the roles of a process live and die together; leave out the role to end a rank");
     if (h->rank == RECORD_GROUP)
-        return err_set(err, ERR_INVALID, "group.kill: which rank? It ends one process");
+        return err_set(err, ERR_INVALID, METHOD ": which rank? It ends one process");
     if (h->dispatch || h->execute || head->split || head->collect || head->pad)
-        return err_set(err, ERR_INVALID, "group.kill takes a rank, and none of dispatch, execute, split, collect, pad");
+        return err_set(err, ERR_INVALID, METHOD " takes a rank, and none of dispatch, execute, split, collect, pad");
+    // Of a group that takes no calls any more a process that is connected may hang in its end.
+    bool connected = h->rank < g->world && g->ranks[h->rank].member;
+    int r = connected ? 0 : group_refuses(g, err);
+    if (r == 0)
+        r = group_serves(g, h->rank, head->attempt, err);
+    if (r > 0)
+        return err_set(err, ERR_UNAVAILABLE, "attempt %lld of %s is not known here yet; try again",
+                       (long long)head->attempt, g->key);
+    return r;
+}
+
+// A process that is not connected may be there all the same, and hang: then any counts that has not ended by now.
+static void choose(struct kill *k)
+{
+    const struct group_rank *at = &k->group->ranks[k->rank];
+    k->attempt = at->member ? at->member->attempt : 0;
+    k->oldest = at->member ? at->member->attempt : at->exit_attempt + 1;
+    k->newest = at->member ? at->member->attempt : MAX(at->exit_attempt + 1, k->group->attempt);
+}
+
+int kill_begin(struct session *s, struct group *g, const struct record_header *h, const struct head *head,
+               struct err *err)
+{
+    struct router *r = s->router;
+    if (check(g, h, head, err) < 0)
+        return err->code;
+    if (!quota_charge(s->quota, sizeof(struct kill)))
+        return err_set(err, ERR_THROTTLED, METHOD ": this connection's calls take %zu bytes; no room for more",
+                       quota_used(s->quota));
+    struct kill *k = xcalloc(1, sizeof *k);
+    k->session = s;
+    k->group = g;
+    k->id = h->call;
+    k->rank = h->rank;
+    k->timeout_ms = head->timeout_ms ? head->timeout_ms : KILL_WAIT_MS;
+    if (head->trace)
+        memcpy(k->trace, head->trace, TRACEPARENT_LEN);
+    choose(k);
+    list_append(&r->kills, &k->link);
+    list_append(&g->kills, &k->of_group);
+    list_append(&s->kills, &k->of_session);
+    s->n_kills++;
+    deadlines_add(&r->kill_deadlines, &k->deadline, clock_mono_ms(r->config.clock) + k->timeout_ms);
     return 0;
 }
 
-bool kill_reaches(const struct call *c)
+struct kill *kill_find(const struct session *s, uint32_t id)
 {
-    return c->kill && c->rank < c->group->world && c->group->ranks[c->rank].member;
+    LIST_FOREACH(l, &s->kills)
+        if (CONTAINER_OF(l, struct kill, of_session)->id == id)
+            return CONTAINER_OF(l, struct kill, of_session);
+    return NULL;
 }
 
-void kill_begin(struct call *c)
-{
-    struct err err = ERR_INIT;
-    c->kill = true;
-    int r = call_check_group(c, &err);
-    if (r > 0)
-        err_set(&err, ERR_UNAVAILABLE, "attempt %lld of %s is not known here yet; try again", (long long)c->attempt,
-                c->group->key);
-    if (err.code) {
-        kill_refuse(c, &err);
-        return;
-    }
-    // Who is not connected may be there all the same, and hang: then any process counts that has not ended by now.
-    const struct group_rank *at = &c->group->ranks[c->rank];
-    c->kill_attempt = at->member ? at->member->attempt : 0;
-    c->kill_oldest = at->member ? at->member->attempt : at->exit_attempt + 1;
-    c->kill_newest = at->member ? at->member->attempt : MAX(at->exit_attempt + 1, c->group->attempt);
-    list_append(&c->router->kills, &c->link);
-}
-
-struct call *kill_next(struct router *r, struct kill_order *ret)
+struct kill *kill_next(struct router *r, struct kill_order *ret)
 {
     struct list *l = list_pop(&r->kills);
     if (!l)
         return NULL;
-    struct call *c = CONTAINER_OF(l, struct call, link);
-    list_append(&c->group->kills, &c->link);
-    *ret = (struct kill_order){c->group->uid, c->group->key, c->kill_attempt, c->rank};
-    return c;
+    struct kill *k = CONTAINER_OF(l, struct kill, link);
+    *ret = (struct kill_order){k->group->uid, k->group->key, k->attempt, k->rank};
+    return k;
 }
 
-void kill_refuse(struct call *c, const struct err *why)
+// Ends
+
+void kill_cancel(struct kill *k)
 {
-    struct failure f;
-    failure_from(&f, why);
-    call_fail(c, &f);
+    struct err why = ERR_INIT;
+    err_set(&why, ERR_CANCELED, METHOD "() of %s was canceled by its caller; the process may end all the same",
+            k->group->key);
+    kill_refuse(k, &why);
+}
+
+void kills_abandon(struct session *s)
+{
+    LIST_FOREACH(l, &s->kills)
+        kill_free(CONTAINER_OF(l, struct kill, of_session));
 }
 
 void router_kill_refused(struct router *r, const char *group_uid, uint32_t rank, const char *why)
 {
     struct group *g = map_get(&r->by_uid, group_uid);
+    struct err err = ERR_INIT;
     if (!g)
         return;
+    err_set(&err, ERR_UNAVAILABLE, "rank %u of %s was not killed: %s", rank, g->key, why);
     LIST_FOREACH(l, &g->kills) {
-        struct call *c = CONTAINER_OF(l, struct call, link);
-        if (c->rank == rank)
-            call_refuse(c, ERR_UNAVAILABLE, "rank %u of %s was not killed: %s", rank, g->key, why);
+        struct kill *k = CONTAINER_OF(l, struct kill, of_group);
+        if (k->rank == rank)
+            kill_refuse(k, &err);
     }
-}
-
-static void answer(struct call *c)
-{
-    struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
-    call_answer_copy(c, &h, "null", 4);
 }
 
 void kill_ended(struct group *g, uint32_t rank, uint32_t attempt)
 {
     LIST_FOREACH(l, &g->kills) {
-        struct call *c = CONTAINER_OF(l, struct call, link);
-        if (c->rank == rank && c->kill_oldest <= attempt)
-            answer(c);
+        struct kill *k = CONTAINER_OF(l, struct kill, of_group);
+        if (k->rank == rank && k->oldest <= attempt)
+            answer(k);
     }
 }
 
 void kill_replaced(struct group *g, uint32_t rank, uint32_t attempt)
 {
     LIST_FOREACH(l, &g->kills) {
-        struct call *c = CONTAINER_OF(l, struct call, link);
-        if (c->rank == rank && c->kill_newest < attempt)
-            answer(c);
+        struct kill *k = CONTAINER_OF(l, struct kill, of_group);
+        if (k->rank == rank && k->newest < attempt)
+            answer(k);
     }
 }
 
 void kill_outdated(struct group *g)
 {
     LIST_FOREACH(l, &g->kills) {
-        struct call *c = CONTAINER_OF(l, struct call, link);
-        if (c->kill_newest < g->oldest)
-            answer(c);
+        struct kill *k = CONTAINER_OF(l, struct kill, of_group);
+        if (k->newest < g->oldest)
+            answer(k);
+    }
+}
+
+void kills_group_ends(struct group *g)
+{
+    struct err why = ERR_INIT;
+    err_set(&why, ERR_GONE, "%s was deleted while " METHOD "() was pending", g->key);
+    LIST_FOREACH(l, &g->kills)
+        kill_refuse(CONTAINER_OF(l, struct kill, of_group), &why);
+}
+
+void kills_tick(struct router *r, int64_t now_ms)
+{
+    for (struct deadline *first; (first = deadlines_first(&r->kill_deadlines)) && first->at <= now_ms;) {
+        struct kill *k = CONTAINER_OF(first, struct kill, deadline);
+        struct err why = ERR_INIT;
+        err_set(&why, ERR_TIMEOUT,
+                METHOD "() of %s: not done within %lld ms: the agent of rank %u has not reported the end of the "
+                       "process; it may be killed yet",
+                k->group->key, (long long)k->timeout_ms, k->rank);
+        kill_refuse(k, &why);
     }
 }

@@ -1,14 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// The method group.kill: one rank's process ends at once, as if it had crashed, and whatever restarts it does. The
-// process itself is not asked, for it may hang: the agent of its pod kills it, and what the agent says of its end is
-// the answer. It waits for nothing: not for the group, nor behind other calls.
+// The method group.kill: one rank's process ends at once, as if it had crashed, and its restart policy applies. The
+// process itself is not asked, for it may hang: the agent of its pod kills it, and the agent's report of its end is the
+// answer. A kill is no call of workers: it waits neither for the group nor behind other calls.
 #ifndef CADRE_PROXY_KILL_H
 #define CADRE_PROXY_KILL_H
 
+#include "common/base/deadline.h"
 #include "common/wire/record.h"
-#include "operator/proxy/call.h"
+#include "common/wire/traceparent.h"
+#include "operator/proxy/head.h"
+#include "operator/proxy/session.h"
 
-enum { KILL_WAIT_MS = 30 * 1000 }; // for the end, where the caller gives no deadline
+enum { KILL_WAIT_MS = 30 * 1000 }; // for the end, where the client gives no deadline
+
+struct kill { // until it is answered
+    struct session *session;
+    struct group *group;
+    struct list link; // in the router's list until the agent is told
+    struct list of_group, of_session;
+    struct deadline deadline;
+    int64_t timeout_ms;
+    uint32_t id; // that the client gave it
+    uint32_t rank;
+    uint32_t attempt; // of the process to be killed, 0 = any ...
+    uint32_t oldest;  // ... and whose end is the answer, or that of a later one ...
+    uint32_t newest;  // ... or that only later ones than this can be there
+    char trace[TRACEPARENT_LEN + 1];
+};
 
 struct kill_order { // strings are the group's
     const char *group_uid, *key;
@@ -17,22 +35,26 @@ struct kill_order { // strings are the group's
 };
 
 bool kill_is(const struct head *head);
-int kill_check(const struct record_header *h, const struct head *head, struct err *err); // ERR_INVALID
-// It is for a process that is connected, whatever its group refuses: what is being stopped may hang.
-bool kill_reaches(const struct call *c);
-// Notes it for the owner of the router, or answers it.
-void kill_begin(struct call *c);
+// Notes it for the owner of the router. An error is the client's to hear, and nothing was noted: ERR_INVALID,
+// ERR_CONFLICT, ERR_UNAVAILABLE, ERR_THROTTLED.
+int kill_begin(struct session *s, struct group *g, const struct record_header *h, const struct head *head,
+               struct err *err);
+struct kill *kill_find(const struct session *s, uint32_t id); // NULL = none that is not answered
+void kill_cancel(struct kill *k);                             // by the client
+void kills_abandon(struct session *s);                        // it ends; what was ordered may happen all the same
 
 // For the owner of the router: the next that an agent is to be told of, NULL = none. It is answered when the process
-// has ended, or was refused; in between its deadline may pass, so nobody else keeps the call.
-struct call *kill_next(struct router *r, struct kill_order *ret);
-void kill_refuse(struct call *c, const struct err *why); // at once: there is no agent to be told
-// The agent has refused, later: whoever waits for the end of that rank.
+// has ended, or was refused; in between its deadline may pass, so nobody else keeps it.
+struct kill *kill_next(struct router *r, struct kill_order *ret);
+void kill_refuse(struct kill *k, const struct err *why); // at once: there is no agent to be told
+// The agent has refused, later: for all that wait for the end of that rank.
 void router_kill_refused(struct router *r, const char *group_uid, uint32_t rank, const char *why);
 
 // For the router: the process of this rank and attempt has ended; those of older attempts than this are gone.
 void kill_ended(struct group *g, uint32_t rank, uint32_t attempt);
 void kill_replaced(struct group *g, uint32_t rank, uint32_t attempt);
-void kill_outdated(struct group *g); // those of attempts that are over
+void kill_outdated(struct group *g);    // those of attempts that are over
+void kills_group_ends(struct group *g); // it was deleted
+void kills_tick(struct router *r, int64_t now_ms);
 
 #endif

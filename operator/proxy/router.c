@@ -54,6 +54,7 @@ void router_done(struct router *r)
     map_done(&r->by_key);
     idmap_done(&r->running);
     deadlines_done(&r->deadlines);
+    deadlines_done(&r->kill_deadlines);
     reuse_done(&r->calls);
     blob_unref(r->marks);
     quota_unref(r->bytes);
@@ -183,6 +184,7 @@ void router_group_gone(struct router *r, const char *uid)
         struct call *c = CONTAINER_OF(l, struct call, of_group);
         call_refuse(c, ERR_GONE, "%s was deleted while %s() was pending", g->key, c->method);
     }
+    kills_group_ends(g);
     LIST_FOREACH(l, &g->members)
         expel(CONTAINER_OF(l, struct member, of_group), "was deleted", ERR_GONE, "the group was deleted");
     output_group_ends(g);
@@ -334,8 +336,9 @@ struct record_part *router_parts(struct router *r, size_t n)
 
 int64_t router_wait_ms(const struct router *r)
 {
-    const struct deadline *first = deadlines_first(&r->deadlines);
-    int64_t at = MIN(first ? first->at : INT64_MAX, output_due_ms(r));
+    const struct deadline *call = deadlines_first(&r->deadlines), *kill = deadlines_first(&r->kill_deadlines);
+    int64_t at = MIN(call ? call->at : INT64_MAX, kill ? kill->at : INT64_MAX);
+    at = MIN(at, output_due_ms(r));
     if (!list_empty(&r->leaving))
         at = MIN(at, CONTAINER_OF(r->leaving.next, struct member, leaving)->leave_at);
     return at == INT64_MAX ? -1 : MAX((int64_t)0, at - clock_mono_ms(r->config.clock));
@@ -346,6 +349,7 @@ void router_tick(struct router *r)
     int64_t now = clock_mono_ms(r->config.clock);
     for (struct deadline *first; (first = deadlines_first(&r->deadlines)) && first->at <= now;)
         call_timeout(CONTAINER_OF(first, struct call, deadline));
+    kills_tick(r, now);
     router_release_stale(r);
     output_tick(r, now);
     LIST_FOREACH(l, &r->leaving) {

@@ -55,12 +55,13 @@ struct router {
     uint32_t n_calls; // answered ones that a worker still has included
     struct deadlines deadlines;
     struct list changes, leaving, stopped, stale;
-    struct list outputs, heard; // output.h
-    struct list flowing;        // calls of which somebody was told to hold something
-    struct list errands, begun; // that nobody has begun, and the others (errand.h)
-    struct list kills;          // of which no agent was told (kill.h)
-    uint64_t mark;              // of a walk over waiting calls
-    struct blob *marks;         // "[,]null"
+    struct list outputs, heard;      // output.h
+    struct list flowing;             // calls of which somebody was told to hold something
+    struct list errands, begun;      // that nobody has begun, and the others (errand.h)
+    struct list kills;               // of which no agent was told (kill.h)
+    struct deadlines kill_deadlines; // of all that are not answered
+    uint64_t mark;                   // of a walk over waiting calls
+    struct blob *marks;              // "[,]null"
     struct record_part *parts;
     size_t size_parts;
 };

@@ -40,6 +40,7 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
         group_key(s->group, ns, group, strlen(group));
     list_init(&s->open);
     list_init(&s->errands);
+    list_init(&s->kills);
     list_init(&s->held);
     list_init(&s->listening);
     list_init(&s->stopped);
@@ -59,6 +60,7 @@ void session_free(struct session *s)
     s->peer.out = NULL;
     LIST_FOREACH(l, &s->open)
         call_abandon(CONTAINER_OF(l, struct call, open));
+    kills_abandon(s);
     errands_abandon(s);
     object_session_ends(s);
     output_session_ends(s);
@@ -83,7 +85,7 @@ void session_listen(struct session *s)
 // Between the marks it stays as it is.
 bool session_idle(const struct session *s)
 {
-    return s->calls.used == 0 && list_empty(&s->errands);
+    return s->calls.used == 0 && list_empty(&s->kills) && list_empty(&s->errands);
 }
 
 void session_flow(struct session *s)
@@ -130,17 +132,23 @@ int session_copy(struct session *s, const struct record_header *h, const void *b
     return sent(s, record_writer_copy(s->peer.out, h, body, len, &err), &err);
 }
 
+void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent)
+{
+    const struct record_header h = {
+        .type = RECORD_ERROR, .call = id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
+    struct buf body = BUF_INIT(SIZE_MAX / 2);
+    failure_encode_call(f, trace, unsent, &body);
+    session_copy(s, &h, body.data, body.len);
+    buf_done(&body);
+    s->router->n_errors[failure_kind(f)]++;
+}
+
 // An answer to what did not become a call.
 static int refuse(struct session *s, uint32_t id, const struct err *err)
 {
     struct failure f;
-    struct buf body = BUF_INIT(SIZE_MAX / 2);
     failure_from(&f, err);
-    failure_encode_call(&f, "", true, &body);
-    session_copy(s, &(struct record_header){.type = RECORD_ERROR, .call = id, .rank = RECORD_GROUP}, body.data,
-                 body.len);
-    buf_done(&body);
-    s->router->n_errors[failure_kind(&f)]++;
+    session_fail(s, id, &f, "", true);
     return 0;
 }
 
@@ -220,9 +228,9 @@ static int check_counts(const struct session *s, struct err *err)
     const struct router *r = s->router;
     if (r->stopping)
         return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; connect to another one");
-    if (s->calls.used >= r->config.session_calls)
-        return err_set(err, ERR_THROTTLED, "%u calls of this connection are not answered; no more at a time",
-                       s->calls.used);
+    uint32_t open = s->calls.used + s->n_kills;
+    if (open >= r->config.session_calls)
+        return err_set(err, ERR_THROTTLED, "%u calls of this connection are not answered; no more at a time", open);
     if (r->n_calls >= r->config.total_calls)
         return err_set(err, ERR_THROTTLED, "%u calls are in progress here; no more at a time, try again", r->n_calls);
     return 0;
@@ -255,7 +263,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     struct record now = *given, *rec = &now; // of an object's method it becomes another call
     _cleanup_(unref_blob) struct blob *made = NULL;
     bool piece = rec->h.flags & RECORD_MORE;
-    if (idmap_get(&s->calls, rec->h.call) || errand_pending(s, rec->h.call))
+    if (idmap_get(&s->calls, rec->h.call) || kill_find(s, rec->h.call) || errand_pending(s, rec->h.call))
         return err_set(err, ERR_PROTO, "call id %u is in use by a call that is not answered", rec->h.call);
     struct err why = ERR_INIT;
     struct group *g = NULL;
@@ -286,13 +294,11 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
         return refuse(s, rec->h.call, &why);
     if (answer_self(s, rec->h.call, &head, g) || answer_output(s, rec->h.call, &head, &parts, g))
         return 0;
-    bool kill = kill_is(&head);
-    if (kill && kill_check(&rec->h, &head, &why) < 0)
-        return refuse(s, rec->h.call, &why);
-    if (kill && piece)
-        return ROUTER_COLLECT;
-    if (kill && !head.timeout_ms)
-        head.timeout_ms = KILL_WAIT_MS;
+    if (kill_is(&head)) {
+        if (piece)
+            return ROUTER_COLLECT;
+        return kill_begin(s, g, &rec->h, &head, &why) < 0 ? refuse(s, rec->h.call, &why) : 0;
+    }
     struct call *c = call_new(s, &rec->h, &head, g);
     if (!c) {
         err_set(&why, ERR_THROTTLED, "this connection's calls take %zu bytes; no room for more", quota_used(s->quota));
@@ -302,9 +308,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     const struct call_body body = {rec->body, rec->len, rec->blob, rec->next, rec->next_len, rec->next_last};
     if (piece)
         return call_stream(c, &body, &s->peer.want) ? 0 : ROUTER_COLLECT;
-    if (kill)
-        kill_begin(c);
-    else if (rec->seq > unfinished)
+    if (rec->seq > unfinished)
         hold(s, c, &body, rec->seq);
     else
         call_submit(c, &body);
@@ -335,10 +339,13 @@ static int take_piece(struct session *s, const struct record *rec)
 static int cancel(struct session *s, const struct record *rec)
 {
     struct call *c = idmap_get(&s->calls, rec->h.call);
+    struct kill *k = c ? NULL : kill_find(s, rec->h.call);
     struct err why = ERR_INIT;
     if (c)
         call_cancel(c);
-    if (c || !rec->dropped) // else its answer is on the way
+    if (k)
+        kill_cancel(k);
+    if (c || k || !rec->dropped) // else its answer is on the way
         return 0;
     err_set(&why, ERR_CANCELED, "the call was canceled by its caller before all of it had come");
     return refuse(s, rec->h.call, &why);

@@ -25,11 +25,12 @@ struct session {
     char group[GROUP_KEY_SIZE]; // key of the group that calls without one go to; "" = none
     struct idmap calls;         // not answered yet, by the caller's id
     struct list open;           // the same
-    struct list errands;        // not answered yet
-    struct list held;           // of those the complete ones behind an incomplete body, by seq
-    struct list listening;      // output.h
-    struct list stopped;        // in the router's list while it is not read
-    uint32_t n_streams;         // calls whose arguments are coming in and go on to ranks
+    struct list errands, kills; // not answered yet
+    uint32_t n_kills;
+    struct list held;      // of those the complete ones behind an incomplete body, by seq
+    struct list listening; // output.h
+    struct list stopped;   // in the router's list while it is not read
+    uint32_t n_streams;    // calls whose arguments are coming in and go on to ranks
     struct session_order *order;
     struct head_recent recent;
     struct group *found;   // by the last call that named its group in short; NULL = none ...
@@ -57,9 +58,13 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
 
 void session_order_unref(struct session_order *o);
 
-// For call.c
+struct failure;
+
+// For call.c and kill.c
 int session_send(struct session *s, const struct record_header *h, const struct record_part *parts, size_t n);
 int session_copy(struct session *s, const struct record_header *h, const void *body, size_t len);
+// An ERROR for what the client calls by this id; `unsent`: certainly no rank has begun to run it.
+void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent);
 void session_flow(struct session *s); // whether it is to be read
 
 #endif

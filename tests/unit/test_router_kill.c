@@ -17,16 +17,16 @@ static void kills(struct world *w, uint32_t id, uint32_t rank)
 }
 
 // The agent gets an order, which is returned, for a process of that attempt.
-static struct call *ordered(struct world *w, uint32_t attempt, uint32_t rank)
+static struct kill *ordered(struct world *w, uint32_t attempt, uint32_t rank)
 {
     struct kill_order order;
-    struct call *c = kill_next(&w->f.router, &order);
-    assert_non_null(c);
+    struct kill *k = kill_next(&w->f.router, &order);
+    assert_non_null(k);
     assert_string_equal(order.group_uid, FIXTURE_UID);
     assert_string_equal(order.key, "ml/llama");
     assert_int_equal(order.attempt, attempt);
     assert_int_equal(order.rank, rank);
-    return c;
+    return k;
 }
 
 static void nothing_ordered(struct world *w)
