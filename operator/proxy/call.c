@@ -72,16 +72,52 @@ struct call *call_new(struct session *s, const struct record_header *h, const st
     return c;
 }
 
-static int64_t patience_ms(const struct call *c)
+// Where its client gave no deadline: for its group or a slot it does not wait for ever. 0 = it waits for neither.
+static int64_t patience_ms(const struct call *c, enum call_state state)
 {
     const struct router_config *config = &c->router->config;
-    return c->timeout_ms ? c->timeout_ms : c->queued ? config->task_wait_ms : config->ready_wait_ms;
+    return state == CALL_QUEUED ? config->task_wait_ms : state == CALL_WAITING ? config->ready_wait_ms : 0;
 }
 
-void call_set_patience(struct call *c)
+static void set_patience(struct call *c, enum call_state next)
 {
-    if (!c->timeout_ms)
-        deadlines_add(&c->router->deadlines, &c->deadline, clock_mono_ms(c->router->config.clock) + patience_ms(c));
+    struct router *r = c->router;
+    int64_t ms = patience_ms(c, next);
+    if (c->timeout_ms)
+        return;
+    if (ms)
+        deadlines_add(&r->deadlines, &c->deadline, clock_mono_ms(r->config.clock) + ms);
+    else
+        deadlines_del(&r->deadlines, &c->deadline);
+}
+
+static bool may_follow(enum call_state now, enum call_state next)
+{
+    switch (now) {
+    case CALL_NEW:
+        return true;
+    case CALL_HELD:
+        return next > CALL_HELD;
+    case CALL_WAITING:
+        return next > CALL_WAITING;
+    case CALL_QUEUED:
+    case CALL_STREAMING:
+    case CALL_RUNNING:
+        return next > now && next > CALL_QUEUED;
+    case CALL_ANSWERED:
+        break;
+    }
+    return false;
+}
+
+void call_become(struct call *c, enum call_state next)
+{
+    assert(may_follow(c->state, next));
+    list_remove(&c->link);
+    set_patience(c, next);
+    c->session->n_streams += next == CALL_STREAMING;
+    c->session->n_streams -= c->state == CALL_STREAMING;
+    c->state = next;
 }
 
 struct blob *call_keep(const struct call *c, const struct call_body *body)
@@ -123,14 +159,14 @@ static void settle(struct call *c)
     stream_abort(c);
     call_parks(c, 0);
     call_waits(c, 0);
+    if (c->state == CALL_WAITING && list_empty(&c->group->stale)) // those behind it may not have to wait
+        list_append(&c->router->stale, &c->group->stale);
+    call_become(c, CALL_ANSWERED);
     struct session *s = TAKE_PTR(c->session);
     stats_end(&c->stat);
     idmap_del(&s->calls, c->caller_id);
     list_remove(&c->open);
     list_remove(&c->of_group);
-    list_remove(&c->link);
-    if (c->waits && list_empty(&c->group->stale))
-        list_append(&c->router->stale, &c->group->stale);
     deadlines_del(&c->router->deadlines, &c->deadline);
     blob_unref(TAKE_PTR(c->body));
     stall_free(c);
@@ -155,7 +191,7 @@ void call_forget(struct call *c)
 static bool is_unsent(const struct call *c)
 {
     bool unsent = true;
-    for (uint32_t i = 0; i < c->n && !c->streams; i++)
+    for (uint32_t i = 0; i < c->n && c->state != CALL_STREAMING; i++)
         unsent = unsent && c->slots[i].unsent;
     return unsent;
 }
@@ -202,7 +238,7 @@ static void tell_ranks(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         struct member *m = c->slots[i].member;
-        if (!m || !m->peer.out || c->streams || withdraw(&c->slots[i])) // see stream_abort()
+        if (!m || !m->peer.out || c->state == CALL_STREAMING || withdraw(&c->slots[i])) // see stream_abort()
             continue;
         struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
         record_writer_insist(m->peer.out, &h);
@@ -234,24 +270,39 @@ static void name_late_ranks(const struct call *c, struct buf *out)
         buf_printf(out, " and %u more", c->left - named);
 }
 
+// What it has waited for in vain.
+static void explain_lateness(struct call *c, struct buf *out)
+{
+    bool args_missing = c->state == CALL_STREAMING || (c->stalls && !c->args_held && !stall_complete(c));
+    switch (args_missing ? CALL_STREAMING : c->state) {
+    case CALL_STREAMING:
+        buf_puts(out, "its arguments have not come in whole");
+        break;
+    case CALL_WAITING:
+        call_explain_wait(c, out);
+        break;
+    case CALL_QUEUED:
+        tasks_explain(c, out);
+        break;
+    case CALL_NEW:
+    case CALL_HELD:
+        buf_puts(out, "an earlier call of the same controller has not come in whole");
+        break;
+    case CALL_RUNNING:
+    case CALL_ANSWERED:
+        buf_printf(out, "no answer from rank%s", c->left == 1 ? "" : "s");
+        name_late_ranks(c, out);
+        tell_ranks(c);
+        buf_puts(out, is_unsent(c) ? ", which did not take it in; it has not run" : "; it may have run");
+        break;
+    }
+}
+
 void call_timeout(struct call *c)
 {
     struct buf why = BUF_INIT(1024);
-    int64_t ms = patience_ms(c);
-    if (c->streams || (c->stalls && !c->args_held && !stall_complete(c))) {
-        buf_puts(&why, "its arguments have not come in whole");
-    } else if (c->id) {
-        buf_printf(&why, "no answer from rank%s", c->left == 1 ? "" : "s");
-        name_late_ranks(c, &why);
-        tell_ranks(c);
-        buf_puts(&why, is_unsent(c) ? ", which did not take it in; it has not run" : "; it may have run");
-    } else if (c->queued) {
-        tasks_explain(c, &why);
-    } else if (c->waits) {
-        call_explain_wait(c, &why);
-    } else {
-        buf_puts(&why, "an earlier call of the same controller has not come in whole");
-    }
+    int64_t ms = c->timeout_ms ? c->timeout_ms : patience_ms(c, c->state);
+    explain_lateness(c, &why);
     call_refuse(c, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->method, c->group->key, (long long)ms,
                 buf_str(&why));
     buf_done(&why);

@@ -34,6 +34,17 @@ struct call_body {
     bool next_last; // it is all that is left
 };
 
+// What becomes of it, by call_become() alone. docs/architecture.md has the picture.
+enum call_state {
+    CALL_NEW,       // it has come, and nothing was decided
+    CALL_HELD,      // it waits behind a body of its client that has not all come
+    CALL_WAITING,   // for its group
+    CALL_QUEUED,    // for a slot of any rank (task.h)
+    CALL_STREAMING, // its ranks have the beginning of it, and more of its arguments is to come
+    CALL_RUNNING,   // its ranks have it
+    CALL_ANSWERED,  // its client has the answer, or wants none; it stays until each of its ranks has answered
+};
+
 struct deal;
 struct cut;
 struct join;
@@ -46,18 +57,16 @@ struct call {
     struct session_order *order; // of its session
     struct group *group;         // valid until it is answered
     uint32_t caller_id;
+    enum call_state state;
     uint32_t id;   // by which workers know it, 0 until it was sent
     uint32_t rank; // RECORD_GROUP or one
     uint8_t dispatch, execute;
     uint8_t lane;    // of its method, as the members have it
     bool refuse;     // rather than to wait
     bool ruled, pad; // its head has `split` or `collect`; `pad`
-    bool waits;      // in the group's list
-    bool queued;     // it waits for a slot of any rank (task.h)
     bool single;     // the answer is one rank's and no list
     bool quiet;      // its caller takes no result, only that it ended
     bool lasting;    // a part of it may be overtaken, so those behind it are told to keep the order
-    bool streams;    // its arguments are still coming in, and go on to the ranks
     bool stalls;     // a part of its arguments is in `body`, and it waits (stall.h)
     bool args_held;  // its caller was told to send no more of them for now
     bool keep, pin;  // results stay on the workers (object.h); cleared once the caller has the reference
@@ -67,7 +76,7 @@ struct call {
     uint64_t seq;
     struct list of_group;        // in the group's list until it is answered
     struct list open;            // in the session's list until it is answered
-    struct list link;            // in one list of those that wait: the session's `held`, the group's, the router's
+    struct list link;            // where it waits: in the session's `held`, the group's `waiting` or `tasks`
     struct list flowing;         // in the router's list while somebody was told to hold something of it
     struct record_stream result; // of a single rank, on its way to the caller
     struct deadline deadline;
@@ -100,6 +109,8 @@ enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MA
 
 // NULL: over the session's memory.
 struct call *call_new(struct session *s, const struct record_header *h, const struct head *head, struct group *g);
+// The next state. It leaves the list in which it waits; whoever lets it wait puts it into another.
+void call_become(struct call *c, enum call_state next);
 struct blob *call_keep(const struct call *c, const struct call_body *body); // a reference; NULL = over the memory
 
 // dispatch.c
@@ -112,8 +123,6 @@ void call_resubmit(struct call *c); // one that waits; afterwards it may still w
 // bytes or all (0), and it was forgotten.
 bool call_stream(struct call *c, const struct call_body *first, size_t *want);
 
-// Where the caller gave no deadline: for what it waits now, the group or a slot, it does not wait for ever.
-void call_set_patience(struct call *c);
 void call_answer(struct call *c, const struct record_part *parts, size_t n); // the result of the group
 void call_answer_copy(struct call *c, const struct record_header *h, const char *body, size_t len);
 void call_fail(struct call *c, const struct failure *f);

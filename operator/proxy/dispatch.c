@@ -93,7 +93,7 @@ static int check_group(const struct call *c, struct err *err)
 static bool behind_another(const struct call *c)
 {
     const struct list *waiting = &c->group->waiting;
-    if (c->waits || c->queued) // asked by the router, which goes through all in order
+    if (c->state == CALL_WAITING || c->state == CALL_QUEUED) // asked by the router, which goes through all in order
         return false;
     for (const struct list *l = waiting->prev; l != waiting; l = l->prev)
         if (CONTAINER_OF(l, struct call, link)->session == c->session)
@@ -188,9 +188,9 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
         h.flags |= RECORD_REFS;
     struct call_slot *slot = &c->slots[c->n];
     *slot = (struct call_slot){.call = c, .member = m};
-    int r = c->streams ? record_stream_begin(&slot->args, m->peer.out, &h, parts, n, err)
-            : copied   ? record_writer_copy(m->peer.out, &h, copied->data, copied->len, err)
-                       : record_writer_push(m->peer.out, &h, parts, n, err);
+    int r = c->state == CALL_STREAMING ? record_stream_begin(&slot->args, m->peer.out, &h, parts, n, err)
+            : copied                   ? record_writer_copy(m->peer.out, &h, copied->data, copied->len, err)
+                                       : record_writer_push(m->peer.out, &h, parts, n, err);
     if (r < 0)
         return r;
     c->n++;
@@ -205,7 +205,7 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
 static int send_same(struct call *c, const struct call_body *body, uint32_t n, struct err *err)
 {
     struct blob *shared = NULL;
-    bool copied = !c->streams && !body->blob && (n == 1 || body->len <= COPY_MAX);
+    bool copied = c->state == CALL_RUNNING && !body->blob && (n == 1 || body->len <= COPY_MAX);
     size_t cost = body->blob && body->blob->area ? 0 : body->len;
     int r = 0;
     for (uint32_t i = 0; i < n && r == 0; i++)
@@ -285,15 +285,22 @@ static void name_stats(struct call *c)
 // It, or one before it that is not answered, may be overtaken on the way to a rank.
 static void note_lasting(struct call *c, size_t len)
 {
-    c->lasting = c->streams || len > LASTING_MIN || c->order->lasting;
+    c->lasting = c->state == CALL_STREAMING || len > LASTING_MIN || c->order->lasting;
     c->order->lasting += c->lasting;
+}
+
+// From now on ranks get it.
+static void set_out(struct call *c, enum call_state state, size_t len)
+{
+    call_become(c, state);
+    number(c);
+    note_lasting(c, len);
+    c->router->last_any += c->execute == RECORD_ANY;
 }
 
 static int send_args(struct call *c, const struct call_body *body, const struct record_call *parts, struct err *err)
 {
-    number(c);
-    note_lasting(c, body->len);
-    c->router->last_any += c->execute == RECORD_ANY;
+    set_out(c, CALL_RUNNING, body->len);
     return is_whole(c) ? send_same(c, body, c->single ? 1 : c->world, err) : send_split(c, body, parts, err);
 }
 
@@ -335,9 +342,8 @@ static void call_wait(struct call *c, struct blob *kept, bool queued)
         task_queue(c);
         return;
     }
-    c->waits = true;
+    call_become(c, CALL_WAITING);
     list_append(&c->group->waiting, &c->link);
-    call_set_patience(c);
 }
 
 void call_explain_wait(const struct call *c, struct buf *out)
@@ -399,11 +405,7 @@ static int send_first(struct call *c, const struct call_body *first, const struc
 {
     name_stats(c);
     find_lane(c);
-    c->streams = true;
-    c->session->n_streams++;
-    number(c);
-    note_lasting(c, first->len);
-    c->router->last_any += c->execute == RECORD_ANY;
+    set_out(c, CALL_STREAMING, first->len);
     return c->cut ? send_cut(c, first, parts, err) : send_same(c, first, c->single ? 1 : c->world, err);
 }
 
@@ -541,7 +543,7 @@ void call_resubmit(struct call *c)
     int turn = verdict(c, &err), r = MIN(turn, 0);
     if (turn == WAIT && c->stalls)
         stall_hold(c, true);
-    if (turn == WAIT || (turn == QUEUE && c->queued))
+    if (turn == WAIT || (turn == QUEUE && c->state == CALL_QUEUED))
         return;
     if (r == 0 && c->stalls && !suffices(c, &r, &err))
         return;
@@ -551,11 +553,6 @@ void call_resubmit(struct call *c)
         call_fail(c, &f);
         return;
     }
-    list_remove(&c->link);
-    c->waits = false;
-    c->queued = false;
-    if (!c->timeout_ms)
-        deadlines_del(&c->router->deadlines, &c->deadline);
     if (turn == QUEUE) {
         if (c->stalls)
             stall_hold(c, true);

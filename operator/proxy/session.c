@@ -246,6 +246,7 @@ static void hold(struct session *s, struct call *c, const struct call_body *body
         call_refuse(c, ERR_THROTTLED, "%s(): too many calls of this controller wait already", c->method);
         return;
     }
+    call_become(c, CALL_HELD);
     while (at->prev != &s->held && CONTAINER_OF(at->prev, struct call, link)->seq > seq)
         at = at->prev;
     list_insert_before(at, &c->link);
@@ -329,7 +330,7 @@ static int take_piece(struct session *s, const struct record *rec)
     }
     if (c)
         c->stat.bytes_in += rec->len;
-    if (c && c->streams)
+    if (c && c->state == CALL_STREAMING)
         (void)stream_args(c, &body, !(rec->h.flags & RECORD_MORE));
     else if (c && c->stalls)
         stall_add(c, &body, !(rec->h.flags & RECORD_MORE));
@@ -357,7 +358,6 @@ static void release_held(struct session *s, uint64_t unfinished)
         struct call *c = CONTAINER_OF(s->held.next, struct call, link);
         if (c->seq > unfinished)
             return;
-        list_remove(&c->link);
         struct blob *kept = TAKE_PTR(c->body);
         call_submit(c, &(struct call_body){kept->data, kept->len, kept});
         blob_unref(kept);

@@ -23,7 +23,7 @@ bool stall_complete(const struct call *c);
 int stall_fetch(struct call *c, struct err *err);
 // The first piece of the rest, to be looked at where it lies, and whether it is all of it; NULL: nothing is there.
 const char *stall_peek(const struct call *c, size_t *ret_len, bool *ret_last);
-// The call c->streams now, and call->body was sent: the rest follows it. May fail the call.
+// The call is CALL_STREAMING now, and call->body was sent: the rest follows it. May fail the call.
 void stall_pass(struct call *c);
 void stall_free(struct call *c);
 

@@ -88,7 +88,7 @@ void stream_flow(struct call *c)
     bool held = false;
     if (c->join && !join_advance(c))
         return;
-    if (c->streams && turns(c, c->args_held, args_waiting(c)))
+    if (c->state == CALL_STREAMING && turns(c, c->args_held, args_waiting(c)))
         hold_args(c, !c->args_held);
     for (uint32_t i = 0; i < c->n; i++) {
         struct call_slot *slot = &c->slots[i];
@@ -141,8 +141,8 @@ static void end_args(struct call *c)
     if (c->args_held)
         hold_args(c, false);
     c->args_held = false;
-    c->session->n_streams -= c->streams;
-    c->streams = false;
+    if (c->state == CALL_STREAMING)
+        call_become(c, CALL_RUNNING);
 }
 
 bool stream_args(struct call *c, const struct call_body *piece, bool last)
@@ -189,7 +189,7 @@ static void abort_args(struct call *c)
 void stream_abort(struct call *c)
 {
     bool held = false;
-    if (c->streams)
+    if (c->state == CALL_STREAMING)
         abort_args(c);
     end_args(c);
     (void)record_stream_drop(&c->result);

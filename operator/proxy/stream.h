@@ -8,7 +8,7 @@
 
 #include "operator/proxy/call.h"
 
-// A further piece of the arguments of a call that c->streams. False: the call has failed.
+// A further piece of the arguments of a call that is CALL_STREAMING. False: the call has failed.
 bool stream_args(struct call *c, const struct call_body *piece, bool last);
 // Something more for a rank; nothing happens where it does not have the call any more. ERR_THROTTLED.
 int stream_add(struct call *c, uint32_t slot, const struct record_part *part, struct err *err);

@@ -51,7 +51,7 @@ bool task_pick(struct call *c)
 {
     struct group *g = c->group;
     const struct member *best = NULL;
-    if (!c->queued && !list_empty(&g->tasks[c->lane])) // none overtakes
+    if (c->state != CALL_QUEUED && !list_empty(&g->tasks[c->lane])) // none overtakes
         return false;
     for (uint32_t i = 0; i < g->world; i++) {
         struct member *m = g->ranks[((uint64_t)c->router->last_any + i) % g->world].member;
@@ -64,9 +64,8 @@ bool task_pick(struct call *c)
 
 void task_queue(struct call *c)
 {
-    c->queued = true;
+    call_become(c, CALL_QUEUED);
     list_append(&c->group->tasks[c->lane], &c->link);
-    call_set_patience(c);
 }
 
 void tasks_release(struct group *g)
