@@ -30,7 +30,7 @@ test-gpu: ## run the CUDA modules on this machine's GPU; writes docs/benchmarks/
 	@tests/gpu/test_gpu.sh --report docs/benchmarks/gpu.md
 
 lint: ## house rules, shellcheck, format, clang-tidy
-	@deploy/deps.sh test format
+	@deploy/deps.sh test tidy
 	@python3 tests/lint/lint.py
 	@python3 tests/lint/lint.py --shellcheck
 	@tests/lint/format.sh

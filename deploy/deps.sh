@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need, those that are missing only.
 # (What a cluster on this machine needs besides: deploy/devcluster/deps.sh.)
-#   deps.sh [PART]...     build (default), test, format, fuzz or cuda (for deploy/cuda.sh); each includes build
+#   deps.sh [PART]...     build (default), test, format, tidy, fuzz or cuda (for deploy/cuda.sh); each includes build
 #   deps.sh --check ...   installs nothing and fails when something is missing
 set -euo pipefail
 
 # shellcheck source=/dev/null
 . "$(dirname "${BASH_SOURCE[0]}")/devcluster/deps.sh" # for deps_install
 
-# COMMAND-OR-FILE PACKAGE; X.pc is a module of pkg-config, X.so a library that is loaded at run time.
+# COMMAND-OR-FILE PACKAGE; X.pc is a module of pkg-config, X.so a library that is loaded at run time, X.a one of clang.
 declare -A PARTS=(
     [build]="
 cmake cmake
@@ -30,13 +30,17 @@ python3 python3
 "
     [test]="
 shellcheck shellcheck
+clang-format clang-format
 "
     [format]="
 clang-format clang-format
+"
+    [tidy]="
 clang-tidy clang-tidy
 "
     [fuzz]="
 clang clang
+libclang_rt.fuzzer-*.a libclang-rt-dev
 "
     [cuda]="
 g++ g++
@@ -47,6 +51,7 @@ pip3 python3-pip
 have() { # COMMAND-OR-FILE
     case $1 in
     *.so) compgen -G "/usr/lib/*/$1" >/dev/null ;;
+    *.a) compgen -G "/usr/lib/llvm-*/lib/clang/*/lib/linux/$1" >/dev/null ;;
     *.pc) pkg-config --exists "${1%.pc}" 2>/dev/null ;;
     *) command -v "$1" >/dev/null ;;
     esac
@@ -60,7 +65,7 @@ for part in "$@"; do
     elif [[ -n ${PARTS[$part]:-} ]]; then
         parts+=("$part")
     else
-        echo "deps: no part \"$part\"; there are build, test, format, fuzz and cuda" >&2
+        echo "deps: no part \"$part\"; there are build, test, format, tidy, fuzz and cuda" >&2
         exit 2
     fi
 done

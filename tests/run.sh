@@ -36,6 +36,7 @@ esac
 
 say "installing what is missing"
 deploy/deps.sh test
+[[ $preset != ci ]] || deploy/deps.sh fuzz || echo "the fuzz targets will only replay their corpus"
 [[ $preset != ci ]] || deploy/deps.sh cuda || echo "the CUDA modules will not be tested"
 mkdir -p build
 [[ $preset != ci ]] || start_cluster_build

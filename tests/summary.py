@@ -20,7 +20,7 @@ import xml.etree.ElementTree as ElementTree
 CMOCKA = re.compile(r"^\[\s+(PASSED|FAILED|SKIPPED)\s+\] (\d+) test\(s\)", re.M)
 TAP = re.compile(r"^(not ok|ok) \d+(?: -)? ?(.*)$", re.M)
 CMOCKA_FAILURE = re.compile(r"^\[\s+FAILED\s+\] ", re.M)
-FINDING = re.compile(r"ERROR: AddressSanitizer|AddressSanitizer CHECK failed|ThreadSanitizer: |:\d+:\d+: runtime error: ")
+FINDING = re.compile(r"ERROR: libFuzzer|ERROR: AddressSanitizer|AddressSanitizer CHECK failed|ThreadSanitizer: |:\d+:\d+: runtime error: ")
 LEAK = "ERROR: LeakSanitizer"
 TAP_SKIP = re.compile(r"(.*?)\s*# SKIP\b\s*(.*)", re.I)
 
@@ -118,6 +118,7 @@ SELF_TEST_AGAIN = [  # the first output of a test that failed, what the second r
      "2 passed, 1 failed, 0 skipped"),
     ("not ok 1 - a\n# ../a.c:3:4: runtime error: signed integer overflow\n", ("run", "ok 1 - a\n"),
      "0 passed, 1 failed, 0 skipped"),
+    ("==1== ERROR: libFuzzer: deadly signal\n", ("run", ""), "0 passed, 1 failed, 0 skipped"),
     (ASSERTION + "WARNING: ThreadSanitizer: data race\n", ("run", "[  PASSED  ] 3 test(s).\n"),
      "2 passed, 1 failed, 0 skipped"),
     ("not ok 1 - a\n# panic: runtime error: index out of range\n", ("run", "ok 1 - a\n"),  # of a Go program

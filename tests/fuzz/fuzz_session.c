@@ -157,13 +157,15 @@ static void controller_sends(struct scene *s, struct controller *c, const char *
     struct err err = ERR_INIT;
     int got;
     while ((got = record_reader_next(&c->end.reader, &bytes, &len, &rec, &err)) > 0) {
-        if (rec.h.type == RECORD_CALL && c->n_open == CALLS)
+        if (c->n_open == CALLS)
             controller_reads(s, c);
         got = hand_over(take_call, c, &c->end.reader, &rec, &c->session->peer.want, &err);
         if (got < 0)
             break;
-        bool begun = got == 0 && rec.h.type == RECORD_CALL && (rec.offset == 0 || rec.over);
-        if (begun && c->n_open < CALLS)
+        // An answer is due to a call that begins, and to one that is canceled before it could.
+        bool begun = rec.h.type == RECORD_CALL && (rec.offset == 0 || rec.over);
+        bool dropped = rec.h.type == RECORD_CANCEL && rec.dropped;
+        if (got == 0 && (begun || dropped) && c->n_open < CALLS)
             c->open[c->n_open++] = rec.h.call;
     }
     if (got < 0 || c->session->peer.close_code)

@@ -1,24 +1,45 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Fuzzes every target for FUZZ_SECONDS (60), from the committed corpus. New inputs are kept in build/fuzz/corpus; a crash
-# leaves its input in build/fuzz/crash and ends the run. ctest only replays the committed corpus.
-#   run.sh [NAME]...      default: all targets
+# Fuzzes every target for FUZZ_SECONDS (60), from the committed corpus, in FUZZ_FOLDER (build/fuzz). New inputs are kept
+# in its corpus/; a crash leaves its input in its crash/ and ends the run.
+#   run.sh [NAME]...            builds and fuzzes these targets; default: all. Exit status 77: no clang here
+#   run.sh --build              builds all of them, and no more
+#   run.sh --built [NAME]...    fuzzes what is built already
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-mkdir -p build
-cmake --preset fuzz >build/configure.log || {
-    cat build/configure.log
-    exit 1
+folder=${FUZZ_FOLDER:-build/fuzz}
+
+build() { # NAME...
+    mkdir -p "$folder"
+    cmake --preset fuzz -B "$folder" >"$folder/configure.log" || {
+        cat "$folder/configure.log"
+        return 1
+    }
+    cmake --build "$folder" --target "${@/#/fuzz_}"
 }
-mapfile -t names < <(printf '%s\n' "$@" | sed '/^$/d')
+
+fuzz() { # NAME
+    mkdir -p "$folder/crash" "$folder/corpus/$1"
+    echo "==> $1, ${FUZZ_SECONDS:-60} s"
+    "$folder/tests/fuzz/fuzz_$1" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=10 -rss_limit_mb=1024 \
+        -artifact_prefix="$folder/crash/$1-" -print_final_stats=1 -verbosity=0 \
+        "$folder/corpus/$1" "tests/fuzz/corpus/$1"
+}
+
+command -v clang >/dev/null || {
+    echo "1..0 # SKIP clang is not installed: deploy/deps.sh fuzz"
+    exit 77
+}
+mode=all
+[[ ${1:-} != --buil[dt] ]] || {
+    mode=${1#--}
+    shift
+}
+names=("$@")
 [[ ${#names[@]} -gt 0 ]] || mapfile -t names < <(cd tests/fuzz && printf '%s\n' fuzz_*.c | sed 's/^fuzz_\(.*\)\.c$/\1/')
-cmake --build --preset fuzz --target "${names[@]/#/fuzz_}"
-mkdir -p build/fuzz/crash
+[[ $mode == built ]] || build "${names[@]}"
+[[ $mode != build ]] || exit 0
 for name in "${names[@]}"; do
-    echo "==> $name, ${FUZZ_SECONDS:-60} s"
-    mkdir -p "build/fuzz/corpus/$name"
-    "build/fuzz/tests/fuzz/fuzz_$name" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=10 -rss_limit_mb=1024 \
-        -artifact_prefix="build/fuzz/crash/$name-" -print_final_stats=1 -verbosity=0 \
-        "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name"
+    fuzz "$name"
 done
