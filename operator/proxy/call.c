@@ -21,54 +21,30 @@ static size_t cost_of(uint32_t n_slots)
     return sizeof(struct call) + n_slots * sizeof(struct call_slot);
 }
 
-static void put_text(char *out, const char *text, size_t len)
+struct call *call_new(struct session *s, const struct request *q, struct group *g)
 {
-    if (len)
-        memcpy(out, text, len);
-    out[len] = '\0';
-}
-
-struct call *call_new(struct session *s, const struct record_header *h, const struct head *head, struct group *g)
-{
-    bool one = h->rank != RECORD_GROUP || h->execute == RECORD_RANK_ZERO || h->execute == RECORD_ANY;
-    uint32_t n = one ? 1 : g->world;
+    uint32_t n = request_ranks(q);
     if (!quota_charge(s->quota, cost_of(n)))
         return NULL;
     struct call *c = n == 1 ? reuse_take(&s->router->calls, cost_of(n)) : xmalloc(cost_of(n));
-    memset(c, 0, offsetof(struct call, method));
+    memset(c, 0, offsetof(struct call, req));
+    c->req = *q;
     c->router = s->router;
     c->session = s;
     c->quota = quota_ref(s->quota);
     c->order = s->order;
     c->group = g;
-    c->caller_id = h->call;
-    c->rank = h->rank;
-    c->dispatch = h->dispatch;
-    c->execute = h->execute;
-    c->quiet = h->flags & RECORD_QUIET;
-    c->refuse = head->refuse;
-    c->ruled = head->split || head->collect;
-    c->pad = head->pad;
-    c->keep = head->keep;
-    c->pin = head->pin;
-    c->attempt = head->attempt;
-    c->timeout_ms = head->timeout_ms;
-    c->world = g->world;
-    c->n_above = task_above(g, head);
     c->n_slots = n;
-    put_text(c->method, head->method, head->method_len);
-    put_text(c->role, head->role, head->role_len);
-    put_text(c->trace, head->trace, head->trace ? TRACEPARENT_LEN : 0);
-    stats_begin(&c->stat, &g->stats, stats_find(&g->stats, c->role, c->method));
+    stats_begin(&c->stat, &g->stats, stats_find(&g->stats, q->role, q->method));
     s->order->refs++;
     list_append(&s->open, &c->open);
     list_append(&g->calls, &c->of_group);
     list_init(&c->link);
     list_init(&c->flowing);
-    idmap_add(&s->calls, c->caller_id, c);
+    idmap_add(&s->calls, q->id, c);
     s->router->n_calls++;
-    if (head->timeout_ms)
-        deadlines_add(&s->router->deadlines, &c->deadline, clock_mono_ms(s->router->config.clock) + head->timeout_ms);
+    if (q->timeout_ms)
+        deadlines_add(&s->router->deadlines, &c->deadline, clock_mono_ms(s->router->config.clock) + q->timeout_ms);
     return c;
 }
 
@@ -83,7 +59,7 @@ static void set_patience(struct call *c, enum call_state next)
 {
     struct router *r = c->router;
     int64_t ms = patience_ms(c, next);
-    if (c->timeout_ms)
+    if (c->req.timeout_ms)
         return;
     if (ms)
         deadlines_add(&r->deadlines, &c->deadline, clock_mono_ms(r->config.clock) + ms);
@@ -164,27 +140,21 @@ static void settle(struct call *c)
     call_become(c, CALL_ANSWERED);
     struct session *s = TAKE_PTR(c->session);
     stats_end(&c->stat);
-    idmap_del(&s->calls, c->caller_id);
+    idmap_del(&s->calls, c->req.id);
     list_remove(&c->open);
     list_remove(&c->of_group);
     deadlines_del(&c->router->deadlines, &c->deadline);
     blob_unref(TAKE_PTR(c->body));
     stall_free(c);
-    if (c->keep)
+    if (c->req.keep)
         object_discard_all(c);
     drop_results(c);
-    deal_free(c);
-    cut_free(c);
+    deal_free(TAKE_PTR(c->deal));
+    cut_free(TAKE_PTR(c->cut));
     join_free(c);
     c->group = NULL;
     free_if_over(c);
     session_flow(s);
-}
-
-void call_forget(struct call *c)
-{
-    stats_forget(&c->stat);
-    settle(c);
 }
 
 // No rank has got it, or each only a part, with which none begins.
@@ -202,7 +172,7 @@ void call_fail(struct call *c, const struct failure *f)
     c->stat.failed = true;
     c->stat.blamed = f->rank;
     stream_abort(c); // the caller may have a part of a result: the error ends it
-    session_fail(c->session, c->caller_id, f, c->trace, unsent);
+    session_fail(c->session, c->req.id, f, c->req.trace, unsent);
     settle(c);
 }
 
@@ -249,7 +219,7 @@ static void tell_ranks(struct call *c)
 void call_cancel(struct call *c)
 {
     tell_ranks(c);
-    call_refuse(c, ERR_CANCELED, "%s() of %s was canceled by its caller%s", c->method, c->group->key,
+    call_refuse(c, ERR_CANCELED, "%s() of %s was canceled by its caller%s", c->req.method, c->group->key,
                 is_unsent(c) ? " before it was sent to a rank" : "; ranks that had begun may have run it");
 }
 
@@ -265,7 +235,7 @@ static void name_late_ranks(const struct call *c, struct buf *out)
     uint32_t named = 0;
     for (uint32_t i = 0; i < c->n && named < 8; i++)
         if (c->slots[i].member)
-            buf_printf(out, "%s%u", named++ ? ", " : " ", c->first + i);
+            buf_printf(out, "%s%u", named++ ? ", " : " ", c->req.first + i);
     if (c->left > named)
         buf_printf(out, " and %u more", c->left - named);
 }
@@ -279,7 +249,7 @@ static void explain_lateness(struct call *c, struct buf *out)
         buf_puts(out, "its arguments have not come in whole");
         break;
     case CALL_WAITING:
-        call_explain_wait(c, out);
+        request_explain_wait(&c->req, c->group, out);
         break;
     case CALL_QUEUED:
         tasks_explain(c, out);
@@ -301,16 +271,16 @@ static void explain_lateness(struct call *c, struct buf *out)
 void call_timeout(struct call *c)
 {
     struct buf why = BUF_INIT(1024);
-    int64_t ms = c->timeout_ms ? c->timeout_ms : patience_ms(c, c->state);
+    int64_t ms = c->req.timeout_ms ? c->req.timeout_ms : patience_ms(c, c->state);
     explain_lateness(c, &why);
-    call_refuse(c, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->method, c->group->key, (long long)ms,
+    call_refuse(c, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->req.method, c->group->key, (long long)ms,
                 buf_str(&why));
     buf_done(&why);
 }
 
 struct call_slot *call_slot_of(struct call *c, const struct member *m)
 {
-    uint32_t i = m->rank - c->first;
+    uint32_t i = m->rank - c->req.first;
     return i < c->n && c->slots[i].member == m ? &c->slots[i] : NULL;
 }
 
@@ -321,8 +291,8 @@ bool call_slot_ends(struct call_slot *slot)
     uint32_t rank = slot->member->rank;
     struct member *m = slot->member;
     m->n_pending--;
-    member_lane(m, slot->call->lane)->n_pending--;
-    if (m->group && list_empty(&m->group->stale) && !list_empty(&m->group->tasks[slot->call->lane]))
+    member_lane(m, slot->call->req.lane)->n_pending--;
+    if (m->group && list_empty(&m->group->stale) && !list_empty(&m->group->tasks[slot->call->req.lane]))
         list_append(&slot->call->router->stale, &m->group->stale);
     slot->member = NULL;
     slot->call->left--;
@@ -347,7 +317,7 @@ static bool keep_result(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
     // What is going to be read must not change meanwhile, as what lies in a worker's memory may.
-    bool shaky = body->blob && body->blob->area && ((c->deal && c->deal->d.join) || c->keep);
+    bool shaky = body->blob && body->blob->area && ((c->deal && c->deal->d.join) || c->req.keep);
     slot->len = body->len;
     call_parks(c, c->parked + body->len);
     if (body->blob && !shaky) {
@@ -373,13 +343,13 @@ static bool keep_result(struct call_slot *slot, const struct call_body *body)
 
 static void refuse_results(struct call *c)
 {
-    call_refuse(c, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here", c->method,
+    call_refuse(c, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here", c->req.method,
                 c->group->key);
 }
 
 void call_answer(struct call *c, const struct record_part *parts, size_t n)
 {
-    struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
+    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
     const struct record_writer *out = c->session->peer.out;
     size_t len = 0;
     for (size_t i = 0; i < n; i++)
@@ -397,7 +367,7 @@ void call_answer(struct call *c, const struct record_part *parts, size_t n)
 
 static void send_single(struct call *c, uint32_t rank, const struct call_body *body)
 {
-    struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = rank};
+    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
     if (body->blob && !blob_recharge(body->blob, c->quota)) {
         refuse_results(c);
         return;
@@ -424,7 +394,7 @@ void call_answer_copy(struct call *c, const struct record_header *h, const char 
 
 static void send_end(struct call *c)
 {
-    struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
+    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
     call_answer_copy(c, &h, "null", 4);
 }
 
@@ -441,17 +411,17 @@ void call_result(struct call_slot *slot, const struct call_body *body)
     struct call *c = slot->call;
     struct member *m = slot->member;
     uint32_t rank = m->rank;
-    bool kept = c->keep;
+    bool kept = c->req.keep;
     if (!call_slot_ends(slot)) {
         if (kept)
-            object_discard(m, body->data, body->len, c->pin);
+            object_discard(m, body->data, body->len, c->req.pin);
         free_if_over(c);
-    } else if (c->quiet) {
+    } else if (c->req.quiet) {
         if (c->left == 0)
             send_end(c);
-    } else if (c->single && kept) {
+    } else if (c->req.single && kept) {
         object_single(c, m, body);
-    } else if (c->single) {
+    } else if (c->req.single) {
         send_single(c, rank, body);
     } else if (c->left == 0 && !kept && collect_only(c, body)) {
         ; // it is answered
@@ -479,10 +449,10 @@ void call_result_ends(struct call_slot *slot)
     bool waits = call_slot_ends(slot);
     if (!waits) {
         free_if_over(c);
-    } else if (c->quiet) {
+    } else if (c->req.quiet) {
         if (c->left == 0)
             send_end(c);
-    } else if (c->single) {
+    } else if (c->req.single) {
         call_streamed(c);
     } else {
         collect_more(c);
@@ -495,7 +465,7 @@ void call_too_long(struct call_slot *slot)
     slot->passes = true;
     if (c->session)
         call_refuse(c, ERR_LIMIT, "%s() of %s ran, but the answer of rank %u is longer than what can be collected here",
-                    c->method, c->group->key, slot->member->rank);
+                    c->req.method, c->group->key, slot->member->rank);
 }
 
 void call_error(struct call_slot *slot, const struct call_body *body)

@@ -5,9 +5,8 @@
 #ifndef CADRE_PROXY_CALL_H
 #define CADRE_PROXY_CALL_H
 
-#include "common/wire/traceparent.h"
 #include "operator/proxy/failure.h"
-#include "operator/proxy/head.h"
+#include "operator/proxy/request.h"
 #include "operator/proxy/session.h"
 #include "operator/proxy/stats.h"
 
@@ -56,23 +55,13 @@ struct call {
     struct quota *quota;
     struct session_order *order; // of its session
     struct group *group;         // valid until it is answered
-    uint32_t caller_id;
     enum call_state state;
-    uint32_t id;   // by which workers know it, 0 until it was sent
-    uint32_t rank; // RECORD_GROUP or one
-    uint8_t dispatch, execute;
-    uint8_t lane;    // of its method, as the members have it
-    bool refuse;     // rather than to wait
-    bool ruled, pad; // its head has `split` or `collect`; `pad`
-    bool single;     // the answer is one rank's and no list
-    bool quiet;      // its caller takes no result, only that it ended
+    uint32_t id;     // by which workers know it, 0 until it was sent
     bool lasting;    // a part of it may be overtaken, so those behind it are told to keep the order
     bool stalls;     // a part of its arguments is in `body`, and it waits (stall.h)
     bool args_held;  // its caller was told to send no more of them for now
-    bool keep, pin;  // results stay on the workers (object.h); cleared once the caller has the reference
     bool refs;       // there are references in its arguments, which its ranks look up ...
     bool ref_pieces; // ... and one is all of them, with a part for each piece
-    int64_t attempt; // 0 = any
     uint64_t seq;
     struct list of_group;        // in the group's list until it is answered
     struct list open;            // in the session's list until it is answered
@@ -80,27 +69,20 @@ struct call {
     struct list flowing;         // in the router's list while somebody was told to hold something of it
     struct record_stream result; // of a single rank, on its way to the caller
     struct deadline deadline;
-    int64_t timeout_ms; // what the caller gave, 0 = nothing
-    struct deal *deal;  // of the modes that need one, from when it is sent until it is answered
-    struct cut *cut;    // of a batch that streams, until it is all there or the call is answered
-    struct blob *body;  // while it is held or waits
-    struct join *join;  // of results that are joined as they come; NULL = none has come so
+    struct deal *deal; // of the modes that need one, from when it is sent until it is answered
+    struct cut *cut;   // of a batch that streams, until it is all there or the call is answered
+    struct blob *body; // while it is held or waits
+    struct join *join; // of results that are joined as they come; NULL = none has come so
     struct stall_rest
         *rest;      // it stalls: what follows `body`, from what lies in shared memory on; NULL = nothing has come
     size_t want;    // it stalls: so many bytes of its arguments will do
     size_t parked;  // bytes of results that wait for those of other ranks
     size_t waiting; // bytes of it while it waits for its group or a slot
     struct blob *gathered; // results that came in a reader's input, one behind the other
-    uint32_t world;        // of the group when the call came
-    uint32_t first;        // rank of slots[0]
-    uint32_t n_above;      // slots that are held by methods that wait for it (task.h)
     uint32_t n, left;      // ranks that have it; those that have not answered
     uint32_t n_slots;
     struct stats_call stat; // until it is answered
-    // From here on it is not cleared, only ended.
-    char method[HEAD_METHOD_MAX + 1];
-    char role[HEAD_ROLE_MAX + 1];    // "" = none
-    char trace[TRACEPARENT_LEN + 1]; // "" = none
+    struct request req;     // what is above it begins as 0
     struct call_slot slots[];
 };
 
@@ -108,20 +90,27 @@ struct call {
 enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MARK_NULL_LEN = 4 };
 
 // NULL: over the session's memory.
-struct call *call_new(struct session *s, const struct record_header *h, const struct head *head, struct group *g);
+struct call *call_new(struct session *s, const struct request *q, struct group *g);
 // The next state. It leaves the list in which it waits; whoever lets it wait puts it into another.
 void call_become(struct call *c, enum call_state next);
 struct blob *call_keep(const struct call *c, const struct call_body *body); // a reference; NULL = over the memory
 
 // dispatch.c
-// Why it waits, for people.
-void call_explain_wait(const struct call *c, struct buf *out);
 // Sends it, lets it wait or fails it.
 void call_submit(struct call *c, const struct call_body *body);
 void call_resubmit(struct call *c); // one that waits; afterwards it may still wait
-// The first piece of its body has come: sends that on, lets it wait, or fails it. False: more has to be there, *want
-// bytes or all (0), and it was forgotten.
-bool call_stream(struct call *c, const struct call_body *first, size_t *want);
+// What is decided of a call before it is made, by the first piece of its body.
+struct call_start {
+    int verdict; // enum verdict; negative: it fails, with `err`
+    struct deal *deal;
+    struct cut *cut;
+    struct err err;
+};
+// False: more of the body has to be there first, *want bytes or all (0); nothing is decided.
+bool call_decide(struct session *s, const struct group *g, struct request *q, const struct call_body *first,
+                 struct call_start *ret, size_t *want);
+void call_stream(struct call *c, const struct call_body *first, struct call_start *start); // takes what it holds
+void call_start_forget(struct call_start *start);
 
 void call_answer(struct call *c, const struct record_part *parts, size_t n); // the result of the group
 void call_answer_copy(struct call *c, const struct record_header *h, const char *body, size_t len);
@@ -130,7 +119,6 @@ void call_refuse(struct call *c, int code, const char *fmt, ...) __attribute__((
 void call_cancel(struct call *c); // by the caller
 void call_timeout(struct call *c);
 void call_abandon(struct call *c); // the session ends
-void call_forget(struct call *c);  // no rank has it, and nobody is told anything
 
 // The answer of a rank.
 struct call_slot *call_slot_of(struct call *c, const struct member *m); // NULL: no answer of it is awaited

@@ -18,13 +18,13 @@ struct collection {
 static uint32_t rank_of(const struct collection *l, uint32_t i)
 {
     const struct call *c = l->c;
-    return c->deal ? c->deal->d.keep[i] : c->first + i;
+    return c->deal ? c->deal->d.keep[i] : c->req.first + i;
 }
 
 static struct record_part part_of(const struct collection *l, uint32_t i)
 {
     const struct call *c = l->c;
-    const struct call_slot *slot = &c->slots[rank_of(l, i) - c->first];
+    const struct call_slot *slot = &c->slots[rank_of(l, i) - c->req.first];
     return (struct record_part){slot->blob ? slot->blob : c->gathered, slot->offset, slot->len};
 }
 
@@ -41,8 +41,8 @@ static bool is_null(const struct scatter_source *s)
 
 static int no_room(const struct collection *l, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here", l->c->method,
-                   l->c->group->key);
+    return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here",
+                   l->c->req.method, l->c->group->key);
 }
 
 // Lists
@@ -132,7 +132,7 @@ static int read_batches(const struct collection *l, struct batch_result *results
                         BATCH_CELLS_MAX);
         if (r < 0)
             return err_wrap(err, "rank %u ran %s(), but its result cannot be joined with the others", rank,
-                            l->c->method);
+                            l->c->req.method);
         results[i] =
             (struct batch_result){&batches[i], rank, d->added ? batch_padding(d->rows, d->each, d->d.chunk[rank]) : 0};
     }
@@ -149,7 +149,7 @@ static int join(const struct collection *l, struct arena *a, struct err *err)
         return r;
     scatter_init(&doc);
     r = batch_join(results, l->n, d->added ? d->each : 0, a, &doc, err);
-    r = r < 0 ? err_wrap(err, "%s() of %s ran", l->c->method, l->c->group->key) : answer_scatter(l, &doc, err);
+    r = r < 0 ? err_wrap(err, "%s() of %s ran", l->c->req.method, l->c->group->key) : answer_scatter(l, &doc, err);
     scatter_done(&doc);
     return r;
 }
@@ -196,7 +196,7 @@ bool collect_only(struct call *c, const struct call_body *body)
     n += body->len ? body->len : 4;
     list[n++] = ']';
     c->stat.bytes_out += n;
-    call_answer_copy(c, &(struct record_header){.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP},
-                     list, n);
+    call_answer_copy(c, &(struct record_header){.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP}, list,
+                     n);
     return true;
 }

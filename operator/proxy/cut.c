@@ -20,20 +20,20 @@ struct cut {
     size_t *heads_at;         // likewise, one more than there are
     struct record_part *last; // stretches of the last row of this tensor, where it is repeated
     size_t n_last, size_last;
+    struct quota *quota; // borrowed
     size_t charged;
 };
 
-static int no_room(const struct call *c, struct err *err)
+static int no_room(const struct request *q, struct err *err)
 {
     return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this controller wait already",
-                   c->method);
+                   q->method);
 }
 
 // Who gets which piece
 
-static void sort_ranks(const struct call *c, struct cut *cut)
+static void sort_ranks(const struct dispatch *d, struct cut *cut)
 {
-    const struct dispatch *d = &c->deal->d;
     cut->first = arena_array(&cut->memory, d->n_chunks + 1, sizeof *cut->first);
     cut->ranks = arena_array(&cut->memory, d->world, sizeof *cut->ranks);
     for (uint32_t i = 0; i < d->world; i++)
@@ -58,9 +58,8 @@ static int add_to_piece(struct call *c, size_t piece, const struct record_part *
 
 // Heads
 
-static int make_head(const struct call *c, struct cut *cut, uint32_t i, struct err *err)
+static int make_head(const struct request *q, const struct deal *d, struct cut *cut, uint32_t i, struct err *err)
 {
-    const struct deal *d = c->deal;
     struct arena a = ARENA_INIT;
     struct scatter doc;
     scatter_init(&doc);
@@ -70,9 +69,9 @@ static int make_head(const struct call *c, struct cut *cut, uint32_t i, struct e
         r = err_set(err, ERR_LIMIT,
                     "%s(): what is in front of the values of its %u pieces takes more than %zu bytes; "
                     "send fewer tensors or columns",
-                    c->method, d->d.n_chunks, SPLIT_MADE_MAX);
+                    q->method, d->d.n_chunks, SPLIT_MADE_MAX);
     if (r == 0 && !blob_reserve(cut->heads, len))
-        r = no_room(c, err);
+        r = no_room(q, err);
     if (r == 0) {
         memcpy(cut->heads->data + cut->heads->len, doc.own.data, len);
         cut->heads->len += len;
@@ -83,14 +82,14 @@ static int make_head(const struct call *c, struct cut *cut, uint32_t i, struct e
     return r;
 }
 
-static int make_heads(const struct call *c, struct cut *cut, struct err *err)
+static int make_heads(const struct request *q, const struct deal *d, struct cut *cut, struct err *err)
 {
-    uint32_t n = c->deal->d.n_chunks;
+    uint32_t n = d->d.n_chunks;
     int r = 0;
-    cut->heads = blob_new(0, c->quota);
+    cut->heads = blob_new(0, cut->quota);
     cut->heads_at = arena_array(&cut->memory, (size_t)n + 1, sizeof *cut->heads_at);
     for (uint32_t i = 0; i < n && r == 0; i++)
-        r = make_head(c, cut, i, err);
+        r = make_head(q, d, cut, i, err);
     return r;
 }
 
@@ -108,14 +107,14 @@ size_t cut_head_len(const struct call *c)
 
 // Beginning
 
-static int read_batch(struct call *c, struct cut *cut, const struct record_call *args, struct err *err)
+static int read_batch(const struct request *q, struct deal *d, struct cut *cut, const struct record_call *args,
+                      struct err *err)
 {
-    struct deal *d = c->deal;
     int r = batch_read_head(args->args, args->args_len, &cut->memory, &cut->batch, err);
     if (r == 0)
-        r = batch_pieces(cut->batch.rows, d->d.n_chunks, c->pad, &d->each, &d->added, err);
+        r = batch_pieces(cut->batch.rows, d->d.n_chunks, q->pad, &d->each, &d->added, err);
     d->rows = cut->batch.rows;
-    return r < 0 ? err_wrap(err, "%s()", c->method) : 0;
+    return r < 0 ? err_wrap(err, "%s()", q->method) : 0;
 }
 
 // How much of the arguments has to be there; 0 = all of them.
@@ -129,30 +128,34 @@ static size_t needed(const struct record_call *args, size_t *ret_head)
     return *ret_head;
 }
 
-int cut_begin(struct call *c, const struct record_call *args, size_t *want, struct err *err)
+int cut_begin(const struct request *q, struct deal *d, const struct record_call *args, struct quota *quota,
+              struct cut **ret, size_t *want, struct err *err)
 {
     size_t head = 0;
+    *ret = NULL;
     *want = needed(args, &head);
     if (!*want || args->args_len < *want)
         return 0;
     struct cut *cut = xcalloc(1, sizeof *cut);
+    cut->quota = quota;
     cut->head = cut->at = head;
-    c->cut = cut;
-    int r = read_batch(c, cut, args, err);
-    if (r == 0 && !batch_in_order(&cut->batch)) {
-        *want = 0;
-        cut_free(c);
-        return 0;
+    *want = 0;
+    int r = read_batch(q, d, cut, args, err);
+    bool fits = r == 0 && batch_in_order(&cut->batch);
+    if (fits) {
+        sort_ranks(&d->d, cut);
+        r = make_heads(q, d, cut, err);
     }
-    if (r == 0) {
-        sort_ranks(c, cut);
-        r = make_heads(c, cut, err);
-    }
-    if (r == 0 && !quota_charge(c->quota, cut->memory.used))
-        r = no_room(c, err);
-    else if (r == 0)
+    if (fits && r == 0 && !quota_charge(quota, cut->memory.used))
+        r = no_room(q, err);
+    else if (fits && r == 0)
         cut->charged = cut->memory.used;
-    return r;
+    if (!fits || r < 0) {
+        cut_free(cut);
+        return r;
+    }
+    *ret = cut;
+    return 0;
 }
 
 static void drop_last(struct cut *cut)
@@ -161,15 +164,14 @@ static void drop_last(struct cut *cut)
         blob_unref(cut->last[--cut->n_last].blob);
 }
 
-void cut_free(struct call *c)
+void cut_free(struct cut *cut)
 {
-    struct cut *cut = TAKE_PTR(c->cut);
     if (!cut)
         return;
     drop_last(cut);
     free(cut->last);
     blob_unref(cut->heads);
-    quota_refund(c->quota, cut->charged);
+    quota_refund(cut->quota, cut->charged);
     arena_done(&cut->memory);
     free(cut);
 }
@@ -230,7 +232,7 @@ int cut_take(struct call *c, const struct record_part *part, struct err *err)
     int r = 0;
     if (rest.len > doc->len - cut->at)
         return err_set(err, ERR_INVALID, "%s(): safetensors: a document of more than %zu bytes, where its tensors end",
-                       c->method, doc->len);
+                       c->req.method, doc->len);
     while (rest.len && r == 0) {
         const struct safetensors_tensor *t = &doc->tensors[cut->tensor];
         if (cut->at == t->offset + t->len)
@@ -247,6 +249,6 @@ int cut_end(const struct call *c, struct err *err)
     return cut->at == cut->batch.doc.len
                ? 0
                : err_set(err, ERR_INVALID,
-                         "%s(): safetensors: a document of %zu bytes, but its tensors end at byte %zu", c->method,
+                         "%s(): safetensors: a document of %zu bytes, but its tensors end at byte %zu", c->req.method,
                          cut->at, cut->batch.doc.len);
 }

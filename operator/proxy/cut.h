@@ -8,11 +8,12 @@
 
 #include "operator/proxy/call.h"
 
-// c->deal says into how many pieces, and gets what is known of the batch. `args` are the arguments as far as they have
-// come. Sets c->cut; leaves it NULL where more is to be there before: *want bytes of the arguments, 0 = all, because
-// this is no batch that can be cut so. ERR_INVALID and ERR_LIMIT as of split_make().
-int cut_begin(struct call *c, const struct record_call *args, size_t *want, struct err *err);
-void cut_free(struct call *c);
+// The deal says into how many pieces, and gets what is known of the batch. `args` are the arguments as far as they have
+// come. *ret NULL: more is to be there before, *want bytes of the arguments, 0 = all, because this is no batch that can
+// be cut so. ERR_INVALID and ERR_LIMIT as of split_make(). The quota is borrowed.
+int cut_begin(const struct request *q, struct deal *d, const struct record_call *args, struct quota *quota,
+              struct cut **ret, size_t *want, struct err *err);
+void cut_free(struct cut *cut); // accepts NULL
 
 // The head of the document for that rank: of its own, behind the head of the call.
 struct record_part cut_head(const struct call *c, uint32_t rank);

@@ -26,24 +26,24 @@ static int read_rule(const struct record_call *parts, struct arena *a, struct di
     return r < 0 ? r : dispatch_rule_read(split, collect, a, ret, err);
 }
 
-static int find_rule(const struct call *c, const struct record_call *parts, struct arena *a,
+static int find_rule(const struct request *q, const struct group *g, const struct record_call *parts, struct arena *a,
                      const struct dispatch_rule **ret, struct err *err)
 {
     *ret = NULL;
-    if (c->ruled) {
+    if (q->ruled) {
         struct dispatch_rule *rule = arena_new(a, struct dispatch_rule);
         *ret = rule;
         return read_rule(parts, a, rule, err);
     }
-    const struct member_role *role = member_role(c->group->ranks[0].member, c->role);
-    const struct member_method *m = role ? member_method(role, c->method) : NULL;
-    if (m && m->dispatch == c->dispatch)
+    const struct member_role *role = member_role(g->ranks[0].member, q->role);
+    const struct member_method *m = role ? member_method(role, q->method) : NULL;
+    if (m && m->dispatch == q->dispatch)
         *ret = m->rule;
-    if (!*ret && c->dispatch == RECORD_SPLIT)
+    if (!*ret && q->dispatch == RECORD_SPLIT)
         return err_set(err, ERR_INVALID,
                        "%s(): dispatch mode SPLIT needs `split` or `collect`, in the call or where the method is "
                        "registered",
-                       c->method);
+                       q->method);
     return 0;
 }
 
@@ -55,49 +55,53 @@ static const bool *find_wanted(const struct dispatch *d, struct arena *a)
     return wanted;
 }
 
-static int fill(const struct call *c, const struct record_call *parts, struct deal *d, struct err *err)
+static int fill(const struct request *q, const struct group *g, const struct record_call *parts, struct deal *d,
+                struct err *err)
 {
     const struct dispatch_rule *rule;
     const struct grid *meshes = NULL;
     size_t n_meshes = 0;
-    int r = find_rule(c, parts, &d->memory, &rule, err);
+    int r = find_rule(q, g, parts, &d->memory, &rule, err);
     if (r == 0)
-        r = group_meshes(c->group, &d->memory, &meshes, &n_meshes, err);
+        r = group_meshes(g, &d->memory, &meshes, &n_meshes, err);
     if (r == 0)
-        r = dispatch_make((enum record_dispatch)c->dispatch, rule, meshes, n_meshes, c->world, &d->memory, &d->d, err);
+        r = dispatch_make((enum record_dispatch)q->dispatch, rule, meshes, n_meshes, q->world, &d->memory, &d->d, err);
     if (r < 0)
-        return err_wrap(err, "%s() of %s", c->method, c->group->key);
-    if (c->pad && d->d.form != DISPATCH_ROWS)
+        return err_wrap(err, "%s() of %s", q->method, g->key);
+    if (q->pad && d->d.form != DISPATCH_ROWS)
         return err_set(err, ERR_INVALID, "%s(): padding is for batches that are cut into pieces, the call is %s",
-                       c->method, mode_dispatch_name(c->dispatch));
+                       q->method, mode_dispatch_name(q->dispatch));
     d->wanted = find_wanted(&d->d, &d->memory);
     return 0;
 }
 
-int deal_make(struct call *c, const struct record_call *parts, struct err *err)
+int deal_make(const struct request *q, const struct group *g, const struct record_call *parts, struct quota *quota,
+              struct deal **ret, struct err *err)
 {
     bool plain =
-        c->dispatch == RECORD_ONE_TO_ALL || c->dispatch == RECORD_ALL_TO_ALL || c->dispatch == RECORD_DP_COMPUTE;
-    if (plain && !c->ruled && !c->pad)
+        q->dispatch == RECORD_ONE_TO_ALL || q->dispatch == RECORD_ALL_TO_ALL || q->dispatch == RECORD_DP_COMPUTE;
+    *ret = NULL;
+    if (q->single || (plain && !q->ruled && !q->pad))
         return 0;
     struct deal *d = xcalloc(1, sizeof *d);
-    int r = fill(c, parts, d, err);
-    c->deal = d;
-    if (r == 0 && !quota_charge(c->quota, d->memory.used))
-        r = err_set(err, ERR_LIMIT, "%s(): no room for it: too many calls of this controller wait already", c->method);
-    if (r == 0)
-        d->charged = d->memory.used;
-    else
-        deal_free(c);
-    return r;
+    d->quota = quota;
+    int r = fill(q, g, parts, d, err);
+    if (r == 0 && !quota_charge(quota, d->memory.used))
+        r = err_set(err, ERR_LIMIT, "%s(): no room for it: too many calls of this controller wait already", q->method);
+    if (r < 0) {
+        deal_free(d);
+        return r;
+    }
+    d->charged = d->memory.used;
+    *ret = d;
+    return 0;
 }
 
-void deal_free(struct call *c)
+void deal_free(struct deal *d)
 {
-    struct deal *d = TAKE_PTR(c->deal);
     if (!d)
         return;
-    quota_refund(c->quota, d->charged);
+    quota_refund(d->quota, d->charged);
     arena_done(&d->memory);
     free(d);
 }

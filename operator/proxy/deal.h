@@ -6,7 +6,7 @@
 #define CADRE_PROXY_DEAL_H
 
 #include "common/wire/dispatch.h"
-#include "operator/proxy/call.h"
+#include "operator/proxy/request.h"
 
 struct deal {
     struct dispatch d;
@@ -15,13 +15,16 @@ struct deal {
     size_t rows, each, added;
     // private
     struct arena memory;
+    struct quota *quota; // borrowed
     size_t charged;
 };
 
-// Sets c->deal; left NULL for modes in which a rank gets everything, or its own element of a list, and all results make
-// a list. The group must be complete. ERR_INVALID, ERR_NOT_FOUND and ERR_CONFLICT for the caller, ERR_LIMIT.
-int deal_make(struct call *c, const struct record_call *parts, struct err *err);
-void deal_free(struct call *c);
+// *ret NULL: one rank runs it, or in its mode a rank gets everything, or its own element of a list, and all results
+// make a list. The request was resolved and the group is complete. ERR_INVALID, ERR_NOT_FOUND and ERR_CONFLICT for the
+// client, ERR_LIMIT. What it takes is charged to the quota, which is borrowed.
+int deal_make(const struct request *q, const struct group *g, const struct record_call *parts, struct quota *quota,
+              struct deal **ret, struct err *err);
+void deal_free(struct deal *d); // accepts NULL
 
 bool deal_wants(const struct deal *d, uint32_t rank); // d NULL: all
 

@@ -14,147 +14,10 @@
 #define COPY_MAX ((size_t)1 << 10)    // a body up to this is rather copied for each rank than shared by them
 #define LASTING_MIN ((size_t)2 << 10) // a longer one may go out in several records, others between them
 
-enum { GO, WAIT, QUEUE }; // now, for the group, for a slot; else a negative error
-
-static int no_method(const struct call *c, const struct member_role *role, struct err *err)
-{
-    struct buf names = BUF_INIT(512);
-    for (size_t i = 0; i < role->n_methods && !names.over; i++)
-        buf_printf(&names, "%s%s", i ? ", " : "", role->methods[i].name);
-    err_set(err, ERR_NOT_FOUND, "%s%s%s has no method '%s'; it has: %s%s", role->name ? role->name : "",
-            role->name ? " of " : "", c->group->key, c->method, role->n_methods ? buf_str(&names) : "none",
-            names.over ? ", ..." : "");
-    buf_done(&names);
-    return err->code;
-}
-
-static int no_role(const struct call *c, const struct member *m, struct err *err)
-{
-    struct buf names = BUF_INIT(2048);
-    for (size_t i = 0; i < m->n_roles && m->roles[i].name; i++)
-        buf_printf(&names, "%s%s", i ? ", " : "", m->roles[i].name);
-    if (!names.len)
-        err_set(err, ERR_NOT_FOUND, "%s has no role '%s': it has no roles, leave it out", c->group->key, c->role);
-    else if (c->role[0])
-        err_set(err, ERR_NOT_FOUND, "%s has no role '%s'; it has: %s", c->group->key, c->role, buf_str(&names));
-    else
-        err_set(err, ERR_INVALID, "%s has several roles: the call of %s() says which one (role): %s", c->group->key,
-                c->method, buf_str(&names));
-    buf_done(&names);
-    return err->code;
-}
-
-// The modes that the caller left open are those that the method was registered with.
-static int resolve_modes(struct call *c, struct err *err)
-{
-    const struct member *first = group_first(c->group);
-    if (c->rank != RECORD_GROUP || (c->dispatch && c->execute) || c->execute == RECORD_RANK_ZERO ||
-        c->execute == RECORD_ANY)
-        return GO;
-    if (!first)
-        return WAIT;
-    const struct member_role *role = member_role(first, c->role);
-    if (!role)
-        return no_role(c, first, err);
-    const struct member_method *method = member_method(role, c->method);
-    if (!method && !c->dispatch)
-        return no_method(c, role, err);
-    if (!c->dispatch)
-        c->dispatch = method->dispatch;
-    if (!c->execute)
-        c->execute = method ? method->execute : RECORD_ALL;
-    return GO;
-}
-
-// Whom one rank gets them, gets the arguments as they are.
-static int check_modes(struct call *c, struct err *err)
-{
-    c->single = c->rank != RECORD_GROUP || c->execute == RECORD_RANK_ZERO || c->execute == RECORD_ANY;
-    if (c->single && (c->ruled || c->pad))
-        return err_set(err, ERR_INVALID, "%s(): one rank runs it, there is nothing to split, collect or pad",
-                       c->method);
-    return GO;
-}
-
-// Whether its group takes it, as far as attempt and ranks go.
-static int check_group(const struct call *c, struct err *err)
-{
-    const struct group *g = c->group;
-    int r = group_refuses(g, err);
-    if (r == 0 && c->world != g->world)
-        r = err_set(err, ERR_CONFLICT, "%s had %u ranks when the call came and has %u now; call again", g->key,
-                    c->world, g->world);
-    if (r == 0)
-        r = group_serves(g, c->rank, c->attempt, err);
-    return r > 0 ? WAIT : r;
-}
-
-// Per caller and rank calls run in the order sent: none passes an earlier one that waits.
-static bool behind_another(const struct call *c)
-{
-    const struct list *waiting = &c->group->waiting;
-    if (c->state == CALL_WAITING || c->state == CALL_QUEUED) // asked by the router, which goes through all in order
-        return false;
-    for (const struct list *l = waiting->prev; l != waiting; l = l->prev)
-        if (CONTAINER_OF(l, struct call, link)->session == c->session)
-            return true;
-    return false;
-}
-
-// Of the proxy's and the host's own methods, such as object.put: no method of a class has a dot in its name.
-static bool is_own(const struct call *c)
-{
-    return strchr(c->method, '.') != NULL;
-}
-
-static int pick_any(struct call *c, struct err *err)
-{
-    const struct member *first = group_first(c->group);
-    if (!first)
-        return WAIT;
-    if (is_own(c)) {
-        c->lane = MEMBER_LANE_NONE;
-        return task_pick(c) ? GO : WAIT;
-    }
-    const struct member_role *role = member_role(first, c->role);
-    const struct member_method *method = role ? member_method(role, c->method) : NULL;
-    if (!role)
-        return no_role(c, first, err);
-    if (!method)
-        return no_method(c, role, err);
-    c->lane = method->lane;
-    if (task_stuck(c))
-        return err_set(err, ERR_CONFLICT,
-                       "a deadlock: %s() waits for a slot of %s, and methods that wait for it hold all", c->method,
-                       c->group->key);
-    return task_pick(c) ? GO : QUEUE;
-}
-
-static int pick_ranks(struct call *c, struct err *err)
-{
-    uint32_t world = c->group->world;
-    if (c->execute == RECORD_ANY && c->rank == RECORD_GROUP)
-        return pick_any(c, err);
-    c->first = c->rank != RECORD_GROUP ? c->rank : 0;
-    return group_missing(c->group, c->first, c->single ? 1 : c->world) == world ? GO : WAIT;
-}
-
-static int verdict(struct call *c, struct err *err)
-{
-    int r = check_group(c, err);
-    if (r == GO)
-        r = resolve_modes(c, err);
-    if (r == GO)
-        r = check_modes(c, err);
-    if (r == GO)
-        r = pick_ranks(c, err);
-    return r >= 0 && r != WAIT && behind_another(c) ? WAIT : r;
-}
-
 // So that a call that one rank has no room for reaches none. The queue's own bookkeeping is small.
 static int check_room(const struct call *c, uint32_t i, size_t cost, struct err *err)
 {
-    const struct member *m = c->group->ranks[c->first + i].member;
+    const struct member *m = c->group->ranks[c->req.first + i].member;
     if (m->n_pending >= c->router->config.member_calls)
         return err_set(err, ERR_THROTTLED, "rank %u of %s has %zu calls that it has not answered; no more now", m->rank,
                        c->group->key, m->n_pending);
@@ -177,10 +40,10 @@ static void number(struct call *c)
 static int send_next(struct call *c, const struct record_part *parts, size_t n, const struct call_body *copied,
                      struct err *err)
 {
-    struct member *m = c->group->ranks[c->first + c->n].member;
+    struct member *m = c->group->ranks[c->req.first + c->n].member;
     struct record_header h = {
-        .type = RECORD_CALL, .call = c->id, .rank = m->rank, .dispatch = c->dispatch, .execute = c->execute};
-    if (c->quiet || !deal_wants(c->deal, m->rank))
+        .type = RECORD_CALL, .call = c->id, .rank = m->rank, .dispatch = c->req.dispatch, .execute = c->req.execute};
+    if (c->req.quiet || !deal_wants(c->deal, m->rank))
         h.flags = RECORD_QUIET;
     if (c->order->lasting > c->lasting)
         h.flags |= RECORD_ORDERED;
@@ -196,7 +59,7 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
     c->n++;
     list_append(&m->pending, &slot->pending);
     m->n_pending++;
-    member_lane(m, c->lane)->n_pending++;
+    member_lane(m, c->req.lane)->n_pending++;
     c->left++;
     peer_changed(&m->peer);
     return 0;
@@ -213,7 +76,7 @@ static int send_same(struct call *c, const struct call_body *body, uint32_t n, s
     if (r < 0)
         return r;
     if (!copied && !(shared = call_keep(c, body)))
-        return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->method);
+        return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
     struct record_part part = {.blob = shared, .len = body->len};
     if (body->blob)
         part.offset = (size_t)(body->data - body->blob->data);
@@ -228,12 +91,12 @@ static int send_pieces(struct call *c, const struct split *s, struct err *err)
 {
     const uint32_t *pieces = c->deal ? c->deal->d.chunk : NULL;
     int r = 0;
-    for (uint32_t i = 0; i < c->world && r == 0; i++) {
+    for (uint32_t i = 0; i < c->req.world && r == 0; i++) {
         const struct split_piece *piece = &s->pieces[pieces ? pieces[i] : i];
         size_t cost = record_parts_cost(&s->head, 1) + record_parts_cost(s->parts + piece->first, piece->n);
         r = check_room(c, i, cost, err);
     }
-    while (r == 0 && c->n < c->world) {
+    while (r == 0 && c->n < c->req.world) {
         const struct split_piece *piece = &s->pieces[pieces ? pieces[c->n] : c->n];
         struct record_part *parts = router_parts(c->router, piece->n + 1);
         parts[0] = s->head;
@@ -254,21 +117,9 @@ static int send_split(struct call *c, const struct call_body *body, const struct
     return r;
 }
 
-static bool is_whole(const struct call *c)
+static bool is_whole(const struct request *q, const struct deal *d)
 {
-    return c->single || (c->deal ? c->deal->d.form == DISPATCH_WHOLE : c->dispatch == RECORD_ONE_TO_ALL);
-}
-
-// Of calls to given ranks.
-static void find_lane(struct call *c)
-{
-    const struct member *m = c->group->ranks[c->first].member;
-    const struct member_role *role = m->n_lanes > 1 ? member_role(m, c->role) : NULL;
-    const struct member_method *method = role ? member_method(role, c->method) : NULL;
-    if (method)
-        c->lane = method->lane;
-    else if (is_own(c))
-        c->lane = MEMBER_LANE_NONE;
+    return q->single || (d ? d->d.form == DISPATCH_WHOLE : q->dispatch == RECORD_ONE_TO_ALL);
 }
 
 // Which it is among the stats is known once the ranks are there that have declared it.
@@ -277,9 +128,9 @@ static void name_stats(struct call *c)
     struct stats *s = &c->group->stats;
     if (c->stat.method != &s->other)
         return;
-    const struct member_role *role = member_role(c->group->ranks[c->first].member, c->role);
-    if (role && member_method(role, c->method))
-        stats_become(&c->stat, stats_add(s, c->role, c->method));
+    const struct member_role *role = member_role(c->group->ranks[c->req.first].member, c->req.role);
+    if (role && member_method(role, c->req.method))
+        stats_become(&c->stat, stats_add(s, c->req.role, c->req.method));
 }
 
 // It, or one before it that is not answered, may be overtaken on the way to a rank.
@@ -295,13 +146,14 @@ static void set_out(struct call *c, enum call_state state, size_t len)
     call_become(c, state);
     number(c);
     note_lasting(c, len);
-    c->router->last_any += c->execute == RECORD_ANY;
+    c->group->last_any += c->req.execute == RECORD_ANY;
 }
 
 static int send_args(struct call *c, const struct call_body *body, const struct record_call *parts, struct err *err)
 {
     set_out(c, CALL_RUNNING, body->len);
-    return is_whole(c) ? send_same(c, body, c->single ? 1 : c->world, err) : send_split(c, body, parts, err);
+    return is_whole(&c->req, c->deal) ? send_same(c, body, c->req.single ? 1 : c->req.world, err)
+                                      : send_split(c, body, parts, err);
 }
 
 static void send_call(struct call *c, const struct call_body *body)
@@ -310,12 +162,11 @@ static void send_call(struct call *c, const struct call_body *body)
     struct record_call parts;
     struct blob *made = NULL; // the arguments with references looked up
     name_stats(c);
-    find_lane(c);
     int r = record_call_decode(body->data, body->len, &parts, &err);
-    if (r == 0 && !c->single)
-        r = deal_make(c, &parts, &err);
     if (r == 0)
-        r = object_arguments(c, &parts, is_whole(c), &made, &err);
+        r = deal_make(&c->req, c->group, &parts, c->quota, &c->deal, &err);
+    if (r == 0)
+        r = object_arguments(c, &parts, is_whole(&c->req, c->deal), &made, &err);
     if (r == 0 && made)
         r = record_call_decode(made->data, made->len, &parts, &err);
     if (r == 0)
@@ -332,7 +183,7 @@ static void send_call(struct call *c, const struct call_body *body)
 static void call_wait(struct call *c, struct blob *kept, bool queued)
 {
     if (!kept) {
-        call_refuse(c, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this controller do already", c->method,
+        call_refuse(c, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this controller do already", c->req.method,
                     c->group->key);
         return;
     }
@@ -346,20 +197,11 @@ static void call_wait(struct call *c, struct blob *kept, bool queued)
     list_append(&c->group->waiting, &c->link);
 }
 
-void call_explain_wait(const struct call *c, struct buf *out)
-{
-    if (c->attempt > c->group->attempt)
-        buf_printf(out, "the call is for attempt %lld of %s, which is at attempt %u", (long long)c->attempt,
-                   c->group->key, c->group->attempt);
-    else
-        group_explain(c->group, out);
-}
-
 static void refuse_waiting(struct call *c)
 {
     struct buf why = BUF_INIT(1024);
-    call_explain_wait(c, &why);
-    call_refuse(c, ERR_UNAVAILABLE, "%s() was not sent: %s", c->method, buf_str(&why));
+    request_explain_wait(&c->req, c->group, &why);
+    call_refuse(c, ERR_UNAVAILABLE, "%s() was not sent: %s", c->req.method, buf_str(&why));
     buf_done(&why);
 }
 
@@ -367,16 +209,16 @@ void call_submit(struct call *c, const struct call_body *body)
 {
     struct err err = ERR_INIT;
     struct failure f;
-    int r = verdict(c, &err);
-    if (r == GO) {
+    int r = request_resolve(&c->req, c->group, c->session, false, &err);
+    if (r == VERDICT_GO) {
         send_call(c, body);
     } else if (r < 0) {
         failure_from(&f, &err);
         call_fail(c, &f);
-    } else if (c->refuse && r == WAIT) {
+    } else if (c->req.refuse && r == VERDICT_WAIT) {
         refuse_waiting(c);
     } else {
-        call_wait(c, call_keep(c, body), r == QUEUE);
+        call_wait(c, call_keep(c, body), r == VERDICT_QUEUE);
     }
 }
 
@@ -386,11 +228,11 @@ static int send_cut(struct call *c, const struct call_body *body, const struct r
     struct blob *shared = call_keep(c, body);
     int r = 0;
     if (!shared)
-        return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->method);
+        return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
     size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0, head = body->len - parts->args_len;
-    for (uint32_t i = 0; i < c->world && r == 0; i++)
+    for (uint32_t i = 0; i < c->req.world && r == 0; i++)
         r = check_room(c, i, head + cut_head(c, i).len, err);
-    while (c->n < c->world && r == 0) {
+    while (c->n < c->req.world && r == 0) {
         const struct record_part one[] = {{shared, at, head}, cut_head(c, c->n)};
         r = send_next(c, one, ARRAY_LEN(one), NULL, err);
     }
@@ -404,17 +246,16 @@ static int send_cut(struct call *c, const struct call_body *body, const struct r
 static int send_first(struct call *c, const struct call_body *first, const struct record_call *parts, struct err *err)
 {
     name_stats(c);
-    find_lane(c);
     set_out(c, CALL_STREAMING, first->len);
-    return c->cut ? send_cut(c, first, parts, err) : send_same(c, first, c->single ? 1 : c->world, err);
+    return c->cut ? send_cut(c, first, parts, err) : send_same(c, first, c->req.single ? 1 : c->req.world, err);
 }
 
 // JSON up to some length may have references in it, which are looked up. What lies in shared memory can be looked at
 // there, and passed on by reference where it has none; whoever changes it meanwhile changes his own arguments.
-static bool needs_no_look(const struct call *c, const struct call_body *first, const struct record_call *parts,
+static bool needs_no_look(const struct router *r, const struct call_body *first, const struct record_call *parts,
                           size_t *want)
 {
-    size_t most = c->router->config.whole_json, len = parts->args_len;
+    size_t most = r->config.whole_json, len = parts->args_len;
     const char *args = len ? parts->args : first->next;
     size_t seen = len ? len : first->next_len;
     if (!most || len > most || batch_is_safetensors(args, seen))
@@ -428,88 +269,111 @@ static bool needs_no_look(const struct call *c, const struct call_body *first, c
     return false;
 }
 
-// Deals it out as far as can be told from the first piece. False: more of it has to be there, *want bytes or all (0).
-static bool plan(struct call *c, const struct call_body *first, const struct record_call *parts, size_t *want, int *ret,
-                 struct err *err)
+// Deals the arguments out as far as can be told from their beginning. False: more of the body has to be there, *want
+// bytes or all (0).
+static bool plan(const struct session *s, const struct group *g, const struct request *q, const struct call_body *first,
+                 struct call_start *ret, size_t *want)
 {
+    struct record_call parts;
+    struct err *err = &ret->err;
     *want = 0;
-    *ret = c->single ? 0 : deal_make(c, parts, err);
-    if (*ret < 0)
+    if (record_call_decode(first->data, first->len, &parts, err) < 0 ||
+        deal_make(q, g, &parts, s->quota, &ret->deal, err) < 0) {
+        ret->verdict = err->code;
         return true;
-    if (is_whole(c))
-        return needs_no_look(c, first, parts, want);
-    if (!c->deal || c->deal->d.form != DISPATCH_ROWS)
+    }
+    if (is_whole(q, ret->deal))
+        return needs_no_look(s->router, first, &parts, want);
+    if (!ret->deal || ret->deal->d.form != DISPATCH_ROWS)
         return false;
-    *ret = cut_begin(c, parts, want, err);
+    if (cut_begin(q, ret->deal, &parts, s->quota, &ret->cut, want, err) < 0) {
+        ret->verdict = err->code;
+        return true;
+    }
     if (*want)
-        *want += 4 + parts->head_len;
-    return *ret < 0 || c->cut;
+        *want += 4 + parts.head_len;
+    return ret->cut != NULL;
+}
+
+void call_start_forget(struct call_start *start)
+{
+    deal_free(TAKE_PTR(start->deal));
+    cut_free(TAKE_PTR(start->cut));
+}
+
+bool call_decide(struct session *s, const struct group *g, struct request *q, const struct call_body *first,
+                 struct call_start *ret, size_t *want)
+{
+    *ret = (struct call_start){.err = ERR_INIT};
+    *want = 0;
+    ret->verdict = request_resolve(q, g, s, false, &ret->err);
+    if (ret->verdict < 0 || ret->verdict == VERDICT_WAIT) // until the group is ready nobody knows
+        return true;
+    bool enough = plan(s, g, q, first, ret, want);
+    if (!enough || ret->verdict < 0)
+        call_start_forget(ret);
+    return enough;
+}
+
+static void fail(struct call *c, const struct err *err)
+{
+    struct failure f;
+    failure_from(&f, err);
+    call_fail(c, &f);
 }
 
 // False: it has failed.
-static bool begin_stream(struct call *c, const struct call_body *first, const struct record_call *parts)
+static bool begin_stream(struct call *c, const struct call_body *first)
 {
     struct err err = ERR_INIT;
-    struct failure f;
-    if (send_first(c, first, parts, &err) == 0) {
+    struct record_call parts;
+    if (record_call_decode(first->data, first->len, &parts, &err) == 0 && send_first(c, first, &parts, &err) == 0) {
         stream_flow(c);
         return true;
     }
-    failure_from(&f, &err);
-    call_fail(c, &f);
+    fail(c, &err);
     return false;
 }
 
-bool call_stream(struct call *c, const struct call_body *first, size_t *want)
+static void take_plan(struct call *c, struct call_start *start)
 {
-    struct err err = ERR_INIT;
-    struct failure f;
-    struct record_call parts;
-    bool streams = true;
-    int turn = verdict(c, &err), r = MIN(turn, 0);
-    *want = 0;
-    if (turn == WAIT && c->refuse) {
+    deal_free(c->deal);
+    cut_free(c->cut);
+    c->deal = TAKE_PTR(start->deal);
+    c->cut = TAKE_PTR(start->cut);
+}
+
+void call_stream(struct call *c, const struct call_body *first, struct call_start *start)
+{
+    take_plan(c, start);
+    if (start->verdict < 0)
+        fail(c, &start->err);
+    else if (start->verdict == VERDICT_WAIT && c->req.refuse)
         refuse_waiting(c);
-        return true;
-    }
-    if (r == 0)
-        r = record_call_decode(first->data, first->len, &parts, &err);
-    if (r == 0 && turn != WAIT) // until the group is ready nobody knows
-        streams = plan(c, first, &parts, want, &r, &err);
-    if (r < 0) {
-        failure_from(&f, &err);
-        call_fail(c, &f);
-    } else if (!streams) {
-        call_forget(c);
-        return false;
-    } else if (turn == GO) {
-        (void)begin_stream(c, first, &parts);
-    } else {
-        call_wait(c, stall_begin(c, first), turn == QUEUE);
-    }
-    return true;
+    else if (start->verdict == VERDICT_GO)
+        (void)begin_stream(c, first);
+    else
+        call_wait(c, stall_begin(c, first), start->verdict == VERDICT_QUEUE);
 }
 
 // Whether what has come of the arguments will do, or more has to be there first, which the sender is told to send.
-static bool suffices(struct call *c, int *ret, struct err *err)
+static bool suffices(struct call *c, struct call_start *ret)
 {
     for (bool planned = false; !planned;) {
-        struct record_call parts;
-        deal_free(c);
-        cut_free(c);
-        *ret = stall_fetch(c, err);
-        if (*ret < 0 || !c->stalls) // an error, or all of it is there
+        int r = stall_fetch(c, &ret->err);
+        if (r < 0)
+            ret->verdict = r;
+        if (r < 0 || !c->stalls) // an error, or all of it is there
             return true;
         if (c->body->len < c->want) {
             stall_hold(c, false);
             return false;
         }
-        *ret = record_call_decode(c->body->data, c->body->len, &parts, err);
-        if (*ret < 0)
-            return true;
         struct call_body here = {c->body->data, c->body->len, c->body, NULL, 0, false};
         here.next = stall_peek(c, &here.next_len, &here.next_last);
-        planned = plan(c, &here, &parts, &c->want, ret, err);
+        planned = plan(c->session, c->group, &c->req, &here, ret, &c->want);
+        if (!planned || ret->verdict < 0)
+            call_start_forget(ret);
         if (!planned && !c->want)
             c->want = SIZE_MAX;
         if (!planned && c->want == here.len) { // whatever comes next
@@ -522,16 +386,14 @@ static bool suffices(struct call *c, int *ret, struct err *err)
 
 static void send_kept(struct call *c)
 {
-    struct err ignored = ERR_INIT; // it was read before
-    struct record_call parts;
     struct blob *kept = TAKE_PTR(c->body);
     const struct call_body body = {kept->data, kept->len, kept};
     call_waits(c, 0);
     if (!c->stalls) {
         send_call(c, &body);
-    } else if (record_call_decode(kept->data, kept->len, &parts, &ignored) == 0) {
+    } else {
         c->stalls = false;
-        if (begin_stream(c, &body, &parts))
+        if (begin_stream(c, &body))
             stall_pass(c);
     }
     blob_unref(kept);
@@ -539,21 +401,21 @@ static void send_kept(struct call *c)
 
 void call_resubmit(struct call *c)
 {
-    struct err err = ERR_INIT;
-    int turn = verdict(c, &err), r = MIN(turn, 0);
-    if (turn == WAIT && c->stalls)
+    struct call_start start = {.err = ERR_INIT};
+    bool queued = c->state == CALL_QUEUED;
+    start.verdict = request_resolve(&c->req, c->group, NULL, queued, &start.err);
+    if (start.verdict == VERDICT_WAIT && c->stalls)
         stall_hold(c, true);
-    if (turn == WAIT || (turn == QUEUE && c->state == CALL_QUEUED))
+    if (start.verdict == VERDICT_WAIT || (start.verdict == VERDICT_QUEUE && queued))
         return;
-    if (r == 0 && c->stalls && !suffices(c, &r, &err))
+    if (start.verdict >= 0 && c->stalls && !suffices(c, &start))
         return;
-    if (r < 0) {
-        struct failure f;
-        failure_from(&f, &err);
-        call_fail(c, &f);
+    if (start.verdict < 0) {
+        fail(c, &start.err);
         return;
     }
-    if (turn == QUEUE) {
+    take_plan(c, &start);
+    if (start.verdict == VERDICT_QUEUE) {
         if (c->stalls)
             stall_hold(c, true);
         task_queue(c);

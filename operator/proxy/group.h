@@ -45,6 +45,7 @@ struct group {
     struct arena memory;      // of the meshes
     struct group_rank *ranks; // `world` of them
     uint32_t n_connected;
+    uint32_t last_any;   // counts calls to any rank, so that equals take turns
     struct list members; // all that refer to it: connected, replaced, or about to be forgotten
     struct list calls;   // all that are not answered
     struct list waiting; // those of them that wait, in the order in which they came

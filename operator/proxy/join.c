@@ -38,8 +38,8 @@ static struct source *source_of(const struct call *c, uint32_t rank)
 
 static int no_room(const struct call *c, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here", c->method,
-                   c->group->key);
+    return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here",
+                   c->req.method, c->group->key);
 }
 
 // Taking in
@@ -49,7 +49,7 @@ bool join_takes(const struct call_slot *slot, const struct call_body *piece, siz
     const struct call *c = slot->call;
     struct err err = ERR_INIT;
     *want = 0;
-    if (c->single || c->session->whole || !c->deal || !c->deal->d.join)
+    if (c->req.single || c->session->whole || !c->deal || !c->deal->d.join)
         return false;
     if (piece->len < SAFETENSORS_PREFIX)
         *want = SAFETENSORS_PREFIX;
@@ -115,7 +115,7 @@ static void drop_all(struct source *s)
 
 static int unfit(const struct call *c, uint32_t rank, struct err *err)
 {
-    return err_wrap(err, "rank %u ran %s(), but its result cannot be joined with the others", rank, c->method);
+    return err_wrap(err, "rank %u ran %s(), but its result cannot be joined with the others", rank, c->req.method);
 }
 
 static int count_cells(struct join *j, const struct batch *b, struct err *err)
@@ -236,7 +236,7 @@ static int make_whole(struct call *c, struct err *err)
 
 static int send(struct call *c, const struct record_part *part, struct err *err)
 {
-    const struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = RECORD_GROUP};
+    const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
     struct peer *p = &c->session->peer;
     bool first = c->join->part == 0 && c->join->part_sent == 0;
     c->stat.bytes_out += part->len;
@@ -274,7 +274,7 @@ static int start(struct call *c, struct err *err)
         return r;
     r = batch_join(results, j->n, d->added ? d->each : 0, &j->memory, &j->doc, err);
     if (r < 0)
-        return err_wrap(err, "%s() of %s ran", c->method, c->group->key);
+        return err_wrap(err, "%s() of %s ran", c->req.method, c->group->key);
     r = charge(c, err);
     if (r < 0 || !in_order(j))
         return r < 0 ? r : make_whole(c, err);

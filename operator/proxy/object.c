@@ -68,9 +68,9 @@ void object_discard_all(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         const struct call_slot *slot = &c->slots[i];
-        struct member *m = seated(c->group, c->first + i);
+        struct member *m = seated(c->group, c->req.first + i);
         if (!slot->member && m && slot->len)
-            object_discard(m, bytes_of(c, slot), slot->len, c->pin);
+            object_discard(m, bytes_of(c, slot), slot->len, c->req.pin);
     }
 }
 
@@ -103,13 +103,13 @@ static bool answer(struct call *c, uint32_t rank, const struct ref *ref)
     struct buf text = BUF_INIT(REF_TEXT_MAX), body = BUF_INIT(REF_TEXT_MAX + 64);
     ref_write(ref, &text);
     ref_write_json(ref, &body);
-    bool good = !text.over && !body.over && (c->pin || remember(c->session, buf_str(&text), ref->n));
+    bool good = !text.over && !body.over && (c->req.pin || remember(c->session, buf_str(&text), ref->n));
     if (!good) {
-        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but there is no room for a reference to its result", c->method,
+        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but there is no room for a reference to its result", c->req.method,
                     c->group->key);
     } else {
-        const struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = rank};
-        c->keep = false; // it is in the caller's hands
+        const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
+        c->req.keep = false; // it is in the caller's hands
         call_answer_copy(c, &h, body.data, body.len);
     }
     buf_done(&text);
@@ -120,7 +120,7 @@ static bool answer(struct call *c, uint32_t rank, const struct ref *ref)
 static void refuse_answer(struct call *c, uint32_t rank)
 {
     call_refuse(c, ERR_INTERNAL, "rank %u ran %s(), but does not say what it keeps: is its cadre-worker an older one?",
-                rank, c->method);
+                rank, c->req.method);
 }
 
 static void init_ref(const struct call *c, struct ref *r, enum ref_form form, uint32_t n, struct ref_part *parts)
@@ -138,7 +138,7 @@ void object_single(struct call *c, struct member *m, const struct call_body *bod
         refuse_answer(c, m->rank);
         return;
     }
-    bool pinned = c->pin;
+    bool pinned = c->req.pin;
     if (!answer(c, m->rank, &ref)) // its slot has ended, and the call may be gone
         send_free(m, part.id, pinned);
 }
@@ -152,8 +152,8 @@ void object_collect(struct call *c)
     struct ref_part *parts = arena_array(&a, MAX(n, 1u), sizeof *parts);
     init_ref(c, &ref, d && d->d.join ? REF_JOINED : REF_LIST, n, parts);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t rank = d ? d->d.keep[i] : c->first + i;
-        const struct call_slot *slot = &c->slots[rank - c->first];
+        uint32_t rank = d ? d->d.keep[i] : c->req.first + i;
+        const struct call_slot *slot = &c->slots[rank - c->req.first];
         const struct member *m = seated(c->group, rank);
         parts[i] = (struct ref_part){.rank = rank, .attempt = m ? m->attempt : c->group->attempt};
         if (!read_kept(bytes_of(c, slot), slot->len, &parts[i])) {
@@ -164,7 +164,7 @@ void object_collect(struct call *c)
     }
     if (n == 0 || n > REF_PARTS_MAX)
         call_refuse(c, ERR_LIMIT, "%s() ran, but its results are kept by %u ranks, and a reference has 1 to %d parts",
-                    c->method, n, REF_PARTS_MAX);
+                    c->req.method, n, REF_PARTS_MAX);
     else
         (void)answer(c, RECORD_GROUP, &ref);
     arena_done(&a);

@@ -22,7 +22,7 @@ static void write_place(const struct call *c, const struct member *m, const stru
     char at[96], key[REF_KEY_SIZE];
     const char *address = str_empty(m->address) ? "127.0.0.1" : m->address;
     bool v6 = strchr(address, ':') != NULL;
-    int64_t until = clock_wall_ms(c->router->config.clock) + OBJECT_KEY_MS + c->timeout_ms;
+    int64_t until = clock_wall_ms(c->router->config.clock) + OBJECT_KEY_MS + c->req.timeout_ms;
     if (!m->object_port || !m->secret)
         return;
     snprintf(at, sizeof at, "%s%s%s:%u", v6 ? "[" : "", address, v6 ? "]" : "", m->object_port);
@@ -40,7 +40,7 @@ static int write_part(const struct call *c, const struct ref *ref, uint32_t i, s
     if (r == 0)
         r = object_member(g, &ref->parts[i], &m, err);
     if (r < 0)
-        return err_wrap(err, "%s()", c->method);
+        return err_wrap(err, "%s()", c->req.method);
     struct ref one = {.form = REF_ONE, .n = 1, .parts = &ref->parts[i]};
     struct buf text = BUF_INIT(512);
     struct json_writer w;
@@ -55,7 +55,7 @@ static int write_part(const struct call *c, const struct ref *ref, uint32_t i, s
     buf_append(out, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
     buf_done(&text);
-    return out->over ? err_set(err, ERR_LIMIT, "%s(): too many references in its arguments", c->method) : 0;
+    return out->over ? err_set(err, ERR_LIMIT, "%s(): too many references in its arguments", c->req.method) : 0;
 }
 
 int object_write_parts(const struct call *c, const struct ref *ref, uint32_t first, uint32_t n, struct buf *out,
@@ -85,7 +85,7 @@ static int write_one(const struct call *c, const struct ref_found *f, bool all, 
         r = err_set(err, ERR_INVALID,
                     "%s(): the reference has %u parts, and each rank can only get one of them here: pass it as all the "
                     "arguments of a call that deals out %u pieces, or get it first",
-                    c->method, ref.n, ref.n);
+                    c->req.method, ref.n, ref.n);
     if (r == 0)
         r = object_write_parts(c, &ref, 0, ref.n, out, err);
     arena_done(&a);
@@ -98,7 +98,7 @@ int object_arguments(struct call *c, const struct record_call *parts, bool whole
     size_t at = 0, done = 0;
     int r = 0;
     *ret = NULL;
-    if (strncmp(c->method, "object.", 7) == 0 || !ref_mentioned(parts->args, parts->args_len))
+    if (strncmp(c->req.method, "object.", 7) == 0 || !ref_mentioned(parts->args, parts->args_len))
         return 0;
     bool all = ref_is(parts->args, parts->args_len, &f);
     if (!whole && all) {
@@ -121,7 +121,7 @@ int object_arguments(struct call *c, const struct record_call *parts, bool whole
             memcpy(b->data + head, args.data, args.len);
             c->refs = true;
         } else {
-            r = err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->method);
+            r = err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
         }
         *ret = b;
     }

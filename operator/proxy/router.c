@@ -88,7 +88,7 @@ static void fail_pending(struct member *m, const char *what, const int *exit_cod
         struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
         failure_set(&f, ERR_UNAVAILABLE, "rank %u of %s (pod %s on node %s) %s while %s() was pending; %s", m->rank,
                     m->group ? m->group->key : "a group", m->pod ? m->pod : "?", m->node ? m->node : "?", what,
-                    slot->call->method, may_have_run(slot));
+                    slot->call->req.method, may_have_run(slot));
         if (slot->unsent && slot->call->n == 1) {
             call_lost(slot, &f);
             continue;
@@ -182,7 +182,7 @@ void router_group_gone(struct router *r, const char *uid)
         map_del(&r->by_key, g->key);
     LIST_FOREACH(l, &g->calls) {
         struct call *c = CONTAINER_OF(l, struct call, of_group);
-        call_refuse(c, ERR_GONE, "%s was deleted while %s() was pending", g->key, c->method);
+        call_refuse(c, ERR_GONE, "%s was deleted while %s() was pending", g->key, c->req.method);
     }
     kills_group_ends(g);
     LIST_FOREACH(l, &g->members)

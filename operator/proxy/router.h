@@ -50,7 +50,6 @@ struct router {
     struct idmap running;     // calls by the id that workers know them by
     struct reuse calls;       // those for one rank that are over
     uint32_t last_id;
-    uint32_t last_any; // counts calls to any rank, so that equals take turns
     struct stats_common stats;
     uint32_t n_calls; // answered ones that a worker still has included
     struct deadlines deadlines;

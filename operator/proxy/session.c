@@ -243,7 +243,7 @@ static void hold(struct session *s, struct call *c, const struct call_body *body
     c->seq = seq;
     c->body = call_keep(c, body);
     if (!c->body) {
-        call_refuse(c, ERR_THROTTLED, "%s(): too many calls of this controller wait already", c->method);
+        call_refuse(c, ERR_THROTTLED, "%s(): too many calls of this controller wait already", c->req.method);
         return;
     }
     call_become(c, CALL_HELD);
@@ -300,16 +300,23 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
             return ROUTER_COLLECT;
         return kill_begin(s, g, &rec->h, &head, &why) < 0 ? refuse(s, rec->h.call, &why) : 0;
     }
-    struct call *c = call_new(s, &rec->h, &head, g);
+    struct request q;
+    struct call_start start;
+    const struct call_body body = {rec->body, rec->len, rec->blob, rec->next, rec->next_len, rec->next_last};
+    request_read(&rec->h, &head, g, &q);
+    if (piece && !call_decide(s, g, &q, &body, &start, &s->peer.want))
+        return ROUTER_COLLECT;
+    struct call *c = call_new(s, &q, g);
     if (!c) {
+        if (piece)
+            call_start_forget(&start);
         err_set(&why, ERR_THROTTLED, "this connection's calls take %zu bytes; no room for more", quota_used(s->quota));
         return refuse(s, rec->h.call, &why);
     }
     c->stat.bytes_in = rec->len;
-    const struct call_body body = {rec->body, rec->len, rec->blob, rec->next, rec->next_len, rec->next_last};
     if (piece)
-        return call_stream(c, &body, &s->peer.want) ? 0 : ROUTER_COLLECT;
-    if (rec->seq > unfinished)
+        call_stream(c, &body, &start);
+    else if (rec->seq > unfinished)
         hold(s, c, &body, rec->seq);
     else
         call_submit(c, &body);

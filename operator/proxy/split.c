@@ -22,7 +22,7 @@ struct splitting {
 
 static int no_json(const struct splitting *p, const struct scan *s, struct err *err)
 {
-    return err_set(err, ERR_INVALID, "%s(): the arguments are not valid JSON at byte %zu", p->c->method,
+    return err_set(err, ERR_INVALID, "%s(): the arguments are not valid JSON at byte %zu", p->c->req.method,
                    (size_t)(s->p - p->parts->args));
 }
 
@@ -33,15 +33,15 @@ static int wrong_count(const struct splitting *p, const char *what, uint32_t fou
         return err_set(err, ERR_INVALID,
                        "%s(): %s has %s%u elements, %s has %u ranks; a list of arguments one a rank must have one "
                        "element for each rank",
-                       c->method, what, more ? "more than " : "", found, c->group->key, p->s->n);
-    return err_set(err, ERR_INVALID, "%s(): %s has %s%u elements; its %u pieces need one each", c->method, what,
+                       c->req.method, what, more ? "more than " : "", found, c->group->key, p->s->n);
+    return err_set(err, ERR_INVALID, "%s(): %s has %s%u elements; its %u pieces need one each", c->req.method, what,
                    more ? "more than " : "", found, p->s->n);
 }
 
 static int no_room(const struct splitting *p, struct err *err)
 {
     return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this controller wait already",
-                   p->c->method);
+                   p->c->req.method);
 }
 
 // Parts
@@ -99,7 +99,7 @@ static int split_bodies(const struct splitting *p, struct err *err)
     struct scatter_source body;
     int r = body_list_read(p->parts->args, p->parts->args_len, &l, err);
     if (r < 0)
-        return err_wrap(err, "%s(): the arguments", p->c->method);
+        return err_wrap(err, "%s(): the arguments", p->c->req.method);
     if (l.n != p->s->n)
         return wrong_count(p, "the list of arguments", l.n, false, err);
     for (uint32_t i = 0; body_list_next(&l, &body); i++) {
@@ -140,13 +140,13 @@ static int read_columns(const struct splitting *p, struct scan *s, struct column
     int got;
     while ((got = scan_next(s, &item)) > 0) {
         if (n == COLUMNS_MAX)
-            return err_set(err, ERR_INVALID, "%s() has more than %d arguments", c->method, COLUMNS_MAX);
+            return err_set(err, ERR_INVALID, "%s() has more than %d arguments", c->req.method, COLUMNS_MAX);
         columns[n].member = item;
         if (!scan_begin(&columns[n].at, item.text, item.len) || columns[n].at.close != ']')
             return err_set(err, ERR_INVALID,
                            "%s(): argument '%.*s' must be a list of one element a %s, because the call is %s",
-                           c->method, (int)MIN(item.key_len, (size_t)64), item.key, c->deal ? "piece" : "rank",
-                           mode_dispatch_name(c->dispatch));
+                           c->req.method, (int)MIN(item.key_len, (size_t)64), item.key, c->deal ? "piece" : "rank",
+                           mode_dispatch_name(c->req.dispatch));
         n++;
     }
     *ret_n = n;
@@ -200,11 +200,11 @@ static int split_elements(const struct splitting *p, struct err *err)
         return split_bodies(p, err);
     if (batch_is_safetensors(args, len))
         return err_set(err, ERR_INVALID, "%s(): one batch, but the call is %s, which needs arguments for each piece",
-                       c->method, mode_dispatch_name(c->dispatch));
+                       c->req.method, mode_dispatch_name(c->req.dispatch));
     if (!scan_begin(&s, args, len))
         return err_set(err, ERR_INVALID,
                        "%s(): a call that is %s needs a list of arguments, one element for each of the %u %s of %s",
-                       c->method, mode_dispatch_name(c->dispatch), p->s->n, c->deal ? "pieces" : "ranks",
+                       c->req.method, mode_dispatch_name(c->req.dispatch), p->s->n, c->deal ? "pieces" : "ranks",
                        c->group->key);
     return s.close == ']' ? split_list(p, &s, err) : split_columns(p, &s, err);
 }
@@ -217,7 +217,7 @@ static int too_many_heads(const struct splitting *p, struct err *err)
         err, ERR_LIMIT,
         "%s(): what is in front of the values of its %u pieces takes more than %zu bytes; send fewer tensors "
         "or columns",
-        p->c->method, p->s->n, SPLIT_MADE_MAX);
+        p->c->req.method, p->s->n, SPLIT_MADE_MAX);
 }
 
 static int add_piece(const struct splitting *p, uint32_t i, const struct scatter *doc, struct err *err)
@@ -263,13 +263,13 @@ static int split_rows(const struct splitting *p, struct err *err)
     int r = 0;
     if (body_list_is(p->parts->args, p->parts->args_len))
         r = err_set(err, ERR_INVALID, "a list of batches; dispatch mode %s takes one and cuts it",
-                    mode_dispatch_name(c->dispatch));
+                    mode_dispatch_name(c->req.dispatch));
     if (r == 0)
         r = batch_read(p->parts->args, p->parts->args_len, &a, &b, err);
     if (r == 0)
-        r = batch_pieces(b.rows, p->s->n, c->pad, &d->each, &d->added, err);
+        r = batch_pieces(b.rows, p->s->n, c->req.pad, &d->each, &d->added, err);
     if (r < 0) {
-        err_wrap(err, "%s()", c->method);
+        err_wrap(err, "%s()", c->req.method);
     } else {
         d->rows = b.rows;
         r = cut_pieces(p, &b, err);
@@ -303,7 +303,7 @@ static int wrong_parts(const struct call *c, const struct ref *ref, uint32_t pie
         "%s(): the reference has %u part%s, the call deals out %u pieces, and parts are not cut anew on their "
         "way from rank to rank. Either keep it in %u pieces%s where it is made (a split of that many), %sor "
         "object.get it and pass the value, which is cut here",
-        c->method, ref->n, ref->n == 1 ? "" : "s", pieces, pieces, joined ? " or a multiple" : "",
+        c->req.method, ref->n, ref->n == 1 ? "" : "s", pieces, pieces, joined ? " or a multiple" : "",
         joined || ref->n == 1 ? "or pass it to a method that is ONE_TO_ALL: every rank gets all of it, " : "");
 }
 
@@ -314,9 +314,9 @@ static int split_ref(const struct splitting *p, struct err *err)
     struct ref ref;
     struct arena a = ARENA_INIT;
     int r = 0;
-    if (c->pad)
+    if (c->req.pad)
         r = err_set(err, ERR_INVALID, "%s(): what a reference stands for is dealt out as it is; it cannot be padded",
-                    c->method);
+                    c->req.method);
     if (r == 0 && ref_is(p->parts->args, p->parts->args_len, &f))
         r = ref_parse(f.text, f.text_len, &a, &ref, err);
     if (r == 0 && ref.n != p->s->n && (ref.form != REF_JOINED || ref.n % p->s->n))
@@ -330,7 +330,7 @@ static int split_ref(const struct splitting *p, struct err *err)
 int split_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct split *ret,
                struct err *err)
 {
-    *ret = (struct split){.n = c->deal ? c->deal->d.n_chunks : c->world, .quota = c->quota};
+    *ret = (struct split){.n = c->deal ? c->deal->d.n_chunks : c->req.world, .quota = c->quota};
     struct splitting p = {.c = c, .parts = parts, .s = ret};
     ret->pieces = xcalloc(ret->n, sizeof *ret->pieces);
     ret->body = call_keep(c, body);

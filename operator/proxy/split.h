@@ -11,6 +11,7 @@
 #ifndef CADRE_PROXY_SPLIT_H
 #define CADRE_PROXY_SPLIT_H
 
+#include "operator/proxy/call.h"
 #include "operator/proxy/deal.h"
 
 #define SPLIT_MADE_MAX ((size_t)64 << 20) // bytes of heads and names that are written anew for all pieces together

@@ -48,7 +48,7 @@ void stall_free(struct call *c)
 void stall_hold(struct call *c, bool hold)
 {
     struct peer *p = &c->session->peer;
-    const struct record_header h = {.type = hold ? RECORD_HOLD : RECORD_GO, .call = c->caller_id, .rank = RECORD_GROUP};
+    const struct record_header h = {.type = hold ? RECORD_HOLD : RECORD_GO, .call = c->req.id, .rank = RECORD_GROUP};
     if (c->args_held == hold || stall_complete(c) || !p->out || p->close_code)
         return;
     c->args_held = hold;
@@ -83,12 +83,12 @@ static void too_long(const struct call *c, struct err *err)
         err_set(err, ERR_LIMIT,
                 "%s() of %s cannot be sent yet, and its arguments went on after a HOLD: no more than %zu bytes may "
                 "wait here; stop at HOLD, or call when the group is ready",
-                c->method, c->group->key, most);
+                c->req.method, c->group->key, most);
     else
         err_set(err, ERR_LIMIT,
                 "%s(): the arguments are longer than the %zu bytes that are taken of a call that has to be here "
                 "whole, such as JSON to be split; send a batch, whose tensors lie widest first",
-                c->method, most);
+                c->req.method, most);
 }
 
 static int check_length(const struct call *c, size_t more, struct err *err)
@@ -101,8 +101,8 @@ static int check_length(const struct call *c, size_t more, struct err *err)
 
 static int no_room(const struct call *c, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this controller do already", c->method,
-                   c->group->key);
+    return err_set(err, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this controller do already",
+                   c->req.method, c->group->key);
 }
 
 static int append(const struct call *c, struct blob *b, const char *data, size_t len, struct err *err)
@@ -183,8 +183,8 @@ void stall_add(struct call *c, const struct call_body *piece, bool last)
     call_waits(c, held_bytes(c));
     if (last) {
         c->args_held = false;
-        deal_free(c);
-        cut_free(c);
+        deal_free(TAKE_PTR(c->deal));
+        cut_free(TAKE_PTR(c->cut));
         if (c->rest)
             c->rest->complete = true;
         else

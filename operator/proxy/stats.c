@@ -156,12 +156,6 @@ static unsigned bucket_of(int64_t us)
     return from;
 }
 
-void stats_forget(struct stats_call *c)
-{
-    c->method->in_flight--;
-    c->stats = NULL;
-}
-
 void stats_end(struct stats_call *c)
 {
     struct stats_method *m = c->method;

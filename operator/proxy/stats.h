@@ -88,6 +88,5 @@ void stats_begin(struct stats_call *c, struct stats *s, struct stats_method *m);
 void stats_become(struct stats_call *c, struct stats_method *m);                   // it is one of that method
 void stats_answer(struct stats_call *c, uint32_t rank, uint32_t n, uint32_t left); // of n ranks, `left` have yet to
 void stats_end(struct stats_call *c);
-void stats_forget(struct stats_call *c); // it was none
 
 #endif

@@ -60,7 +60,7 @@ static bool turns(const struct call *c, bool held, size_t waits)
 
 static void hold_args(struct call *c, bool hold)
 {
-    if (tell(&c->session->peer, hold ? RECORD_HOLD : RECORD_GO, c->caller_id, RECORD_GROUP))
+    if (tell(&c->session->peer, hold ? RECORD_HOLD : RECORD_GO, c->req.id, RECORD_GROUP))
         c->args_held = hold;
 }
 
@@ -113,7 +113,7 @@ int stream_add(struct call *c, uint32_t slot, const struct record_part *part, st
     if (record_stream_add(&c->slots[slot].args, part, 1, err) < 0)
         return err_set(err, ERR_THROTTLED,
                        "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",
-                       c->method, m->rank, c->group->key, at->args.writer->bytes);
+                       c->req.method, m->rank, c->group->key, at->args.writer->bytes);
     peer_changed(&m->peer);
     return 0;
 }
@@ -125,7 +125,7 @@ static int take_args(struct call *c, const struct call_body *piece, struct err *
         return 0;
     struct blob *kept = keep_piece(c, piece);
     if (!kept)
-        return err_set(err, ERR_LIMIT, "%s(): no room for more of its arguments", c->method);
+        return err_set(err, ERR_LIMIT, "%s(): no room for more of its arguments", c->req.method);
     const struct record_part part = part_of(kept, piece);
     if (c->cut)
         r = cut_take(c, &part, err);
@@ -161,7 +161,7 @@ bool stream_args(struct call *c, const struct call_body *piece, bool last)
                 peer_changed(&c->slots[i].member->peer);
         }
         end_args(c);
-        cut_free(c);
+        cut_free(TAKE_PTR(c->cut));
     }
     stream_flow(c);
     return true;
@@ -207,10 +207,10 @@ void stream_abort(struct call *c)
 
 static int pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, struct err *err)
 {
-    struct record_header h = {.type = RECORD_RESULT, .call = c->caller_id, .rank = rank};
+    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
     struct blob *kept = keep_piece(c, piece);
     if (!kept)
-        return err_set(err, ERR_LIMIT, "%s() of %s ran, but no more of its result may wait here", c->method,
+        return err_set(err, ERR_LIMIT, "%s() of %s ran, but no more of its result may wait here", c->req.method,
                        c->group->key);
     c->stat.bytes_out += piece->len;
     const struct record_part part = part_of(kept, piece);
@@ -230,7 +230,7 @@ static int join_piece(struct call_slot *slot, const struct call_body *piece, boo
     struct blob *kept = copy ? copy_piece(c, piece) : keep_piece(c, piece);
     if (!kept)
         return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here",
-                       c->method, c->group->key);
+                       c->req.method, c->group->key);
     const struct record_part part = copy ? (struct record_part){kept, 0, piece->len} : part_of(kept, piece);
     int r = join_add(slot, &part, last, err);
     blob_unref(kept);
@@ -257,13 +257,13 @@ static int join(struct call_slot *slot, const struct call_body *piece, bool firs
 static bool wants(const struct call_slot *slot)
 {
     const struct call *c = slot->call;
-    return c->session && !c->quiet && (c->single || deal_wants(c->deal, slot->member->rank));
+    return c->session && !c->req.quiet && (c->req.single || deal_wants(c->deal, slot->member->rank));
 }
 
 static int take_result(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
 {
     struct call *c = slot->call;
-    if (!c->single)
+    if (!c->req.single)
         return join(slot, piece, first, last, err);
     int r = piece->len ? pass(c, slot->member->rank, piece, first, err) : 0;
     if (r == 0 && last)
@@ -276,9 +276,9 @@ bool stream_result(struct call_slot *slot, const struct call_body *piece, bool f
     struct call *c = slot->call;
     struct err err = ERR_INIT;
     struct failure f;
-    bool passes = c->single && c->session && !c->session->whole;
+    bool passes = c->req.single && c->session && !c->session->whole;
     slot->member->peer.want = 0;
-    if (first && c->keep) // an answer that is no result is short
+    if (first && c->req.keep) // an answer that is no result is short
         return false;
     if (first && wants(slot) && !passes && !join_takes(slot, piece, &slot->member->peer.want))
         return false;

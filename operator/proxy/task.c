@@ -47,25 +47,24 @@ static bool has_slot(struct member *m, uint8_t lane)
 }
 
 // The next ones in turn come first among equals.
-bool task_pick(struct call *c)
+bool task_pick(struct request *q, const struct group *g, bool queued)
 {
-    struct group *g = c->group;
     const struct member *best = NULL;
-    if (c->state != CALL_QUEUED && !list_empty(&g->tasks[c->lane])) // none overtakes
+    if (!queued && !list_empty(&g->tasks[q->lane])) // none overtakes
         return false;
     for (uint32_t i = 0; i < g->world; i++) {
-        struct member *m = g->ranks[((uint64_t)c->router->last_any + i) % g->world].member;
-        if (m && has_slot(m, c->lane) && (!best || m->n_pending < best->n_pending))
+        struct member *m = g->ranks[((uint64_t)g->last_any + i) % g->world].member;
+        if (m && has_slot(m, q->lane) && (!best || m->n_pending < best->n_pending))
             best = m;
     }
-    c->first = best ? best->rank : 0;
+    q->first = best ? best->rank : 0;
     return best != NULL;
 }
 
 void task_queue(struct call *c)
 {
     call_become(c, CALL_QUEUED);
-    list_append(&c->group->tasks[c->lane], &c->link);
+    list_append(&c->group->tasks[c->req.lane], &c->link);
 }
 
 void tasks_release(struct group *g)
@@ -77,22 +76,21 @@ void tasks_release(struct group *g)
         }
 }
 
-static uint32_t all_slots(const struct call *c)
+static uint32_t all_slots(const struct request *q, const struct group *g)
 {
-    const struct group *g = c->group;
     uint32_t slots = 0;
     for (uint32_t i = 0; i < g->world; i++)
-        slots += g->ranks[i].member ? member_lane(g->ranks[i].member, c->lane)->limit : 0;
+        slots += g->ranks[i].member ? member_lane(g->ranks[i].member, q->lane)->limit : 0;
     return slots;
 }
 
-bool task_stuck(const struct call *c)
+bool task_stuck(const struct request *q, const struct group *g)
 {
-    return c->n_above && c->n_above >= all_slots(c);
+    return q->n_above && q->n_above >= all_slots(q, g);
 }
 
 void tasks_explain(const struct call *c, struct buf *out)
 {
-    buf_printf(out, "no slot was free: all %u of the %u ranks that are connected are busy", all_slots(c),
-               c->group->n_connected);
+    buf_printf(out, "no slot was free: all %u of the %u ranks that are connected are busy",
+               all_slots(&c->req, c->group), c->group->n_connected);
 }

@@ -10,10 +10,11 @@
 
 // How many methods that wait for the call have slots of its group that it could use, by the `via` of its head.
 uint32_t task_above(const struct group *g, const struct head *h);
-bool task_pick(struct call *c);  // sets `first`; false: it has to wait for a slot
+// Sets `first`; false: it has to wait for a slot. `queued`: it is the first of those that do.
+bool task_pick(struct request *q, const struct group *g, bool queued);
 void task_queue(struct call *c); // that has its body
 // Every slot is held by a method that waits for it: it would never run.
-bool task_stuck(const struct call *c);
+bool task_stuck(const struct request *q, const struct group *g);
 void tasks_release(struct group *g);                       // sends those for which there are slots
 void tasks_explain(const struct call *c, struct buf *out); // why one waits
 

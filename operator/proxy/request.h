@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a client asks for in a CALL, and what that means for the group now: which ranks get it, by which modes, and
+// whether they can have it at once. It refers to no call, so that all of it is known before one is made.
+#ifndef CADRE_PROXY_REQUEST_H
+#define CADRE_PROXY_REQUEST_H
+
+#include "common/wire/record.h"
+#include "common/wire/traceparent.h"
+#include "operator/proxy/group.h"
+#include "operator/proxy/head.h"
+
+struct session;
+
+struct request {
+    // As it was asked
+    uint32_t id;               // that the client gave it
+    uint32_t rank;             // RECORD_GROUP or one
+    uint8_t dispatch, execute; // 0 = as the method was registered, until it is resolved
+    bool quiet;                // no result is wanted, only that it ended
+    bool refuse;               // rather than to wait
+    bool ruled, pad;           // its head has `split` or `collect`; `pad`
+    bool keep, pin;            // results stay on the workers (object.h); cleared once the client has the reference
+    int64_t attempt;           // 0 = any
+    int64_t timeout_ms;        // 0 = none
+    uint32_t world;            // of the group when it came
+    uint32_t n_above;          // slots that are held by methods that wait for it (task.h)
+    // As it was resolved
+    bool single;    // one rank's result is the answer, and no list
+    uint8_t lane;   // of its method, as the members have it
+    uint32_t first; // the rank, of those that get it, with the lowest number
+    char method[HEAD_METHOD_MAX + 1];
+    char role[HEAD_ROLE_MAX + 1];    // "" = none
+    char trace[TRACEPARENT_LEN + 1]; // "" = none
+};
+
+enum verdict { VERDICT_GO, VERDICT_WAIT, VERDICT_QUEUE }; // now, once the group is ready, once there is a slot
+
+void request_read(const struct record_header *h, const struct head *head, const struct group *g, struct request *ret);
+// The most ranks that can get it.
+uint32_t request_ranks(const struct request *q);
+// An enum verdict, or an error for the client. `s`: it must not overtake what that session has waiting; NULL = it is
+// its turn. `queued`: it is the first of those that wait for a slot.
+int request_resolve(struct request *q, const struct group *g, const struct session *s, bool queued, struct err *err);
+// Why it waits, for people.
+void request_explain_wait(const struct request *q, const struct group *g, struct buf *out);
+
+#endif
