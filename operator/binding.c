@@ -16,10 +16,11 @@
 #include "operator/reconcile/reason.h"
 #include "operator/runtime/replicas.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEARTBEAT_DEFAULT_S = 3 };
+enum { HEARTBEAT_DEFAULT_S = 3, KEYS_ID_MAX = 64 };
 
 // What the gateway's counters are called outside.
 static const struct {
@@ -54,6 +55,8 @@ struct binding {
     struct provisioner provisioner;
     struct group_controller *groups; // NULL until it is attached
     bool listens;
+    char keys_id[KEYS_ID_MAX];
+    struct metric *keys_changed;
     char *url, *host;                                                 // where agents and workers dial
     struct metric *series[ARRAY_LEN(series)], *failed[FAILURE_KINDS]; // calls, by code
 };
@@ -271,6 +274,19 @@ static const char *first_ticket(void *ctx, const char *group_uid, int32_t attemp
     return b->authority.ticket_text(b->authority.ctx, &t, a);
 }
 
+// What the pods were told of the keys of before stays with them: this replica goes on with its connections, and with
+// the processes that have tickets of those keys.
+static void tell_changed_keys(struct binding *b, const struct vault_keys *keys)
+{
+    if (b->keys_id[0] && !str_eq(b->keys_id, keys->id)) {
+        metric_add(b->keys_changed, 1);
+        log_warn("the keys in the Secret are others than before: pods made before then do not trust this operator when "
+                 "they have to dial in again, until the keys of before are back or their groups have restarted",
+                 "secret", b->o.options->keys_secret, "before", b->keys_id, "now", keys->id, NULL);
+    }
+    snprintf(b->keys_id, sizeof b->keys_id, "%s", keys->id);
+}
+
 static void on_keys(void *ctx, const struct vault_keys *keys)
 {
     struct binding *b = ctx;
@@ -280,6 +296,7 @@ static void on_keys(void *ctx, const struct vault_keys *keys)
         log_error("the certificate cannot be used", "error", err.msg, NULL);
         return;
     }
+    tell_changed_keys(b, keys);
     if (!b->listens) {
         int port = gateway_listen(b->gateway, o->listen, true, &err);
         if (port < 0) {
@@ -301,6 +318,28 @@ static void on_keys(void *ctx, const struct vault_keys *keys)
         group_controller_setup(b->groups, &setup);
 }
 
+static void note_trust(void *ctx, const struct object *pod)
+{
+    bool *found = ctx;
+    *found |= !pod_terminal(pod_of(pod)) && (str_eq(pod->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind) ||
+                                             str_eq(pod->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind));
+}
+
+// Pods of groups may have agents, which trust the keys that they were made with.
+static bool pods_trust(void *ctx)
+{
+    const struct binding *b = ctx;
+    bool found = !store_synced(b->o.pods);
+    store_each(b->o.pods, note_trust, &found);
+    return found;
+}
+
+static void on_keys_filled(void *ctx, const char *what)
+{
+    (void)ctx;
+    log_warn("the keys were written", "why", what, NULL);
+}
+
 static void on_identity_error(void *ctx, const struct err *err)
 {
     (void)ctx;
@@ -318,7 +357,9 @@ static struct identity *start_identity(struct binding *b)
         .secret_name = b->o.options->keys_secret,
         .names = {names, ARRAY_LEN(names)},
         .seed = b->o.seed,
+        .trusted = pods_trust,
         .on_keys = on_keys,
+        .on_filled = on_keys_filled,
         .on_error = on_identity_error,
         .ctx = b,
     };
@@ -362,6 +403,8 @@ static void register_metrics(struct binding *b)
         _cleanup_(free_p) char *labels = xasprintf("result=\"error\",code=\"%s\"", failure_kind_name(i));
         b->failed[i] = metrics_counter(b->o.metrics, CALLS, labels);
     }
+    b->keys_changed = metrics_counter(b->o.metrics, "cadre_keys_changed_total",
+                                      "how often the keys in the Secret became others than pods were made with", "");
     metrics_on_collect(b->o.metrics, collect, b);
     metrics_appendix(b->o.metrics, append_calls, b);
 }
@@ -430,11 +473,12 @@ void binding_attach(struct binding *b, struct group_controller *groups)
 void binding_stop(struct binding *b)
 {
     gateway_stop(b->gateway);
+    identity_stop(b->identity);
 }
 
 bool binding_idle(const struct binding *b)
 {
-    return gateway_idle(b->gateway);
+    return gateway_idle(b->gateway) && identity_idle(b->identity);
 }
 
 void binding_free(struct binding *b)

@@ -27,8 +27,9 @@ struct binding *binding_new(const struct binding_options *o, struct err *err);
 struct agents *binding_agents(struct binding *b);
 struct router *binding_router(struct binding *b);
 void binding_attach(struct binding *b, struct group_controller *groups); // whom to wake
-void binding_stop(struct binding *b);                                    // says goodbye to all that are connected
-bool binding_idle(const struct binding *b);                              // and they are gone
-void binding_free(struct binding *b); // before the client and the controller; accepts NULL
+// Says goodbye to all that are connected, and puts keys back that are gone from the Secret.
+void binding_stop(struct binding *b);
+bool binding_idle(const struct binding *b); // and they are gone, and the keys are there or not to be had
+void binding_free(struct binding *b);       // before the client and the controller; accepts NULL
 
 #endif

@@ -19,6 +19,7 @@ struct ticket {
     char group_uid[64];
     uint32_t attempt, rank;
     uint64_t serial; // grows with each ticket that a replica gives out for the same process
+    unsigned former; // how many times the key that it was made with has been replaced: 0 = it is in use
 };
 
 // Whose token it was. Borrowed by the callback.
@@ -47,8 +48,8 @@ struct authority {
     int (*ticket)(void *ctx, const char *text, struct ticket *ret, struct err *err);
     // Deterministic: the same ticket gives the same text.
     const char *(*ticket_text)(void *ctx, const struct ticket *t, struct arena *a);
-    // The secret that the processes of an attempt share, as hex; NULL = none.
-    const char *(*peer_secret)(void *ctx, const char *group_uid, uint32_t attempt, struct arena *a);
+    // The secret that the processes of the ticket's attempt share, as hex; NULL = none.
+    const char *(*peer_secret)(void *ctx, const struct ticket *t, struct arena *a);
 };
 
 #endif

@@ -155,7 +155,7 @@ static const char *welcome(struct connection *c, const struct ticket *t, struct 
     writer_i64(&w, "version", 1);
     if (group)
         hello_group(group, t->attempt, &w);
-    writer_str_set(&w, "peerSecret", authority->peer_secret(authority->ctx, t->group_uid, t->attempt, a));
+    writer_str_set(&w, "peerSecret", authority->peer_secret(authority->ctx, t, a));
     writer_str_set(&w, "ticket", authority->ticket_text(authority->ctx, &next, a));
     writer_i64(&w, "maxBody", (int64_t)g->config.max_body);
     sharing_begin(c, &w);
@@ -202,8 +202,8 @@ int worker_greet(struct connection *c, const struct hello *h, const struct recor
                                      .attempt = w->ticket.attempt,
                                      .rank = w->ticket.rank,
                                      .address = c->address,
-                                     .secret = g->config.authority->peer_secret(
-                                         g->config.authority->ctx, w->ticket.group_uid, w->ticket.attempt, &a),
+                                     .secret =
+                                         g->config.authority->peer_secret(g->config.authority->ctx, &w->ticket, &a),
                                      .welcome = welcome(c, &w->ticket, &a)};
         if (g->config.place)
             g->config.place(g->config.ctx, id.group_uid, id.rank, &a, &id.pod, &id.node);

@@ -12,9 +12,10 @@
 #include <openssl/rand.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { SERIAL_SIZE = 16, CHAIN_MAX = 16 };
+enum { SERIAL_SIZE = 16, CHAIN_MAX = 16, ID_BYTES = 6 };
 #define HOUR_MS (INT64_C(60) * 60 * 1000)
 
 static void bio_p(BIO **b)
@@ -185,15 +186,31 @@ static int64_t time_ms(const ASN1_TIME *t)
     return ASN1_TIME_to_tm(t, &tm) ? (int64_t)timegm(&tm) * 1000 : 0;
 }
 
+static int read_authority(const struct certificate_pair *authority, X509 **ret, EVP_PKEY **ret_key, struct err *err)
+{
+    *ret = read_first(authority->cert);
+    *ret_key = *ret ? read_key(authority->key) : NULL;
+    if (!*ret_key)
+        return failed(err, ERR_INVALID, "the authority's certificate or key cannot be read");
+    if (X509_check_private_key(*ret, *ret_key) != 1)
+        return failed(err, ERR_INVALID, "the authority's key is not that of its certificate");
+    return 0;
+}
+
+int certificate_check_authority(const struct certificate_pair *authority, struct err *err)
+{
+    _cleanup_(cert_p) X509 *ca = NULL;
+    _cleanup_(key_p) EVP_PKEY *ca_key = NULL;
+    return read_authority(authority, &ca, &ca_key, err);
+}
+
 int certificate_make_leaf(const struct certificate_pair *authority, struct certificate_names names, int64_t now_ms,
                           struct arena *a, struct certificate_pair *ret, struct err *err)
 {
-    _cleanup_(cert_p) X509 *ca = read_first(authority->cert);
-    _cleanup_(key_p) EVP_PKEY *ca_key = ca ? read_key(authority->key) : NULL;
-    if (!ca_key)
-        return failed(err, ERR_INVALID, "the authority's certificate or key cannot be read");
-    if (X509_check_private_key(ca, ca_key) != 1)
-        return failed(err, ERR_INVALID, "the authority's key is not that of its certificate");
+    _cleanup_(cert_p) X509 *ca = NULL;
+    _cleanup_(key_p) EVP_PKEY *ca_key = NULL;
+    if (read_authority(authority, &ca, &ca_key, err) < 0)
+        return err->code;
     int64_t until = MIN(now_ms + CERTIFICATE_LEAF_DAYS * CERTIFICATE_DAY_MS, time_ms(X509_get0_notAfter(ca)));
     _cleanup_(key_p) EVP_PKEY *key = EVP_EC_gen("P-256");
     _cleanup_(cert_p) X509 *x = key ? cert_new("cadre-operator", key, ca, now_ms - HOUR_MS, until) : NULL;
@@ -245,6 +262,20 @@ int certificate_read(const char *pem, struct arena *a, struct certificate_facts 
         .names = read_names(x, a),
     };
     return 0;
+}
+
+const char *certificate_id(const char *pem, struct arena *a)
+{
+    _cleanup_(cert_p) X509 *x = read_first(pem);
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    char hex[2 * ID_BYTES + 1];
+    if (!x || !X509_digest(x, EVP_sha256(), digest, NULL)) {
+        ERR_clear_error();
+        return NULL;
+    }
+    for (int i = 0; i < ID_BYTES; i++)
+        snprintf(hex + 2 * (size_t)i, 3, "%02x", digest[i]);
+    return arena_strdup(a, hex);
 }
 
 static int verify_chain(X509 *leaf, STACK_OF(X509) * chain, STACK_OF(X509) * authorities, int64_t now_ms,

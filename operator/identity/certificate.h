@@ -29,12 +29,19 @@ int certificate_make_authority(int64_t now_ms, struct arena *a, struct certifica
 int certificate_make_leaf(const struct certificate_pair *authority, struct certificate_names names, int64_t now_ms,
                           struct arena *a, struct certificate_pair *ret, struct err *err);
 
+// Is the key that of the certificate? ERR_INVALID says what is wrong.
+int certificate_check_authority(const struct certificate_pair *authority, struct err *err);
+
 struct certificate_facts {
     int64_t from_ms, until_ms; // Unix time
     struct certificate_names names;
 };
 // Of the first certificate in the text. ERR_INVALID.
 int certificate_read(const char *pem, struct arena *a, struct certificate_facts *ret, struct err *err);
+
+// What stays the same as long as it is the same certificate, however the text around it is written: the beginning of
+// the SHA-256 of the first one, in hex. NULL: there is none.
+const char *certificate_id(const char *pem, struct arena *a);
 
 // Is the key the first certificate's, and does that come from an authority of ca_pem (further certificates in the text
 // lead there), for a TLS server, now? ERR_INVALID says what is wrong.

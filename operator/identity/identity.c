@@ -37,7 +37,10 @@ struct identity *identity_new(struct loop *loop, struct kube_client *client, con
                                                  .name = options->secret_name,
                                                  .names = options->names,
                                                  .seed = options->seed + 1,
+                                                 .reread_ms = options->reread_ms,
+                                                 .trusted = options->trusted,
                                                  .on_keys = options->on_keys,
+                                                 .on_filled = options->on_filled,
                                                  .on_error = options->on_error,
                                                  .ctx = options->ctx});
     return i;
@@ -61,6 +64,16 @@ bool identity_ready(const struct identity *i, const char **ret_why_not)
     if (ret_why_not)
         *ret_why_not = missing;
     return !missing;
+}
+
+void identity_stop(struct identity *i)
+{
+    vault_stop(i->vault);
+}
+
+bool identity_idle(const struct identity *i)
+{
+    return vault_idle(i->vault);
 }
 
 // --- what the gateway asks
@@ -89,21 +102,34 @@ static int ticket(void *ctx, const char *text, struct ticket *ret, struct err *e
     const struct vault_keys *keys = vault_get_keys(i->vault);
     if (!keys)
         return err_set(err, ERR_UNAVAILABLE, "the keys of this install have not been read yet: try again");
-    return ticket_read(keys->install, text, ret, err);
+    int r = ticket_read(keys->install, text, ret, err);
+    for (unsigned n = 0; r < 0 && n < keys->n_former; n++)
+        if (ticket_read(keys->former[n], text, ret, &(struct err){0}) == 0) {
+            ret->former = n + 1;
+            r = 0;
+        }
+    return r;
+}
+
+// Who has come in with a former key goes on with it, as the other processes of its attempt do.
+static const uint8_t *key_of(const struct identity *i, const struct ticket *t)
+{
+    const struct vault_keys *keys = vault_get_keys(i->vault);
+    if (!keys || t->former > keys->n_former)
+        return NULL;
+    return t->former ? keys->former[t->former - 1] : keys->install;
 }
 
 static const char *ticket_text(void *ctx, const struct ticket *t, struct arena *a)
 {
-    struct identity *i = ctx;
-    const struct vault_keys *keys = vault_get_keys(i->vault);
-    return keys ? ticket_write(keys->install, t, a) : NULL;
+    const uint8_t *key = key_of(ctx, t);
+    return key ? ticket_write(key, t, a) : NULL;
 }
 
-static const char *secret_of_peers(void *ctx, const char *group_uid, uint32_t attempt, struct arena *a)
+static const char *secret_of_peers(void *ctx, const struct ticket *t, struct arena *a)
 {
-    struct identity *i = ctx;
-    const struct vault_keys *keys = vault_get_keys(i->vault);
-    return keys ? peer_secret(keys->install, group_uid, attempt, a) : NULL;
+    const uint8_t *key = key_of(ctx, t);
+    return key ? peer_secret(key, t->group_uid, t->attempt, a) : NULL;
 }
 
 struct authority identity_authority(struct identity *i)

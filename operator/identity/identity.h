@@ -16,8 +16,11 @@ struct identity_options {
     const char *audience;                // NULL = "cadre"
     const char *issuer;                  // that pods' tokens must name; NULL = whoever has the cluster's keys
     uint64_t seed;
+    int64_t reread_ms;          // of the Secret, as vault.h's
+    bool (*trusted)(void *ctx); // as vault.h's
     // The keys for TLS and for whom to trust: the first ones, and whenever one has changed.
     void (*on_keys)(void *ctx, const struct vault_keys *keys);
+    void (*on_filled)(void *ctx, const char *what);     // for the log: keys were put back or made; may be NULL
     void (*on_error)(void *ctx, const struct err *err); // for the log; what failed is tried again
     void *ctx;
 };
@@ -29,6 +32,9 @@ void identity_free(struct identity *i);
 // Pods and tickets can be told from forged ones: before, they are answered with ERR_UNAVAILABLE, and there are no
 // tickets and peer secrets (NULL) to give out. *ret_why_not, if it is not NULL: what is missing.
 bool identity_ready(const struct identity *i, const char **ret_why_not);
+// Before the process ends: the Secret is looked at once more, and filled again where keys are gone. 2 s at most.
+void identity_stop(struct identity *i);
+bool identity_idle(const struct identity *i);            // after that: it is over
 struct authority identity_authority(struct identity *i); // of use as long as the identity is
 
 #endif

@@ -3,13 +3,17 @@
 
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
+#include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/identity/base64.h"
 
 #include <openssl/rand.h>
 #include <string.h>
 
-#define START_OVER "remove all entries of the Secret, and the operator makes new ones"
+#define START_OVER                                                                                                     \
+    "remove all entries of the Secret: an operator that runs puts back the keys it has in use, one that starts makes " \
+    "new ones"
+#define MANAGED_BY "app.kubernetes.io/managed-by"
 
 // *ret_bytes NULL: missing or empty.
 static int entry(const struct json *data, const char *name, struct arena *a, const uint8_t **ret_bytes, size_t *ret_len,
@@ -41,11 +45,33 @@ static int install_entry(const struct json *data, struct arena *a, struct keys *
     if (r < 0 || !bytes)
         return r;
     if (len != INSTALL_KEY_SIZE)
-        return err_set(err, ERR_INVALID, "install.key has %zu bytes and not %d; remove it, and the operator makes one",
-                       len, INSTALL_KEY_SIZE);
+        return err_set(err, ERR_INVALID,
+                       "install.key has %zu bytes and not %d; remove it, and the operator writes a good one", len,
+                       INSTALL_KEY_SIZE);
     memcpy(ret->install, bytes, INSTALL_KEY_SIZE);
     ret->has_install = true;
     return 0;
+}
+
+// All annotations, and of the labels the one that says who manages it: without those Helm does not take the Secret for
+// its own. Other labels change with versions of the chart, and would be the operator's from then on.
+static const char *metadata_of(const struct json *metadata, struct arena *a)
+{
+    const struct json *annotations = json_get(metadata, "annotations");
+    const char *manager = json_str(json_get(json_get(metadata, "labels"), MANAGED_BY), a);
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "name", json_str(json_get(metadata, "name"), a));
+    if (manager) {
+        writer_object(&w, "labels");
+        writer_str(&w, MANAGED_BY, manager);
+        writer_object_end(&w);
+    }
+    if (annotations)
+        writer_raw(&w, "annotations", annotations->text, annotations->len);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
 }
 
 int keys_decode(const char *secret, size_t len, struct arena *a, struct keys *ret, struct err *err)
@@ -53,8 +79,9 @@ int keys_decode(const char *secret, size_t len, struct arena *a, struct keys *re
     struct json *root = NULL;
     if (json_parse(secret, len, NULL, a, &root, err) < 0)
         return err->code;
-    const struct json *data = json_get(root, "data");
-    *ret = (struct keys){.resource_version = json_str(json_get(json_get(root, "metadata"), "resourceVersion"), a)};
+    const struct json *data = json_get(root, "data"), *metadata = json_get(root, "metadata");
+    *ret = (struct keys){.resource_version = json_str(json_get(metadata, "resourceVersion"), a),
+                         .metadata = metadata_of(metadata, a)};
     int r = str_empty(ret->resource_version) ? err_set(err, ERR_INVALID, "no resourceVersion") : 0;
     if (r == 0)
         r = install_entry(data, a, ret, err);
@@ -67,6 +94,45 @@ int keys_decode(const char *secret, size_t len, struct arena *a, struct keys *re
     if (r == 0)
         r = text_entry(data, "tls.key", a, &ret->key, err);
     return r;
+}
+
+// --- what is missing, from memory
+
+static bool same_or_missing(const char *now, const char *before)
+{
+    return !now || str_eq(now, before);
+}
+
+static bool leaf_same_or_missing(const struct keys *k, const struct keys *memory)
+{
+    return same_or_missing(k->cert, memory->cert) && same_or_missing(k->key, memory->key);
+}
+
+// Is what there is of certificates of the authority in memory? Where nothing of an authority is there, the leaf says
+// so.
+static bool of_same_authority(const struct keys *k, const struct keys *memory, int64_t now_ms)
+{
+    struct err err = ERR_INIT;
+    if (k->ca_cert || k->ca_key)
+        return same_or_missing(k->ca_cert, memory->ca_cert) && same_or_missing(k->ca_key, memory->ca_key);
+    return leaf_same_or_missing(k, memory) ||
+           (k->cert && k->key &&
+            certificate_check(&(struct certificate_pair){k->cert, k->key}, memory->ca_cert, now_ms, &err) == 0);
+}
+
+static void put_back(struct keys *k, const struct keys *memory, int64_t now_ms, struct arena *a)
+{
+    if (!k->has_install)
+        memcpy(k->install, memory->install, INSTALL_KEY_SIZE);
+    k->has_install = true;
+    if (!of_same_authority(k, memory, now_ms))
+        return;
+    k->ca_cert = arena_strdup(a, memory->ca_cert);
+    k->ca_key = arena_strdup(a, memory->ca_key);
+    if (!leaf_same_or_missing(k, memory))
+        return;
+    k->cert = arena_strdup(a, memory->cert);
+    k->key = arena_strdup(a, memory->key);
 }
 
 // --- completing
@@ -101,6 +167,8 @@ static int complete_ours(struct keys *k, struct certificate_names names, int64_t
         r = err_set(err, ERR_INVALID, "ca.crt is missing beside ca.key; " START_OVER);
     k->ca_cert = ca.cert;
     k->ca_key = ca.key;
+    if (r == 0 && certificate_check_authority(&ca, err) < 0)
+        r = err_set(err, ERR_INVALID, "ca.crt and ca.key cannot be used together (%.300s); " START_OVER, err->msg);
     if (r < 0 || leaf_good(k, names, now_ms, a))
         return r;
     r = certificate_make_leaf(&ca, names, now_ms, a, &leaf, err);
@@ -133,10 +201,17 @@ static void write_entry(struct json_writer *w, const char *name, const char *bef
         writer_str(w, name, base64_encode(BASE64_STANDARD, after, strlen(after), a));
 }
 
+bool keys_equal(const struct keys *a, const struct keys *b)
+{
+    return a->has_install == b->has_install && memcmp(a->install, b->install, INSTALL_KEY_SIZE) == 0 &&
+           str_eq(a->ca_cert, b->ca_cert) && str_eq(a->ca_key, b->ca_key) && str_eq(a->cert, b->cert) &&
+           str_eq(a->key, b->key);
+}
+
 // NULL if both are the same.
 static const char *patch_of(const struct keys *before, const struct keys *after, struct arena *a)
 {
-    if (before->has_install && str_eq(before->ca_key, after->ca_key) && str_eq(before->key, after->key))
+    if (keys_equal(before, after))
         return NULL;
     struct json_writer w;
     writer_init(&w, 0);
@@ -156,13 +231,15 @@ static const char *patch_of(const struct keys *before, const struct keys *after,
     return writer_finish(&w, a);
 }
 
-int keys_complete(const struct keys *k, struct certificate_names names, int64_t now_ms, struct arena *a,
-                  struct keys *ret, const char **ret_patch, struct err *err)
+int keys_complete(const struct keys *k, const struct keys *memory, struct certificate_names names, int64_t now_ms,
+                  struct arena *a, struct keys *ret, const char **ret_patch, struct err *err)
 {
     *ret = *k;
-    bool theirs = !k->ca_key && (k->ca_cert || k->cert || k->key);
-    int r = theirs ? check_theirs(k, now_ms, err) : complete_ours(ret, names, now_ms, a, err);
-    if (r == 0 && !k->has_install) {
+    if (memory)
+        put_back(ret, memory, now_ms, a);
+    bool theirs = !ret->ca_key && (ret->ca_cert || ret->cert || ret->key);
+    int r = theirs ? check_theirs(ret, now_ms, err) : complete_ours(ret, names, now_ms, a, err);
+    if (r == 0 && !ret->has_install) {
         if (RAND_bytes(ret->install, INSTALL_KEY_SIZE) != 1)
             return err_set(err, ERR_INTERNAL, "the kernel gives no random numbers");
         ret->has_install = true;
@@ -170,4 +247,56 @@ int keys_complete(const struct keys *k, struct certificate_names names, int64_t 
     if (r == 0)
         *ret_patch = patch_of(k, ret, a);
     return r;
+}
+
+// --- what came of it
+
+bool keys_trusted(const struct keys *k)
+{
+    return k->has_install && k->ca_cert;
+}
+
+const char *keys_put_back(const struct keys *before, const struct keys *memory, const struct keys *after,
+                          struct arena *a)
+{
+    const struct {
+        const char *name;
+        bool back;
+    } entries[] = {
+        {"install.key", !before->has_install},
+        {"ca.crt", !before->ca_cert && str_eq(after->ca_cert, memory->ca_cert)},
+        {"ca.key", !before->ca_key && after->ca_key && str_eq(after->ca_key, memory->ca_key)},
+        {"tls.crt", !before->cert && str_eq(after->cert, memory->cert)},
+        {"tls.key", !before->key && str_eq(after->key, memory->key)},
+    };
+    const char *names = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(entries); i++)
+        if (entries[i].back)
+            names = names ? arena_printf(a, "%s, %s", names, entries[i].name) : entries[i].name;
+    return names;
+}
+
+const char *keys_id(const struct keys *k, struct arena *a)
+{
+    const char *authority = certificate_id(k->ca_cert, a);
+    return arena_printf(a, "%s-%s", authority ? authority : "none", install_key_id(k->install, a));
+}
+
+const char *keys_secret(const char *name, const char *metadata, struct arena *a)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "apiVersion", "v1");
+    writer_str(&w, "kind", "Secret");
+    if (metadata) {
+        writer_raw(&w, "metadata", metadata, strlen(metadata));
+    } else {
+        writer_object(&w, "metadata");
+        writer_str(&w, "name", name);
+        writer_object_end(&w);
+    }
+    writer_str(&w, "type", "Opaque");
+    writer_object_end(&w);
+    return writer_finish(&w, a);
 }

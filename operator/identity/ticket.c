@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAC_SIZE = 32 };
+enum { MAC_SIZE = 32, ID_SIZE = 6 };
 
 // The domain with its NUL stands in front of the text: no text of one domain can be one of the other.
 static void make_mac(const uint8_t key[INSTALL_KEY_SIZE], const char *domain, const char *text, uint8_t ret[MAC_SIZE])
@@ -105,14 +105,26 @@ int ticket_read(const uint8_t key[INSTALL_KEY_SIZE], const char *text, struct ti
                            "the agent that starts them");
 }
 
+static const char *hex(const uint8_t *bytes, size_t n, struct arena *a)
+{
+    char *text = arena_alloc(a, 2 * n + 1);
+    for (size_t i = 0; i < n; i++) {
+        text[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+        text[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+    }
+    return text;
+}
+
 const char *peer_secret(const uint8_t key[INSTALL_KEY_SIZE], const char *group_uid, uint32_t attempt, struct arena *a)
 {
     uint8_t mac[MAC_SIZE];
     make_mac(key, "cadre.dev/peer-secret/v1", arena_printf(a, "%" PRIu32 ".%s", attempt, group_uid), mac);
-    char *hex = arena_alloc(a, 2 * MAC_SIZE + 1);
-    for (size_t i = 0; i < MAC_SIZE; i++) {
-        hex[2 * i] = "0123456789abcdef"[mac[i] >> 4];
-        hex[2 * i + 1] = "0123456789abcdef"[mac[i] & 15];
-    }
-    return hex;
+    return hex(mac, sizeof mac, a);
+}
+
+const char *install_key_id(const uint8_t key[INSTALL_KEY_SIZE], struct arena *a)
+{
+    uint8_t mac[MAC_SIZE];
+    make_mac(key, "cadre.dev/install-key-id/v1", "", mac);
+    return hex(mac, ID_SIZE, a);
 }

@@ -10,7 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REREAD_MS = 60 * 1000, RETRY_MS = 1000, REQUEST_TIMEOUT_MS = 10 * 1000 };
+enum {
+    // One small GET of a replica: nothing to an API server, and a Secret that somebody has deleted is back before the
+    // operator is restarted. A watch would notice sooner, but needs the right to list Secrets, or a stream of its own.
+    REREAD_MS = 5 * 1000,
+    RETRY_MS = 1000,
+    REQUEST_TIMEOUT_MS = 10 * 1000,
+    PATIENCE_LOOKS = 3, // of others, in which one that remembers the keys has put them back
+    TELL_AGAIN_MS = 60 * 1000,
+    STOP_MS = 2000,
+    STOP_RETRY_MS = 100,
+    FORMER_MAX = 4,
+};
 
 struct vault {
     struct loop *loop;
@@ -21,14 +32,32 @@ struct vault {
     struct inquiry *inquiry;
     struct rand rand;
     int failures; // in a row
+    struct err told;
+    int64_t told_ms;
+    int64_t patient_since_ms; // 0: it waits for nobody
+    int64_t stop_by_ms;       // 0: it goes on
+    bool stopped;
     // In use:
     struct arena kept;
     struct keys keys;
     struct vault_keys shown;
+    uint8_t former[FORMER_MAX][INSTALL_KEY_SIZE];
+    char *metadata; // of the Secret, as it was read last
     // On their way into the Secret:
     struct arena draft;
-    struct keys drafted;
+    struct keys found, drafted;
+    bool created;
 };
+
+static const struct keys *memory_of(const struct vault *v)
+{
+    return v->shown.install ? &v->keys : NULL;
+}
+
+static int64_t now_ms(const struct vault *v)
+{
+    return clock_mono_ms(loop_clock(v->loop));
+}
 
 static void wait_ms(struct vault *v, int64_t ms)
 {
@@ -38,7 +67,10 @@ static void wait_ms(struct vault *v, int64_t ms)
 static void next_look(struct vault *v)
 {
     v->failures = 0;
-    wait_ms(v, rand_range(&v->rand, v->options.reread_ms * 9 / 10, v->options.reread_ms * 11 / 10));
+    if (v->stop_by_ms)
+        v->stopped = true;
+    else
+        wait_ms(v, rand_range(&v->rand, v->options.reread_ms * 9 / 10, v->options.reread_ms * 11 / 10));
 }
 
 static void next_try(struct vault *v)
@@ -47,53 +79,109 @@ static void next_try(struct vault *v)
     for (int i = 0; i < v->failures && ms < v->options.reread_ms; i++)
         ms *= 2;
     v->failures++;
-    ms = MIN(ms, v->options.reread_ms);
+    ms = MIN(ms, v->stop_by_ms ? STOP_RETRY_MS : v->options.reread_ms);
     wait_ms(v, rand_range(&v->rand, ms / 2, ms));
+}
+
+// --- what there is to say
+
+static void tell(struct vault *v, const struct err *err)
+{
+    bool again = v->told.code == err->code && str_eq(v->told.msg, err->msg);
+    if (again && now_ms(v) < v->told_ms + TELL_AGAIN_MS)
+        return;
+    v->told = *err;
+    v->told_ms = now_ms(v);
+    if (v->options.on_error)
+        v->options.on_error(v->options.ctx, err);
 }
 
 static void tell_error(struct vault *v, const struct err *why, const char *verb)
 {
     const struct vault_options *o = &v->options;
     struct err err = *why;
-    if (why->code == ERR_NOT_FOUND)
-        err_set(&err, why->code,
-                "the Secret %s/%s does not exist: the chart creates it empty and the operator fills it; without the "
-                "chart: kubectl create secret generic %s -n %s",
-                o->ns, o->name, o->name, o->ns);
-    else if (why->code == ERR_FORBIDDEN)
-        err_set(&err, why->code,
-                "the operator may not %s the Secret %s/%s: its Role there needs get and patch on secrets with "
-                "resourceNames [%s], see the chart's rbac (%.300s)",
-                verb, o->ns, o->name, o->name, why->msg);
+    if (why->code == ERR_FORBIDDEN)
+        err_set(
+            &err, why->code,
+            "the operator may not %s the Secret %s/%s%s: its Role there needs get, patch and create on secrets with "
+            "resourceNames [%s], see the chart's rbac, or create it yourself: kubectl create secret generic %s -n "
+            "%s (%.200s)",
+            verb, o->ns, o->name, memory_of(v) ? ", and goes on with the keys that it has read before" : "", o->name,
+            o->name, o->ns, why->msg);
     else
         err_wrap(&err, "the Secret %s/%s", o->ns, o->name);
+    arena_done(&v->draft);
     next_try(v);
-    if (o->on_error)
-        o->on_error(o->ctx, &err);
+    tell(v, &err);
 }
 
-static bool keys_equal(const struct keys *a, const struct keys *b)
+static void tell_filled(struct vault *v)
 {
-    return a->has_install == b->has_install && memcmp(a->install, b->install, INSTALL_KEY_SIZE) == 0 &&
-           str_eq(a->ca_cert, b->ca_cert) && str_eq(a->cert, b->cert) && str_eq(a->key, b->key);
+    const struct vault_options *o = &v->options;
+    struct arena *a = &v->draft;
+    const char *back = memory_of(v) ? keys_put_back(&v->found, &v->keys, &v->drafted, a) : NULL, *what = NULL;
+    if (back && v->created)
+        what = arena_printf(a, "the Secret %s/%s was gone: it is there again, with the keys that are in use", o->ns,
+                            o->name);
+    else if (back)
+        what = arena_printf(a, "the Secret %s/%s lacked %s: back again, from the keys that are in use", o->ns, o->name,
+                            back);
+    else if (!keys_trusted(&v->found))
+        what = arena_printf(a, "the Secret %s/%s had no keys: it has new ones now", o->ns, o->name);
+    if (what && o->on_filled)
+        o->on_filled(o->ctx, what);
+}
+
+// --- the keys
+
+static void remember_former(struct vault *v)
+{
+    size_t n = 0;
+    uint8_t former[FORMER_MAX][INSTALL_KEY_SIZE];
+    memcpy(former[n++], v->keys.install, INSTALL_KEY_SIZE);
+    for (size_t i = 0; i < v->shown.n_former && n < FORMER_MAX; i++)
+        if (memcmp(v->former[i], v->drafted.install, INSTALL_KEY_SIZE) != 0)
+            memcpy(former[n++], v->former[i], INSTALL_KEY_SIZE);
+    memcpy(v->former, former, sizeof former);
+    explicit_bzero(former, sizeof former);
+    v->shown.n_former = n;
+}
+
+static void show(struct vault *v)
+{
+    v->shown = (struct vault_keys){
+        .install = v->keys.install,
+        .ca_pem = v->keys.ca_cert,
+        .cert_pem = v->keys.cert,
+        .key_pem = v->keys.key,
+        .id = keys_id(&v->keys, &v->kept),
+        .former = v->former,
+        .n_former = v->shown.n_former,
+    };
+    if (v->options.on_keys)
+        v->options.on_keys(v->options.ctx, &v->shown);
 }
 
 // The draft has become the Secret's content, or always was.
 static void adopt(struct vault *v)
 {
+    v->told = ERR_INIT;
+    v->patient_since_ms = 0;
     next_look(v);
-    if (keys_equal(&v->keys, &v->drafted)) {
+    if (v->stopped || keys_equal(&v->keys, &v->drafted)) {
         arena_done(&v->draft);
         return;
     }
+    if (memory_of(v) && memcmp(v->keys.install, v->drafted.install, INSTALL_KEY_SIZE) != 0)
+        remember_former(v);
     arena_done(&v->kept);
     v->kept = v->draft;
     v->draft = ARENA_INIT;
     v->keys = v->drafted;
-    v->shown = (struct vault_keys){v->keys.install, v->keys.ca_cert, v->keys.cert, v->keys.key};
-    if (v->options.on_keys)
-        v->options.on_keys(v->options.ctx, &v->shown);
+    show(v);
 }
+
+// --- the Secret
 
 static void on_written(void *ctx, const struct kube_response *response, const struct err *err)
 {
@@ -104,9 +192,9 @@ static void on_written(void *ctx, const struct kube_response *response, const st
         arena_done(&v->draft);
         wait_ms(v, rand_range(&v->rand, 0, v->options.retry_ms / 4));
     } else if (err->code) {
-        arena_done(&v->draft);
         tell_error(v, err, "write");
     } else {
+        tell_filled(v);
         adopt(v);
     }
 }
@@ -123,33 +211,113 @@ static void write_draft(struct vault *v, const char *patch)
     v->inquiry = inquiry_send(v->client, &r, REQUEST_TIMEOUT_MS, on_written, v);
 }
 
-static void on_read(void *ctx, const struct kube_response *response, const struct err *answer)
+// New keys end the trust of all pods that have others, so whoever remembers those may come first.
+static bool waits_for_others(struct vault *v)
+{
+    const struct vault_options *o = &v->options;
+    struct err err = ERR_INIT;
+    if (memory_of(v) || !o->trusted || !o->trusted(o->ctx))
+        return false;
+    if (!v->patient_since_ms)
+        v->patient_since_ms = now_ms(v);
+    int64_t waited_ms = now_ms(v) - v->patient_since_ms;
+    if (waited_ms >= PATIENCE_LOOKS * o->reread_ms)
+        return false;
+    arena_done(&v->draft);
+    wait_ms(v, rand_range(&v->rand, o->retry_ms / 4, o->retry_ms / 2));
+    if (waited_ms < o->retry_ms) // which pods there are may not have been read yet
+        return true;
+    err_set(&err, ERR_UNAVAILABLE,
+            "the Secret %s/%s has no keys, and there may be pods that trust earlier ones: this operator makes new ones "
+            "unless another one that has them in use puts them back within %d s",
+            o->ns, o->name, (int)(PATIENCE_LOOKS * o->reread_ms / 1000));
+    tell(v, &err);
+    return true;
+}
+
+static void take_secret(struct vault *v, const struct kube_response *response)
+{
+    struct err err = ERR_INIT;
+    const char *patch = NULL;
+    int64_t wall_ms = clock_wall_ms(loop_clock(v->loop));
+    int r = keys_decode(response->body, response->len, &v->draft, &v->found, &err);
+    if (r == 0) {
+        free(v->metadata);
+        v->metadata = xstrdup(v->found.metadata);
+        r = keys_complete(&v->found, memory_of(v), v->options.names, wall_ms, &v->draft, &v->drafted, &patch, &err);
+    }
+    if (r < 0)
+        tell_error(v, &err, "read");
+    else if (!patch)
+        adopt(v);
+    else if (keys_trusted(&v->found) || !waits_for_others(v))
+        write_draft(v, patch);
+}
+
+static void on_created(void *ctx, const struct kube_response *response, const struct err *err)
 {
     struct vault *v = ctx;
-    struct keys found;
-    struct err err = *answer;
-    const char *patch = NULL;
-    int64_t now_ms = clock_wall_ms(loop_clock(v->loop));
     v->inquiry = NULL;
-    int r = err.code ? err.code : keys_decode(response->body, response->len, &v->draft, &found, &err);
-    if (r == 0)
-        r = keys_complete(&found, v->options.names, now_ms, &v->draft, &v->drafted, &patch, &err);
-    if (r < 0) {
-        arena_done(&v->draft);
-        tell_error(v, &err, "read");
-    } else if (patch) {
-        write_draft(v, patch);
-    } else {
-        adopt(v);
-    }
+    v->created = !err->code;
+    if (err->code)
+        tell_error(v, err, "create");
+    else
+        take_secret(v, response);
+}
+
+// Empty, and then filled as one that was there: of two replicas that both do so, only one writes its keys.
+static void create_secret(struct vault *v)
+{
+    struct request r = {
+        .verb = VERB_APPLY,
+        .kind = KIND_SECRET,
+        .ns = v->options.ns,
+        .name = v->options.name,
+        .body = keys_secret(v->options.name, v->metadata, &v->draft),
+    };
+    if (!waits_for_others(v))
+        v->inquiry = inquiry_send(v->client, &r, REQUEST_TIMEOUT_MS, on_created, v);
+}
+
+static void on_read(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct vault *v = ctx;
+    v->inquiry = NULL;
+    if (err->code == ERR_NOT_FOUND)
+        create_secret(v);
+    else if (err->code)
+        tell_error(v, err, "read");
+    else
+        take_secret(v, response);
 }
 
 static void on_timer(void *ctx)
 {
     struct vault *v = ctx;
     struct request r = {.verb = VERB_GET, .kind = KIND_SECRET, .ns = v->options.ns, .name = v->options.name};
+    v->created = false;
     v->inquiry = inquiry_send(v->client, &r, REQUEST_TIMEOUT_MS, on_read, v);
 }
+
+void vault_stop(struct vault *v)
+{
+    if (v->stop_by_ms)
+        return;
+    v->stop_by_ms = now_ms(v) + v->options.stop_ms;
+    v->stopped = !memory_of(v);
+    inquiry_drop(TAKE_PTR(v->inquiry));
+    arena_done(&v->draft);
+    loop_timer_disarm(v->timer);
+    if (!v->stopped)
+        wait_ms(v, 0);
+}
+
+bool vault_idle(const struct vault *v)
+{
+    return v->stopped || now_ms(v) >= v->stop_by_ms;
+}
+
+// --- its life
 
 static void copy_texts(struct vault *v)
 {
@@ -173,6 +341,8 @@ struct vault *vault_new(struct loop *loop, struct kube_client *client, const str
         v->options.reread_ms = REREAD_MS;
     if (!v->options.retry_ms)
         v->options.retry_ms = RETRY_MS;
+    if (!v->options.stop_ms)
+        v->options.stop_ms = STOP_MS;
     rand_seed(&v->rand, options->seed);
     v->timer = loop_timer_new(loop, on_timer, v);
     wait_ms(v, 0);
@@ -188,7 +358,10 @@ void vault_free(struct vault *v)
     arena_done(&v->draft);
     arena_done(&v->kept);
     arena_done(&v->texts);
+    free(v->metadata);
+    explicit_bzero(v->former, sizeof v->former);
     explicit_bzero(&v->keys, sizeof v->keys);
+    explicit_bzero(&v->found, sizeof v->found);
     explicit_bzero(&v->drafted, sizeof v->drafted);
     free(v);
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define FIELD_MANAGER "cadre-operator"
+
 enum {
     REQUEST_MAX_PATH = 64 * 1024, // a continue token of etcd takes a few hundred bytes, a selector rarely more
     REQUEST_MAX_SEGMENT = 253,    // a DNS subdomain: no name of Kubernetes is longer
@@ -26,6 +28,7 @@ const char *verb_name(enum verb v)
     case VERB_UPDATE:
         return "PUT";
     case VERB_PATCH_MERGE:
+    case VERB_APPLY:
         return "PATCH";
     case VERB_DELETE:
         return "DELETE";
@@ -47,12 +50,12 @@ void request_describe(const struct request *r, char *ret, size_t size)
 
 static bool verb_names_object(enum verb v)
 {
-    return v == VERB_GET || v == VERB_UPDATE || v == VERB_PATCH_MERGE || v == VERB_DELETE;
+    return v == VERB_GET || v == VERB_UPDATE || v == VERB_PATCH_MERGE || v == VERB_APPLY || v == VERB_DELETE;
 }
 
 static bool verb_has_object_body(enum verb v)
 {
-    return v == VERB_CREATE || v == VERB_UPDATE || v == VERB_PATCH_MERGE;
+    return v == VERB_CREATE || v == VERB_UPDATE || v == VERB_PATCH_MERGE || v == VERB_APPLY;
 }
 
 // What the API server itself accepts as a name in a path, so that no name can address something else.
@@ -158,8 +161,16 @@ static void put_query(struct buf *out, const struct request *r)
         query_add(&q, "resourceVersion", str_empty(r->continue_token) ? r->resource_version : NULL);
         query_add_int(&q, "timeoutSeconds", r->timeout_s);
     } else if (r->verb != VERB_GET) {
+        query_add(&q, "fieldManager", r->verb == VERB_APPLY ? FIELD_MANAGER : NULL);
         query_add(&q, "dryRun", r->dry_run ? "All" : NULL);
     }
+}
+
+static const char *content_type(enum verb v)
+{
+    return v == VERB_PATCH_MERGE ? "application/merge-patch+json"
+           : v == VERB_APPLY     ? "application/apply-patch+yaml" // JSON is YAML
+                                 : "application/json";
 }
 
 static bool may_be_id(const char *s)
@@ -216,9 +227,7 @@ int request_render(const struct request *r, struct arena *a, struct http_message
     *ret = (struct http_message){
         .method = verb_name(r->verb),
         .path = arena_strndup(a, path.data, path.len),
-        .content_type = !body                         ? NULL
-                        : r->verb == VERB_PATCH_MERGE ? "application/merge-patch+json"
-                                                      : "application/json",
+        .content_type = body ? content_type(r->verb) : NULL,
         .body = body,
         .body_len = body ? strlen(body) : 0,
     };

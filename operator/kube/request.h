@@ -12,6 +12,7 @@ enum verb {
     VERB_CREATE,
     VERB_UPDATE,      // PUT of the whole object
     VERB_PATCH_MERGE, // RFC 7386
+    VERB_APPLY,       // server-side apply as "cadre-operator", which creates what is not there
     VERB_DELETE,
 };
 
@@ -19,9 +20,9 @@ struct request {
     enum verb verb;
     enum kind kind;
     const char *ns;          // "" or NULL: cluster-wide (for lists: all namespaces)
-    const char *name;        // GET, UPDATE, PATCH, DELETE; of a CREATE only for messages
+    const char *name;        // GET, UPDATE, PATCH, APPLY, DELETE; of a CREATE only for messages
     const char *subresource; // "status", or NULL
-    const char *body;        // JSON; CREATE, UPDATE, PATCH
+    const char *body;        // JSON; CREATE, UPDATE, PATCH, APPLY
     bool lends_body;         // it stays as it is until the answer, so that nobody needs to copy it
     bool dry_run;
     // LIST and WATCH

@@ -30,7 +30,7 @@ static const char *no_ticket(void *ctx, const struct ticket *t, struct arena *a)
 }
 
 // What the processes of an attempt share, so that they can tell each other from others on this machine.
-static const char *secret(void *ctx, const char *group_uid, uint32_t attempt, struct arena *a)
+static const char *secret(void *ctx, const struct ticket *t, struct arena *a)
 {
     static unsigned char drawn[16];
     static bool there;
@@ -41,7 +41,7 @@ static const char *secret(void *ctx, const char *group_uid, uint32_t attempt, st
     there = true;
     for (size_t i = 0; i < sizeof drawn; i++)
         snprintf(hex + 2 * i, 3, "%02x", drawn[i]);
-    return arena_printf(a, "%s-%s-%u", hex, group_uid, attempt);
+    return arena_printf(a, "%s-%s-%u", hex, t->group_uid, t->attempt);
 }
 
 const struct authority trust_everybody = {.open = true,

@@ -100,10 +100,10 @@ static const char *authority_ticket_text(void *ctx, const struct ticket *t, stru
     return arena_strdup(a, text);
 }
 
-static const char *authority_secret(void *ctx, const char *uid, uint32_t attempt, struct arena *a)
+static const char *authority_secret(void *ctx, const struct ticket *t, struct arena *a)
 {
     (void)ctx;
-    return arena_printf(a, "secret-%s-%u", uid, attempt);
+    return arena_printf(a, "secret-%s-%u", t->group_uid, t->attempt);
 }
 
 // The cluster

@@ -103,6 +103,7 @@ static int setup(void **state)
                               &(struct identity_options){.secret_ns = "cadre-system",
                                                          .secret_name = "cadre-keys",
                                                          .names = {dns, ARRAY_LEN(dns)},
+                                                         .reread_ms = 20,
                                                          .on_keys = on_keys,
                                                          .on_error = on_error});
     t.authority = identity_authority(t.identity);
@@ -126,6 +127,12 @@ static void wait_ready(void)
     assert_true(identity_ready(t.identity, NULL));
 }
 
+static void wait_keys(int times)
+{
+    while (t.keys < times)
+        loop_run_once(t.f->loop, 100);
+}
+
 static void wait_answer(void)
 {
     for (int i = 0; i < TURNS_MAX && !t.answers; i++)
@@ -146,7 +153,7 @@ static void before_it_is_ready_all_are_asked_to_come_again(void **state)
     assert_int_equal(who->pod(who->ctx, "token", &t.a, &pod, &t.err), ERR_UNAVAILABLE);
     assert_int_equal(who->ticket(who->ctx, "ticket", &ticket, &t.err), ERR_UNAVAILABLE);
     assert_null(who->ticket_text(who->ctx, &ticket, &t.a));
-    assert_null(who->peer_secret(who->ctx, "g", 1, &t.a));
+    assert_null(who->peer_secret(who->ctx, &ticket, &t.a));
 }
 
 static void the_secret_is_filled_by_a_merge_patch(void **state)
@@ -177,7 +184,29 @@ static void pods_and_processes_are_known(void **state)
     assert_string_equal(shown.group_uid, "group-uid");
     assert_int_equal(shown.rank, 3);
     assert_int_equal(who->ticket(who->ctx, "group-uid.2.3.4.x", &shown, &t.err), ERR_UNAUTHORIZED);
-    assert_int_equal(strlen(who->peer_secret(who->ctx, "group-uid", 2, &t.a)), 64);
+    assert_int_equal(strlen(who->peer_secret(who->ctx, &given, &t.a)), 64);
+}
+
+// They have tickets of the key of before, and share secrets that were derived from it.
+static void processes_go_on_when_the_install_key_changes(void **state)
+{
+    (void)state;
+    wait_ready();
+    const struct authority *who = &t.authority;
+    struct ticket given = {"group-uid", 2, 3, 4}, shown;
+    const char *before = who->ticket_text(who->ctx, &given, &t.a), *secret = who->peer_secret(who->ctx, &given, &t.a);
+    // The first of two members of the same name counts.
+    const char *data = strstr(t.secret, "\"data\":{") + strlen("\"data\":{");
+    t.secret = arena_printf(&t.a, "%.*s\"install.key\":\"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\",%s",
+                            (int)(data - t.secret), t.secret, data);
+    wait_keys(2);
+    assert_string_not_equal(who->ticket_text(who->ctx, &given, &t.a), before);
+    assert_string_not_equal(who->peer_secret(who->ctx, &given, &t.a), secret);
+    assert_int_equal(who->ticket(who->ctx, before, &shown, &t.err), 0);
+    assert_int_equal(shown.former, 1);
+    assert_string_equal(who->ticket_text(who->ctx, &shown, &t.a), before);
+    assert_string_equal(who->peer_secret(who->ctx, &shown, &t.a), secret);
+    assert_int_equal(who->ticket(who->ctx, "group-uid.2.3.4.x", &shown, &t.err), ERR_UNAUTHORIZED);
 }
 
 static void controllers_are_asked_about(void **state)
@@ -234,6 +263,7 @@ int main(void)
         TEST(before_it_is_ready_all_are_asked_to_come_again),
         TEST(the_secret_is_filled_by_a_merge_patch),
         TEST(pods_and_processes_are_known),
+        TEST(processes_go_on_when_the_install_key_changes),
         TEST(controllers_are_asked_about),
         TEST(a_forged_token_is_refused_without_asking),
         TEST(what_is_wrong_is_told),

@@ -23,7 +23,8 @@ static const struct certificate_names names = {dns, ARRAY_LEN(dns)};
 static struct {
     struct arena a;
     struct err err;
-    const char *patch;
+    const char *patch, *back;
+    const struct keys *memory; // of complete_fails()
     struct certs certs;
 } t;
 
@@ -57,13 +58,20 @@ static struct keys decode(const char *secret)
     return k;
 }
 
-static struct keys complete_for(const char *secret, struct certificate_names for_names, int64_t now_ms)
+static struct keys complete_with(const char *secret, const struct keys *memory, struct certificate_names for_names,
+                                 int64_t now_ms)
 {
     struct keys found = decode(secret), k;
     t.patch = NULL;
-    if (keys_complete(&found, for_names, now_ms, &t.a, &k, &t.patch, &t.err) < 0)
+    if (keys_complete(&found, memory, for_names, now_ms, &t.a, &k, &t.patch, &t.err) < 0)
         fail_msg("%s", t.err.msg);
+    t.back = memory ? keys_put_back(&found, memory, &k, &t.a) : NULL;
     return k;
+}
+
+static struct keys complete_for(const char *secret, struct certificate_names for_names, int64_t now_ms)
+{
+    return complete_with(secret, NULL, for_names, now_ms);
 }
 
 static struct keys complete(const char *secret, int64_t now_ms)
@@ -74,7 +82,7 @@ static struct keys complete(const char *secret, int64_t now_ms)
 static void complete_fails(const char *secret, int64_t now_ms, const char *why)
 {
     struct keys found = decode(secret), k;
-    assert_int_equal(keys_complete(&found, names, now_ms, &t.a, &k, &t.patch, &t.err), ERR_INVALID);
+    assert_int_equal(keys_complete(&found, t.memory, names, now_ms, &t.a, &k, &t.patch, &t.err), ERR_INVALID);
     if (!strstr(t.err.msg, why))
         fail_msg("%s", t.err.msg);
 }
@@ -190,8 +198,10 @@ static void an_authority_at_its_end_is_said(void **state)
 {
     (void)state;
     complete(EMPTY, NOW_MS);
-    complete_fails(patched(""), NOW_MS + 3651 * CERTIFICATE_DAY_MS,
-                   "certificate has expired); remove all entries of the Secret, and the operator makes new ones");
+    complete_fails(
+        patched(""), NOW_MS + 3651 * CERTIFICATE_DAY_MS,
+        "certificate has expired); remove all entries of the Secret: an operator that runs puts back the keys "
+        "it has in use, one that starts makes new ones");
 }
 
 static const char *supplied(const char *cert, const char *key, const char *ca)
@@ -227,6 +237,149 @@ static void what_is_supplied_must_be_whole_and_right(void **state)
     complete_fails(supplied(c->expired_cert, c->client_key, c->ca), NOW_MS, "certificate has expired");
 }
 
+// A Secret with those entries, each as text or NULL for none. The install key is that of the keys.
+static const char *secret_of(const struct keys *k, const char *without, const char *but)
+{
+    const struct {
+        const char *name, *base64;
+    } entries[] = {
+        {"install.key", k->has_install ? base64_encode(BASE64_STANDARD, k->install, INSTALL_KEY_SIZE, &t.a) : NULL},
+        {"ca.crt", k->ca_cert ? base64(k->ca_cert) : NULL},
+        {"ca.key", k->ca_key ? base64(k->ca_key) : NULL},
+        {"tls.crt", k->cert ? base64(k->cert) : NULL},
+        {"tls.key", k->key ? base64(k->key) : NULL},
+    };
+    const char *data = but ? but : "";
+    for (size_t i = 0; i < ARRAY_LEN(entries); i++)
+        if (entries[i].base64 && !strstr(without, entries[i].name))
+            data = arena_printf(&t.a, "%s%s\"%s\":\"%s\"", data, *data ? "," : "", entries[i].name, entries[i].base64);
+    return arena_printf(&t.a, "{\"metadata\":{\"name\":\"cadre-keys\",\"resourceVersion\":\"7\"},\"data\":{%s}}", data);
+}
+
+static const char *member(const char *name, const char *text)
+{
+    return arena_printf(&t.a, "\"%s\":\"%s\"", name, base64(text));
+}
+
+static void what_is_gone_is_put_back_from_memory(void **state)
+{
+    (void)state;
+    const struct keys memory = complete(EMPTY, NOW_MS);
+    const struct {
+        const char *gone, *back;
+        size_t n;
+    } cases[] = {
+        {"install.key ca.crt ca.key tls.crt tls.key", "install.key, ca.crt, ca.key, tls.crt, tls.key", 5},
+        {"install.key", "install.key", 1},
+        {"ca.key", "ca.key", 1},
+        {"ca.crt", "ca.crt", 1},
+        {"ca.crt ca.key", "ca.crt, ca.key", 2},
+        {"tls.crt tls.key", "tls.crt, tls.key", 2},
+        {"tls.key", "tls.key", 1},
+        {"install.key ca.key tls.crt", "install.key, ca.key, tls.crt", 3},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct keys k = complete_with(secret_of(&memory, cases[i].gone, NULL), &memory, names, NOW_MS);
+        assert_true(keys_equal(&k, &memory));
+        assert_string_equal(t.back, cases[i].back);
+        assert_int_equal(json_count(patch_data()), cases[i].n);
+        assert_string_equal(keys_id(&k, &t.a), keys_id(&memory, &t.a));
+    }
+    complete_with(secret_of(&memory, "", NULL), &memory, names, NOW_MS);
+    assert_null(t.patch);
+    assert_null(t.back);
+}
+
+static void supplied_certificates_are_put_back_too(void **state)
+{
+    (void)state;
+    const struct certs *c = &t.certs;
+    const struct keys memory = complete(supplied(c->server_cert, c->server_key, c->ca), NOW_MS);
+    const char *gone[] = {"install.key ca.crt tls.crt tls.key", "tls.key", "ca.crt", "ca.crt tls.crt"};
+    for (size_t i = 0; i < ARRAY_LEN(gone); i++) {
+        struct keys k = complete_with(secret_of(&memory, gone[i], NULL), &memory, names, NOW_MS);
+        assert_true(keys_equal(&k, &memory));
+    }
+}
+
+// The old leaf is no half of the new one.
+static void half_of_a_supplied_pair_is_refused_and_not_mixed(void **state)
+{
+    (void)state;
+    const struct certs *c = &t.certs;
+    const struct keys memory = complete(supplied(c->server_cert, c->server_key, c->ca), NOW_MS);
+    t.memory = &memory;
+    complete_fails(secret_of(&memory, "tls.crt tls.key", member("tls.crt", c->client_cert)), NOW_MS,
+                   "tls.key is missing: whoever supplies");
+    complete_fails(secret_of(&memory, "ca.crt", member("ca.crt", c->other_ca)), NOW_MS, "cannot be used");
+}
+
+static void keys_of_another_install_are_used_as_they_are(void **state)
+{
+    (void)state;
+    const struct keys memory = complete(EMPTY, NOW_MS), other = complete(EMPTY, NOW_MS);
+    struct keys k = complete_with(secret_of(&other, "", NULL), &memory, names, NOW_MS);
+    assert_null(t.patch);
+    assert_null(t.back);
+    assert_true(keys_equal(&k, &other));
+    assert_string_not_equal(keys_id(&k, &t.a), keys_id(&memory, &t.a));
+    // Of those what is gone is nothing that the memory has.
+    k = complete_with(secret_of(&other, "tls.crt tls.key", NULL), &memory, names, NOW_MS);
+    assert_int_equal(json_count(patch_data()), 2);
+    assert_null(t.back);
+    assert_string_equal(k.ca_cert, other.ca_cert);
+    t.memory = &memory;
+    complete_fails(secret_of(&other, "ca.crt", NULL), NOW_MS, "ca.crt is missing beside ca.key");
+    complete_fails(secret_of(&other, "ca.key tls.key", NULL), NOW_MS, "tls.key is missing: whoever supplies");
+}
+
+static void an_authority_with_the_key_of_another_is_refused(void **state)
+{
+    (void)state;
+    const struct keys memory = complete(EMPTY, NOW_MS), other = complete(EMPTY, NOW_MS);
+    complete_fails(secret_of(&other, "ca.key", member("ca.key", memory.ca_key)), NOW_MS,
+                   "ca.crt and ca.key cannot be used together");
+    t.memory = &memory;
+    complete_fails(secret_of(&other, "ca.key", member("ca.key", memory.ca_key)), NOW_MS,
+                   "ca.crt and ca.key cannot be used together");
+    complete_fails(secret_of(&memory, "ca.crt", member("ca.crt", "x")), NOW_MS, "ca.crt and ca.key cannot be used");
+}
+
+static void the_id_is_of_what_pods_trust(void **state)
+{
+    (void)state;
+    const struct keys first = complete(EMPTY, NOW_MS);
+    const char *id = keys_id(&first, &t.a);
+    assert_int_equal(strlen(id), 25);
+    assert_int_equal(strspn(id, "0123456789abcdef"), 12);
+    assert_int_equal(id[12], '-');
+    struct keys renewed = complete_with(secret_of(&first, "", NULL), &first, names, NOW_MS + 61 * CERTIFICATE_DAY_MS);
+    assert_string_not_equal(renewed.cert, first.cert);
+    assert_string_equal(keys_id(&renewed, &t.a), id);
+    // The same certificate, written by somebody who likes blank lines.
+    renewed.ca_cert = arena_printf(&t.a, "\n%s\n", first.ca_cert);
+    assert_string_equal(keys_id(&renewed, &t.a), id);
+    struct keys other = first;
+    other.install[0] ^= 1;
+    assert_string_not_equal(keys_id(&other, &t.a), id);
+    assert_memory_equal(keys_id(&other, &t.a), id, 13);
+}
+
+static void a_secret_is_made_again_as_its_installer_knew_it(void **state)
+{
+    (void)state;
+    struct keys k = decode("{\"metadata\":{\"name\":\"cadre-keys\",\"resourceVersion\":\"7\",\"uid\":\"u\",\"labels\":{"
+                           "\"app.kubernetes.io/managed-by\":\"Helm\",\"app.kubernetes.io/version\":\"1\"},"
+                           "\"annotations\":{\"helm.sh/resource-policy\":\"keep\"}}}");
+    assert_string_equal(keys_secret("cadre-keys", k.metadata, &t.a),
+                        "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"cadre-keys\",\"labels\":{"
+                        "\"app.kubernetes.io/managed-by\":\"Helm\"},\"annotations\":{\"helm.sh/resource-policy\":"
+                        "\"keep\"}},\"type\":\"Opaque\"}");
+    assert_string_equal(keys_secret("cadre-keys", NULL, &t.a),
+                        "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"cadre-keys\"},\"type\":"
+                        "\"Opaque\"}");
+}
+
 static void a_secret_that_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -237,7 +390,7 @@ static void a_secret_that_cannot_be_is_refused(void **state)
         {"[]", "no resourceVersion"},
         {"{\"metadata\":{\"resourceVersion\":\"7\"},\"data\":{\"tls.crt\":\"?\"}}", "tls.crt is not base64"},
         {"{\"metadata\":{\"resourceVersion\":\"7\"},\"data\":{\"install.key\":\"c2hvcnQ=\"}}",
-         "install.key has 5 bytes and not 32; remove it, and the operator makes one"},
+         "install.key has 5 bytes and not 32; remove it, and the operator writes a good one"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct keys k;
@@ -259,6 +412,13 @@ int main(void)
         TEST(an_authority_at_its_end_is_said),
         TEST(certificates_of_somebody_else_are_used_and_left_alone),
         TEST(what_is_supplied_must_be_whole_and_right),
+        TEST(what_is_gone_is_put_back_from_memory),
+        TEST(supplied_certificates_are_put_back_too),
+        TEST(half_of_a_supplied_pair_is_refused_and_not_mixed),
+        TEST(keys_of_another_install_are_used_as_they_are),
+        TEST(an_authority_with_the_key_of_another_is_refused),
+        TEST(the_id_is_of_what_pods_trust),
+        TEST(a_secret_is_made_again_as_its_installer_knew_it),
         TEST(a_secret_that_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
