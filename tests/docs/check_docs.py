@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do the documents still say what the programs do?  check_docs.py CADRE-OPERATOR OTHER-PROGRAM...
 
-Options of programs: --help and the manual page; of the operator also the chart. STATUS words: operator/reconcile/reason.h, the README and
-docs/api.md. make targets that documents speak of. Links between documents. What the scripts of benchmarks answer before they
+Options of programs: --help and the manual page; of the operator also the chart. STATUS words: operator/reconcile/reason.h, docs/troubleshooting.md
+and docs/api.md. make targets that documents speak of. Links between documents. What the scripts of benchmarks answer before they
 build or start anything. Prints TAP.
 """
 
@@ -81,13 +81,13 @@ def check_options(operator, others):
 def check_reasons():
     header = read("operator/reconcile/reason.h")
     reasons = set(re.findall(r'^#define REASON_\w+ "(\w+)"', header, re.M))
-    table = re.search(r"\n\| STATUS \|.*?\n\n", read("README.md"), re.S)
+    table = re.search(r"\n\| STATUS \|.*?\n\n", read("docs/troubleshooting.md"), re.S)
     rows = re.findall(r"^\| (`.*?) \|", table[0], re.M) if table else []
-    by_readme = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
+    by_table = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
     check("reason.h has reasons", [] if len(reasons) > 10 else [f"found only {reasons}"])
     check(
-        "README's table explains every STATUS and no other",
-        difference(reasons - NOT_A_STATUS | {"Failed"}, by_readme, "reason.h", "the README"),
+        "the table of docs/troubleshooting.md explains every STATUS and no other",
+        difference(reasons - NOT_A_STATUS | {"Failed"}, by_table, "reason.h", "the table"),
     )
     api = read("docs/api.md")
     check("docs/api.md names every reason", [r for r in sorted(reasons) if f"`{r}`" not in api])

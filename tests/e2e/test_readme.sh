@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the README promises: make demo shows what it should, twice; then every command of the README's console blocks
-# runs on the demo's cluster in the order in which a reader meets them, and prints the lines that are shown there (ages
-# and the width of columns may differ); the API server accepts its objects; make demo-stop ends it.
+# What the README and docs/first-steps.md promise: make demo shows what it should, twice; then every command of their
+# console blocks runs on the demo's cluster in the order in which a reader meets them, and prints the lines that are shown
+# there (ages and the width of columns may differ); the API server accepts their objects; make demo-stop ends it.
 #
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 devcluster=deploy/devcluster/devcluster
-readme=README.md
+pages=(README.md docs/first-steps.md)
 export CADRE_CLUSTER=readme-$$
 export PATH=$PWD/build/demo/cli:$PATH # where the demo builds kubectl-cadre
 work=$(mktemp -d)
@@ -96,9 +96,9 @@ test_demo() {
     cat "$work/times"
 }
 
-# ---- the README --------------------------------------------------------------------------------------------------
+# ---- the pages ---------------------------------------------------------------------------------------------------
 
-blocks() { awk -v fence="\`\`\`$1" '$0 == fence { on = 1; next } /^```/ { on = 0 } on' "$readme"; } # LANGUAGE
+blocks() { awk -v fence="\`\`\`$2" '$0 == fence { on = 1; next } /^```/ { on = 0 } on' "$1"; } # PAGE LANGUAGE
 
 run_shown() { # COMMAND OUTPUT
     "$devcluster" exec -- bash -c "$1" >"$2" 2>&1 || {
@@ -107,32 +107,35 @@ run_shown() { # COMMAND OUTPUT
     }
 }
 
-test_commands() {
+test_commands() { # PAGE
     local line command='' count=0
     while IFS= read -r line <&3; do
         case $line in
         "\$ "*)
             command=${line#"\$ "}
             count=$((count + 1))
-            check "README: $command" run_shown "$command" "$work/out"
+            check "$1: $command" run_shown "$command" "$work/out"
             ;;
-        *) check "README: ... prints: ${line:0:60}" shows "$work/out" "$line" ;;
+        *) check "$1: ... prints: ${line:0:60}" shows "$work/out" "$line" ;;
         esac
-    done 3< <(blocks console)
-    check "the README has commands" test "$count" -gt 10
+    done 3< <(blocks "$1" console)
+    check "$1 has commands" test "$count" -gt 3
+    commands=$((commands + count))
 }
 
-test_example() {
-    awk '/^```yaml$/ { on = 1; print "---"; next } /^```/ { on = 0 } on' "$readme" >"$work/example.yaml"
-    check "the README's objects are accepted" "$devcluster" kubectl create --dry-run=server --validate=strict \
+test_examples() { # PAGE
+    awk '/^```yaml$/ { on = 1; print "---"; next } /^```/ { on = 0 } on' "$1" >"$work/example.yaml"
+    check "the objects of $1 are accepted" "$devcluster" kubectl create --dry-run=server --validate=strict \
         -f "$work/example.yaml"
 }
 
 gone() { ! "$devcluster" status; }
 
 test_demo
-test_example
-test_commands
+commands=0
+for page in "${pages[@]}"; do test_examples "$page"; done
+for page in "${pages[@]}"; do test_commands "$page"; done
+check "the pages have commands" test "$commands" -gt 10
 check "make demo-stop" make demo-stop
 check "... ends the cluster" gone
 echo "1..$((passed + failed))"
