@@ -2,11 +2,9 @@
 #include "operator/proxy/call.h"
 
 #include "operator/proxy/collect.h"
-#include "operator/proxy/cut.h"
 #include "operator/proxy/deal.h"
 #include "operator/proxy/join.h"
 #include "operator/proxy/object.h"
-#include "operator/proxy/stall.h"
 #include "operator/proxy/stream.h"
 #include "operator/proxy/task.h"
 
@@ -96,13 +94,6 @@ void call_become(struct call *c, enum call_state next)
     c->state = next;
 }
 
-struct blob *call_keep(const struct call *c, const struct call_body *body)
-{
-    if (!body->blob)
-        return blob_copy(body->data, body->len, c->quota);
-    return blob_recharge(body->blob, c->quota) ? blob_ref(body->blob) : NULL;
-}
-
 // Once nobody waits for it and no rank has it.
 static void free_if_over(struct call *c)
 {
@@ -134,9 +125,9 @@ static void settle(struct call *c)
 {
     stream_abort(c);
     call_parks(c, 0);
-    call_waits(c, 0);
     if (c->state == CALL_WAITING && list_empty(&c->group->stale)) // those behind it may not have to wait
         list_append(&c->router->stale, &c->group->stale);
+    args_done(c);
     call_become(c, CALL_ANSWERED);
     struct session *s = TAKE_PTR(c->session);
     stats_end(&c->stat);
@@ -144,13 +135,10 @@ static void settle(struct call *c)
     list_remove(&c->open);
     list_remove(&c->of_group);
     deadlines_del(&c->router->deadlines, &c->deadline);
-    blob_unref(TAKE_PTR(c->body));
-    stall_free(c);
     if (c->req.keep)
         object_discard_all(c);
     drop_results(c);
     deal_free(TAKE_PTR(c->deal));
-    cut_free(TAKE_PTR(c->cut));
     join_free(c);
     c->group = NULL;
     free_if_over(c);
@@ -243,7 +231,7 @@ static void name_late_ranks(const struct call *c, struct buf *out)
 // What it has waited for in vain.
 static void explain_lateness(struct call *c, struct buf *out)
 {
-    bool args_missing = c->state == CALL_STREAMING || (c->stalls && !c->args_held && !stall_complete(c));
+    bool args_missing = c->state == CALL_STREAMING || (c->args.partial && !c->args.held && !args_complete(c));
     switch (args_missing ? CALL_STREAMING : c->state) {
     case CALL_STREAMING:
         buf_puts(out, "its arguments have not come in whole");
@@ -304,12 +292,6 @@ void call_parks(struct call *c, size_t bytes)
 {
     c->session->parked += bytes - c->parked;
     c->parked = bytes;
-}
-
-void call_waits(struct call *c, size_t bytes)
-{
-    c->session->waiting += bytes - c->waiting;
-    c->waiting = bytes;
 }
 
 // What waits for a caller counts as the caller's: another one's results must not fill up the worker that made them.

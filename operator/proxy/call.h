@@ -5,6 +5,7 @@
 #ifndef CADRE_PROXY_CALL_H
 #define CADRE_PROXY_CALL_H
 
+#include "operator/proxy/args.h"
 #include "operator/proxy/failure.h"
 #include "operator/proxy/request.h"
 #include "operator/proxy/session.h"
@@ -23,16 +24,6 @@ struct call_slot {
     bool passes, held;         // its result comes in pieces; it was told to send no more of it for now
 };
 
-// A body as it came: in a blob, or in the reader's input.
-struct call_body {
-    const char *data;
-    size_t len;
-    struct blob *blob;
-    const char *next; // of a first piece: what comes next, where that can be looked at already; NULL = it cannot
-    size_t next_len;
-    bool next_last; // it is all that is left
-};
-
 // What becomes of it, by call_become() alone. docs/architecture.md has the picture.
 enum call_state {
     CALL_NEW,       // it has come, and nothing was decided
@@ -45,9 +36,7 @@ enum call_state {
 };
 
 struct deal;
-struct cut;
 struct join;
-struct stall_rest;
 
 struct call {
     struct router *router;
@@ -56,12 +45,8 @@ struct call {
     struct session_order *order; // of its session
     struct group *group;         // valid until it is answered
     enum call_state state;
-    uint32_t id;     // by which workers know it, 0 until it was sent
-    bool lasting;    // a part of it may be overtaken, so those behind it are told to keep the order
-    bool stalls;     // a part of its arguments is in `body`, and it waits (stall.h)
-    bool args_held;  // its caller was told to send no more of them for now
-    bool refs;       // there are references in its arguments, which its ranks look up ...
-    bool ref_pieces; // ... and one is all of them, with a part for each piece
+    uint32_t id;  // by which workers know it, 0 until it was sent
+    bool lasting; // a part of it may be overtaken, so those behind it are told to keep the order
     uint64_t seq;
     struct list of_group;        // in the group's list until it is answered
     struct list open;            // in the session's list until it is answered
@@ -69,15 +54,10 @@ struct call {
     struct list flowing;         // in the router's list while somebody was told to hold something of it
     struct record_stream result; // of a single rank, on its way to the caller
     struct deadline deadline;
-    struct deal *deal; // of the modes that need one, from when it is sent until it is answered
-    struct cut *cut;   // of a batch that streams, until it is all there or the call is answered
-    struct blob *body; // while it is held or waits
-    struct join *join; // of results that are joined as they come; NULL = none has come so
-    struct stall_rest
-        *rest;      // it stalls: what follows `body`, from what lies in shared memory on; NULL = nothing has come
-    size_t want;    // it stalls: so many bytes of its arguments will do
-    size_t parked;  // bytes of results that wait for those of other ranks
-    size_t waiting; // bytes of it while it waits for its group or a slot
+    struct args args;
+    struct deal *deal;     // of the modes that need one, from when it is sent until it is answered
+    struct join *join;     // of results that are joined as they come; NULL = none has come so
+    size_t parked;         // bytes of results that wait for those of other ranks
     struct blob *gathered; // results that came in a reader's input, one behind the other
     uint32_t n, left;      // ranks that have it; those that have not answered
     uint32_t n_slots;
@@ -93,7 +73,6 @@ enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MA
 struct call *call_new(struct session *s, const struct request *q, struct group *g);
 // The next state. It leaves the list in which it waits; whoever lets it wait puts it into another.
 void call_become(struct call *c, enum call_state next);
-struct blob *call_keep(const struct call *c, const struct call_body *body); // a reference; NULL = over the memory
 
 // dispatch.c
 // Sends it, lets it wait or fails it.
@@ -125,7 +104,6 @@ struct call_slot *call_slot_of(struct call *c, const struct member *m); // NULL:
 void call_result(struct call_slot *slot, const struct call_body *body);
 void call_streamed(struct call *c);            // all of the result has been queued as it came: the call is answered
 void call_parks(struct call *c, size_t bytes); // so much waits now for other ranks: no reason not to read the caller
-void call_waits(struct call *c, size_t bytes); // so much of it does, for its group or a slot; 0 = it does not any more
 void call_result_ends(struct call_slot *slot); // of one that came in pieces
 bool call_slot_ends(struct call_slot *slot);   // it will send no more; returns whether the caller still waits
 void call_error(struct call_slot *slot, const struct call_body *body);

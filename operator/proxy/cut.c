@@ -4,7 +4,6 @@
 #include "common/wire/batch.h"
 #include "operator/proxy/deal.h"
 #include "operator/proxy/split.h"
-#include "operator/proxy/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,10 +48,10 @@ static void sort_ranks(const struct dispatch *d, struct cut *cut)
 
 static int add_to_piece(struct call *c, size_t piece, const struct record_part *part, struct err *err)
 {
-    const struct cut *cut = c->cut;
+    const struct cut *cut = c->args.cut;
     int r = 0;
     for (uint32_t i = cut->first[piece]; i < cut->first[piece + 1] && r == 0; i++)
-        r = stream_add(c, cut->ranks[i], part, err);
+        r = args_pass_to(c, cut->ranks[i], part, err);
     return r;
 }
 
@@ -95,14 +94,14 @@ static int make_heads(const struct request *q, const struct deal *d, struct cut 
 
 struct record_part cut_head(const struct call *c, uint32_t rank)
 {
-    const struct cut *cut = c->cut;
+    const struct cut *cut = c->args.cut;
     const size_t *at = &cut->heads_at[c->deal->d.chunk[rank]];
     return (struct record_part){cut->heads, at[0], at[1] - at[0]};
 }
 
 size_t cut_head_len(const struct call *c)
 {
-    return c->cut->head;
+    return c->args.cut->head;
 }
 
 // Beginning
@@ -191,7 +190,7 @@ static void keep_last(struct cut *cut, const struct record_part *part)
 
 static int add_padding(struct call *c, struct err *err)
 {
-    struct cut *cut = c->cut;
+    struct cut *cut = c->args.cut;
     const struct deal *d = c->deal;
     int r = 0;
     for (uint32_t i = 0; i < d->d.n_chunks && r == 0; i++)
@@ -205,7 +204,7 @@ static int add_padding(struct call *c, struct err *err)
 // As much of the part as lies in one piece of one tensor; *part becomes the rest.
 static int take_stretch(struct call *c, struct record_part *part, struct err *err)
 {
-    struct cut *cut = c->cut;
+    struct cut *cut = c->args.cut;
     const struct deal *d = c->deal;
     const struct safetensors_tensor *t = &cut->batch.doc.tensors[cut->tensor];
     size_t row = t->len / d->rows, end = t->offset + t->len, piece = (cut->at - t->offset) / (row * d->each);
@@ -226,7 +225,7 @@ static int take_stretch(struct call *c, struct record_part *part, struct err *er
 
 int cut_take(struct call *c, const struct record_part *part, struct err *err)
 {
-    struct cut *cut = c->cut;
+    struct cut *cut = c->args.cut;
     const struct safetensors *doc = &cut->batch.doc;
     struct record_part rest = *part;
     int r = 0;
@@ -245,7 +244,7 @@ int cut_take(struct call *c, const struct record_part *part, struct err *err)
 
 int cut_end(const struct call *c, struct err *err)
 {
-    const struct cut *cut = c->cut;
+    const struct cut *cut = c->args.cut;
     return cut->at == cut->batch.doc.len
                ? 0
                : err_set(err, ERR_INVALID,

@@ -18,7 +18,7 @@ void cut_free(struct cut *cut); // accepts NULL
 // The head of the document for that rank: of its own, behind the head of the call.
 struct record_part cut_head(const struct call *c, uint32_t rank);
 size_t cut_head_len(const struct call *c); // of the batch's own, which is not passed on
-// The next stretch of the values, which ranks get their rows of. Errors as of stream_add(), ERR_INVALID for too much.
+// The next stretch of the values, which ranks get their rows of. Errors as of args_pass_to(), ERR_INVALID for too much.
 int cut_take(struct call *c, const struct record_part *part, struct err *err);
 int cut_end(const struct call *c, struct err *err); // that was all: ERR_INVALID where something is missing
 

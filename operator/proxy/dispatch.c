@@ -5,7 +5,6 @@
 #include "operator/proxy/deal.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/split.h"
-#include "operator/proxy/stall.h"
 #include "operator/proxy/stream.h"
 #include "operator/proxy/task.h"
 
@@ -47,7 +46,7 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
         h.flags = RECORD_QUIET;
     if (c->order->lasting > c->lasting)
         h.flags |= RECORD_ORDERED;
-    if (c->refs)
+    if (c->args.refs)
         h.flags |= RECORD_REFS;
     struct call_slot *slot = &c->slots[c->n];
     *slot = (struct call_slot){.call = c, .member = m};
@@ -75,7 +74,7 @@ static int send_same(struct call *c, const struct call_body *body, uint32_t n, s
         r = check_room(c, i, cost, err);
     if (r < 0)
         return r;
-    if (!copied && !(shared = call_keep(c, body)))
+    if (!copied && !(shared = body_keep(body, c->quota)))
         return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
     struct record_part part = {.blob = shared, .len = body->len};
     if (body->blob)
@@ -179,16 +178,15 @@ static void send_call(struct call *c, const struct call_body *body)
     }
 }
 
-// `kept`: its body, or what has come of it; NULL = there is no room.
-static void call_wait(struct call *c, struct blob *kept, bool queued)
+// With all of its arguments, or the first piece. It fails where there is no room for them.
+static void call_wait(struct call *c, const struct call_body *body, bool all, bool queued)
 {
-    if (!kept) {
+    if (!(all ? args_keep(c, body) : args_park(c, body))) {
         call_refuse(c, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this controller do already", c->req.method,
                     c->group->key);
         return;
     }
-    c->body = kept;
-    call_waits(c, kept->len);
+    args_wait(c);
     if (queued) {
         task_queue(c);
         return;
@@ -218,14 +216,14 @@ void call_submit(struct call *c, const struct call_body *body)
     } else if (c->req.refuse && r == VERDICT_WAIT) {
         refuse_waiting(c);
     } else {
-        call_wait(c, call_keep(c, body), r == VERDICT_QUEUE);
+        call_wait(c, body, true, r == VERDICT_QUEUE);
     }
 }
 
 // The head of the call goes to all, behind it to each rank that of its own document; then what has come of the values.
 static int send_cut(struct call *c, const struct call_body *body, const struct record_call *parts, struct err *err)
 {
-    struct blob *shared = call_keep(c, body);
+    struct blob *shared = body_keep(body, c->quota);
     int r = 0;
     if (!shared)
         return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
@@ -247,7 +245,7 @@ static int send_first(struct call *c, const struct call_body *first, const struc
 {
     name_stats(c);
     set_out(c, CALL_STREAMING, first->len);
-    return c->cut ? send_cut(c, first, parts, err) : send_same(c, first, c->req.single ? 1 : c->req.world, err);
+    return c->args.cut ? send_cut(c, first, parts, err) : send_same(c, first, c->req.single ? 1 : c->req.world, err);
 }
 
 // JSON up to some length may have references in it, which are looked up. What lies in shared memory can be looked at
@@ -338,9 +336,9 @@ static bool begin_stream(struct call *c, const struct call_body *first)
 static void take_plan(struct call *c, struct call_start *start)
 {
     deal_free(c->deal);
-    cut_free(c->cut);
+    cut_free(c->args.cut);
     c->deal = TAKE_PTR(start->deal);
-    c->cut = TAKE_PTR(start->cut);
+    c->args.cut = TAKE_PTR(start->cut);
 }
 
 void call_stream(struct call *c, const struct call_body *first, struct call_start *start)
@@ -353,31 +351,31 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
     else if (start->verdict == VERDICT_GO)
         (void)begin_stream(c, first);
     else
-        call_wait(c, stall_begin(c, first), start->verdict == VERDICT_QUEUE);
+        call_wait(c, first, false, start->verdict == VERDICT_QUEUE);
 }
 
 // Whether what has come of the arguments will do, or more has to be there first, which the sender is told to send.
 static bool suffices(struct call *c, struct call_start *ret)
 {
     for (bool planned = false; !planned;) {
-        int r = stall_fetch(c, &ret->err);
+        int r = args_fetch(c, &ret->err);
         if (r < 0)
             ret->verdict = r;
-        if (r < 0 || !c->stalls) // an error, or all of it is there
+        if (r < 0 || !c->args.partial) // an error, or all of it is there
             return true;
-        if (c->body->len < c->want) {
-            stall_hold(c, false);
+        if (c->args.body->len < c->args.want) {
+            args_hold(c, false);
             return false;
         }
-        struct call_body here = {c->body->data, c->body->len, c->body, NULL, 0, false};
-        here.next = stall_peek(c, &here.next_len, &here.next_last);
-        planned = plan(c->session, c->group, &c->req, &here, ret, &c->want);
+        struct call_body here = {c->args.body->data, c->args.body->len, c->args.body, NULL, 0, false};
+        here.next = args_peek(c, &here.next_len, &here.next_last);
+        planned = plan(c->session, c->group, &c->req, &here, ret, &c->args.want);
         if (!planned || ret->verdict < 0)
             call_start_forget(ret);
-        if (!planned && !c->want)
-            c->want = SIZE_MAX;
-        if (!planned && c->want == here.len) { // whatever comes next
-            stall_hold(c, false);
+        if (!planned && !c->args.want)
+            c->args.want = SIZE_MAX;
+        if (!planned && c->args.want == here.len) { // whatever comes next
+            args_hold(c, false);
             return false;
         }
     }
@@ -386,15 +384,14 @@ static bool suffices(struct call *c, struct call_start *ret)
 
 static void send_kept(struct call *c)
 {
-    struct blob *kept = TAKE_PTR(c->body);
+    struct blob *kept = args_take(c);
     const struct call_body body = {kept->data, kept->len, kept};
-    call_waits(c, 0);
-    if (!c->stalls) {
+    if (!c->args.partial) {
         send_call(c, &body);
     } else {
-        c->stalls = false;
+        c->args.partial = false;
         if (begin_stream(c, &body))
-            stall_pass(c);
+            args_pass_parked(c);
     }
     blob_unref(kept);
 }
@@ -404,11 +401,11 @@ void call_resubmit(struct call *c)
     struct call_start start = {.err = ERR_INIT};
     bool queued = c->state == CALL_QUEUED;
     start.verdict = request_resolve(&c->req, c->group, NULL, queued, &start.err);
-    if (start.verdict == VERDICT_WAIT && c->stalls)
-        stall_hold(c, true);
+    if (start.verdict == VERDICT_WAIT && c->args.partial)
+        args_hold(c, true);
     if (start.verdict == VERDICT_WAIT || (start.verdict == VERDICT_QUEUE && queued))
         return;
-    if (start.verdict >= 0 && c->stalls && !suffices(c, &start))
+    if (start.verdict >= 0 && c->args.partial && !suffices(c, &start))
         return;
     if (start.verdict < 0) {
         fail(c, &start.err);
@@ -416,8 +413,8 @@ void call_resubmit(struct call *c)
     }
     take_plan(c, &start);
     if (start.verdict == VERDICT_QUEUE) {
-        if (c->stalls)
-            stall_hold(c, true);
+        if (c->args.partial)
+            args_hold(c, true);
         task_queue(c);
         return;
     }

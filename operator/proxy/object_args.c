@@ -102,7 +102,7 @@ int object_arguments(struct call *c, const struct record_call *parts, bool whole
         return 0;
     bool all = ref_is(parts->args, parts->args_len, &f);
     if (!whole && all) {
-        c->refs = c->ref_pieces = true;
+        c->args.refs = c->args.ref_pieces = true;
         return 0;
     }
     struct buf args = BUF_INIT(16 * REF_ARGS_MAX);
@@ -119,7 +119,7 @@ int object_arguments(struct call *c, const struct record_call *parts, bool whole
         if (b) {
             memcpy(b->data, parts->head - 4, head);
             memcpy(b->data + head, args.data, args.len);
-            c->refs = true;
+            c->args.refs = true;
         } else {
             r = err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
         }

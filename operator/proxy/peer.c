@@ -37,3 +37,15 @@ void peer_close(struct peer *p, int code, const char *fmt, ...)
     p->close_reason = xstrdup(reason);
     peer_changed(p);
 }
+
+bool peer_hold(struct peer *p, bool hold, uint32_t id, uint32_t rank)
+{
+    const struct record_header h = {.type = hold ? RECORD_HOLD : RECORD_GO, .call = id, .rank = rank};
+    struct err err = ERR_INIT;
+    if (!p->out || p->close_code) // nobody is left to tell
+        return true;
+    if (record_writer_copy(p->out, &h, NULL, 0, &err) < 0)
+        return false;
+    peer_changed(p);
+    return true;
+}

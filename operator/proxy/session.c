@@ -9,9 +9,7 @@
 #include "operator/proxy/kill.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/output.h"
-#include "operator/proxy/stall.h"
 #include "operator/proxy/stats_report.h"
-#include "operator/proxy/stream.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -241,8 +239,7 @@ static void hold(struct session *s, struct call *c, const struct call_body *body
 {
     struct list *at = &s->held;
     c->seq = seq;
-    c->body = call_keep(c, body);
-    if (!c->body) {
+    if (!args_keep(c, body)) {
         call_refuse(c, ERR_THROTTLED, "%s(): too many calls of this controller wait already", c->req.method);
         return;
     }
@@ -338,9 +335,9 @@ static int take_piece(struct session *s, const struct record *rec)
     if (c)
         c->stat.bytes_in += rec->len;
     if (c && c->state == CALL_STREAMING)
-        (void)stream_args(c, &body, !(rec->h.flags & RECORD_MORE));
-    else if (c && c->stalls)
-        stall_add(c, &body, !(rec->h.flags & RECORD_MORE));
+        (void)args_pass(c, &body, !(rec->h.flags & RECORD_MORE));
+    else if (c && c->args.partial)
+        args_add(c, &body, !(rec->h.flags & RECORD_MORE));
     return 0;
 }
 
@@ -365,7 +362,7 @@ static void release_held(struct session *s, uint64_t unfinished)
         struct call *c = CONTAINER_OF(s->held.next, struct call, link);
         if (c->seq > unfinished)
             return;
-        struct blob *kept = TAKE_PTR(c->body);
+        struct blob *kept = args_take(c);
         call_submit(c, &(struct call_body){kept->data, kept->len, kept});
         blob_unref(kept);
     }

@@ -333,14 +333,14 @@ int split_make(struct call *c, const struct call_body *body, const struct record
     *ret = (struct split){.n = c->deal ? c->deal->d.n_chunks : c->req.world, .quota = c->quota};
     struct splitting p = {.c = c, .parts = parts, .s = ret};
     ret->pieces = xcalloc(ret->n, sizeof *ret->pieces);
-    ret->body = call_keep(c, body);
+    ret->body = body_keep(body, c->quota);
     ret->made = blob_new(0, c->quota);
     if (!ret->body || !ret->made)
         return no_room(&p, err);
     size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0;
     ret->head = (struct record_part){ret->body, at, body->len - parts->args_len};
     p.args_at = at + ret->head.len;
-    if (c->ref_pieces)
+    if (c->args.ref_pieces)
         return split_ref(&p, err);
     return c->deal && c->deal->d.form == DISPATCH_ROWS ? split_rows(&p, err) : split_elements(&p, err);
 }

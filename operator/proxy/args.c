@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/call.h"
+
+#include "common/base/mem.h"
+#include "operator/proxy/cut.h"
+#include "operator/proxy/deal.h"
+#include "operator/proxy/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define REFERENCE_COST ((size_t)256) // what one to shared memory is charged, and what comes between two of them
+
+// What follows args.body, from the first piece on that lies in shared memory.
+struct args_rest {
+    struct record_part *parts; // those that are not in shared memory are the call's own
+    size_t n, size, first;
+    size_t own, charged; // bytes of the own ones; for the references
+    bool complete;
+    struct quota *quota;
+};
+
+static struct args_rest *rest_new(struct quota *quota)
+{
+    struct args_rest *rest = xcalloc(1, sizeof *rest);
+    rest->quota = quota_ref(quota);
+    return rest;
+}
+
+static void rest_free(struct args_rest *rest)
+{
+    if (!rest)
+        return;
+    while (rest->first < rest->n)
+        blob_unref(rest->parts[rest->first++].blob);
+    quota_refund(rest->quota, rest->charged);
+    quota_unref(rest->quota);
+    free(rest->parts);
+    free(rest);
+}
+
+static void charge(struct call *c, size_t bytes)
+{
+    c->session->waiting += bytes - c->args.charged;
+    c->args.charged = bytes;
+}
+
+void args_wait(struct call *c)
+{
+    charge(c, c->args.body->len);
+}
+
+bool args_keep(struct call *c, const struct call_body *body)
+{
+    c->args.body = body_keep(body, c->quota);
+    return c->args.body != NULL;
+}
+
+// Told however full the queue is: nothing else would make the sender go on.
+void args_hold(struct call *c, bool hold)
+{
+    struct peer *p = &c->session->peer;
+    const struct record_header h = {.type = hold ? RECORD_HOLD : RECORD_GO, .call = c->req.id, .rank = RECORD_GROUP};
+    if (c->args.held == hold || args_complete(c) || !p->out || p->close_code)
+        return;
+    c->args.held = hold;
+    record_writer_insist(p->out, &h);
+    peer_changed(p);
+}
+
+bool args_park(struct call *c, const struct call_body *first)
+{
+    c->args.body = blob_copy(first->data, first->len, c->quota);
+    if (!c->args.body)
+        return false;
+    c->args.partial = true;
+    args_hold(c, true);
+    return true;
+}
+
+bool args_complete(const struct call *c)
+{
+    return c->args.rest && c->args.rest->complete;
+}
+
+static size_t held_bytes(const struct call *c)
+{
+    return c->args.body->len + (c->args.rest ? c->args.rest->own + c->args.rest->charged : 0);
+}
+
+static void too_long(const struct call *c, struct err *err)
+{
+    size_t most = c->router->config.max_whole;
+    if (c->args.held)
+        err_set(err, ERR_LIMIT,
+                "%s() of %s cannot be sent yet, and its arguments went on after a HOLD: no more than %zu bytes may "
+                "wait here; stop at HOLD, or call when the group is ready",
+                c->req.method, c->group->key, most);
+    else
+        err_set(err, ERR_LIMIT,
+                "%s(): the arguments are longer than the %zu bytes that are taken of a call that has to be here "
+                "whole, such as JSON to be split; send a batch, whose tensors lie widest first",
+                c->req.method, most);
+}
+
+static int check_length(const struct call *c, size_t more, struct err *err)
+{
+    size_t most = c->router->config.max_whole, have = c->args.body->len + (c->args.rest ? c->args.rest->own : 0);
+    if (most && more > most - MIN(have, most))
+        too_long(c, err);
+    return err->code;
+}
+
+static int no_room(const struct call *c, struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this controller do already",
+                   c->req.method, c->group->key);
+}
+
+static int append(const struct call *c, struct blob *b, const char *data, size_t len, struct err *err)
+{
+    if (!blob_reserve(b, len))
+        return no_room(c, err);
+    if (len)
+        memcpy(b->data + b->len, data, len);
+    b->len += len;
+    return 0;
+}
+
+// It may not have to wait any more.
+static void look_again(struct call *c)
+{
+    if (list_empty(&c->group->stale))
+        list_append(&c->router->stale, &c->group->stale);
+}
+
+// The rest
+
+static struct record_part *add_part(struct args_rest *rest, const struct record_part *part)
+{
+    if (rest->n == rest->size) {
+        rest->size = MAX(rest->size * 2, (size_t)4);
+        rest->parts = xrealloc(rest->parts, rest->size, sizeof *rest->parts);
+    }
+    rest->parts[rest->n] = *part;
+    return &rest->parts[rest->n++];
+}
+
+static int refer(struct call *c, const struct call_body *piece, struct err *err)
+{
+    struct args_rest *rest = c->args.rest;
+    if (!quota_charge(c->quota, REFERENCE_COST))
+        return no_room(c, err);
+    rest->charged += REFERENCE_COST;
+    add_part(rest, &(struct record_part){blob_ref(piece->blob), (size_t)(piece->data - piece->blob->data), piece->len});
+    return 0;
+}
+
+// What comes between references: one blob, in however many pieces.
+static int keep(struct call *c, const struct call_body *piece, struct err *err)
+{
+    struct args_rest *rest = c->args.rest;
+    struct record_part *at = &rest->parts[rest->n - 1];
+    if (at->blob->area)
+        at = add_part(rest, &(struct record_part){.blob = blob_new(0, c->quota)});
+    int r = append(c, at->blob, piece->data, piece->len, err);
+    if (r == 0) {
+        at->len += piece->len;
+        rest->own += piece->len;
+    }
+    return r;
+}
+
+static int take(struct call *c, const struct call_body *piece, struct err *err)
+{
+    bool shared = piece->blob && piece->blob->area;
+    if (!shared && check_length(c, piece->len, err) < 0)
+        return err->code;
+    if (!shared && !c->args.rest)
+        return append(c, c->args.body, piece->data, piece->len, err);
+    if (!c->args.rest)
+        c->args.rest = rest_new(c->quota);
+    if (shared)
+        return refer(c, piece, err);
+    return piece->len ? keep(c, piece, err) : 0;
+}
+
+void args_add(struct call *c, const struct call_body *piece, bool last)
+{
+    struct err err = ERR_INIT;
+    if (take(c, piece, &err) < 0) {
+        call_refuse(c, err.code, "%s", err.msg);
+        return;
+    }
+    charge(c, held_bytes(c));
+    if (last) {
+        c->args.held = false;
+        deal_free(TAKE_PTR(c->deal));
+        cut_free(TAKE_PTR(c->args.cut));
+        if (c->args.rest)
+            c->args.rest->complete = true;
+        else
+            c->args.partial = false; // a call that waits like any other
+    }
+    if (last || (!c->args.held && (c->args.rest || c->args.body->len >= c->args.want)))
+        look_again(c);
+}
+
+// Some bytes of its first part come behind args.body.
+static int fetch_part(struct call *c, struct err *err)
+{
+    struct args_rest *rest = c->args.rest;
+    struct record_part *part = &rest->parts[rest->first];
+    size_t n = MIN(part->len, c->args.want - c->args.body->len);
+    int r = part->blob->area ? check_length(c, n, err) : 0;
+    if (r == 0)
+        r = append(c, c->args.body, part->blob->data + part->offset, n, err);
+    if (r < 0)
+        return r;
+    rest->own -= part->blob->area ? 0 : n;
+    part->offset += n;
+    part->len -= n;
+    if (!part->len) {
+        blob_unref(part->blob);
+        rest->first++;
+    }
+    return 0;
+}
+
+int args_fetch(struct call *c, struct err *err)
+{
+    int r = 0;
+    while (c->args.rest && c->args.body->len < c->args.want && r == 0) {
+        r = fetch_part(c, err);
+        if (c->args.rest->first == c->args.rest->n) {
+            c->args.partial = !c->args.rest->complete;
+            rest_free(TAKE_PTR(c->args.rest));
+        }
+    }
+    charge(c, held_bytes(c));
+    return r;
+}
+
+const char *args_peek(const struct call *c, size_t *ret_len, bool *ret_last)
+{
+    const struct args_rest *rest = c->args.rest;
+    if (!rest)
+        return NULL;
+    const struct record_part *part = &rest->parts[rest->first];
+    *ret_len = part->len;
+    *ret_last = rest->complete && rest->n - rest->first == 1;
+    return part->blob->data + part->offset;
+}
+
+// Passing
+
+static void tell(struct call *c, bool hold)
+{
+    if (peer_hold(&c->session->peer, hold, c->req.id, RECORD_GROUP))
+        c->args.held = hold;
+}
+
+int args_pass_to(struct call *c, uint32_t slot, const struct record_part *part, struct err *err)
+{
+    const struct call_slot *at = &c->slots[slot];
+    struct member *m = at->member;
+    if (!m)
+        return 0;
+    if (record_stream_add(&c->slots[slot].args, part, 1, err) < 0)
+        return err_set(err, ERR_THROTTLED,
+                       "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",
+                       c->req.method, m->rank, c->group->key, at->args.writer->bytes);
+    peer_changed(&m->peer);
+    return 0;
+}
+
+static int send_piece(struct call *c, const struct call_body *piece, struct err *err)
+{
+    int r = 0;
+    if (!piece->len)
+        return 0;
+    struct blob *kept = body_keep_piece(piece, c->quota);
+    if (!kept)
+        return err_set(err, ERR_LIMIT, "%s(): no room for more of its arguments", c->req.method);
+    const struct record_part part = body_part(piece, kept);
+    if (c->args.cut)
+        r = cut_take(c, &part, err);
+    for (uint32_t i = 0; i < c->n && !c->args.cut && r == 0; i++)
+        r = args_pass_to(c, i, &part, err);
+    blob_unref(kept);
+    return r;
+}
+
+// No more of them is awaited: nothing depends on this GO.
+static void end(struct call *c)
+{
+    if (c->args.held)
+        tell(c, false);
+    c->args.held = false;
+    if (c->state == CALL_STREAMING)
+        call_become(c, CALL_RUNNING);
+}
+
+bool args_pass(struct call *c, const struct call_body *piece, bool last)
+{
+    struct err err = ERR_INIT;
+    struct failure f;
+    if (send_piece(c, piece, &err) < 0 || (last && c->args.cut && cut_end(c, &err) < 0)) {
+        failure_from(&f, &err);
+        call_fail(c, &f);
+        return false;
+    }
+    if (last) {
+        for (uint32_t i = 0; i < c->n; i++) {
+            record_stream_end(&c->slots[i].args);
+            if (c->slots[i].member)
+                peer_changed(&c->slots[i].member->peer);
+        }
+        end(c);
+        cut_free(TAKE_PTR(c->args.cut));
+    }
+    stream_flow(c);
+    return true;
+}
+
+void args_pass_parked(struct call *c)
+{
+    struct args_rest *rest = TAKE_PTR(c->args.rest);
+    bool goes_on = true;
+    while (rest && rest->first < rest->n && goes_on) {
+        const struct record_part part = rest->parts[rest->first++];
+        const struct call_body piece = {part.blob->data + part.offset, part.len, part.blob};
+        goes_on = args_pass(c, &piece, rest->complete && rest->first == rest->n);
+        blob_unref(part.blob);
+    }
+    rest_free(rest);
+}
+
+static size_t waiting(const struct call *c)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < c->n; i++)
+        most = MAX(most, record_stream_waits(&c->slots[i].args));
+    return most;
+}
+
+void args_flow(struct call *c)
+{
+    if (c->state == CALL_STREAMING && stream_turns(c, c->args.held, waiting(c)))
+        tell(c, !c->args.held);
+}
+
+// Ends
+
+// Ranks that have only a part of the arguments are told that no more will come; they answer nothing. What is not told
+// would hold up for ever what is ordered behind it.
+static void drop_parts(struct call *c)
+{
+    stats_end(&c->stat); // it is no answer of theirs
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct call_slot *slot = &c->slots[i];
+        struct member *m = slot->member;
+        if (!m || !slot->args.item)
+            continue;
+        if (record_stream_drop(&slot->args) && m->peer.out && !m->peer.close_code) {
+            record_writer_insist(m->peer.out,
+                                 &(struct record_header){.type = RECORD_CANCEL, .call = c->id, .rank = m->rank});
+            peer_changed(&m->peer);
+        }
+        call_slot_ends(slot);
+    }
+}
+
+void args_abort(struct call *c)
+{
+    if (c->state == CALL_STREAMING)
+        drop_parts(c);
+    end(c);
+}
+
+struct blob *args_take(struct call *c)
+{
+    charge(c, 0);
+    return TAKE_PTR(c->args.body);
+}
+
+void args_done(struct call *c)
+{
+    charge(c, 0);
+    blob_unref(TAKE_PTR(c->args.body));
+    rest_free(TAKE_PTR(c->args.rest));
+    cut_free(TAKE_PTR(c->args.cut));
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arguments of a call on their way from its client to its ranks. They are in one of these forms:
+//
+//   whole     all of them came before the call could be sent: they wait in `body`
+//   parked    a part of them did: it waits, and the client is told to hold the rest, so that their length does not
+//             matter. What lies in shared memory comes at once, however long it is: it waits where it lies
+//   passing   the call is CALL_STREAMING: each piece goes on to all ranks as it comes, or is cut for them (cut.h), and
+//             the client is told to hold more while too much of it waits for the slowest of them
+#ifndef CADRE_PROXY_ARGS_H
+#define CADRE_PROXY_ARGS_H
+
+#include "operator/proxy/body.h"
+
+struct call;
+struct cut;
+struct args_rest;
+
+struct args {               // of a call; nothing of them is left once they are sent or the call is answered
+    bool partial;           // parked: a part of them is in `body`
+    bool held;              // the client was told to send no more of them for now
+    bool refs;              // there are references in them, which the ranks look up ...
+    bool ref_pieces;        // ... and one is all of them, with a part for each piece
+    struct blob *body;      // while they wait
+    struct args_rest *rest; // parked: what follows `body`, from what lies in shared memory on; NULL = nothing has come
+    size_t want;            // parked: so many bytes of them will do
+    size_t charged;         // to the session, while they wait
+    struct cut *cut;        // of a batch that passes, until it is all there
+};
+
+// The call waits with all of them. False: there is no room.
+bool args_keep(struct call *c, const struct call_body *body);
+void args_wait(struct call *c); // they count as waiting for its group or a slot
+// It waits with the first piece, which is copied. False: there is no room, and nothing was done.
+bool args_park(struct call *c, const struct call_body *first);
+// A further piece of parked ones, from a client that has not heard of it yet, or was told to go on. May fail the call.
+void args_add(struct call *c, const struct call_body *piece, bool last);
+// Whether the client is to hold the rest of parked ones.
+void args_hold(struct call *c, bool hold);
+// Parked, and nothing more will come.
+bool args_complete(const struct call *c);
+// As many bytes of the rest as `want` asks for come behind `body`, as far as they are there; they are copied, for they
+// are going to be read. ERR_LIMIT.
+int args_fetch(struct call *c, struct err *err);
+// The first piece of the rest, to be looked at where it lies, and whether it is all of it; NULL: nothing is there.
+const char *args_peek(const struct call *c, size_t *ret_len, bool *ret_last);
+// What waits, for whoever sends it, and unrefs it; they wait no longer.
+struct blob *args_take(struct call *c);
+
+// The call is CALL_STREAMING, and `body` was sent: the rest follows it. May fail the call.
+void args_pass_parked(struct call *c);
+// A further piece. False: the call has failed.
+bool args_pass(struct call *c, const struct call_body *piece, bool last);
+// Something more for the rank with this slot; nothing happens where it does not have the call any more. ERR_THROTTLED.
+int args_pass_to(struct call *c, uint32_t slot, const struct record_part *part, struct err *err);
+void args_flow(struct call *c); // something was sent: hold, or go on
+
+// Before the call is over: ranks that have a part of them are told that no more comes, and a held client is let go.
+void args_abort(struct call *c);
+void args_done(struct call *c);
+
+#endif
