@@ -74,9 +74,9 @@ static const char *ticket_text(void *ctx, const struct ticket *t, struct arena *
     return arena_strdup(a, text);
 }
 
-static const char *no_secret(void *ctx, const char *group_uid, uint32_t attempt, struct arena *a)
+static const char *no_secret(void *ctx, const struct ticket *t, struct arena *a)
 {
-    (void)ctx, (void)group_uid, (void)attempt, (void)a;
+    (void)ctx, (void)t, (void)a;
     return NULL;
 }
 

@@ -4,7 +4,6 @@
 #include "common/base/mem.h"
 #include "operator/proxy/cut.h"
 #include "operator/proxy/deal.h"
-#include "operator/proxy/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -319,7 +318,7 @@ bool args_pass(struct call *c, const struct call_body *piece, bool last)
         end(c);
         cut_free(TAKE_PTR(c->args.cut));
     }
-    stream_flow(c);
+    call_flow(c);
     return true;
 }
 
@@ -346,7 +345,7 @@ static size_t waiting(const struct call *c)
 
 void args_flow(struct call *c)
 {
-    if (c->state == CALL_STREAMING && stream_turns(c, c->args.held, waiting(c)))
+    if (c->state == CALL_STREAMING && call_turns(c, c->args.held, waiting(c)))
         tell(c, !c->args.held);
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/call.h"
 
-#include "operator/proxy/collect.h"
 #include "operator/proxy/deal.h"
 #include "operator/proxy/join.h"
 #include "operator/proxy/object.h"
-#include "operator/proxy/stream.h"
 #include "operator/proxy/task.h"
 
 #include <assert.h>
@@ -94,8 +92,7 @@ void call_become(struct call *c, enum call_state next)
     c->state = next;
 }
 
-// Once nobody waits for it and no rank has it.
-static void free_if_over(struct call *c)
+void call_free_if_over(struct call *c)
 {
     if (c->session || c->left)
         return;
@@ -113,18 +110,36 @@ static void free_if_over(struct call *c)
         free(c);
 }
 
-static void drop_results(struct call *c)
+// What is unfinished of its bodies ends, and those who were told to hold something are let go.
+static void call_abort(struct call *c)
 {
-    for (uint32_t i = 0; i < c->n; i++)
-        blob_unref(TAKE_PTR(c->slots[i].blob));
-    blob_unref(TAKE_PTR(c->gathered));
+    args_abort(c);
+    if (!answer_abort(c))
+        list_remove(&c->flowing);
 }
 
-// The caller has its answer, or wants none any more. May free the call.
-static void settle(struct call *c)
+void call_flow(struct call *c)
 {
-    stream_abort(c);
-    call_parks(c, 0);
+    if (c->answer.join && !join_advance(c))
+        return;
+    args_flow(c);
+    bool held = answer_flow(c);
+    if (!held && !c->args.held && !c->answer.join)
+        list_remove(&c->flowing);
+    else if (list_empty(&c->flowing))
+        list_append(&c->router->flowing, &c->flowing);
+}
+
+bool call_turns(const struct call *c, bool held, size_t waits)
+{
+    const struct router_config *config = &c->router->config;
+    return held ? waits <= config->go_mark : waits > config->hold_mark;
+}
+
+void call_settle(struct call *c)
+{
+    call_abort(c);
+    answer_parks(c, 0);
     if (c->state == CALL_WAITING && list_empty(&c->group->stale)) // those behind it may not have to wait
         list_append(&c->router->stale, &c->group->stale);
     args_done(c);
@@ -137,11 +152,10 @@ static void settle(struct call *c)
     deadlines_del(&c->router->deadlines, &c->deadline);
     if (c->req.keep)
         object_discard_all(c);
-    drop_results(c);
+    answer_done(c);
     deal_free(TAKE_PTR(c->deal));
-    join_free(c);
     c->group = NULL;
-    free_if_over(c);
+    call_free_if_over(c);
     session_flow(s);
 }
 
@@ -159,9 +173,9 @@ void call_fail(struct call *c, const struct failure *f)
     bool unsent = is_unsent(c);
     c->stat.failed = true;
     c->stat.blamed = f->rank;
-    stream_abort(c); // the caller may have a part of a result: the error ends it
+    call_abort(c); // the caller may have a part of a result: the error ends it
     session_fail(c->session, c->req.id, f, c->req.trace, unsent);
-    settle(c);
+    call_settle(c);
 }
 
 void call_refuse(struct call *c, int code, const char *fmt, ...)
@@ -196,7 +210,7 @@ static void tell_ranks(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         struct member *m = c->slots[i].member;
-        if (!m || !m->peer.out || c->state == CALL_STREAMING || withdraw(&c->slots[i])) // see stream_abort()
+        if (!m || !m->peer.out || c->state == CALL_STREAMING || withdraw(&c->slots[i])) // see args_abort()
             continue;
         struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
         record_writer_insist(m->peer.out, &h);
@@ -215,7 +229,7 @@ void call_abandon(struct call *c)
 {
     tell_ranks(c);
     c->stat.failed = true;
-    settle(c);
+    call_settle(c);
 }
 
 static void name_late_ranks(const struct call *c, struct buf *out)
@@ -288,191 +302,11 @@ bool call_slot_ends(struct call_slot *slot)
     return slot->call->session != NULL;
 }
 
-void call_parks(struct call *c, size_t bytes)
-{
-    c->session->parked += bytes - c->parked;
-    c->parked = bytes;
-}
-
-// What waits for a caller counts as the caller's: another one's results must not fill up the worker that made them.
-static bool keep_result(struct call_slot *slot, const struct call_body *body)
-{
-    struct call *c = slot->call;
-    // What is going to be read must not change meanwhile, as what lies in a worker's memory may.
-    bool shaky = body->blob && body->blob->area && ((c->deal && c->deal->d.join) || c->req.keep);
-    slot->len = body->len;
-    call_parks(c, c->parked + body->len);
-    if (body->blob && !shaky) {
-        if (!blob_recharge(body->blob, c->quota))
-            return false;
-        slot->blob = blob_ref(body->blob);
-        slot->offset = (size_t)(body->data - body->blob->data);
-        return true;
-    }
-    if (!c->gathered) {
-        slot->offset = 0;
-        c->gathered = blob_copy(body->data, body->len, c->quota);
-        return c->gathered != NULL;
-    }
-    if (!blob_reserve(c->gathered, body->len))
-        return false;
-    slot->offset = c->gathered->len;
-    if (body->len)
-        memcpy(c->gathered->data + slot->offset, body->data, body->len);
-    c->gathered->len += body->len;
-    return true;
-}
-
-static void refuse_results(struct call *c)
-{
-    call_refuse(c, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here", c->req.method,
-                c->group->key);
-}
-
-void call_answer(struct call *c, const struct record_part *parts, size_t n)
-{
-    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
-    const struct record_writer *out = c->session->peer.out;
-    size_t len = 0;
-    for (size_t i = 0; i < n; i++)
-        len += parts[i].len;
-    size_t cost = record_parts_cost(parts, n);
-    if (cost > RECORD_BODY_MAX && out && cost > out->max_bytes / 2) { // its other calls have no part in it
-        refuse_results(c);
-        return;
-    }
-    c->stat.bytes_out += len;
-    session_send(c->session, &h, parts, n);
-    c->router->n_results++;
-    settle(c);
-}
-
-static void send_single(struct call *c, uint32_t rank, const struct call_body *body)
-{
-    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
-    if (body->blob && !blob_recharge(body->blob, c->quota)) {
-        refuse_results(c);
-        return;
-    }
-    c->stat.bytes_out = body->len;
-    if (body->blob) {
-        struct record_part part = {body->blob, (size_t)(body->data - body->blob->data), body->len};
-        session_send(c->session, &h, &part, 1);
-    } else if (body->len) {
-        session_copy(c->session, &h, body->data, body->len);
-    } else {
-        session_copy(c->session, &h, "null", 4);
-    }
-    c->router->n_results++;
-    settle(c);
-}
-
-void call_answer_copy(struct call *c, const struct record_header *h, const char *body, size_t len)
-{
-    session_copy(c->session, h, body, len);
-    c->router->n_results++;
-    settle(c);
-}
-
-static void send_end(struct call *c)
-{
-    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
-    call_answer_copy(c, &h, "null", 4);
-}
-
-static void collect_more(struct call *c)
-{
-    if (c->join)
-        (void)join_advance(c);
-    else if (c->left == 0)
-        collect(c);
-}
-
-void call_result(struct call_slot *slot, const struct call_body *body)
-{
-    struct call *c = slot->call;
-    struct member *m = slot->member;
-    uint32_t rank = m->rank;
-    bool kept = c->req.keep;
-    if (!call_slot_ends(slot)) {
-        if (kept)
-            object_discard(m, body->data, body->len, c->req.pin);
-        free_if_over(c);
-    } else if (c->req.quiet) {
-        if (c->left == 0)
-            send_end(c);
-    } else if (c->req.single && kept) {
-        object_single(c, m, body);
-    } else if (c->req.single) {
-        send_single(c, rank, body);
-    } else if (c->left == 0 && !kept && collect_only(c, body)) {
-        ; // it is answered
-    } else if (deal_wants(c->deal, rank) && !keep_result(slot, body)) {
-        refuse_results(c);
-    } else if (c->left == 0 && kept) {
-        object_collect(c);
-    } else {
-        collect_more(c);
-    }
-}
-
-void call_streamed(struct call *c)
-{
-    record_stream_end(&c->result);
-    record_stream_forget(&c->result);
-    peer_changed(&c->session->peer);
-    c->router->n_results++;
-    settle(c);
-}
-
-void call_result_ends(struct call_slot *slot)
-{
-    struct call *c = slot->call;
-    bool waits = call_slot_ends(slot);
-    if (!waits) {
-        free_if_over(c);
-    } else if (c->req.quiet) {
-        if (c->left == 0)
-            send_end(c);
-    } else if (c->req.single) {
-        call_streamed(c);
-    } else {
-        collect_more(c);
-    }
-}
-
-void call_too_long(struct call_slot *slot)
-{
-    struct call *c = slot->call;
-    slot->passes = true;
-    if (c->session)
-        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but the answer of rank %u is longer than what can be collected here",
-                    c->req.method, c->group->key, slot->member->rank);
-}
-
-void call_error(struct call_slot *slot, const struct call_body *body)
-{
-    struct call *c = slot->call;
-    const struct member *m = slot->member;
-    if (!call_slot_ends(slot)) {
-        free_if_over(c);
-        return;
-    }
-    struct failure said, f;
-    failure_decode(&said, body->data, body->len);
-    failure_set(&f, ERR_INTERNAL, "rank %u: %s", m->rank, said.message);
-    memcpy(f.code, said.code, sizeof f.code);
-    f.rank = m->rank;
-    f.pod = m->pod;
-    f.node = m->node;
-    call_fail(c, &f);
-}
-
 void call_lost(struct call_slot *slot, const struct failure *f)
 {
     struct call *c = slot->call;
     if (!call_slot_ends(slot))
-        free_if_over(c);
+        call_free_if_over(c);
     else
         call_fail(c, f);
 }

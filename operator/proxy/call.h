@@ -5,8 +5,8 @@
 #ifndef CADRE_PROXY_CALL_H
 #define CADRE_PROXY_CALL_H
 
+#include "operator/proxy/answer.h"
 #include "operator/proxy/args.h"
-#include "operator/proxy/failure.h"
 #include "operator/proxy/request.h"
 #include "operator/proxy/session.h"
 #include "operator/proxy/stats.h"
@@ -15,10 +15,9 @@
 struct call_slot {
     struct list pending; // in the member's list while it has not answered
     struct call *call;
-    struct member *member; // NULL once it has answered, or is lost
-    struct blob *blob;     // of the result; NULL = call->gathered
-    size_t offset, len;    // of the result
-    // stream.h
+    struct member *member;     // NULL once it has answered, or is lost
+    struct blob *blob;         // of the result; NULL = call->gathered
+    size_t offset, len;        // of the result
     struct record_stream args; // on their way to it
     bool unsent;               // its connection ended before anything of the call went out
     bool passes, held;         // its result comes in pieces; it was told to send no more of it for now
@@ -36,7 +35,6 @@ enum call_state {
 };
 
 struct deal;
-struct join;
 
 struct call {
     struct router *router;
@@ -48,18 +46,15 @@ struct call {
     uint32_t id;  // by which workers know it, 0 until it was sent
     bool lasting; // a part of it may be overtaken, so those behind it are told to keep the order
     uint64_t seq;
-    struct list of_group;        // in the group's list until it is answered
-    struct list open;            // in the session's list until it is answered
-    struct list link;            // where it waits: in the session's `held`, the group's `waiting` or `tasks`
-    struct list flowing;         // in the router's list while somebody was told to hold something of it
-    struct record_stream result; // of a single rank, on its way to the caller
+    struct list of_group; // in the group's list until it is answered
+    struct list open;     // in the session's list until it is answered
+    struct list link;     // where it waits: in the session's `held`, the group's `waiting` or `tasks`
+    struct list flowing;  // in the router's list while somebody was told to hold something of it
     struct deadline deadline;
     struct args args;
-    struct deal *deal;     // of the modes that need one, from when it is sent until it is answered
-    struct join *join;     // of results that are joined as they come; NULL = none has come so
-    size_t parked;         // bytes of results that wait for those of other ranks
-    struct blob *gathered; // results that came in a reader's input, one behind the other
-    uint32_t n, left;      // ranks that have it; those that have not answered
+    struct answer answer;
+    struct deal *deal; // of the modes that need one, from when it is sent until it is answered
+    uint32_t n, left;  // ranks that have it; those that have not answered
     uint32_t n_slots;
     struct stats_call stat; // until it is answered
     struct request req;     // what is above it begins as 0
@@ -91,23 +86,21 @@ bool call_decide(struct session *s, const struct group *g, struct request *q, co
 void call_stream(struct call *c, const struct call_body *first, struct call_start *start); // takes what it holds
 void call_start_forget(struct call_start *start);
 
-void call_answer(struct call *c, const struct record_part *parts, size_t n); // the result of the group
-void call_answer_copy(struct call *c, const struct record_header *h, const char *body, size_t len);
+// Ends. Each answers the call but the last two.
 void call_fail(struct call *c, const struct failure *f);
 void call_refuse(struct call *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void call_cancel(struct call *c); // by the caller
+void call_cancel(struct call *c); // by the client
 void call_timeout(struct call *c);
-void call_abandon(struct call *c); // the session ends
+void call_abandon(struct call *c);      // the session ends
+void call_settle(struct call *c);       // the client has its answer, or wants none any more; may free the call
+void call_free_if_over(struct call *c); // nobody waits for it and no rank has it
 
-// The answer of a rank.
-struct call_slot *call_slot_of(struct call *c, const struct member *m); // NULL: no answer of it is awaited
-void call_result(struct call_slot *slot, const struct call_body *body);
-void call_streamed(struct call *c);            // all of the result has been queued as it came: the call is answered
-void call_parks(struct call *c, size_t bytes); // so much waits now for other ranks: no reason not to read the caller
-void call_result_ends(struct call_slot *slot); // of one that came in pieces
-bool call_slot_ends(struct call_slot *slot);   // it will send no more; returns whether the caller still waits
-void call_error(struct call_slot *slot, const struct call_body *body);
-void call_too_long(struct call_slot *slot); // more than can be collected; what is left of it comes in pieces
-void call_lost(struct call_slot *slot, const struct failure *f); // the process is gone
+struct call_slot *call_slot_of(struct call *c, const struct member *m); // NULL: no answer of this rank is awaited
+bool call_slot_ends(struct call_slot *slot); // it will send no more; returns whether the client still waits
+void call_lost(struct call_slot *slot, const struct failure *f); // its process is gone
+
+void call_flow(struct call *c); // something was sent, or has come: hold its bodies, or go on
+// Whether a body that is held (or not) is to go on (or to be held), with so many bytes of it waiting.
+bool call_turns(const struct call *c, bool held, size_t waits);
 
 #endif

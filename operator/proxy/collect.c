@@ -25,7 +25,7 @@ static struct record_part part_of(const struct collection *l, uint32_t i)
 {
     const struct call *c = l->c;
     const struct call_slot *slot = &c->slots[rank_of(l, i) - c->req.first];
-    return (struct record_part){slot->blob ? slot->blob : c->gathered, slot->offset, slot->len};
+    return answer_part(c, slot);
 }
 
 static struct scatter_source bytes_of(const struct collection *l, uint32_t i)
@@ -62,7 +62,7 @@ static void answer_json(const struct collection *l)
         parts[n++] = part.len ? part : mark_part(l, CALL_MARK_NULL, CALL_MARK_NULL_LEN);
     }
     parts[n++] = mark_part(l, CALL_MARK_CLOSE, 1);
-    call_answer(l->c, parts, n);
+    answer_send(l->c, parts, n);
 }
 
 // Sends a document whose sources are the results.
@@ -81,7 +81,7 @@ static int answer_scatter(const struct collection *l, const struct scatter *doc,
             parts[i].offset += source.offset;
         }
     }
-    call_answer(l->c, parts, doc->n_parts);
+    answer_send(l->c, parts, doc->n_parts);
     blob_unref(own);
     return 0;
 }
@@ -163,7 +163,7 @@ static int answer_joined(const struct collection *l, struct err *err)
     }
     if (nulls == l->n) { // a method that returns nothing
         const struct record_part null = mark_part(l, CALL_MARK_NULL, CALL_MARK_NULL_LEN);
-        call_answer(l->c, &null, 1);
+        answer_send(l->c, &null, 1);
         return 0;
     }
     struct arena a = ARENA_INIT;
@@ -188,7 +188,7 @@ bool collect_only(struct call *c, const struct call_body *body)
 {
     char list[ONLY_MAX + 2];
     size_t n = 0;
-    if (c->n > 1 || c->deal || c->join || body->len > ONLY_MAX || batch_is_safetensors(body->data, body->len) ||
+    if (c->n > 1 || c->deal || c->answer.join || body->len > ONLY_MAX || batch_is_safetensors(body->data, body->len) ||
         body_list_is(body->data, body->len))
         return false;
     list[n++] = '[';
@@ -196,7 +196,7 @@ bool collect_only(struct call *c, const struct call_body *body)
     n += body->len ? body->len : 4;
     list[n++] = ']';
     c->stat.bytes_out += n;
-    call_answer_copy(c, &(struct record_header){.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP}, list,
+    answer_send_copy(c, &(struct record_header){.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP}, list,
                      n);
     return true;
 }

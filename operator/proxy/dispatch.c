@@ -5,7 +5,6 @@
 #include "operator/proxy/deal.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/split.h"
-#include "operator/proxy/stream.h"
 #include "operator/proxy/task.h"
 
 #include <string.h>
@@ -326,7 +325,7 @@ static bool begin_stream(struct call *c, const struct call_body *first)
     struct err err = ERR_INIT;
     struct record_call parts;
     if (record_call_decode(first->data, first->len, &parts, &err) == 0 && send_first(c, first, &parts, &err) == 0) {
-        stream_flow(c);
+        call_flow(c);
         return true;
     }
     fail(c, &err);

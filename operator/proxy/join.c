@@ -33,7 +33,9 @@ struct join {
 
 static struct source *source_of(const struct call *c, uint32_t rank)
 {
-    return c->join && c->join->index[rank] != UINT32_MAX ? &c->join->sources[c->join->index[rank]] : NULL;
+    return c->answer.join && c->answer.join->index[rank] != UINT32_MAX
+               ? &c->answer.join->sources[c->answer.join->index[rank]]
+               : NULL;
 }
 
 static int no_room(const struct call *c, struct err *err)
@@ -129,7 +131,7 @@ static int count_cells(struct join *j, const struct batch *b, struct err *err)
 
 static int charge(const struct call *c, struct err *err)
 {
-    struct join *j = c->join;
+    struct join *j = c->answer.join;
     if (!quota_charge(c->quota, j->memory.used - j->charged))
         return no_room(c, err);
     j->charged = j->memory.used;
@@ -138,7 +140,7 @@ static int charge(const struct call *c, struct err *err)
 
 static int begin(const struct call *c, struct source *s, const struct record_part *part, struct err *err)
 {
-    struct join *j = c->join;
+    struct join *j = c->answer.join;
     int r = batch_read_head(part->blob->data + part->offset, part->len, &j->memory, &s->batch, err);
     s->begun = true;
     j->begun++;
@@ -163,12 +165,12 @@ int join_add(struct call_slot *slot, const struct record_part *part, bool last, 
 {
     struct call *c = slot->call;
     uint32_t rank = slot->member->rank;
-    if (!c->join) {
-        c->join = join_new(c);
+    if (!c->answer.join) {
+        c->answer.join = join_new(c);
         if (list_empty(&c->flowing)) // it goes on with what the caller reads
             list_append(&c->router->flowing, &c->flowing);
     }
-    struct join *j = c->join;
+    struct join *j = c->answer.join;
     struct source *s = source_of(c, rank);
     int r = s->begun ? 0 : begin(c, s, part, err);
     if (r < 0)
@@ -192,9 +194,9 @@ int join_add(struct call_slot *slot, const struct record_part *part, bool last, 
 static int take_whole(struct call *c, uint32_t i, struct err *err)
 {
     const struct call_slot *slot = &c->slots[c->deal->d.keep[i]];
-    struct join *j = c->join;
+    struct join *j = c->answer.join;
     struct source *s = &j->sources[i];
-    struct record_part part = {slot->blob ? slot->blob : c->gathered, slot->offset, slot->len};
+    struct record_part part = answer_part(c, slot);
     int r = batch_read(part.len ? part.blob->data + part.offset : "", part.len, &j->memory, &s->batch, err);
     if (r == 0)
         r = count_cells(j, &s->batch, err);
@@ -222,7 +224,7 @@ static bool in_order(const struct join *j)
 
 static int make_whole(struct call *c, struct err *err)
 {
-    struct join *j = c->join;
+    struct join *j = c->answer.join;
     int r = 0;
     j->whole = true;
     for (uint32_t i = 0; i < j->n && r == 0; i++) {
@@ -238,18 +240,18 @@ static int send(struct call *c, const struct record_part *part, struct err *err)
 {
     const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
     struct peer *p = &c->session->peer;
-    bool first = c->join->part == 0 && c->join->part_sent == 0;
+    bool first = c->answer.join->part == 0 && c->answer.join->part_sent == 0;
     c->stat.bytes_out += part->len;
     if (!p->out || p->close_code)
         return 0;
     peer_changed(p);
-    return first ? record_stream_begin(&c->result, p->out, &h, part, 1, err)
-                 : record_stream_add(&c->result, part, 1, err);
+    return first ? record_stream_begin(&c->answer.stream, p->out, &h, part, 1, err)
+                 : record_stream_add(&c->answer.stream, part, 1, err);
 }
 
 static bool all_begun(const struct call *c)
 {
-    const struct join *j = c->join;
+    const struct join *j = c->answer.join;
     uint32_t n = j->begun;
     for (uint32_t i = 0; i < j->n; i++) // what is there whole has answered
         n += !j->sources[i].begun && !c->slots[c->deal->d.keep[i]].member;
@@ -258,7 +260,7 @@ static bool all_begun(const struct call *c)
 
 static int start(struct call *c, struct err *err)
 {
-    struct join *j = c->join;
+    struct join *j = c->answer.join;
     const struct deal *d = c->deal;
     struct batch_result *results = arena_array(&j->memory, j->n, sizeof *results);
     int r = 0;
@@ -287,7 +289,7 @@ static int start(struct call *c, struct err *err)
 // The next stretch, or what there is of it. 0 = nothing can go before more has come.
 static int send_some(struct call *c, struct err *err)
 {
-    struct join *j = c->join;
+    struct join *j = c->answer.join;
     const struct scatter_part *p = &j->doc.parts[j->part];
     struct record_part out = {j->own, p->offset, p->len};
     if (p->source != SCATTER_OWN) {
@@ -315,9 +317,9 @@ static int send_some(struct call *c, struct err *err)
 
 static int pump(struct call *c, struct err *err)
 {
-    struct join *j = c->join;
+    struct join *j = c->answer.join;
     int r = 1;
-    while (r > 0 && j->part < j->doc.n_parts && record_stream_waits(&c->result) <= c->router->config.hold_mark)
+    while (r > 0 && j->part < j->doc.n_parts && record_stream_waits(&c->answer.stream) <= c->router->config.hold_mark)
         r = send_some(c, err);
     for (uint32_t i = 0; i < j->n && j->part == j->doc.n_parts; i++)
         drop_all(&j->sources[i]); // padding
@@ -327,7 +329,7 @@ static int pump(struct call *c, struct err *err)
 // As if they had come so.
 static void give_whole(struct call *c)
 {
-    struct join *j = c->join;
+    struct join *j = c->answer.join;
     for (uint32_t i = 0; i < j->n; i++) {
         struct call_slot *slot = &c->slots[c->deal->d.keep[i]];
         if (!j->sources[i].all)
@@ -350,7 +352,7 @@ static size_t all_waits(const struct join *j)
 
 bool join_advance(struct call *c)
 {
-    struct join *j = c->join;
+    struct join *j = c->answer.join;
     struct err err = ERR_INIT;
     struct failure f;
     int r = j->started || !all_begun(c) ? 0 : start(c, &err);
@@ -361,7 +363,7 @@ bool join_advance(struct call *c)
         call_fail(c, &f);
         return false;
     }
-    call_parks(c, all_waits(j));
+    answer_parks(c, all_waits(j));
     if (c->left || !j->started)
         return true;
     if (j->whole) {
@@ -370,7 +372,7 @@ bool join_advance(struct call *c)
     }
     if (j->part < j->doc.n_parts)
         return true;
-    call_streamed(c);
+    answer_streamed(c);
     return false;
 }
 
@@ -382,7 +384,7 @@ size_t join_waits(const struct call *c, uint32_t rank)
 
 void join_free(struct call *c)
 {
-    struct join *j = TAKE_PTR(c->join);
+    struct join *j = TAKE_PTR(c->answer.join);
     if (!j)
         return;
     for (uint32_t i = 0; i < j->n; i++) {

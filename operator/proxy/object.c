@@ -55,7 +55,7 @@ void object_discard(struct member *m, const char *body, size_t len, bool pinned)
 
 static const char *bytes_of(const struct call *c, const struct call_slot *slot)
 {
-    const struct blob *b = slot->blob ? slot->blob : c->gathered;
+    const struct blob *b = slot->blob ? slot->blob : c->answer.gathered;
     return b && slot->len ? b->data + slot->offset : "";
 }
 
@@ -110,7 +110,7 @@ static bool answer(struct call *c, uint32_t rank, const struct ref *ref)
     } else {
         const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
         c->req.keep = false; // it is in the caller's hands
-        call_answer_copy(c, &h, body.data, body.len);
+        answer_send_copy(c, &h, body.data, body.len);
     }
     buf_done(&text);
     buf_done(&body);

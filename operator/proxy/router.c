@@ -5,7 +5,6 @@
 #include "operator/proxy/errand.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
-#include "operator/proxy/stream.h"
 #include "operator/proxy/task.h"
 
 #include <assert.h>
@@ -290,19 +289,17 @@ static int take_answer(struct call_slot *slot, const struct record *rec)
     const struct call_body body = {rec->body, rec->len, rec->blob};
     bool first = rec->offset == 0, last = !(rec->h.flags & RECORD_MORE);
     if (rec->over) {
-        call_too_long(slot);
-        if (last)
-            call_result_ends(slot);
+        answer_too_long(slot, last);
     } else if (rec->h.type == RECORD_ERROR) {
         if (!last)
             return first ? ROUTER_COLLECT : 0;
-        call_error(slot, &body);
+        answer_error(slot, &body);
     } else if (first && last && rec->len <= RECORD_BODY_MAX) {
-        call_result(slot, &body);
-    } else if (!stream_result(slot, &body, first, last)) {
+        answer_result(slot, &body);
+    } else if (!answer_piece(slot, &body, first, last)) {
         if (!last)
             return ROUTER_COLLECT;
-        call_result(slot, &body); // all of it, by reference
+        answer_result(slot, &body); // all of it, by reference
     }
     return 0;
 }
@@ -368,7 +365,7 @@ void router_waits(struct router *r)
 void router_sent(struct router *r)
 {
     LIST_FOREACH(l, &r->flowing)
-        stream_flow(CONTAINER_OF(l, struct call, flowing));
+        call_flow(CONTAINER_OF(l, struct call, flowing));
     LIST_FOREACH(l, &r->stopped)
         session_flow(CONTAINER_OF(l, struct session, stopped));
 }
