@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "sdk/c/include/cadre/modes.h"
 
 #define KUBECTL_OPTIONS                                                                                        \
     "      --context, --kubeconfig, --cluster, --user, --as, --as-group, --as-uid, --certificate-authority,\n" \
@@ -24,6 +25,10 @@
     "                          group with this name that runs here, unless an option names a cluster\n"               \
     "      --ca-file FILE      whom to trust at --server; see 'kubectl cadre ca'\n"
 
+#define MODE_NAME(name, ...) " " #name
+#define DISPATCH_MODES "\n     " CADRE_DISPATCH_MODES(MODE_NAME)
+#define EXECUTE_MODES CADRE_EXECUTE_MODES(MODE_NAME)
+
 static const struct {
     const char *verb, *text;
 } helps[] = {
@@ -43,9 +48,10 @@ static const struct {
      "      --per-rank JSON     arguments of each rank: a list with one element a rank\n"
      "      --rank N            only this rank\n"
      "      --role NAME         of a group with roles (spec.worker.roles): which of them is called\n"
-     "      --dispatch MODE     one-to-all, all-to-all, dp-compute, dp-compute-proto, dp-compute-metric, 3d-proto,\n"
-     "                          3d-all-micro-dp, 3d-pp-only, split; default: as the method was registered\n"
-     "      --execute MODE      all, rank-zero or any; default: as the method was registered\n"
+     "      --dispatch MODE     how arguments are dealt out; default: as the method was registered. One of these, or "
+     "as\n"
+     "                          one-to-all:" DISPATCH_MODES "\n"
+     "      --execute MODE      which ranks run it; default: as the method was registered. One of" EXECUTE_MODES "\n"
      "      --split JSON        of the modes split and 3d-*: what goes where, such as '{\"dims\": [\"dp\"]}'\n"
      "      --collect JSON      likewise: whose results are kept, such as '{\"at\": {\"tp\": 0}}'\n"
      "      --pad               fill a batch up that cannot be cut evenly\n"

@@ -462,7 +462,7 @@ static int take_operands(struct parse *p, int n, char **rest)
         return wrong(o, "both --server and --socket: which?");
     if (o->token && o->token_file)
         return wrong(o, "both --token and --token-file: which?");
-    if (o->output == OUTPUT_RANKS && r->dispatch >= CADRE_CLIENT_3D_PROTO && r->dispatch <= CADRE_CLIENT_SPLIT)
+    if (o->output == OUTPUT_RANKS && r->dispatch && !mode_lists_ranks(mode_of((unsigned)r->dispatch)))
         return wrong(o, "-o ranks is for modes that keep the results of all ranks");
     if (r->no_result && o->output)
         return wrong(o, "--no-reply has no result to print, so no -o");

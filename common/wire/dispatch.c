@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/wire/mode.h"
 
 #include <stdlib.h>
 
@@ -41,17 +42,35 @@ static void to_all(struct dispatch *d, struct arena *a)
     d->chunk = same_for_all(d->world, a);
 }
 
-static void to_each(struct dispatch *d, enum dispatch_form form, struct arena *a)
-{
-    d->form = form;
-    d->n_chunks = d->world;
-    d->chunk = one_each(d->world, a);
-}
-
 static void from_all(struct dispatch *d, struct arena *a)
 {
     d->keep = one_each(d->world, a);
     d->n_keep = d->world;
+}
+
+// What a mode's rule has before it.
+struct dealing {
+    const struct dispatch_rule *rule; // what the head says; never NULL
+    const struct grid *grids;
+    size_t n_grids;
+    struct arena *arena;
+};
+
+static int deal_same(struct dispatch *d, const struct dealing *in, struct err *err)
+{
+    (void)err;
+    to_all(d, in->arena);
+    from_all(d, in->arena);
+    return 0;
+}
+
+static int deal_each(struct dispatch *d, const struct dealing *in, struct err *err)
+{
+    (void)err;
+    d->n_chunks = d->world;
+    d->chunk = one_each(d->world, in->arena);
+    from_all(d, in->arena);
+    return 0;
 }
 
 // The pieces over these dimensions, the first one slowest; one that the mesh lacks (-1) has size 1.
@@ -130,22 +149,46 @@ static int check_3d(const struct grid *g, struct err *err)
     return 0;
 }
 
-static int to_3d(struct dispatch *d, enum record_dispatch mode, const struct grid *g, struct arena *a, struct err *err)
+struct three_d { // where a mesh has these dimensions, -1 = it lacks it
+    const struct grid *grid;
+    int dp;
+    struct want first, context, stage, replica; // of tp, cp, pp (the last one), dp
+};
+
+static int look_3d(const struct dealing *in, struct three_d *ret, struct err *err)
 {
+    const struct grid *g = mesh_by_name(in->grids, in->n_grids, in->rule->split_mesh, 0, err);
+    if (!g)
+        return err->code;
     int dp = grid_find(g, "dp"), pp = grid_find(g, "pp");
-    const struct want first = {grid_find(g, "tp"), 0}, context = {grid_find(g, "cp"), 0};
-    const struct want stage = {pp, pp < 0 ? 0 : g->dims[pp].size - 1}, replica = {dp, 0};
-    int r = check_3d(g, err);
+    *ret = (struct three_d){.grid = g,
+                            .dp = dp,
+                            .first = {grid_find(g, "tp"), 0},
+                            .context = {grid_find(g, "cp"), 0},
+                            .stage = {pp, pp < 0 ? 0 : g->dims[pp].size - 1},
+                            .replica = {dp, 0}};
+    return check_3d(g, err);
+}
+
+static int deal_replica(struct dispatch *d, const struct dealing *in, struct err *err)
+{
+    struct three_d m;
+    int r = look_3d(in, &m, err);
     if (r < 0)
         return r;
-    if (mode == RECORD_3D_PP_ONLY) {
-        to_all(d, a);
-        from_those_at(d, g, (const struct want[]){first, context, replica}, 3, true, a);
-    } else {
-        d->form = DISPATCH_ROWS;
-        over_dims(d, g, &dp, 1, a);
-        from_those_at(d, g, (const struct want[]){first, context, stage}, 3, true, a);
-    }
+    over_dims(d, m.grid, &m.dp, 1, in->arena);
+    from_those_at(d, m.grid, (const struct want[]){m.first, m.context, m.stage}, 3, true, in->arena);
+    return 0;
+}
+
+static int deal_stage(struct dispatch *d, const struct dealing *in, struct err *err)
+{
+    struct three_d m;
+    int r = look_3d(in, &m, err);
+    if (r < 0)
+        return r;
+    to_all(d, in->arena);
+    from_those_at(d, m.grid, (const struct want[]){m.first, m.context, m.replica}, 3, true, in->arena);
     return 0;
 }
 
@@ -171,12 +214,13 @@ static struct place *micro_groups(const struct grid *train, const struct grid *g
     return places;
 }
 
-static int to_micro_dp(struct dispatch *d, const struct grid *train, const struct grid *generation, struct arena *a,
-                       struct err *err)
+static int deal_micro(struct dispatch *d, const struct dealing *in, struct err *err)
 {
-    int r = check_3d(train, err);
-    if (r < 0)
-        return r;
+    struct arena *a = in->arena;
+    const struct grid *train = mesh_by_name(in->grids, in->n_grids, in->rule->split_mesh, 0, err), *generation;
+    if (!train || !(generation = mesh_by_name(in->grids, in->n_grids, in->rule->collect_mesh, 1, err)) ||
+        check_3d(train, err) < 0)
+        return err->code;
     int pp = grid_find(generation, "pp"), tp = grid_find(generation, "tp");
     uint32_t size = grid_size(generation, "pp") * grid_size(generation, "tp");
     const struct place *places = micro_groups(train, generation, d->world, a);
@@ -197,7 +241,6 @@ static int to_micro_dp(struct dispatch *d, const struct grid *train, const struc
                            grid_size(train, "pp") * grid_size(train, "tp"));
         d->n_chunks++;
     }
-    d->form = DISPATCH_ROWS;
     d->chunk = chunk;
     d->keep = keep;
     return 0;
@@ -279,121 +322,81 @@ static int from_ranks(struct dispatch *d, const struct dispatch_rule *rule, stru
     return 0;
 }
 
-static int by_rule(struct dispatch *d, const struct dispatch_rule *rule, const struct grid *grids, size_t n_grids,
-                   struct arena *a, struct err *err)
+static int deal_said(struct dispatch *d, const struct dealing *in, struct err *err)
 {
+    const struct dispatch_rule *rule = in->rule;
     const struct grid *g = NULL;
     int r = 0;
-    if ((rule->dims || rule->at) && !(g = mesh_by_name(grids, n_grids, rule->split_mesh, 0, err)))
+    if ((rule->dims || rule->at) && !(g = mesh_by_name(in->grids, in->n_grids, rule->split_mesh, 0, err)))
         return err->code;
-    d->form = DISPATCH_ROWS;
     if (rule->dims) {
-        r = over_named(d, rule, g, a, err);
+        r = over_named(d, rule, g, in->arena, err);
     } else if (rule->index) {
-        r = by_index(d, rule, a, err);
+        r = by_index(d, rule, in->arena, err);
     } else {
-        d->form = DISPATCH_WHOLE;
-        to_all(d, a);
+        d->form = MODE_WHOLE;
+        to_all(d, in->arena);
     }
-    if (r == 0 && rule->at && rule->collect_mesh && !(g = mesh_by_name(grids, n_grids, rule->collect_mesh, 0, err)))
+    if (r == 0 && rule->at && rule->collect_mesh &&
+        !(g = mesh_by_name(in->grids, in->n_grids, rule->collect_mesh, 0, err)))
         return err->code;
     if (r < 0)
         return r;
     if (rule->at)
-        return from_named(d, rule, g, a, err);
+        return from_named(d, rule, g, in->arena, err);
     if (rule->ranks)
-        return from_ranks(d, rule, a, err);
-    uint32_t *keep = one_each(d->world, a);
+        return from_ranks(d, rule, in->arena, err);
+    uint32_t *keep = one_each(d->world, in->arena);
     d->n_keep = d->world;
     if (!rule->index)
-        sort_kept(d, keep, a);
+        sort_kept(d, keep, in->arena);
     d->keep = keep;
     return 0;
 }
 
-static int by_preset(struct dispatch *d, enum record_dispatch mode, const struct dispatch_rule *rule,
-                     const struct grid *grids, size_t n_grids, struct arena *a, struct err *err)
+static int check_rule(const struct dispatch_mode *m, const struct dispatch_rule *rule, struct err *err)
 {
-    const struct grid *train = mesh_by_name(grids, n_grids, rule->split_mesh, 0, err), *generation;
-    if (!train)
-        return err->code;
-    if (mode != RECORD_3D_ALL_MICRO_DP)
-        return to_3d(d, mode, train, a, err);
-    generation = mesh_by_name(grids, n_grids, rule->collect_mesh, 1, err);
-    return generation ? to_micro_dp(d, train, generation, a, err) : err->code;
-}
-
-static int check_rule(enum record_dispatch mode, const struct dispatch_rule *rule, struct err *err)
-{
-    if (mode == RECORD_SPLIT || mode >= RECORD_DISPATCH_COUNT)
-        return 0;
-    if (mode >= RECORD_3D_PROTO && mode <= RECORD_3D_PP_ONLY)
-        return rule->dims || rule->index || rule->at || rule->ranks
-                   ? err_set(err, ERR_INVALID,
-                             "the 3D modes know themselves who gets what: of `split` and `collect` they take `mesh`, "
-                             "`elements` and `join`; anything else is for SPLIT")
-                   : 0;
-    return rule->split_mesh || rule->collect_mesh || rule->dims || rule->index || rule->at || rule->ranks ||
-                   rule->elements || rule->join
-               ? err_set(err, ERR_INVALID, "`split` and `collect` go with dispatch mode SPLIT and the 3D modes only")
-               : 0;
+    bool pieces = rule->dims || rule->index || rule->at || rule->ranks;
+    if (m->takes == MODE_MESHES && pieces)
+        return err_set(err, ERR_INVALID,
+                       "the 3D modes know themselves who gets what: of `split` and `collect` they take `mesh`, "
+                       "`elements` and `join`; anything else is for SPLIT");
+    if (m->takes == MODE_NOTHING && (pieces || rule->split_mesh || rule->collect_mesh || rule->elements || rule->join))
+        return err_set(err, ERR_INVALID, "`split` and `collect` go with dispatch mode SPLIT and the 3D modes only");
+    return 0;
 }
 
 // Where the pieces are elements, results need not be batches: only who asks for it gets them joined.
 static void apply_forms(struct dispatch *d, const struct dispatch_rule *rule)
 {
-    if (rule->elements && d->form == DISPATCH_ROWS) {
-        d->form = DISPATCH_ELEMENTS;
+    if (rule->elements && d->form == MODE_ROWS) {
+        d->form = MODE_ELEMENTS;
         d->join = false;
     }
     if (rule->join)
         d->join = rule->join == DISPATCH_JOIN;
 }
 
-static int make(struct dispatch *d, enum record_dispatch mode, const struct dispatch_rule *rule,
-                const struct grid *grids, size_t n_grids, struct arena *a, struct err *err)
-{
-    switch (mode) {
-    case RECORD_ONE_TO_ALL:
-        to_all(d, a);
-        from_all(d, a);
-        return 0;
-    case RECORD_ALL_TO_ALL:
-    case RECORD_DP_COMPUTE:
-        to_each(d, DISPATCH_ELEMENTS, a);
-        from_all(d, a);
-        return 0;
-    case RECORD_DP_COMPUTE_PROTO:
-    case RECORD_DP_COMPUTE_METRIC:
-        d->join = mode == RECORD_DP_COMPUTE_PROTO;
-        to_each(d, DISPATCH_ROWS, a);
-        from_all(d, a);
-        return 0;
-    case RECORD_3D_PROTO:
-    case RECORD_3D_ALL_MICRO_DP:
-    case RECORD_3D_PP_ONLY:
-        d->join = mode != RECORD_3D_PP_ONLY;
-        return by_preset(d, mode, rule, grids, n_grids, a, err);
-    case RECORD_SPLIT:
-        d->join = true;
-        return by_rule(d, rule, grids, n_grids, a, err);
-    default:
-        return err_set(err, ERR_INVALID, "there is no dispatch mode %d", (int)mode);
-    }
-}
+#define X(name, number, rule, ...) [number] = deal_##rule,
+static int (*const rules[RECORD_DISPATCH_COUNT])(struct dispatch *d, const struct dealing *in,
+                                                 struct err *err) = {CADRE_DISPATCH_MODES(X)};
+#undef X
 
 int dispatch_make(enum record_dispatch mode, const struct dispatch_rule *rule, const struct grid *grids, size_t n_grids,
                   uint32_t world, struct arena *a, struct dispatch *ret, struct err *err)
 {
     static const struct dispatch_rule none = {0};
-    *ret = (struct dispatch){.world = world};
-    rule = rule ? rule : &none;
-    int r = check_rule(mode, rule, err);
+    const struct dispatch_mode *m = mode_of(mode);
+    const struct dealing in = {rule ? rule : &none, grids, n_grids, a};
+    if (!m)
+        return err_set(err, ERR_INVALID, "there is no dispatch mode %d", (int)mode);
+    *ret = (struct dispatch){.world = world, .form = m->pieces, .join = m->results == MODE_JOINED};
+    int r = check_rule(m, in.rule, err);
     for (size_t i = 0; i < n_grids && r == 0; i++)
         r = grid_check(&grids[i], world, err);
     if (r == 0)
-        r = make(ret, mode, rule, grids, n_grids, a, err);
+        r = rules[mode](ret, &in, err);
     if (r == 0)
-        apply_forms(ret, rule);
+        apply_forms(ret, in.rule);
     return r;
 }

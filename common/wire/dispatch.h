@@ -8,19 +8,12 @@
 #include "common/base/arena.h"
 #include "common/base/json.h"
 #include "common/wire/grid.h"
-#include "common/wire/record.h"
-
-// What the pieces are.
-enum dispatch_form {
-    DISPATCH_WHOLE,    // there is one piece, the arguments as they are
-    DISPATCH_ELEMENTS, // elements of lists, one a piece
-    DISPATCH_ROWS,     // rows of a batch, as many for each
-};
+#include "common/wire/mode.h"
 
 // What one call does, in the caller's arena.
 struct dispatch {
     uint32_t world;
-    enum dispatch_form form;
+    enum mode_pieces form; // WHOLE: one, the arguments as they are; ELEMENTS: one a piece; ROWS: as many for each
     uint32_t n_chunks;     // pieces that the arguments are cut into
     const uint32_t *chunk; // of each rank, the number of its piece
     const uint32_t *keep;  // ranks whose results the caller gets, in this order

@@ -3,24 +3,32 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "common/wire/record.h"
 
-static const char *const dispatch_names[RECORD_DISPATCH_COUNT] = {
-    [RECORD_ONE_TO_ALL] = "ONE_TO_ALL",
-    [RECORD_ALL_TO_ALL] = "ALL_TO_ALL",
-    [RECORD_DP_COMPUTE] = "DP_COMPUTE",
-    [RECORD_DP_COMPUTE_PROTO] = "DP_COMPUTE_PROTO",
-    [RECORD_3D_PROTO] = "3D_PROTO",
-    [RECORD_3D_ALL_MICRO_DP] = "3D_ALL_MICRO_DP",
-    [RECORD_3D_PP_ONLY] = "3D_PP_ONLY",
-    [RECORD_SPLIT] = "SPLIT",
-    [RECORD_DP_COMPUTE_METRIC] = "DP_COMPUTE_METRIC",
-};
-static const char *const execute_names[RECORD_EXECUTE_COUNT] = {
-    [RECORD_ALL] = "ALL",
-    [RECORD_RANK_ZERO] = "RANK_ZERO",
-    [RECORD_ANY] = "ANY",
-};
+#define X(name, number, rule, pieces, takes, results) \
+    [number] = {#name, RECORD_##name, MODE_##pieces, MODE_##takes, MODE_##results},
+static const struct dispatch_mode modes[] = {CADRE_DISPATCH_MODES(X)};
+#undef X
+
+#define X(name, number, ...) [number] = #name,
+static const char *const dispatch_names[] = {CADRE_DISPATCH_MODES(X)};
+static const char *const execute_names[] = {CADRE_EXECUTE_MODES(X)};
+#undef X
+
+// Numbers have no gap: behind the last one is as many as there are, and DEFAULT.
+#define X(...) +1
+_Static_assert(RECORD_DISPATCH_COUNT == 1 CADRE_DISPATCH_MODES(X), "dispatch modes are numbered from 1 in their order");
+_Static_assert(RECORD_EXECUTE_COUNT == 1 CADRE_EXECUTE_MODES(X), "execute modes are numbered from 1 in their order");
+#undef X
+
+const struct dispatch_mode *mode_of(unsigned dispatch)
+{
+    return dispatch > 0 && dispatch < ARRAY_LEN(modes) ? &modes[dispatch] : NULL;
+}
+
+bool mode_lists_ranks(const struct dispatch_mode *m)
+{
+    return m->takes == MODE_NOTHING && m->results == MODE_LIST;
+}
 
 static const char *name_of(const char *const *names, size_t n, unsigned mode)
 {

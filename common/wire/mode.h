@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of the dispatch and execute modes of records, as HELLO and JSON-RPC write them.
+// What there is to know of the dispatch and execute modes of records, from the table in cadre/modes.h.
 #ifndef CADRE_WIRE_MODE_H
 #define CADRE_WIRE_MODE_H
 
 #include "common/base/buf.h"
+#include "common/wire/record.h"
 
 #include <stdint.h>
 
-const char *mode_dispatch_name(unsigned dispatch); // "ONE_TO_ALL"; "?" for none
+enum mode_pieces { MODE_WHOLE, MODE_ELEMENTS, MODE_ROWS };
+enum mode_takes { MODE_NOTHING, MODE_MESHES, MODE_RULE };
+enum mode_results { MODE_LIST, MODE_JOINED };
+
+struct dispatch_mode {
+    const char *name; // "ONE_TO_ALL", as HELLO and JSON-RPC write it
+    enum record_dispatch number;
+    enum mode_pieces pieces;
+    enum mode_takes takes;
+    enum mode_results results;
+};
+
+const struct dispatch_mode *mode_of(unsigned dispatch); // NULL for none, and for DEFAULT
+// What reaches the caller is a list of the results of all ranks, in their order.
+bool mode_lists_ranks(const struct dispatch_mode *m);
+
+const char *mode_dispatch_name(unsigned dispatch); // "?" for none
 const char *mode_execute_name(unsigned execute);   // "ALL"; "?" for none
 // 0, which is DEFAULT, where there is no mode of that name.
 uint8_t mode_dispatch(const char *name);

@@ -10,6 +10,7 @@
 #define CADRE_WIRE_RECORD_H
 
 #include "common/base/err.h"
+#include "sdk/c/include/cadre/modes.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,23 +65,24 @@ enum record_flags {
     RECORD_SHARED = 32, // CALL, RESULT: what this record has of the body lies in shared memory (share.h)
 };
 
-// How arguments reach the ranks and results come back; DEFAULT is what the method was registered with.
+// How arguments reach the ranks and results come back; DEFAULT is what the method was registered with. mode.h tells
+// more of them.
 enum record_dispatch {
     RECORD_DISPATCH_DEFAULT,
-    RECORD_ONE_TO_ALL,
-    RECORD_ALL_TO_ALL,
-    RECORD_DP_COMPUTE,
-    RECORD_DP_COMPUTE_PROTO,
-    RECORD_3D_PROTO,
-    RECORD_3D_ALL_MICRO_DP,
-    RECORD_3D_PP_ONLY,
-    RECORD_SPLIT,             // as the head says: over mesh dimensions, or by the number of a piece for each rank
-    RECORD_DP_COMPUTE_METRIC, // DP_COMPUTE_PROTO whose results are a list
-    RECORD_DISPATCH_COUNT,
+#define X(name, number, ...) RECORD_##name = (number),
+    CADRE_DISPATCH_MODES(X)
+#undef X
+        RECORD_DISPATCH_COUNT,
 };
 
 // Which ranks run it.
-enum record_execute { RECORD_EXECUTE_DEFAULT, RECORD_ALL, RECORD_RANK_ZERO, RECORD_ANY, RECORD_EXECUTE_COUNT };
+enum record_execute {
+    RECORD_EXECUTE_DEFAULT,
+#define X(name, number) RECORD_##name = (number),
+    CADRE_EXECUTE_MODES(X)
+#undef X
+        RECORD_EXECUTE_COUNT,
+};
 
 struct record_header {
     uint32_t len; // of the body in this record

@@ -39,11 +39,11 @@ static int find_rule(const struct request *q, const struct group *g, const struc
     const struct member_method *m = role ? member_method(role, q->method) : NULL;
     if (m && m->dispatch == q->dispatch)
         *ret = m->rule;
-    if (!*ret && q->dispatch == RECORD_SPLIT)
+    if (!*ret && mode_of(q->dispatch)->takes == MODE_RULE)
         return err_set(err, ERR_INVALID,
-                       "%s(): dispatch mode SPLIT needs `split` or `collect`, in the call or where the method is "
+                       "%s(): dispatch mode %s needs `split` or `collect`, in the call or where the method is "
                        "registered",
-                       q->method);
+                       q->method, mode_dispatch_name(q->dispatch));
     return 0;
 }
 
@@ -68,20 +68,24 @@ static int fill(const struct request *q, const struct group *g, const struct rec
         r = dispatch_make((enum record_dispatch)q->dispatch, rule, meshes, n_meshes, q->world, &d->memory, &d->d, err);
     if (r < 0)
         return err_wrap(err, "%s() of %s", q->method, g->key);
-    if (q->pad && d->d.form != DISPATCH_ROWS)
+    if (q->pad && d->d.form != MODE_ROWS)
         return err_set(err, ERR_INVALID, "%s(): padding is for batches that are cut into pieces, the call is %s",
                        q->method, mode_dispatch_name(q->dispatch));
     d->wanted = find_wanted(&d->d, &d->memory);
     return 0;
 }
 
+// What it gives to whom is plain without a deal: the same to all, or an element to each.
+static bool is_plain(const struct dispatch_mode *m)
+{
+    return mode_lists_ranks(m) && m->pieces != MODE_ROWS;
+}
+
 int deal_make(const struct request *q, const struct group *g, const struct record_call *parts, struct quota *quota,
               struct deal **ret, struct err *err)
 {
-    bool plain =
-        q->dispatch == RECORD_ONE_TO_ALL || q->dispatch == RECORD_ALL_TO_ALL || q->dispatch == RECORD_DP_COMPUTE;
     *ret = NULL;
-    if (q->single || (plain && !q->ruled && !q->pad))
+    if (q->single || (is_plain(mode_of(q->dispatch)) && !q->ruled && !q->pad))
         return 0;
     struct deal *d = xcalloc(1, sizeof *d);
     d->quota = quota;

@@ -117,7 +117,7 @@ static int send_split(struct call *c, const struct call_body *body, const struct
 
 static bool is_whole(const struct request *q, const struct deal *d)
 {
-    return q->single || (d ? d->d.form == DISPATCH_WHOLE : q->dispatch == RECORD_ONE_TO_ALL);
+    return q->single || ((d ? d->d.form : mode_of(q->dispatch)->pieces) == MODE_WHOLE);
 }
 
 // Which it is among the stats is known once the ranks are there that have declared it.
@@ -281,7 +281,7 @@ static bool plan(const struct session *s, const struct group *g, const struct re
     }
     if (is_whole(q, ret->deal))
         return needs_no_look(s->router, first, &parts, want);
-    if (!ret->deal || ret->deal->d.form != DISPATCH_ROWS)
+    if (!ret->deal || ret->deal->d.form != MODE_ROWS)
         return false;
     if (cut_begin(q, ret->deal, &parts, s->quota, &ret->cut, want, err) < 0) {
         ret->verdict = err->code;

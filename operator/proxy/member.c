@@ -26,9 +26,7 @@ static int read_rule(const struct json *v, struct arena *a, struct member_method
     struct dispatch_rule *rule;
     if (!split && !collect)
         return 0;
-    bool takes_one =
-        ret->dispatch == RECORD_SPLIT || (ret->dispatch >= RECORD_3D_PROTO && ret->dispatch <= RECORD_3D_PP_ONLY);
-    if (!takes_one)
+    if (mode_of(ret->dispatch)->takes == MODE_NOTHING)
         return err_set(err, ERR_INVALID, "HELLO: method %s is %s; `split` and `collect` go with SPLIT and the 3D modes",
                        ret->name, mode_dispatch_name(ret->dispatch));
     rule = arena_new(a, struct dispatch_rule);

@@ -342,7 +342,7 @@ int split_make(struct call *c, const struct call_body *body, const struct record
     p.args_at = at + ret->head.len;
     if (c->args.ref_pieces)
         return split_ref(&p, err);
-    return c->deal && c->deal->d.form == DISPATCH_ROWS ? split_rows(&p, err) : split_elements(&p, err);
+    return c->deal && c->deal->d.form == MODE_ROWS ? split_rows(&p, err) : split_elements(&p, err);
 }
 
 void split_done(struct split *s)

@@ -3,7 +3,7 @@
 """Do the documents still say what the programs do?  check_docs.py CADRE-OPERATOR OTHER-PROGRAM...
 
 Options of programs: --help and the manual page; of the operator also the chart. STATUS words: operator/reconcile/reason.h, docs/troubleshooting.md
-and docs/api.md. make targets that documents speak of. Links between documents. What the scripts of benchmarks answer before they
+and docs/api.md. Dispatch modes: the table in cadre/modes.h, the pages on calls and the protocol. make targets that documents speak of. Links between documents. What the scripts of benchmarks answer before they
 build or start anything. Prints TAP.
 """
 
@@ -93,6 +93,28 @@ def check_reasons():
     check("docs/api.md names every reason", [r for r in sorted(reasons) if f"`{r}`" not in api])
 
 
+def section(text, heading):
+    return text.split(f"\n{heading}\n")[1].split("\n#")[0]
+
+
+def check_modes():
+    """The dispatch modes of the table, in the tables and pictures of the documents."""
+    table = read("sdk/c/include/cadre/modes.h").split("#define CADRE_EXECUTE_MODES(X)")[0]
+    modes = re.findall(r"^    X\((\w+), (\d+)", table, re.M)
+    check("modes.h has modes", [] if len(modes) > 5 else [f"found only {modes}"])
+
+    def has(where, text, pattern):
+        found = (pattern(name, name.lower().replace("_", "-"), number) for name, number in modes)
+        check(f"{where} every dispatch mode", [f"no {p}" for p in found if not re.search(p, text, re.M)])
+
+    calls, protocol = read("docs/calls.md"), read("docs/protocol.md")
+    has("docs/protocol.md numbers", section(protocol, "### Calls"), lambda name, small, n: rf"^\| {n} \| {name} \|")
+    has("docs/protocol.md cuts", section(protocol, "### Pieces"), lambda name, small, n: rf"^\|[^|]*\b(?i:{name})\b[^|]*\|")
+    has("docs/calls.md lists", calls, lambda name, small, n: rf"^\| `ALL` \|[^|]*`{name}`")
+    has("docs/calls.md draws", section(calls, "### Pictures"), lambda name, small, n: rf"\b{name}\b")
+    has("the manual page lists", read("docs/man/kubectl-cadre.1"), lambda name, small, n: rf"^\.BR? {small}\b")
+
+
 def documents():
     names = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
@@ -161,6 +183,7 @@ def main():
         return 2
     check_options(sys.argv[1], sys.argv[2:])
     check_reasons()
+    check_modes()
     check_documents()
     check_benchmarks()
     print(f"1..{count}")

@@ -24,16 +24,17 @@ API = BASE | {"operator/api"}
 KUBE = API | {"operator/kube"}
 RUNTIME = KUBE | {"operator/runtime"}
 PLACEMENT = API | {"operator/placement"}
+PUBLIC = {"sdk/c/include"}  # of its headers: numbers and names that others have, too
 WIRE = BASE | {"common/wire"}
 WS = WIRE | {"common/ws"}
 AGENTS = WIRE | {"operator/agents"}
 RECONCILE = PLACEMENT | AGENTS | {"operator/reconcile"}
 PROXY = WIRE | {"operator/proxy"}
 GATEWAY = WS | AGENTS | PROXY | {"operator/gateway"}
-SDK = WS | {"sdk/c"}
+SDK = WS | PUBLIC | {"sdk/c"}
 LAYERS = {
     "common/base": BASE,
-    "common/wire": WIRE,
+    "common/wire": WIRE | PUBLIC,
     "common/ws": WS,
     "operator/api": API,
     "operator/kube": KUBE,
@@ -46,13 +47,13 @@ LAYERS = {
     "operator/identity": RUNTIME | {"operator/identity", "operator/gateway"},
     "operator/exec": RECONCILE | RUNTIME | PROXY | {"operator/exec"},
     "worker/agent": WS | {"worker/agent"},
-    "worker/host": WS | {"worker/host", "sdk/c"},
+    "worker/host": WS | PUBLIC | {"worker/host"},
     "sdk/c": SDK,
     "cli": SDK | {"cli"},
     "operator": BASE | {"operator"},  # what main.c is made of besides itself: the command line
 }
 SEES_ALL = ("operator/main.c", "operator/binding.", "operator/meshes.", "operator/provision.", "operator/local/", "tests/", "bench/")
-STANDS_ALONE = ("examples/",)  # what a user copies builds without our tree
+STANDS_ALONE = ("examples/", "sdk/c/include/")  # what a user copies or installs builds without our tree
 
 # Header -> the only places that may include it.
 CONFINED = {
@@ -101,6 +102,8 @@ def blank(match):
 
 
 def layer_of(path):
+    if path.startswith("sdk/c/include/"):
+        return "sdk/c/include"
     parts = path.split("/")
     return "/".join(parts[:2]) if len(parts) > 2 else os.path.dirname(path)
 
@@ -108,7 +111,7 @@ def layer_of(path):
 def check_include_path(path, name, exists):
     if path.startswith(STANDS_ALONE):
         if "/" in name or not exists(os.path.join(os.path.dirname(path), name)):
-            yield "layer", f'an example must build alone, without "{name}": it has the headers of its own folder only'
+            yield "layer", f'what users copy must build alone, without "{name}": it has the headers of its own folder only'
         return
     if not exists(name):
         yield "include", f'"{name}" is not a path from the root of the tree'
@@ -230,6 +233,8 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("examples/x/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "missing.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "b.h"\n', []),
+    ("common/wire/a.c", C_HEAD + '#include "sdk/c/include/cadre/b.h"\n', []),
+    ("common/wire/a.c", C_HEAD + '#include "sdk/c/client/b.h"\n', ["layer"]),
     ("operator/kube/a.c", C_HEAD + '#include "missing.h"\n', ["include"]),
     ("tests/unit/test_a.c", C_HEAD + "#include <cjson/cJSON.h>\n", []),
     ("common/base/json.c", C_HEAD + "#include <cjson/cJSON.h>\n", ["confined"]),

@@ -93,7 +93,7 @@ static void gives(enum record_dispatch mode, const char *split, const char *coll
     buf_puts(&got, " > ");
     numbers(&got, d.keep, d.n_keep);
     buf_puts(&got, d.join ? " joined" : " a list");
-    buf_puts(&got, d.form == DISPATCH_ELEMENTS ? ", elements" : d.form == DISPATCH_WHOLE ? ", whole" : "");
+    buf_puts(&got, d.form == MODE_ELEMENTS ? ", elements" : d.form == MODE_WHOLE ? ", whole" : "");
     assert_string_equal(buf_str(&got), want);
     buf_done(&got);
 }

@@ -18,6 +18,7 @@ from cadre import _library
 from python_case import ROOT, Local, environment, main
 
 HEADER = "sdk/c/include/cadre/client.h"
+MODES = "sdk/c/include/cadre/modes.h"
 
 
 def read(path):
@@ -56,10 +57,10 @@ class Header(unittest.TestCase):
         self.assertEqual(dict(zip(expressions, in_c(expressions))), dict(zip(expressions, numbers)))
 
     def test_modes_and_codes_are_those_of_the_header(self):
-        names = re.findall(r"\bCADRE_CLIENT_(\w+) = (\d+),", read(HEADER))
-        modes = {n: int(v) for n, v in names if n in _library.DISPATCH}
-        self.assertEqual(modes, _library.DISPATCH)
-        self.assertEqual({n[8:]: int(v) for n, v in names if n.startswith("EXECUTE_") and v != "0"}, _library.EXECUTE)
+        dispatch, execute = read(MODES).split("#define CADRE_EXECUTE_MODES(X)")
+        for text, prefix, modes in (dispatch, "", _library.DISPATCH), (execute, "EXECUTE_", _library.EXECUTE):
+            self.assertEqual({n: int(v) for n, v in re.findall(r"^    X\((\w+), (\d+)", text, re.M)}, modes)
+            self.assertEqual(in_c(f"CADRE_CLIENT_{prefix}{name}" for name in modes), list(modes.values()))
         enum = re.search(r"typedef enum cadre_client_code \{(.*?)\}", read(HEADER), re.S)[1]
         codes = {n: int(v) for n, v in re.findall(r"CADRE_CLIENT_(\w+) = (\d+)", enum) if v != "0"}
         self.assertEqual({c("").name: c.code for c in cadre.Error._classes.values()}, codes)

@@ -101,10 +101,10 @@ static void what_the_specification_does_not_allow_is_refused(void **state)
         {{.type = RECORD_ERROR, .call = 1, .flags = RECORD_SHARED}, ERR_PROTO},
         {{.type = RECORD_CALL, .call = 1, .flags = 64}, ERR_PROTO},
         {{.type = RECORD_CALL, .call = 1, .flags = 0x80}, ERR_PROTO},
-        {{.type = RECORD_CALL, .call = 1, .dispatch = RECORD_DP_COMPUTE_METRIC}, 0},
+        {{.type = RECORD_CALL, .call = 1, .dispatch = RECORD_DISPATCH_COUNT - 1}, 0},
         {{.type = RECORD_CALL, .call = 1, .dispatch = RECORD_DISPATCH_COUNT}, ERR_PROTO},
-        {{.type = RECORD_CALL, .call = 1, .execute = RECORD_ANY}, 0},
-        {{.type = RECORD_CALL, .call = 1, .execute = RECORD_ANY + 1}, ERR_PROTO},
+        {{.type = RECORD_CALL, .call = 1, .execute = RECORD_EXECUTE_COUNT - 1}, 0},
+        {{.type = RECORD_CALL, .call = 1, .execute = RECORD_EXECUTE_COUNT}, ERR_PROTO},
         {{.type = RECORD_RESULT, .call = 1, .dispatch = RECORD_ONE_TO_ALL}, ERR_PROTO},
         {{.type = RECORD_ARGS, .call = 1, .execute = RECORD_ALL}, ERR_PROTO},
     };

@@ -5,6 +5,7 @@
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/wire/mode.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -46,10 +47,10 @@ static int check_method(const cadre_method *m, size_t i, struct map *seen, struc
         return r;
     if (!m->run)
         return err_set(err, ERR_INVALID, "method %s has no function", m->name);
-    if (m->dispatch < CADRE_ONE_TO_ALL || m->dispatch > CADRE_DP_COMPUTE_METRIC)
+    if (!mode_of(m->dispatch))
         return err_set(err, ERR_INVALID, "method %s declares dispatch mode %d, which there is not", m->name,
                        (int)m->dispatch);
-    if (m->execute < CADRE_EXECUTE_ALL || m->execute > CADRE_EXECUTE_ANY)
+    if (m->execute < 1 || (int)m->execute >= RECORD_EXECUTE_COUNT)
         return err_set(err, ERR_INVALID, "method %s declares execute mode %d, which there is not", m->name,
                        (int)m->execute);
     return 0;

@@ -3,14 +3,10 @@
 
 #include "common/base/str.h"
 #include "common/wire/dispatch.h"
+#include "common/wire/mode.h"
 #include "worker/host/module.h"
 
 #include <string.h>
-
-static bool takes_rule(const cadre_method *m)
-{
-    return m->dispatch == CADRE_SPLIT || (m->dispatch >= CADRE_3D_PROTO && m->dispatch <= CADRE_3D_PP_ONLY);
-}
 
 static int parse(const char *text, const char *what, struct arena *a, struct json **ret, struct err *err)
 {
@@ -27,9 +23,10 @@ int published_add_rule(struct published *p, const cadre_class *class, const char
     const cadre_method *m = module_method(class, method, err);
     if (!m)
         return err->code;
-    if (!takes_rule(m) || published_rule(p, method))
-        return err_set(err, ERR_INVALID, "rule of %s(): %s", method,
-                       takes_rule(m) ? "it has one already" : "only methods of CADRE_SPLIT and the 3D modes have one");
+    if (mode_of(m->dispatch)->takes == MODE_NOTHING)
+        return err_set(err, ERR_INVALID, "rule of %s(): only methods of CADRE_SPLIT and the 3D modes have one", method);
+    if (published_rule(p, method))
+        return err_set(err, ERR_INVALID, "rule of %s(): it has one already", method);
     int r = parse(split, "split", &p->memory, &s, err);
     if (r == 0)
         r = parse(collect, "collect", &p->memory, &c, err);

@@ -4,13 +4,11 @@
 import ctypes
 import os
 from ctypes import POINTER, Structure, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from itertools import count, takewhile
 
 FILE = "libcadre_client.so.0"
 OK = 0
 DIMS_MAX = 8
-DISPATCH = {"ONE_TO_ALL": 1, "ALL_TO_ALL": 2, "DP_COMPUTE": 3, "DP_COMPUTE_PROTO": 4, "3D_PROTO": 5,
-            "3D_ALL_MICRO_DP": 6, "3D_PP_ONLY": 7, "SPLIT": 8, "DP_COMPUTE_METRIC": 9}
-EXECUTE = {"ALL": 1, "RANK_ZERO": 2, "ANY": 3}
 CONTENT_JSON, CONTENT_BATCH, CONTENT_LIST = range(3)
 
 
@@ -82,6 +80,8 @@ FUNCTIONS = {
     "connected": (c_int, [HANDLE]),
     "pending": (c_size_t, [HANDLE]),
     "version": (c_char_p, []),
+    "dispatch_name": (c_char_p, [c_int]),
+    "execute_name": (c_char_p, [c_int]),
     "batch_write": (c_int, [c_void_p, c_size_t, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p]),
     "batch_new": (c_int, [HANDLE, c_void_p, c_size_t, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p]),
     "batch_free": (None, [HANDLE, c_void_p]),
@@ -117,6 +117,13 @@ class _Functions:
         self.path = path
 
 
+def _modes(name_of):
+    """Name -> number; they are numbered from 1."""
+    return {name.decode(): number for number, name in enumerate(takewhile(bool, map(name_of, count(1))), 1)}
+
+
 functions = _Functions(*_load())
+DISPATCH = _modes(functions.dispatch_name)
+EXECUTE = _modes(functions.execute_name)
 free = ctypes.CDLL(None).free  # of what batch_write() has made
 free.restype, free.argtypes = None, [c_void_p]

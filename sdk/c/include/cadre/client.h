@@ -25,6 +25,8 @@
 #ifndef CADRE_CLIENT_H
 #define CADRE_CLIENT_H
 
+#include "modes.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -109,26 +111,20 @@ typedef struct cadre_client_options {
     int no_spin;
 } cadre_client_options;
 
-// How arguments reach the ranks; the numbers are those of cadre/worker.h.
+// CADRE_CLIENT_ONE_TO_ALL, CADRE_CLIENT_ALL_TO_ALL, ...: how arguments reach the ranks. cadre/modes.h has them all.
 enum {
     CADRE_CLIENT_DISPATCH_DEFAULT = 0, // as the method was registered
-    CADRE_CLIENT_ONE_TO_ALL = 1,       // the same for all
-    CADRE_CLIENT_ALL_TO_ALL = 2,       // a list with one element a rank
-    CADRE_CLIENT_DP_COMPUTE = 3,
-    CADRE_CLIENT_DP_COMPUTE_PROTO = 4, // a batch, cut into a piece for each rank; results are joined
-    CADRE_CLIENT_3D_PROTO = 5,
-    CADRE_CLIENT_3D_ALL_MICRO_DP = 6,
-    CADRE_CLIENT_3D_PP_ONLY = 7,
-    CADRE_CLIENT_SPLIT = 8, // as `split` and `collect` say
-    CADRE_CLIENT_DP_COMPUTE_METRIC = 9,
+#define CADRE_MODE(name, number, ...) CADRE_CLIENT_##name = (number),
+    CADRE_DISPATCH_MODES(CADRE_MODE)
+#undef CADRE_MODE
 };
 
-// Which ranks run it.
+// CADRE_CLIENT_EXECUTE_ALL, CADRE_CLIENT_EXECUTE_RANK_ZERO, CADRE_CLIENT_EXECUTE_ANY: which ranks run it.
 enum {
     CADRE_CLIENT_EXECUTE_DEFAULT = 0, // as the method was registered
-    CADRE_CLIENT_EXECUTE_ALL = 1,
-    CADRE_CLIENT_EXECUTE_RANK_ZERO = 2,
-    CADRE_CLIENT_EXECUTE_ANY = 3, // the least busy one
+#define CADRE_MODE(name, number) CADRE_CLIENT_EXECUTE_##name = (number),
+    CADRE_EXECUTE_MODES(CADRE_MODE)
+#undef CADRE_MODE
 };
 
 typedef struct cadre_client_json { // need not be NUL-terminated
@@ -292,6 +288,9 @@ CADRE_CLIENT_API int cadre_client_connected(const cadre_client *c);          // 
 CADRE_CLIENT_API size_t cadre_client_pending(const cadre_client *c);         // calls that are not answered
 CADRE_CLIENT_API const char *cadre_client_code_name(cadre_client_code code); // "NOT_FOUND"
 CADRE_CLIENT_API const char *cadre_client_version(void);
+// Of a number from 1: "ONE_TO_ALL", "ALL"; NULL where there is no such mode, as behind the last one.
+CADRE_CLIENT_API const char *cadre_client_dispatch_name(int dispatch);
+CADRE_CLIENT_API const char *cadre_client_execute_name(int execute);
 
 // Walks over a list, such as the results of all ranks: 1 = *item is the next element, 0 = there is no more, -1 = it is
 // no valid list. `list` becomes what is left of it. What is inside the elements is not checked.

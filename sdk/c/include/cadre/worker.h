@@ -17,6 +17,8 @@
 #ifndef CADRE_WORKER_H
 #define CADRE_WORKER_H
 
+#include "modes.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -37,24 +39,19 @@ typedef enum cadre_result {
     CADRE_CANCELED = 6,  // the method noticed cadre_call_canceled()
 } cadre_result;
 
-// How arguments reach the ranks, and results the caller, when the caller does not say otherwise. docs/calls.md has a
-// picture of each. Where batches are cut, a rank gets some of the rows, and what it returns must be a batch, too.
+// CADRE_ONE_TO_ALL, CADRE_ALL_TO_ALL, ...: how arguments reach the ranks, and results the caller, when the caller does
+// not say otherwise. cadre/modes.h has them all.
 typedef enum cadre_dispatch {
-    CADRE_ONE_TO_ALL = 1,       // every rank gets the same arguments
-    CADRE_ALL_TO_ALL = 2,       // the caller gives a list of arguments, one a rank
-    CADRE_DP_COMPUTE = 3,       // the same
-    CADRE_DP_COMPUTE_PROTO = 4, // a batch, cut into a piece for each rank; results are joined
-    CADRE_3D_PROTO = 5,         // a batch, cut into a piece for each dp of the mesh; joined from the last pp, first tp
-    CADRE_3D_ALL_MICRO_DP = 6,  // a batch, cut into a piece for each group that generates together
-    CADRE_3D_PP_ONLY = 7,       // the same arguments for all; a list of the results of the first dp and tp
-    CADRE_SPLIT = 8,            // as cadre_method_rule() says
-    CADRE_DP_COMPUTE_METRIC = 9 // as CADRE_DP_COMPUTE_PROTO, but results are a list
+#define CADRE_MODE(name, number, ...) CADRE_##name = (number),
+    CADRE_DISPATCH_MODES(CADRE_MODE)
+#undef CADRE_MODE
 } cadre_dispatch;
 
+// CADRE_EXECUTE_ALL, CADRE_EXECUTE_RANK_ZERO, CADRE_EXECUTE_ANY: which ranks run it.
 typedef enum cadre_execute {
-    CADRE_EXECUTE_ALL = 1,
-    CADRE_EXECUTE_RANK_ZERO = 2, // only rank 0 runs it; the caller gets a single result, not a list
-    CADRE_EXECUTE_ANY = 3,       // the rank that has the fewest calls; likewise
+#define CADRE_MODE(name, number) CADRE_EXECUTE_##name = (number),
+    CADRE_EXECUTE_MODES(CADRE_MODE)
+#undef CADRE_MODE
 } cadre_execute;
 
 typedef struct cadre_worker cadre_worker; // the process: its rank and its place
