@@ -52,7 +52,7 @@ explain() {
         kubectl get pods -o wide
         kubectl logs -l cadre.dev/group=accumulator --prefix --tail=5
         echo "The operator says:"
-        kubectl -n $namespace logs deployment/cadre-operator --tail=20
+        kubectl -n $namespace logs -l app.kubernetes.io/component=operator --prefix --tail=20
     } >&2 || true
 }
 

@@ -469,7 +469,7 @@ operator_errors() {
 }
 
 suite_start e2e-calls --nodes 2 --gpus 4
-calls_install --set replicas=2 --set crds.install=false
+calls_install --set crds.install=false
 kc label namespace default pod-security.kubernetes.io/enforce=restricted >/dev/null
 calls_user caller >/dev/null
 bad_modules >/dev/null

@@ -5,107 +5,11 @@
 # The cluster is one of its own without nodes, so no pod runs here; tests with pods are elsewhere in this folder.
 #
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 nothing could be tested on this machine.
+# shellcheck disable=SC2154
 set -euo pipefail
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-devcluster=$root/deploy/devcluster/devcluster
-chart=$root/charts/cadre
-version=$(<"$root/VERSION")
-export CADRE_CLUSTER=chart-$$ CADRE_USE=own
-work=$(mktemp -d)
-diag=$work/diag
-export HELM_CACHE_HOME=$work/helm HELM_CONFIG_HOME=$work/helm HELM_DATA_HOME=$work/helm
-has_cluster=false
-
-passed=0
-failed=0
-skipped=0
-
-ok() {
-    passed=$((passed + 1))
-    echo "ok $((passed + failed + skipped)) - $1"
-}
-
-not_ok() {
-    failed=$((failed + 1))
-    echo "not ok $((passed + failed + skipped)) - $1"
-    sed 's/^/# /' "$diag"
-}
-
-skip() {
-    skipped=$((skipped + 1))
-    echo "ok $((passed + failed + skipped)) - $1 # SKIP a dev cluster needs root"
-}
-
-# check NAME COMMAND...: the command succeeds; what it printed explains a failure.
-check() {
-    local name=$1
-    shift
-    if "$@" >"$diag" 2>&1; then ok "$name"; else not_ok "$name"; fi
-}
-
-equals() {
-    [ "$1" = "$2" ] || { printf 'want: %s\ngot:  %s\n' "$1" "$2"; return 1; }
-}
-
-# has TEXT STRING and lacks TEXT STRING
-has() {
-    case $2 in *"$1"*) ;; *) printf 'want: ...%s...\ngot:  %s\n' "$1" "$2"; return 1 ;; esac
-}
-
-lacks() {
-    case $2 in *"$1"*) printf 'unwanted: ...%s...\ngot:  %s\n' "$1" "$2"; return 1 ;; esac
-}
-
-kc() {
-    "$devcluster" kubectl "$@"
-}
-
-helm_run() {
-    if [ "$has_cluster" = true ]; then "$devcluster" helm "$@"; else helm "$@"; fi
-}
-
-# render ARGS...: the manifests of a release "cadre" in namespace cadre-system.
-render() {
-    helm_run template cadre "$chart" --namespace cadre-system --kube-version 1.30.0 "$@"
-}
-
-# object KIND [NAME]: one of the manifests of standard input; nothing where it is not there.
-object() {
-    awk -v RS='\n---\n' -v kind="kind: $1" -v name="  name: ${2:-}" -v any="${2:+no}" '
-        { n = split($0, line, "\n"); k = 0; m = any == ""; top = ""
-          for (i = 1; i <= n; i++) {
-              if (line[i] ~ /^[a-z]/) top = line[i]
-              if (line[i] == kind) k = 1
-              if (top == "metadata:" && line[i] == name) m = 1
-          }
-          if (k && m) print }'
-}
-
-cleanup() {
-    local rc=$?
-    trap - EXIT INT TERM
-    [ "$has_cluster" = false ] || "$devcluster" down >/dev/null 2>&1 ||
-        echo "# dev cluster $CADRE_CLUSTER is left: devcluster down --name $CADRE_CLUSTER"
-    rm -rf "$work"
-    exit "$rc"
-}
-
-start_cluster() {
-    trap cleanup EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM
-    if [ "$(id -u)" = 0 ]; then
-        has_cluster=true
-        "$devcluster" up --nodes 0 >"$diag" 2>&1 && return
-        echo "Bail out! the dev cluster does not start"
-        sed 's/^/# /' "$diag"
-        exit 1
-    elif ! command -v helm >/dev/null; then
-        echo "1..0 # SKIP test_chart: a dev cluster needs root, and there is no helm"
-        exit 77
-    fi
-}
+# shellcheck source=/dev/null
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/chart.sh"
 
 # ---- the files ---------------------------------------------------------------------------------------------------
 
@@ -194,7 +98,7 @@ nameOverride: other
 fullnameOverride: other
 commonLabels: {team: ml}
 image: {repository: mirror/operator, tag: "1", pullPolicy: Always, pullSecrets: [{name: pull}]}
-replicas: 2
+replicas: 3
 watchNamespace: team-a
 crds: {install: true, keep: false}
 rbac: {create: true, userRoles: true}
@@ -249,19 +153,21 @@ test_render() {
     deployment=$(object Deployment cadre-operator <<<"$all")
     check "the image's tag is the version" has "image: \"cadre/operator:$version\"" "$deployment"
     check "all namespaces are watched" lacks "--namespace" "$deployment"
-    check "one replica has no PodDisruptionBudget" lacks "PodDisruptionBudget" "$all"
+    check "one replica has no PodDisruptionBudget" lacks "PodDisruptionBudget" "$(render --set replicas=1)"
     check "no ServiceMonitor without being asked" lacks "ServiceMonitor" "$all"
     check "the CRDs are kept" has "helm.sh/resource-policy: keep" \
         "$(object CustomResourceDefinition workergroups.cadre.dev <<<"$all")"
-    check "two replicas have a PodDisruptionBudget" has "maxUnavailable: 1" \
-        "$(render --set replicas=2 | object PodDisruptionBudget cadre-operator)"
-    check "... unless it is switched off" lacks "PodDisruptionBudget" \
-        "$(render --set replicas=2 --set podDisruptionBudget.enabled=false)"
+    check "two replicas are the default, of which one serves while the other is replaced" has "  replicas: 2" "$deployment"
+    check "... by a new one that comes first" has "      maxSurge: 1
+      maxUnavailable: 0" "$deployment"
+    check "... and have a PodDisruptionBudget" has "maxUnavailable: 1" "$(object PodDisruptionBudget cadre-operator <<<"$all")"
+    check "... unless it is switched off" lacks "PodDisruptionBudget" "$(render --set podDisruptionBudget.enabled=false)"
     check "the API server puts leases and writes of the operator before workloads" equals "leader-election workload-high" \
         "$(object FlowSchema cadre-operator-leader-election <<<"$all" | sed -n 's/^    name: \(.*-.*\)/\1/p') $(
             object FlowSchema cadre-operator <<<"$all" | sed -n 's/^    name: \(.*-.*\)/\1/p')"
     check "... unless it is switched off" lacks "FlowSchema" "$(render --set flowSchema.enabled=false)"
     check "replicas prefer different nodes" has "preferredDuringScheduling" "$deployment"
+    test_render_tolerations
     check "commonLabels are on every object" equals "" "$(render --set commonLabels.team=ml | unlabelled)"
     check "crds.keep=false lets the CRDs go" lacks "resource-policy" \
         "$(render --set crds.keep=false | object CustomResourceDefinition workergroups.cadre.dev)"
@@ -271,6 +177,28 @@ test_render() {
     check "networkPolicy.enabled=false renders none" lacks "NetworkPolicy" "$(render --set networkPolicy.enabled=false)"
     check "extraArgs come last" has "- --log-format=json
             - --log-level=debug" "$(render --set 'extraArgs={--log-level=debug}')"
+}
+
+# tolerated ARGS...: "taint effect seconds" of each toleration of the operator, with - for what it does not say.
+tolerated() {
+    render "$@" | object Deployment cadre-operator |
+        awk '/^ *tolerations:/ { t = 1; next } t && /^      [a-z]/ { exit } t && /- / { if (key) print key, effect, s; effect = s = "-" }
+             t && /key:/ { key = $NF } t && /effect:/ { effect = $NF } t && /tolerationSeconds:/ { s = $NF }
+             END { print key, effect, s }'
+}
+
+test_render_tolerations() {
+    local lost="node.kubernetes.io/not-ready NoExecute 30
+node.kubernetes.io/unreachable NoExecute 30"
+    check "a node that is lost keeps its replica for 30 s" equals "$lost" "$(tolerated)"
+    check "other tolerations are added" equals "$lost
+infra - -" "$(tolerated --set 'tolerations[0].key=infra,tolerations[0].operator=Exists')"
+    check "... and count where they name the same taint" equals "${lost%%$'\n'*}
+node.kubernetes.io/unreachable NoExecute 300" "$(tolerated --set 'tolerations[0].key=node.kubernetes.io/unreachable' \
+        --set 'tolerations[0].operator=Exists,tolerations[0].effect=NoExecute,tolerations[0].tolerationSeconds=300')"
+    check "... if they say something about running pods" equals "$lost
+node.kubernetes.io/unreachable NoSchedule -" "$(tolerated --set 'tolerations[0].key=node.kubernetes.io/unreachable' \
+        --set 'tolerations[0].operator=Exists,tolerations[0].effect=NoSchedule')"
 }
 
 test_render_proxy() {
@@ -323,7 +251,7 @@ test_namespaced() {
 
 # ---- a real API server -------------------------------------------------------------------------------------------
 
-cluster_tests=(test_install_yaml test_dry_run test_helm test_rights test_people test_namespaced_rights test_examples test_uninstall)
+cluster_tests=(test_install_yaml test_dry_run test_helm test_rights test_keys_rights test_people test_namespaced_rights test_examples test_uninstall)
 
 # crds_deleted COMMAND...: it ends, and if not, what holds the CRDs. They take 5 s; should the API server's finalizer miss
 # an event, its next look is after 5 minutes.
@@ -335,8 +263,8 @@ crds_deleted() {
 
 test_install_yaml() {
     check "kubectl apply -f deploy/install.yaml" kc apply -f "$root/deploy/install.yaml"
-    check "a second time changes nothing" equals unchanged \
-        "$(kc apply -f "$root/deploy/install.yaml" | awk '{print $NF}' | sort -u | xargs)"
+    # Of a PodDisruptionBudget "apply" always says "configured", because its selector is replaced as a whole.
+    check "a second time changes nothing" kc diff -f "$root/deploy/install.yaml"
     check "the Deployment is there" kc -n cadre-system get deployment/cadre-operator
     check "its namespace enforces Pod Security restricted" equals restricted "$(kc get ns cadre-system \
         -o 'jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}')"
@@ -364,7 +292,7 @@ test_dry_run() {
     kc create namespace restricted >/dev/null
     kc label namespace restricted pod-security.kubernetes.io/{enforce,warn,audit}=restricted >/dev/null
     check "the server accepts the chart in a restricted namespace, without a warning" dry_run
-    check "... with two replicas" dry_run --set replicas=2
+    check "... with one replica" dry_run --set replicas=1
     check "... for one namespace" dry_run --set watchNamespace=team-a
     check "... with every value set" dry_run -f "$(every_value)" --set metrics.serviceMonitor.enabled=false
     check "... with the longest names" dry_run --set "fullnameOverride=$(printf 'a%.0s' {1..40})"
@@ -382,7 +310,7 @@ pods_admitted() {
 }
 
 test_helm() {
-    check "helm install" helm_run install cadre "$chart" -n cadre-system --create-namespace --set replicas=2
+    check "helm install" helm_run install cadre "$chart" -n cadre-system --create-namespace
     check "the CRDs are established" \
         kc wait --for=condition=Established --timeout=30s crd/workergroups.cadre.dev crd/placementgroups.cadre.dev
     check "they are those of crds/: applying these changes no spec" equals "1 1" "$(crd_generations)"
@@ -444,7 +372,7 @@ create subjectaccessreviews.authorization.k8s.io
 get /openid/v1/jwks
 get /.well-known/openid-configuration
 RIGHTS
-    for right in get update patch; do
+    for right in get patch create; do
         check "the operator may $right the Secret of its keys" may yes "$operator" cadre-system $right secrets/cadre-keys
     done
     check "the operator may update its Lease" may yes "$operator" cadre-system update leases/cadre-operator
@@ -457,6 +385,8 @@ get secrets
 get secrets/other
 list secrets
 create secrets
+create secrets/other
+update secrets/cadre-keys
 delete secrets/cadre-keys
 list configmaps
 create serviceaccounts --subresource=token
@@ -479,6 +409,25 @@ RIGHTS
     operator=system:serviceaccount:cadre-system:cadre-cli
     check "the CLI's ServiceAccount calls in all namespaces" may yes "$operator" "" create workergroups.cadre.dev --subresource=call
     check "... and does nothing else" may no "$operator" cadre-system list pods
+}
+
+# applied NAME ARGS...: an empty Secret of that name, by server-side apply as the operator does it.
+applied() {
+    local name=$1
+    shift
+    kc apply --server-side --field-manager=cadre-operator --as=system:serviceaccount:cadre-system:cadre-operator -f - "$@" \
+        <<<"{apiVersion: v1, kind: Secret, type: Opaque, metadata: {namespace: cadre-system, name: $name}}" 2>&1
+}
+
+# The API server decides about "create" of an apply by its name, which no dry run of "kubectl auth can-i" shows.
+test_keys_rights() {
+    kc -n cadre-system get secret cadre-keys -o json | jq 'del(.metadata["resourceVersion", "uid"])' >"$work/keys.json"
+    kc -n cadre-system delete secret cadre-keys >/dev/null
+    check "the operator may make the Secret of its keys again" has "serverside-applied" "$(applied cadre-keys)"
+    check "... and no other one" has "cannot patch" "$(applied other)"
+    check "... nor without a name" has "secrets is forbidden" "$(kc create --as=system:serviceaccount:cadre-system:cadre-operator \
+        -f - <<<'{apiVersion: v1, kind: Secret, metadata: {namespace: cadre-system, name: cadre-keys}}' 2>&1)"
+    kc replace --force -f "$work/keys.json" >/dev/null
 }
 
 # The controller manager aggregates roles in its own time.

@@ -81,7 +81,7 @@ test_helm() {
     kc create namespace cadre-system >/dev/null
     kc label namespace cadre-system pod-security.kubernetes.io/enforce=restricted >/dev/null
     check "helm install --wait, two replicas in a namespace of Pod Security restricted" \
-        hl install cadre "$chart" -n cadre-system "${our_image[@]}" --set replicas=2 --wait --timeout 60s
+        hl install cadre "$chart" -n cadre-system "${our_image[@]}" --wait --timeout 60s
     check "the replicas are on different nodes" equals 2 "$(kc -n cadre-system get pods -o wide --no-headers \
         -l app.kubernetes.io/component=operator | awk '{print $7}' | sort -u | wc -l)"
     check "the operator has made its keys" eventually 10 keys_are_made
@@ -185,8 +185,8 @@ test_namespaced() {
     kc apply -n team-a -f "$suite_root/examples/spread.yaml" >/dev/null
     check "a group of that namespace becomes Ready" kc -n team-a wait --for=condition=Ready --timeout=60s wg/spread
     check "a group of another one is not its business" equals "" "$(kc -n default get wg spread -o 'jsonpath={.status}')"
-    check "the operator has logged no error" equals "" \
-        "$(kc -n team-a logs deployment/team-a-cadre-operator | grep '"level":"error"' || true)"
+    check "the operator has logged no error" equals "" "$(kc -n team-a logs --tail=-1 \
+        -l app.kubernetes.io/component=operator | grep '"level":"error"' || true)"
 }
 
 suite_cluster install --nodes 2 --gpus 4

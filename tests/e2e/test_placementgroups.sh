@@ -96,7 +96,7 @@ operator_errors() {
 
 suite_start e2e-plg --nodes 2 --gpus 4
 calls_install --set crds.install=false --set 'nodeSelector.kubernetes\.io/hostname=n1'
-check "the operator is not on the node that will be lost" is n1 kc -n cadre-system get pods \
+check "the operators are not on the node that will be lost" is "n1 n1" kc -n cadre-system get pods \
     -l app.kubernetes.io/component=operator -o 'jsonpath={.items[*].spec.nodeName}'
 test_example
 test_default_template

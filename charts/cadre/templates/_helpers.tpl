@@ -111,8 +111,26 @@ priorityClassName: {{ . }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
+{{ include "cadre.tolerations" . }}
 {{- end }}
+
+{{- /* Kubernetes leaves pods on a node that is lost for 300 s; here it is 30 s, where the values say nothing about that
+taint themselves. Of two tolerations for one taint the shorter one would count. */ -}}
+{{- define "cadre.tolerations" -}}
+tolerations:
+  {{- range $taint := list "node.kubernetes.io/not-ready" "node.kubernetes.io/unreachable" }}
+  {{- $said := false }}
+  {{- range $.Values.tolerations }}
+  {{- if and (eq (default "" .key) $taint) (has (default "" .effect) (list "" "NoExecute")) }}{{ $said = true }}{{ end }}
+  {{- end }}
+  {{- if not $said }}
+  - key: {{ $taint }}
+    operator: Exists
+    effect: NoExecute
+    tolerationSeconds: 30
+  {{- end }}
+  {{- end }}
+  {{- with .Values.tolerations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}
