@@ -105,6 +105,13 @@ static int socket_new(const struct address *a)
     return fd;
 }
 
+static void cannot_connect(struct ws_link *l, int error)
+{
+    bool nobody = str_starts(l->config.address, "unix:") && (error == ENOENT || error == ECONNREFUSED);
+    err_set(&l->err, ERR_UNAVAILABLE, "cannot connect to %s: %s%s", l->config.address, strerror(error),
+            nobody ? ": nothing listens there, it has not begun or has ended" : "");
+}
+
 // Begins with the next address; false if that is impossible at once.
 static bool connect_begin(struct ws_link *l)
 {
@@ -112,7 +119,7 @@ static bool connect_begin(struct ws_link *l)
     l->fd = socket_new(a);
     if (l->fd < 0 || (connect(l->fd, (const struct sockaddr *)&a->sa, a->len) < 0 && errno != EINPROGRESS) ||
         !(l->poll = loop_poll_new(l->loop, l->fd, on_events, l))) {
-        err_set(&l->err, ERR_UNAVAILABLE, "cannot connect to %s: %s", l->config.address, strerror(errno));
+        cannot_connect(l, errno);
         drop_socket(l);
         return false;
     }
@@ -169,7 +176,7 @@ static void connected(struct ws_link *l)
     socklen_t len = sizeof error;
     getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &error, &len);
     if (error) {
-        err_set(&l->err, ERR_UNAVAILABLE, "cannot connect to %s: %s", l->config.address, strerror(error));
+        cannot_connect(l, error);
         drop_socket(l);
         connect_next(l);
         return;

@@ -31,7 +31,12 @@
 
 #define GROUP_UID "local"
 
-enum { FIRST_ATTEMPT = 1 };
+enum { FIRST_ATTEMPT = 1, LEAVING_MS = 10, LEAVING_MAX = 100 };
+
+struct exit_note { // the first process of an attempt that failed, the others were ended for it
+    uint32_t attempt, rank;
+    int code; // 0 = none is known
+};
 
 struct local {
     struct options options;
@@ -41,9 +46,13 @@ struct local {
     struct tee *tee;
     struct reins *reins;
     struct loop_signal *signals[3];
-    struct loop_timer *again;
+    struct loop_timer *again, *leaving;
     struct restarts restarts;
     uint32_t attempt;
+    struct exit_note failed;
+    char *refusal;                     // of calls, once the processes have ended for good
+    bool served;                       // a process has connected, so there may be callers, and more may come
+    int n_leaving;                     // how often the last answers were waited for
     char listen[RUNDIR_PATH_SIZE + 8]; // where the command line has none
     char url[256];                     // for the workers
     char secret[33];                   // of this run
@@ -59,11 +68,26 @@ static void describe(struct local *l, struct group_facts *ret)
                                 .name = l->options.group,
                                 .world = (uint32_t)l->options.processes,
                                 .attempt = l->attempt,
-                                .oldest = l->attempt};
+                                .oldest = l->attempt,
+                                .refusal = l->refusal};
     if (!l->manifest.group)
         return;
     ret->meshes = meshes_of(&l->manifest.group->spec.worker, &l->manifest.arena);
     ret->n_meshes = l->manifest.group->spec.worker.n_meshes;
+}
+
+static void tell_router(struct local *l)
+{
+    struct group_facts facts;
+    describe(l, &facts);
+    router_group_set(gateway_router(l->gateway), &facts);
+}
+
+static void on_worker(void *ctx, const char *group_uid)
+{
+    struct local *l = ctx;
+    (void)group_uid;
+    l->served = true;
 }
 
 // The agent
@@ -108,7 +132,9 @@ static void on_line(void *ctx, uint32_t rank, const char *text, size_t len)
 
 static void on_exited(void *ctx, uint32_t attempt, uint32_t rank, int exit_code)
 {
-    const struct local *l = ctx;
+    struct local *l = ctx;
+    if (exit_code && l->failed.attempt != attempt)
+        l->failed = (struct exit_note){attempt, rank, exit_code};
     router_worker_exited(gateway_router(l->gateway), GROUP_UID, attempt, rank, exit_code);
 }
 
@@ -148,30 +174,70 @@ static void start_agent(struct local *l)
 static void on_again(void *ctx)
 {
     struct local *l = ctx;
-    struct group_facts facts;
     l->attempt++;
-    describe(l, &facts);
-    router_group_set(gateway_router(l->gateway), &facts);
+    tell_router(l);
     start_agent(l);
     if (!l->agent)
         loop_stop(l->loop);
 }
 
-// Whether the processes are started again; says which it is.
-static bool goes_on(struct local *l)
+// Whether the processes are started again, which it says. *ret_why: why not, where they have failed.
+static bool goes_on(struct local *l, const char **ret_why)
 {
-    const char *why;
+    *ret_why = "there are no restarts without a manifest";
     if (l->asked || !l->manifest.group)
         return false;
-    int64_t ms = restart_after(&l->restarts, &l->manifest.group->spec, l->exit_code, &why);
-    if (why)
-        fprintf(stderr, "cadre-local: failed with exit code %d; no restart: %s\n", l->exit_code, why);
+    int64_t ms = restart_after(&l->restarts, &l->manifest.group->spec, l->exit_code, ret_why);
     if (ms < 0)
         return false;
     fprintf(stderr, "cadre-local: failed with exit code %d; restart %d in %.1f s\n", l->exit_code, l->restarts.tries,
             (double)ms / 1000);
     loop_timer_arm(l->again, ms);
     return true;
+}
+
+// The end
+
+static void on_leaving(void *ctx)
+{
+    struct local *l = ctx;
+    if (gateway_idle(l->gateway) || l->n_leaving++ == LEAVING_MAX)
+        loop_stop(l->loop);
+    else
+        loop_timer_arm(l->leaving, LEAVING_MS);
+}
+
+// Calls that wait are answered before the socket goes.
+static void leave(struct local *l)
+{
+    loop_timer_disarm(l->again);
+    gateway_stop(l->gateway);
+    loop_timer_arm(l->leaving, 0);
+}
+
+static char *describe_end(const struct local *l, const char *why)
+{
+    if (l->asked)
+        return xstrdup("its run on this machine was told to end");
+    if (l->exit_code == 0)
+        return xstrdup("all of its processes have ended with success");
+    if (l->failed.attempt == l->attempt)
+        return xasprintf("it has failed: rank %u exited with code %d; no restart: %s", l->failed.rank, l->failed.code,
+                         why);
+    return xasprintf("it has failed with exit code %d; no restart: %s", l->exit_code, why);
+}
+
+// Whoever calls later is told why, if there may be such; a job that nobody calls just ends.
+static void end_group(struct local *l, const char *why)
+{
+    l->refusal = describe_end(l, why);
+    tell_router(l);
+    if (!l->asked && (l->exit_code || l->served))
+        fprintf(stderr, "cadre-local: %s: %s\n", l->options.group, l->refusal);
+    if (l->asked || !l->served)
+        leave(l);
+    else
+        fprintf(stderr, "cadre-local: calls are refused from now on; Ctrl-C ends the run\n");
 }
 
 static void on_child(void *ctx, int signo)
@@ -187,8 +253,9 @@ static void on_child(void *ctx, int signo)
     l->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (l->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
         l->exit_code = 0;
-    if (!goes_on(l))
-        loop_stop(l->loop);
+    const char *why;
+    if (!goes_on(l, &why))
+        end_group(l, why);
 }
 
 static void on_stop(void *ctx, int signo)
@@ -198,8 +265,10 @@ static void on_stop(void *ctx, int signo)
     l->asked = true;
     if (l->agent)
         kill(l->agent, SIGTERM);
-    else
+    else if (loop_timer_armed(l->leaving)) // told twice
         loop_stop(l->loop);
+    else
+        leave(l);
 }
 
 static int listen_here(struct local *l, struct err *err)
@@ -231,17 +300,17 @@ static int start(struct local *l, struct err *err)
                                           .share = !l->options.plain,
                                           .sleeps = l->options.sleeps,
                                           .kill = kill_rank,
+                                          .worker = on_worker,
                                           .ctx = l};
     const struct reins_events events = {on_exited, on_kill_refused, l};
-    struct group_facts facts;
-    describe(l, &facts);
     l->gateway = gateway_new(l->loop, &config, err);
     if (!l->gateway)
         return err->code;
-    router_group_set(gateway_router(l->gateway), &facts);
+    tell_router(l);
     l->tee = tee_new(l->loop, on_line, l);
     l->reins = reins_new(l->loop, &events);
     l->again = loop_timer_new(l->loop, on_again, l);
+    l->leaving = loop_timer_new(l->loop, on_leaving, l);
     l->signals[0] = loop_signal_new(l->loop, SIGTERM, on_stop, l);
     l->signals[1] = loop_signal_new(l->loop, SIGINT, on_stop, l);
     l->signals[2] = loop_signal_new(l->loop, SIGCHLD, on_child, l);
@@ -311,6 +380,8 @@ int main(int argc, char **argv)
     reins_free(l.reins);
     gateway_free(l.gateway);
     loop_timer_free(l.again);
+    loop_timer_free(l.leaving);
+    free(l.refusal);
     for (size_t i = 0; i < ARRAY_LEN(l.signals); i++)
         loop_signal_free(l.signals[i]);
     loop_free(l.loop);

@@ -59,6 +59,8 @@ kill -KILL "$rank"
 wait "$caller" && fail "the rank was killed, and nobody noticed"
 caller=''
 grep -q UNAVAILABLE "$work/echo.err" || fail "no reason"
+until_is "" pgrep -P "$pid"
+kill -TERM "$pid" # it stays to say so
 wait "$pid" && fail "the run has lost its rank"
 pid=''
 

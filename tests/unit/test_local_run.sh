@@ -148,6 +148,47 @@ run ignored.yaml
 ended 0 "what does not count"
 grep -qF "restart 3 in" "$work/err" || fail "not three"
 
+# A group that has been called and is over: calls are refused at once, by name, until the run is told to end
+sed 's/^spec:/spec:\n  restartPolicy: Never/' "$work/acc.yaml" >"$work/over.yaml"
+run over.yaml
+until_true "$cli" call acc get_value
+"$cli" kill acc --rank 1 >/dev/null 2>&1
+until_true grep -q "calls are refused from now on; Ctrl-C ends the run" "$work/err"
+why="it has failed: rank 1 exited with code 137; no restart: restartPolicy is Never"
+grep -qF "cadre-local: acc: $why" "$work/err" || fail "does not say: $why"
+refused 1 "lab/acc takes no calls: $why" "$cli" call acc get_value --timeout 100
+[[ $("$cli" info acc 2>/dev/null) == *"$why"* ]] || fail "info: $("$cli" info acc)"
+refused 1 "$why" "$cli" kill acc --rank 0
+kill -INT -- "-$pid"
+ended 137 "a run that is over"
+[[ ! -e $socket ]] || fail "the socket is left behind"
+
+# A call that waits for a group that never comes up is told why; so is one of a run that is told to end
+in_flight() {
+    "$cli" call "$1" group.stats 2>/dev/null | grep -Eq '"inFlight": ?1\b'
+}
+shell late "until [ -e $work/go ]; do sleep 0.1; done; exit 6" ', restartPolicy: Never'
+sed -i "s/'\(until.*\)'/\"\1\"/" "$work/late.yaml"
+for end in go stop; do
+    run late.yaml
+    until_true "$cli" info late
+    "$cli" call late get_value >"$work/waits.err" 2>&1 &
+    waits=$!
+    until_true in_flight late
+    if [[ $end == go ]]; then
+        touch "$work/go"
+        ended 6 "a run that nobody could call"
+        rm "$work/go"
+        why="late takes no calls: it has failed: rank 0 exited with code 6; no restart: restartPolicy is Never"
+    else
+        kill -TERM "$pid"
+        ended 143 "a run with a call"
+        why="late takes no calls: its run on this machine was told to end"
+    fi
+    ! wait "$waits" || fail "a call to nobody has succeeded"
+    grep -qF "$why" "$work/waits.err" || fail "the call does not say: $why"
+done
+
 # Not into anybody's directory
 rm -rf "$work/cadre"
 mkdir -m 755 "$work/cadre"

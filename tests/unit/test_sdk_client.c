@@ -366,6 +366,7 @@ static void they_do_not_wait_for_ever(void **state)
     assert_int_equal(f->error.code, CADRE_CLIENT_UNAVAILABLE);
     assert_non_null(strstr(f->error.message, "echo() was not sent within 100 ms: no connection to the proxy at unix:"));
     assert_non_null(strstr(f->error.message, "cannot connect to unix:"));
+    assert_non_null(strstr(f->error.message, ": nothing listens there, it has not begun or has ended"));
     assert_int_equal(f->error.may_have_run, 0);
     r.timeout_ms = 50;
     call(f, &r);
