@@ -49,7 +49,7 @@ struct worker_spec {
     struct worker_env *env;
     size_t n_env;
     int32_t gpus;                       // of one worker, -1 = an equal share of the replica's
-    enum gpu_visibility gpu_visibility; // default: Own with module or python, else All
+    enum gpu_visibility gpu_visibility; // default: Own with module, else All
     const char *roles_json;             // likewise; NULL also where there are none
     struct mesh *meshes;
     size_t n_meshes;

@@ -132,6 +132,9 @@ static int check(const struct workergroup *g, struct arena *a, struct err *err)
     struct refusal refusal;
     if ((w->module != NULL) + (w->python != NULL) + (w->n_command > 0) > 1)
         return err_set(err, ERR_INVALID, "spec.worker: set at most one of module, python and command");
+    if (g->spec.suspend)
+        return err_set(err, ERR_INVALID,
+                       "spec.suspend is true, so there is nothing to run: set it to false, or leave it out");
     return group_accept_local(g, a, &refusal) ? 0 : err_set(err, ERR_INVALID, "%s", refusal.message);
 }
 

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { EXIT_NOT_FOUND = 127 };
-
 bool crew_started(const struct workergroup *wg, int32_t attempt, const struct agent_facts *f)
 {
     if (!f || f->state != AGENT_RUNNING || f->attempt < 1)
@@ -108,15 +106,6 @@ void crew_take(const struct group_view *v, int32_t attempt, const struct agent_f
             take_replica(v, attempt, i, ret);
 }
 
-// What an image lacks is not to be seen from the words of the agent alone. A process that did run and exits with that
-// code has words of its own.
-static const char *advice(const struct worker_spec *s, const struct agent_process *p)
-{
-    bool missing = p->exit_code == EXIT_NOT_FOUND && !str_empty(p->message);
-    return missing && s->python ? "the image has no python3 with the package of Cadre: install it, or use another image"
-                                : "";
-}
-
 static const char *join(const char *a, const char *b, struct arena *arena)
 {
     if (str_empty(a) || str_empty(b))
@@ -134,7 +123,7 @@ struct group_failure crew_failure(const struct group_view *v, const struct agent
                   : name      ? arena_printf(a, "SIG%s", name)
                   : p->signal ? arena_printf(a, "signal %d", p->signal)
                               : FAILURE_ERROR,
-        .message = join(advice(&v->wg->spec.worker, p), join(p->message, p->last_lines, a), a),
+        .message = join(p->message, p->last_lines, a),
         .time_ms = MIN(p->ended_ms, v->now_ms),
     };
 }

@@ -61,7 +61,6 @@ static void an_agent_needs_something_to_run(void **state)
 {
     static const char *const specs[] = {
         WORKER(MODULE) TEMPLATE,
-        WORKER("\"python\":\"pkg.actors\",\"class\":\"A\"") TEMPLATE,
         WORKER("\"command\":[\"/train\"]") TEMPLATE,
         AGENT_POD("\"containers\":[{\"name\":\"worker\",\"command\":[\"/train\"]}]"),
         "\"replicas\":2,\"workersPerReplica\":2," WORKER(MODULE "," MESH) TEMPLATE,
@@ -84,7 +83,7 @@ static void what_is_refused_is_named(void **state)
     static const struct {
         const char *spec, *reason, *says;
     } cases[] = {
-        {TEMPLATE, REASON_COMMAND_REQUIRED, "set module, python or command in spec.worker"},
+        {TEMPLATE, REASON_COMMAND_REQUIRED, "set module or command in spec.worker"},
         {ARGS_ONLY, REASON_COMMAND_REQUIRED, "args alone are not enough"},
         {WORKER("") "\"workersPerReplica\":2," TEMPLATE, REASON_COMMAND_REQUIRED, "nothing says what to run"},
         {"\"replicas\":3," WORKER(MODULE "," MESH) TEMPLATE, REASON_MESH_MISMATCH,
@@ -99,6 +98,8 @@ static void what_is_refused_is_named(void **state)
         {WORKER(MODULE) AGENT_POD("\"containers\":[{\"name\":\"a\",\"volumeMounts\":[{\"mountPath\":\"/cadre/\"}]}]"),
          REASON_INVALID_TEMPLATE, "containers[0].volumeMounts[0].mountPath is taken"},
         {PLAIN "\"worker\":{}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.worker"},
+        {WORKER("\"python\":\"pkg.actors\",\"class\":\"A\"") TEMPLATE, REASON_NOT_SUPPORTED,
+         "spec.worker.python is not supported by this version: "},
         {PLAIN "\"placement\":{\"groups\":[{\"name\":\"pool\"}]}", REASON_COMMAND_REQUIRED, "nothing says what to run"},
         {"\"placement\":{\"groups\":[{\"name\":\"pool\"}]}," TEMPLATE, REASON_INVALID_TEMPLATE, "exclude each other"},
         {PLAIN "\"placement\":{\"podPer\":\"Node\"}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.placement.podPer"},

@@ -42,13 +42,6 @@ static void a_module_runs_in_the_worker_program(void **state)
            "cadre-worker --port 1 | CADRE_MODULE=/m.so");
 }
 
-static void a_python_class_runs_in_the_package(void **state)
-{
-    (void)state;
-    expect(&(struct worker_spec){.python = "my.mod", .class_name = "A"},
-           "python3 -m cadre.worker | CADRE_MODULE=my.mod CADRE_CLASS=A");
-}
-
 static void a_command_is_run_as_it_is(void **state)
 {
     (void)state;
@@ -74,7 +67,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_module_runs_in_the_worker_program),
-        cmocka_unit_test(a_python_class_runs_in_the_package),
         cmocka_unit_test(a_command_is_run_as_it_is),
         cmocka_unit_test(without_any_the_container_has_the_command_and_its_arguments),
         cmocka_unit_test(variables_come_behind_and_those_from_elsewhere_do_not),
