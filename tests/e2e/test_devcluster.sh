@@ -158,6 +158,10 @@ up_killed() {
 build_all() { "$DEVCLUSTER" build && "$ROOT/deploy/devcluster/image" base; }
 up_says_already() { on $A up --nodes 2 --gpus 4 2>&1 | grep "up already"; }
 pods_create() { pods | on $A kubectl apply -f -; }
+parted_reach_api() {
+    local pod
+    for pod in n1 n2; do on $A kubectl exec "$pod" -- timeout 5 bash -c 'echo </dev/tcp/kubernetes.default/443'; done
+}
 pod_reads_address() { pod_reads n1 "$(pod_ip n2)" 8000 '^pod n2$'; }
 fake_pod_runs() { on $B kubectl run p --image=none/none && on $B kubectl wait --for=condition=Ready pod/p --timeout=20s; }
 pod_runs_again() {
@@ -229,6 +233,23 @@ check "the API server is stopped" on $A apiserver stop
 check_not "it does not answer" on $A kubectl get --raw /readyz --request-timeout=2s
 check "the API server is started again" on $A apiserver start
 check "it answers" on $A kubectl get --raw /readyz
+check "etcd is frozen" on $A etcd freeze
+check_not "the API server has no data" on $A kubectl get nodes --request-timeout=2s
+check "etcd is thawed" on $A etcd thaw
+check "the API server has them" eventually 20 on $A kubectl get nodes --request-timeout=2s
+check "etcd is stopped" on $A etcd stop
+check_not "the API server has no data" on $A kubectl get nodes --request-timeout=2s
+check "etcd is started again" on $A etcd start
+check "the API server has them" eventually 20 on $A kubectl get nodes --request-timeout=2s
+check "the name server is stopped" on $A dns stop
+check_not "a pod does not find the other's name" pod_reads n1 n2.peers.default.svc 8000 '^pod n2$'
+check "the name server is started again" on $A dns start
+check "it finds it" eventually 10 pod_reads n1 n2.peers.default.svc 8000 '^pod n2$'
+check "the nodes are parted" on $A node part n1 n2
+check_not "a pod does not reach the other node's" pod_reads_address
+check "both reach the API server" parted_reach_api
+check "they are joined" on $A node join n2 n1
+check "a pod reaches the other node's" eventually 10 pod_reads_address
 check "a third node is added to the running cluster" on $A up --nodes 3
 check "it has the loaded image" node_has_image
 

@@ -212,6 +212,36 @@ node_cut() { # NAME up|down: its network cable
     holder_net holder-control ip link set "v-$1" "$2" 2>/dev/null || die "node $1 does not run"
 }
 
+# nodes_part NAME NAME: each drops what comes from the other and its pods. It ends with nodes_join, or with a node.
+nodes_part() {
+    nodes_join "$1" "$2"
+    node_deafen "$1" "$2"
+    node_deafen "$2" "$1"
+}
+
+node_deafen() { # NAME OTHER
+    local other
+    other=$(node_index "$2")
+    holder_net "holder-$1" nft -f - <<EOF
+table inet apart-$2 {
+    chain in {
+        type filter hook prerouting priority raw
+        ip saddr { $(node_address "$other"), ${POD_CIDR%.0.0/16}.$other.0/24 } drop
+    }
+}
+EOF
+}
+
+nodes_join() { # NAME NAME
+    local name
+    for name in "$@"; do
+        node_index "$name" >/dev/null
+        node_running "$name" || die "node $name does not run"
+    done
+    holder_net "holder-$1" nft delete table inet "apart-$2" 2>/dev/null || true
+    holder_net "holder-$2" nft delete table inet "apart-$1" 2>/dev/null || true
+}
+
 node_start() { # NAME
     if node_running "$1"; then
         node_cut "$1" up

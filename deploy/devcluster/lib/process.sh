@@ -51,6 +51,12 @@ process_kill() {
     while process_alive "$1"; do sleep 0.02; done
 }
 
+process_signal() { # NAME SIGNAL
+    local pid
+    pid=$(process_pid "$1") || die "$1 does not run"
+    kill "-$2" "$pid"
+}
+
 # process_must_live NAME: for the loops that wait for it.
 process_must_live() {
     process_alive "$1" && return 0
