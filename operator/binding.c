@@ -12,8 +12,8 @@
 #include "operator/proxy/output.h"
 #include "operator/proxy/stats_report.h"
 #include "operator/reconcile/before.h"
+#include "operator/reconcile/calls.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/reason.h"
 #include "operator/runtime/replicas.h"
 
 #include <stdio.h>
@@ -69,34 +69,6 @@ static void wake(struct binding *b, const char *ns, const char *group)
 
 // From the stores
 
-static const struct condition *true_condition(const struct workergroup *wg, const char *type)
-{
-    const struct condition *c = condition_find(wg->status.conditions, wg->status.n_conditions, type);
-    return c && c->status == CONDITION_TRUE ? c : NULL;
-}
-
-static const char *refusal(const struct workergroup *wg, struct arena *a)
-{
-    const struct condition *c;
-    if (wg->obj.meta.deleted_ms)
-        return "it is being deleted";
-    if (wg->spec.runtime == RUNTIME_PLAIN)
-        return "its runtime is Plain; calls need runtime Agent and a worker.module";
-    if ((c = true_condition(wg, COND_FAILED)))
-        return arena_printf(a, "it has failed: %s", c->message ? c->message : "");
-    if (true_condition(wg, COND_SUCCEEDED))
-        return "all of its processes have ended with success";
-    return wg->spec.suspend ? "it is suspended" : NULL;
-}
-
-static const char *why_not_ready(const struct workergroup *wg, struct arena *a)
-{
-    const struct condition *c = condition_find(wg->status.conditions, wg->status.n_conditions, COND_READY);
-    if (!c || c->status == CONDITION_TRUE)
-        return NULL;
-    return arena_printf(a, "%s: %s", c->reason ? c->reason : "", c->message ? c->message : "");
-}
-
 static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     struct binding *b = ctx;
@@ -114,8 +86,8 @@ static void on_group(void *ctx, enum store_event event, const struct object *old
         .world = (uint32_t)MAX(group_world_size(before ? before : wg), 1),
         .attempt = attempt,
         .oldest = wg->spec.restart_policy == RESTART_WORKER ? 1 : attempt,
-        .refusal = refusal(wg, &a),
-        .status = why_not_ready(wg, &a),
+        .refusal = calls_refusal(wg, &a),
+        .status = calls_status(wg, &a),
         .meshes = meshes_of(&wg->spec.worker, &a),
         .n_meshes = wg->spec.worker.n_meshes,
         .meshes_to_come = group_worker_differs(wg, &a),

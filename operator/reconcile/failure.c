@@ -13,7 +13,32 @@
 enum {
     HEALTHY_MAX_MS = 10 * 60 * 1000, // Ready for so long, or ten times the last pause: the pauses begin anew
     HEALTHY_TIMES = 10,
+    WORDS_MAX = 200, // bytes of what the process said last; lastFailure has more
 };
+
+static bool is_blank(char c)
+{
+    return (unsigned char)c <= ' ';
+}
+
+// The last line that says something, which is where programs put what is wrong. Empty: there is none.
+static const char *last_words(const char *text, struct arena *a)
+{
+    text = text ? text : "";
+    size_t end = strlen(text);
+    while (end && is_blank(text[end - 1]))
+        end--;
+    size_t begin = end;
+    while (begin && text[begin - 1] != '\n')
+        begin--;
+    size_t all = end - begin, n = MIN(all, (size_t)WORDS_MAX);
+    while (n < all && ((unsigned char)text[begin + n] & 0xC0) == 0x80) // not inside of a character
+        n--;
+    char *words = arena_printf(a, "%.*s%s", (int)n, text + begin, n < all ? "..." : "");
+    for (char *c = words; *c; c++) // it goes into a table
+        *c = is_blank(*c) ? ' ' : *c;
+    return words + strspn(words, " ");
+}
 
 const char *failure_text(struct work *w)
 {
@@ -21,7 +46,8 @@ const char *failure_text(struct work *w)
     const char *code = f->exit_code >= 0 ? arena_printf(w->a, " with exit code %d", f->exit_code) : "";
     const char *node = f->node ? arena_printf(w->a, " on %s", f->node) : "";
     const char *pod = f->pod ? arena_printf(w->a, " (pod %s%s)", f->pod, node) : "";
-    return arena_printf(w->a, "rank %d%s failed%s: %s", f->rank, pod, code, f->reason);
+    const char *words = last_words(f->message, w->a);
+    return arena_printf(w->a, "rank %d%s failed%s: %s%s%s", f->rank, pod, code, f->reason, *words ? ": " : "", words);
 }
 
 // The rule that has the exit code. What is not the workers' fault has none to speak of.

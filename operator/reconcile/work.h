@@ -50,7 +50,7 @@ void work_refuse(struct work *w, const char *reason, const char *message);
 // failure.c
 // A rank has failed, or a pod is lost.
 void failure_answer(struct work *w);
-const char *failure_text(struct work *w); // "rank 1 (pod x-1-0 on n1) failed with exit code 3: Error"
+const char *failure_text(struct work *w); // "rank 1 (pod x-1-0 on n1) failed with exit code 3: Error: its last line"
 // The wait before the present attempt: what is left of it in milliseconds, and all of it. 0 = none (any more).
 int64_t work_backoff_left(struct work *w, int64_t *ret_all);
 const char *work_backoff_text(struct work *w);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name names accept plan bundles)
+foreach(name names accept plan bundles calls)
   cadre_test(test_${name} LINKS cadre_reconcile)
 endforeach()
 cadre_test(test_census LINKS cadre_reconcile SOURCES placement_builder.c)
