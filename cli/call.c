@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/ranks.h"
 #include "cli/result.h"
 #include "cli/verbs.h"
 
@@ -19,9 +20,14 @@ static int show(const struct options *o, const struct controller *c)
     return o->request.no_result ? 0 : result_print(o, c);
 }
 
+static int by_rank(const struct options *o, struct controller *c, void *ctx)
+{
+    return ranks_call(o, c, ctx);
+}
+
 int verb_call(const struct options *o)
 {
     cadre_client_request r = o->request;
     r.traceparent = trace_of_environment();
-    return controller_run(o, &r, show);
+    return o->output == OUTPUT_RANKS ? controller_with(o, by_rank, &r) : controller_run(o, &r, show);
 }

@@ -223,19 +223,35 @@ cadre_client_code controller_call(struct controller *c, cadre_client_request *re
     return c->error.code;
 }
 
-int controller_run(const struct options *o, const cadre_client_request *request,
-                   int (*show)(const struct options *o, const struct controller *c))
+int controller_with(const struct options *o, int (*use)(const struct options *o, struct controller *c, void *ctx),
+                    void *ctx)
 {
     struct controller c;
     struct err err = ERR_INIT;
-    cadre_client_request r = *request;
     if (controller_open(&c, o, &err) < 0)
         return report_err(&err);
-    int status = controller_call(&c, &r) == CADRE_CLIENT_OK ? show(o, &c) : report_failure(&c.error);
+    int status = use(o, &c, ctx);
     if (o->logs) {
         fflush(stdout);
         controller_linger(&c, LAST_LINES_MS);
     }
     controller_close(&c);
     return status;
+}
+
+struct run {
+    cadre_client_request request;
+    int (*show)(const struct options *o, const struct controller *c);
+};
+
+static int run(const struct options *o, struct controller *c, void *ctx)
+{
+    struct run *run = ctx;
+    return controller_call(c, &run->request) == CADRE_CLIENT_OK ? run->show(o, c) : report_failure(&c->error);
+}
+
+int controller_run(const struct options *o, const cadre_client_request *request,
+                   int (*show)(const struct options *o, const struct controller *c))
+{
+    return controller_with(o, run, &(struct run){*request, show});
 }

@@ -38,6 +38,9 @@ void controller_close(struct controller *c);
 cadre_client_code controller_call(struct controller *c, cadre_client_request *request);
 // As if the last call had failed that way; returns the code.
 cadre_client_code controller_fail(struct controller *c, cadre_client_code code, const char *what, const char *why);
+// Opens, has it used, closes. Returns the exit status, which is that of `use` where it was opened.
+int controller_with(const struct options *o, int (*use)(const struct options *o, struct controller *c, void *ctx),
+                    void *ctx);
 // All of it: opens, calls, shows the answer or the error, closes. Returns the exit status, which is that of `show`
 // where the call went well.
 int controller_run(const struct options *o, const cadre_client_request *request,

@@ -63,7 +63,8 @@ static const struct {
      "                          calls; they stay until 'kubectl cadre free', or the processes end\n"
      "      --no-reply          nobody wants the result: ranks send none, and nothing is printed once all have run it\n"
      "      --logs              what the ranks print meanwhile, on standard error; equal lines as one: [rank 0-3]\n"
-     "  -o, --output FORMAT     json (default), or ranks: a line for each rank\n" GROUP_OPTIONS REACH_OPTIONS},
+     "  -o, --output FORMAT     json (default), or ranks: a line for each rank, of modes that have a result of "
+     "each\n" GROUP_OPTIONS REACH_OPTIONS},
     {"info", "Usage: kubectl cadre info GROUP [OPTION]...\n"
              "What the proxy knows of a WorkerGroup: its ranks, where they run, its methods.\n"
              "\n"

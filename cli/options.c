@@ -466,6 +466,8 @@ static int take_operands(struct parse *p, int n, char **rest)
         return wrong(o, "-o ranks is for modes that keep the results of all ranks");
     if (r->no_result && o->output)
         return wrong(o, "--no-reply has no result to print, so no -o");
+    if (o->output == OUTPUT_RANKS && r->by_reference)
+        return wrong(o, "--keep prints one reference to all results, so no -o ranks");
     if (r->no_result && r->by_reference)
         return wrong(o, "both --no-reply and --keep: is the result wanted?");
     if (o->verb == VERB_KILL && r->rank < 0)

@@ -43,7 +43,7 @@ static void set_number(const char *name, uint32_t v)
 static void start_worker(struct cli_world *w, uint32_t rank)
 {
     char ticket[256], url[256];
-    const char *argv[] = {WORKER, "--module", ACCUMULATOR_SO, "--connect", url, NULL};
+    const char *argv[] = {WORKER, "--module", w->module, "--connect", url, w->roles ? "--roles" : NULL, w->roles, NULL};
     gateway_fixture_ticket(ticket, GATEWAY_UID, 1, rank, 0);
     snprintf(url, sizeof url, "%s/v1/connect", w->url);
     set_number("RANK", rank);
@@ -54,15 +54,44 @@ static void start_worker(struct cli_world *w, uint32_t rank)
     w->workers[rank] = spawn(argv, -1, -1);
 }
 
-void cli_world_start(struct cli_world *w, uint32_t ranks)
+static void open_gateway(struct cli_world *w, uint32_t ranks)
 {
-    *w = (struct cli_world){.n = ranks, .out = BUF_INIT(1 << 20), .err = BUF_INIT(1 << 20)};
+    *w = (struct cli_world){.n = ranks, .module = ACCUMULATOR_SO, .out = BUF_INIT(1 << 20), .err = BUF_INIT(1 << 20)};
     gateway_fixture_start(&w->gateway, &(struct gateway_config){.exit_wait_ms = 1}, NULL);
     snprintf(w->url, sizeof w->url, "ws://%s", w->gateway.address);
     gateway_fixture_group(&w->gateway, ranks, 1, NULL);
-    for (uint32_t i = 0; i < ranks; i++)
+}
+
+static void start_workers(struct cli_world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++)
         start_worker(w, i);
-    GATEWAY_UNTIL(&w->gateway, gateway_fixture_counters(&w->gateway).workers == ranks);
+}
+
+static void await_workers(struct cli_world *w)
+{
+    start_workers(w);
+    GATEWAY_UNTIL(&w->gateway, gateway_fixture_counters(&w->gateway).workers == w->n);
+}
+
+void cli_world_start(struct cli_world *w, uint32_t ranks)
+{
+    open_gateway(w, ranks);
+    await_workers(w);
+}
+
+void cli_world_start_roles(struct cli_world *w, uint32_t ranks, const char *module, const char *roles)
+{
+    open_gateway(w, ranks);
+    w->module = module;
+    w->roles = roles;
+    await_workers(w);
+}
+
+void cli_world_start_late(struct cli_world *w, uint32_t ranks)
+{
+    open_gateway(w, ranks);
+    w->late = true;
 }
 
 void cli_world_kill(struct cli_world *w, uint32_t rank)
@@ -113,6 +142,10 @@ void cli_world_run(struct cli_world *w, const char *const argv[], const char *in
             gateway_fixture_counters(&w->gateway).controllers == w->interrupt_at_controllers) {
             kill(pid, w->interrupt_signal ? w->interrupt_signal : SIGINT);
             w->interrupt_at_controllers = 0;
+        }
+        if (w->late && gateway_fixture_counters(&w->gateway).controllers) {
+            start_workers(w);
+            w->late = false;
         }
         if (interrupt_at && (strstr(buf_str(&w->out), interrupt_at) || strstr(buf_str(&w->err), interrupt_at))) {
             kill(pid, SIGINT);

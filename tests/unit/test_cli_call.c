@@ -62,6 +62,56 @@ static void a_call_runs_on_every_rank(void **state)
     prints("call llama get_value -o ranks" REACH, "0: 21\n1: 22\n2: 23\n3: 24\n");
 }
 
+static int start_tensor(void **state)
+{
+    (void)state;
+    cli_world_start_roles(&world, 4, TENSOR_SO,
+                          "[{\"name\":\"actor\",\"class\":\"Actor\"},{\"name\":\"critic\",\"class\":\"Critic\"}]");
+    return 0;
+}
+
+static int start_late(void **state)
+{
+    (void)state;
+    cli_world_start_late(&world, 2);
+    return 0;
+}
+
+// As it is, and a reason why not as -o ranks.
+static void prints_json(const char *line, const char *begin)
+{
+    cli_world_line(&world, line);
+    assert_int_equal(world.status, 1);
+    assert_ptr_equal(strstr(buf_str(&world.out), begin), buf_str(&world.out));
+    assert_non_null(strstr(buf_str(&world.err), "() ran, and its result is not known to be one for each rank"));
+}
+
+static void a_line_for_each_rank_wants_a_result_of_each(void **state)
+{
+    (void)state;
+    prints("call llama add '{\"a\":[1,2,3,4]}' --role actor" REACH, "{\"a\": [1, 3, 5, 7]}\n");
+    fails("call llama add '{\"a\":[1,2,3,4]}' --role actor -o ranks --dispatch dp-compute-proto" REACH, 2,
+          "-o ranks is for modes that keep the results of all ranks");
+    fails("call llama add '{\"a\":[1,2,3,4]}' --role actor -o ranks" REACH, 1,
+          "add() was not called: it was registered with a mode whose results are not one for each rank");
+    fails("call llama sub '{\"a\":[1,2,3,4]}' --role critic -o ranks" REACH, 1, "sub() was not called");
+    prints("call llama add '{\"a\":[1,2,3,4]}' --role actor -o ranks --execute rank-zero" REACH,
+           "0: {\"a\": [1, 2, 3, 4]}\n");
+    prints("call llama rows '{\"a\":[1,2,3,4]}' --role actor -o ranks --dispatch dp-compute-metric" REACH,
+           "0: 0\n1: 0\n2: 0\n3: 0\n");
+    prints("call llama rows '{\"a\":[1,2,3,4]}' --role actor -o ranks" REACH, "0: 0\n1: 0\n2: 0\n3: 0\n");
+    fails("call llama add --keep -o ranks" REACH, 2, "--keep prints one reference to all results, so no -o ranks");
+    fails("call llama nothing --role actor -o ranks" REACH, 1, "Error (NOT_FOUND): ");
+}
+
+static void what_is_not_known_to_be_of_each_is_printed_as_it_is(void **state)
+{
+    (void)state;
+    prints("call llama get_value -o ranks" REACH, "0: 0\n1: 1\n"); // they were not there when it asked, or just about
+    prints_json("call llama group.info -o ranks" REACH, "{\"");
+    prints_json("call llama object.put '[3]' -o ranks --dispatch one-to-all" REACH, "{\"$ref\": \"cadre:1:");
+}
+
 static void or_without_results(void **state)
 {
     (void)state;
@@ -206,6 +256,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_call_runs_on_every_rank, start, stop),
+        cmocka_unit_test_setup_teardown(a_line_for_each_rank_wants_a_result_of_each, start_tensor, stop),
+        cmocka_unit_test_setup_teardown(what_is_not_known_to_be_of_each_is_printed_as_it_is, start_late, stop),
         cmocka_unit_test_setup_teardown(or_without_results, start, stop),
         cmocka_unit_test_setup_teardown(or_on_one, start, stop),
         cmocka_unit_test_setup_teardown(results_may_stay_with_the_workers, start, stop),
