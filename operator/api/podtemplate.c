@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/podagent.h"
+#include "operator/api/resource.h"
 #include "operator/api/tables.h"
 
 #include <stdlib.h>
@@ -500,6 +501,35 @@ static int inspect_containers(const struct json *spec, const char *name, const c
     return 0;
 }
 
+// A limit alone is a request, too, once the API server has seen it.
+static int64_t container_gpus(const struct json *container, struct arena *a)
+{
+    const struct json *resources = json_get(container, "resources");
+    const struct json *asked = json_get(json_get(resources, "requests"), RESOURCE_GPU_NAME);
+    asked = asked ? asked : json_get(json_get(resources, "limits"), RESOURCE_GPU_NAME);
+    const char *text = json_str(asked, a);
+    struct err ignored = ERR_INIT; // the API server says what is wrong with it
+    int64_t n = 0;
+    if (text && quantity_parse(text, &n, &ignored) == 0)
+        return MAX(n / 1000, (int64_t)0);
+    return json_i64(asked, &n) ? MAX(n, (int64_t)0) : 0;
+}
+
+// As in pod_requests.c; of sidecars it is enough that they count with the containers.
+static int64_t template_gpus(const struct json *spec, struct arena *a)
+{
+    int64_t sum = 0, most = 0;
+    JSON_FOREACH(container, json_get(spec, "containers"))
+        sum += container_gpus(container, a);
+    JSON_FOREACH(init, json_get(spec, "initContainers")) {
+        if (json_str_is(json_get(init, "restartPolicy"), "Always"))
+            sum += container_gpus(init, a);
+        else
+            most = MAX(most, container_gpus(init, a));
+    }
+    return MAX(sum, most);
+}
+
 static int inspect(const char *template_json, const char *const *reserved, struct arena *a, struct template_facts *ret,
                    struct err *err)
 {
@@ -514,6 +544,7 @@ static int inspect(const char *template_json, const char *const *reserved, struc
     if (r != 0)
         return r;
     ret->hash = canonical_hash(root, a);
+    ret->gpus = template_gpus(spec, a);
     podagent_inspect(spec, a, ret);
     return 0;
 }

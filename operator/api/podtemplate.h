@@ -41,6 +41,7 @@ struct template_facts {
     uint64_t hash;         // of the canonical JSON (sorted keys): equal templates have equal hashes
     bool has_command;      // the first container says what to run; args alone do not
     int64_t grace_s;       // terminationGracePeriodSeconds, or Kubernetes' default
+    int64_t gpus;          // whole nvidia.com/gpu that a pod of it asks for; 0: none, or by something else
     const char *taken;     // path of the first name or mount that an agent in the pod would need; NULL if none
 };
 

@@ -63,6 +63,19 @@ static bool judge_taken(const struct template_facts *facts, struct arena *a, str
                   arena_printf(a, "%s is taken by cadre-agent, which runs in the pod: use another one", facts->taken));
 }
 
+// Every process would say so again and end, until the restarts are used up.
+static bool judge_gpus(const struct workergroup *wg, const struct template_facts *facts, struct arena *a,
+                       struct refusal *ret)
+{
+    int32_t wanted = wg->spec.worker.gpus;
+    return !facts->gpus || wanted <= facts->gpus ||
+           refuse(ret, REASON_INVALID_TEMPLATE,
+                  arena_printf(a,
+                               "spec.worker.gpus is %d, but a pod of spec.template asks for %lld nvidia.com/gpu: lower "
+                               "gpus, or raise the limits of the container",
+                               wanted, (long long)facts->gpus));
+}
+
 static bool judge_agent(const struct workergroup *wg, const struct template_facts *facts, struct arena *a,
                         struct refusal *ret)
 {
@@ -80,7 +93,7 @@ static bool judge_agent(const struct workergroup *wg, const struct template_fact
                       "nothing says what to run: set module or command in spec.worker, or command in the first "
                       "container of spec.template (the command of its image is not known here, and args alone are not "
                       "enough)");
-    return judge_taken(facts, a, ret) && judge_meshes(wg, a, ret);
+    return judge_taken(facts, a, ret) && judge_gpus(wg, facts, a, ret) && judge_meshes(wg, a, ret);
 }
 
 static bool judge_template(const char *template_json, struct arena *scratch, struct arena *a, struct refusal *ret,

@@ -21,6 +21,9 @@
 #define ARGS_ONLY AGENT_POD("\"containers\":[{\"name\":\"worker\",\"args\":[\"/train\"]}]")
 #define POD(text) PLAIN "\"template\":{\"spec\":{" text "}}"
 
+#define GPUS(of, n) "{\"name\":\"g\",\"resources\":{" of ":{\"nvidia.com/gpu\":" n "}}}"
+#define GPU_POD(of, n) AGENT_POD("\"containers\":[{\"name\":\"a\"}," GPUS(of, n) "]")
+
 static bool accepts(const char *spec, struct arena *a, struct refusal *ret, uint64_t *ret_hash)
 {
     const struct object *o;
@@ -66,6 +69,10 @@ static void an_agent_needs_something_to_run(void **state)
         "\"replicas\":2,\"workersPerReplica\":2," WORKER(MODULE "," MESH) TEMPLATE,
         "\"restartPolicy\":\"Worker\"," WORKER(MODULE) TEMPLATE,
         WORKER(MODULE) AGENT_POD("\"containers\":[{\"name\":\"a\",\"volumeMounts\":[{\"mountPath\":\"/cadre2\"}]}]"),
+        WORKER(MODULE ",\"gpus\":4") TEMPLATE, // by a device that is not known here
+        WORKER(MODULE ",\"gpus\":2") GPU_POD("\"limits\"", "2"),
+        WORKER(MODULE ",\"gpus\":1")
+            AGENT_POD("\"containers\":[{\"name\":\"a\"}],\"initContainers\":[" GPUS("\"limits\"", "1") "]"),
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
@@ -97,6 +104,11 @@ static void what_is_refused_is_named(void **state)
          REASON_INVALID_TEMPLATE, "spec.template.spec.containers[1].name is taken"},
         {WORKER(MODULE) AGENT_POD("\"containers\":[{\"name\":\"a\",\"volumeMounts\":[{\"mountPath\":\"/cadre/\"}]}]"),
          REASON_INVALID_TEMPLATE, "containers[0].volumeMounts[0].mountPath is taken"},
+        {WORKER(MODULE ",\"gpus\":4") GPU_POD("\"limits\"", "2"), REASON_INVALID_TEMPLATE,
+         "spec.worker.gpus is 4, but a pod of spec.template asks for 2 nvidia.com/gpu: lower gpus, or raise the "
+         "limits"},
+        {WORKER(MODULE ",\"gpus\":2") GPU_POD("\"requests\"", "\"1\""), REASON_INVALID_TEMPLATE,
+         "asks for 1 nvidia.com/gpu"},
         {PLAIN "\"worker\":{}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.worker"},
         {WORKER("\"python\":\"pkg.actors\",\"class\":\"A\"") TEMPLATE, REASON_NOT_SUPPORTED,
          "spec.worker.python is not supported by this version: "},
