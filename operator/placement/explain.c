@@ -118,13 +118,13 @@ static const char *where_text(const struct search *s, int64_t n)
 {
     const char *in = is_hostname(s) ? "on" : "in";
     const char *one = is_hostname(s) ? "node" : s->topology_key;
-    if (s->gang->strategy == STRATEGY_STRICT_PACK) {
+    if (s->strategy->together) {
         for (size_t i = 0; s->n_fixed && i < s->n_domains; i++)
             if (search_allows(s, i))
                 return arena_printf(s->arena, " %s %s", in, s->domains[i].name);
         return arena_printf(s->arena, " %s one %s%s", in, one, s->n_fixed ? " with the rest" : "");
     }
-    if (s->gang->strategy != STRATEGY_STRICT_SPREAD)
+    if (!s->strategy->distinct)
         return "";
     const char *more = s->n_fixed ? " more" : n > 1 ? " different" : "";
     if (n == 1)
@@ -165,7 +165,7 @@ static const char *reach_text(const struct search *s, const struct shortage *sh)
     const char *at = "";
     if (!sh->reach)
         return arena_printf(s->arena, "%s%s", s->empty ? "none fits" : "found none", nearest_text(s, &sh->resource));
-    if (s->gang->strategy == STRATEGY_STRICT_PACK)
+    if (s->strategy->together)
         at = arena_printf(s->arena, " %s %s", is_hostname(s) ? "on" : "in", s->domains[sh->domain].name);
     if (!s->empty)
         return arena_printf(s->arena, "found %" PRId64 "%s", sh->reach, at);
@@ -178,7 +178,7 @@ static const char *census_text(const struct search *s, const struct census *c)
     const char *const words[CAUSE_COUNT] = {
         [CAUSE_FULL] = "full",
         [CAUSE_HELD] = "held for others",
-        [CAUSE_RULED_OUT] = s->gang->strategy == STRATEGY_STRICT_PACK ? "elsewhere" : "with a bundle already",
+        [CAUSE_RULED_OUT] = s->strategy->together ? "elsewhere" : "with a bundle already",
         [NODE_TOO_SMALL] = "too small",
         [NODE_CORDONED] = "cordoned",
         [NODE_NOT_READY] = "not ready",
@@ -339,7 +339,7 @@ void explain(struct search *s, const struct cluster *c, struct explanation *ret)
     struct census census = take_census(s, shape->constraints);
     const char *nodes = census_text(s, &census);
     *ret = (struct explanation){.short_of = -1};
-    if (s->n_shapes > 1 && s->gang->strategy == STRATEGY_STRICT_PACK) { // any of the shapes may be too much
+    if (s->n_shapes > 1 && s->strategy->together) { // any of the shapes may be too much
         struct shortage all = {.reach = s->nearest.placed, .domain = s->nearest.domain};
         ret->message = arena_printf(s->arena, "needs %" PRId64 " bundles%s, %s; %s", s->n_wanted,
                                     where_text(s, s->n_wanted), reach_text(s, &all), nodes);

@@ -11,18 +11,12 @@ static bool place_shape(struct search *s, struct shape *shape)
     search_survey(s, shape->constraints);
     if (search_reach(s, &unused) < shape->n)
         return false;
-    switch (s->gang->strategy) {
-    case STRATEGY_STRICT_PACK:
+    if (s->strategy->together)
         pick_tightest(s->places, s->n_domains, shape->n)->take = shape->n;
-        break;
-    case STRATEGY_PACK:
-        pick_fewest(s->places, s->n_domains, shape->n, s->arena);
-        break;
-    case STRATEGY_SPREAD:
-    case STRATEGY_STRICT_SPREAD:
+    else if (s->strategy->even)
         pick_evenly(s->places, s->n_domains, shape->n, s->arena);
-        break;
-    }
+    else
+        pick_fewest(s->places, s->n_domains, shape->n, s->arena);
     shape->placed = 0;
     for (size_t i = 0; i < s->n_domains; i++)
         if (s->places[i].take)
@@ -110,15 +104,13 @@ static bool put_failed_first(struct search *s)
 bool place_all(struct search *s)
 {
     enum { TRIES = 4 };
-    enum strategy strategy = s->gang->strategy;
     if (s->n_shapes > 1) {
         search_reset(s);
         sort_shapes(s);
         s->failed = 0;
-        bool pack = strategy == STRATEGY_PACK || strategy == STRATEGY_STRICT_PACK;
-        if (pack && place_in_one_domain(s))
+        if (!s->strategy->even && place_in_one_domain(s))
             return true;
-        if (strategy == STRATEGY_STRICT_PACK)
+        if (s->strategy->together)
             return false;
     }
     for (int i = 1; !place_in_turn(s); i++)
@@ -139,8 +131,7 @@ size_t place_cares(const struct search *s, unsigned *ret)
 {
     static const unsigned all[CARES_MAX] = {SITE_AVOID | SITE_GPU, SITE_AVOID, SITE_GPU, 0};
     const struct gang *g = s->gang;
-    bool pack = g->strategy == STRATEGY_PACK || g->strategy == STRATEGY_STRICT_PACK;
-    unsigned may = (g->n_avoid ? SITE_AVOID : 0) | (pack && !wants_gpus(g) ? SITE_GPU : 0);
+    unsigned may = (g->n_avoid ? SITE_AVOID : 0) | (!s->strategy->even && !wants_gpus(g) ? SITE_GPU : 0);
     size_t n = 0;
     for (size_t i = 0; i < CARES_MAX; i++)
         if (!(all[i] & ~may))

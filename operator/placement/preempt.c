@@ -125,7 +125,7 @@ static void weigh(struct preemption *p, const struct shape *shape)
 {
     struct search *s = p->s;
     const struct pod_constraints *c = shape->constraints;
-    bool one = s->gang->strategy == STRATEGY_STRICT_SPREAD; // more than one in a domain is of no use
+    bool one = s->strategy->distinct; // more than one in a domain is of no use
     for (size_t i = 0; i < p->n; i++)
         p->items[i]->open = false;
     search_reset(s);
@@ -202,9 +202,8 @@ static void weigh_domains(struct preemption *p, int64_t n)
 static void trim(struct preemption *p, size_t n_open)
 {
     struct search *s = p->s;
-    bool sums = s->gang->strategy == STRATEGY_PACK || s->gang->strategy == STRATEGY_SPREAD;
     struct opening *last = p->items[n_open - 1];
-    if (s->n_shapes > 1 || !sums)
+    if (s->n_shapes > 1 || s->strategy->together || s->strategy->distinct)
         return;
     size_t unused;
     search_reset(s);
@@ -222,7 +221,7 @@ static bool open_least(struct preemption *p, const int32_t *levels, size_t n_lev
     fits(p, 0); // s->failed is the shape that wants it
     const struct shape shape = s->shapes[s->failed];
     weigh(p, &shape);
-    if (s->gang->strategy == STRATEGY_STRICT_PACK)
+    if (s->strategy->together)
         weigh_domains(p, s->n_shapes > 1 ? s->n_wanted : shape.n);
     else
         qsort(p->items, p->n, sizeof(struct opening *), by_harm);

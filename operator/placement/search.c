@@ -115,7 +115,7 @@ static void group_by_node(struct search *s)
 
 void search_init(struct search *s, const struct cluster *c, const struct gang *g, struct arena *a)
 {
-    *s = (struct search){.gang = g, .arena = a};
+    *s = (struct search){.gang = g, .strategy = strategy_traits(g->strategy), .arena = a};
     s->topology_key = str_empty(g->topology_key) ? TOPOLOGY_HOSTNAME : g->topology_key;
     s->answer = arena_array(a, g->n_bundles, sizeof *s->answer);
     s->n_shapes = shapes_of(g, a, &s->shapes);
@@ -187,16 +187,9 @@ static void survey_site(const struct search *s, size_t i, const struct pod_const
 
 bool search_allows(const struct search *s, size_t domain)
 {
-    switch (s->gang->strategy) {
-    case STRATEGY_STRICT_PACK: // with the bundles that have their place, wherever that is
+    if (s->strategy->together) // with the bundles that have their place, wherever that is
         return s->domains[domain].n_fixed == s->n_fixed;
-    case STRATEGY_STRICT_SPREAD:
-        return s->places[domain].have == 0;
-    case STRATEGY_PACK:
-    case STRATEGY_SPREAD:
-        break;
-    }
-    return true;
+    return !s->strategy->distinct || s->places[domain].have == 0;
 }
 
 void search_survey_domain(struct search *s, size_t domain, const struct pod_constraints *p)
@@ -214,7 +207,7 @@ void search_survey_domain(struct search *s, size_t domain, const struct pod_cons
     }
     if (!search_allows(s, domain))
         room = 0;
-    place->room = s->gang->strategy == STRATEGY_STRICT_SPREAD ? MIN(room, 1) : room;
+    place->room = s->strategy->distinct ? MIN(room, 1) : room;
 }
 
 void search_survey(struct search *s, const struct pod_constraints *p)
@@ -234,7 +227,7 @@ int64_t search_reach(const struct search *s, size_t *ret_domain)
             *ret_domain = i;
         }
     }
-    return s->gang->strategy == STRATEGY_STRICT_PACK ? most : sum;
+    return s->strategy->together ? most : sum;
 }
 
 static int64_t times(int64_t amount, int64_t n)

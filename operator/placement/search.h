@@ -7,6 +7,7 @@
 #include "operator/placement/pick.h"
 #include "operator/placement/room.h"
 #include "operator/placement/shape.h"
+#include "operator/placement/strategy.h"
 #include "operator/placement/victims.h"
 
 // Why a node may be left out of a try.
@@ -56,6 +57,7 @@ struct nearest {    // to holding a whole gang of several shapes
 
 struct search {
     const struct gang *gang;
+    const struct strategy_traits *strategy; // its
     const char *topology_key;
     struct arena *arena;
 
