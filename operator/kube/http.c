@@ -7,6 +7,7 @@
 #include "common/base/str.h"
 #include "operator/kube/http_pool.h"
 
+#include <assert.h>
 #include <curl/curl.h>
 #include <malloc.h>
 #include <netinet/in.h>
@@ -29,7 +30,9 @@ enum {
 };
 
 // The header lines of a request depend on its content type and on the token alone, so they are built once for each.
-enum content { CONTENT_NONE, CONTENT_JSON, CONTENT_MERGE_PATCH, CONTENT_COUNT };
+static const char *const content_types[] = {NULL, "application/json", "application/merge-patch+json",
+                                            "application/apply-patch+yaml"};
+enum { CONTENT_COUNT = ARRAY_LEN(content_types) };
 
 struct headers {
     int refs;
@@ -79,10 +82,6 @@ static struct curl_slist *slist_add(struct curl_slist *list, const char *line)
 
 static struct headers *headers_new(const char *token)
 {
-    static const char *const types[CONTENT_COUNT] = {
-        [CONTENT_JSON] = "Content-Type: application/json",
-        [CONTENT_MERGE_PATCH] = "Content-Type: application/merge-patch+json",
-    };
     struct headers *h = xcalloc(1, sizeof *h);
     h->refs = 1;
     char *authorization = token ? xasprintf("Authorization: Bearer %s", token) : NULL;
@@ -90,8 +89,10 @@ static struct headers *headers_new(const char *token)
         // JSON, but the JWKS of a cluster has a type of its own.
         struct curl_slist *list = slist_add(NULL, "Accept: application/json, */*");
         list = slist_add(list, "Expect:"); // no round trip before a long body
-        if (types[i])
-            list = slist_add(list, types[i]);
+        char *type = content_types[i] ? xasprintf("Content-Type: %s", content_types[i]) : NULL;
+        if (type)
+            list = slist_add(list, type);
+        free(type);
         if (authorization)
             list = slist_add(list, authorization);
         h->lists[i] = list;
@@ -259,11 +260,13 @@ static void on_trim(void *ctx)
     (void)malloc_trim(0);
 }
 
-static enum content content_of(const char *type)
+static int content_of(const char *type)
 {
-    if (!type)
-        return CONTENT_NONE;
-    return str_eq(type, "application/merge-patch+json") ? CONTENT_MERGE_PATCH : CONTENT_JSON;
+    int i = 0;
+    while (i < CONTENT_COUNT - 1 && !str_eq(content_types[i], type))
+        i++;
+    assert(str_eq(content_types[i], type)); // request.c knows no others
+    return i;
 }
 
 void http_distrust(struct http *h)

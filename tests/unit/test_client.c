@@ -86,12 +86,12 @@ static void each_verb_has_its_method_also_on_a_reused_handle(void **state)
 {
     (void)state;
     struct request r = {.kind = KIND_POD, .ns = "ml", .name = "a", .body = "{}", .grace_s = -1};
-    const enum verb verbs[] = {VERB_CREATE, VERB_GET, VERB_PATCH_MERGE, VERB_DELETE, VERB_UPDATE, VERB_GET};
-    const char *const methods[] = {"POST", "GET", "PATCH", "DELETE", "PUT", "GET"};
+    const enum verb verbs[] = {VERB_CREATE, VERB_GET, VERB_PATCH_MERGE, VERB_DELETE, VERB_UPDATE, VERB_GET, VERB_APPLY};
+    const char *const methods[] = {"POST", "GET", "PATCH", "DELETE", "PUT", "GET", "PATCH"};
     const char *const types[] = {"application/json", NULL, "application/merge-patch+json", NULL,
-                                 "application/json", NULL};
+                                 "application/json", NULL, "application/apply-patch+yaml"};
     rule((struct fakeapi_rule){.body = "{}"});
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < (int)ARRAY_LEN(verbs); i++) {
         r.verb = verbs[i];
         kube_send(fixture_client(f), &r, 0, on_answer, &many[i]);
         assert_true(answer_wait(f, &many[i]));
