@@ -11,6 +11,7 @@
 #include "operator/reconcile/before.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/names.h"
+#include "tests/unit/likeness.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -365,6 +366,7 @@ static void take_service(struct group_case *c, const struct json *root)
 struct group_case *group_case_new(const char *json)
 {
     struct group_case *c = xcalloc(1, sizeof *c);
+    json = likeness_expand(json, &c->arena);
     const struct json *first = parse(c, json);
     const struct json *wg = json_get(first, "workergroup"), *plg = json_get(first, "placementgroup");
     assert_true(wg || plg);
