@@ -453,6 +453,11 @@ bool binding_idle(const struct binding *b)
     return gateway_idle(b->gateway) && identity_idle(b->identity);
 }
 
+void binding_hurry(struct binding *b)
+{
+    identity_hurry(b->identity);
+}
+
 void binding_free(struct binding *b)
 {
     if (!b)

@@ -30,6 +30,7 @@ void binding_attach(struct binding *b, struct group_controller *groups); // whom
 // Says goodbye to all that are connected, and puts keys back that are gone from the Secret.
 void binding_stop(struct binding *b);
 bool binding_idle(const struct binding *b); // and they are gone, and the keys are there or not to be had
+void binding_hurry(struct binding *b);      // the API server answers again: what could not be read is read now
 void binding_free(struct binding *b);       // before the client and the controller; accepts NULL
 
 #endif

@@ -6,11 +6,8 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/binding.h"
-#include "operator/exec/abandoned.h"
-#include "operator/exec/group_controller.h"
-#include "operator/exec/placementgroup_controller.h"
+#include "operator/exec/deciding.h"
 #include "operator/exec/preflight.h"
-#include "operator/exec/reaper.h"
 #include "operator/options.h"
 #include "operator/runtime/health.h"
 #include "operator/runtime/leader.h"
@@ -62,10 +59,7 @@ struct operator
     struct store *stores[MIRROR_COUNT];
     struct reflector *reflectors[MIRROR_COUNT];
     struct binding *binding; // NULL = no calls are taken
-    struct group_controller *groups;
-    struct placementgroup_controller *placementgroups;
-    struct reaper *reaper;
-    struct abandoned *abandoned;
+    struct deciding *deciding;
     struct leader *leader;
     struct metric *is_leader;
     struct loop_signal *signals[2];
@@ -94,12 +88,13 @@ static bool is_ready(void *ctx, struct buf *why_not)
     return why_not->len == 0;
 }
 
-static void start_deciding(struct operator* o)
+// After an outage what failed may wait for a while yet before it is tried again.
+static void hurry(struct operator* o)
 {
-    group_controller_start(o->groups);
-    placementgroup_controller_start(o->placementgroups);
-    reaper_start(o->reaper);
-    abandoned_start(o->abandoned);
+    for (int i = 0; i < MIRROR_COUNT; i++)
+        reflector_hurry(o->reflectors[i]);
+    if (o->binding)
+        binding_hurry(o->binding);
 }
 
 static void on_elected(void *ctx)
@@ -109,26 +104,51 @@ static void on_elected(void *ctx)
         return; // elected in the turn in which a standby was asked to stop: the lease goes back unused
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
-    for (int i = 0; i < MIRROR_COUNT; i++) // after an outage they may still wait for half a minute
-        reflector_hurry(o->reflectors[i]);
-    start_deciding(o);
+    hurry(o);
+    deciding_start(o->deciding);
 }
 
-// Another replica may lead already, so nothing is drained: what waits to be sent ends here, unsent.
+// Another replica may lead already, so nothing is drained. Calls go on.
 static void on_lost(void *ctx)
 {
     struct operator* o = ctx;
-    log_error("the lease is lost: exiting, so that no two leaders write", "identity", o->identity, NULL);
+    log_warn("the lease is lost: decisions stop here until it is held again, calls go on", "identity", o->identity,
+             NULL);
     metric_set(o->is_leader, 0);
-    o->stopping = true;
-    o->exit_code = 1;
-    loop_stop(o->loop);
+    deciding_lose(o->deciding);
 }
 
-static void on_holder(void *ctx, const char *holder)
+static void on_recovered(void *ctx)
 {
-    (void)ctx;
-    log_info("another replica leads", "holder", holder, NULL);
+    struct operator* o = ctx;
+    log_info("the API server answers again", NULL);
+    hurry(o);
+    if (!o->stopping)
+        deciding_retry(o->deciding);
+}
+
+static const char *watches(const struct operator* o)
+{
+    return o->options->ns[0] ? o->options->ns : "*";
+}
+
+static bool may_decide(void *ctx)
+{
+    const struct operator* o = ctx;
+    return !o->options->leader_elect || (o->leader && leader_may_write(o->leader));
+}
+
+static void on_holder(void *ctx, const char *holder, const char *its)
+{
+    const struct operator* o = ctx;
+    if (!its[0] || str_eq(its, watches(o))) {
+        log_info("another replica leads", "holder", holder, NULL);
+        return;
+    }
+    log_error("another installation holds the Lease of this one, so nothing is decided here: give each installation a "
+              "Lease of its own by --leader-elect-name or --leader-elect-namespace",
+              "lease", o->options->lease_name, "holder", holder, "it_watches", its, "this_one_watches", watches(o),
+              NULL);
 }
 
 static void on_leader_error(void *ctx, const struct err *err)
@@ -148,6 +168,7 @@ static void begin_election(struct operator* o)
         .ns = opt->lease_ns ? opt->lease_ns : o->config.ns,
         .name = opt->lease_name,
         .identity = o->identity,
+        .watches = watches(o),
         .lease_ms = opt->lease_ms,
         .renew_deadline_ms = opt->renew_ms,
         .retry_ms = opt->retry_ms,
@@ -155,6 +176,7 @@ static void begin_election(struct operator* o)
         .on_lost = on_lost,
         .on_holder = on_holder,
         .on_error = on_leader_error,
+        .on_recovered = on_recovered,
         .ctx = o,
         .seed = rand_u64(&o->rand),
     };
@@ -212,16 +234,10 @@ static void on_released(void *ctx)
     metric_set(o->is_leader, 0);
 }
 
-static bool writes_nothing(const struct operator* o)
-{
-    return group_controller_idle(o->groups) && placementgroup_controller_idle(o->placementgroups) &&
-           reaper_idle(o->reaper) && abandoned_idle(o->abandoned);
-}
-
 static void drain(void *ctx)
 {
     struct operator* o = ctx;
-    bool quiet = writes_nothing(o);
+    bool quiet = deciding_idle(o->deciding);
     bool gone = !o->binding || binding_idle(o->binding), late = clock_mono_ms(loop_clock(o->loop)) >= o->stop_by_ms;
     if (quiet && o->leader && !o->releasing) {
         o->releasing = true;
@@ -239,10 +255,7 @@ static void drain(void *ctx)
 static void stop(struct operator* o)
 {
     o->stopping = true;
-    group_controller_stop(o->groups);
-    placementgroup_controller_stop(o->placementgroups);
-    reaper_stop(o->reaper);
-    abandoned_stop(o->abandoned);
+    deciding_stop(o->deciding);
     if (o->binding)
         binding_stop(o->binding);
     o->stop_by_ms = clock_mono_ms(loop_clock(o->loop)) + STOP_GRACE_MS;
@@ -275,7 +288,8 @@ static int build_client(struct operator* o, struct err *err)
         return r;
     const char *host = strstr(o->config.server, "://");
     o->rest = (struct metrics_rest){o->metrics, host ? host + 3 : o->config.server};
-    struct kube_client_options co = {.observe = metrics_rest_observe, .observe_ctx = &o->rest};
+    struct kube_client_options co = {
+        .observe = metrics_rest_observe, .observe_ctx = &o->rest, .may_decide = may_decide, .may_decide_ctx = o};
     return kube_client_new(o->loop, &o->config, &co, &o->client, err);
 }
 
@@ -326,26 +340,23 @@ static void build_controllers(struct operator* o)
         .clock = loop_clock(o->loop),
         .seed = rand_u64(&o->rand),
     };
-    o->groups = group_controller_new(o->loop, &go);
+    struct group_controller *groups = group_controller_new(o->loop, &go);
     if (o->binding)
-        binding_attach(o->binding, o->groups);
+        binding_attach(o->binding, groups);
     struct placementgroup_controller_options po = {
         .client = o->client,
         .pods = o->stores[MIRROR_PODS],
         .nodes = o->stores[MIRROR_NODES],
         .services = o->stores[MIRROR_SERVICES],
         .placementgroups = o->stores[MIRROR_PLACEMENTGROUPS],
-        .groups = o->groups,
+        .groups = groups,
         .recorder = o->recorder,
         .metrics = o->metrics,
         .clock = loop_clock(o->loop),
         .seed = rand_u64(&o->rand),
     };
-    o->placementgroups = placementgroup_controller_new(o->loop, &po);
-    o->reaper = reaper_new(o->client, o->stores[MIRROR_PODS]);
-    reaper_follow(o->reaper, o->stores[MIRROR_GROUPS]);
-    reaper_follow(o->reaper, o->stores[MIRROR_PLACEMENTGROUPS]);
-    o->abandoned = abandoned_new(o->loop, o->client, o->stores[MIRROR_GROUPS], ABANDONED_AFTER_MS);
+    o->deciding = deciding_new(o->loop, o->client, groups, placementgroup_controller_new(o->loop, &po),
+                               o->stores[MIRROR_PODS], o->stores[MIRROR_GROUPS], o->stores[MIRROR_PLACEMENTGROUPS]);
     o->is_leader = metrics_gauge(o->metrics, "leader_election_master_status", "1 while this process leads, else 0",
                                  "name=\"cadre-operator\"");
 }
@@ -385,10 +396,7 @@ static void take_down(struct operator* o)
     leader_free(o->leader);
     binding_free(o->binding);
     kube_client_free(o->client); // ends what is in flight, so it goes before those that wait for it
-    placementgroup_controller_free(o->placementgroups);
-    reaper_free(o->reaper);
-    abandoned_free(o->abandoned);
-    group_controller_free(o->groups);
+    deciding_free(o->deciding);
     recorder_free(o->recorder);
     health_stop(o->health);
     for (int i = 0; i < MIRROR_COUNT; i++)

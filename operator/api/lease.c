@@ -30,6 +30,8 @@ const char *lease_encode(const struct lease *l, struct arena *a)
     writer_str_set(&w, "resourceVersion", l->obj.meta.resource_version);
     if (l->obj.meta.labels.n)
         labels_write(&w, "labels", &l->obj.meta.labels);
+    if (l->obj.meta.annotations.n)
+        labels_write(&w, "annotations", &l->obj.meta.annotations);
     writer_object_end(&w);
     writer_object(&w, "spec");
     writer_str(&w, "holderIdentity", l->holder ? l->holder : "");

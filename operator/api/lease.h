@@ -4,6 +4,8 @@
 
 #include "operator/api/object.h"
 
+#define ANNOTATION_WATCHES "cadre.dev/watches" // the namespaces that the holder acts on: one, or "*"
+
 struct lease {
     struct object obj;
     const char *holder; // "" or NULL: free

@@ -98,8 +98,13 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
 static void drop(struct abandoned *a, const struct object *group)
 {
     const struct meta *m = &group->meta;
-    const struct request r = {
-        .verb = VERB_DELETE, .kind = KIND_WORKERGROUP, .ns = m->ns, .name = m->name, .uid = m->uid, .grace_s = -1};
+    const struct request r = {.verb = VERB_DELETE,
+                              .kind = KIND_WORKERGROUP,
+                              .ns = m->ns,
+                              .name = m->name,
+                              .uid = m->uid,
+                              .grace_s = -1,
+                              .decided = true};
     log_info("the session that this WorkerGroup was created for has gone: deleting it", "namespace", m->ns,
              "workergroup", m->name, "user", labels_get(&m->annotations, ANNOTATION_CREATED_BY), NULL);
     a->in_flight++;

@@ -47,6 +47,15 @@ void entries_done(struct entries *all)
     map_done(&all->map);
 }
 
+void entries_restart(struct entries *all)
+{
+    if (controller_idle(all->controller)) {
+        entries_done(all);
+        all->map = MAP_INIT;
+    }
+    all->stopped = false;
+}
+
 const struct entry *entries_find(const struct entries *all, const char *key)
 {
     return map_get(&all->map, key);

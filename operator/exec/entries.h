@@ -38,6 +38,8 @@ struct entries { // the first part is filled in by whoever owns it
 };
 
 void entries_done(struct entries *all);
+// Another term begins: what was noted in an earlier one is forgotten, unless a plan of it is still in execution.
+void entries_restart(struct entries *all);
 
 const struct entry *entries_find(const struct entries *all, const char *key); // NULL: nothing was decided about it
 struct entry *entries_get(struct entries *all, const char *key, const char *uid);

@@ -139,6 +139,7 @@ static void try_pod(struct step *s)
                         .ns = s->e->owner->meta.ns,
                         .body = s->action->body,
                         .lends_body = true,
+                        .decided = true,
                         .dry_run = true};
     kube_send(s->e->x.client, &r, 0, on_dry_run, s);
 }
@@ -207,7 +208,8 @@ static void on_service_owner(void *ctx, const struct kube_response *response, co
 // Something has the name: `done` hears whose it is.
 static bool is_taken(struct step *s, enum kind kind, kube_done_fn done, const struct err *err)
 {
-    struct request r = {.verb = VERB_GET, .kind = kind, .ns = s->e->owner->meta.ns, .name = s->action->name};
+    struct request r = {
+        .verb = VERB_GET, .kind = kind, .ns = s->e->owner->meta.ns, .name = s->action->name, .decided = true};
     if (err->code == ERR_EXISTS)
         kube_send(s->e->x.client, &r, 0, done, s);
     return err->code == ERR_EXISTS;
@@ -289,6 +291,10 @@ static void on_status(void *ctx, const struct kube_response *response, const str
 static void command(struct execution *e, const struct action *a)
 {
     struct err err = ERR_INIT;
+    if (!kube_may_decide(e->x.client)) {
+        err_set(&e->err, ERR_CANCELED, "%s", err_text(ERR_CANCELED));
+        return;
+    }
     if (!e->x.agents ||
         agents_command(e->x.agents, a->uid, e->owner->meta.uid, a->attempt, a->command, a->body, &err) == 0)
         return;
@@ -359,6 +365,7 @@ static void begin(struct execution *e, const struct action *a)
         break;
     }
     r.lends_body = true; // the plan lives as long as a step of it
+    r.decided = true;
     e->in_flight++;
     kube_send(e->x.client, &r, 0, done, s);
 }

@@ -104,7 +104,7 @@ static void on_peers(void *ctx)
     struct group_controller *c = ctx;
     const char *key;
     for (size_t i = 0; map_next(&c->changed, &i, &key, NULL);)
-        controller_add(c->controller, key);
+        wake_tenant(c, key);
     map_done(&c->changed);
     c->changed = MAP_INIT;
 }
@@ -421,6 +421,7 @@ const struct pod *group_controller_place(const struct group_controller *c, const
 void group_controller_start(struct group_controller *c)
 {
     c->started = true;
+    entries_restart(&c->entries);
     eviction_start(c->eviction);
     timekeeper_lead(&c->time);
     store_each_by_age(c->executor.groups, wake_group, c);
@@ -429,9 +430,16 @@ void group_controller_start(struct group_controller *c)
 
 void group_controller_stop(struct group_controller *c)
 {
+    c->started = false;
+    c->time.leading_ms = 0;
     c->entries.stopped = true;
     eviction_stop(c->eviction);
     controller_stop(c->controller);
+}
+
+void group_controller_retry(struct group_controller *c)
+{
+    controller_retry(c->controller);
 }
 
 bool group_controller_idle(const struct group_controller *c)

@@ -171,14 +171,21 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
 void placementgroup_controller_start(struct placementgroup_controller *c)
 {
     c->started = true;
+    entries_restart(&c->entries);
     store_each_by_age(c->executor.groups, wake_one, c);
     controller_start(c->controller);
 }
 
 void placementgroup_controller_stop(struct placementgroup_controller *c)
 {
+    c->started = false;
     c->entries.stopped = true;
     controller_stop(c->controller);
+}
+
+void placementgroup_controller_retry(struct placementgroup_controller *c)
+{
+    controller_retry(c->controller);
 }
 
 bool placementgroup_controller_idle(const struct placementgroup_controller *c)

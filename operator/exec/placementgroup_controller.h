@@ -24,6 +24,7 @@ struct placementgroup_controller *placementgroup_controller_new(
     struct loop *loop, const struct placementgroup_controller_options *options);
 void placementgroup_controller_start(struct placementgroup_controller *c);
 void placementgroup_controller_stop(struct placementgroup_controller *c);
+void placementgroup_controller_retry(struct placementgroup_controller *c);
 bool placementgroup_controller_idle(const struct placementgroup_controller *c);
 void placementgroup_controller_free(struct placementgroup_controller *c);
 

@@ -68,7 +68,8 @@ static void delete_pod(struct reaper *r, struct corpse *c)
                               .name = m->name,
                               .uid = m->uid,
                               .resource_version = m->resource_version,
-                              .grace_s = -1};
+                              .grace_s = -1,
+                              .decided = true};
     list_remove(&c->link);
     r->in_flight++;
     if (!kube_send(r->client, &request, 0, on_deleted, c)) { // the client is being taken down

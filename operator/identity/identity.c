@@ -132,6 +132,12 @@ static const char *secret_of_peers(void *ctx, const struct ticket *t, struct are
     return key ? peer_secret(key, t->group_uid, t->attempt, a) : NULL;
 }
 
+void identity_hurry(struct identity *i)
+{
+    vault_hurry(i->vault);
+    keyring_hurry(i->keyring);
+}
+
 struct authority identity_authority(struct identity *i)
 {
     return (struct authority){

@@ -32,6 +32,8 @@ void identity_free(struct identity *i);
 // Pods and tickets can be told from forged ones: before, they are answered with ERR_UNAVAILABLE, and there are no
 // tickets and peer secrets (NULL) to give out. *ret_why_not, if it is not NULL: what is missing.
 bool identity_ready(const struct identity *i, const char **ret_why_not);
+// The API server answers again after errors: what could not be read is asked for at once.
+void identity_hurry(struct identity *i);
 // Before the process ends: the Secret is looked at once more, and filled again where keys are gone. 2 s at most.
 void identity_stop(struct identity *i);
 bool identity_idle(const struct identity *i);            // after that: it is over

@@ -11,7 +11,7 @@
 enum {
     REFRESH_MS = 60 * 60 * 1000,
     RETRY_MS = 1000,
-    RETRY_MAX_MS = 60 * 1000,
+    RETRY_MAX_MS = 5 * 1000, // until then no agent can come in
     GAP_MS = 10 * 1000,
     REQUEST_TIMEOUT_MS = 10 * 1000,
 };
@@ -105,6 +105,12 @@ void keyring_free(struct keyring *k)
     free(k->audience);
     free(k->issuer);
     free(k);
+}
+
+void keyring_hurry(struct keyring *k)
+{
+    if (k->failures && !k->inquiry)
+        loop_timer_arm(k->timer, 0);
 }
 
 bool keyring_ready(const struct keyring *k)

@@ -13,7 +13,7 @@ struct keyring_options {
     const char *audience;
     const char *issuer;             // that tokens must name; NULL = whoever has the keys
     int64_t refresh_ms;             // 0 = an hour
-    int64_t retry_ms, retry_max_ms; // after a failure, doubling; 0 = a second, a minute
+    int64_t retry_ms, retry_max_ms; // after a failure, doubling; 0 = a second, 5 s
     int64_t gap_ms;                 // unknown keys are asked for at most so often, 0 = 10 s
     uint64_t seed;
     void (*on_error)(void *ctx, const struct err *err); // the keys cannot be read; it is tried again. May be NULL
@@ -22,7 +22,8 @@ struct keyring_options {
 
 // The client must outlive it; the options are copied.
 struct keyring *keyring_new(struct loop *loop, struct kube_client *client, const struct keyring_options *options);
-void keyring_free(struct keyring *k); // not from inside a callback
+void keyring_free(struct keyring *k);  // not from inside a callback
+void keyring_hurry(struct keyring *k); // after failures: the API server answers again
 bool keyring_ready(const struct keyring *k);
 
 // As authority.h's `pod`. A token signed by an unknown key is ERR_UNAVAILABLE until the API server has been asked for

@@ -366,6 +366,12 @@ void vault_free(struct vault *v)
     free(v);
 }
 
+void vault_hurry(struct vault *v)
+{
+    if (v->failures && !v->inquiry)
+        wait_ms(v, 0);
+}
+
 const struct vault_keys *vault_get_keys(const struct vault *v)
 {
     return v->shown.install ? &v->shown : NULL;

@@ -39,6 +39,7 @@ struct vault_options {
 // The client must outlive it; the options are copied.
 struct vault *vault_new(struct loop *loop, struct kube_client *client, const struct vault_options *options);
 void vault_free(struct vault *v);                               // not from inside a callback
+void vault_hurry(struct vault *v);                              // after failures: the API server answers again
 const struct vault_keys *vault_get_keys(const struct vault *v); // NULL: none yet
 
 // Before the process ends: looks once more, puts back what is gone, and then no more. It takes stop_ms at most.

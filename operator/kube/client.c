@@ -51,7 +51,7 @@ struct call {
     int64_t deadline_ms; // mono; every byte of a stream moves it
     int64_t ready_ms;    // CALL_PAUSED
     int retries;
-    bool urgent;
+    bool urgent, decided;
     bool reauthenticated;
     bool faulty;               // a write at which the process may be told to die
     int write;                 // its number then, 0 = not sent yet
@@ -328,6 +328,18 @@ static void call_start(struct call *call)
     call->exchange = http_start(c->http, &call->message, call->own_connection, ops, call);
 }
 
+static void call_cancel(struct call *call)
+{
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_CANCELED, "%s", err_text(ERR_CANCELED));
+    call_fail(call, &err);
+}
+
+bool kube_may_decide(const struct kube_client *c)
+{
+    return !c->options.may_decide || c->options.may_decide(c->options.may_decide_ctx);
+}
+
 static void client_pump(void *ctx)
 {
     struct kube_client *c = ctx;
@@ -337,7 +349,10 @@ static void client_pump(void *ctx)
         struct call *call = CONTAINER_OF(waiting->next, struct call, link);
         if (!is_stream(call) && c->sent >= c->options.max_in_flight)
             break;
-        call_start(call);
+        if (call->decided && !kube_may_decide(c))
+            call_cancel(call);
+        else
+            call_start(call);
     }
 }
 
@@ -414,6 +429,7 @@ uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeo
     call->done = done;
     call->ctx = ctx;
     call->faulty = fault_counts(r);
+    call->decided = r->decided;
     call->timeout_ms = timeout_ms > 0 ? timeout_ms : CLIENT_TIMEOUT_MS;
     call_queue(call, &err, r->kind == KIND_LEASE);
     return call->id;
@@ -451,15 +467,24 @@ uint64_t kube_get_path(struct kube_client *c, const char *path, int64_t timeout_
 
 void kube_cancel(struct kube_client *c, uint64_t id)
 {
-    struct err err = ERR_INIT;
-    err_set(&err, ERR_CANCELED, "%s", err_text(ERR_CANCELED));
     for (int state = 0; state < CALL_ENDING; state++) {
         LIST_FOREACH(l, &c->lists[state]) {
             struct call *call = CONTAINER_OF(l, struct call, link);
             if (call->id == id) {
-                call_fail(call, &err);
+                call_cancel(call);
                 return;
             }
+        }
+    }
+}
+
+void kube_cancel_decided(struct kube_client *c)
+{
+    for (int state = 0; state < CALL_ENDING; state++) {
+        LIST_FOREACH(l, &c->lists[state]) {
+            struct call *call = CONTAINER_OF(l, struct call, link);
+            if (call->decided)
+                call_cancel(call);
         }
     }
 }
@@ -520,12 +545,10 @@ void kube_client_free(struct kube_client *c)
 {
     if (!c)
         return;
-    struct err err = ERR_INIT;
-    err_set(&err, ERR_CANCELED, "%s", err_text(ERR_CANCELED));
     c->closing = true;
     for (int state = 0; state < CALL_ENDING; state++)
         while (!list_empty(&c->lists[state]))
-            call_fail(CONTAINER_OF(c->lists[state].next, struct call, link), &err);
+            call_cancel(CONTAINER_OF(c->lists[state].next, struct call, link));
     report_ending(c);
     loop_timer_free(c->pump);
     loop_timer_free(c->alarm);

@@ -19,6 +19,9 @@ struct kube_client_options {
     // Called once for every finished HTTP exchange (also for each retry): for rest_client_* metrics. May be NULL.
     void (*observe)(void *ctx, const char *method, int http_status, int64_t micros);
     void *observe_ctx;
+    // Whether what the leader decides may be sent now; asked when such a request is about to leave. NULL = always.
+    bool (*may_decide)(void *ctx);
+    void *may_decide_ctx;
     const char *user_agent; // NULL = "cadre-operator/<version>"
 };
 
@@ -54,6 +57,8 @@ uint64_t kube_stream(struct kube_client *c, const struct request *r, int64_t idl
                      void *ctx);
 
 void kube_cancel(struct kube_client *c, uint64_t id);
+void kube_cancel_decided(struct kube_client *c); // all requests that the leader decided
+bool kube_may_decide(const struct kube_client *c);
 int kube_in_flight(const struct kube_client *c);     // sent or waiting, streams not counted
 uint64_t kube_requests(const struct kube_client *c); // that were ever asked for
 

@@ -15,7 +15,7 @@ enum {
     WATCH_FIRST_WAIT_MIN_MS = 100,
     WATCH_FIRST_WAIT_MAX_MS = 800,
     WATCH_WAIT_MS = 1000,
-    WATCH_WAIT_MAX_MS = 30 * 1000,
+    WATCH_WAIT_MAX_MS = 4 * 1000, // more or less a quarter: an API server that is back is noticed within 5 s
     WATCH_RETRY_AFTER_MAX_MS = 5 * 60 * 1000,
     // A server that answers, but refuses to watch from our version this often in a row, may not know the version (it
     // was restored from a backup): a list finds out.

@@ -181,6 +181,13 @@ void controller_stop(struct controller *c)
 {
     c->running = false;
     loop_timer_disarm(c->timer);
+    workqueue_clear(c->queue);
+}
+
+void controller_retry(struct controller *c)
+{
+    workqueue_retry(c->queue);
+    wake(c);
 }
 
 bool controller_idle(const struct controller *c)

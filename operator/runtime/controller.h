@@ -28,8 +28,9 @@ struct controller_options {
 struct controller *controller_new(struct loop *loop, const struct controller_options *options);
 void controller_free(struct controller *c); // keys in progress are forgotten: finish them first or never
 void controller_add(struct controller *c, const char *key);
-void controller_start(struct controller *c);      // keys added before wait for it (all caches must be synced)
-void controller_stop(struct controller *c);       // gives out no more keys
+void controller_start(struct controller *c); // keys added before wait for it (all caches must be synced)
+void controller_stop(struct controller *c); // gives out no more keys, and forgets those that wait; may be started again
+void controller_retry(struct controller *c);      // keys that failed come at once: what was in the way is over
 bool controller_idle(const struct controller *c); // nothing in progress
 void controller_finish(struct controller *c, const char *key, struct reconcile_result result);
 

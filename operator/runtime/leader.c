@@ -18,7 +18,7 @@ struct leader {
     struct loop *loop;
     struct kube_client *client;
     struct leader_options options;
-    char *ns, *name, *identity;
+    char *ns, *name, *identity, *watches;
     struct leader_fsm fsm;
     struct loop_timer *timer;
     struct leader_call *call; // the request on its way, NULL if none
@@ -125,7 +125,9 @@ static bool tell(struct leader *l, const struct leader_output *out, const struct
     if (!freed && out->elected && o->on_elected)
         o->on_elected(o->ctx);
     if (!freed && out->holder_changed && *l->fsm.holder && !out->elected && o->on_holder)
-        o->on_holder(o->ctx, l->fsm.holder);
+        o->on_holder(o->ctx, l->fsm.holder, l->fsm.watches);
+    if (!freed && out->recovered && o->on_recovered)
+        o->on_recovered(o->ctx);
     if (!freed)
         l->freed = NULL;
     return !freed;
@@ -141,7 +143,8 @@ static void step(struct leader *l, enum leader_event event, const struct lease *
     struct leader_output out =
         leader_step(&l->fsm, &(struct leader_input){event, lease, clock_mono_ms(clock), clock_wall_ms(clock)});
     if (out.action != LEADER_DO_NOTHING)
-        send(l, out.action, l->fsm.rules.renew_deadline_ms / 2); // so that one lost request does not cost the lease
+        send(l, out.action,
+             l->fsm.rules.renew_deadline_ms / 3); // so that one or two lost requests do not cost the lease
     if (out.wait_ms >= 0)
         loop_timer_arm(l->timer, out.wait_ms);
     else
@@ -158,8 +161,10 @@ struct leader *leader_start(struct loop *loop, struct kube_client *client, const
     l->ns = xstrdup(options->ns);
     l->name = xstrdup(options->name);
     l->identity = xstrdup(options->identity);
+    l->watches = options->watches ? xstrdup(options->watches) : NULL;
     struct leader_rules rules = {
         .identity = l->identity,
+        .watches = l->watches,
         .lease_ms = options->lease_ms ? options->lease_ms : LEASE_MS,
         .renew_deadline_ms = options->renew_deadline_ms ? options->renew_deadline_ms : RENEW_DEADLINE_MS,
         .retry_ms = options->retry_ms ? options->retry_ms : RETRY_MS,
@@ -173,6 +178,11 @@ struct leader *leader_start(struct loop *loop, struct kube_client *client, const
 bool leader_is_leading(const struct leader *l)
 {
     return l->fsm.state == LEADER_LEADING && !l->releasing;
+}
+
+bool leader_may_write(const struct leader *l)
+{
+    return !l->releasing && leader_fsm_may_write(&l->fsm, clock_mono_ms(loop_clock(l->loop)));
 }
 
 static void release_timed_out(void *ctx)
@@ -214,5 +224,6 @@ void leader_free(struct leader *l)
     free(l->ns);
     free(l->name);
     free(l->identity);
+    free(l->watches);
     free(l);
 }

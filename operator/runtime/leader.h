@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leader election by a Lease, with client-go's rules: 15 s lease, renewed every 2 s, given up when no renewal has
+// Leader election by a Lease, with client-go's rules: 15 s lease, renewed every 2 s, lost when no renewal has
 // succeeded for 10 s; time is measured from when *we* saw the record change, so clocks need not agree.
 #ifndef CADRE_RUNTIME_LEADER_H
 #define CADRE_RUNTIME_LEADER_H
@@ -11,17 +11,22 @@ struct leader;
 struct leader_options {
     const char *ns, *name;                         // of the Lease
     const char *identity;                          // unique a process: pod name and a random part
+    const char *watches;                           // the namespaces that we act on: one, or "*"
     int64_t lease_ms, renew_deadline_ms, retry_ms; // 0 = 15000, 10000, 2000
     void (*on_elected)(void *ctx);
-    void (*on_lost)(void *ctx);                       // stop writing at once; the process is expected to exit
-    void (*on_holder)(void *ctx, const char *holder); // someone else leads; for the log
+    void (*on_lost)(void *ctx); // stop deciding at once; it takes part in the election again, and may be elected again
+    // Someone else leads, who acts on these namespaces ("" = not said).
+    void (*on_holder)(void *ctx, const char *holder, const char *watches);
     void (*on_error)(void *ctx, const struct err *err);
+    void (*on_recovered)(void *ctx); // after errors: the API server answers again
     void *ctx;
     uint64_t seed;
 };
 
 struct leader *leader_start(struct loop *loop, struct kube_client *client, const struct leader_options *options);
 bool leader_is_leading(const struct leader *l);
+// As leader_is_leading(), and the lease is not over by the clock either.
+bool leader_may_write(const struct leader *l);
 // Gives the lease back (best effort, bounded by 2 s), then calls released. Frees itself.
 void leader_release(struct leader *l, void (*released)(void *ctx), void *ctx);
 void leader_free(struct leader *l); // at once, without giving back

@@ -17,9 +17,15 @@ static bool is_mine(const struct leader_fsm *f)
     return str_eq(f->holder, f->rules.identity);
 }
 
+// When the holder is believed no more, unless it renews.
+static int64_t ends_ms(const struct leader_fsm *f)
+{
+    return f->observed_ms + MIN(f->duration_ms, MAX((int64_t)LEADER_BELIEVED_MS, 4 * f->rules.lease_ms));
+}
+
 static bool is_held_by_other(const struct leader_fsm *f, int64_t now)
 {
-    return *f->holder && !is_mine(f) && now < f->observed_ms + f->duration_ms;
+    return *f->holder && !is_mine(f) && now < ends_ms(f);
 }
 
 // Takes the record over; true if its holder is another one than before.
@@ -32,6 +38,8 @@ static bool observe(struct leader_fsm *f, const struct lease *l, int64_t now)
         f->observed_ms = now;
     snprintf(f->version, sizeof f->version, "%s", version);
     snprintf(f->holder, sizeof f->holder, "%s", holder);
+    const char *watches = labels_get(&l->obj.meta.annotations, ANNOTATION_WATCHES);
+    snprintf(f->watches, sizeof f->watches, "%s", watches ? watches : "");
     f->duration_ms = (int64_t)MAX(l->duration_s, 0) * 1000;
     f->acquired_wall_ms = l->acquired_ms;
     f->renewed_wall_ms = l->renewed_ms;
@@ -39,11 +47,27 @@ static bool observe(struct leader_fsm *f, const struct lease *l, int64_t now)
     return new_holder;
 }
 
-// Followers spread their tries over 1 to 2.2 periods (client-go's jitter factor), so that they do not meet.
+// Followers spread their tries over 1 to 2.2 periods (client-go's jitter factor), so that they do not meet; but none
+// waits for longer than the lease that it sees.
 static void try_later(struct leader_fsm *f, int64_t now)
 {
+    enum { SPREAD_MS = 200 };
     int64_t jitter = f->state == LEADER_LEADING ? 0 : rand_range(&f->rand, 0, f->rules.retry_ms * 12 / 10);
     f->next_ms = now + f->rules.retry_ms + jitter;
+    if (is_held_by_other(f, now))
+        f->next_ms = MIN(f->next_ms, ends_ms(f) + rand_range(&f->rand, 0, SPREAD_MS));
+}
+
+static void try_soon(struct leader_fsm *f, int64_t now)
+{
+    int64_t most = MIN(f->rules.retry_ms, (int64_t)LEADER_RETRY_SOON_MS);
+    f->next_ms = now + rand_range(&f->rand, most / 2, most);
+}
+
+static void lose(struct leader_fsm *f, struct leader_output *out)
+{
+    out->lost = true;
+    f->state = LEADER_FOLLOWING;
 }
 
 static enum leader_action send(struct leader_fsm *f, enum leader_action action, int64_t now)
@@ -66,8 +90,7 @@ static enum leader_action on_got(struct leader_fsm *f, const struct leader_input
 {
     out->holder_changed = observe(f, in->lease, in->mono_ms);
     if (f->state == LEADER_LEADING && *f->holder && !is_mine(f)) {
-        out->lost = true;
-        return LEADER_DO_NOTHING;
+        lose(f, out);
     }
     if (is_held_by_other(f, in->mono_ms)) {
         try_later(f, in->mono_ms);
@@ -79,6 +102,10 @@ static enum leader_action on_got(struct leader_fsm *f, const struct leader_input
 static enum leader_action on_wrote(struct leader_fsm *f, const struct leader_input *in, struct leader_output *out)
 {
     out->holder_changed = observe(f, in->lease, in->mono_ms);
+    if (in->mono_ms >= f->sent_ms + f->rules.renew_deadline_ms) { // so long ago that it is worth nothing
+        f->next_ms = in->mono_ms;
+        return LEADER_DO_NOTHING;
+    }
     f->renewed_ms = f->sent_ms;
     out->elected = f->state == LEADER_FOLLOWING;
     f->state = LEADER_LEADING;
@@ -112,7 +139,7 @@ static enum leader_action react(struct leader_fsm *f, const struct leader_input 
     case LEADER_CONFLICT:
         return on_conflict(f, in->mono_ms);
     case LEADER_FAILED:
-        try_later(f, in->mono_ms);
+        try_soon(f, in->mono_ms);
         return LEADER_DO_NOTHING;
     }
     return LEADER_DO_NOTHING;
@@ -128,30 +155,40 @@ static int64_t wait_for(const struct leader_fsm *f, int64_t now)
 struct leader_output leader_step(struct leader_fsm *f, const struct leader_input *in)
 {
     struct leader_output out = {.action = LEADER_DO_NOTHING, .wait_ms = -1};
-    if (f->state == LEADER_LOST || f->state == LEADER_RESIGNED)
+    if (f->state == LEADER_RESIGNED)
         return out;
+    if (in->event != LEADER_TICK) {
+        out.recovered = f->failing && in->event != LEADER_FAILED;
+        f->failing = in->event == LEADER_FAILED;
+    }
     // Too late is too late, even if the answer at hand is a success: others may have been elected meanwhile. (A write
     // sent before the deadline counts.)
     int64_t renewed = in->event == LEADER_WROTE ? f->sent_ms : f->renewed_ms;
-    if (f->state == LEADER_LEADING && in->mono_ms >= renewed + f->rules.renew_deadline_ms)
-        out.lost = true;
-    else
-        out.action = react(f, in, &out);
-    if (out.lost) {
-        f->state = LEADER_LOST;
-        out.action = LEADER_DO_NOTHING;
-    } else {
-        out.wait_ms = wait_for(f, in->mono_ms);
+    bool late = f->state == LEADER_LEADING && in->mono_ms >= renewed + f->rules.renew_deadline_ms;
+    if (late) {
+        lose(f, &out);
+        f->next_ms = in->mono_ms;
     }
+    out.action = react(f, in, &out);
+    out.wait_ms = wait_for(f, in->mono_ms);
     return out;
+}
+
+bool leader_fsm_may_write(const struct leader_fsm *f, int64_t mono_ms)
+{
+    return f->state == LEADER_LEADING && mono_ms < f->renewed_ms + f->rules.renew_deadline_ms;
 }
 
 const char *leader_fsm_write(const struct leader_fsm *f, const char *ns, const char *name, int64_t wall_ms, bool update,
                              struct arena *a)
 {
     bool resigned = f->state == LEADER_RESIGNED, renewal = !resigned && is_mine(f);
+    struct label watches = {ANNOTATION_WATCHES, f->rules.watches};
     struct lease l = {
-        .obj.meta = {.ns = ns, .name = name, .resource_version = update ? f->version : NULL},
+        .obj.meta = {.ns = ns,
+                     .name = name,
+                     .resource_version = update ? f->version : NULL,
+                     .annotations = {&watches, f->rules.watches != NULL}},
         .holder = resigned ? "" : f->rules.identity,
         .duration_s = resigned ? 1 : (int32_t)((f->rules.lease_ms + 999) / 1000),
         .transitions = f->transitions + (update && !resigned && !renewal),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of leader election, pure: what happened goes in, what to do comes out. A holder's lease is measured from
-// when we saw its record change, our own from when we sent the write that renewed it, so clocks need not agree.
+// when we saw its record change, our own from when we sent the write that renewed it, so clocks need not agree. A
+// holder that does not renew is believed for as long as its record says, but not for longer than LEADER_BELIEVED_MS or
+// four of our own leases: somebody may have edited the record.
 //
 //   FOLLOWING --the lease was free or expired, and our write succeeded--> LEADING
-//   LEADING   --no write succeeded for renew_deadline_ms, or someone else holds it--> LOST (for good)
+//   LEADING   --no write succeeded for renew_deadline_ms, or someone else holds it--> FOLLOWING
 //   any       --leader_fsm_resign()--> RESIGNED (for good)
 #ifndef CADRE_RUNTIME_LEADER_FSM_H
 #define CADRE_RUNTIME_LEADER_FSM_H
@@ -11,11 +13,13 @@
 #include "common/base/rand.h"
 #include "operator/api/lease.h"
 
-enum leader_state { LEADER_FOLLOWING, LEADER_LEADING, LEADER_LOST, LEADER_RESIGNED };
+enum leader_state { LEADER_FOLLOWING, LEADER_LEADING, LEADER_RESIGNED };
+enum { LEADER_BELIEVED_MS = 60 * 1000, LEADER_RETRY_SOON_MS = 1000 };
 
 struct leader_rules {
     const char *identity; // not empty
     int64_t lease_ms, renew_deadline_ms, retry_ms;
+    const char *watches; // the namespaces that this installation acts on: one, or "*"
 };
 
 enum leader_event {
@@ -45,6 +49,7 @@ struct leader_output {
     int64_t wait_ms; // TICK is due then; -1 = not before something happens
     bool elected, lost;
     bool holder_changed; // see leader_fsm.holder
+    bool recovered;      // the API server answers again
 };
 
 struct leader_fsm {
@@ -53,18 +58,22 @@ struct leader_fsm {
     enum leader_state state;
     bool busy;          // a request is on its way
     bool reread;        // a conflict was answered by a second read already
+    bool failing;       // the last request was not answered
     int64_t sent_ms;    // when it was sent
     int64_t renewed_ms; // when the last write that succeeded was sent
     int64_t next_ms;    // when to try again
     // The record as last read or written:
-    int64_t observed_ms; // when it was first seen like this; 0 with an empty version: never
-    char version[64], holder[512];
+    int64_t observed_ms;                         // when it was first seen like this; 0 with an empty version: never
+    char version[64], holder[512], watches[256]; // watches "" = not said
     int64_t duration_ms, acquired_wall_ms, renewed_wall_ms;
     int32_t transitions;
 };
 
 void leader_fsm_init(struct leader_fsm *f, const struct leader_rules *rules, uint64_t seed); // identity is borrowed
 struct leader_output leader_step(struct leader_fsm *f, const struct leader_input *in);
+// Whether what a leader decides may be written at this time: a process that stood still may not have heard yet that its
+// lease is over.
+bool leader_fsm_may_write(const struct leader_fsm *f, int64_t mono_ms);
 // The Lease to create or update now, encoded; resourceVersion only in an update.
 const char *leader_fsm_write(const struct leader_fsm *f, const char *ns, const char *name, int64_t wall_ms, bool update,
                              struct arena *a);

@@ -185,6 +185,44 @@ void workqueue_forget(struct workqueue *q, const char *key)
     item_release(q, it);
 }
 
+void workqueue_clear(struct workqueue *q)
+{
+    size_t i = 0;
+    void *value;
+    struct map kept = MAP_INIT;
+    q->n_heap = 0;
+    while (map_next(&q->items, &i, NULL, &value)) {
+        struct item *it = value;
+        q->n_dirty -= it->dirty;
+        it->dirty = false;
+        it->failures = 0;
+        it->heap_index = NOT_DELAYED;
+        if (it->processing) {
+            map_set(&kept, it->key, it);
+            continue;
+        }
+        list_remove(&it->link);
+        free(it);
+    }
+    map_done(&q->items);
+    q->items = kept;
+}
+
+void workqueue_retry(struct workqueue *q)
+{
+    size_t n = 0;
+    struct item **failed = xcalloc(q->n_heap + 1, sizeof *failed);
+    for (size_t i = 0; i < q->n_heap; i++)
+        if (q->heap[i]->failures)
+            failed[n++] = q->heap[i];
+    for (size_t i = 0; i < n; i++) {
+        failed[i]->failures = 0;
+        failed[i]->due_ms = 0;
+        heap_up(q, (size_t)failed[i]->heap_index, failed[i]);
+    }
+    free(failed);
+}
+
 static void wake_delayed(struct workqueue *q)
 {
     int64_t now = clock_mono_ms(q->clock);

@@ -21,6 +21,8 @@ void workqueue_add(struct workqueue *q, const char *key);
 void workqueue_add_after(struct workqueue *q, const char *key, int64_t ms);
 int64_t workqueue_add_backoff(struct workqueue *q, const char *key); // returns the delay chosen
 void workqueue_forget(struct workqueue *q, const char *key);         // success: the backoff starts anew
+void workqueue_clear(struct workqueue *q); // of all keys that are not being processed, and of what failed before
+void workqueue_retry(struct workqueue *q); // those that wait because they failed come now, as if they had not
 // The next ready key, or NULL. Valid until workqueue_done(key).
 const char *workqueue_get(struct workqueue *q);
 void workqueue_done(struct workqueue *q, const char *key);

@@ -251,9 +251,24 @@ test_leaders() {
     check "... and the groups are served" eventually 20 is 2 group_status led readyReplicas
     check "... without a restart" is "0" group_status led restarts
     kc patch lease cadre-operator --type merge -p "{\"spec\":{\"holderIdentity\":\"thief\",\"renewTime\":\"$(date -u +%FT%T.%6NZ)\"}}" >/dev/null
-    check "a leader whose lease is taken ends with 1 and says so" operator_gone "$first" 1 20
-    check "... " says "the lease is lost" operator_log "$first"
-    check "... and leaves the thief's lease alone" is thief holder
+    check "a leader whose lease is taken says so" eventually 20 says "the lease is lost" operator_log "$first"
+    check "... and does not lead" exits 1 is_leader "$first"
+    check "... leaves the thief's lease alone" is thief holder
+    check "... and goes on serving" operator_http "$first" /readyz --fail
+    # The thief does not renew, and asks for an hour that nobody believes.
+    kc patch lease cadre-operator --type merge -p '{"spec":{"leaseDurationSeconds":3600}}' >/dev/null
+    check "a lease that nobody renews is taken over, whatever it says" eventually 90 is_leader "$first"
+    group_apply led '.spec.replicas = 1' >/dev/null
+    check "... and the groups are served" eventually 20 is 1 group_status led readyReplicas
+    kc delete lease cadre-operator >/dev/null
+    check "a lease that is deleted is made again" eventually 20 matches "^${first}_" holder
+    check "... by a leader that never stopped to lead" is_leader "$first"
+    kc annotate lease cadre-operator cadre.dev/watches=team-a --overwrite >/dev/null
+    kc patch lease cadre-operator --type merge -p "{\"spec\":{\"holderIdentity\":\"other\",\"leaseDurationSeconds\":5,\"renewTime\":\"$(date -u +%FT%T.%6NZ)\"}}" >/dev/null
+    check "another installation with the same lease is named" eventually 20 says "another installation holds the Lease" \
+        operator_log "$first"
+    check "it leads again in the end" eventually 30 is_leader "$first"
+    check "it ends without a leak" operator_stop "$first"
 }
 
 apiserver_pid() {
@@ -265,13 +280,18 @@ apiserver_pid() {
     )
 }
 
-after_the_loss() { # what the operator still says then, other than about what was under way
-    sed '1,/the lease is lost/d' "$suite_dir/operator-op.log"
+lost_count() {
+    grep -c "the lease is lost" "$suite_dir/operator-op.log"
+}
+
+# How many plans were made between the loss and the next election.
+plans_without_lease() {
+    sed -n '/the lease is lost/,/"leading"/p' "$suite_dir/operator-op.log" | grep -c '"msg":"plan"' || true
 }
 
 # The API server falls silent while pods are being created: their requests hang for longer than the lease lasts.
 test_lost() {
-    local i apiserver
+    local i apiserver began
     apiserver=$(apiserver_pid)
     operator_start op
     eventually 20 is_leader op
@@ -280,16 +300,27 @@ test_lost() {
     done | kc apply -f - >/dev/null &
     until grep -q "create pod" "$suite_dir/operator-op.log"; do sleep 0.01; done
     kill -STOP "$apiserver"
-    check "a leader that cannot renew its lease ends with 1 before another one leads" operator_gone op 1 14
+    check "a leader that cannot renew its lease does not lead any more, and says so" eventually 14 \
+        says "the lease is lost" operator_log op
+    check "... and goes on serving" operator_http op /healthz --fail
     kill -CONT "$apiserver"
+    began=$SECONDS
+    check "... it leads again when the API server answers" eventually 20 is_leader op
+    echo "# after $((SECONDS - began)) s"
     wait %% || true
-    check "... and says so" says "the lease is lost" operator_log op
-    check "... and begins nothing after that" is "" after_the_loss
-    operator_start op --leader-elect=false
+    check "... and has decided nothing in between" is 0 plans_without_lease
     for ((i = 0; i < 5; i++)); do group_ready "lost-$i" 60 >/dev/null; done
-    check "what was begun is ended by the next" is "0 0 0 0 0" kc get wg -o 'jsonpath={.items[*].status.restarts}'
+    check "what was begun is ended" is "0 0 0 0 0" kc get wg -o 'jsonpath={.items[*].status.restarts}'
+    kill -STOP "${operator_pid[op]}"
+    group_apply frozen >/dev/null
+    sleep 16
+    kill -CONT "${operator_pid[op]}"
+    check "a leader that stood still notices it" eventually 10 is 2 lost_count
+    check "... leads again" eventually 20 is_leader op
+    check "... and decides only then" is 0 plans_without_lease
+    check "... about what came meanwhile" group_ready frozen
     check "it ends without a leak" operator_stop op
-    group_delete lost-0 lost-1 lost-2 lost-3 lost-4
+    group_delete lost-0 lost-1 lost-2 lost-3 lost-4 frozen
     kc delete lease cadre-operator >/dev/null
 }
 

@@ -12,7 +12,7 @@ struct kube_client {
     struct list calls; // oldest first
     struct loop_timer *canceler;
     uint64_t last_id;
-    bool refusing;
+    bool refusing, may_not_decide;
 };
 
 static void call_end(struct stub_call *call, const struct kube_response *response, const struct err *err)
@@ -122,6 +122,25 @@ void kube_cancel(struct kube_client *c, uint64_t id)
             loop_timer_arm(c->canceler, 0);
         }
     }
+}
+
+void kube_cancel_decided(struct kube_client *c)
+{
+    LIST_FOREACH(l, &c->calls) {
+        struct stub_call *call = CONTAINER_OF(l, struct stub_call, link);
+        call->canceled = call->canceled || call->request.decided;
+    }
+    loop_timer_arm(c->canceler, 0);
+}
+
+bool kube_may_decide(const struct kube_client *c)
+{
+    return !c->may_not_decide;
+}
+
+void stub_client_may_decide(struct kube_client *c, bool may)
+{
+    c->may_not_decide = !may;
 }
 
 static struct stub_call *oldest(struct kube_client *c)

@@ -24,6 +24,7 @@ struct kube_client *stub_client_new(struct loop *loop);
 void stub_client_free(struct kube_client *c);   // every call must have ended
 void stub_client_refuse(struct kube_client *c); // sends nothing more, as while it is taken down
 
+void stub_client_may_decide(struct kube_client *c, bool may);
 void stub_client_cancel(struct kube_client *c); // likewise, and ends what waits for an answer
 
 // Turns the loop until a call waits for its answer, and returns the oldest one; NULL if nothing is asked in 50 turns.

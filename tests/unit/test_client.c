@@ -410,6 +410,39 @@ static void a_canceled_request_is_called_back_once(void **state)
     assert_int_equal(fakeapi_count(f->api), 1);
 }
 
+static bool may_decide(void *ctx)
+{
+    return *(const bool *)ctx;
+}
+
+// A process that stood still may not have heard yet that it does not lead any more.
+static void what_a_leader_decides_is_not_sent_once_another_may_lead(void **state)
+{
+    (void)state;
+    bool leads = true;
+    const struct request decided = {.verb = VERB_DELETE, .kind = KIND_POD, .ns = "ml", .name = "a", .decided = true};
+    f->options.max_in_flight = 1;
+    f->options.may_decide = may_decide;
+    f->options.may_decide_ctx = &leads;
+    rule((struct fakeapi_rule){.times = 1, .ending = FAKEAPI_SILENT});
+    rule((struct fakeapi_rule){.body = "{}"});
+    kube_send(fixture_client(f), &decided, 0, on_answer, &many[0]);
+    kube_send(f->client, &decided, 0, on_answer, &many[1]);
+    send_get(f, "b", 0, &many[2]);
+    assert_true(fixture_wait_count(f, 1));
+    leads = false;
+    kube_cancel_decided(f->client);
+    for (int i = 0; i < 3; i++)
+        assert_true(answer_wait(f, &many[i]));
+    assert_int_equal(many[0].err.code, ERR_CANCELED);
+    assert_int_equal(many[1].err.code, ERR_CANCELED);
+    assert_int_equal(many[2].err.code, 0); // nobody decided that
+    kube_send(f->client, &decided, 0, on_answer, &many[3]);
+    assert_true(answer_wait(f, &many[3]));
+    assert_int_equal(many[3].err.code, ERR_CANCELED);
+    assert_int_equal(fakeapi_count(f->api), 2);
+}
+
 static struct kube_client *going;
 static uint64_t sent_again;
 
@@ -539,6 +572,7 @@ int main(void)
         TEST(a_new_connection_that_dies_is_reported),
         TEST(a_long_answer_is_refused),
         TEST(a_canceled_request_is_called_back_once),
+        TEST(what_a_leader_decides_is_not_sent_once_another_may_lead),
         TEST(a_client_that_goes_cancels_what_is_under_way),
         TEST(after_an_answer_that_stayed_out_idle_connections_are_not_used_again),
         TEST(every_exchange_is_observed),

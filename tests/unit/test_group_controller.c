@@ -86,6 +86,43 @@ static void nothing_is_decided_before_the_start(void **state)
     assert_false(group_controller_idle(t.controller));
 }
 
+// The lease is lost in the middle of a plan: nothing of it is written any more. Elected again, it begins anew.
+static void a_term_ends_in_the_middle_of_a_plan_and_another_one_begins(void **state)
+{
+    (void)state;
+    put_group(1, false);
+    group_controller_start(t.controller);
+    assert_true(next(VERB_CREATE, KIND_POD)->request.decided);
+    group_controller_stop(t.controller);
+    kube_cancel_decided(t.client);
+    assert_true(stub_quiet(t.client));
+    assert_true(group_controller_idle(t.controller));
+    put_group(2, false); // seen, and not acted on
+    assert_true(stub_quiet(t.client));
+    for (int term = 0; term < 3; term++) {
+        group_controller_start(t.controller);
+        assert_true(next(VERB_CREATE, KIND_POD)->request.decided);
+        group_controller_stop(t.controller);
+        kube_cancel_decided(t.client);
+        assert_true(stub_quiet(t.client));
+        assert_true(group_controller_idle(t.controller));
+    }
+}
+
+static void what_failed_is_tried_at_once_when_the_server_is_back(void **state)
+{
+    (void)state;
+    put_group(1, false);
+    group_controller_start(t.controller);
+    for (int i = 0; i < 20; i++) { // without it the last try would come after 43 minutes
+        stub_fail(next(VERB_CREATE, KIND_POD), ERR_UNAVAILABLE, "down");
+        while (!group_controller_idle(t.controller))
+            stub_answer(stub_next(t.client), 200, "{}");
+        group_controller_retry(t.controller);
+    }
+    assert_non_null(next(VERB_CREATE, KIND_POD));
+}
+
 static void the_template_is_tried_before_anything_is_created(void **state)
 {
     (void)state;
@@ -204,6 +241,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(nothing_is_decided_before_the_start),
+        T(a_term_ends_in_the_middle_of_a_plan_and_another_one_begins),
+        T(what_failed_is_tried_at_once_when_the_server_is_back),
         T(the_template_is_tried_before_anything_is_created),
         T(pods_that_go_while_the_status_is_written_are_still_deleted_by_name),
         T(a_group_that_goes_while_its_plan_is_carried_out),

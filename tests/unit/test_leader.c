@@ -17,7 +17,7 @@ static struct {
     struct loop *loop;
     struct kube_client *client;
     struct leader *leader;
-    char trace[512];
+    char trace[8192];
     bool free_in_callback;
 } t;
 
@@ -43,9 +43,9 @@ static void on_lost(void *ctx)
     note("lost");
 }
 
-static void on_holder(void *ctx, const char *holder)
+static void on_holder(void *ctx, const char *holder, const char *watches)
 {
-    (void)ctx;
+    (void)ctx, (void)watches;
     note(holder);
 }
 
@@ -53,6 +53,12 @@ static void on_error(void *ctx, const struct err *err)
 {
     (void)ctx;
     note(err_name(err->code));
+}
+
+static void on_recovered(void *ctx)
+{
+    (void)ctx;
+    note("recovered");
 }
 
 static void on_released(void *ctx)
@@ -78,6 +84,7 @@ static int setup(void **state)
                                                      .on_lost = on_lost,
                                                      .on_holder = on_holder,
                                                      .on_error = on_error,
+                                                     .on_recovered = on_recovered,
                                                      .seed = 1});
     return 0;
 }
@@ -130,7 +137,7 @@ static void it_is_elected_and_renews(void **state)
     for (int i = 0; i < 3; i++) {
         struct stub_call *call = expect(VERB_UPDATE);
         assert_non_null(strstr(call->request.body, "\"holderIdentity\":\"me\""));
-        assert_int_equal(call->timeout_ms, 30); // two tries fit into the deadline
+        assert_int_equal(call->timeout_ms, 20); // three tries fit into the deadline
         stub_answer(call, 200, lease_json("2", "me"));
     }
     assert_string_equal(t.trace, "");
@@ -155,7 +162,7 @@ static void errors_are_told_but_races_are_not(void **state)
     stub_answer(expect(VERB_CREATE), 409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\"}");
     stub_answer(expect(VERB_GET), 200, lease_json("5", ""));
     stub_answer(expect(VERB_UPDATE), 409, "{\"kind\":\"Status\",\"reason\":\"Conflict\"}");
-    assert_string_equal(t.trace, "FORBIDDEN INVALID ");
+    assert_string_equal(t.trace, "FORBIDDEN INVALID recovered ");
     stub_answer(expect(VERB_GET), 200, lease_json("6", ""));
     struct stub_call *call = expect(VERB_UPDATE);
     assert_non_null(strstr(call->request.body, "\"resourceVersion\":\"6\""));
@@ -174,8 +181,13 @@ static void it_has_lost_when_renewals_fail_for_too_long(void **state)
             stub_fail(call, ERR_UNAVAILABLE, "down");
     }
     assert_true(str_starts(t.trace, "UNAVAILABLE UNAVAILABLE "));
-    assert_true(str_ends(t.trace, "lost "));
-    assert_true(stub_quiet(t.client)); // and it does not try again
+    assert_non_null(strstr(t.trace, " lost "));
+    t.trace[0] = '\0';
+    stub_answer(expect(VERB_GET), 200, lease_json("1", "me")); // it goes on trying, and leads again
+    stub_answer(expect(VERB_UPDATE), 200, lease_json("2", "me"));
+    assert_true(leader_is_leading(t.leader));
+    assert_true(leader_may_write(t.leader));
+    assert_string_equal(t.trace, "recovered elected ");
 }
 
 static void it_has_lost_when_a_renewal_hangs(void **state)
@@ -186,8 +198,14 @@ static void it_has_lost_when_a_renewal_hangs(void **state)
     while (leader_is_leading(t.leader))
         loop_run_once(t.loop, 100);
     assert_string_equal(t.trace, "lost ");
+    assert_false(leader_may_write(t.leader));
+    for (int64_t until = clock_mono_ms(&clock_system) + 60; clock_mono_ms(&clock_system) < until;)
+        loop_run_once(t.loop, 10);
     stub_answer(call, 200, lease_json("2", "me")); // too late
     assert_false(leader_is_leading(t.leader));
+    stub_answer(expect(VERB_GET), 200, lease_json("2", "me"));
+    stub_answer(expect(VERB_UPDATE), 200, lease_json("3", "me"));
+    assert_true(leader_is_leading(t.leader));
 }
 
 static void the_lease_is_given_back(void **state)

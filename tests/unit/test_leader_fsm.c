@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct leader_rules rules = {"me", 15000, 10000, 2000};
+static const struct leader_rules rules = {"me", 15000, 10000, 2000, "*"};
 
 static struct leader_output feed(struct leader_fsm *f, enum leader_event event, const struct lease *lease, int64_t now)
 {
@@ -129,15 +129,112 @@ static void failures_cost_the_lease_only_after_the_deadline(void **state)
         assert_int_equal(feed(&f, LEADER_TICK, NULL, now).action, LEADER_DO_UPDATE);
         out = feed(&f, LEADER_FAILED, NULL, now);
         assert_false(out.lost);
-        assert_int_equal(out.wait_ms, 2000);
+        assert_in_range(out.wait_ms, 500, 1000); // the server may be back any moment
     }
+    assert_true(leader_fsm_may_write(&f, 9999));
+    assert_false(leader_fsm_may_write(&f, 10000)); // whether it has been told or not
     out = feed(&f, LEADER_TICK, NULL, 10000);
     assert_true(out.lost);
+    assert_int_equal(f.state, LEADER_FOLLOWING);
+    assert_false(feed(&f, LEADER_TICK, NULL, 10001).lost); // said once
+}
+
+// Its name still stands in the record, so nobody else has led.
+static void who_has_lost_is_elected_again_when_the_server_is_back(void **state)
+{
+    (void)state;
+    struct leader_fsm f = elected_at(0);
+    struct leader_output out = feed(&f, LEADER_TICK, NULL, 10000);
+    assert_true(out.lost);
+    assert_int_equal(out.action, LEADER_DO_GET); // at once
+    out = feed(&f, LEADER_FAILED, NULL, 10010);
     assert_int_equal(out.action, LEADER_DO_NOTHING);
-    assert_int_equal(out.wait_ms, -1);
-    out = feed(&f, LEADER_TICK, NULL, 99999); // for good, and said once
-    assert_false(out.lost);
-    assert_int_equal(out.action, LEADER_DO_NOTHING);
+    assert_in_range(out.wait_ms, 500, 1000);
+    assert_false(out.recovered);
+    assert_int_equal(feed(&f, LEADER_TICK, NULL, 12000).action, LEADER_DO_GET);
+    struct lease mine = record("1", "me", 15, 0);
+    out = feed(&f, LEADER_GOT, &mine, 12010);
+    assert_true(out.recovered);
+    assert_false(out.elected);
+    assert_int_equal(out.action, LEADER_DO_UPDATE);
+    mine = record("2", "me", 15, 0);
+    out = feed(&f, LEADER_WROTE, &mine, 12020);
+    assert_true(out.elected);
+    assert_false(out.recovered);
+    assert_true(leader_fsm_may_write(&f, 12020));
+}
+
+static void a_follower_tries_as_soon_as_the_lease_that_it_sees_is_over(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 50; seed++) {
+        struct leader_fsm f;
+        leader_fsm_init(&f, &rules, seed);
+        feed(&f, LEADER_TICK, NULL, 0);
+        struct lease theirs = record("7", "you", 15, 3);
+        int64_t now = feed(&f, LEADER_GOT, &theirs, 0).wait_ms;
+        while (feed(&f, LEADER_TICK, NULL, now).action == LEADER_DO_GET) {
+            struct leader_output out = feed(&f, LEADER_GOT, &theirs, now);
+            if (out.action == LEADER_DO_UPDATE)
+                break;
+            now += out.wait_ms;
+        }
+        assert_in_range(now, 15000, 15200);
+    }
+}
+
+// Somebody has edited it: an hour without any decision would be the price.
+static void a_holder_that_does_not_renew_is_not_believed_for_long(void **state)
+{
+    (void)state;
+    static const int32_t seconds[] = {3600, INT32_MAX};
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+        struct leader_fsm f;
+        leader_fsm_init(&f, &rules, 1);
+        struct lease theirs = record("7", "thief", seconds[i], 3);
+        feed(&f, LEADER_TICK, NULL, 0);
+        feed(&f, LEADER_GOT, &theirs, 0);
+        feed(&f, LEADER_TICK, NULL, 59000);
+        assert_int_equal(feed(&f, LEADER_GOT, &theirs, 59999).action, LEADER_DO_NOTHING);
+        feed(&f, LEADER_TICK, NULL, 65000);
+        assert_int_equal(feed(&f, LEADER_GOT, &theirs, 65000).action, LEADER_DO_UPDATE);
+    }
+    struct leader_fsm f;
+    leader_fsm_init(&f, &rules, 1);
+    struct lease negative = record("7", "thief", -5, 3);
+    feed(&f, LEADER_TICK, NULL, 0);
+    assert_int_equal(feed(&f, LEADER_GOT, &negative, 0).action, LEADER_DO_UPDATE);
+}
+
+static void a_lease_that_is_deleted_is_made_again_without_a_loss(void **state)
+{
+    (void)state;
+    struct leader_fsm f = elected_at(0);
+    feed(&f, LEADER_TICK, NULL, 2000);
+    assert_int_equal(feed(&f, LEADER_CONFLICT, NULL, 2000).action, LEADER_DO_GET);
+    struct leader_output out = feed(&f, LEADER_MISSING, NULL, 2010);
+    assert_int_equal(out.action, LEADER_DO_CREATE);
+    struct lease mine = record("12", "me", 15, 0);
+    out = feed(&f, LEADER_WROTE, &mine, 2020);
+    assert_false(out.lost || out.elected);
+    assert_int_equal(f.state, LEADER_LEADING);
+}
+
+static void whose_namespaces_the_holder_acts_on_is_known(void **state)
+{
+    (void)state;
+    struct leader_fsm f;
+    leader_fsm_init(&f, &rules, 1);
+    struct label label = {ANNOTATION_WATCHES, "team-a"};
+    struct lease theirs = record("7", "you", 15, 3);
+    theirs.obj.meta.annotations = (struct labels){&label, 1};
+    feed(&f, LEADER_TICK, NULL, 0);
+    feed(&f, LEADER_GOT, &theirs, 0);
+    assert_string_equal(f.watches, "team-a");
+    theirs = record("8", "older", 15, 3); // of a version that does not say it
+    feed(&f, LEADER_TICK, NULL, 9000);
+    feed(&f, LEADER_GOT, &theirs, 9000);
+    assert_string_equal(f.watches, "");
 }
 
 static void a_request_that_hangs_costs_the_lease_too(void **state)
@@ -160,7 +257,10 @@ static void a_success_counts_from_when_it_was_sent(void **state)
     assert_false(feed(&f, LEADER_WROTE, &mine, 12000).lost); // sent in time
     assert_int_equal(f.renewed_ms, 9000);
     feed(&f, LEADER_TICK, NULL, 12000);
-    assert_true(feed(&f, LEADER_WROTE, &mine, 22000).lost); // too old to be worth anything
+    struct leader_output out = feed(&f, LEADER_WROTE, &mine, 22000); // too old to be worth anything
+    assert_true(out.lost);
+    assert_false(out.elected);
+    assert_int_equal(out.wait_ms, 0); // but soon found again by reading
 }
 
 static void a_leader_that_reads_another_name_has_lost(void **state)
@@ -170,7 +270,10 @@ static void a_leader_that_reads_another_name_has_lost(void **state)
     feed(&f, LEADER_TICK, NULL, 2000);
     feed(&f, LEADER_CONFLICT, NULL, 2000);
     struct lease theirs = record("9", "you", 15, 1);
-    assert_true(feed(&f, LEADER_GOT, &theirs, 2000).lost);
+    struct leader_output out = feed(&f, LEADER_GOT, &theirs, 2000);
+    assert_true(out.lost);
+    assert_int_equal(out.action, LEADER_DO_NOTHING); // the other one may lead
+    assert_int_equal(f.state, LEADER_FOLLOWING);
 }
 
 static const char *written(const struct leader_fsm *f, bool update)
@@ -189,6 +292,7 @@ static void what_is_written_follows_client_go(void **state)
     leader_fsm_init(&f, &rules, 1);
     const char *json = written(&f, false);
     assert_null(strstr(json, "resourceVersion"));
+    assert_non_null(strstr(json, "\"annotations\":{\"cadre.dev/watches\":\"*\"}"));
     assert_non_null(strstr(json, "\"holderIdentity\":\"me\",\"leaseDurationSeconds\":15,\"leaseTransitions\":0"));
     feed(&f, LEADER_TICK, NULL, 0);
     struct lease theirs = record("7", "you", 15, 3);
@@ -236,7 +340,7 @@ struct sim {
 
 static void sim_start(struct candidate *c)
 {
-    struct leader_rules r = {c->identity, 15000, 10000, 2000};
+    struct leader_rules r = {c->identity, 15000, 10000, 2000, NULL};
     leader_fsm_init(&c->fsm, &r, (uint64_t)(uintptr_t)c->identity[1] * 977);
     c->tick_ms = 0;
     c->busy = LEADER_DO_NOTHING;
@@ -297,8 +401,6 @@ static void sim_advance(struct sim *s, struct candidate *c)
     }
     if (c->tick_ms >= 0 && s->now >= c->tick_ms)
         sim_feed(s, c, LEADER_TICK, NULL);
-    if (c->fsm.state == LEADER_LOST && rand_below(&s->rand, 1000) == 0)
-        sim_start(c); // the process comes back
 }
 
 static void never_two_leaders(void **state)
@@ -324,7 +426,7 @@ static void never_two_leaders(void **state)
                 if (i == frozen && s.now < frozen_until)
                     continue; // it writes nothing either, so it does not count
                 sim_advance(&s, &s.c[i]);
-                leading += s.c[i].fsm.state == LEADER_LEADING;
+                leading += leader_fsm_may_write(&s.c[i].fsm, s.now);
             }
             assert_true(leading <= 1);
         }
@@ -343,6 +445,11 @@ int main(void)
         cmocka_unit_test(a_held_lease_is_taken_when_its_record_has_not_changed_for_its_duration),
         cmocka_unit_test(a_conflict_is_answered_by_reading_again_once),
         cmocka_unit_test(failures_cost_the_lease_only_after_the_deadline),
+        cmocka_unit_test(who_has_lost_is_elected_again_when_the_server_is_back),
+        cmocka_unit_test(a_follower_tries_as_soon_as_the_lease_that_it_sees_is_over),
+        cmocka_unit_test(a_holder_that_does_not_renew_is_not_believed_for_long),
+        cmocka_unit_test(a_lease_that_is_deleted_is_made_again_without_a_loss),
+        cmocka_unit_test(whose_namespaces_the_holder_acts_on_is_known),
         cmocka_unit_test(a_request_that_hangs_costs_the_lease_too),
         cmocka_unit_test(a_success_counts_from_when_it_was_sent),
         cmocka_unit_test(a_leader_that_reads_another_name_has_lost),

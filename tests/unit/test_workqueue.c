@@ -41,6 +41,53 @@ static void assert_next(const char *want)
     }
 }
 
+static void what_is_cleared_is_as_if_it_had_never_been(void **state)
+{
+    (void)state;
+    struct workqueue_stats stats;
+    workqueue_add(q, "running");
+    workqueue_add(q, "again");
+    assert_next("running");
+    assert_next("again");
+    workqueue_add(q, "again");
+    workqueue_add(q, "waiting");
+    workqueue_add_after(q, "later", 10);
+    for (int i = 0; i < 20; i++)
+        workqueue_add_backoff(q, "failed");
+    workqueue_clear(q);
+    assert_next(NULL);
+    assert_int_equal(workqueue_wait_ms(q), -1);
+    workqueue_stats(q, &stats);
+    assert_int_equal(stats.depth, 0);
+    assert_int_equal(stats.processing, 2);
+    clock_fake_advance(&now, 1000 * 1000);
+    assert_next(NULL);
+    workqueue_done(q, "running");
+    workqueue_done(q, "again");
+    assert_next(NULL);
+    assert_int_equal(workqueue_add_backoff(q, "failed"), 5);
+    workqueue_add(q, "waiting");
+    assert_next("waiting");
+}
+
+static void what_failed_can_be_had_at_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        workqueue_add_backoff(q, "failed");
+    workqueue_add_after(q, "later", 60 * 1000);
+    workqueue_add_backoff(q, "too");
+    assert_next(NULL);
+    workqueue_retry(q);
+    const char *first = workqueue_get(q), *second = workqueue_get(q);
+    assert_non_null(first);
+    assert_non_null(second);
+    assert_string_not_equal(first, "later"); // which waits because it was told to
+    assert_string_not_equal(second, "later");
+    assert_next(NULL);
+    assert_int_equal(workqueue_add_backoff(q, "failed"), 5);
+}
+
 static void keys_come_in_order_and_once(void **state)
 {
     (void)state;
@@ -358,6 +405,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define QUEUE_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
         QUEUE_TEST(keys_come_in_order_and_once),
+        QUEUE_TEST(what_is_cleared_is_as_if_it_had_never_been),
+        QUEUE_TEST(what_failed_can_be_had_at_once),
         QUEUE_TEST(a_key_in_process_is_not_given_out_again),
         QUEUE_TEST(done_of_a_key_not_in_process_changes_nothing),
         QUEUE_TEST(a_delayed_key_comes_when_it_is_time),

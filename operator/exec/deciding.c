@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/deciding.h"
+
+#include "common/base/mem.h"
+#include "operator/exec/abandoned.h"
+#include "operator/exec/reaper.h"
+
+#include <stdlib.h>
+
+struct deciding {
+    struct kube_client *client;
+    struct group_controller *groups;
+    struct placementgroup_controller *placementgroups;
+    struct reaper *reaper;
+    struct abandoned *abandoned;
+};
+
+struct deciding *deciding_new(struct loop *loop, struct kube_client *client, struct group_controller *groups,
+                              struct placementgroup_controller *placementgroups, struct store *pods,
+                              struct store *workergroups, struct store *plgs)
+{
+    struct deciding *d = xcalloc(1, sizeof *d);
+    *d = (struct deciding){.client = client, .groups = groups, .placementgroups = placementgroups};
+    d->reaper = reaper_new(client, pods);
+    reaper_follow(d->reaper, workergroups);
+    reaper_follow(d->reaper, plgs);
+    d->abandoned = abandoned_new(loop, client, workergroups, ABANDONED_AFTER_MS);
+    return d;
+}
+
+void deciding_free(struct deciding *d)
+{
+    if (!d)
+        return;
+    placementgroup_controller_free(d->placementgroups);
+    reaper_free(d->reaper);
+    abandoned_free(d->abandoned);
+    group_controller_free(d->groups);
+    free(d);
+}
+
+void deciding_start(struct deciding *d)
+{
+    group_controller_start(d->groups);
+    placementgroup_controller_start(d->placementgroups);
+    reaper_start(d->reaper);
+    abandoned_start(d->abandoned);
+}
+
+void deciding_stop(struct deciding *d)
+{
+    group_controller_stop(d->groups);
+    placementgroup_controller_stop(d->placementgroups);
+    reaper_stop(d->reaper);
+    abandoned_stop(d->abandoned);
+}
+
+void deciding_lose(struct deciding *d)
+{
+    deciding_stop(d);
+    kube_cancel_decided(d->client);
+}
+
+void deciding_retry(struct deciding *d)
+{
+    group_controller_retry(d->groups);
+    placementgroup_controller_retry(d->placementgroups);
+}
+
+bool deciding_idle(const struct deciding *d)
+{
+    return group_controller_idle(d->groups) && placementgroup_controller_idle(d->placementgroups) &&
+           reaper_idle(d->reaper) && abandoned_idle(d->abandoned);
+}

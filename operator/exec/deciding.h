@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that only the leader does: what decides about WorkerGroups and PlacementGroups, and what deletes after them. A
+// process begins and ends to decide as often as it is elected; what it serves meanwhile has no part in it.
+#ifndef CADRE_EXEC_DECIDING_H
+#define CADRE_EXEC_DECIDING_H
+
+#include "operator/exec/group_controller.h"
+#include "operator/exec/placementgroup_controller.h"
+
+struct deciding;
+
+// Takes ownership of the controllers, which follow the same stores. The client must outlive it; what is sent for it has
+// request.decided set.
+struct deciding *deciding_new(struct loop *loop, struct kube_client *client, struct group_controller *groups,
+                              struct placementgroup_controller *placementgroups, struct store *pods,
+                              struct store *workergroups, struct store *plgs);
+void deciding_free(struct deciding *d); // as group_controller_free(); accepts NULL
+
+// This process leads: every object is looked at anew, and nothing is remembered of an earlier term.
+void deciding_start(struct deciding *d);
+// Begins nothing new; what is under way ends, which deciding_idle() tells.
+void deciding_stop(struct deciding *d);
+// Another replica may lead already: what waits to be sent is dropped, and no answer is awaited.
+void deciding_lose(struct deciding *d);
+// The API server answers again: what failed is tried at once.
+void deciding_retry(struct deciding *d);
+bool deciding_idle(const struct deciding *d); // no write is under way
+
+#endif
