@@ -29,6 +29,8 @@ static cadre_result add(void *self, cadre_call *call)
     struct accumulator *a = self;
     double x;
     cadre_result r = cadre_arg_double(call, 0, "x", &x);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "x", NULL);
     if (r != CADRE_OK)
         return r;
     a->value += x;
@@ -38,7 +40,8 @@ static cadre_result add(void *self, cadre_call *call)
 static cadre_result get_value(void *self, cadre_call *call)
 {
     struct accumulator *a = self;
-    return cadre_return_double(call, a->value);
+    cadre_result r = cadre_args_only(call, NULL);
+    return r == CADRE_OK ? cadre_return_double(call, a->value) : r;
 }
 
 static cadre_result foo_rank_zero(void *self, cadre_call *call)
@@ -48,6 +51,8 @@ static cadre_result foo_rank_zero(void *self, cadre_call *call)
     cadre_result r = cadre_arg_double(call, 0, "x", &x);
     if (r == CADRE_OK)
         r = cadre_arg_double(call, 1, "y", &y);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "x", "y", NULL);
     return r == CADRE_OK ? cadre_return_double(call, a->value + x + y) : r;
 }
 

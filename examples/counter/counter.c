@@ -19,13 +19,15 @@ static cadre_result create(cadre_worker *worker, const char *init, size_t init_l
 static cadre_result increment(void *self, cadre_call *call)
 {
     struct counter *c = self;
-    return cadre_return_int64(call, ++c->value);
+    cadre_result r = cadre_args_only(call, NULL);
+    return r == CADRE_OK ? cadre_return_int64(call, ++c->value) : r;
 }
 
 static cadre_result get_value(void *self, cadre_call *call)
 {
     struct counter *c = self;
-    return cadre_return_int64(call, c->value);
+    cadre_result r = cadre_args_only(call, NULL);
+    return r == CADRE_OK ? cadre_return_int64(call, c->value) : r;
 }
 
 static const cadre_method methods[] = {

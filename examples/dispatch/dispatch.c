@@ -51,6 +51,8 @@ static cadre_result foo(void *self, cadre_call *call)
     cadre_result r = cadre_arg_double(call, 0, "x", &x);
     if (r == CADRE_OK)
         r = cadre_arg_double(call, 1, "y", &y);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "x", "y", NULL);
     return r == CADRE_OK ? cadre_return_double(call, t->x + x + y) : r;
 }
 

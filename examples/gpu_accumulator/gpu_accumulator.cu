@@ -23,8 +23,8 @@ cadre_result explain(cadre_worker *worker, const char *doing, cudaError_t error)
     int driver = 0;
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
         cadre_create_fail(worker,
-                          "there is no CUDA driver (libcuda.so.1) here: has the node a GPU and its driver, and does "
-                          "the pod ask for nvidia.com/gpu?");
+                          "there is no CUDA driver (libcuda.so.1) here: has this machine a GPU and its driver, and "
+                          "does the pod, if it is one, ask for nvidia.com/gpu?");
         return CADRE_NO_DEVICE;
     }
     cadre_create_fail(worker, "GPU %d: %s: %s (%s)", cadre_device(worker), doing, cudaGetErrorString(error),
@@ -61,8 +61,9 @@ cadre_result create(cadre_worker *worker, const char *, size_t, void **ret_self)
     if (r != CADRE_OK)
         return r;
     if (cadre_device(worker) < 0) {
-        cadre_create_fail(worker, "this worker was given no GPU (CADRE_DEVICE is not set): let the pod ask for "
-                                  "nvidia.com/gpu, and see worker.gpus");
+        cadre_create_fail(worker, "this worker was given no GPU (CADRE_DEVICE is not set): in a cluster let the "
+                                  "pod ask for nvidia.com/gpu, and see worker.gpus; in a local run set "
+                                  "CUDA_VISIBLE_DEVICES, such as 0,1");
         return CADRE_NO_DEVICE;
     }
     start += cadre_rank(worker);
@@ -107,6 +108,8 @@ cadre_result add(void *self, cadre_call *call)
     auto *a = static_cast<accumulator *>(self);
     double x;
     cadre_result r = cadre_arg_double(call, 0, "x", &x);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "x", NULL);
     if (r != CADRE_OK)
         return r;
     add_kernel<<<1, 1>>>(a->value, x);
@@ -116,7 +119,8 @@ cadre_result add(void *self, cadre_call *call)
 
 cadre_result get_value(void *self, cadre_call *call)
 {
-    return return_value(static_cast<accumulator *>(self), call, 0);
+    cadre_result r = cadre_args_only(call, nullptr);
+    return r == CADRE_OK ? return_value(static_cast<accumulator *>(self), call, 0) : r;
 }
 
 cadre_result foo_rank_zero(void *self, cadre_call *call)
@@ -125,6 +129,8 @@ cadre_result foo_rank_zero(void *self, cadre_call *call)
     cadre_result r = cadre_arg_double(call, 0, "x", &x);
     if (r == CADRE_OK)
         r = cadre_arg_double(call, 1, "y", &y);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "x", "y", NULL);
     return r == CADRE_OK ? return_value(static_cast<accumulator *>(self), call, x + y) : r;
 }
 

@@ -58,7 +58,9 @@ static cadre_result get_work(void *self, cadre_call *call)
     request.rank = p->rank;
     if (p->rank < 0)
         request.execute = CADRE_EXECUTE_ANY;
-    cadre_result r = cadre_group_call(call, &request, &result, &len);
+    cadre_result r = cadre_args_only(call, NULL);
+    if (r == CADRE_OK)
+        r = cadre_group_call(call, &request, &result, &len);
     return r == CADRE_OK ? cadre_return_json(call, result, len) : r;
 }
 
@@ -70,6 +72,8 @@ static cadre_result create_child(void *self, cadre_call *call)
     size_t len, result_len;
     (void)self;
     cadre_result r = cadre_arg_json(call, 0, "workerGroup", &manifest, &len);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "workerGroup", NULL);
     if (r != CADRE_OK)
         return r;
     char *args = malloc(sizeof begin + len + 1);
@@ -97,7 +101,8 @@ static cadre_result child_create(cadre_worker *worker, const char *init, size_t 
 static cadre_result work(void *self, cadre_call *call)
 {
     (void)self;
-    return cadre_return_string(call, "Work done by child");
+    cadre_result r = cadre_args_only(call, NULL);
+    return r == CADRE_OK ? cadre_return_string(call, "Work done by child") : r;
 }
 
 static const cadre_method parent_methods[] = {

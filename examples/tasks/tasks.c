@@ -35,6 +35,8 @@ static cadre_result example_task(void *self, cadre_call *call)
     const struct timespec pause = {(time_t)t->seconds, (long)((t->seconds - (double)(time_t)t->seconds) * 1e9)};
     int64_t x;
     cadre_result r = cadre_arg_int64(call, 0, "x", &x);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "x", NULL);
     if (r != CADRE_OK)
         return r;
     nanosleep(&pause, NULL);
@@ -48,12 +50,17 @@ static cadre_result add(void *self, cadre_call *call)
     cadre_result r = cadre_arg_int64(call, 0, "x", &x);
     if (r == CADRE_OK)
         r = cadre_arg_int64(call, 1, "y", &y);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "x", "y", NULL);
     return r == CADRE_OK ? cadre_return_int64(call, x + y) : r;
 }
 
 static cadre_result flaky(void *self, cadre_call *call)
 {
     (void)self;
+    cadre_result r = cadre_args_only(call, NULL);
+    if (r != CADRE_OK)
+        return r;
     printf("flaky() runs\n");
     return cadre_fail(call, "it never works");
 }

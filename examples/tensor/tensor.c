@@ -88,8 +88,12 @@ static cadre_result add_to_list(struct model *m, cadre_call *call)
     const char *list;
     size_t len, n = 0;
     cadre_result r = cadre_arg_json(call, 0, "a", &list, &len);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "a", NULL);
     if (r != CADRE_OK)
         return r;
+    if (*list != '[')
+        return cadre_fail(call, "\"a\" must be a list of numbers");
     size_t size = len * 32 + 16; // a number, and what is between two, takes less than 32 bytes
     char *out = malloc(size), *end;
     if (!out)
@@ -117,7 +121,8 @@ static cadre_result add(void *self, cadre_call *call)
 static cadre_result rows(void *self, cadre_call *call)
 {
     (void)self;
-    return cadre_return_int64(call, (int64_t)cadre_rows(call));
+    return cadre_is_batch(call) ? cadre_return_int64(call, (int64_t)cadre_rows(call))
+                                : cadre_fail(call, "rows() counts those of a batch");
 }
 
 static const cadre_method actor_methods[] = {

@@ -24,6 +24,9 @@ static cadre_result get_actor_info(void *self, cadre_call *call)
     char host[256], address[NI_MAXHOST], text[sizeof host + sizeof address + 64];
     const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
     (void)self;
+    cadre_result only = cadre_args_only(call, NULL);
+    if (only != CADRE_OK)
+        return only;
     if (gethostname(host, sizeof host) < 0)
         return cadre_fail(call, "this machine has no name");
     int r = getaddrinfo(host, NULL, &hints, &found);
@@ -41,7 +44,8 @@ static cadre_result visible_gpus(void *self, cadre_call *call)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     (void)self;
-    return cadre_return_string(call, visible ? visible : "all");
+    cadre_result r = cadre_args_only(call, NULL);
+    return r == CADRE_OK ? cadre_return_string(call, visible ? visible : "all") : r;
 }
 
 static const cadre_method methods[] = {

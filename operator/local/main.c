@@ -15,10 +15,12 @@
 #include "operator/local/trust.h"
 #include "operator/meshes.h"
 #include "operator/proxy/kill.h"
+#include "operator/proxy/object.h"
 #include "operator/proxy/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +30,6 @@
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
-
-#define GROUP_UID "local"
 
 enum { FIRST_ATTEMPT = 1, LEAVING_MS = 10, LEAVING_MAX = 100 };
 
@@ -55,7 +55,7 @@ struct local {
     int n_leaving;                     // how often the last answers were waited for
     char listen[RUNDIR_PATH_SIZE + 8]; // where the command line has none
     char url[256];                     // for the workers
-    char secret[33];                   // of this run
+    char uid[32];                      // of the group in this run
     pid_t agent;                       // 0 = has ended
     bool asked;                        // to stop
     int exit_code;
@@ -63,7 +63,7 @@ struct local {
 
 static void describe(struct local *l, struct group_facts *ret)
 {
-    *ret = (struct group_facts){.uid = GROUP_UID,
+    *ret = (struct group_facts){.uid = l->uid,
                                 .ns = l->options.ns,
                                 .name = l->options.group,
                                 .world = (uint32_t)l->options.processes,
@@ -108,7 +108,7 @@ static _Noreturn void run_agent(const struct local *l, int control)
     memcpy(argv, first, sizeof first);
     memcpy(argv + ARRAY_LEN(first), l->options.command, n * sizeof *argv);
     setenv("CADRE_CONNECT", l->url, 1);
-    setenv("CADRE_GROUP_UID", GROUP_UID, 1);
+    setenv("CADRE_GROUP_UID", l->uid, 1);
     setenv("GROUP_NAME", l->options.group, 1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end it
     setpgid(0, 0);                    // Ctrl-C is for us, who tell it once
@@ -127,7 +127,7 @@ static _Noreturn void run_agent(const struct local *l, int control)
 static void on_line(void *ctx, uint32_t rank, const char *text, size_t len)
 {
     struct local *l = ctx;
-    output_line(gateway_router(l->gateway), GROUP_UID, rank, text, len);
+    output_line(gateway_router(l->gateway), l->uid, rank, text, len);
 }
 
 static void on_exited(void *ctx, uint32_t attempt, uint32_t rank, int exit_code)
@@ -135,13 +135,13 @@ static void on_exited(void *ctx, uint32_t attempt, uint32_t rank, int exit_code)
     struct local *l = ctx;
     if (exit_code && l->failed.attempt != attempt)
         l->failed = (struct exit_note){attempt, rank, exit_code};
-    router_worker_exited(gateway_router(l->gateway), GROUP_UID, attempt, rank, exit_code);
+    router_worker_exited(gateway_router(l->gateway), l->uid, attempt, rank, exit_code);
 }
 
 static void on_kill_refused(void *ctx, uint32_t rank, const char *why)
 {
     const struct local *l = ctx;
-    router_kill_refused(gateway_router(l->gateway), GROUP_UID, rank, why);
+    router_kill_refused(gateway_router(l->gateway), l->uid, rank, why);
 }
 
 static int kill_rank(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err)
@@ -367,6 +367,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     rand_seed_system(&rand);
     l.restarts.seed = rand_u64(&rand);
+    snprintf(l.uid, sizeof l.uid, OBJECT_LOCAL_UID "%016" PRIx64, rand_u64(&rand));
     l.loop = loop_new();
     if (start(&l, &err) < 0) {
         fprintf(stderr, "cadre-local: %s\n", err.msg);

@@ -11,6 +11,11 @@
 int object_group(const struct session *s, const struct ref *ref, struct group **ret, struct err *err)
 {
     struct group *g = map_get(&s->router->by_uid, ref->uid);
+    if (!g && str_starts(ref->uid, OBJECT_LOCAL_UID))
+        return err_set(err, ERR_GONE,
+                       "ReferenceLost: the object is of another local run (its group has UID %s), and a reference is "
+                       "good in calls to its own run only",
+                       ref->uid);
     if (!g)
         return err_set(err, ERR_GONE,
                        "ReferenceLost: the WorkerGroup with UID %s, whose processes kept the object, is "

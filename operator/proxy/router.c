@@ -82,12 +82,14 @@ static const char *may_have_run(const struct call_slot *slot)
 static void fail_pending(struct member *m, const char *what, const int *exit_code)
 {
     struct failure f;
+    char place[384] = ""; // in a local run there is none
+    if (m->pod)
+        snprintf(place, sizeof place, " (pod %s%s%s)", m->pod, m->node ? " on node " : "", m->node ? m->node : "");
     note_unsent(m);
     LIST_FOREACH(l, &m->pending) {
         struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
-        failure_set(&f, ERR_UNAVAILABLE, "rank %u of %s (pod %s on node %s) %s while %s() was pending; %s", m->rank,
-                    m->group ? m->group->key : "a group", m->pod ? m->pod : "?", m->node ? m->node : "?", what,
-                    slot->call->req.method, may_have_run(slot));
+        failure_set(&f, ERR_UNAVAILABLE, "rank %u of %s%s %s while %s() was pending; %s", m->rank,
+                    m->group ? m->group->key : "a group", place, what, slot->call->req.method, may_have_run(slot));
         if (slot->unsent && slot->call->n == 1) {
             call_lost(slot, &f);
             continue;

@@ -229,7 +229,7 @@ static void more_than_there_is_is_refused(void **state)
     const struct gpus_worker alone = {.local_world_size = 1};
     struct gpus g = {.per_worker = 3, .nvidia_visible = "a,b"};
     assert_int_equal(gpus_view(&g, &alone, &arena, &view, &err), ERR_INVALID);
-    assert_string_equal(err.msg, "spec.worker.gpus is 3, but the group has 2 GPUs in this pod");
+    assert_string_equal(err.msg, "each process is to have 3 GPUs (spec.worker.gpus, or --gpus), and there are 2 here");
     g = (struct gpus){.per_worker = 1, .count = 4, .indices = fifth, .n_indices = 1};
     assert_int_equal(gpus_view(&g, &alone, &arena, &view, &err), ERR_INVALID);
     assert_string_equal(err.msg, "the group was given GPU 5 of a pod that has 4");

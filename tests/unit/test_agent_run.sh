@@ -91,7 +91,7 @@ gpus_are_shared() {
         'echo "sees $CUDA_VISIBLE_DEVICES, device $CADRE_DEVICE"' &&
         said "[rank 0] sees 0, device 0" "[rank 1] sees 1, device 0" &&
         NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-b runs 126 run --gpus 3 -- true &&
-        said "spec.worker.gpus is 3, but the group has 2 GPUs in this pod"
+        said "each process is to have 3 GPUs (spec.worker.gpus, or --gpus), and there are 2 here"
 }
 
 ranks_find_each_other() {

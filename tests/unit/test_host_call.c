@@ -69,6 +69,33 @@ static void arguments_come_by_position_or_by_name(void **state)
     assert_error(plus, "", "INVALID", "foo() needs an argument 'x' (position 0)");
 }
 
+static cadre_result plus_only(void *self, cadre_call *call)
+{
+    cadre_result r = cadre_args_only(call, "x", "y", NULL);
+    return r == CADRE_OK ? plus(self, call) : r;
+}
+
+static cadre_result takes_none(void *self, cadre_call *call)
+{
+    (void)self;
+    return cadre_args_only(call, NULL);
+}
+
+static void arguments_that_a_method_does_not_take_are_refused_where_it_says_so(void **state)
+{
+    (void)state;
+    assert_result(plus_only, "[1,2]", "3");
+    assert_result(plus_only, "{\"y\":2,\"x\":1}", "3");
+    assert_error(plus_only, "[1,2,3]", "INVALID", "foo() was called with 3 arguments; it takes x, y");
+    assert_error(plus_only, "{\"x\":1,\"y\":2,\"zz\":3}", "INVALID", "foo() has no argument 'zz'; it takes x, y");
+    assert_error(plus_only, "[1]", "INVALID", "foo() needs an argument 'y' (position 1)");
+    assert_result(takes_none, "[]", "null");
+    assert_result(takes_none, "{}", "null");
+    assert_result(takes_none, "", "null");
+    assert_error(takes_none, "[5]", "INVALID", "foo() was called with 1 argument; it takes no arguments");
+    assert_error(takes_none, "{\"zz\":3}", "INVALID", "foo() has no argument 'zz'; it takes no arguments");
+}
+
 static cadre_result look_up(void *self, cadre_call *call)
 {
     double key;
@@ -104,11 +131,13 @@ static void what_is_no_list_or_object_is_refused_before_the_method_runs(void **s
     assert_error(plus, "3", "INVALID",
                  "foo(): the arguments are a number; they must be a list (by position) or an object (by name)");
     assert_false(run(plus, "[1,"));
-    assert_non_null(strstr(answer, "\"INVALID\",\"message\":\"foo(): the arguments are not valid JSON at byte 3"));
+    assert_non_null(
+        strstr(answer, "\"INVALID\",\"message\":\"foo(): the arguments cannot be read: not valid JSON at byte 3"));
     static const char *const no_numbers[] = {"[NaN]", "[1, -Infinity]", "{\"x\": Infinity}"}; // as Python writes them
     for (size_t i = 0; i < ARRAY_LEN(no_numbers); i++) {
         assert_false(run(plus, no_numbers[i]));
-        assert_non_null(strstr(answer, "\"INVALID\",\"message\":\"foo(): the arguments are not valid JSON at byte"));
+        assert_non_null(
+            strstr(answer, "\"INVALID\",\"message\":\"foo(): the arguments cannot be read: not valid JSON at byte"));
     }
 }
 
@@ -478,6 +507,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arguments_come_by_position_or_by_name),
+        cmocka_unit_test(arguments_that_a_method_does_not_take_are_refused_where_it_says_so),
         cmocka_unit_test(what_a_method_does_not_find_is_not_a_missing_argument),
         cmocka_unit_test(arguments_of_another_type_are_refused_by_name),
         cmocka_unit_test(what_is_no_list_or_object_is_refused_before_the_method_runs),

@@ -145,7 +145,7 @@ static void a_missing_gpu_driver_is_named(void **state)
     }
     assert_int_equal(load(NEEDS_DRIVER_SO, &err), ERR_NOT_FOUND);
     assert_says(&err, "libcuda.so.1: cannot open shared object file");
-    assert_says(&err, "is this node without a GPU driver");
+    assert_says(&err, "is there a GPU driver on this machine");
 }
 
 // A description that is right, to be made wrong in one place.

@@ -277,7 +277,8 @@ static void a_call_that_makes_no_sense_is_answered_and_harms_nothing(void **stat
     UNTIL(f, came(f, "RESULT 5 [5]"));
     assert_true(came(f, "ERROR 1 {\"code\":\"INVALID\",\"message\":\"head of a call: not valid JSON"));
     assert_true(came(f, "ERROR 2 {\"code\":\"INVALID\",\"message\":\"head of a call: no \\\"method\\\" with a name"));
-    assert_true(came(f, "ERROR 3 {\"code\":\"INVALID\",\"message\":\"echo(): the arguments are not valid JSON"));
+    assert_true(
+        came(f, "ERROR 3 {\"code\":\"INVALID\",\"message\":\"echo(): the arguments cannot be read: not valid JSON"));
     assert_true(came(f, "ERROR 4 {\"code\":\"NOT_FOUND\",\"message\":\"class Echo has no method nothing; it has echo, "
                         "hold, turn, meet\"}"));
     assert_int_equal(f->lost, 0);

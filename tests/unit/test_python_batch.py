@@ -81,7 +81,7 @@ class Echoes(GroupCase):
                 (ValueError, "9 dimensions", {"x": cadre.Tensor("U8", (1,) * 9, b"1")})):
             self.fails(error, pattern, lambda: self.echo(
                 cadre.Batch({k: t() if callable(t) else t for k, t in tensors.items()})))
-        self.fails(TypeError, "a Batch is no JSON.*all the arguments", self.group.call, "echo", cadre.Batch(), 1)
+        self.fails(TypeError, "a Batch must be the only argument", self.group.call, "echo", cadre.Batch(), 1)
 
     def test_a_reference_to_a_batch(self):
         with self.group.put(cadre.Batch({"x": floats(1, 2)})) as ref:
@@ -125,9 +125,9 @@ class Echoes(GroupCase):
             import numpy
 
             self.assertEqual(self.group.call("echo", numpy.int64(3), numpy.float32(0.5), rank=0), [3, 0.5])
-            self.fails(TypeError, "ndarray is no JSON: arrays travel in a cadre.Batch", self.group.call, "echo",
+            self.fails(TypeError, "a ndarray cannot be sent as JSON: .* arrays in a cadre.Batch", self.group.call, "echo",
                        numpy.zeros(2))
-            self.fails(TypeError, "longdouble is no JSON", self.group.call, "echo", numpy.longdouble(1))
+            self.fails(TypeError, "longdouble cannot be sent as JSON", self.group.call, "echo", numpy.longdouble(1))
             self.fails(TypeError, "tensor 'x' shows no buffer", cadre.Batch, {"x": numpy.zeros(2, "M8[s]")})
             self.fails(TypeError, "format '>i'", cadre.Batch, {"x": numpy.zeros(2, ">i4")})
     else:

@@ -501,7 +501,7 @@ static struct group *group_need(struct agent *a, const struct command *c, struct
     if (known)
         return known;
     if (c->type == COMMAND_KILL)
-        err_set(err, ERR_CONFLICT, "no process of group %s runs here", c->group);
+        err_set(err, ERR_CONFLICT, "none of its processes runs here");
     else if (a->closing)
         err_set(err, ERR_CONFLICT, "the pod is about to end");
     else if (!make_room(a))

@@ -120,8 +120,9 @@ int gpus_view(const struct gpus *g, const struct gpus_worker *w, struct arena *a
     if (w->own)
         return own_view(g, &pool, w, a, ret, err);
     if (g->per_worker > pool.n)
-        return err_set(err, ERR_INVALID, "spec.worker.gpus is %d, but the group has %d GPUs in this pod", g->per_worker,
-                       pool.n);
+        return err_set(err, ERR_INVALID,
+                       "each process is to have %d GPUs (spec.worker.gpus, or --gpus), and there are %d here",
+                       g->per_worker, pool.n);
     if (pool.n == 0) { // nothing to share, and perhaps GPUs of a kind that we do not know
         ret->visible = g->indices ? "" : NULL;
         return 0;

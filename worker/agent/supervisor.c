@@ -337,10 +337,10 @@ static int on_kill(struct supervisor *s, const struct command *c, struct err *er
 {
     const struct supervisor_process *p = find(s, c->rank);
     if (!p || p->state > SUPERVISOR_PROCESS_RUNNING)
-        return err_set(err, ERR_CONFLICT, "no process of rank %d of group %s runs here", c->rank, s->group);
+        return err_set(err, ERR_CONFLICT, "no process of rank %d runs here", c->rank);
     if (c->attempt && c->attempt != p->command->attempt)
-        return err_set(err, ERR_CONFLICT, "the process of rank %d of group %s is that of attempt %d, not %d", c->rank,
-                       s->group, p->command->attempt, c->attempt);
+        return err_set(err, ERR_CONFLICT, "the process of rank %d is that of attempt %d, not %d", c->rank,
+                       p->command->attempt, c->attempt);
     act(s, SUPERVISOR_KILL)->rank = c->rank;
     return 0;
 }

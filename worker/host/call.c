@@ -88,7 +88,7 @@ static cadre_result parse_args(struct cadre_call *c)
         return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): arguments of %zu bytes as JSON; at most %zu", c->method,
                          c->args_len, CALL_ARGS_MAX);
     if (json_parse(c->args, c->args_len, NULL, &c->arena, &c->root, &err) < 0)
-        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): the arguments are %s", c->method, err.msg);
+        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): the arguments cannot be read: %s", c->method, err.msg);
     if (c->root->type != JSON_LIST && c->root->type != JSON_OBJECT)
         return call_fail(c, CADRE_INVALID_ARGUMENT,
                          "%s(): the arguments are a %s; they must be a list (by position) or an object (by name)",
@@ -248,6 +248,62 @@ static cadre_result wrong_type(struct cadre_call *c, const char *name, const str
         snprintf(is, sizeof is, " %.*s", (int)v->len, v->text);
     return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): argument '%s' must be %s, it is %s%s", c->method,
                      name ? name : "?", wanted, json_type_name(v->type), is);
+}
+
+// An argument whose name is none of these. *ret_name: NULL = of a list, which is too long.
+static bool find_surplus(struct cadre_call *c, const struct call_names *names, const char **ret_name, size_t *ret_len)
+{
+    *ret_name = NULL;
+    *ret_len = 0;
+    if (!c->root)
+        return call_batch_surplus(c, names, ret_name, ret_len);
+    if (c->root->type == JSON_LIST)
+        return json_count(c->root) > names->n;
+    JSON_FOREACH(item, c->root) {
+        *ret_name = item->key;
+        *ret_len = item->key_len;
+        if (!call_names_have(names, item->key, item->key_len))
+            return true;
+    }
+    return false;
+}
+
+bool call_names_have(const struct call_names *names, const char *name, size_t len)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (strlen(names->items[i]) == len && memcmp(names->items[i], name, len) == 0)
+            return true;
+    return false;
+}
+
+static const char *names_text(const struct call_names *names, struct arena *a)
+{
+    const char *text = names->n ? "" : "no arguments";
+    for (size_t i = 0; i < names->n; i++)
+        text = arena_printf(a, "%s%s%s", text, i ? ", " : "", names->items[i]);
+    return text;
+}
+
+CADRE_EXPORT cadre_result cadre_args_only(cadre_call *c, ...)
+{
+    struct call_names names;
+    const char *name;
+    size_t len;
+    va_list list;
+    names.n = 0;
+    va_start(list, c);
+    for (const char *s; names.n < ARRAY_LEN(names.items) && (s = va_arg(list, const char *));)
+        names.items[names.n++] = s;
+    va_end(list);
+    if (!find_surplus(c, &names, &name, &len))
+        return CADRE_OK;
+    const char *takes = names_text(&names, &c->arena);
+    if (name)
+        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() has no argument '%.*s'; it takes %s", c->method,
+                         (int)MIN(len, (size_t)100), name, takes);
+    size_t n = json_count(c->root);
+    return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() was called with %zu argument%s; it takes %s", c->method, n,
+                     n == 1 ? "" : "s", takes);
 }
 
 CADRE_EXPORT cadre_result cadre_arg_double(cadre_call *c, size_t position, const char *name, double *ret)

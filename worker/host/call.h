@@ -28,6 +28,11 @@
 #define CALL_MESSAGE_MAX 4095
 #define CALL_FIRST 640
 
+struct call_names { // of all arguments that a method takes
+    const char *items[64];
+    size_t n;
+};
+
 struct cadre_call {
     const char *args; // borrowed
     size_t args_len;
@@ -71,6 +76,7 @@ void call_encode_error(struct buf *out, const char *code, const char *message);
 cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 cadre_result call_missing(struct cadre_call *c, const char *name, size_t position);
+bool call_names_have(const struct call_names *names, const char *name, size_t len);
 // Where a result of this length goes, which is written there at once; NULL: it is too long. What was there before is
 // gone.
 char *call_place_result(struct cadre_call *c, size_t len);
@@ -81,6 +87,8 @@ void call_refuse(struct cadre_call *c, const struct err *err);
 // call_batch.c: reads the arguments, finds a column of that name as JSON, writes the result.
 cadre_result call_batch_read(struct cadre_call *c);
 const char *call_batch_column(struct cadre_call *c, const char *name, size_t *ret_len); // NULL = none
+// The first tensor or column whose name is none of these.
+bool call_batch_surplus(struct cadre_call *c, const struct call_names *names, const char **ret_name, size_t *ret_len);
 cadre_result call_batch_write(struct cadre_call *c);
 void call_batch_done(struct cadre_call *c);
 

@@ -74,6 +74,25 @@ const char *call_batch_column(struct cadre_call *c, const char *name, size_t *re
     return NULL;
 }
 
+bool call_batch_surplus(struct cadre_call *c, const struct call_names *names, const char **ret_name, size_t *ret_len)
+{
+    struct scan scan;
+    struct scan_item item;
+    for (size_t i = 0; i < c->batch.doc.n_tensors; i++) {
+        *ret_name = c->batch.doc.tensors[i].name;
+        *ret_len = strlen(*ret_name);
+        if (!call_names_have(names, *ret_name, *ret_len))
+            return true;
+    }
+    for (bool more = first_column(c, &scan); more && next_column(c, &scan, ret_name, &item);) {
+        *ret_name = *ret_name ? *ret_name : "";
+        *ret_len = strlen(*ret_name);
+        if (!call_names_have(names, *ret_name, *ret_len))
+            return true;
+    }
+    return false;
+}
+
 static char *place_result(void *ctx, size_t len)
 {
     return call_place_result(ctx, len);

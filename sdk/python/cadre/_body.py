@@ -19,8 +19,13 @@ def _default(value):
         number = value.item()  # a number of numpy
         if type(number) is not type(value):  # as of longdouble, which Python has none for
             return number
-    raise TypeError(f"a {type(value).__name__} is no JSON: arrays travel in a cadre.Batch, which is all the arguments "
-                    "of its call")
+    name = type(value).__name__
+    if isinstance(value, _batch.Batch):
+        raise TypeError("a Batch must be the only argument of its call")
+    if hasattr(value, "result"):
+        raise TypeError(f"a {name} cannot be an argument: send its result()")
+    raise TypeError(f"a {name} cannot be sent as JSON: send lists, dicts, numbers and strings, or arrays in a "
+                    "cadre.Batch, which must be the only argument of its call")
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default).encode

@@ -115,8 +115,10 @@ def wait(futures, num_returns=1, timeout=None):
     if num_returns < 0:
         raise ValueError(f"wait(): num_returns {num_returns} is negative")
     clients = {f._group.client for f in futures}
-    if len(clients) != 1:
-        raise ValueError(f"wait() takes the futures of one client, not of {len(clients)}")
+    if not clients:
+        raise ValueError("wait() needs at least one future")
+    if len(clients) > 1:
+        raise ValueError(f"wait() takes the futures of one client, and these are of {len(clients)}")
     client = clients.pop()
     by_id = {f._id: f for f in futures}
     client._enter()

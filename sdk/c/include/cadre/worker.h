@@ -132,6 +132,9 @@ cadre_result cadre_arg_double(cadre_call *c, size_t position, const char *name, 
 cadre_result cadre_arg_int64(cadre_call *c, size_t position, const char *name, int64_t *ret);
 cadre_result cadre_arg_string(cadre_call *c, size_t position, const char *name, const char **ret); // until return
 cadre_result cadre_arg_json(cadre_call *c, size_t position, const char *name, const char **ret, size_t *ret_len);
+// That there are no others: names in the order of their positions, closed by NULL, at most 64. CADRE_INVALID_ARGUMENT
+// with the message for the caller where there are more, or one of another name: `cadre_args_only(c, "x", "y", NULL)`.
+cadre_result cadre_args_only(cadre_call *c, ...) __attribute__((sentinel));
 
 // The result; the last one wins, none means null.
 cadre_result cadre_return_double(cadre_call *c, double v);
