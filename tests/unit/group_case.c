@@ -373,8 +373,8 @@ struct group_case *group_case_new(const char *json)
     c->owner = decode(wg ? KIND_WORKERGROUP : KIND_PLACEMENTGROUP, wg ? wg : plg);
     const struct json *root = parse(c, with_hashes(c, json));
     object_unref(c->owner); // its status may speak of hashes, too
-    c->owner =
-        decode(wg ? KIND_WORKERGROUP : KIND_PLACEMENTGROUP, json_get(root, wg ? "workergroup" : "placementgroup"));
+    c->given = json_get(root, wg ? "workergroup" : "placementgroup");
+    c->owner = decode(wg ? KIND_WORKERGROUP : KIND_PLACEMENTGROUP, c->given);
     c->cluster = cluster_new();
     c->view = (struct group_view){
         .wg = wg ? workergroup_of(c->owner) : NULL,

@@ -31,7 +31,8 @@ enum { GROUP_CASE_PODS = 64, GROUP_CASE_POOLS = 4, GROUP_CASE_SLICES = 4 };
 
 struct group_case {
     struct arena arena;
-    struct group_view view; // view.wg NULL: of a PlacementGroup
+    const struct json *given; // the object itself, as the input has it
+    struct group_view view;   // view.wg NULL: of a PlacementGroup
     struct group_memory memory;
     struct cluster *cluster;
     const struct object *owner, *service, *pods[GROUP_CASE_PODS], *pools[GROUP_CASE_POOLS];

@@ -5,7 +5,7 @@ endforeach()
 cadre_test(test_census LINKS cadre_reconcile SOURCES placement_builder.c)
 cadre_test(test_placementgroup LINKS cadre_reconcile SOURCES group_case.c likeness.c)
 cadre_test(test_group LINKS cadre_reconcile SOURCES group_case.c likeness.c)
-cadre_test(test_golden_plan LINKS cadre_reconcile SOURCES golden.c group_case.c likeness.c)
+cadre_test(test_golden_plan LINKS cadre_reconcile SOURCES golden.c json_change.c group_case.c likeness.c)
 set_tests_properties(test_golden_plan PROPERTIES LABELS "unit;golden")
 foreach(name group_simulation group_life)
   cadre_test(test_${name} LINKS cadre_exec cadre_agent
