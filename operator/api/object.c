@@ -91,6 +91,10 @@ static const struct kind_ops {
     [KIND_SUBJECT_ACCESS_REVIEW] = {{"SubjectAccessReview", "authorization.k8s.io/v1", "subjectaccessreviews", false},
                                     sizeof(struct object),
                                     NULL},
+    [KIND_SELF_SUBJECT_ACCESS_REVIEW] = {{"SelfSubjectAccessReview", "authorization.k8s.io/v1",
+                                          "selfsubjectaccessreviews", false},
+                                         sizeof(struct object),
+                                         NULL},
 };
 
 const struct kind_info *kind_info(enum kind kind)

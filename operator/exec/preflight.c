@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/exec/preflight.h"
 
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define NO_SUCH_NAME "cadre-preflight-check"
 
@@ -108,6 +111,11 @@ static const struct probe {
      false,
      true,
      "see the chart's rbac"},
+    {"the Secret with the keys can be made again where it is gone",
+     {.verb = VERB_CREATE, .kind = KIND_SELF_SUBJECT_ACCESS_REVIEW},
+     false,
+     false,
+     "its Role needs create on that name, see the chart's rbac"},
 };
 
 struct preflight {
@@ -123,15 +131,32 @@ struct preflight {
 
 static void ask(void *ctx);
 
-static void on_answer(void *ctx, const struct kube_response *response, const struct err *err)
+// What a review says; other answers have said by coming that it may.
+static int check_review(const struct kube_response *response, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct json *root = NULL;
+    int r = json_parse(response->body, response->len, NULL, &a, &root, err);
+    if (r == 0) {
+        const struct json *allowed = json_get(json_get(root, "status"), "allowed");
+        if (!allowed || strncmp(allowed->text, "true", allowed->len) != 0)
+            r = err_set(err, ERR_FORBIDDEN, "the API server says that these credentials may not");
+    }
+    arena_done(&a);
+    return r;
+}
+
+static void on_answer(void *ctx, const struct kube_response *response, const struct err *answer)
 {
     struct preflight *p = ctx;
     const struct probe *probe = &probes[p->next++];
-    (void)response;
-    if (!err->code || (probe->missing_is_ok && err->code == ERR_NOT_FOUND)) {
+    struct err err = *answer;
+    if (!err.code && probe->request.kind == KIND_SELF_SUBJECT_ACCESS_REVIEW)
+        check_review(response, &err);
+    if (!err.code || (probe->missing_is_ok && err.code == ERR_NOT_FOUND)) {
         printf("ok    %s\n", probe->what);
     } else {
-        printf("FAIL  %s: %s (%s)\n", probe->what, err->msg, probe->advice);
+        printf("FAIL  %s: %s (%s)\n", probe->what, err.msg, probe->advice);
         p->failed++;
     }
     p->done = p->next == ARRAY_LEN(probes);
@@ -139,17 +164,41 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
         loop_defer(p->loop, ask, p);
 }
 
+// May these credentials create the Secret by its name?
+static const char *review_of_secret(const struct preflight *p, struct arena *a)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "apiVersion", kind_info(KIND_SELF_SUBJECT_ACCESS_REVIEW)->api_version);
+    writer_str(&w, "kind", kind_info(KIND_SELF_SUBJECT_ACCESS_REVIEW)->kind);
+    writer_object(&w, "spec");
+    writer_object(&w, "resourceAttributes");
+    writer_str(&w, "namespace", p->options->home);
+    writer_str(&w, "verb", "create");
+    writer_str(&w, "resource", kind_info(KIND_SECRET)->plural);
+    writer_str(&w, "name", p->options->keys_secret);
+    writer_object_end(&w);
+    writer_object_end(&w);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}
+
 static void ask(void *ctx)
 {
     struct preflight *p = ctx;
+    struct arena a = ARENA_INIT;
     struct request r = probes[p->next].request;
     bool list = r.verb == VERB_LIST;
-    if (r.kind == KIND_SECRET) {
+    if (r.kind == KIND_SELF_SUBJECT_ACCESS_REVIEW) {
+        r.body = review_of_secret(p, &a);
+    } else if (r.kind == KIND_SECRET) {
         r.ns = p->options->home;
         r.name = p->options->keys_secret;
     } else if (kind_info(r.kind)->namespaced && !(list && (p->all || probes[p->next].everywhere)))
         r.ns = p->ns;
     kube_send(p->client, &r, 0, on_answer, p);
+    arena_done(&a);
 }
 
 int preflight_run(struct loop *loop, struct kube_client *client, const struct kube_config *config,

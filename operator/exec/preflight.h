@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cadre-operator --check`: would an operator with these credentials work here? Every right is tried for real, by reads
-// and by writes that change nothing (dryRun, or on names that do not exist).
+// and by writes that change nothing (dryRun, or on names that do not exist). Only the right to make the Secret again,
+// which no write tries while it is there, the API server is asked about.
 #ifndef CADRE_EXEC_PREFLIGHT_H
 #define CADRE_EXEC_PREFLIGHT_H
 

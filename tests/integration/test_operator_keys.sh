@@ -171,11 +171,17 @@ test_rights() {
         operator_log a
     check "... and goes on" is "$(jq -r '."ca.crt"' <<<"$kept" | base64 -d)" ca_of a
     check "... to its end, which it comes to" operator_stop b
+    check "... as does --check" says "FAIL  the Secret with the keys can be made again where it is gone" check_rights
     kc -n cadre-system create secret generic cadre-keys >/dev/null
     check "... and fills the one that the administrator creates" eventually 20 is "$kept" secret_data
     check "... after having said it once" says_once a "may not create the Secret"
     kc -n cadre-system patch role cadre-operator-keys --type json \
         -p '[{"op": "replace", "path": "/rules/0/verbs", "value": ["get", "patch", "create"]}]' >/dev/null
+    check "with the right --check passes" eventually 20 check_rights
+}
+
+check_rights() {
+    "$devcluster" exec -- "$operator_program" --check --http-address 127.0.0.1:18999 --kubeconfig "$suite_dir/account.conf"
 }
 
 # Nobody is left who remembers: new ones, though late and with a word about it.

@@ -41,6 +41,8 @@ static void kinds_know_their_place_in_the_api(void **state)
         {KIND_SECRET, "Secret", "v1", "secrets", true},
         {KIND_TOKEN_REVIEW, "TokenReview", "authentication.k8s.io/v1", "tokenreviews", false},
         {KIND_SUBJECT_ACCESS_REVIEW, "SubjectAccessReview", "authorization.k8s.io/v1", "subjectaccessreviews", false},
+        {KIND_SELF_SUBJECT_ACCESS_REVIEW, "SelfSubjectAccessReview", "authorization.k8s.io/v1",
+         "selfsubjectaccessreviews", false},
     };
     assert_int_equal(ARRAY_LEN(cases), KIND_COUNT);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
