@@ -4,10 +4,11 @@
 
 Options of programs: --help and the manual page; of the operator also the chart. STATUS words:
 operator/reconcile/reason.h, docs/troubleshooting.md and docs/api.md. Dispatch modes: the table in cadre/modes.h, the
-pages on calls and the protocol. make targets that documents speak of. Links between documents, and words that pages
+pages on calls and the protocol. make targets and paths that documents speak of. Links between documents, and words that pages
 avoid. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
 """
 
+import fnmatch
 import os
 import re
 import subprocess
@@ -145,6 +146,34 @@ def broken_links(name, text):
             yield f"{name}: {target}: {file} has no such heading"
 
 
+def tree():
+    """All files of the tree, and the folders that they are in."""
+    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+                           cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    paths = {n for n in names if n and os.path.exists(os.path.join(ROOT, n))}
+    for path in list(paths):
+        while "/" in path:
+            path = path.rpartition("/")[0]
+            paths.add(path)
+    return paths
+
+
+def missing_paths(name, text, paths):
+    """Of what is in backticks, paths into a folder of the tree or of operator/. A word in capitals stands for any, and a
+    module may be named without its suffix."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    for word in (w for quoted in re.findall(r"`([^`\n]+)`", text) for w in quoted.split()):
+        if not re.fullmatch(r"\.?[\w-]+(/[\w.*-]+)+/?", word):
+            continue
+        top = word.split("/")[0]
+        base = next((b for b in ("", "operator/") if b + top in paths), None)
+        if base is None:
+            continue
+        pattern = base + re.sub(r"\b[A-Z]{2,}\b(?!\.md)|(?<=_)[A-Z]{2,}", "*", word.rstrip("/"))
+        if not any(fnmatch.filter(paths, pattern + suffix) for suffix in ("", ".c", ".h")):
+            yield f"{name}: {word} is not in the tree"
+
+
 def unknown_targets(name, text, targets):
     for target in re.findall(r"(?:`|^ *|\$ )make ([a-z][a-z-]*)\b", text, re.M):
         if target not in targets:
@@ -156,6 +185,10 @@ def check_documents():
     names = documents()
     check("there are documents", [] if "README.md" in names else [str(names)])
     check("links lead somewhere", [p for n in names for p in broken_links(n, read(n))])
+    paths = tree()
+    gone = "`operator/none.c`, `docs/NONE/none.md`, `runtime/none`; `operator/main.c`, `kube/watch`, `tests/unit/test_NAME.c`"
+    check("a path that is not in the tree is found", [] if len(list(missing_paths("", gone, paths))) == 3 else [gone])
+    check("paths in backticks are in the tree", [p for n in names for p in missing_paths(n, read(n), paths)])
     check("make targets exist", [p for n in names for p in unknown_targets(n, read(n), targets)])
     check(
         "every decision is listed in docs/adr/README.md",
