@@ -246,14 +246,19 @@ static const char *first_ticket(void *ctx, const char *group_uid, int32_t attemp
     return b->authority.ticket_text(b->authority.ctx, &t, a);
 }
 
-// What the pods were told of the keys of before stays with them: this replica goes on with its connections, and with
-// the processes that have tickets of those keys.
+// Pods keep what they were told of the former keys. This replica keeps its connections, and accepts tickets of those
+// keys.
 static void tell_changed_keys(struct binding *b, const struct vault_keys *keys)
 {
+    size_t authority = strcspn(keys->id, "-");
     if (b->keys_id[0] && !str_eq(b->keys_id, keys->id)) {
+        bool same = strncmp(b->keys_id, keys->id, authority + 1) == 0;
         metric_add(b->keys_changed, 1);
-        log_warn("the keys in the Secret are others than before: pods made before then do not trust this operator when "
-                 "they have to dial in again, until the keys of before are back or their groups have restarted",
+        log_warn("the Secret has other keys than before", "effect",
+                 same ? "workers with tickets of the former install key cannot connect to replicas that start "
+                        "from now on, until that key is back or their groups restart"
+                      : "pods that trust the former CA cannot connect again, until it is back or their "
+                        "groups restart",
                  "secret", b->o.options->keys_secret, "before", b->keys_id, "now", keys->id, NULL);
     }
     snprintf(b->keys_id, sizeof b->keys_id, "%s", keys->id);
@@ -309,7 +314,7 @@ static bool pods_trust(void *ctx)
 static void on_keys_filled(void *ctx, const char *what)
 {
     (void)ctx;
-    log_warn("the keys were written", "why", what, NULL);
+    log_warn("the operator wrote keys into the Secret", "why", what, NULL);
 }
 
 static void on_identity_error(void *ctx, const struct err *err)

@@ -10,9 +10,8 @@
 #include <openssl/rand.h>
 #include <string.h>
 
-#define START_OVER                                                                                                     \
-    "remove all entries of the Secret: an operator that runs puts back the keys it has in use, one that starts makes " \
-    "new ones"
+#define START_OVER \
+    "remove all entries of the Secret; a running operator puts its keys back, and one that starts makes new keys"
 #define MANAGED_BY "app.kubernetes.io/managed-by"
 
 // *ret_bytes NULL: missing or empty.
@@ -53,8 +52,8 @@ static int install_entry(const struct json *data, struct arena *a, struct keys *
     return 0;
 }
 
-// All annotations, and of the labels the one that says who manages it: without those Helm does not take the Secret for
-// its own. Other labels change with versions of the chart, and would be the operator's from then on.
+// All annotations, and the label that says who manages the Secret: without them Helm does not accept it as its own.
+// Other labels change with versions of the chart, and Helm would have to ask the operator for each change.
 static const char *metadata_of(const struct json *metadata, struct arena *a)
 {
     const struct json *annotations = json_get(metadata, "annotations");
@@ -184,12 +183,10 @@ static int complete_ours(struct keys *k, struct certificate_names names, int64_t
 static int check_theirs(const struct keys *k, int64_t now_ms, struct err *err)
 {
     if (!k->cert || !k->key || !k->ca_cert)
-        return err_set(
-            err, ERR_INVALID,
-            "%s is missing: whoever supplies certificates must supply tls.crt, tls.key and ca.crt; or " START_OVER,
-            !k->cert  ? "tls.crt"
-            : !k->key ? "tls.key"
-                      : "ca.crt");
+        return err_set(err, ERR_INVALID, "%s is missing: supply tls.crt, tls.key and ca.crt together; or " START_OVER,
+                       !k->cert  ? "tls.crt"
+                       : !k->key ? "tls.key"
+                                 : "ca.crt");
     if (certificate_check(&(struct certificate_pair){k->cert, k->key}, k->ca_cert, now_ms, err) < 0)
         return err_set(err, ERR_INVALID, "the supplied tls.crt, tls.key and ca.crt cannot be used: %.300s", err->msg);
     return 0;

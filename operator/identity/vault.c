@@ -11,12 +11,12 @@
 #include <string.h>
 
 enum {
-    // One small GET of a replica: nothing to an API server, and a Secret that somebody has deleted is back before the
-    // operator is restarted. A watch would notice sooner, but needs the right to list Secrets, or a stream of its own.
+    // A small GET is cheap for the API server, and a deleted Secret is back before most people restart the operator. A
+    // watch would notice sooner, but it needs the right to list and watch Secrets, and a connection of its own.
     REREAD_MS = 5 * 1000,
     RETRY_MS = 1000,
     REQUEST_TIMEOUT_MS = 10 * 1000,
-    PATIENCE_LOOKS = 3, // of others, in which one that remembers the keys has put them back
+    PATIENCE_LOOKS = 3, // of other replicas: one that remembers the keys has put them back by then
     TELL_AGAIN_MS = 60 * 1000,
     STOP_MS = 2000,
     STOP_RETRY_MS = 100,
@@ -106,7 +106,7 @@ static void tell_error(struct vault *v, const struct err *why, const char *verb)
             "the operator may not %s the Secret %s/%s%s: its Role there needs get, patch and create on secrets with "
             "resourceNames [%s], see the chart's rbac, or create it yourself: kubectl create secret generic %s -n "
             "%s (%.200s)",
-            verb, o->ns, o->name, memory_of(v) ? ", and goes on with the keys that it has read before" : "", o->name,
+            verb, o->ns, o->name, memory_of(v) ? ", and continues with the keys that it remembers" : "", o->name,
             o->name, o->ns, why->msg);
     else
         err_wrap(&err, "the Secret %s/%s", o->ns, o->name);
@@ -121,13 +121,14 @@ static void tell_filled(struct vault *v)
     struct arena *a = &v->draft;
     const char *back = memory_of(v) ? keys_put_back(&v->found, &v->keys, &v->drafted, a) : NULL, *what = NULL;
     if (back && v->created)
-        what = arena_printf(a, "the Secret %s/%s was gone: it is there again, with the keys that are in use", o->ns,
-                            o->name);
+        what =
+            arena_printf(a, "somebody deleted the Secret %s/%s: it is back, with the keys that the operator remembers",
+                         o->ns, o->name);
     else if (back)
-        what = arena_printf(a, "the Secret %s/%s lacked %s: back again, from the keys that are in use", o->ns, o->name,
+        what = arena_printf(a, "the Secret %s/%s lacked %s: the operator put back what it remembers", o->ns, o->name,
                             back);
     else if (!keys_trusted(&v->found))
-        what = arena_printf(a, "the Secret %s/%s had no keys: it has new ones now", o->ns, o->name);
+        what = arena_printf(a, "the Secret %s/%s had no keys: the operator made new keys", o->ns, o->name);
     if (what && o->on_filled)
         o->on_filled(o->ctx, what);
 }
@@ -211,7 +212,7 @@ static void write_draft(struct vault *v, const char *patch)
     v->inquiry = inquiry_send(v->client, &r, REQUEST_TIMEOUT_MS, on_written, v);
 }
 
-// New keys end the trust of all pods that have others, so whoever remembers those may come first.
+// Pods do not trust new keys, so a replica that remembers the former keys may come first.
 static bool waits_for_others(struct vault *v)
 {
     const struct vault_options *o = &v->options;
@@ -228,8 +229,8 @@ static bool waits_for_others(struct vault *v)
     if (waited_ms < o->retry_ms) // which pods there are may not have been read yet
         return true;
     err_set(&err, ERR_UNAVAILABLE,
-            "the Secret %s/%s has no keys, and there may be pods that trust earlier ones: this operator makes new ones "
-            "unless another one that has them in use puts them back within %d s",
+            "the Secret %s/%s has no keys, and pods may trust former keys: the operator makes new keys unless another "
+            "replica puts the former keys back within %d s",
             o->ns, o->name, (int)(PATIENCE_LOOKS * o->reread_ms / 1000));
     tell(v, &err);
     return true;
@@ -265,7 +266,7 @@ static void on_created(void *ctx, const struct kube_response *response, const st
         take_secret(v, response);
 }
 
-// Empty, and then filled as one that was there: of two replicas that both do so, only one writes its keys.
+// It is created empty, and then filled as an existing one: if two replicas do so, only one writes its keys.
 static void create_secret(struct vault *v)
 {
     struct request r = {

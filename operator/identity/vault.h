@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the keys of the install, which all replicas share through one Secret, and remembers them. The Secret is read
-// again every few seconds, so that all follow when it changes: what is gone from it is put back, by whichever replica
-// is first, from what it has in use; a certificate that is due is renewed. Only who has no keys in use makes new ones.
+// Keeps the keys of the install, which all replicas share through one Secret, and remembers them. Every replica reads
+// the Secret again every few seconds and follows its changes. It puts back what is gone from the Secret, and renews a
+// certificate that is due. Only a replica that remembers no keys makes new ones.
 #ifndef CADRE_IDENTITY_VAULT_H
 #define CADRE_IDENTITY_VAULT_H
 

@@ -70,7 +70,7 @@ test_made() {
     check "an operator makes the Secret that is not there" replica_start a
     check "... with all keys" eventually 20 secret_whole
     check "... which it serves" eventually 20 serves a
-    check "... and says so" says "the Secret cadre-system/cadre-keys had no keys: it has new ones now" operator_log a
+    check "... and says so" says "the Secret cadre-system/cadre-keys had no keys: the operator made new keys" operator_log a
     kept=$(secret_data)
 }
 
@@ -82,7 +82,7 @@ test_gone() {
     check "a Secret that is deleted comes back with the keys in use" eventually 20 is "$kept" secret_data
     check "... and with what Helm knows it by" is "Helm cadre" kc -n cadre-system get secret cadre-keys \
         -o 'jsonpath={.metadata.labels.app\.kubernetes\.io/managed-by} {.metadata.annotations.meta\.helm\.sh/release-name}'
-    check "... which is said" eventually 10 says "was gone: it is there again" operator_log a
+    check "... which is said" eventually 10 says "somebody deleted the Secret cadre-system/cadre-keys: it is back" operator_log a
     secret_change '[{"op": "remove", "path": "/data/install.key"}, {"op": "remove", "path": "/data/ca.key"}]'
     check "entries that are removed come back" eventually 20 is "$kept" secret_data
     secret_change '[{"op": "remove", "path": "/data"}]'
@@ -155,7 +155,7 @@ test_others() {
     kc -n cadre-system get secret cadre-keys -o json | jq --arg key "$(head -c 32 /dev/urandom | base64 -w0)" \
         '.data."install.key" = $key' | kc replace -f - >/dev/null
     check "an install key of somebody else is used, and counted" eventually 20 is 'cadre_keys_changed_total 1' metric_of a
-    check "... and said" says "the keys in the Secret are others than before" operator_log a
+    check "... and said" says "the Secret has other keys than before" operator_log a
     check "... by the other replica, too" eventually 20 is 'cadre_keys_changed_total 1' metric_of b
     kc -n cadre-system patch secret cadre-keys --type merge -p "{\"data\": $before}" >/dev/null
     check "the keys of before are used when they are back" eventually 20 is 'cadre_keys_changed_total 2' metric_of a
@@ -167,7 +167,7 @@ test_rights() {
         -p '[{"op": "replace", "path": "/rules/0/verbs", "value": ["get", "patch"]}]' >/dev/null
     kc -n cadre-system delete secret cadre-keys >/dev/null
     check "who may not create the Secret says what is missing" eventually 20 says \
-        "may not create the Secret cadre-system/cadre-keys, and goes on with the keys that it has read before: its Role there needs get, patch and create" \
+        "may not create the Secret cadre-system/cadre-keys, and continues with the keys that it remembers: its Role there needs get, patch and create" \
         operator_log a
     check "... and goes on" is "$(jq -r '."ca.crt"' <<<"$kept" | base64 -d)" ca_of a
     check "... to its end, which it comes to" operator_stop b
@@ -189,7 +189,7 @@ test_lost() {
     operator_kill a
     kc -n cadre-system delete secret cadre-keys >/dev/null
     check "all operators and the Secret lost: one starts" replica_start a
-    check "... says what it waits for" eventually 20 says "there may be pods that trust earlier ones" operator_log a
+    check "... says what it waits for" eventually 20 says "pods may trust former keys" operator_log a
     check "... and makes new keys" eventually 40 secret_whole
     check "... which are other ones" test "$kept" != "$(secret_data)"
     check "it ends" operator_stop a

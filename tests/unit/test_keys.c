@@ -198,10 +198,9 @@ static void an_authority_at_its_end_is_said(void **state)
 {
     (void)state;
     complete(EMPTY, NOW_MS);
-    complete_fails(
-        patched(""), NOW_MS + 3651 * CERTIFICATE_DAY_MS,
-        "certificate has expired); remove all entries of the Secret: an operator that runs puts back the keys "
-        "it has in use, one that starts makes new ones");
+    complete_fails(patched(""), NOW_MS + 3651 * CERTIFICATE_DAY_MS,
+                   "certificate has expired); remove all entries of the Secret; a running operator puts its keys "
+                   "back, and one that starts makes new keys");
 }
 
 static const char *supplied(const char *cert, const char *key, const char *ca)
@@ -228,9 +227,9 @@ static void what_is_supplied_must_be_whole_and_right(void **state)
 {
     (void)state;
     const struct certs *c = &t.certs;
-    complete_fails(supplied(c->server_cert, c->server_key, ""), NOW_MS, "ca.crt is missing: whoever supplies");
-    complete_fails(supplied(c->server_cert, "", c->ca), NOW_MS, "tls.key is missing: whoever supplies");
-    complete_fails(supplied("", c->server_key, c->ca), NOW_MS, "tls.crt is missing: whoever supplies");
+    complete_fails(supplied(c->server_cert, c->server_key, ""), NOW_MS, "ca.crt is missing: supply tls.crt");
+    complete_fails(supplied(c->server_cert, "", c->ca), NOW_MS, "tls.key is missing: supply tls.crt");
+    complete_fails(supplied("", c->server_key, c->ca), NOW_MS, "tls.crt is missing: supply tls.crt");
     complete_fails(supplied(c->server_cert, c->other_key, c->ca), NOW_MS,
                    "cannot be used: the key is not that of the certificate");
     complete_fails(supplied(c->server_cert, c->server_key, c->other_ca), NOW_MS, "cannot be used: the certificate");
@@ -310,7 +309,7 @@ static void half_of_a_supplied_pair_is_refused_and_not_mixed(void **state)
     const struct keys memory = complete(supplied(c->server_cert, c->server_key, c->ca), NOW_MS);
     t.memory = &memory;
     complete_fails(secret_of(&memory, "tls.crt tls.key", member("tls.crt", c->client_cert)), NOW_MS,
-                   "tls.key is missing: whoever supplies");
+                   "tls.key is missing: supply tls.crt");
     complete_fails(secret_of(&memory, "ca.crt", member("ca.crt", c->other_ca)), NOW_MS, "cannot be used");
 }
 
@@ -330,7 +329,7 @@ static void keys_of_another_install_are_used_as_they_are(void **state)
     assert_string_equal(k.ca_cert, other.ca_cert);
     t.memory = &memory;
     complete_fails(secret_of(&other, "ca.crt", NULL), NOW_MS, "ca.crt is missing beside ca.key");
-    complete_fails(secret_of(&other, "ca.key tls.key", NULL), NOW_MS, "tls.key is missing: whoever supplies");
+    complete_fails(secret_of(&other, "ca.key tls.key", NULL), NOW_MS, "tls.key is missing: supply tls.crt");
 }
 
 static void an_authority_with_the_key_of_another_is_refused(void **state)

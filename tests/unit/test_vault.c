@@ -17,7 +17,8 @@
 
 #define EMPTY "{\"metadata\":{\"name\":\"cadre-keys\",\"resourceVersion\":\"1\"}}"
 
-#define GONE_NOTICE "the Secret cadre-system/cadre-keys was gone: it is there again, with the keys that are in use"
+#define GONE_NOTICE \
+    "somebody deleted the Secret cadre-system/cadre-keys: it is back, with the keys that the operator remembers"
 #define FOR_EVER_MS 3600000
 
 struct replica {
@@ -287,8 +288,8 @@ static void entries_that_are_gone_are_put_back(void **state)
     assert_null(strstr(patch->request.body, "ca.crt"));
     stub_answer(patch, 200, secret);
     assert_string_equal(t.one.filled,
-                        "the Secret cadre-system/cadre-keys lacked install.key: back again, from the keys "
-                        "that are in use");
+                        "the Secret cadre-system/cadre-keys lacked install.key: the operator put back what "
+                        "it remembers");
     stub_answer(expect(VERB_GET), 200, EMPTY); // all of them
     stub_answer(expect(VERB_PATCH_MERGE), 200, secret);
     assert_int_equal(t.one.times, 1);
@@ -331,12 +332,12 @@ static void nobody_is_waited_for_in_vain(void **state)
     while ((call = stub_next(t.client))->request.verb == VERB_GET)
         stub_answer(call, 404, "{}");
     assert_int_equal(t.one.err.code, ERR_UNAVAILABLE);
-    assert_non_null(strstr(t.one.err.msg, "has no keys, and there may be pods that trust earlier ones"));
+    assert_non_null(strstr(t.one.err.msg, "has no keys, and pods may trust former keys"));
     stub_answer(expect(VERB_APPLY), 201, EMPTY);
     call = expect(VERB_PATCH_MERGE);
     stub_answer(call, 200, written_by(call));
     assert_int_equal(t.one.times, 1);
-    assert_string_equal(t.one.filled, "the Secret cadre-system/cadre-keys had no keys: it has new ones now");
+    assert_string_equal(t.one.filled, "the Secret cadre-system/cadre-keys had no keys: the operator made new keys");
 }
 
 static void a_missing_right_is_named(void **state)
@@ -369,7 +370,7 @@ static void who_may_not_create_goes_on_and_says_so_once(void **state)
         stub_answer(expect(VERB_APPLY), 403, "{}");
     }
     assert_int_equal(t.one.errors, 1);
-    assert_non_null(strstr(t.one.err.msg, "and goes on with the keys that it has read before"));
+    assert_non_null(strstr(t.one.err.msg, "and continues with the keys that it remembers"));
     assert_non_null(vault_get_keys(t.one.vault));
     stub_answer(expect(VERB_GET), 200, EMPTY); // made by the administrator
     struct stub_call *patch = expect(VERB_PATCH_MERGE);
