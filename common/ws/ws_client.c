@@ -6,7 +6,9 @@
 #include "common/wire/frame.h"
 #include "common/ws/ws_client_config.h"
 #include "common/ws/ws_outbox.h"
+#include "common/ws/ws_silence.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,9 +41,10 @@ struct ws_client {
     char protocol[HANDSHAKE_PROTOCOL_SIZE];
     struct buf text; // the answer to the handshake; then a message that comes in pieces
     struct frame_reader frames;
-    struct buf held;               // read, and not handed out because of a pause
-    bool paused, pinged, read_due; // read_due: there may be something to read that no poll tells of
-    int64_t heard_ms;
+    struct buf held;       // read, and not handed out because of a pause
+    bool paused, read_due; // read_due: there may be something to read that no poll tells of
+    struct ws_silence silence;
+    char at[WS_LINK_AT_SIZE];
     struct ws_outbox out;
     struct err failed; // a write outside of a turn: the next one tells
     unsigned close_code;
@@ -104,8 +107,8 @@ static void finish(struct ws_client *c, const struct err *err)
     c->state = STATE_CLOSED;
     c->close_err = *err;
     hang_up(c);
-    ws_outbox_done(&c->out);
     c->config.on_close(c->config.ctx, c->close_code, c->close_reason, &c->close_err);
+    ws_outbox_done(&c->out);
 }
 
 // The connection ended without a close frame.
@@ -116,7 +119,7 @@ static void lost(struct ws_client *c, struct err *err)
         return;
     }
     set_close(c, FRAME_CLOSE_ABNORMAL, "", 0);
-    err_wrap(err, "connection to %s%s", c->config.address, c->config.path);
+    err_wrap(err, "connection to %s%s%s", c->config.address, c->config.path, c->at);
     finish(c, err);
 }
 
@@ -186,7 +189,7 @@ static void begin_close(struct ws_client *c, enum state state, int64_t ms, const
 static void refuse(struct ws_client *c, unsigned code, struct err *err)
 {
     set_close(c, code, err->msg, strlen(err->msg));
-    err_wrap(err, "connection to %s%s", c->config.address, c->config.path);
+    err_wrap(err, "connection to %s%s%s", c->config.address, c->config.path, c->at);
     begin_close(c, STATE_REFUSING, LINGER_MS, err);
 }
 
@@ -294,7 +297,7 @@ static void opened(struct ws_client *c)
     c->out.zero_mask = !c->config.mask_always && ws_link_trusted(c->link);
     c->out.gathers = c->out.zero_mask && ws_link_plain(c->link);
     loop_timer_disarm(c->deadline);
-    loop_timer_arm(c->alive, c->config.ping_ms);
+    loop_timer_arm(c->alive, 0);
     arm_work(c);
     if (c->config.on_open)
         c->config.on_open(c->config.ctx, c->protocol);
@@ -367,8 +370,7 @@ static bool read_once(struct ws_client *c, bool *ret_placed, struct err *err)
         lost(c, err);
     if (n <= 0)
         return false;
-    c->heard_ms = clock_mono_ms(loop_clock(c->loop));
-    c->pinged = false;
+    ws_silence_heard(&c->silence, clock_mono_ms(loop_clock(c->loop)));
     size_t first = MIN((size_t)n, into[0].iov_len);
     if (first)
         take(c, into[0].iov_base, first);
@@ -421,35 +423,30 @@ static void on_ready(void *ctx, int events)
     leave(c);
 }
 
-// Timers run before sockets: after a turn that took long, what would prove the peer alive may lie there unread.
-static bool still_silent(struct ws_client *c)
-{
-    read_turn(c);
-    return c->state == STATE_OPEN && c->pinged;
-}
-
 static void on_alive(void *ctx)
 {
     struct ws_client *c = ctx;
     struct err err = ERR_INIT;
-    int64_t silent = clock_mono_ms(loop_clock(c->loop)) - c->heard_ms;
+    int64_t now = clock_mono_ms(loop_clock(c->loop)), again;
     if (c->state != STATE_OPEN)
         return;
     c->busy++;
-    if (c->paused) { // deaf, by its own choice
-        c->pinged = false;
-        loop_timer_arm(c->alive, c->config.ping_ms);
-    } else if (silent < c->config.ping_ms) {
-        loop_timer_arm(c->alive, c->config.ping_ms - silent);
-    } else if (!c->pinged) {
-        c->pinged = c->out.ping_due = true;
-        loop_timer_arm(c->alive, c->config.pong_ms);
+    if (c->paused) // deaf, by its own choice
+        ws_silence_heard(&c->silence, now);
+    bool waits = c->config.waits && c->config.waits(c->config.ctx);
+    enum ws_silence_verdict v = ws_silence_ask(&c->silence, now, waits, &again);
+    loop_timer_arm(c->alive, again);
+    if (v == WS_SILENCE_PING) {
+        c->out.ping_due = true;
         arm_work(c);
-    } else if (still_silent(c)) {
-        err_set(&err, ERR_TIMEOUT, "silent for %lld ms and no answer to a ping", (long long)silent);
+    }
+    // Timers run before sockets: after a turn that took long, what would prove the peer alive may lie there unread.
+    if (v == WS_SILENCE_DEAD)
+        read_turn(c);
+    if (v == WS_SILENCE_DEAD && c->state == STATE_OPEN && c->silence.pinged) {
+        err_set(&err, ERR_TIMEOUT, "silent for %lld ms and no answer to a ping",
+                (long long)(now - c->silence.heard_ms));
         lost(c, &err);
-    } else if (c->state == STATE_OPEN) {
-        loop_timer_arm(c->alive, c->config.ping_ms);
     }
     leave(c);
 }
@@ -459,17 +456,9 @@ static void on_up(void *ctx)
     struct ws_client *c = ctx;
     struct buf request = BUF_INIT(HANDSHAKE_HEAD_MAX);
     struct err err = ERR_INIT;
-    uint8_t nonce[16];
     c->busy++;
-    ws_mask_random(nonce, sizeof nonce);
-    handshake_key(nonce, c->key);
-    int r = handshake_request_write(&request,
-                                    &(struct handshake_request){.host = ws_link_host(c->link),
-                                                                .path = c->config.path,
-                                                                .subprotocols = c->config.subprotocols,
-                                                                .headers = c->config.headers,
-                                                                .n_headers = c->config.n_headers},
-                                    c->key, &err);
+    snprintf(c->at, sizeof c->at, "%s", ws_link_at(c->link));
+    int r = ws_client_config_request(&c->config, ws_link_host(c->link), c->key, &request, &err);
     if (r < 0) {
         lost(c, &err);
     } else {
@@ -487,6 +476,7 @@ struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config
     struct ws_client *c = xcalloc(1, sizeof *c);
     c->loop = loop;
     c->config = ws_client_config_copy(config);
+    c->silence = (struct ws_silence){.ping_ms = c->config.ping_ms, .pong_ms = c->config.pong_ms};
     c->text = BUF_INIT(HANDSHAKE_HEAD_MAX);
     c->held = BUF_INIT(WS_WAVE);
     ws_outbox_init(&c->out, c->config.max_queue);
@@ -495,6 +485,7 @@ struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config
     const struct ws_link_config link = {.address = config->address,
                                         .tls = config->tls,
                                         .server_name = config->server_name,
+                                        .addresses = config->addresses,
                                         .up = on_up,
                                         .ready = on_ready,
                                         .failed = on_failed,
@@ -528,6 +519,8 @@ static int queued(struct ws_client *c, int r)
 {
     if (r == 0) {
         ws_queue_drained(&c->out.queue); // notes the high mark
+        if (c->config.waits && c->state == STATE_OPEN && ws_silence_sent(&c->silence))
+            loop_timer_arm(c->alive, 0);
         arm_work(c);
     }
     return r;
@@ -569,6 +562,16 @@ struct record_writer *ws_client_records(struct ws_client *c)
     return arm_work(c), &c->out.queue.records;
 }
 
+bool ws_client_ended(const struct ws_client *c)
+{
+    return c->link && ws_link_ended(c->link);
+}
+
+const char *ws_client_at(const struct ws_client *c)
+{
+    return c->at;
+}
+
 pid_t ws_client_peer(const struct ws_client *c)
 {
     return ws_link_peer(c->link);
@@ -591,7 +594,7 @@ void ws_client_resume(struct ws_client *c)
     if (!c->paused)
         return;
     c->paused = false;
-    c->heard_ms = clock_mono_ms(loop_clock(c->loop));
+    ws_silence_heard(&c->silence, clock_mono_ms(loop_clock(c->loop)));
     c->read_due = true;
     arm_work(c);
 }

@@ -18,14 +18,18 @@ struct ws_client_config {
     const char *subprotocols; // offered, comma separated, in order of preference; NULL = none
     const struct handshake_header *headers;
     size_t n_headers;
-    struct ws_tls *tls;      // NULL = none
-    const char *server_name; // for TLS; NULL = the host of the address
-    bool mask_always;        // false: a zero key where the traffic is encrypted or stays on the host
-    int64_t open_ms;         // until on_open; 0 = 10 s
-    int64_t ping_ms;         // silence before a ping; 0 = 10 s
-    int64_t pong_ms;         // silence after it before the connection counts as dead; 0 = 10 s
-    size_t max_message;      // a longer one is refused with 1009; 0 = 64 MiB
-    size_t max_queue;        // bytes that may wait to be sent; 0 = 256 MiB
+    struct ws_tls *tls;             // NULL = none
+    const char *server_name;        // for TLS; NULL = the host of the address
+    struct ws_addresses *addresses; // of the host, kept and borrowed; NULL = its own
+    bool mask_always;               // false: a zero key where the traffic is encrypted or stays on the host
+    int64_t open_ms;                // until on_open; 0 = 10 s
+    int64_t ping_ms;                // silence before a ping; 0 = 10 s
+    int64_t pong_ms;                // silence after it before the connection counts as dead; 0 = 10 s
+    // Whether somebody waits for the peer, which is then asked sooner whether it is there (ws_silence.h). Asked
+    // inside of calls. NULL = never.
+    bool (*waits)(void *ctx);
+    size_t max_message; // a longer one is refused with 1009; 0 = 64 MiB
+    size_t max_queue;   // bytes that may wait to be sent; 0 = 256 MiB
 
     // Data points into memory that is valid during the call. on_data, if set, gets binary messages as they arrive, in
     // pieces, `end` with the last one (which may be empty); on_message gets the others whole, and may be NULL: such
@@ -59,6 +63,9 @@ struct record_writer *ws_client_records(struct ws_client *c);
 void ws_client_flush(struct ws_client *c);
 // Of this blob nothing is in the queue any more: what is half out is copied, and nothing refers to it from now on.
 void ws_client_own(struct ws_client *c, const struct blob *b);
+bool ws_client_ended(const struct ws_client *c); // by the peer, as a turn would find out
+// For messages, behind the address: " (1.2.3.4:80)", where it is a name and there is, or was, a connection; else "".
+const char *ws_client_at(const struct ws_client *c);
 pid_t ws_client_peer(const struct ws_client *c); // the process at the other end of a Unix socket, else 0
 size_t ws_client_queued(const struct ws_client *c);
 

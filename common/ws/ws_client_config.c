@@ -2,6 +2,7 @@
 #include "common/ws/ws_client_config.h"
 
 #include "common/base/mem.h"
+#include "common/ws/ws_mask.h"
 
 #include <stdlib.h>
 
@@ -23,6 +24,20 @@ struct ws_client_config ws_client_config_copy(const struct ws_client_config *con
     c.subprotocols = config->subprotocols ? xstrdup(config->subprotocols) : NULL;
     c.headers = handshake_headers_copy(config->headers, config->n_headers);
     return c;
+}
+
+int ws_client_config_request(const struct ws_client_config *config, const char *host, char key[HANDSHAKE_KEY_SIZE],
+                             struct buf *out, struct err *err)
+{
+    uint8_t nonce[16];
+    const struct handshake_request request = {.host = host,
+                                              .path = config->path,
+                                              .subprotocols = config->subprotocols,
+                                              .headers = config->headers,
+                                              .n_headers = config->n_headers};
+    ws_mask_random(nonce, sizeof nonce);
+    handshake_key(nonce, key);
+    return handshake_request_write(out, &request, key, err);
 }
 
 void ws_client_config_done(struct ws_client_config *config)

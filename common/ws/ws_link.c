@@ -4,35 +4,33 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/memory.h"
+#include "common/ws/ws_dial.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MAX_ADDRESSES 8
-
 enum phase { PHASE_LOOKUP, PHASE_CONNECT, PHASE_TLS, PHASE_UP, PHASE_FAILED };
-
-struct address {
-    struct sockaddr_storage sa;
-    socklen_t len;
-};
 
 struct ws_link {
     struct loop *loop;
     struct ws_link_config config; // its strings are owned
-    char *host, *port;            // NULL for a Unix socket
     char *host_header;
     enum phase phase;
-    struct loop_resolve *resolve;
-    struct address addresses[MAX_ADDRESSES];
-    size_t n_addresses, next;
+    struct ws_addresses *own; // where the owner has none
+    bool looks;               // the name is being looked up
+    struct ws_address list[WS_ADDRESSES_MAX];
+    size_t n_list;
+    const struct ws_address *used; // in it; NULL = none yet
+    char at[WS_LINK_AT_SIZE];
+    struct ws_dial *dial;
     int fd;
     struct loop_poll *poll;
     struct ws_tls_stream *tls;
@@ -64,12 +62,29 @@ static bool is_loopback(const struct sockaddr_storage *sa)
 
 bool ws_link_trusted(const struct ws_link *l)
 {
-    const struct sockaddr_storage *sa = &l->addresses[l->next - 1].sa;
+    const struct sockaddr_storage *sa = &l->used->sa;
     return l->tls || sa->ss_family == AF_UNIX || is_loopback(sa);
+}
+
+const char *ws_link_at(const struct ws_link *l)
+{
+    return l->at;
+}
+
+static struct ws_addresses *addresses_of(const struct ws_link *l)
+{
+    return l->config.addresses ? l->config.addresses : l->own;
+}
+
+static void blame(struct ws_link *l, const struct ws_address *a)
+{
+    if (addresses_of(l))
+        ws_addresses_failed(addresses_of(l), a);
 }
 
 static void drop_socket(struct ws_link *l)
 {
+    ws_dial_free(TAKE_PTR(l->dial));
     ws_tls_stream_free(TAKE_PTR(l->tls));
     loop_poll_free(TAKE_PTR(l->poll));
     if (l->fd >= 0)
@@ -88,7 +103,7 @@ static void set_poll(struct ws_link *l)
 {
     struct err err = ERR_INIT;
     int events = l->wanted;
-    if (l->phase == PHASE_CONNECT || (l->phase == PHASE_TLS && ws_tls_stream_wants_write(l->tls)))
+    if (l->phase == PHASE_TLS && ws_tls_stream_wants_write(l->tls))
         events = LOOP_WRITE;
     else if (l->phase == PHASE_TLS)
         events = LOOP_READ;
@@ -97,13 +112,7 @@ static void set_poll(struct ws_link *l)
     loop_poll_set(l->poll, events, &err); // an error shows in the next read or write
 }
 
-static int socket_new(const struct address *a)
-{
-    int fd = socket(a->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
-    if (fd >= 0 && a->sa.ss_family != AF_UNIX)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return fd;
-}
+static void on_connected(void *ctx, int fd, size_t which);
 
 static void cannot_connect(struct ws_link *l, int error)
 {
@@ -112,41 +121,36 @@ static void cannot_connect(struct ws_link *l, int error)
             nobody ? ": nothing listens there, it has not begun or has ended" : "");
 }
 
-// Begins with the next address; false if that is impossible at once.
-static bool connect_begin(struct ws_link *l)
+static void on_no_connection(void *ctx, int error)
 {
-    const struct address *a = &l->addresses[l->next++];
-    l->fd = socket_new(a);
-    if (l->fd < 0 || (connect(l->fd, (const struct sockaddr *)&a->sa, a->len) < 0 && errno != EINPROGRESS) ||
-        !(l->poll = loop_poll_new(l->loop, l->fd, on_events, l))) {
-        cannot_connect(l, errno);
-        drop_socket(l);
-        return false;
-    }
-    l->phase = PHASE_CONNECT;
-    set_poll(l);
-    return true;
-}
-
-static void connect_next(struct ws_link *l)
-{
-    while (l->next < l->n_addresses)
-        if (connect_begin(l))
-            return;
+    struct ws_link *l = ctx;
+    for (size_t i = 0; i < l->n_list; i++)
+        blame(l, &l->list[i]);
+    cannot_connect(l, error);
     fail(l);
 }
 
-static void on_resolved(void *ctx, const struct addrinfo *found, const struct err *err)
+static void connect_begin(struct ws_link *l)
+{
+    const struct ws_dial_config config = {
+        .list = l->list, .n = l->n_list, .connected = on_connected, .failed = on_no_connection, .ctx = l};
+    l->phase = PHASE_CONNECT;
+    l->dial = ws_dial_new(l->loop, &config);
+}
+
+static void on_found(void *ctx, const struct err *err)
 {
     struct ws_link *l = ctx;
-    l->resolve = NULL;
-    l->err = *err;
-    for (; found && l->n_addresses < MAX_ADDRESSES; found = found->ai_next) {
-        struct address *a = &l->addresses[l->n_addresses++];
-        memcpy(&a->sa, found->ai_addr, found->ai_addrlen);
-        a->len = found->ai_addrlen;
+    const struct ws_addresses *a = addresses_of(l);
+    l->looks = false;
+    if (err->code) {
+        l->err = *err;
+        fail(l);
+        return;
     }
-    connect_next(l);
+    for (; l->n_list < ws_addresses_count(a); l->n_list++)
+        l->list[l->n_list] = *ws_addresses_at(a, l->n_list);
+    connect_begin(l);
 }
 
 static void up(struct ws_link *l)
@@ -170,22 +174,10 @@ static void tls_next(struct ws_link *l)
     }
 }
 
-static void connected(struct ws_link *l)
+static void begin_tls(struct ws_link *l)
 {
-    int error = 0;
-    socklen_t len = sizeof error;
-    getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &error, &len);
-    if (error) {
-        cannot_connect(l, error);
-        drop_socket(l);
-        connect_next(l);
-        return;
-    }
-    if (!l->config.tls) {
-        up(l);
-        return;
-    }
-    const char *name = l->config.server_name ? l->config.server_name : l->host ? l->host : "localhost";
+    const struct ws_addresses *a = addresses_of(l);
+    const char *name = l->config.server_name ? l->config.server_name : a ? ws_addresses_host(a) : "localhost";
     l->phase = PHASE_TLS;
     l->tls = ws_tls_stream_new(l->config.tls, l->fd, name, &l->err);
     if (l->tls)
@@ -194,12 +186,43 @@ static void connected(struct ws_link *l)
         fail(l);
 }
 
+static void write_at(struct ws_link *l)
+{
+    char host[48], port[8], address[64];
+    const struct ws_address *a = l->used;
+    if (a->sa.ss_family == AF_UNIX || getnameinfo((const struct sockaddr *)&a->sa, a->len, host, sizeof host, port,
+                                                  sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return;
+    snprintf(address, sizeof address, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+    if (!str_eq(address, l->config.address))
+        snprintf(l->at, sizeof l->at, " (%s)", address);
+}
+
+static void on_connected(void *ctx, int fd, size_t which)
+{
+    struct ws_link *l = ctx;
+    for (size_t i = 0; i < l->n_list; i++)
+        if (i != which && ws_dial_tried(l->dial, i))
+            blame(l, &l->list[i]);
+    ws_dial_free(TAKE_PTR(l->dial));
+    l->fd = fd;
+    l->used = &l->list[which];
+    write_at(l);
+    l->poll = loop_poll_new(l->loop, fd, on_events, l);
+    if (!l->poll) {
+        cannot_connect(l, errno);
+        fail(l);
+    } else if (l->config.tls) {
+        begin_tls(l);
+    } else {
+        up(l);
+    }
+}
+
 static void on_events(void *ctx, int events)
 {
     struct ws_link *l = ctx;
-    if (l->phase == PHASE_CONNECT) {
-        connected(l);
-    } else if (l->phase == PHASE_TLS) {
+    if (l->phase == PHASE_TLS) {
         tls_next(l);
     } else {
         if (l->read_waits_write && (events & LOOP_WRITE))
@@ -221,6 +244,12 @@ bool ws_link_drained(const struct ws_link *l)
 bool ws_link_plain(const struct ws_link *l)
 {
     return !l->tls;
+}
+
+bool ws_link_ended(const struct ws_link *l)
+{
+    struct pollfd p = {.fd = l->fd, .events = POLLRDHUP};
+    return l->phase == PHASE_UP && poll(&p, 1, 0) > 0;
 }
 
 int64_t ws_link_read(struct ws_link *l, const struct iovec *into, unsigned n_into, struct err *err)
@@ -269,28 +298,20 @@ static int set_unix(struct ws_link *l, const char *path, struct err *err)
         return err_set(err, ERR_INVALID, "\"%s\": the path of a Unix socket has 1 to %zu characters", path,
                        sizeof sa.sun_path - 1);
     memcpy(sa.sun_path, path, strlen(path) + 1);
-    memcpy(&l->addresses[0].sa, &sa, sizeof sa);
-    l->addresses[0].len = sizeof sa;
-    l->n_addresses = 1;
+    memcpy(&l->list[0].sa, &sa, sizeof sa);
+    l->list[0].len = sizeof sa;
+    l->n_list = 1;
     l->host_header = xstrdup("localhost");
     return 0;
 }
 
-static int set_host_port(struct ws_link *l, const char *address, struct err *err)
+static int set_host_port(struct ws_link *l, struct err *err)
 {
-    const char *colon = strrchr(address, ':');
-    int64_t port;
-    bool bracket = address[0] == '[' && colon && colon[-1] == ']';
-    size_t host_len = colon ? (size_t)(colon - address) : 0;
-    if (!host_len || !str_to_i64(colon + 1, &port) || port < 1 || port > 65535 ||
-        (!bracket && memchr(address, ':', host_len)))
-        return err_set(err, ERR_INVALID, "\"%s\" is no address; there are host:port, [v6]:port and unix:/path",
-                       address);
-    l->host = bracket ? strndup(address + 1, host_len - 2) : strndup(address, host_len);
-    l->port = xstrdup(colon + 1);
-    l->host_header = xstrdup(address);
-    if (!l->host)
-        abort();
+    if (!l->config.addresses && !(l->own = ws_addresses_new(l->loop, l->config.address, err)))
+        return err->code;
+    l->host_header = xstrdup(l->config.address);
+    l->looks = true;
+    ws_addresses_find(addresses_of(l), on_found, l);
     return 0;
 }
 
@@ -301,7 +322,7 @@ static void run_later(void *ctx)
     if (l->phase == PHASE_FAILED)
         l->config.failed(l->config.ctx, &l->err);
     else
-        connect_next(l);
+        connect_begin(l);
 }
 
 struct ws_link *ws_link_new(struct loop *loop, const struct ws_link_config *config, struct err *err)
@@ -314,15 +335,13 @@ struct ws_link *ws_link_new(struct loop *loop, const struct ws_link_config *conf
         ws_tls_ref(config->tls);
     l->later = loop_timer_new(loop, run_later, l);
     bool is_unix = str_starts(config->address, "unix:");
-    int r = is_unix ? set_unix(l, config->address + 5, err) : set_host_port(l, config->address, err);
+    int r = is_unix ? set_unix(l, config->address + 5, err) : set_host_port(l, err);
     if (r < 0) {
         ws_link_free(l);
         return NULL;
     }
     if (is_unix)
         loop_timer_arm(l->later, 0);
-    else
-        l->resolve = loop_resolve_new(loop, l->host, l->port, on_resolved, l);
     return l;
 }
 
@@ -330,14 +349,16 @@ void ws_link_free(struct ws_link *l)
 {
     if (!l)
         return;
-    loop_resolve_cancel(l->resolve);
+    if (l->looks)
+        ws_addresses_cancel(addresses_of(l));
+    if (l->used)
+        blame(l, l->used);
+    ws_addresses_free(l->own);
     drop_socket(l);
     loop_timer_free(l->later);
     ws_tls_unref(l->config.tls);
     free((char *)l->config.address);
     free((char *)l->config.server_name);
-    free(l->host);
-    free(l->port);
     free(l->host_header);
     free(l);
 }

@@ -5,17 +5,21 @@
 #define CADRE_WS_WS_LINK_H
 
 #include "common/base/loop.h"
+#include "common/ws/ws_addresses.h"
 #include "common/ws/ws_tls.h"
 
 #include <sys/types.h>
 #include <sys/uio.h>
 
+enum { WS_LINK_AT_SIZE = 80 };
+
 struct ws_link;
 
 struct ws_link_config {
-    const char *address;     // "host:port", "[v6]:port" or "unix:/path"
-    struct ws_tls *tls;      // NULL = none
-    const char *server_name; // NULL = the host of the address
+    const char *address;            // "host:port", "[v6]:port" or "unix:/path"
+    struct ws_tls *tls;             // NULL = none
+    const char *server_name;        // NULL = the host of the address
+    struct ws_addresses *addresses; // of that host, kept and borrowed; NULL = its own
     // `up` once; `ready` whenever what was wanted may go on; `failed` at most once, before `up`.
     void (*up)(void *ctx);
     void (*ready)(void *ctx, int events);
@@ -25,15 +29,18 @@ struct ws_link_config {
 
 // NULL where the address makes no sense. Calls back from the loop only.
 struct ws_link *ws_link_new(struct loop *loop, const struct ws_link_config *config, struct err *err);
-void ws_link_free(struct ws_link *l); // accepts NULL; may be called in a callback; none comes after
+// Accepts NULL; may be called in a callback; none comes after. The next link tries the other addresses first.
+void ws_link_free(struct ws_link *l);
 
 const char *ws_link_host(const struct ws_link *l);  // for a Host header: "host:port", "localhost" for a Unix socket
 const char *ws_link_phase(const struct ws_link *l); // what it is doing, for people
+const char *ws_link_at(const struct ws_link *l);    // behind the address: " (1.2.3.4:80)" that a name stands for, or ""
 bool ws_link_trusted(const struct ws_link *l);      // TLS, or the traffic does not leave the host
 pid_t ws_link_peer(const struct ws_link *l);        // after `up`: the process at the other end of a Unix socket, else 0
 bool ws_link_plain(const struct ws_link *l);        // no TLS
 bool ws_link_drained(const struct ws_link *l);      // after a read that was not filled: `ready` tells of what comes
 
+bool ws_link_ended(const struct ws_link *l); // by the peer, whatever is there to be read before it
 // After `up`: bytes, 0 = nothing now, negative ERR_GONE (ended by the peer) or ERR_IO. n: at
 // least 1; TLS uses only the first.
 int64_t ws_link_read(struct ws_link *l, const struct iovec *into, unsigned n, struct err *err);

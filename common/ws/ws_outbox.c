@@ -46,8 +46,6 @@ void ws_outbox_close(struct ws_outbox *o, unsigned code, const char *reason, boo
         return;
     o->close = flush ? OUTBOX_CLOSE_AFTER_QUEUE : OUTBOX_CLOSE_NEXT;
     o->reason_len = code == FRAME_CLOSE_NO_CODE ? 0 : frame_close_encode(o->reason, code, reason);
-    if (!flush)
-        ws_queue_done(&o->queue);
 }
 
 bool ws_outbox_pending(const struct ws_outbox *o)

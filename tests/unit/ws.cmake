@@ -5,4 +5,8 @@ endforeach()
 cadre_test(test_ws_stress LINKS cadre_ws_server cadre_fakeapi)
 cadre_test(test_ws_client LINKS cadre_ws)
 cadre_test(test_pool LINKS cadre_ws)
+cadre_test(test_ws_silence LINKS cadre_ws)
+cadre_test(test_ws_dial LINKS cadre_ws)
+cadre_test(test_ws_addresses LINKS cadre_ws -Wl,--wrap=loop_resolve_new,--wrap=loop_resolve_cancel
+                             SOURCES fake_names.c)
 cadre_test(test_ws_replicas LINKS cadre_ws -Wl,--wrap=loop_resolve_new,--wrap=loop_resolve_cancel)

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/ws/ws_addresses.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ws_addresses {
+    struct loop *loop;
+    char *host, *port;
+    struct loop_resolve *resolve; // at most one: those that hang would fill the threads that look names up
+    struct loop_timer *patience;
+    struct ws_address list[WS_ADDRESSES_MAX];
+    size_t n;
+    uint64_t failures;
+    ws_addresses_fn fn; // NULL: nobody waits
+    void *ctx;
+};
+
+static bool same(const struct ws_address *a, const struct ws_address *b)
+{
+    return a->len == b->len && memcmp(&a->sa, &b->sa, a->len) == 0;
+}
+
+static struct ws_address *find(struct ws_address *list, size_t n, const struct ws_address *address)
+{
+    for (size_t i = 0; i < n; i++)
+        if (same(&list[i], address))
+            return &list[i];
+    return NULL;
+}
+
+// In front of all that failed later. What is equal keeps its order.
+static void insert(struct ws_address *list, size_t n, const struct ws_address *address)
+{
+    while (n > 0 && list[n - 1].failed > address->failed) {
+        list[n] = list[n - 1];
+        n--;
+    }
+    list[n] = *address;
+}
+
+static void take(struct ws_addresses *a, const struct addrinfo *found)
+{
+    struct ws_address list[WS_ADDRESSES_MAX];
+    size_t n = 0;
+    for (; found && n < WS_ADDRESSES_MAX; found = found->ai_next) {
+        struct ws_address one = {.len = found->ai_addrlen};
+        memcpy(&one.sa, found->ai_addr, found->ai_addrlen);
+        const struct ws_address *known = find(a->list, a->n, &one);
+        one.failed = known ? known->failed : 0;
+        if (!find(list, n, &one))
+            insert(list, n++, &one);
+    }
+    memcpy(a->list, list, n * sizeof *list);
+    a->n = n;
+}
+
+static void tell(struct ws_addresses *a, const struct err *err)
+{
+    ws_addresses_fn fn = a->fn;
+    loop_timer_disarm(a->patience);
+    a->fn = NULL;
+    if (fn)
+        fn(a->ctx, err);
+}
+
+// A name server that is away says nothing about the addresses.
+static void on_resolved(void *ctx, const struct addrinfo *found, const struct err *err)
+{
+    struct ws_addresses *a = ctx;
+    a->resolve = NULL;
+    if (found)
+        take(a, found);
+    tell(a, a->n ? &(struct err){0} : err);
+}
+
+static void on_patience(void *ctx)
+{
+    tell(ctx, &(struct err){0});
+}
+
+struct ws_addresses *ws_addresses_new(struct loop *loop, const char *address, struct err *err)
+{
+    const char *colon = strrchr(address, ':');
+    int64_t port;
+    bool bracket = address[0] == '[' && colon && colon[-1] == ']';
+    size_t host_len = colon ? (size_t)(colon - address) : 0;
+    if (!host_len || !str_to_i64(colon + 1, &port) || port < 1 || port > 65535 ||
+        (!bracket && memchr(address, ':', host_len))) {
+        err_set(err, ERR_INVALID, "\"%s\" is no address; there are host:port, [v6]:port and unix:/path", address);
+        return NULL;
+    }
+    struct ws_addresses *a = xcalloc(1, sizeof *a);
+    a->loop = loop;
+    a->host = bracket ? xasprintf("%.*s", (int)host_len - 2, address + 1) : xasprintf("%.*s", (int)host_len, address);
+    a->port = xstrdup(colon + 1);
+    a->patience = loop_timer_new(loop, on_patience, a);
+    return a;
+}
+
+void ws_addresses_free(struct ws_addresses *a)
+{
+    if (!a)
+        return;
+    loop_resolve_cancel(a->resolve);
+    loop_timer_free(a->patience);
+    free(a->host);
+    free(a->port);
+    free(a);
+}
+
+void ws_addresses_find(struct ws_addresses *a, ws_addresses_fn fn, void *ctx)
+{
+    bool slow = a->resolve != NULL; // it has had its time
+    a->fn = fn;
+    a->ctx = ctx;
+    if (!slow)
+        a->resolve = loop_resolve_new(a->loop, a->host, a->port, on_resolved, a);
+    if (a->n)
+        loop_timer_arm(a->patience, slow ? 0 : WS_ADDRESSES_PATIENCE_MS);
+}
+
+void ws_addresses_cancel(struct ws_addresses *a)
+{
+    loop_timer_disarm(a->patience);
+    a->fn = NULL;
+}
+
+const char *ws_addresses_host(const struct ws_addresses *a)
+{
+    return a->host;
+}
+
+size_t ws_addresses_count(const struct ws_addresses *a)
+{
+    return a->n;
+}
+
+const struct ws_address *ws_addresses_at(const struct ws_addresses *a, size_t i)
+{
+    return &a->list[i];
+}
+
+void ws_addresses_failed(struct ws_addresses *a, const struct ws_address *address)
+{
+    struct ws_address *known = find(a->list, a->n, address);
+    if (!known)
+        return;
+    struct ws_address moved = *known;
+    moved.failed = ++a->failures;
+    memmove(known, known + 1, (size_t)(a->list + a->n - known - 1) * sizeof *known);
+    insert(a->list, a->n - 1, &moved);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connects to the first of several addresses that answers (RFC 8305): the next one is begun when one fails, or when one
+// has not answered for a moment, and goes on beside it. An address of a node that is dead costs no more than that.
+#ifndef CADRE_WS_WS_DIAL_H
+#define CADRE_WS_WS_DIAL_H
+
+#include "common/ws/ws_addresses.h"
+
+enum {
+    WS_DIAL_NEXT_MS = 250,     // until the next address is begun beside
+    WS_DIAL_CONNECT_MS = 3000, // for each: the kernel's own pauses grow, those of a new try are short
+};
+
+struct ws_dial;
+
+struct ws_dial_config {
+    const struct ws_address *list; // copied
+    size_t n;                      // 1 to WS_ADDRESSES_MAX
+    // One of the two, once, from the loop. The descriptor is the callee's.
+    void (*connected)(void *ctx, int fd, size_t which);
+    void (*failed)(void *ctx, int error); // the errno of the last one
+    void *ctx;
+};
+
+struct ws_dial *ws_dial_new(struct loop *loop, const struct ws_dial_config *config);
+void ws_dial_free(struct ws_dial *d);                  // accepts NULL; may be called in a callback
+bool ws_dial_tried(const struct ws_dial *d, size_t i); // it was begun
+
+#endif

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a peer may be silent: after a while it is pinged, and after another one without an answer it counts as dead.
+// Somebody who waits for the peer is told sooner. Decides only.
+#ifndef CADRE_WS_WS_SILENCE_H
+#define CADRE_WS_WS_SILENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// While somebody waits. A peer that is only slow answers pings within the latter; for one whose node has died, and
+// which can say no more, the two together are how long it takes to know.
+enum { WS_SILENCE_PING_MS = 1000, WS_SILENCE_PONG_MS = 4000 };
+
+struct ws_silence {
+    int64_t ping_ms, pong_ms; // while nobody waits, and at most
+    int64_t heard_ms, pinged_ms;
+    bool pinged; // since it was heard
+    bool hurries;
+};
+
+enum ws_silence_verdict { WS_SILENCE_FINE, WS_SILENCE_PING, WS_SILENCE_DEAD };
+
+void ws_silence_heard(struct ws_silence *s, int64_t now_ms);
+// *ret_ms: ask again after so long.
+enum ws_silence_verdict ws_silence_ask(struct ws_silence *s, int64_t now_ms, bool waits, int64_t *ret_ms);
+// Something goes out, and somebody may wait for the answer. True: ask anew.
+bool ws_silence_sent(struct ws_silence *s);
+
+#endif
