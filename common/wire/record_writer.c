@@ -199,11 +199,30 @@ static const struct record_item *call_in(const struct list *list, uint32_t call)
     return NULL;
 }
 
-bool record_writer_unsent(const struct record_writer *w, uint32_t call)
+static const struct record_item *unsent_call(const struct record_writer *w, uint32_t call)
 {
     const struct record_item *it = call_in(&w->items, call);
     it = it ? it : call_in(&w->parked, call);
-    return it && it->sent == 0;
+    return it && it->sent == 0 ? it : NULL;
+}
+
+bool record_writer_unsent(const struct record_writer *w, uint32_t call)
+{
+    return unsent_call(w, call) != NULL;
+}
+
+struct blob *record_writer_body(const struct record_writer *w, uint32_t call)
+{
+    const struct record_item *it = unsent_call(w, call);
+    if (!it)
+        return NULL;
+    if (it->copy)
+        return blob_copy(it->copy, it->len, NULL);
+    struct blob *body = blob_new(it->len, NULL);
+    size_t at = 0;
+    for (size_t i = 0; i < it->n_parts; at += it->parts[i++].len)
+        memcpy(body->data + at, it->parts[i].blob->data + it->parts[i].offset, it->parts[i].len);
+    return body;
 }
 
 // Whether a record of it can go out.

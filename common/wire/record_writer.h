@@ -49,6 +49,8 @@ bool record_writer_drop(struct record_writer *w, uint32_t call, bool answers);
 
 // The CALL with this id waits here, and nothing of it is out.
 bool record_writer_unsent(const struct record_writer *w, uint32_t call);
+// The body of such a call, copied; NULL: there is none.
+struct blob *record_writer_body(const struct record_writer *w, uint32_t call);
 
 // The peer wants no more of this body for now (or again): only of one that has begun. False: there is none.
 bool record_writer_hold(struct record_writer *w, uint32_t call, bool answers, bool hold);

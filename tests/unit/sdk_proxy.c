@@ -223,11 +223,13 @@ void sdk_proxy_start(struct sdk_proxy *p, const char *cert_pem, const char *key_
     if (!p->server)
         fail_msg("%s", err.msg);
     snprintf(p->url, sizeof p->url, "unix:%s/proxy.sock", p->dir);
-    int port = ws_server_listen(p->server, cert_pem ? "127.0.0.1:0" : p->url, cert_pem != NULL, &err);
+    const char *address = p->listen ? p->listen : cert_pem ? "127.0.0.1:0" : p->url;
+    int port = ws_server_listen(p->server, address, cert_pem != NULL, &err);
     if (port < 0)
         fail_msg("%s", err.msg);
-    if (cert_pem)
-        snprintf(p->url, sizeof p->url, "wss://127.0.0.1:%d", port);
+    if (!str_starts(address, "unix:"))
+        snprintf(p->url, sizeof p->url, "%s://%.*s:%d", cert_pem ? "wss" : "ws", (int)strcspn(address, ":"), address,
+                 port);
     p->stop = loop_wakeup_new(p->loop, on_stop, p);
     p->runs = true;
     assert_int_equal(pthread_create(&p->thread, NULL, run, p), 0);

@@ -22,6 +22,7 @@ struct sdk_proxy {
     char dir[64];
     char url[128];       // of the last start
     const char *welcome; // body; set before the start
+    const char *listen;  // likewise: "127.0.0.2:0"; NULL = its Unix socket, with TLS 127.0.0.1
     // private
     unsigned n_busy, n_hung_up;
     struct loop *loop;
@@ -37,7 +38,7 @@ struct sdk_proxy {
 
 void sdk_proxy_init(struct sdk_proxy *p);
 void sdk_proxy_done(struct sdk_proxy *p);
-void sdk_proxy_start(struct sdk_proxy *p, const char *cert_pem, const char *key_pem); // NULL: on its Unix socket
+void sdk_proxy_start(struct sdk_proxy *p, const char *cert_pem, const char *key_pem); // NULL: no TLS
 void sdk_proxy_stop(struct sdk_proxy *p);                                             // everybody is cut off
 size_t sdk_proxy_saw(struct sdk_proxy *p, const char *text);                          // how often, so far
 

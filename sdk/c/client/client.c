@@ -13,6 +13,7 @@
 enum {
     LATE_MS = 1000,      // the proxy's TIMEOUT says more than ours: it gets so much longer
     STALE_MS = 3000,     // after so long without a turn, what the socket has to tell is heard first
+    QUIET_MS = 1,        // after so long, where the proxy has ended it: what is not sent there is not in doubt
     COPY_MAX = 16 << 10, // arguments up to this are copied into the queue, longer ones are shared with it
     TURN_MS = 60 * 1000,
     GOODBYE_MS = 1000,
@@ -122,7 +123,9 @@ static void fail_all(struct cadre_client *c, struct list *calls,
 
 static void say_in_doubt(const struct pending *p, const struct err *why, struct err *err)
 {
-    err_set(err, ERR_UNAVAILABLE, "the connection to the proxy was lost while %s() was pending: it may have run (%s)",
+    err_set(err, ERR_UNAVAILABLE,
+            "the connection to the proxy was lost while %s() was pending: it may have run (%s); call it again if that "
+            "does no harm",
             p->method, why->msg);
 }
 
@@ -205,7 +208,7 @@ static int send_call(struct cadre_client *c, struct pending *p, const char *args
     if (send_records(c, p, args, len, err) < 0)
         return err->code;
     if (!p->retry && !(p->args && p->args->lent))
-        drop_arguments(p);
+        blob_unref(TAKE_PTR(p->args)); // where it comes back unsent, they are in what was sent
     p->sent = true;
     c->n_sent++;
     list_remove(&p->link);
@@ -241,14 +244,19 @@ static void arm_pump(struct cadre_client *c)
         loop_timer_arm(c->pump, 0);
 }
 
-static void wait_to_be_sent(struct cadre_client *c, struct pending *p)
+static void await_connection(struct cadre_client *c, struct pending *p)
 {
-    list_remove(&p->link);
-    list_append(&c->waiting, &p->link);
     deadlines_add(&c->deadlines, &p->deadline,
                   p->timeout_ms ? p->created_ms + p->timeout_ms : now_ms() + c->settings.unreachable_ms);
     uplink_need(&c->uplink);
     arm_pump(c);
+}
+
+static void wait_to_be_sent(struct cadre_client *c, struct pending *p)
+{
+    list_remove(&p->link);
+    list_append(&c->waiting, &p->link);
+    await_connection(c, p);
 }
 
 // Deadlines
@@ -322,6 +330,28 @@ static void on_change(void *ctx)
     arm_pump(c);
 }
 
+// Of these not a byte has gone out: they go out on the next connection, before those that wait already.
+static void take_back_unsent(struct cadre_client *c)
+{
+    struct list *front = c->waiting.next;
+    LIST_FOREACH(l, &c->sent) {
+        struct pending *p = CONTAINER_OF(l, struct pending, link);
+        struct blob *body = uplink_take_back(&c->uplink, (uint32_t)p->id);
+        struct record_call parts;
+        struct err err = ERR_INIT;
+        if (!body)
+            continue;
+        if (!p->args && record_call_decode(body->data, body->len, &parts, &err) == 0)
+            p->args = blob_copy(parts.args, parts.args_len, NULL);
+        blob_unref(body);
+        p->sent = p->lengthy = false;
+        c->n_sent--;
+        list_remove(&p->link);
+        list_insert_before(front, &p->link);
+        await_connection(c, p);
+    }
+}
+
 static void on_down(void *ctx, const struct err *why, bool refused)
 {
     struct cadre_client *c = ctx;
@@ -331,6 +361,8 @@ static void on_down(void *ctx, const struct err *why, bool refused)
     fault_from(&f, why, false);
     if (c->settings.on_connection)
         c->settings.on_connection(c->settings.ctx, 0, &f);
+    if (!c->closing)
+        take_back_unsent(c);
     fail_all(c, &c->sent, say_in_doubt, why, true);
     if (refused)
         fail_all(c, &c->waiting, say_refused, why, false);
@@ -357,6 +389,12 @@ static void on_answer(void *ctx, const struct record *r)
         arm_pump(c);
 }
 
+static bool waits(void *ctx)
+{
+    const struct cadre_client *c = ctx;
+    return c->n_sent > 0;
+}
+
 static void on_too_long(void *ctx, uint32_t call, const struct err *why)
 {
     struct cadre_client *c = ctx;
@@ -370,12 +408,18 @@ static void on_too_long(void *ctx, uint32_t call, const struct err *why)
 
 // Turning
 
+static bool is_stale(const struct cadre_client *c)
+{
+    int64_t since = now_ms() - c->turned_ms;
+    return since > STALE_MS || (since > QUIET_MS && uplink_ended(&c->uplink));
+}
+
 size_t client_turn(struct cadre_client *c, int64_t timeout_ms)
 {
     uint64_t before = c->answered;
     if (c->turning)
         return 0;
-    c->stale = now_ms() - c->turned_ms > STALE_MS;
+    c->stale = is_stale(c);
     c->turning = true;
     arm_deadline(c);
     uplink_flush(&c->uplink);
@@ -415,7 +459,7 @@ static int keep_arguments(struct cadre_client *c, struct pending *p, const struc
 
 int client_submit(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err)
 {
-    bool fresh = c->turning || now_ms() - c->turned_ms <= STALE_MS;
+    bool fresh = c->turning || !is_stale(c);
     bool now = fresh && list_empty(&c->waiting) && may_send(c);
     if (!now || args->len > COPY_MAX || p->retry) {
         if (keep_arguments(c, p, args, err) < 0)
@@ -507,6 +551,7 @@ struct cadre_client *client_new(struct settings *settings)
         .on_too_long = on_too_long,
         .on_change = on_change,
         .on_down = on_down,
+        .waits = waits,
         .ctx = c,
     };
     uplink_init(&c->uplink, &config);

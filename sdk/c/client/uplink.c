@@ -4,9 +4,12 @@
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/ws/ws_addresses.h"
 #include "sdk/c/client/fault.h"
 #include "sdk/c/client/printed.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { PROTOCOL_VERSION = 1, MESSAGE_MAX = 4 << 20 }; // of records, which have 1 MiB at most
@@ -57,27 +60,51 @@ static void rest(struct uplink *u)
     ws_client_free(TAKE_PTR(u->ws));
     record_reader_done(&u->reader);
     u->closing = false;
-    if (!u->refused || u->needed)
-        uplink_need(u);
+    loop_timer_disarm(u->timer);
+    if (u->left)
+        return;
+    if (u->needed)
+        loop_timer_arm(u->timer, u->not_before_ms - now_ms());
+    else if (!u->refused)
+        loop_timer_arm(u->timer, MAX(u->not_before_ms - now_ms(), u->idle_ms));
+}
+
+// Of the addresses that are known each is tried before there is a pause.
+static bool all_failed(const struct uplink *u)
+{
+    return u->failures >= (u->addresses ? MAX(ws_addresses_count(u->addresses), (size_t)1) : 1);
+}
+
+static int64_t pause_after(struct uplink *u, const struct err *why)
+{
+    if (!all_failed(u))
+        return 0;
+    int64_t most = why->code == ERR_THROTTLED ? UPLINK_ASKED_MAX_MS : UPLINK_RETRY_MAX_MS;
+    int64_t wait = rand_range(&u->rand, u->backoff_ms / 2, u->backoff_ms);
+    u->backoff_ms = MIN(u->backoff_ms * 2, (int64_t)UPLINK_RETRY_MAX_MS);
+    u->idle_ms = u->idle_ms ? MIN(u->idle_ms * 2, (int64_t)UPLINK_RETRY_IDLE_MS) : wait;
+    return MAX(wait, MIN(why->retry_after_ms, most));
 }
 
 static void down(struct uplink *u, const struct err *why)
 {
     if (u->state == UPLINK_DOWN)
         return;
-    if (u->state != UPLINK_DIALING && now_ms() - u->up_since_ms >= UPLINK_STEADY_MS)
+    if (u->state != UPLINK_DIALING && now_ms() - u->up_since_ms >= UPLINK_STEADY_MS) {
+        u->failures = 0;
         u->backoff_ms = UPLINK_RETRY_MIN_MS;
-    u->refused = u->state == UPLINK_DIALING && is_final(why);
+        u->idle_ms = 0;
+    }
+    u->failures++;
+    u->refused = u->state == UPLINK_DIALING && is_final(why) && all_failed(u);
     u->needed = false;
     u->state = UPLINK_DOWN;
+    u->not_before_ms = now_ms() + pause_after(u, why);
     loop_timer_disarm(u->timer);
-    int64_t wait = rand_range(&u->rand, u->backoff_ms / 2, u->backoff_ms);
-    u->not_before_ms = now_ms() + MAX(wait, MIN(why->retry_after_ms, (int64_t)UPLINK_RETRY_MAX_MS));
-    u->backoff_ms = MIN(u->backoff_ms * 2, (int64_t)UPLINK_RETRY_MAX_MS);
     u->config.on_down(u->config.ctx, why, u->refused);
 }
 
-// Ends it from this side. The owner knows at once; the peer gets a few seconds to answer.
+// Ends it from this side. The owner knows at once; the peer gets a moment to answer.
 static void hang_up(struct uplink *u, unsigned code, const struct err *why)
 {
     if (u->closing)
@@ -85,16 +112,23 @@ static void hang_up(struct uplink *u, unsigned code, const struct err *why)
     u->closing = true;
     ws_client_close(u->ws, code, why->msg);
     down(u, why);
+    loop_timer_arm(u->timer, UPLINK_LINGER_MS);
+}
+
+// Of several replicas one is meant.
+static void note_where(struct uplink *u)
+{
+    snprintf(u->where, sizeof u->where, "%.300s%s", u->config.settings->url, ws_client_at(u->ws));
 }
 
 static void on_close(void *ctx, unsigned code, const char *reason, const struct err *close_err)
 {
     struct uplink *u = ctx;
     struct err err = *close_err;
+    note_where(u);
     if (!err.code)
         err_set(&err, code == FRAME_CLOSE_POLICY ? ERR_FORBIDDEN : ERR_UNAVAILABLE,
-                "the proxy at %s closed the connection%s%s (code %u)", u->config.settings->url, *reason ? ": " : "",
-                reason, code);
+                "the proxy at %s closed the connection%s%s (code %u)", u->where, *reason ? ": " : "", reason, code);
     down(u, &err);
     rest(u);
 }
@@ -125,6 +159,7 @@ static void on_open(void *ctx, const char *subprotocol)
 {
     struct uplink *u = ctx;
     struct err err = ERR_INIT;
+    note_where(u);
     _cleanup_(free_p) char *token =
         u->config.settings->token_in_hello ? settings_token(u->config.settings, &err) : NULL;
     if (!err.code && !*subprotocol)
@@ -173,7 +208,7 @@ static void take_refusal(struct uplink *u, const struct record *r)
     fault_decode(&f, r->body, r->len);
     fault_err(&f, &err);
     err.http_status = 403; // said by the proxy
-    err_wrap(&err, "the proxy at %s refuses this client", u->config.settings->url);
+    err_wrap(&err, "the proxy at %s refuses this client", u->where);
     hang_up(u, FRAME_CLOSE_NORMAL, &err);
 }
 
@@ -243,6 +278,18 @@ static void on_drained(void *ctx)
     u->config.on_change(u->config.ctx);
 }
 
+static bool waits(void *ctx)
+{
+    const struct uplink *u = ctx;
+    return u->config.waits(u->config.ctx);
+}
+
+// How long the next attempt may take.
+static int64_t patience_ms(const struct uplink *u)
+{
+    return MIN(u->config.settings->connect_ms, (int64_t)UPLINK_PATIENCE_MS << MIN(u->failures / 2, 10U));
+}
+
 static struct ws_client *new_client(struct uplink *u, struct err *err)
 {
     const struct settings *s = u->config.settings;
@@ -259,7 +306,9 @@ static struct ws_client *new_client(struct uplink *u, struct err *err)
         .n_headers = token ? 1 : 0,
         .tls = s->tls,
         .server_name = s->server_name,
-        .open_ms = s->connect_ms,
+        .addresses = u->addresses,
+        .open_ms = patience_ms(u),
+        .waits = waits,
         .max_message = MESSAGE_MAX,
         .max_queue = s->max_bytes + WS_HIGH_MARK,
         .on_open = on_open,
@@ -281,7 +330,7 @@ static void dial(struct uplink *u)
     record_reader_init(&u->reader, &reader);
     u->ws = new_client(u, &err);
     if (u->ws) {
-        loop_timer_arm(u->timer, u->config.settings->connect_ms);
+        loop_timer_arm(u->timer, patience_ms(u));
     } else {
         down(u, &err);
         rest(u);
@@ -292,19 +341,26 @@ static void on_timer(void *ctx)
 {
     struct uplink *u = ctx;
     struct err err = ERR_INIT;
-    if (u->state == UPLINK_DOWN) {
+    if (!u->ws) {
         dial(u);
         return;
     }
-    err_set(&err, ERR_TIMEOUT, "no WELCOME from the proxy at %s within %lld ms", u->config.settings->url,
-            (long long)u->config.settings->connect_ms);
-    hang_up(u, FRAME_CLOSE_NORMAL, &err);
+    if (!u->closing) {
+        note_where(u);
+        err_set(&err, ERR_TIMEOUT, "no WELCOME from the proxy at %s within %lld ms", u->where,
+                (long long)patience_ms(u));
+        down(u, &err);
+    }
+    rest(u);
 }
 
 void uplink_init(struct uplink *u, const struct uplink_config *config)
 {
     *u = (struct uplink){.config = *config, .backoff_ms = UPLINK_RETRY_MIN_MS};
+    struct err unusable = ERR_INIT; // dialing says it
     rand_seed_system(&u->rand);
+    if (!str_starts(config->settings->address, "unix:"))
+        u->addresses = ws_addresses_new(config->loop, config->settings->address, &unusable);
     u->timer = loop_timer_new(config->loop, on_timer, u);
     loop_timer_arm(u->timer, 0);
 }
@@ -315,15 +371,16 @@ void uplink_done(struct uplink *u)
     if (u->ws)
         record_reader_done(&u->reader);
     ws_client_free(TAKE_PTR(u->ws));
+    ws_addresses_free(TAKE_PTR(u->addresses));
     memory_free(TAKE_PTR(u->memory));
     loop_timer_free(TAKE_PTR(u->timer));
 }
 
 void uplink_need(struct uplink *u)
 {
-    u->needed = true;
-    if (u->state == UPLINK_DOWN && !u->ws && !u->left && !loop_timer_armed(u->timer))
+    if (u->state == UPLINK_DOWN && !u->ws && !u->left && (!u->needed || !loop_timer_armed(u->timer)))
         loop_timer_arm(u->timer, u->not_before_ms - now_ms());
+    u->needed = true;
 }
 
 void uplink_leave(struct uplink *u, const char *reason)
@@ -333,12 +390,13 @@ void uplink_leave(struct uplink *u, const char *reason)
     u->left = true;
     if (u->ws)
         hang_up(u, FRAME_CLOSE_NORMAL, &err);
+    loop_timer_disarm(u->timer);
 }
 
 void uplink_renew(struct uplink *u)
 {
     struct err err = ERR_INIT;
-    err_set(&err, ERR_UNAVAILABLE, "the proxy at %s said goodbye", u->config.settings->url);
+    err_set(&err, ERR_UNAVAILABLE, "the proxy at %s said goodbye", u->where);
     hang_up(u, FRAME_CLOSE_NORMAL, &err);
 }
 
@@ -378,6 +436,15 @@ bool uplink_withdraw(struct uplink *u, uint32_t call)
     return left;
 }
 
+struct blob *uplink_take_back(struct uplink *u, uint32_t call)
+{
+    struct record_writer *w = u->ws ? ws_client_records(u->ws) : NULL;
+    struct blob *body = w ? record_writer_body(w, call) : NULL;
+    if (body)
+        (void)record_writer_drop(w, call, false);
+    return body;
+}
+
 void uplink_flush(struct uplink *u)
 {
     if (u->ws)
@@ -396,6 +463,11 @@ void uplink_reclaim(struct uplink *u, uint32_t call, const struct blob *args)
 bool uplink_lends(const struct uplink *u, size_t len)
 {
     return !u->sharing.share.lends || len < SHARE_MIN;
+}
+
+bool uplink_ended(const struct uplink *u)
+{
+    return u->ws && ws_client_ended(u->ws);
 }
 
 size_t uplink_queued(const struct uplink *u)

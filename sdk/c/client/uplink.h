@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection of a client to its proxy: dials, says HELLO, waits for the WELCOME, and dials again after a pause with
-// jitter when it is lost. Where the proxy refuses it (no token, no right, no such path) it dials again only when
-// somebody needs it.
+// The connection of a client to its proxy: dials, says HELLO, waits for the WELCOME. When it is lost it dials again: at
+// once where the name has an address that has not failed since, else after a pause with jitter. Where the proxy refuses
+// it (no token, no right, no such path) it dials again only when somebody needs it.
 #ifndef CADRE_CLIENT_UPLINK_H
 #define CADRE_CLIENT_UPLINK_H
 
@@ -10,8 +10,17 @@
 #include "common/ws/ws_sharing.h"
 #include "sdk/c/client/settings.h"
 
-// A connection that is lost soon counts as a failure, too: it does not end the growing of the pauses.
-enum { UPLINK_RETRY_MIN_MS = 200, UPLINK_RETRY_MAX_MS = 10 * 1000, UPLINK_STEADY_MS = 5000 };
+enum {
+    UPLINK_STEADY_MS = 5000, // one that is lost sooner counts as a failure, too: the pauses go on growing
+    UPLINK_RETRY_MIN_MS = 100,
+    UPLINK_RETRY_MAX_MS = 1000, // where calls wait: they are to find a proxy that comes back within a second
+    UPLINK_RETRY_IDLE_MS = 10 * 1000,
+    UPLINK_ASKED_MAX_MS = 10 * 1000, // of what a proxy asks for that has too much to do
+    // For the WELCOME, at first; twice as long when every second one fails. One that is stopped, or whose machine is,
+    // takes connections and says nothing: another address, or another try through a Service, may have more to say.
+    UPLINK_PATIENCE_MS = 2000,
+    UPLINK_LINGER_MS = 250, // for the proxy's answer to our close, before it is dialed again
+};
 
 struct uplink_config {
     struct loop *loop;
@@ -21,6 +30,7 @@ struct uplink_config {
     void (*on_answer)(void *ctx, const struct record *r);
     void (*on_too_long)(void *ctx, uint32_t call, const struct err *err);
     void (*on_change)(void *ctx); // up, leaving, or there is room to send again
+    bool (*waits)(void *ctx);     // for an answer; asked at any time
     // Not up any more, or not this time. refused: it will not be tried again by itself.
     void (*on_down)(void *ctx, const struct err *why, bool refused);
     void *ctx;
@@ -34,13 +44,16 @@ struct uplink {
     uint32_t max_calls;      // what the proxy allows, 0 = not said
     size_t max_body;
     // private
+    struct ws_addresses *addresses; // NULL = a path
     struct ws_client *ws;
     struct record_reader reader;
     struct memory *memory; // of long arguments, for a proxy that can read it; NULL = none yet
     struct ws_sharing sharing;
     struct rand rand;
-    struct loop_timer *timer; // dials, or ends what was dialed and not welcomed
-    int64_t backoff_ms, not_before_ms, up_since_ms;
+    struct loop_timer *timer; // dials, or ends what was dialed and not welcomed, or what closes
+    unsigned failures;        // in a row
+    int64_t backoff_ms, idle_ms, not_before_ms, up_since_ms;
+    char where[400]; // for messages: the URL, and the address behind its name
     bool refused, needed, closing, left;
 };
 
@@ -56,12 +69,15 @@ int uplink_send_copy(struct uplink *u, const struct record_header *h, const void
 void uplink_cancel(struct uplink *u, uint32_t call); // the proxy is told, if there is one
 // What is left of its arguments is not sent. False: nothing was left.
 bool uplink_withdraw(struct uplink *u, uint32_t call);
+// During on_down: the body of a call of which nothing has gone out, and nothing will; NULL: some of it may have.
+struct blob *uplink_take_back(struct uplink *u, uint32_t call);
 // Nothing of its arguments, which are in `args`, is sent or referred to from now on.
 void uplink_reclaim(struct uplink *u, uint32_t call, const struct blob *args);
 // Arguments of this length go from where they are: to copy them into memory that the proxy shares would save nothing.
 bool uplink_lends(const struct uplink *u, size_t len);
 struct blob *uplink_blob(struct uplink *u, size_t len, struct quota *quota); // for arguments; as blob_new()
 void uplink_flush(struct uplink *u);                                         // calls back as a turn does
+bool uplink_ended(const struct uplink *u);                                   // by the proxy, which was not read yet
 size_t uplink_queued(const struct uplink *u);
 
 #endif

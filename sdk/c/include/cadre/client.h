@@ -81,7 +81,7 @@ typedef struct cadre_client_output {
 typedef struct cadre_client_options {
     size_t size; // cadre_client_options_init() sets it
     // Where the proxy is: "wss://host:port", "ws://host:port", "unix:/path". Every attempt to connect looks the name up
-    // anew.
+    // anew, and tries all of its addresses.
     const char *address;
     const char *path_prefix; // in front of the proxy's own paths, such as that of a reverse proxy; NULL = none
     const char *ns;          // the namespace whose groups are called, required
@@ -93,7 +93,7 @@ typedef struct cadre_client_options {
     const char *ca_pem, *ca_file;
     const char *server_name; // in the certificate; NULL = the host of the address
     // Times are 7 days at most.
-    int64_t connect_timeout_ms; // for one attempt; 0 = 10 s
+    int64_t connect_timeout_ms; // for one attempt, at most; the first ones have 2 s; 0 = 10 s
     int64_t unreachable_ms;     // so long a call without a timeout waits for a connection; 0 = 60 s
     uint32_t max_calls;         // not answered, or whose answer is kept, at a time; 0 = 10,000; at most 65,535
     size_t max_body;  // bytes of the arguments or of the result of a call; 0 = 64 MiB. Up to so much memory of earlier
