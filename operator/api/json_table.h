@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed decode by field tables: a table describes the members of a JSON object that Cadre reads and where in a struct
-// each one goes. Other members are ignored. null counts as missing. Errors name the path, bounded in length:
-// "spec.placement.strategy: expected one of Pack, Spread, got \"pack\"".
+// Typed reading and writing by field tables: a table describes the members of a JSON object that Cadre reads, and of
+// its own ones writes, and where in a struct each one is. Other members are ignored. null counts as missing. Errors
+// name the path, bounded in length: "spec.placement.strategy: expected one of Pack, Spread, got \"pack\"".
 #ifndef CADRE_API_JSON_TABLE_H
 #define CADRE_API_JSON_TABLE_H
 
 #include "common/base/json.h"
+#include "common/base/json_writer.h"
 
 #include <limits.h>
 
@@ -39,10 +40,16 @@ struct json_field {
     bool required;                  // where the object around it is there
     bool open_enum;                 // J_ENUM: an unknown name reads as a missing one
     bool offered;                   // J_QUANTITIES: by a node, see resource.h
-    int64_t min, max;               // of an integer; both 0: what its type holds
+    int64_t min, max;               // of an integer; both 0: what its type holds. max of what is written: bytes of a
+                                    // string, items of a list; 0 = all
     int64_t missing;                // value of a missing integer, boolean, enum or time
     const char *missing_str;        // a literal
     const char *prefix;             // J_LABELS: only keys that start so
+    // For writing
+    const char *needs; // J_OBJECT: the name of its member without which (NULL, 0) there is no such object
+    bool left_out;     // where it is NULL or 0; else that is null, unless it is an integer
+    bool micro;        // J_TIME: as a MicroTime
+    bool since;        // tells when another member has changed: json_same() looks at that one
 };
 
 struct json_table {
@@ -62,6 +69,13 @@ struct json_table {
 // Memory from the arena. `root`: path of `v` in error messages, "" for the document itself.
 int json_decode(const struct json_table *table, const struct json *v, const char *root, void *to, struct arena *a,
                 struct err *err);
+// The object as a member `key` (NULL: none). Nothing is left out but what says so: NULL, an empty list and an integer's
+// `missing` that is not 0 are null. Strings, integers, times, names, lists and objects only.
+void json_encode(const struct json_table *table, const char *key, const void *from, struct json_writer *w);
+// {key: the object}, in the arena.
+const char *json_patch(const struct json_table *table, const char *key, const void *from, struct arena *a);
+// Written, they are the same: what was rounded or repaired on the way out does not look like a change for ever.
+bool json_same(const struct json_table *table, const void *a, const void *b);
 // Where somebody wrote a member that nobody reads, such as a misspelled one: the path of the first, in the arena; NULL
 // if the table knows all. What a table reads as text is not looked into.
 const char *json_unknown(const struct json_table *table, const struct json *v, const char *root, struct arena *a);

@@ -6,9 +6,11 @@
 #define LEASE(member) offsetof(struct lease, member)
 
 static const struct json_field spec_fields[] = {
-    {"holderIdentity", J_STRING, LEASE(holder)},     {"leaseDurationSeconds", J_I32, LEASE(duration_s)},
-    {"leaseTransitions", J_I32, LEASE(transitions)}, {"acquireTime", J_TIME, LEASE(acquired_ms)},
-    {"renewTime", J_TIME, LEASE(renewed_ms)},
+    {"holderIdentity", J_STRING, LEASE(holder), .missing_str = ""},
+    {"leaseDurationSeconds", J_I32, LEASE(duration_s), .left_out = true},
+    {"leaseTransitions", J_I32, LEASE(transitions)},
+    {"acquireTime", J_TIME, LEASE(acquired_ms), .micro = true},
+    {"renewTime", J_TIME, LEASE(renewed_ms), .micro = true},
 };
 static const struct json_table spec_table = JSON_TABLE(struct lease, spec_fields);
 
@@ -33,14 +35,7 @@ const char *lease_encode(const struct lease *l, struct arena *a)
     if (l->obj.meta.annotations.n)
         labels_write(&w, "annotations", &l->obj.meta.annotations);
     writer_object_end(&w);
-    writer_object(&w, "spec");
-    writer_str(&w, "holderIdentity", l->holder ? l->holder : "");
-    if (l->duration_s > 0)
-        writer_i64(&w, "leaseDurationSeconds", l->duration_s);
-    writer_i64(&w, "leaseTransitions", l->transitions);
-    writer_micro(&w, "acquireTime", l->acquired_ms);
-    writer_micro(&w, "renewTime", l->renewed_ms);
-    writer_object_end(&w);
+    json_encode(&spec_table, "spec", l, &w);
     writer_object_end(&w);
     return writer_finish(&w, a);
 }

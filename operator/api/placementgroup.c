@@ -41,7 +41,8 @@ static const struct json_field status_fields[] = {
     {"gpus", J_I32, STATUS(gpus)},
     {"nodes", J_I32, STATUS(nodes)},
     {"incarnation", J_I32, STATUS(incarnation)},
-    {"placements", J_LIST, STATUS(placements), .offset_n = STATUS(n_placements), .table = &placement_table},
+    {"placements", J_LIST, STATUS(placements), .offset_n = STATUS(n_placements), .table = &placement_table,
+     .max = PLACEMENTS_MAX},
 };
 static const struct json_table status_table = JSON_TABLE(struct placementgroup_status, status_fields);
 static const struct json_field placementgroup_fields[] = {
@@ -56,50 +57,12 @@ int placementgroup_decode(struct object *o, const struct json *root, struct aren
     return json_decode(&placementgroup_table, root, "", o, &o->arena, err);
 }
 
-static void write_placements(struct json_writer *w, const struct placementgroup_status *s)
-{
-    if (!s->n_placements) {
-        writer_null(w, "placements");
-        return;
-    }
-    writer_list(w, "placements");
-    for (size_t i = 0; i < MIN(s->n_placements, (size_t)PLACEMENTS_MAX); i++) {
-        writer_object(w, NULL);
-        writer_str(w, "node", s->placements[i].node);
-        writer_str(w, "bundles", s->placements[i].bundles);
-        writer_object_end(w);
-    }
-    writer_list_end(w);
-}
-
-static char *write_status(const struct placementgroup_status *s, bool times, struct arena *a)
-{
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_object(&w, "status");
-    writer_i64(&w, "observedGeneration", s->observed_generation);
-    conditions_write(&w, s->conditions, s->n_conditions, times);
-    writer_i64(&w, "bundles", s->bundles);
-    writer_i64(&w, "boundBundles", s->bound_bundles);
-    writer_i64(&w, "gpus", s->gpus);
-    writer_i64(&w, "nodes", s->nodes);
-    writer_i64(&w, "incarnation", s->incarnation);
-    write_placements(&w, s);
-    writer_object_end(&w);
-    writer_object_end(&w);
-    return writer_finish(&w, a);
-}
-
 const char *placementgroup_status_patch(const struct placementgroup_status *s, struct arena *a)
 {
-    return write_status(s, true, a);
+    return json_patch(&status_table, "status", s, a);
 }
 
 bool placementgroup_status_equal(const struct placementgroup_status *a, const struct placementgroup_status *b)
 {
-    struct arena arena = ARENA_INIT;
-    bool equal = str_eq(write_status(a, false, &arena), write_status(b, false, &arena));
-    arena_done(&arena);
-    return equal;
+    return json_same(&status_table, a, b);
 }

@@ -31,7 +31,6 @@ int pod_requests_decode(const struct json *root, struct arena *a, struct resourc
 // The one node that every required node affinity term names; NULL if there is none.
 int pod_pin_decode(const struct json *spec, struct arena *scratch, const char **ret, struct err *err);
 
-void conditions_write(struct json_writer *w, const struct condition *items, size_t n, bool times);
 void labels_write(struct json_writer *w, const char *key, const struct labels *l);
 void kind_write(struct json_writer *w, enum kind kind); // apiVersion and kind
 // Of a document to create: which kind it is, and of its metadata the name, namespace, labels and owner.

@@ -33,7 +33,7 @@ enum { WORD_MAX = 1024, MESSAGE_MAX = 32768, PLACEMENTS_MAX = 1000 };
 
 static const struct json_field pool_fields[] = {
     {"name", J_STRING, offsetof(struct pool_ref, name), .required = true},
-    {"bundles", J_STRING, offsetof(struct pool_ref, bundles)},
+    {"bundles", J_STRING, offsetof(struct pool_ref, bundles), .left_out = true},
 };
 static const struct json_table pool_table = JSON_TABLE(struct pool_ref, pool_fields);
 static const struct json_field placement_fields[] = {
@@ -122,9 +122,9 @@ static const struct json_field failure_fields[] = {
     {"pod", J_STRING, FAILURE(pod)},
     {"node", J_STRING, FAILURE(node)},
     {"exitCode", J_I32, FAILURE(exit_code), .missing = -1},
-    {"reason", J_STRING, FAILURE(reason)},
-    {"message", J_STRING, FAILURE(message)},
-    {"time", J_TIME, FAILURE(time_ms)},
+    {"reason", J_STRING, FAILURE(reason), .max = WORD_MAX},
+    {"message", J_STRING, FAILURE(message), .max = MESSAGE_MAX},
+    {"time", J_TIME, FAILURE(time_ms), .micro = true}, // the backoff is counted from it
 };
 static const struct json_table failure_table = JSON_TABLE(struct group_failure, failure_fields);
 static const struct json_field revision_fields[] = {
@@ -153,9 +153,10 @@ static const struct json_field status_fields[] = {
     {"masterAddr", J_STRING, STATUS(master_addr)},
     {"strategy", J_STRING, STATUS(strategy)},
     {"selector", J_STRING, STATUS(selector)},
-    {"placements", J_LIST, STATUS(placements), .offset_n = STATUS(n_placements), .table = &placements_table},
-    {"lastFailure", J_OBJECT, STATUS(last_failure), .table = &failure_table},
-    {"revision", J_OBJECT, .table = &revision_table},
+    {"placements", J_LIST, STATUS(placements), .offset_n = STATUS(n_placements), .table = &placements_table,
+     .max = PLACEMENTS_MAX},
+    {"lastFailure", J_OBJECT, STATUS(last_failure), .table = &failure_table, .needs = "time"},
+    {"revision", J_OBJECT, .table = &revision_table, .needs = "pods"},
 };
 static const struct json_table status_table = JSON_TABLE(struct workergroup_status, status_fields);
 static const struct json_field workergroup_fields[] = {
@@ -184,117 +185,12 @@ const char *workergroup_unknown(const struct json *spec, struct arena *a)
     return json_unknown(&spec_table, spec, "spec", a);
 }
 
-static void write_failure(struct json_writer *w, const struct group_failure *f)
-{
-    if (!f->time_ms) {
-        writer_null(w, "lastFailure");
-        return;
-    }
-    writer_object(w, "lastFailure");
-    if (f->rank >= 0)
-        writer_i64(w, "rank", f->rank);
-    else
-        writer_null(w, "rank");
-    writer_str(w, "pod", f->pod);
-    writer_str(w, "node", f->node);
-    if (f->exit_code >= 0)
-        writer_i64(w, "exitCode", f->exit_code);
-    else
-        writer_null(w, "exitCode");
-    writer_str_max(w, "reason", f->reason, WORD_MAX);
-    writer_str_max(w, "message", f->message, MESSAGE_MAX);
-    writer_micro(w, "time", f->time_ms); // the backoff is counted from it
-    writer_object_end(w);
-}
-
-static void write_pools(struct json_writer *w, const char *key, const struct pool_ref *items, size_t n)
-{
-    if (!n) {
-        writer_null(w, key);
-        return;
-    }
-    writer_list(w, key);
-    for (size_t i = 0; i < n; i++) {
-        writer_object(w, NULL);
-        writer_str(w, "name", items[i].name);
-        writer_str_set(w, "bundles", items[i].bundles);
-        writer_object_end(w);
-    }
-    writer_list_end(w);
-}
-
-static void write_revision(struct json_writer *w, const struct group_revision *r)
-{
-    if (!r->pods) {
-        writer_null(w, "revision");
-        return;
-    }
-    writer_object(w, "revision");
-    writer_str(w, "pods", r->pods);
-    writer_str(w, "worker", r->worker);
-    writer_i64(w, "attempt", r->attempt);
-    writer_i64(w, "replicas", r->replicas);
-    writer_i64(w, "workersPerReplica", r->workers_per_replica);
-    write_pools(w, "groups", r->groups, r->n_groups);
-    writer_object_end(w);
-}
-
-static void write_placements(struct json_writer *w, const struct workergroup_status *s)
-{
-    if (!s->n_placements) {
-        writer_null(w, "placements");
-        return;
-    }
-    writer_list(w, "placements");
-    for (size_t i = 0; i < MIN(s->n_placements, (size_t)PLACEMENTS_MAX); i++) {
-        writer_object(w, NULL);
-        writer_str(w, "node", s->placements[i].node);
-        writer_str(w, "replicas", s->placements[i].replicas);
-        writer_object_end(w);
-    }
-    writer_list_end(w);
-}
-
-static char *write_status(const struct workergroup_status *s, bool times, struct arena *a)
-{
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_object(&w, "status");
-    writer_i64(&w, "observedGeneration", s->observed_generation);
-    conditions_write(&w, s->conditions, s->n_conditions, times);
-    writer_i64(&w, "worldSize", s->world_size);
-    writer_i64(&w, "readyWorkers", s->ready_workers);
-    writer_i64(&w, "replicas", s->replicas);
-    writer_i64(&w, "scheduledReplicas", s->scheduled_replicas);
-    writer_i64(&w, "readyReplicas", s->ready_replicas);
-    writer_i64(&w, "gpus", s->gpus);
-    writer_i64(&w, "attempt", s->attempt);
-    writer_i64(&w, "incarnation", s->incarnation);
-    writer_i64(&w, "restarts", s->restarts);
-    writer_i64(&w, "restartsCountTowardsMax", s->restarts_counted);
-    writer_i64(&w, "restartsInARow", s->restarts_in_a_row);
-    writer_str(&w, "masterAddr", s->master_addr);
-    writer_str(&w, "strategy", s->strategy);
-    writer_str(&w, "selector", s->selector);
-    write_placements(&w, s);
-    write_failure(&w, &s->last_failure);
-    write_revision(&w, &s->revision);
-    writer_object_end(&w);
-    writer_object_end(&w);
-    return writer_finish(&w, a);
-}
-
 const char *workergroup_status_patch(const struct workergroup_status *s, struct arena *a)
 {
-    return write_status(s, true, a);
+    return json_patch(&status_table, "status", s, a);
 }
 
-// Compared as written: what was rounded or repaired on the way out must not look like a change for ever.
 bool workergroup_status_equal(const struct workergroup_status *a, const struct workergroup_status *b)
 {
-    struct arena arena = ARENA_INIT;
-    bool equal = str_eq(write_status(a, false, &arena), write_status(b, false, &arena));
-    arena_done(&arena);
-    return equal;
+    return json_same(&status_table, a, b);
 }

@@ -278,11 +278,87 @@ static void what_a_peer_wrote_is_shown_short_and_printable(void **state)
     buf_done(&text);
 }
 
+struct written {
+    const char *text, *note, *extra;
+    int32_t number, exit_code;
+    int64_t since, at;
+    enum colour colour;
+    struct part *parts;
+    size_t n_parts;
+    int64_t part_at;
+};
+#define W(member) offsetof(struct written, member)
+
+static const struct json_field written_inner_fields[] = {{"at", J_TIME, W(part_at), .micro = true}};
+static const struct json_table written_inner_table = JSON_TABLE(struct written, written_inner_fields);
+static const struct json_field written_fields[] = {
+    {"text", J_STRING, W(text), .max = 4},
+    {"note", J_STRING, W(note), .missing_str = ""},
+    {"extra", J_STRING, W(extra), .left_out = true},
+    {"number", J_I32, W(number)},
+    {"exitCode", J_I32, W(exit_code), .missing = -1},
+    {"since", J_TIME, W(since), .since = true},
+    {"at", J_TIME, W(at), .micro = true},
+    {"colour", J_ENUM, W(colour), .names = colours},
+    {"parts", J_LIST, W(parts), .offset_n = W(n_parts), .table = &part_table, .max = 2},
+    {"inner", J_OBJECT, .table = &written_inner_table, .needs = "at"},
+};
+static const struct json_table written_table = JSON_TABLE(struct written, written_fields);
+
+static void what_is_written_is_read_again(void **state)
+{
+    (void)state;
+    struct part parts[] = {{"a", 2}, {"b", 1}, {"c", 3}};
+    struct written from = {"text", "note", "extra", 7, 0, 60000, 61000, GREEN, parts, 2, 62000}, to = {0};
+    const char *text = json_patch(&written_table, "status", &from, &arena);
+    struct json *root;
+    struct err err = ERR_INIT;
+    assert_string_equal(
+        text, "{\"status\":{\"text\":\"text\",\"note\":\"note\",\"extra\":\"extra\",\"number\":7,\"exitCode\":0,"
+              "\"since\":\"1970-01-01T00:01:00Z\",\"at\":\"1970-01-01T00:01:01.000000Z\",\"colour\":\"Green\","
+              "\"parts\":[{\"name\":\"a\",\"size\":2},{\"name\":\"b\",\"size\":null}],"
+              "\"inner\":{\"at\":\"1970-01-01T00:01:02.000000Z\"}}}");
+    assert_int_equal(json_parse(text, strlen(text), NULL, &arena, &root, &err), 0);
+    assert_int_equal(json_decode(&written_table, json_get(root, "status"), "", &to, &arena, &err), 0);
+    assert_true(json_same(&written_table, &from, &to));
+    assert_int_equal(to.parts[1].size, 1);
+    assert_int_equal(to.since, from.since);
+}
+
+static void what_there_is_not_is_null_or_left_out_and_what_is_too_long_is_cut(void **state)
+{
+    (void)state;
+    struct part parts[] = {{"a", 2}, {"b", 4}, {"c", 3}};
+    struct written none = {.exit_code = -1}, much = {.text = "much more", .parts = parts, .n_parts = 3};
+    assert_string_equal(
+        json_patch(&written_table, "status", &none, &arena),
+        "{\"status\":{\"text\":null,\"note\":\"\",\"number\":0,\"exitCode\":null,\"since\":null,\"at\":null,"
+        "\"colour\":\"Red\",\"parts\":null,\"inner\":null}}");
+    assert_string_equal(
+        json_patch(&written_table, "status", &much, &arena),
+        "{\"status\":{\"text\":\"much\",\"note\":\"\",\"number\":0,\"exitCode\":0,\"since\":null,\"at\":null,"
+        "\"colour\":\"Red\",\"parts\":[{\"name\":\"a\",\"size\":2},{\"name\":\"b\",\"size\":4}],"
+        "\"inner\":null}}");
+}
+
+static void what_is_not_written_makes_no_difference(void **state)
+{
+    (void)state;
+    struct written a = {.text = "much more", .since = 1000}, b = {.text = "much less", .since = 2000}, c = b;
+    assert_true(json_same(&written_table, &a, &b));
+    c.number = 1;
+    assert_false(json_same(&written_table, &b, &c));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_member_that_nobody_reads_is_found, setup, teardown),
         cmocka_unit_test_setup_teardown(every_kind_is_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_written_is_read_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_there_is_not_is_null_or_left_out_and_what_is_too_long_is_cut, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(what_is_not_written_makes_no_difference, setup, teardown),
         cmocka_unit_test_setup_teardown(missing_and_null_members_take_their_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_name_the_path_and_what_was_there, setup, teardown),
         cmocka_unit_test_setup_teardown(what_a_peer_wrote_is_shown_short_and_printable, setup, teardown),

@@ -256,7 +256,7 @@ static void a_patch_writes_every_field_so_that_nothing_old_stays(void **state)
     struct workergroup_status empty = {.last_failure = {.rank = -1, .exit_code = -1}};
     assert_string_equal(
         workergroup_status_patch(&empty, &a),
-        "{\"status\":{\"observedGeneration\":0,\"conditions\":[],\"worldSize\":0,\"readyWorkers\":0,\"replicas\":0,"
+        "{\"status\":{\"observedGeneration\":0,\"conditions\":null,\"worldSize\":0,\"readyWorkers\":0,\"replicas\":0,"
         "\"scheduledReplicas\":0,\"readyReplicas\":0,\"gpus\":0,\"attempt\":0,\"incarnation\":0,\"restarts\":0,"
         "\"restartsCountTowardsMax\":0,\"restartsInARow\":0,\"masterAddr\":null,\"strategy\":null,\"selector\":null,"
         "\"placements\":null,\"lastFailure\":null,\"revision\":null}}");
