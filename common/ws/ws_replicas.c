@@ -28,6 +28,9 @@ struct ws_replicas {
     struct replica list[WS_REPLICAS_MAX];
     size_t n;
     int64_t wait_ms; // until the next lookup
+    int64_t lost_ms; // when a link was
+    size_t most;     // addresses that the name has, or had ...
+    int64_t most_ms; // ... until then
     bool stopped;
     bool told; // that the name has no address
 };
@@ -105,9 +108,38 @@ static size_t add_new(struct ws_replicas *r, char list[][ADDRESS_SIZE], size_t n
     return r->n - before;
 }
 
-static void look_in(struct ws_replicas *r, int64_t ms)
+static int64_t now_ms(const struct ws_replicas *r)
 {
-    r->wait_ms = MIN(ms, r->config.look_ms);
+    return clock_mono_ms(loop_clock(r->loop));
+}
+
+static void note_most(struct ws_replicas *r, size_t n)
+{
+    if (n < r->most && now_ms(r) - r->most_ms < WS_REPLICAS_LATELY_MS)
+        return;
+    r->most = n;
+    r->most_ms = now_ms(r);
+}
+
+static bool has_few(const struct ws_replicas *r)
+{
+    size_t up = 0;
+    for (size_t i = 0; i < r->n; i++)
+        up += r->config.up(r->config.ctx, r->list[i].link);
+    return up < MAX(r->most, (size_t)1);
+}
+
+int64_t ws_replicas_wait(int64_t last_ms, int64_t since_loss_ms, bool few, int64_t look_ms)
+{
+    int64_t most = !few ? look_ms : since_loss_ms < WS_REPLICAS_BRISK_MS ? WS_REPLICAS_SOON_MS : WS_REPLICAS_FEW_MS;
+    return MIN(MIN(MAX(2 * last_ms, (int64_t)WS_REPLICAS_SOON_MS), most), look_ms);
+}
+
+// After last_ms, or 0 where something is new.
+static void look_later(struct ws_replicas *r, int64_t last_ms)
+{
+    r->wait_ms =
+        ws_replicas_wait(last_ms, r->lost_ms ? now_ms(r) - r->lost_ms : INT64_MAX, has_few(r), r->config.look_ms);
     loop_timer_arm(r->timer, rand_range(&r->rand, r->wait_ms / 2, r->wait_ms));
 }
 
@@ -116,15 +148,16 @@ static void on_resolved(void *ctx, const struct addrinfo *found, const struct er
     struct ws_replicas *r = ctx;
     char list[WS_REPLICAS_MAX][ADDRESS_SIZE];
     r->resolve = NULL;
-    bool calm = false;
+    bool calm = true;
     if (found) {
         size_t n = list_addresses(found, r->port, list);
+        note_most(r, n);
         calm = drop_gone(r, list, n) + add_new(r, list, n) == 0;
     } else if (!r->told) { // all links stay: a name server that is away says nothing about the replicas
         r->config.unresolved(r->config.ctx, err);
     }
     r->told = !found;
-    look_in(r, calm ? 2 * r->wait_ms : WS_REPLICAS_SOON_MS);
+    look_later(r, calm ? r->wait_ms : 0);
 }
 
 static void look(void *ctx)
@@ -168,8 +201,9 @@ void ws_replicas_free(struct ws_replicas *r)
 
 void ws_replicas_look_soon(struct ws_replicas *r)
 {
+    r->lost_ms = now_ms(r);
     if (r->wait_ms > WS_REPLICAS_SOON_MS && !r->resolve && !r->stopped)
-        look_in(r, WS_REPLICAS_SOON_MS);
+        look_later(r, 0);
 }
 
 void ws_replicas_stop(struct ws_replicas *r)

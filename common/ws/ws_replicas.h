@@ -12,9 +12,12 @@
 
 enum {
     WS_REPLICAS_MAX = 16,
-    WS_REPLICAS_LOOK_MS = 30 * 1000, // most between two lookups, less up to a half at random
-    WS_REPLICAS_SOON_MS = 1000,      // at first after a change, a loss or a failure, then doubles: the new replica of a
-                                     // rollout is named some seconds after the old one has gone
+    // Most between two lookups, less up to a half at random.
+    WS_REPLICAS_LOOK_MS = 30 * 1000,
+    WS_REPLICAS_SOON_MS = 1000,       // at first, and after a change; doubles
+    WS_REPLICAS_BRISK_MS = 30 * 1000, // so long after a loss it does not: the next replica is found within a second
+    WS_REPLICAS_FEW_MS = 3000,        // while fewer links are up than the name has, or lately had, addresses
+    WS_REPLICAS_LATELY_MS = 10 * 60 * 1000,
 };
 
 struct ws_replicas;
@@ -34,8 +37,11 @@ struct ws_replicas_config {
 // Begins to look. The strings are copied. ERR_INVALID for a URL or certificates that make no sense.
 struct ws_replicas *ws_replicas_new(struct loop *loop, const struct ws_replicas_config *config, struct err *err);
 void ws_replicas_free(struct ws_replicas *r);      // removes every link; accepts NULL
-void ws_replicas_look_soon(struct ws_replicas *r); // a link was lost: has its replica gone elsewhere?
+void ws_replicas_look_soon(struct ws_replicas *r); // a link that was up was lost: has its replica gone elsewhere?
 void ws_replicas_stop(struct ws_replicas *r);      // looks no more, and neither adds nor removes
+
+// How long to wait before the next lookup, at most. last_ms: before the last one. few: links are missing.
+int64_t ws_replicas_wait(int64_t last_ms, int64_t since_loss_ms, bool few, int64_t look_ms);
 
 const char *ws_replicas_host(const struct ws_replicas *r);   // for the certificate; lives as long as this
 struct ws_tls *ws_replicas_tls(const struct ws_replicas *r); // NULL = none; borrowed

@@ -272,6 +272,40 @@ static void after_a_change_it_looks_again_before_long(void **state)
     ws_replicas_free(r);
 }
 
+// Of a second, at least for half a minute; then still every few seconds, until all are there again.
+static void after_a_loss_it_looks_again_and_again(void **state)
+{
+    (void)state;
+    int64_t hour = 3600 * 1000, wait = 30 * 1000;
+    for (int64_t passed = 0; passed < WS_REPLICAS_BRISK_MS; passed += wait) {
+        wait = ws_replicas_wait(passed ? wait : 0, passed, true, hour);
+        assert_true(wait <= 1000);
+    }
+    for (int i = 0; i < 100; i++)
+        wait = ws_replicas_wait(wait, WS_REPLICAS_BRISK_MS + i, true, hour);
+    assert_int_equal(wait, WS_REPLICAS_FEW_MS);
+    for (int i = 0; i < 100; i++)
+        wait = ws_replicas_wait(wait, WS_REPLICAS_BRISK_MS + i, false, hour);
+    assert_int_equal(wait, hour);
+    assert_int_equal(ws_replicas_wait(0, 0, true, 30), 30);
+}
+
+static void a_replica_is_missed_that_has_lost_its_name(void **state)
+{
+    (void)state;
+    world.name = "10.0.0.2 10.0.0.1";
+    struct ws_replicas *r = dial("ws://operator:1", 3600 * 1000);
+    more_looks(r, 1);
+    ((struct link *)ws_replicas_at(r, 0))->up = true;
+    world.name = "10.0.0.1";
+    more_looks(r, 4); // would take minutes where one link was enough
+    assert_int_equal(ws_replicas_count(r), 1);
+    world.name = "10.0.0.3 10.0.0.1";
+    more_looks(r, 1);
+    assert_int_equal(ws_replicas_count(r), 2);
+    ws_replicas_free(r);
+}
+
 static void an_address_for_which_no_link_was_made_comes_again(void **state)
 {
     (void)state;
@@ -345,6 +379,8 @@ int main(void)
         T(a_name_server_that_is_away_ends_no_link),
         T(a_lost_link_is_a_reason_to_look),
         T(after_a_change_it_looks_again_before_long),
+        T(after_a_loss_it_looks_again_and_again),
+        T(a_replica_is_missed_that_has_lost_its_name),
         T(an_address_for_which_no_link_was_made_comes_again),
         T(it_stops_looking_when_told),
         T(only_so_many_are_dialed),

@@ -19,7 +19,6 @@ enum {
     TOKEN_MAX = 16 * 1024,
     BODY_MAX = 8 * 1024 * 1024, // of a command; environments of many ranks
     QUEUE_MAX = 16 * 1024 * 1024,
-    FIRST_BACKOFF_MS = 1000, // all agents lose an operator that restarts at the same time
 };
 
 struct connection {
@@ -41,6 +40,11 @@ static void say(struct connection *c, const char *what, const char *why)
     output_say(agent_output(c->config.agent), "operator at %s: %s%s%s", c->address, what, why[0] ? ": " : "", why);
 }
 
+static bool is_refusal(int code)
+{
+    return code == ERR_UNAUTHORIZED || code == ERR_FORBIDDEN;
+}
+
 static void retry_later(struct connection *c, const struct err *err)
 {
     if (c->closing)
@@ -50,11 +54,14 @@ static void retry_later(struct connection *c, const struct err *err)
         say(c, c->up ? "lost, trying again" : "not reached, trying again", err->code ? err->msg : "it closed");
         c->told = err->code ? err->code : ERR_GONE;
     }
+    bool was_up = c->up;
     c->up = false;
     loop_timer_disarm(c->heartbeat_timer);
-    loop_timer_arm(c->retry_timer, rand_range(c->config.rand, CONNECTION_RETRY_MIN_MS, c->backoff_ms));
-    c->backoff_ms = MIN(2 * c->backoff_ms, (int64_t)CONNECTION_RETRY_MAX_MS);
-    c->config.lost(c->config.lost_ctx);
+    loop_timer_arm(c->retry_timer, rand_range(c->config.rand, c->backoff_ms / 3, c->backoff_ms));
+    bool refused = is_refusal(err->code) || is_refusal(c->told);
+    c->backoff_ms = MIN(2 * c->backoff_ms, (int64_t)(refused ? CONNECTION_REFUSED_MAX_MS : CONNECTION_RETRY_MAX_MS));
+    if (was_up)
+        c->config.lost(c->config.lost_ctx);
 }
 
 static void drop(struct connection *c, const struct err *err)
@@ -128,7 +135,7 @@ static void say_goodbye(struct connection *c)
 static void on_welcome(struct connection *c, const struct record *r)
 {
     c->up = true;
-    c->backoff_ms = FIRST_BACKOFF_MS;
+    c->backoff_ms = CONNECTION_RETRY_FIRST_MS;
     c->told = 0;
     c->asked_again = false;
     c->heartbeat_ms = message_heartbeat_ms(r->body, r->len);
@@ -270,7 +277,7 @@ struct connection *connection_new(const struct connection_config *config, const 
     struct connection *c = xcalloc(1, sizeof *c);
     c->config = *config;
     c->address = xstrdup(address);
-    c->backoff_ms = FIRST_BACKOFF_MS;
+    c->backoff_ms = CONNECTION_RETRY_FIRST_MS;
     c->retry_timer = loop_timer_new(config->loop, try, c);
     c->heartbeat_timer = loop_timer_new(config->loop, on_heartbeat, c);
     c->output_timer = loop_timer_new(config->loop, on_output, c);

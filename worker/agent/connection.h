@@ -11,9 +11,13 @@
 #include "worker/agent/agent.h"
 
 enum {
-    CONNECTION_RETRY_MIN_MS = 100,
-    CONNECTION_RETRY_MAX_MS = 5000,
-    CONNECTION_AGAIN_MS = 250, // first, after a replica that does not know the pod yet; doubles
+    // Before the next attempt, less up to two thirds at random. An operator that was away for long has all its agents
+    // back within a few seconds. 10,000 agents then send 5,000 packets a second to where nobody listens, which refuses
+    // them or drops them; an operator that has come back has a TLS handshake of each to do, at any pause.
+    CONNECTION_RETRY_FIRST_MS = 500,
+    CONNECTION_RETRY_MAX_MS = 3000,
+    CONNECTION_REFUSED_MAX_MS = 10 * 1000, // by an operator that does not take the token, which costs it a review
+    CONNECTION_AGAIN_MS = 250,             // first, after a replica that does not know the pod yet; doubles
 };
 
 struct connection;
@@ -25,7 +29,7 @@ struct connection_config {
     const char *server_name; // for TLS
     const char *token_file;  // read anew for each attempt, because it rotates; NULL = no token
     struct rand *rand;       // for the jitter
-    void (*lost)(void *ctx); // or never reached; it tries again
+    void (*lost)(void *ctx); // after it was up; it tries again
     void *lost_ctx;
 };
 

@@ -37,7 +37,7 @@ static void on_lost(void *ctx, const struct err *err, int64_t retry_ms, bool fir
     snprintf(line, sizeof line, "%s; dialing again in %lld ms", err->msg, (long long)retry_ms);
     if (first)
         p->config.on_trouble(p->config.ctx, line);
-    if (p->replicas)
+    if (p->replicas && first)
         ws_replicas_look_soon(p->replicas);
 }
 

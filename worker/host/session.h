@@ -22,7 +22,7 @@ enum {
     SESSION_CALLS_MAX = 1024,       // that wait in one session; more are answered with LIMIT
     SESSION_WELCOME_MS = 10 * 1000, // for the answer to HELLO
     SESSION_RETRY_MIN_MS = 100,     // before dialing again: doubles up to the maximum, less up to a half at random
-    SESSION_RETRY_MAX_MS = 10 * 1000,
+    SESSION_RETRY_MAX_MS = 3000,    // a proxy that was away for long has its workers back within a few seconds
     SESSION_AGAIN_MS = 250,         // instead of the minimum, after a proxy that cannot take it just now
     SESSION_REFUSED_MS = 60 * 1000, // after a proxy that will not take it again, such as when the attempt is over
 };
