@@ -97,9 +97,8 @@ static void a_line_for_each_rank_wants_a_result_of_each(void **state)
     fails("call llama sub '{\"a\":[1,2,3,4]}' --role critic -o ranks" REACH, 1, "sub() was not called");
     prints("call llama add '{\"a\":[1,2,3,4]}' --role actor -o ranks --execute rank-zero" REACH,
            "0: {\"a\": [1, 2, 3, 4]}\n");
-    prints("call llama rows '{\"a\":[1,2,3,4]}' --role actor -o ranks --dispatch dp-compute-metric" REACH,
-           "0: 0\n1: 0\n2: 0\n3: 0\n");
-    prints("call llama rows '{\"a\":[1,2,3,4]}' --role actor -o ranks" REACH, "0: 0\n1: 0\n2: 0\n3: 0\n");
+    prints("call llama add '{\"a\":[1,2,3,4]}' --role actor -o ranks --dispatch dp-compute-metric" REACH,
+           "0: {\"a\": [1]}\n1: {\"a\": [3]}\n2: {\"a\": [5]}\n3: {\"a\": [7]}\n");
     fails("call llama add --keep -o ranks" REACH, 2, "--keep prints one reference to all results, so no -o ranks");
     fails("call llama nothing --role actor -o ranks" REACH, 1, "Error (NOT_FOUND): ");
 }
