@@ -42,6 +42,8 @@ static const struct {
     {"Starting", "The pods are bound, and start. Those that are not ready yet are below, with what they wait for."},
     {"Silent", "An agent is not connected. Right after a start this takes a moment. If it stays so, see whether the\n"
                "pod reaches the operator (NetworkPolicy, DNS) and what 'kubectl cadre logs' says."},
+    {"KeysChanged", "Its processes run on. Put the earlier keys back into the Secret of the operator, or, when it\n"
+                    "suits, delete the pods, or suspend and resume the group."},
     {"ImagePullFailed", "Correct the image's name, or its pull secret; the pod below has the answer of the registry."},
     {"ContainerConfigError", "Create what is missing, for example a ConfigMap or Secret; it goes on by itself."},
     {"Restarting", "A rank has failed and the group starts again; see the last failure."},

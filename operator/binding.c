@@ -288,6 +288,8 @@ static void on_keys(void *ctx, const struct vault_keys *keys)
         .pull_policy = o->agent_image_pull_policy,
         .url = b->url,
         .ca_pem = keys->ca_pem,
+        .keys_id = keys->id,
+        .keys_secret = o->keys_secret,
         .ticket = first_ticket,
         .ctx = b,
     };

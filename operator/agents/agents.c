@@ -29,6 +29,7 @@ struct agent {
     agent_send_fn send;
     void *owner;
     struct list replaced; // in the registry's list
+    struct list joined;   // likewise, while it has its place
 };
 
 struct agents {
@@ -37,6 +38,7 @@ struct agents {
     struct map listened; // UIDs of groups whose output is wanted
     struct map running;  // by the UID of a group: in how many pods it may run
     struct list replaced;
+    struct list joined; // those that are connected, in the order in which they came
     size_t n_places, n_connected, n_agents;
 };
 
@@ -45,6 +47,7 @@ struct agents *agents_new(const struct agents_config *c)
     struct agents *a = xcalloc(1, sizeof *a);
     a->config = *c;
     list_init(&a->replaced);
+    list_init(&a->joined);
     return a;
 }
 
@@ -143,6 +146,7 @@ static void detach(struct agents *a, struct agent *g)
     struct place *p = g->place;
     g->place = NULL;
     p->agent = NULL;
+    list_remove(&g->joined);
     p->changed_ms = p->heard_ms;
     for (size_t i = 0; i < p->n_groups; i++)
         known_lost(p->groups[i]);
@@ -220,6 +224,8 @@ static struct agent *agent_open(struct agents *a, struct place *p, const struct 
     g->shared = id->shared;
     g->place = p;
     list_init(&g->replaced);
+    list_init(&g->joined);
+    list_append(&a->joined, &g->joined);
     p->agent = g;
     p->changed_ms = p->heard_ms = wall_ms(a);
     a->n_agents++;
@@ -481,4 +487,16 @@ size_t agents_groups(const struct agents *a, const char *pod_uid, struct arena *
 size_t agents_count(const struct agents *a)
 {
     return a->n_connected;
+}
+
+size_t agents_witnesses(const struct agents *a, struct agent_witness *ret, size_t max)
+{
+    size_t n = 0;
+    LIST_FOREACH(l, &a->joined) {
+        const struct place *p = CONTAINER_OF(l, struct agent, joined)->place;
+        if (n == max)
+            break;
+        ret[n++] = (struct agent_witness){p->changed_ms, p->heard_ms};
+    }
+    return n;
 }

@@ -95,5 +95,7 @@ int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, ui
 // Whether agents shall send what processes of this group print; now, and whenever one connects.
 void agents_listen(struct agents *a, const char *group_uid, bool on);
 size_t agents_count(const struct agents *a); // connected now
+// Those that are connected longest, at most `max` of them; returns how many.
+size_t agents_witnesses(const struct agents *a, struct agent_witness *ret, size_t max);
 
 #endif

@@ -22,8 +22,14 @@ struct agent_process {
     int64_t ended_ms;          // Unix time at which this replica heard of it
 };
 
+// One that is connected: since when, and when it was last heard of (Unix times).
+struct agent_witness {
+    int64_t since_ms, heard_ms;
+};
+
 struct agent_facts {
-    bool connected; // and it has said HELLO
+    bool connected;      // and it has said HELLO
+    const char *seen_by; // the name of another replica, to which it is connected; NULL = none says so
     int64_t
         changed_ms; // Unix time at which it connected, or was last heard of before it was lost; 0 = it was never here
     int64_t ending_ms;      // Unix time at which it said that its pod ends; 0 = it has not

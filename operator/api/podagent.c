@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME "cadre-agent" // of the container and of the volume
 #define DIRECTORY "/cadre"
 #define PROGRAM "/usr/bin/cadre-agent" // in our image
 #define TOKEN_NAME "cadre-token"
@@ -86,14 +85,14 @@ void podagent_write_install(struct json_writer *w, const struct pod_agent *agent
 {
     static const char *const command[] = {PROGRAM, "install", DIRECTORY, NULL};
     writer_object(w, NULL);
-    writer_str(w, "name", NAME);
+    writer_str(w, "name", PODAGENT_NAME);
     writer_str(w, "image", agent->image);
     writer_str_set(w, "imagePullPolicy", agent->pull_policy);
     write_strings(w, "command", command);
     write_resources(w);
     write_security(w);
     writer_list(w, "volumeMounts");
-    write_mount(w, NAME, DIRECTORY, false);
+    write_mount(w, PODAGENT_NAME, DIRECTORY, false);
     writer_list_end(w);
     writer_object_end(w);
 }
@@ -125,7 +124,7 @@ static void copy_items(struct json_writer *w, const struct json *list)
 static void write_directory(struct json_writer *w)
 {
     writer_object(w, NULL);
-    writer_str(w, "name", NAME);
+    writer_str(w, "name", PODAGENT_NAME);
     writer_object(w, "emptyDir");
     writer_object_end(w);
     writer_object_end(w);
@@ -180,7 +179,7 @@ void podagent_write_container(struct json_writer *w, const struct pod_agent *age
     writer_list_end(w);
     writer_list(w, "volumeMounts");
     if (installed)
-        write_mount(w, NAME, DIRECTORY, true);
+        write_mount(w, PODAGENT_NAME, DIRECTORY, true);
     write_mount(w, TOKEN_NAME, TOKEN_DIRECTORY, true);
     copy_items(w, json_get(container, "volumeMounts"));
     writer_list_end(w);
@@ -244,9 +243,9 @@ void podagent_inspect(const struct json *spec, struct arena *a, struct template_
     ret->has_command = json_count(json_get(first, "command")) > 0;
     ret->grace_s = template_grace_s(spec);
     const char *const taken[] = {
-        find_name(spec, "containers", NAME, a),
-        find_name(spec, "initContainers", NAME, a),
-        find_name(spec, "volumes", NAME, a),
+        find_name(spec, "containers", PODAGENT_NAME, a),
+        find_name(spec, "initContainers", PODAGENT_NAME, a),
+        find_name(spec, "volumes", PODAGENT_NAME, a),
         find_name(spec, "volumes", TOKEN_NAME, a),
         find_mount(first, a),
     };

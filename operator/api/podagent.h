@@ -10,9 +10,13 @@
 #include "operator/api/podtemplate.h"
 #include "operator/api/workergroup.h"
 
+#define PODAGENT_NAME "cadre-agent"      // of the init container and of the volume
+#define ANNOTATION_KEYS "cadre.dev/keys" // of a pod with an agent: the keys that it was made with
+
 struct pod_agent {
     const char *image, *pull_policy; // ours, of the init container; pull_policy NULL = Kubernetes' default
     const char *url, *ca_pem;        // where the operator is, and whom to trust
+    const char *keys_id;             // whose keys those are; NULL = not said
     bool brings_command;             // spec.worker says what to run: the container's command is left out
     const struct worker_env *env;    // those with a value_from go to the container
     size_t n_env;

@@ -118,17 +118,19 @@ static int write_map(struct render *o, const struct json *metadata, const char *
 
 #define DEFAULT_CONTAINER "kubectl.kubernetes.io/default-container"
 
-// Ours, and which container `kubectl logs` and `kubectl exec` mean: the worker, unless the template says another one.
+// Ours, the keys that the agent trusts, and which container `kubectl logs` and `kubectl exec` mean: the worker, unless
+// the template says another one.
 static struct labels annotations_of(const struct render *o, const struct json *metadata)
 {
     const struct labels *ours = &o->r->annotations;
     const char *name = json_str(json_get(json_get(o->spec, "containers")->child, "name"), o->arena);
-    if (!name || json_get(json_get(metadata, "annotations"), DEFAULT_CONTAINER))
-        return *ours;
-    struct labels all = {arena_array(o->arena, ours->n + 1, sizeof *all.items), ours->n + 1};
+    struct labels all = {arena_array(o->arena, ours->n + 2, sizeof *all.items), 0};
     for (size_t i = 0; i < ours->n; i++)
-        all.items[i] = ours->items[i];
-    all.items[ours->n] = (struct label){DEFAULT_CONTAINER, name};
+        all.items[all.n++] = ours->items[i];
+    if (o->r->agent && o->r->agent->keys_id)
+        all.items[all.n++] = (struct label){ANNOTATION_KEYS, o->r->agent->keys_id};
+    if (name && !json_get(json_get(metadata, "annotations"), DEFAULT_CONTAINER))
+        all.items[all.n++] = (struct label){DEFAULT_CONTAINER, name};
     return all;
 }
 

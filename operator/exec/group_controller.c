@@ -38,6 +38,7 @@ struct group_controller {
     struct eviction *eviction; // of what agents run that is not of their tenants
     struct loop_timer *peers_timer;
     bool started;
+    size_t n_agents; // pods that run and have one
     struct timekeeper time;
     struct metric *rollbacks;
 };
@@ -109,6 +110,12 @@ static void on_peers(void *ctx)
     c->changed = MAP_INIT;
 }
 
+static size_t expects_agent(const struct object *o)
+{
+    const struct pod *p = o ? pod_of(o) : NULL;
+    return p && p->phase == POD_RUNNING && !p->obj.meta.deleted_ms && pod_has_agent(p);
+}
+
 static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     struct group_controller *c = ctx;
@@ -119,6 +126,7 @@ static void on_pod(void *ctx, enum store_event event, const struct object *old, 
     } else {
         cluster_set_pod(c->cluster, pod_of(now));
     }
+    c->n_agents += expects_agent(now) - expects_agent(old);
     wake_owner(c, now ? now : old);
     waiting_look(c->waiting);
 }
@@ -268,6 +276,7 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
     if (wg->spec.runtime == RUNTIME_AGENT) {
         v->agents = peers_agents(c->executor.agents, wg, v->pods, v->n_pods, a);
         v->members = peers_members(c->router, v, a);
+        v->reach = peers_reach(c->executor.agents, c->n_agents, c->time.listening_ms, a);
     }
 }
 
@@ -368,6 +377,10 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
     copy->pull_policy = arena_strdup(&a, setup->pull_policy);
     copy->url = arena_strdup(&a, setup->url);
     copy->ca_pem = arena_strdup(&a, setup->ca_pem);
+    copy->keys_id = arena_strdup(&a, setup->keys_id);
+    copy->keys_secret = arena_strdup(&a, setup->keys_secret);
+    if (!c->setup || !str_eq(c->setup->keys_id, copy->keys_id))
+        timekeeper_listen(&c->time); // who is connected by other keys cannot come back
     arena_done(&c->setup_arena);
     c->setup_arena = a;
     c->setup = copy;

@@ -4,6 +4,19 @@
 #include "common/base/mem.h"
 #include "operator/reconcile/names.h"
 
+enum { WITNESSES = 16 }; // one would do; the connections of some may be dead, and not known to be
+
+struct reach peers_reach(const struct agents *agents, size_t expected, int64_t listening_ms, struct arena *a)
+{
+    struct agent_witness *all = arena_array(a, WITNESSES, sizeof *all);
+    return (struct reach){
+        .listening_ms = listening_ms,
+        .expected = expected,
+        .agents = all,
+        .n_agents = agents ? agents_witnesses(agents, all, WITNESSES) : 0,
+    };
+}
+
 const struct agent_facts *peers_agents(const struct agents *agents, const struct workergroup *wg,
                                        const struct pod *const *pods, size_t n, struct arena *a)
 {

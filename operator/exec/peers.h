@@ -7,6 +7,8 @@
 #include "operator/proxy/router.h"
 #include "operator/reconcile/group.h"
 
+// Of a cluster in which the agents of so many pods run. Without a registry nobody is there.
+struct reach peers_reach(const struct agents *agents, size_t expected, int64_t listening_ms, struct arena *a);
 // `agents` and `members` of a view; all zero where there is no registry, or no router (NULL).
 const struct agent_facts *peers_agents(const struct agents *agents, const struct workergroup *wg,
                                        const struct pod *const *pods, size_t n, struct arena *a);

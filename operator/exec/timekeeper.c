@@ -8,6 +8,11 @@ void timekeeper_lead(struct timekeeper *t)
     t->leading_ms = timekeeper_now(t);
 }
 
+void timekeeper_listen(struct timekeeper *t)
+{
+    t->listening_ms = timekeeper_now(t);
+}
+
 int64_t timekeeper_now(struct timekeeper *t)
 {
     int64_t now = clock_wall_ms(t->clock), jump = clock_watch_jump(&t->watch, now, clock_mono_ms(t->clock));
@@ -15,6 +20,7 @@ int64_t timekeeper_now(struct timekeeper *t)
         return now;
     log_warn("the clock of this machine was set", "by_ms", log_i64(jump), NULL);
     t->leading_ms += t->leading_ms ? jump : 0;
+    t->listening_ms += t->listening_ms ? jump : 0;
     cluster_clock_moved(t->cluster, jump);
     if (t->agents)
         agents_clock_moved(t->agents, jump);

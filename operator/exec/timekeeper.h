@@ -13,10 +13,12 @@ struct timekeeper { // all borrowed; agents NULL = there are none
     struct cluster *cluster;
     struct agents *agents;
     struct clock_watch watch;
-    int64_t leading_ms; // since when this replica decides; 0 = it does not
+    int64_t leading_ms;   // since when this replica decides; 0 = it does not
+    int64_t listening_ms; // since when it can be dialed; 0 = it cannot
 };
 
 void timekeeper_lead(struct timekeeper *t);
+void timekeeper_listen(struct timekeeper *t);
 // A node as it was and is; NULL = not there. That it falls silent is noted.
 void timekeeper_saw(struct timekeeper *t, const struct object *old, const struct object *now);
 int64_t timekeeper_now(struct timekeeper *t); // Unix time; before each decision

@@ -257,18 +257,36 @@ static int64_t agent_awaited_ms(const struct pod *p, const struct agent_facts *f
     return since;
 }
 
-// An agent that is away for so long, or has not come for so long after its start, is lost with its pod, unless its node
-// is silent itself: then that decides.
+// All pods of the view have one.
+static size_t silent_agents(const struct group_view *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->n_pods; i++)
+        n += v->pods[i]->phase == POD_RUNNING && !(v->agents && crew_agent_there(&v->agents[i]));
+    return n;
+}
+
+enum reach_verdict census_silence(const struct group_view *v, int64_t since_ms, int64_t limit_ms, int64_t *ret_ms)
+{
+    since_ms = MAX(since_ms, v->leading_ms);
+    return reach_verdict(&v->reach, silent_agents(v), since_ms, limit_ms, v->now_ms, ret_ms);
+}
+
+// An agent that is away for so long, or has not come for so long after its start, is lost with its pod. Not so if its
+// node is silent itself: then that decides; nor if the operator may be at fault.
 static void note_lost_agent(struct census *c, const struct group_view *v, int32_t index)
 {
     const struct pod *p = c->current[index];
     const struct agent_facts *f = c->crew.facts[index];
     const struct node *n = p->node ? cluster_node(v->cluster, p->node) : NULL;
-    int64_t awaited = agent_awaited_ms(p, f), since = MAX(awaited, v->leading_ms);
-    if (f->connected || !awaited || !n || !n->ready || c->failed[index])
+    int64_t awaited = agent_awaited_ms(p, f), since = MAX(awaited, v->leading_ms), left;
+    if (crew_agent_there(f) || !awaited || !n || !n->ready || c->failed[index])
         return;
-    int64_t patience = (int64_t)v->wg->spec.node_lost_s * 1000, left = MIN(since + patience - v->now_ms, patience);
-    if (left > 0) {
+    if (v->setup && pod_trusts_others(p, v->setup->keys_id))
+        return;
+    enum reach_verdict verdict = census_silence(v, awaited, (int64_t)v->wg->spec.node_lost_s * 1000, &left);
+    c->unreachable = c->unreachable || verdict == REACH_NOBODY;
+    if (verdict != REACH_COUNTS) {
         look_again(c, left);
         return;
     }

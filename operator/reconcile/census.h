@@ -25,6 +25,7 @@ struct census {
     struct crew crew; // runtime Agent
     bool *failed;     // by index: the pod itself is lost, and a new one is needed
     int32_t n_failed;
+    bool unreachable;  // agents are away, and nobody bears witness that they could reach this replica
     bool displaced;    // one of them cannot come back to its node
     int32_t mine;      // of the present attempt and incarnation, whatever their index
     bool changed;      // a pod of the present attempt and incarnation was made from another spec
@@ -54,6 +55,9 @@ static inline int32_t census_next(const struct census *c, int32_t index)
 }
 
 void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct census *ret);
+
+// May the silence of one of the view's agents since then, or since this replica leads, count: reach.h.
+enum reach_verdict census_silence(const struct group_view *v, int64_t since_ms, int64_t limit_ms, int64_t *ret_ms);
 
 // The node of this pod has been silent for longer than the group's nodeLostSeconds, or is gone. If it is silent but not
 // yet for so long, *ret_ms (if not NULL) is when it will count as lost, from now.

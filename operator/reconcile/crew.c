@@ -30,7 +30,8 @@ static const struct agent_process *process_of(const struct agent_facts *f, int32
 // began, or belongs to the same fall.
 static bool was_counted(const struct workergroup *wg, int32_t attempt, const struct agent_process *p)
 {
-    static const char *const up[] = {REASON_RUNNING, REASON_STARTING, REASON_SILENT, REASON_COMPLETING};
+    static const char *const up[] = {REASON_RUNNING, REASON_STARTING, REASON_SILENT, REASON_KEYS_CHANGED,
+                                     REASON_COMPLETING};
     const struct condition *ready = condition_find(wg->status.conditions, wg->status.n_conditions, COND_READY);
     for (size_t i = 0; i < ARRAY_LEN(up); i++)
         if (ready && str_eq(ready->reason, up[i]))
@@ -60,8 +61,8 @@ enum rank_state crew_rank(const struct group_view *v, int32_t attempt, const str
             return RANK_WAITING; // until its pod says why it ends
         return was_counted(v->wg, attempt, p) ? RANK_TO_RESTART : RANK_FAILED;
     }
-    bool ready =
-        s->module || s->python ? takes_calls(v, f, p, rank) : f->connected && (!p || p->state == AGENT_PROCESS_RUNNING);
+    bool ready = s->module || s->python ? takes_calls(v, f, p, rank)
+                                        : crew_agent_there(f) && (!p || p->state == AGENT_PROCESS_RUNNING);
     return ready ? RANK_READY : RANK_WAITING;
 }
 

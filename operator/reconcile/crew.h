@@ -26,6 +26,12 @@ enum rank_state { RANK_WAITING, RANK_READY, RANK_EXITED, RANK_FAILED, RANK_TO_RE
 bool crew_started(const struct workergroup *wg, int32_t attempt, const struct agent_facts *f);
 enum rank_state crew_rank(const struct group_view *v, int32_t attempt, const struct agent_facts *f, int32_t rank);
 
+// It can be told something. Or another replica says that it could: then nobody misses it.
+static inline bool crew_agent_there(const struct agent_facts *f)
+{
+    return f->connected || f->seen_by;
+}
+
 // `facts`: of the present pods, by index.
 void crew_take(const struct group_view *v, int32_t attempt, const struct agent_facts **facts, struct crew *ret);
 

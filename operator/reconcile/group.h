@@ -11,6 +11,7 @@
 #include "operator/placement/cluster.h"
 #include "operator/placement/line.h"
 #include "operator/reconcile/plan.h"
+#include "operator/reconcile/reach.h"
 
 enum dry_run_state { DRY_RUN_NONE, DRY_RUN_OK, DRY_RUN_REFUSED };
 enum { DRY_RUNS_FURTHER = 15 }; // of bundles of other shapes than the first one's
@@ -49,6 +50,8 @@ struct agent_setup {
     const char *image, *pull_policy; // of the init container; pull_policy NULL = Kubernetes' default
     const char *url;                 // of the operator: wss://host:port
     const char *ca_pem;              // whom the agents trust
+    const char *keys_id;             // what the keys of that are called (struct vault_keys); NULL = nothing
+    const char *keys_secret;         // the Secret that has them, for messages
     // The one-time ticket of a process. Deterministic.
     const char *(*ticket)(void *ctx, const char *group_uid, int32_t attempt, int32_t rank, struct arena *a);
     void *ctx;
@@ -79,6 +82,7 @@ struct group_view {
     const struct agent_facts *agents; // of each pod, in the order of `pods`
     size_t running;                   // pods of the cluster in which processes of it may run (on bundles)
     int64_t leading_ms; // Unix time since which this replica decides: agents and workers need a moment to dial in
+    struct reach reach; // whether they could
     // By rank: attempt of the worker process that takes calls now, 0 = none; as many as the spec or `before` has.
     const int32_t *members;
     const struct service *service;             // the Service of the group's name, NULL if it is not known to exist

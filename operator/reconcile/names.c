@@ -247,6 +247,7 @@ static int render(const struct workergroup *wg, const struct group_pod *p, struc
         agent.pull_policy = p->setup->pull_policy;
         agent.url = p->setup->url;
         agent.ca_pem = p->setup->ca_pem;
+        agent.keys_id = p->setup->keys_id;
         r.agent = &agent;
     }
     r.n_env = group_env(wg, p, a, &r.env);
@@ -271,6 +272,25 @@ int32_t pod_label_number(const struct pod *p, const char *key)
     if (!str_to_i64(labels_get(&p->obj.meta.labels, key), &v) || v < 0 || v > INT32_MAX)
         return -1;
     return (int32_t)v;
+}
+
+bool pod_has_agent(const struct pod *p)
+{
+    if (labels_get(&p->obj.meta.annotations, ANNOTATION_KEYS))
+        return true;
+    for (size_t i = 0; i < p->n_containers; i++)
+        if (p->containers[i].init && str_eq(p->containers[i].name, PODAGENT_NAME))
+            return true;
+    return false;
+}
+
+bool pod_trusts_others(const struct pod *p, const char *keys_id)
+{
+    const char *trusted = labels_get(&p->obj.meta.annotations, ANNOTATION_KEYS);
+    if (!trusted || !keys_id)
+        return false;
+    size_t n = strcspn(keys_id, "-");
+    return strcspn(trusted, "-") != n || strncmp(trusted, keys_id, n) != 0;
 }
 
 uint64_t pod_spec_hash(const struct pod *p)

@@ -101,6 +101,18 @@ static bool is_prepared(const struct work *w, int32_t index)
     return f->state == AGENT_PREPARED && f->attempt == w->outcome.attempt;
 }
 
+// How long the agent of a pod that is to end can still be told so. Where nobody can reach the operator it gets longer,
+// but what the group has must be given back in the end.
+static int64_t end_left_ms(const struct work *w, const struct agent_facts *f)
+{
+    const struct group_view *v = w->v;
+    int64_t since = MAX(f->changed_ms, MAX(v->leading_ms, v->reach.listening_ms));
+    int64_t longest = (int64_t)w->wg->spec.node_lost_s * 1000, rest = MIN(since + longest - v->now_ms, longest), left;
+    if (!crew_agent_there(f) && census_silence(v, f->changed_ms, DIAL_IN_MIN_MS, &left) == REACH_COUNTS)
+        return 0;
+    return crew_agent_there(f) ? rest : MIN(left, rest);
+}
+
 void processes_end(struct work *w, int stage)
 {
     const struct group_view *v = w->v;
@@ -114,14 +126,14 @@ void processes_end(struct work *w, int stage)
         int32_t index = pod_label_number(p, LABEL_INDEX);
         bool current = index >= 0 && index < w->census.replicas && w->census.current[index] == p;
         const struct agent_facts *f = current ? w->census.crew.facts[index] : NULL;
-        int64_t left = f ? MAX(f->changed_ms, v->leading_ms) + DIAL_IN_MIN_MS - v->now_ms : 0;
+        int64_t left = f ? end_left_ms(w, f) : 0;
         if (pod_terminal(p) && !p->obj.meta.deleted_ms)
             continue;
         if (f && f->connected && !p->obj.meta.deleted_ms) {
             if (may_tell(w, index, RECORD_STOP, attempt))
                 tell(w, index, RECORD_STOP, attempt, order_stop(w, attempt, true), stage);
         } else if (left > 0 && !p->obj.meta.deleted_ms) {
-            plan_requeue(w->plan, MIN(left, (int64_t)DIAL_IN_MIN_MS)); // it may be about to end, or to come back
+            plan_requeue(w->plan, left); // it may be about to end, or to come back
         } else {
             work_delete(w, p, stage);
         }
@@ -170,7 +182,27 @@ static const char *ranks_text(struct work *w, const bool *listed)
 
 static bool is_away(const struct work *w, int32_t index)
 {
-    return !w->census.crew.facts[index]->connected;
+    return !crew_agent_there(w->census.crew.facts[index]);
+}
+
+// Another replica has its connection.
+static bool is_elsewhere(const struct work *w, int32_t index)
+{
+    const struct agent_facts *f = w->census.crew.facts[index];
+    return !f->connected && f->seen_by;
+}
+
+static const char *first_elsewhere(const struct work *w)
+{
+    int32_t i = 0;
+    while (!is_elsewhere(w, i))
+        i++;
+    return w->census.crew.facts[i]->seen_by;
+}
+
+static bool trusts_others(const struct work *w, int32_t index)
+{
+    return is_away(w, index) && w->v->setup && pod_trusts_others(w->census.current[index], w->v->setup->keys_id);
 }
 
 static bool containers_run(const struct pod *p)
@@ -212,22 +244,67 @@ static int32_t list(struct work *w, bool (*is)(const struct work *w, int32_t ind
     return n;
 }
 
+// Its processes ran when the status was written.
+static bool ran(const struct work *w)
+{
+    const struct condition *old = outcome_old(w->wg, READY);
+    return old && (old->status == CONDITION_TRUE || str_eq(old->reason, REASON_SILENT) ||
+                   str_eq(old->reason, REASON_KEYS_CHANGED));
+}
+
+// Another replica sees the agent and all that takes calls; what its processes do this one may never have heard.
+static bool runs_elsewhere(const struct work *w, int32_t index)
+{
+    const struct worker_spec *s = &w->wg->spec.worker;
+    int32_t each = w->wg->spec.workers_per_replica;
+    if (!is_elsewhere(w, index))
+        return false;
+    for (int32_t rank = index * each; rank < (index + 1) * each && (s->module || s->python); rank++)
+        if (!w->v->members || !w->v->members[rank])
+            return false;
+    return true;
+}
+
+static bool all_run_somewhere(const struct work *w)
+{
+    for (int32_t i = 0; i < w->census.replicas; i++)
+        if (is_unready(w, i) && !runs_elsewhere(w, i))
+            return false;
+    return true;
+}
+
+static void ready(struct work *w)
+{
+    const char *message = arena_printf(w->a, "all %d workers are ready", group_world_size(w->wg)), *ranks;
+    if (list(w, is_away, &ranks))
+        message = arena_printf(w->a, "%s; not connected at present: the agent of %s", message, ranks);
+    if (list(w, is_elsewhere, &ranks))
+        message = arena_printf(w->a,
+                               "%s; connected to another replica of the operator than the one that leads (%s): "
+                               "the agent of %s",
+                               message, first_elsewhere(w), ranks);
+    outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING, message);
+}
+
 // Agents and workers dial in again after their operator, or the connection to it, went away. Until they had the time
-// to, the group counts as what it was.
+// to, the group counts as what it was. So it does while another replica sees what this one does not.
 static bool keeps_ready(struct work *w)
 {
     struct census *c = &w->census;
     int64_t beats = (int64_t)w->wg->spec.heartbeat_s * HEARTBEATS_MISSED * 1000, first = MAX(beats, DIAL_IN_MIN_MS);
-    int64_t left = MIN(w->v->leading_ms + first - w->v->now_ms, first);
-    const char *ranks;
+    int64_t dialed_ms = MAX(w->v->leading_ms, w->v->reach.listening_ms);
+    int64_t left = MIN(dialed_ms + first - w->v->now_ms, first);
+    if (ran(w) && all_run_somewhere(w)) {
+        ready(w);
+        c->ready = c->replicas;
+        c->ready_workers = group_world_size(w->wg);
+        return true;
+    }
     if (c->crew.connected < c->replicas)
         left = MAX(left, MIN(c->crew.away_ms + beats - w->v->now_ms, beats));
     if (!outcome_was(w->wg, READY) || left <= 0)
         return false;
-    const char *message = arena_printf(w->a, "all %d workers are ready", group_world_size(w->wg));
-    if (list(w, is_away, &ranks))
-        message = arena_printf(w->a, "%s; not connected at present: the agent of %s", message, ranks);
-    outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING, message);
+    ready(w);
     c->ready = w->wg->status.ready_replicas;
     c->ready_workers = w->wg->status.ready_workers;
     plan_requeue(w->plan, left);
@@ -262,11 +339,28 @@ static const char *first_error(struct work *w)
 
 static void silent(struct work *w, const char *ranks)
 {
+    const char *what =
+        w->census.unreachable
+            ? "its processes run on, and its pod stays: nobody else has been connected to this operator for so long "
+              "either, so the operator itself may be out of reach; see its log, and whether pods can reach its Service"
+            : arena_printf(w->a, "its pod is replaced after placement.nodeLostSeconds (%d s)", w->wg->spec.node_lost_s);
     outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_SILENT,
+                arena_printf(w->a, "not connected: the agent of %s; %s", ranks, what));
+}
+
+// Agents that the operator cannot see, nor ever will with the keys that it has.
+static bool keys_changed(struct work *w)
+{
+    const char *ranks;
+    if (!list(w, trusts_others, &ranks))
+        return false;
+    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_KEYS_CHANGED,
                 arena_printf(w->a,
-                             "not connected: the agent of %s; its pod is replaced after placement.nodeLostSeconds (%d "
-                             "s)",
-                             ranks, w->wg->spec.node_lost_s));
+                             "the keys of the operator are others than those that the pods of %s were made with: they "
+                             "run on, but the operator can neither see nor call them; put the earlier keys back into "
+                             "the Secret %s, or, when it suits, delete the pods or suspend and resume the group",
+                             ranks, w->v->setup->keys_secret));
+    return true;
 }
 
 // Once processes run, the loss of all pods must cost the attempt, also when the operator dies with them: by the status
@@ -313,10 +407,14 @@ static void begin(struct work *w)
         return;
     }
     int32_t n = list(w, is_missing, &missing);
+    if (n && keys_changed(w)) {
+        processes_hold(w, STAGE_FIRST);
+        return;
+    }
     if (n) {
         int32_t each = w->wg->spec.workers_per_replica;
         processes_hold(w, STAGE_FIRST);
-        if (c->crew.started && list(w, is_silent, &silent_ones))
+        if ((c->crew.started || ran(w)) && list(w, is_silent, &silent_ones))
             silent(w, silent_ones);
         else
             starting(w, arena_printf(w->a, "%d of %d workers are connected; missing: %s", (c->replicas - n) * each,
@@ -359,12 +457,11 @@ static void serve(struct work *w)
     if (c->crew.to_restart) {
         restart_some(w);
     } else if (c->ready_workers == world) {
-        outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING,
-                    arena_printf(w->a, "all %d workers are ready", world));
+        ready(w);
     } else if (c->crew.exited) {
         outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_COMPLETING,
                     arena_printf(w->a, "%d of %d workers have ended with exit code 0", c->crew.exited, world));
-    } else if (!keeps_ready(w)) {
+    } else if (!keeps_ready(w) && !keys_changed(w)) {
         if (list(w, is_away, &ranks))
             silent(w, ranks);
         else if (list(w, is_unready, &ranks))

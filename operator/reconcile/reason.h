@@ -40,9 +40,10 @@
 #define REASON_BACKOFF "Backoff"          // waits before the next attempt
 
 // Ready
-#define REASON_STARTING "Starting" // all bound, not all ready
-#define REASON_SILENT "Silent"     // an agent is not connected (any more)
-#define REASON_RUNNING "Running"   // True
+#define REASON_STARTING "Starting"        // all bound, not all ready
+#define REASON_SILENT "Silent"            // an agent is not connected (any more)
+#define REASON_RUNNING "Running"          // True
+#define REASON_KEYS_CHANGED "KeysChanged" // an agent trusts keys that the operator does not have any more
 #define REASON_IMAGE "ImagePullFailed"
 #define REASON_CONTAINER_CONFIG "ContainerConfigError"
 #define REASON_RESTARTING "Restarting"

@@ -91,6 +91,14 @@ static void report(struct sim_agent *g, const struct supervisor_action *a)
     writer_done(&b);
 }
 
+static void beat(struct sim_line *l)
+{
+    struct err err = ERR_INIT;
+    struct record r = {.h = {.type = RECORD_HEARTBEAT, .rank = RECORD_GROUP}, .body = ""};
+    if (agents_record(l->registry, l->peer, &r, &err) < 0)
+        fail_msg("%s", err.msg);
+}
+
 static void write_processes(const struct supervisor *s, struct json_writer *b)
 {
     static const char *const names[] = {"Starting", "Running", "Exited", "Exited"};
@@ -289,12 +297,16 @@ static void run(struct sim_agent *g, struct sim_world *w)
 void sim_agent_live(struct sim_agent *g, struct sim_world *w)
 {
     for (int i = 0; i < SIM_LINES; i++) {
-        if (!g->lines[i]->peer && w->registries[i] && (w->calm || sim_chance(w, 60)))
+        if (w->deaf[i] || g->hung || g->away)
+            sim_agent_cut(g, i);
+        else if (!g->lines[i]->peer && w->registries[i] && (w->calm || sim_chance(w, 60)))
             dial(g, w, i);
         else
             take_orders(g, w, g->lines[i]);
+        if (g->lines[i]->peer && !g->mute)
+            beat(g->lines[i]);
     }
-    if (!g->supervisor)
+    if (!g->supervisor || g->hung)
         return;
     if (g->resolving)
         look_up(g, w);

@@ -39,6 +39,9 @@ struct sim_agent { // of a pod with one process
     int64_t stop_at_ms; // it has got SIGTERM, and ends then; 0 = it has not
     bool ending;        // it was told to end with its group
     bool resolving;     // its MASTER_ADDR is being looked up
+    bool hung;          // it neither says nor does anything any more
+    bool mute;          // what it says does not arrive; its processes run on
+    bool away;          // and the other side has noticed
     struct sim_line *lines[SIM_LINES];
 };
 

@@ -36,6 +36,8 @@ const struct agent_setup group_case_setup = {
     .image = "registry.example/cadre-operator:1",
     .url = "wss://cadre-operator.cadre-system.svc:9443",
     .ca_pem = "-----BEGIN CERTIFICATE-----",
+    .keys_id = "1a2b3c4d5e6f-a1b2c3d4e5f6",
+    .keys_secret = "cadre-operator-keys",
     .ticket = ticket,
 };
 
@@ -312,6 +314,7 @@ static struct agent_facts read_facts(struct group_case *c, const struct json *in
         processes[n++] = read_process(c, item);
     return (struct agent_facts){
         .connected = connected && connected->text[0] == 't',
+        .seen_by = json_str(json_get(in, "seenBy"), &c->arena),
         .changed_ms = get_time(in, "changedAt"),
         .ending_ms = get_time(in, "endingAt"),
         .state = (enum agent_state)read_name(json_get(in, "state"), states),
@@ -324,6 +327,29 @@ static struct agent_facts read_facts(struct group_case *c, const struct json *in
         .processes = processes,
         .n_processes = n,
     };
+}
+
+static const struct agent_witness *read_witnesses(struct group_case *c, const struct json *list, size_t *ret_n)
+{
+    struct agent_witness *all = arena_array(&c->arena, json_count(list), sizeof *all);
+    JSON_FOREACH(item, list)
+        all[(*ret_n)++] = (struct agent_witness){get_time(item, "since"), get_time(item, "heard")};
+    return all;
+}
+
+// Unless the case says otherwise, all can reach the operator since ever, and one has just been heard of.
+static void take_reach(struct group_case *c, const struct json *root)
+{
+    const struct json *in = json_get(root, "reach");
+    struct agent_witness *other = arena_new(&c->arena, struct agent_witness);
+    struct reach *r = &c->view.reach;
+    *other = (struct agent_witness){1, c->view.now_ms};
+    *r = (struct reach){.listening_ms = 1, .expected = 100, .agents = other, .n_agents = 1};
+    if (!in)
+        return;
+    *r = (struct reach){.listening_ms = get_time(in, "listeningSince"), .expected = (size_t)get_number(in, "expected")};
+    r->agents = read_witnesses(c, json_get(in, "agents"), &r->n_agents);
+    r->replicas = read_witnesses(c, json_get(in, "replicas"), &r->n_replicas);
 }
 
 static void take_agents(struct group_case *c, const struct json *root)
@@ -344,6 +370,7 @@ static void take_agents(struct group_case *c, const struct json *root)
     c->view.agents = c->agents;
     c->view.members = c->members;
     c->view.leading_ms = get_time(root, "leadingSince");
+    take_reach(c, root);
 }
 
 static void take_service(struct group_case *c, const struct json *root)

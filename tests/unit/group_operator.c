@@ -114,6 +114,9 @@ static void lead(struct sim_operator *o)
     struct sim_registry *registry = o->processes[0].registry;
     o->time = (struct timekeeper){.clock = &registry->clock.clock, .cluster = o->cluster, .agents = registry->agents};
     timekeeper_lead(&o->time);
+    if (o->keys)
+        timekeeper_listen(&o->time);
+    o->others_since_ms = o->has_others && !o->w->deaf[0] ? o->w->now_ms : 0;
     for (int i = 0; i < SIM_LINES; i++)
         o->w->registries[i] = o->processes[i].registry->agents;
     o->failures = 0;
@@ -139,7 +142,7 @@ void sim_operator_die(struct sim_operator *o)
 
 void sim_operator_init(struct sim_operator *o, struct sim_world *w)
 {
-    *o = (struct sim_operator){.w = w};
+    *o = (struct sim_operator){.w = w, .keys = "ca1-install1", .has_others = true};
     process_init(&o->processes[0], o);
     process_init(&o->processes[1], o);
     sim_mirror_follow_all(&o->processes[0].mirror, &w->log, w->log.n);
@@ -156,6 +159,15 @@ void sim_operator_done(struct sim_operator *o)
     process_done(&o->processes[1]);
     cluster_free(o->cluster);
     notebook_done(&o->notebook);
+}
+
+void sim_operator_keys(struct sim_operator *o, const char *keys)
+{
+    o->keys = keys;
+    o->time.listening_ms = 0;
+    if (keys)
+        timekeeper_listen(&o->time);
+    o->dirty = true;
 }
 
 void sim_operator_watch(struct sim_operator *o)
@@ -410,24 +422,70 @@ static const char *ticket(void *ctx, const char *group_uid, int32_t attempt, int
     return arena_printf(a, "%s/%d/%d", group_uid, attempt, rank);
 }
 
+// Times of the world as this operator's clock has them.
+static struct agent_witness witness(const struct sim_operator *o, int64_t since_ms, int64_t heard_ms)
+{
+    return (struct agent_witness){since_ms + o->skew_ms, heard_ms + o->skew_ms};
+}
+
+static void see_others(struct sim_operator *o, struct arena *a, struct group_view *v)
+{
+    struct agent_witness *agents = arena_array(a, SIM_PODS, sizeof *agents);
+    struct reach *r = &v->reach;
+    size_t n = agents_witnesses(o->processes[0].registry->agents, agents, SIM_PODS - 1);
+    *r = (struct reach){.listening_ms = o->time.listening_ms, .expected = v->n_pods + o->has_others, .agents = agents};
+    if (o->others_since_ms)
+        agents[n++] = witness(o, o->others_since_ms, o->others_heard_ms ? o->others_heard_ms : o->w->now_ms);
+    r->n_agents = n;
+    if (!o->replica_since_ms)
+        return;
+    struct agent_witness *replica = arena_new(a, struct agent_witness);
+    *replica = witness(o, o->replica_since_ms, o->w->now_ms);
+    r->replicas = replica;
+    r->n_replicas = 1;
+}
+
+// Also by its link to the standby.
+static bool hears_of(const struct sim_operator *o)
+{
+    return !o->w->deaf[0] || (o->replica_since_ms && !o->w->deaf[1]);
+}
+
+static void see_agent(const struct sim_operator *o, const struct group_view *v, size_t i, struct arena *a,
+                      struct agent_facts *ret)
+{
+    const char *pod = v->pods[i]->obj.meta.uid, *group = v->wg->obj.meta.uid;
+    struct agent_facts other;
+    agents_facts(o->processes[0].registry->agents, pod, group, a, ret);
+    agents_facts(o->processes[1].registry->agents, pod, group, a, &other);
+    if (o->replica_since_ms && other.connected)
+        ret->seen_by = "standby";
+}
+
 static void see_agents(struct sim_operator *o, struct arena *a, struct group_view *v)
 {
-    static const struct agent_setup setup = {
-        .image = "cadre", .url = "wss://cadre-operator:9443", .ca_pem = "CA", .ticket = ticket};
+    struct agent_setup *setup = arena_new(a, struct agent_setup);
+    *setup = (struct agent_setup){.image = "cadre",
+                                  .url = "wss://cadre-operator:9443",
+                                  .ca_pem = "CA",
+                                  .keys_id = o->keys,
+                                  .keys_secret = "keys",
+                                  .ticket = ticket};
     struct agent_facts *facts = arena_array(a, v->n_pods, sizeof *facts);
     int32_t world = MAX(group_world_size(v->wg), v->before ? group_world_size(v->before) : 0),
             *members = arena_array(a, (size_t)world, sizeof *members);
     for (size_t i = 0; i < v->n_pods; i++)
-        agents_facts(o->processes[0].registry->agents, v->pods[i]->obj.meta.uid, v->wg->obj.meta.uid, a, &facts[i]);
+        see_agent(o, v, i, a, &facts[i]);
     for (int i = 0; i < SIM_PODS; i++) {
         const struct sim_agent *g = o->w->pods[i].agent;
-        if (g && g->member && g->rank < world)
+        if (g && g->member && g->rank < world && hears_of(o))
             members[g->rank] = g->member;
     }
-    v->setup = &setup;
+    v->setup = o->keys ? setup : NULL;
     v->agents = facts;
     v->members = members;
     v->leading_ms = o->time.leading_ms;
+    see_others(o, a, v);
 }
 
 void sim_operator_turn(struct sim_operator *o)

@@ -31,8 +31,13 @@ struct sim_operator {
     uint64_t epoch;
     int64_t skew_ms, max_skew_ms; // of its clock
     struct timekeeper time;
-    int64_t due_ms; // of the next look without a reason, -1 = none
-    int failures;   // in a row
+    const char *keys;         // that it has now; NULL = none, and it does not listen
+    bool has_others;          // the cluster has agents of other groups
+    int64_t others_since_ms;  // since when an agent of another group is connected to it; 0 = there is none
+    int64_t others_heard_ms;  // its connection is dead, and it was heard of last then; 0 = it lives
+    int64_t replica_since_ms; // likewise another replica
+    int64_t due_ms;           // of the next look without a reason, -1 = none
+    int failures;             // in a row
     struct {
         const char *body;
         int64_t at_ms;
@@ -46,9 +51,10 @@ struct sim_operator {
 
 void sim_operator_init(struct sim_operator *o, struct sim_world *w);
 void sim_operator_done(struct sim_operator *o);
-void sim_operator_watch(struct sim_operator *o); // sees what has happened, or a part of it
-void sim_operator_land(struct sim_operator *o);  // creations that were given up come through
-void sim_operator_die(struct sim_operator *o);   // the standby or a new process leads from now on
+void sim_operator_watch(struct sim_operator *o);                  // sees what has happened, or a part of it
+void sim_operator_land(struct sim_operator *o);                   // creations that were given up come through
+void sim_operator_die(struct sim_operator *o);                    // the standby or a new process leads from now on
+void sim_operator_keys(struct sim_operator *o, const char *keys); // those in the Secret are others, or gone
 bool sim_operator_awake(const struct sim_operator *o);
 void sim_operator_turn(struct sim_operator *o); // one decision and its execution
 

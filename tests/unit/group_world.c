@@ -256,6 +256,7 @@ int sim_delete_pod(struct sim_world *w, const char *name, const char *uid, int64
         return ERR_NOT_FOUND;
     if (!str_eq(p->now->obj.meta.uid, uid))
         return ERR_CONFLICT;
+    w->n_deleted += !p->asked_ms;
     if (grace_s == 0)
         remove_pod(w, p);
     else

@@ -75,6 +75,8 @@ struct sim_world {
     // For agents:
     struct agents *registries[SIM_LINES]; // of the leader and its standby; NULL = not there
     bool peers_changed;                   // who takes calls
+    bool deaf[SIM_LINES];                 // nobody can dial in to it
+    int n_deleted;                        // pods whose deletion somebody asked for
 };
 
 void sim_init(struct sim_world *w, uint64_t seed);

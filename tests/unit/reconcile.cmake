@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name names accept plan bundles calls)
+foreach(name names accept plan bundles calls reach)
   cadre_test(test_${name} LINKS cadre_reconcile)
 endforeach()
 cadre_test(test_census LINKS cadre_reconcile SOURCES placement_builder.c)
@@ -7,11 +7,12 @@ cadre_test(test_placementgroup LINKS cadre_reconcile SOURCES group_case.c likene
 cadre_test(test_group LINKS cadre_reconcile SOURCES group_case.c likeness.c)
 cadre_test(test_golden_plan LINKS cadre_reconcile SOURCES golden.c json_change.c group_case.c likeness.c)
 set_tests_properties(test_golden_plan PROPERTIES LABELS "unit;golden")
-foreach(name group_simulation group_life)
+foreach(name group_simulation group_life group_outages)
   cadre_test(test_${name} LINKS cadre_exec cadre_agent
              SOURCES group_life.c group_world.c group_names.c group_agent.c group_operator.c group_case.c likeness.c sim_log.c object_json.c)
 endforeach()
 set_tests_properties(test_group_simulation PROPERTIES TIMEOUT 900)
+set_tests_properties(test_group_outages PROPERTIES TIMEOUT 600)
 cadre_test(test_placementgroup_simulation LINKS cadre_exec SOURCES plg_world.c plg_operator.c sim_log.c object_json.c)
 set_tests_properties(test_placementgroup_simulation PROPERTIES TIMEOUT 600)
 cadre_test(test_turn LINKS cadre_reconcile SOURCES placement_builder.c)
