@@ -348,6 +348,14 @@ static struct identity *start_identity(struct binding *b)
     return i;
 }
 
+// Both would create the pods of the same groups, and delete each other's.
+static void on_rival(void *ctx, const char *ns, const char *pod, const char *watches)
+{
+    (void)ctx;
+    log_error("another installation acts on the same groups: remove one of the two, or give each its own namespace",
+              "pod", pod, "namespace", ns, "watches", watches, NULL);
+}
+
 static const char *list_replicas(void *ctx)
 {
     const struct binding *b = ctx;
@@ -408,7 +416,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
     });
     b->identity = start_identity(b);
     b->authority = identity_authority(b->identity);
-    b->replicas = replicas_new(o->pods, o->ns, o->options->identity);
+    b->replicas = replicas_new(o->pods, o->ns, o->options->identity, on_rival, b);
     b->desk = provision_desk_new(o->loop, o->client, o->groups, PROVISION_RENEW_MS);
     b->provisioner = provision_desk_provisioner(b->desk);
     const struct gateway_config config = {

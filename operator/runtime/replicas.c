@@ -13,7 +13,12 @@ struct replicas {
     char *ns, *name;
     bool stale;
     char *list; // NULL = not known
+    replicas_rival_fn rival;
+    void *ctx;
 };
+
+#define WATCHES "cadre.dev/watches"
+#define WATCHES_ALL "all.namespaces"
 
 // What the chart selects them by.
 static const char *const same[] = {"app.kubernetes.io/name", "app.kubernetes.io/instance",
@@ -77,6 +82,41 @@ static void look(struct replicas *r)
 }
 
 // All pods of the cluster come by here, and only those of an operator have these labels.
+static bool runs(const struct object *o)
+{
+    return o && !o->meta.deleted_ms && pod_of(o)->phase == POD_RUNNING;
+}
+
+static bool is_rival(const struct object *o, const struct object *own)
+{
+    const char *its = labels_get(&o->meta.labels, WATCHES), *ours = labels_get(&own->meta.labels, WATCHES);
+    bool here = str_eq(o->meta.ns, own->meta.ns) &&
+                str_eq(labels_get(&o->meta.labels, same[1]), labels_get(&own->meta.labels, same[1]));
+    return its && ours && !here && (str_eq(its, ours) || str_eq(its, WATCHES_ALL) || str_eq(ours, WATCHES_ALL));
+}
+
+static void tell_rival(const struct replicas *r, const struct object *o, const struct object *own)
+{
+    if (runs(o) && is_rival(o, own))
+        r->rival(r->ctx, o->meta.ns, o->meta.name, labels_get(&o->meta.labels, WATCHES));
+}
+
+static void visit_rival(void *ctx, const struct object *o)
+{
+    const struct replicas *r = ctx;
+    tell_rival(r, o, store_get(r->pods, r->ns, r->name));
+}
+
+static void look_for_rivals(struct replicas *r, const struct object *old, const struct object *now)
+{
+    const struct object *own = r->rival && now ? store_get(r->pods, r->ns, r->name) : NULL;
+    bool is_own = own && str_eq(now->meta.ns, r->ns) && str_eq(now->meta.name, r->name);
+    if (is_own && !old)
+        store_each(r->pods, visit_rival, r);
+    else if (own && !runs(old))
+        tell_rival(r, now, own);
+}
+
 static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     struct replicas *r = ctx;
@@ -84,12 +124,14 @@ static void on_pod(void *ctx, enum store_event event, const struct object *old, 
     (void)event;
     if (labels_get(&o->meta.labels, same[0]) && str_eq(o->meta.ns, r->ns))
         r->stale = true;
+    look_for_rivals(r, old, now);
 }
 
-struct replicas *replicas_new(struct store *pods, const char *ns, const char *name)
+struct replicas *replicas_new(struct store *pods, const char *ns, const char *name, replicas_rival_fn rival, void *ctx)
 {
     struct replicas *r = xcalloc(1, sizeof *r);
-    *r = (struct replicas){.pods = pods, .ns = xstrdup(ns), .name = xstrdup(name), .stale = true};
+    *r = (struct replicas){
+        .pods = pods, .ns = xstrdup(ns), .name = xstrdup(name), .stale = true, .rival = rival, .ctx = ctx};
     store_subscribe(pods, on_pod, r);
     return r;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which replicas of the operator there are: the pods with our own one's labels. Each knows its own calls only; whoever
-// wants all of them learns here whom else to ask.
+// wants all of them learns here whom else to ask. And which operators of other installations act on the same groups, by
+// the label cadre.dev/watches of their pods: a namespace, or all.namespaces.
 #ifndef CADRE_RUNTIME_REPLICAS_H
 #define CADRE_RUNTIME_REPLICAS_H
 
@@ -8,8 +9,13 @@
 
 struct replicas;
 
+// A pod of another installation that watches what ours does runs by now. From a change of the store, once for each time
+// that it begins to run, and for each that runs when our own pod becomes known.
+typedef void (*replicas_rival_fn)(void *ctx, const char *ns, const char *pod, const char *watches);
+
 // Of the operator that runs in the pod ns/name. Subscribes to the store of pods, which lives longer; copies the names.
-struct replicas *replicas_new(struct store *pods, const char *ns, const char *name);
+// `rival` may be NULL.
+struct replicas *replicas_new(struct store *pods, const char *ns, const char *name, replicas_rival_fn rival, void *ctx);
 void replicas_free(struct replicas *r); // when the store changes no more; accepts NULL
 
 // The names of those that run and are not being deleted, as a JSON list in natural order; valid until a pod changes.

@@ -17,12 +17,21 @@
 static struct store *pods;
 static struct replicas *r;
 static unsigned version;
+static char rivals[256];
+
+static void on_rival(void *ctx, const char *ns, const char *pod, const char *watches)
+{
+    char *text = ctx;
+    size_t n = strlen(text);
+    snprintf(text + n, sizeof rivals - n, "%s/%s %s;", ns, pod, watches);
+}
 
 static int start(void **state)
 {
     (void)state;
     pods = store_new(KIND_POD);
-    r = replicas_new(pods, "cadre-system", "cadre-operator-b");
+    rivals[0] = '\0';
+    r = replicas_new(pods, "cadre-system", "cadre-operator-b", on_rival, rivals);
     return 0;
 }
 
@@ -34,8 +43,9 @@ static int stop(void **state)
     return 0;
 }
 
-// What the watch brings.
-static void put(const char *name, const char *ns, const char *instance, const char *more, const char *phase)
+// What the watch brings, of an operator that watches these namespaces.
+static void put_watching(const char *watches, const char *name, const char *ns, const char *instance, const char *more,
+                         const char *phase)
 {
     char text[1024];
     const struct object *o;
@@ -43,12 +53,18 @@ static void put(const char *name, const char *ns, const char *instance, const ch
     snprintf(text, sizeof text,
              "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"uid-%s\",\"resourceVersion\":\"%u\",%s"
              "\"labels\":{\"app.kubernetes.io/name\":\"cadre\",\"app.kubernetes.io/instance\":\"%s\","
-             "\"app.kubernetes.io/component\":\"operator\",\"app.kubernetes.io/part-of\":\"cadre\"}},"
+             "\"app.kubernetes.io/component\":\"operator\",\"app.kubernetes.io/part-of\":\"cadre\",\"cadre.dev/"
+             "watches\":\"%s\"}},"
              "\"spec\":{\"containers\":[]},\"status\":{\"phase\":\"%s\"}}",
-             name, ns, name, ++version, more, instance, phase);
+             name, ns, name, ++version, more, instance, watches, phase);
     assert_int_equal(object_decode(KIND_POD, text, strlen(text), &o, &err), 0);
     store_put(pods, o);
     object_unref(o);
+}
+
+static void put(const char *name, const char *ns, const char *instance, const char *more, const char *phase)
+{
+    put_watching("all.namespaces", name, ns, instance, more, phase);
 }
 
 static void running(const char *name)
@@ -87,11 +103,38 @@ static void without_our_own_pod_nothing_is_known(void **state)
     assert_null(replicas_json(r));
 }
 
+static void operators_of_other_installations_that_watch_the_same_are_told_of(void **state)
+{
+    (void)state;
+    put_watching("ml", "cadre-operator-x", "ml", "cadre", "", "Running");
+    put("cadre-operator-y", "elsewhere", "cadre", "", "Pending");
+    running("cadre-operator-a");
+    assert_string_equal(rivals, "");
+    running("cadre-operator-b"); // our own
+    assert_string_equal(rivals, "ml/cadre-operator-x ml;");
+    put("cadre-operator-y", "elsewhere", "cadre", "", "Running");
+    put("cadre-operator-y", "elsewhere", "cadre", "", "Running");
+    running("cadre-operator-c");
+    assert_string_equal(rivals, "ml/cadre-operator-x ml;elsewhere/cadre-operator-y all.namespaces;");
+}
+
+static void operators_that_watch_other_namespaces_are_no_rivals(void **state)
+{
+    (void)state;
+    put_watching("team-a", "cadre-operator-b", "cadre-system", "cadre", "", "Running");
+    put_watching("team-b", "cadre-operator-x", "team-b", "cadre", "", "Running");
+    assert_string_equal(rivals, "");
+    put_watching("team-a", "cadre-operator-y", "cadre-system", "other", "", "Running");
+    assert_string_equal(rivals, "cadre-system/cadre-operator-y team-a;");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_pods_with_our_labels_that_run, start, stop),
         cmocka_unit_test_setup_teardown(changes_are_seen, start, stop),
+        cmocka_unit_test_setup_teardown(operators_of_other_installations_that_watch_the_same_are_told_of, start, stop),
+        cmocka_unit_test_setup_teardown(operators_that_watch_other_namespaces_are_no_rivals, start, stop),
         cmocka_unit_test_setup_teardown(without_our_own_pod_nothing_is_known, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
