@@ -152,7 +152,10 @@ test_rest() {
     sleep 5
     before=$(requests op)
     sleep 5
-    check "with nothing to do it asks the API server for nothing" is "$before" requests op
+    during=$(($(requests op) - before))
+    echo "# $during requests in 5 s"
+    # It looks after the Secret of its keys about every 5 s.
+    check "with nothing to do it asks the API server for nothing but its Secret" test "$during" -le 2
     before=$(operator_wakeups op)
     sleep 10
     during=$(($(operator_wakeups op) - before))
@@ -226,8 +229,8 @@ leader() { # which of the two
 
 test_leaders() {
     local first second began
-    POD_NAME=a operator_start a
-    POD_NAME=b operator_start b
+    POD_NAME=a operator_start a --listen 127.0.0.1:19441
+    POD_NAME=b operator_start b --listen 127.0.0.1:19442
     check "of two one leads" eventually 20 matches '^[ab]$' leader
     first=$(leader)
     second=$([[ $first == a ]] && echo b || echo a)
@@ -242,7 +245,7 @@ test_leaders() {
     echo "# after $((SECONDS - began)) s"
     group_apply led '.spec.replicas = 3' >/dev/null
     check "... and the groups are served" eventually 20 is 3 group_status led readyReplicas
-    POD_NAME=$first operator_start "$first"
+    POD_NAME=$first operator_start "$first" --listen "127.0.0.1:$([[ $first == a ]] && echo 19441 || echo 19442)"
     operator_kill "$second"
     began=$SECONDS
     check "a leader that is killed is followed within 25 s" eventually 25 is_leader "$first"
