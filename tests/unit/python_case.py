@@ -42,6 +42,10 @@ class Local:
                           "template": template}}
         with open(f"{self.folder}/group.json", "w", encoding="utf-8") as f:
             json.dump(group, f)
+        self.start()
+
+    def start(self):
+        """Again, after kill(), too."""
         path = os.path.dirname(program("CADRE_WORKER")) + os.pathsep + os.environ["PATH"]
         self.process = subprocess.Popen(
             [program("CADRE_LOCAL"), "-f", f"{self.folder}/group.json", "--listen", self.address, "--agent",
@@ -50,6 +54,11 @@ class Local:
             if self.process.poll() is not None:
                 raise RuntimeError(self.read_log())
             time.sleep(0.02)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        os.unlink(f"{self.folder}/socket")
 
     def read_log(self):
         with open(f"{self.folder}/log", encoding="utf-8", errors="replace") as f:

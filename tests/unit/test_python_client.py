@@ -381,6 +381,19 @@ class Echoes(GroupCase):
             self.fails(cadre.Limit, "1000", client.group("g").call, "echo", "x" * 1000)
 
 
+class MovedOver(GroupCase):
+    def test_a_client_moves_over_and_says_of_which_call_it_does_not_know(self):
+        self.assertEqual(self.group.call("echo", 1, rank=0), [1])
+        os.kill(self.local.process.pid, signal.SIGSTOP)
+        future = self.group.start("echo", 2, rank=0)
+        self.assertFalse(future.done())  # which sends it
+        self.local.kill()
+        e = self.fails(cadre.Unavailable, r"while echo\(\) was pending: it may have run", future.result)
+        self.assertTrue(e.may_have_run)
+        self.local.start()
+        self.assertEqual(self.group.call("echo", 3, rank=0), [3])
+
+
 class Unreachable(GroupCase):
     def test_nobody_there(self):
         with cadre.connect(f"unix:{self.local.folder}/nobody", namespace="lab") as client:

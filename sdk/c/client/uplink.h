@@ -11,7 +11,7 @@
 #include "sdk/c/client/settings.h"
 
 enum {
-    UPLINK_STEADY_MS = 5000, // one that is lost sooner counts as a failure, too: the pauses go on growing
+    UPLINK_STEADY_MS = 500, // one that is lost sooner counts as a failure, too: the pauses go on growing
     UPLINK_RETRY_MIN_MS = 100,
     UPLINK_RETRY_MAX_MS = 1000, // where calls wait: they are to find a proxy that comes back within a second
     UPLINK_RETRY_IDLE_MS = 10 * 1000,
