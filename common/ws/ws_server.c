@@ -108,6 +108,7 @@ static void on_sweep(void *ctx)
 {
     struct ws_server *server = ctx;
     loop_timer_arm(server->sweep, MAX(server->config.ping_ms / SWEEPS, 1));
+    ws_sessions_show_life(server);
     server->sweep_due += server->counters.connections; // each of them once in SWEEPS turns
     for (; server->sweep_due >= SWEEPS && !list_empty(&server->connections); server->sweep_due -= SWEEPS) {
         struct list *l = list_pop(&server->connections);
@@ -212,6 +213,7 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     set_defaults(&server->config);
     list_init(&server->listeners);
     list_init(&server->connections);
+    list_init(&server->paused);
     server->quota = quota_new(server->config.max_total, NULL);
     if (config->spares)
         quota_keep_with(server->quota, config->spares);

@@ -30,6 +30,7 @@ struct ws_server {
     struct lws_context *context; // NULL once libwebsockets has let go of it
     struct lws_protocols *protocols;
     struct list listeners, connections;
+    struct list paused; // sessions
     struct loop_hook *hook;
     struct loop_timer *sweep;
     uint64_t sweep_due;
@@ -70,9 +71,10 @@ struct ws_session {
     struct loop_timer *deadline; // of closing
     bool asked;                  // libwebsockets is going to say that the socket is writable
     bool paused, heard, ping_due;
-    bool pinged; // and not heard since
-    bool moved;  // something was sent since the last sweep
-    bool stuck;  // at the last sweep something was waiting, and nothing had been sent
+    struct list pause; // in the server's list while it is paused
+    bool pinged;       // and not heard since
+    bool moved;        // something was sent since the last sweep
+    bool stuck;        // at the last sweep something was waiting, and nothing had been sent
     struct ws_queue queue;
     bool in_message, text;
     size_t message_len;
@@ -118,6 +120,7 @@ int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, s
 // ... and what both ways to read call
 void ws_session_take(struct ws_session *s, bool text, const char *data, size_t len, bool end);
 void ws_session_pong(struct ws_session *s, const char *data, size_t len);
+void ws_sessions_show_life(struct ws_server *server);
 void ws_session_peer_closed(struct ws_session *s, unsigned code, const char *reason, size_t len);
 void ws_session_refuse(struct ws_session *s, unsigned code, const char *reason);
 void ws_session_cut(struct ws_session *s);

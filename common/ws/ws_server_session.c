@@ -20,6 +20,7 @@ struct ws_session *ws_session_new(struct ws_connection *c)
                              .quota = quota_new(server->config.max_session, server->quota),
                              .close_code = FRAME_CLOSE_ABNORMAL};
     ws_queue_init(&s->queue, server->config.max_queue);
+    list_init(&s->pause);
     c->session = s;
     return s;
 }
@@ -121,6 +122,7 @@ void ws_session_pause(struct ws_session *s)
     if (s->paused || s->closing)
         return;
     s->paused = true;
+    list_append(&s->connection->server->paused, &s->pause);
     listen_or_not(s);
 }
 
@@ -129,6 +131,7 @@ void ws_session_resume(struct ws_session *s)
     if (!s->paused)
         return;
     s->paused = false;
+    list_remove(&s->pause);
     listen_or_not(s);
 }
 
@@ -363,7 +366,8 @@ static int write_pong(struct ws_session *s)
     unsigned char *out = s->connection->server->scratch + LWS_PRE;
     s->pong_due = false;
     wake(s);
-    memcpy(out, s->pong, s->pong_len);
+    if (s->pong_len)
+        memcpy(out, s->pong, s->pong_len);
     return lws_write(s->connection->wsi, out, s->pong_len, LWS_WRITE_PONG) < 0 ? -1 : 0;
 }
 
@@ -446,6 +450,16 @@ void ws_session_pong(struct ws_session *s, const char *data, size_t len)
     wake(s);
 }
 
+// Who is not listened to pings in vain: a pong that nobody asked for (RFC 6455, 5.5.3) says that the server is there.
+void ws_sessions_show_life(struct ws_server *server)
+{
+    LIST_FOREACH(l, &server->paused) {
+        struct ws_session *s = CONTAINER_OF(l, struct ws_session, pause);
+        if (s->open && !s->closing)
+            ws_session_pong(s, NULL, 0);
+    }
+}
+
 void ws_session_end(struct ws_session *s)
 {
     struct ws_server *server = s->connection->server;
@@ -454,6 +468,7 @@ void ws_session_end(struct ws_session *s)
         server->counters.sessions--;
     s->open = false;
     s->closing = true;
+    list_remove(&s->pause);
     ws_receiver_free(s);
     ws_queue_done(&s->queue);
     blob_unref(s->message);

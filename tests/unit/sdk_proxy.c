@@ -126,6 +126,8 @@ static void take_hello(struct sdk_proxy *p, struct peer *peer, const struct reco
     if (memmem(r->body, r->len, "\"token\":\"wrong\"", 15)) {
         say_text(peer, RECORD_ERROR, 0, "{\"code\":\"UNAUTHORIZED\",\"message\":\"nobody knows this token\"}");
         ws_session_close(peer->session, FRAME_CLOSE_POLICY, "nobody knows this token");
+    } else if (p->n_ignored) {
+        p->n_ignored--;
     } else if (p->welcome) {
         say_text(peer, RECORD_WELCOME, 0, p->welcome);
     }

@@ -22,6 +22,7 @@ struct sdk_proxy {
     char dir[64];
     char url[128];       // of the last start
     const char *welcome; // body; set before the start
+    unsigned n_ignored;  // likewise: so many HELLOs get no WELCOME
     const char *listen;  // likewise: "127.0.0.2:0"; NULL = its Unix socket, with TLS 127.0.0.1
     // private
     unsigned n_busy, n_hung_up;

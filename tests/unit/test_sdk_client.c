@@ -416,6 +416,16 @@ static void no_welcome_is_no_connection(void **state)
     assert_non_null(strstr(f->error.message, "no WELCOME from the proxy"));
 }
 
+// A Service, or the API server in between, may lead the second one to another replica.
+static void a_connection_without_a_welcome_is_soon_given_up_for_another(void **state)
+{
+    struct fixture *f = *state;
+    f->proxy.n_ignored = 1;
+    open_client(f);
+    assert_string_equal(call_method(f, "echo", "[1]"), "[1]");
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "HELLO"), 2);
+}
+
 // Cancel
 
 static void a_call_that_was_sent_is_canceled_by_the_proxy(void **state)
@@ -517,6 +527,7 @@ int main(void)
         T(a_deadline_passes_here_too),
         T(a_proxy_that_says_goodbye_gets_no_new_calls),
         T(no_welcome_is_no_connection),
+        T(a_connection_without_a_welcome_is_soon_given_up_for_another),
         T(a_call_that_was_sent_is_canceled_by_the_proxy),
         T(a_call_that_was_not_sent_is_canceled_here),
         T(closing_answers_what_is_open),

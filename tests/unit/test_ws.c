@@ -337,6 +337,24 @@ static void a_silent_session_is_asked_and_then_given_up(void **state)
 }
 
 // It is not listened to, so it cannot be heard; whether it takes what waits for it can be seen.
+// Its pings are not read; it would take the server for dead.
+static void a_server_that_does_not_listen_shows_that_it_is_there(void **state)
+{
+    (void)state;
+    ws_peer_stop(&p);
+    ws_fixture_stop(&f);
+    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 400});
+    ws_fixture_listen(&f, "127.0.0.1:0", false);
+    open_peer(&(struct ws_client_config){.ping_ms = 300, .pong_ms = 300});
+    ws_session_pause(f.session);
+    for (int64_t end = clock_mono_ms(&clock_system) + 2000; clock_mono_ms(&clock_system) < end && !p.closed;)
+        loop_run_once(f.loop, 10);
+    assert_false(p.closed);
+    ws_session_resume(f.session);
+    ws_peer_send(&p, "hello");
+    WS_UNTIL(&f, p.got.len);
+}
+
 static void a_paused_session_that_takes_nothing_is_given_up(void **state)
 {
     struct err err = ERR_INIT;
@@ -546,6 +564,7 @@ int main(void)
         T(the_server_tells_when_a_session_has_drained),
         T(records_are_batched_and_arrive),
         T(a_silent_session_is_asked_and_then_given_up),
+        T(a_server_that_does_not_listen_shows_that_it_is_there),
         T(a_paused_session_that_takes_nothing_is_given_up),
         T(connections_over_the_cap_are_turned_away),
         T(a_quota_bounds_what_a_session_makes_us_hold),
