@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/gateway/gateway.h"
+#include "operator/gateway/lookout.h"
 #include "operator/identity/identity.h"
 #include "operator/meshes.h"
 #include "operator/provision.h"
@@ -16,11 +17,12 @@
 #include "operator/reconcile/names.h"
 #include "operator/runtime/replicas.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEARTBEAT_DEFAULT_S = 3, KEYS_ID_MAX = 64 };
+enum { HEARTBEAT_DEFAULT_S = 3, KEYS_ID_MAX = 64, INSTANCE_SIZE = 17 };
 
 // What the gateway's counters are called outside.
 static const struct {
@@ -51,6 +53,9 @@ struct binding {
     struct identity *identity;
     struct authority authority;
     struct replicas *replicas;
+    struct sightings *sightings; // of other replicas
+    struct lookout *lookout;     // tells them ours; NULL until there are keys
+    char instance[INSTANCE_SIZE];
     struct provision_desk *desk;
     struct provisioner provisioner;
     struct group_controller *groups; // NULL until it is attached
@@ -75,6 +80,7 @@ static void on_group(void *ctx, enum store_event event, const struct object *old
     struct arena a = ARENA_INIT;
     if (event == STORE_DELETED) {
         gateway_group_gone(b->gateway, old->meta.uid);
+        lookout_group(b->lookout, old->meta.uid);
         return;
     }
     const struct workergroup *wg = workergroup_of(now), *before = group_before(wg, &a);
@@ -197,6 +203,13 @@ static void on_worker(void *ctx, const char *group_uid)
     const struct group *g = router_group(gateway_router(b->gateway), group_uid);
     if (g)
         wake(b, g->ns, g->name);
+    lookout_group(b->lookout, group_uid);
+}
+
+static void on_presence(void *ctx, const char *pod_uid)
+{
+    const struct binding *b = ctx;
+    lookout_agent(b->lookout, pod_uid);
 }
 
 static void on_agent_changed(void *ctx, const char *ns, const char *group)
@@ -209,6 +222,27 @@ static void on_shared_changed(void *ctx, const char *ns, const char *placementgr
     struct binding *b = ctx;
     if (b->groups)
         group_controller_changed_shared(b->groups, ns, placementgroup, group_uid);
+}
+
+// Another replica says so; of who is connected here as well it is no news.
+static void on_agent_sighted(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
+{
+    struct binding *b = ctx;
+    struct agent_sight own;
+    if (agents_sight(b->agents, pod_uid, &own))
+        return;
+    if (shared)
+        on_shared_changed(b, ns, owner, NULL);
+    else
+        wake(b, ns, owner);
+}
+
+static void on_ranks_sighted(void *ctx, const char *group_uid)
+{
+    struct binding *b = ctx;
+    const struct group *g = router_group(gateway_router(b->gateway), group_uid);
+    if (g && g->n_connected < g->world)
+        wake(b, g->ns, g->name);
 }
 
 static bool shares(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
@@ -264,6 +298,38 @@ static void tell_changed_keys(struct binding *b, const struct vault_keys *keys)
     snprintf(b->keys_id, sizeof b->keys_id, "%s", keys->id);
 }
 
+static void on_alone(void *ctx, const struct err *err)
+{
+    (void)ctx;
+    log_info("other replicas of this operator are not looked for until its name leads somewhere", "error", err->msg,
+             NULL);
+}
+
+// To those that have the same keys.
+static void look_out(struct binding *b, const struct vault_keys *keys)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    const struct lookout_config config = {
+        .loop = b->o.loop,
+        .url = b->url,
+        .ca_pem = keys->ca_pem,
+        .name = b->o.options->identity,
+        .instance = b->instance,
+        .proof = b->authority.replica_proof(b->authority.ctx, b->o.options->identity, b->instance, &a),
+        .agents = b->agents,
+        .router = gateway_router(b->gateway),
+        .seed = b->o.seed,
+        .alone = on_alone,
+        .ctx = b,
+    };
+    lookout_free(b->lookout);
+    b->lookout = config.proof ? lookout_new(&config, &err) : NULL;
+    if (err.code)
+        log_warn("other replicas of this operator cannot be told whom this one sees", "error", err.msg, NULL);
+    arena_done(&a);
+}
+
 static void on_keys(void *ctx, const struct vault_keys *keys)
 {
     struct binding *b = ctx;
@@ -273,7 +339,10 @@ static void on_keys(void *ctx, const struct vault_keys *keys)
         log_error("the certificate cannot be used", "error", err.msg, NULL);
         return;
     }
+    bool others = !str_eq(b->keys_id, keys->id);
     tell_changed_keys(b, keys);
+    if (others)
+        look_out(b, keys);
     if (!b->listens) {
         int port = gateway_listen(b->gateway, o->listen, true, &err);
         if (port < 0) {
@@ -408,12 +477,16 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .clock = loop_clock(o->loop),
         .changed = on_agent_changed,
         .changed_shared = on_shared_changed,
+        .presence = on_presence,
         .shares = shares,
         .exited = on_exited,
         .kill_refused = on_kill_refused,
         .printed = on_printed,
         .ctx = b,
     });
+    b->sightings = sightings_new(&(struct sightings_config){
+        .clock = loop_clock(o->loop), .agent = on_agent_sighted, .ranks = on_ranks_sighted, .ctx = b});
+    snprintf(b->instance, sizeof b->instance, "%016" PRIx64, o->seed);
     b->identity = start_identity(b);
     b->authority = identity_authority(b->identity);
     b->replicas = replicas_new(o->pods, o->ns, o->options->identity, on_rival, b);
@@ -424,6 +497,8 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .provisioner = &b->provisioner,
         .agents = b->agents,
         .replica = o->options->identity,
+        .instance = b->instance,
+        .sightings = b->sightings,
         .replicas = list_replicas,
         .pod = find_pod,
         .place = find_place,
@@ -445,6 +520,11 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
 struct agents *binding_agents(struct binding *b)
 {
     return b->agents;
+}
+
+const struct sightings *binding_sightings(const struct binding *b)
+{
+    return b->sightings;
 }
 
 struct router *binding_router(struct binding *b)
@@ -482,7 +562,9 @@ void binding_free(struct binding *b)
         metrics_appendix(b->o.metrics, NULL, NULL);
     }
     b->groups = NULL;
+    lookout_free(TAKE_PTR(b->lookout));
     gateway_free(b->gateway);
+    sightings_free(b->sightings);
     replicas_free(b->replicas);
     provision_desk_free(b->desk);
     identity_free(b->identity);

@@ -26,6 +26,7 @@ struct binding_options { // all borrowed
 struct binding *binding_new(const struct binding_options *o, struct err *err);
 struct agents *binding_agents(struct binding *b);
 struct router *binding_router(struct binding *b);
+const struct sightings *binding_sightings(const struct binding *b);      // what other replicas say
 void binding_attach(struct binding *b, struct group_controller *groups); // whom to wake
 // Says goodbye to all that are connected, and puts keys back that are gone from the Secret.
 void binding_stop(struct binding *b);

@@ -335,6 +335,7 @@ static void build_controllers(struct operator* o)
         .placementgroups = o->stores[MIRROR_PLACEMENTGROUPS],
         .agents = o->binding ? binding_agents(o->binding) : NULL,
         .router = o->binding ? binding_router(o->binding) : NULL,
+        .sightings = o->binding ? binding_sightings(o->binding) : NULL,
         .recorder = o->recorder,
         .metrics = o->metrics,
         .clock = loop_clock(o->loop),

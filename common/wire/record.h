@@ -48,7 +48,8 @@
     X(FREE, 27, S)      \
     X(MEMORY, 28, S)    \
     X(RETURN, 29, S)    \
-    X(KILL, 30, S)
+    X(KILL, 30, S)      \
+    X(SIGHTINGS, 31, S)
 
 enum record_type {
 #define X(name, number, sort) RECORD_##name = (number),

@@ -140,6 +140,12 @@ static struct known *known_need(struct agents *a, struct place *p, const char *g
     return p->groups[p->n_groups++] = known_new(group, &p->text);
 }
 
+static void tell_presence(const struct agents *a, const struct place *p)
+{
+    if (a->config.presence)
+        a->config.presence(a->config.ctx, p->uid);
+}
+
 // Nothing counts any more that comes from this connection.
 static void detach(struct agents *a, struct agent *g)
 {
@@ -151,6 +157,7 @@ static void detach(struct agents *a, struct agent *g)
     for (size_t i = 0; i < p->n_groups; i++)
         known_lost(p->groups[i]);
     a->n_connected--;
+    tell_presence(a, p);
 }
 
 static void expel(struct agents *a, struct agent *g)
@@ -230,6 +237,7 @@ static struct agent *agent_open(struct agents *a, struct place *p, const struct 
     p->changed_ms = p->heard_ms = wall_ms(a);
     a->n_agents++;
     a->n_connected++;
+    tell_presence(a, p);
     return g;
 }
 
@@ -487,6 +495,21 @@ size_t agents_groups(const struct agents *a, const char *pod_uid, struct arena *
 size_t agents_count(const struct agents *a)
 {
     return a->n_connected;
+}
+
+bool agents_sight(const struct agents *a, const char *pod_uid, struct agent_sight *ret)
+{
+    const struct place *p = map_get(&a->places, pod_uid);
+    if (!p || !p->agent)
+        return false;
+    *ret = (struct agent_sight){p->agent->ns, p->agent->group, p->agent->shared};
+    return true;
+}
+
+void agents_each(const struct agents *a, void (*fn)(void *ctx, const char *pod_uid), void *ctx)
+{
+    LIST_FOREACH(l, &a->joined)
+        fn(ctx, CONTAINER_OF(l, struct agent, joined)->place->uid);
 }
 
 size_t agents_witnesses(const struct agents *a, struct agent_witness *ret, size_t max)

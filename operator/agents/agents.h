@@ -31,6 +31,8 @@ struct agents_config {
     void (*changed)(void *ctx, const char *ns, const char *group);
     // The same of a pod that several groups share, whose owner this is: for the group with this UID, NULL = for all.
     void (*changed_shared)(void *ctx, const char *ns, const char *owner, const char *group_uid);
+    // The agent of this pod has connected, or has gone; NULL = nobody wants to know. As above.
+    void (*presence)(void *ctx, const char *pod_uid);
     // May the agent of such a pod say of a process of this group that it has ended?
     bool (*shares)(void *ctx, const char *ns, const char *owner, const char *group_uid);
     // A process ended: for the router, which fails what is pending there.
@@ -94,7 +96,14 @@ int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, ui
                 struct err *err);
 // Whether agents shall send what processes of this group print; now, and whenever one connects.
 void agents_listen(struct agents *a, const char *group_uid, bool on);
-size_t agents_count(const struct agents *a); // connected now
+// Whose pod it is, if its agent is connected; borrowed until it goes. False: it is not.
+struct agent_sight {
+    const char *ns, *owner; // the object that the pod belongs to
+    bool shared;            // struct agent_identity
+};
+bool agents_sight(const struct agents *a, const char *pod_uid, struct agent_sight *ret);
+void agents_each(const struct agents *a, void (*fn)(void *ctx, const char *pod_uid), void *ctx); // that is connected
+size_t agents_count(const struct agents *a);                                                     // connected now
 // Those that are connected longest, at most `max` of them; returns how many.
 size_t agents_witnesses(const struct agents *a, struct agent_witness *ret, size_t max);
 

@@ -28,7 +28,7 @@ struct group_controller {
     struct controller *controller;
     struct cluster *cluster;
     struct waiting *waiting; // for room in it
-    struct router *router;
+    struct peers peers;
     const struct agent_setup *setup; // NULL until it is known
     struct arena setup_arena;
     struct entries entries;
@@ -89,7 +89,7 @@ void group_controller_changed(struct group_controller *c, const char *ns, const 
 void group_controller_changed_shared(struct group_controller *c, const char *ns, const char *placementgroup,
                                      const char *group_uid)
 {
-    const struct group *g = group_uid && c->router ? router_group(c->router, group_uid) : NULL;
+    const struct group *g = group_uid && c->peers.router ? router_group(c->peers.router, group_uid) : NULL;
     if (!c->started)
         return;
     if (g)
@@ -274,9 +274,9 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         v->slices = own_slices(c, wg, a, &v->n_slices);
     }
     if (wg->spec.runtime == RUNTIME_AGENT) {
-        v->agents = peers_agents(c->executor.agents, wg, v->pods, v->n_pods, a);
-        v->members = peers_members(c->router, v, a);
-        v->reach = peers_reach(c->executor.agents, c->n_agents, c->time.listening_ms, a);
+        v->agents = peers_agents(&c->peers, wg, v->pods, v->n_pods, a);
+        v->members = peers_members(&c->peers, v, a);
+        v->reach = peers_reach(&c->peers, c->n_agents, c->time.listening_ms, a);
     }
 }
 
@@ -335,7 +335,7 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
         .dryruns = dryruns_new(options->clock),
         .clock = options->clock,
     };
-    c->router = options->router;
+    c->peers = (struct peers){options->agents, options->router, options->sightings};
     c->time = (struct timekeeper){.clock = options->clock, .cluster = c->cluster, .agents = options->agents};
     c->controller = controller_new(loop, &(struct controller_options){.name = "workergroup",
                                                                       .reconcile = entries_reconcile,

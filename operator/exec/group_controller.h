@@ -19,8 +19,9 @@ struct group_controller_options {
     struct kube_client *client;
     struct store *pods, *nodes, *services, *slices, *groups; // the controller subscribes to them
     struct store *placementgroups;                           // to this too; NULL: there are none
-    struct agents *agents; // told of pods that are gone; NULL: nobody is ever connected
-    struct router *router; // whose members are the worker processes that take calls; NULL: none ever do
+    struct agents *agents;             // told of pods that are gone; NULL: nobody is ever connected
+    struct router *router;             // whose members are the worker processes that take calls; NULL: none ever do
+    const struct sightings *sightings; // what other replicas see; NULL: there are none
     struct recorder *recorder;
     struct metrics *metrics;
     const struct clock *clock;

@@ -4,14 +4,21 @@
 #define CADRE_EXEC_PEERS_H
 
 #include "operator/agents/agents.h"
+#include "operator/agents/sightings.h"
 #include "operator/proxy/router.h"
 #include "operator/reconcile/group.h"
 
-// Of a cluster in which the agents of so many pods run. Without a registry nobody is there.
-struct reach peers_reach(const struct agents *agents, size_t expected, int64_t listening_ms, struct arena *a);
-// `agents` and `members` of a view; all zero where there is no registry, or no router (NULL).
-const struct agent_facts *peers_agents(const struct agents *agents, const struct workergroup *wg,
+struct peers { // all borrowed; NULL = there is none: nobody is there
+    const struct agents *agents;
+    const struct router *router;
+    const struct sightings *sightings;
+};
+
+// Of a cluster in which the agents of so many pods run.
+struct reach peers_reach(const struct peers *p, size_t expected, int64_t listening_ms, struct arena *a);
+// `agents` and `members` of a view.
+const struct agent_facts *peers_agents(const struct peers *p, const struct workergroup *wg,
                                        const struct pod *const *pods, size_t n, struct arena *a);
-const int32_t *peers_members(const struct router *router, const struct group_view *v, struct arena *a);
+const int32_t *peers_members(const struct peers *p, const struct group_view *v, struct arena *a);
 
 #endif

@@ -50,6 +50,9 @@ struct authority {
     const char *(*ticket_text)(void *ctx, const struct ticket *t, struct arena *a);
     // The secret that the processes of the ticket's attempt share, as hex; NULL = none.
     const char *(*peer_secret)(void *ctx, const struct ticket *t, struct arena *a);
+    // With which another replica shows that it is one. Returns NULL: the key is not there yet. NULL: there are no
+    // others.
+    const char *(*replica_proof)(void *ctx, const char *name, const char *instance, struct arena *a);
 };
 
 #endif

@@ -7,6 +7,7 @@
 #include "operator/gateway/agent.h"
 #include "operator/gateway/controller.h"
 #include "operator/gateway/errands.h"
+#include "operator/gateway/replica.h"
 #include "operator/gateway/sharing.h"
 #include "operator/gateway/worker.h"
 
@@ -215,6 +216,8 @@ static int greet_as(struct connection *c, const struct hello *h, const struct re
         return agent_greet(c, rec, err);
     if (str_eq(h->role, "worker"))
         return worker_greet(c, h, rec, err);
+    if (str_eq(h->role, "replica"))
+        return replica_greet(c, h, err);
     return err_set(err, ERR_INVALID,
                    "HELLO: role %.40s: controllers connect to /v1/namespaces/NAMESPACE/workergroups/NAME", h->role);
 }

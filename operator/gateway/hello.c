@@ -25,13 +25,16 @@ int hello_decode(const char *json, size_t len, struct arena *a, struct hello *re
         .ticket = json_str(json_get(root, "ticket"), a),
         .ns = json_str(json_get(root, "namespace"), a),
         .group = json_str(json_get(root, "group"), a),
+        .replica = json_str(json_get(root, "replica"), a),
+        .instance = json_str(json_get(root, "instance"), a),
+        .proof = json_str(json_get(root, "proof"), a),
         .rank = number(root, "rank", -1),
         .attempt = number(root, "attempt", -1),
         .output = output && output->type == JSON_BOOL && output->len == 4,
     };
     int64_t version = number(root, "version", VERSION);
     if (!ret->role)
-        return err_set(err, ERR_INVALID, "HELLO: \"role\" must be controller, agent or worker");
+        return err_set(err, ERR_INVALID, "HELLO: \"role\" must be controller, agent, worker or replica");
     if (version != VERSION)
         return err_set(err, ERR_INVALID, "HELLO: version %lld is not spoken here, only %d", (long long)version,
                        VERSION);

@@ -11,6 +11,7 @@ struct hello {
     const char *role;           // never NULL
     const char *token, *ticket; // NULL = not there, as all that follows
     const char *ns, *group;
+    const char *replica, *instance, *proof;
     int64_t rank, attempt; // -1 = not there
     bool output;           // a controller wants what the ranks of its group print
 };

@@ -132,6 +132,13 @@ static const char *secret_of_peers(void *ctx, const struct ticket *t, struct are
     return key ? peer_secret(key, t->group_uid, t->attempt, a) : NULL;
 }
 
+static const char *proof_of_replica(void *ctx, const char *name, const char *instance, struct arena *a)
+{
+    const struct identity *i = ctx;
+    const struct vault_keys *keys = vault_get_keys(i->vault);
+    return keys ? replica_proof(keys->install, name, instance, a) : NULL;
+}
+
 void identity_hurry(struct identity *i)
 {
     vault_hurry(i->vault);
@@ -148,5 +155,6 @@ struct authority identity_authority(struct identity *i)
         .ticket = ticket,
         .ticket_text = ticket_text,
         .peer_secret = secret_of_peers,
+        .replica_proof = proof_of_replica,
     };
 }

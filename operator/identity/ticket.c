@@ -122,6 +122,13 @@ const char *peer_secret(const uint8_t key[INSTALL_KEY_SIZE], const char *group_u
     return hex(mac, sizeof mac, a);
 }
 
+const char *replica_proof(const uint8_t key[INSTALL_KEY_SIZE], const char *name, const char *instance, struct arena *a)
+{
+    uint8_t mac[MAC_SIZE];
+    make_mac(key, "cadre.dev/replica/v1", arena_printf(a, "%s/%s", instance, name), mac);
+    return hex(mac, sizeof mac, a);
+}
+
 const char *install_key_id(const uint8_t key[INSTALL_KEY_SIZE], struct arena *a)
 {
     uint8_t mac[MAC_SIZE];

@@ -197,6 +197,13 @@ const struct group *router_group(const struct router *r, const char *uid)
     return map_get(&r->by_uid, uid);
 }
 
+void router_each_group(const struct router *r, void (*fn)(void *ctx, const struct group *g), void *ctx)
+{
+    void *g;
+    for (size_t i = 0; map_next(&r->by_uid, &i, NULL, &g);)
+        fn(ctx, g);
+}
+
 const struct group *router_group_named(const struct router *r, const char *ns, const char *name)
 {
     char key[GROUP_KEY_SIZE];

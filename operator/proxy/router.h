@@ -74,6 +74,7 @@ void router_group_set(struct router *r, const struct group_facts *facts);
 void router_group_gone(struct router *r, const char *uid);
 // What is known of a group now, for whoever decides about it or greets its peers; NULL = nothing.
 const struct group *router_group(const struct router *r, const char *uid);
+void router_each_group(const struct router *r, void (*fn)(void *ctx, const struct group *g), void *ctx);
 const struct group *router_group_named(const struct router *r, const char *ns, const char *name);
 // What an agent reported. Pending calls of that process fail with the exit code.
 void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code);

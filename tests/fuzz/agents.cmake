@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 cadre_fuzz(agents LINKS cadre_agents)
+cadre_fuzz(sightings LINKS cadre_agents)

@@ -106,6 +106,12 @@ static const char *authority_secret(void *ctx, const struct ticket *t, struct ar
     return arena_printf(a, "secret-%s-%u", t->group_uid, t->attempt);
 }
 
+static const char *authority_proof(void *ctx, const char *name, const char *instance, struct arena *a)
+{
+    (void)ctx;
+    return arena_printf(a, "proof of %s %s", name, instance);
+}
+
 // The cluster
 
 static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a, struct agent_identity *ret,
@@ -167,7 +173,8 @@ void gateway_fixture_start(struct gateway_fixture *f, const struct gateway_confi
                                       .pod = authority_pod,
                                       .ticket = authority_ticket,
                                       .ticket_text = authority_ticket_text,
-                                      .peer_secret = authority_secret};
+                                      .peer_secret = authority_secret,
+                                      .replica_proof = authority_proof};
     f->agents = agents_new(&(struct agents_config){.clock = loop_clock(f->loop),
                                                    .changed = on_changed,
                                                    .exited = on_exited,

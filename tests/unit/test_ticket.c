@@ -123,10 +123,24 @@ static void the_peer_secret_is_one_attempts(void **state)
     arena_done(&a);
 }
 
+static void a_proof_is_one_replicas(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    const char *proof = replica_proof(key, "operator-0", "1", &a);
+    assert_int_equal(strlen(proof), 64);
+    assert_string_equal(replica_proof(key, "operator-0", "1", &a), proof);
+    assert_string_not_equal(replica_proof(key, "operator-1", "1", &a), proof);
+    assert_string_not_equal(replica_proof(key, "operator-0", "2", &a), proof);
+    assert_string_not_equal(replica_proof(other_key, "operator-0", "1", &a), proof);
+    arena_done(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ticket_comes_back_as_it_was_written),
+        cmocka_unit_test(a_proof_is_one_replicas),
         cmocka_unit_test(the_longest_uid_fits),
         cmocka_unit_test(a_uid_that_could_be_read_as_something_else_gets_no_ticket),
         cmocka_unit_test(every_changed_character_is_noticed),

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/lookout.h"
+
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/base/str.h"
+#include "common/wire/error_body.h"
+#include "common/wire/record_reader.h"
+#include "common/ws/ws_client.h"
+#include "common/ws/ws_replicas.h"
+#include "operator/agents/sightings.h"
+#include "operator/gateway/replica.h"
+
+#include <stdlib.h>
+
+enum {
+    DEBOUNCE_MS = 200,
+    RETRY_FIRST_MS = 500,
+    RETRY_MAX_MS = 5000,
+    REFUSED_MAX_MS = 60 * 1000,
+    NEWS_BYTES = SIGHTINGS_BODY_MAX / 4, // after so many a record has enough; one more group fits in any case
+    BODY_MAX = 64 * 1024,
+    QUEUE_MAX = 16 * 1024 * 1024,
+};
+
+struct news {                // to be told
+    struct map pods, groups; // UIDs; the values are of no account
+};
+
+struct link {
+    struct lookout *lookout;
+    char *address;
+    struct ws_client *client; // NULL while waiting for the next attempt
+    struct record_reader reader;
+    struct loop_timer *retry_timer, *beat_timer;
+    int64_t backoff_ms;
+    bool up, self, whole; // self: at its other end is this process; whole: nothing was told yet
+    struct news news;
+};
+
+struct lookout {
+    struct lookout_config config;
+    char *name, *instance, *proof;
+    struct rand rand;
+    struct ws_replicas *replicas;
+    struct loop_timer *timer;
+};
+
+// What there is to tell
+
+static void news_done(struct news *n)
+{
+    map_done(&n->pods);
+    map_done(&n->groups);
+    *n = (struct news){0};
+}
+
+static bool news_any(const struct news *n)
+{
+    return n->pods.used || n->groups.used;
+}
+
+// Its key lives as long as the entry.
+static const char *first_of(const struct map *m)
+{
+    const char *key = NULL;
+    size_t i = 0;
+    (void)map_next(m, &i, &key, NULL);
+    return key;
+}
+
+static void write_pod(const struct lookout *l, const char *uid, struct json_writer *w)
+{
+    struct agent_sight sight;
+    bool there = agents_sight(l->config.agents, uid, &sight);
+    writer_object(w, NULL);
+    writer_str(w, "pod", uid);
+    if (there) {
+        writer_str(w, "namespace", sight.ns);
+        writer_str(w, "owner", sight.owner);
+        if (sight.shared)
+            writer_bool(w, "shared", true);
+    } else {
+        writer_bool(w, "gone", true);
+    }
+    writer_object_end(w);
+}
+
+static uint32_t attempt_of(const struct group *g, uint32_t rank)
+{
+    return rank < g->world && g->ranks[rank].member ? g->ranks[rank].member->attempt : 0;
+}
+
+static void write_range(struct json_writer *w, uint32_t attempt, uint32_t first, uint32_t last)
+{
+    writer_list(w, NULL);
+    writer_i64(w, NULL, attempt);
+    writer_i64(w, NULL, first);
+    writer_i64(w, NULL, last);
+    writer_list_end(w);
+}
+
+static void write_group(const struct lookout *l, const char *uid, struct json_writer *w)
+{
+    const struct group *g = router_group(l->config.router, uid);
+    uint32_t world = g ? g->world : 0;
+    size_t n = 0;
+    writer_object(w, NULL);
+    writer_str(w, "group", uid);
+    writer_list(w, "ranks");
+    for (uint32_t first = 0, last; first < world && n < SIGHTINGS_RANGES_MAX; first = last + 1) {
+        uint32_t attempt = attempt_of(g, first);
+        last = first;
+        while (last + 1 < world && attempt_of(g, last + 1) == attempt)
+            last++;
+        if (!attempt)
+            continue;
+        write_range(w, attempt, first, last);
+        n++;
+    }
+    writer_list_end(w);
+    writer_object_end(w);
+}
+
+static void write_news(struct link *k, struct json_writer *w)
+{
+    const struct lookout *l = k->lookout;
+    writer_object(w, NULL);
+    if (k->whole)
+        writer_bool(w, "whole", true);
+    writer_list(w, "agents");
+    for (const char *uid; w->buf.len < NEWS_BYTES && (uid = first_of(&k->news.pods)); map_del(&k->news.pods, uid))
+        write_pod(l, uid, w);
+    writer_list_end(w);
+    writer_list(w, "groups");
+    for (const char *uid; w->buf.len < NEWS_BYTES && (uid = first_of(&k->news.groups)); map_del(&k->news.groups, uid))
+        write_group(l, uid, w);
+    writer_list_end(w);
+    writer_object_end(w);
+    k->whole = false;
+}
+
+// The connections
+
+static void drop(struct link *k, const struct err *err)
+{
+    struct lookout *l = k->lookout;
+    bool was_up = k->up, refused = err->code == ERR_UNAUTHORIZED || err->code == ERR_FORBIDDEN;
+    k->up = false;
+    ws_client_free(TAKE_PTR(k->client));
+    record_reader_done(&k->reader);
+    loop_timer_disarm(k->beat_timer);
+    news_done(&k->news);
+    loop_timer_arm(k->retry_timer, rand_range(&l->rand, k->backoff_ms / 3, k->backoff_ms));
+    k->backoff_ms = MIN(2 * k->backoff_ms, (int64_t)(refused ? REFUSED_MAX_MS : RETRY_MAX_MS));
+    if (was_up)
+        ws_replicas_look_soon(l->replicas);
+}
+
+static void send(struct link *k, enum record_type type, struct json_writer *w)
+{
+    const struct record_header h = {.type = (uint8_t)type, .rank = RECORD_GROUP};
+    struct err err = ERR_INIT;
+    int r = ws_client_record_copy(k->client, &h, buf_str(&w->buf), w->buf.len, &err);
+    writer_done(w);
+    if (r < 0)
+        drop(k, &err);
+}
+
+static void tell_later(struct lookout *l)
+{
+    if (!loop_timer_armed(l->timer))
+        loop_timer_arm(l->timer, DEBOUNCE_MS);
+}
+
+// One record each, and the next one in the next round, where the other side takes them.
+static void tell(struct link *k)
+{
+    struct json_writer w;
+    if (!k->up || k->self || (!k->whole && !news_any(&k->news)))
+        return;
+    if (ws_client_queued(k->client) < WS_LOW_MARK) {
+        writer_init(&w, 0);
+        write_news(k, &w);
+        send(k, RECORD_SIGHTINGS, &w);
+    }
+    if (news_any(&k->news))
+        tell_later(k->lookout);
+}
+
+static void on_timer(void *ctx)
+{
+    struct lookout *l = ctx;
+    for (size_t i = 0; i < ws_replicas_count(l->replicas); i++)
+        tell(ws_replicas_at(l->replicas, i));
+}
+
+static void on_beat(void *ctx)
+{
+    struct link *k = ctx;
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_object_end(&w);
+    loop_timer_arm(k->beat_timer, REPLICA_BEAT_MS);
+    send(k, RECORD_HEARTBEAT, &w);
+}
+
+static void add_pod(void *ctx, const char *uid)
+{
+    struct link *k = ctx;
+    map_set(&k->news.pods, uid, k);
+}
+
+static void add_group(void *ctx, const struct group *g)
+{
+    struct link *k = ctx;
+    if (g->n_connected)
+        map_set(&k->news.groups, g->uid, k);
+}
+
+static void on_welcome(struct link *k, const struct record *rec)
+{
+    struct lookout *l = k->lookout;
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct err err = ERR_INIT;
+    k->up = k->whole = true;
+    k->backoff_ms = RETRY_FIRST_MS;
+    if (json_parse(rec->body, rec->len, NULL, &a, &root, &err) == 0)
+        k->self = json_str_is(json_get(root, "instance"), l->instance);
+    arena_done(&a);
+    loop_timer_arm(k->beat_timer, REPLICA_BEAT_MS);
+    if (k->self)
+        return;
+    agents_each(l->config.agents, add_pod, k);
+    router_each_group(l->config.router, add_group, k);
+    tell_later(l);
+}
+
+// Anything else is for newer ones than this one.
+static void on_record(struct link *k, const struct record *rec)
+{
+    struct err why = ERR_INIT;
+    if (!k->up && rec->h.type == RECORD_WELCOME) {
+        on_welcome(k, rec);
+    } else if (rec->h.type == RECORD_ERROR) {
+        error_body_read(rec->body, rec->len, &why);
+        drop(k, &why);
+    }
+}
+
+static void on_data(void *ctx, const char *data, size_t len, bool end)
+{
+    struct link *k = ctx;
+    struct record rec;
+    struct err err = ERR_INIT;
+    int r = 0;
+    while (k->client && (r = record_reader_next(&k->reader, &data, &len, &rec, &err)) > 0)
+        on_record(k, &rec);
+    if (k->client && r == 0 && end && !record_reader_at_boundary(&k->reader))
+        r = err_set(&err, ERR_PROTO, "a message that ends inside a record");
+    if (k->client && r < 0)
+        drop(k, &err);
+}
+
+static void on_open(void *ctx, const char *subprotocol)
+{
+    struct link *k = ctx;
+    const struct lookout *l = k->lookout;
+    struct json_writer w;
+    (void)subprotocol;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "role", "replica");
+    writer_i64(&w, "version", 1);
+    writer_str(&w, "replica", l->name);
+    writer_str(&w, "instance", l->instance);
+    writer_str(&w, "proof", l->proof);
+    writer_object_end(&w);
+    send(k, RECORD_HELLO, &w);
+}
+
+static void on_close(void *ctx, unsigned code, const char *reason, const struct err *err)
+{
+    (void)code, (void)reason;
+    drop(ctx, err);
+}
+
+static void dial(void *ctx)
+{
+    struct link *k = ctx;
+    const struct ws_client_config config = {.address = k->address,
+                                            .path = WS_REPLICAS_PATH,
+                                            .subprotocols = RECORD_SUBPROTOCOL,
+                                            .tls = ws_replicas_tls(k->lookout->replicas),
+                                            .server_name = ws_replicas_host(k->lookout->replicas),
+                                            .max_message = BODY_MAX,
+                                            .max_queue = QUEUE_MAX,
+                                            .on_open = on_open,
+                                            .on_data = on_data,
+                                            .on_close = on_close,
+                                            .ctx = k};
+    struct err err = ERR_INIT;
+    record_reader_init(&k->reader, &(struct record_reader_config){.whole = true, .max_body = BODY_MAX, .max_open = 8});
+    k->client = ws_client_new(k->lookout->config.loop, &config, &err);
+    if (!k->client)
+        drop(k, &err);
+}
+
+static void *add_link(void *ctx, const char *address)
+{
+    struct lookout *l = ctx;
+    struct link *k = xcalloc(1, sizeof *k);
+    k->lookout = l;
+    k->address = xstrdup(address);
+    k->backoff_ms = RETRY_FIRST_MS;
+    k->retry_timer = loop_timer_new(l->config.loop, dial, k);
+    k->beat_timer = loop_timer_new(l->config.loop, on_beat, k);
+    loop_timer_arm(k->retry_timer, 0);
+    return k;
+}
+
+static bool link_is_up(void *ctx, void *link)
+{
+    (void)ctx;
+    return ((const struct link *)link)->up;
+}
+
+static void remove_link(void *ctx, void *link)
+{
+    struct link *k = link;
+    (void)ctx;
+    if (k->client)
+        record_reader_done(&k->reader);
+    ws_client_free(k->client);
+    loop_timer_free(k->retry_timer);
+    loop_timer_free(k->beat_timer);
+    news_done(&k->news);
+    free(k->address);
+    free(k);
+}
+
+static void on_unresolved(void *ctx, const struct err *err)
+{
+    const struct lookout *l = ctx;
+    if (l->config.alone)
+        l->config.alone(l->config.ctx, err);
+}
+
+struct lookout *lookout_new(const struct lookout_config *config, struct err *err)
+{
+    struct lookout *l = xcalloc(1, sizeof *l);
+    l->config = *config;
+    l->name = xstrdup(config->name);
+    l->instance = xstrdup(config->instance);
+    l->proof = xstrdup(config->proof);
+    rand_seed(&l->rand, config->seed);
+    l->timer = loop_timer_new(config->loop, on_timer, l);
+    l->replicas = ws_replicas_new(config->loop,
+                                  &(struct ws_replicas_config){.url = config->url,
+                                                               .ca_pem = config->ca_pem,
+                                                               .add = add_link,
+                                                               .up = link_is_up,
+                                                               .remove = remove_link,
+                                                               .unresolved = on_unresolved,
+                                                               .ctx = l},
+                                  err);
+    if (l->replicas)
+        return l;
+    lookout_free(l);
+    return NULL;
+}
+
+void lookout_free(struct lookout *l)
+{
+    if (!l)
+        return;
+    ws_replicas_free(l->replicas);
+    loop_timer_free(l->timer);
+    free(l->name);
+    free(l->instance);
+    free(l->proof);
+    free(l);
+}
+
+static void note(struct lookout *l, const char *pod_uid, const char *group_uid)
+{
+    for (size_t i = 0; l && i < ws_replicas_count(l->replicas); i++) {
+        struct link *k = ws_replicas_at(l->replicas, i);
+        if (!k->up || k->self)
+            continue;
+        if (pod_uid)
+            map_set(&k->news.pods, pod_uid, k);
+        else
+            map_set(&k->news.groups, group_uid, k);
+        tell_later(l);
+    }
+}
+
+void lookout_agent(struct lookout *l, const char *pod_uid)
+{
+    note(l, pod_uid, NULL);
+}
+
+void lookout_group(struct lookout *l, const char *group_uid)
+{
+    note(l, NULL, group_uid);
+}

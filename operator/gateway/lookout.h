@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells every other replica of this operator whom this one sees: keeps a connection to each, by the name where agents
+// dial, and says on it which agents and processes are connected here, at first all and then what changes.
+// One thread: the loop's.
+#ifndef CADRE_GATEWAY_LOOKOUT_H
+#define CADRE_GATEWAY_LOOKOUT_H
+
+#include "common/base/loop.h"
+#include "operator/agents/agents.h"
+#include "operator/proxy/router.h"
+
+struct lookout;
+
+struct lookout_config {
+    struct loop *loop;
+    const char *url, *ca_pem;    // where the replicas are, and whom to trust
+    const char *name, *instance; // what this one is called, and what tells this process from others of that name
+    const char *proof;           // that it has the key of the install
+    const struct agents *agents; // borrowed
+    const struct router *router; // borrowed
+    uint64_t seed;
+    // The name leads nowhere; once, until it does. For the log.
+    void (*alone)(void *ctx, const struct err *err);
+    void *ctx;
+};
+
+struct lookout *lookout_new(const struct lookout_config *config, struct err *err); // strings are copied; ERR_INVALID
+void lookout_free(struct lookout *l);                                              // accepts NULL
+// Something may have changed; it is looked at, and told, a moment later. May be called from inside of callbacks.
+void lookout_agent(struct lookout *l, const char *pod_uid);
+void lookout_group(struct lookout *l, const char *group_uid);
+
+#endif

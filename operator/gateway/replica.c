@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/replica.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/str.h"
+
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <string.h>
+
+static void on_silence(struct alarm *alarm)
+{
+    struct connection *c = CONTAINER_OF(alarm, struct connection, alarm);
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_TIMEOUT, "nothing was heard of this replica for %d ms", REPLICA_BEAT_MS * REPLICA_BEATS_MISSED);
+    connection_close(c, FRAME_CLOSE_POLICY, &err);
+}
+
+static void listen_on(struct connection *c)
+{
+    alarm_set(&c->alarm, c->gateway, REPLICA_BEAT_MS * REPLICA_BEATS_MISSED, on_silence);
+}
+
+// `self` is NULL on the connection that a replica has to itself.
+static int replica_record(struct connection *c, const struct record *rec, struct err *err)
+{
+    struct sightings *s = c->gateway->config.sightings;
+    listen_on(c);
+    if (c->self && rec->h.type == RECORD_SIGHTINGS)
+        return sightings_hear(s, c->self, rec->body, rec->len, err);
+    if (rec->h.type != RECORD_HEARTBEAT)
+        return err_set(err, ERR_PROTO, "a replica must not send %s records", record_type_name(rec->h.type));
+    if (c->self)
+        sightings_alive(s, c->self);
+    return 0;
+}
+
+static void replica_changed(struct connection *c, struct peer *p)
+{
+    (void)c, (void)p; // the router does not know it
+}
+
+static void replica_end(struct connection *c)
+{
+    if (c->self)
+        sightings_leave(c->gateway->config.sightings, TAKE_PTR(c->self));
+}
+
+static const struct role role = {
+    .name = "replica", .record = replica_record, .changed = replica_changed, .end = replica_end};
+
+static int check_proof(const struct connection *c, const struct hello *h, struct err *err)
+{
+    const struct authority *authority = c->gateway->config.authority;
+    struct arena a = ARENA_INIT;
+    if (!c->gateway->config.sightings || !authority->replica_proof)
+        return err_set(err, ERR_FORBIDDEN, "no other replicas are served here");
+    if (str_empty(h->replica) || str_empty(h->instance) || str_empty(h->proof))
+        return err_set(err, ERR_INVALID, "HELLO: a replica says \"replica\", \"instance\" and \"proof\"");
+    const char *wanted = authority->replica_proof(authority->ctx, h->replica, h->instance, &a);
+    int r = 0;
+    if (!wanted)
+        r = err_set(err, ERR_UNAVAILABLE, "the keys of this install have not been read yet: try again");
+    // The length is no secret; where two texts differ would be one.
+    else if (strlen(h->proof) != strlen(wanted) || CRYPTO_memcmp(h->proof, wanted, strlen(wanted)) != 0)
+        r = err_set(err, ERR_UNAUTHORIZED, "HELLO: this replica has another install key than this operator");
+    arena_done(&a);
+    return r;
+}
+
+static int send_welcome(struct connection *c, struct err *err)
+{
+    const struct gateway_config *config = &c->gateway->config;
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_i64(&w, "version", 1);
+    writer_str(&w, "replica", config->replica);
+    writer_str(&w, "instance", config->instance);
+    writer_i64(&w, "heartbeatMs", REPLICA_BEAT_MS);
+    writer_object_end(&w);
+    int r = connection_send(c, RECORD_WELCOME, buf_str(&w.buf), w.buf.len, err);
+    writer_done(&w);
+    return r;
+}
+
+int replica_greet(struct connection *c, const struct hello *h, struct err *err)
+{
+    const struct gateway_config *config = &c->gateway->config;
+    struct sighter *sighter = NULL;
+    int r = check_proof(c, h, err);
+    if (r == 0)
+        r = send_welcome(c, err);
+    if (r == 0 && !str_eq(h->instance, config->instance)) // by the advertised name one also finds oneself
+        r = sightings_join(config->sightings, h->replica, &sighter, err);
+    if (r < 0)
+        return r;
+    snprintf(c->name, sizeof c->name, "replica %.200s", h->replica);
+    connection_serve(c, &role, sighter, ws_session_quota(c->ws));
+    listen_on(c);
+    return 0;
+}

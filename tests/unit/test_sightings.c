@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/agents/sightings.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static struct clock_fake fake;
+static struct sightings *all;
+static struct sighter *one, *two;
+static struct buf told;
+
+static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
+{
+    (void)ctx;
+    buf_printf(&told, "%s of %s/%s%s\n", pod_uid, ns, owner, shared ? ", shared" : "");
+}
+
+static void on_ranks(void *ctx, const char *group_uid)
+{
+    (void)ctx;
+    buf_printf(&told, "ranks of %s\n", group_uid);
+}
+
+static struct sighter *join(const char *name)
+{
+    struct sighter *g = NULL;
+    struct err err = ERR_INIT;
+    assert_int_equal(sightings_join(all, name, &g, &err), 0);
+    return g;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    clock_fake_init(&fake, 1000, 500 * 1000);
+    told = BUF_INIT(1 << 20);
+    all = sightings_new(&(struct sightings_config){.clock = &fake.clock, .agent = on_agent, .ranks = on_ranks});
+    one = join("one");
+    two = join("two");
+    return 0;
+}
+
+static void leave(struct sighter **g)
+{
+    if (*g)
+        sightings_leave(all, TAKE_PTR(*g));
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    leave(&one);
+    leave(&two);
+    sightings_free(all);
+    buf_done(&told);
+    return 0;
+}
+
+static void hear(struct sighter *g, const char *body)
+{
+    struct err err = ERR_INIT;
+    if (sightings_hear(all, g, body, strlen(body), &err) < 0)
+        fail_msg("%s", err.msg);
+}
+
+static void is_told(const char *what)
+{
+    assert_string_equal(buf_str(&told), what);
+    told.len = 0;
+}
+
+static void an_agent_is_seen_until_the_replica_says_that_it_has_gone(void **state)
+{
+    (void)state;
+    assert_null(sightings_agent(all, "u1"));
+    hear(one, "{\"whole\":true,\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"},"
+              "{\"pod\":\"u2\",\"namespace\":\"ml\",\"owner\":\"pool\",\"shared\":true}]}");
+    is_told("u1 of ml/llama\nu2 of ml/pool, shared\n");
+    assert_string_equal(sightings_agent(all, "u1"), "one");
+    hear(one, "{\"agents\":[{\"pod\":\"u1\",\"gone\":true},{\"pod\":\"u7\",\"gone\":true}]}");
+    is_told("u1 of ml/llama\n");
+    assert_null(sightings_agent(all, "u1"));
+    assert_string_equal(sightings_agent(all, "u2"), "one");
+}
+
+static void what_a_replica_said_goes_with_its_connection(void **state)
+{
+    (void)state;
+    hear(one, "{\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"}],"
+              "\"groups\":[{\"group\":\"g\",\"ranks\":[[1,0,3]]}]}");
+    hear(two, "{\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
+    told.len = 0;
+    leave(&one);
+    is_told("u1 of ml/llama\nranks of g\n");
+    assert_string_equal(sightings_agent(all, "u1"), "two");
+    leave(&two);
+    assert_null(sightings_agent(all, "u1"));
+}
+
+static void the_whole_replaces_all_that_was_said_before(void **state)
+{
+    int32_t members[2] = {0};
+    (void)state;
+    hear(one, "{\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"}],"
+              "\"groups\":[{\"group\":\"g\",\"ranks\":[[1,0,1]]}]}");
+    hear(one, "{\"whole\":true,\"agents\":[{\"pod\":\"u2\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
+    assert_null(sightings_agent(all, "u1"));
+    assert_string_equal(sightings_agent(all, "u2"), "one");
+    sightings_members(all, "g", members, 2);
+    assert_int_equal(members[0], 0);
+}
+
+static void ranks_of_several_replicas_are_added_to_those_that_are_known(void **state)
+{
+    int32_t members[6] = {0, 9};
+    static const int32_t wanted[6] = {1, 9, 0, 2, 2, 0};
+    (void)state;
+    hear(one, "{\"groups\":[{\"group\":\"g\",\"ranks\":[[1,0,1]]}]}");
+    hear(two, "{\"groups\":[{\"group\":\"g\",\"ranks\":[[2,3,4],[2,6,2000000000]]}]}"); // of a world that is larger
+    sightings_members(all, "g", members, 6);
+    assert_memory_equal(members, wanted, sizeof wanted);
+    hear(two, "{\"groups\":[{\"group\":\"g\",\"ranks\":[]}]}");
+    memset(members, 0, sizeof members);
+    sightings_members(all, "g", members, 6);
+    assert_int_equal(members[3], 0);
+    assert_int_equal(members[1], 1);
+}
+
+static void a_replica_bears_witness_from_when_it_came(void **state)
+{
+    struct agent_witness w[3];
+    (void)state;
+    clock_fake_advance(&fake, 7000);
+    sightings_alive(all, two);
+    assert_int_equal(sightings_witnesses(all, w, 3), 2);
+    assert_int_equal(w[0].since_ms, 500 * 1000);
+    assert_int_equal(w[0].heard_ms, 500 * 1000);
+    assert_int_equal(w[1].heard_ms, 507 * 1000);
+    assert_int_equal(sightings_witnesses(all, w, 1), 1);
+}
+
+static void what_makes_no_sense_is_refused_and_changes_nothing(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "7",
+                                      "[]",
+                                      "{\"agents\":{}}",
+                                      "{\"whole\":true,\"agents\":[{\"pod\":\"\"}]}",
+                                      "{\"whole\":true,\"agents\":[{\"pod\":\"u\",\"namespace\":\"ml\"}]}",
+                                      "{\"groups\":[{\"group\":\"g\"}]}",
+                                      "{\"groups\":[{\"group\":\"g\",\"ranks\":[[1,2]]}]}",
+                                      "{\"groups\":[{\"group\":\"g\",\"ranks\":[[0,0,1]]}]}",
+                                      "{\"groups\":[{\"group\":\"g\",\"ranks\":[[1,3,2]]}]}",
+                                      "{\"groups\":[{\"group\":\"g\",\"ranks\":[[1,-1,2]]}]}",
+                                      "{\"groups\":[{\"group\":\"g\",\"ranks\":[[1,0,9999999999]]}]}"};
+    (void)state;
+    hear(one, "{\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err err = ERR_INIT;
+        assert_int_equal(sightings_hear(all, one, bad[i], strlen(bad[i]), &err), ERR_INVALID);
+        assert_non_null(strstr(err.msg, "SIGHTINGS"));
+    }
+    assert_string_equal(sightings_agent(all, "u1"), "one");
+}
+
+static void there_is_an_end_to_replicas(void **state)
+{
+    struct sighter *more[SIGHTINGS_REPLICAS_MAX], *g;
+    struct err err = ERR_INIT;
+    (void)state;
+    for (int i = 2; i < SIGHTINGS_REPLICAS_MAX; i++)
+        more[i] = join("more");
+    assert_int_equal(sightings_join(all, "too many", &g, &err), ERR_LIMIT);
+    for (int i = 2; i < SIGHTINGS_REPLICAS_MAX; i++)
+        sightings_leave(all, more[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(an_agent_is_seen_until_the_replica_says_that_it_has_gone),
+        TEST(what_a_replica_said_goes_with_its_connection),
+        TEST(the_whole_replaces_all_that_was_said_before),
+        TEST(ranks_of_several_replicas_are_added_to_those_that_are_known),
+        TEST(a_replica_bears_witness_from_when_it_came),
+        TEST(what_makes_no_sense_is_refused_and_changes_nothing),
+        TEST(there_is_an_end_to_replicas),
+#undef TEST
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
