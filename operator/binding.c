@@ -527,6 +527,11 @@ const struct sightings *binding_sightings(const struct binding *b)
     return b->sightings;
 }
 
+const char *binding_sees_more(const struct binding *b)
+{
+    return sightings_sees_more(b->sightings, b->agents);
+}
+
 struct router *binding_router(struct binding *b)
 {
     return gateway_router(b->gateway);

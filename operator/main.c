@@ -9,6 +9,7 @@
 #include "operator/exec/deciding.h"
 #include "operator/exec/preflight.h"
 #include "operator/options.h"
+#include "operator/runtime/handover.h"
 #include "operator/runtime/health.h"
 #include "operator/runtime/leader.h"
 #include "operator/runtime/reflector.h"
@@ -21,6 +22,8 @@
 #include <string.h>
 
 enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20, KEPT_BYTES = 1024 * 1024 };
+// After a lease was given back to another replica, that one may take it first.
+enum { LOOK_AROUND_MS = 1000, HEAD_START_MS = 5000 };
 
 // What is mirrored. The order is the order of start; all are synced before anything is decided.
 enum mirror {
@@ -63,7 +66,9 @@ struct operator
     struct leader *leader;
     struct metric *is_leader;
     struct loop_signal *signals[2];
-    struct loop_timer *drain_timer;
+    struct loop_timer *drain_timer, *around_timer;
+    struct handover handover;
+    int64_t handed_ms; // since when it gives the lease to another replica; 0 = it does not
     int64_t stop_by_ms;
     struct rand rand;
     char identity[320];
@@ -100,8 +105,8 @@ static void hurry(struct operator* o)
 static void on_elected(void *ctx)
 {
     struct operator* o = ctx;
-    if (o->stopping)
-        return; // elected in the turn in which a standby was asked to stop: the lease goes back unused
+    if (o->stopping || o->handed_ms)
+        return; // elected in the turn in which it was asked to stop: the lease goes back unused
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
     hurry(o);
@@ -252,6 +257,42 @@ static void drain(void *ctx)
     loop_stop(o->loop);
 }
 
+static void begin_handover(struct operator* o, const char *to, int64_t now_ms)
+{
+    log_warn("another replica sees all agents that this one sees, and more: the lease goes back, for that one to lead",
+             "replica", to, NULL);
+    deciding_stop(o->deciding);
+    o->handed_ms = now_ms;
+}
+
+// Nothing more is written before the lease goes; then it takes part in the election as everybody does.
+static void go_on_handing(struct operator* o, int64_t now_ms)
+{
+    if (o->leader && !o->releasing && deciding_idle(o->deciding)) {
+        o->releasing = true;
+        leader_release(o->leader, on_released, o);
+    } else if (!o->leader && now_ms - o->handed_ms >= HEAD_START_MS) {
+        o->handed_ms = 0;
+        begin_election(o);
+    }
+}
+
+static void look_around(void *ctx)
+{
+    struct operator* o = ctx;
+    int64_t now = clock_mono_ms(loop_clock(o->loop));
+    if (o->stopping)
+        return;
+    loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
+    if (o->handed_ms) {
+        go_on_handing(o, now);
+        return;
+    }
+    const char *to = o->binding && o->leader && leader_is_leading(o->leader) ? binding_sees_more(o->binding) : NULL;
+    if (handover_due(&o->handover, to != NULL, now))
+        begin_handover(o, to, now);
+}
+
 static void stop(struct operator* o)
 {
     o->stopping = true;
@@ -382,6 +423,8 @@ static int build(struct operator* o, struct err *err)
     if (r < 0)
         return r;
     o->drain_timer = loop_timer_new(o->loop, drain, o);
+    o->around_timer = loop_timer_new(o->loop, look_around, o);
+    loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
     o->signals[0] = loop_signal_new(o->loop, SIGTERM, on_signal, o);
     o->signals[1] = loop_signal_new(o->loop, SIGINT, on_signal, o);
     for (int i = 0; i < MIRROR_COUNT; i++)
@@ -403,6 +446,7 @@ static void take_down(struct operator* o)
     for (int i = 0; i < MIRROR_COUNT; i++)
         store_free(o->stores[i]);
     loop_timer_free(o->drain_timer);
+    loop_timer_free(o->around_timer);
     loop_signal_free(o->signals[0]);
     loop_signal_free(o->signals[1]);
     metrics_free(o->metrics);

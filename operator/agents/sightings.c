@@ -306,6 +306,30 @@ const char *sightings_agent(const struct sightings *s, const char *pod_uid)
     return NULL;
 }
 
+struct comparison {
+    const struct sighter *sighter;
+    bool lacks;
+};
+
+static void compare(void *ctx, const char *pod_uid)
+{
+    struct comparison *c = ctx;
+    c->lacks = c->lacks || !map_has(&c->sighter->pods, pod_uid);
+}
+
+const char *sightings_sees_more(const struct sightings *s, const struct agents *a)
+{
+    LIST_FOREACH(l, &s->sighters) {
+        struct comparison c = {.sighter = CONTAINER_OF(l, struct sighter, link)};
+        if (c.sighter->pods.used <= agents_count(a))
+            continue;
+        agents_each(a, compare, &c);
+        if (!c.lacks)
+            return c.sighter->name;
+    }
+    return NULL;
+}
+
 static void add_range(const struct range *r, int32_t *members, size_t n)
 {
     for (size_t rank = (size_t)r->first; rank <= (size_t)r->last && rank < n; rank++)

@@ -7,7 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
-#include "operator/agents/facts.h"
+#include "operator/agents/agents.h"
 
 enum {
     SIGHTINGS_REPLICAS_MAX = 16,
@@ -40,6 +40,8 @@ int sightings_hear(struct sightings *s, struct sighter *g, const char *body, siz
 
 // The name of a replica to which the agent of this pod is connected, borrowed; NULL = none.
 const char *sightings_agent(const struct sightings *s, const char *pod_uid);
+// The name of a replica to which all agents are connected that are here, and more; borrowed, NULL = none.
+const char *sightings_sees_more(const struct sightings *s, const struct agents *a);
 // Attempts of processes that take calls at other replicas, by rank, where `members` has none.
 void sightings_members(const struct sightings *s, const char *group_uid, int32_t *members, size_t n);
 // Replicas that are connected; returns how many.

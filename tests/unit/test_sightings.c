@@ -173,6 +173,40 @@ static void what_makes_no_sense_is_refused_and_changes_nothing(void **state)
     assert_string_equal(sightings_agent(all, "u1"), "one");
 }
 
+static int no_command(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
+{
+    (void)owner, (void)type, (void)body, (void)len, (void)err;
+    return 0;
+}
+
+static struct agent *connect_here(struct agents *here, const char *pod_uid)
+{
+    static const char hello[] = "{\"role\":\"agent\",\"version\":1,\"groups\":[]}";
+    const struct agent_identity id = {.ns = "ml", .group = "llama", .pod = "p", .pod_uid = pod_uid, .node = "n1"};
+    struct agent *g = NULL;
+    struct err err = ERR_INIT;
+    assert_int_equal(agents_join(here, &id, hello, sizeof hello - 1, no_command, NULL, &g, &err), 0);
+    return g;
+}
+
+static void who_sees_all_agents_of_here_and_one_more_sees_more(void **state)
+{
+    struct agents *here = agents_new(&(struct agents_config){.clock = &fake.clock});
+    struct agent *u1 = connect_here(here, "u1"), *u2;
+    (void)state;
+    assert_null(sightings_sees_more(all, here));
+    hear(one, "{\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
+    assert_null(sightings_sees_more(all, here)); // as many
+    hear(one, "{\"agents\":[{\"pod\":\"u3\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
+    assert_string_equal(sightings_sees_more(all, here), "one");
+    u2 = connect_here(here, "u2");
+    hear(one, "{\"agents\":[{\"pod\":\"u4\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
+    assert_null(sightings_sees_more(all, here)); // other ones
+    agents_leave(here, u1);
+    agents_leave(here, u2);
+    agents_free(here);
+}
+
 static void there_is_an_end_to_replicas(void **state)
 {
     struct sighter *more[SIGHTINGS_REPLICAS_MAX], *g;
@@ -195,6 +229,7 @@ int main(void)
         TEST(ranks_of_several_replicas_are_added_to_those_that_are_known),
         TEST(a_replica_bears_witness_from_when_it_came),
         TEST(what_makes_no_sense_is_refused_and_changes_nothing),
+        TEST(who_sees_all_agents_of_here_and_one_more_sees_more),
         TEST(there_is_an_end_to_replicas),
 #undef TEST
     };

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a leader gives its lease back, so that a replica leads which sees more than it does. Pure.
+#ifndef CADRE_RUNTIME_HANDOVER_H
+#define CADRE_RUNTIME_HANDOVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    HANDOVER_AFTER_MS = 10 * 1000,     // that another one must see more all the time
+    HANDOVER_AGAIN_MS = 5 * 60 * 1000, // between two of them: it may not have helped
+};
+
+struct handover {
+    int64_t since_ms, given_ms; // monotonic; 0 = not
+};
+
+// Whether it is time now. Asked often; `sees_less`: this replica leads, and another one sees all that it sees and more.
+bool handover_due(struct handover *h, bool sees_less, int64_t now_ms);
+
+#endif
