@@ -2,7 +2,7 @@
 foreach(name controllers agents posts provision workers abuse strain)
   cadre_test(test_gateway_${name} LINKS cadre_gateway cadre_fakeapi SOURCES gateway_fixture.c)
 endforeach()
-cadre_test(test_lookout LINKS cadre_gateway cadre_fakeapi SOURCES gateway_fixture.c)
+cadre_test(test_lookout LINKS cadre_gateway cadre_identity cadre_fakeapi SOURCES gateway_fixture.c)
 cadre_test(test_objects LINKS cadre_client_core cadre_gateway cadre_fakeapi SOURCES gateway_fixture.c)
 add_dependencies(test_objects cadre-worker module_tensor module_echo)
 target_compile_definitions(

@@ -5,6 +5,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/identity/certificate.h"
 #include "tests/unit/gateway_fixture.h"
 
 #include <stdio.h>
@@ -61,13 +62,12 @@ static int teardown(void **state)
     return 0;
 }
 
-static void look_out(const char *instance, const char *proof)
+static void look_out_to(const char *url, const char *ca_pem, const char *instance, const char *proof)
 {
-    char url[160];
     struct err err = ERR_INIT;
-    snprintf(url, sizeof url, "ws://%s", f.address);
     lookout = lookout_new(&(struct lookout_config){.loop = f.loop,
                                                    .url = url,
+                                                   .ca_pem = ca_pem,
                                                    .name = "b",
                                                    .instance = instance,
                                                    .proof = proof,
@@ -75,6 +75,13 @@ static void look_out(const char *instance, const char *proof)
                                                    .router = gateway_router(f.gateway)},
                           &err);
     assert_non_null(lookout);
+}
+
+static void look_out(const char *instance, const char *proof)
+{
+    char url[160];
+    snprintf(url, sizeof url, "ws://%s", f.address);
+    look_out_to(url, NULL, instance, proof);
 }
 
 static int32_t member(size_t rank)
@@ -114,6 +121,28 @@ static void another_replica_learns_who_was_there_and_what_changes(void **state)
     lookout_free(TAKE_PTR(lookout));
     GATEWAY_UNTIL(&f, !sightings_agent(seen, "uid-1"));
     gateway_peer_hang_up(&second);
+}
+
+// As in a cluster: by a name, with the certificate of the install.
+static void replicas_trust_each_other_by_the_authority_of_the_install(void **state)
+{
+    static const char *const names[] = {"localhost"};
+    struct arena a = ARENA_INIT;
+    struct certificate_pair ca, leaf;
+    struct err err = ERR_INIT;
+    struct gateway_peer p;
+    (void)state;
+    int64_t now = clock_wall_ms(&clock_system);
+    assert_int_equal(certificate_make_authority(now, &a, &ca, &err), 0);
+    assert_int_equal(certificate_make_leaf(&ca, (struct certificate_names){names, 1}, now, &a, &leaf, &err), 0);
+    assert_int_equal(gateway_certificate(f.gateway, leaf.cert, leaf.key, ca.cert, &err), 0);
+    int port = gateway_listen(f.gateway, "127.0.0.1:0", true, &err);
+    assert_true(port > 0);
+    agent(&p, "pod llama-0-0 uid-0");
+    look_out_to(arena_printf(&a, "wss://localhost:%d", port), ca.cert, "2", "proof of b 2");
+    GATEWAY_UNTIL(&f, sightings_agent(seen, "uid-0"));
+    gateway_peer_hang_up(&p);
+    arena_done(&a);
 }
 
 static void a_replica_that_finds_itself_tells_nothing(void **state)
@@ -158,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(another_replica_learns_who_was_there_and_what_changes),
+        TEST(replicas_trust_each_other_by_the_authority_of_the_install),
         TEST(a_replica_that_finds_itself_tells_nothing),
         TEST(who_has_another_key_is_sent_away),
         TEST(a_replica_may_send_nothing_else),
