@@ -28,7 +28,7 @@ static bool is_held_by_other(const struct leader_fsm *f, int64_t now)
     return *f->holder && !is_mine(f) && now < ends_ms(f);
 }
 
-// Takes the record over; true if its holder is another one than before.
+// Takes the record over; true if another replica holds it now than did before.
 static bool observe(struct leader_fsm *f, const struct lease *l, int64_t now)
 {
     const char *holder = l->holder ? l->holder : "";
@@ -44,7 +44,7 @@ static bool observe(struct leader_fsm *f, const struct lease *l, int64_t now)
     f->acquired_wall_ms = l->acquired_ms;
     f->renewed_wall_ms = l->renewed_ms;
     f->transitions = l->transitions;
-    return new_holder;
+    return new_holder && !is_mine(f); // also: read back after an answer was lost, or an edit was put right
 }
 
 // Followers spread their tries over 1 to 2.2 periods (client-go's jitter factor), so that they do not meet; but none

@@ -119,6 +119,26 @@ static void a_conflict_is_answered_by_reading_again_once(void **state)
     assert_int_equal(f.state, LEADER_LEADING);
 }
 
+// Nobody is told that another replica leads.
+static void who_holds_the_lease_itself_is_no_other_holder(void **state)
+{
+    (void)state;
+    struct leader_fsm f;
+    struct lease mine = record("9", "me", 15, 0), edited = record("10", "", 15, 0), again = record("11", "me", 15, 1);
+    leader_fsm_init(&f, &rules, 1);
+    feed(&f, LEADER_TICK, NULL, 0);
+    feed(&f, LEADER_MISSING, NULL, 0);
+    feed(&f, LEADER_FAILED, NULL, 100); // it was written, the answer was lost
+    feed(&f, LEADER_TICK, NULL, 2000);
+    assert_false(feed(&f, LEADER_GOT, &mine, 2000).holder_changed);
+    assert_true(feed(&f, LEADER_WROTE, &mine, 2010).elected);
+    feed(&f, LEADER_TICK, NULL, 4010);
+    feed(&f, LEADER_CONFLICT, NULL, 4020); // somebody has emptied it
+    assert_int_equal(feed(&f, LEADER_GOT, &edited, 4030).action, LEADER_DO_UPDATE);
+    struct leader_output out = feed(&f, LEADER_WROTE, &again, 4040);
+    assert_false(out.holder_changed || out.lost || out.elected);
+}
+
 static void failures_cost_the_lease_only_after_the_deadline(void **state)
 {
     (void)state;
@@ -444,6 +464,7 @@ int main(void)
         cmocka_unit_test(a_lease_that_is_free_is_taken_at_once),
         cmocka_unit_test(a_held_lease_is_taken_when_its_record_has_not_changed_for_its_duration),
         cmocka_unit_test(a_conflict_is_answered_by_reading_again_once),
+        cmocka_unit_test(who_holds_the_lease_itself_is_no_other_holder),
         cmocka_unit_test(failures_cost_the_lease_only_after_the_deadline),
         cmocka_unit_test(who_has_lost_is_elected_again_when_the_server_is_back),
         cmocka_unit_test(a_follower_tries_as_soon_as_the_lease_that_it_sees_is_over),
