@@ -21,7 +21,7 @@ void eviction_now(struct eviction *e, const char *ns, const char *placementgroup
 {
     const struct eviction_options *o = &e->options;
     const struct object *plg = o->placementgroups ? store_get(o->placementgroups, ns, placementgroup) : NULL;
-    if (plg && o->agents && e->running)
+    if (plg && o->agents && e->running && kube_may_decide(o->client))
         tenancy_evict(o->tenancy, o->agents, o->pods, plg);
 }
 

@@ -6,10 +6,12 @@
 
 #include "common/base/loop.h"
 #include "operator/exec/tenancy.h"
+#include "operator/kube/client.h"
 
 struct eviction;
 
-struct eviction_options { // all borrowed
+struct eviction_options {             // all borrowed
+    const struct kube_client *client; // says whether this replica may decide
     const struct tenancy *tenancy;
     const struct store *placementgroups, *pods; // placementgroups NULL: there are none
     struct agents *agents;                      // NULL: nobody is ever connected
@@ -17,7 +19,8 @@ struct eviction_options { // all borrowed
 
 struct eviction *eviction_new(struct loop *loop, const struct eviction_options *options);
 void eviction_free(struct eviction *e); // accepts NULL
-// Tells nobody anything before the start, at which it looks at all PlacementGroups, nor after the stop.
+// Tells nobody anything before the start, at which it looks at all PlacementGroups, nor after the stop, nor once the
+// lease has run out: a process that was frozen does not know yet what the next leader has begun meanwhile.
 void eviction_start(struct eviction *e);
 void eviction_stop(struct eviction *e);
 void eviction_now(struct eviction *e, const char *ns, const char *placementgroup);

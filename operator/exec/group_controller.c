@@ -351,7 +351,8 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
     rand_seed(&c->entries.rand, options->seed);
     c->tenancy = tenancy_new();
     c->placementgroups = options->placementgroups;
-    c->eviction = eviction_new(loop, &(struct eviction_options){.tenancy = c->tenancy,
+    c->eviction = eviction_new(loop, &(struct eviction_options){.client = options->client,
+                                                                .tenancy = c->tenancy,
                                                                 .placementgroups = options->placementgroups,
                                                                 .pods = options->pods,
                                                                 .agents = options->agents});

@@ -241,6 +241,21 @@ static void what_was_deleted_behind_a_leaders_back_is_stopped_too(void **state)
     UNTIL(ordered("STOP {\"group\":\"u-gone\",\"attempt\":3,\"graceMs\":25000}"));
 }
 
+// As one that was frozen may be for a moment: the tenant may be one of the next leader's.
+static void a_replica_that_may_not_decide_any_more_stops_nothing(void **state)
+{
+    (void)state;
+    put_pool();
+    put_service();
+    put_group("a", "0-1", NULL);
+    group_controller_start(t.c.controller);
+    join("{\"group\":\"u-a\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
+    turn();
+    stub_client_may_decide(t.c.client, false);
+    store_delete(t.c.groups, "ml", "a");
+    assert_false(ordered("STOP"));
+}
+
 static void it_is_known_which_pod_has_a_rank(void **state)
 {
     (void)state;
@@ -262,6 +277,7 @@ int main(void)
         T(a_group_that_is_deleted_is_stopped),
         T(a_group_that_cannot_move_yet_runs_where_it_is),
         T(what_was_deleted_behind_a_leaders_back_is_stopped_too),
+        T(a_replica_that_may_not_decide_any_more_stops_nothing),
         T(it_is_known_which_pod_has_a_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
