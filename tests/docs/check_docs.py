@@ -5,7 +5,7 @@
 Options of programs: --help and the manual page; of the operator also the chart. STATUS words:
 operator/reconcile/reason.h, docs/troubleshooting.md and docs/api.md. Dispatch modes: the table in cadre/modes.h, the
 pages on calls and the protocol. make targets and paths that documents speak of. Links between documents, and words that pages
-avoid. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
+avoid. The tests of the table of failures. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
 """
 
 import fnmatch
@@ -216,6 +216,23 @@ def check_words():
     check("pages are in plain words", [p for n in pages for p in hard_words(n, read(n))])
 
 
+def check_outages():
+    """The last column of the table of failures: tests that there are. Names alone are outages of the suite of that name."""
+    section = read("docs/lifecycle.md").partition("## What fails and what goes on")[2].partition("\n## ")[0]
+    suite = set(re.findall(r"^taken (\w+)", read("tests/e2e/test_outages.sh"), re.M))
+    cells = [line.rstrip("|").rpartition("|")[2] for line in section.splitlines() if line.startswith("| ")][1:]
+    named = set()
+    problems = [f"no test: {cell}" for cell in cells if "`" not in cell]
+    for cell in cells:
+        words = re.findall(r"`([^`]+)`", cell)
+        files = "".join(read(w) for w in words if "/" in w)
+        names = [w for w in words if "/" not in w]
+        problems += [f"no {w}" for w in names if w not in (files or suite)]
+        named |= set(names)
+    check("each failure that docs/lifecycle.md lists has a test", problems)
+    check("each outage of the suite is in docs/lifecycle.md", sorted(suite - named))
+
+
 def check_benchmarks():
     bench = os.path.join(ROOT, "bench")
     scripts = [f"bench/{n}/run.sh" for n in sorted(os.listdir(bench)) if os.path.exists(f"{bench}/{n}/run.sh")]
@@ -232,6 +249,7 @@ def main():
     check_modes()
     check_documents()
     check_words()
+    check_outages()
     check_benchmarks()
     print(f"1..{count}")
     return failures != 0

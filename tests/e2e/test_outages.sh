@@ -1,0 +1,368 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Nothing that happens to the operator, or to what it needs, ends what runs. Groups of both runtimes and one on bundles run
+# on a node of their own, clients call their ranks all the time, and one thing after the other is taken away for longer than
+# nodeLostSeconds and given back. Each time: no pod is made anew, no rank restarted, every call is answered once or fails by
+# name, decisions go on, and what kubectl get shows is true.
+# Prints TAP; lines with # have how long it took. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a
+# cluster.
+#   CADRE_OUTAGE_SECONDS=N   how long something is away; default: 8. Three hours with 600.
+#   CADRE_OUTAGES=REGEX      only outages whose function has such a name
+# shellcheck disable=SC2034,SC2154
+set -euo pipefail
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=/dev/null
+. "$here/../lib/suite.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/group.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/calls.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/plg.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/outage.sh"
+
+seconds=${CADRE_OUTAGE_SECONDS:-8}
+lost=5 # nodeLostSeconds of every group
+apart=".spec.template.spec.nodeSelector = {\"kubernetes.io/hostname\": \"$outage_node\"}"
+limits=".spec.maxRestarts = 1000 | .spec.placement.nodeLostSeconds = $lost"
+
+# The operator's replicas are on n1 and n2, and what runs on $outage_node, so that a node can be lost without a rank.
+setup() {
+    kc label node n1 n2 place=operator >/dev/null
+    calls_install --set crds.install=false --set nodeSelector.place=operator
+    kc create serviceaccount caller >/dev/null
+    kc create role caller --verb=create --resource=workergroups.cadre.dev/call >/dev/null
+    kc create rolebinding caller --role=caller --serviceaccount=default:caller >/dev/null
+    module_apply agents 2 /modules/accumulator.so Accumulator "$apart" "$limits"
+    module_apply slow 1 /modules/tasks.so Tasks '.spec.worker.init = {seconds: 4}' "$apart" "$limits"
+    plain_apply
+    plg_apply pool 2 ".spec |= (.bundles[0].resources = {cpu: \"10m\"} | .nodeLostSeconds = $lost
+        | .template = {spec: {nodeSelector: {\"kubernetes.io/hostname\": \"$outage_node\"}, terminationGracePeriodSeconds: 1,
+            containers: [{name: \"worker\", image: \"$calls_image\", imagePullPolicy: \"IfNotPresent\"}]}})" >/dev/null
+    group_apply bundles '.spec |= (del(.runtime, .template) | .placement = {groups: [{name: "pool"}]} | .maxRestarts = 1000
+        | .worker = {module: "/modules/accumulator.so", class: "Accumulator"})' >/dev/null
+    check "the chart's default is two replicas, on two nodes" is 2 operators_nodes
+    check "groups of both runtimes and one on bundles run" eventually 120 decided
+    outage_over
+    decide
+    eventually 30 decided
+    echo "# without an outage, a decision and its state are seen after $(seconds_since "$outage_ended")"
+    TOKEN=$(kc create token caller --audience=cadre --duration=24h)
+    eventually 30 secret_whole
+    secret_save
+    states_watch
+    callers_start agents/0 agents/1 bundles/0 bundles/1
+}
+
+operators_nodes() {
+    kc -n cadre-system get pods -l app.kubernetes.io/component=operator -o \
+        'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort -u | wc -l
+}
+
+plain_apply() {
+    group_apply plain '.spec.template.spec.containers[0] |= (.image = "'"$calls_image"'" | .imagePullPolicy = "IfNotPresent"
+        | .command = ["sleep", "infinity"] | .resources = {requests: {cpu: "10m"}})' \
+        '.spec.template.spec.terminationGracePeriodSeconds = 1' "$apart" "$limits" >/dev/null
+}
+
+# ---- the operator ----------------------------------------------------------------------------------------------------
+
+# The call is through the other replica, and takes longer than the leader's death.
+leader_dies_under_a_call() {
+    local ip
+    ip=$(operator_pods | sed -n '2s/.* //p')
+    calls_at "$ip"
+    later slow '{"method": "example_task", "args": [7], "timeoutMs": 30000}'
+    kill -KILL "$(operator_process "$(operator_leader)")"
+    outage_over
+    check "the leader dies under a call through the other replica, which is answered" matches '"result":49' came
+    calls_at ""
+}
+
+# Each replica in turn, every five seconds. Its kubelet waits longer and longer before it starts one again; where it is
+# not back, somebody deletes the pod.
+operators_killed_in_turn() {
+    local end=$((SECONDS + (seconds > 40 ? seconds / 2 : 20))) pod pid turn=0
+    while [[ $SECONDS -lt $end ]]; do
+        turn=$((turn + 1))
+        pod=$(operator_pods | sort | sed -n "$((turn % 2 + 1))s/ .*//p")
+        pid=$(operator_process "$pod")
+        if [[ -n $pid ]]; then
+            kill -KILL "$pid"
+        else
+            kc -n cadre-system delete pod "$pod" --force --grace-period=0 >/dev/null 2>&1 || true
+        fi
+        sleep 5
+    done
+    outage_over
+}
+
+operators_scaled_to_zero() {
+    kc -n cadre-system scale deployment/cadre-operator --replicas=0 >/dev/null
+    eventually 60 is "" operator_pods
+    sleep "$seconds"
+    outage_over
+    kc -n cadre-system scale deployment/cadre-operator --replicas=2 >/dev/null
+}
+
+leader_frozen() {
+    local pid
+    pid=$(operator_process "$(operator_leader)")
+    kill -STOP "$pid"
+    sleep $((seconds > 30 ? 30 : 20))
+    kill -CONT "$pid" || true # a kubelet that has lost patience has started it again
+    outage_over
+}
+
+operators_short_of_cpu() {
+    cpu_quota 2
+    sleep "$seconds"
+    cpu_quota max
+    outage_over
+}
+
+# ---- its Secret ------------------------------------------------------------------------------------------------------
+
+secret_entries() {
+    kc -n cadre-system get secret cadre-keys -o json | jq -r '.data // {} | keys | join(" ")'
+}
+
+secret_whole() {
+    is "ca.crt ca.key install.key tls.crt tls.key" secret_entries
+}
+
+# What pods and their processes trust; the certificate may be another one.
+secret_digest() {
+    kc -n cadre-system get secret cadre-keys -o json | jq -c '.data | [."ca.crt", ."install.key"]' | sha256sum
+}
+
+secret_save() {
+    kc -n cadre-system get secret cadre-keys -o json | jq 'del(.metadata.resourceVersion, .metadata.uid)' >"$suite_dir/secret"
+}
+
+secret_restore() {
+    kc -n cadre-system get secret cadre-keys >/dev/null 2>&1 || kc -n cadre-system create -f "$suite_dir/secret" >/dev/null
+    kc -n cadre-system replace -f "$suite_dir/secret" >/dev/null
+}
+
+secret_patch() { # DATA
+    kc -n cadre-system patch secret cadre-keys --type merge -p "{\"data\": $1}" >/dev/null
+}
+
+secret_deleted_and_restart() {
+    local digest
+    digest=$(secret_digest)
+    kc -n cadre-system delete secret cadre-keys >/dev/null
+    kc -n cadre-system rollout restart deployment/cadre-operator >/dev/null
+    operators_ready
+    outage_over
+    check "the Secret is deleted, and the operator restarted: the same keys are in it again" eventually 30 is "$digest" secret_digest
+}
+
+secret_deleted_and_all_pods() {
+    local digest
+    digest=$(secret_digest)
+    kc -n cadre-system delete secret cadre-keys >/dev/null
+    kc -n cadre-system delete pods -l app.kubernetes.io/component=operator --wait=false >/dev/null
+    eventually 60 operators_ready
+    outage_over
+    check "the Secret is deleted, and then all operators at once: the same keys are in it again" \
+        eventually 30 is "$digest" secret_digest
+}
+
+# Nobody is left who remembers the keys. Whatever the next operators do, what runs is not theirs to end.
+secret_lost() {
+    local pids
+    mapfile -t pids < <(operators_processes)
+    kill -STOP "${pids[@]}"
+    kc -n cadre-system delete secret cadre-keys >/dev/null
+    kill -KILL "${pids[@]}"
+    sleep $((seconds + 20))
+    secret_restore
+    outage_over
+}
+
+rights_of_secret() { # JQ-FILTER
+    kc -n cadre-system get role cadre-operator-keys -o json | jq "$1" | kc -n cadre-system replace -f - >/dev/null
+}
+
+# It may not make the Secret again: those that run go on with the keys that they have, one that starts says what it lacks.
+secret_forbidden() {
+    kc -n cadre-system get role cadre-operator-keys -o json | jq 'del(.metadata.resourceVersion)' >"$suite_dir/role"
+    rights_of_secret '.rules[].verbs -= ["create", "patch", "update"]'
+    kc -n cadre-system delete secret cadre-keys >/dev/null
+    sleep "$seconds"
+    kill -KILL "$(operator_process "$(operator_other)")"
+    check "the operator may not make its Secret again: it says what is missing" eventually 60 says cadre-keys operators_errors
+    kc -n cadre-system replace -f "$suite_dir/role" >/dev/null
+    secret_restore
+    outage_over
+}
+
+operators_errors() {
+    operators_log | grep -E '"level":"(error|warn)"'
+}
+
+secret_halved() {
+    local digest
+    digest=$(secret_digest)
+    secret_patch '{"install.key": null, "ca.key": null}'
+    sleep "$seconds"
+    outage_over
+    check "half of the Secret is gone: it is put back" eventually 30 is "$digest" secret_digest
+    check "... all of it" secret_whole
+}
+
+# The keys of another installation: what was let in with the former ones goes on.
+secret_of_another() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=another \
+        -keyout "$suite_dir/other.key" -out "$suite_dir/other.crt" 2>/dev/null
+    secret_patch "$(jq -n --arg crt "$(base64 -w0 <"$suite_dir/other.crt")" --arg key "$(base64 -w0 <"$suite_dir/other.key")" \
+        --arg install "$(head -c 32 /dev/urandom | base64 -w0)" \
+        '{"ca.crt": $crt, "ca.key": $key, "install.key": $install, "tls.crt": null, "tls.key": null}')"
+    sleep $((seconds + 5))
+    secret_restore
+    outage_over
+}
+
+# ---- what it needs ---------------------------------------------------------------------------------------------------
+
+apiserver_stopped() {
+    "$devcluster" apiserver stop >/dev/null 2>&1
+    sleep "$seconds"
+    "$devcluster" apiserver start >/dev/null 2>&1
+    outage_over
+}
+
+etcd_stopped() {
+    "$devcluster" etcd stop >/dev/null 2>&1
+    sleep "$seconds"
+    "$devcluster" etcd start >/dev/null 2>&1
+    outage_over
+}
+
+etcd_slow() {
+    local end=$((SECONDS + 2 * seconds))
+    while [[ $SECONDS -lt $end ]]; do
+        "$devcluster" etcd freeze
+        sleep 3
+        "$devcluster" etcd thaw
+        sleep 0.3
+    done
+    outage_over
+}
+
+dns_gone() {
+    "$devcluster" dns stop >/dev/null 2>&1
+    sleep "$seconds"
+    "$devcluster" dns start >/dev/null 2>&1
+    outage_over
+}
+
+lease_deleted() {
+    kc -n cadre-system delete lease cadre-operator >/dev/null
+    sleep "$seconds"
+    outage_over
+}
+
+lease_edited() { # as another installation would, which dies
+    kc -n cadre-system patch lease cadre-operator --type merge -p "{\"spec\": {\"holderIdentity\": \"somebody\",
+        \"leaseDurationSeconds\": $seconds, \"renewTime\": \"$(date -u +%FT%T.%6NZ)\"}}" >/dev/null
+    sleep "$seconds"
+    outage_over
+}
+
+# ---- nodes and the network between them ------------------------------------------------------------------------------
+
+node_of_leader_lost() {
+    local node
+    node=$(operator_node "$(operator_leader)")
+    "$devcluster" node stop "$node" >/dev/null 2>&1
+    outage_over # the other replica is there
+    eventually 60 decide
+    check "the leader's node is lost: the other replica decides" eventually 90 decided
+    echo "# after $(seconds_since "$outage_ended")"
+    sleep "$seconds"
+    "$devcluster" node start "$node" >/dev/null 2>&1
+    kc wait --for=condition=Ready "node/$node" --timeout=60s >/dev/null
+    outage_over
+}
+
+# With a single replica another one is started once Kubernetes has given up the node.
+node_of_only_operator_lost() {
+    local node
+    kc -n cadre-system scale deployment/cadre-operator --replicas=1 >/dev/null
+    eventually 60 is 1 operators_count
+    node=$(operator_node "$(operator_leader)")
+    "$devcluster" node stop "$node" >/dev/null 2>&1
+    check "the node of the only replica is lost: another one is started" eventually 180 operator_elsewhere "$node"
+    outage_over
+    eventually 60 decide
+    check "... which decides" eventually 90 decided
+    echo "# after $(seconds_since "$outage_ended")"
+    "$devcluster" node start "$node" >/dev/null 2>&1
+    kc wait --for=condition=Ready "node/$node" --timeout=60s >/dev/null
+    kc -n cadre-system scale deployment/cadre-operator --replicas=2 >/dev/null
+    outage_over
+}
+
+operators_processes() {
+    local pod
+    for pod in $(operator_pods | cut -d ' ' -f 1); do operator_process "$pod"; done
+}
+
+operators_count() {
+    operator_pods | wc -l
+}
+
+operator_elsewhere() { # NODE
+    [[ $(kc -n cadre-system get pods -l app.kubernetes.io/component=operator -o json | jq --arg node "$1" \
+        '[.items[] | select(.spec.nodeName != $node and any(.status.conditions[]?; .type == "Ready" and .status == "True"))]
+        | length') -gt 0 ]]
+}
+
+# The leader does not see the ranks, which the other replica sees. Both reach the API server.
+leader_parted_from_ranks() {
+    local node
+    node=$(operator_node "$(operator_leader)")
+    "$devcluster" node part "$node" "$outage_node"
+    sleep $((seconds + 2 * lost))
+    "$devcluster" node join "$node" "$outage_node"
+    outage_over
+}
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+# taken FUNCTION NAME
+taken() {
+    [[ ! $1 =~ ${CADRE_OUTAGES:-.} ]] || outage "$2" "$1"
+}
+
+suite_start e2e-outages --nodes 3 --gpus 4
+setup
+taken leader_dies_under_a_call "the leader is killed"
+taken operators_killed_in_turn "each replica in turn is killed every five seconds"
+taken operators_scaled_to_zero "no operator at all"
+taken leader_frozen "the leader is frozen and woken"
+taken operators_short_of_cpu "a CPU quota of 2 % on the operator"
+taken secret_deleted_and_restart "the Secret deleted and the operator restarted"
+taken secret_deleted_and_all_pods "the Secret deleted and all its pods with it"
+taken secret_lost "the Secret lost with all who remember it, and brought back"
+taken secret_forbidden "the Secret deleted where the operator may not make it"
+taken secret_halved "half of the Secret"
+taken secret_of_another "the keys of another installation in the Secret"
+taken apiserver_stopped "no API server"
+taken etcd_slow "a slow etcd"
+taken etcd_stopped "no etcd"
+taken dns_gone "no DNS"
+taken leader_parted_from_ranks "the network between the leader and the ranks cut"
+taken lease_deleted "the Lease deleted"
+taken lease_edited "the Lease taken by somebody else"
+taken node_of_leader_lost "the leader's node lost and back"
+taken node_of_only_operator_lost "the node of the only operator lost and back"
+check "the callers end" callers_stop
+check "in all of it no call was lost, and none ran twice" calls_accounted
+echo "# calls: $(report '"\(.answered) answered, \(.failed) failed by name (\(.mayHaveRun) may have run), \(.lost + .wrong) lost"')"
+suite_end

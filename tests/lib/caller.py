@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that call all the time, for suites that take something away meanwhile; what became of every call is known.
+
+    caller.py call --address URL --ca FILE --token FILE --log FILE GROUP/RANK...
+    caller.py report LOG [--since LINE] [--begun SECONDS]
+
+call: one client for each rank named, which must run Accumulator and which nobody else calls. It calls add(1) again and
+again until SIGTERM, and appends a line of JSON to the log for each call: "answered"; "failed", with the error's name and
+whether it may have run; "lost", where neither came in time; "wrong", where the value shows that a call ran twice or not at
+all, or that the rank was started again. Exit status 0: all clients came to an end.
+
+report: counts the lines after the first LINE ones, of calls that began at SECONDS (of the epoch) or later.
+"""
+import argparse
+import collections
+import json
+import signal
+import sys
+import threading
+import time
+
+CALL_S = 15  # that the proxy has for a call
+GRACE_S = 15  # after which its error must have been told
+PAUSE_S = 0.02
+
+
+class Caller(threading.Thread):
+    """Calls one rank, and knows what its number may be."""
+
+    def __init__(self, options, target, log, stop):
+        super().__init__(name=target, daemon=True)
+        self.options, self.log, self.stop = options, log, stop
+        self.group_name, rank = target.rsplit("/", 1)
+        self.rank = int(rank)
+        self.low = self.high = float(rank)  # an Accumulator begins as its rank
+
+    def run(self):
+        import cadre  # of which `report` has no need
+
+        self.cadre = cadre
+        with cadre.connect(self.options.address, namespace=self.options.namespace, token_file=self.options.token,
+                           ca_file=self.options.ca) as client:
+            self.group = client.group(self.group_name)
+            while not self.stop.is_set():
+                begun = time.time()
+                outcome = self.one_call()
+                self.log.add({"at": round(begun, 3), "ms": round(1000 * (time.time() - begun), 1), "caller": self.name}
+                             | outcome)
+                self.stop.wait(PAUSE_S)
+
+    def one_call(self):
+        future = self.group.start("add", 1, rank=self.rank, timeout=CALL_S)
+        try:
+            value = future.result(timeout=CALL_S + GRACE_S)
+        except self.cadre.Error as e:
+            self.high += e.may_have_run
+            return {"outcome": "failed", "name": e.name, "ran": e.may_have_run, "message": e.message}
+        except TimeoutError:
+            self.high += 1
+            return {"outcome": "lost"}
+        self.low, self.high = self.low + 1, self.high + 1
+        if self.low <= value <= self.high:
+            return {"outcome": "answered"}
+        wrong = {"outcome": "wrong", "value": value, "low": self.low, "high": self.high}
+        self.low = self.high = value
+        return wrong
+
+
+class Log:
+    def __init__(self, path):
+        self.file = open(path, "a", encoding="utf-8")
+        self.lock = threading.Lock()
+
+    def add(self, line):
+        with self.lock:
+            self.file.write(json.dumps(line) + "\n")
+            self.file.flush()
+
+
+def call(options):
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    log = Log(options.log)
+    callers = [Caller(options, target, log, stop) for target in options.target]
+    for caller in callers:
+        caller.start()
+    while not stop.wait(0.2):
+        if not any(caller.is_alive() for caller in callers):
+            return 1
+    end = time.monotonic() + CALL_S + GRACE_S + 5
+    for caller in callers:
+        caller.join(max(0, end - time.monotonic()))
+    return int(any(caller.is_alive() for caller in callers))
+
+
+def report(options):
+    counts, names, answering = collections.Counter(), collections.Counter(), set()
+    last, gap = {}, 0.0
+    with open(options.log, encoding="utf-8") as f:
+        for n, text in enumerate(f):
+            if n < options.since or not text.endswith("\n"):
+                continue
+            line = json.loads(text)
+            if line["at"] < options.begun:
+                continue
+            counts[line["outcome"]] += 1
+            if line["outcome"] == "failed":
+                names[line["name"] or "?"] += 1
+                counts["may have run"] += line["ran"]
+            elif line["outcome"] == "answered":
+                answering.add(line["caller"])
+                end = line["at"] + line["ms"] / 1000
+                gap = max(gap, end - last.get(line["caller"], end))
+                last[line["caller"]] = end
+    print(json.dumps({"answered": counts["answered"], "failed": counts["failed"], "names": dict(names),
+                      "mayHaveRun": counts["may have run"], "lost": counts["lost"], "wrong": counts["wrong"],
+                      "unnamed": names["?"], "answering": len(answering), "gapSeconds": round(gap, 1)}))
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    p = commands.add_parser("call")
+    for option in ("address", "ca", "token", "log"):
+        p.add_argument("--" + option, required=True)
+    p.add_argument("--namespace", default="default")
+    p.add_argument("target", nargs="+", help="GROUP/RANK")
+    p = commands.add_parser("report")
+    p.add_argument("log")
+    p.add_argument("--since", type=int, default=0)
+    p.add_argument("--begun", type=float, default=0)
+    options = parser.parse_args()
+    return call(options) if options.command == "call" else report(options)
+
+
+sys.exit(main())

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+# Outages: something is taken away and given back, under groups that run and clients that call all the time. Afterwards
+# nothing may have been restarted, and every call has an answer or an error with a name.
+# Needs suite.sh, group.sh and calls.sh. All groups of the namespace are looked at; their pods are on $outage_node.
+
+outage_node=n3
+outage_callers=() # the ranks that are called
+states_pids=()
+outage_before=0   # lines of the callers' log
+outage_shown=0    # lines of the states' log
+outage_lives=     # of the groups, after the outage before
+outage_ended=0    # of the epoch, with a fraction
+outage_edits=1000 # maxRestarts of the groups, which is edited to see decisions
+
+now() {
+    date +%s.%3N
+}
+
+# callers_start GROUP/RANK...: by name, from the control plane's network, as programs of the cluster call.
+callers_start() {
+    local library=$CADRE_BUILD_DIR/sdk/c/client/libcadre_client.so environment
+    outage_callers=("$@")
+    environment=("CADRE_CLIENT_LIBRARY=$library" "PYTHONPATH=$suite_root/sdk/python" PYTHONDONTWRITEBYTECODE=1)
+    # Python must have loaded the sanitizer's runtime before, and what it never frees is no leak of ours.
+    if [[ $(ldd "$library") == *libasan* ]]; then
+        environment+=("LD_PRELOAD=$(cc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0)
+    fi
+    kc -n "$ns" create token caller --audience=cadre --duration=24h >"$suite_dir/token"
+    "$devcluster" exec -- env "${environment[@]}" "$suite_root/tests/lib/caller.py" call \
+        --address "wss://$calls_host:9443" --namespace "$ns" --ca "$suite_dir/ca.pem" --token "$suite_dir/token" \
+        --log "$suite_dir/calls" "$@" </dev/null >"$suite_dir/callers" 2>&1 &
+    callers_pid=$!
+    eventually 60 calls_answered 0 || bail_out "the callers get no answer"
+}
+
+callers_stop() {
+    kill -TERM "$callers_pid" && wait "$callers_pid"
+}
+
+report() { # FIELD REPORT-ARGUMENTS...: of the callers' log
+    "$suite_root/tests/lib/caller.py" report "$suite_dir/calls" "${@:2}" | jq -c "$1"
+}
+
+# calls_answered SECONDS: every caller has an answer to a call that it made then or later.
+calls_answered() {
+    is "${#outage_callers[@]}" report .answering --since "$outage_before" --begun "$1"
+}
+
+calls_accounted() { # REPORT-ARGUMENTS...: none lost, none run twice, no error without a name
+    is "[0,0,0]" report '[.lost, .wrong, .unnamed]' "$@" || {
+        grep -E '"outcome": "(lost|wrong)"|"name": ""' "$suite_dir/calls" | tail -n 5
+        return 1
+    }
+}
+
+# states_watch: writes down everything that kubectl get would show of the groups, also across outages of the API server.
+states_watch() {
+    local kind
+    for kind in wg plg; do
+        while true; do
+            kc -n "$ns" get "$kind" --watch -o 'jsonpath={.metadata.name} {range .status.conditions[?(@.type=="Ready")]}{.status}/{.reason} {.message}{end}{"\n"}' \
+                2>/dev/null >>"$suite_dir/states" || true
+            sleep 0.3
+        done &
+        states_pids+=("$!")
+    done
+}
+
+states_stop() {
+    kill "${states_pids[@]}" 2>/dev/null || true
+}
+
+# Words for a group that runs which were not true since the outage began.
+states_untrue() {
+    tail -n "+$((outage_shown + 1))" "$suite_dir/states" | grep -v ' True/Running ' | uniq
+}
+
+# group_lives: what changes when a pod or a process is made anew: ids, starts and counts, a line each.
+group_lives() {
+    kc -n "$ns" get pods -l cadre.dev/group -o json | jq -r '.items[] | [.metadata.name, .metadata.uid, .status.phase,
+        (.status.containerStatuses[]? | "\(.name)=\(.restartCount),\(.state.running.startedAt)")] | join(" ")'
+    kc -n "$ns" get wg,plg -o json | jq -r '.items[] | "\(.kind)/\(.metadata.name) \(.status | {attempt, incarnation,
+        restarts, readyReplicas, readyWorkers})"'
+    rank_processes
+}
+
+# Agents, workers and plain ranks, with the ids and starts that this machine knows them by.
+rank_processes() {
+    local pid
+    find /sys/fs/cgroup -path "*/cadre-$CADRE_CLUSTER-*/$outage_node/*" -name cgroup.procs -exec cat {} + 2>/dev/null |
+        sort -un | while read -r pid; do
+        awk '$2 ~ /^\((cadre-agent|cadre-worker|sleep)\)$/ { print $2, "process", $1, "start", $22 }' "/proc/$pid/stat" \
+            2>/dev/null || true
+    done
+}
+
+group_lives_are() { # WANT
+    group_lives | diff <(echo "$1") -
+}
+
+# decide: asks each group for a decision, by an edit that changes nothing that runs; decided: it was made, and the state
+# is what it was.
+decide() {
+    local names
+    outage_edits=$((outage_edits + 1))
+    names=$(kc -n "$ns" get wg -o 'jsonpath={.items[*].metadata.name}')
+    # shellcheck disable=SC2086
+    kc -n "$ns" patch wg $names --type merge -p "{\"spec\": {\"maxRestarts\": $outage_edits}}" >/dev/null
+}
+
+decided() {
+    is "" groups_behind
+}
+
+groups_behind() {
+    kc -n "$ns" get wg,plg -o json | jq -r '.items[] | .metadata.generation as $g
+        | (.status.conditions[] | select(.type == "Ready")) as $ready
+        | select(.status.observedGeneration != $g or $ready.observedGeneration != $g or $ready.status != "True"
+                 or $ready.reason != "Running")
+        | "\(.kind)/\(.metadata.name): generation \($g) of \(.status.observedGeneration): \($ready.status)/\($ready.reason): \($ready.message)"'
+}
+
+# outage_over: the cause has ended. Where a row does not say so, it ends with its function.
+outage_over() {
+    outage_ended=$(now)
+}
+
+seconds_since() { # SECONDS
+    awk -v from="$1" -v to="$(now)" 'BEGIN { printf "%.1f s\n", to - from }'
+}
+
+# outage NAME FUNCTION...: the function takes something away and gives it back.
+outage() {
+    local name=$1 began
+    shift
+    [[ -n $outage_lives ]] || outage_lives=$(group_lives)
+    outage_before=$(wc -l <"$suite_dir/calls")
+    outage_shown=$(wc -l <"$suite_dir/states")
+    outage_ended=0
+    began=$(now)
+    "$@" || true
+    [[ $outage_ended != 0 ]] || outage_over
+    eventually 60 decide || true
+    check "$name: decisions are made again, and the state of every group is true" eventually 90 decided
+    echo "# the outage took $(awk -v from="$began" -v to="$outage_ended" 'BEGIN { printf "%.0f s", to - from }')," \
+        "decisions and states were back $(seconds_since "$outage_ended") after it"
+    check "... calls are answered" eventually 60 calls_answered "$outage_ended"
+    echo "# calls: $(report 'del(.unnamed, .answering)' --since "$outage_before")"
+    check "... every call was answered once, or failed by name" calls_accounted --since "$outage_before"
+    check "... no pod was made anew, and no rank restarted" group_lives_are "$outage_lives"
+    check "... no group was shown as anything but Running" is "" states_untrue
+    outage_lives=$(group_lives)
+    operators_fresh
+}
+
+# Operators without a past, for what comes next: a kubelet puts off the next start of those that have been killed.
+operators_fresh() {
+    local pod
+    eventually 120 operators_ready
+    for pod in $(kc -n cadre-system get pods -l app.kubernetes.io/component=operator -o json |
+        jq -r '.items[] | select(any(.status.containerStatuses[]?; .restartCount > 0)) | .metadata.name'); do
+        kc -n cadre-system delete pod "$pod" >/dev/null
+        eventually 120 operators_ready
+    done
+}
+
+outage_explain() {
+    echo "--- the latest calls that failed"
+    grep '"failed"' "$suite_dir/calls" | tail -n 5
+    groups_behind
+    tail -n 3 "$suite_dir/callers"
+}
+
+suite_at_exit+=(states_stop)
+suite_explain+=(outage_explain)
+
+# ---- what is taken away ----------------------------------------------------------------------------------------------
+
+operator_leader() { # the pod that the Lease names
+    operator_pods | sed -n '1s/ .*//p'
+}
+
+operator_other() {
+    operator_pods | sed -n '2s/ .*//p'
+}
+
+operator_node() { # POD
+    kc -n cadre-system get pod "$1" -o 'jsonpath={.spec.nodeName}'
+}
+
+# operator_process POD: the id, on this machine, of the operator in it; nothing where none runs.
+operator_process() {
+    local id
+    id=$(kc -n cadre-system get pod "$1" -o 'jsonpath={.status.containerStatuses[0].containerID}' 2>/dev/null) || return 0
+    "$devcluster" exec --node "$(operator_node "$1")" -- ctr -n k8s.io tasks ls 2>/dev/null |
+        awk -v id="${id#containerd://}" '$1 == id && $3 == "RUNNING" { print $2 }'
+}
+
+operators_ready() {
+    kc -n cadre-system rollout status deployment/cadre-operator --timeout=120s >/dev/null
+}
+
+operators_log() {
+    kc -n cadre-system logs -l app.kubernetes.io/component=operator --tail=-1
+}
+
+# cpu_quota PERCENT|max: of every operator's pod.
+cpu_quota() {
+    local pod pid path root
+    for pod in $(operator_pods | cut -d ' ' -f 1); do
+        pid=$(operator_process "$pod")
+        [[ -n $pid ]] || continue
+        path=$(sed -n 's/^0:://p; s/^[0-9]*:[^:]*\bcpu\b[^:]*://p' "/proc/$pid/cgroup" | tail -n 1)
+        for root in /sys/fs/cgroup/cpu /sys/fs/cgroup/cpu,cpuacct /sys/fs/cgroup; do
+            if [[ -w $root$path/cpu.cfs_quota_us ]]; then
+                [[ $1 == max ]] && echo -1 >"$root$path/cpu.cfs_quota_us" || echo "$(($1 * 1000))" >"$root$path/cpu.cfs_quota_us"
+                break
+            elif [[ -w $root$path/cpu.max ]]; then
+                [[ $1 == max ]] && echo max >"$root$path/cpu.max" || echo "$(($1 * 1000)) 100000" >"$root$path/cpu.max"
+                break
+            fi
+        done
+    done
+}
