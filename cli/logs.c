@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/document.h"
 #include "cli/kubectl.h"
 #include "cli/listen.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
 
-#include "common/base/json.h"
+#include "common/base/arena.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
@@ -36,36 +37,42 @@ static int by_name(const void *pa, const void *pb)
     return str_cmp_natural(a->name, b->name);
 }
 
-// The first container is the worker.
-static struct pod pod_of(const struct json *v, struct arena *a)
+// What kubectl prints for this; NULL: an error.
+static cJSON *get(const struct kubectl_args *args, struct err *err)
 {
-    const struct json *containers = json_get(json_get(v, "spec"), "containers");
-    return (struct pod){json_str(json_get(json_get(v, "metadata"), "name"), a),
-                        containers ? json_str(json_get(containers->child, "name"), a) : NULL};
+    struct buf out = BUF_INIT(OBJECTS_MAX);
+    cJSON *root = kubectl_run(args, &out, err) == 0 ? document_read(&out, err) : NULL;
+    buf_done(&out);
+    return root;
+}
+
+// The first container is the worker. False: it has none yet, or no name.
+static bool pod_of(const cJSON *v, struct arena *a, struct pod *ret)
+{
+    const char *name = document_str(document_get(v, "metadata"), "name");
+    const cJSON *containers = document_get(document_get(v, "spec"), "containers");
+    const char *container = document_str(cJSON_GetArrayItem(containers, 0), "name");
+    if (name && container)
+        *ret = (struct pod){arena_strdup(a, name), arena_strdup(a, container)};
+    return name && container;
 }
 
 static int list_pods(struct logs *l, struct pod **ret, size_t *ret_n, struct err *err)
 {
-    static const char *const prune[] = {"managedFields", "env", "volumes", "status", NULL};
-    struct buf out = BUF_INIT(OBJECTS_MAX);
-    struct json *root = NULL;
     const struct kubectl_args args =
         kubectl_args(l->o, "get", "pods", "--namespace", l->ns, "--selector", l->selector, "--output", "json", NULL);
-    if (kubectl_run(&args, &out, err) == 0)
-        json_parse(buf_str(&out), out.len, prune, &l->arena, &root, err);
-    if (!err->code) {
-        struct pod *pods = arena_array(&l->arena, json_count(json_get(root, "items")), sizeof *pods);
-        size_t n = 0;
-        JSON_FOREACH(item, json_get(root, "items")) {
-            pods[n] = pod_of(item, &l->arena);
-            n += pods[n].name && pods[n].container;
-        }
-        qsort(pods, n, sizeof *pods, by_name);
-        *ret = pods;
-        *ret_n = n;
-    }
-    buf_done(&out);
-    return err->code;
+    _cleanup_(document_free) cJSON *root = get(&args, err);
+    const cJSON *items = document_get(root, "items"), *item;
+    struct pod *pods = arena_array(&l->arena, (size_t)cJSON_GetArraySize(items), sizeof *pods);
+    size_t n = 0;
+    if (!root)
+        return err->code;
+    cJSON_ArrayForEach(item, items)
+        n += pod_of(item, &l->arena, &pods[n]);
+    qsort(pods, n, sizeof *pods, by_name);
+    *ret = pods;
+    *ret_n = n;
+    return 0;
 }
 
 // Lines of its ranks only: in the pods of a PlacementGroup other groups may run, too, hence its name in front.
@@ -80,11 +87,12 @@ static void choose_lines(struct logs *l, bool shared)
 }
 
 // A group without pods of its own runs in those of PlacementGroups. False: it has none there either.
-static bool select_placementgroups(struct logs *l, const struct json *group)
+static bool select_placementgroups(struct logs *l, const cJSON *group)
 {
     struct buf names = BUF_INIT(SELECTOR_MAX);
-    JSON_FOREACH(pool, json_get(json_get(json_get(group, "spec"), "placement"), "groups")) {
-        const char *name = json_str(json_get(pool, "name"), &l->arena);
+    const cJSON *pool;
+    cJSON_ArrayForEach(pool, document_get(document_get(document_get(group, "spec"), "placement"), "groups")) {
+        const char *name = document_str(pool, "name");
         if (name)
             buf_printf(&names, "%s%s-plg", names.len ? "," : "", name);
     }
@@ -100,19 +108,14 @@ static bool select_placementgroups(struct logs *l, const struct json *group)
 
 static int list_pods_of_others(struct logs *l, struct pod **ret, size_t *ret_n, struct err *err)
 {
-    static const char *const prune[] = {"managedFields", "template", "status", NULL};
-    struct buf out = BUF_INIT(OBJECTS_MAX);
-    struct json *root = NULL;
     const struct kubectl_args args = kubectl_args(l->o, "get", "workergroups.cadre.dev", l->o->group, "--namespace",
                                                   l->ns, "--output", "json", NULL);
-    if (kubectl_run(&args, &out, err) == 0)
-        json_parse(buf_str(&out), out.len, prune, &l->arena, &root, err);
-    if (!err->code && select_placementgroups(l, root))
+    _cleanup_(document_free) cJSON *group = get(&args, err);
+    if (group && select_placementgroups(l, group))
         list_pods(l, ret, ret_n, err);
     if (!err->code && !*ret_n)
         err_set(err, ERR_NOT_FOUND, "group %s/%s has no pods; 'kubectl cadre why %s' tells why", l->ns, l->o->group,
                 l->o->group);
-    buf_done(&out);
     return err->code;
 }
 

@@ -3,10 +3,13 @@
 #include "cli/process.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
+#include "common/base/mem.h"
 #include "common/base/str.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static int run(const struct options *o)
 {
@@ -40,6 +43,7 @@ static int run(const struct options *o)
 int main(int argc, char **argv)
 {
     struct options o;
+    cJSON_InitHooks(&(cJSON_Hooks){xmalloc, free}); // no memory ends the program there, too
     if (argc > 1 && str_eq(argv[1], "run"))
         return verb_run(argv + 1);
     int status = options_parse(argc, argv, &o);

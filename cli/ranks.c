@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/ranks.h"
 
+#include "cli/document.h"
 #include "cli/report.h"
 #include "cli/result.h"
-#include "common/base/json.h"
-#include "common/base/str.h"
+#include "common/base/mem.h"
 #include "common/wire/mode.h"
 
 enum verdict { UNKNOWN, ONE_EACH, OTHERWISE };
@@ -20,24 +20,26 @@ static bool needs_no_asking(const cadre_client_request *r)
     return r->rank >= 0 || r->dispatch || r->execute == RECORD_RANK_ZERO || r->execute == RECORD_ANY;
 }
 
-static const struct json *methods_of(const struct json *info, const char *role)
+static const cJSON *methods_of(const cJSON *info, const char *role)
 {
+    const cJSON *v;
     if (!role)
-        return json_get(info, "methods");
-    JSON_FOREACH(v, json_get(info, "roles"))
-        if (json_str_is(json_get(v, "name"), role))
-            return json_get(v, "methods");
+        return document_get(info, "methods");
+    cJSON_ArrayForEach(v, document_get(info, "roles"))
+        if (document_str_is(v, "name", role))
+            return document_get(v, "methods");
     return NULL;
 }
 
 // What the ranks said of their methods when they connected.
-static enum verdict judge(const struct json *info, const cadre_client_request *r, struct arena *a)
+static enum verdict judge(const cJSON *info, const cadre_client_request *r)
 {
-    JSON_FOREACH(m, methods_of(info, r->role)) {
-        if (!json_str_is(json_get(m, "name"), r->method))
+    const cJSON *m;
+    cJSON_ArrayForEach(m, methods_of(info, r->role)) {
+        if (!document_str_is(m, "name", r->method))
             continue;
-        unsigned dispatch = mode_dispatch(json_str(json_get(m, "dispatch"), a));
-        unsigned execute = r->execute ? (unsigned)r->execute : mode_execute(json_str(json_get(m, "execute"), a));
+        unsigned dispatch = mode_dispatch(document_str(m, "dispatch"));
+        unsigned execute = r->execute ? (unsigned)r->execute : mode_execute(document_str(m, "execute"));
         return !mode_of(dispatch) || !execute ? UNKNOWN : has_one_each(dispatch, execute) ? ONE_EACH : OTHERWISE;
     }
     return UNKNOWN;
@@ -45,17 +47,15 @@ static enum verdict judge(const struct json *info, const cadre_client_request *r
 
 static cadre_client_code ask(struct controller *c, const cadre_client_request *r, enum verdict *ret)
 {
-    struct arena a = ARENA_INIT;
-    struct json *info;
     struct err err = ERR_INIT;
     cadre_client_request question;
     cadre_client_request_init(&question, "group.info");
     question.timeout_ms = r->timeout_ms;
     *ret = UNKNOWN;
     cadre_client_code code = controller_call(c, &question);
-    if (code == CADRE_CLIENT_OK && json_parse(buf_str(&c->result), c->result.len, NULL, &a, &info, &err) == 0)
-        *ret = judge(info, r, &a);
-    arena_done(&a);
+    _cleanup_(document_free) cJSON *info = code == CADRE_CLIENT_OK ? document_read(&c->result, &err) : NULL;
+    if (info)
+        *ret = judge(info, r);
     return code;
 }
 

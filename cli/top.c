@@ -7,9 +7,9 @@
 #include "cli/survey.h"
 #include "cli/verbs.h"
 
-#include "common/base/json_writer.h"
 #include "common/base/mem.h"
 
+#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,36 +110,40 @@ static void print_rate(const char *group, const struct rate *r)
            bytes, r->errors, slowest);
 }
 
-static void write_rate(struct json_writer *w, const char *group, const struct rate *r, const char *numbers)
+static void add_rate(cJSON *page, const char *group, const struct rate *r)
 {
-    writer_object(w, NULL);
-    writer_str(w, "group", group);
-    writer_str(w, "method", r->name);
-    writer_raw(w, "callsPerSecond", numbers, strcspn(numbers, " "));
-    writer_raw(w, "bytesPerSecond", strchr(numbers, ' ') + 1, strlen(strchr(numbers, ' ') + 1));
-    writer_i64(w, "ended", r->ended);
-    writer_i64(w, "errors", r->errors);
-    writer_i64(w, "totalErrors", r->total_errors);
-    writer_i64(w, "inFlight", r->in_flight);
+    cJSON *o = cJSON_CreateObject();
+    char number[64];
+    cJSON_AddItemToArray(page, o);
+    cJSON_AddStringToObject(o, "group", group);
+    cJSON_AddStringToObject(o, "method", r->name);
+    snprintf(number, sizeof number, "%.3f", r->calls);
+    cJSON_AddRawToObject(o, "callsPerSecond", number);
+    snprintf(number, sizeof number, "%.0f", r->bytes);
+    cJSON_AddRawToObject(o, "bytesPerSecond", number);
+    cJSON_AddNumberToObject(o, "ended", (double)r->ended);
+    cJSON_AddNumberToObject(o, "errors", (double)r->errors);
+    cJSON_AddNumberToObject(o, "totalErrors", (double)r->total_errors);
+    cJSON_AddNumberToObject(o, "inFlight", (double)r->in_flight);
     if (r->p50_us >= 0) {
-        writer_i64(w, "p50Micros", r->p50_us);
-        writer_i64(w, "p99Micros", r->p99_us);
+        cJSON_AddNumberToObject(o, "p50Micros", (double)r->p50_us);
+        cJSON_AddNumberToObject(o, "p99Micros", (double)r->p99_us);
     }
     if (r->slowest >= 0) {
-        writer_object(w, "slowest");
-        writer_i64(w, "rank", r->slowest);
-        writer_i64(w, "behindMicros", r->behind_us);
-        writer_i64(w, "last", r->last);
-        writer_i64(w, "of", r->compared);
-        writer_object_end(w);
+        cJSON *slowest = cJSON_AddObjectToObject(o, "slowest");
+        cJSON_AddNumberToObject(slowest, "rank", (double)r->slowest);
+        cJSON_AddNumberToObject(slowest, "behindMicros", (double)r->behind_us);
+        cJSON_AddNumberToObject(slowest, "last", (double)r->last);
+        cJSON_AddNumberToObject(slowest, "of", (double)r->compared);
     }
-    writer_object_end(w);
 }
 
-struct page {
-    bool json;
-    struct json_writer w;
-};
+static void print_json(const cJSON *page)
+{
+    char *text = cJSON_PrintUnformatted(page);
+    printf("%s\n", text);
+    cJSON_free(text);
+}
 
 // Of a replica that was not there before nothing is known of the time between, but what is in flight now.
 static size_t spans_of(const struct survey *before, const struct survey *now, size_t i,
@@ -155,18 +159,17 @@ static size_t spans_of(const struct survey *before, const struct survey *now, si
     return n;
 }
 
-static int print_group(const struct top *t, size_t i, const struct survey *before, struct survey *now,
-                       struct page *page, struct err *err)
+// `page` NULL: as lines of the table.
+static int print_group(const struct top *t, size_t i, const struct survey *before, struct survey *now, cJSON *page,
+                       struct err *err)
 {
     struct rates_span spans[SURVEY_REPLICAS_MAX];
     struct rate *rates;
     size_t n = 0;
-    char numbers[64];
     int r = rates_of(spans, spans_of(before, now, i, spans), &now->arena, &rates, &n, err);
     for (size_t k = 0; r == 0 && k < n; k++) {
-        snprintf(numbers, sizeof numbers, "%.3f %.0f", rates[k].calls, rates[k].bytes);
-        if (page->json)
-            write_rate(&page->w, t->names[i], &rates[k], numbers);
+        if (page)
+            add_rate(page, t->names[i], &rates[k]);
         else
             print_rate(t->names[i], &rates[k]);
     }
@@ -197,29 +200,24 @@ static void print_replicas(FILE *f, const struct survey *now)
 
 static int print_page(const struct top *t, const struct survey *before, struct survey *now)
 {
-    struct page page = {.json = t->o->output == OUTPUT_JSON};
+    cJSON *page = t->o->output == OUTPUT_JSON ? cJSON_CreateArray() : NULL;
     struct err err = ERR_INIT;
-    if (page.json) {
-        writer_init(&page.w, 0);
-        writer_list(&page.w, NULL);
-    } else {
+    if (!page) {
         if (t->o->watch && isatty(STDOUT_FILENO))
             fputs("\033[H\033[2J", stdout);
         printf("%-20s %-24s %8s %8s %8s %9s %8s %7s  %s\n", "GROUP", "METHOD", "CALLS/S", "P50", "P99", "IN FLIGHT",
                "BYTES/S", "ERRORS", "SLOWEST RANK");
     }
     for (size_t i = 0; i < t->n && !err.code; i++)
-        print_group(t, i, before, now, &page, &err);
-    if (page.json) {
-        writer_list_end(&page.w);
-        printf("%s\n", buf_str(&page.w.buf));
-        writer_done(&page.w);
-    } else {
+        print_group(t, i, before, now, page, &err);
+    if (page)
+        print_json(page);
+    else
         print_replicas(stdout, now);
-    }
     fflush(stdout);
-    if (page.json && now->n_absent)
+    if (page && now->n_absent)
         print_replicas(stderr, now);
+    cJSON_Delete(page);
     return err.code ? report_err(&err) : 0;
 }
 

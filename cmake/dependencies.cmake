@@ -6,7 +6,7 @@ pkg_check_modules(libcurl REQUIRED IMPORTED_TARGET libcurl>=7.88)
 pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl>=3.0)
 pkg_check_modules(libwebsockets REQUIRED IMPORTED_TARGET libwebsockets>=4.1.6) # its libuv plugin is loaded at run time
 pkg_check_modules(libyaml REQUIRED IMPORTED_TARGET yaml-0.1)
+pkg_check_modules(libcjson REQUIRED IMPORTED_TARGET libcjson>=1.7.15) # where which reader is used: docs/adr/0005
 if(CADRE_TESTS)
   pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
-  pkg_check_modules(libcjson REQUIRED IMPORTED_TARGET libcjson>=1.7.15) # the peer of our JSON reader (docs/adr/0005)
 endif()

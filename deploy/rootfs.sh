@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Makes the root folder of an image for one program, on Debian: rootfs.sh DEST PROGRAM [PLUGIN]... A PLUGIN is the file
-# name of a library that the program does not name but loads while it runs. The Containerfile runs this.
+# name of a library that the program does not name but loads while it runs, or that another program of the image is linked
+# with. The Containerfile runs this.
 set -eu
 
 dest=$1

@@ -6,7 +6,7 @@ endforeach()
 cadre_test(test_golden_decode LINKS cadre_api SOURCES golden.c)
 cadre_test(test_golden_render LINKS cadre_api SOURCES golden.c)
 set_tests_properties(test_golden_decode test_golden_render PROPERTIES LABELS "unit;golden")
-# cJSON is the independent peer of our reader, and in no program.
+# cJSON is the independent peer of our reader.
 cadre_test(test_json_peer LINKS cadre_api PkgConfig::libcjson)
 # The schemas in crds/ against the tables of the decoders, and against what is refused as not supported.
 cadre_test(test_crd LINKS cadre_reconcile PkgConfig::libyaml)

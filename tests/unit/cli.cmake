@@ -9,5 +9,6 @@ foreach(name cli_call cli_kubectl cli_top sdk_controller)
             CONTROLLER="$<TARGET_FILE:controller>" ACCUMULATOR_SO="$<TARGET_FILE:module_accumulator>"
             TENSOR_SO="$<TARGET_FILE:module_tensor>")
 endforeach()
+cadre_test(test_cli_document LINKS cadre_cli)
 cadre_test(test_cli_explain SOURCES golden.c LINKS cadre_cli)
 cadre_test(test_cli_rates LINKS cadre_cli)

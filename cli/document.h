@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operator or kubectl answers, as a tree of cJSON: for fields that are looked at. A value that is passed on or
+// shown as it came stays text, because cJSON keeps numbers as doubles (docs/adr/0005).
+#ifndef CADRE_CLI_DOCUMENT_H
+#define CADRE_CLI_DOCUMENT_H
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+
+#include <cjson/cJSON.h>
+#include <stdint.h>
+
+cJSON *document_read(const struct buf *text, struct err *err); // NULL: ERR_INVALID. For cJSON_Delete()
+const cJSON *document_get(const cJSON *of, const char *name);  // NULL: no such member, or no object
+const char *document_str(const cJSON *of, const char *name);   // a member; NULL: it is no string
+int64_t document_i64(const cJSON *of, const char *name);       // a member; 0: it is no integer
+bool document_str_is(const cJSON *of, const char *name, const char *s);
+
+static inline void document_free(cJSON **d)
+{
+    cJSON_Delete(*d);
+}
+
+#endif
