@@ -172,7 +172,7 @@ static int look_3d(const struct dealing *in, struct three_d *ret, struct err *er
 
 static int deal_replica(struct dispatch *d, const struct dealing *in, struct err *err)
 {
-    struct three_d m;
+    struct three_d m = {0};
     int r = look_3d(in, &m, err);
     if (r < 0)
         return r;
@@ -183,7 +183,7 @@ static int deal_replica(struct dispatch *d, const struct dealing *in, struct err
 
 static int deal_stage(struct dispatch *d, const struct dealing *in, struct err *err)
 {
-    struct three_d m;
+    struct three_d m = {0};
     int r = look_3d(in, &m, err);
     if (r < 0)
         return r;
