@@ -41,7 +41,11 @@ add_test(NAME test_local_references
          COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_references.sh" "${PROJECT_SOURCE_DIR}" $<TARGET_FILE:cadre-local>
                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:kubectl-cadre>
                  $<TARGET_FILE:module_tensor> $<TARGET_FILE:references>)
-set_tests_properties(test_local_nested test_local_tasks test_local_references PROPERTIES LABELS unit TIMEOUT 600)
+add_test(NAME test_local_routes
+         COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_routes.sh" "${PROJECT_SOURCE_DIR}" $<TARGET_FILE:cadre-local>
+                 $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:kubectl-cadre>
+                 $<TARGET_FILE:module_routes>)
+set_tests_properties(test_local_nested test_local_tasks test_local_references test_local_routes PROPERTIES LABELS unit TIMEOUT 600)
 
 add_executable(echo_call echo_call.c)
 target_link_libraries(echo_call PRIVATE project_options cadre_client_core)
