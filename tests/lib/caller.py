@@ -116,7 +116,7 @@ def report(options):
                 last[line["caller"]] = end
     print(json.dumps({"answered": counts["answered"], "failed": counts["failed"], "names": dict(names),
                       "mayHaveRun": counts["may have run"], "lost": counts["lost"], "wrong": counts["wrong"],
-                      "unnamed": names["?"], "answering": len(answering), "gapSeconds": round(gap, 1)}))
+                      "answering": len(answering), "gapSeconds": round(gap, 1)}))
     return 0
 
 
