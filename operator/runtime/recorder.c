@@ -209,6 +209,7 @@ static void send_next(void *ctx)
             .ns = w->ns,
             .name = w->patch ? w->name : NULL,
             .body = w->body,
+            .decided = true,
         };
         w->request_id = kube_send(r->client, &request, TIMEOUT_MS, on_answer, w);
         if (!w->request_id) { // the client is being taken down

@@ -3,7 +3,7 @@
 // bucket an object (25, one more every 5 minutes) keeps a flapping object from flooding the API server. Best effort: a
 // failed write is counted in the metrics, not retried for ever. Memory is bounded (least recently used objects are
 // forgotten). Warnings are written at once; what is none waits, at most two seconds, until the client has had no other
-// request under way for a moment.
+// request under way for a moment. Only the leader tells: what waits when its term ends is dropped.
 #ifndef CADRE_RUNTIME_RECORDER_H
 #define CADRE_RUNTIME_RECORDER_H
 

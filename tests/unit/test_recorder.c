@@ -409,6 +409,27 @@ static void warnings_do_not_wait_nor_stand_behind_what_does(void **state)
     answer(call);
 }
 
+// What the leader has decided, it also tells: after a loss neither what is on its way nor what waits is written.
+static void what_it_tells_ends_with_the_term_of_the_leader(void **state)
+{
+    (void)state;
+    char note[16];
+    for (int i = 0; i < 20; i++) {
+        snprintf(note, sizeof note, "%d", i);
+        recorder_event(t.recorder, &group, true, "A", note);
+    }
+    expect(VERB_CREATE);
+    for (int i = 0; i < 20 && !stub_quiet(t.client); i++) { // the stub lets the rest in, which the client does not
+        assert_true(stub_next(t.client)->request.decided);
+        kube_cancel_decided(t.client);
+    }
+    assert_true(stub_quiet(t.client));
+    assert_int_equal(writes("failed"), 20);
+    event("A", "0"); // the next term tells anew
+    answer(expect(VERB_CREATE));
+    assert_int_equal(writes("written"), 1);
+}
+
 static void it_may_be_freed_with_writes_queued_and_on_their_way(void **state)
 {
     (void)state;
@@ -463,6 +484,7 @@ int main(void)
         RECORDER_TEST(good_news_of_what_has_gone_is_no_news),
         RECORDER_TEST(good_news_does_not_wait_for_ever),
         RECORDER_TEST(warnings_do_not_wait_nor_stand_behind_what_does),
+        RECORDER_TEST(what_it_tells_ends_with_the_term_of_the_leader),
         RECORDER_TEST(it_may_be_freed_with_writes_queued_and_on_their_way),
         RECORDER_TEST(a_client_that_is_taken_down_first_is_fine),
     };
