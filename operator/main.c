@@ -156,6 +156,14 @@ static void on_holder(void *ctx, const char *holder, const char *its)
               NULL);
 }
 
+static void on_disbelieved(void *ctx, const char *holder, int64_t duration_ms)
+{
+    const struct operator* o = ctx;
+    log_warn("the holder of the Lease asks for an unusual time and does not renew it, so it is not believed any more: "
+             "this replica takes the Lease",
+             "lease", o->options->lease_name, "holder", holder, "duration_ms", log_i64(duration_ms), NULL);
+}
+
 static void on_leader_error(void *ctx, const struct err *err)
 {
     (void)ctx;
@@ -180,6 +188,7 @@ static void begin_election(struct operator* o)
         .on_elected = on_elected,
         .on_lost = on_lost,
         .on_holder = on_holder,
+        .on_disbelieved = on_disbelieved,
         .on_error = on_leader_error,
         .on_recovered = on_recovered,
         .ctx = o,

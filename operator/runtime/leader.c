@@ -124,6 +124,8 @@ static bool tell(struct leader *l, const struct leader_output *out, const struct
         o->on_lost(o->ctx);
     if (!freed && out->elected && o->on_elected)
         o->on_elected(o->ctx);
+    if (!freed && out->disbelieved && o->on_disbelieved)
+        o->on_disbelieved(o->ctx, l->fsm.holder, l->fsm.duration_ms);
     if (!freed && out->holder_changed && *l->fsm.holder && !out->elected && o->on_holder)
         o->on_holder(o->ctx, l->fsm.holder, l->fsm.watches);
     if (!freed && out->recovered && o->on_recovered)
@@ -180,9 +182,10 @@ bool leader_is_leading(const struct leader *l)
     return l->fsm.state == LEADER_LEADING && !l->releasing;
 }
 
+// By the clock as it is, not as it was when this turn of the loop began: the process may have stood still since then.
 bool leader_may_write(const struct leader *l)
 {
-    return !l->releasing && leader_fsm_may_write(&l->fsm, clock_mono_ms(loop_clock(l->loop)));
+    return !l->releasing && leader_fsm_may_write(&l->fsm, clock_mono_us(loop_clock(l->loop)) / 1000);
 }
 
 static void release_timed_out(void *ctx)

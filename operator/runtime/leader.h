@@ -17,6 +17,8 @@ struct leader_options {
     void (*on_lost)(void *ctx); // stop deciding at once; it takes part in the election again, and may be elected again
     // Someone else leads, who acts on these namespaces ("" = not said).
     void (*on_holder)(void *ctx, const char *holder, const char *watches);
+    // It asks for a lease of that length, and has not renewed it for so long that it is taken before.
+    void (*on_disbelieved)(void *ctx, const char *holder, int64_t duration_ms);
     void (*on_error)(void *ctx, const struct err *err);
     void (*on_recovered)(void *ctx); // after errors: the API server answers again
     void *ctx;

@@ -17,10 +17,15 @@ static bool is_mine(const struct leader_fsm *f)
     return str_eq(f->holder, f->rules.identity);
 }
 
+static int64_t believed_ms(const struct leader_fsm *f)
+{
+    return MIN(f->duration_ms, MAX((int64_t)LEADER_BELIEVED_MS, 4 * f->rules.lease_ms));
+}
+
 // When the holder is believed no more, unless it renews.
 static int64_t ends_ms(const struct leader_fsm *f)
 {
-    return f->observed_ms + MIN(f->duration_ms, MAX((int64_t)LEADER_BELIEVED_MS, 4 * f->rules.lease_ms));
+    return f->observed_ms + believed_ms(f);
 }
 
 static bool is_held_by_other(const struct leader_fsm *f, int64_t now)
@@ -47,15 +52,20 @@ static bool observe(struct leader_fsm *f, const struct lease *l, int64_t now)
     return new_holder && !is_mine(f); // also: read back after an answer was lost, or an edit was put right
 }
 
+static void try_by(struct leader_fsm *f, int64_t end)
+{
+    enum { SPREAD_MS = 200 };
+    f->next_ms = MIN(f->next_ms, end + rand_range(&f->rand, 0, SPREAD_MS));
+}
+
 // Followers spread their tries over 1 to 2.2 periods (client-go's jitter factor), so that they do not meet; but none
 // waits for longer than the lease that it sees.
 static void try_later(struct leader_fsm *f, int64_t now)
 {
-    enum { SPREAD_MS = 200 };
     int64_t jitter = f->state == LEADER_LEADING ? 0 : rand_range(&f->rand, 0, f->rules.retry_ms * 12 / 10);
     f->next_ms = now + f->rules.retry_ms + jitter;
     if (is_held_by_other(f, now))
-        f->next_ms = MIN(f->next_ms, ends_ms(f) + rand_range(&f->rand, 0, SPREAD_MS));
+        try_by(f, ends_ms(f));
 }
 
 static void try_soon(struct leader_fsm *f, int64_t now)
@@ -96,7 +106,24 @@ static enum leader_action on_got(struct leader_fsm *f, const struct leader_input
         try_later(f, in->mono_ms);
         return LEADER_DO_NOTHING;
     }
+    out->disbelieved = *f->holder && !is_mine(f) && believed_ms(f) < f->duration_ms;
     return send(f, LEADER_DO_UPDATE, in->mono_ms);
+}
+
+static enum leader_action on_missing(struct leader_fsm *f, int64_t now)
+{
+    bool had_holder = f->state != LEADER_LEADING && *f->holder;
+    if (had_holder && *f->version) { // somebody has deleted it
+        f->version[0] = '\0';
+        f->missing_ms = now;
+    }
+    int64_t end = f->missing_ms + f->rules.renew_deadline_ms;
+    if (had_holder && now < end) {
+        try_later(f, now);
+        try_by(f, end);
+        return LEADER_DO_NOTHING;
+    }
+    return send(f, LEADER_DO_CREATE, now);
 }
 
 static enum leader_action on_wrote(struct leader_fsm *f, const struct leader_input *in, struct leader_output *out)
@@ -133,7 +160,7 @@ static enum leader_action react(struct leader_fsm *f, const struct leader_input 
     case LEADER_GOT:
         return on_got(f, in, out);
     case LEADER_MISSING:
-        return send(f, LEADER_DO_CREATE, in->mono_ms);
+        return on_missing(f, in->mono_ms);
     case LEADER_WROTE:
         return on_wrote(f, in, out);
     case LEADER_CONFLICT:

@@ -2,7 +2,8 @@
 // The rules of leader election, pure: what happened goes in, what to do comes out. A holder's lease is measured from
 // when we saw its record change, our own from when we sent the write that renewed it, so clocks need not agree. A
 // holder that does not renew is believed for as long as its record says, but not for longer than LEADER_BELIEVED_MS or
-// four of our own leases: somebody may have edited the record.
+// four of our own leases: somebody may have edited the record. A record that somebody deleted is the leader's to make
+// again; who follows waits until a leader that has not noticed yet would have lost its lease.
 //
 //   FOLLOWING --the lease was free or expired, and our write succeeded--> LEADING
 //   LEADING   --no write succeeded for renew_deadline_ms, or someone else holds it--> FOLLOWING
@@ -50,6 +51,7 @@ struct leader_output {
     bool elected, lost;
     bool holder_changed; // see leader_fsm.holder
     bool recovered;      // the API server answers again
+    bool disbelieved;    // leader_fsm.holder has not renewed, and its lease is taken before its duration_ms are over
 };
 
 struct leader_fsm {
@@ -64,6 +66,7 @@ struct leader_fsm {
     int64_t next_ms;    // when to try again
     // The record as last read or written:
     int64_t observed_ms;                         // when it was first seen like this; 0 with an empty version: never
+    int64_t missing_ms;                          // with a holder and an empty version: since when it is gone
     char version[64], holder[512], watches[256]; // watches "" = not said
     int64_t duration_ms, acquired_wall_ms, renewed_wall_ms;
     int32_t transitions;

@@ -261,6 +261,7 @@ test_leaders() {
     # The thief does not renew, and asks for an hour that nobody believes.
     kc patch lease cadre-operator --type merge -p '{"spec":{"leaseDurationSeconds":3600}}' >/dev/null
     check "a lease that nobody renews is taken over, whatever it says" eventually 90 is_leader "$first"
+    check "... and its holder is named" matches "not believed any more.*thief" operator_log "$first"
     group_apply led '.spec.replicas = 1' >/dev/null
     check "... and the groups are served" eventually 20 is 1 group_status led readyReplicas
     kc delete lease cadre-operator >/dev/null

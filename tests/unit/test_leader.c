@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct {
     struct loop *loop;
@@ -55,6 +56,14 @@ static void on_error(void *ctx, const struct err *err)
     note(err_name(err->code));
 }
 
+static void on_disbelieved(void *ctx, const char *holder, int64_t duration_ms)
+{
+    (void)ctx;
+    assert_int_equal(duration_ms, 3600000);
+    note("not");
+    note(holder);
+}
+
 static void on_recovered(void *ctx)
 {
     (void)ctx;
@@ -83,6 +92,7 @@ static int setup(void **state)
                                                      .on_elected = on_elected,
                                                      .on_lost = on_lost,
                                                      .on_holder = on_holder,
+                                                     .on_disbelieved = on_disbelieved,
                                                      .on_error = on_error,
                                                      .on_recovered = on_recovered,
                                                      .seed = 1});
@@ -208,6 +218,18 @@ static void it_has_lost_when_a_renewal_hangs(void **state)
     assert_true(leader_is_leading(t.leader));
 }
 
+// A process that is stopped or throttled in the middle of a turn of its loop hears of nothing before that turn ends.
+static void it_may_not_write_after_a_turn_that_took_too_long(void **state)
+{
+    (void)state;
+    become_leader();
+    assert_true(leader_may_write(t.leader));
+    for (int64_t until = clock_mono_ms(&clock_system) + 70; clock_mono_ms(&clock_system) < until;)
+        usleep(1000);
+    assert_true(leader_is_leading(t.leader));
+    assert_false(leader_may_write(t.leader));
+}
+
 static void the_lease_is_given_back(void **state)
 {
     (void)state;
@@ -290,6 +312,7 @@ int main(void)
         LEADER_TEST(errors_are_told_but_races_are_not),
         LEADER_TEST(it_has_lost_when_renewals_fail_for_too_long),
         LEADER_TEST(it_has_lost_when_a_renewal_hangs),
+        LEADER_TEST(it_may_not_write_after_a_turn_that_took_too_long),
         LEADER_TEST(the_lease_is_given_back),
         LEADER_TEST(a_renewal_on_its_way_is_waited_for_before_the_lease_is_given_back),
         LEADER_TEST(a_follower_has_nothing_to_give_back),

@@ -102,7 +102,9 @@ static void a_held_lease_is_taken_when_its_record_has_not_changed_for_its_durati
     feed(&f, LEADER_TICK, NULL, 28999);
     assert_int_equal(feed(&f, LEADER_GOT, &theirs, 28999).action, LEADER_DO_NOTHING);
     feed(&f, LEADER_TICK, NULL, 60000);
-    assert_int_equal(feed(&f, LEADER_GOT, &theirs, 60000).action, LEADER_DO_UPDATE);
+    out = feed(&f, LEADER_GOT, &theirs, 60000);
+    assert_int_equal(out.action, LEADER_DO_UPDATE);
+    assert_false(out.disbelieved); // it was believed for as long as it asked for
 }
 
 static void a_conflict_is_answered_by_reading_again_once(void **state)
@@ -157,6 +159,15 @@ static void failures_cost_the_lease_only_after_the_deadline(void **state)
     assert_true(out.lost);
     assert_int_equal(f.state, LEADER_FOLLOWING);
     assert_false(feed(&f, LEADER_TICK, NULL, 10001).lost); // said once
+}
+
+// Reads the same record again and again: no try before that time takes it.
+static bool is_held_until(struct leader_fsm *f, const struct lease *theirs, int64_t end)
+{
+    feed(f, LEADER_TICK, NULL, end - 1);
+    bool held = feed(f, LEADER_GOT, theirs, end - 1).action == LEADER_DO_NOTHING;
+    feed(f, LEADER_TICK, NULL, end + 5000);
+    return held && feed(f, LEADER_GOT, theirs, end + 5000).action == LEADER_DO_UPDATE;
 }
 
 // Its name still stands in the record, so nobody else has led.
@@ -215,9 +226,14 @@ static void a_holder_that_does_not_renew_is_not_believed_for_long(void **state)
         feed(&f, LEADER_TICK, NULL, 0);
         feed(&f, LEADER_GOT, &theirs, 0);
         feed(&f, LEADER_TICK, NULL, 59000);
-        assert_int_equal(feed(&f, LEADER_GOT, &theirs, 59999).action, LEADER_DO_NOTHING);
+        struct leader_output out = feed(&f, LEADER_GOT, &theirs, 59999);
+        assert_int_equal(out.action, LEADER_DO_NOTHING);
+        assert_false(out.disbelieved);
         feed(&f, LEADER_TICK, NULL, 65000);
-        assert_int_equal(feed(&f, LEADER_GOT, &theirs, 65000).action, LEADER_DO_UPDATE);
+        out = feed(&f, LEADER_GOT, &theirs, 65000);
+        assert_int_equal(out.action, LEADER_DO_UPDATE);
+        assert_true(out.disbelieved); // for the log, while its name is known
+        assert_string_equal(f.holder, "thief");
     }
     struct leader_fsm f;
     leader_fsm_init(&f, &rules, 1);
@@ -238,6 +254,45 @@ static void a_lease_that_is_deleted_is_made_again_without_a_loss(void **state)
     out = feed(&f, LEADER_WROTE, &mine, 2020);
     assert_false(out.lost || out.elected);
     assert_int_equal(f.state, LEADER_LEADING);
+}
+
+// Who holds it does not know yet that it is gone, and may write until it has failed to renew it.
+static void a_follower_leaves_it_to_the_leader_to_make_a_deleted_lease_again(void **state)
+{
+    (void)state;
+    struct leader_fsm f;
+    leader_fsm_init(&f, &rules, 1);
+    struct lease theirs = record("7", "thief", 3600, 3);
+    feed(&f, LEADER_TICK, NULL, 0);
+    feed(&f, LEADER_GOT, &theirs, 0);
+    feed(&f, LEADER_TICK, NULL, 70000); // it stood still meanwhile: that a holder was silent is no sign
+    struct leader_output out = feed(&f, LEADER_MISSING, NULL, 70000);
+    assert_int_equal(out.action, LEADER_DO_NOTHING);
+    assert_in_range(out.wait_ms, 2000, 4400);
+    feed(&f, LEADER_TICK, NULL, 79999);
+    assert_int_equal(feed(&f, LEADER_MISSING, NULL, 79999).action, LEADER_DO_NOTHING);
+    feed(&f, LEADER_TICK, NULL, 81000); // whatever the record said
+    out = feed(&f, LEADER_MISSING, NULL, 81000);
+    assert_int_equal(out.action, LEADER_DO_CREATE);
+    assert_false(out.disbelieved);
+    theirs = record("12", "you", 15, 0); // the leader was first
+    feed(&f, LEADER_CONFLICT, NULL, 81010);
+    assert_int_equal(feed(&f, LEADER_GOT, &theirs, 81020).action, LEADER_DO_NOTHING);
+    assert_true(is_held_until(&f, &theirs, 81020 + 15000));
+}
+
+static void a_lease_that_was_given_back_and_deleted_is_made_at_once(void **state)
+{
+    (void)state;
+    struct leader_fsm f;
+    leader_fsm_init(&f, &rules, 1);
+    struct lease theirs = record("7", "you", 15, 3), given_back = record("8", "", 1, 3);
+    feed(&f, LEADER_TICK, NULL, 0);
+    feed(&f, LEADER_GOT, &theirs, 0);
+    feed(&f, LEADER_TICK, NULL, 5000);
+    feed(&f, LEADER_GOT, &given_back, 5000);
+    feed(&f, LEADER_CONFLICT, NULL, 5010);
+    assert_int_equal(feed(&f, LEADER_MISSING, NULL, 5020).action, LEADER_DO_CREATE);
 }
 
 static void whose_namespaces_the_holder_acts_on_is_known(void **state)
@@ -441,6 +496,8 @@ static void never_two_leaders(void **state)
                 frozen = (int)rand_below(&s.rand, CANDIDATES);
                 frozen_until = s.now + 30000;
             }
+            if (rand_below(&s.rand, 6000) == 0) // somebody deletes it
+                s.exists = false;
             int leading = 0;
             for (int i = 0; i < CANDIDATES; i++) {
                 if (i == frozen && s.now < frozen_until)
@@ -470,6 +527,8 @@ int main(void)
         cmocka_unit_test(a_follower_tries_as_soon_as_the_lease_that_it_sees_is_over),
         cmocka_unit_test(a_holder_that_does_not_renew_is_not_believed_for_long),
         cmocka_unit_test(a_lease_that_is_deleted_is_made_again_without_a_loss),
+        cmocka_unit_test(a_follower_leaves_it_to_the_leader_to_make_a_deleted_lease_again),
+        cmocka_unit_test(a_lease_that_was_given_back_and_deleted_is_made_at_once),
         cmocka_unit_test(whose_namespaces_the_holder_acts_on_is_known),
         cmocka_unit_test(a_request_that_hangs_costs_the_lease_too),
         cmocka_unit_test(a_success_counts_from_when_it_was_sent),
