@@ -24,9 +24,10 @@ struct held {
     char data[];
 };
 
-static void go_if_done(struct connection *c)
+// While calls are taken one may be on its way here.
+void connection_go_if_done(struct connection *c)
 {
-    if (c->gateway->stopping && c->role && c->role->idle && c->role->idle(c))
+    if (c->gateway->router.stopping && c->role && c->role->idle && c->role->idle(c))
         connection_goodbye(c);
 }
 
@@ -35,7 +36,7 @@ static void on_changed(struct outlet *o, struct peer *p)
     struct connection *c = CONTAINER_OF(o, struct connection, outlet);
     if (c->role)
         c->role->changed(c, p);
-    go_if_done(c);
+    connection_go_if_done(c);
 }
 
 // The upgrade
@@ -179,12 +180,10 @@ static void tell_goodbye(struct connection *c)
 
 void connection_drain(struct connection *c)
 {
-    if (c->role && !c->role->idle)
-        return;
-    if (c->role && !c->role->idle(c))
-        tell_goodbye(c);
-    else
+    if (!c->role)
         connection_goodbye(c);
+    else if (c->role->idle)
+        tell_goodbye(c);
 }
 
 void connection_goodbye(struct connection *c)
@@ -345,7 +344,7 @@ void connection_drained(struct connection *c)
 {
     if (c->role && c->role->after)
         c->role->after(c);
-    go_if_done(c);
+    connection_go_if_done(c);
 }
 
 void connection_wait(struct connection *c)

@@ -68,8 +68,9 @@ void connection_message(struct connection *c, bool text, const char *data, size_
 void connection_drained(struct connection *c);
 void connection_closed(struct connection *c, unsigned code, const char *reason); // frees it
 void connection_free(struct connection *c);
-void connection_drain(struct connection *c);   // this replica stops: it goes as soon as it is idle
-void connection_goodbye(struct connection *c); // it goes now
+void connection_drain(struct connection *c);      // this replica stops: it is told, or goes if it is not served yet
+void connection_go_if_done(struct connection *c); // where no new calls are taken any more, and none is open
+void connection_goodbye(struct connection *c);    // it goes now
 
 // For the roles. The connection goes on with what was held, if there was anything.
 void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota);

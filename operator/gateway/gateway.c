@@ -154,7 +154,8 @@ static void arm_timer(struct gateway *g)
 // Nobody waits for an answer any more, or has waited long enough.
 static void end_all(struct gateway *g)
 {
-    g->ended = true;
+    g->ended = g->router.stopping = true;
+    alarm_clear(&g->settle, g);
     alarm_clear(&g->drain, g);
     posts_stop(g, true);
     LIST_FOREACH(l, &g->connections)
@@ -164,6 +165,15 @@ static void end_all(struct gateway *g)
 static void on_drained_late(struct alarm *a)
 {
     end_all(CONTAINER_OF(a, struct gateway, drain));
+}
+
+// Who has read its GOODBYE sends nothing new: what comes from now on was not sent in ignorance.
+static void on_settled(struct alarm *a)
+{
+    struct gateway *g = CONTAINER_OF(a, struct gateway, settle);
+    g->router.stopping = true;
+    LIST_FOREACH(l, &g->connections)
+        connection_go_if_done(CONTAINER_OF(l, struct connection, link));
 }
 
 // Agents send what processes print only while somebody listens.
@@ -235,6 +245,8 @@ static void set_defaults(struct gateway_config *config)
     DEFAULT(task_wait_ms, 24 * 3600 * 1000);
     DEFAULT(exit_wait_ms, 2000);
     DEFAULT(drain_ms, 5000);
+    DEFAULT(settle_ms, 500);
+    config->settle_ms = MIN(config->settle_ms, config->drain_ms / 2);
 }
 
 static void start_router(struct gateway *g)
@@ -350,11 +362,12 @@ void gateway_stop(struct gateway *g)
 {
     if (g->stopping)
         return;
-    g->stopping = g->router.stopping = true;
+    g->stopping = true;
     ws_server_stop_listening(g->server);
     posts_stop(g, false);
     LIST_FOREACH(l, &g->connections)
         connection_drain(CONTAINER_OF(l, struct connection, link));
+    alarm_set(&g->settle, g, g->config.settle_ms, on_settled);
     alarm_set(&g->drain, g, g->config.drain_ms, on_drained_late);
 }
 

@@ -60,6 +60,7 @@ struct gateway_config {                // 0 in a limit: its default
     int64_t task_wait_ms;     // how long tasks without one wait for a slot; a day
     int64_t exit_wait_ms;     // how long calls of a lost process wait for its exit code; 2 s
     int64_t drain_ms;         // that calls have to end after gateway_stop(); 5 s
+    int64_t settle_ms;        // that calls are still taken after it; 500 ms, at most half of drain_ms
 };
 
 struct gateway *gateway_new(struct loop *loop, const struct gateway_config *config, struct err *err);
@@ -73,7 +74,8 @@ int gateway_listen(struct gateway *g, const char *address, bool tls, struct err 
 int gateway_certificate(struct gateway *g, const char *cert_pem, const char *key_pem, const char *ca_pem,
                         struct err *err);
 
-// No new connections and no new calls. Controllers get GOODBYE, and close 1001 once their calls are answered, at the
+// No new connections. Controllers get GOODBYE. For settle_ms more their calls are taken: those were sent before the
+// GOODBYE was read. Then new calls are refused, and controllers get close 1001 once their calls are answered, at the
 // latest after drain_ms; then agents and workers do, and requests that are left 503.
 void gateway_stop(struct gateway *g);
 bool gateway_idle(const struct gateway *g); // nobody is connected

@@ -26,6 +26,7 @@ struct gateway {
     char *ca_pem;
     struct memory *probe;             // NULL: no memory is shared
     bool stopping, ended;             // ended: all were told to go
+    struct alarm settle;              // until then calls are taken that were sent before their GOODBYE was read
     struct alarm drain;               // until then calls may end
     struct gateway_counters counters; // those that are not kept elsewhere
     int64_t log_second;               // of the refusals that were logged ...

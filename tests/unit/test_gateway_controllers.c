@@ -434,6 +434,34 @@ static void test_stop(void **state)
     gateway_peer_hang_up(&worker);
 }
 
+// Whoever sends a call in the moment of the GOODBYE has not read it yet. The time is long: nothing depends on it.
+static void test_calls_that_cross_the_goodbye(void **state)
+{
+    const struct gateway_config patient = {.drain_ms = 3600 * 1000, .settle_ms = 1800 * 1000};
+    struct gateway_peer idle, text, worker;
+    (void)state;
+    gateway_fixture_stop(&f);
+    gateway_fixture_start(&f, &patient, NULL);
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    gateway_controller(&idle, &f);
+    gateway_peer_dial(&text, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    gateway_peer_text(&text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\"}");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&text, "\"id\":1"));
+    gateway_stop(f.gateway);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&idle, "GOODBYE 0 - "));
+    gateway_peer_call(&idle, 1, "{\"method\":\"echo\"}", "[10]");
+    gateway_peer_text(&text, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"group.info\"}");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&idle, "RESULT 1 - ") && gateway_peer_got(&text, "\"id\":2"));
+    assert_false(gateway_peer_got(&text, "stopping"));
+    assert_false(idle.closed || text.closed || worker.closed);
+    gateway_peer_hang_up(&idle); // nobody is waited for who has gone by himself
+    gateway_peer_hang_up(&text);
+    GATEWAY_UNTIL(&f, worker.closed && gateway_idle(f.gateway));
+    assert_int_equal(worker.code, 1001);
+    gateway_peer_hang_up(&worker);
+}
+
 // A GOODBYE before the WELCOME would be no answer to a HELLO.
 static void test_stop_while_somebody_gets_in(void **state)
 {
@@ -515,6 +543,7 @@ int main(void)
         TEST(test_json_websocket),
         TEST(test_json_with_late_authority),
         TEST(test_stop),
+        TEST(test_calls_that_cross_the_goodbye),
         TEST(test_stop_while_somebody_gets_in),
         TEST(test_stop_does_not_wait_for_ever),
         TEST(test_end_without_a_word),
