@@ -126,7 +126,7 @@ static bool has_few(const struct ws_replicas *r)
     size_t up = 0;
     for (size_t i = 0; i < r->n; i++)
         up += r->config.up(r->config.ctx, r->list[i].link);
-    return up < MAX(r->most, (size_t)1);
+    return !r->config.patient && up < MAX(r->most, (size_t)1);
 }
 
 int64_t ws_replicas_wait(int64_t last_ms, int64_t since_loss_ms, bool few, int64_t look_ms)

@@ -26,6 +26,7 @@ struct ws_replicas_config {
     const char *url;    // "wss://host:port", or "ws://host:port" without TLS
     const char *ca_pem; // for wss: whom to trust; NULL = the system's certificates
     int64_t look_ms;    // 0 = WS_REPLICAS_LOOK_MS
+    bool patient;       // nobody waits for a link: lookups become rarer also while some are missing
     // An address ("1.2.3.4:9443", "[::1]:9443") has come; what is returned is its link, NULL = none, ask again later.
     void *(*add)(void *ctx, const char *address); // which is valid during the call
     bool (*up)(void *ctx, void *link);            // a link that is up stays, even if its address has gone from the name

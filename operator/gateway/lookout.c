@@ -363,6 +363,7 @@ struct lookout *lookout_new(const struct lookout_config *config, struct err *err
     l->replicas = ws_replicas_new(config->loop,
                                   &(struct ws_replicas_config){.url = config->url,
                                                                .ca_pem = config->ca_pem,
+                                                               .patient = true,
                                                                .add = add_link,
                                                                .up = link_is_up,
                                                                .remove = remove_link,
