@@ -453,6 +453,7 @@ void group_controller_stop(struct group_controller *c)
 
 void group_controller_retry(struct group_controller *c)
 {
+    cluster_note_outage(c->cluster, timekeeper_now(&c->time));
     controller_retry(c->controller);
 }
 

@@ -54,7 +54,8 @@ const struct pod *group_controller_place(const struct group_controller *c, const
                                          struct arena *a);
 void group_controller_start(struct group_controller *c); // may follow a stop
 void group_controller_stop(struct group_controller *c);  // begins nothing new
-void group_controller_retry(struct group_controller *c); // groups whose writes failed come at once
+// The API server is back: groups whose writes failed come at once, and nodes get time to report to it.
+void group_controller_retry(struct group_controller *c);
 bool group_controller_idle(const struct group_controller *c);
 // Only when idle, or after the client is gone (which ends what is in flight); the stores must not change any more.
 void group_controller_free(struct group_controller *c);

@@ -23,6 +23,7 @@ struct cluster {
     struct level *levels; // the priorities of watched pods, ascending
     size_t n_levels, size_levels;
     uint64_t epoch;
+    int64_t outage_ms; // when the API server was back from its last outage; 0 = there was none
 };
 
 struct cluster *cluster_new(void)
@@ -363,9 +364,15 @@ void cluster_note_silence(struct cluster *c, const char *name, int64_t since_ms)
         r->silent_ms = since_ms;
 }
 
+void cluster_note_outage(struct cluster *c, int64_t until_ms)
+{
+    c->outage_ms = until_ms;
+}
+
 void cluster_clock_moved(struct cluster *c, int64_t ms)
 {
     void *value;
+    c->outage_ms += c->outage_ms ? ms : 0;
     for (size_t i = 0; map_next(&c->rooms, &i, NULL, &value);) {
         struct room *r = value;
         r->silent_ms += r->silent_ms ? ms : 0;
@@ -377,7 +384,8 @@ int64_t cluster_silent_ms(const struct cluster *c, const char *name)
     const struct room *r = map_get(&c->rooms, name);
     if (!r || !r->node)
         return 0;
-    return r->silent_ms ? r->silent_ms : r->node->ready_changed_ms;
+    int64_t since = r->silent_ms ? r->silent_ms : r->node->ready_changed_ms;
+    return c->outage_ms ? MAX(since, c->outage_ms + CLUSTER_REPORT_MS) : since;
 }
 
 int64_t cluster_used(const struct cluster *c, const char *node, int resource_id)

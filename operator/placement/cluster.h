@@ -20,6 +20,10 @@ void cluster_del_node(struct cluster *c, const char *name);
 // The node was seen to fall silent, at that time of our own clock: its condition has the time of another one, which may
 // be far from ours. Forgotten when it is ready again.
 void cluster_note_silence(struct cluster *c, const char *name, int64_t since_ms);
+// The API server was away until then. Kubelets could not report to it, and Kubernetes calls their nodes not ready until
+// they do: no node counts as silent before CLUSTER_REPORT_MS after that.
+enum { CLUSTER_REPORT_MS = 40 * 1000 }; // Kubernetes' own patience with a node (node-monitor-grace-period)
+void cluster_note_outage(struct cluster *c, int64_t until_ms);
 // Our own clock was moved, and what was noted moves with it.
 void cluster_clock_moved(struct cluster *c, int64_t ms);
 

@@ -59,6 +59,21 @@ static int64_t gpus_used(const struct cluster *c, const char *node)
     return cluster_used(c, node, RESOURCE_GPU) / 1000;
 }
 
+// After an outage of the API server nodes are called not ready until their kubelets have reported to it again.
+static void a_node_is_not_silent_while_the_api_server_is_just_back(void **state)
+{
+    struct cluster *c = *state;
+    set_node(c, "n1", "gpu=8 notready");
+    cluster_note_silence(c, "n1", 1000000);
+    assert_int_equal(cluster_silent_ms(c, "n1"), 1000000);
+    cluster_note_outage(c, 2000000);
+    assert_int_equal(cluster_silent_ms(c, "n1"), 2000000 + CLUSTER_REPORT_MS);
+    cluster_clock_moved(c, 500);
+    assert_int_equal(cluster_silent_ms(c, "n1"), 2000500 + CLUSTER_REPORT_MS);
+    cluster_note_silence(c, "n1", 3000000); // later: the node's own
+    assert_int_equal(cluster_silent_ms(c, "n1"), 3000000);
+}
+
 static void pods_take_room_and_give_it_back(void **state)
 {
     struct cluster *c = *state;
@@ -283,6 +298,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(pods_take_room_and_give_it_back),
+        TEST(a_node_is_not_silent_while_the_api_server_is_just_back),
         TEST(a_pod_seen_again_replaces_itself),
         TEST(a_pinned_pod_counts_on_its_pin_until_it_is_bound),
         TEST(a_pod_that_is_nowhere_takes_nothing),
