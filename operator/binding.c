@@ -59,6 +59,7 @@ struct binding {
     struct provision_desk *desk;
     struct provisioner provisioner;
     struct group_controller *groups; // NULL until it is attached
+    bool complete;                   // it knows all groups
     bool listens;
     char keys_id[KEYS_ID_MAX];
     struct metric *keys_changed;
@@ -330,6 +331,21 @@ static void look_out(struct binding *b, const struct vault_keys *keys)
     arena_done(&a);
 }
 
+// A replica that has just started would answer that there is no such group; until it knows better, others are dialed.
+static void listen_when_complete(struct binding *b)
+{
+    struct err err = ERR_INIT;
+    if (b->listens || !b->complete || !b->keys_id[0])
+        return;
+    int port = gateway_listen(b->gateway, b->o.options->listen, true, &err);
+    if (port < 0) {
+        b->o.failed(b->o.ctx, &err);
+        return;
+    }
+    b->listens = true;
+    log_info("calls are taken", "listen", b->o.options->listen, "port", log_i64(port), "advertise", b->url, NULL);
+}
+
 static void on_keys(void *ctx, const struct vault_keys *keys)
 {
     struct binding *b = ctx;
@@ -343,15 +359,7 @@ static void on_keys(void *ctx, const struct vault_keys *keys)
     tell_changed_keys(b, keys);
     if (others)
         look_out(b, keys);
-    if (!b->listens) {
-        int port = gateway_listen(b->gateway, o->listen, true, &err);
-        if (port < 0) {
-            b->o.failed(b->o.ctx, &err);
-            return;
-        }
-        b->listens = true;
-        log_info("calls are taken", "listen", o->listen, "port", log_i64(port), "advertise", b->url, NULL);
-    }
+    listen_when_complete(b);
     const struct agent_setup setup = {
         .image = o->agent_image,
         .pull_policy = o->agent_image_pull_policy,
@@ -535,6 +543,12 @@ const char *binding_sees_more(const struct binding *b)
 struct router *binding_router(struct binding *b)
 {
     return gateway_router(b->gateway);
+}
+
+void binding_complete(struct binding *b)
+{
+    b->complete = true;
+    listen_when_complete(b);
 }
 
 void binding_attach(struct binding *b, struct group_controller *groups)

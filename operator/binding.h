@@ -22,8 +22,9 @@ struct binding_options { // all borrowed
     void *ctx;
 };
 
-// It listens as soon as the keys are there.
 struct binding *binding_new(const struct binding_options *o, struct err *err);
+// The stores have all that there is. From now on it listens, once the keys are there.
+void binding_complete(struct binding *b);
 struct agents *binding_agents(struct binding *b);
 struct router *binding_router(struct binding *b);
 const struct sightings *binding_sightings(const struct binding *b); // what other replicas say

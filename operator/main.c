@@ -206,6 +206,8 @@ static void on_synced(void *ctx, enum kind kind)
                  log_i64((long long)store_count(o->stores[MIRROR_NODES])), "pods",
                  log_i64((long long)store_count(o->stores[MIRROR_PODS])), "workergroups",
                  log_i64((long long)store_count(o->stores[MIRROR_GROUPS])), NULL);
+        if (o->binding)
+            binding_complete(o->binding);
         begin_election(o);
         (void)malloc_trim(0);
     }

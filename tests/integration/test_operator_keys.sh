@@ -195,6 +195,21 @@ test_lost() {
     check "it ends" operator_stop a
 }
 
+# Whoever calls it before would hear that there is no such group.
+test_early() {
+    kc delete crd placementgroups.cadre.dev >/dev/null
+    POD_NAME=a operator_launch a --kubeconfig "$suite_dir/account.conf" --listen "127.0.0.1:${calls_port[a]}"
+    check "an operator that cannot list all objects yet" eventually 40 watch_failed_again a
+    check "... takes no calls, though it has keys" exits 7 ca_of a
+    kc apply -f "$suite_root/crds/" >/dev/null
+    check "... before it knows what there is" eventually 60 serves a
+    check "... and ends" operator_stop a
+}
+
+watch_failed_again() { # NAME
+    [[ $(tac "$suite_dir/operator-$1.log" | sed "/^--- .* start:/q" | grep -c "a watch failed") -ge 3 ]]
+}
+
 suite_start keys --nodes 0 --kwok 1
 install_account >"$suite_diag" 2>&1 || bail_out "the chart's account cannot be made"
 test_made
@@ -205,4 +220,5 @@ test_unusable
 test_others
 test_rights
 test_lost
+test_early
 suite_end
