@@ -27,5 +27,7 @@ if(CADRE_PYTHON3 AND (NOT CADRE_SANITIZE OR (CADRE_SANITIZE MATCHES address AND 
   cadre_python_test(test_python_client test_python_client.py)
   cadre_python_test(test_python_batch test_python_batch.py)
   cadre_python_test(test_python_numpy test_python_batch.py --numpy "${CMAKE_CURRENT_BINARY_DIR}/numpy")
+  cadre_python_test(test_python_value test_python_value.py)
+  cadre_python_test(test_python_value_numpy test_python_value.py --with "${CMAKE_CURRENT_BINARY_DIR}/numpy" numpy)
   cadre_python_test(test_python_package test_python_package.py "${CMAKE_C_COMPILER}")
 endif()

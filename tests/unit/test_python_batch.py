@@ -70,7 +70,7 @@ class Echoes(GroupCase):
                 (TypeError, "format 'w'|format 'u'", {"x": array.array("u", "ab")}),
                 (ValueError, r"F32\[3\] has 12 bytes, not 4", {"x": lambda: cadre.Tensor("F32", [3], b"1234")}),
                 (ValueError, "'F31' is none of safetensors", {"x": lambda: cadre.Tensor("F31", [1], b"")}),
-                (cadre.Invalid, "rows", {"x": floats(1, 2), "y": floats(1)}),
+                (cadre.Invalid, "'y' of a batch has 1 rows, and tensor 'x' has 2", {"x": floats(1, 2), "y": floats(1)}),
                 (cadre.Invalid, "1 to 8 dimensions", {"x": cadre.Tensor("F32", (), b"1234")}),
                 (TypeError, "shape 4: a shape is a list", {"x": lambda: cadre.Tensor("F32", 4, b"")}),
                 (TypeError, "list of whole numbers", {"x": lambda: cadre.Tensor("U8", [1.0], b"1")}),
@@ -81,7 +81,6 @@ class Echoes(GroupCase):
                 (ValueError, "9 dimensions", {"x": cadre.Tensor("U8", (1,) * 9, b"1")})):
             self.fails(error, pattern, lambda: self.echo(
                 cadre.Batch({k: t() if callable(t) else t for k, t in tensors.items()})))
-        self.fails(TypeError, "a Batch must be the only argument", self.group.call, "echo", cadre.Batch(), 1)
 
     def test_a_reference_to_a_batch(self):
         with self.group.put(cadre.Batch({"x": floats(1, 2)})) as ref:
@@ -121,13 +120,10 @@ class Echoes(GroupCase):
             back = self.echo(cadre.Batch({"x": cadre.Tensor("BF16", (2,), b"1234")}))
             self.fails(TypeError, "numpy has no dtype BF16", lambda: back["x"])
 
-        def test_numbers_of_numpy_are_json_and_arrays_are_not(self):
+        def test_numbers_of_numpy_are_json(self):
             import numpy
 
             self.assertEqual(self.group.call("echo", numpy.int64(3), numpy.float32(0.5), rank=0), [3, 0.5])
-            self.fails(TypeError, "a ndarray cannot be sent as JSON: .* arrays in a cadre.Batch", self.group.call, "echo",
-                       numpy.zeros(2))
-            self.fails(TypeError, "longdouble cannot be sent as JSON", self.group.call, "echo", numpy.longdouble(1))
             self.fails(TypeError, "tensor 'x' shows no buffer", cadre.Batch, {"x": numpy.zeros(2, "M8[s]")})
             self.fails(TypeError, "format '>i'", cadre.Batch, {"x": numpy.zeros(2, ">i4")})
     else:

@@ -83,6 +83,12 @@ static void put(const struct scatter *head, const struct safetensors_tensor *sor
     }
 }
 
+static int refuse_room(const cadre_client *c, size_t len, struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "no room for a batch of %zu bytes: %zu bytes are waiting already", len,
+                   quota_used(c->quota));
+}
+
 // c NULL: into memory of malloc(), for which all data is there. The tensors say where their values are, afterwards.
 static int write_batch(cadre_client *c, cadre_client_tensor *tensors, size_t n, const char *columns, const char *meta,
                        void **ret, size_t *ret_len, struct err *err)
@@ -98,8 +104,7 @@ static int write_batch(cadre_client *c, cadre_client_tensor *tensors, size_t n, 
     for (size_t i = 0; i < n && r == 0; i++)
         len += sorted[i].len;
     if (r == 0 && !(out = c ? buffer_new(c, len) : xmalloc(len)))
-        r = err_set(err, ERR_LIMIT, "no room for a batch of %zu bytes: %zu bytes are waiting already", len,
-                    quota_used(c->quota));
+        r = refuse_room(c, len, err);
     if (r == 0) {
         put(&s, sorted, tensors, n, out);
         r = batch_read(out, len, &a, &read, err);
@@ -133,6 +138,16 @@ cadre_client_code cadre_client_batch_new(cadre_client *c, cadre_client_tensor *t
     struct err err = ERR_INIT;
     return write_batch(c, tensors, n, columns, meta, ret, ret_len, &err) < 0 ? fault_return(error, &err)
                                                                              : CADRE_CLIENT_OK;
+}
+
+cadre_client_code cadre_client_batch_room(cadre_client *c, size_t len, void **ret, cadre_client_error *error)
+{
+    struct err err = ERR_INIT;
+    *ret = buffer_new(c, len);
+    if (*ret)
+        return CADRE_CLIENT_OK;
+    refuse_room(c, len, &err);
+    return fault_return(error, &err);
 }
 
 void cadre_client_batch_free(cadre_client *c, void *batch)

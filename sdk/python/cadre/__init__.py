@@ -10,13 +10,13 @@
 A client belongs to one thread at a time; a child of fork() opens one of its own.
 """
 
-from ._batch import Batch, Tensor
 from ._client import Client, Output, connect
 from ._errors import (Canceled, Conflict, Error, Failed, Forbidden, Gone, Internal, Invalid, Io, Limit, NotFound, Proto,
                       Throttled, Timeout, Unauthorized, Unavailable)
 from ._future import Future, wait
 from ._group import Group
 from ._reference import Ref
+from ._value import Batch, Tensor
 from ._version import VERSION
 
 __version__ = VERSION

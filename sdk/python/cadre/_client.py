@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from . import _errors, _options
 from . import _library as lib
-from ._body import decode
 from ._group import Group
+from ._value import decode
 
 _SLICE_MS = 100  # so long Python's own signal handlers (Ctrl-C) have to wait at most
 _done, _get, _start, _wait_for = lib.functions.done, lib.functions.get, lib.functions.start, lib.functions.wait_for
@@ -28,7 +28,7 @@ class Output(NamedTuple):
     dropped: int  # lines before this one that came too fast
 
 
-def connect(address, *, on_connection=None, on_output=None, **options):
+def connect(address, *, on_connection=None, on_output=None, trust=False, **options):
     """A Client of the proxy at "wss://host:port", "ws://host:port" or "unix:/path". It connects with the first call.
 
     namespace        whose groups are called, required
@@ -43,19 +43,21 @@ def connect(address, *, on_connection=None, on_output=None, **options):
     max_calls        not answered, or not taken, at a time (10,000)
     max_body         bytes of the arguments or of the result of a call (64 MiB)
     max_bytes        of arguments that wait and of results that are not taken (512 MiB)
+    trust            True: pickled results are opened, which may run code of whoever made the group
     spin             False: whatever waits sleeps at once, instead of looking for answers for up to 100 us before
     on_connection    called with (True, None), and (False, why)
     on_output        called with an Output for every line that ranks of `group` print; both only inside of what waits,
                      and they cannot use the client
     """
-    return Client(address, on_connection, on_output, options)
+    return Client(address, on_connection, on_output, trust, options)
 
 
 class Client:
     """One connection; cadre.connect() makes it. It belongs to one thread at a time; close() or `with` closes it."""
 
-    def __init__(self, address, on_connection, on_output, options):
+    def __init__(self, address, on_connection, on_output, trust, options):
         self._handle = None
+        self.trust = bool(trust)
         self._lock = threading.RLock()  # so that what a signal handler raises in between cannot lock the thread out
         self._in_callback = False
         # Set by whoever has entered: what a signal handler did to the structs below, to a request that is being made,
@@ -230,7 +232,8 @@ class Client:
         """The result of a call that is answered."""
         if _get(self._handle, call_id, self._answer_ref, self._error_ref) != lib.OK:
             raise _errors.of_struct(self._error)
-        return decode(self._answer)
+        memory = (ctypes.c_char * self._answer.len).from_address(self._answer.text)
+        return decode(bytearray(memory), self.trust)
 
     def _cancel(self, call_id):
         """Whether it was not answered yet."""

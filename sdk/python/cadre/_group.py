@@ -4,12 +4,11 @@
 import ctypes
 from ctypes import byref
 
-from . import _batch, _options
+from . import _errors, _options
 from . import _library as lib
-from ._batch import Batch
-from ._body import encode
 from ._future import Future
 from ._reference import Ref
+from ._value import Batch, encode_call, encode_result
 
 _PREPARED_MAX = 256  # methods with options that one Group remembers
 _HINT = "; arguments of the method that have names go into args={...}"
@@ -135,51 +134,56 @@ class Group:
             if "per_rank" in options:
                 return self._send_per_rank(prepared, options["per_rank"])
             args = options.get("args", args)
-        if type(args) is tuple and len(args) == 1 and isinstance(args[0], (Batch, Ref)):
-            if isinstance(args[0], Batch) or args[0].stands_for_all():
-                args = args[0]
-        if isinstance(args, Batch):
-            return self._send_batch(prepared, args)
-        text = encode(args)
+        body = _body_of(args, prepared.method)
+        if body.kind != "json":
+            return self._send_document(prepared, body)
+        text, = body.parts
         view = prepared.args
         view.text = text
         view.len = len(text)
         return client._send(prepared.ref)
 
-    def _send_batch(self, prepared, batch):
-        request = prepared.request
+    def _send_document(self, prepared, body):
+        client, request, size, room = self.client, prepared.request, body.len, ctypes.c_void_p()
         prepared.args.text = None  # of an earlier call
-        handle = self.client._handle
-        request.batch, request.batch_len = _batch.write(batch, encode, handle)
+        if lib.functions.batch_room(client._handle, size, byref(room), client._error_ref) != lib.OK:
+            raise _errors.of_struct(client._error)
+        body.write(memoryview((ctypes.c_char * size).from_address(room.value)).cast("B"))
+        request.batch, request.batch_len = room, size
         request.lend = 1  # it is the call's from now on
         try:
-            return self.client._send(prepared.ref)
+            return client._send(prepared.ref)
         finally:
-            lib.functions.batch_free(handle, request.batch)
+            lib.functions.batch_free(client._handle, room)
             request.batch, request.batch_len, request.lend = None, 0, 0
 
     def _send_per_rank(self, prepared, values):
         if not isinstance(values, (list, tuple)):
             raise TypeError(f"{prepared.method}(): per_rank is a list with one element a rank, not a "
                             f"{type(values).__name__}")
-        bodies, made, keep = (lib.Json * max(len(values), 1))(), [], []
+        bodies, keep = (lib.Json * max(len(values), 1))(), []
         request = prepared.request
         prepared.args.text = None  # of an earlier call
         try:
             for body, value in zip(bodies, values):
-                if isinstance(value, Batch):
-                    address, size = _batch.write(value, encode)
-                    made.append(address)
-                else:
-                    keep.append(encode(value))
-                    address, size = ctypes.cast(keep[-1], ctypes.c_void_p), len(keep[-1])
-                body.text, body.len = address, size
+                keep.append(b"".join(_body_of(value if isinstance(value, (list, dict)) else (value,),
+                                              prepared.method).parts))
+                body.text, body.len = ctypes.cast(keep[-1], ctypes.c_void_p), len(keep[-1])
             request.per_rank, request.n_per_rank = bodies, len(values)
             return self.client._send(prepared.ref)
         finally:
             request.per_rank, request.n_per_rank = None, 0
-            for address in made:
-                lib.free(address)
 
     def _object_call(self, method, reference, timeout):
         return self.call(method, args=reference, timeout=timeout)
+
+
+def _body_of(args, method):
+    """args: a tuple by position; a list likewise, or a dict by name; or one value that is all arguments."""
+    if isinstance(args, dict):
+        return encode_call((), args, method)
+    if isinstance(args, (Batch, Ref)) or method == "object.put":
+        return encode_result(args, method)
+    if len(args) == 1 and isinstance(args[0], Ref) and args[0].stands_for_all():
+        return encode_result(args[0], method)
+    return encode_call(args, {}, method)

@@ -8,8 +8,6 @@ from itertools import count, takewhile
 
 FILE = "libcadre_client.so.0"
 OK = 0
-DIMS_MAX = 8
-CONTENT_JSON, CONTENT_BATCH, CONTENT_LIST = range(3)
 
 
 class ClientError(Structure):
@@ -56,14 +54,9 @@ class Request(Structure):
                 ("pin", c_int), ("lend", c_int)]
 
 
-class Tensor(Structure):
-    _fields_ = [("name", c_char_p), ("dtype", c_char_p), ("shape", c_uint64 * DIMS_MAX), ("n_dims", c_size_t),
-                ("data", c_void_p), ("len", c_size_t)]
-
-
 # Each struct's name in the header, for the test that compares the layouts.
 STRUCTS = {"cadre_client_error": ClientError, "cadre_client_output": Output, "cadre_client_options": Options,
-           "cadre_client_json": Json, "cadre_client_request": Request, "cadre_client_tensor": Tensor}
+           "cadre_client_json": Json, "cadre_client_request": Request}
 
 HANDLE = c_size_t  # the address as a number: None, of a client that was closed, is an exception and not NULL
 
@@ -82,8 +75,7 @@ FUNCTIONS = {
     "version": (c_char_p, []),
     "dispatch_name": (c_char_p, [c_int]),
     "execute_name": (c_char_p, [c_int]),
-    "batch_write": (c_int, [c_void_p, c_size_t, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p]),
-    "batch_new": (c_int, [HANDLE, c_void_p, c_size_t, c_char_p, c_char_p, c_void_p, c_void_p, c_void_p]),
+    "batch_room": (c_int, [HANDLE, c_size_t, c_void_p, c_void_p]),
     "batch_free": (None, [HANDLE, c_void_p]),
 }
 
@@ -125,5 +117,3 @@ def _modes(name_of):
 functions = _Functions(*_load())
 DISPATCH = _modes(functions.dispatch_name)
 EXECUTE = _modes(functions.execute_name)
-free = ctypes.CDLL(None).free  # of what batch_write() has made
-free.restype, free.argtypes = None, [c_void_p]

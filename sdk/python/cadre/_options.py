@@ -4,7 +4,7 @@
 from operator import index, not_
 
 from . import _library as lib
-from ._body import encode
+from ._value._json import encode
 
 _MS_MAX = 7 * 24 * 3600 * 1000
 

@@ -331,6 +331,9 @@ CADRE_CLIENT_API cadre_client_code cadre_client_batch_write(const cadre_client_t
 CADRE_CLIENT_API cadre_client_code cadre_client_batch_new(cadre_client *c, cadre_client_tensor *tensors, size_t n,
                                                           const char *columns, const char *meta, void **ret,
                                                           size_t *ret_len, cadre_client_error *error);
+// The same memory for a document of `len` bytes that the caller writes.
+CADRE_CLIENT_API cadre_client_code cadre_client_batch_room(cadre_client *c, size_t len, void **ret,
+                                                           cadre_client_error *error);
 CADRE_CLIENT_API void cadre_client_batch_free(cadre_client *c, void *batch);
 // Finds a tensor of a batch. The data points into it, at any address: copy values out before you use them as such.
 // CADRE_CLIENT_NOT_FOUND; CADRE_CLIENT_INVALID: this is no batch.

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON, and whether it is all that a value is."""
+
+import json
+from math import isfinite
+
+from .._reference import Ref
+
+_ATOMS = frozenset((int, float, str, bool, type(None)))
+_NUMBERS = frozenset((int, float, bool))
+_LISTS = frozenset((list, tuple))
+_DEEP = 100  # nested; what is deeper is no JSON to workers in C
+_BIG = 1 << 63
+
+
+def _default(value):
+    if isinstance(value, Ref):
+        return {"$ref": value.text}
+    if is_number(value):
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} is no JSON")
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default).encode
+decode = json.loads
+
+
+def encode(value):
+    """JSON in UTF-8."""
+    return _encode(value).encode()
+
+
+def is_number(value):
+    """One of numpy's own scalars that Python has, too: no array."""
+    return type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__setitem__") and (
+        type(value.item()) in _ATOMS)
+
+
+def is_exact(value, depth=_DEEP):
+    """Whether JSON has all of it. Tuples count: they become lists."""
+    if type(value) is dict:
+        return all(type(key) is str for key in value) and are_exact(value.values(), depth)
+    if type(value) in _LISTS:
+        return are_exact(value, depth)
+    return are_exact((value,), depth)
+
+
+def are_exact(values, depth=_DEEP):
+    """The same of each of them. Long lists of numbers are looked at without a loop in Python."""
+    types = set(map(type, values))
+    others = types - _ATOMS
+    if int in types and not _are_short(values, types):
+        return False
+    if float in types and not all(map(isfinite, values if types <= _NUMBERS else
+                                      [v for v in values if type(v) is float])):
+        return False
+    for value in values if others else ():
+        kind = type(value)
+        if kind in _ATOMS:
+            continue
+        if kind is dict or kind in _LISTS:
+            if not depth or not is_exact(value, depth - 1):
+                return False
+        elif not isinstance(value, Ref) and not (is_number(value) and are_exact((value.item(),))):
+            return False
+    return True
+
+
+def _are_short(values, types):
+    numbers = values if types <= _NUMBERS else [v for v in values if type(v) is int]
+    return -_BIG <= min(numbers) and max(numbers) < 2 * _BIG

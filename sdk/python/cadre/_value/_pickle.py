@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that is no JSON and no batch: a stream of pickle 5 whose arrays and tensors lie beside it, with their
+dtypes, in one safetensors document.
+"""
+
+import io
+import pickle
+
+from .. import _errors
+from . import _document
+from ._tensor import Tensor, is_plain_torch, module_of
+
+OBJECT = "cadre.object"  # the name of the stream in the document, and of its entry in the metadata
+_FORM = "pickle5"
+_WRITABLE = bytearray(1)  # stands for values: who reads them may write them, too, whatever they were here
+
+
+def _pickler():
+    """cloudpickle, where it is, takes classes and functions of a notebook as well."""
+    try:
+        from cloudpickle import Pickler
+    except ImportError:
+        Pickler = pickle.Pickler
+    return Pickler
+
+
+def _of_numpy(data, dtype, shape):
+    import numpy
+
+    if not data.nbytes:
+        return numpy.empty(shape, dtype)
+    return numpy.frombuffer(data, numpy.dtype(dtype)).reshape(shape)
+
+
+def _of_torch(data, dtype, shape, requires_grad, parameter):
+    import torch
+
+    value = Tensor(dtype, shape, data).torch()
+    if parameter:
+        return torch.nn.Parameter(value, requires_grad)
+    return value.requires_grad_() if requires_grad else value
+
+
+def _of_tensor(data, dtype, shape):
+    return Tensor(dtype, shape, data)
+
+
+def _as_it_was(cls, state):
+    value = cls.__new__(cls)
+    vars(value).update(state)
+    return value
+
+
+class _Writer:
+    def __init__(self):
+        self.tensors = {}
+
+    def lay_out(self, t):
+        """What stands for the values of a tensor in the stream."""
+        whole = t.shape and len(t.shape) <= _document.DIMS_MAX
+        self.tensors[str(len(self.tensors))] = t if whole else Tensor("U8", (t.data.nbytes,), t.data)
+        return pickle.PickleBuffer(_WRITABLE)
+
+    def reduce(self, value):
+        """How to make the value again; NotImplemented: as pickle does it."""
+        package, name = module_of(value), type(value).__name__
+        if isinstance(value, Tensor):
+            return _of_tensor, (self.lay_out(value), value.dtype, value.shape)
+        if package == "verl" and name == "DataProto":  # whose own way writes its tensors into the stream
+            return _as_it_was, (type(value), vars(value))
+        if package == "numpy" and name == "ndarray" and not value.dtype.hasobject and value.dtype.kind in "?bBiufc":
+            try:
+                t = Tensor.of(value)
+            except (TypeError, ValueError):  # a dtype or a byte order that safetensors does not have
+                return NotImplemented
+            return _of_numpy, (self.lay_out(t), value.dtype.str, value.shape)
+        if package == "torch" and name in ("Tensor", "Parameter") and is_plain_torch(value):
+            t = Tensor.of(value)
+            return _of_torch, (self.lay_out(t), t.dtype, t.shape, value.requires_grad, name == "Parameter")
+        return NotImplemented
+
+
+def write(value, what):
+    """The parts of the document. what: for messages, "the arguments of add()"."""
+    writer, stream, base = _Writer(), io.BytesIO(), _pickler()
+
+    class Pickler(base):
+        def reducer_override(self, obj):
+            made = writer.reduce(obj)
+            if made is NotImplemented and base is not pickle.Pickler:
+                return super().reducer_override(obj)
+            return made
+
+    try:
+        # Buffers of others, such as subclasses of arrays, stay in the stream: only those that were laid out have a dtype.
+        Pickler(stream, protocol=5, buffer_callback=_Laid(writer)).dump(value)
+    except Exception as e:
+        raise TypeError(f"{what} cannot be sent: {_path_to(value)}: {e}") from e
+    tensors = dict(writer.tensors)
+    data = stream.getbuffer()
+    tensors[OBJECT] = Tensor("U8", (data.nbytes,), data)
+    return _document.write(tensors, {OBJECT: _FORM})
+
+
+class _Laid:
+    """Says of each buffer whether it stays in the stream: true, unless it is the one that was laid out last."""
+
+    def __init__(self, writer):
+        self.writer = writer
+        self.seen = 0
+
+    def __call__(self, buffer):
+        if len(self.writer.tensors) == self.seen:
+            return True
+        self.seen += 1
+        return False
+
+
+def _path_to(value, path="it", depth=8):
+    """Which part it is that does not pickle: "it['x'].file (a TextIOWrapper)"."""
+    inner = vars(value).items() if hasattr(value, "__dict__") and not isinstance(value, type) else ()
+    parts = [(f"{path}.{name}", v) for name, v in inner]
+    if isinstance(value, dict):
+        parts = [(f"{path}[{key!r}]", v) for key, v in value.items()]
+    elif isinstance(value, (list, tuple)):
+        parts = [(f"{path}[{i}]", v) for i, v in enumerate(value)]
+    for where, part in parts if depth else ():
+        try:
+            pickle.dumps(part, protocol=5)
+        except Exception:
+            return _path_to(part, where, depth - 1)
+    return f"{path} (a {type(value).__name__})"
+
+
+def read(tensors):
+    """The object. Whoever calls this trusts who wrote it: a pickle may run anything."""
+    stream = tensors.pop(OBJECT)
+    try:
+        return pickle.loads(stream.data, buffers=[tensors[str(i)].data for i in range(len(tensors))])
+    except Exception as e:
+        raise _errors.Proto(f"a pickled object of {stream.data.nbytes} bytes cannot be read: {type(e).__name__}: {e}"
+                            ) from e

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments and results as they travel: what becomes JSON, a batch or a pickle, and what comes out of it again.
+
+    test_python_value.py                         needs the standard library only
+    test_python_value.py --with FOLDER PACKAGE   with numpy or torch, which pip may have to bring into FOLDER; 77 where
+                                                 it cannot
+"""
+
+import array
+import collections
+import dataclasses
+import sys
+import threading
+import unittest
+
+import cadre
+from cadre import _value
+from python_case import main
+from safetensors_case import with_package
+
+PACKAGE = sys.argv[3] if sys.argv[1:2] == ["--with"] else None
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    more: object = None
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+class Unpicklable:
+    def __init__(self):
+        self.name, self.lock = "log", threading.Lock()
+
+
+def joined(body):
+    data = bytearray(body.len)
+    body.write(memoryview(data))
+    return data
+
+
+def sent(*args, **kwargs):
+    """(kind, args, kwargs) as who is called gets them."""
+    body = _value.encode_call(args, kwargs, "f")
+    data = joined(body)
+    assert _value.kind_of(data) == body.kind
+    return (body.kind, *_value.decode_call(body.kind, data, True))
+
+
+def returned(value):
+    body = _value.encode_result(value, "f")
+    return body.kind, _value.decode(joined(body), True)
+
+
+class Kinds(unittest.TestCase):
+    def test_what_json_has_is_json(self):
+        self.assertEqual(sent(1, "ä\0b", [None, True, 2.5], {"a": {"b": []}}),
+                         ("json", (1, "ä\0b", [None, True, 2.5], {"a": {"b": []}}), {}))
+        self.assertEqual(sent(x=1, y=[2]), ("json", (), {"x": 1, "y": [2]}))
+        self.assertEqual(sent(), ("json", (), {}))
+        self.assertEqual(sent((1, (2,)))[:2], ("json", ([1, [2]],)))
+
+    def test_what_json_would_change_is_a_pickle(self):
+        for value in ({1: 2}, {"a": {None: 1}}, [float("inf")], b"\0\1", {1, 2}, 1 << 64, -(1 << 63) - 1, 1j, Point(3),
+                      collections.OrderedDict(a=1), Pair(1, 2)):
+            self.assertEqual(returned(value), ("pickle", value))
+        kind, (value,), _ = sent(float("nan"))
+        self.assertEqual((kind, value != value), ("pickle", True))
+        self.assertEqual(sent(1, x=2), ("pickle", (1,), {"x": 2}))
+        self.assertEqual(returned((1 << 64) - 1), ("json", (1 << 64) - 1))
+
+    def test_what_is_too_deep_for_json_is_a_pickle(self):
+        value = []
+        for _ in range(200):
+            value = [value]
+        self.assertEqual(returned(value), ("pickle", value))
+
+    def test_tensors_lie_beside_the_pickle_with_their_dtypes(self):
+        x = cadre.Tensor("BF16", (2, 3), bytes(range(12)))
+        scalar = cadre.Tensor("F32", (), b"\0\0\x80\x3f")
+        body = _value.encode_result({"x": x, "same": x, "scalar": scalar, "p": Point(1, x)}, "f")
+        self.assertEqual(sum(memoryview(p).obj is x.data.obj for p in body.parts), 1)  # where it lies
+        data = joined(body)
+        tensors, metadata = _value._document.read(memoryview(data))
+        self.assertEqual(metadata, {"cadre.object": "pickle5"})
+        self.assertEqual({(t.dtype, t.shape) for name, t in tensors.items() if name != "cadre.object"},
+                         {("BF16", (2, 3)), ("U8", (4,))})
+        back = _value.decode(data, True)
+        self.assertIs(back["x"], back["same"])
+        self.assertIs(back["x"], back["p"].more)
+        self.assertEqual((back["x"].dtype, back["x"].shape, bytes(back["x"].data)), ("BF16", (2, 3), bytes(range(12))))
+        self.assertIs(back["x"].data.obj, data)  # read where it lies
+        self.assertEqual((back["scalar"].shape, bytes(back["scalar"].data)), ((), b"\0\0\x80\x3f"))
+
+    def test_buffers_of_others_stay_in_the_stream(self):
+        value = [array.array("f", [1, 2]), cadre.Tensor("U8", (2,), b"ab"), bytearray(b"xyz"), array.array("b", b"1")]
+        kind, back = returned(value)
+        self.assertEqual((kind, back[0], bytes(back[1].data), back[2:]), ("pickle", value[0], b"ab", value[2:]))
+
+    def test_what_does_not_pickle_is_named(self):
+        with self.assertRaisesRegex(TypeError, r"the arguments of f\(\) cannot be sent: it\[0\]\[0\]\['a'\]\.lock \(a lock\)"):
+            sent({"a": Unpicklable()})
+        with self.assertRaisesRegex(TypeError, r"the result of f\(\) cannot be sent: it\[1\] \(a lock\)"):
+            _value.encode_result([{1}, threading.Lock()], "f")
+
+    def test_without_trust_nothing_is_unpickled(self):
+        data = joined(_value.encode_result({1, 2}, "f"))
+        for decode in _value.decode_result, _value.decode_call:
+            with self.assertRaisesRegex(cadre.Forbidden, "pickled"):
+                decode("pickle", data, False)
+        self.assertEqual(_value.decode(joined(_value.encode_result([1], "f")), False), [1])
+
+    def test_a_mangled_document_is_an_error(self):
+        data = joined(_value.encode_result({1, 2}, "f"))
+        for change, length in ((8, 9), (9, len(data)), (0, 20)):
+            bad = bytearray(data[:length])
+            bad[change] ^= 0x55
+            with self.assertRaises(cadre.Proto):
+                _value.decode_result("pickle", bad, True)
+
+    def test_what_may_not_be_written_is_copied(self):
+        data = bytes(joined(_value.encode_result(cadre.Batch({"x": array.array("f", [1, 2])}), "f")))
+        back = _value.decode(data, False)
+        back.tensors["x"].data[0] = 7
+        self.assertEqual(_value.decode(data, False).tensors["x"].data[0], 0)
+
+    def test_batches_are_checked_before_they_are_sent(self):
+        for error, pattern, batch in (
+                (cadre.Invalid, "column 'p' of a batch has 1 rows, and tensor 'x' has 2",
+                 cadre.Batch({"x": array.array("f", [1, 2])}, columns={"p": [1]})),
+                (ValueError, "not __metadata__", cadre.Batch({"__metadata__": array.array("f", [1])}))):
+            with self.assertRaisesRegex(error, pattern):
+                _value.encode_result(batch, "f")
+
+
+if PACKAGE == "numpy":
+    class Numpy(unittest.TestCase):
+        def test_arrays_anywhere_in_a_value_come_back_as_they_were(self):
+            import numpy
+
+            arrays = [numpy.arange(6).reshape(2, 3), numpy.zeros((), "f4"), numpy.ones((0, 2), "i1"), numpy.array([1j], "c8"),
+                      numpy.arange(6, dtype=">i4"), numpy.array(["a", "bc"]), numpy.array([{1}, None], object),
+                      numpy.arange(8, dtype="f2")[::2], numpy.asfortranarray(numpy.eye(3)), numpy.array([True, False])]
+            kind, back = returned({"a": arrays})
+            self.assertEqual(kind, "pickle")
+            for a, b in zip(arrays, back["a"]):
+                self.assertEqual((a.dtype, a.shape), (b.dtype, b.shape))
+                self.assertEqual(a.tolist(), b.tolist())
+                b[...] = b  # may be written
+
+        def test_a_long_array_is_not_copied_on_its_way(self):
+            import numpy
+
+            x = numpy.arange(1 << 20)
+            body = _value.encode_call((x, 1), {}, "f")
+            self.assertTrue(any(numpy.shares_memory(numpy.frombuffer(p, "u1"), x) for p in body.parts))
+            data = joined(body)
+            (back, _), _ = _value.decode_call("pickle", data, True)
+            self.assertTrue(numpy.shares_memory(back, numpy.frombuffer(data, "u1")))
+
+        def test_numbers_are_json_and_arrays_are_not(self):
+            import numpy
+
+            self.assertEqual(sent(numpy.int64(3), [numpy.float32(0.5), numpy.float64(1)]), ("json", (3, [0.5, 1]), {}))
+            self.assertEqual(returned(numpy.float32("nan"))[0], "pickle")
+            self.assertEqual(sent(numpy.zeros(2))[0], "pickle")
+
+
+if PACKAGE == "torch":
+    class Torch(unittest.TestCase):
+        def test_tensors_anywhere_in_a_value_come_back_as_they_were(self):
+            import torch
+
+            tensors = [torch.arange(6).reshape(2, 3), torch.tensor(1.5), torch.zeros(0, 2), torch.ones(3, dtype=torch.bfloat16),
+                       torch.arange(4.).to(torch.float8_e4m3fn), torch.arange(6.).reshape(2, 3).T, torch.tensor([True]),
+                       torch.ones(2, requires_grad=True), torch.nn.Parameter(torch.ones(2)), torch.tensor([1j]).conj(),
+                       torch.eye(2).to_sparse(), torch.nested.nested_tensor([torch.ones(1), torch.ones(2)])]
+            kind, back = returned({"a": tensors})
+            self.assertEqual(kind, "pickle")
+            for a, b in zip(tensors, back["a"]):
+                self.assertIs(type(b), type(a))
+                self.assertEqual((a.dtype, a.requires_grad, str(a.layout)), (b.dtype, b.requires_grad, str(b.layout)))
+                self.assertEqual(str(a), str(b))
+
+        def test_a_batch_has_tensors_of_torch(self):
+            import torch
+
+            kind, back = returned(cadre.Batch({"x": torch.ones(2, dtype=torch.bfloat16), "y": torch.arange(2)}))
+            self.assertEqual((kind, back.tensors["x"].dtype), ("batch", "BF16"))
+            self.assertTrue(torch.equal(back.tensors["x"].torch(), torch.ones(2, dtype=torch.bfloat16)))
+
+        def test_no_copy_is_made(self):
+            import torch
+
+            x = torch.arange(1 << 20)
+            body = _value.encode_call((x, 1), {}, "f")
+            self.assertTrue(any(_value._tensor._address(p) == x.data_ptr() for p in body.parts[1:] if not p.readonly))
+            data = joined(body)
+            (back, _), _ = _value.decode_call("pickle", data, True)
+            at = back.data_ptr() - _value._tensor._address(memoryview(data))
+            self.assertTrue(0 < at < len(data))
+
+
+if __name__ == "__main__":
+    if PACKAGE:
+        with_package(PACKAGE, sys.argv[2])
+    main()
