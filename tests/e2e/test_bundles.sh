@@ -124,7 +124,7 @@ test_going() {
     check "... the reservation stays" is "$uid True/Running" echo "$(plg_uids shared-plg-0-0) $(plg_condition shared Ready)"
     before=$(date +%s%N)
     tenant_apply third 2 '[{"name": "shared", "bundles": "2-3"}]'
-    check "a new one on half of it is Ready" kc wait --for=condition=Ready wg/third --timeout=20s
+    check "a new one on half of it is Ready" kc wait --for=condition=Ready wg/third --timeout=100s
     echo "# from kubectl apply to Ready: $((($(date +%s%N) - before) / 1000000)) ms"
     check "... with the port that became free" is "$port" master third
     check "... and the GPUs of its bundles" is "2 3" rank_values third CUDA_VISIBLE_DEVICES shared-plg-0-0

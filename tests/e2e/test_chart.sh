@@ -312,7 +312,7 @@ pods_admitted() {
 test_helm() {
     check "helm install" helm_run install cadre "$chart" -n cadre-system --create-namespace
     check "the CRDs are established" \
-        kc wait --for=condition=Established --timeout=30s crd/workergroups.cadre.dev crd/placementgroups.cadre.dev
+        kc wait --for=condition=Established --timeout=150s crd/workergroups.cadre.dev crd/placementgroups.cadre.dev
     check "they are those of crds/: applying these changes no spec" equals "1 1" "$(crd_generations)"
     check "two replicas are asked for, with a budget" kc -n cadre-system get pdb/cadre-operator
     check "helm upgrade to one replica" helm_run upgrade cadre "$chart" -n cadre-system --set replicas=1

@@ -35,7 +35,7 @@ test_rules() {
     check "... which is shown, and does not count" eventually 5 is "1 0" fields rules '\(.restarts) \(.restartsCountTowardsMax)'
     group_ready rules >/dev/null
     fail_pod rules-0-1 42 "a bug"
-    check "Fail: the end" kc wait --for=condition=Failed wg/rules --timeout=15s
+    check "Fail: the end" kc wait --for=condition=Failed wg/rules --timeout=75s
     check "... for that reason" is "True/FailurePolicy" group_condition rules Failed
     check "... with the code" is "0 42" fields rules '\(.lastFailure.rank) \(.lastFailure.exitCode)'
     run never ".spec.failurePolicy.rules = $rules" '.spec.restartPolicy = "Never"'
@@ -60,7 +60,7 @@ test_rank_zero() {
     fail_pod zero-1-0 0 ""
     check "another rank has ended: it goes on" group_reason zero Completing
     fail_pod zero-0-0 0 ""
-    check "rank 0 has ended: Succeeded" kc wait --for=condition=Succeeded wg/zero --timeout=15s
+    check "rank 0 has ended: Succeeded" kc wait --for=condition=Succeeded wg/zero --timeout=75s
     check "... and the others are stopped" eventually 20 is "zero-0-0 zero-1-0" group_pod_names zero
     check "... without a restart" is "0 1" fields zero '\(.restarts) \(.attempt)'
     group_delete zero
@@ -68,7 +68,7 @@ test_rank_zero() {
 
 test_deadline() {
     run late '.spec.activeDeadlineSeconds = 6'
-    check "running too long: Failed" kc wait --for=condition=Failed wg/late --timeout=20s
+    check "running too long: Failed" kc wait --for=condition=Failed wg/late --timeout=100s
     check "... for that reason" is "True/DeadlineExceeded" group_condition late Failed
     check "... its pods are stopped" eventually 20 is "" group_pod_names late
     check "... and it says no rank failed" is null fields late '\(.lastFailure)'
@@ -96,7 +96,7 @@ test_ttl() {
     fail_pod brief-1-0 0 ""
     fail_pod kept-0-0 0 ""
     fail_pod kept-1-0 0 ""
-    check "it has succeeded" kc wait --for=condition=Succeeded wg/brief --timeout=15s
+    check "it has succeeded" kc wait --for=condition=Succeeded wg/brief --timeout=75s
     check "... and stays for its time" is "workergroup.cadre.dev/brief" object brief
     check "... then it is deleted" eventually 40 is "" object brief
     check "... with all that it had" eventually 60 group_gone brief

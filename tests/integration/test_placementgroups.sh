@@ -28,7 +28,7 @@ columns() { # LINE ARGS...
 
 test_reserve() {
     plg_apply pool 6 >/dev/null
-    check "a PlacementGroup becomes Ready, and kubectl wait sees it" kc wait --for=condition=Ready plg/pool --timeout=30s
+    check "a PlacementGroup becomes Ready, and kubectl wait sees it" kc wait --for=condition=Ready plg/pool --timeout=150s
     check "one pod a node, with the bundles there" is "pool-plg-0-0=0-3 pool-plg-1-0=4-5" plg_pods pool
     check "the pod has the sum of their resources, as requests and limits" is "4 4 4 4" plg_pod pool-plg-0-0 \
         '.spec.containers[0].resources | "\(.requests.cpu) \(.requests["nvidia.com/gpu"]) \(.limits.cpu) \(.limits["nvidia.com/gpu"])"'
@@ -102,11 +102,11 @@ test_changes() {
     check "a shape that a LimitRange forbids is refused, by its bundle" eventually 10 \
         matches "a pod with bundle 3: .*maximum cpu usage per Container is 2" \
         kc get plg shaped -o 'jsonpath={.status.conditions[?(@.type=="Accepted")].message}'
-    kc delete limitrange cpu >/dev/null
     check "... what is held stays" is "$before" plg_uids shaped-plg-0-0 shaped-plg-1-0 shaped-plg-2-0 shaped-plg-3-0
     check "... and is Ready" is "True/Running" plg_condition shaped Ready
     shaped 3 '.spec.bundles += [{resources: {cpu: "2"}}]' >/dev/null
     check "a bundle gets another shape: its pod is replaced" plg_ready shaped
+    kc delete limitrange cpu >/dev/null
     check "... and no other" is "shaped-plg-0-0=0 shaped-plg-1-0=1 shaped-plg-2-0=2 shaped-plg-3-1=3" plg_pods shaped
     shaped 3 '.spec.template.spec.priority = 0 | .spec.template.metadata.labels.team = "a"' >/dev/null
     check "another template without containers: all pods are replaced" plg_ready shaped
