@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { HEADER = 16 + 30, IDLE_MAX = 10 * 1000, MANY = 400, WORKERS = 5 };
+enum { HEADER = 16 + 30, IDLE_MAX = 10 * 1000, MANY = 400, BATCH_RANKS = 4, TLS_WORKER = 5, WORKERS };
 
 // Where a body would be longer than a worker takes, simulated ranks answer.
 #define BIG ((size_t)60 << 20)
@@ -32,7 +32,7 @@ static struct options options;
 static struct certs certs;
 static struct server server;
 static struct peer ray, ray_client, python;
-static pid_t workers[WORKERS], host_worker;
+static pid_t workers[WORKERS], host_worker; // of "one", four of "four", one of "tls"
 
 static bool wanted(const char *name)
 {
@@ -64,6 +64,7 @@ static void start_worker(pid_t *ret, const char *url, const char *group, uint32_
     setenv("CADRE_TICKET", ticket, 1);
     setenv("CADRE_GROUP_UID", group, 1);
     setenv("CADRE_ATTEMPT", "1", 1);
+    setenv("CADRE_CA", certs.ca, 1);
     if (!freopen("/dev/null", "w", stderr))
         _exit(1);
     execl(options.worker, options.worker, "--module", options.module, "--connect", url, (char *)NULL);
@@ -184,11 +185,14 @@ static void measure_calls(void)
     pid_t simulated = ranks_start(server.port, "simulated", 0, 1);
     const struct line lines[] = {
         {"one at a time", {"one", "echo", 10, 1}, 1, TCP, "10x", workers[0], NULL, .client_target = "45x"},
-        {"one at a time, TLS to the proxy", {"one", "echo", 10, 1}, 1, TLS, "8x", workers[0], NULL},
         {"1,000 in flight", {"one", "echo", 10, 1000}, 1, TCP, "150x", workers[0], NULL, .client_target = "900x"},
         {"group of 4", {"four", "echo", 10, 1}, 4, TCP, "18x", workers[1], NULL, .client_target = "75x"},
         {"1 MiB echo", {"one", "echo", 1 << 20, 1}, 1, TCP, "2x", workers[0], NULL, .client_target = "7x"},
         {"15 MiB echo", {"one", "echo", 15 << 20, 1}, 1, TCP, "", workers[0], NULL},
+        {"one at a time, TLS", {"tls", "echo", 10, 1}, 1, TLS, "8x", workers[TLS_WORKER], NULL},
+        {"1,000 in flight, TLS", {"tls", "echo", 10, 1000}, 1, TLS, "", workers[TLS_WORKER], NULL},
+        {"1 MiB echo, TLS", {"tls", "echo", 1 << 20, 1}, 1, TLS, "", workers[TLS_WORKER], NULL},
+        {"15 MiB echo, TLS", {"tls", "echo", 15 << 20, 1}, 1, TLS, "", workers[TLS_WORKER], NULL},
         {"60 MiB echo, simulated rank",
          {"simulated", "echo", BIG, 1},
          1,
@@ -295,7 +299,7 @@ static void measure_batch(void)
     char address[64];
     struct samples first = {.n = 0}, seconds = {.n = 0}, memory = {.n = 0}, bare = {.n = 0}, cpu[3] = {{.n = 0}};
     struct floor floor;
-    pid_t ranks[WORKERS - 1];
+    pid_t ranks[BATCH_RANKS];
     const struct batch_processes of = {server.pid, ranks, ARRAY_LEN(ranks)};
     snprintf(address, sizeof address, "ws://127.0.0.1:%d", server.port);
     for (uint32_t i = 0; i < ARRAY_LEN(ranks); i++)
@@ -383,15 +387,17 @@ static void measure_all(void)
     char address[64], url[96];
     static const struct server_group groups[] = {
         {"one", 1},     {"four", 4},        {"simulated", 1},       {"host", 1},
-        {"many", MANY}, {"idle", IDLE_MAX}, {"batch", WORKERS - 1},
+        {"many", MANY}, {"idle", IDLE_MAX}, {"batch", BATCH_RANKS}, {"tls", 1},
     };
     certs_make(&certs);
     server_start(&server, &certs, groups, ARRAY_LEN(groups));
     snprintf(address, sizeof address, "ws://127.0.0.1:%d", server.port);
     snprintf(url, sizeof url, "%s" SERVER_PATH, address);
     start_worker(&workers[0], url, "one", 0, 1);
-    for (unsigned i = 1; i < WORKERS; i++)
-        start_worker(&workers[i], url, "four", i - 1, WORKERS - 1);
+    for (unsigned i = 1; i < TLS_WORKER; i++)
+        start_worker(&workers[i], url, "four", i - 1, TLS_WORKER - 1);
+    snprintf(url, sizeof url, "wss://127.0.0.1:%d" SERVER_PATH, server.tls_port);
+    start_worker(&workers[TLS_WORKER], url, "tls", 0, 1);
     start_worker(&host_worker, server.socket, "host", 0, 1);
     peer_start(&ray, options.python, options.ray_script, NULL);
     peer_start(&ray_client, options.python, options.ray_script, "client");
