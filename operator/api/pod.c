@@ -81,13 +81,23 @@ bool pod_is_foreign(const struct json *root)
     return !json_get(json_get(json_get(root, "metadata"), "labels"), "cadre.dev/group");
 }
 
+// The node controller takes Ready from the pods of a node that it does not hear from, and changes nothing else: no
+// reason, and not ContainersReady. What it says is the node's condition. The kubelet always gives a reason.
+static bool is_ready(const struct condition *ready, const struct condition *containers)
+{
+    if (!ready || ready->status == CONDITION_TRUE)
+        return ready;
+    bool by_node_controller = !ready->reason || !*ready->reason;
+    return by_node_controller && containers && containers->status == CONDITION_TRUE;
+}
+
 static void conditions_apply(struct pod *p, const struct status_view *v)
 {
     struct arena *a = &p->obj.arena;
     const struct condition *ready = condition_find(v->conditions, v->n_conditions, "Ready");
     const struct condition *scheduled = condition_find(v->conditions, v->n_conditions, "PodScheduled");
     const struct condition *disruption = condition_find(v->conditions, v->n_conditions, "DisruptionTarget");
-    p->ready = ready && ready->status == CONDITION_TRUE;
+    p->ready = is_ready(ready, condition_find(v->conditions, v->n_conditions, "ContainersReady"));
     p->unschedulable = scheduled && scheduled->status == CONDITION_FALSE;
     if (p->unschedulable)
         p->unschedulable_message = arena_strdup(a, scheduled->message);

@@ -34,7 +34,7 @@ struct pod {
     const char *ip;
     int64_t started_ms;
     // conditions
-    bool ready;
+    bool ready;         // as the kubelet says, whatever became of the node
     bool unschedulable; // PodScheduled=False
     const char *unschedulable_message;
     const char *disruption;              // reason of DisruptionTarget=True, NULL if none

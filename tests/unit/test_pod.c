@@ -81,6 +81,30 @@ static void a_pod_that_cannot_be_placed_says_why(void **state)
     object_unref(&p->obj);
 }
 
+static bool ready_with(const char *ready, const char *containers_ready)
+{
+    char conditions[256], text[512];
+    snprintf(conditions, sizeof conditions, "{\"type\":\"Ready\",%s},{\"type\":\"ContainersReady\",\"status\":\"%s\"}",
+             ready, containers_ready);
+    snprintf(text, sizeof text, OURS "\"status\":{\"phase\":\"Running\",\"conditions\":[%s]}}", conditions);
+    const struct pod *p = decode(text);
+    bool ready_now = p->ready;
+    object_unref(&p->obj);
+    return ready_now;
+}
+
+// After an outage of the control plane it does not hear from any node for a moment.
+static void ready_is_what_the_kubelet_said_last(void **state)
+{
+    (void)state;
+    assert_true(ready_with("\"status\":\"True\"", "True"));
+    assert_true(ready_with("\"status\":\"False\"", "True")); // by the node controller
+    assert_false(ready_with("\"status\":\"False\"", "False"));
+    assert_false(ready_with("\"status\":\"False\",\"reason\":\"ReadinessGatesNotReady\"", "True"));
+    assert_false(ready_with("\"status\":\"False\",\"reason\":\"ContainersNotReady\"", "False"));
+    assert_false(ready_with("\"status\":\"False\",\"reason\":\"PodCompleted\"", "True"));
+}
+
 static void phases_are_read(void **state)
 {
     (void)state;
@@ -192,13 +216,10 @@ static void pods_of_the_operator_have_their_labels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_state_of_our_pods_is_read),
-        cmocka_unit_test(a_pod_that_cannot_be_placed_says_why),
-        cmocka_unit_test(phases_are_read),
-        cmocka_unit_test(odd_conditions_do_not_hide_a_pod),
-        cmocka_unit_test(only_one_name_in_all_terms_is_a_pin),
-        cmocka_unit_test(a_foreign_pod_costs_little),
-        cmocka_unit_test(pods_of_the_operator_have_their_labels),
+        cmocka_unit_test(the_state_of_our_pods_is_read),       cmocka_unit_test(a_pod_that_cannot_be_placed_says_why),
+        cmocka_unit_test(ready_is_what_the_kubelet_said_last), cmocka_unit_test(phases_are_read),
+        cmocka_unit_test(odd_conditions_do_not_hide_a_pod),    cmocka_unit_test(only_one_name_in_all_terms_is_a_pin),
+        cmocka_unit_test(a_foreign_pod_costs_little),          cmocka_unit_test(pods_of_the_operator_have_their_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
