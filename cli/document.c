@@ -24,11 +24,26 @@ const char *document_str(const cJSON *of, const char *name)
     return cJSON_GetStringValue(document_get(of, name));
 }
 
-int64_t document_i64(const cJSON *of, const char *name)
+bool document_integer(const cJSON *v, int64_t *ret)
 {
     static const double exact = (double)(INT64_C(1) << EXACT_BITS);
-    double v = cJSON_GetNumberValue(document_get(of, name)); // NaN where it is none
-    return v > -exact && v < exact && v == (double)(int64_t)v ? (int64_t)v : 0;
+    double n = cJSON_GetNumberValue(v); // NaN where it is none
+    bool good = n > -exact && n < exact && n == (double)(int64_t)n;
+    if (good)
+        *ret = (int64_t)n;
+    return good;
+}
+
+int64_t document_i64(const cJSON *of, const char *name)
+{
+    int64_t n = 0;
+    document_integer(document_get(of, name), &n);
+    return n;
+}
+
+size_t document_count(const cJSON *list)
+{
+    return (size_t)cJSON_GetArraySize(list);
 }
 
 bool document_str_is(const cJSON *of, const char *name, const char *s)

@@ -3,14 +3,14 @@
 #ifndef CADRE_CLI_EXPLAIN_H
 #define CADRE_CLI_EXPLAIN_H
 
+#include "cli/document.h"
 #include "common/base/buf.h"
-#include "common/base/json.h"
 
 struct explain_input {
-    const struct json *group;  // a WorkerGroup or PlacementGroup
-    const struct json *pods;   // a list of Pods, as kubectl prints it; NULL = not known
-    const struct json *events; // a list of Events (v1) of the group; NULL = not known
-    int64_t now_ms;            // Unix time
+    const cJSON *group;  // a WorkerGroup or PlacementGroup
+    const cJSON *pods;   // a list of Pods, as kubectl prints it; NULL = not known
+    const cJSON *events; // a list of Events (v1) of the group; NULL = not known
+    int64_t now_ms;      // Unix time
 };
 
 void explain(const struct explain_input *in, struct buf *out);

@@ -24,50 +24,43 @@ struct tally { // of a method, over the replicas
     size_t n_ranks;
 };
 
-static int64_t number(const struct json *v, const char *name)
-{
-    int64_t n = 0;
-    return json_i64(json_get(v, name), &n) ? n : 0;
-}
-
 static int64_t grown(int64_t before, int64_t now)
 {
     return now >= before ? now - before : now;
 }
 
-static int64_t growth(const struct json *before, const struct json *now, const char *name)
+static int64_t growth(const cJSON *before, const cJSON *now, const char *name)
 {
-    return grown(number(before, name), number(now, name));
+    return grown(document_i64(before, name), document_i64(now, name));
 }
 
-static const struct json *find(const struct json *list, const char *key, const struct json *value)
+static const cJSON *find(const cJSON *list, const char *key, const cJSON *value)
 {
-    JSON_FOREACH(v, list) {
-        const struct json *m = json_get(v, key);
-        if (m && value && m->len == value->len && memcmp(m->text, value->text, m->len) == 0)
-            return v;
-    }
+    DOCUMENT_FOREACH(v, list)
+    if (cJSON_Compare(document_get(v, key), value, true))
+        return v;
     return NULL;
 }
 
-static int read_bounds(const struct json *bounds, struct histogram *h, struct err *err)
+static int read_bounds(const cJSON *bounds, struct histogram *h, struct err *err)
 {
     *h = (struct histogram){0};
-    JSON_FOREACH(v, bounds)
-        if (h->n < BUCKETS_MAX)
-            h->n += json_i64(v, &h->bounds[h->n]);
+    DOCUMENT_FOREACH(v, bounds)
+    if (h->n < BUCKETS_MAX)
+        h->n += document_integer(v, &h->bounds[h->n]);
     return h->n ? 0 : err_set(err, ERR_INVALID, "the operator's answer to group.stats is none that is known here");
 }
 
-static void add_durations(const struct json *before, const struct json *now, struct histogram *h)
+static void add_durations(const cJSON *before, const cJSON *now, struct histogram *h)
 {
-    const struct json *old = before ? json_get(before, "buckets") : NULL, *o = old ? old->child : NULL;
+    const cJSON *old = before ? document_get(before, "buckets") : NULL, *o = old ? old->child : NULL;
     size_t i = 0;
-    JSON_FOREACH(v, json_get(now, "buckets")) {
+    DOCUMENT_FOREACH(v, document_get(now, "buckets"))
+    {
         int64_t was = 0, is = 0;
-        if (i > h->n || !json_i64(v, &is))
+        if (i > h->n || !document_integer(v, &is))
             break;
-        json_i64(o, &was);
+        document_integer(o, &was);
         h->counts[i++] += grown(was, is);
         h->sum += grown(was, is);
         o = o ? o->next : NULL;
@@ -100,16 +93,17 @@ static struct blame *blame_of(struct tally *t, int64_t rank)
     return &t->ranks[i];
 }
 
-static void add_ranks(const struct json *before, const struct json *now, struct arena *a, struct tally *t)
+static void add_ranks(const cJSON *before, const cJSON *now, struct arena *a, struct tally *t)
 {
-    const struct json *ranks = json_get(now, "ranks"), *old_ranks = json_get(before, "ranks");
-    struct blame *all = arena_array(a, t->n_ranks + json_count(ranks), sizeof *all);
+    const cJSON *ranks = document_get(now, "ranks"), *old_ranks = document_get(before, "ranks");
+    struct blame *all = arena_array(a, t->n_ranks + document_count(ranks), sizeof *all);
     if (t->n_ranks)
         memcpy(all, t->ranks, t->n_ranks * sizeof *all);
     t->ranks = all;
-    JSON_FOREACH(rank, ranks) {
-        const struct json *old = find(old_ranks, "rank", json_get(rank, "rank"));
-        struct blame *b = blame_of(t, number(rank, "rank"));
+    DOCUMENT_FOREACH(rank, ranks)
+    {
+        const cJSON *old = find(old_ranks, "rank", document_get(rank, "rank"));
+        struct blame *b = blame_of(t, document_i64(rank, "rank"));
         b->behind_us += growth(old, rank, "behindMicros");
         b->last += growth(old, rank, "last");
     }
@@ -130,15 +124,14 @@ static void find_slowest(const struct tally *t, struct rate *r)
     }
 }
 
-static void add_method(const struct json *before, const struct json *now, double seconds, struct arena *a,
-                       struct tally *t)
+static void add_method(const cJSON *before, const cJSON *now, double seconds, struct arena *a, struct tally *t)
 {
     struct rate *r = &t->rate;
     int64_t errors = growth(before, now, "errors"), ended = growth(before, now, "results") + errors;
     r->errors += errors;
     r->ended += ended;
-    r->total_errors += number(now, "errors");
-    r->in_flight += number(now, "inFlight");
+    r->total_errors += document_i64(now, "errors");
+    r->in_flight += document_i64(now, "inFlight");
     r->compared += growth(before, now, "compared");
     r->calls += (double)ended / seconds;
     r->bytes += (double)(growth(before, now, "bytesIn") + growth(before, now, "bytesOut")) / seconds;
@@ -165,18 +158,19 @@ static struct tally *tally_of(struct tallies *all, const char *name)
 static int add_span(const struct rates_span *span, struct arena *a, struct tallies *all, struct err *err)
 {
     struct histogram bounds;
-    int64_t us = number(span->now, "nowMicros") - number(span->before, "nowMicros");
+    int64_t us = document_i64(span->now, "nowMicros") - document_i64(span->before, "nowMicros");
     double seconds = (double)(us > 0 ? us : MAX(span->fallback_us, (int64_t)1)) / 1e6;
-    if (read_bounds(json_get(span->now, "boundsMicros"), &bounds, err) < 0)
+    if (read_bounds(document_get(span->now, "boundsMicros"), &bounds, err) < 0)
         return err->code;
     if (all->empty.n && memcmp(&bounds, &all->empty, sizeof bounds) != 0)
         return err_set(err, ERR_INVALID,
                        "replicas of the operator are of versions whose durations cannot be added up; try again when "
                        "its rollout is over");
     all->empty = bounds;
-    JSON_FOREACH(m, json_get(span->now, "methods")) {
-        const char *name = json_str(json_get(m, "name"), a);
-        add_method(find(json_get(span->before, "methods"), "name", json_get(m, "name")), m, seconds, a,
+    DOCUMENT_FOREACH(m, document_get(span->now, "methods"))
+    {
+        const char *name = document_str(m, "name");
+        add_method(find(document_get(span->before, "methods"), "name", document_get(m, "name")), m, seconds, a,
                    tally_of(all, name ? name : "?"));
     }
     return 0;
@@ -188,7 +182,7 @@ int rates_of(const struct rates_span *spans, size_t n_spans, struct arena *a, st
     struct tallies all = {0};
     size_t most = 0;
     for (size_t i = 0; i < n_spans; i++)
-        most += json_count(json_get(spans[i].now, "methods"));
+        most += document_count(document_get(spans[i].now, "methods"));
     all.items = arena_array(a, most, sizeof *all.items);
     for (size_t i = 0; i < n_spans; i++)
         if (add_span(&spans[i], a, &all, err) < 0)

@@ -4,7 +4,8 @@
 #ifndef CADRE_CLI_RATES_H
 #define CADRE_CLI_RATES_H
 
-#include "common/base/json.h"
+#include "cli/document.h"
+#include "common/base/arena.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,11 +28,11 @@ struct rate { // of a method
 // Two answers of one replica. `before` NULL: since the proxy began. Where a count is less than before, another proxy
 // has answered, and all of it counts. `fallback_us`: how long it was by our own clock, for that case.
 struct rates_span {
-    const struct json *before, *now;
+    const cJSON *before, *now;
     int64_t fallback_us;
 };
 
-// Methods in the order in which they are met. In the arena.
+// Methods in the order in which they are met. In the arena; their names are those of the answers.
 int rates_of(const struct rates_span *spans, size_t n_spans, struct arena *a, struct rate **ret, size_t *ret_n,
              struct err *err);
 

@@ -38,7 +38,7 @@ const struct survey_answer *survey_of(const struct survey *s, const char *replic
 // Asking one
 
 // *ret NULL and true: there is no such group.
-static bool ask(const struct surveyor *by, struct survey *s, struct controller *c, size_t i, struct json **ret)
+static bool ask(const struct surveyor *by, struct controller *c, size_t i, cJSON **ret)
 {
     struct err err = ERR_INIT;
     cadre_client_request r;
@@ -49,44 +49,55 @@ static bool ask(const struct surveyor *by, struct survey *s, struct controller *
     cadre_client_code code = controller_call(c, &r);
     if (code != CADRE_CLIENT_OK)
         return code == CADRE_CLIENT_NOT_FOUND;
-    const char *text = arena_strndup(&s->arena, buf_str(&c->result), c->result.len);
-    if (json_parse(text, c->result.len, NULL, &s->arena, ret, &err) == 0)
+    if ((*ret = document_read(&c->result, &err)))
         return true;
     controller_fail(c, CADRE_CLIENT_INVALID, "the operator's answer to group.stats: ", err.msg);
     return false;
 }
 
-static enum met visit(const struct surveyor *by, struct survey *s, struct controller *c)
+static enum met listen_to(const struct surveyor *by, const struct survey *s, struct controller *c,
+                          struct survey_answer *answer)
 {
-    struct survey_answer *answer = &s->answers[s->n];
     bool named = false;
-    *answer = (struct survey_answer){.groups = arena_array(&s->arena, by->n_names, sizeof(struct json *))};
     for (size_t i = 0; i < by->n_names; i++) {
-        struct json *v;
-        if (!ask(by, s, c, i, &v))
+        if (!ask(by, c, i, &answer->groups[i]))
             return MET_NOBODY;
-        answer->groups[i] = v;
-        if (!v || named)
+        if (!answer->groups[i] || named)
             continue;
         named = true;
-        answer->replica = json_str(json_get(v, "replica"), &s->arena);
+        answer->replica = document_str(answer->groups[i], "replica");
         if (survey_of(s, answer->replica))
             return MET_KNOWN;
     }
-    if (!named && s->n) // it knows none of them
-        return MET_KNOWN;
     answer->at_ms = clock_mono_ms(&clock_system);
-    s->n++;
-    return MET_NEW;
+    return named || !s->n ? MET_NEW : MET_KNOWN; // or it knows none of them
+}
+
+static void forget(struct survey_answer *answer)
+{
+    for (size_t i = 0; i < answer->n_groups; i++)
+        cJSON_Delete(answer->groups[i]);
+}
+
+static enum met visit(const struct surveyor *by, struct survey *s, struct controller *c)
+{
+    struct survey_answer answer = {.groups = arena_array(&s->arena, by->n_names, sizeof(cJSON *)),
+                                   .n_groups = by->n_names};
+    enum met met = listen_to(by, s, c, &answer);
+    if (met == MET_NEW)
+        s->answers[s->n++] = answer;
+    else
+        forget(&answer);
+    return met;
 }
 
 // Who is missing
 
-static const struct json *replicas_in(const struct survey *s, size_t n_names, size_t i)
+static const cJSON *replicas_in(const struct survey *s, size_t n_names, size_t i)
 {
-    const struct json *list = NULL;
+    const cJSON *list = NULL;
     for (size_t k = 0; k < n_names && !list; k++)
-        list = json_get(s->answers[i].groups[k], "replicas");
+        list = document_get(s->answers[i].groups[k], "replicas");
     return list;
 }
 
@@ -103,10 +114,11 @@ static size_t count_absent(const struct surveyor *by, struct survey *s)
 {
     s->n_absent = 0;
     for (size_t i = 0; i < s->n; i++) {
-        const struct json *list = replicas_in(s, by->n_names, i);
+        const cJSON *list = replicas_in(s, by->n_names, i);
         s->named = s->named || list;
-        JSON_FOREACH(v, list) {
-            const char *name = json_str(v, &s->arena);
+        DOCUMENT_FOREACH(v, list)
+        {
+            const char *name = cJSON_GetStringValue(v);
             if (name && s->n_absent < SURVEY_REPLICAS_MAX && !survey_of(s, name) && !is_absent(s, name))
                 s->absent[s->n_absent++].replica = name;
         }
@@ -188,6 +200,8 @@ bool survey_take(struct surveyor *by, struct survey *s, int *ret_status)
 
 void survey_done(struct survey *s)
 {
+    for (size_t i = 0; i < s->n; i++)
+        forget(&s->answers[i]);
     arena_done(&s->arena);
     *s = (struct survey){.arena = ARENA_INIT};
 }

@@ -8,21 +8,23 @@
 #define CADRE_CLI_SURVEY_H
 
 #include "cli/controller.h"
-#include "common/base/json.h"
+#include "cli/document.h"
+#include "common/base/arena.h"
 
 enum { SURVEY_REPLICAS_MAX = 16 };
 
-struct survey_answer {    // of one replica
-    const char *replica;  // NULL = it has no name, as in a local run
-    struct json **groups; // in the order of the names; NULL = there is no such group (any more)
-    int64_t at_ms;        // by our own clock
+struct survey_answer {   // of one replica
+    const char *replica; // NULL = it has no name, as in a local run
+    cJSON **groups;      // in the order of the names; NULL = there is no such group (any more)
+    size_t n_groups;
+    int64_t at_ms; // by our own clock
 };
 
 struct survey_absent { // a replica that did not answer
     const char *replica, *why;
 };
 
-struct survey { // all in the arena
+struct survey { // for survey_done()
     struct arena arena;
     struct survey_answer answers[SURVEY_REPLICAS_MAX];
     size_t n;

@@ -7,6 +7,7 @@
 #include "cli/verbs.h"
 
 #include "common/base/clock.h"
+#include "common/base/arena.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
@@ -16,18 +17,15 @@
 
 enum { OBJECTS_MAX = 64 << 20 };
 
-// What kubectl prints for this; lives in the arena.
-static int get(const struct kubectl_args *args, struct arena *a, struct json **ret, struct err *err)
+// What kubectl prints for this; NULL: it fails.
+static cJSON *get(const struct kubectl_args *args, struct err *err)
 {
-    static const char *const prune[] = {"managedFields", "template", "env", "volumes", NULL};
     struct buf out = BUF_INIT(OBJECTS_MAX);
-    if (kubectl_run(args, &out, err) == 0) {
-        const char *text = arena_strndup(a, buf_str(&out), out.len);
-        if (json_parse(text, out.len, prune, a, ret, err) < 0)
-            err_wrap(err, "what kubectl printed");
-    }
+    cJSON *d = NULL;
+    if (kubectl_run(args, &out, err) == 0 && !(d = document_read(&out, err)))
+        err_wrap(err, "what kubectl printed");
     buf_done(&out);
-    return err->code;
+    return d;
 }
 
 struct subject {
@@ -57,29 +55,26 @@ static int find_subject(const char *text, struct arena *a, struct subject *ret, 
     return err_set(err, ERR_INVALID, "%.200s is no group: GROUP is a name, or plg/NAME for a PlacementGroup", text);
 }
 
-static int get_group(const struct options *o, const char *ns, const struct subject *subject, struct arena *a,
-                     struct json **ret, struct err *err)
+static cJSON *get_group(const struct options *o, const char *ns, const struct subject *subject, struct err *err)
 {
     const struct kubectl_args args =
         kubectl_args(o, "get", subject->resource, subject->name, "--namespace", ns, "--output", "json", NULL);
-    return get(&args, a, ret, err);
+    return get(&args, err);
 }
 
 // A bare name is that of a WorkerGroup, or where there is none, of a PlacementGroup.
-static int get_subject(const struct options *o, const char *ns, struct arena *a, struct subject *subject,
-                       const struct json **ret, struct err *err)
+static cJSON *get_subject(const struct options *o, const char *ns, struct arena *a, struct subject *subject,
+                          struct err *err)
 {
-    struct json *group = NULL;
+    cJSON *group = get_group(o, ns, subject, err);
     struct subject other;
     struct err none = ERR_INIT;
-    if (get_group(o, ns, subject, a, &group, err) < 0 && !strchr(o->group, '/') &&
-        find_subject(arena_printf(a, "plg/%s", o->group), a, &other, &none) == 0 &&
-        get_group(o, ns, &other, a, &group, &none) == 0) {
-        *subject = other;
-        *err = ERR_INIT;
-    }
-    *ret = group;
-    return err->code;
+    if (group || strchr(o->group, '/') || find_subject(arena_printf(a, "plg/%s", o->group), a, &other, &none) < 0 ||
+        !(group = get_group(o, ns, &other, &none)))
+        return group;
+    *subject = other;
+    *err = ERR_INIT;
+    return group;
 }
 
 static int tell(const struct options *o, const char *ns, struct arena *a, struct err *err)
@@ -87,22 +82,19 @@ static int tell(const struct options *o, const char *ns, struct arena *a, struct
     struct subject subject;
     if (find_subject(o->group, a, &subject, err) < 0)
         return err->code;
-    struct explain_input in = {.now_ms = clock_wall_ms(&clock_system)};
-    struct json *pods = NULL, *events = NULL;
-    struct err ignored = ERR_INIT;
-    if (get_subject(o, ns, a, &subject, &in.group, err) < 0)
+    _cleanup_(document_free) cJSON *group = get_subject(o, ns, a, &subject, err), *pods = NULL, *events = NULL;
+    if (!group)
         return err->code;
+    struct err ignored = ERR_INIT; // people who may not see all of it are told the rest
     const char *selector = arena_printf(a, "cadre.dev/group=%s", subject.gang);
     const struct kubectl_args of_pods =
         kubectl_args(o, "get", "pods", "--namespace", ns, "--selector", selector, "--output", "json", NULL);
-    if (get(&of_pods, a, &pods, &ignored) == 0) // whoever may not see them is told the rest
-        in.pods = pods;
-    ignored = ERR_INIT;
+    pods = get(&of_pods, &ignored);
     const char *fields = arena_printf(a, "involvedObject.kind=%s,involvedObject.name=%s", subject.kind, subject.name);
     const struct kubectl_args of_events =
         kubectl_args(o, "get", "events", "--namespace", ns, "--field-selector", fields, "--output", "json", NULL);
-    if (get(&of_events, a, &events, &ignored) == 0)
-        in.events = events;
+    events = get(&of_events, &ignored);
+    const struct explain_input in = {group, pods, events, .now_ms = clock_wall_ms(&clock_system)};
     struct buf out = BUF_INIT(OBJECTS_MAX);
     explain(&in, &out);
     plain_print(stdout, buf_str(&out), out.len);

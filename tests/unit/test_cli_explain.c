@@ -18,18 +18,19 @@
 
 static char *explained(const char *name, const char *in, size_t len)
 {
-    struct arena a = ARENA_INIT;
-    struct json *root;
     struct err err = ERR_INIT;
-    struct buf out = BUF_INIT(1 << 20);
-    if (json_parse(in, len, NULL, &a, &root, &err) < 0)
+    struct buf text = BUF_INIT(1 << 20), out = BUF_INIT(1 << 20);
+    buf_append(&text, in, len);
+    _cleanup_(document_free) cJSON *root = document_read(&text, &err);
+    if (!root)
         fail_msg("%s: %s", name, err.msg);
-    struct explain_input input = {
-        .group = json_get(root, "group"), .pods = json_get(root, "pods"), .events = json_get(root, "events")};
-    const char *now = json_str(json_get(root, "now"), &a);
+    struct explain_input input = {.group = document_get(root, "group"),
+                                  .pods = document_get(root, "pods"),
+                                  .events = document_get(root, "events")};
+    const char *now = document_str(root, "now");
     assert_true(rfc3339_parse(now, strlen(now), &input.now_ms));
     explain(&input, &out);
-    arena_done(&a);
+    buf_done(&text);
     return buf_take(&out);
 }
 
