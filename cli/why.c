@@ -6,8 +6,8 @@
 #include "cli/report.h"
 #include "cli/verbs.h"
 
-#include "common/base/clock.h"
 #include "common/base/arena.h"
+#include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
