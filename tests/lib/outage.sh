@@ -40,6 +40,10 @@ callers_stop() {
     kill -TERM "$callers_pid" && wait "$callers_pid"
 }
 
+callers_end() { # also after a suite that bailed out
+    [[ -z ${callers_pid:-} ]] || kill -KILL "$callers_pid" 2>/dev/null || true
+}
+
 report() { # FIELD REPORT-ARGUMENTS...: of the callers' log
     "$suite_root/tests/lib/caller.py" report "$suite_dir/calls" "${@:2}" | jq -c "$1"
 }
@@ -178,7 +182,7 @@ outage_explain() {
     tail -n 3 "$suite_dir/callers"
 }
 
-suite_at_exit+=(states_stop)
+suite_at_exit+=(states_stop callers_end)
 suite_explain+=(outage_explain)
 
 # ---- what is taken away ----------------------------------------------------------------------------------------------

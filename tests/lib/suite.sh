@@ -16,6 +16,15 @@ kc() {
     "$devcluster" kubectl "$@"
 }
 
+# What somebody left open, such as the file of a lock, must not live on in the programs of a cluster.
+suite_close_inherited() {
+    local fd
+    for fd in /proc/$$/fd/*; do
+        fd=${fd##*/}
+        [[ $fd -le 2 || $fd -eq 255 ]] || eval "exec $fd>&-" # 255 is the script itself
+    done
+}
+
 # suite_cluster NAME UP-ARGUMENTS...: a cluster for this suite. $suite_dir is a folder that goes with it.
 suite_cluster() {
     suite_name=$1
@@ -24,6 +33,7 @@ suite_cluster() {
         echo "1..0 # SKIP $suite_name: a dev cluster needs root"
         exit 77
     fi
+    suite_close_inherited
     export CADRE_CLUSTER=$suite_name-$$ CADRE_USE=own
     suite_dir=$(mktemp -d)
     suite_diag=$suite_dir/diag
