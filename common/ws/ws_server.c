@@ -50,7 +50,9 @@ static int connection_event(struct lws *wsi, struct ws_connection *c, enum lws_c
     case LWS_CALLBACK_ESTABLISHED:
         return c->session ? ws_session_established(c->session) : -1;
     case LWS_CALLBACK_RECEIVE:
-        return c->session ? ws_session_receive(c->session, in, len) : -1;
+        if (c->session)
+            ws_session_glued(c->session);
+        return c->session ? 0 : -1;
     case LWS_CALLBACK_RECEIVE_PONG:
         if (c->session)
             c->session->heard = true;
@@ -225,11 +227,12 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     int r = config->cert_pem ? ws_server_certificate(server, config->cert_pem, config->key_pem, err) : 0;
     if (r == 0)
         r = context_new(server, err);
+    if (r == 0)
+        r = ws_receivers_new(server, err);
     if (r < 0) {
         ws_server_free(server);
         return NULL;
     }
-    ws_receivers_new(server);
     server->hook = loop_hook_new(loop, before_waiting, server);
     server->sweep = loop_timer_new(loop, on_sweep, server);
     loop_timer_arm(server->sweep, MAX(server->config.ping_ms / SWEEPS, 1));

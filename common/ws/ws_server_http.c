@@ -206,6 +206,10 @@ static int upgrade_check(struct ws_request *r, struct err *err)
     const char *version = ws_request_header(r, "sec-websocket-version"),
                *key = ws_request_header(r, "sec-websocket-key");
     const char *offered = ws_request_header(r, "sec-websocket-protocol");
+    char http[16] = "";
+    lws_hdr_copy(r->connection->wsi, http, sizeof http, WSI_TOKEN_HTTP);
+    if (!str_starts(http, "HTTP/1.1"))
+        return bad(err, 400, "a websocket handshake needs HTTP/1.1");
     if (!str_eq(r->method, "GET") || !key || strlen(key) != HANDSHAKE_KEY_SIZE - 1 || !ws_request_header(r, "host"))
         return bad(err, 400, "not a websocket handshake");
     if (!str_eq(version, "13"))

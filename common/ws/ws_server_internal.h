@@ -40,9 +40,9 @@ struct ws_server {
     SSL_CTX *creating; // where the certificate of the listener that is being made goes
     char *cert_pem, *key_pem;
     bool freeing;
-    unsigned char *scratch;         // a message, with LWS_PRE bytes in front
-    char *read_buf;                 // read_size bytes, for all sessions
-    struct ws_receivers *receivers; // NULL: there are none, libwebsockets reads
+    unsigned char *scratch; // a message, with LWS_PRE bytes in front
+    char *read_buf;         // read_size bytes, for all sessions
+    struct ws_receivers *receivers;
 };
 
 // What a connection is to us; hangs on libwebsockets' struct from accept to its end.
@@ -59,12 +59,12 @@ struct ws_receiver; // ws_server_receive.c
 
 struct ws_session {
     struct ws_connection *connection;
-    struct ws_receiver *receiver; // NULL: libwebsockets reads
+    struct ws_receiver *receiver; // NULL before it is open
     void *user;
     bool open, closing;
     bool told;                 // our close frame is out, or the peer's came
     bool cut;                  // to be hung up
-    bool answer_due, answered; // of the peer's close frame, where it is not libwebsockets that answers
+    bool answer_due, answered; // of the peer's close frame
     uint8_t pong_len;
     bool pong_due;
     char *pong;                  // NULL before the first ping of the peer
@@ -114,10 +114,10 @@ void ws_server_tls_prepare(SSL_CTX *ctx);
 // ws_server_session.c: what libwebsockets calls; non-zero closes the connection
 struct ws_session *ws_session_new(struct ws_connection *c);
 int ws_session_established(struct ws_session *s);
-int ws_session_receive(struct ws_session *s, const char *data, size_t len);
+void ws_session_glued(struct ws_session *s);
 int ws_session_writable(struct ws_session *s);
 int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, size_t len);
-// ... and what both ways to read call
+// ... and what the receiver calls
 void ws_session_take(struct ws_session *s, bool text, const char *data, size_t len, bool end);
 void ws_session_pong(struct ws_session *s, const char *data, size_t len);
 void ws_sessions_show_life(struct ws_server *server);
@@ -127,7 +127,7 @@ void ws_session_cut(struct ws_session *s);
 void ws_session_end(struct ws_session *s); // tells the owner, frees
 void ws_session_sweep(struct ws_session *s);
 // ws_server_receive.c
-void ws_receivers_new(struct ws_server *server);
+int ws_receivers_new(struct ws_server *server, struct err *err);
 void ws_receivers_free(struct ws_server *server);
 void ws_receivers_begin(struct ws_server *server);   // before each turn
 void ws_receiver_new(struct ws_session *s);          // of an open one; nothing is read before the next turn

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes in on connections without TLS is read here, with the codec of the client, and not by libwebsockets: a long
-// body goes from the socket to where it belongs, without the buffer in between that libwebsockets has. That keeps the
-// socket, writes to it and watches over its life; it only never reads again
-// (docs/adr/0008-reading-past-libwebsockets.md).
+// What comes in on an open session is read here, with the codec of the client, and not by libwebsockets: one reader
+// keeps RFC 6455's rules whether there is TLS or not, and a long body goes from the socket, or from OpenSSL, to where
+// it belongs, without the buffer in between that libwebsockets has. libwebsockets keeps the socket and its TLS, writes
+// to it and watches over its life; it only never reads again (docs/adr/0008-reading-past-libwebsockets.md).
 #include "common/ws/ws_server_internal.h"
 
 #include "common/base/mem.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,7 +21,10 @@
 #define PLACE_MIN ((size_t)16 << 10)
 #define PLACE_TAIL ((size_t)4 << 10)
 
-enum { READY_MAX = 64 };
+enum {
+    READY_MAX = 64,
+    TLS_READS_A_TURN = 32, // of a TLS record each, 16 KiB
+};
 
 // libuv watches a descriptor for one owner, who is libwebsockets: so they are in an epoll instance of their own, which
 // libuv watches.
@@ -27,17 +34,32 @@ struct ws_receivers {
     struct loop_look *look;
     struct epoll_event ready[READY_MAX]; // those that come in this turn, up to n_ready; NULL: it has ended meanwhile
     int n_ready;
+    struct loop_timer *again; // armed while `undrained` has some
+    struct list undrained;    // those of which OpenSSL has bytes that the kernel does not tell of any more
     struct list fresh; // those that have opened since the last turn: libwebsockets still has what came with the request
 };
 
 struct ws_receiver {
-    struct list fresh;
+    struct list fresh, undrained;
     struct ws_session *session;
+    SSL *ssl; // NULL: without TLS
     struct frame_reader frames;
     bool begun; // libwebsockets reads no more
     bool watched;
     bool ended; // there is nothing to read any more
+    bool more;  // the last read of TLS got something, so there may be more that is read already
 };
+
+static void note_undrained(struct ws_receiver *r)
+{
+    struct ws_receivers *all = r->session->connection->server->receivers;
+    list_remove(&r->undrained);
+    if (!r->watched || !r->more)
+        return;
+    list_append(&all->undrained, &r->undrained);
+    if (!loop_timer_armed(all->again))
+        loop_timer_arm(all->again, 0);
+}
 
 // Who is not watched is not in the set: of a hang-up it would tell all the time.
 void ws_receiver_watch(struct ws_session *s)
@@ -48,6 +70,7 @@ void ws_receiver_watch(struct ws_session *s)
     if (watched == r->watched)
         return;
     r->watched = watched;
+    note_undrained(r);
     int op = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
     if (epoll_ctl(s->connection->server->receivers->epoll, op, s->connection->fd, &e) < 0 && watched)
         ws_session_cut(s); // the kernel has no room for another: better gone than deaf
@@ -102,35 +125,63 @@ static void end(struct ws_session *s)
     ws_session_cut(s);
 }
 
-// False: there is no more for now, or others get a turn first.
-static bool read_once(struct ws_session *s)
+// Bytes, 0 where there are none now, below 0 where there will be no more.
+static ssize_t read_socket(struct ws_session *s, struct iovec into[2])
+{
+    bool placed = into[0].iov_len > 0;
+    if (placed)
+        into[1].iov_len = PLACE_TAIL; // a head or two: what else comes has a place of its own
+    struct msghdr m = {.msg_iov = into + !placed, .msg_iovlen = placed ? 2 : 1};
+    ssize_t n = recvmsg(s->connection->fd, &m, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    return n ? n : -1;
+}
+
+static ssize_t read_tls(struct ws_receiver *r, const struct iovec into[2])
+{
+    const struct iovec *to = &into[into[0].iov_len == 0];
+    ERR_clear_error();
+    int n = SSL_read(r->ssl, to->iov_base, (int)MIN(to->iov_len, (size_t)INT_MAX));
+    int why = n > 0 ? SSL_ERROR_NONE : SSL_get_error(r->ssl, n);
+    ERR_clear_error(); // libwebsockets looks at the same list
+    r->more = n > 0;
+    if (n > 0)
+        return n;
+    return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 0 : -1;
+}
+
+// False: there is no more for now, or others get a turn first. *wave: bytes of what has no place of its own.
+static bool read_once(struct ws_session *s, size_t *wave)
 {
     struct ws_server *server = s->connection->server;
     struct iovec into[2] = {find_place(s), {server->read_buf, server->config.read_size}};
     bool placed = into[0].iov_len > 0;
-    if (placed)
-        into[1].iov_len = PLACE_TAIL; // a head or two: what else comes has a place of its own
-    size_t want = into[0].iov_len + into[1].iov_len;
-    ssize_t n =
-        recvmsg(s->connection->fd, &(struct msghdr){.msg_iov = into + !placed, .msg_iovlen = placed ? 2 : 1}, 0);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return false;
-    if (n <= 0) {
+    ssize_t n = s->receiver->ssl ? read_tls(s->receiver, into) : read_socket(s, into);
+    if (n < 0)
         end(s);
+    if (n <= 0)
         return false;
-    }
     s->heard = true;
     size_t first = MIN((size_t)n, into[0].iov_len);
     take(s, into[0].iov_base, first);
-    take(s, (char *)server->read_buf, (size_t)n - first);
-    return placed && (size_t)n == want && !s->paused && !s->cut;
+    take(s, server->read_buf, (size_t)n - first);
+    *wave += placed ? 0 : (size_t)n;
+    if (s->paused || s->cut)
+        return false;
+    return s->receiver->ssl || (placed && (size_t)n == into[0].iov_len + into[1].iov_len);
 }
 
+// What came of a wave of short messages goes out before the next one is read.
 static void read_turn(struct ws_session *s)
 {
-    for (int i = 0; i < READS_A_TURN && !s->paused; i++)
-        if (!read_once(s))
-            return;
+    bool tls = s->receiver->ssl;
+    size_t wave = 0;
+    for (int i = 0; i < (tls ? TLS_READS_A_TURN : READS_A_TURN) && !s->paused && wave < WS_WAVE; i++)
+        if (!read_once(s, &wave))
+            break;
+    if (tls)
+        note_undrained(s->receiver);
 }
 
 static bool read_ready(void *ctx)
@@ -145,6 +196,18 @@ static bool read_ready(void *ctx)
     return n > 0;
 }
 
+static void on_again(void *ctx)
+{
+    struct ws_receivers *all = ctx;
+    struct list batch = LIST_INIT(batch); // what is not drained now waits for the next turn
+    LIST_FOREACH(l, &all->undrained) {
+        list_remove(l);
+        list_append(&batch, l);
+    }
+    for (struct list *l; (l = list_pop(&batch));)
+        read_turn(CONTAINER_OF(l, struct ws_receiver, undrained)->session);
+}
+
 static void on_ready(void *ctx, int events)
 {
     (void)events;
@@ -154,21 +217,31 @@ static void on_ready(void *ctx, int events)
 void ws_receiver_new(struct ws_session *s)
 {
     const struct ws_server *server = s->connection->server;
-    if (!server->receivers || lws_is_ssl(s->connection->wsi))
-        return;
     s->receiver = xcalloc(1, sizeof *s->receiver);
     s->receiver->session = s;
+    s->receiver->ssl = lws_get_ssl(s->connection->wsi);
+    list_init(&s->receiver->undrained);
     frame_reader_init(&s->receiver->frames, true, server->config.max_message);
     list_append(&server->receivers->fresh, &s->receiver->fresh);
+}
+
+// The head of a record is not read by itself, and a connection that is silent keeps no buffers.
+static void tls_begin(struct ws_receiver *r)
+{
+    SSL_set_read_ahead(r->ssl, 1);
+    SSL_set_mode(r->ssl, SSL_MODE_RELEASE_BUFFERS);
+    r->more = SSL_has_pending(r->ssl);
 }
 
 // Frames that were glued to the request, which is not allowed, are in libwebsockets' hands, and would be lost there if
 // it stopped at once. Before the next turn it can have read nothing else.
 void ws_receivers_begin(struct ws_server *server)
 {
-    for (struct list *l; server->receivers && (l = list_pop(&server->receivers->fresh));) {
+    for (struct list *l; (l = list_pop(&server->receivers->fresh));) {
         struct ws_receiver *r = CONTAINER_OF(l, struct ws_receiver, fresh);
         r->begun = true;
+        if (r->ssl)
+            tls_begin(r);
         if (!r->session->cut)
             lws_rx_flow_control(r->session->connection->wsi, 0);
         ws_receiver_watch(r->session);
@@ -188,23 +261,25 @@ void ws_receiver_free(struct ws_session *s)
     s->receiver->ended = true;
     ws_receiver_watch(s);
     list_remove(&s->receiver->fresh);
+    list_remove(&s->receiver->undrained);
     for (int i = 0; i < all->n_ready; i++)
         if (all->ready[i].data.ptr == s)
             all->ready[i].data.ptr = NULL;
     free(TAKE_PTR(s->receiver));
 }
 
-void ws_receivers_new(struct ws_server *server)
+int ws_receivers_new(struct ws_server *server, struct err *err)
 {
-    struct err ignored = ERR_INIT;
-    struct ws_receivers *all = xcalloc(1, sizeof *all);
+    struct ws_receivers *all = server->receivers = xcalloc(1, sizeof *all);
     list_init(&all->fresh);
+    list_init(&all->undrained);
     all->epoll = epoll_create1(EPOLL_CLOEXEC);
-    all->poll = all->epoll < 0 ? NULL : loop_poll_new(server->loop, all->epoll, on_ready, all);
+    if (all->epoll < 0)
+        return err_set(err, ERR_IO, "no descriptor for the server's connections: %s", strerror(errno));
+    all->poll = loop_poll_new(server->loop, all->epoll, on_ready, all);
     all->look = loop_look_new(server->loop, read_ready, all);
-    server->receivers = all;
-    if (!all->poll || loop_poll_set(all->poll, LOOP_READ, &ignored) < 0)
-        ws_receivers_free(server); // then all is as it is with TLS
+    all->again = loop_timer_new(server->loop, on_again, all);
+    return loop_poll_set(all->poll, LOOP_READ, err);
 }
 
 void ws_receivers_free(struct ws_server *server)
@@ -214,6 +289,7 @@ void ws_receivers_free(struct ws_server *server)
         return;
     loop_look_free(all->look);
     loop_poll_free(all->poll);
+    loop_timer_free(all->again);
     if (all->epoll >= 0)
         close(all->epoll);
     free(all);

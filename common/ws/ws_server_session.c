@@ -113,8 +113,6 @@ static void listen_or_not(struct ws_session *s)
 {
     if (s->receiver)
         ws_receiver_watch(s);
-    else if (s->open)
-        lws_rx_flow_control(s->connection->wsi, !s->paused);
 }
 
 void ws_session_pause(struct ws_session *s)
@@ -272,15 +270,11 @@ void ws_session_take(struct ws_session *s, bool text, const char *data, size_t l
         collect(s, data, len, end);
 }
 
-int ws_session_receive(struct ws_session *s, const char *data, size_t len)
+// libwebsockets has read it together with the request, which RFC 6455 forbids: the receiver reads all that comes later.
+void ws_session_glued(struct ws_session *s)
 {
-    struct lws *wsi = s->connection->wsi;
     s->heard = true;
-    if (s->receiver) // it was glued to the request
-        ws_session_refuse(s, FRAME_CLOSE_PROTOCOL, "a frame before the answer to the handshake");
-    else
-        ws_session_take(s, !lws_frame_is_binary(wsi), data, len, lws_is_final_fragment(wsi));
-    return 0;
+    ws_session_refuse(s, FRAME_CLOSE_PROTOCOL, "a frame before the answer to the handshake");
 }
 
 static void count_chunk(struct ws_server *server, const struct ws_chunk *chunk)

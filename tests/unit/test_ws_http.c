@@ -433,6 +433,16 @@ static void another_version_of_websocket_is_refused(void **state)
     assert_non_null(strstr(answer, "Sec-WebSocket-Version: 13\r\n"));
 }
 
+static void http_1_0_cannot_be_upgraded(void **state)
+{
+    (void)state;
+    const char *answer = ask("GET / HTTP/1.0\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                             "Sec-WebSocket-Protocol: cadre.v1\r\n\r\n");
+    assert_true(str_starts(answer, "HTTP/1.1 400 "));
+    assert_non_null(strstr(answer, "needs HTTP/1.1"));
+}
+
 static void broken_frames_end_the_session(void **state)
 {
     (void)state;
@@ -502,6 +512,7 @@ int main(void)
         T(an_answer_without_room_is_a_503),
         T(who_has_not_begun_does_not_hold_up_the_end),
         T(another_version_of_websocket_is_refused),
+        T(http_1_0_cannot_be_upgraded),
         T(broken_frames_end_the_session),
         T(pings_are_answered_and_fragments_put_together),
         T(frames_glued_to_the_handshake_do_no_harm),
