@@ -115,14 +115,6 @@ static void run_deferred(uv_idle_t *idle)
 
 // Spinning
 
-// Whether libuv has descriptors to tell the kernel of, which it does before it waits: the head of its list, of two
-// pointers in all versions, does not point to itself then.
-static bool has_news(const uv_loop_t *uv)
-{
-    const void *const *queue = (const void *const *)&uv->watcher_queue;
-    return queue[0] != queue;
-}
-
 // Whether there was something, with which it has dealt.
 static bool look_within(struct loop *loop)
 {
@@ -180,7 +172,7 @@ static bool look_or_sleep(struct loop *loop, int64_t *until_us)
         return false;
     int64_t now_us = clock_mono_us(&clock_system);
     note_sleep(loop, now_us);
-    if (uv_backend_timeout(&loop->uv) == 0 || has_news(&loop->uv))
+    if (uv_backend_timeout(&loop->uv) == 0) // also while the kernel does not know of all descriptors
         return false;
     if (!*until_us)
         *until_us = loop->stays ? now_us + LOOKS_US : now_us;
