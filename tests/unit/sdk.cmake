@@ -2,7 +2,7 @@
 foreach(name client_load batch)
   cadre_test(test_sdk_${name} LINKS cadre_client_core cadre_ws_server cadre_fakeapi SOURCES sdk_proxy.c)
 endforeach()
-foreach(name client futures retry)
+foreach(name client futures retry threads)
   cadre_test(test_sdk_${name} LINKS cadre_client_core cadre_ws_server cadre_fakeapi SOURCES sdk_proxy.c sdk_case.c)
 endforeach()
 cadre_test(test_sdk_moving LINKS cadre_client_core cadre_ws_server cadre_fakeapi

@@ -68,9 +68,9 @@ class Header(unittest.TestCase):
     def test_every_option_of_c_has_a_name_here(self):
         from cadre import _options
         own = {"size", "method", "group", "role", "args", "per_rank", "n_per_rank", "batch", "batch_len", "done", "ctx",
-               "keep", "via", "lend"}  # what Group sets itself; `via` is of workers, and it lends no memory
+               "keep", "via", "lend", "lazy"}  # what calls set themselves; `via` is of workers
         self.assertEqual({m for m, _ in _options.CALL.values()}, {f[0] for f in _library.Request._fields_} - own)
-        own = {"size", "address", "on_connection", "on_output", "ctx"}
+        own = {"size", "address", "on_connection", "on_output", "ctx", "threaded"}
         self.assertEqual({m for m, _ in _options.CONNECT.values()}, {f[0] for f in _library.Options._fields_} - own)
 
 

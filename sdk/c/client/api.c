@@ -4,7 +4,7 @@
 #include "common/base/str.h"
 #include "common/wire/scan.h"
 #include "common/wire/traceparent.h"
-#include "sdk/c/client/client.h"
+#include "sdk/c/client/turnstile.h"
 
 #define INFO_METHOD "group.info"
 #define KILL_METHOD "group.kill"
@@ -22,13 +22,41 @@ cadre_client_code cadre_client_open(const cadre_client_options *options, cadre_c
     if (settings_init(&s, options, &err) < 0)
         return fault_return(error, &err);
     *ret = client_new(&s);
+    if ((*ret)->settings.threaded)
+        (*ret)->turnstile = turnstile_new(*ret);
     return CADRE_CLIENT_OK;
+}
+
+static bool in_callback(struct cadre_client *c)
+{
+    client_enter(c);
+    bool turning = c->turning;
+    client_leave(c);
+    return turning;
 }
 
 void cadre_client_close(cadre_client *c)
 {
-    if (c && !c->turning)
-        client_free(c);
+    if (!c || in_callback(c))
+        return;
+    cadre_client_shut(c);
+    struct turnstile *t = c->turnstile;
+    client_free(c);
+    turnstile_free(t);
+}
+
+void cadre_client_shut(cadre_client *c)
+{
+    if (!c || !c->turnstile)
+        return;
+    client_enter(c);
+    if (!c->closing && !c->turning) {
+        c->closing = true;
+        turnstile_stop(c->turnstile);
+        client_end(c);
+        client_tell(c);
+    }
+    client_leave(c);
 }
 
 // Names travel inside of JSON without escapes.
@@ -143,8 +171,12 @@ cadre_client_code cadre_client_start(cadre_client *c, const cadre_client_request
     cadre_client_request r;
     struct err err = ERR_INIT;
     uint64_t id = 0;
+    client_enter(c);
     if (settings_copy_sized(&r, sizeof r, request, "cadre_client_request", &err) == 0)
         id = start(c, &r, &err);
+    if (id && !r.lazy)
+        client_stir(c);
+    client_leave(c);
     if (!id)
         return fault_return(error, &err);
     if (ret_id)
@@ -155,7 +187,10 @@ cadre_client_code cadre_client_start(cadre_client *c, const cadre_client_request
 cadre_client_code cadre_client_cancel(cadre_client *c, uint64_t id)
 {
     struct err err = ERR_INIT;
+    client_enter(c);
     client_cancel(c, id, &err);
+    client_stir(c);
+    client_leave(c);
     return (cadre_client_code)-err.code;
 }
 
@@ -249,15 +284,12 @@ size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms)
 {
     int64_t now = clock_mono_ms(&clock_system);
     int64_t end = timeout_ms < 0 || timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
-    size_t n = 0;
-    if (c->turning)
-        return 0;
-    while (n == 0 && cadre_client_pending(c)) {
-        n = client_turn(c, end - now);
-        now = clock_mono_ms(&clock_system);
-        if (now >= end)
-            break;
-    }
+    client_enter(c);
+    uint64_t before = c->answered;
+    while (c->answered == before && !c->turning && c->calls.used > c->n_kept && client_pass(c, end))
+        ;
+    size_t n = c->turning ? 0 : (size_t)(c->answered - before);
+    client_leave(c);
     return n;
 }
 
@@ -280,10 +312,16 @@ size_t cadre_client_process(cadre_client *c)
 
 int cadre_client_connected(const cadre_client *c)
 {
-    return c->uplink.state == UPLINK_UP;
+    client_enter((cadre_client *)c);
+    bool up = c->uplink.state == UPLINK_UP;
+    client_leave((cadre_client *)c);
+    return up;
 }
 
 size_t cadre_client_pending(const cadre_client *c)
 {
-    return c->calls.used - c->n_kept;
+    client_enter((cadre_client *)c);
+    size_t n = c->calls.used - c->n_kept;
+    client_leave((cadre_client *)c);
+    return n;
 }

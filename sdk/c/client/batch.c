@@ -8,6 +8,7 @@
 #include "common/wire/body_list.h"
 #include "sdk/c/client/buffer.h"
 #include "sdk/c/client/fault.h"
+#include "sdk/c/client/turnstile.h"
 
 #include <stdlib.h>
 
@@ -85,8 +86,8 @@ static void put(const struct scatter *head, const struct safetensors_tensor *sor
 
 static int refuse_room(const cadre_client *c, size_t len, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "no room for a batch of %zu bytes: %zu bytes are waiting already", len,
-                   quota_used(c->quota));
+    return fault_refuse_now(err, "no room for a batch of %zu bytes: %zu bytes are waiting already", len,
+                            quota_used(c->quota));
 }
 
 // c NULL: into memory of malloc(), for which all data is there. The tensors say where their values are, afterwards.
@@ -143,16 +144,19 @@ cadre_client_code cadre_client_batch_new(cadre_client *c, cadre_client_tensor *t
 cadre_client_code cadre_client_batch_room(cadre_client *c, size_t len, void **ret, cadre_client_error *error)
 {
     struct err err = ERR_INIT;
+    client_enter(c);
     *ret = buffer_new(c, len);
-    if (*ret)
-        return CADRE_CLIENT_OK;
-    refuse_room(c, len, &err);
-    return fault_return(error, &err);
+    if (!*ret)
+        refuse_room(c, len, &err);
+    client_leave(c);
+    return *ret ? CADRE_CLIENT_OK : fault_return(error, &err);
 }
 
 void cadre_client_batch_free(cadre_client *c, void *batch)
 {
+    client_enter(c);
     buffer_free(c, batch);
+    client_leave(c);
 }
 
 static int find_tensor(cadre_client_json doc, const char *name, struct arena *a, cadre_client_tensor *ret,

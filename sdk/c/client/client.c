@@ -17,7 +17,7 @@ enum {
     COPY_MAX = 16 << 10, // arguments up to this are copied into the queue, longer ones are shared with it
     TURN_MS = 60 * 1000,
     GOODBYE_MS = 1000,
-    MOMENT_MS = 100,
+    FLOCK_MAX = 1000, // sent and not answered, where nobody counts them: a rank refuses more than 1,024
 };
 
 static int64_t now_ms(void)
@@ -86,7 +86,7 @@ static void answer(struct cadre_client *c, struct pending *p, const struct recor
     c->n_sent -= p->sent;
     p->sent = false;
     c->answered++;
-    if (p->keep && !c->closing)
+    if (p->keep && (!c->closing || c->turnstile))
         future_keep(c, p, r, error);
     else
         pendings_give(&c->calls, p);
@@ -146,32 +146,8 @@ static void say_closed(const struct pending *p, const struct err *why, struct er
 static bool may_send(const struct cadre_client *c)
 {
     const struct uplink *u = &c->uplink;
-    return u->state == UPLINK_UP && (!u->max_calls || c->n_sent < u->max_calls) && uplink_queued(u) < WS_HIGH_MARK;
-}
-
-// A moment does not count, so that people read the number in messages that they have asked for.
-static int64_t time_left(const struct pending *p)
-{
-    int64_t waited = now_ms() - p->created_ms;
-    return waited <= MOMENT_MS ? p->timeout_ms : MAX(p->timeout_ms - waited, (int64_t)1);
-}
-
-static void write_head(struct buf *out, const struct pending *p)
-{
-    buf_puts(out, "{\"method\":\""); // buf_printf() would take a tenth of the time of a call
-    buf_puts(out, p->method);
-    if (p->group[0]) {
-        buf_puts(out, "\",\"group\":\"");
-        buf_puts(out, p->group);
-    }
-    buf_putc(out, '"');
-    if (p->timeout_ms)
-        buf_printf(out, ",\"timeoutMs\":%" PRId64, time_left(p));
-    if (p->attempt)
-        buf_printf(out, ",\"attempt\":%" PRId64, p->attempt);
-    if (p->more)
-        buf_puts(out, p->more);
-    buf_puts(out, p->refuse ? ",\"whenNotReady\":\"Refuse\"}" : "}");
+    bool room = (!u->max_calls || c->n_sent < u->max_calls) && (!c->turnstile || c->n_sent < FLOCK_MAX);
+    return u->state == UPLINK_UP && room && uplink_queued(u) < WS_HIGH_MARK;
 }
 
 // args: where p has none of its own.
@@ -186,7 +162,7 @@ static int send_records(struct cadre_client *c, struct pending *p, const char *a
     struct buf *out = &c->scratch;
     buf_reset(out);
     buf_append(out, "\0\0\0", 4);
-    write_head(out, p);
+    pending_write_head(p, now_ms(), out);
     if (p->args ? batch_is_safetensors(p->args->data, p->args->len) : batch_is_safetensors(args, len))
         while (out->len % 8) // blanks, so that the values of the batch lie aligned where it arrives
             buf_putc(out, ' ');
@@ -417,7 +393,7 @@ static bool is_stale(const struct cadre_client *c)
 size_t client_turn(struct cadre_client *c, int64_t timeout_ms)
 {
     uint64_t before = c->answered;
-    if (c->turning)
+    if (c->turning || c->ended)
         return 0;
     c->stale = is_stale(c);
     c->turning = true;
@@ -430,11 +406,25 @@ size_t client_turn(struct cadre_client *c, int64_t timeout_ms)
     return (size_t)(c->answered - before);
 }
 
+int64_t client_flush(struct cadre_client *c)
+{
+    if (c->ended || c->turning)
+        return 0;
+    c->turning = true;
+    arm_deadline(c);
+    uplink_flush(&c->uplink);
+    c->turning = false;
+    return loop_timeout_ms(c->loop);
+}
+
 bool client_may_start(const struct cadre_client *c, struct err *err)
 {
     if (c->closing)
         err_set(err, ERR_CANCELED, "the client is being closed");
-    else if (c->calls.used >= c->settings.max_calls)
+    else if (c->turnstile && c->calls.used - c->n_kept >= c->settings.max_calls)
+        fault_refuse_now(err, "%u calls are not answered; this client may have no more at a time",
+                         c->calls.used - c->n_kept);
+    else if (c->calls.used >= (c->turnstile ? SETTINGS_CALLS_MAX : c->settings.max_calls))
         err_set(err, ERR_LIMIT,
                 "%u calls are not answered, and %u answers are kept; this client may have no more at a time",
                 c->calls.used - c->n_kept, c->n_kept);
@@ -451,8 +441,8 @@ static int keep_arguments(struct cadre_client *c, struct pending *p, const struc
     }
     p->args = uplink_blob(&c->uplink, args->len, c->quota);
     if (!p->args)
-        return err_set(err, ERR_LIMIT, "%s(): no room for %zu bytes of arguments: %zu bytes are waiting already",
-                       p->method, args->len, quota_used(c->quota));
+        return fault_refuse_now(err, "%s(): no room for %zu bytes of arguments: %zu bytes are waiting already",
+                                p->method, args->len, quota_used(c->quota));
     arguments_write(args, p->args->data);
     return 0;
 }
@@ -558,7 +548,7 @@ struct cadre_client *client_new(struct settings *settings)
     return c;
 }
 
-void client_free(struct cadre_client *c)
+void client_end(struct cadre_client *c)
 {
     int64_t end = now_ms() + GOODBYE_MS;
     c->closing = c->turning = true; // callbacks come, nothing is begun
@@ -573,6 +563,14 @@ void client_free(struct cadre_client *c)
     while (up && !uplink_gone(&c->uplink) && now_ms() < end)
         loop_run_once(c->loop, end - now_ms());
     uplink_done(&c->uplink);
+    c->turning = false;
+    c->ended = true;
+}
+
+void client_free(struct cadre_client *c)
+{
+    if (!c->ended)
+        client_end(c);
     futures_done(c);
     buffers_done(c);
     blob_unref(c->returned);

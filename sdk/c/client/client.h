@@ -35,7 +35,9 @@ struct cadre_client {
     uint64_t answered;
     int64_t turned_ms; // when the last turn ended
     bool turning, stale, closing, told_up;
-    struct err why; // the last connection ended
+    bool ended;                  // closed, but not freed yet
+    struct turnstile *turnstile; // NULL = one thread at a time
+    struct err why;              // the last connection ended
     struct buf scratch, joined;
     struct buf result;        // of the last blocking call ...
     struct blob *returned;    // ... or, where it is long, this
@@ -44,7 +46,10 @@ struct cadre_client {
 
 struct cadre_client *client_new(struct settings *settings); // takes them over
 void client_free(struct cadre_client *c);
+void client_end(struct cadre_client *c);                        // says goodbye; answers stay
 size_t client_turn(struct cadre_client *c, int64_t timeout_ms); // returns how many calls were answered; 0 in a callback
+// The first half of a turn. Returns how long the loop may sleep, negative: for ever.
+int64_t client_flush(struct cadre_client *c);
 
 bool client_may_start(const struct cadre_client *c, struct err *err);
 // A call that is filled in; on an error it is still the caller's.

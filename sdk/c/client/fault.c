@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 static cadre_client_code code_of(const char *name)
@@ -116,4 +117,16 @@ int fault_err(const cadre_client_error *fault, struct err *err)
     int code = fault->code == CADRE_CLIENT_FAILED ? ERR_INTERNAL : -(int)fault->code;
     err->retry_after_ms = fault->retry_after_ms;
     return err_set(err, code, "%s", fault->message[0] ? fault->message : fault->name);
+}
+
+int fault_refuse_now(struct err *err, const char *format, ...)
+{
+    char text[sizeof err->msg];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    err_set(err, ERR_LIMIT, "%s", text);
+    err->retry_after_ms = 1;
+    return ERR_LIMIT;
 }

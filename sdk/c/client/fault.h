@@ -16,5 +16,7 @@ void fault_decode(cadre_client_error *ret, const char *body, size_t len);
 cadre_client_code fault_return(cadre_client_error *error, const struct err *err);
 // The same code as of err.h, for an error of a session.
 int fault_err(const cadre_client_error *fault, struct err *err);
+// ERR_LIMIT for now: there is room when other calls have ended.
+int fault_refuse_now(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -2,6 +2,7 @@
 #include "sdk/c/client/future.h"
 
 #include "common/base/mem.h"
+#include "sdk/c/client/turnstile.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,21 +19,13 @@ static int64_t end_of(int64_t timeout_ms)
     return timeout_ms < 0 || timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
 }
 
-// One turn; false: the time is over.
-static bool turn_until(struct cadre_client *c, int64_t end)
-{
-    int64_t left = end - clock_mono_ms(&clock_system);
-    client_turn(c, MAX(left, (int64_t)0));
-    return left > 0;
-}
-
 void future_keep(struct cadre_client *c, struct pending *p, const struct record *r, const cadre_client_error *error)
 {
     struct err err = ERR_INIT;
     p->answered = true;
     c->n_kept++;
     c->n_promised--;
-    list_append(&c->finished, &p->link);
+    list_append(c->turnstile && !p->watched ? &c->handed_out : &c->finished, &p->link);
     if (r && (p->result = r->blob ? blob_ref(r->blob) : blob_copy(r->body, r->len, c->quota))) {
         p->text = (cadre_client_json){r->blob ? r->body : p->result->data, r->len};
         return;
@@ -65,6 +58,12 @@ void futures_done(struct cadre_client *c)
     blob_unref(c->taken);
 }
 
+static void refuse_taken(uint64_t id, struct err *err)
+{
+    err_set(err, ERR_INVALID,
+            "no answer to call %" PRIu64 ": it was taken or forgotten, or the call did not ask to keep it", id);
+}
+
 cadre_client_code cadre_client_get(cadre_client *c, uint64_t id, cadre_client_json *ret, cadre_client_error *error)
 {
     struct err err = ERR_INIT;
@@ -77,8 +76,7 @@ cadre_client_code cadre_client_get(cadre_client *c, uint64_t id, cadre_client_js
         client_turn(c, INT64_MAX);
     struct pending *p = pendings_find(&c->calls, id); // a callback may have forgotten it
     if (!p || !p->answered) {
-        err_set(&err, ERR_INVALID,
-                "no answer to call %" PRIu64 ": it was taken or forgotten, or the call did not ask to keep it", id);
+        refuse_taken(id, &err);
         return fault_return(error, &err);
     }
     cadre_client_code code = p->fault ? p->fault->code : CADRE_CLIENT_OK;
@@ -92,7 +90,47 @@ cadre_client_code cadre_client_get(cadre_client *c, uint64_t id, cadre_client_js
     return code;
 }
 
-void cadre_client_forget(cadre_client *c, uint64_t id)
+// Waits for it; NULL: it is no such call, or is still open.
+static struct pending *await_answer(cadre_client *c, uint64_t id, int64_t end)
+{
+    const struct pending *open = pendings_find(&c->calls, id);
+    while (open && open->keep && is_open(c, id) && client_pass(c, end))
+        ;
+    struct pending *p = pendings_find(&c->calls, id); // it may have been taken or forgotten meanwhile
+    return p && p->answered ? p : NULL;
+}
+
+cadre_client_code cadre_client_take(cadre_client *c, uint64_t id, int64_t timeout_ms, cadre_client_json *ret,
+                                    void **ret_memory, cadre_client_error *error)
+{
+    struct err err = ERR_INIT;
+    cadre_client_code code = CADRE_CLIENT_OK;
+    *ret_memory = NULL;
+    client_enter(c);
+    struct pending *p = await_answer(c, id, end_of(timeout_ms));
+    if (p) {
+        code = p->fault ? p->fault->code : CADRE_CLIENT_OK;
+        if (p->fault && error)
+            *error = *p->fault;
+        *ret = p->text;
+        *ret_memory = TAKE_PTR(p->result);
+        drop(c, p);
+    } else if (!is_open(c, id)) {
+        refuse_taken(id, &err);
+        code = fault_return(error, &err);
+    }
+    client_leave(c);
+    return code;
+}
+
+void cadre_client_give_back(cadre_client *c, void *memory)
+{
+    client_enter(c);
+    blob_unref(memory);
+    client_leave(c);
+}
+
+static void forget(struct cadre_client *c, uint64_t id)
 {
     struct pending *p = pendings_find(&c->calls, id);
     if (p && p->answered) {
@@ -103,21 +141,59 @@ void cadre_client_forget(cadre_client *c, uint64_t id)
     }
 }
 
+void cadre_client_forget(cadre_client *c, uint64_t id)
+{
+    client_enter(c);
+    forget(c, id);
+    client_leave(c);
+}
+
 int cadre_client_done(const cadre_client *c, uint64_t id)
 {
-    return !is_open(c, id);
+    client_enter((cadre_client *)c);
+    bool done = !is_open(c, id);
+    client_leave((cadre_client *)c);
+    return done;
+}
+
+int cadre_client_watch(cadre_client *c, uint64_t id)
+{
+    client_enter(c);
+    struct pending *p = pendings_find(&c->calls, id);
+    bool found = p && p->keep && c->turnstile;
+    if (found && p->answered) {
+        list_remove(&p->link);
+        list_append(&c->finished, &p->link);
+        client_tell(c);
+    }
+    if (found)
+        p->watched = true;
+    client_leave(c);
+    return found;
+}
+
+// The next one, or NULL: the time is over, or none can come.
+static struct list *await_finished(struct cadre_client *c, int64_t end)
+{
+    bool in_time = true;
+    if (c->turnstile)
+        while (list_empty(&c->finished) && in_time)
+            in_time = client_watch(c, end);
+    else
+        while (list_empty(&c->finished) && c->n_promised && !c->turning && in_time)
+            in_time = client_pass(c, end);
+    return list_empty(&c->finished) ? NULL : list_pop(&c->finished);
 }
 
 uint64_t cadre_client_next(cadre_client *c, int64_t timeout_ms)
 {
-    int64_t end = end_of(timeout_ms);
-    while (list_empty(&c->finished) && c->n_promised && !c->turning && turn_until(c, end))
-        ;
-    if (list_empty(&c->finished))
-        return 0;
-    struct list *l = list_pop(&c->finished);
-    list_append(&c->handed_out, l);
-    return CONTAINER_OF(l, struct pending, link)->id;
+    client_enter(c);
+    struct list *l = await_finished(c, end_of(timeout_ms));
+    uint64_t id = l ? CONTAINER_OF(l, struct pending, link)->id : 0;
+    if (l)
+        list_append(&c->handed_out, l);
+    client_leave(c);
+    return id;
 }
 
 // Several
@@ -165,25 +241,33 @@ static size_t part(const struct cadre_client *c, uint64_t *ids, size_t n, size_t
     return ready;
 }
 
-cadre_client_code cadre_client_wait_for(cadre_client *c, uint64_t *ids, size_t n, size_t num_returns,
-                                        int64_t timeout_ms, size_t *ret_ready, cadre_client_error *error)
+static void await_some(struct cadre_client *c, const uint64_t *ids, size_t n, size_t num_returns, int64_t end)
 {
-    struct err err = ERR_INIT;
-    int64_t end = end_of(timeout_ms);
-    if (num_returns < 1 || num_returns > n)
-        err_set(&err, ERR_INVALID, "to wait for %zu of %zu calls: it must be 1 at least, and not more than there are",
-                num_returns, n);
-    if (err.code || check_ids(c, ids, n, &err) < 0)
-        return fault_return(error, &err);
     size_t ready = count_ready(c, ids, n);
     bool in_time = true;
     while (ready < num_returns && in_time && !c->turning) {
         uint64_t enough = c->answered + (num_returns - ready); // looking at all ids has a price
         do
-            in_time = turn_until(c, end);
+            in_time = client_pass(c, end);
         while (in_time && c->answered < enough);
         ready = count_ready(c, ids, n);
     }
-    *ret_ready = part(c, ids, n, num_returns);
-    return CADRE_CLIENT_OK;
+}
+
+cadre_client_code cadre_client_wait_for(cadre_client *c, uint64_t *ids, size_t n, size_t num_returns,
+                                        int64_t timeout_ms, size_t *ret_ready, cadre_client_error *error)
+{
+    struct err err = ERR_INIT;
+    if (num_returns < 1 || num_returns > n) {
+        err_set(&err, ERR_INVALID, "to wait for %zu of %zu calls: it must be 1 at least, and not more than there are",
+                num_returns, n);
+        return fault_return(error, &err);
+    }
+    client_enter(c);
+    if (check_ids(c, ids, n, &err) == 0) {
+        await_some(c, ids, n, num_returns, end_of(timeout_ms));
+        *ret_ready = part(c, ids, n, num_returns);
+    }
+    client_leave(c);
+    return err.code ? fault_return(error, &err) : CADRE_CLIENT_OK;
 }

@@ -3,9 +3,10 @@
 
 #include "common/base/mem.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
-enum { CHUNK = 64, PLACE_BITS = 16, PLACE_MASK = (1 << PLACE_BITS) - 1 };
+enum { CHUNK = 64, PLACE_BITS = 16, PLACE_MASK = (1 << PLACE_BITS) - 1, MOMENT_MS = 100 };
 
 void pendings_init(struct pendings *t)
 {
@@ -76,4 +77,29 @@ bool pendings_knows(const struct pendings *t, uint64_t id)
     uint32_t place = (uint32_t)(id & PLACE_MASK);
     uint64_t number = id >> PLACE_BITS;
     return place > 0 && place <= t->n_chunks * CHUNK && number > 0 && number <= t->last;
+}
+
+// A moment does not count, so that people read the number in messages that they have asked for.
+static int64_t time_left(const struct pending *p, int64_t now)
+{
+    int64_t waited = now - p->created_ms;
+    return waited <= MOMENT_MS ? p->timeout_ms : MAX(p->timeout_ms - waited, (int64_t)1);
+}
+
+void pending_write_head(const struct pending *p, int64_t now, struct buf *out)
+{
+    buf_puts(out, "{\"method\":\""); // buf_printf() would take a tenth of the time of a call
+    buf_puts(out, p->method);
+    if (p->group[0]) {
+        buf_puts(out, "\",\"group\":\"");
+        buf_puts(out, p->group);
+    }
+    buf_putc(out, '"');
+    if (p->timeout_ms)
+        buf_printf(out, ",\"timeoutMs\":%" PRId64, time_left(p, now));
+    if (p->attempt)
+        buf_printf(out, ",\"attempt\":%" PRId64, p->attempt);
+    if (p->more)
+        buf_puts(out, p->more);
+    buf_puts(out, p->refuse ? ",\"whenNotReady\":\"Refuse\"}" : "}");
 }

@@ -5,6 +5,7 @@
 #ifndef CADRE_CLIENT_PENDING_H
 #define CADRE_CLIENT_PENDING_H
 
+#include "common/base/buf.h"
 #include "common/base/deadline.h"
 #include "common/base/list.h"
 #include "common/wire/blob.h"
@@ -23,6 +24,7 @@ struct pending {
     bool lends;   // its arguments are the caller's, who has them again when it is answered
     bool refuse, quiet;
     bool keep, answered; // answered: only where it is kept
+    bool watched;        // cadre_client_next() tells of it
     uint8_t dispatch, execute;
     uint32_t rank;
     int64_t timeout_ms, attempt; // 0 = none
@@ -61,5 +63,7 @@ void pendings_give(struct pendings *t, struct pending *p);               // must
 struct pending *pendings_find(const struct pendings *t, uint64_t id);    // NULL = it is over
 struct pending *pendings_of_wire(const struct pendings *t, uint32_t id); // by the lower half
 bool pendings_knows(const struct pendings *t, uint64_t id);              // it is, or was, the id of a call
+// The head of its CALL, with the time that is left of its timeout.
+void pending_write_head(const struct pending *p, int64_t now, struct buf *out);
 
 #endif

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { TOKEN_MAX = 64 << 10, CA_MAX = 1 << 20, NAME_MAX_LEN = 253, MAX_CALLS = 65535 };
+enum { TOKEN_MAX = 64 << 10, CA_MAX = 1 << 20, NAME_MAX_LEN = 253 };
 
 #define TIME_MAX_MS ((int64_t)7 * 24 * 3600 * 1000)
 
@@ -143,14 +143,16 @@ static int set_trust(struct settings *s, const cadre_client_options *o, bool tls
 static int set_limits(struct settings *s, const cadre_client_options *o, struct err *err)
 {
     if (o->connect_timeout_ms < 0 || o->connect_timeout_ms > TIME_MAX_MS || o->unreachable_ms < 0 ||
-        o->unreachable_ms > TIME_MAX_MS || o->max_calls > MAX_CALLS)
-        return err_set(err, ERR_INVALID, "a negative time, or one over 7 days, or max_calls over %d", MAX_CALLS);
+        o->unreachable_ms > TIME_MAX_MS || o->max_calls > SETTINGS_CALLS_MAX)
+        return err_set(err, ERR_INVALID, "a negative time, or one over 7 days, or max_calls over %d",
+                       SETTINGS_CALLS_MAX);
     s->connect_ms = o->connect_timeout_ms ? o->connect_timeout_ms : 10 * 1000;
     s->unreachable_ms = o->unreachable_ms ? o->unreachable_ms : 60 * 1000;
     s->max_calls = o->max_calls ? o->max_calls : 10 * 1000;
     s->max_body = o->max_body ? o->max_body : (size_t)64 << 20;
     s->max_bytes = o->max_bytes ? o->max_bytes : (size_t)512 << 20;
     s->sleeps = o->no_spin;
+    s->threaded = o->threaded;
     s->on_connection = o->on_connection;
     s->on_output = o->on_output;
     s->ctx = o->ctx;

@@ -6,6 +6,8 @@
 #include "common/ws/ws_tls.h"
 #include "sdk/c/include/cadre/client.h"
 
+enum { SETTINGS_CALLS_MAX = 65535 };
+
 struct settings {
     char *url;           // as it was given, for messages
     const char *address; // in it, as ws_client wants it
@@ -18,7 +20,8 @@ struct settings {
     int64_t connect_ms, unreachable_ms;
     uint32_t max_calls;
     size_t max_body, max_bytes;
-    bool sleeps; // whenever it waits
+    bool sleeps;   // whenever it waits
+    bool threaded; // with a thread of its own
     void (*on_connection)(void *ctx, int connected, const cadre_client_error *why);
     void (*on_output)(void *ctx, const cadre_client_output *line);
     void *ctx;

@@ -4,16 +4,16 @@
     with cadre.connect("unix:/run/user/1000/cadre/accumulator.default.sock", namespace="default") as client:
         group = client.group("accumulator")
         group.call("add", 5)                    # one result a rank
-        future = group.start("add", 5)          # does not wait
-        future.result(timeout=10)
+        future = group.start("add", 5)          # is sent, and does not wait
+        future.result(timeout=10)           # or `await future`
 
-A client belongs to one thread at a time; a child of fork() opens one of its own.
+Threads may share a client; a child of fork() opens one of its own.
 """
 
 from ._client import Client, Output, connect
 from ._errors import (Canceled, Conflict, Error, Failed, Forbidden, Gone, Internal, Invalid, Io, Limit, NotFound, Proto,
                       Throttled, Timeout, Unauthorized, Unavailable)
-from ._future import Future, wait
+from ._future import Future, as_completed, wait
 from ._group import Group
 from ._reference import Ref
 from ._value import Batch, Tensor
@@ -22,4 +22,4 @@ from ._version import VERSION
 __version__ = VERSION
 __all__ = ["Batch", "Canceled", "Client", "Conflict", "Error", "Failed", "Forbidden", "Future", "Gone", "Group",
            "Internal", "Invalid", "Io", "Limit", "NotFound", "Output", "Proto", "Ref", "Tensor", "Throttled", "Timeout",
-           "Unauthorized", "Unavailable", "connect", "wait"]
+           "Unauthorized", "Unavailable", "as_completed", "connect", "wait"]

@@ -1,29 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that nobody waits for yet."""
 
+import ctypes
+import sys
+import threading
+import time
+from ctypes import byref
 from operator import index
+from queue import Empty, SimpleQueue
 
 from . import _errors
-from ._options import _seconds
+from . import _library as lib
 from ._reference import Ref
+from ._value import decode
+
+_SLICE_MS = 100  # so long Python's own signal handlers (Ctrl-C) have to wait at most
+_take, _give_back, _done, _cancel, _forget, _wait_for = (
+    lib.functions.take, lib.functions.give_back, lib.functions.done, lib.functions.cancel, lib.functions.forget,
+    lib.functions.wait_for)
 
 
 class Future:
-    """A call that was started; Group.start() makes it. One that is dropped goes on, and its result is thrown away."""
+    """A call that was started; Group.start() makes it. `await` waits for it as well. If it is dropped, the call goes on,
+    and its result is thrown away.
+    """
 
-    __slots__ = ("_group", "_prepared", "_id", "_taken", "_result", "_error")
+    __slots__ = ("_client", "_method", "_id", "_lock", "_taken", "_result", "_error", "_begun", "__weakref__")
 
-    def __init__(self, group, prepared, call_id):
-        self._group = group
-        self._prepared = prepared
+    def __init__(self, client, method, call_id):
+        self._client = client
+        self._method = method
         self._id = call_id
+        self._lock = threading.Lock()  # of whoever waits for the answer and takes it
         self._taken = False
         self._result = self._error = None
+        self._begun = None
+
+    @classmethod
+    def behind(cls, client, method, others, send):
+        """Of a call that is sent, by send(), as soon as others are answered: their results are its arguments."""
+        future = cls(client, method, 0)
+        future._begun = threading.Event()
+        left = SimpleQueue()
+        for _ in others[1:]:
+            left.put(None)
+
+        def one_more(_):
+            try:
+                left.get_nowait()
+            except Empty:
+                future._begin(send)
+
+        for other in others:
+            other.add_done_callback(one_more)
+        return future
+
+    def _begin(self, send):
+        try:
+            self._id = send()
+        except BaseException as e:
+            self._error = e
+            self._taken = True
+        self._begun.set()
 
     def result(self, timeout=None):
         """Waits for the result, for so many seconds at most. Raises the call's Error; or TimeoutError: it goes on."""
         if not self._taken:
-            self._await(timeout)
+            self._wait(timeout)
         if self._error is not None:
             raise self._error
         return self._result
@@ -31,100 +74,206 @@ class Future:
     def exception(self, timeout=None):
         """The Error that it ended with, None if it has a result; waits as result() does."""
         if not self._taken:
-            self._await(timeout)
+            self._wait(timeout)
         return self._error
 
     def done(self):
         """Whether it is answered."""
-        if self._taken or self._group.client.closed:
+        if self._taken:
             return True
-        client = self._group.client
-        client._enter()
-        try:
-            client._at_work = True
-            return client._await_one(self._id, 0) == 1
-        finally:
-            client._leave()
+        if self._begun is not None and not self._begun.is_set():
+            return False
+        return bool(_done(self._client._any_handle(), self._id))
 
     def cancel(self):
         """It ends with Canceled, or with its result where that was faster; ranks that run it may go on. False: it was
         answered already.
         """
-        client = self._group.client
-        if self._taken or client.closed:
+        if self._taken or not self._id:
             return False
-        client._enter()
-        try:
-            client._at_work = True
-            return client._cancel(self._id)
-        finally:
-            client._leave()
+        return _cancel(self._client._any_handle(), self._id) == lib.OK
 
-    def _await(self, timeout):
-        client = self._group.client
-        if client.closed:
-            self._taken = True
-            self._error = _errors.Canceled(f"{self._prepared.method}() of {self._group.name}: the client was closed "
-                                           "before the result was taken", may_have_run=True)
-            return
-        client._enter()
-        try:
-            client._at_work = True
-            if not (client._is_done(self._id) or client._await_one(self._id, -1 if timeout is None else _ms(timeout))):
-                raise TimeoutError(f"{self._prepared.method}() of {self._group.name} is not answered after {timeout} s"
-                                   ", and goes on: ask again, or cancel() it")
+    def add_done_callback(self, f):
+        """f(self) is called once it is answered, on a thread of the client; at once if it is answered already."""
+        if self._begun is not None and not self._begun.is_set():
+            threading.Thread(target=self._when_begun, args=(f,), daemon=True).start()
+        elif self._taken or not self._client._watch(self, f):
+            f(self)
+
+    def _when_begun(self, f):
+        self._begun.wait()
+        self.add_done_callback(f)
+
+    def __await__(self):
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+
+        def wake():
+            if not waiter.done():
+                waiter.set_result(None)
+
+        def answered(_):
             try:
-                result = client._take(self._id)
-                self._result = Ref(result["$ref"], self._group) if self._prepared.by_reference else result
-            except Exception as e:
-                self._error = e
-            self._taken = True
+                loop.call_soon_threadsafe(wake)
+            except RuntimeError:  # the loop is closed: nobody waits any more
+                pass
+
+        if not self._taken:
+            self.add_done_callback(answered)
+            try:
+                yield from waiter
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+        return self.result()
+
+    # Waiting and taking
+
+    def _wait(self, timeout):
+        client = self._client
+        client._check()
+        end = None if timeout is None else time.monotonic() + max(timeout, 0)
+        if self._begun is not None and not self._begun.wait(timeout):
+            self._still_waits(timeout)
+        if not self._lock.acquire(timeout=-1 if end is None else max(end - time.monotonic(), 0)):
+            self._still_waits(timeout)
+        try:
+            while not self._taken:
+                ms = _SLICE_MS if end is None else min(max(round((end - time.monotonic()) * 1000), 0), _SLICE_MS)
+                self._try_to_take(ms)
+                client._raise_of_callbacks()
+                if not self._taken and end is not None and time.monotonic() >= end:
+                    self._still_waits(timeout)
         finally:
-            client._leave()
+            self._lock.release()
+
+    def _still_waits(self, timeout):
+        raise TimeoutError(f"{self._method.name}() of {self._method.group} is not answered after {timeout} s, and goes "
+                           "on: ask again, or cancel() it")
+
+    def _try_to_take(self, ms):
+        answer, handle = lib.Scratch.get(), self._client._any_handle()
+        answer.memory.value = None
+        answer.error.code = lib.OK
+        try:
+            _take(handle, self._id, ms, answer.json_ref, answer.memory_ref, answer.error_ref)
+        finally:  # also where a signal handler raises as soon as it has been taken
+            if answer.error.code != lib.OK:
+                self._error = _errors.of_struct(answer.error)
+                self._taken = True
+            elif answer.memory.value:
+                self._keep(handle, answer)
+                self._taken = True
+            answer.give_back()
+
+    def _keep(self, handle, answer):
+        try:
+            view = (ctypes.c_char * answer.json.len).from_address(answer.json.text)
+            result = decode(bytearray(view), self._method.trust)
+            self._result = Ref(result["$ref"], self._client, self._method.group) if self._method.by_reference else result
+        except Exception as e:
+            self._error = e
+        finally:
+            _give_back(handle, answer.memory)
+
+    def _give_up(self):
+        self.cancel()
+        self._drop()
+
+    def _drop(self):
+        if not self._taken and self._id:
+            self._taken = True
+            self._error = _errors.Canceled(f"{self._method.name}() of {self._method.group} was given up",
+                                           may_have_run=True)
+            _forget(self._client._any_handle(), self._id)
 
     def __del__(self):
-        if not self._taken:
-            self._group.client._dropped.append(self._id)
+        if not getattr(self, "_taken", True) and not sys.is_finalizing() and self._client._is_mine():
+            self._drop()
 
     def __reduce_ex__(self, protocol):
         raise TypeError("a Future is not copied: the first of the two to be dropped would take the result away from the "
-                        "other")
+                        "other. It can be an argument of a call itself, but not be part of one: send its result()")
 
     def __repr__(self):
         state = "waiting" if not self._taken else "failed" if self._error is not None else "done"
-        return f"<cadre.Future {self._prepared.method}() of {self._group.name} {state}>"
+        return f"<cadre.Future {self._method.name}() of {self._method.group} {state}>"
 
 
-def _ms(timeout):
-    return _seconds(timeout) if timeout > 0 else 0
+def _checked(futures, what):
+    futures = list(futures)
+    for f in futures:
+        if not isinstance(f, Future):
+            raise TypeError(f"{what}() takes a list of futures, and {f!r} is none")
+    if len(set(map(id, futures))) < len(futures):
+        raise ValueError(f"{what}(): a future is given twice")
+    return futures
+
+
+def as_completed(futures, timeout=None):
+    """Yields the futures as they are answered, the first one first; they may be of several clients. TimeoutError: not
+    all were answered within so many seconds.
+    """
+    futures = _checked(futures, "as_completed")
+    answered, end = SimpleQueue(), None if timeout is None else time.monotonic() + timeout
+    for f in futures:
+        f.add_done_callback(answered.put)
+    return _yielded(answered, len(futures), end)
+
+
+def _yielded(answered, n, end):
+    for i in range(n):
+        try:
+            yield answered.get(timeout=None if end is None else max(end - time.monotonic(), 0))
+        except Empty:
+            raise TimeoutError(f"{n - i} of {n} calls are not answered") from None
 
 
 def wait(futures, num_returns=1, timeout=None):
     """Waits until num_returns of the futures are answered, for so many seconds at most: (ready, rest), both in the
     order in which they were given. `ready` has num_returns futures, or fewer where the time was over; some of the rest
-    may be answered, too. All are of one client, none is given twice.
+    may be answered, too. None is given twice; they may be of several clients. Of no futures, both lists are empty.
     """
-    futures = list(futures)
-    for f in futures:
-        if not isinstance(f, Future):
-            raise TypeError(f"wait() takes a list of futures, and {f!r} is none")
+    futures = _checked(futures, "wait")
     try:
         num_returns = index(num_returns)
     except TypeError:
         raise TypeError(f"wait(): num_returns is a whole number, not {num_returns!r}") from None
-    if num_returns < 0:
-        raise ValueError(f"wait(): num_returns {num_returns} is negative")
-    clients = {f._group.client for f in futures}
-    if not clients:
-        raise ValueError("wait() needs at least one future")
-    if len(clients) > 1:
-        raise ValueError(f"wait() takes the futures of one client, and these are of {len(clients)}")
-    client = clients.pop()
-    by_id = {f._id: f for f in futures}
-    client._enter()
-    try:
-        client._at_work = True
-        ready, rest = client._await_some([f._id for f in futures], num_returns, -1 if timeout is None else _ms(timeout))
-    finally:
-        client._leave()
-    return [by_id[i] for i in ready], [by_id[i] for i in rest]
+    if not futures:
+        return [], []
+    if not 1 <= num_returns <= len(futures):
+        raise ValueError(f"wait(): num_returns is {num_returns}, and there are {len(futures)} futures: 1 to that many")
+    end = None if timeout is None else time.monotonic() + max(timeout, 0)
+    if len({f._client for f in futures}) == 1 and all(f._begun is None for f in futures):
+        _wait_for_one_client(futures, num_returns, end)
+    else:
+        answered = SimpleQueue()
+        for f in futures:
+            f.add_done_callback(answered.put)
+        try:
+            for _ in zip(range(num_returns), _yielded(answered, num_returns, end)):
+                pass
+        except TimeoutError:
+            pass
+    ready = [f for f in futures if f.done()][:num_returns]
+    chosen = set(map(id, ready))
+    return ready, [f for f in futures if id(f) not in chosen]
+
+
+def _wait_for_one_client(futures, num_returns, end):
+    client = futures[0]._client
+    client._check()
+    open_ids = [f._id for f in futures if not f._taken]
+    missing = num_returns - (len(futures) - len(open_ids))
+    if missing <= 0:
+        return
+    n, error, ids = ctypes.c_size_t(), lib.ClientError(), (ctypes.c_uint64 * len(open_ids))(*open_ids)
+    while n.value < missing:
+        ms = _SLICE_MS if end is None else min(max(round((end - time.monotonic()) * 1000), 0), _SLICE_MS)
+        if _wait_for(client._any_handle(), ids, len(open_ids), missing, ms, byref(n), byref(error)) != lib.OK:
+            raise _errors.of_struct(error)
+        client._raise_of_callbacks()
+        if end is not None and time.monotonic() >= end:
+            return

@@ -30,7 +30,7 @@ class Options(Structure):
                 ("ca_pem", c_char_p), ("ca_file", c_char_p), ("server_name", c_char_p),
                 ("connect_timeout_ms", c_int64), ("unreachable_ms", c_int64), ("max_calls", c_uint32),
                 ("max_body", c_size_t), ("max_bytes", c_size_t), ("on_connection", ON_CONNECTION), ("ctx", c_void_p),
-                ("on_output", ON_OUTPUT), ("no_spin", c_int)]
+                ("on_output", ON_OUTPUT), ("no_spin", c_int), ("threaded", c_int)]
 
 
 class Json(Structure):
@@ -51,12 +51,35 @@ class Request(Structure):
                 ("split", c_char_p), ("collect", c_char_p), ("pad", c_int), ("max_retries", c_uint32),
                 ("retry_on", c_char_p), ("idempotent", c_int), ("no_result", c_int), ("keep", c_int),
                 ("role", c_char_p), ("via", c_char_p), ("traceparent", c_char_p), ("by_reference", c_int),
-                ("pin", c_int), ("lend", c_int)]
+                ("pin", c_int), ("lend", c_int), ("lazy", c_int)]
 
 
 # Each struct's name in the header, for the test that compares the layouts.
 STRUCTS = {"cadre_client_error": ClientError, "cadre_client_output": Output, "cadre_client_options": Options,
            "cadre_client_json": Json, "cadre_client_request": Request}
+
+
+class Scratch:
+    """What the library writes an id, an answer or an error to. Used again and again, by whoever gets it."""
+
+    __slots__ = ("id", "json", "memory", "error", "id_ref", "json_ref", "memory_ref", "error_ref")
+    _spare = []  # a list is safe between threads, and against signal handlers
+
+    def __init__(self):
+        self.id, self.json, self.memory, self.error = c_uint64(), Json(), c_void_p(), ClientError()
+        self.id_ref, self.json_ref = ctypes.byref(self.id), ctypes.byref(self.json)
+        self.memory_ref, self.error_ref = ctypes.byref(self.memory), ctypes.byref(self.error)
+
+    @classmethod
+    def get(cls):
+        try:
+            return cls._spare.pop()
+        except IndexError:
+            return cls()
+
+    def give_back(self):
+        self._spare.append(self)
+
 
 HANDLE = c_size_t  # the address as a number: None, of a client that was closed, is an exception and not NULL
 
@@ -64,9 +87,14 @@ HANDLE = c_size_t  # the address as a number: None, of a client that was closed,
 FUNCTIONS = {
     "open": (c_int, [c_void_p, c_void_p, c_void_p]),
     "close": (None, [HANDLE]),
+    "shut": (None, [HANDLE]),
     "start": (c_int, [HANDLE, c_void_p, c_void_p, c_void_p]),
     "cancel": (c_int, [HANDLE, c_uint64]),
-    "get": (c_int, [HANDLE, c_uint64, c_void_p, c_void_p]),
+    "take": (c_int, [HANDLE, c_uint64, c_int64, c_void_p, c_void_p, c_void_p]),
+    "give_back": (None, [HANDLE, c_void_p]),
+    "watch": (c_int, [HANDLE, c_uint64]),
+    "next": (c_uint64, [HANDLE, c_int64]),
+    "wait": (c_size_t, [HANDLE, c_int64]),
     "wait_for": (c_int, [HANDLE, c_void_p, c_size_t, c_size_t, c_int64, c_void_p, c_void_p]),
     "forget": (None, [HANDLE, c_uint64]),
     "done": (c_int, [HANDLE, c_uint64]),

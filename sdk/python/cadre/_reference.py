@@ -10,23 +10,30 @@ class Ref:
     `with` frees it at the end of the block.
     """
 
-    __slots__ = ("text", "_group")
+    __slots__ = ("text", "_client", "_group")
 
-    def __init__(self, text, group):
+    def __init__(self, text, client=None, group=None):
         self.text = text
+        self._client = client
         self._group = group
 
     def get(self, timeout=None):
         """What the call would have given without `keep`."""
-        return self._group._object_call("object.get", self, timeout)
+        return self._call("object.get", timeout)
 
     def pin(self, timeout=None):
         """It is not freed with its client any more, but lives as long as the process that has it."""
-        self._group._object_call("object.pin", self, timeout)
+        self._call("object.pin", timeout)
 
     def free(self, timeout=None):
         """The workers need not keep it any longer."""
-        self._group._object_call("object.free", self, timeout)
+        self._call("object.free", timeout)
+
+    def _call(self, method, timeout):
+        if self._client is None:
+            raise RuntimeError("this reference came as an argument: the method that is to have its value gets it as an "
+                               "argument of its own")
+        return self._client.group(self._group).call(method, args=self, timeout=timeout)
 
     def stands_for_all(self):
         """As the only argument it is all the arguments, and not the first of them: a batch, or a part for each rank."""

@@ -14,6 +14,11 @@
 //   _close(). A callback may start, cancel, get and forget calls of the same client, and nothing else of it. No signal
 //   is raised or handled, and waiting goes on after one.
 //
+//   A client that is `threaded` has a thread of its own: calls go out and answers come in at any time, also while
+//   nobody waits, and several threads may use it: cadre_client_start(), _cancel(), _take(), _give_back(), _wait(),
+//   _wait_for(), _watch(), _next(), _forget(), _done(), _connected(), _pending(), _batch_room(), _batch_free(),
+//   _shut(), and at the end one of them _close(). Its callbacks come on any of these threads, or on its own.
+//
 //   fork(): the child may open clients of its own. Those of its parent it must not touch: even to close one there ends
 //   the parent's connection. All descriptors are closed by exec.
 //
@@ -109,6 +114,9 @@ typedef struct cadre_client_options {
     // 1: whatever waits sleeps at once. Otherwise it looks for answers for up to 100 us before, as long as they come
     // that fast and there is more than one CPU: small calls one at a time are faster, and take more CPU time.
     int no_spin;
+    // 1: it has a thread of its own, and several may use it (see above). max_calls are those that are not answered; up
+    // to 65,535 answers are kept besides.
+    int threaded;
 } cadre_client_options;
 
 // CADRE_CLIENT_ONE_TO_ALL, CADRE_CLIENT_ALL_TO_ALL, ...: how arguments reach the ranks. cadre/modes.h has them all.
@@ -187,6 +195,7 @@ typedef struct cadre_client_request {
     // also when it fails or is canceled, or this client is closed. A blocking call never copies them, except into
     // memory that it shares with the proxy; cadre_client_batch_new() makes a batch there at once.
     int lend;
+    int lazy; // 1: of a client that is `threaded`; the thread that starts it waits for it next, and so sends it
 } cadre_client_request;
 
 static inline void cadre_client_options_init(cadre_client_options *o)
@@ -213,6 +222,10 @@ CADRE_CLIENT_API cadre_client_code cadre_client_open(const cadre_client_options 
 // Calls that are not answered end with CADRE_CLIENT_CANCELED. Says goodbye to the proxy, for which it takes up to a
 // second. Accepts NULL. Not in a callback.
 CADRE_CLIENT_API void cadre_client_close(cadre_client *c);
+
+// The first half of it, for a client that is `threaded`: all waiting ends. Answers can be taken, and nothing is begun.
+// Accepts NULL.
+CADRE_CLIENT_API void cadre_client_shut(cadre_client *c);
 
 // Sends a call, or queues it until it can be sent. CADRE_CLIENT_INVALID, CADRE_CLIENT_LIMIT: it was not accepted, and
 // `done` is not called. ret_id (may be NULL) is never 0.
@@ -264,6 +277,12 @@ CADRE_CLIENT_API size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms);
 // the next cadre_client_get() of this client. CADRE_CLIENT_INVALID: it was taken or forgotten, or not to be kept.
 CADRE_CLIENT_API cadre_client_code cadre_client_get(cadre_client *c, uint64_t id, cadre_client_json *ret,
                                                     cadre_client_error *error);
+// The same, waiting at most so long (negative = without end). The result is the caller's until it is given back,
+// before cadre_client_close(). *ret_memory NULL and CADRE_CLIENT_OK: the time is over, the call goes on.
+CADRE_CLIENT_API cadre_client_code cadre_client_take(cadre_client *c, uint64_t id, int64_t timeout_ms,
+                                                     cadre_client_json *ret, void **ret_memory,
+                                                     cadre_client_error *error);
+CADRE_CLIENT_API void cadre_client_give_back(cadre_client *c, void *memory); // accepts NULL
 // Waits, at most so long (negative = without end), until num_returns of these calls (with or without `keep`) have been
 // answered. Then the first *ret_ready of `ids`, num_returns at most, are such, the others are the rest, which may have
 // been answered, too; both in the order in which they were given. Less than num_returns: the time was over.
@@ -272,8 +291,12 @@ CADRE_CLIENT_API cadre_client_code cadre_client_wait_for(cadre_client *c, uint64
                                                          int64_t timeout_ms, size_t *ret_ready,
                                                          cadre_client_error *error);
 // The one that finished first of those whose answers are kept and that this function has not returned; waits for it as
-// above. 0: the time is over, or no such call is open.
+// above. 0: the time is over, or no such call is open. Of a client that is `threaded` only those that are watched;
+// waits until there is one.
 CADRE_CLIENT_API uint64_t cadre_client_next(cadre_client *c, int64_t timeout_ms);
+// Of a client that is `threaded`: cadre_client_next() returns this call when it is answered. 0: it is no call whose
+// answer is, or will be, kept.
+CADRE_CLIENT_API int cadre_client_watch(cadre_client *c, uint64_t id);
 CADRE_CLIENT_API void cadre_client_forget(cadre_client *c, uint64_t id); // its answer is not kept (any longer)
 // 1: the call is answered, as far as the library has read; 0: it is open. Nothing is read or sent.
 CADRE_CLIENT_API int cadre_client_done(const cadre_client *c, uint64_t id);

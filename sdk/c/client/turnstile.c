@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/c/client/turnstile.h"
+
+#include "common/base/mem.h"
+#include "common/base/spin.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { REST_MS = 250 }; // without a turn of others: then the thread turns again, so that the connection stays alive
+
+struct turnstile {
+    struct cadre_client *client;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; // something was answered, or the loop is free
+    pthread_cond_t wanted;  // by the thread
+    pthread_t thread;
+    int alarm;   // ends the sleep of whoever turns
+    bool taken;  // a caller's thread turns the loop
+    bool rung;   // the alarm
+    bool rests;  // the thread, while callers turn
+    bool handed; // it has to turn again
+    bool ending;
+    unsigned n_waiting, n_watching;
+    uint64_t passes; // of callers
+    struct spin spin;
+};
+
+static int64_t now_ms(void)
+{
+    return clock_mono_ms(&clock_system);
+}
+
+static void ring(struct turnstile *t)
+{
+    const uint64_t one = 1;
+    if (t->rung)
+        return;
+    t->rung = true;
+    while (write(t->alarm, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+static void quiet(struct turnstile *t)
+{
+    uint64_t n;
+    if (!t->rung)
+        return;
+    while (read(t->alarm, &n, sizeof n) < 0 && errno == EINTR)
+        ;
+    t->rung = false;
+}
+
+// end in ms of the monotonic clock; with the lock
+static void sleep_on(struct turnstile *t, pthread_cond_t *cond, int64_t end)
+{
+    const struct timespec until = {.tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000};
+    if (end == INT64_MAX)
+        pthread_cond_wait(cond, &t->lock);
+    else
+        pthread_cond_timedwait(cond, &t->lock, &until);
+}
+
+// Until the loop has something to do, or the alarm rings, or the time is over. Without the lock.
+static void sleep_in(struct turnstile *t, int64_t timeout_ms, bool spins)
+{
+    struct pollfd fds[] = {{.fd = loop_fd(t->client->loop), .events = POLLIN}, {.fd = t->alarm, .events = POLLIN}};
+    int64_t begun = clock_mono_us(&clock_system), took = 0;
+    int found = 0;
+    bool looks = spins && timeout_ms && spin_wanted(&t->spin);
+    while (looks && !found && took < SPIN_US) {
+        found = poll(fds, 2, 0);
+        if (!found)
+            sched_yield(); // whoever is to answer may be waiting for this core
+        took = clock_mono_us(&clock_system) - begun;
+    }
+    if (looks)
+        spin_looked(&t->spin, took, found > 0);
+    if (found > 0)
+        return;
+    begun = clock_mono_us(&clock_system);
+    (void)poll(fds, 2, timeout_ms < 0 ? -1 : (int)MIN(timeout_ms, (int64_t)INT32_MAX));
+    if (spins)
+        spin_slept(&t->spin, clock_mono_us(&clock_system) - begun);
+}
+
+static void tell(struct turnstile *t)
+{
+    if (t->n_waiting || t->n_watching)
+        pthread_cond_broadcast(&t->changed);
+}
+
+// Sends what waits; sleeps without the lock until there is something to read, where nothing is to be done; reads.
+static void turn(struct turnstile *t, int64_t most_ms, bool spins)
+{
+    struct cadre_client *c = t->client;
+    uint64_t before = c->answered;
+    quiet(t);
+    int64_t timeout_ms = client_flush(c);
+    if (c->answered == before && timeout_ms && most_ms) {
+        if (most_ms > 0 && (timeout_ms < 0 || timeout_ms > most_ms))
+            timeout_ms = most_ms;
+        pthread_mutex_unlock(&t->lock);
+        sleep_in(t, timeout_ms, spins);
+        pthread_mutex_lock(&t->lock);
+    }
+    if (!c->ended)
+        client_turn(c, 0);
+    if (c->answered != before)
+        tell(t);
+}
+
+// The thread
+
+static void rest(struct turnstile *t, uint64_t *seen)
+{
+    *seen = t->passes;
+    t->rests = true;
+    sleep_on(t, &t->wanted, now_ms() + REST_MS);
+    t->rests = false;
+    if (t->handed)
+        *seen = t->passes;
+    t->handed = false;
+}
+
+static void *run(void *arg)
+{
+    struct turnstile *t = arg;
+    uint64_t seen = 0;
+    pthread_mutex_lock(&t->lock);
+    while (!t->ending)
+        if (t->taken || t->passes != seen)
+            rest(t, &seen);
+        else
+            turn(t, -1, false);
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+static void make_lock(struct turnstile *t)
+{
+    pthread_mutexattr_t recursive; // callbacks start calls
+    pthread_condattr_t monotonic;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&t->lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->changed, &monotonic);
+    pthread_cond_init(&t->wanted, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+struct turnstile *turnstile_new(struct cadre_client *c)
+{
+    struct turnstile *t = xcalloc(1, sizeof *t);
+    sigset_t all, old;
+    t->client = c;
+    t->alarm = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (t->alarm < 0)
+        abort(); // no descriptor, as where the loop finds none
+    make_lock(t);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the program's
+    if (pthread_create(&t->thread, NULL, run, t) != 0)
+        abort();
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return t;
+}
+
+void turnstile_stop(struct turnstile *t)
+{
+    t->ending = true;
+    ring(t);
+    pthread_cond_signal(&t->wanted);
+    pthread_mutex_unlock(&t->lock);
+    pthread_join(t->thread, NULL);
+    pthread_mutex_lock(&t->lock);
+}
+
+void turnstile_free(struct turnstile *t)
+{
+    if (!t)
+        return;
+    pthread_cond_destroy(&t->changed);
+    pthread_cond_destroy(&t->wanted);
+    pthread_mutex_destroy(&t->lock);
+    close(t->alarm);
+    free(t);
+}
+
+// Callers
+
+void client_enter(struct cadre_client *c)
+{
+    if (c->turnstile)
+        pthread_mutex_lock(&c->turnstile->lock);
+}
+
+static void hand_over(struct turnstile *t)
+{
+    if (!t->rests || t->handed)
+        return;
+    t->handed = true;
+    pthread_cond_signal(&t->wanted);
+}
+
+void client_leave(struct cadre_client *c)
+{
+    struct turnstile *t = c->turnstile;
+    if (!t)
+        return;
+    if (!t->taken && t->n_waiting)
+        pthread_cond_broadcast(&t->changed); // one of them takes the loop
+    else if (!t->taken && c->calls.used > c->n_kept)
+        hand_over(t);
+    pthread_mutex_unlock(&t->lock);
+}
+
+bool client_pass(struct cadre_client *c, int64_t end)
+{
+    struct turnstile *t = c->turnstile;
+    int64_t left = MAX(end - now_ms(), (int64_t)0);
+    if (!t) {
+        client_turn(c, left);
+        return left > 0;
+    }
+    if (c->ended || c->turning)
+        return false;
+    if (t->taken && left) {
+        t->n_waiting++;
+        sleep_on(t, &t->changed, end);
+        t->n_waiting--;
+    } else if (!t->taken) {
+        t->taken = true;
+        t->passes++;
+        turn(t, left, !c->settings.sleeps);
+        t->taken = false;
+    }
+    return left > 0;
+}
+
+bool client_watch(struct cadre_client *c, int64_t end)
+{
+    struct turnstile *t = c->turnstile;
+    int64_t left = MAX(end - now_ms(), (int64_t)0);
+    if (!t)
+        return client_pass(c, end);
+    if (c->ended || c->turning || !left)
+        return false;
+    if (!t->taken && !t->n_waiting)
+        hand_over(t);
+    t->n_watching++;
+    sleep_on(t, &t->changed, end);
+    t->n_watching--;
+    return true;
+}
+
+void client_stir(struct cadre_client *c)
+{
+    struct turnstile *t = c->turnstile;
+    if (!t || c->turning)
+        return;
+    if (t->rests && !t->taken)
+        hand_over(t);
+    else
+        ring(t);
+}
+
+void client_tell(struct cadre_client *c)
+{
+    if (c->turnstile)
+        tell(c->turnstile);
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lets several threads use one client: a lock, and a thread of the client's own, which turns the loop while nobody
+// waits, so that calls go out and answers come in at any time. A thread that waits for an answer turns the loop itself,
+// which is faster; the client's own rests meanwhile. The lock is not held while the loop sleeps. A client that is not
+// `threaded` has none, and the functions below do for it what they say without a lock.
+#ifndef CADRE_CLIENT_TURNSTILE_H
+#define CADRE_CLIENT_TURNSTILE_H
+
+#include "sdk/c/client/client.h"
+
+struct turnstile;
+
+struct turnstile *turnstile_new(struct cadre_client *c); // starts the thread
+void turnstile_stop(struct turnstile *t);                // ends it; with the lock, which is free meanwhile
+void turnstile_free(struct turnstile *t);                // accepts NULL; nobody is inside any more
+
+void client_enter(struct cadre_client *c);
+void client_leave(struct cadre_client *c);
+// One turn, until something is answered, or until `end` of the monotonic clock. False: the time is over.
+bool client_pass(struct cadre_client *c, int64_t end);
+// Waits likewise, but leaves turning to others.
+bool client_watch(struct cadre_client *c, int64_t end);
+void client_stir(struct cadre_client *c); // what was begun is dealt with at once, although nobody waits
+void client_tell(struct cadre_client *c); // those who wait look again
+
+#endif

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls on their way into the library: a request that lacks nothing but its arguments, and those."""
+
+import ctypes
+from ctypes import byref
+
+from . import _errors, _options
+from . import _library as lib
+from ._future import Future
+from ._reference import Ref
+from ._value import Batch, encode_call, encode_result
+
+_PREPARED_MAX = 256  # methods with options that one group remembers
+_HINT = "; arguments of the method that have names go into args={...}"
+_start, _room, _free = lib.functions.start, lib.functions.batch_room, lib.functions.batch_free
+
+
+class Method:
+    """What calls of one method with the same options share. Threads may use it at the same time: nothing is written."""
+
+    __slots__ = ("group", "name", "request", "by_reference", "trust")
+
+    def __init__(self, group, role, name, options, trust=False):
+        if not isinstance(name, str):
+            raise TypeError(f"a method's name is text, not {name!r}")
+        r = self.request = lib.Request(size=ctypes.sizeof(lib.Request), rank=-1, keep=1, lend=1)
+        _options.put(r, "method", name.encode(), "method")
+        _options.put(r, "group", group.encode(), "group")
+        if role is not None and not name.startswith(("group.", "object.")):
+            _options.put(r, "role", role.encode(), "role")
+        _options.fill(r, _options.CALL, options, f"{name}()", _HINT)
+        self.group = group
+        self.name = name
+        self.by_reference = bool(r.by_reference)
+        self.trust = trust
+
+
+class Methods:
+    """Of one group or role: each is made once for the same options."""
+
+    def __init__(self, group, role, trust):
+        self._of = group, role
+        self._trust = trust
+        self._known = {}
+
+    def get(self, name, options):
+        try:
+            key = (name, *options.items()) if options else name
+            found = self._known.get(key)
+        except TypeError:  # an option that cannot be a key, such as `split`
+            return Method(*self._of, name, options, self._trust)
+        if not found:
+            if len(self._known) >= _PREPARED_MAX:
+                self._known.clear()
+            found = self._known[key] = Method(*self._of, name, options, self._trust)
+        return found
+
+
+def start(client, method, args, given, lazy=0):
+    """The Future of a call. args: by position; given: what of `args` and `per_rank` the caller has named."""
+    if given:
+        if bool(args) + len(given) > 1:
+            raise TypeError(f"{method.name}() gets its arguments by position, as args=, or as per_rank=: only one of "
+                            "them")
+        if "per_rank" in given:
+            return _start_per_rank(client, method, given["per_rank"])
+        args = given["args"]
+    futures = _futures_in(args)
+    if futures:
+        return Future.behind(client, method, futures, lambda: _send(client, method, _resolved(args), 0))
+    return Future(client, method, _send(client, method, args, lazy))
+
+
+def _futures_in(args):
+    if type(args) is tuple or type(args) is list:
+        return [a for a in args if type(a) is Future]
+    return [a for a in args.values() if type(a) is Future] if type(args) is dict else []
+
+
+def _resolved(args):
+    if isinstance(args, dict):
+        return {name: a.result() if type(a) is Future else a for name, a in args.items()}
+    return tuple(a.result() if type(a) is Future else a for a in args)
+
+
+def _send(client, method, args, lazy):
+    """The id of the call that was started."""
+    body = _body_of(args, method.name)
+    request = lib.Request.from_buffer_copy(method.request)
+    request.lazy = lazy
+    if body.kind != "json":
+        return _send_document(client, request, body)
+    text, = body.parts
+    request.lend = 0
+    request.args.text = text
+    request.args.len = len(text)
+    return _begin(client, request)
+
+
+def _send_document(client, request, body):
+    size, room, handle, error = body.len, ctypes.c_void_p(), client._open_handle(), lib.ClientError()
+    while _room(handle, size, byref(room), byref(error)) != lib.OK:
+        if not client._make_room(error):
+            raise _errors.of_struct(error)
+    try:
+        body.write(memoryview((ctypes.c_char * size).from_address(room.value)).cast("B"))
+        request.batch, request.batch_len = room, size
+        return _begin(client, request)
+    finally:
+        _free(handle, room)  # it is the call's from now on
+
+
+def _start_per_rank(client, method, values):
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f"{method.name}(): per_rank is a list with one element a rank, not a {type(values).__name__}")
+    request = lib.Request.from_buffer_copy(method.request)
+    bodies, keep = (lib.Json * max(len(values), 1))(), []
+    for body, value in zip(bodies, values):
+        value = value if isinstance(value, (list, dict)) else (value,)
+        keep.append(b"".join(_body_of(value, method.name).parts))
+        body.text, body.len = ctypes.cast(keep[-1], ctypes.c_void_p), len(keep[-1])
+    request.per_rank, request.n_per_rank, request.lend = bodies, len(values), 0
+    return Future(client, method, _begin(client, request))
+
+
+def _begin(client, request):
+    scratch, ref = lib.Scratch.get(), byref(request)
+    try:
+        while _start(client._open_handle(), ref, scratch.id_ref, scratch.error_ref) != lib.OK:
+            if not client._make_room(scratch.error):
+                raise _errors.of_struct(scratch.error)
+        return scratch.id.value
+    finally:
+        scratch.give_back()
+
+
+def _body_of(args, method):
+    """args: a tuple or a list by position, or a dict by name; or one value that is all arguments."""
+    if isinstance(args, dict):
+        return encode_call((), args, method)
+    if isinstance(args, (Batch, Ref)) or method.startswith("object."):
+        return encode_result(args, method)
+    if len(args) == 1 and isinstance(args[0], Ref) and args[0].stands_for_all():
+        return encode_result(args[0], method)
+    return encode_call(args, {}, method)
