@@ -296,7 +296,7 @@ int loop_fd(const struct loop *loop)
 int loop_timeout_ms(struct loop *loop)
 {
     uv_update_time(&loop->uv); // else it would count from the last turn
-    return has_news(&loop->uv) ? 0 : uv_backend_timeout(&loop->uv);
+    return uv_backend_timeout(&loop->uv);
 }
 
 const struct clock *loop_clock(struct loop *loop)
