@@ -289,7 +289,7 @@ size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms)
     while (c->answered == before && !c->turning && c->calls.used > c->n_kept && client_pass(c, end))
         ;
     size_t n = c->turning ? 0 : (size_t)(c->answered - before);
-    client_leave(c);
+    client_leave_waiting(c);
     return n;
 }
 

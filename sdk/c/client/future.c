@@ -119,7 +119,7 @@ cadre_client_code cadre_client_take(cadre_client *c, uint64_t id, int64_t timeou
         refuse_taken(id, &err);
         code = fault_return(error, &err);
     }
-    client_leave(c);
+    client_leave_waiting(c);
     return code;
 }
 
@@ -268,6 +268,6 @@ cadre_client_code cadre_client_wait_for(cadre_client *c, uint64_t *ids, size_t n
         await_some(c, ids, n, num_returns, end_of(timeout_ms));
         *ret_ready = part(c, ids, n, num_returns);
     }
-    client_leave(c);
+    client_leave_waiting(c);
     return err.code ? fault_return(error, &err) : CADRE_CLIENT_OK;
 }

@@ -11,9 +11,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { REST_MS = 250 }; // without a turn of others: then the thread turns again, so that the connection stays alive
+enum {
+    REST_MS = 250,         // without a turn of others: then the thread turns again, so that the connection stays alive
+    LINGER_NS = 20 * 1000, // more calls may follow the first one: they are sent together
+};
 
 struct turnstile {
     struct cadre_client *client;
@@ -67,8 +71,8 @@ static void sleep_on(struct turnstile *t, pthread_cond_t *cond, int64_t end)
         pthread_cond_timedwait(cond, &t->lock, &until);
 }
 
-// Until the loop has something to do, or the alarm rings, or the time is over. Without the lock.
-static void sleep_in(struct turnstile *t, int64_t timeout_ms, bool spins)
+// Until the loop has something to do, or the alarm rings, which is true, or the time is over. Without the lock.
+static bool sleep_in(struct turnstile *t, int64_t timeout_ms, bool spins)
 {
     struct pollfd fds[] = {{.fd = loop_fd(t->client->loop), .events = POLLIN}, {.fd = t->alarm, .events = POLLIN}};
     int64_t begun = clock_mono_us(&clock_system), took = 0;
@@ -83,11 +87,12 @@ static void sleep_in(struct turnstile *t, int64_t timeout_ms, bool spins)
     if (looks)
         spin_looked(&t->spin, took, found > 0);
     if (found > 0)
-        return;
+        return fds[1].revents;
     begun = clock_mono_us(&clock_system);
     (void)poll(fds, 2, timeout_ms < 0 ? -1 : (int)MIN(timeout_ms, (int64_t)INT32_MAX));
     if (spins)
         spin_slept(&t->spin, clock_mono_us(&clock_system) - begun);
+    return fds[1].revents;
 }
 
 static void tell(struct turnstile *t)
@@ -96,24 +101,31 @@ static void tell(struct turnstile *t)
         pthread_cond_broadcast(&t->changed);
 }
 
-// Sends what waits; sleeps without the lock until there is something to read, where nothing is to be done; reads.
-static void turn(struct turnstile *t, int64_t most_ms, bool spins)
+// Sends what waits; sleeps without the lock until there is something to read, where nothing is to be done; reads. mine:
+// a caller's turn, who waits for an answer.
+static void turn(struct turnstile *t, int64_t most_ms, bool mine)
 {
+    const struct timespec linger = {.tv_nsec = LINGER_NS};
     struct cadre_client *c = t->client;
     uint64_t before = c->answered;
+    bool spins = mine && !c->settings.sleeps;
     quiet(t);
     int64_t timeout_ms = client_flush(c);
     if (c->answered == before && timeout_ms && most_ms) {
         if (most_ms > 0 && (timeout_ms < 0 || timeout_ms > most_ms))
             timeout_ms = most_ms;
         pthread_mutex_unlock(&t->lock);
-        sleep_in(t, timeout_ms, spins);
+        bool called = sleep_in(t, timeout_ms, spins);
+        if (called && !mine)
+            nanosleep(&linger, NULL);
         pthread_mutex_lock(&t->lock);
     }
     if (!c->ended)
         client_turn(c, 0);
     if (c->answered != before)
         tell(t);
+    if (c->answered != before && t->taken && !mine) // a caller took the loop meanwhile, and may wait for this
+        ring(t);
 }
 
 // The thread
@@ -214,14 +226,18 @@ static void hand_over(struct turnstile *t)
 
 void client_leave(struct cadre_client *c)
 {
+    if (c->turnstile)
+        pthread_mutex_unlock(&c->turnstile->lock);
+}
+
+void client_leave_waiting(struct cadre_client *c)
+{
     struct turnstile *t = c->turnstile;
-    if (!t)
-        return;
-    if (!t->taken && t->n_waiting)
+    if (t && !t->taken && t->n_waiting)
         pthread_cond_broadcast(&t->changed); // one of them takes the loop
-    else if (!t->taken && c->calls.used > c->n_kept)
+    else if (t && !t->taken && c->calls.used > c->n_kept)
         hand_over(t);
-    pthread_mutex_unlock(&t->lock);
+    client_leave(c);
 }
 
 bool client_pass(struct cadre_client *c, int64_t end)
@@ -241,7 +257,7 @@ bool client_pass(struct cadre_client *c, int64_t end)
     } else if (!t->taken) {
         t->taken = true;
         t->passes++;
-        turn(t, left, !c->settings.sleeps);
+        turn(t, left, true);
         t->taken = false;
     }
     return left > 0;

@@ -16,6 +16,7 @@ void turnstile_free(struct turnstile *t);                // accepts NULL; nobody
 
 void client_enter(struct cadre_client *c);
 void client_leave(struct cadre_client *c);
+void client_leave_waiting(struct cadre_client *c); // the same after client_pass(): others turn the loop from now on
 // One turn, until something is answered, or until `end` of the monotonic clock. False: the time is over.
 bool client_pass(struct cadre_client *c, int64_t end);
 // Waits likewise, but leaves turning to others.

@@ -14,6 +14,9 @@ from . import _errors, _options
 from . import _library as lib
 from ._group import Group
 
+_forks = [0]  # of which this process is the child
+os.register_at_fork(after_in_child=lambda: _forks.append(0))
+
 _SLICE_MS = 100  # so long Python's own signal handlers (Ctrl-C) have to wait at most
 
 
@@ -57,7 +60,7 @@ class Client:
         self._handle = None
         self.trust = bool(trust)
         self.closed = False
-        self._pid = os.getpid()
+        self._forks = len(_forks)
         self._lock = threading.Lock()
         self._watched = {}  # id -> the future, and what is called when it is answered
         self._watcher = None
@@ -164,12 +167,12 @@ class Client:
 
     def _is_mine(self):
         """Whether the library still has it, and this process is not a child that came later."""
-        return getattr(self, "_handle", None) is not None and self._pid == os.getpid()
+        return getattr(self, "_handle", None) is not None and self._forks == len(_forks)
 
     def _check(self):
-        if self._pid != os.getpid():
+        if self._forks != len(_forks):
             raise RuntimeError("the client was opened before fork(): the child opens one of its own")
-        if self._in_callback == threading.get_ident():
+        if self._in_callback is not None and self._in_callback == threading.get_ident():
             raise RuntimeError("a callback cannot use its client")
 
     def _any_handle(self):

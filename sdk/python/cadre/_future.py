@@ -14,6 +14,7 @@ from . import _library as lib
 from ._reference import Ref
 from ._value import decode
 
+_SHORT = 1 << 16  # bytes; of a longer result its arrays use the one copy that is made
 _SLICE_MS = 100  # so long Python's own signal handlers (Ctrl-C) have to wait at most
 _take, _give_back, _done, _cancel, _forget, _wait_for = (
     lib.functions.take, lib.functions.give_back, lib.functions.done, lib.functions.cancel, lib.functions.forget,
@@ -170,8 +171,11 @@ class Future:
 
     def _keep(self, handle, answer):
         try:
-            view = (ctypes.c_char * answer.json.len).from_address(answer.json.text)
-            result = decode(bytearray(view), self._method.trust)
+            size = answer.json.len
+            if size <= _SHORT:
+                result = decode(ctypes.string_at(answer.json.text, size), self._method.trust)
+            else:
+                result = decode(bytearray((ctypes.c_char * size).from_address(answer.json.text)), self._method.trust)
             self._result = Ref(result["$ref"], self._client, self._method.group) if self._method.by_reference else result
         except Exception as e:
             self._error = e

@@ -101,6 +101,8 @@ def decode_result(kind, buffer, trust):
 
 def decode(buffer, trust):
     """The same of a body of any kind."""
+    if type(buffer) is bytes and 0 not in buffer[:8] and buffer[:4] != _LIST_MAGIC:
+        return _json.decode(buffer.decode())
     return decode_result(kind_of(buffer), buffer, trust)
 
 
@@ -116,7 +118,7 @@ def _refuse_result():
 
 def _decode(kind, view, trust, refuse):
     if kind == "json":
-        return _json.decode(bytes(view))
+        return _json.decode(str(view, "utf-8"))
     if kind == "list":
         return [_decode(kind_of(body), body, trust, refuse) for body in _items(view)]
     if kind == "pickle" and not trust:

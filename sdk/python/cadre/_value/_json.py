@@ -22,7 +22,7 @@ def _default(value):
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default).encode
-decode = json.loads
+decode = json.JSONDecoder().decode
 
 
 def encode(value):
