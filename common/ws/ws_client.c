@@ -93,10 +93,7 @@ void ws_client_free(struct ws_client *c)
 static void set_close(struct ws_client *c, unsigned code, const char *reason, size_t len)
 {
     c->close_code = code;
-    len = MIN(len, sizeof c->close_reason - 1);
-    if (len)
-        memcpy(c->close_reason, reason, len);
-    c->close_reason[len] = '\0';
+    snprintf(c->close_reason, sizeof c->close_reason, "%.*s", (int)MIN(len, sizeof c->close_reason - 1), reason);
 }
 
 // The end: the last callback.
@@ -491,10 +488,8 @@ struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config
                                         .failed = on_failed,
                                         .ctx = c};
     c->link = ws_link_new(loop, &link, err);
-    if (!c->link) {
-        destroy(c);
-        return NULL;
-    }
+    if (!c->link)
+        return destroy(c), NULL;
     c->deadline = loop_timer_new(loop, on_deadline, c);
     c->alive = loop_timer_new(loop, on_alive, c);
     c->work = loop_timer_new(loop, on_work, c);
@@ -570,6 +565,11 @@ bool ws_client_ended(const struct ws_client *c)
 const char *ws_client_at(const struct ws_client *c)
 {
     return c->at;
+}
+
+void ws_client_avoid(struct ws_client *c)
+{
+    ws_link_avoid(c->link);
 }
 
 pid_t ws_client_peer(const struct ws_client *c)

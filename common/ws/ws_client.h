@@ -66,6 +66,8 @@ void ws_client_own(struct ws_client *c, const struct blob *b);
 bool ws_client_ended(const struct ws_client *c); // by the peer, as a turn would find out
 // For messages, behind the address: " (1.2.3.4:80)", where it is a name and there is, or was, a connection; else "".
 const char *ws_client_at(const struct ws_client *c);
+// After on_open: other connections try the other addresses of the host first, as they do after one was lost.
+void ws_client_avoid(struct ws_client *c);
 pid_t ws_client_peer(const struct ws_client *c); // the process at the other end of a Unix socket, else 0
 size_t ws_client_queued(const struct ws_client *c);
 

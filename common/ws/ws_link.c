@@ -82,6 +82,12 @@ static void blame(struct ws_link *l, const struct ws_address *a)
         ws_addresses_failed(addresses_of(l), a);
 }
 
+void ws_link_avoid(struct ws_link *l)
+{
+    if (l->used)
+        blame(l, l->used);
+}
+
 static void drop_socket(struct ws_link *l)
 {
     ws_dial_free(TAKE_PTR(l->dial));
@@ -351,8 +357,7 @@ void ws_link_free(struct ws_link *l)
         return;
     if (l->looks)
         ws_addresses_cancel(addresses_of(l));
-    if (l->used)
-        blame(l, l->used);
+    ws_link_avoid(l);
     ws_addresses_free(l->own);
     drop_socket(l);
     loop_timer_free(l->later);

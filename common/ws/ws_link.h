@@ -31,6 +31,7 @@ struct ws_link_config {
 struct ws_link *ws_link_new(struct loop *loop, const struct ws_link_config *config, struct err *err);
 // Accepts NULL; may be called in a callback; none comes after. The next link tries the other addresses first.
 void ws_link_free(struct ws_link *l);
+void ws_link_avoid(struct ws_link *l); // while this one lives, too, the others are tried first
 
 const char *ws_link_host(const struct ws_link *l);  // for a Host header: "host:port", "localhost" for a Unix socket
 const char *ws_link_phase(const struct ws_link *l); // what it is doing, for people

@@ -127,13 +127,13 @@ static void no_more_in_flight_than_the_proxy_allows(void **state)
     for (int i = 0; i < 5; i++)
         assert_int_equal(start(f, "mute", "[]", 2), CADRE_CLIENT_OK);
     cadre_client_wait(f->client, 50);
-    assert_int_equal(f->client->n_sent, 3);
-    assert_int_equal(cadre_client_cancel(f->client, CONTAINER_OF(f->client->sent.next, struct pending, link)->id),
-                     CADRE_CLIENT_OK);
+    assert_int_equal(f->client->uplinks.now->n_sent, 3);
+    const struct pending *first = CONTAINER_OF(f->client->uplinks.now->sent.next, struct pending, link);
+    assert_int_equal(cadre_client_cancel(f->client, first->id), CADRE_CLIENT_OK);
     cadre_client_wait(f->client, LONG_MS);
     cadre_client_wait(f->client, 50);
     assert_int_equal(f->answered, 1);
-    assert_int_equal(f->client->n_sent, 3);
+    assert_int_equal(f->client->uplinks.now->n_sent, 3);
     assert_int_equal(cadre_client_pending(f->client), 4);
 }
 

@@ -29,6 +29,7 @@ static struct fixture *f;
 static pid_t doomed; // the proxy at 127.0.0.2
 static int64_t port;
 static char url[64];
+static struct outcome kept[8]; // of calls that may end with their client
 
 static void be_the_doomed_one(int out)
 {
@@ -59,6 +60,7 @@ static int begin(void **state)
     assert_true(str_to_i64(text, &port));
     snprintf(url, sizeof url, "ws://operator.test:%d", (int)port);
     fake_names = (struct fake_names){.addresses = "127.0.0.2 127.0.0.3"};
+    memset(kept, 0, sizeof kept);
     setup(state);
     f = *state;
     return 0;
@@ -163,7 +165,7 @@ static void calls_in_the_queue_of_a_connection_that_is_lost_were_not_sent(void *
         start(f, r, &echo[i]);
     }
     cadre_client_process(f->client);
-    assert_int_equal(f->client->n_sent, 4);
+    assert_int_equal(f->client->uplinks.now->n_sent, 4);
     kill_it();
     wait_for(f, &lengthy);
     assert_in_doubt(&lengthy, "big");
@@ -316,6 +318,99 @@ static void the_address_of_a_new_replica_is_found(void **state)
     assert_string_equal(echo.text, "[]");
 }
 
+// ---- a replica that stops
+
+static uint64_t both_run(const char *last_words, struct outcome *mute)
+{
+    open_by_name();
+    call_method(f, "echo", NULL);
+    uint64_t id = start_method(f, "mute", mute);
+    start_other();
+    assert_string_equal(call_method(f, "goodbye", NULL), "null");
+    assert_string_equal(call_method(f, "echo", last_words), last_words);
+    return id;
+}
+
+static void a_call_in_flight_holds_no_new_one_back_from_the_next_replica(void **state)
+{
+    struct outcome *mute = &kept[0];
+    (void)state;
+    both_run("[1]", mute);
+    assert_int_equal(mute->n, 0);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL"), 1);
+    assert_int_equal(cadre_client_pending(f->client), 1);
+}
+
+static void what_a_replica_that_stops_has_is_answered_by_it(void **state)
+{
+    struct outcome *mute = &kept[0];
+    (void)state;
+    uint64_t id = both_run("[1]", mute);
+    assert_int_equal(cadre_client_cancel(f->client, id), CADRE_CLIENT_OK);
+    wait_for(f, mute);
+    assert_int_equal(mute->code, CADRE_CLIENT_CANCELED);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "CANCEL"), 0);
+    for (int i = 0; i < 2000 && !list_empty(&f->client->uplinks.leaving); i++)
+        cadre_client_process(f->client), poll(NULL, 0, 5);
+    assert_true(list_empty(&f->client->uplinks.leaving)); // nobody needs it any more
+}
+
+static void the_end_of_a_replica_that_stops_fails_its_own_calls_only(void **state)
+{
+    struct outcome *first = &kept[0], *second = &kept[1];
+    (void)state;
+    both_run("[1]", first);
+    uint64_t id = start_method(f, "mute", second);
+    until_saw(f, "mute", 1);
+    kill_it();
+    wait_for(f, first);
+    assert_in_doubt(first, "mute");
+    assert_int_equal(second->n, 0);
+    assert_string_equal(call_method(f, "echo", "[2]"), "[2]");
+    assert_int_equal(cadre_client_cancel(f->client, id), CADRE_CLIENT_OK);
+    wait_for(f, second);
+    assert_int_equal(second->code, CADRE_CLIENT_CANCELED);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "HELLO"), 1); // this connection was the same all the time
+}
+
+static void a_client_that_is_closed_says_so_to_a_replica_that_stops_as_well(void **state)
+{
+    struct outcome *mute = &kept[0];
+    (void)state;
+    both_run("[1]", mute);
+    cadre_client_close(f->client);
+    f->client = NULL;
+    assert_int_equal(mute->n, 1);
+    assert_int_equal(mute->code, CADRE_CLIENT_CANCELED);
+    assert_int_equal(mute->error.may_have_run, 1);
+}
+
+// Each time the only other address is that of a replica that has just said goodbye, too.
+static void replicas_that_stop_one_after_the_other_are_left_one_after_the_other(void **state)
+{
+    struct outcome *mute = kept;
+    (void)state;
+    start_other();
+    open_by_name();
+    uint64_t first = start_method(f, "mute", &mute[0]);
+    for (size_t i = 0; i < UPLINKS_LEAVING_MAX; i++) {
+        if (i > 0)
+            start_method(f, "mute", &mute[i]);
+        assert_string_equal(call_method(f, "goodbye", NULL), "null");
+    }
+    start_method(f, "mute", &mute[5]);
+    assert_string_equal(call_method(f, "goodbye", NULL), "null");
+    start_method(f, "echo", &mute[6]); // no fifth one leaves: it waits ...
+    for (int i = 0; i < 50; i++)
+        cadre_client_process(f->client), poll(NULL, 0, 1);
+    assert_int_equal(mute[6].n, 0);
+    assert_int_equal(cadre_client_cancel(f->client, first), CADRE_CLIENT_OK);
+    wait_for(f, &mute[6]); // ... for one of them
+    assert_string_equal(mute[6].text, "[]");
+    for (size_t i = 1; i < 6; i++)
+        assert_int_equal(mute[i].n, 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, begin, finish)
@@ -332,6 +427,11 @@ int main(void)
         T(addresses_are_remembered_for_a_name_server_that_knows_none),
         T(addresses_are_remembered_for_a_name_server_that_is_silent),
         T(the_address_of_a_new_replica_is_found),
+        T(a_call_in_flight_holds_no_new_one_back_from_the_next_replica),
+        T(what_a_replica_that_stops_has_is_answered_by_it),
+        T(the_end_of_a_replica_that_stops_fails_its_own_calls_only),
+        T(a_client_that_is_closed_says_so_to_a_replica_that_stops_as_well),
+        T(replicas_that_stop_one_after_the_other_are_left_one_after_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

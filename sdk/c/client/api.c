@@ -151,8 +151,8 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
 static uint64_t start(struct cadre_client *c, const cadre_client_request *r, struct err *err)
 {
     struct arguments args;
-    size_t max =
-        c->uplink.max_body && c->uplink.max_body < c->settings.max_body ? c->uplink.max_body : c->settings.max_body;
+    size_t max = c->uplinks.now->max_body && c->uplinks.now->max_body < c->settings.max_body ? c->uplinks.now->max_body
+                                                                                             : c->settings.max_body;
     if (!client_may_start(c, err))
         return 0;
     struct pending *p = pendings_take(&c->calls);
@@ -313,7 +313,7 @@ size_t cadre_client_process(cadre_client *c)
 int cadre_client_connected(const cadre_client *c)
 {
     client_enter((cadre_client *)c);
-    bool up = c->uplink.state == UPLINK_UP;
+    bool up = c->uplinks.now->state == UPLINK_UP;
     client_leave((cadre_client *)c);
     return up;
 }

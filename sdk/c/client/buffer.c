@@ -29,7 +29,7 @@ static void drop(struct buffer *b)
 
 char *buffer_new(struct cadre_client *c, size_t len)
 {
-    struct blob *blob = uplink_blob(&c->uplink, len, c->quota);
+    struct blob *blob = uplink_blob(c->uplinks.now, len, c->quota);
     if (!blob)
         return NULL;
     struct buffer *b = xcalloc(1, sizeof *b);
@@ -56,5 +56,5 @@ struct blob *buffer_of(const struct cadre_client *c, const void *data, size_t le
 {
     const struct buffer *b = find(c, data);
     // One made before the proxy said that it shares memory goes by reference when it is copied there.
-    return b && b->blob->len == len && (b->blob->area || uplink_lends(&c->uplink, len)) ? blob_ref(b->blob) : NULL;
+    return b && b->blob->len == len && (b->blob->area || uplink_lends(c->uplinks.now, len)) ? blob_ref(b->blob) : NULL;
 }

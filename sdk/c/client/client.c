@@ -39,6 +39,24 @@ static void drop_request(struct pending *p)
     free(TAKE_PTR(p->retry));
 }
 
+// Nothing of it is out any more, or what is does not count.
+static void not_sent(struct pending *p)
+{
+    if (p->sent)
+        p->sent->n_sent--;
+    p->sent = NULL;
+}
+
+// The caller may do with its arguments what it likes as soon as it is told.
+static void reclaim(const struct pending *p)
+{
+    if (!p->args || !p->args->lent)
+        return;
+    if (p->sent)
+        uplink_reclaim(p->sent, (uint32_t)p->id, p->args);
+    assert(p->args->refs == 1);
+}
+
 // Puts one that has failed aside where it may be tried again; else it is over.
 static bool rest(struct cadre_client *c, struct pending *p, const cadre_client_error *error)
 {
@@ -46,22 +64,13 @@ static bool rest(struct cadre_client *c, struct pending *p, const cadre_client_e
     int64_t pause = p->retry && !c->closing ? retry_after(p->retry, error, &c->rand) : -1;
     if (pause < 0 || (p->timeout_ms && now + pause >= p->created_ms + p->timeout_ms))
         return false;
-    c->n_sent -= p->sent;
-    p->sent = false;
+    reclaim(p);
+    not_sent(p);
     p->rests = true;
     list_remove(&p->link);
     list_append(&c->resting, &p->link);
     deadlines_add(&c->deadlines, &p->deadline, now + pause);
     return true;
-}
-
-// The caller may do with its arguments what it likes as soon as it is told.
-static void reclaim(struct cadre_client *c, const struct pending *p)
-{
-    if (!p->args || !p->args->lent)
-        return;
-    uplink_reclaim(&c->uplink, (uint32_t)p->id, p->args);
-    assert(p->args->refs == 1);
 }
 
 // r NULL: it has failed, with the error.
@@ -81,10 +90,9 @@ static void answer(struct cadre_client *c, struct pending *p, const struct recor
     }
     list_remove(&p->link);
     deadlines_del(&c->deadlines, &p->deadline);
-    reclaim(c, p);
+    reclaim(p);
     drop_request(p);
-    c->n_sent -= p->sent;
-    p->sent = false;
+    not_sent(p);
     c->answered++;
     if (p->keep && (!c->closing || c->turnstile))
         future_keep(c, p, r, error);
@@ -145,8 +153,8 @@ static void say_closed(const struct pending *p, const struct err *why, struct er
 
 static bool may_send(const struct cadre_client *c)
 {
-    const struct uplink *u = &c->uplink;
-    bool room = (!u->max_calls || c->n_sent < u->max_calls) && (!c->turnstile || c->n_sent < FLOCK_MAX);
+    const struct uplink *u = c->uplinks.now;
+    bool room = (!u->max_calls || u->n_sent < u->max_calls) && (!c->turnstile || u->n_sent < FLOCK_MAX);
     return u->state == UPLINK_UP && room && uplink_queued(u) < WS_HIGH_MARK;
 }
 
@@ -169,12 +177,12 @@ static int send_records(struct cadre_client *c, struct pending *p, const char *a
     record_call_prefix(out->data, (uint32_t)(out->len - 4));
     if (!p->args) {
         buf_append(out, args, len);
-        return uplink_send_copy(&c->uplink, &h, out->data, out->len, err);
+        return uplink_send_copy(c->uplinks.now, &h, out->data, out->len, err);
     }
     p->lengthy = true;
     struct blob *head = blob_copy(out->data, out->len, NULL);
     const struct record_part parts[] = {{.blob = head, .len = head->len}, {.blob = p->args, .len = p->args->len}};
-    int r = uplink_send(&c->uplink, &h, parts, ARRAY_LEN(parts), err);
+    int r = uplink_send(c->uplinks.now, &h, parts, ARRAY_LEN(parts), err);
     blob_unref(head);
     return r;
 }
@@ -185,15 +193,25 @@ static int send_call(struct cadre_client *c, struct pending *p, const char *args
         return err->code;
     if (!p->retry && !(p->args && p->args->lent))
         blob_unref(TAKE_PTR(p->args)); // where it comes back unsent, they are in what was sent
-    p->sent = true;
-    c->n_sent++;
+    p->sent = c->uplinks.now;
+    p->sent->n_sent++;
     list_remove(&p->link);
-    list_append(&c->sent, &p->link);
+    list_append(&p->sent->sent, &p->link);
     if (p->timeout_ms)
         deadlines_add(&c->deadlines, &p->deadline, p->created_ms + p->timeout_ms + LATE_MS);
     else
         deadlines_del(&c->deadlines, &p->deadline);
     return 0;
+}
+
+static void tell_down(struct cadre_client *c, const struct err *why)
+{
+    cadre_client_error f;
+    c->why = *why;
+    c->told_up = false;
+    fault_from(&f, why, false);
+    if (c->settings.on_connection)
+        c->settings.on_connection(c->settings.ctx, 0, &f);
 }
 
 static void pump(void *ctx)
@@ -204,14 +222,15 @@ static void pump(void *ctx)
         loop_timer_arm(c->pump, 0);
         return;
     }
+    struct err goodbye = ERR_INIT;
+    if (c->uplinks.now->state == UPLINK_LEAVING && uplinks_move(&c->uplinks, &goodbye))
+        tell_down(c, &goodbye);
     while (!list_empty(&c->waiting) && may_send(c)) {
         struct pending *p = CONTAINER_OF(c->waiting.next, struct pending, link);
         struct err err = ERR_INIT;
         if (send_call(c, p, NULL, 0, &err) < 0)
             fail(c, p, &err, false);
     }
-    if (c->uplink.state == UPLINK_LEAVING && c->n_sent == 0)
-        uplink_renew(&c->uplink);
 }
 
 static void arm_pump(struct cadre_client *c)
@@ -224,7 +243,7 @@ static void await_connection(struct cadre_client *c, struct pending *p)
 {
     deadlines_add(&c->deadlines, &p->deadline,
                   p->timeout_ms ? p->created_ms + p->timeout_ms : now_ms() + c->settings.unreachable_ms);
-    uplink_need(&c->uplink);
+    uplink_need(c->uplinks.now);
     arm_pump(c);
 }
 
@@ -251,15 +270,15 @@ static void time_out_sent(struct cadre_client *c, struct pending *p)
     struct err err = ERR_INIT;
     err_set(&err, ERR_TIMEOUT, "%s(): no answer within %" PRId64 " ms, not even from the proxy at %s; it may have run",
             p->method, p->timeout_ms, c->settings.url);
-    if (!p->lengthy || !uplink_withdraw(&c->uplink, (uint32_t)p->id))
-        uplink_cancel(&c->uplink, (uint32_t)p->id);
+    if (!p->lengthy || !uplink_withdraw(p->sent, (uint32_t)p->id))
+        uplink_cancel(p->sent, (uint32_t)p->id);
     fail(c, p, &err, true);
 }
 
 static void time_out_waiting(struct cadre_client *c, struct pending *p)
 {
     struct err err = ERR_INIT;
-    bool up = c->uplink.state == UPLINK_UP;
+    bool up = c->uplinks.now->state == UPLINK_UP;
     if (!p->timeout_ms && up) { // it waits for its turn, and may do so for as long as it takes
         deadlines_add(&c->deadlines, &p->deadline, now_ms() + c->settings.unreachable_ms);
         return;
@@ -298,7 +317,7 @@ static void on_timer(void *ctx)
 static void on_change(void *ctx)
 {
     struct cadre_client *c = ctx;
-    if (c->uplink.state == UPLINK_UP && !c->told_up) {
+    if (c->uplinks.now->state == UPLINK_UP && !c->told_up) {
         c->told_up = true;
         if (c->settings.on_connection)
             c->settings.on_connection(c->settings.ctx, 1, NULL);
@@ -307,12 +326,12 @@ static void on_change(void *ctx)
 }
 
 // Of these not a byte has gone out: they go out on the next connection, before those that wait already.
-static void take_back_unsent(struct cadre_client *c)
+static void take_back_unsent(struct cadre_client *c, struct uplink *u)
 {
     struct list *front = c->waiting.next;
-    LIST_FOREACH(l, &c->sent) {
+    LIST_FOREACH(l, &u->sent) {
         struct pending *p = CONTAINER_OF(l, struct pending, link);
-        struct blob *body = uplink_take_back(&c->uplink, (uint32_t)p->id);
+        struct blob *body = uplink_take_back(u, (uint32_t)p->id);
         struct record_call parts;
         struct err err = ERR_INIT;
         if (!body)
@@ -320,40 +339,36 @@ static void take_back_unsent(struct cadre_client *c)
         if (!p->args && record_call_decode(body->data, body->len, &parts, &err) == 0)
             p->args = blob_copy(parts.args, parts.args_len, NULL);
         blob_unref(body);
-        p->sent = p->lengthy = false;
-        c->n_sent--;
+        p->lengthy = false;
+        not_sent(p);
         list_remove(&p->link);
         list_insert_before(front, &p->link);
         await_connection(c, p);
     }
 }
 
-static void on_down(void *ctx, const struct err *why, bool refused)
+static void on_down(void *ctx, struct uplink *u, const struct err *why, bool refused)
 {
     struct cadre_client *c = ctx;
-    cadre_client_error f;
-    c->why = *why;
-    c->told_up = false;
-    fault_from(&f, why, false);
-    if (c->settings.on_connection)
-        c->settings.on_connection(c->settings.ctx, 0, &f);
+    if (u == c->uplinks.now)
+        tell_down(c, why);
     if (!c->closing)
-        take_back_unsent(c);
-    fail_all(c, &c->sent, say_in_doubt, why, true);
+        take_back_unsent(c, u);
+    fail_all(c, &u->sent, say_in_doubt, why, true);
     if (refused)
         fail_all(c, &c->waiting, say_refused, why, false);
     if (!list_empty(&c->waiting))
-        uplink_need(&c->uplink);
+        uplink_need(c->uplinks.now);
 }
 
-static void on_answer(void *ctx, const struct record *r)
+static void on_answer(void *ctx, struct uplink *u, const struct record *r)
 {
     struct cadre_client *c = ctx;
     struct pending *p = pendings_of_wire(&c->calls, r->h.call);
-    if (!p || !p->sent) // its deadline was faster
+    if (!p || p->sent != u) // its deadline was faster
         return;
     if (p->lengthy) // refused before all of it was out?
-        (void)uplink_withdraw(&c->uplink, r->h.call);
+        (void)uplink_withdraw(u, r->h.call);
     if (r->h.type == RECORD_RESULT) {
         answer(c, p, r, NULL);
     } else {
@@ -361,22 +376,16 @@ static void on_answer(void *ctx, const struct record *r)
         fault_decode(&f, r->body, r->len);
         answer(c, p, NULL, &f);
     }
-    if (!list_empty(&c->waiting) || c->uplink.state == UPLINK_LEAVING)
+    if (!list_empty(&c->waiting))
         arm_pump(c);
 }
 
-static bool waits(void *ctx)
-{
-    const struct cadre_client *c = ctx;
-    return c->n_sent > 0;
-}
-
-static void on_too_long(void *ctx, uint32_t call, const struct err *why)
+static void on_too_long(void *ctx, struct uplink *u, uint32_t call, const struct err *why)
 {
     struct cadre_client *c = ctx;
     struct pending *p = pendings_of_wire(&c->calls, call);
     struct err err = *why;
-    if (p && p->sent) {
+    if (p && p->sent == u) {
         err_wrap(&err, "%s() ran, but its result is not taken", p->method);
         fail(c, p, &err, true);
     }
@@ -387,7 +396,7 @@ static void on_too_long(void *ctx, uint32_t call, const struct err *why)
 static bool is_stale(const struct cadre_client *c)
 {
     int64_t since = now_ms() - c->turned_ms;
-    return since > STALE_MS || (since > QUIET_MS && uplink_ended(&c->uplink));
+    return since > STALE_MS || (since > QUIET_MS && uplink_ended(c->uplinks.now));
 }
 
 size_t client_turn(struct cadre_client *c, int64_t timeout_ms)
@@ -398,8 +407,10 @@ size_t client_turn(struct cadre_client *c, int64_t timeout_ms)
     c->stale = is_stale(c);
     c->turning = true;
     arm_deadline(c);
-    uplink_flush(&c->uplink);
+    uplinks_flush(&c->uplinks);
     loop_run_once(c->loop, c->answered == before ? MIN(timeout_ms, (int64_t)TURN_MS) : 0);
+    if (uplinks_sweep(&c->uplinks))
+        arm_pump(c);
     arm_deadline(c);
     c->turning = false;
     c->turned_ms = now_ms();
@@ -412,7 +423,7 @@ int64_t client_flush(struct cadre_client *c)
         return 0;
     c->turning = true;
     arm_deadline(c);
-    uplink_flush(&c->uplink);
+    uplinks_flush(&c->uplinks);
     c->turning = false;
     return loop_timeout_ms(c->loop);
 }
@@ -435,11 +446,11 @@ static int keep_arguments(struct cadre_client *c, struct pending *p, const struc
 {
     if (p->lends && !args->per_rank && (p->args = buffer_of(c, args->text, args->len)))
         return 0;
-    if (p->lends && !args->per_rank && args->len > COPY_MAX && uplink_lends(&c->uplink, args->len)) {
+    if (p->lends && !args->per_rank && args->len > COPY_MAX && uplink_lends(c->uplinks.now, args->len)) {
         p->args = blob_lend(args->text, args->len);
         return 0;
     }
-    p->args = uplink_blob(&c->uplink, args->len, c->quota);
+    p->args = uplink_blob(c->uplinks.now, args->len, c->quota);
     if (!p->args)
         return fault_refuse_now(err, "%s(): no room for %zu bytes of arguments: %zu bytes are waiting already",
                                 p->method, args->len, quota_used(c->quota));
@@ -478,12 +489,12 @@ int client_cancel(struct cadre_client *c, uint64_t id, struct err *err)
     struct pending *p = pendings_find(&c->calls, id);
     if (!p || p->answered)
         return err_set(err, ERR_NOT_FOUND, "the call has been answered");
-    if (p->sent && p->lengthy && uplink_withdraw(&c->uplink, (uint32_t)p->id)) { // no rank can have run it
-        p->sent = false;
-        c->n_sent--;
+    if (p->sent && p->lengthy && uplink_withdraw(p->sent, (uint32_t)p->id)) { // no rank can have run it
+        reclaim(p);
+        not_sent(p);
     }
     if (p->sent) {
-        uplink_cancel(&c->uplink, (uint32_t)p->id);
+        uplink_cancel(p->sent, (uint32_t)p->id);
     } else { // answered by the next turn: no callback inside of this
         p->rests = false;
         deadlines_del(&c->deadlines, &p->deadline);
@@ -525,7 +536,6 @@ struct cadre_client *client_new(struct settings *settings)
     c->result = BUF_INIT(c->settings.max_body);
     c->turned_ms = now_ms();
     list_init(&c->waiting);
-    list_init(&c->sent);
     list_init(&c->canceled);
     list_init(&c->resting);
     list_init(&c->finished);
@@ -541,10 +551,9 @@ struct cadre_client *client_new(struct settings *settings)
         .on_too_long = on_too_long,
         .on_change = on_change,
         .on_down = on_down,
-        .waits = waits,
         .ctx = c,
     };
-    uplink_init(&c->uplink, &config);
+    uplinks_init(&c->uplinks, &config);
     return c;
 }
 
@@ -555,14 +564,14 @@ void client_end(struct cadre_client *c)
     fail_all(c, &c->waiting, say_closed, NULL, false);
     fail_all(c, &c->canceled, say_canceled, NULL, false);
     fail_all(c, &c->resting, say_closed, NULL, false);
-    fail_all(c, &c->sent, say_closed, NULL, true);
+    fail_all(c, &c->uplinks.now->sent, say_closed, NULL, true);
+    LIST_FOREACH(l, &c->uplinks.leaving)
+        fail_all(c, &CONTAINER_OF(l, struct uplink, link)->sent, say_closed, NULL, true);
     c->settings.on_connection = NULL;
     c->settings.on_output = NULL;
-    bool up = c->uplink.state == UPLINK_UP || c->uplink.state == UPLINK_LEAVING;
-    uplink_leave(&c->uplink, "the controller ends");
-    while (up && !uplink_gone(&c->uplink) && now_ms() < end)
+    uplinks_end(&c->uplinks, "the controller ends");
+    while (!uplinks_gone(&c->uplinks) && now_ms() < end)
         loop_run_once(c->loop, end - now_ms());
-    uplink_done(&c->uplink);
     c->turning = false;
     c->ended = true;
 }
@@ -571,6 +580,7 @@ void client_free(struct cadre_client *c)
 {
     if (!c->ended)
         client_end(c);
+    uplinks_done(&c->uplinks);
     futures_done(c);
     buffers_done(c);
     blob_unref(c->returned);

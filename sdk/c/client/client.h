@@ -7,7 +7,7 @@
 #include "sdk/c/client/arguments.h"
 #include "sdk/c/client/fault.h"
 #include "sdk/c/client/pending.h"
-#include "sdk/c/client/uplink.h"
+#include "sdk/c/client/uplinks.h"
 
 enum { CLIENT_MORE_MAX = 256 << 10 }; // bytes of `split` and `collect`, with what is around them
 
@@ -15,17 +15,15 @@ struct cadre_client {
     struct settings settings;
     struct loop *loop;
     struct quota *quota; // of arguments that wait and results that come in
-    struct uplink uplink;
+    struct uplinks uplinks;
     struct pendings calls;
     struct list waiting;              // not sent yet, in the order of their starts
-    struct list sent;                 // not answered yet
     struct list canceled;             // before they were sent
     struct list resting;              // failed, to be sent again
     struct list buffers;              // batches in their making, and made (buffer.h)
     struct list finished, handed_out; // answers that are kept; the latter were told by cadre_client_next()
-    uint32_t n_sent;
-    uint32_t n_kept, n_promised; // kept, and those that will be
-    struct blob *taken;          // the result that was taken last
+    uint32_t n_kept, n_promised;      // kept, and those that will be
+    struct blob *taken;               // the result that was taken last
     struct deadlines deadlines;
     struct loop_timer *timer; // for the first of them ...
     int64_t timer_at;         // ... or an earlier point in time; 0 = not armed

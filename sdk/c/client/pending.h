@@ -18,10 +18,10 @@ struct pending {
     struct deadline deadline; // may be in none
     uint64_t id;              // 0 = a free place
     uint32_t place;           // private, from 1
-    bool sent;
-    bool lengthy; // some of its arguments may wait although it was sent
-    bool rests;   // until its deadline, then it is tried again
-    bool lends;   // its arguments are the caller's, who has them again when it is answered
+    struct uplink *sent;      // over this one; NULL = it is not, or not any more
+    bool lengthy;             // some of its arguments may wait although it was sent
+    bool rests;               // until its deadline, then it is tried again
+    bool lends;               // its arguments are the caller's, who has them again when it is answered
     bool refuse, quiet;
     bool keep, answered; // answered: only where it is kept
     bool watched;        // cadre_client_next() tells of it
@@ -44,7 +44,7 @@ struct pending {
 // Now, or in an earlier try.
 static inline bool pending_may_have_run(const struct pending *p)
 {
-    return p->sent || (p->retry && p->retry->may_have_run);
+    return p->sent != NULL || (p->retry && p->retry->may_have_run);
 }
 
 struct pendings {

@@ -5,7 +5,6 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "common/ws/ws_addresses.h"
 #include "sdk/c/client/fault.h"
 #include "sdk/c/client/printed.h"
 
@@ -40,17 +39,18 @@ static bool is_final(const struct err *err)
 static void begin_sharing(struct uplink *u, const struct json *welcome)
 {
     struct err unshared = ERR_INIT;
+    struct memory **memory = u->config.memory;
     if (!ws_sharing_begin(&u->sharing, welcome, u->ws, &u->reader))
         return;
-    if (!u->memory)
-        u->memory = memory_new(UPLINK_MEMORY, &unshared);
-    if (u->memory)
-        share_offer(&u->sharing.share, memory_area(u->memory));
+    if (!*memory)
+        *memory = memory_new(UPLINK_MEMORY, &unshared);
+    if (*memory)
+        share_offer(&u->sharing.share, memory_area(*memory));
 }
 
 struct blob *uplink_blob(struct uplink *u, size_t len, struct quota *quota)
 {
-    struct blob *b = u->sharing.share.lends && len >= SHARE_MIN ? memory_blob(u->memory, len) : NULL;
+    struct blob *b = u->sharing.share.lends && len >= SHARE_MIN ? memory_blob(*u->config.memory, len) : NULL;
     return b ? b : blob_new(len, quota);
 }
 
@@ -72,7 +72,7 @@ static void rest(struct uplink *u)
 // Of the addresses that are known each is tried before there is a pause.
 static bool all_failed(const struct uplink *u)
 {
-    return u->failures >= (u->addresses ? MAX(ws_addresses_count(u->addresses), (size_t)1) : 1);
+    return u->failures >= (u->config.addresses ? MAX(ws_addresses_count(u->config.addresses), (size_t)1) : 1);
 }
 
 static int64_t pause_after(struct uplink *u, const struct err *why)
@@ -86,22 +86,27 @@ static int64_t pause_after(struct uplink *u, const struct err *why)
     return MAX(wait, MIN(why->retry_after_ms, most));
 }
 
-static void down(struct uplink *u, const struct err *why)
+static void note_end(struct uplink *u, const struct err *why)
 {
-    if (u->state == UPLINK_DOWN)
-        return;
     if (u->state != UPLINK_DIALING && now_ms() - u->up_since_ms >= UPLINK_STEADY_MS) {
         u->failures = 0;
         u->backoff_ms = UPLINK_RETRY_MIN_MS;
         u->idle_ms = 0;
     }
     u->failures++;
+    u->not_before_ms = now_ms() + pause_after(u, why);
+}
+
+static void down(struct uplink *u, const struct err *why)
+{
+    if (u->state == UPLINK_DOWN)
+        return;
+    note_end(u, why);
     u->refused = u->state == UPLINK_DIALING && is_final(why) && all_failed(u);
     u->needed = false;
     u->state = UPLINK_DOWN;
-    u->not_before_ms = now_ms() + pause_after(u, why);
     loop_timer_disarm(u->timer);
-    u->config.on_down(u->config.ctx, why, u->refused);
+    u->config.on_down(u->config.ctx, u, why, u->refused);
 }
 
 // Ends it from this side. The owner knows at once; the peer gets a moment to answer.
@@ -241,7 +246,7 @@ static int take_record(struct uplink *u, const struct record *r, struct err *err
         return err_set(err, ERR_PROTO, "a %s, which no controller understands", record_type_name(r->h.type));
     if (r->h.flags & RECORD_PARTS)
         return err_set(err, ERR_PROTO, "the answer to call %u comes in parts, which was not asked for", r->h.call);
-    u->config.on_answer(u->config.ctx, r);
+    u->config.on_answer(u->config.ctx, u, r);
     return 0;
 }
 
@@ -261,7 +266,7 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
     if (got == 0 && end && !record_reader_at_boundary(&u->reader))
         got = err_set(&err, ERR_PROTO, "a message that ends inside a record");
     if (got == ERR_LIMIT && u->reader.now.h.call)
-        u->config.on_too_long(u->config.ctx, u->reader.now.h.call, &err);
+        u->config.on_too_long(u->config.ctx, u, u->reader.now.h.call, &err);
     if (got < 0)
         hang_up(u, got == ERR_LIMIT ? FRAME_CLOSE_TOO_BIG : FRAME_CLOSE_PROTOCOL, &err);
 }
@@ -281,7 +286,7 @@ static void on_drained(void *ctx)
 static bool waits(void *ctx)
 {
     const struct uplink *u = ctx;
-    return u->config.waits(u->config.ctx);
+    return u->n_sent > 0;
 }
 
 // How long the next attempt may take.
@@ -306,7 +311,7 @@ static struct ws_client *new_client(struct uplink *u, struct err *err)
         .n_headers = token ? 1 : 0,
         .tls = s->tls,
         .server_name = s->server_name,
-        .addresses = u->addresses,
+        .addresses = u->config.addresses,
         .open_ms = patience_ms(u),
         .waits = waits,
         .max_message = MESSAGE_MAX,
@@ -354,26 +359,41 @@ static void on_timer(void *ctx)
     rest(u);
 }
 
-void uplink_init(struct uplink *u, const struct uplink_config *config)
+// What it has learned about dialing is its heir's.
+static void hand_over(struct uplink *from, struct uplink *to, const struct err *why)
 {
-    *u = (struct uplink){.config = *config, .backoff_ms = UPLINK_RETRY_MIN_MS};
-    struct err unusable = ERR_INIT; // dialing says it
-    rand_seed_system(&u->rand);
-    if (!str_starts(config->settings->address, "unix:"))
-        u->addresses = ws_addresses_new(config->loop, config->settings->address, &unusable);
-    u->timer = loop_timer_new(config->loop, on_timer, u);
-    loop_timer_arm(u->timer, 0);
+    note_end(from, why);
+    ws_client_avoid(from->ws);
+    from->left = true;
+    to->failures = from->failures;
+    to->backoff_ms = from->backoff_ms;
+    to->idle_ms = from->idle_ms;
+    to->not_before_ms = from->not_before_ms;
 }
 
-void uplink_done(struct uplink *u)
+struct uplink *uplink_new(const struct uplink_config *config, struct uplink *leaving, const struct err *why)
+{
+    struct uplink *u = xcalloc(1, sizeof *u);
+    *u = (struct uplink){.config = *config, .backoff_ms = UPLINK_RETRY_MIN_MS};
+    list_init(&u->sent);
+    list_init(&u->link);
+    rand_seed_system(&u->rand);
+    if (leaving)
+        hand_over(leaving, u, why);
+    u->timer = loop_timer_new(config->loop, on_timer, u);
+    loop_timer_arm(u->timer, MAX(u->not_before_ms - now_ms(), (int64_t)0));
+    return u;
+}
+
+void uplink_free(struct uplink *u)
 {
     ws_sharing_end(&u->sharing);
     if (u->ws)
         record_reader_done(&u->reader);
     ws_client_free(TAKE_PTR(u->ws));
-    ws_addresses_free(TAKE_PTR(u->addresses));
-    memory_free(TAKE_PTR(u->memory));
     loop_timer_free(TAKE_PTR(u->timer));
+    list_remove(&u->link);
+    free(u);
 }
 
 void uplink_need(struct uplink *u)
@@ -387,17 +407,13 @@ void uplink_leave(struct uplink *u, const char *reason)
 {
     struct err err = ERR_INIT;
     err_set(&err, ERR_CANCELED, "%s", reason);
+    bool known = u->state == UPLINK_UP || u->state == UPLINK_LEAVING; // to a proxy, which is told
     u->left = true;
     if (u->ws)
         hang_up(u, FRAME_CLOSE_NORMAL, &err);
+    if (u->ws && !known)
+        rest(u);
     loop_timer_disarm(u->timer);
-}
-
-void uplink_renew(struct uplink *u)
-{
-    struct err err = ERR_INIT;
-    err_set(&err, ERR_UNAVAILABLE, "the proxy at %s said goodbye", u->where);
-    hang_up(u, FRAME_CLOSE_NORMAL, &err);
 }
 
 bool uplink_gone(const struct uplink *u)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The connection of a client to its proxy: dials, says HELLO, waits for the WELCOME. When it is lost it dials again: at
 // once where the name has an address that has not failed since, else after a pause with jitter. Where the proxy refuses
-// it (no token, no right, no such path) it dials again only when somebody needs it.
+// it (no token, no right, no such path) it dials again only when somebody needs it. A proxy that says goodbye takes no
+// new calls: another uplink takes over, and this one stays until its calls are answered.
 #ifndef CADRE_CLIENT_UPLINK_H
 #define CADRE_CLIENT_UPLINK_H
 
+#include "common/base/list.h"
 #include "common/base/rand.h"
 #include "common/wire/record_reader.h"
+#include "common/ws/ws_addresses.h"
 #include "common/ws/ws_sharing.h"
 #include "sdk/c/client/settings.h"
 
@@ -22,17 +25,20 @@ enum {
     UPLINK_LINGER_MS = 250, // for the proxy's answer to our close, before it is dialed again
 };
 
-struct uplink_config {
+struct uplink;
+
+struct uplink_config { // all is borrowed
     struct loop *loop;
-    const struct settings *settings; // borrowed
-    struct quota *quota;             // of bodies that are coming in; borrowed
+    const struct settings *settings;
+    struct quota *quota;            // of bodies that are coming in
+    struct ws_addresses *addresses; // NULL = a path, or what makes no sense, as dialing says
+    struct memory **memory;         // of long arguments, made for the first proxy that can read it
     // From the loop, never inside of a call. on_too_long: an answer that is, for which the connection ends.
-    void (*on_answer)(void *ctx, const struct record *r);
-    void (*on_too_long)(void *ctx, uint32_t call, const struct err *err);
+    void (*on_answer)(void *ctx, struct uplink *u, const struct record *r);
+    void (*on_too_long)(void *ctx, struct uplink *u, uint32_t call, const struct err *err);
     void (*on_change)(void *ctx); // up, leaving, or there is room to send again
-    bool (*waits)(void *ctx);     // for an answer; asked at any time
     // Not up any more, or not this time. refused: it will not be tried again by itself.
-    void (*on_down)(void *ctx, const struct err *why, bool refused);
+    void (*on_down)(void *ctx, struct uplink *u, const struct err *why, bool refused);
     void *ctx;
 };
 
@@ -43,11 +49,13 @@ struct uplink {
     enum uplink_state state; // LEAVING: the proxy takes no new calls, answers may still come
     uint32_t max_calls;      // what the proxy allows, 0 = not said
     size_t max_body;
+    // The owner's. sent: calls that were sent over it and are not answered.
+    struct list sent;
+    uint32_t n_sent;
+    struct list link;
     // private
-    struct ws_addresses *addresses; // NULL = a path
     struct ws_client *ws;
     struct record_reader reader;
-    struct memory *memory; // of long arguments, for a proxy that can read it; NULL = none yet
     struct ws_sharing sharing;
     struct rand rand;
     struct loop_timer *timer; // dials, or ends what was dialed and not welcomed, or what closes
@@ -57,11 +65,11 @@ struct uplink {
     bool refused, needed, closing, left;
 };
 
-void uplink_init(struct uplink *u, const struct uplink_config *config);
-void uplink_done(struct uplink *u);
+// leaving: one that it takes over from, which dials no more, and why; its address is dialed last. NULL: from none.
+struct uplink *uplink_new(const struct uplink_config *config, struct uplink *leaving, const struct err *why);
+void uplink_free(struct uplink *u);
 void uplink_need(struct uplink *u);                      // somebody waits for it to be up
 void uplink_leave(struct uplink *u, const char *reason); // an orderly end; on_down follows at once, and no more dialing
-void uplink_renew(struct uplink *u);                     // ends this connection for another one
 bool uplink_gone(const struct uplink *u);                // after it: the other side has heard of it
 int uplink_send(struct uplink *u, const struct record_header *h, const struct record_part *parts, size_t n,
                 struct err *err);
