@@ -88,6 +88,8 @@ static int get_member(const struct scan_item *m, struct head *h, struct err *err
         return get_when(m, &h->refuse, err);
     if (key_is(m, "pad"))
         return get_flag(m, &h->pad, err);
+    if (key_is(m, "positional"))
+        return get_flag(m, &h->positional, err);
     if (key_is(m, "keep"))
         return get_flag(m, &h->keep, err);
     if (key_is(m, "pin"))

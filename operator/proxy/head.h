@@ -24,6 +24,7 @@ struct head {
     int64_t attempt;    // 0 = any
     bool refuse;        // rather an error than to wait for the group to be Ready
     bool pad;
+    bool positional;             // where the arguments are a list and dealt out: each is a list of elements
     bool keep, pin;              // results stay on the workers; also when the session ends
     const char *split, *collect; // JSON; NULL = it has none
     size_t split_len, collect_len;

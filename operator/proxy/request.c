@@ -24,6 +24,7 @@ void request_read(const struct record_header *h, const struct head *head, const 
     ret->refuse = head->refuse;
     ret->ruled = head->split || head->collect;
     ret->pad = head->pad;
+    ret->positional = head->positional;
     ret->keep = head->keep;
     ret->pin = head->pin;
     ret->attempt = head->attempt;

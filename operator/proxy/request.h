@@ -19,6 +19,7 @@ struct request {
     bool quiet;                // no result is wanted, only that it ended
     bool refuse;               // rather than to wait
     bool ruled, pad;           // its head has `split` or `collect`; `pad`
+    bool positional;           // likewise
     bool keep, pin;            // results stay on the workers (object.h); cleared once the client has the reference
     int64_t attempt;           // 0 = any
     int64_t timeout_ms;        // 0 = none

@@ -122,6 +122,8 @@ static bool put(struct blob *b, const char *text, size_t len)
 
 static bool put_member(struct blob *b, bool first, const struct scan_item *key, const struct scan_item *value)
 {
+    if (!key->key)
+        return put(b, first ? "[" : ",", 1) && put(b, value->text, value->len);
     return put(b, first ? "{\"" : ",\"", 2) && put(b, key->key, key->key_len) && put(b, "\":", 2) &&
            put(b, value->text, value->len);
 }
@@ -130,6 +132,22 @@ struct column {
     struct scan_item member;
     struct scan at;
 };
+
+static void name_column(const struct scan_item *m, uint32_t i, char out[96])
+{
+    if (m->key)
+        snprintf(out, 96, "argument '%.*s'", (int)MIN(m->key_len, (size_t)64), m->key);
+    else
+        snprintf(out, 96, "the argument at position %u", i);
+}
+
+static int no_column(const struct splitting *p, const struct scan_item *m, uint32_t i, struct err *err)
+{
+    char what[96];
+    name_column(m, i, what);
+    return err_set(err, ERR_INVALID, "%s(): %s must be a list of one element a %s, because the call is %s",
+                   p->c->req.method, what, p->c->deal ? "piece" : "rank", mode_dispatch_name(p->c->req.dispatch));
+}
 
 static int read_columns(const struct splitting *p, struct scan *s, struct column *columns, uint32_t *ret_n,
                         struct err *err)
@@ -143,10 +161,7 @@ static int read_columns(const struct splitting *p, struct scan *s, struct column
             return err_set(err, ERR_INVALID, "%s() has more than %d arguments", c->req.method, COLUMNS_MAX);
         columns[n].member = item;
         if (!scan_begin(&columns[n].at, item.text, item.len) || columns[n].at.close != ']')
-            return err_set(err, ERR_INVALID,
-                           "%s(): argument '%.*s' must be a list of one element a %s, because the call is %s",
-                           c->req.method, (int)MIN(item.key_len, (size_t)64), item.key, c->deal ? "piece" : "rank",
-                           mode_dispatch_name(c->req.dispatch));
+            return no_column(p, &item, n, err);
         n++;
     }
     *ret_n = n;
@@ -158,12 +173,13 @@ static int put_row(const struct splitting *p, uint32_t i, struct column *columns
 {
     struct blob *b = p->s->made;
     size_t begin = b->len, first = p->s->n_parts;
+    bool by_position = n && !columns[0].member.key;
     for (uint32_t k = 0; k < n; k++) {
         char what[96];
         struct scan_item value;
         const struct scan_item *m = &columns[k].member;
         int got = scan_next(&columns[k].at, &value);
-        snprintf(what, sizeof what, "argument '%.*s'", (int)MIN(m->key_len, (size_t)64), m->key);
+        name_column(m, k, what);
         if (got < 0)
             return no_json(p, &columns[k].at, err);
         if (got == 0)
@@ -174,7 +190,8 @@ static int put_row(const struct splitting *p, uint32_t i, struct column *columns
         if (!put_member(b, k == 0, m, &value))
             return no_room(p, err);
     }
-    if (!put(b, n ? "}" : "{}", n ? 1 : 2) || !add_part(p->s, b, begin, b->len - begin))
+    const char *end = by_position ? "]" : n ? "}" : "{}";
+    if (!put(b, end, strlen(end)) || !add_part(p->s, b, begin, b->len - begin))
         return no_room(p, err);
     piece_ends(p->s, i, first);
     return 0;
@@ -206,7 +223,7 @@ static int split_elements(const struct splitting *p, struct err *err)
                        "%s(): a call that is %s needs a list of arguments, one element for each of the %u %s of %s",
                        c->req.method, mode_dispatch_name(c->req.dispatch), p->s->n, c->deal ? "pieces" : "ranks",
                        c->group->key);
-    return s.close == ']' ? split_list(p, &s, err) : split_columns(p, &s, err);
+    return s.close == ']' && !c->req.positional ? split_list(p, &s, err) : split_columns(p, &s, err);
 }
 
 // Rows

@@ -3,6 +3,7 @@
 //
 //   [{"x": 1, "y": 5}, {"x": 2, "y": 6}]    a list with one element a piece: arguments, by name or by position
 //   {"x": [1, 2], "y": [5, 6]}              an object of lists with one element a piece
+//   [[1, 2], [5, 6]]                        the same by position, where the head says `positional`
 //   a list of bodies (body_list.h)          each the arguments of a piece: JSON, or a batch
 //
 // where an element of the first that is neither object nor list stands for a single argument by position; or rows of a

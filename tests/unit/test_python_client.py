@@ -38,6 +38,11 @@ class Accumulators(GroupCase):
         self.assertEqual(self.group.call("get_value", execute="RANK_ZERO"), 0)
         self.assertIn(self.group.call("get_value", execute="ANY"), range(4))
         self.assertEqual(self.group.call("add", args=[1, 1, 1, 1], dispatch="ALL_TO_ALL"), [1, 2, 3, 4])
+        self.assertEqual(self.group.call("add", [1, 1, 1, 1], dispatch="ALL_TO_ALL"), [2, 3, 4, 5])  # as by name
+        self.assertEqual(self.group.call("add", args={"x": [-1, -1, -1, -1]}, dispatch="ALL_TO_ALL"), [1, 2, 3, 4])
+        self.fails(cadre.Invalid, r"add\(\): the argument at position 0 must be a list of one element a rank",
+                   self.group.call, "add", 1, dispatch="ALL_TO_ALL")
+        self.fails(cadre.Invalid, "position 0 has 2 elements", self.group.call, "add", [1, 2], dispatch="ALL_TO_ALL")
         self.assertEqual(self.group.call("add", args=[1, 2], dispatch="SPLIT",
                                          split={"index": [0, 1, 0, 1], "elements": True}), [2, 4, 4, 6])
 
@@ -432,6 +437,10 @@ class Killed(GroupCase):
 
 
 class Echoes(GroupCase):
+    def test_lists_by_position_are_dealt_out_as_those_by_name(self):
+        for args, result in (([1], [5]), [[1, 5]]), (([[1]], ["a"]), [[[1], "a"]]), ((), [{}]):
+            self.assertEqual(self.group.call("echo", *args, dispatch="ALL_TO_ALL"), result)
+
     def test_values_come_back_as_they_were(self):
         for value in ([], [1, 2.5, -3, 1 << 62], [None, True, False], [{"a": {"b": []}}], ["ä漢😀\"\\\n"],
                       ["x" * (1 << 20)]):

@@ -89,7 +89,8 @@ static int fill_more(struct pending *p, const cadre_client_request *r, struct er
 {
     struct buf more = BUF_INIT(CLIENT_MORE_MAX);
     char role[PENDING_METHOD_MAX + 1];
-    if (!r->split && !r->collect && !r->pad && !r->role && !r->via && !r->traceparent && !r->by_reference && !r->pin)
+    if (!r->split && !r->collect && !r->pad && !r->positional && !r->role && !r->via && !r->traceparent &&
+        !r->by_reference && !r->pin)
         return 0;
     if (r->role && copy_name(role, sizeof role, "role", r->role, err) < 0)
         return err->code;
@@ -101,6 +102,8 @@ static int fill_more(struct pending *p, const cadre_client_request *r, struct er
         buf_printf(&more, ",\"traceparent\":\"%.*s\"", (int)TRACEPARENT_LEN, r->traceparent);
     if (r->pad)
         buf_puts(&more, ",\"pad\":true");
+    if (r->positional)
+        buf_puts(&more, ",\"positional\":true");
     if (r->by_reference)
         buf_puts(&more, ",\"keep\":true");
     if (r->pin)

@@ -88,6 +88,7 @@ def _send(client, method, args, lazy):
     body = _body_of(args, method.name)
     request = lib.Request.from_buffer_copy(method.request)
     request.lazy = lazy
+    request.positional = type(args) is tuple
     if body.kind != "json":
         return _send_document(client, request, body)
     text, = body.parts

@@ -51,7 +51,8 @@ class Request(Structure):
                 ("split", c_char_p), ("collect", c_char_p), ("pad", c_int), ("max_retries", c_uint32),
                 ("retry_on", c_char_p), ("idempotent", c_int), ("no_result", c_int), ("keep", c_int),
                 ("role", c_char_p), ("via", c_char_p), ("traceparent", c_char_p), ("by_reference", c_int),
-                ("pin", c_int), ("lend", c_int), ("lazy", c_int)]
+                ("pin", c_int), ("lend", c_int), ("positional", c_int),
+                ("lazy", c_int)]
 
 
 # Each struct's name in the header, for the test that compares the layouts.

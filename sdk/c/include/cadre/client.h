@@ -195,7 +195,8 @@ typedef struct cadre_client_request {
     // also when it fails or is canceled, or this client is closed. A blocking call never copies them, except into
     // memory that it shares with the proxy; cadre_client_batch_new() makes a batch there at once.
     int lend;
-    int lazy; // 1: of a client that is `threaded`; the thread that starts it waits for it next, and so sends it
+    int positional; // 1: a list of args that is dealt out has a list for each argument, and not one for each rank
+    int lazy;       // 1: of a client that is `threaded`; the thread that starts it waits for it next, and so sends it
 } cadre_client_request;
 
 static inline void cadre_client_options_init(cadre_client_options *o)
