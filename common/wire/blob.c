@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/blob.h"
 
-#include "common/base/copy.h"
 #include "common/base/mem.h"
 #include "common/base/small.h"
 #include "common/wire/area.h"
@@ -43,8 +42,8 @@ struct blob *blob_new(size_t len, struct quota *quota)
 struct blob *blob_copy(const void *data, size_t len, struct quota *quota)
 {
     struct blob *b = blob_new(len, quota);
-    if (b)
-        copy_bytes(b->data, data, len);
+    if (b && len)
+        memcpy(b->data, data, len);
     return b;
 }
 

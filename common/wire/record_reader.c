@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/record_reader.h"
 
-#include "common/base/copy.h"
 #include "common/base/mem.h"
 #include "common/wire/share.h"
 
@@ -169,7 +168,7 @@ static int collect_shared(struct record_reader *r, struct record_open *o, struct
         now->over = true;
         return 0;
     }
-    copy_bytes(o->body->data + o->len, shared->data + at, n);
+    memcpy(o->body->data + o->len, shared->data + at, n);
     r->filled = blob_ref(o->body);
     if (n == left)
         return 0;

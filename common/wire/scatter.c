@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/scatter.h"
 
-#include "common/base/copy.h"
 #include "common/base/mem.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void scatter_init(struct scatter *s)
 {
@@ -46,7 +46,8 @@ void scatter_gather(const struct scatter *s, const struct scatter_source *source
 {
     for (size_t i = 0; i < s->n_parts; i++) {
         const struct scatter_part *part = &s->parts[i];
-        copy_bytes(out, (part->source == SCATTER_OWN ? s->own.data : sources[part->source].data) + part->offset,
+        if (part->len)
+            memcpy(out, (part->source == SCATTER_OWN ? s->own.data : sources[part->source].data) + part->offset,
                    part->len);
         out += part->len;
     }

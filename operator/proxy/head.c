@@ -129,19 +129,3 @@ int head_decode(const char *json, size_t len, struct head *ret, struct err *err)
     *ret = h;
     return 0;
 }
-
-int head_decode_recent(struct head_recent *r, const char *json, size_t len, struct head *ret, struct err *err)
-{
-    if (len > sizeof r->text)
-        return head_decode(json, len, ret, err);
-    if (!r->len || r->len != len || memcmp(r->text, json, len) != 0) {
-        memcpy(r->text, json, len);
-        r->len = 0;
-        int code = head_decode(r->text, len, &r->head, err);
-        if (code < 0)
-            return code;
-        r->len = len;
-    }
-    *ret = r->head;
-    return 0;
-}

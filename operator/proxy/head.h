@@ -35,18 +35,6 @@ struct head {
 
 int head_decode(const char *json, size_t len, struct head *ret, struct err *err); // ERR_INVALID
 
-enum { HEAD_RECENT_MAX = 256 };
-
-// The last head of somebody's calls. Mostly the next one is the same, byte by byte, and then is not read again.
-struct head_recent {
-    size_t len; // 0 = none
-    struct head head;
-    char text[HEAD_RECENT_MAX];
-};
-
-// As head_decode(). What `ret` points to lies in `r`, until the next one, or in `json`.
-int head_decode_recent(struct head_recent *r, const char *json, size_t len, struct head *ret, struct err *err);
-
 // Here, so that it costs no call to find out that a method is none of a dozen names.
 static inline bool head_method_is(const struct head *h, const char *name)
 {

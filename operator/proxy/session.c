@@ -276,8 +276,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     if (rec->h.flags & RECORD_PARTS)
         err_set(&why, ERR_INVALID, "arguments in parts are not served by this version; send a list of one a rank");
     else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
-             head_decode_recent(&s->recent, parts.head, parts.head_len, &head, &why) == 0 &&
-             check_counts(s, &why) == 0) {
+             head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0) {
         enum errand_kind kind = errand_kind_of(&head);
         if (kind && piece)
             return ROUTER_COLLECT;

@@ -32,7 +32,6 @@ struct session {
     struct list stopped;   // in the router's list while it is not read
     uint32_t n_streams;    // calls whose arguments are coming in and go on to ranks
     struct session_order *order;
-    struct head_recent recent;
     struct group *found;   // by the last call that named its group in short; NULL = none ...
     uint64_t found_at;     // ... and when, in router.n_group_changes
     size_t parked;         // bytes of results that wait for other ranks, of all its calls

@@ -141,43 +141,6 @@ static void a_bad_head_is_refused_by_name(void **state)
     }
 }
 
-static void decode_recent(struct head_recent *r, const char *text, const char *method, const char *group)
-{
-    char json[400]; // gone afterwards, as a body is
-    struct head h;
-    struct err err = ERR_INIT;
-    size_t len = strlen(text);
-    memcpy(json, text, len);
-    assert_int_equal(head_decode_recent(r, json, len, &h, &err), 0);
-    if (len <= HEAD_RECENT_MAX)
-        memset(json, 'x', sizeof json);
-    assert_true(head_method_is(&h, method));
-    assert_int_equal(h.group_len, strlen(group));
-    assert_memory_equal(h.group, group, strlen(group));
-}
-
-static void a_head_like_the_last_one_says_the_same_and_no_other_does(void **state)
-{
-    (void)state;
-    struct head_recent r = {.len = 0};
-    struct head h;
-    struct err err = ERR_INIT;
-    char longer[300];
-    static const char one[] = "{\"method\":\"add\",\"group\":\"llama\"}",
-                      bad[] = "{\"method\":\"add\",\"group\":\"llama\"]";
-    decode_recent(&r, one, "add", "llama");
-    decode_recent(&r, one, "add", "llama");
-    decode_recent(&r, "{\"method\":\"add\",\"group\":\"alpha\"}", "add", "alpha");
-    decode_recent(&r, "{\"method\":\"addin\",\"group\":\"alpha\"}", "addin", "alpha");
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(head_decode_recent(&r, bad, strlen(bad), &h, &err), ERR_INVALID);
-    decode_recent(&r, one, "add", "llama");
-    snprintf(longer, sizeof longer, "{\"method\":\"long\",\"group\":\"beta\",\"later\":\"%0200d\"%30s}", 1, "");
-    assert_true(strlen(longer) > HEAD_RECENT_MAX);
-    decode_recent(&r, longer, "long", "beta");
-    decode_recent(&r, one, "add", "llama");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,7 +149,6 @@ int main(void)
         cmocka_unit_test(broken_brackets_strings_and_commas_are_seen),
         cmocka_unit_test(a_head_says_method_group_and_how_long),
         cmocka_unit_test(a_bad_head_is_refused_by_name),
-        cmocka_unit_test(a_head_like_the_last_one_says_the_same_and_no_other_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/call.h"
 
-#include "common/base/copy.h"
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -372,7 +371,8 @@ cadre_result call_return(struct cadre_call *c, const char *body, size_t len)
     if (!place)
         return call_fail(c, CADRE_OUT_OF_MEMORY, "%s() returns %zu bytes; at most %zu", c->method, len,
                          CALL_RESULT_MAX);
-    copy_bytes(place, body, len);
+    if (len)
+        memcpy(place, body, len);
     return CADRE_OK;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/returned.h"
 
-#include "common/base/copy.h"
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
@@ -102,7 +101,8 @@ int returned_tensor(struct returned **at, const cadre_tensor *t, size_t max, str
     v.tensor.shape = arena_memdup(&r->memory, t->shape, t->n_dims * sizeof *t->shape);
     v.tensor.len = t->len;
     v.data = xmalloc(t->len);
-    copy_bytes(v.data, t->data, t->len);
+    if (t->len)
+        memcpy(v.data, t->data, t->len);
     r->values[r->n++] = v;
     r->bytes += t->len;
     return 0;
@@ -178,7 +178,8 @@ static void put(char *out, const struct value *sorted, size_t n, const struct bu
     memcpy(out, head->data, head->len);
     out += head->len;
     for (size_t i = 0; i < n; i++) {
-        copy_bytes(out, sorted[i].data, sorted[i].tensor.len);
+        if (sorted[i].tensor.len)
+            memcpy(out, sorted[i].data, sorted[i].tensor.len);
         out += sorted[i].tensor.len;
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/c/client/arguments.h"
 
-#include "common/base/copy.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static bool blank_only(const cadre_client_json *j)
 {
@@ -101,7 +101,8 @@ int arguments_of(const cadre_client_request *request, size_t max, struct argumen
 void arguments_write(const struct arguments *a, char *out)
 {
     if (!a->per_rank) {
-        copy_bytes(out, a->text, a->len);
+        if (a->len)
+            memcpy(out, a->text, a->len);
         return;
     }
     if (a->bodies) {
@@ -110,7 +111,8 @@ void arguments_write(const struct arguments *a, char *out)
     }
     for (size_t i = 0; i < a->n; i++) {
         *out++ = i ? ',' : '[';
-        copy_bytes(out, a->per_rank[i].text, a->per_rank[i].len);
+        if (a->per_rank[i].len)
+            memcpy(out, a->per_rank[i].text, a->per_rank[i].len);
         out += a->per_rank[i].len;
     }
     if (!a->n)

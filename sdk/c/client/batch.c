@@ -2,7 +2,6 @@
 // The public functions for batches.
 #include "common/wire/batch.h"
 
-#include "common/base/copy.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/body_list.h"
@@ -11,6 +10,7 @@
 #include "sdk/c/client/turnstile.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 cadre_client_content cadre_client_content_of(cadre_client_json result)
 {
@@ -76,8 +76,8 @@ static void put(const struct scatter *head, const struct safetensors_tensor *sor
     out += head->own.len;
     for (size_t i = 0; i < n; i++) {
         cadre_client_tensor *t = by_name(tensors, n, sorted[i].name);
-        if (t->data || !sorted[i].len)
-            copy_bytes(out, t->data, sorted[i].len);
+        if (t->data && sorted[i].len)
+            memcpy(out, t->data, sorted[i].len);
         t->data = out;
         t->len = sorted[i].len;
         out += sorted[i].len;
