@@ -12,6 +12,7 @@
 #include "operator/runtime/handover.h"
 #include "operator/runtime/health.h"
 #include "operator/runtime/leader.h"
+#include "operator/runtime/outage.h"
 #include "operator/runtime/reflector.h"
 
 #include <inttypes.h>
@@ -64,6 +65,7 @@ struct operator
     struct binding *binding; // NULL = no calls are taken
     struct deciding *deciding;
     struct leader *leader;
+    struct outage *outage;
     struct metric *is_leader;
     struct loop_signal *signals[2];
     struct loop_timer *drain_timer, *around_timer;
@@ -215,9 +217,11 @@ static void on_synced(void *ctx, enum kind kind)
 
 static void on_mirror_error(void *ctx, enum kind kind, const struct err *err, int64_t retry_ms)
 {
-    (void)ctx;
+    struct operator* o = ctx;
     log_warn("a watch failed and is tried again", "kind", kind_info(kind)->kind, "error", err->msg, "retry_ms",
              log_i64(retry_ms), NULL);
+    if (!o->leader) // else its Lease tells
+        outage_suspect(o->outage);
 }
 
 static void on_bad_object(void *ctx, enum kind kind, const struct err *err)
@@ -438,6 +442,7 @@ static int build(struct operator* o, struct err *err)
     loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
     o->signals[0] = loop_signal_new(o->loop, SIGTERM, on_signal, o);
     o->signals[1] = loop_signal_new(o->loop, SIGINT, on_signal, o);
+    o->outage = outage_new(o->loop, o->client, &(struct outage_options){o->options->ns, on_recovered, o});
     for (int i = 0; i < MIRROR_COUNT; i++)
         mirror_start(o, i);
     return 0;
@@ -451,6 +456,7 @@ static void take_down(struct operator* o)
     leader_free(o->leader);
     binding_free(o->binding);
     kube_client_free(o->client); // ends what is in flight, so it goes before those that wait for it
+    outage_free(o->outage);
     deciding_free(o->deciding);
     recorder_free(o->recorder);
     health_stop(o->health);

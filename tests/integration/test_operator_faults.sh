@@ -204,6 +204,8 @@ test_apiserver() {
     check "without an API server the operator lives" operator_http op /healthz --fail
     check "... and says which server does not answer" matches '"level":"warn".*172.30.0.1:6443' operator_log op
     "$devcluster" apiserver start >/dev/null 2>&1
+    check "it notices that the API server is back, though no Lease tells" \
+        eventually 30 matches 'the API server answers again' operator_log op
     many after 2
     check "it catches up when the API server is back" all_straight after 2 90
     check "... and costs the groups that ran nothing" is "0 1 0" echo \

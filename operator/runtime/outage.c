@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/runtime/outage.h"
+
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+
+struct outage {
+    struct kube_client *client;
+    struct outage_options options;
+    struct loop_timer *timer; // until it is asked again
+    bool asks, away;
+};
+
+// An error of the API server's own is an answer, but for those of a server that has not begun or cannot reach etcd.
+static bool is_answer(const struct err *err)
+{
+    return err->code == 0 || (err->http_status > 0 && err->http_status < 500 && err->http_status != 429);
+}
+
+static void on_answer(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct outage *o = ctx;
+    bool over = o->away;
+    (void)response;
+    if (err->code == ERR_CANCELED) // the client ends
+        return;
+    if (!is_answer(err)) {
+        o->away = true;
+        loop_timer_arm(o->timer, OUTAGE_ASK_MS);
+        return;
+    }
+    o->asks = o->away = false;
+    if (over)
+        o->options.on_over(o->options.ctx);
+}
+
+static void ask(void *ctx)
+{
+    struct outage *o = ctx;
+    const struct request r = {.verb = VERB_LIST, .kind = KIND_WORKERGROUP, .ns = o->options.ns, .limit = 1};
+    (void)kube_send(o->client, &r, OUTAGE_PATIENCE_MS, on_answer, o);
+}
+
+struct outage *outage_new(struct loop *loop, struct kube_client *client, const struct outage_options *options)
+{
+    struct outage *o = xcalloc(1, sizeof *o);
+    o->client = client;
+    o->options = *options;
+    o->timer = loop_timer_new(loop, ask, o);
+    return o;
+}
+
+void outage_free(struct outage *o)
+{
+    if (!o)
+        return;
+    loop_timer_free(o->timer);
+    free(o);
+}
+
+void outage_suspect(struct outage *o)
+{
+    if (o->asks)
+        return;
+    o->asks = true;
+    ask(o);
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds out whether the API server is away, where no Lease tells: for a replica without an election, and before it
+// takes part in one. A watch that fails may have reasons of its own; so the API server is asked, until it answers.
+#ifndef CADRE_RUNTIME_OUTAGE_H
+#define CADRE_RUNTIME_OUTAGE_H
+
+#include "operator/kube/client.h"
+
+enum { OUTAGE_ASK_MS = 1000, OUTAGE_PATIENCE_MS = 3000 };
+
+struct outage;
+
+struct outage_options {
+    const char *ns; // in which WorkerGroups may be listed, "" = all; borrowed
+    // It did not answer, and does again. From the loop.
+    void (*on_over)(void *ctx);
+    void *ctx;
+};
+
+struct outage *outage_new(struct loop *loop, struct kube_client *client, const struct outage_options *options);
+void outage_free(struct outage *o); // after the client; accepts NULL
+void outage_suspect(struct outage *o);
+
+#endif
