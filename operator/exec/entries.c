@@ -47,18 +47,32 @@ void entries_done(struct entries *all)
     map_done(&all->map);
 }
 
-void entries_restart(struct entries *all)
+void entries_start(struct entries *all)
 {
-    if (controller_idle(all->controller)) {
-        entries_done(all);
-        all->map = MAP_INIT;
-    }
     all->stopped = false;
+}
+
+void entries_stop(struct entries *all)
+{
+    struct map kept = MAP_INIT;
+    void *value;
+    all->stopped = true;
+    all->term++;
+    for (size_t i = 0; map_next(&all->map, &i, NULL, &value);) {
+        struct entry *e = value;
+        if (e->executes)
+            map_set(&kept, e->key, e);
+        else
+            entry_free(e);
+    }
+    map_done(&all->map);
+    all->map = kept;
 }
 
 const struct entry *entries_find(const struct entries *all, const char *key)
 {
-    return map_get(&all->map, key);
+    const struct entry *e = map_get(&all->map, key);
+    return e && e->term == all->term && !all->stopped ? e : NULL;
 }
 
 struct entry *entries_get(struct entries *all, const char *key, const char *uid)
@@ -68,6 +82,7 @@ struct entry *entries_get(struct entries *all, const char *key, const char *uid)
         e = xcalloc(1, sizeof *e);
         e->of = all;
         e->key = xstrdup(key);
+        e->term = all->term;
         map_set(&all->map, key, e);
     }
     if (!e->uid || !str_eq(e->uid, uid)) {
@@ -108,6 +123,7 @@ static void log_plan(const struct entry *e, const struct plan *p, struct arena *
 
 void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct arena *a)
 {
+    e->executes = true;
     if (!p->defers_status)
         set_status_wanted(e, 0);
     else
@@ -118,6 +134,16 @@ void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct
     e->requeue_ms = p->requeue_ms;
     e->goes_on = p->requeue_ms == 0 && p->n;
     log_plan(e, p, a);
+}
+
+// Its plan was over only after its term: there may be another entry as soon as the key is given back.
+static void entry_outlived(struct entry *e, struct reconcile_result result)
+{
+    struct entries *all = e->of;
+    (void)map_del(&all->map, e->key);
+    entry_forget(e);
+    controller_finish(all->controller, e->key, result);
+    entry_free(e);
 }
 
 // What has begun goes on before others begin: each of many groups then starts as quickly as the API server allows,
@@ -131,10 +157,14 @@ void entry_executed(void *ctx, const struct err *err)
         _cleanup_(free_p) char *text = xasprintf("a write for a %s failed and is tried again", all->kind);
         log_warn(text, all->word, e->key, "error", err->msg, NULL);
     }
-    if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && !all->stopped)
+    struct reconcile_result result = {err->code, e->requeue_ms};
+    if (stale)
+        result = (struct reconcile_result){0, EXECUTION_STALE_MS};
+    e->executes = false;
+    if (e->term != all->term)
+        entry_outlived(e, result);
+    else if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && !all->stopped)
         all->decide(all->ctx, e->key);
     else
-        controller_finish(all->controller, e->key,
-                          stale ? (struct reconcile_result){0, EXECUTION_STALE_MS}
-                                : (struct reconcile_result){err->code, e->requeue_ms});
+        controller_finish(all->controller, e->key, result);
 }

@@ -20,6 +20,8 @@ struct entry {
     bool goes_on;       // that plan asks for the next decision at once
     int rounds;         // decisions since the key was given out
     bool waits_for_port;
+    bool executes; // a plan
+    uint64_t term; // in which it was made
 };
 
 struct entries { // the first part is filled in by whoever owns it
@@ -33,15 +35,19 @@ struct entries { // the first part is filled in by whoever owns it
     // Its own
     struct map map; // key -> struct entry
     int32_t moving; // entries whose status waits
+    uint64_t term;  // how often it was stopped
     bool stopped;   // what is under way ends, and no other decision follows
     struct rand rand;
 };
 
 void entries_done(struct entries *all);
-// Another term begins: what was noted in an earlier one is forgotten, unless a plan of it is still in execution.
-void entries_restart(struct entries *all);
+// Decisions begin, or begin again.
+void entries_start(struct entries *all);
+// The term ends: what was noted in it is forgotten, now or when the plan is over that is in execution.
+void entries_stop(struct entries *all);
 
-const struct entry *entries_find(const struct entries *all, const char *key); // NULL: nothing was decided about it
+// NULL: nothing was decided about it in this term.
+const struct entry *entries_find(const struct entries *all, const char *key);
 struct entry *entries_get(struct entries *all, const char *key, const char *uid);
 // The object is gone: its key is given back for good.
 void entries_forget(struct entries *all, const char *key);

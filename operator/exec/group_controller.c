@@ -229,7 +229,7 @@ static const struct pod *const *own_pods(const struct group_controller *c, const
     return pods;
 }
 
-// What another group was given last, or before this replica led.
+// What another group was given last by this replica; while it does not lead, and before, by another one.
 static const char *master_of(void *ctx, const struct object *o, const char *key)
 {
     const struct group_controller *c = ctx;
@@ -435,7 +435,7 @@ const struct pod *group_controller_place(const struct group_controller *c, const
 void group_controller_start(struct group_controller *c)
 {
     c->started = true;
-    entries_restart(&c->entries);
+    entries_start(&c->entries);
     eviction_start(c->eviction);
     timekeeper_lead(&c->time);
     store_each_by_age(c->executor.groups, wake_group, c);
@@ -446,7 +446,7 @@ void group_controller_stop(struct group_controller *c)
 {
     c->started = false;
     c->time.leading_ms = 0;
-    c->entries.stopped = true;
+    entries_stop(&c->entries);
     eviction_stop(c->eviction);
     controller_stop(c->controller);
 }

@@ -171,7 +171,7 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
 void placementgroup_controller_start(struct placementgroup_controller *c)
 {
     c->started = true;
-    entries_restart(&c->entries);
+    entries_start(&c->entries);
     store_each_by_age(c->executor.groups, wake_one, c);
     controller_start(c->controller);
 }
@@ -179,7 +179,7 @@ void placementgroup_controller_start(struct placementgroup_controller *c)
 void placementgroup_controller_stop(struct placementgroup_controller *c)
 {
     c->started = false;
-    c->entries.stopped = true;
+    entries_stop(&c->entries);
     controller_stop(c->controller);
 }
 

@@ -15,14 +15,34 @@ static struct {
     struct loop *loop;
     struct cluster *cluster;
     struct entries all;
+    struct entry *decided; // about this one, last
+    int decisions;
 } t;
+
+static void plan(struct entry *e, bool defers_status, int64_t now_ms);
+
+static void decide(void *ctx, const char *key)
+{
+    (void)ctx;
+    t.decided = entries_get(&t.all, key, "uid");
+    t.decisions++;
+    plan(t.decided, true, 1000);
+}
 
 static int setup(void **state)
 {
     (void)state;
     t.loop = loop_new();
     t.cluster = cluster_new();
-    t.all = (struct entries){.waiting = waiting_new(t.loop, t.cluster), .clock = loop_clock(t.loop), .word = "group"};
+    t.decided = NULL;
+    t.decisions = 0;
+    t.all = (struct entries){.waiting = waiting_new(t.loop, t.cluster),
+                             .clock = loop_clock(t.loop),
+                             .word = "group",
+                             .kind = "WorkerGroup",
+                             .decide = decide};
+    t.all.controller =
+        controller_new(t.loop, &(struct controller_options){.reconcile = entries_reconcile, .ctx = &t.all});
     return 0;
 }
 
@@ -30,6 +50,7 @@ static int teardown(void **state)
 {
     (void)state;
     entries_done(&t.all);
+    controller_free(t.all.controller);
     waiting_free(t.all.waiting);
     cluster_free(t.cluster);
     loop_free(t.loop);
@@ -90,6 +111,55 @@ static void another_object_of_the_name_has_waited_in_no_crowd(void **state)
     assert_int_equal(entry_crowd(entries_get(&t.all, "ml/g0", "new")), 0);
 }
 
+// The key was given out, and its plan is in execution.
+static struct entry *in_execution(void)
+{
+    int before = t.decisions;
+    controller_start(t.all.controller);
+    controller_add(t.all.controller, "ml/g");
+    while (t.decisions == before)
+        loop_run_once(t.loop, 1000);
+    return t.decided;
+}
+
+static void executed(struct entry *e)
+{
+    struct err none = ERR_INIT;
+    e->requeue_ms = -1;
+    entry_executed(e, &none);
+}
+
+static void what_was_noted_is_forgotten_with_the_term(void **state)
+{
+    (void)state;
+    executed(in_execution());
+    assert_non_null(entries_find(&t.all, "ml/g"));
+    entries_stop(&t.all);
+    assert_null(entries_find(&t.all, "ml/g"));
+    assert_null(map_get(&t.all.map, "ml/g")); // not only when it leads again, which may be never
+    assert_int_equal(t.all.moving, 0);
+}
+
+static void a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one(void **state)
+{
+    (void)state;
+    struct entry *e = in_execution();
+    notebook_refused(&e->notebook, 1, "QuotaExceeded", "no more pods", 1000);
+    entries_stop(&t.all);
+    assert_null(entries_find(&t.all, "ml/g"));
+    entries_start(&t.all);
+    assert_null(entries_find(&t.all, "ml/g"));
+    e->goes_on = true; // which is for the next decision to say
+    executed(e);
+    assert_int_equal(t.decisions, 1);
+    assert_null(map_get(&t.all.map, "ml/g"));
+    e = in_execution();
+    assert_int_equal(t.decisions, 2);
+    assert_null(e->notebook.memory.refusal_reason);
+    assert_non_null(entries_find(&t.all, "ml/g"));
+    executed(e);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -97,6 +167,8 @@ int main(void)
         T(a_crowd_that_thins_is_remembered_by_who_still_waits),
         T(what_waits_anew_knows_the_crowd_of_now),
         T(another_object_of_the_name_has_waited_in_no_crowd),
+        T(what_was_noted_is_forgotten_with_the_term),
+        T(a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
