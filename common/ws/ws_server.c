@@ -10,7 +10,7 @@
 #define READ_SIZE_MIN 16384u // below, connections stall with TLS and flow control
 #define SERV_BUF_MIN 16448u  // one TLS record
 #define HEADERS_MAX 20480u   // bytes of a request's headers together
-#define SWEEPS 20            // parts that a round over all sessions is cut into
+#define SWEEPS 20u           // parts that a round over all connections is cut into, at most
 
 static char last_error[200]; // of libwebsockets, which logs where it should return
 
@@ -105,14 +105,28 @@ static void before_waiting(void *ctx)
         lws_cancel_service(server->context);
 }
 
-// Asks who is silent. A part of the connections a time, so that thousands of pings do not go out at once.
+// A round over all connections is cut into parts, so that thousands of pings do not go out at once. Few connections
+// need few parts, and none need no timer: a server with nothing to do sleeps.
+static size_t sweep_parts(const struct ws_server *server)
+{
+    return list_empty(&server->paused) ? MIN(server->counters.connections, SWEEPS) : SWEEPS;
+}
+
+void ws_server_sweep_next(struct ws_server *server)
+{
+    size_t parts = sweep_parts(server);
+    if (parts)
+        loop_timer_arm(server->sweep, MAX(server->config.ping_ms / (int64_t)parts, 1));
+}
+
+// Asks who is silent.
 static void on_sweep(void *ctx)
 {
     struct ws_server *server = ctx;
-    loop_timer_arm(server->sweep, MAX(server->config.ping_ms / SWEEPS, 1));
+    size_t parts = sweep_parts(server);
     ws_sessions_show_life(server);
-    server->sweep_due += server->counters.connections; // each of them once in SWEEPS turns
-    for (; server->sweep_due >= SWEEPS && !list_empty(&server->connections); server->sweep_due -= SWEEPS) {
+    server->sweep_due += server->counters.connections; // each of them once in a round
+    for (; parts && server->sweep_due >= parts && !list_empty(&server->connections); server->sweep_due -= parts) {
         struct list *l = list_pop(&server->connections);
         struct ws_connection *c = CONTAINER_OF(l, struct ws_connection, link);
         list_append(&server->connections, l);
@@ -121,6 +135,7 @@ static void on_sweep(void *ctx)
         else if (c->request)
             ws_request_sweep(c->request);
     }
+    ws_server_sweep_next(server);
 }
 
 static void set_defaults(struct ws_server_config *config)
@@ -235,7 +250,6 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     }
     server->hook = loop_hook_new(loop, before_waiting, server);
     server->sweep = loop_timer_new(loop, on_sweep, server);
-    loop_timer_arm(server->sweep, MAX(server->config.ping_ms / SWEEPS, 1));
     return server;
 }
 

@@ -105,6 +105,7 @@ static inline struct ws_connection *connection_of(struct lws *wsi)
     return lws_get_opaque_user_data(wsi);
 }
 
+void ws_server_sweep_next(struct ws_server *server); // ws_server.c: arms the timer of the next part of a round
 // ws_server_listen.c
 void ws_listener_free(struct ws_listener *l);
 // ws_server_tls.c

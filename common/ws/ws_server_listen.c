@@ -33,7 +33,8 @@ static void connection_adopt(struct ws_listener *l, int fd)
     c->server = server;
     c->fd = fd;
     list_append(&server->connections, &c->link);
-    server->counters.connections++;
+    if (!server->counters.connections++)
+        ws_server_sweep_next(server);
     lws_adopt_desc_t how = {
         .vh = l->vhost, .type = LWS_ADOPT_SOCKET | LWS_ADOPT_HTTP | LWS_ADOPT_ALLOW_SSL, .fd.sockfd = fd, .opaque = c};
     if (!lws_adopt_descriptor_vhost_via_info(&how) && server->adopted == adopted) {

@@ -120,7 +120,10 @@ void ws_session_pause(struct ws_session *s)
     if (s->paused || s->closing)
         return;
     s->paused = true;
+    bool first = list_empty(&s->connection->server->paused);
     list_append(&s->connection->server->paused, &s->pause);
+    if (first)
+        ws_server_sweep_next(s->connection->server); // who is not listened to is shown life often
     listen_or_not(s);
 }
 

@@ -178,6 +178,17 @@ static void say_frame(enum frame_opcode opcode, const void *payload, size_t len)
     say(bytes, size);
 }
 
+static void a_server_with_little_to_do_sleeps_long(void **state)
+{
+    (void)state;
+    int due;
+    shake_hands();
+    for (int i = 0; i < 20; i++)
+        loop_run_once(f.loop, 1);
+    due = loop_timeout_ms(f.loop);
+    assert_true(due < 0 || due > 5000); // one connection, which is asked once in 20 s
+}
+
 static bool seen(const char *text)
 {
     return strstr(buf_str(&f.trace), text) != NULL;
@@ -536,6 +547,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        T(a_server_with_little_to_do_sleeps_long),
         T(a_message_may_come_byte_by_byte),
         T(several_messages_may_come_at_once),
         T(a_ping_is_answered_with_what_it_had),
