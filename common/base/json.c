@@ -15,6 +15,8 @@ struct parser {
     struct arena *arena;
     struct err *err;
     int depth, values;
+    int most;  // so deep is the tree
+    bool nuls; // strings may have U+0000, names may not
 };
 
 static int fail(struct parser *ps, const char *what)
@@ -56,7 +58,7 @@ static int scan_code_point(const char **p, const char *end, unsigned *ret)
     *p += 4;
     *ret = hi;
     if (hi < 0xd800 || hi > 0xdfff)
-        return hi ? 0 : -1;
+        return 0;
     if (hi > 0xdbff || end - *p < 6 || (*p)[0] != '\\' || (*p)[1] != 'u' || hex4(*p + 2, end, &lo) < 0 || lo < 0xdc00 ||
         lo > 0xdfff)
         return -1;
@@ -73,7 +75,7 @@ static int parse_escape(struct parser *ps)
     char c = *ps->p++;
     unsigned code;
     if (c == 'u')
-        return scan_code_point(&ps->p, ps->end, &code) < 0 ? fail(ps, "bad \\u escape") : 0;
+        return scan_code_point(&ps->p, ps->end, &code) < 0 || (!code && !ps->nuls) ? fail(ps, "bad \\u escape") : 0;
     return c && strchr("\"\\/bfnrt", c) ? 0 : fail(ps, "bad escape");
 }
 
@@ -220,7 +222,10 @@ static int parse_name(struct parser *ps, const char **ret_text, uint32_t *ret_le
     skip_space(ps);
     if (ps->p == ps->end || *ps->p != '"')
         return fail(ps, "expected a member's name");
+    bool nuls = ps->nuls;
+    ps->nuls = false;
     int r = parse_string(ps, ret_text, ret_len, ret_escaped);
+    ps->nuls = nuls;
     if (r < 0)
         return r;
     skip_space(ps);
@@ -335,11 +340,11 @@ static int parse_value(struct parser *ps, struct json *v, bool keep)
         return parse_string(ps, &v->text, &v->len, &v->escaped);
     case '{':
         v->type = JSON_OBJECT;
-        r = keep ? parse_children(ps, v, '}') : check_children(ps, '}');
+        r = keep && ps->depth < ps->most ? parse_children(ps, v, '}') : check_children(ps, '}');
         break;
     case '[':
         v->type = JSON_LIST;
-        r = keep ? parse_children(ps, v, ']') : check_children(ps, ']');
+        r = keep && ps->depth < ps->most ? parse_children(ps, v, ']') : check_children(ps, ']');
         break;
     case 't':
         v->type = JSON_BOOL;
@@ -362,20 +367,19 @@ static int parse_value(struct parser *ps, struct json *v, bool keep)
     return r;
 }
 
-static int parse(const char *text, size_t len, const char *const *prune, bool trusts, struct arena *a,
-                 struct json **ret, struct err *err)
+static int parse(struct parser *ps, const char *text, size_t len, struct json **ret)
 {
     if (len > JSON_LEN_MAX)
-        return err_set(err, ERR_LIMIT, "JSON of %zu bytes; at most %d are read", len, JSON_LEN_MAX);
-    struct parser ps = {
-        .begin = text, .p = text, .end = text + len, .prune = prune, .trusts = trusts, .arena = a, .err = err};
-    struct json *root = arena_new(a, struct json);
-    int r = parse_value(&ps, root, true);
+        return err_set(ps->err, ERR_LIMIT, "JSON of %zu bytes; at most %d are read", len, JSON_LEN_MAX);
+    ps->begin = ps->p = text;
+    ps->end = text + len;
+    struct json *root = arena_new(ps->arena, struct json);
+    int r = parse_value(ps, root, true);
     if (r < 0)
         return r;
-    skip_space(&ps);
-    if (ps.p != ps.end)
-        return fail(&ps, "something follows the document");
+    skip_space(ps);
+    if (ps->p != ps->end)
+        return fail(ps, "something follows the document");
     *ret = root;
     return 0;
 }
@@ -383,13 +387,21 @@ static int parse(const char *text, size_t len, const char *const *prune, bool tr
 int json_parse(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
                struct err *err)
 {
-    return parse(text, len, prune, false, a, ret, err);
+    struct parser ps = {.prune = prune, .most = JSON_DEPTH_MAX, .arena = a, .err = err};
+    return parse(&ps, text, len, ret);
 }
 
 int json_parse_trusted(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
                        struct err *err)
 {
-    return parse(text, len, prune, true, a, ret, err);
+    struct parser ps = {.prune = prune, .most = JSON_DEPTH_MAX, .trusts = true, .arena = a, .err = err};
+    return parse(&ps, text, len, ret);
+}
+
+int json_parse_values(const char *text, size_t len, int depth, struct arena *a, struct json **ret, struct err *err)
+{
+    struct parser ps = {.most = depth, .nuls = true, .arena = a, .err = err};
+    return parse(&ps, text, len, ret);
 }
 
 size_t json_count(const struct json *v)
@@ -430,12 +442,21 @@ bool json_str_is(const struct json *v, const char *s)
 
 char *json_str(const struct json *v, struct arena *a)
 {
+    size_t len;
+    return json_text(v, a, &len);
+}
+
+char *json_text(const struct json *v, struct arena *a, size_t *ret_len)
+{
+    *ret_len = 0;
     if (!v || v->type != JSON_STRING)
         return NULL;
+    *ret_len = v->len - 2;
     if (!v->escaped)
         return arena_strndup(a, v->text + 1, v->len - 2);
     char *s = arena_alloc(a, v->len);
-    s[unescape(v->text + 1, v->text + v->len - 1, s)] = '\0';
+    *ret_len = unescape(v->text + 1, v->text + v->len - 1, s);
+    s[*ret_len] = '\0';
     return s;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON text as a tree of slices into that text. Strict RFC 8259: UTF-8 is checked, U+0000 is refused in any spelling,
-// nothing may follow the document. Numbers stay text, so no digit is ever lost; any value can be written out again
-// exactly as it came. The text must outlive the tree and need not be NUL-terminated.
+// JSON text as a tree of slices into that text. Strict RFC 8259: UTF-8 is checked, U+0000 is refused in any spelling
+// but where it says otherwise, nothing may follow the document. Numbers stay text, so no digit is ever lost; any value
+// can be written out again exactly as it came. The text must outlive the tree and need not be NUL-terminated.
 #ifndef CADRE_BASE_JSON_H
 #define CADRE_BASE_JSON_H
 
@@ -36,6 +36,10 @@ int json_parse(const char *text, size_t len, const char *const *prune, struct ar
 int json_parse_trusted(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
                        struct err *err);
 
+// The same for values of users: strings may have U+0000, which names may not. The tree is so deep; what is deeper is
+// checked but stays out of it, so that long lists in there cost no memory.
+int json_parse_values(const char *text, size_t len, int depth, struct arena *a, struct json **ret, struct err *err);
+
 #define JSON_FOREACH(item, parent) \
     for (const struct json *item = (parent) ? (parent)->child : NULL; item; item = item->next)
 
@@ -46,6 +50,8 @@ bool json_key_is(const struct json *v, const char *name);
 const struct json *json_get(const struct json *v, const char *name);
 bool json_str_is(const struct json *v, const char *s); // a string with that content; false for NULL
 char *json_str(const struct json *v, struct arena *a); // content of a string; NULL for anything else
+// The same, with its length: it may have U+0000.
+char *json_text(const struct json *v, struct arena *a, size_t *ret_len);
 // True for an integer in range; 1.0 and 1e0 are none.
 bool json_i64(const struct json *v, int64_t *ret);
 const char *json_type_name(enum json_type t); // "object"

@@ -155,6 +155,10 @@ static int check_meta(const struct safetensors *doc, struct err *err)
 static int read_tensors(const char *data, size_t len, bool whole, struct arena *a, struct batch *b, struct err *err)
 {
     int r = whole ? safetensors_read(data, len, a, &b->doc, err) : safetensors_read_head(data, len, a, &b->doc, err);
+    if (r == 0 && safetensors_meta_get(&b->doc, BATCH_OBJECT))
+        r = err_set(err, ERR_INVALID,
+                    "a pickled object of Python: only workers in Python read it, and it has no rows to cut or to join; "
+                    "send JSON or a batch");
     if (r == 0)
         r = check_meta(&b->doc, err);
     const char *columns = r < 0 ? NULL : safetensors_meta_get(&b->doc, BATCH_COLUMNS);

@@ -17,6 +17,7 @@
 
 #define BATCH_COLUMNS "cadre.columns"
 #define BATCH_META "cadre.meta"
+#define BATCH_OBJECT "cadre.object"       // in the metadata of what is no batch: a pickled object of Python
 #define BATCH_CELLS_MAX ((size_t)4 << 20) // values in columns: 8 bytes of memory for 2 of text
 
 struct batch_cell {

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { METRICS_DEPTH = 3 }; // the object, a list of metrics, one of them: what is deeper is compared as text
+
 struct entry {
     const char *key;
     size_t key_len;
@@ -108,7 +110,7 @@ static int add_members(struct entries *members, struct entries *metrics, const c
                        struct arena *a, struct err *err)
 {
     struct json *root;
-    int r = json_parse(text, strlen(text), NULL, a, &root, err);
+    int r = json_parse_values(text, strlen(text), METRICS_DEPTH, a, &root, err);
     if (r < 0)
         return err_wrap(err, "%s of rank %u", BATCH_META, rank);
     JSON_FOREACH(m, root) {

@@ -16,6 +16,7 @@
 const char *const reserved_env[] = {
     "!CADRE_CALL_BYTES",
     "!CADRE_STORE_BYTES",
+    "!CADRE_REFERENCE_BYTES",
     "!CADRE_OBJECTS_PORT",
     "MASTER_ADDR",
     "MASTER_PORT",

@@ -19,6 +19,8 @@ if(CADRE_PYTHON3 AND (NOT CADRE_SANITIZE OR (CADRE_SANITIZE MATCHES address AND 
                     OUTPUT_STRIP_TRAILING_WHITESPACE)
     list(APPEND python_environment "LD_PRELOAD=${preloaded}")
   endif()
+  # Packages that are too large to be brought once for each build.
+  set(CADRE_PYTHON_CACHE "$ENV{HOME}/.cache/cadre" CACHE PATH "where tests of the Python package keep others")
   function(cadre_python_test name script)
     add_test(NAME ${name} COMMAND "${CADRE_PYTHON3}" "${CMAKE_CURRENT_SOURCE_DIR}/${script}" ${ARGN})
     set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT
@@ -29,5 +31,6 @@ if(CADRE_PYTHON3 AND (NOT CADRE_SANITIZE OR (CADRE_SANITIZE MATCHES address AND 
   cadre_python_test(test_python_numpy test_python_batch.py --numpy "${CMAKE_CURRENT_BINARY_DIR}/numpy")
   cadre_python_test(test_python_value test_python_value.py)
   cadre_python_test(test_python_value_numpy test_python_value.py --with "${CMAKE_CURRENT_BINARY_DIR}/numpy" numpy)
+  cadre_python_test(test_python_value_torch test_python_value.py --with "${CADRE_PYTHON_CACHE}/torch" torch)
   cadre_python_test(test_python_package test_python_package.py "${CMAKE_C_COMPILER}")
 endif()

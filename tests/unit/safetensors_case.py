@@ -13,16 +13,18 @@ BITS = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5
         "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64}
 
 
-def with_package(name, folder, version=""):
-    """Goes on in an interpreter that has the package, which pip may have to bring into the folder; 77 if it cannot."""
-    if importlib.util.find_spec(name):
+def with_package(name, folder, version="", more=()):
+    """Goes on in an interpreter that has the package, and more, which pip may have to bring into the folder; 77 if it
+    cannot.
+    """
+    if all(map(importlib.util.find_spec, (name, *more))):
         return
     venv = os.path.join(folder, "venv")
     python = os.path.join(venv, "bin", "python")
     if os.path.realpath(sys.prefix) != os.path.realpath(venv):
         made = subprocess.run([sys.executable, "-m", "venv", venv], capture_output=True, text=True, env=environment())
         pip = [python, "-m", "pip", "--disable-pip-version-check", "--retries", "1", "--timeout", "15", "install",
-               "--quiet", name + version]
+               "--quiet", name + version, *more]
         if made.returncode == 0:
             made = subprocess.run(pip, capture_output=True, text=True, env=environment())
         if made.returncode == 0:

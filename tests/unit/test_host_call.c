@@ -144,13 +144,14 @@ static void what_is_no_list_or_object_is_refused_before_the_method_runs(void **s
 static void too_many_bytes_of_arguments_are_refused(void **state)
 {
     (void)state;
-    size_t len = CALL_ARGS_MAX + 1;
+    size_t len = (size_t)JSON_LEN_MAX + 1;
     _cleanup_(free_p) char *args = malloc(len + 1);
     assert_non_null(args);
     memset(args, ' ', len);
     memcpy(args, "[1,2]", 5);
     args[len] = '\0';
-    assert_error(plus, args, "INVALID", "foo(): arguments of 16777217 bytes as JSON; at most 16777216");
+    assert_error(plus, args, "INVALID",
+                 "foo(): the arguments cannot be read: JSON of 67108865 bytes; at most 67108864 are read");
 }
 
 static cadre_result twice(void *self, cadre_call *call)

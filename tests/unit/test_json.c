@@ -187,6 +187,30 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
     REFUSED("{/**/}", "not valid JSON at byte 1: expected a member's name");
 }
 
+static void values_may_have_nul_and_long_lists_deep_inside(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct err err = ERR_INIT;
+    size_t len;
+    const char *text = "{\"a\":\"x\\u0000y\",\"b\":[[1,{\"c\":\"\\u0000\"}]]}";
+    assert_int_equal(json_parse_values(text, strlen(text), 1, &a, &root, &err), 0);
+    assert_memory_equal(json_text(json_get(root, "a"), &a, &len), "x\0y", 4);
+    assert_int_equal(len, 3);
+    assert_null(json_get(root, "b")->child);
+    assert_int_equal(json_parse_values("{\"\\u0000\":1}", 12, 1, &a, &root, &err), ERR_INVALID);
+    struct buf b = BUF_INIT(1 << 20);
+    buf_puts(&b, "[[0");
+    for (int i = 1; i <= JSON_VALUES_MAX; i++)
+        buf_puts(&b, ",0");
+    buf_puts(&b, "]]");
+    assert_int_equal(json_parse_values(buf_str(&b), b.len, 1, &a, &root, &err), 0);
+    assert_int_equal(json_parse_values(buf_str(&b), b.len, 2, &a, &root, &err), ERR_LIMIT);
+    buf_done(&b);
+    arena_done(&a);
+}
+
 static void nul_and_broken_text_never_get_in(void **state)
 {
     (void)state;
@@ -345,6 +369,7 @@ int main(void)
         cmocka_unit_test(escapes_are_decoded),
         cmocka_unit_test(long_strings_are_scanned_to_the_byte),
         cmocka_unit_test(what_is_no_json_is_refused_with_its_place),
+        cmocka_unit_test(values_may_have_nul_and_long_lists_deep_inside),
         cmocka_unit_test(nul_and_broken_text_never_get_in),
         cmocka_unit_test(depth_and_length_are_bounded),
         cmocka_unit_test(what_is_in_pruned_members_is_checked_but_not_kept),

@@ -437,6 +437,16 @@ class Killed(GroupCase):
 
 
 class Echoes(GroupCase):
+    def test_long_lists_of_ids_and_every_character_come_back(self):
+        ids = [[row * 977 % 150000] * 1024 for row in range(2048)]
+        self.assertEqual(self.group.call("echo", ids, rank=0), [ids])
+        back = self.group.call("echo", cadre.Batch(columns={"ids": ids, "t": ["a\0b"] * 2048}, meta={"m": "\0"}), rank=0)
+        self.assertEqual((back.columns["ids"], back.columns["t"][7], back.meta), (ids, "a\0b", {"m": "\0"}))
+        self.assertEqual(self.group.call("echo", "a\0b", rank=0), ["a\0b"])
+
+    def test_workers_in_c_refuse_pickles(self):
+        self.fails(cadre.Invalid, "a pickled object of Python: only workers in Python", self.group.call, "echo", {1, 2})
+
     def test_lists_by_position_are_dealt_out_as_those_by_name(self):
         for args, result in (([1], [5]), [[1, 5]]), (([[1]], ["a"]), [[[1], "a"]]), ((), [{}]):
             self.assertEqual(self.group.call("echo", *args, dispatch="ALL_TO_ALL"), result)

@@ -12,6 +12,7 @@ import collections
 import dataclasses
 import sys
 import threading
+import types
 import unittest
 
 import cadre
@@ -192,6 +193,49 @@ if PACKAGE == "torch":
             self.assertEqual((kind, back.tensors["x"].dtype), ("batch", "BF16"))
             self.assertTrue(torch.equal(back.tensors["x"].torch(), torch.ones(2, dtype=torch.bfloat16)))
 
+        def test_a_dict_of_tensors_becomes_a_batch_and_is_one_again(self):
+            import tensordict
+            import torch
+
+            value = tensordict.TensorDict({"x": torch.arange(6).reshape(3, 2), "y": torch.ones(3)}, batch_size=[3])
+            for kind, back in (returned(value), (sent(value)[0], sent(value)[1][0])):
+                self.assertEqual((kind, type(back), back.batch_size), ("batch", tensordict.TensorDict, value.batch_size))
+                self.assertTrue(torch.equal(back["x"], value["x"]))
+            nested = tensordict.TensorDict({"a": {"b": torch.ones(3)}}, batch_size=[3])
+            kind, back = returned(nested)
+            self.assertEqual((kind, back["a", "b"].tolist()), ("pickle", [1, 1, 1]))
+
+        def test_a_dataproto_becomes_a_batch_and_is_one_again(self):
+            import numpy
+            import tensordict
+            import torch
+
+            module = types.ModuleType("verl")
+            sys.modules["verl"] = module
+            self.addCleanup(sys.modules.pop, "verl")
+
+            class DataProto:  # the part of verl's own that is used
+                def __init__(self, batch, non_tensor_batch, meta_info):
+                    self.batch, self.non_tensor_batch, self.meta_info = batch, non_tensor_batch, meta_info
+
+                @classmethod
+                def from_dict(cls, tensors, non_tensors, meta_info):
+                    rows = len(next(iter(tensors.values())))
+                    return cls(tensordict.TensorDict(tensors, batch_size=[rows]), non_tensors, meta_info)
+
+            DataProto.__module__, DataProto.__qualname__, module.DataProto = "verl", "DataProto", DataProto
+            names = numpy.array(["a", {"b": [1]}], dtype=object)
+            data = DataProto.from_dict({"x": torch.ones(2, 3, dtype=torch.bfloat16)}, {"names": names}, {"t": 0.5})
+            kind, back = returned(data)
+            self.assertEqual((kind, type(back), back.meta_info), ("batch", DataProto, {"t": 0.5}))
+            self.assertEqual((back.non_tensor_batch["names"].tolist(), back.batch["x"].dtype),
+                             (names.tolist(), torch.bfloat16))
+            data.non_tensor_batch["names"] = numpy.array([{1}, None], dtype=object)  # no JSON
+            kind, back = returned(data)
+            self.assertEqual((kind, type(back), back.non_tensor_batch["names"].tolist()),
+                             ("pickle", DataProto, [{1}, None]))
+            self.assertTrue(torch.equal(back.batch["x"], data.batch["x"]))
+
         def test_no_copy_is_made(self):
             import torch
 
@@ -206,5 +250,5 @@ if PACKAGE == "torch":
 
 if __name__ == "__main__":
     if PACKAGE:
-        with_package(PACKAGE, sys.argv[2])
+        with_package(PACKAGE, sys.argv[2], more=("numpy", "tensordict") if PACKAGE == "torch" else ())
     main()

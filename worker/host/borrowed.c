@@ -73,9 +73,13 @@ static int add(struct borrowed *b, struct objects *o, const struct ref_found *f,
     *it = (struct item){.from = (size_t)(f->json - b->args), .part = ref.parts[0]};
     it->to = it->from + f->len;
     r = objects_is_own(o, ref.uid, it->part.attempt, it->part.rank) ? take_own(o, it, err) : take_place(b, f, it, err);
-    if (r == 0 && it->part.bytes > BORROWED_BYTES_MAX - b->bytes)
-        r = err_set(err, ERR_LIMIT, "the objects in the arguments of a call have more than %zu bytes together",
-                    BORROWED_BYTES_MAX);
+    size_t most = objects_call_bytes(o);
+    if (r == 0 && it->part.bytes > most - b->bytes)
+        r = err_set(
+            err, ERR_LIMIT,
+            "the objects in the arguments of a call have more than %zu bytes together; CADRE_REFERENCE_BYTES in "
+            "worker.env allows more",
+            most);
     if (r == 0)
         b->bytes += it->part.bytes;
     return r;

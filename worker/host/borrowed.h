@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-#define BORROWED_BYTES_MAX ((size_t)256 << 20) // of all objects in the arguments of one call
+#define BORROWED_BYTES_DEFAULT ((size_t)256 << 20) // of all objects in the arguments of one call
 enum { BORROWED_MAX = 1024 };
 
 struct borrowed;

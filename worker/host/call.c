@@ -83,10 +83,7 @@ static cadre_result parse_args(struct cadre_call *c)
     struct err err = ERR_INIT;
     if (batch_is_safetensors(c->args, c->args_len))
         return call_batch_read(c);
-    if (c->args_len > CALL_ARGS_MAX)
-        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): arguments of %zu bytes as JSON; at most %zu", c->method,
-                         c->args_len, CALL_ARGS_MAX);
-    if (json_parse(c->args, c->args_len, NULL, &c->arena, &c->root, &err) < 0)
+    if (json_parse_values(c->args, c->args_len, 1, &c->arena, &c->root, &err) < 0)
         return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): the arguments cannot be read: %s", c->method, err.msg);
     if (c->root->type != JSON_LIST && c->root->type != JSON_OBJECT)
         return call_fail(c, CADRE_INVALID_ARGUMENT,
@@ -329,7 +326,10 @@ CADRE_EXPORT cadre_result cadre_arg_string(cadre_call *c, size_t position, const
     cadre_result r = get_arg(c, position, name, &v);
     if (r != CADRE_OK)
         return r;
-    *ret = json_str(v, &c->arena);
+    size_t len;
+    *ret = json_text(v, &c->arena, &len);
+    if (*ret && strlen(*ret) < len)
+        return wrong_type(c, name, v, "a string without U+0000");
     return *ret ? CADRE_OK : wrong_type(c, name, v, "a string");
 }
 
@@ -408,7 +408,7 @@ CADRE_EXPORT cadre_result cadre_return_json(cadre_call *c, const char *json, siz
     struct json *root;
     _Alignas(max_align_t) char memory[1024];
     arena_init_in(&a, memory, sizeof memory);
-    int parsed = json_parse(json, len, NULL, &a, &root, &err);
+    int parsed = json_parse_values(json, len, 0, &a, &root, &err);
     arena_done(&a);
     return parsed == 0 ? call_return(c, json, len)
                        : call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns what is %s", c->method, err.msg);

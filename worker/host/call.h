@@ -23,7 +23,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CALL_ARGS_MAX ((size_t)16 << 20)  // as JSON
 #define CALL_RESULT_MAX ((size_t)2 << 30) // what the protocol has
 #define CALL_MESSAGE_MAX 4095
 #define CALL_FIRST 640

@@ -27,7 +27,7 @@ static int read_meta(struct cadre_call *c, struct err *err)
     struct json *root;
     if (!text)
         return 0;
-    int r = json_parse(text, strlen(text), NULL, &c->arena, &root, err);
+    int r = json_parse_values(text, strlen(text), 1, &c->arena, &root, err);
     if (r == 0)
         c->meta = root;
     return r < 0 ? err_wrap(err, "%s", BATCH_META) : 0;

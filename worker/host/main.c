@@ -158,6 +158,7 @@ static struct objects *make_objects(const struct host *h)
         .attempt = (uint32_t)o->attempt,
         .rank = (uint32_t)h->worker.rank,
         .store_bytes = o->store_bytes,
+        .call_bytes = o->reference_bytes,
         .local = o->n_connect > 0,
         .port = o->objects_port,
     };

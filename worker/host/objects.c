@@ -43,6 +43,11 @@ void objects_free(struct objects *o)
     free(o);
 }
 
+size_t objects_call_bytes(const struct objects *o)
+{
+    return o->config.call_bytes;
+}
+
 int objects_port(const struct objects *o)
 {
     return o->lender ? lender_port(o->lender) : 0;

@@ -14,8 +14,9 @@ struct objects_config {
     const char *group; // UID of the WorkerGroup; NULL = none: nobody can refer to anything here. Borrowed
     uint32_t attempt, rank;
     size_t store_bytes;
-    bool local; // only processes of this machine are let in
-    int port;   // 0 = one that is free
+    size_t call_bytes; // of all objects in the arguments of one call
+    bool local;        // only processes of this machine are let in
+    int port;          // 0 = one that is free
 };
 
 struct objects;
@@ -26,6 +27,7 @@ void objects_free(struct objects *o);            // accepts NULL
 int objects_port(const struct objects *o);       // 0 = others get nothing from here
 uint64_t objects_given(const struct objects *o); // bytes, to other workers
 struct store *objects_store(struct objects *o);
+size_t objects_call_bytes(const struct objects *o);
 // The secret of the attempt, of a WELCOME.
 void objects_secret(struct objects *o, const char *secret);
 // An object of this very process, if the reference names one.

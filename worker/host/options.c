@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/ws_replicas.h"
+#include "worker/host/borrowed.h"
 #include "worker/host/session.h"
 #include "worker/host/store.h"
 
@@ -32,8 +33,8 @@ static const char help[] =
     "\n"
     "Rank and place come from RANK, WORLD_SIZE, LOCAL_RANK and CADRE_DEVICE, the identity from CADRE_GROUP_UID,\n"
     "CADRE_ATTEMPT, CADRE_TICKET and CADRE_CA. Arguments of waiting calls have at most CADRE_CALL_BYTES (2 GiB).\n"
-    "Kept objects have at most CADRE_STORE_BYTES (1 GiB); other workers fetch them at port CADRE_OBJECTS_PORT plus\n"
-    "LOCAL_RANK (default: a free port).\n"
+    "Kept objects have at most CADRE_STORE_BYTES (1 GiB), those that one call refers to CADRE_REFERENCE_BYTES (256\n"
+    "MiB); other workers fetch them at port CADRE_OBJECTS_PORT plus LOCAL_RANK (default: a free port).\n"
     "Exit codes: 0 stopped by SIGTERM, 64 wrong usage, 65 the module does not load or has no such class, 66 the\n"
     "constructor failed; the last line on stderr gives the reason.\n";
 
@@ -172,6 +173,11 @@ static int set_objects(struct options *o)
     if (r >= 0)
         return r;
     o->call_bytes = (size_t)bytes;
+    bytes = (int64_t)BORROWED_BYTES_DEFAULT;
+    r = read_number("CADRE_REFERENCE_BYTES", 0, INT64_MAX / 2, &bytes);
+    if (r >= 0)
+        return r;
+    o->reference_bytes = (size_t)bytes;
     o->objects_port = port ? (int)(port + local_rank) : 0;
     return -1;
 }

@@ -118,7 +118,7 @@ static int add(struct returned *r, char kind, struct json_writer *w, const char 
     for (size_t i = 0; i < r->names.len; i += strlen(r->names.data + i) + 1)
         if (r->names.data[i] == kind && str_eq(r->names.data + i + 1, name))
             return err_set(err, ERR_INVALID, "'%.64s' is returned twice", name);
-    int code = json_parse(json, len, NULL, &a, &root, err);
+    int code = json_parse_values(json, len, 0, &a, &root, err);
     if (code == 0 && kind == 'c' && root->type != JSON_LIST)
         code = err_set(err, ERR_INVALID, "a column is a list with one value a row, not a JSON %s",
                        json_type_name(root->type));

@@ -17,6 +17,7 @@ from ._group import Group
 _forks = [0]  # of which this process is the child
 os.register_at_fork(after_in_child=lambda: _forks.append(0))
 
+_BODY_MAX = 2 << 30  # what the protocol has
 _SLICE_MS = 100  # so long Python's own signal handlers (Ctrl-C) have to wait at most
 
 
@@ -42,8 +43,8 @@ def connect(address, *, on_connection=None, on_output=None, trust=False, **optio
     connect_timeout  seconds for one attempt (10)
     unreachable      so many seconds a call without a timeout waits for a connection (60)
     max_calls        not answered at a time (10,000); further ones wait until there is room
-    max_body         bytes of the arguments or of the result of a call (64 MiB)
-    max_bytes        of arguments that wait and of results that are not taken (512 MiB)
+    max_body         bytes of the arguments or of the result of a call (2 GiB)
+    max_bytes        of arguments that wait and of results that are not taken (4 GiB)
     trust            True: pickled results are opened, which may run code of whoever made the group
     spin             False: whatever waits sleeps at once, instead of looking for answers for up to 100 us before
     on_connection    called with (True, None), and (False, why)
@@ -68,7 +69,7 @@ class Client:
         self._in_callback = None  # the thread that runs one
         self._raised = None  # by a callback
         self.address, self.namespace, self._group = address, options.get("namespace"), options.get("group")
-        o = lib.Options(size=ctypes.sizeof(lib.Options), threaded=1)
+        o = lib.Options(size=ctypes.sizeof(lib.Options), threaded=1, max_body=_BODY_MAX, max_bytes=2 * _BODY_MAX)
         _options.put(o, "address", str(address).encode(), "address")
         _options.fill(o, _options.CONNECT, options, "connect()")
         self._callbacks = self._callbacks_of(on_connection, on_output)
