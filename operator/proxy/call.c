@@ -175,7 +175,7 @@ void call_fail(struct call *c, const struct failure *f)
     c->stat.failed = true;
     c->stat.blamed = f->rank;
     call_abort(c); // the caller may have a part of a result: the error ends it
-    session_fail(c->session, c->req.id, f, c->req.trace, unsent);
+    session_fail(c->session, c->req.id, f, c->req.trace, unsent, c->req.again);
     call_settle(c);
 }
 

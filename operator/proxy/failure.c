@@ -37,7 +37,7 @@ void failure_from(struct failure *f, const struct err *err)
         f->retry_after_ms = err->retry_after_ms;
 }
 
-void failure_encode_call(const struct failure *f, const char *trace, bool unsent, struct buf *out)
+void failure_encode_call(const struct failure *f, const char *trace, bool unsent, bool again, struct buf *out)
 {
     struct json_writer w;
     writer_init(&w, 0);
@@ -54,6 +54,8 @@ void failure_encode_call(const struct failure *f, const char *trace, bool unsent
         writer_i64(&w, "retryAfterMs", f->retry_after_ms);
     if (unsent)
         writer_bool(&w, "ran", false);
+    if (again)
+        writer_bool(&w, "idempotent", true);
     writer_str_set(&w, "traceparent", trace);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
@@ -62,7 +64,7 @@ void failure_encode_call(const struct failure *f, const char *trace, bool unsent
 
 void failure_encode(const struct failure *f, struct buf *out)
 {
-    failure_encode_call(f, "", false, out);
+    failure_encode_call(f, "", false, false, out);
 }
 
 // Cut at a character.

@@ -34,7 +34,7 @@ void failure_set(struct failure *f, int code, const char *fmt, ...) __attribute_
 void failure_from(struct failure *f, const struct err *err);
 void failure_encode(const struct failure *f, struct buf *out);
 // Of a call: with its traceparent ("" = none), and that certainly no rank has begun to run it (`unsent`).
-void failure_encode_call(const struct failure *f, const char *trace, bool unsent, struct buf *out);
+void failure_encode_call(const struct failure *f, const char *trace, bool unsent, bool again, struct buf *out);
 // What a worker sent; something that is no such document becomes a failure that says so.
 void failure_decode(struct failure *f, const char *json, size_t len);
 // By which failures are counted: bounded, whatever a worker sends.

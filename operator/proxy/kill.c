@@ -36,7 +36,7 @@ void kill_refuse(struct kill *k, const struct err *why)
 {
     struct failure f;
     failure_from(&f, why);
-    session_fail(k->session, k->id, &f, k->trace, false);
+    session_fail(k->session, k->id, &f, k->trace, false, false);
     kill_free(k);
 }
 

@@ -71,6 +71,8 @@ static int read_method(struct member *m, const struct json *v, const char *role,
     if (!ret->dispatch || !ret->execute)
         return err_set(err, ERR_INVALID, "HELLO: method %s has dispatch mode %s and execute mode %s", name,
                        dispatch ? dispatch : "none", execute ? execute : "none");
+    const struct json *idempotent = json_get(v, "idempotent");
+    ret->idempotent = idempotent && idempotent->type == JSON_BOOL && *idempotent->text == 't';
     int r = read_rule(v, a, ret, err);
     return r < 0 ? r : read_lane(m, json_get(v, "concurrency"), role ? role : "", ret, err);
 }

@@ -25,6 +25,7 @@ struct member_method {
     const char *name;
     uint8_t dispatch, execute;        // enum record_dispatch, record_execute; never DEFAULT
     uint8_t lane;                     // 0, or that of its concurrency group
+    bool idempotent;                  // it may run again for the same call
     const char *split, *collect;      // the rule as it was registered; NULL = none
     const struct dispatch_rule *rule; // NULL where both are
 };

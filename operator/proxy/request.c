@@ -150,6 +150,7 @@ static int pick_any(struct request *q, const struct group *g, bool queued, struc
     if (!method)
         return no_method(q, g, role, err);
     q->lane = method->lane;
+    q->again = method->idempotent;
     if (task_stuck(q, g))
         return err_set(err, ERR_CONFLICT,
                        "a deadlock: %s() waits for a slot of %s, and methods that wait for it hold all", q->method,
@@ -158,14 +159,12 @@ static int pick_any(struct request *q, const struct group *g, bool queued, struc
 }
 
 // Of given ranks, which are all there.
-static uint8_t find_lane(const struct request *q, const struct group *g)
+static void look_up(struct request *q, const struct group *g)
 {
-    const struct member *m = g->ranks[q->first].member;
-    const struct member_role *role = m->n_lanes > 1 ? member_role(m, q->role) : NULL;
+    const struct member_role *role = member_role(g->ranks[q->first].member, q->role);
     const struct member_method *method = role ? member_method(role, q->method) : NULL;
-    if (method)
-        return method->lane;
-    return is_own(q) ? MEMBER_LANE_NONE : 0;
+    q->lane = method ? method->lane : is_own(q) ? MEMBER_LANE_NONE : 0;
+    q->again = method && method->idempotent;
 }
 
 static int pick_ranks(struct request *q, const struct group *g, bool queued, struct err *err)
@@ -175,7 +174,7 @@ static int pick_ranks(struct request *q, const struct group *g, bool queued, str
     q->first = q->rank != RECORD_GROUP ? q->rank : 0;
     if (group_missing(g, q->first, q->single ? 1 : q->world) < g->world)
         return VERDICT_WAIT;
-    q->lane = find_lane(q, g);
+    look_up(q, g);
     return VERDICT_GO;
 }
 

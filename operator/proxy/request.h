@@ -28,6 +28,7 @@ struct request {
     // As it was resolved
     bool single;    // one rank's result is the answer, and no list
     uint8_t lane;   // of its method, as the members have it
+    bool again;     // the method declared that it may run again
     uint32_t first; // the rank, of those that get it, with the lowest number
     char method[HEAD_METHOD_MAX + 1];
     char role[HEAD_ROLE_MAX + 1];    // "" = none

@@ -63,7 +63,7 @@ struct failure;
 int session_send(struct session *s, const struct record_header *h, const struct record_part *parts, size_t n);
 int session_copy(struct session *s, const struct record_header *h, const void *body, size_t len);
 // An ERROR for what the client calls by this id; `unsent`: certainly no rank has begun to run it.
-void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent);
+void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent, bool again);
 void session_flow(struct session *s); // whether it is to be read
 
 #endif

@@ -425,6 +425,17 @@ class Crashing(GroupCase):
                        self.group.call, "crash", rank=1)
         self.assertEqual((e.rank, e.may_have_run), (1, True))
 
+    def test_a_method_that_declared_itself_idempotent_is_called_again_after_a_crash(self):
+        for method in "crash_once", "crash_first":
+            path = f"{self.local.folder}/{method}"
+            run = (self.group.call, method, path)
+            options = {"rank": 1, "max_retries": 3, "timeout": 60}
+            if method == "crash_first":
+                self.fails(cadre.Unavailable, "rank 1 of lab/g", *run, **options)
+            else:
+                self.assertIsNone(run[0](*run[1:], **options))
+            self.assertTrue(os.path.exists(path))
+
 
 class Killed(GroupCase):
     module, ranks = "ACCUMULATOR_SO", 2

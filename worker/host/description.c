@@ -23,6 +23,8 @@ static void write_method(struct json_writer *w, const cadre_method *m, const str
         writer_i64(w, "limit", group->limit);
         writer_object_end(w);
     }
+    if (published_idempotent(p, m->name))
+        writer_bool(w, "idempotent", true);
     writer_str_set(w, "doc", m->doc);
     writer_object_end(w);
 }

@@ -86,6 +86,12 @@ CADRE_EXPORT cadre_result cadre_method_rule(cadre_worker *w, const char *method,
         w, w->init ? published_add_rule(&w->published, w->class, method, split, collect, &err) : too_late(&err), &err);
 }
 
+CADRE_EXPORT cadre_result cadre_method_idempotent(cadre_worker *w, const char *method)
+{
+    struct err err = ERR_INIT;
+    return outcome(w, w->init ? published_add_idempotent(&w->published, w->class, method, &err) : too_late(&err), &err);
+}
+
 CADRE_EXPORT cadre_result cadre_publish_mesh(cadre_worker *w, const char *name, const char *const *dims,
                                              const uint32_t *sizes, size_t n_dims)
 {

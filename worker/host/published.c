@@ -41,6 +41,25 @@ int published_add_rule(struct published *p, const cadre_class *class, const char
     return 0;
 }
 
+int published_add_idempotent(struct published *p, const cadre_class *class, const char *method, struct err *err)
+{
+    const cadre_method *m = module_method(class, method, err);
+    if (!m)
+        return err_wrap(err, "idempotent");
+    struct published_name *new = arena_new(&p->memory, struct published_name);
+    *new = (struct published_name){m->name, p->idempotent};
+    p->idempotent = new;
+    return 0;
+}
+
+bool published_idempotent(const struct published *p, const char *method)
+{
+    const struct published_name *n = p->idempotent;
+    while (n && !str_eq(n->method, method))
+        n = n->next;
+    return n;
+}
+
 static const struct grid *mesh_before(const struct published *p, const char *name)
 {
     for (const struct published *b = p->before; b; b = b->before)

@@ -20,6 +20,11 @@ struct published_group {
     unsigned limit, lane; // lane: once the constructor has returned
 };
 
+struct published_name { // of a method that may run again
+    const char *method;
+    struct published_name *next;
+};
+
 struct published_place { // of a method
     const char *method;
     const struct published_group *group;
@@ -30,6 +35,7 @@ enum { PUBLISHED_GROUPS_MAX = EXECUTOR_LANES_MAX - 1 };
 
 struct published {
     struct published_rule *rules;
+    struct published_name *idempotent;
     struct grid meshes[GRIDS_MAX];
     size_t n_meshes;
     struct published_group groups[PUBLISHED_GROUPS_MAX];
@@ -42,6 +48,8 @@ struct published {
 // ERR_INVALID where the method takes none or has one, or where the rule is wrong.
 int published_add_rule(struct published *p, const cadre_class *class, const char *method, const char *split,
                        const char *collect, struct err *err);
+int published_add_idempotent(struct published *p, const cadre_class *class, const char *method, struct err *err);
+bool published_idempotent(const struct published *p, const char *method);
 // A mesh that an earlier role has published as well is not kept twice.
 int published_add_mesh(struct published *p, uint32_t world, const char *name, const char *const *dims,
                        const uint32_t *sizes, size_t n_dims, struct err *err);

@@ -84,7 +84,7 @@ void fault_decode(cadre_client_error *ret, const char *body, size_t len)
     struct err err = ERR_INIT;
     struct json *root = NULL;
     char *name = NULL;
-    if (json_parse(body, len, NULL, &a, &root, &err) == 0)
+    if (json_parse_values(body, len, 1, &a, &root, &err) == 0)
         name = json_str(json_get(root, "code"), &a);
     if (name) {
         fault_init(ret, public_code_of(name), name);
@@ -99,7 +99,8 @@ void fault_decode(cadre_client_error *ret, const char *body, size_t len)
         fault_init(ret, CADRE_CLIENT_INTERNAL, "INTERNAL");
         snprintf(ret->message, sizeof ret->message, "the proxy sent an error that cannot be read (%zu bytes)", len);
     }
-    const struct json *ran = json_get(root, "ran");
+    const struct json *again = json_get(root, "idempotent"), *ran = json_get(root, "ran");
+    ret->idempotent = again && again->type == JSON_BOOL && again->text[0] == 't';
     bool unsent = ran && ran->type == JSON_BOOL && ran->text[0] == 'f';
     ret->may_have_run = !unsent && may_have_run(ret);
     arena_done(&a);

@@ -51,7 +51,7 @@ static bool is_wanted(const struct retry *r, const cadre_client_error *error)
     if (error->code == CADRE_CLIENT_CANCELED) // by the caller, who does not want it any more
         return false;
     bool passing = error->code == CADRE_CLIENT_UNAVAILABLE || error->code == CADRE_CLIENT_THROTTLED;
-    return (passing && (!error->may_have_run || r->idempotent)) || is_named(r, error);
+    return (passing && (!error->may_have_run || r->idempotent || error->idempotent)) || is_named(r, error);
 }
 
 int64_t retry_after(struct retry *r, const cadre_client_error *error, struct rand *rand)

@@ -13,7 +13,8 @@ OK = 0
 class ClientError(Structure):
     _fields_ = [("code", c_int), ("may_have_run", c_int), ("rank", c_int32), ("exit_code", c_int32),
                 ("retry_after_ms", c_int64), ("name", c_char * 32), ("pod", c_char * 256), ("node", c_char * 256),
-                ("message", c_char * 1024), ("reserved", c_uint64 * 8)]
+                ("message", c_char * 1024), ("idempotent", c_uint64),
+                ("reserved", c_uint64 * 7)]
 
 
 class Output(Structure):

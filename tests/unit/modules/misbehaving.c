@@ -8,11 +8,10 @@
 
 static cadre_result create(cadre_worker *worker, const char *init, size_t init_len, void **ret_self)
 {
-    (void)worker;
     (void)init;
     (void)init_len;
     *ret_self = NULL;
-    return CADRE_OK;
+    return cadre_method_idempotent(worker, "crash_once");
 }
 
 static void say_destroyed(void *self)
@@ -59,6 +58,19 @@ static cadre_result crash(void *self, cadre_call *call)
     return CADRE_OK;
 }
 
+// Where there is no file of this name, which is so once.
+static cadre_result crash_once(void *self, cadre_call *call)
+{
+    const char *path;
+    cadre_result r = cadre_arg_string(call, 0, "path", &path);
+    (void)self;
+    if (r != CADRE_OK || access(path, F_OK) == 0)
+        return r;
+    fclose(fopen(path, "w"));
+    raise(SIGSEGV);
+    return CADRE_OK;
+}
+
 static cadre_result give_up(void *self, cadre_call *call)
 {
     (void)self;
@@ -83,6 +95,8 @@ static cadre_result hold(void *self, cadre_call *call)
 
 static const cadre_method methods[] = {
     {"crash", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, crash, NULL},
+    {"crash_once", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, crash_once, "may run again"},
+    {"crash_first", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, crash_once, "may not"},
     {"give_up", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, give_up, NULL},
     {"fail_silently", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, fail_silently, NULL},
     {"hold", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, hold, "runs until it is canceled"},

@@ -70,7 +70,8 @@ typedef struct cadre_client_error {
     char name[32];            // the code as it was sent: "UNAVAILABLE", "FAILED"
     char pod[256], node[256]; // of the rank, "" = not known
     char message[1024];       // for people: what happened, to which object
-    uint64_t reserved[8];     // 0; the size of this struct does not change
+    uint64_t idempotent;      // 1: the method declared that it may run again for the same call
+    uint64_t reserved[7];     // 0; the size of this struct does not change
 } cadre_client_error;
 
 typedef struct cadre_client cadre_client;
@@ -180,11 +181,12 @@ typedef struct cadre_client_request {
     // (CADRE_CLIENT_UNAVAILABLE and _THROTTLED), and what the next two allow; the last error is the call's.
     uint32_t max_retries;
     const char *retry_on; // names of errors, whether or not it ran: "FAILED,NO_DEVICE"; NULL = none
-    int idempotent;       // 1: also CADRE_CLIENT_UNAVAILABLE where it may have run: a worker or the connection was lost
-    int no_result; // 1: ranks need not send theirs; the result is null once all have run it. So it is without `done`,
-                   // too
-    int keep;      // 1: the client keeps the answer for cadre_client_get(), also where there is `done`; not of blocking
-                   // calls
+    int idempotent; // 1: also CADRE_CLIENT_UNAVAILABLE where it may have run: a worker or the connection was lost.
+                    // Where a worker died, the method may have declared it
+    int no_result;  // 1: ranks need not send theirs; the result is null once all have run it. So it is without `done`,
+                    // too
+    int keep; // 1: the client keeps the answer for cadre_client_get(), also where there is `done`; not of blocking
+              // calls
     const char *role; // of a group with roles (spec.worker.roles): which of its objects is called; NULL = it has none
     const char *via;  // of calls that a worker's method makes (JSON, docs/protocol.md): who waits for it; NULL = nobody
     const char *traceparent; // W3C Trace Context: the trace that the call is part of, for the method; NULL = none

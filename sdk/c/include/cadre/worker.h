@@ -109,6 +109,8 @@ cadre_result cadre_create_fail(cadre_worker *w, const char *fmt, ...) __attribut
 // Of a method of CADRE_SPLIT or one of the 3D modes: `split` and `collect` as callers may say them, too (JSON,
 // docs/protocol.md, "Pieces"; either may be NULL): cadre_method_rule(w, "foo", "{\"index\": [0, 1, 0, 1]}", NULL).
 cadre_result cadre_method_rule(cadre_worker *w, const char *method, const char *split, const char *collect);
+// The method may run again for the same call: a caller that asks for max_retries gets it sent again where a rank died.
+cadre_result cadre_method_idempotent(cadre_worker *w, const char *method);
 // A mesh of all ranks, row-major, the last dimension fastest; the same on every rank. One of this name in
 // spec.worker.meshes goes before it.
 cadre_result cadre_publish_mesh(cadre_worker *w, const char *name, const char *const *dims, const uint32_t *sizes,
