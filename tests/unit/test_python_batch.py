@@ -158,6 +158,13 @@ class Actors(GroupCase):
         mixed = self.group.call("add", per_rank=[cadre.Batch({"a": floats(5)}), {"a": [1]}])
         self.assertEqual(mixed[1], {"a": [2]})
 
+    def test_what_has_no_rows_is_refused_before_it_is_sent(self):
+        self.fails(TypeError, r"add\(\) is DP_COMPUTE_PROTO, and none of its arguments has rows", self.group.call, "add",
+                   {1, 2})
+        self.fails(cadre.Invalid, "argument 0 of add.* has 3 rows, which cannot be cut into 2", self.group.call, "add",
+                   [{1}, {2}, {3}])
+        self.fails(cadre.Invalid, "a pickled object of Python", self.group.call, "add", [{1}, {2}])
+
     def test_a_batch_as_json(self):
         self.assertEqual(self.group.call("add", args={"a": [1, 2]}), {"a": [1, 3]})
 

@@ -4,7 +4,7 @@
 import ctypes
 from ctypes import byref
 
-from . import _errors, _options
+from . import _cut, _errors, _options
 from . import _library as lib
 from ._future import Future
 from ._reference import Ref
@@ -18,7 +18,7 @@ _start, _room, _free = lib.functions.start, lib.functions.batch_room, lib.functi
 class Method:
     """What calls of one method with the same options share. Threads may use it at the same time: nothing is written."""
 
-    __slots__ = ("group", "name", "request", "by_reference", "trust")
+    __slots__ = ("group", "role", "name", "request", "by_reference", "trust")
 
     def __init__(self, group, role, name, options, trust=False):
         if not isinstance(name, str):
@@ -30,6 +30,7 @@ class Method:
             _options.put(r, "role", role.encode(), "role")
         _options.fill(r, _options.CALL, options, f"{name}()", _HINT)
         self.group = group
+        self.role = role
         self.name = name
         self.by_reference = bool(r.by_reference)
         self.trust = trust
@@ -63,12 +64,14 @@ def start(client, method, args, given, lazy=0):
             raise TypeError(f"{method.name}() gets its arguments by position, as args=, or as per_rank=: only one of "
                             "them")
         if "per_rank" in given:
-            return _start_per_rank(client, method, given["per_rank"])
+            return Future(client, method, _send_per_rank(client, method, given["per_rank"]))
         args = given["args"]
     futures = _futures_in(args)
     if futures:
-        return Future.behind(client, method, futures, lambda: _send(client, method, _resolved(args), 0))
-    return Future(client, method, _send(client, method, args, lazy))
+        return Future.behind(client, method, futures, lambda future: _send(future, _resolved(args), 0))
+    future = Future(client, method, 0)
+    future._id = _send(future, args, lazy)
+    return future
 
 
 def _futures_in(args):
@@ -83,9 +86,12 @@ def _resolved(args):
     return tuple(a.result() if type(a) is Future else a for a in args)
 
 
-def _send(client, method, args, lazy):
+def _send(future, args, lazy):
     """The id of the call that was started."""
+    client, method = future._client, future._method
     body = _body_of(args, method.name)
+    if body.kind == "pickle" and not _goes_whole(client, method):
+        return _send_dealt(future, args)
     request = lib.Request.from_buffer_copy(method.request)
     request.lazy = lazy
     request.positional = type(args) is tuple
@@ -111,7 +117,54 @@ def _send_document(client, request, body):
         _free(handle, room)  # it is the call's from now on
 
 
-def _start_per_rank(client, method, values):
+_MODES = {number: name for name, number in lib.DISPATCH.items()}
+_ONE_RANK = (lib.EXECUTE["RANK_ZERO"], lib.EXECUTE["ANY"])
+
+
+def _group_of(client, method, anew=False):
+    """(ranks, {method: (dispatch, execute)}), as the group tells; anew: as it is now."""
+    key = method.group, method.role
+    known = None if anew else client._groups.get(key)
+    if not known:
+        info = client.group(method.group).info()
+        roles = {r["name"]: r["methods"] for r in info.get("roles", ())}
+        methods = roles.get(method.role, info.get("methods", ()))
+        known = info["worldSize"], {m["name"]: (m["dispatch"], m["execute"]) for m in methods}
+        if methods:  # else no rank has told of them yet
+            client._groups[key] = known
+    return known
+
+
+def _mode_of(client, method):
+    """The dispatch mode by which a call is dealt out; None: one rank gets it as it is."""
+    r = method.request
+    if r.rank >= 0 or r.execute in _ONE_RANK or method.name.startswith(("group.", "object.")):
+        return None
+    if r.dispatch:
+        return _MODES[r.dispatch]
+    dispatch, execute = _group_of(client, method)[1].get(method.name, ("ONE_TO_ALL", "ALL"))
+    return None if not r.execute and lib.EXECUTE[execute] in _ONE_RANK else dispatch
+
+
+def _goes_whole(client, method):
+    mode = _mode_of(client, method)
+    return mode is None or mode in _cut.WHOLE
+
+
+def _send_dealt(future, args):
+    """Of a call whose arguments only this program can cut."""
+    client, method = future._client, future._method
+    mode, (ranks, _) = _mode_of(client, method), _group_of(client, method, anew=True)
+    by_name = isinstance(args, dict)
+    if method.request.pad:
+        raise TypeError(f"{method.name}(): only a batch that the proxy cuts can be padded")
+    dealt = _cut.deal(mode, () if by_name else args, args if by_name else {}, ranks, f"{method.name}()")
+    if _cut.joins(mode):
+        future._join = _cut.join
+    return _send_per_rank(client, method, [kwargs if by_name else list(args) for args, kwargs in dealt])
+
+
+def _send_per_rank(client, method, values):
     if not isinstance(values, (list, tuple)):
         raise TypeError(f"{method.name}(): per_rank is a list with one element a rank, not a {type(values).__name__}")
     request = lib.Request.from_buffer_copy(method.request)
@@ -121,7 +174,7 @@ def _start_per_rank(client, method, values):
         keep.append(b"".join(_body_of(value, method.name).parts))
         body.text, body.len = ctypes.cast(keep[-1], ctypes.c_void_p), len(keep[-1])
     request.per_rank, request.n_per_rank, request.lend = bodies, len(values), 0
-    return Future(client, method, _begin(client, request))
+    return _begin(client, request)
 
 
 def _begin(client, request):

@@ -65,6 +65,7 @@ class Client:
         self._lock = threading.Lock()
         self._watched = {}  # id -> the future, and what is called when it is answered
         self._watcher = None
+        self._groups = {}  # what groups have told of themselves
         self._gone = []  # not empty: the handle is, too
         self._in_callback = None  # the thread that runs one
         self._raised = None  # by a callback

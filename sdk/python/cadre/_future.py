@@ -26,7 +26,8 @@ class Future:
     and its result is thrown away.
     """
 
-    __slots__ = ("_client", "_method", "_id", "_lock", "_taken", "_result", "_error", "_begun", "__weakref__")
+    __slots__ = ("_client", "_method", "_id", "_lock", "_taken", "_result", "_error", "_begun", "_join",
+                 "__weakref__")
 
     def __init__(self, client, method, call_id):
         self._client = client
@@ -36,6 +37,7 @@ class Future:
         self._taken = False
         self._result = self._error = None
         self._begun = None
+        self._join = None  # what makes the result out of those of the ranks
 
     @classmethod
     def behind(cls, client, method, others, send):
@@ -58,7 +60,7 @@ class Future:
 
     def _begin(self, send):
         try:
-            self._id = send()
+            self._id = send(self)
         except BaseException as e:
             self._error = e
             self._taken = True
@@ -176,7 +178,11 @@ class Future:
                 result = decode(ctypes.string_at(answer.json.text, size), self._method.trust)
             else:
                 result = decode(bytearray((ctypes.c_char * size).from_address(answer.json.text)), self._method.trust)
-            self._result = Ref(result["$ref"], self._client, self._method.group) if self._method.by_reference else result
+            if self._method.by_reference:
+                result = Ref(result["$ref"], self._client, self._method.group)
+            elif self._join:
+                result = self._join(result)
+            self._result = result
         except Exception as e:
             self._error = e
         finally:

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that the proxy cannot deal out, because they are pickles, are cut here, and their results joined: jagged
+tensors, columns of objects, several batches in one call.
+"""
+
+from . import _errors
+from ._value import Batch, Tensor
+from ._value._tensor import module_of
+
+_EACH, _ROWS = ("ALL_TO_ALL", "DP_COMPUTE"), ("DP_COMPUTE_PROTO", "DP_COMPUTE_METRIC")
+WHOLE = ("ONE_TO_ALL", "3D_PP_ONLY")
+
+
+def deal(mode, args, kwargs, n, what):
+    """[(args, kwargs)] of n ranks."""
+    if mode in _EACH:
+        check = _check_each
+    elif mode in _ROWS:
+        check = _check_rows
+        if not any(_rows_of(v) is not None for v in (*args, *kwargs.values())):
+            raise TypeError(f"{what} is {mode}, and none of its arguments has rows")
+    else:
+        raise TypeError(f"{what} is {mode}, and its arguments are neither JSON nor one batch, which the proxy deals out: "
+                        "give the arguments of each rank, per_rank=[...]")
+    dealt_args = [check(v, f"argument {i} of {what}", n) for i, v in enumerate(args)]
+    dealt_kwargs = {name: check(v, f"argument {name!r} of {what}", n) for name, v in kwargs.items()}
+    return [(tuple(v[i] for v in dealt_args), {name: v[i] for name, v in dealt_kwargs.items()}) for i in range(n)]
+
+
+def joins(mode):
+    return mode == "DP_COMPUTE_PROTO"
+
+
+def _check_each(value, name, n):
+    if not isinstance(value, (list, tuple)) or len(value) != n:
+        size = f" of {len(value)}" if hasattr(value, "__len__") else ""
+        raise _errors.Invalid(f"{name} must be a list with one element for each of the {n} ranks, and is a "
+                              f"{type(value).__name__}{size}")
+    return value
+
+
+def _check_rows(value, name, n):
+    rows = _rows_of(value)
+    if rows is None:
+        return [value] * n  # the same for all
+    if rows % n:
+        raise _errors.Invalid(f"{name} has {rows} rows, which cannot be cut into {n} equal pieces: send a multiple")
+    each = rows // n
+    return [_cut(value, i * each, (i + 1) * each) for i in range(n)]
+
+
+def _is(value, package, name):
+    return module_of(value) == package and type(value).__name__ == name
+
+
+def _is_tensor(value):
+    return module_of(value) == "torch" and hasattr(value, "data_ptr")
+
+
+def _rows_of(value):
+    if isinstance(value, Batch):
+        return value.rows
+    if _is(value, "verl", "DataProto"):
+        columns = list(value.non_tensor_batch.values())
+        return value.batch.batch_size[0] if value.batch is not None else len(columns[0]) if columns else None
+    if _is(value, "tensordict", "TensorDict"):
+        return value.batch_size[0] if value.batch_size else None
+    if _is_tensor(value):
+        return value.size(0) if value.dim() else None
+    if isinstance(value, Tensor) or _is(value, "numpy", "ndarray"):
+        return value.shape[0] if value.shape else None
+    return len(value) if isinstance(value, list) else None
+
+
+def _cut(value, a, b):
+    if isinstance(value, Batch):
+        return Batch({name: _cut(t, a, b) for name, t in value.tensors.items()},
+                     columns={name: c[a:b] for name, c in value.columns.items()}, meta=value.meta)
+    if isinstance(value, Tensor):
+        row = value.data.nbytes // value.shape[0]
+        return Tensor(value.dtype, (b - a, *value.shape[1:]), value.data[a * row:b * row])
+    if _is(value, "verl", "DataProto"):
+        return type(value)(None if value.batch is None else _cut(value.batch, a, b),
+                           {name: c[a:b] for name, c in value.non_tensor_batch.items()}, value.meta_info)
+    if _is(value, "tensordict", "TensorDict"):
+        return type(value)({name: _cut(t, a, b) for name, t in value.items()}, batch_size=[b - a])
+    if _is_tensor(value) and value.is_nested:
+        return _nested(value.unbind()[a:b], value)
+    return value[a:b]
+
+
+def _nested(parts, like):
+    import torch
+
+    return torch.nested.as_nested_tensor(list(parts), layout=like.layout)
+
+
+def join(values):
+    """What ranks have returned for their rows, as one; in their order."""
+    first = values[0]
+    if any(type(v) is not type(first) for v in values):
+        raise _errors.Invalid("the results do not fit together: ranks returned " +
+                              ", ".join(sorted({type(v).__name__ for v in values})), may_have_run=True)
+    if _is(first, "verl", "DataProto"):
+        return type(first).concat(values)
+    if _is(first, "tensordict", "TensorDict"):
+        rows = sum(v.batch_size[0] for v in values)
+        return type(first)({name: join([v[name] for v in values]) for name in first.keys()}, batch_size=[rows])
+    if _is_tensor(first):
+        import torch
+
+        return _nested([t for v in values for t in v.unbind()], first) if first.is_nested else torch.cat(values)
+    if _is(first, "numpy", "ndarray"):
+        import numpy
+
+        return numpy.concatenate(values)
+    if isinstance(first, Batch):
+        if any(v.meta != first.meta for v in values):
+            raise _errors.Invalid("the results do not fit together: their batches differ in `meta`", may_have_run=True)
+        return Batch({name: join([v.tensors[name] for v in values]) for name in first.tensors},
+                     columns={name: join([v.columns[name] for v in values]) for name in first.columns}, meta=first.meta)
+    if isinstance(first, Tensor):
+        rows = sum(v.shape[0] for v in values)
+        return Tensor(first.dtype, (rows, *first.shape[1:]), b"".join(v.data for v in values))
+    if isinstance(first, list):
+        return [item for v in values for item in v]
+    raise _errors.Invalid(f"a {type(first).__name__} has no rows to join: return a batch, tensors or lists, or call with "
+                          'dispatch="DP_COMPUTE_METRIC", which gives the list of all results', may_have_run=True)
+
