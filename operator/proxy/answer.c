@@ -193,6 +193,7 @@ void answer_error(struct call_slot *slot, const struct call_body *body)
     f.rank = m->rank;
     f.pod = m->pod;
     f.node = m->node;
+    f.unran = said.unran;
     call_fail(c, &f);
 }
 

@@ -171,7 +171,7 @@ static bool is_unsent(const struct call *c)
 
 void call_fail(struct call *c, const struct failure *f)
 {
-    bool unsent = is_unsent(c);
+    bool unsent = is_unsent(c) || (f->unran && c->n == 1); // of several ranks, others may run it
     c->stat.failed = true;
     c->stat.blamed = f->rank;
     call_abort(c); // the caller may have a part of a result: the error ends it

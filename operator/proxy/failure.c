@@ -21,7 +21,7 @@ void failure_set(struct failure *f, int code, const char *fmt, ...)
 {
     f->rank = -1;
     f->pod = f->node = NULL;
-    f->exited = false;
+    f->exited = f->unran = false;
     f->retry_after_ms = code == ERR_THROTTLED ? FAILURE_RETRY_MS : 0;
     snprintf(f->code, sizeof f->code, "%s", err_name(code));
     va_list ap;
@@ -80,18 +80,24 @@ static void copy_text(char *out, size_t size, const char *text)
     out[len] = 0;
 }
 
+static bool is_false(const struct json *v)
+{
+    return v && v->type == JSON_BOOL && *v->text == 'f';
+}
+
 void failure_decode(struct failure *f, const char *json, size_t len)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct json *root = NULL;
-    if (len <= BODY_MAX && json_parse(json, len, NULL, &a, &root, &err) < 0)
+    if (len <= BODY_MAX && json_parse_values(json, len, 1, &a, &root, &err) < 0)
         root = NULL;
     const char *code = json_str(json_get(root, "code"), &a), *message = json_str(json_get(root, "message"), &a);
     failure_set(f, ERR_INTERNAL, "the worker sent an error that cannot be read (%zu bytes)", len);
     if (!str_empty(code) && message) {
         copy_text(f->code, sizeof f->code, code);
         copy_text(f->message, sizeof f->message, message);
+        f->unran = is_false(json_get(root, "ran"));
     }
     arena_done(&a);
 }

@@ -27,6 +27,7 @@ struct failure {
     bool exited;            // then exit_code is that of the rank's process
     int exit_code;
     int64_t retry_after_ms; // 0 = not said
+    bool unran;             // the rank that says so has not begun to run the call
 };
 
 // THROTTLED: with FAILURE_RETRY_MS, in which other calls may have been answered.

@@ -41,11 +41,13 @@ static bool run(cadre_result (*fn)(void *, cadre_call *), const char *args)
         assert_string_equal(answer, (want)); \
     } while (0)
 
-#define assert_error(fn, args, code, message)                                               \
-    do {                                                                                    \
-        assert_false(run(fn, args));                                                        \
-        assert_string_equal(answer, "{\"code\":\"" code "\",\"message\":\"" message "\"}"); \
+#define assert_says(fn, args, code, message, more)                                                  \
+    do {                                                                                            \
+        assert_false(run(fn, args));                                                                \
+        assert_string_equal(answer, "{\"code\":\"" code "\",\"message\":\"" message "\"" more "}"); \
     } while (0)
+#define assert_error(fn, args, code, message) assert_says(fn, args, code, message, "")
+#define assert_unrun(fn, args, code, message) assert_says(fn, args, code, message, ",\"ran\":false")
 
 static cadre_result plus(void *self, cadre_call *call)
 {
@@ -128,7 +130,7 @@ static void arguments_of_another_type_are_refused_by_name(void **state)
 static void what_is_no_list_or_object_is_refused_before_the_method_runs(void **state)
 {
     (void)state;
-    assert_error(plus, "3", "INVALID",
+    assert_unrun(plus, "3", "INVALID",
                  "foo(): the arguments are a number; they must be a list (by position) or an object (by name)");
     assert_false(run(plus, "[1,"));
     assert_non_null(
@@ -150,7 +152,7 @@ static void too_many_bytes_of_arguments_are_refused(void **state)
     memset(args, ' ', len);
     memcpy(args, "[1,2]", 5);
     args[len] = '\0';
-    assert_error(plus, args, "INVALID",
+    assert_unrun(plus, args, "INVALID",
                  "foo(): the arguments cannot be read: JSON of 67108865 bytes; at most 67108864 are read");
 }
 

@@ -280,7 +280,7 @@ static void a_call_that_makes_no_sense_is_answered_and_harms_nothing(void **stat
     assert_true(
         came(f, "ERROR 3 {\"code\":\"INVALID\",\"message\":\"echo(): the arguments cannot be read: not valid JSON"));
     assert_true(came(f, "ERROR 4 {\"code\":\"NOT_FOUND\",\"message\":\"class Echo has no method nothing; it has echo, "
-                        "hold, turn, meet\"}"));
+                        "hold, turn, meet\",\"ran\":false}"));
     assert_int_equal(f->lost, 0);
 }
 
@@ -336,7 +336,7 @@ static void more_calls_than_may_wait_are_refused_one_by_one(void **state)
     UNTIL(f, came(f, "ERROR 1025"));
     assert_string_equal(buf_str(&f->proxy.trace),
                         "ERROR 1025 {\"code\":\"LIMIT\",\"message\":\"1024 calls wait for rank 2 "
-                        "already; call again later\"}\n");
+                        "already; call again later\",\"ran\":false}\n");
     atomic_store(&go_on, 1);
     UNTIL(f, came(f, "RESULT 1024"));
 }

@@ -456,7 +456,9 @@ class Echoes(GroupCase):
         self.assertEqual(self.group.call("echo", "a\0b", rank=0), ["a\0b"])
 
     def test_workers_in_c_refuse_pickles(self):
-        self.fails(cadre.Invalid, "a pickled object of Python: only workers in Python", self.group.call, "echo", {1, 2})
+        e = self.fails(cadre.Invalid, "a pickled object of Python: only workers in Python", self.group.call, "echo",
+                       {1, 2})
+        self.assertFalse(e.may_have_run)
 
     def test_lists_by_position_are_dealt_out_as_those_by_name(self):
         for args, result in (([1], [5]), [[1, 5]]), (([[1]], ["a"]), [[[1], "a"]]), ((), [{}]):

@@ -96,7 +96,8 @@ void call_run(struct cadre_call *c, const cadre_method *method, void *self)
 {
     c->method = method->name;
     cadre_result r = parse_args(c);
-    if (r == CADRE_OK)
+    c->ran = r == CADRE_OK;
+    if (c->ran)
         r = method->run(self, c);
     nested_end(&c->nested);
     if (r == CADRE_OK && c->returned)
@@ -129,13 +130,15 @@ void call_cancel(struct cadre_call *c)
     nested_wake(&c->nested);
 }
 
-void call_encode_error(struct buf *out, const char *code, const char *message)
+void call_encode_error(struct buf *out, const char *code, const char *message, bool ran)
 {
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_str(&w, "code", code);
     writer_str(&w, "message", message);
+    if (!ran)
+        writer_bool(&w, "ran", false);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
@@ -150,7 +153,7 @@ char *call_take_shared(struct cadre_call *c, size_t *ret_len)
 bool call_encode(struct cadre_call *c, struct buf *out)
 {
     if (c->failed) {
-        call_encode_error(out, c->code, buf_str(&c->message));
+        call_encode_error(out, c->code, buf_str(&c->message), c->ran);
     } else if (c->result.len) {
         buf_done(out);
         *out = c->result;

@@ -45,6 +45,7 @@ struct cadre_call {
     struct returned *returned; // of the result, where it is a batch
     atomic_bool canceled;
     struct nested nested; // calls that the method makes
+    bool ran;             // the method has begun
     bool failed;          // then `code` and `message` are the answer, else `result`
     const char *code;     // static
     struct buf result;    // empty = null; not where it is in `shared`
@@ -69,7 +70,8 @@ void call_cancel(struct cadre_call *c); // from any thread
 bool call_encode(struct cadre_call *c, struct buf *out);
 // A result that is in the pool instead, which is the caller's then; NULL: it is not.
 char *call_take_shared(struct cadre_call *c, size_t *ret_len);
-void call_encode_error(struct buf *out, const char *code, const char *message);
+// ran: the method may have begun.
+void call_encode_error(struct buf *out, const char *code, const char *message, bool ran);
 
 // For call_batch.c: the error of a call for its caller. Returns `r`.
 cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)

@@ -41,7 +41,7 @@ static void part(struct request *r)
 static void answer_error(struct request *r, int code, const char *message)
 {
     struct buf body = BUF_INIT(8 * CALL_MESSAGE_MAX);
-    call_encode_error(&body, err_name(code), message);
+    call_encode_error(&body, err_name(code), message, r->submitted);
     r->owner->answer(r->owner, r, false, &body);
     buf_done(&body);
     part(r);
@@ -92,7 +92,7 @@ static bool keep(struct request *r, struct buf *body)
         return true;
     err_wrap(&err, "%s() ran, but its result cannot stay here", r->what.method->name);
     buf_reset(body);
-    call_encode_error(body, err_name(code), err.msg);
+    call_encode_error(body, err_name(code), err.msg, true);
     return false;
 }
 

@@ -91,7 +91,7 @@ static void send_long(struct session *s, enum record_type type, uint32_t id, str
 static void send_error(struct session *s, uint32_t id, int code, const char *message)
 {
     struct buf body = BUF_INIT(8192);
-    call_encode_error(&body, err_name(code), message);
+    call_encode_error(&body, err_name(code), message, false);
     send_record(s, RECORD_ERROR, id, buf_str(&body), body.len);
     buf_done(&body);
 }
