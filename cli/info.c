@@ -31,6 +31,10 @@ static void print_workers(const cJSON *info)
         printf("%-6" PRId64 " %-10s %-8s %-30s %s\n", document_i64(w, "rank"), connected ? "yes" : "no", attempt,
                text_of(w, "pod"), text_of(w, "node"));
     }
+    if (document_get(info, "next"))
+        printf("and ranks %" PRId64 " to %" PRId64 ": kubectl cadre call %s group.info '[%" PRId64 "]' lists more\n",
+               document_i64(info, "next"), document_i64(info, "worldSize") - 1, text_of(info, "name"),
+               document_i64(info, "next"));
 }
 
 static void print_methods(const cJSON *of)

@@ -257,7 +257,28 @@ static void info_meshes(const struct group *g, struct json_writer *w)
     arena_done(&a);
 }
 
-void group_info(const struct group *g, struct buf *out)
+static void info_workers(const struct group *g, uint32_t from, struct json_writer *w)
+{
+    uint32_t end = g->world - MIN(from, g->world) > GROUP_INFO_RANKS ? from + GROUP_INFO_RANKS : g->world;
+    writer_list(w, "workers");
+    for (uint32_t i = from; i < end; i++) {
+        const struct member *m = g->ranks[i].member;
+        writer_object(w, NULL);
+        writer_i64(w, "rank", i);
+        writer_bool(w, "connected", m != NULL);
+        if (m) {
+            writer_i64(w, "attempt", m->attempt);
+            writer_str_set(w, "pod", m->pod);
+            writer_str_set(w, "node", m->node);
+        }
+        writer_object_end(w);
+    }
+    writer_list_end(w);
+    if (end < g->world)
+        writer_i64(w, "next", end);
+}
+
+void group_info(const struct group *g, uint32_t from, struct buf *out)
 {
     struct json_writer w;
     writer_init(&w, 0);
@@ -271,20 +292,7 @@ void group_info(const struct group *g, struct buf *out)
     writer_i64(&w, "connected", g->n_connected);
     writer_bool(&w, "ready", !g->refusal && g->world && g->n_connected == g->world);
     writer_str_set(&w, "message", g->refusal ? g->refusal : g->status);
-    writer_list(&w, "workers");
-    for (uint32_t i = 0; i < g->world; i++) {
-        const struct member *m = g->ranks[i].member;
-        writer_object(&w, NULL);
-        writer_i64(&w, "rank", i);
-        writer_bool(&w, "connected", m != NULL);
-        if (m) {
-            writer_i64(&w, "attempt", m->attempt);
-            writer_str_set(&w, "pod", m->pod);
-            writer_str_set(&w, "node", m->node);
-        }
-        writer_object_end(&w);
-    }
-    writer_list_end(&w);
+    info_workers(g, from, &w);
     info_meshes(g, &w);
     info_roles(g, &w);
     writer_object_end(&w);

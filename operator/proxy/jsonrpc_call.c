@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-enum { CALL = 1, INFO = 2, PUT = 4, REF = 8, KILL = 16 };
+enum { CALL = 1, INFO = 2, PUT = 4, REF = 8, KILL = 16, ASK = 32 };
 
 static const struct {
     const char *method;
     unsigned kind;
-} methods[] = {{"group.call", CALL},   {"group.info", INFO}, {"group.stats", INFO},
-               {"group.output", INFO}, {"group.kill", KILL}, {"object.put", PUT},
-               {"object.get", REF},    {"object.pin", REF},  {"object.free", REF}};
+} methods[] = {{"group.call", CALL},   {"group.info", INFO | ASK}, {"group.stats", INFO},
+               {"group.output", INFO}, {"group.kill", KILL},       {"object.put", PUT},
+               {"object.get", REF},    {"object.pin", REF},        {"object.free", REF}};
 
 struct params {
     unsigned kind;
@@ -32,6 +32,7 @@ static const struct {
     {"args", offsetof(struct params, args), CALL},
     {"value", offsetof(struct params, args), PUT},
     {"ref", offsetof(struct params, args), REF},
+    {"from", offsetof(struct params, args), ASK},
     {"perRank", offsetof(struct params, per_rank), CALL | PUT},
     {"rank", offsetof(struct params, rank), CALL | PUT | KILL},
     {"dispatch", offsetof(struct params, dispatch), CALL | PUT},

@@ -21,14 +21,6 @@ enum { LET_IN = 8 };     // bodies
 
 #define OUTPUT_METHOD "group.output"
 
-// What the proxy answers by itself; no method of a class has a dot in its name. NULL = none.
-static void (*own_method(const struct head *head))(const struct group *g, struct buf *out)
-{
-    if (head_method_is(head, "group.info"))
-        return group_info;
-    return head_method_is(head, "group.stats") ? stats_report_group : NULL;
-}
-
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out, void *owner)
 {
     struct session *s = xcalloc(1, sizeof *s);
@@ -184,15 +176,50 @@ static struct group *find_group(struct session *s, const struct head *head, stru
     return g;
 }
 
-static bool answer_self(struct session *s, uint32_t id, const struct head *head, const struct group *g)
+static void answer_with(struct session *s, uint32_t id, const struct buf *body)
 {
-    void (*answer)(const struct group *g, struct buf *out) = own_method(head);
-    struct buf body = BUF_INIT(SIZE_MAX / 2);
-    if (!answer)
+    session_copy(s, &(struct record_header){.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP}, body->data,
+                 body->len);
+}
+
+// The argument of group.info: the rank to begin with.
+static int read_from(const struct record_call *parts, const struct group *g, uint32_t *ret, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct json *args = NULL;
+    const struct json *given = NULL;
+    int64_t from = 0;
+    int r = parts->args_len ? json_parse(parts->args, parts->args_len, NULL, &a, &args, err) : 0;
+    if (r == 0 && args && args->type == JSON_NUMBER)
+        given = args;
+    JSON_FOREACH(v, r == 0 && args && args->type == JSON_LIST ? args : NULL)
+        given = v;
+    if (given && (!json_i64(given, &from) || from < 0 || from >= g->world))
+        r = err_set(err, ERR_INVALID,
+                    "the argument of group.info is the rank to begin with, and %s has ranks 0 to %u; without one it "
+                    "begins with rank 0",
+                    g->key, g->world - 1);
+    arena_done(&a);
+    *ret = (uint32_t)from;
+    return r;
+}
+
+// What the proxy answers by itself; no method of a class has a dot in its name.
+static bool answer_self(struct session *s, uint32_t id, const struct head *head, const struct record_call *parts,
+                        const struct group *g)
+{
+    bool info = head_method_is(head, "group.info");
+    if (!info && !head_method_is(head, "group.stats"))
         return false;
-    answer(g, &body);
-    session_copy(s, &(struct record_header){.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP}, body.data,
-                 body.len);
+    struct buf body = BUF_INIT(SIZE_MAX / 2);
+    struct err why = ERR_INIT;
+    uint32_t from = 0;
+    if (info && read_from(parts, g, &from, &why) < 0) {
+        refuse(s, id, &why);
+    } else {
+        info ? group_info(g, from, &body) : stats_report_group(g, &body);
+        answer_with(s, id, &body);
+    }
     buf_done(&body);
     return true;
 }
@@ -289,7 +316,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     }
     if (!g)
         return refuse(s, rec->h.call, &why);
-    if (answer_self(s, rec->h.call, &head, g) || answer_output(s, rec->h.call, &head, &parts, g))
+    if (answer_self(s, rec->h.call, &head, &parts, g) || answer_output(s, rec->h.call, &head, &parts, g))
         return 0;
     if (kill_is(&head)) {
         if (piece)

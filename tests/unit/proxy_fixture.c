@@ -401,7 +401,7 @@ static void describe_error(struct controller *c, struct buf *out, const struct w
 
 const char *controller_hears(struct controller *c)
 {
-    static char text[8192];
+    static char text[128 << 10];
     struct wire_record *r = wire_next(&c->wire);
     for (; r && (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO); r = wire_next(&c->wire))
         free(r); // no answers

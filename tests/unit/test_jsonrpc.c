@@ -259,6 +259,9 @@ static void info_is_the_groups(void **state)
     struct desk *d = *state;
     asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\",\"params\":{\"group\":\"ml/llama\"}}");
     hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"namespace\":\"ml\",\"name\":\"llama\",*");
+    asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\",\"params\":{\"group\":\"llama\",\"from\":9}}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32602,\"message\":\"the argument of group.info is the "
+             "rank*");
     asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\",\"params\":{\"args\":[]}}");
     hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32602,\"message\":\"group.info has no parameter*");
 }

@@ -356,6 +356,22 @@ static void info_tells_what_is_connected(void **state)
              "\"ALL_TO_ALL\",\"execute\":\"RANK_ZERO\"}]}");
 }
 
+static void info_of_a_large_group_comes_in_pages(void **state)
+{
+    struct world *w = *state;
+    fixture_group(&w->f, 640000, 1, NULL);
+    sends_group(w, 1, "{\"method\":\"group.info\"}", NULL);
+    const char *got = controller_hears(&w->c);
+    assert_non_null(strstr(got, "{\"rank\":1023,\"connected\":false}],\"next\":1024"));
+    assert_true(strlen(got) < 64 * 1024);
+    sends_group(w, 2, "{\"method\":\"group.info\"}", "[639999]");
+    got = controller_hears(&w->c);
+    assert_non_null(strstr(got, "\"workers\":[{\"rank\":639999,\"connected\":false}],\"m"));
+    sends_group(w, 3, "{\"method\":\"group.info\"}", "640000");
+    hears(w,
+          "3 ERROR INVALID the argument of group.info is the rank to begin with, and ml/llama has ranks 0 to 639999*");
+}
+
 static void calls_are_bounded_in_number(void **state)
 {
     struct world *w = *state;
@@ -488,6 +504,7 @@ int main(void)
         PROXY_TEST(a_new_object_of_the_same_name_is_another_group),
         PROXY_TEST(a_group_that_calls_name_is_the_one_that_is_there_now),
         PROXY_TEST_EMPTY(info_tells_what_is_connected),
+        PROXY_TEST(info_of_a_large_group_comes_in_pages),
         PROXY_TEST(calls_are_bounded_in_number),
         PROXY_TEST(a_rank_takes_only_so_many_calls),
         PROXY_TEST(a_slow_controller_is_not_read_and_then_closed),

@@ -61,7 +61,13 @@ class Group:
 
     def info(self, timeout=None):
         """What the proxy knows of the group: its ranks, where they run, its methods (docs/calls.md)."""
-        return self.call("group.info", timeout=timeout)
+        info = self.call("group.info", timeout=timeout)
+        while "next" in info:  # a large group comes in pages
+            page = self.call("group.info", info.pop("next"), timeout=timeout)
+            info["workers"] += page["workers"]
+            if "next" in page:
+                info["next"] = page["next"]
+        return info
 
     def kill(self, rank, *, attempt=None, timeout=None):
         """Ends the process of a rank as if it had crashed. Returns once it is gone."""
