@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/exec/keyholders.h"
 #include "operator/gateway/gateway.h"
 #include "operator/gateway/lookout.h"
 #include "operator/identity/identity.h"
@@ -16,6 +17,7 @@
 #include "operator/reconcile/calls.h"
 #include "operator/reconcile/names.h"
 #include "operator/runtime/replicas.h"
+#include "operator/runtime/territory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -294,7 +296,8 @@ static void tell_changed_keys(struct binding *b, const struct vault_keys *keys)
                         "from now on, until that key is back or their groups restart"
                       : "pods that trust the former CA cannot connect again, until it is back or their "
                         "groups restart",
-                 "secret", b->o.options->keys_secret, "before", b->keys_id, "now", keys->id, NULL);
+                 "pods", log_i64((long long)keyholders_count(b->o.pods, keys->id)), "secret", b->o.options->keys_secret,
+                 "before", b->keys_id, "now", keys->id, NULL);
     }
     snprintf(b->keys_id, sizeof b->keys_id, "%s", keys->id);
 }
@@ -374,20 +377,11 @@ static void on_keys(void *ctx, const struct vault_keys *keys)
         group_controller_setup(b->groups, &setup);
 }
 
-static void note_trust(void *ctx, const struct object *pod)
-{
-    bool *found = ctx;
-    *found |= !pod_terminal(pod_of(pod)) && (str_eq(pod->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind) ||
-                                             str_eq(pod->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind));
-}
-
 // Pods of groups may have agents, which trust the keys that they were made with.
 static bool pods_trust(void *ctx)
 {
     const struct binding *b = ctx;
-    bool found = !store_synced(b->o.pods);
-    store_each(b->o.pods, note_trust, &found);
-    return found;
+    return !store_synced(b->o.pods) || keyholders_count(b->o.pods, NULL) > 0;
 }
 
 static void on_keys_filled(void *ctx, const char *what)
@@ -425,12 +419,17 @@ static struct identity *start_identity(struct binding *b)
     return i;
 }
 
-// Both would create the pods of the same groups, and delete each other's.
+// Both would create the pods of the same groups, and delete each other's. One for all namespaces leaves those alone in
+// which another one runs for just that (runtime/territory).
 static void on_rival(void *ctx, const char *ns, const char *pod, const char *watches)
 {
-    (void)ctx;
-    log_error("another installation acts on the same groups: remove one of the two, or give each its own namespace",
-              "pod", pod, "namespace", ns, "watches", watches, NULL);
+    const struct binding *b = ctx;
+    const char *ours = b->o.options->ns;
+    bool narrower = !ours[0] && str_eq(watches, ns), wider = str_eq(ours, b->o.ns) && str_eq(watches, WATCHES_ALL);
+    if (!narrower && !wider)
+        log_error("another installation acts on the same groups: remove one of the two, or let one run in the one "
+                  "namespace that it watches",
+                  "pod", pod, "namespace", ns, "watches", watches, NULL);
 }
 
 static const char *list_replicas(void *ctx)

@@ -14,6 +14,7 @@
 #include "operator/runtime/leader.h"
 #include "operator/runtime/outage.h"
 #include "operator/runtime/reflector.h"
+#include "operator/runtime/territory.h"
 
 #include <inttypes.h>
 #include <malloc.h>
@@ -66,6 +67,7 @@ struct operator
     struct deciding *deciding;
     struct leader *leader;
     struct outage *outage;
+    struct territory *territory; // NULL = it watches one namespace
     struct metric *is_leader;
     struct loop_signal *signals[2];
     struct loop_timer *drain_timer, *around_timer;
@@ -104,6 +106,20 @@ static void hurry(struct operator* o)
         binding_hurry(o->binding);
 }
 
+// Only a leader tells by Events.
+static void tell_territory(void *ctx, const char *ns, const char *pod)
+{
+    const struct operator* o = ctx;
+    const char *home = o->options->lease_ns ? o->options->lease_ns : o->config.ns;
+    const struct object *own = store_get(o->stores[MIRROR_PODS], home, o->options->identity);
+    _cleanup_(free_p) char *note =
+        pod ? xasprintf("namespace %s is left to another installation, which watches it alone (pod %s)", ns, pod)
+            : xasprintf("no other installation watches namespace %s alone any more: its groups are decided here", ns);
+    log_info(note, NULL);
+    if (own)
+        recorder_event(o->recorder, own, false, pod ? "NamespaceLeft" : "NamespaceTaken", note);
+}
+
 static void on_elected(void *ctx)
 {
     struct operator* o = ctx;
@@ -112,6 +128,7 @@ static void on_elected(void *ctx)
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
     hurry(o);
+    territory_each(o->territory, tell_territory, o);
     deciding_start(o->deciding);
 }
 
@@ -378,9 +395,19 @@ static int build_binding(struct operator* o, struct err *err)
     return o->binding ? 0 : err->code;
 }
 
+static void on_territory(void *ctx, const char *ns, const char *pod)
+{
+    struct operator* o = ctx;
+    tell_territory(o, ns, pod);
+    if (o->deciding)
+        deciding_look(o->deciding);
+}
+
 static void build_controllers(struct operator* o)
 {
     o->recorder = recorder_new(o->loop, o->client, "cadre.dev/operator", o->identity, o->metrics);
+    if (!o->options->ns[0])
+        o->territory = territory_new(o->loop, o->stores[MIRROR_PODS], TERRITORY_LINGER_MS, on_territory, o);
     struct group_controller_options go = {
         .client = o->client,
         .pods = o->stores[MIRROR_PODS],
@@ -392,6 +419,7 @@ static void build_controllers(struct operator* o)
         .agents = o->binding ? binding_agents(o->binding) : NULL,
         .router = o->binding ? binding_router(o->binding) : NULL,
         .sightings = o->binding ? binding_sightings(o->binding) : NULL,
+        .territory = o->territory,
         .recorder = o->recorder,
         .metrics = o->metrics,
         .clock = loop_clock(o->loop),
@@ -407,6 +435,7 @@ static void build_controllers(struct operator* o)
         .services = o->stores[MIRROR_SERVICES],
         .placementgroups = o->stores[MIRROR_PLACEMENTGROUPS],
         .groups = groups,
+        .territory = o->territory,
         .recorder = o->recorder,
         .metrics = o->metrics,
         .clock = loop_clock(o->loop),
@@ -458,6 +487,7 @@ static void take_down(struct operator* o)
     kube_client_free(o->client); // ends what is in flight, so it goes before those that wait for it
     outage_free(o->outage);
     deciding_free(o->deciding);
+    territory_free(o->territory);
     recorder_free(o->recorder);
     health_stop(o->health);
     for (int i = 0; i < MIRROR_COUNT; i++)

@@ -67,6 +67,12 @@ void deciding_retry(struct deciding *d)
     placementgroup_controller_retry(d->placementgroups);
 }
 
+void deciding_look(struct deciding *d)
+{
+    group_controller_look(d->groups);
+    placementgroup_controller_look(d->placementgroups);
+}
+
 bool deciding_idle(const struct deciding *d)
 {
     return group_controller_idle(d->groups) && placementgroup_controller_idle(d->placementgroups) &&

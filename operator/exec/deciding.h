@@ -24,6 +24,8 @@ void deciding_stop(struct deciding *d);
 void deciding_lose(struct deciding *d);
 // The API server answers again: what failed is tried at once.
 void deciding_retry(struct deciding *d);
+// What the territory says has changed: every object is looked at.
+void deciding_look(struct deciding *d);
 bool deciding_idle(const struct deciding *d); // no write is under way
 
 #endif

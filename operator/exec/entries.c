@@ -7,6 +7,7 @@
 #include "operator/exec/executor.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { ROUNDS_MAX = 4 }; // decisions about one object in a row
 
@@ -102,13 +103,22 @@ void entries_forget(struct entries *all, const char *key)
         entry_free(gone);
 }
 
+static void decide(struct entries *all, const char *key)
+{
+    _cleanup_(free_p) char *ns = xasprintf("%.*s", (int)strcspn(key, "/"), key);
+    if (territory_left(all->territory, ns))
+        entries_forget(all, key);
+    else
+        all->decide(all->ctx, key);
+}
+
 void entries_reconcile(void *ctx, const char *key)
 {
     struct entries *all = ctx;
     struct entry *e = map_get(&all->map, key);
     if (e)
         e->rounds = 0;
-    all->decide(all->ctx, key);
+    decide(all, key);
 }
 
 static void log_plan(const struct entry *e, const struct plan *p, struct arena *a)
@@ -164,7 +174,7 @@ void entry_executed(void *ctx, const struct err *err)
     if (e->term != all->term)
         entry_outlived(e, result);
     else if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && !all->stopped)
-        all->decide(all->ctx, e->key);
+        decide(all, e->key);
     else
         controller_finish(all->controller, e->key, result);
 }

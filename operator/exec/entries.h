@@ -10,6 +10,7 @@
 #include "operator/exec/notebook.h"
 #include "operator/exec/waiting.h"
 #include "operator/runtime/controller.h"
+#include "operator/runtime/territory.h"
 
 struct entry {
     struct entries *of;
@@ -28,8 +29,9 @@ struct entries { // the first part is filled in by whoever owns it
     struct controller *controller;
     struct waiting *waiting;
     const struct clock *clock;
-    const char *kind, *word; // "WorkerGroup", and what log lines call it: "group"
-    bool keeps_pod;          // as the notebooks have it
+    const char *kind, *word;           // "WorkerGroup", and what log lines call it: "group"
+    bool keeps_pod;                    // as the notebooks have it
+    const struct territory *territory; // namespaces in which nothing is decided; NULL: there are none
     void (*decide)(void *ctx, const char *key);
     void *ctx;
     // Its own
@@ -49,7 +51,7 @@ void entries_stop(struct entries *all);
 // NULL: nothing was decided about it in this term.
 const struct entry *entries_find(const struct entries *all, const char *key);
 struct entry *entries_get(struct entries *all, const char *key, const char *uid);
-// The object is gone: its key is given back for good.
+// The object is gone, or another installation's: its key is given back for good.
 void entries_forget(struct entries *all, const char *key);
 
 // For controller_options, with the entries as ctx: the key was given out, and is decided about.

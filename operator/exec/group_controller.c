@@ -346,6 +346,7 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
                                   .clock = options->clock,
                                   .kind = "WorkerGroup",
                                   .word = "group",
+                                  .territory = options->territory,
                                   .decide = decide,
                                   .ctx = c};
     rand_seed(&c->entries.rand, options->seed);
@@ -386,7 +387,7 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
     c->setup_arena = a;
     c->setup = copy;
     dryruns_forget(c->executor.dryruns);
-    store_each_by_age(c->executor.groups, wake_group, c);
+    group_controller_look(c);
 }
 
 const struct agent_setup *group_controller_agent_setup(const struct group_controller *c)
@@ -438,7 +439,7 @@ void group_controller_start(struct group_controller *c)
     entries_start(&c->entries);
     eviction_start(c->eviction);
     timekeeper_lead(&c->time);
-    store_each_by_age(c->executor.groups, wake_group, c);
+    group_controller_look(c);
     controller_start(c->controller);
 }
 
@@ -455,6 +456,11 @@ void group_controller_retry(struct group_controller *c)
 {
     cluster_note_outage(c->cluster, timekeeper_now(&c->time));
     controller_retry(c->controller);
+}
+
+void group_controller_look(struct group_controller *c)
+{
+    store_each_by_age(c->executor.groups, wake_group, c);
 }
 
 bool group_controller_idle(const struct group_controller *c)

@@ -12,6 +12,7 @@
 #include "operator/runtime/metrics.h"
 #include "operator/runtime/recorder.h"
 #include "operator/runtime/store.h"
+#include "operator/runtime/territory.h"
 
 struct group_controller;
 
@@ -22,6 +23,7 @@ struct group_controller_options {
     struct agents *agents;             // told of pods that are gone; NULL: nobody is ever connected
     struct router *router;             // whose members are the worker processes that take calls; NULL: none ever do
     const struct sightings *sightings; // what other replicas see; NULL: there are none
+    const struct territory *territory; // namespaces that are left alone; NULL: there are none
     struct recorder *recorder;
     struct metrics *metrics;
     const struct clock *clock;
@@ -56,6 +58,7 @@ void group_controller_start(struct group_controller *c); // may follow a stop
 void group_controller_stop(struct group_controller *c);  // begins nothing new
 // The API server is back: groups whose writes failed come at once, and nodes get time to report to it.
 void group_controller_retry(struct group_controller *c);
+void group_controller_look(struct group_controller *c); // all groups come: what the territory says has changed
 bool group_controller_idle(const struct group_controller *c);
 // Only when idle, or after the client is gone (which ends what is in flight); the stores must not change any more.
 void group_controller_free(struct group_controller *c);

@@ -156,6 +156,7 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
                                   .clock = options->clock,
                                   .kind = "PlacementGroup",
                                   .word = "placementgroup",
+                                  .territory = options->territory,
                                   .keeps_pod = true,
                                   .decide = decide,
                                   .ctx = c};
@@ -172,7 +173,7 @@ void placementgroup_controller_start(struct placementgroup_controller *c)
 {
     c->started = true;
     entries_start(&c->entries);
-    store_each_by_age(c->executor.groups, wake_one, c);
+    placementgroup_controller_look(c);
     controller_start(c->controller);
 }
 
@@ -186,6 +187,11 @@ void placementgroup_controller_stop(struct placementgroup_controller *c)
 void placementgroup_controller_retry(struct placementgroup_controller *c)
 {
     controller_retry(c->controller);
+}
+
+void placementgroup_controller_look(struct placementgroup_controller *c)
+{
+    store_each_by_age(c->executor.groups, wake_one, c);
 }
 
 bool placementgroup_controller_idle(const struct placementgroup_controller *c)

@@ -12,7 +12,8 @@ struct placementgroup_controller;
 struct placementgroup_controller_options {
     struct kube_client *client;
     struct store *pods, *nodes, *services, *placementgroups; // the controller subscribes to them
-    struct group_controller *groups; // whose cluster is planned with, and which subscribed before; outlives this one
+    struct group_controller *groups;   // whose cluster is planned with, and which subscribed before; outlives this one
+    const struct territory *territory; // as in group_controller.h
     struct recorder *recorder;
     struct metrics *metrics;
     const struct clock *clock;
@@ -25,6 +26,7 @@ struct placementgroup_controller *placementgroup_controller_new(
 void placementgroup_controller_start(struct placementgroup_controller *c);
 void placementgroup_controller_stop(struct placementgroup_controller *c);
 void placementgroup_controller_retry(struct placementgroup_controller *c);
+void placementgroup_controller_look(struct placementgroup_controller *c);
 bool placementgroup_controller_idle(const struct placementgroup_controller *c);
 void placementgroup_controller_free(struct placementgroup_controller *c);
 

@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/pod.h"
+#include "operator/runtime/territory.h"
 
 #include <stdlib.h>
 
@@ -16,9 +17,6 @@ struct replicas {
     replicas_rival_fn rival;
     void *ctx;
 };
-
-#define WATCHES "cadre.dev/watches"
-#define WATCHES_ALL "all.namespaces"
 
 // What the chart selects them by.
 static const char *const same[] = {"app.kubernetes.io/name", "app.kubernetes.io/instance",
@@ -89,7 +87,7 @@ static bool runs(const struct object *o)
 
 static bool is_rival(const struct object *o, const struct object *own)
 {
-    const char *its = labels_get(&o->meta.labels, WATCHES), *ours = labels_get(&own->meta.labels, WATCHES);
+    const char *its = labels_get(&o->meta.labels, LABEL_WATCHES), *ours = labels_get(&own->meta.labels, LABEL_WATCHES);
     bool here = str_eq(o->meta.ns, own->meta.ns) &&
                 str_eq(labels_get(&o->meta.labels, same[1]), labels_get(&own->meta.labels, same[1]));
     return its && ours && !here && (str_eq(its, ours) || str_eq(its, WATCHES_ALL) || str_eq(ours, WATCHES_ALL));
@@ -98,7 +96,7 @@ static bool is_rival(const struct object *o, const struct object *own)
 static void tell_rival(const struct replicas *r, const struct object *o, const struct object *own)
 {
     if (runs(o) && is_rival(o, own))
-        r->rival(r->ctx, o->meta.ns, o->meta.name, labels_get(&o->meta.labels, WATCHES));
+        r->rival(r->ctx, o->meta.ns, o->meta.name, labels_get(&o->meta.labels, LABEL_WATCHES));
 }
 
 static void visit_rival(void *ctx, const struct object *o)

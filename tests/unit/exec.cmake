@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 cadre_test(test_notebook LINKS cadre_exec)
-cadre_test(test_entries LINKS cadre_exec)
+cadre_test(test_entries LINKS cadre_exec SOURCES store_json.c object_json.c)
 cadre_test(test_dryruns LINKS cadre_exec)
 cadre_test(test_tenancy LINKS cadre_exec)
 cadre_test(test_timekeeper LINKS cadre_exec SOURCES placement_builder.c)
@@ -9,6 +9,7 @@ cadre_test(test_executor LINKS cadre_exec cadre_fakeapi SOURCES kube_fixture.c o
 foreach(name group_controller group_controller_agents group_controller_bundles)
   cadre_test(test_${name} LINKS cadre_exec SOURCES controller_case.c store_json.c object_json.c stub_client.c)
 endforeach()
+cadre_test(test_keyholders LINKS cadre_exec SOURCES store_json.c object_json.c)
 cadre_test(test_reaper LINKS cadre_exec SOURCES store_json.c object_json.c stub_client.c)
 cadre_test(test_execution LINKS cadre_exec SOURCES object_json.c stub_client.c)
 cadre_test(test_abandoned LINKS cadre_exec SOURCES stub_client.c)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name metrics workqueue controller health store leader_fsm replicas handover)
+foreach(name metrics workqueue controller health store leader_fsm replicas handover territory)
   cadre_test(test_${name} LINKS cadre_runtime)
 endforeach()
 # These speak to a stub instead of the client: the linker takes the first definition it meets.

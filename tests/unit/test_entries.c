@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/exec/entries.h"
 
+#include "tests/unit/store_json.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,6 +113,11 @@ static void another_object_of_the_name_has_waited_in_no_crowd(void **state)
     assert_int_equal(entry_crowd(entries_get(&t.all, "ml/g0", "new")), 0);
 }
 
+static void on_territory(void *ctx, const char *ns, const char *pod)
+{
+    (void)ctx, (void)ns, (void)pod;
+}
+
 // The key was given out, and its plan is in execution.
 static struct entry *in_execution(void)
 {
@@ -160,6 +167,24 @@ static void a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one(void *
     executed(e);
 }
 
+static void nothing_is_noted_where_another_installation_decides(void **state)
+{
+    struct store *pods = store_new(KIND_POD);
+    (void)state;
+    t.all.territory = territory_new(t.loop, pods, 1, on_territory, NULL);
+    executed(in_execution());
+    store_put_json(pods, "{\"metadata\":{\"name\":\"op\",\"namespace\":\"ml\",\"uid\":\"u\",\"resourceVersion\":\"1\","
+                         "\"labels\":{\"app.kubernetes.io/part-of\":\"cadre\",\"app.kubernetes.io/component\":"
+                         "\"operator\",\"cadre.dev/watches\":\"ml\"}},\"status\":{\"phase\":\"Running\"}}");
+    controller_add(t.all.controller, "ml/g");
+    while (entries_find(&t.all, "ml/g"))
+        loop_run_once(t.loop, 1000);
+    assert_int_equal(t.decisions, 1);
+    assert_true(controller_idle(t.all.controller));
+    territory_free((struct territory *)t.all.territory);
+    store_free(pods);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -169,6 +194,7 @@ int main(void)
         T(another_object_of_the_name_has_waited_in_no_crowd),
         T(what_was_noted_is_forgotten_with_the_term),
         T(a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one),
+        T(nothing_is_noted_where_another_installation_decides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
