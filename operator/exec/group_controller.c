@@ -257,24 +257,24 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
     *v = (struct group_view){
         .wg = wg,
         .before = group_before(wg, a),
-        .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
-        .cluster = c->cluster,
-        .line = waiting_line(c->waiting),
-        .memory = &e->notebook.memory,
-        .moving = entry_crowd(e),
-        .now_ms = timekeeper_now(&c->time),
-        .setup = c->setup,
+        .gang.service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
+        .gang.cluster = c->cluster,
+        .gang.line = waiting_line(c->waiting),
+        .gang.memory = &e->notebook.memory,
+        .gang.moving = entry_crowd(e),
+        .gang.now_ms = timekeeper_now(&c->time),
+        .gang.setup = c->setup,
         .leading_ms = c->time.leading_ms,
     };
     struct pooled_source source = pooled_source(c);
     if (wg->spec.n_placement_groups)
         pooled_view_fill(&source, c->executor.agents, wg, a, v);
     else {
-        v->pods = own_pods(c, wg, a, &v->n_pods);
+        v->gang.pods = own_pods(c, wg, a, &v->gang.n_pods);
         v->slices = own_slices(c, wg, a, &v->n_slices);
     }
     if (wg->spec.runtime == RUNTIME_AGENT) {
-        v->agents = peers_agents(&c->peers, wg, v->pods, v->n_pods, a);
+        v->agents = peers_agents(&c->peers, wg, v->gang.pods, v->gang.n_pods, a);
         v->members = peers_members(&c->peers, v, a);
         v->reach = peers_reach(&c->peers, c->n_agents, c->time.listening_ms, a);
     }
@@ -312,8 +312,8 @@ static void decide(void *ctx, const char *key)
     group_reconcile(&v, &a, &plan);
     if (dryruns_answer(c->executor.dryruns, o, &plan, &e->notebook))
         group_reconcile(&v, &a, &plan);
-    note_rollback(c, e, wg, &plan, v.now_ms);
-    entry_planned(e, &plan, v.now_ms, &a);
+    note_rollback(c, e, wg, &plan, v.gang.now_ms);
+    entry_planned(e, &plan, v.gang.now_ms, &a);
     execution_start(&c->executor, o, wg->status.incarnation, &a, &plan, &e->notebook, entry_executed, e);
 }
 
@@ -427,7 +427,8 @@ const struct pod *group_controller_place(const struct group_controller *c, const
     static const struct group_memory nothing;
     const struct workergroup *before = group_before(wg, a);
     wg = before ? before : wg;
-    struct group_view v = {.wg = wg, .cluster = c->cluster, .memory = &nothing, .now_ms = clock_wall_ms(c->time.clock)};
+    struct group_view v = {
+        .wg = wg, .gang.cluster = c->cluster, .gang.memory = &nothing, .gang.now_ms = clock_wall_ms(c->time.clock)};
     struct pooled_source source = pooled_source(c);
     pooled_view_fill(&source, c->executor.agents, wg, a, &v);
     return pooled_place(&v, rank, a);

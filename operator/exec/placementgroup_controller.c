@@ -83,16 +83,16 @@ static void view_fill(struct placementgroup_controller *c, const struct placemen
     const struct object *service = store_get(c->executor.services, m->ns, bundlepod_gang(plg, a));
     *v = (struct placementgroup_view){
         .plg = plg,
-        .pods = pods,
-        .n_pods = n,
-        .setup = group_controller_agent_setup(c->groups),
-        .service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
+        .gang.pods = pods,
+        .gang.n_pods = n,
+        .gang.setup = group_controller_agent_setup(c->groups),
+        .gang.service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
         .tenants = group_controller_shares(c->groups, m->ns, m->name, NULL),
-        .cluster = c->executor.cluster,
-        .line = waiting_line(group_controller_waiting(c->groups)),
-        .memory = &e->notebook.memory,
-        .moving = entry_crowd(e),
-        .now_ms = group_controller_now(c->groups),
+        .gang.cluster = c->executor.cluster,
+        .gang.line = waiting_line(group_controller_waiting(c->groups)),
+        .gang.memory = &e->notebook.memory,
+        .gang.moving = entry_crowd(e),
+        .gang.now_ms = group_controller_now(c->groups),
     };
 }
 
@@ -126,8 +126,8 @@ static void decide(void *ctx, const char *key)
     placementgroup_reconcile(&v, &a, &plan);
     if (dryruns_answer(c->executor.dryruns, o, &plan, &e->notebook))
         placementgroup_reconcile(&v, &a, &plan);
-    note_rollback(e, plg, &plan, v.now_ms);
-    entry_planned(e, &plan, v.now_ms, &a);
+    note_rollback(e, plg, &plan, v.gang.now_ms);
+    entry_planned(e, &plan, v.gang.now_ms, &a);
     execution_start(&c->executor, o, plg->status.incarnation, &a, &plan, &e->notebook, entry_executed, e);
 }
 

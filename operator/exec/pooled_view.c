@@ -57,8 +57,8 @@ static void find_pods(const struct pooled_source *s, struct arena *a, struct gro
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n_owned[i]; k++)
             pods[at++] = pod_of(owned[i][k]);
-    v->pods = pods;
-    v->n_pods = total;
+    v->gang.pods = pods;
+    v->gang.n_pods = total;
 }
 
 struct neighbours {

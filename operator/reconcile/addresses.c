@@ -52,9 +52,9 @@ static const struct endpointslice *find(const struct work *w, const char *name)
 // status would wait in a crowd.
 static bool rest_may_come(struct work *w, bool first)
 {
-    int64_t patience = MIN(outcome_settle_ms(first, false, w->v->moving), PART_MAX_MS);
-    int64_t now = w->v->now_ms;
-    int64_t left = patience_left(w->v->memory, w->plan, PATIENCE_ADDRESSES, 1, now, patience, now);
+    int64_t patience = MIN(conditions_settle_ms(first, false, w->v->gang.moving), PART_MAX_MS);
+    int64_t now = w->v->gang.now_ms;
+    int64_t left = patience_left(w->v->gang.memory, w->plan, PATIENCE_ADDRESSES, 1, now, patience, now);
     if (left > 0)
         plan_requeue(w->plan, left);
     else
@@ -101,7 +101,7 @@ static void publish(struct work *w, int32_t number, bool ipv6, struct endpoint *
 
 void addresses_publish(struct work *w)
 {
-    const struct service *s = w->v->service;
+    const struct service *s = w->v->gang.service;
     if (w->census.pooled || !s || s->selects || !str_eq(s->obj.meta.owner.uid, w->wg->obj.meta.uid))
         return;
     int32_t slices = (w->census.replicas + SLICE_PODS - 1) / SLICE_PODS;

@@ -20,61 +20,14 @@ enum {
     EXIT_SIGTERM = 143,
 };
 
-static const char *pod_place(const struct pod *p)
-{
-    return p->node ? p->node : p->pin;
-}
-
-bool census_node_gone(const struct cluster *cluster, const struct pod *p, int32_t node_lost_s, int64_t now_ms,
-                      int64_t *ret_ms)
-{
-    if (!p->node)
-        return false;
-    const struct node *n = cluster_node(cluster, p->node);
-    if (!n)
-        return true;
-    if (n->ready)
-        return false;
-    int64_t patience = (int64_t)node_lost_s * 1000;
-    int64_t left = cluster_silent_ms(cluster, p->node) + patience - now_ms;
-    if (left > 0 && ret_ms)
-        *ret_ms = MIN(left, patience); // a clock that was put back must not keep us waiting
-    return left <= 0;
-}
-
-bool census_pinned_astray(const struct cluster *cluster, const struct pod *p)
-{
-    return !p->node && p->pin && !cluster_node(cluster, p->pin);
-}
-
 bool census_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
 {
-    return census_node_gone(v->cluster, p, v->wg->spec.node_lost_s, v->now_ms, ret_ms);
+    return pod_node_gone(v->gang.cluster, p, v->wg->spec.node_lost_s, v->gang.now_ms, ret_ms);
 }
 
 static bool has_agent(const struct group_view *v)
 {
     return v->wg->spec.runtime == RUNTIME_AGENT;
-}
-
-static const char *stuck_reason(const char *waiting)
-{
-    static const struct {
-        const char *waiting, *reason;
-    } table[] = {
-        {"ErrImagePull", REASON_IMAGE},
-        {"ImagePullBackOff", REASON_IMAGE},
-        {"InvalidImageName", REASON_IMAGE},
-        {"ErrImageNeverPull", REASON_IMAGE},
-        {"ImageInspectError", REASON_IMAGE},
-        {"CreateContainerConfigError", REASON_CONTAINER_CONFIG},
-        {"CreateContainerError", REASON_CONTAINER_CONFIG},
-        {"RunContainerError", REASON_CONTAINER_CONFIG},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(table); i++)
-        if (str_eq(waiting, table[i].waiting))
-            return table[i].reason;
-    return NULL;
 }
 
 // The container that made the pod fail: the one that ended first with an exit code of its own.
@@ -116,7 +69,7 @@ static int64_t await_reason(struct census *c, const struct group_view *v)
     }
     if (!first_ms)
         return 0;
-    return patience_of(v->memory, PATIENCE_KILLED, first_ms, first_ms, KILLED_MS, v->now_ms, &c->killed);
+    return patience_of(v->gang.memory, PATIENCE_KILLED, first_ms, first_ms, KILLED_MS, v->gang.now_ms, &c->killed);
 }
 
 // One of several containers has failed, while the others keep the pod going: nobody else would notice.
@@ -141,7 +94,7 @@ static int64_t deletion_asked_ms(const struct pod *p)
 static int64_t ended_ms(const struct group_view *v, const struct pod *p)
 {
     const struct container_status *s = culprit(p);
-    return s && s->finished_ms ? MIN(s->finished_ms, v->now_ms) : v->now_ms;
+    return s && s->finished_ms ? MIN(s->finished_ms, v->gang.now_ms) : v->gang.now_ms;
 }
 
 static struct group_failure failure_of(const struct group_view *v, const struct pod *p, bool lost, bool deleted,
@@ -174,19 +127,14 @@ static struct group_failure failure_of(const struct group_view *v, const struct 
     return f;
 }
 
-static void look_again(struct census *c, int64_t ms)
-{
-    c->look_again_ms = c->look_again_ms < 0 ? ms : MIN(c->look_again_ms, ms);
-}
-
 static void note_silence(struct census *c, const struct group_view *v, const struct pod *p, bool current)
 {
     int64_t left = -1;
     bool awaited = !pod_terminal(p) || p->obj.meta.deleted_ms;
     if (!awaited || census_node_lost(v, p, &left) || left < 0)
         return;
-    look_again(c, left);
-    int64_t since = cluster_node(v->cluster, p->node)->ready_changed_ms;
+    gang_pods_look_again(&c->pods, left);
+    int64_t since = cluster_node(v->gang.cluster, p->node)->ready_changed_ms;
     if (current && (!c->silent_since_ms || since < c->silent_since_ms))
         c->silent_since_ms = since;
 }
@@ -198,7 +146,7 @@ static void note_failure(struct census *c, const struct group_view *v, const str
     bool failed = p->phase == POD_FAILED || (has_agent(v) && p->phase == POD_SUCCEEDED); // an agent stays to the end
     failed = failed || failed_sidecar(p, killed_left_ms, &left);
     if (left > 0 && !failed)
-        look_again(c, left);
+        gang_pods_look_again(&c->pods, left);
     bool lost = !pod_terminal(p) && census_node_lost(v, p, NULL);
     // Killed by the deletion, if it ended after that.
     bool deleted =
@@ -211,7 +159,7 @@ static void note_failure(struct census *c, const struct group_view *v, const str
     bool infrastructure = p->disruption || lost || deleted;
     int64_t began = ended_ms(v, p);
     if (lost) {
-        const struct node *n = cluster_node(v->cluster, p->node);
+        const struct node *n = cluster_node(v->gang.cluster, p->node);
         began = n ? n->ready_changed_ms : 0;
     } else if (deleted) {
         began = deletion_asked_ms(p);
@@ -261,15 +209,15 @@ static int64_t agent_awaited_ms(const struct pod *p, const struct agent_facts *f
 static size_t silent_agents(const struct group_view *v)
 {
     size_t n = 0;
-    for (size_t i = 0; i < v->n_pods; i++)
-        n += v->pods[i]->phase == POD_RUNNING && !(v->agents && crew_agent_there(&v->agents[i]));
+    for (size_t i = 0; i < v->gang.n_pods; i++)
+        n += v->gang.pods[i]->phase == POD_RUNNING && !(v->agents && crew_agent_there(&v->agents[i]));
     return n;
 }
 
 enum reach_verdict census_silence(const struct group_view *v, int64_t since_ms, int64_t limit_ms, int64_t *ret_ms)
 {
     since_ms = MAX(since_ms, v->leading_ms);
-    return reach_verdict(&v->reach, silent_agents(v), since_ms, limit_ms, v->now_ms, ret_ms);
+    return reach_verdict(&v->reach, silent_agents(v), since_ms, limit_ms, v->gang.now_ms, ret_ms);
 }
 
 // An agent that is away for so long, or has not come for so long after its start, is lost with its pod. Not so if its
@@ -278,16 +226,16 @@ static void note_lost_agent(struct census *c, const struct group_view *v, int32_
 {
     const struct pod *p = c->current[index];
     const struct agent_facts *f = c->crew.facts[index];
-    const struct node *n = p->node ? cluster_node(v->cluster, p->node) : NULL;
+    const struct node *n = p->node ? cluster_node(v->gang.cluster, p->node) : NULL;
     int64_t awaited = agent_awaited_ms(p, f), since = MAX(awaited, v->leading_ms), left;
     if (crew_agent_there(f) || !awaited || !n || !n->ready || c->failed[index])
         return;
-    if (v->setup && pod_trusts_others(p, v->setup->keys_id))
+    if (v->gang.setup && pod_trusts_others(p, v->gang.setup->keys_id))
         return;
     enum reach_verdict verdict = census_silence(v, awaited, (int64_t)v->wg->spec.node_lost_s * 1000, &left);
     c->unreachable = c->unreachable || verdict == REACH_NOBODY;
     if (verdict != REACH_COUNTS) {
-        look_again(c, left);
+        gang_pods_look_again(&c->pods, left);
         return;
     }
     c->failed[index] = true;
@@ -303,7 +251,7 @@ static void note_lost_agent(struct census *c, const struct group_view *v, int32_
         .message = f->changed_ms ? "the agent of the pod has been silent for longer than placement.nodeLostSeconds"
                                  : "the pod runs, but its agent has not reached the operator within "
                                    "placement.nodeLostSeconds: its log says why",
-        .time_ms = v->now_ms,
+        .time_ms = v->gang.now_ms,
     };
     c->failure_began_ms = since;
     c->infrastructure = true;
@@ -316,9 +264,9 @@ static void ask_agents(struct census *c, const struct group_view *v, struct aren
     for (int32_t i = 0; c->pooled && i < c->replicas; i++)
         if (c->current[i])
             facts[i] = v->agents ? &v->agents[c->pooled->berths[i].at] : &nothing;
-    for (size_t i = 0; i < v->n_pods && !c->pooled; i++) {
-        int32_t index = pod_label_number(v->pods[i], LABEL_INDEX);
-        if (index >= 0 && index < c->replicas && c->current[index] == v->pods[i])
+    for (size_t i = 0; i < v->gang.n_pods && !c->pooled; i++) {
+        int32_t index = pod_label_number(v->gang.pods[i], LABEL_INDEX);
+        if (index >= 0 && index < c->replicas && c->current[index] == v->gang.pods[i])
             facts[index] = v->agents ? &v->agents[i] : &nothing;
     }
     crew_take(v, c->attempt, facts, &c->crew);
@@ -330,37 +278,11 @@ static void ask_agents(struct census *c, const struct group_view *v, struct aren
     c->ready_workers = c->crew.ready_workers;
 }
 
-const struct container_status *census_stuck(const struct pod *p, const char **ret_reason)
-{
-    for (size_t i = 0; i < p->n_containers; i++) {
-        const struct container_status *s = &p->containers[i];
-        const char *reason = s->waiting ? stuck_reason(s->reason) : NULL;
-        if (reason) {
-            *ret_reason = reason;
-            return s;
-        }
-    }
-    return NULL;
-}
-
-static void note_stuck(struct census *c, const struct pod *p)
-{
-    const struct container_status *s = c->stuck ? NULL : census_stuck(p, &c->stuck_reason);
-    if (!s)
-        return;
-    c->stuck = p;
-    c->stuck_container = s;
-}
-
 static void count(struct census *c, const struct pod *p)
 {
-    c->existing++;
-    c->bound += p->node != NULL;
+    gang_pods_count(&c->pods, p);
     c->ready += p->ready && p->phase == POD_RUNNING;
     c->succeeded += p->phase == POD_SUCCEEDED;
-    c->newest_ms = MAX(c->newest_ms, p->obj.meta.created_ms);
-    if (!p->node && p->unschedulable && !c->unschedulable)
-        c->unschedulable = p;
 }
 
 // Pods of an attempt or incarnation that the status does not know yet: our view of the status is older than they are.
@@ -370,21 +292,21 @@ static void note_future(struct census *c, const struct group_view *v)
     int32_t attempt = c->attempt, incarnation = c->incarnation;
     int64_t newest = 0;
     bool found = false;
-    for (size_t i = 0; i < v->n_pods && !c->pooled; i++) {
-        int32_t its_attempt = pod_label_number(v->pods[i], LABEL_ATTEMPT);
-        int32_t its_incarnation = pod_label_number(v->pods[i], LABEL_INCARNATION);
+    for (size_t i = 0; i < v->gang.n_pods && !c->pooled; i++) {
+        int32_t its_attempt = pod_label_number(v->gang.pods[i], LABEL_ATTEMPT);
+        int32_t its_incarnation = pod_label_number(v->gang.pods[i], LABEL_INCARNATION);
         if (its_attempt <= c->attempt && its_incarnation <= c->incarnation)
             continue;
         found = true;
         attempt = MAX(attempt, its_attempt);
         incarnation = MAX(incarnation, its_incarnation);
-        newest = MAX(newest, v->pods[i]->obj.meta.created_ms);
+        newest = MAX(newest, v->gang.pods[i]->obj.meta.created_ms);
     }
     // Agents that know of a later attempt were told so by a leader whose status we have not seen yet, or that was lost.
-    for (size_t i = 0; v->agents && i < v->n_pods; i++)
+    for (size_t i = 0; v->agents && i < v->gang.n_pods; i++)
         c->attempt = MAX(c->attempt, v->agents[i].attempt);
-    c->from_the_future = found && v->now_ms - newest < STATUS_LOST_MS;
-    if (!c->from_the_future) {
+    c->pods.from_the_future = found && v->gang.now_ms - newest < STATUS_LOST_MS;
+    if (!c->pods.from_the_future) {
         c->attempt = MAX(attempt, c->attempt);
         c->incarnation = incarnation;
     }
@@ -397,13 +319,13 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
         .attempt = MAX(wg->status.attempt, 1),
         .incarnation = MAX(wg->status.incarnation, 0),
         .replicas = wg->spec.replicas,
-        .look_again_ms = -1,
+        .pods.look_again_ms = -1,
     };
     seats_prepare(ret, v, spec_hash, a);
     note_future(ret, v);
     seats_take(ret, v, spec_hash, a);
-    for (size_t i = 0; i < ret->n_stale; i++)
-        note_silence(ret, v, ret->stale[i], false);
+    for (size_t i = 0; i < ret->pods.n_gone; i++)
+        note_silence(ret, v, ret->pods.gone[i], false);
     int64_t killed_left_ms = await_reason(ret, v);
     for (int32_t i = 0; i < ret->replicas; i++) {
         if (!ret->current[i])
@@ -411,7 +333,6 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
         count(ret, ret->current[i]);
         note_silence(ret, v, ret->current[i], true);
         note_failure(ret, v, ret->current[i], i, killed_left_ms, a);
-        note_stuck(ret, ret->current[i]);
     }
     ret->ready_workers = ret->ready * wg->spec.workers_per_replica;
     if (has_agent(v))
@@ -427,8 +348,8 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
 size_t census_placements(const struct census *c, struct arena *a, struct node_replicas **ret)
 {
     struct map by_node = MAP_INIT;
-    struct ranges *ranges = arena_array(a, (size_t)c->existing, sizeof *ranges);
-    struct node_replicas *out = arena_array(a, (size_t)c->existing, sizeof *out);
+    struct ranges *ranges = arena_array(a, (size_t)c->pods.existing, sizeof *ranges);
+    struct node_replicas *out = arena_array(a, (size_t)c->pods.existing, sizeof *out);
     size_t n = 0;
     for (int32_t i = 0; i < c->replicas; i++) {
         const char *node = c->current[i] ? pod_place(c->current[i]) : NULL;

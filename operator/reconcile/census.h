@@ -9,6 +9,7 @@
 #define CADRE_RECONCILE_CENSUS_H
 
 #include "operator/reconcile/crew.h"
+#include "operator/reconcile/gang_pods.h"
 #include "operator/reconcile/pooled.h"
 
 struct census {
@@ -16,31 +17,22 @@ struct census {
     const struct pod **current;   // by index; NULL = missing. On bundles several replicas have one pod
     const struct pooled *pooled;  // NULL = the group has pods of its own
     int32_t replicas;             // length of `current`
-    const struct pod **stale;     // all others: of earlier attempts or incarnations, or beyond `replicas`
-    size_t n_stale;
-    bool begun;           // a pod of the present incarnation exists
-    bool from_the_future; // a young pod of a later attempt or incarnation: our status is old, so do nothing yet
-    int32_t existing, bound, ready, succeeded;
+    struct gang_pods pods;        // `live` is `current`
+    bool begun;                   // a pod of the present incarnation exists
+    int32_t ready, succeeded;
     int32_t ready_workers;
     struct crew crew; // runtime Agent
     bool *failed;     // by index: the pod itself is lost, and a new one is needed
     int32_t n_failed;
-    bool unreachable;  // agents are away, and nobody bears witness that they could reach this replica
-    bool displaced;    // one of them cannot come back to its node
-    int32_t mine;      // of the present attempt and incarnation, whatever their index
-    bool changed;      // a pod of the present attempt and incarnation was made from another spec
-    int64_t newest_ms; // creation of the youngest current pod: the gang is whole since then
-    // A current pod that waits for something that will not come by itself, such as an image; NULL if none.
-    const struct pod *stuck;
-    const struct container_status *stuck_container;
-    const char *stuck_reason;        // REASON_IMAGE or REASON_CONTAINER_CONFIG
-    const struct pod *unschedulable; // first pod that kube-scheduler could not bind
-    struct group_failure failure;    // time_ms 0 = no current pod has failed
-    int64_t failure_began_ms;        // for telling the cause from what it caused
-    bool infrastructure;             // the failure is not the user's: eviction, lost node, deleted pod
-    struct patience killed;          // what is waited for where a container was killed
-    int64_t silent_since_ms;         // of the node of a current pod that is silent but not lost yet; 0 = none
-    int64_t look_again_ms;           // when a silent node of any pod will count as lost, from now; -1 = none is silent
+    bool unreachable;             // agents are away, and nobody bears witness that they could reach this replica
+    bool displaced;               // one of them cannot come back to its node
+    int32_t mine;                 // of the present attempt and incarnation, whatever their index
+    bool changed;                 // a pod of the present attempt and incarnation was made from another spec
+    struct group_failure failure; // time_ms 0 = no current pod has failed
+    int64_t failure_began_ms;     // for telling the cause from what it caused
+    bool infrastructure;          // the failure is not the user's: eviction, lost node, deleted pod
+    struct patience killed;       // what is waited for where a container was killed
+    int64_t silent_since_ms;      // of the node of a current pod that is silent but not lost yet; 0 = none
 };
 
 // Of the replicas that share a pod the first one stands for all where its agent is told something; and the next one
@@ -62,15 +54,6 @@ enum reach_verdict census_silence(const struct group_view *v, int64_t since_ms, 
 // The node of this pod has been silent for longer than the group's nodeLostSeconds, or is gone. If it is silent but not
 // yet for so long, *ret_ms (if not NULL) is when it will count as lost, from now.
 bool census_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms);
-bool census_node_gone(const struct cluster *cluster, const struct pod *p, int32_t node_lost_s, int64_t now_ms,
-                      int64_t *ret_ms);
-
-// It is not bound, and the node that it is to go to does not exist (any more).
-bool census_pinned_astray(const struct cluster *cluster, const struct pod *p);
-
-// The first container of the pod that waits for something that will not come by itself, and the reason of reason.h for
-// it; NULL if none does.
-const struct container_status *census_stuck(const struct pod *p, const char **ret_reason);
 
 // "[{node, replicas}]" of pods that are bound or pinned, in the order of their first index.
 size_t census_placements(const struct census *c, struct arena *a, struct node_replicas **ret);

@@ -125,6 +125,6 @@ struct group_failure crew_failure(const struct group_view *v, const struct agent
                   : p->signal ? arena_printf(a, "signal %d", p->signal)
                               : FAILURE_ERROR,
         .message = join(p->message, p->last_lines, a),
-        .time_ms = MIN(p->ended_ms, v->now_ms),
+        .time_ms = MIN(p->ended_ms, v->gang.now_ms),
     };
 }

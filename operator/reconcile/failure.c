@@ -89,9 +89,9 @@ static int64_t pause_ms(const struct work *w, uint64_t seed)
 
 static bool was_healthy(const struct work *w)
 {
-    const struct condition *ready = outcome_old(w->wg, READY);
+    const struct condition *ready = conditions_old(&w->gang.conditions, READY);
     int64_t enough = MIN(HEALTHY_TIMES * pause_ms(w, 0), (int64_t)HEALTHY_MAX_MS);
-    return ready && ready->status == CONDITION_TRUE && w->v->now_ms - ready->changed_ms >= enough;
+    return ready && ready->status == CONDITION_TRUE && w->v->gang.now_ms - ready->changed_ms >= enough;
 }
 
 void failure_answer(struct work *w)
@@ -131,8 +131,8 @@ int64_t work_backoff_left(struct work *w, int64_t *ret_all)
     int64_t all = pause_ms(w, jitter_seed(w));
     if (ret_all)
         *ret_all = all;
-    return patience_left(w->v->memory, w->plan, PATIENCE_PAUSE, o->last_failure.time_ms,
-                         work_at_latest_ms(o->last_failure.time_ms), all, w->v->now_ms);
+    return patience_left(w->v->gang.memory, w->plan, PATIENCE_PAUSE, o->last_failure.time_ms,
+                         work_at_latest_ms(o->last_failure.time_ms), all, w->v->gang.now_ms);
 }
 
 const char *work_backoff_text(struct work *w)

@@ -11,7 +11,7 @@
 
 bool finish_over(const struct work *w)
 {
-    return outcome_was(w->wg, FAILED) || outcome_was(w->wg, SUCCEEDED);
+    return conditions_was(&w->gang.conditions, FAILED) || conditions_was(&w->gang.conditions, SUCCEEDED);
 }
 
 // What still runs is stopped; pods that ended are kept, so that their logs can be read.
@@ -21,25 +21,25 @@ static void keep_terminal_only(struct work *w)
         processes_end(w, STAGE_SECOND);
         return;
     }
-    for (size_t i = 0; i < w->v->n_pods; i++)
-        if (!pod_terminal(w->v->pods[i]) || w->v->pods[i]->obj.meta.deleted_ms)
-            work_delete(w, w->v->pods[i], STAGE_SECOND);
+    for (size_t i = 0; i < w->v->gang.n_pods; i++)
+        if (!pod_terminal(w->v->gang.pods[i]) || w->v->gang.pods[i]->obj.meta.deleted_ms)
+            work_delete(w, w->v->gang.pods[i], STAGE_SECOND);
 }
 
 static void fail(struct work *w, const char *reason, const char *message, int64_t generation)
 {
-    static const enum outcome_condition speak_of_it[] = {SCHEDULED, READY, FAILED};
-    outcome_set(&w->outcome, FAILED, CONDITION_TRUE, reason, message);
-    outcome_set(&w->outcome, READY, CONDITION_FALSE, COND_FAILED, message);
+    static const enum condition_kind speak_of_it[] = {SCHEDULED, READY, FAILED};
+    conditions_set(&w->gang.conditions, FAILED, CONDITION_TRUE, reason, message);
+    conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, COND_FAILED, message);
     for (size_t i = 0; i < ARRAY_LEN(speak_of_it); i++)
-        w->outcome.conditions[speak_of_it[i]].observed_generation = generation;
-    outcome_commit(&w->outcome, w->v, &w->census, true, w->a, w->plan);
+        w->gang.conditions.now[speak_of_it[i]].observed_generation = generation;
+    gang_commit(&w->gang, true);
     keep_terminal_only(w);
 }
 
 void finish_fail(struct work *w, const char *reason, const char *message)
 {
-    fail(w, reason, message, w->outcome.generation);
+    fail(w, reason, message, w->gang.conditions.generation);
 }
 
 static bool rank_zero_decides(const struct work *w)
@@ -60,24 +60,24 @@ void finish_succeed(struct work *w)
 {
     const char *text = rank_zero_decides(w) ? "rank 0 has exited 0, which is what successPolicy asks for"
                                             : arena_printf(w->a, "all %d ranks have exited 0", group_world_size(w->wg));
-    static const enum outcome_condition speak_of_it[] = {SCHEDULED, READY, SUCCEEDED};
-    const struct condition *before = w->outcome.of_before ? outcome_old(w->wg, SUCCEEDED) : NULL;
-    outcome_set(&w->outcome, SUCCEEDED, CONDITION_TRUE, REASON_COMPLETED, text);
-    if (w->census.bound == w->census.replicas)
+    static const enum condition_kind speak_of_it[] = {SCHEDULED, READY, SUCCEEDED};
+    const struct condition *before = w->outcome.of_before ? conditions_old(&w->gang.conditions, SUCCEEDED) : NULL;
+    conditions_set(&w->gang.conditions, SUCCEEDED, CONDITION_TRUE, REASON_COMPLETED, text);
+    if (w->census.pods.bound == w->census.replicas)
         work_bound(w);
-    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_COMPLETED, text);
+    conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_COMPLETED, text);
     for (size_t i = 0; before && i < ARRAY_LEN(speak_of_it); i++) // it is the earlier spec that has
-        w->outcome.conditions[speak_of_it[i]].observed_generation = before->observed_generation;
-    work_settle(w);
+        w->gang.conditions.now[speak_of_it[i]].observed_generation = before->observed_generation;
+    gang_settle(&w->gang);
 }
 
 // What was set last of the conditions that say that the group has neither ended nor is suspended; 0 = none was yet.
-static int64_t alive_since_ms(const struct workergroup *wg)
+static int64_t alive_since_ms(const struct work *w)
 {
-    static const enum outcome_condition ends[] = {SUCCEEDED, FAILED, SUSPENDED};
+    static const enum condition_kind ends[] = {SUCCEEDED, FAILED, SUSPENDED};
     int64_t since = 0;
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-        const struct condition *c = outcome_old(wg, ends[i]);
+        const struct condition *c = conditions_old(&w->gang.conditions, ends[i]);
         if (c && c->status == CONDITION_FALSE)
             since = MAX(since, c->changed_ms);
     }
@@ -86,11 +86,12 @@ static int64_t alive_since_ms(const struct workergroup *wg)
 
 bool finish_out_of_time(struct work *w)
 {
-    int64_t patience = w->wg->spec.active_deadline_s * 1000, since = work_at_latest_ms(alive_since_ms(w->wg));
+    int64_t patience = w->wg->spec.active_deadline_s * 1000, since = work_at_latest_ms(alive_since_ms(w));
     if (patience < 0)
         return false;
-    int64_t left = since ? patience_left(w->v->memory, w->plan, PATIENCE_DEADLINE, since, since, patience, w->v->now_ms)
-                         : patience;
+    int64_t left =
+        since ? patience_left(w->v->gang.memory, w->plan, PATIENCE_DEADLINE, since, since, patience, w->v->gang.now_ms)
+              : patience;
     if (left > 0)
         plan_requeue(w->plan, left);
     return left <= 0;
@@ -100,22 +101,23 @@ bool finish_out_of_time(struct work *w)
 // time of its own.
 void finish_late(struct work *w)
 {
-    const struct condition *before = outcome_old(w->wg, FAILED);
+    const struct condition *before = conditions_old(&w->gang.conditions, FAILED);
     work_look_back(w);
     fail(w, REASON_DEADLINE_EXCEEDED,
          arena_printf(w->a, "it has not succeeded within activeDeadlineSeconds (%" PRId64 " s)",
                       w->wg->spec.active_deadline_s),
-         before && work_asks_for_more(w) ? before->observed_generation : w->outcome.generation);
+         before && work_asks_for_more(w) ? before->observed_generation : w->gang.conditions.generation);
 }
 
 static const struct condition *end_of(const struct work *w)
 {
-    return outcome_old(w->wg, outcome_was(w->wg, FAILED) ? FAILED : SUCCEEDED);
+    return conditions_old(&w->gang.conditions, conditions_was(&w->gang.conditions, FAILED) ? FAILED : SUCCEEDED);
 }
 
 bool finish_stays(const struct work *w)
 {
-    return finish_over(w) && (end_of(w)->observed_generation == w->outcome.generation || !work_asks_for_more(w));
+    return finish_over(w) &&
+           (end_of(w)->observed_generation == w->gang.conditions.generation || !work_asks_for_more(w));
 }
 
 // ttlSecondsAfterFinished are over, and the plan deletes the object; if not yet, it looks again then.
@@ -124,9 +126,9 @@ static bool expired(struct work *w)
     int64_t ttl = w->wg->spec.ttl_s * 1000, ended = end_of(w)->changed_ms;
     if (ttl < 0)
         return false;
-    int64_t left =
-        ttl ? patience_left(w->v->memory, w->plan, PATIENCE_TTL, ended, work_at_latest_ms(ended), ttl, w->v->now_ms)
-            : 0;
+    int64_t left = ttl ? patience_left(w->v->gang.memory, w->plan, PATIENCE_TTL, ended, work_at_latest_ms(ended), ttl,
+                                       w->v->gang.now_ms)
+                       : 0;
     if (left > 0) {
         plan_requeue(w->plan, left);
         return false;
@@ -142,14 +144,14 @@ void finish_stay(struct work *w)
     if (expired(w))
         return;
     if (!work_asks_for_more(w)) { // then it has ended as the present spec asks, too
-        for (int i = 0; i < OUTCOME_CONDITIONS; i++)
-            w->outcome.conditions[i].observed_generation = w->outcome.generation;
-        if (w->census.existing)
-            work_accept(w);
+        for (int i = 0; i < CONDITION_KINDS; i++)
+            w->gang.conditions.now[i].observed_generation = w->gang.conditions.generation;
+        if (w->census.pods.existing)
+            conditions_accept(&w->gang.conditions);
     }
     work_look_back(w);
     keep_terminal_only(w);
-    work_settle(w);
+    gang_settle(&w->gang);
 }
 
 void finish_refused(struct work *w)
@@ -157,5 +159,5 @@ void finish_refused(struct work *w)
     if (expired(w))
         return;
     keep_terminal_only(w);
-    work_settle(w);
+    gang_settle(&w->gang);
 }

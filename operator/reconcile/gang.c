@@ -1,367 +1,422 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creating the missing pods of a group: all that it takes is checked first, in the order in which a person would want
-// to hear about it, and only then are pods created, all or none.
+#include "operator/reconcile/gang.h"
+
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/placement/planner.h"
-#include "operator/placement/room.h"
-#include "operator/reconcile/names.h"
+#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/turn.h"
-#include "operator/reconcile/work.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SETUP_RETRY_MS = 1000 };
 
-// Nothing may be created yet; the outcome says why.
-static void wait_for(struct work *w, const char *reason, const char *message)
+void gang_commit(struct gang_decision *g, bool at_once)
 {
-    outcome_wait(&w->outcome, reason, message);
-    work_settle(w);
+    struct status_writer w = {
+        .draft = g->owner->draft,
+        .ctx = g,
+        .resource_version = g->object->meta.resource_version,
+        .wanted_ms = g->v->memory->status_wanted_ms,
+        .moving = g->v->moving,
+        .now_ms = g->v->now_ms,
+    };
+    conditions_commit(&g->conditions, &w, at_once, g->a, g->plan);
 }
 
-static void wait_on(struct work *w, const char *reason, const char *message)
+void gang_settle(struct gang_decision *g)
 {
-    const struct condition *ready = outcome_old(w->wg, READY);
-    if (outcome_keeps_reason(ready))
-        wait_for(w, ready->reason, ready->message);
+    if (g->pods->look_again_ms >= 0)
+        plan_requeue(g->plan, g->pods->look_again_ms);
+    gang_commit(g, g->status_first);
+}
+
+void gang_wait(struct gang_decision *g, const char *reason, const char *message)
+{
+    conditions_wait(&g->conditions, reason, message);
+    gang_settle(g);
+}
+
+static void wait_on(struct gang_decision *g, const char *reason, const char *message)
+{
+    const struct condition *ready = conditions_old(&g->conditions, READY);
+    if (conditions_keep_reason(&g->conditions))
+        gang_wait(g, ready->reason, ready->message);
     else
-        wait_for(w, reason, message);
+        gang_wait(g, reason, message);
 }
 
-static bool stale_pods_go(struct work *w)
+static bool old_pods_go(struct gang_decision *g)
 {
-    const struct census *c = &w->census;
-    if (!c->n_stale)
+    if (!g->pods->n_gone)
         return false;
-    for (size_t i = 0; i < c->n_stale; i++)
-        work_delete(w, c->stale[i], STAGE_FIRST);
-    wait_on(w, REASON_TERMINATING, "waits until the pods of an earlier attempt are gone");
+    for (size_t i = 0; i < g->pods->n_gone; i++)
+        g->owner->delete_pod(g, g->pods->gone[i], STAGE_FIRST);
+    if (g->pods->own_failure) // what fails again and again is made again ever more slowly
+        g->plan->rolls_back = true;
+    wait_on(g, REASON_TERMINATING, g->gone_text);
     return true;
 }
 
-static bool backing_off(struct work *w)
+static bool backing_off(struct gang_decision *g)
 {
-    const struct group_memory *m = w->v->memory;
-    if (w->census.begun)
+    const struct group_memory *m = g->v->memory;
+    if (g->begun)
         return false; // a creation that was interrupted goes on
-    if (m->retry_at_ms > w->v->now_ms && !outcome_old_spec(w->wg)) {
-        plan_requeue(w->plan, m->retry_at_ms - w->v->now_ms);
-        wait_on(w, REASON_BACKOFF, "the gang was given back; it is planned again after a backoff");
+    if (m->retry_at_ms > g->v->now_ms && !g->edited) {
+        plan_requeue(g->plan, m->retry_at_ms - g->v->now_ms);
+        wait_on(g, REASON_BACKOFF, "the gang was given back; it is planned again after a backoff");
         return true;
     }
-    int64_t left = work_backoff_left(w, NULL);
-    if (left <= 0)
+    if (g->pause_ms <= 0)
         return false;
-    plan_requeue(w->plan, left);
-    wait_for(w, REASON_BACKOFF, work_backoff_text(w));
+    plan_requeue(g->plan, g->pause_ms);
+    gang_wait(g, REASON_BACKOFF, g->pause_text);
     return true;
 }
 
-static void add_service(struct work *w, int stage)
+static void add_service(struct gang_decision *g, int stage)
 {
-    if (w->v->service)
+    const char *body = g->owner->service(g);
+    if (!body)
         return;
-    struct action *x = plan_add(w->plan, ACTION_CREATE_SERVICE, stage);
-    x->name = w->wg->obj.meta.name;
-    x->body = group_service(w->wg, w->a);
+    struct action *x = plan_add(g->plan, ACTION_CREATE_SERVICE, stage);
+    x->name = g->name;
+    x->body = body;
+    plan_requeue(g->plan, 0); // that the name is taken changes no object that would wake us
 }
 
-static bool service_is_taken(struct work *w)
+static bool service_is_taken(struct gang_decision *g)
 {
-    const struct service *s = w->v->service;
-    if (!s || str_eq(s->obj.meta.owner.uid, w->wg->obj.meta.uid))
+    const struct service *s = g->v->service;
+    if (!s || str_eq(s->obj.meta.owner.uid, g->object->meta.uid))
         return false;
-    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, REASON_NAME_CONFLICT,
-                arena_printf(w->a,
-                             "a Service %s exists that does not belong to this WorkerGroup: delete it, or give the "
-                             "group another name",
-                             s->obj.meta.name));
-    plan_requeue(w->plan, NAME_CONFLICT_RETRY_MS); // nobody tells us when a Service that is not ours goes
+    conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, REASON_NAME_CONFLICT,
+                   arena_printf(g->a,
+                                "a Service %s exists that does not belong to this %s: delete it, or give the group "
+                                "another name",
+                                s->obj.meta.name, kind_info(g->object->kind)->kind));
+    plan_requeue(g->plan, NAME_CONFLICT_RETRY_MS); // nobody tells us when a Service that is not ours goes
     return true;
 }
 
-void gang_keep_service(struct work *w)
+// The name is another's, or there may be no more Services: said, and tried again later.
+static bool service_is_refused(struct gang_decision *g)
 {
-    if (!w->census.pooled && !service_is_taken(w))
-        add_service(w, STAGE_SECOND);
+    const struct group_memory *m = g->v->memory;
+    if (!gang_refused_lately(g) || !g->owner->service(g))
+        return false;
+    conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
+    plan_requeue(g->plan, m->retry_at_ms - g->v->now_ms);
+    return true;
 }
 
-static bool render(struct work *w, struct group_pod *p, const char **ret_json)
+void gang_keep_service(struct gang_decision *g)
 {
-    struct err err = ERR_INIT;
-    p->attempt = w->outcome.attempt;
-    p->incarnation = w->outcome.incarnation;
-    p->spec_hash = w->spec_hash;
-    p->setup = w->wg->spec.runtime == RUNTIME_AGENT ? w->v->setup : NULL;
-    if (group_pod_render(w->wg, p, w->a, ret_json, &err) == 0)
-        return true;
-    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE, arena_strdup(w->a, err.msg));
+    if (!service_is_taken(g) && !service_is_refused(g))
+        add_service(g, STAGE_SECOND);
+}
+
+static bool passed(const struct gang_decision *g, size_t i)
+{
+    const struct group_memory *m = g->v->memory;
+    if (i == 0)
+        return m->dry_run == DRY_RUN_OK && g->n_trials && m->dry_run_hash == g->trials[0].hash;
+    for (size_t k = 0; k < DRY_RUNS_FURTHER; k++)
+        if (m->further[k] == g->trials[i].hash)
+            return true;
     return false;
 }
 
-static enum template_verdict refused(struct work *w, const char *message)
+// The trial that was made last, NULL = it was of another spec.
+static const struct gang_trial *last_trial(const struct gang_decision *g)
 {
-    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
-                arena_printf(w->a, "the API server refuses the template: %s", message));
-    return TEMPLATE_REFUSED;
-}
-
-static bool refused_now(const struct work *w)
-{
-    const struct group_memory *m = w->v->memory;
-    return m->refusal_reason && m->refusal_incarnation == w->census.incarnation;
-}
-
-static enum template_verdict ask(struct work *w)
-{
-    // No pod of the namespace may have the name.
-    struct group_pod pod = {.name = arena_printf(w->a, "%s-dry-run-%016" PRIx64, w->wg->obj.meta.name, w->spec_hash)};
-    const char *body;
-    if (!render(w, &pod, &body))
-        return TEMPLATE_REFUSED;
-    struct action *x = plan_add(w->plan, ACTION_DRY_RUN, STAGE_FIRST);
-    x->body = body;
-    x->hash = w->spec_hash;
-    plan_requeue(w->plan, 0); // the answer changes no object that would wake us
-    const struct condition *old = outcome_old(w->wg, ACCEPTED);
-    if (!old || old->status == CONDITION_UNKNOWN || old->observed_generation != w->outcome.generation)
-        outcome_set(&w->outcome, ACCEPTED, CONDITION_UNKNOWN, REASON_CHECKING, "the API server checks the template");
-    return TEMPLATE_UNKNOWN;
-}
-
-static bool dry_run_passed(const struct work *w)
-{
-    const struct group_memory *m = w->v->memory;
-    return m->dry_run == DRY_RUN_OK && m->dry_run_hash == w->spec_hash;
-}
-
-// The verdict comes with the API server's defaults, limit ranges and injected containers.
-enum template_verdict gang_judge(struct work *w)
-{
-    const struct group_memory *m = w->v->memory;
-    if (w->census.pooled) { // it has none
-        work_accept(w);
-        return TEMPLATE_OK;
-    }
-    if (w->wg->spec.runtime == RUNTIME_AGENT && !w->v->setup) {
-        plan_requeue(w->plan, SETUP_RETRY_MS);
-        return TEMPLATE_UNKNOWN;
-    }
-    bool lately = refused_now(w) && m->retry_at_ms > w->v->now_ms;
-    if (m->dry_run == DRY_RUN_REFUSED && m->dry_run_hash == w->spec_hash)
-        return refused(w, m->dry_run_message);
-    // The quota is looked at last, when the template has passed; and it may be the pods before that fill it.
-    if (dry_run_passed(w) || (lately && str_eq(m->refusal_reason, REASON_QUOTA_EXCEEDED))) {
-        work_accept(w);
-        return TEMPLATE_OK;
-    }
-    if (lately && str_eq(m->refusal_reason, REASON_FORBIDDEN)) {
-        plan_requeue(w->plan, m->retry_at_ms - w->v->now_ms);
-        return refused(w, m->refusal_message);
-    }
-    return ask(w);
-}
-
-static bool create_missing(struct work *w, const struct placement *placed)
-{
-    const struct census *c = &w->census;
-    const struct resources *needs = &w->v->memory->needs->requests;
-    struct resources *requests = arena_new(w->a, struct resources);
-    *requests = (struct resources){arena_memdup(w->a, needs->items, needs->n * sizeof *needs->items), needs->n};
-    for (int32_t i = 0; i < c->replicas; i++) {
-        if (c->current[i])
-            continue;
-        struct group_pod pod = {
-            .index = i,
-            .name = group_pod_name(w->wg, i, w->outcome.incarnation, w->a),
-            .pin = placed->nodes[i],
-        };
-        const char *body;
-        if (!render(w, &pod, &body))
-            return false;
-        struct action *x = plan_add(w->plan, ACTION_CREATE_POD, STAGE_SECOND);
-        x->name = pod.name;
-        x->body = body;
-        x->node = arena_strdup(w->a, placed->nodes[i]);
-        x->requests = requests;
-    }
-    plan_requeue(w->plan, 0); // a refusal changes no object that would wake us
-    return true;
-}
-
-// Accepted says why there can be no pods.
-static void invalid(struct work *w)
-{
-    const struct condition *c = &w->outcome.conditions[ACCEPTED];
-    if (w->census.existing)
-        work_roll_back(w, c->reason, c->message); // from before a crash
-    else
-        wait_for(w, c->reason, c->message);
-}
-
-static const struct room *room_of(const struct work *w, const char *node)
-{
-    const struct room *const *rooms = cluster_rooms(w->v->cluster);
-    for (size_t i = 0; i < cluster_nodes(w->v->cluster); i++)
-        if (str_eq(rooms[i]->name, node))
-            return rooms[i];
+    for (size_t i = 0; i < g->n_trials; i++)
+        if (g->trials[i].hash == g->v->memory->dry_run_hash)
+            return &g->trials[i];
     return NULL;
 }
 
-// A pod that is lost alone comes back to its node, where its room has just become free. NULL: it may go anywhere.
-static const char *old_place(struct work *w, int32_t index)
+// It was one of the present spec, and refused for what may change without the spec.
+static bool forbidden(const struct gang_decision *g)
 {
-    static const struct resources nothing;
-    const struct group_failure *f = &w->outcome.last_failure;
-    const struct pod_constraints *needs = w->v->memory->needs;
-    const char *name = arena_printf(w->a, "%s-%d-", w->wg->obj.meta.name, index);
-    if (w->wg->spec.runtime != RUNTIME_AGENT || !w->census.existing || !f->node || !f->pod || !str_starts(f->pod, name))
-        return NULL;
-    const struct room *r = room_of(w, f->node);
-    bool fits = r && node_admits(r->node, needs, w->wg->spec.topology_key) == NODE_OK &&
-                room_fit(r, false, &nothing, &needs->requests) > 0;
-    return fits ? f->node : NULL;
+    return g->v->memory->dry_run == DRY_RUN_NONE && last_trial(g);
 }
 
-// `beside`: its pods that are there stay where they are.
-static struct gang gang_of(struct work *w, bool beside)
+bool gang_refused_lately(const struct gang_decision *g)
 {
-    const struct census *c = &w->census;
-    const struct group_memory *m = w->v->memory;
-    struct bundle *bundles = arena_array(w->a, (size_t)c->replicas, sizeof *bundles);
-    for (int32_t i = 0; i < c->replicas; i++) {
-        const struct pod *p = beside ? c->current[i] : NULL;
-        const char *node = p ? (p->node ? p->node : p->pin) : beside ? old_place(w, i) : NULL;
-        bundles[i] = (struct bundle){m->needs, node};
+    const struct group_memory *m = g->v->memory;
+    bool of_another = m->dry_run == DRY_RUN_NONE && m->dry_run_hash && !last_trial(g);
+    return m->refusal_reason && m->retry_at_ms > g->v->now_ms && !of_another;
+}
+
+static enum gang_verdict accepted(struct gang_decision *g)
+{
+    conditions_accept(&g->conditions);
+    return GANG_OK;
+}
+
+static enum gang_verdict refused(struct gang_decision *g, const char *message)
+{
+    const struct gang_trial *t = last_trial(g);
+    const char *what =
+        t && g->n_trials > 1 ? arena_printf(g->a, "a pod with bundle %" PRId32, t->bundle) : "the template";
+    conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
+                   arena_printf(g->a, "the API server refuses %s: %s", what, message));
+    return GANG_REFUSED;
+}
+
+// The quota is looked at last, when the template has passed; and it may be the pods before that fill it.
+static enum gang_verdict judge_forbidden(struct gang_decision *g)
+{
+    const struct group_memory *m = g->v->memory;
+    if (str_eq(m->refusal_reason, REASON_QUOTA_EXCEEDED))
+        return accepted(g);
+    return refused(g, m->refusal_message);
+}
+
+static bool add_trial(struct gang_decision *g, size_t i)
+{
+    const struct gang_trial *t = &g->trials[i];
+    // No pod of the namespace may have the name.
+    const char *name = arena_printf(g->a, "%s-dry-run-%016" PRIx64, g->name, t->hash), *body;
+    if (!g->owner->trial(g, t, name, &body))
+        return false;
+    struct action *x = plan_add(g->plan, ACTION_DRY_RUN, STAGE_FIRST);
+    x->body = body;
+    x->hash = t->hash;
+    x->further = i > 0;
+    x->name = arena_printf(g->a, "with bundle %" PRId32, t->bundle);
+    return true;
+}
+
+// About all that is not known yet, at once.
+static enum gang_verdict ask(struct gang_decision *g)
+{
+    for (size_t i = 0; i < g->n_trials; i++)
+        if (!passed(g, i) && !add_trial(g, i)) {
+            plan_init(g->plan, g->a);
+            return GANG_REFUSED;
+        }
+    plan_requeue(g->plan, 0); // the answer changes no object that would wake us
+    const struct condition *old = conditions_old(&g->conditions, ACCEPTED);
+    if (!old || old->status == CONDITION_UNKNOWN || old->observed_generation != g->conditions.generation)
+        conditions_set(&g->conditions, ACCEPTED, CONDITION_UNKNOWN, REASON_CHECKING,
+                       "the API server checks the template");
+    return GANG_UNKNOWN;
+}
+
+// The verdict comes with the API server's defaults, limit ranges and injected containers.
+enum gang_verdict gang_judge(struct gang_decision *g)
+{
+    const struct group_memory *m = g->v->memory;
+    size_t n = 0;
+    if (g->needs_setup && !g->v->setup) {
+        plan_requeue(g->plan, SETUP_RETRY_MS);
+        return GANG_UNKNOWN;
     }
-    return (struct gang){
-        .strategy = w->wg->spec.strategy,
-        .topology_key = w->wg->spec.topology_key,
-        .bundles = bundles,
-        .n_bundles = (size_t)c->replicas,
-        .avoid = m->contended,
-        .n_avoid = m->n_contended,
-    };
+    if (m->dry_run == DRY_RUN_REFUSED && last_trial(g))
+        return refused(g, m->dry_run_message);
+    if (g->refused && forbidden(g) && gang_refused_lately(g)) {
+        enum gang_verdict verdict = judge_forbidden(g);
+        if (verdict == GANG_REFUSED)
+            plan_requeue(g->plan, m->retry_at_ms - g->v->now_ms);
+        return verdict;
+    }
+    while (n < g->n_trials && passed(g, n))
+        n++;
+    return n < g->n_trials ? ask(g) : accepted(g);
 }
 
-static struct turn_request request_of(struct work *w)
+// Accepted says why there can be no pods.
+static void invalid(struct gang_decision *g)
+{
+    const struct condition *c = &g->conditions.now[ACCEPTED];
+    g->owner->give_back(g, c->reason, c->message);
+}
+
+static bool gang_of(struct gang_decision *g, bool beside, struct gang *ret)
+{
+    struct bundle *bundles = arena_array(g->a, (size_t)g->size, sizeof *bundles);
+    *ret = (struct gang){
+        .strategy = g->strategy,
+        .topology_key = g->topology_key,
+        .bundles = bundles,
+        .n_bundles = (size_t)g->size,
+        .avoid = g->v->memory->contended,
+        .n_avoid = g->v->memory->n_contended,
+    };
+    return g->owner->bundles(g, beside, bundles);
+}
+
+static struct turn_request request_of(const struct gang_decision *g)
 {
     return (struct turn_request){
-        .cluster = w->v->cluster,
-        .line = w->v->line,
-        .owner = &w->wg->obj,
-        .scheduled = outcome_old(w->wg, SCHEDULED),
-        .resumes = w->census.existing,
-        .now_ms = w->v->now_ms,
+        .cluster = g->v->cluster,
+        .line = g->v->line,
+        .owner = g->object,
+        .scheduled = conditions_old(&g->conditions, SCHEDULED),
+        .resumes = g->pods->existing,
+        .now_ms = g->v->now_ms,
     };
 }
 
 // Those in the line are asked again when nodes change.
-const char *gang_hopeless(struct work *w)
+const char *gang_hopeless(struct gang_decision *g)
 {
-    if (w->census.pooled || !dry_run_passed(w))
-        return NULL;
-    struct gang gang = gang_of(w, false);
+    struct gang gang;
     struct placement placed;
-    planner_place(w->v->cluster, &gang, w->a, &placed);
+    if (!passed(g, 0) || !gang_of(g, false, &gang))
+        return NULL;
+    planner_place(g->v->cluster, &gang, g->a, &placed);
     if (placed.verdict != VERDICT_INFEASIBLE)
         return NULL;
-    struct turn_request request = request_of(w);
-    turn_place(&request, &gang, w->a, w->plan, &placed);
-    w->plan->waits_for_room = true;
-    return turn_message(&request, &gang, &placed, w->a);
+    struct turn_request request = request_of(g);
+    turn_place(&request, &gang, g->a, g->plan, &placed);
+    g->plan->waits_for_room = true;
+    return turn_message(&request, &gang, &placed, g->a);
 }
 
-static void place(struct work *w)
+static void create(struct gang_decision *g, const struct placement *placed)
 {
-    const struct census *c = &w->census;
-    struct gang gang = gang_of(w, true);
-    struct turn_request request = request_of(w);
+    size_t n = 0;
+    add_service(g, g->service_first ? STAGE_FIRST : STAGE_SECOND);
+    if (!g->owner->create(g, placed, &n)) {
+        plan_init(g->plan, g->a); // all or none
+        invalid(g);
+        return;
+    }
+    plan_requeue(g->plan, 0); // a refusal changes no object that would wake us
+    gang_wait(g, REASON_CREATING,
+              arena_printf(g->a, "%zu pod%s being created%s", n, n == 1 ? " is" : "s are", turn_victims(placed, g->a)));
+}
+
+static void place(struct gang_decision *g)
+{
+    struct gang gang;
     struct placement placed;
-    turn_place(&request, &gang, w->a, w->plan, &placed);
+    struct turn_request request = request_of(g);
+    if (!gang_of(g, true, &gang)) {
+        invalid(g);
+        return;
+    }
+    turn_place(&request, &gang, g->a, g->plan, &placed);
     if (placed.verdict == VERDICT_PLACED) {
-        add_service(w, STAGE_FIRST); // where the name is taken, no pod is made
-        if (!create_missing(w, &placed)) {
-            plan_init(w->plan, w->a); // all or none
-            invalid(w);
-            return;
-        }
-        int32_t n = w->wg->spec.runtime == RUNTIME_AGENT ? c->replicas - c->existing : c->replicas;
-        outcome_wait(
-            &w->outcome, REASON_CREATING,
-            arena_printf(w->a, "%d pod%s being created%s", n, n == 1 ? " is" : "s are", turn_victims(&placed, w->a)));
-        work_settle(w);
+        create(g, &placed);
         return;
     }
-    const char *message = turn_message(&request, &gang, &placed, w->a);
-    if (c->existing) { // from before a crash; where they are, the others cannot be
-        work_roll_back(w, REASON_INSUFFICIENT, message);
-        return;
-    }
-    w->plan->waits_for_room = true;
-    wait_for(w, placed.verdict == VERDICT_INFEASIBLE ? REASON_INFEASIBLE : REASON_INSUFFICIENT, message);
+    // What is there is from before a crash: where that is, the others cannot be.
+    bool all_go = g->pods->existing && !g->pods->older;
+    const char *reason = placed.verdict == VERDICT_INFEASIBLE && !all_go ? REASON_INFEASIBLE : REASON_INSUFFICIENT;
+    g->owner->give_back(g, reason, turn_message(&request, &gang, &placed, g->a));
+    g->plan->waits_for_room = !g->plan->rolls_back;
 }
 
-static void wait_for_verdict(struct work *w)
+static void wait_for_verdict(struct gang_decision *g)
 {
-    const struct condition *c = &w->outcome.conditions[ACCEPTED];
-    add_service(w, STAGE_FIRST);
-    if (w->wg->spec.runtime == RUNTIME_AGENT && !w->v->setup)
-        outcome_wait(&w->outcome, REASON_PENDING, "waits for the operator's keys, which the agents of its pods need");
-    else if (c->status == CONDITION_UNKNOWN && !w->census.existing)
-        outcome_wait(&w->outcome, c->reason, c->message);
-    work_settle(w);
+    const struct condition *c = &g->conditions.now[ACCEPTED];
+    add_service(g, STAGE_FIRST);
+    if (g->needs_setup && !g->v->setup)
+        conditions_wait(&g->conditions, REASON_PENDING,
+                        "waits for the operator's keys, which the agents of its pods need");
+    else if (c->status == CONDITION_UNKNOWN && !g->pods->existing)
+        conditions_wait(&g->conditions, c->reason, c->message);
+    gang_settle(g);
 }
 
-static void refusal_costs_the_gang(struct work *w)
+// The API server refused a pod, which costs all that were made with it.
+static bool refusal_costs_the_gang(struct gang_decision *g)
 {
-    const struct group_memory *m = w->v->memory;
+    const struct group_memory *m = g->v->memory;
+    if (!g->refused)
+        return false;
     if (str_eq(m->refusal_reason, REASON_NAME_CONFLICT))
-        outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
-    else if (str_eq(m->refusal_reason, REASON_FORBIDDEN) && !dry_run_passed(w))
-        refused(w, m->refusal_message);
+        conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
+    else if (forbidden(g))
+        judge_forbidden(g);
     else
-        work_accept(w);
-    work_roll_back(w, m->refusal_reason, m->refusal_message);
+        conditions_accept(&g->conditions);
+    g->owner->give_back(g, m->refusal_reason, m->refusal_message);
+    return true;
 }
 
-static void wait_for_bundles(struct work *w)
+void gang_create(struct gang_decision *g)
 {
-    const struct pooled *p = w->census.pooled;
-    work_accept(w);
-    wait_for(w, p->wait_reason ? p->wait_reason : REASON_PENDING, p->wait_message ? p->wait_message : "");
+    if (refusal_costs_the_gang(g) || old_pods_go(g))
+        return;
+    if (service_is_taken(g)) {
+        invalid(g);
+        return;
+    }
+    if (backing_off(g))
+        return;
+    switch (gang_judge(g)) {
+    case GANG_OK:
+        place(g);
+        break;
+    case GANG_REFUSED:
+        invalid(g);
+        break;
+    case GANG_UNKNOWN:
+        wait_for_verdict(g);
+        break;
+    }
 }
 
-void gang_create(struct work *w)
+// kube-scheduler would wait for that node for ever.
+static const struct pod *pinned_astray(const struct gang_decision *g)
 {
-    if (w->census.pooled) {
-        wait_for_bundles(w);
+    for (size_t i = 0; i < g->pods->n_live; i++)
+        if (g->pods->live[i] && pod_pinned_astray(g->v->cluster, g->pods->live[i]))
+            return g->pods->live[i];
+    return NULL;
+}
+
+static void not_bound_in_time(struct gang_decision *g, const char *given_back, const char *why)
+{
+    const struct gang_pods *pods = g->pods;
+    struct plan *p = g->plan;
+    p->contended = arena_array(g->a, pods->n_live, sizeof *p->contended);
+    for (size_t i = 0; i < pods->n_live; i++)
+        if (pods->live[i] && !pods->live[i]->node && pods->live[i]->pin)
+            p->contended[p->n_contended++] = arena_strdup(g->a, pods->live[i]->pin);
+    g->owner->give_back(g, REASON_BIND_TIMEOUT,
+                        arena_printf(g->a, "%d of %zu pods were bound within %d s: %s given back and planned again%s",
+                                     pods->bound, pods->n_live, g->timeout_s, given_back, why));
+}
+
+void gang_bind(struct gang_decision *g)
+{
+    const struct gang_pods *pods = g->pods;
+    const struct pod *p = pods->unschedulable, *astray = pinned_astray(g);
+    const char *given_back = pods->older ? "the new ones are" : "all are";
+    int64_t left = patience_left(g->v->memory, g->plan, PATIENCE_BIND, 1, pods->newest_ms, (int64_t)g->timeout_s * 1000,
+                                 g->v->now_ms);
+    const char *why =
+        p && p->unschedulable_message ? arena_printf(g->a, "; %s: %s", p->obj.meta.name, p->unschedulable_message) : "";
+    if (astray) {
+        g->owner->give_back(
+            g, REASON_BIND_TIMEOUT,
+            arena_printf(g->a,
+                         "node %s, where pod %s was to go, is not there any more: %s given back and planned again",
+                         astray->pin, astray->obj.meta.name, given_back));
         return;
     }
-    if (refused_now(w)) {
-        refusal_costs_the_gang(w);
+    if (left <= 0) {
+        not_bound_in_time(g, given_back, why);
         return;
     }
-    if (stale_pods_go(w))
-        return;
-    if (service_is_taken(w)) {
-        invalid(w);
-        return;
-    }
-    if (backing_off(w))
-        return;
-    switch (gang_judge(w)) {
-    case TEMPLATE_OK:
-        place(w);
-        break;
-    case TEMPLATE_REFUSED:
-        invalid(w);
-        break;
-    case TEMPLATE_UNKNOWN:
-        wait_for_verdict(w);
-        break;
-    }
+    plan_requeue(g->plan, left);
+    gang_wait(g, REASON_BINDING, arena_printf(g->a, "%d of %zu pods are bound%s", pods->bound, pods->n_live, why));
+}
+
+// An image that cannot be pulled alternates between the error and the wait for the next try; the error says more.
+const char *gang_stuck_text(struct gang_decision *g)
+{
+    const struct container_status *s = g->pods->stuck_container;
+    const struct condition *old = conditions_old(&g->conditions, READY);
+    if (str_eq(s->reason, "ImagePullBackOff") && old && str_eq(old->reason, REASON_IMAGE))
+        return old->message;
+    return arena_printf(g->a, "pod %s, container %s: %s: %s", g->pods->stuck->obj.meta.name, s->name, s->reason,
+                        s->message ? s->message : "see kubectl describe pod");
 }

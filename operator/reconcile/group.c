@@ -6,6 +6,7 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/reconcile/accept.h"
+#include "operator/reconcile/group_gang.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
@@ -37,15 +38,8 @@ void work_delete_all(struct work *w, int stage)
     if (w->census.pooled)
         processes_leave(w, stage);
     w->pods_leave = !w->census.pooled;
-    for (size_t i = 0; i < w->v->n_pods && w->pods_leave; i++)
-        work_delete(w, w->v->pods[i], stage);
-}
-
-void work_settle(struct work *w)
-{
-    if (w->census.look_again_ms >= 0)
-        plan_requeue(w->plan, w->census.look_again_ms);
-    outcome_commit(&w->outcome, w->v, &w->census, w->status_first, w->a, w->plan);
+    for (size_t i = 0; i < w->v->gang.n_pods && w->pods_leave; i++)
+        work_delete(w, w->v->gang.pods[i], stage);
 }
 
 int64_t work_at_latest_ms(int64_t ms)
@@ -68,15 +62,15 @@ static bool has_agent(const struct work *w)
 static void begin_incarnation(struct work *w)
 {
     w->outcome.incarnation = work_next(w->outcome.incarnation);
-    outcome_commit(&w->outcome, w->v, &w->census, true, w->a, w->plan);
+    gang_commit(&w->gang, true);
     work_delete_all(w, STAGE_SECOND);
 }
 
 void work_begin_attempt(struct work *w, const char *reason, const char *message)
 {
     w->outcome.attempt = work_next(w->outcome.attempt);
-    outcome_alive(&w->outcome);
-    outcome_wait(&w->outcome, reason, message);
+    conditions_alive(&w->gang.conditions);
+    conditions_wait(&w->gang.conditions, reason, message);
     begin_incarnation(w);
 }
 
@@ -116,7 +110,8 @@ static void adopt(struct work *w, int32_t attempt)
 void work_look_back(struct work *w)
 {
     const struct group_revision *was = &w->wg->status.revision;
-    w->outcome.of_before = outcome_was(w->wg, SCHEDULED) && was->pods && !str_eq(was->pods, w->revision.pods);
+    w->outcome.of_before =
+        conditions_was(&w->gang.conditions, SCHEDULED) && was->pods && !str_eq(was->pods, w->revision.pods);
     if (w->census.pooled && w->outcome.of_before)
         w->plan->master = w->wg->status.master_addr; // others keep off it
     if (!w->v->before)
@@ -128,6 +123,7 @@ void work_look_back(struct work *w)
     w->view_before.before = NULL;
     w->v = &w->view_before;
     w->wg = w->view_before.wg;
+    w->gang.v = &w->v->gang;
     census_take(w->v, strtoull(was->pods ? was->pods : "", NULL, 16), w->a, &w->census);
     w->plan->waits[PATIENCE_KILLED] = w->census.killed;
 }
@@ -135,7 +131,7 @@ void work_look_back(struct work *w)
 // All pods were there, so that agents know of rank 0's and processes may have run; the status may not say so yet.
 static bool was_whole(const struct work *w)
 {
-    return outcome_was(w->wg, SCHEDULED) || w->census.crew.told;
+    return conditions_was(&w->gang.conditions, SCHEDULED) || w->census.crew.told;
 }
 
 void work_roll_back(struct work *w, const char *reason, const char *message)
@@ -144,36 +140,32 @@ void work_roll_back(struct work *w, const char *reason, const char *message)
     w->outcome.of_before = false;
     if (has_agent(w) && was_whole(w)) // tickets of an attempt are good for one life of its processes
         w->outcome.attempt = work_next(w->outcome.attempt);
-    outcome_wait(&w->outcome, reason, message);
+    conditions_wait(&w->gang.conditions, reason, message);
     begin_incarnation(w);
-}
-
-void work_accept(struct work *w)
-{
-    outcome_set(&w->outcome, ACCEPTED, CONDITION_TRUE, REASON_VALID, "");
 }
 
 // What runs is of an earlier spec, and that is what Ready goes on speaking of.
 static void ready_as_before(struct work *w, const char *reason, const char *message)
 {
     const struct census *c = &w->census;
-    struct condition *ready = &w->outcome.conditions[READY];
+    struct condition *ready = &w->gang.conditions.now[READY];
     int64_t generation = ready->observed_generation;
-    for (size_t i = 0; i < w->v->n_pods; i++)
-        if (w->v->pods[i]->obj.meta.deleted_ms) // on a lost node it would stay for ever
-            work_delete(w, w->v->pods[i], STAGE_SECOND);
+    for (size_t i = 0; i < w->v->gang.n_pods; i++)
+        if (w->v->gang.pods[i]->obj.meta.deleted_ms) // on a lost node it would stay for ever
+            work_delete(w, w->v->gang.pods[i], STAGE_SECOND);
     if (c->failure.time_ms)
-        outcome_set(&w->outcome, READY, CONDITION_FALSE, reason,
-                    arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
-    else if (c->ready < c->existing)
-        outcome_set(&w->outcome, READY, CONDITION_FALSE, reason,
-                    arena_printf(w->a,
-                                 "%d of %d replicas of the earlier spec are ready; the present one is refused: %s",
-                                 c->ready, c->existing, message));
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, reason,
+                       arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
+    else if (c->ready < c->pods.existing)
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, reason,
+                       arena_printf(w->a,
+                                    "%d of %d replicas of the earlier spec are ready; the present one is refused: %s",
+                                    c->ready, c->pods.existing, message));
     else
-        outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING,
-                    arena_printf(w->a, "all %d replicas of the earlier spec are ready; the present one is refused: %s",
-                                 c->existing, message));
+        conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
+                       arena_printf(w->a,
+                                    "all %d replicas of the earlier spec are ready; the present one is refused: %s",
+                                    c->pods.existing, message));
     ready->observed_generation = generation;
 }
 
@@ -181,16 +173,16 @@ void work_refuse(struct work *w, const char *reason, const char *message)
 {
     const struct census *c = &w->census;
     work_look_back(w);
-    outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, reason, message);
+    conditions_set(&w->gang.conditions, ACCEPTED, CONDITION_FALSE, reason, message);
     if (finish_over(w)) {
         finish_refused(w);
         return;
     }
-    if (c->pooled ? !was_whole(w) : !c->existing && !c->changed) {
+    if (c->pooled ? !was_whole(w) : !c->pods.existing && !c->changed) {
         work_delete_all(w, STAGE_SECOND);
-        outcome_alive(&w->outcome);
-        outcome_wait(&w->outcome, reason, message);
-    } else if (!outcome_was(w->wg, SCHEDULED) || c->mine < w->wg->status.replicas) {
+        conditions_alive(&w->gang.conditions);
+        conditions_wait(&w->gang.conditions, reason, message);
+    } else if (!conditions_was(&w->gang.conditions, SCHEDULED) || c->mine < w->wg->status.replicas) {
         work_roll_back(w, reason,
                        c->pooled ? message
                                  : arena_printf(w->a, "only a part of the earlier spec's pods is there: %s", message));
@@ -201,31 +193,31 @@ void work_refuse(struct work *w, const char *reason, const char *message)
     } else {
         ready_as_before(w, reason, message);
     }
-    work_settle(w);
+    gang_settle(&w->gang);
 }
 
 void work_bound(struct work *w)
 {
-    outcome_set(&w->outcome, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
-                w->census.pooled ? arena_printf(w->a, "all %d bundles are reserved, in %d pod%s", w->census.replicas,
-                                                w->census.pooled->nodes, w->census.pooled->nodes == 1 ? "" : "s")
-                                 : arena_printf(w->a, "all %d pods are bound", w->census.replicas));
+    conditions_set(&w->gang.conditions, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
+                   w->census.pooled ? arena_printf(w->a, "all %d bundles are reserved, in %d pod%s", w->census.replicas,
+                                                   w->census.pooled->nodes, w->census.pooled->nodes == 1 ? "" : "s")
+                                    : arena_printf(w->a, "all %d pods are bound", w->census.replicas));
 }
 
 // The pods stay, but for those that are lost themselves: each of these gets a new one.
 void work_restart_in_place(struct work *w, const char *message)
 {
     const struct census *c = &w->census;
-    bool pods_missing = c->n_failed || c->existing < c->replicas;
+    bool pods_missing = c->n_failed || c->pods.existing < c->replicas;
     w->outcome.attempt = work_next(w->outcome.attempt);
     if (pods_missing) {
         w->outcome.incarnation = work_next(w->outcome.incarnation);
-        outcome_wait(&w->outcome, REASON_RESTARTING, message);
+        conditions_wait(&w->gang.conditions, REASON_RESTARTING, message);
     } else {
         work_bound(w);
-        outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_RESTARTING, message);
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_RESTARTING, message);
     }
-    outcome_commit(&w->outcome, w->v, c, true, w->a, w->plan);
+    gang_commit(&w->gang, true);
     for (int32_t i = 0; i < c->replicas; i++)
         if (c->failed[i])
             work_delete(w, c->current[i], STAGE_SECOND);
@@ -236,7 +228,7 @@ void work_restart_in_place(struct work *w, const char *message)
 static bool vanished(struct work *w)
 {
     const struct census *c = &w->census;
-    if (!was_whole(w) || c->existing == c->replicas)
+    if (!was_whole(w) || c->pods.existing == c->replicas)
         return false;
     int32_t i = 0;
     while (i < c->replicas && c->current[i])
@@ -253,7 +245,7 @@ static bool vanished(struct work *w)
         .exit_code = -1,
         .reason = FAILURE_POD_DELETED,
         .message = message,
-        .time_ms = w->v->now_ms,
+        .time_ms = w->v->gang.now_ms,
     };
     return true;
 }
@@ -263,24 +255,24 @@ static bool vanished(struct work *w)
 // attempt that is counted here, and one that was never there before with the first.
 static void suspended(struct work *w, const struct refusal *refusal)
 {
-    const struct condition *old = outcome_old(w->wg, ACCEPTED);
-    bool judged = old && old->status != CONDITION_UNKNOWN && old->observed_generation == w->outcome.generation;
-    bool said = outcome_was(w->wg, SUSPENDED);
+    const struct condition *old = conditions_old(&w->gang.conditions, ACCEPTED);
+    bool judged = old && old->status != CONDITION_UNKNOWN && old->observed_generation == w->gang.conditions.generation;
+    bool said = conditions_was(&w->gang.conditions, SUSPENDED);
     if (refusal)
-        outcome_set(&w->outcome, ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
+        conditions_set(&w->gang.conditions, ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
     else if (!judged)
-        gang_judge(w);
+        gang_judge(&w->gang);
     bool began = w->census.begun || (!said && (was_whole(w) || finish_over(w)));
     if (began) {
         w->outcome.attempt = work_next(w->outcome.attempt);
         w->outcome.incarnation = work_next(w->outcome.incarnation);
     }
-    outcome_alive(&w->outcome);
-    outcome_wait(&w->outcome, REASON_SUSPENDED, "spec.suspend is true");
-    outcome_set(&w->outcome, SUSPENDED, CONDITION_TRUE, REASON_SUSPENDED, "spec.suspend is true");
-    if (w->census.look_again_ms >= 0)
-        plan_requeue(w->plan, w->census.look_again_ms);
-    outcome_commit(&w->outcome, w->v, &w->census, began || !said, w->a, w->plan);
+    conditions_alive(&w->gang.conditions);
+    conditions_wait(&w->gang.conditions, REASON_SUSPENDED, "spec.suspend is true");
+    conditions_set(&w->gang.conditions, SUSPENDED, CONDITION_TRUE, REASON_SUSPENDED, "spec.suspend is true");
+    if (w->census.pods.look_again_ms >= 0)
+        plan_requeue(w->plan, w->census.pods.look_again_ms);
+    gang_commit(&w->gang, began || !said);
     work_delete_all(w, STAGE_SECOND);
 }
 
@@ -292,7 +284,7 @@ static bool bundles_wait(struct work *w)
         return false;
     if (str_eq(p->wait_reason, REASON_PENDING)) { // it passes by itself
         work_look_back(w);
-        work_settle(w);
+        gang_settle(&w->gang);
     } else {
         work_refuse(w, p->wait_reason, p->wait_message);
     }
@@ -303,9 +295,10 @@ static bool bundles_wait(struct work *w)
 // no node could ever take, or bundles that are not there, must not cost the group that runs, so it is tried first.
 static void spec_changed(struct work *w)
 {
-    enum template_verdict verdict = gang_judge(w);
-    const char *hopeless =
-        verdict == TEMPLATE_OK && outcome_was(w->wg, SCHEDULED) && !finish_over(w) ? gang_hopeless(w) : NULL;
+    enum gang_verdict verdict = gang_judge(&w->gang);
+    const char *hopeless = verdict == GANG_OK && conditions_was(&w->gang.conditions, SCHEDULED) && !finish_over(w)
+                               ? gang_hopeless(&w->gang)
+                               : NULL;
     if (hopeless) {
         work_refuse(w, REASON_INFEASIBLE, hopeless);
         return;
@@ -313,19 +306,19 @@ static void spec_changed(struct work *w)
     if (!finish_over(w) && bundles_wait(w))
         return;
     switch (verdict) {
-    case TEMPLATE_OK:
+    case GANG_OK:
         forget_failures(w);
         adopt(w, work_next(w->outcome.attempt));
         work_begin_attempt(w, REASON_TERMINATING,
                            w->census.pooled ? "the spec has changed: all processes begin anew"
                                             : "the spec has changed: new pods replace those of the attempt before");
         break;
-    case TEMPLATE_REFUSED:
-        work_refuse(w, w->outcome.conditions[ACCEPTED].reason, w->outcome.conditions[ACCEPTED].message);
+    case GANG_REFUSED:
+        work_refuse(w, w->gang.conditions.now[ACCEPTED].reason, w->gang.conditions.now[ACCEPTED].message);
         break;
-    case TEMPLATE_UNKNOWN:
+    case GANG_UNKNOWN:
         work_look_back(w);
-        work_settle(w);
+        gang_settle(&w->gang);
         break;
     }
 }
@@ -335,7 +328,7 @@ static void worker_changed(struct work *w)
 {
     const char *message = "spec.worker has changed: all ranks are restarted";
     forget_failures(w);
-    work_accept(w);
+    conditions_accept(&w->gang.conditions);
     adopt(w, work_next(w->outcome.attempt));
     if (w->census.displaced)
         work_begin_attempt(w, REASON_RESTARTING, message);
@@ -343,82 +336,24 @@ static void worker_changed(struct work *w)
         work_restart_in_place(w, message);
 }
 
-// kube-scheduler would wait for that node for ever.
-static const struct pod *pinned_astray(const struct work *w)
-{
-    const struct census *c = &w->census;
-    for (int32_t i = 0; i < c->replicas; i++)
-        if (c->current[i] && census_pinned_astray(w->v->cluster, c->current[i]))
-            return c->current[i];
-    return NULL;
-}
-
-static void binding(struct work *w)
-{
-    const struct census *c = &w->census;
-    int64_t patience = (int64_t)w->wg->spec.timeout_s * 1000;
-    int64_t left = patience_left(w->v->memory, w->plan, PATIENCE_BIND, 1, c->newest_ms, patience, w->v->now_ms);
-    const char *why =
-        c->unschedulable && c->unschedulable->unschedulable_message
-            ? arena_printf(w->a, "; %s: %s", c->unschedulable->obj.meta.name, c->unschedulable->unschedulable_message)
-            : "";
-    const struct pod *astray = pinned_astray(w);
-    if (astray) {
-        work_roll_back(
-            w, REASON_BIND_TIMEOUT,
-            arena_printf(w->a,
-                         "node %s, where pod %s was to go, is not there any more: all are given back and planned again",
-                         astray->pin, astray->obj.meta.name));
-        return;
-    }
-    if (left <= 0) {
-        struct plan *p = w->plan;
-        p->contended = arena_array(w->a, (size_t)c->replicas, sizeof *p->contended);
-        for (int32_t i = 0; i < c->replicas; i++)
-            if (c->current[i] && !c->current[i]->node && c->current[i]->pin)
-                p->contended[p->n_contended++] = arena_strdup(w->a, c->current[i]->pin);
-        work_roll_back(w, REASON_BIND_TIMEOUT,
-                       arena_printf(w->a,
-                                    "%d of %d pods were bound within %d s: all are given back and planned again%s",
-                                    c->bound, c->replicas, w->wg->spec.timeout_s, why));
-        return;
-    }
-    outcome_wait(&w->outcome, REASON_BINDING,
-                 arena_printf(w->a, "%d of %d pods are bound%s", c->bound, c->replicas, why));
-    plan_requeue(w->plan, left);
-    work_settle(w);
-}
-
-// An image that cannot be pulled alternates between the error and the wait for the next try; the error says more.
-static const char *stuck_text(struct work *w)
-{
-    const struct container_status *s = w->census.stuck_container;
-    const struct condition *old = outcome_old(w->wg, READY);
-    if (str_eq(s->reason, "ImagePullBackOff") && old && str_eq(old->reason, REASON_IMAGE))
-        return old->message;
-    return arena_printf(w->a, "pod %s, container %s: %s: %s", w->census.stuck->obj.meta.name, s->name, s->reason,
-                        s->message ? s->message : "see kubectl describe pod");
-}
-
 static void running(struct work *w)
 {
     const struct census *c = &w->census;
-    struct outcome *o = &w->outcome;
     work_bound(w);
-    if (c->stuck)
-        outcome_set(o, READY, CONDITION_FALSE, c->stuck_reason, stuck_text(w));
+    if (c->pods.stuck)
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, c->pods.stuck_reason, gang_stuck_text(&w->gang));
     else if (has_agent(w))
         processes_run(w);
     else if (c->ready == c->replicas)
-        outcome_set(o, READY, CONDITION_TRUE, REASON_RUNNING,
-                    arena_printf(w->a, "all %d replicas are ready", c->replicas));
+        conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
+                       arena_printf(w->a, "all %d replicas are ready", c->replicas));
     else if (c->succeeded)
-        outcome_set(o, READY, CONDITION_FALSE, REASON_COMPLETING,
-                    arena_printf(w->a, "%d of %d replicas have ended with exit code 0", c->succeeded, c->replicas));
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_COMPLETING,
+                       arena_printf(w->a, "%d of %d replicas have ended with exit code 0", c->succeeded, c->replicas));
     else
-        outcome_set(o, READY, CONDITION_FALSE, REASON_STARTING,
-                    arena_printf(w->a, "%d of %d replicas are ready", c->ready, c->replicas));
-    work_settle(w);
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_STARTING,
+                       arena_printf(w->a, "%d of %d replicas are ready", c->ready, c->replicas));
+    gang_settle(&w->gang);
 }
 
 // All pods are there and none has failed.
@@ -426,11 +361,12 @@ static void whole(struct work *w)
 {
     const struct census *c = &w->census;
     // A creation that was given up as timed out may still have come through.
-    for (size_t i = 0; i < c->n_stale; i++)
-        work_delete(w, c->stale[i], STAGE_SECOND);
-    gang_keep_service(w);
-    if (c->bound < c->replicas)
-        binding(w);
+    for (size_t i = 0; i < c->pods.n_gone; i++)
+        work_delete(w, c->pods.gone[i], STAGE_SECOND);
+    if (!c->pooled)
+        gang_keep_service(&w->gang);
+    if (c->pods.bound < c->replicas)
+        gang_bind(&w->gang);
     else if (has_agent(w) && processes_mixed(w))
         work_restart_in_place(w, "only a part of the processes runs in this attempt: all ranks are restarted");
     else
@@ -444,24 +380,24 @@ static void decide(struct work *w)
         spec_changed(w);
         return;
     }
-    outcome_alive(&w->outcome);
+    conditions_alive(&w->gang.conditions);
     if (worker_differs(w) && was_whole(w)) {
         worker_changed(w);
         return;
     }
     adopt(w, w->outcome.attempt);
     if (finish_succeeded(w)) {
-        work_accept(w);
+        conditions_accept(&w->gang.conditions);
         finish_succeed(w);
     } else if (c->failure.time_ms || vanished(w)) {
-        work_accept(w);
+        conditions_accept(&w->gang.conditions);
         failure_answer(w);
-    } else if (c->existing < c->replicas) {
-        gang_create(w);
+    } else if (c->pods.existing < c->replicas) {
+        group_gang_create(w);
         if (has_agent(w))
             processes_hold(w, STAGE_FIRST);
     } else {
-        work_accept(w);
+        conditions_accept(&w->gang.conditions);
         whole(w);
     }
 }
@@ -479,6 +415,22 @@ static bool take_bundles(struct work *w, bool ok, struct refusal *ret)
     return ok && !p->refusal.reason;
 }
 
+// From how the object stands.
+static void begin(struct work *w)
+{
+    const struct workergroup_status *s = &w->wg->status;
+    group_gang_init(w);
+    w->outcome = (struct outcome){
+        .attempt = w->census.attempt,
+        .incarnation = w->census.incarnation,
+        .restarts = MAX(s->restarts, 0),
+        .restarts_counted = MAX(s->restarts_counted, 0),
+        .restarts_in_a_row = MAX(s->restarts_in_a_row, 0),
+        .last_failure = s->last_failure,
+        .revision = s->revision,
+    };
+}
+
 static void choose(struct work *w, const struct refusal *refusal)
 {
     const struct workergroup *wg = w->wg;
@@ -490,11 +442,12 @@ static void choose(struct work *w, const struct refusal *refusal)
         finish_stay(w);
         return;
     }
-    if (!w->census.mine && outcome_old_spec(wg) && !finish_over(w))
+    if (!w->census.mine && w->gang.edited && !finish_over(w))
         forget_failures(w);
     if (wg->spec.suspend)
         suspended(w, refusal);
-    else if (!finish_over(w) && !outcome_was(wg, SUSPENDED) && !finish_succeeded(w) && finish_out_of_time(w))
+    else if (!finish_over(w) && !conditions_was(&w->gang.conditions, SUSPENDED) && !finish_succeeded(w) &&
+             finish_out_of_time(w))
         finish_late(w);
     else if (refusal)
         work_refuse(w, refusal->reason, refusal->message);
@@ -519,9 +472,9 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
     ret->waits[PATIENCE_KILLED] = w.census.killed;
     if (w.census.pooled)
         ok = take_bundles(&w, ok, &refusal);
-    outcome_init(&w.outcome, v->wg, &w.census);
-    if (w.census.from_the_future) {
-        patience_keep(v->memory, ret);
+    begin(&w);
+    if (w.census.pods.from_the_future) {
+        patience_keep(v->gang.memory, ret);
         plan_requeue(ret, STALE_CACHE_MS);
         return;
     }

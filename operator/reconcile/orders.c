@@ -59,7 +59,7 @@ static void write_numbers(struct json_writer *b, const char *key, const int *ite
 
 static void write_process(struct work *w, struct json_writer *b, int32_t index, int32_t local)
 {
-    const struct agent_setup *setup = w->v->setup;
+    const struct agent_setup *setup = w->v->gang.setup;
     const struct pooled *pooled = w->census.pooled;
     int32_t each = w->wg->spec.workers_per_replica, rank = index * each + local;
     int *gpus;

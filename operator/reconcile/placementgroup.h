@@ -8,16 +8,8 @@
 
 struct placementgroup_view {
     const struct placementgroup *plg;
-    const struct pod *const *pods; // all pods owned by this object (by UID), also terminating ones
-    size_t n_pods;
-    const struct agent_setup *setup; // NULL = not there yet: pods cannot be made
-    const struct service *service;   // the Service of the gang's name, NULL if it is not known to exist
-    bool tenants;                    // a WorkerGroup names it
-    const struct cluster *cluster;
-    const struct line *line; // as in struct group_view
-    const struct group_memory *memory;
-    int32_t moving; // as in struct group_view, of PlacementGroups
-    int64_t now_ms; // Unix time
+    struct gang_view gang; // its pods are all that this object owns (by UID)
+    bool tenants;          // a WorkerGroup names it
 };
 
 // Never fails: what is wrong with the object is said in its conditions.

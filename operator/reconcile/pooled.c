@@ -74,7 +74,7 @@ static int32_t bundle_gpus(const struct bundles *b, int32_t i)
 
 static void take_pod(struct taking *t, struct source *s, size_t at)
 {
-    const struct pod *p = t->v->pods[at];
+    const struct pod *p = t->v->gang.pods[at];
     bool same, live = is_live(t, p);
     int32_t *items, gpu = 0;
     size_t n;
@@ -104,8 +104,8 @@ static struct source *source_of(struct taking *t, const struct placementgroup *p
     if (bundles_expand(&plg->spec, t->a, &s->bundles, &err) < 0)
         return NULL;
     s->keepers = arena_array(t->a, (size_t)s->bundles.n, sizeof *s->keepers);
-    for (size_t i = 0; i < t->v->n_pods; i++)
-        if (str_eq(t->v->pods[i]->obj.meta.owner.uid, plg->obj.meta.uid))
+    for (size_t i = 0; i < t->v->gang.n_pods; i++)
+        if (str_eq(t->v->gang.pods[i]->obj.meta.owner.uid, plg->obj.meta.uid))
             take_pod(t, s, i);
     t->n_sources++;
     return s;
@@ -209,7 +209,7 @@ static bool take_pool(struct taking *t, size_t i)
 static void join_pods(struct taking *t)
 {
     struct pooled *p = t->ret;
-    int32_t *last = arena_array(t->a, t->v->n_pods, sizeof *last); // plus 1, by pod
+    int32_t *last = arena_array(t->a, t->v->gang.n_pods, sizeof *last); // plus 1, by pod
     for (int32_t i = 0; i < t->wg->spec.replicas; i++) {
         struct berth *b = &p->berths[i];
         if (!b->pod)
@@ -239,15 +239,15 @@ static void find_stale(struct taking *t)
     const struct group_view *v = t->v;
     struct pooled *p = t->ret;
     size_t here = 0;
-    bool *current = arena_array(t->a, v->n_pods, sizeof *current);
-    p->stale = arena_array(t->a, v->n_pods, sizeof *p->stale);
+    bool *current = arena_array(t->a, v->gang.n_pods, sizeof *current);
+    p->stale = arena_array(t->a, v->gang.n_pods, sizeof *p->stale);
     for (int32_t i = 0; i < t->wg->spec.replicas; i++)
         if (p->berths[i].pod)
             current[p->berths[i].at] = true;
-    for (size_t i = 0; v->agents && i < v->n_pods; i++) {
+    for (size_t i = 0; v->agents && i < v->gang.n_pods; i++) {
         here += v->agents[i].state != AGENT_IDLE;
         if (!current[i] && v->agents[i].connected && v->agents[i].state != AGENT_IDLE)
-            p->stale[p->n_stale++] = v->pods[i];
+            p->stale[p->n_stale++] = v->gang.pods[i];
     }
     if (p->n_stale)
         wait_for(t, REASON_TERMINATING,
@@ -275,7 +275,7 @@ static const struct neighbour *neighbour_with(const struct taking *t, int32_t po
 // The port that the group has there, 0 = none: of what it was told before, or of the status.
 static int32_t present_port(const struct taking *t)
 {
-    const char *master = t->v->memory->master ? t->v->memory->master : t->wg->status.master_addr;
+    const char *master = t->v->gang.memory->master ? t->v->gang.memory->master : t->wg->status.master_addr;
     size_t len = strlen(t->ret->master_host);
     int64_t port = 0;
     if (master && strncmp(master, t->ret->master_host, len) == 0 && master[len] == ':')

@@ -19,7 +19,7 @@ enum {
 static bool may_tell(struct work *w, int32_t index, uint8_t type, int32_t attempt)
 {
     const struct agent_facts *f = w->census.crew.facts[index];
-    int64_t left = f->error ? MIN(f->error_ms + RETRY_MS - w->v->now_ms, RETRY_MS) : 0;
+    int64_t left = f->error ? MIN(f->error_ms + RETRY_MS - w->v->gang.now_ms, RETRY_MS) : 0;
     if (!f->connected || (f->sent == type && f->sent_attempt == attempt))
         return false;
     if (left > 0)
@@ -51,12 +51,12 @@ static void stop_in_pod(struct work *w, size_t at, int stage)
 {
     const struct agent_facts *f = &w->v->agents[at];
     if (runs(f) && f->connected && !(f->sent == RECORD_STOP && f->sent_attempt == f->attempt))
-        tell_pod(w, w->v->pods[at], RECORD_STOP, f->attempt, order_stop(w, f->attempt, false), stage);
+        tell_pod(w, w->v->gang.pods[at], RECORD_STOP, f->attempt, order_stop(w, f->attempt, false), stage);
 }
 
 void processes_leave(struct work *w, int stage)
 {
-    for (size_t i = 0; w->v->agents && i < w->v->n_pods; i++)
+    for (size_t i = 0; w->v->agents && i < w->v->gang.n_pods; i++)
         stop_in_pod(w, i, stage);
 }
 
@@ -71,10 +71,10 @@ static bool is_stale(const struct pooled *p, const struct pod *pod)
 // The pods of a group on bundles that waits are not known by index.
 static void hold_bundles(struct work *w, int stage)
 {
-    for (size_t i = 0; w->v->agents && i < w->v->n_pods; i++) {
+    for (size_t i = 0; w->v->agents && i < w->v->gang.n_pods; i++) {
         const struct agent_facts *f = &w->v->agents[i];
         bool stays = w->wg->spec.restart_policy == RESTART_WORKER && f->attempt >= w->outcome.revision.attempt;
-        if (is_stale(w->census.pooled, w->v->pods[i]) || (f->attempt < w->outcome.attempt && !stays))
+        if (is_stale(w->census.pooled, w->v->gang.pods[i]) || (f->attempt < w->outcome.attempt && !stays))
             stop_in_pod(w, i, stage);
     }
 }
@@ -107,7 +107,8 @@ static int64_t end_left_ms(const struct work *w, const struct agent_facts *f)
 {
     const struct group_view *v = w->v;
     int64_t since = MAX(f->changed_ms, MAX(v->leading_ms, v->reach.listening_ms));
-    int64_t longest = (int64_t)w->wg->spec.node_lost_s * 1000, rest = MIN(since + longest - v->now_ms, longest), left;
+    int64_t longest = (int64_t)w->wg->spec.node_lost_s * 1000, rest = MIN(since + longest - v->gang.now_ms, longest),
+            left;
     if (!crew_agent_there(f) && census_silence(v, f->changed_ms, DIAL_IN_MIN_MS, &left) == REACH_COUNTS)
         return 0;
     return crew_agent_there(f) ? rest : MIN(left, rest);
@@ -121,8 +122,8 @@ void processes_end(struct work *w, int stage)
         processes_leave(w, stage);
         return;
     }
-    for (size_t i = 0; i < v->n_pods; i++) {
-        const struct pod *p = v->pods[i];
+    for (size_t i = 0; i < v->gang.n_pods; i++) {
+        const struct pod *p = v->gang.pods[i];
         int32_t index = pod_label_number(p, LABEL_INDEX);
         bool current = index >= 0 && index < w->census.replicas && w->census.current[index] == p;
         const struct agent_facts *f = current ? w->census.crew.facts[index] : NULL;
@@ -153,7 +154,7 @@ bool processes_mixed(const struct work *w)
 
 static void starting(struct work *w, const char *message)
 {
-    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_STARTING, message);
+    conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_STARTING, message);
 }
 
 // "ranks 0-1, 4": those of the replicas that are listed, the first few.
@@ -202,7 +203,8 @@ static const char *first_elsewhere(const struct work *w)
 
 static bool trusts_others(const struct work *w, int32_t index)
 {
-    return is_away(w, index) && w->v->setup && pod_trusts_others(w->census.current[index], w->v->setup->keys_id);
+    return is_away(w, index) && w->v->gang.setup &&
+           pod_trusts_others(w->census.current[index], w->v->gang.setup->keys_id);
 }
 
 static bool containers_run(const struct pod *p)
@@ -247,7 +249,7 @@ static int32_t list(struct work *w, bool (*is)(const struct work *w, int32_t ind
 // Its processes ran when the status was written.
 static bool ran(const struct work *w)
 {
-    const struct condition *old = outcome_old(w->wg, READY);
+    const struct condition *old = conditions_old(&w->gang.conditions, READY);
     return old && (old->status == CONDITION_TRUE || str_eq(old->reason, REASON_SILENT) ||
                    str_eq(old->reason, REASON_KEYS_CHANGED));
 }
@@ -283,7 +285,7 @@ static void ready(struct work *w)
                                "%s; connected to another replica of the operator than the one that leads (%s): "
                                "the agent of %s",
                                message, first_elsewhere(w), ranks);
-    outcome_set(&w->outcome, READY, CONDITION_TRUE, REASON_RUNNING, message);
+    conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING, message);
 }
 
 // Agents and workers dial in again after their operator, or the connection to it, went away. Until they had the time
@@ -293,7 +295,7 @@ static bool keeps_ready(struct work *w)
     struct census *c = &w->census;
     int64_t beats = (int64_t)w->wg->spec.heartbeat_s * HEARTBEATS_MISSED * 1000, first = MAX(beats, DIAL_IN_MIN_MS);
     int64_t dialed_ms = MAX(w->v->leading_ms, w->v->reach.listening_ms);
-    int64_t left = MIN(dialed_ms + first - w->v->now_ms, first);
+    int64_t left = MIN(dialed_ms + first - w->v->gang.now_ms, first);
     if (ran(w) && all_run_somewhere(w)) {
         ready(w);
         c->ready = c->replicas;
@@ -301,8 +303,8 @@ static bool keeps_ready(struct work *w)
         return true;
     }
     if (c->crew.connected < c->replicas)
-        left = MAX(left, MIN(c->crew.away_ms + beats - w->v->now_ms, beats));
-    if (!outcome_was(w->wg, READY) || left <= 0)
+        left = MAX(left, MIN(c->crew.away_ms + beats - w->v->gang.now_ms, beats));
+    if (!conditions_was(&w->gang.conditions, READY) || left <= 0)
         return false;
     ready(w);
     c->ready = w->wg->status.ready_replicas;
@@ -317,12 +319,12 @@ static bool backing_off(struct work *w)
     int64_t left = work_backoff_left(w, NULL);
     if (left <= 0)
         return false;
-    const struct condition *old = outcome_old(w->wg, READY);
+    const struct condition *old = conditions_old(&w->gang.conditions, READY);
     plan_requeue(w->plan, left);
     if (old && str_eq(old->reason, REASON_RESTARTING))
-        outcome_set(&w->outcome, READY, CONDITION_FALSE, old->reason, old->message);
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, old->reason, old->message);
     else
-        outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_BACKOFF, work_backoff_text(w));
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_BACKOFF, work_backoff_text(w));
     return true;
 }
 
@@ -344,8 +346,8 @@ static void silent(struct work *w, const char *ranks)
             ? "its processes run on, and its pod stays: nobody else has been connected to this operator for so long "
               "either, so the operator itself may be out of reach; see its log, and whether pods can reach its Service"
             : arena_printf(w->a, "its pod is replaced after placement.nodeLostSeconds (%d s)", w->wg->spec.node_lost_s);
-    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_SILENT,
-                arena_printf(w->a, "not connected: the agent of %s; %s", ranks, what));
+    conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_SILENT,
+                   arena_printf(w->a, "not connected: the agent of %s; %s", ranks, what));
 }
 
 // Agents that the operator cannot see, nor ever will with the keys that it has.
@@ -354,12 +356,13 @@ static bool keys_changed(struct work *w)
     const char *ranks;
     if (!list(w, trusts_others, &ranks))
         return false;
-    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_KEYS_CHANGED,
-                arena_printf(w->a,
-                             "the keys of the operator are others than those that the pods of %s were made with: they "
-                             "run on, but the operator can neither see nor call them; put the earlier keys back into "
-                             "the Secret %s, or, when it suits, delete the pods or suspend and resume the group",
-                             ranks, w->v->setup->keys_secret));
+    conditions_set(
+        &w->gang.conditions, READY, CONDITION_FALSE, REASON_KEYS_CHANGED,
+        arena_printf(w->a,
+                     "the keys of the operator are others than those that the pods of %s were made with: they "
+                     "run on, but the operator can neither see nor call them; put the earlier keys back into "
+                     "the Secret %s, or, when it suits, delete the pods or suspend and resume the group",
+                     ranks, w->v->gang.setup->keys_secret));
     return true;
 }
 
@@ -367,7 +370,7 @@ static bool keys_changed(struct work *w)
 // alone it is known then what they were started in.
 static bool may_be_forgotten(const struct work *w)
 {
-    return !outcome_was(w->wg, SCHEDULED) || w->wg->status.attempt < w->outcome.attempt;
+    return !conditions_was(&w->gang.conditions, SCHEDULED) || w->wg->status.attempt < w->outcome.attempt;
 }
 
 static void begin_all(struct work *w)
@@ -377,12 +380,13 @@ static void begin_all(struct work *w)
     for (int32_t i = 0; i < c->replicas; i++)
         prepared += is_prepared(w, i);
     bool all = prepared + c->crew.started == c->replicas;
-    w->status_first = all && may_be_forgotten(w);
+    w->gang.status_first = all && may_be_forgotten(w);
     for (int32_t i = 0; i < c->replicas; i++) {
         if (!census_leads(c, i) || crew_started(w->wg, attempt, c->crew.facts[i]))
             continue;
         if (all && may_tell(w, i, RECORD_START, attempt))
-            tell(w, i, RECORD_START, attempt, order_start(w, i, false), w->status_first ? STAGE_SECOND : STAGE_FIRST);
+            tell(w, i, RECORD_START, attempt, order_start(w, i, false),
+                 w->gang.status_first ? STAGE_SECOND : STAGE_FIRST);
         else if (!all && !is_prepared(w, i) && may_tell(w, i, RECORD_PREPARE, attempt))
             tell(w, i, RECORD_PREPARE, attempt, order_prepare(w, i), STAGE_FIRST);
     }
@@ -443,9 +447,9 @@ static void restart_some(struct work *w)
     for (int32_t i = 0; i < c->replicas; i++)
         if (census_leads(c, i) && any_to_restart(w, i) && may_tell(w, i, RECORD_RESTART, attempt))
             tell(w, i, RECORD_RESTART, attempt, order_start(w, i, true), STAGE_FIRST);
-    const struct condition *old = outcome_old(w->wg, READY);
-    outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_RESTARTING,
-                old && str_eq(old->reason, REASON_RESTARTING) ? old->message : "ranks that failed are restarted");
+    const struct condition *old = conditions_old(&w->gang.conditions, READY);
+    conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_RESTARTING,
+                   old && str_eq(old->reason, REASON_RESTARTING) ? old->message : "ranks that failed are restarted");
 }
 
 // Every process was started.
@@ -459,8 +463,8 @@ static void serve(struct work *w)
     } else if (c->ready_workers == world) {
         ready(w);
     } else if (c->crew.exited) {
-        outcome_set(&w->outcome, READY, CONDITION_FALSE, REASON_COMPLETING,
-                    arena_printf(w->a, "%d of %d workers have ended with exit code 0", c->crew.exited, world));
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_COMPLETING,
+                       arena_printf(w->a, "%d of %d workers have ended with exit code 0", c->crew.exited, world));
     } else if (!keeps_ready(w) && !keys_changed(w)) {
         if (list(w, is_away, &ranks))
             silent(w, ranks);

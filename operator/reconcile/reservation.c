@@ -5,7 +5,6 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/bundlepod.h"
-#include "operator/reconcile/census.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
@@ -22,15 +21,10 @@ struct candidate {
     bool same;
 };
 
-const char *reservation_place(const struct pod *p)
-{
-    return p->node ? p->node : p->pin;
-}
-
 // NULL while the pod lives.
 static const char *death_of(const struct placementgroup_view *v, const struct pod *p, int64_t *ret_left)
 {
-    if (census_node_gone(v->cluster, p, v->plg->spec.node_lost_s, v->now_ms, ret_left))
+    if (pod_node_gone(v->gang.cluster, p, v->plg->spec.node_lost_s, v->gang.now_ms, ret_left))
         return FAILURE_NODE_LOST;
     if (p->obj.meta.deleted_ms)
         return FAILURE_POD_DELETED;
@@ -41,13 +35,13 @@ static const char *death_of(const struct placementgroup_view *v, const struct po
 
 static void note_dead(struct reservation *r, const struct pod *p, const char *why)
 {
-    r->dead[r->n_dead++] = p;
+    r->pods.gone[r->pods.n_gone++] = p;
     if (why && !r->lost) {
         r->lost = p;
         r->lost_reason = why;
     }
     if (p->phase == POD_FAILED && !p->disruption && !p->obj.meta.deleted_ms)
-        r->own_failure = true;
+        r->pods.own_failure = true;
 }
 
 // The newest first: where two claim a bundle, the one that was made later knew more.
@@ -69,16 +63,8 @@ static bool may_hold(const struct reservation *r, const struct candidate *c)
 static void count(struct reservation *r, const struct pod *p)
 {
     r->ready_pods += p->ready && p->phase == POD_RUNNING;
-    r->bound_pods += p->node != NULL;
-    if (!p->node)
-        r->newest_ms = MAX(r->newest_ms, p->obj.meta.created_ms);
-    if (!p->node && p->unschedulable && !r->unschedulable)
-        r->unschedulable = p;
-    const struct container_status *s = r->stuck ? NULL : census_stuck(p, &r->stuck_reason);
-    if (!s)
-        return;
-    r->stuck = p;
-    r->stuck_container = s;
+    r->pods.older = r->pods.older || pod_label_number(p, LABEL_INCARNATION) != r->incarnation;
+    gang_pods_count(&r->pods, p);
 }
 
 static void seat(struct reservation *r, const struct candidate *c)
@@ -94,15 +80,15 @@ static void note_future(struct reservation *r, const struct placementgroup_view 
 {
     int32_t incarnation = r->incarnation;
     int64_t newest = 0;
-    for (size_t i = 0; i < v->n_pods; i++) {
-        int32_t its = pod_label_number(v->pods[i], LABEL_INCARNATION);
+    for (size_t i = 0; i < v->gang.n_pods; i++) {
+        int32_t its = pod_label_number(v->gang.pods[i], LABEL_INCARNATION);
         if (its <= r->incarnation)
             continue;
         incarnation = MAX(incarnation, its);
-        newest = MAX(newest, v->pods[i]->obj.meta.created_ms);
+        newest = MAX(newest, v->gang.pods[i]->obj.meta.created_ms);
     }
-    r->from_the_future = incarnation > r->incarnation && v->now_ms - newest < STATUS_LOST_MS;
-    if (!r->from_the_future)
+    r->pods.from_the_future = incarnation > r->incarnation && v->gang.now_ms - newest < STATUS_LOST_MS;
+    if (!r->pods.from_the_future)
         r->incarnation = incarnation;
 }
 
@@ -129,7 +115,7 @@ static int cmp_first(const void *a, const void *b)
     return (x->items[0] > y->items[0]) - (x->items[0] < y->items[0]);
 }
 
-static void seat_all(struct reservation *r, struct candidate *candidates, size_t n)
+static void seat_all(struct reservation *r, struct candidate *candidates, size_t n, const struct pod **live)
 {
     size_t seated = 0;
     qsort(candidates, n, sizeof *candidates, cmp_candidate);
@@ -142,9 +128,11 @@ static void seat_all(struct reservation *r, struct candidate *candidates, size_t
         candidates[seated++] = candidates[i];
     }
     qsort(candidates, seated, sizeof *candidates, cmp_first);
+    r->pods.live = live;
+    r->pods.n_live = seated;
     for (size_t i = 0; i < seated; i++) {
-        r->differs[r->n_live] = !candidates[i].same;
-        r->live[r->n_live++] = candidates[i].pod;
+        r->differs[i] = !candidates[i].same;
+        live[i] = candidates[i].pod;
         count(r, candidates[i].pod);
     }
 }
@@ -153,38 +141,37 @@ void reservation_take(const struct placementgroup_view *v, const struct bundles 
                       struct arena *a, struct reservation *ret)
 {
     size_t n = 0;
-    struct candidate *candidates = arena_array(a, v->n_pods, sizeof *candidates);
-    *ret = (struct reservation){.incarnation = MAX(v->plg->status.incarnation, 0), .look_again_ms = -1};
+    struct candidate *candidates = arena_array(a, v->gang.n_pods, sizeof *candidates);
+    *ret = (struct reservation){.incarnation = MAX(v->plg->status.incarnation, 0), .pods.look_again_ms = -1};
     note_future(ret, v);
     ret->holder = arena_array(a, (size_t)b->n, sizeof *ret->holder);
-    ret->live = arena_array(a, v->n_pods, sizeof *ret->live);
-    ret->differs = arena_array(a, v->n_pods, sizeof *ret->differs);
-    ret->dead = arena_array(a, v->n_pods, sizeof *ret->dead);
-    for (size_t i = 0; i < v->n_pods; i++) {
+    ret->differs = arena_array(a, v->gang.n_pods, sizeof *ret->differs);
+    ret->pods.gone = arena_array(a, v->gang.n_pods, sizeof *ret->pods.gone);
+    for (size_t i = 0; i < v->gang.n_pods; i++) {
         int64_t left = -1;
-        const struct pod *p = v->pods[i];
+        const struct pod *p = v->gang.pods[i];
         const char *why = death_of(v, p, &left);
         bool ours = read_pod(v, b, template_hash, p, a, &candidates[n]);
-        if (left >= 0 && (ret->look_again_ms < 0 || left < ret->look_again_ms))
-            ret->look_again_ms = left;
+        if (left >= 0)
+            gang_pods_look_again(&ret->pods, left);
         if (why || !ours)
             note_dead(ret, p, ours && candidates[n].n ? why : NULL);
         else
             n++;
     }
     if (n)
-        seat_all(ret, candidates, n);
+        seat_all(ret, candidates, n, arena_array(a, n, sizeof(struct pod *)));
 }
 
 size_t reservation_placements(const struct reservation *r, const struct bundles *b, struct arena *a,
                               struct node_bundles **ret)
 {
     struct map by_node = MAP_INIT;
-    struct ranges *ranges = arena_array(a, r->n_live, sizeof *ranges);
-    struct node_bundles *out = arena_array(a, r->n_live, sizeof *out);
+    struct ranges *ranges = arena_array(a, r->pods.n_live, sizeof *ranges);
+    struct node_bundles *out = arena_array(a, r->pods.n_live, sizeof *out);
     size_t n = 0;
     for (int32_t i = 0; i < b->n; i++) {
-        const char *node = r->holder[i] ? reservation_place(r->holder[i]) : NULL;
+        const char *node = r->holder[i] ? pod_place(r->holder[i]) : NULL;
         if (!node)
             continue;
         struct ranges *x = map_get(&by_node, node);

@@ -19,7 +19,7 @@ static const struct pod **seat_of(struct census *c, const struct group_view *v, 
     if (*seat && !str_eq(p->obj.meta.name, group_pod_name(v->wg, index, c->incarnation, a)))
         return NULL;
     if (*seat)
-        c->stale[c->n_stale++] = *seat;
+        c->pods.gone[c->pods.n_gone++] = *seat;
     return seat;
 }
 
@@ -37,11 +37,11 @@ static bool is_copy(const struct group_view *v, const struct pod *p, int32_t ind
 // See the head of census.h.
 static void sort_agent_pods(struct census *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
 {
-    for (size_t i = 0; i < v->n_pods; i++)
-        if (pod_label_number(v->pods[i], LABEL_INCARNATION) == c->incarnation)
+    for (size_t i = 0; i < v->gang.n_pods; i++)
+        if (pod_label_number(v->gang.pods[i], LABEL_INCARNATION) == c->incarnation)
             c->begun = true;
-    for (size_t i = 0; i < v->n_pods; i++) {
-        const struct pod *p = v->pods[i];
+    for (size_t i = 0; i < v->gang.n_pods; i++) {
+        const struct pod *p = v->gang.pods[i];
         int32_t index = pod_label_number(p, LABEL_INDEX), incarnation = pod_label_number(p, LABEL_INCARNATION);
         bool same = pod_spec_hash(p) == spec_hash;
         bool counts = index >= 0 && incarnation >= 0 && !is_copy(v, p, index, incarnation, a) &&
@@ -53,7 +53,7 @@ static void sort_agent_pods(struct census *c, const struct group_view *v, uint64
             seat = NULL;
         const struct pod *stale = seat ? *seat : p;
         if (stale)
-            c->stale[c->n_stale++] = stale;
+            c->pods.gone[c->pods.n_gone++] = stale;
         if (seat)
             *seat = p;
     }
@@ -61,8 +61,8 @@ static void sort_agent_pods(struct census *c, const struct group_view *v, uint64
 
 static void sort_pods(struct census *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
 {
-    for (size_t i = 0; i < v->n_pods; i++) {
-        const struct pod *p = v->pods[i];
+    for (size_t i = 0; i < v->gang.n_pods; i++) {
+        const struct pod *p = v->gang.pods[i];
         bool mine = pod_label_number(p, LABEL_ATTEMPT) == c->attempt &&
                     pod_label_number(p, LABEL_INCARNATION) == c->incarnation;
         c->mine += mine;
@@ -73,7 +73,7 @@ static void sort_pods(struct census *c, const struct group_view *v, uint64_t spe
         if (seat)
             *seat = p;
         else
-            c->stale[c->n_stale++] = p;
+            c->pods.gone[c->pods.n_gone++] = p;
     }
 }
 
@@ -111,8 +111,10 @@ void seats_prepare(struct census *c, const struct group_view *v, uint64_t spec_h
 void seats_take(struct census *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
 {
     c->current = arena_array(a, (size_t)c->replicas, sizeof *c->current);
+    c->pods.live = c->current;
+    c->pods.n_live = (size_t)c->replicas;
     c->failed = arena_array(a, (size_t)c->replicas, sizeof *c->failed);
-    c->stale = arena_array(a, v->n_pods, sizeof *c->stale);
+    c->pods.gone = arena_array(a, v->gang.n_pods, sizeof *c->pods.gone);
     if (c->pooled)
         sit_down(c, v, spec_hash, a);
     else if (v->wg->spec.runtime == RUNTIME_AGENT)

@@ -5,9 +5,18 @@
 
 #include "operator/api/podtemplate.h"
 #include "operator/reconcile/census.h"
-#include "operator/reconcile/outcome.h"
+#include "operator/reconcile/gang.h"
+
+// The status that a decision leads to, but for its conditions.
+struct outcome {
+    bool of_before; // an earlier spec runs on: its world size, GPUs, address and strategy stay in the status
+    int32_t attempt, incarnation, restarts, restarts_counted, restarts_in_a_row;
+    struct group_failure last_failure;
+    struct group_revision revision;
+};
 
 struct work {
+    struct gang_decision gang; // first: its owner finds the rest by it
     const struct group_view *v;
     const struct workergroup *wg;
     struct arena *a;
@@ -18,8 +27,7 @@ struct work {
     struct census census;
     struct group_view view_before; // of v->before, if there is one
     struct outcome outcome;
-    bool pods_leave;   // all of its own are deleted by this decision
-    bool status_first; // what follows must not happen before it is written that the pods are bound for this attempt
+    bool pods_leave; // all of its own are deleted by this decision
 };
 
 // Deletes a pod unless that is under way; by force if its node will never confirm.
@@ -30,12 +38,9 @@ void work_roll_back(struct work *w, const char *reason, const char *message);
 // A new attempt with new pods; or in the pods that are there, of which those that are lost themselves are replaced.
 void work_begin_attempt(struct work *w, const char *reason, const char *message);
 void work_restart_in_place(struct work *w, const char *message);
-// Commits the outcome as a passing or lasting state of the present attempt.
-void work_settle(struct work *w);
 
 // What runs is of an earlier spec and stays: from here on all looks at that, and the status speaks of it.
 void work_look_back(struct work *w);
-void work_accept(struct work *w);
 void work_bound(struct work *w); // all pods are
 // The status speaks of another spec than the present one, in what pods or processes are made from.
 bool work_asks_for_more(const struct work *w);
@@ -87,18 +92,6 @@ const char *order_stop(struct work *w, int32_t attempt, bool end);
 const char *order_prepare(struct work *w, int32_t index);
 const char *order_start(struct work *w, int32_t index, bool restart); // RESTART has only those processes that failed
 bool order_restarts(struct work *w, int32_t index, int32_t local);    // that is one of them
-
-// gang.c
-// Some pods of the present incarnation are missing.
-void gang_create(struct work *w);
-// The API server's verdict on the template, also said in Accepted. UNKNOWN: the plan asks, or asks again later.
-enum template_verdict { TEMPLATE_OK, TEMPLATE_REFUSED, TEMPLATE_UNKNOWN };
-enum template_verdict gang_judge(struct work *w);
-// No nodes that exist could ever take pods of the present spec: why not, and the plan looks again when they change.
-// NULL: it is worth a try, or not known yet.
-const char *gang_hopeless(struct work *w);
-// The Service of a gang that has its pods is there, or is made again.
-void gang_keep_service(struct work *w);
 
 // addresses.c
 // Host names lead to the pods that there are.

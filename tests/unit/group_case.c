@@ -126,12 +126,12 @@ static const char *rendered(struct group_case *c, struct err *err)
     const char *body = NULL;
     if (c->owner->kind == KIND_WORKERGROUP) {
         const struct workergroup *wg = workergroup_of(c->owner);
-        struct group_pod pod = {.name = "dry-run", .spec_hash = group_case_hash(wg), .setup = c->view.setup};
+        struct group_pod pod = {.name = "dry-run", .spec_hash = group_case_hash(wg), .setup = c->view.gang.setup};
         group_pod_render(wg, &pod, &c->arena, &body, err);
     } else {
         static const int32_t first = 0;
         const struct placementgroup *plg = placementgroup_of(c->owner);
-        struct bundlepod pod = {.name = "dry-run", .items = &first, .n = 1, .setup = c->view.setup};
+        struct bundlepod pod = {.name = "dry-run", .items = &first, .n = 1, .setup = c->view.gang.setup};
         struct bundles b;
         if (bundles_expand(&plg->spec, &c->arena, &b, err) == 0)
             bundlepod_render(plg, &b, &pod, &c->arena, &body, err);
@@ -260,7 +260,7 @@ static void take_pods(struct group_case *c, const struct json *pods)
         }
         object_unref(o);
     }
-    c->view.n_pods = n;
+    c->view.gang.n_pods = n;
 }
 
 static int read_name(const struct json *v, const char *const *names)
@@ -343,7 +343,7 @@ static void take_reach(struct group_case *c, const struct json *root)
     const struct json *in = json_get(root, "reach");
     struct agent_witness *other = arena_new(&c->arena, struct agent_witness);
     struct reach *r = &c->view.reach;
-    *other = (struct agent_witness){1, c->view.now_ms};
+    *other = (struct agent_witness){1, c->view.gang.now_ms};
     *r = (struct reach){.listening_ms = 1, .expected = 100, .agents = other, .n_agents = 1};
     if (!in)
         return;
@@ -356,7 +356,7 @@ static void take_agents(struct group_case *c, const struct json *root)
 {
     const struct json *agents = json_get(root, "agents");
     size_t found = 0, rank = 0;
-    for (size_t i = 0; i < c->view.n_pods; i++) {
+    for (size_t i = 0; i < c->view.gang.n_pods; i++) {
         const struct json *facts = json_get(agents, c->pod_views[i]->obj.meta.name);
         found += facts != NULL;
         c->agents[i] = read_facts(c, facts);
@@ -380,7 +380,7 @@ static void take_service(struct group_case *c, const struct json *root)
         return;
     c->service = decode(KIND_SERVICE, json_get(root, "service"));
     ((struct service *)c->service)->selects = !slices;
-    c->view.service = service_of(c->service);
+    c->view.gang.service = service_of(c->service);
     JSON_FOREACH(item, slices) {
         assert_true(c->view.n_slices < GROUP_CASE_SLICES);
         c->slices[c->view.n_slices] = decode(KIND_ENDPOINTSLICE, item);
@@ -405,13 +405,13 @@ struct group_case *group_case_new(const char *json)
     c->cluster = cluster_new();
     c->view = (struct group_view){
         .wg = wg ? workergroup_of(c->owner) : NULL,
-        .pods = c->pod_views,
-        .cluster = c->cluster,
-        .memory = &c->memory,
-        .moving = get_number(root, "moving"),
+        .gang.pods = c->pod_views,
+        .gang.cluster = c->cluster,
+        .gang.memory = &c->memory,
+        .gang.moving = get_number(root, "moving"),
         .running = (size_t)get_number(root, "running"),
-        .now_ms = get_time(root, "now"),
-        .setup = json_get(root, "noSetup") ? NULL : &group_case_setup,
+        .gang.now_ms = get_time(root, "now"),
+        .gang.setup = json_get(root, "noSetup") ? NULL : &group_case_setup,
     };
     JSON_FOREACH(item, json_get(root, "nodes")) {
         const struct object *node = decode(KIND_NODE, item);
@@ -433,7 +433,7 @@ void group_case_free(struct group_case *c)
     if (!c)
         return;
     cluster_free(c->cluster);
-    for (size_t i = 0; i < c->view.n_pods; i++)
+    for (size_t i = 0; i < c->view.gang.n_pods; i++)
         object_unref(c->pods[i]);
     for (size_t i = 0; i < c->n_pools; i++)
         object_unref(c->pools[i]);
@@ -450,15 +450,8 @@ const struct plan *group_case_decide(struct group_case *c)
     const struct group_view *v = &c->view;
     struct placementgroup_view plg = {
         .plg = v->wg ? NULL : placementgroup_of(c->owner),
-        .pods = v->pods,
-        .n_pods = v->n_pods,
-        .setup = v->setup,
-        .service = v->service,
         .tenants = c->tenants,
-        .cluster = v->cluster,
-        .memory = v->memory,
-        .moving = v->moving,
-        .now_ms = v->now_ms,
+        .gang = v->gang,
     };
     if (v->wg)
         group_reconcile(v, &c->arena, &c->plan);

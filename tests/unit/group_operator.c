@@ -372,8 +372,8 @@ static void take_notes(struct sim_operator *o, const struct workergroup *wg, con
 // Under agents one pod is replaced, but not while another one of its index lives.
 static void check_replacement(const struct group_view *v, const struct action *a)
 {
-    for (size_t i = 0; i < v->n_pods; i++) {
-        const struct pod *p = v->pods[i];
+    for (size_t i = 0; i < v->gang.n_pods; i++) {
+        const struct pod *p = v->gang.pods[i];
         const char *end = strrchr(a->name, '-');
         bool same = strncmp(a->name, p->obj.meta.name, (size_t)(end - a->name) + 1) == 0;
         assert_false(same && !pod_terminal(p) && !p->obj.meta.deleted_ms);
@@ -388,8 +388,8 @@ static void check_creation(const struct group_view *v, const struct action *a)
         return;
     }
     assert_false(was_scheduled(v->wg));
-    for (size_t i = 0; i < v->n_pods; i++) {
-        const char *name = v->pods[i]->obj.meta.name;
+    for (size_t i = 0; i < v->gang.n_pods; i++) {
+        const char *name = v->gang.pods[i]->obj.meta.name;
         assert_string_not_equal(a->name, name);
         assert_string_equal(strrchr(a->name, '-'), strrchr(name, '-')); // the incarnation
     }
@@ -398,10 +398,10 @@ static void check_creation(const struct group_view *v, const struct action *a)
 // Pods that are newer than what is known of the group are not touched.
 static void check_deletion(const struct group_view *v, const struct action *a)
 {
-    for (size_t i = 0; i < v->n_pods; i++) {
-        const struct pod *p = v->pods[i];
+    for (size_t i = 0; i < v->gang.n_pods; i++) {
+        const struct pod *p = v->gang.pods[i];
         bool newer = pod_label_number(p, LABEL_INCARNATION) > v->wg->status.incarnation;
-        bool young = v->now_ms - p->obj.meta.created_ms < 60 * 1000;
+        bool young = v->gang.now_ms - p->obj.meta.created_ms < 60 * 1000;
         assert_false(str_eq(a->name, p->obj.meta.name) && newer && young);
     }
 }
@@ -433,7 +433,8 @@ static void see_others(struct sim_operator *o, struct arena *a, struct group_vie
     struct agent_witness *agents = arena_array(a, SIM_PODS, sizeof *agents);
     struct reach *r = &v->reach;
     size_t n = agents_witnesses(o->processes[0].registry->agents, agents, SIM_PODS - 1);
-    *r = (struct reach){.listening_ms = o->time.listening_ms, .expected = v->n_pods + o->has_others, .agents = agents};
+    *r = (struct reach){
+        .listening_ms = o->time.listening_ms, .expected = v->gang.n_pods + o->has_others, .agents = agents};
     if (o->others_since_ms)
         agents[n++] = witness(o, o->others_since_ms, o->others_heard_ms ? o->others_heard_ms : o->w->now_ms);
     r->n_agents = n;
@@ -454,7 +455,7 @@ static bool hears_of(const struct sim_operator *o)
 static void see_agent(const struct sim_operator *o, const struct group_view *v, size_t i, struct arena *a,
                       struct agent_facts *ret)
 {
-    const char *pod = v->pods[i]->obj.meta.uid, *group = v->wg->obj.meta.uid;
+    const char *pod = v->gang.pods[i]->obj.meta.uid, *group = v->wg->obj.meta.uid;
     struct agent_facts other;
     agents_facts(o->processes[0].registry->agents, pod, group, a, ret);
     agents_facts(o->processes[1].registry->agents, pod, group, a, &other);
@@ -471,17 +472,17 @@ static void see_agents(struct sim_operator *o, struct arena *a, struct group_vie
                                   .keys_id = o->keys,
                                   .keys_secret = "keys",
                                   .ticket = ticket};
-    struct agent_facts *facts = arena_array(a, v->n_pods, sizeof *facts);
+    struct agent_facts *facts = arena_array(a, v->gang.n_pods, sizeof *facts);
     int32_t world = MAX(group_world_size(v->wg), v->before ? group_world_size(v->before) : 0),
             *members = arena_array(a, (size_t)world, sizeof *members);
-    for (size_t i = 0; i < v->n_pods; i++)
+    for (size_t i = 0; i < v->gang.n_pods; i++)
         see_agent(o, v, i, a, &facts[i]);
     for (int i = 0; i < SIM_PODS; i++) {
         const struct sim_agent *g = o->w->pods[i].agent;
         if (g && g->member && g->rank < world && hears_of(o))
             members[g->rank] = g->member;
     }
-    v->setup = o->keys ? setup : NULL;
+    v->gang.setup = o->keys ? setup : NULL;
     v->agents = facts;
     v->members = members;
     v->leading_ms = o->time.leading_ms;
@@ -511,14 +512,14 @@ void sim_operator_turn(struct sim_operator *o)
     struct group_view v = {
         .wg = workergroup_of(wg),
         .before = group_before(workergroup_of(wg), &a),
-        .pods = pods,
-        .n_pods = n,
-        .service = service ? service_of(service) : NULL,
+        .gang.pods = pods,
+        .gang.n_pods = n,
+        .gang.service = service ? service_of(service) : NULL,
         .slices = (const struct endpointslice *const *)slices,
         .n_slices = n_slices,
-        .cluster = o->cluster,
-        .memory = &o->notebook.memory,
-        .now_ms = timekeeper_now(&o->time),
+        .gang.cluster = o->cluster,
+        .gang.memory = &o->notebook.memory,
+        .gang.now_ms = timekeeper_now(&o->time),
     };
     struct plan plan;
     see_agents(o, &a, &v);

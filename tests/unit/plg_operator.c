@@ -280,14 +280,14 @@ static void look(struct plg_operator *o, const struct object *plg, struct arena 
         store_get(o->leader.stores[KIND_SERVICE], "ml", bundlepod_gang(placementgroup_of(plg), a));
     *v = (struct placementgroup_view){
         .plg = placementgroup_of(plg),
-        .pods = pods,
-        .n_pods = n,
-        .setup = &setup,
-        .service = service ? service_of(service) : NULL,
+        .gang.pods = pods,
+        .gang.n_pods = n,
+        .gang.setup = &setup,
+        .gang.service = service ? service_of(service) : NULL,
         .tenants = o->w->tenants,
-        .cluster = o->cluster,
-        .memory = &o->notebook.memory,
-        .now_ms = timekeeper_now(&o->time),
+        .gang.cluster = o->cluster,
+        .gang.memory = &o->notebook.memory,
+        .gang.now_ms = timekeeper_now(&o->time),
     };
 }
 
@@ -316,7 +316,7 @@ void plg_operator_turn(struct plg_operator *o)
     notebook_time(&o->notebook, wall_ms(o), o->w->now_ms);
     look(o, plg, &a, &v);
     placementgroup_reconcile(&v, &a, &plan);
-    take_notes(o, v.plg, &plan, v.now_ms);
+    take_notes(o, v.plg, &plan, v.gang.now_ms);
     int result = carry_out(o, v.plg, &plan);
     wait_for(o, &plan, result);
     object_unref(plg);

@@ -50,8 +50,8 @@ static int setup(void **state)
     f->cluster = cluster_new();
     set_node(f, "n1", "gpu=8", 1);
     set_node(f, "n2", "gpu=8", 1);
-    f->view =
-        (struct group_view){.wg = &f->wg, .pods = f->list, .cluster = f->cluster, .memory = &f->memory, .now_ms = NOW};
+    f->view = (struct group_view){
+        .wg = &f->wg, .gang.pods = f->list, .gang.cluster = f->cluster, .gang.memory = &f->memory, .gang.now_ms = NOW};
     *state = f;
     return 0;
 }
@@ -68,8 +68,8 @@ static int teardown(void **state)
 // A running pod of that place, on n1.
 static struct pod *add(struct fixture *f, int attempt, int incarnation, int index)
 {
-    struct pod *p = &f->pods[f->view.n_pods];
-    f->list[f->view.n_pods++] = p;
+    struct pod *p = &f->pods[f->view.gang.n_pods];
+    f->list[f->view.gang.n_pods++] = p;
     struct label *labels = arena_array(&f->arena, 3, sizeof *labels);
     labels[0] = (struct label){LABEL_ATTEMPT, arena_printf(&f->arena, "%d", attempt)};
     labels[1] = (struct label){LABEL_INCARNATION, arena_printf(&f->arena, "%d", incarnation)};
@@ -123,15 +123,15 @@ static void pods_are_counted_by_what_they_are(void **state)
     done->obj.meta.created_ms = NOW - 100;
     current(f, 1);
     const struct census *c = take(f);
-    assert_int_equal(c->existing, 3);
-    assert_int_equal(c->bound, 2);
+    assert_int_equal(c->pods.existing, 3);
+    assert_int_equal(c->pods.bound, 2);
     assert_int_equal(c->ready, 1); // one that has ended is not ready, whatever it says
     assert_int_equal(c->succeeded, 1);
-    assert_int_equal(c->newest_ms, NOW - 100);
+    assert_int_equal(c->pods.newest_ms, NOW - 100);
     assert_ptr_equal(c->current[0], done);
     assert_ptr_equal(c->current[2], &f->pods[0]);
-    assert_false(c->changed || c->from_the_future || c->failure.time_ms || c->stuck || c->n_stale);
-    assert_int_equal(c->look_again_ms, -1);
+    assert_false(c->changed || c->pods.from_the_future || c->failure.time_ms || c->pods.stuck || c->pods.n_gone);
+    assert_int_equal(c->pods.look_again_ms, -1);
 }
 
 static void pods_of_other_sets_are_stale(void **state)
@@ -143,8 +143,8 @@ static void pods_of_other_sets_are_stale(void **state)
     current(f, -1);
     current(f, 1);
     const struct census *c = take(f);
-    assert_int_equal(c->existing, 1);
-    assert_int_equal(c->n_stale, 4);
+    assert_int_equal(c->pods.existing, 1);
+    assert_int_equal(c->pods.n_gone, 4);
     assert_int_equal(c->mine, 3);
     assert_null(c->current[0]);
 }
@@ -153,14 +153,14 @@ static void a_copy_of_a_pod_does_not_take_its_place(void **state)
 {
     for (int first = 0; first < 2; first++) {
         struct fixture *f = *state;
-        f->view.n_pods = 0;
+        f->view.gang.n_pods = 0;
         struct pod *a = current(f, 0), *b = current(f, 0);
         struct pod *copy = first ? a : b, *original = first ? b : a;
         copy->obj.meta.name = "copy";
         const struct census *c = take(f);
         assert_ptr_equal(c->current[0], original);
-        assert_int_equal(c->n_stale, 1);
-        assert_ptr_equal(c->stale[0], copy);
+        assert_int_equal(c->pods.n_gone, 1);
+        assert_ptr_equal(c->pods.gone[0], copy);
     }
 }
 
@@ -178,11 +178,11 @@ static void a_young_pod_from_the_future_means_that_the_status_is_old(void **stat
 {
     struct fixture *f = *state;
     struct pod *p = add(f, 3, 6, 0);
-    assert_true(take(f)->from_the_future);
+    assert_true(take(f)->pods.from_the_future);
     assert_int_equal(f->census.attempt, 2);
     p->obj.meta.created_ms = NOW - 61000; // no cache is so slow: somebody took the status away
     const struct census *c = take(f);
-    assert_false(c->from_the_future);
+    assert_false(c->pods.from_the_future);
     assert_int_equal(c->attempt, 3);
     assert_int_equal(c->incarnation, 6);
     assert_ptr_equal(c->current[0], p);
@@ -197,7 +197,7 @@ static void a_status_with_impossible_counters_does_no_harm(void **state)
     const struct census *c = take(f);
     assert_int_equal(c->attempt, 1);
     assert_int_equal(c->incarnation, 0);
-    assert_int_equal(c->existing, 1);
+    assert_int_equal(c->pods.existing, 1);
 }
 
 static void the_first_failure_explains_the_others(void **state)
@@ -283,7 +283,7 @@ static void a_node_is_lost_after_its_time_or_at_once_if_it_is_gone(void **state)
     set_node(f, "n2", "gpu=8 notready", NOW - 20000);
     const struct census *c = take(f);
     assert_int_equal(c->failure.time_ms, 0);
-    assert_int_equal(c->look_again_ms, 40000);
+    assert_int_equal(c->pods.look_again_ms, 40000);
     set_node(f, "n2", "gpu=8 notready", NOW - 60000);
     c = take(f);
     assert_string_equal(c->failure.reason, FAILURE_NODE_LOST);
@@ -299,7 +299,7 @@ static void a_clock_that_was_put_back_does_not_keep_a_lost_node(void **state)
     struct fixture *f = *state;
     current(f, 0)->node = "n2";
     set_node(f, "n2", "gpu=8 notready", NOW + 3600000);
-    assert_int_equal(take(f)->look_again_ms, 60000);
+    assert_int_equal(take(f)->pods.look_again_ms, 60000);
 }
 
 static void silent_nodes_of_stale_pods_are_watched_too(void **state)
@@ -309,7 +309,7 @@ static void silent_nodes_of_stale_pods_are_watched_too(void **state)
     p->node = "n2";
     deleted(p, NOW - 5000);
     set_node(f, "n2", "gpu=8 notready", NOW - 20000);
-    assert_int_equal(take(f)->look_again_ms, 40000);
+    assert_int_equal(take(f)->pods.look_again_ms, 40000);
     assert_int_equal(f->census.failure.time_ms, 0);
 }
 
@@ -334,13 +334,13 @@ static void what_does_not_mend_itself_is_noticed(void **state)
     p->containers = containers;
     p->n_containers = ARRAY_LEN(containers);
     containers[1].reason = "ContainerCreating";
-    assert_null(take(f)->stuck);
+    assert_null(take(f)->pods.stuck);
     containers[1].reason = "ErrImagePull";
-    assert_ptr_equal(take(f)->stuck, p);
-    assert_ptr_equal(f->census.stuck_container, &containers[1]);
-    assert_string_equal(f->census.stuck_reason, REASON_IMAGE);
+    assert_ptr_equal(take(f)->pods.stuck, p);
+    assert_ptr_equal(f->census.pods.stuck_container, &containers[1]);
+    assert_string_equal(f->census.pods.stuck_reason, REASON_IMAGE);
     containers[1].reason = "CreateContainerConfigError";
-    assert_string_equal(take(f)->stuck_reason, REASON_CONTAINER_CONFIG);
+    assert_string_equal(take(f)->pods.stuck_reason, REASON_CONTAINER_CONFIG);
 }
 
 static void placements_are_compact(void **state)

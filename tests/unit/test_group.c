@@ -141,15 +141,15 @@ static void a_killed_container_is_waited_for_by_our_own_clock(void **state)
         "\"w\"},{"
         "\"name\":\"s\"}]}}},\"status\":{\"attempt\":1}},\"nodes\":[{\"metadata\":{\"name\":\"n\"},\"status\":{"
         "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}],\"pods\":[" KILLED "]}");
-    c->memory.looked_ms = c->view.now_ms - 1000; // when it was running yet
+    c->memory.looked_ms = c->view.gang.now_ms - 1000; // when it was running yet
     const struct plan *p = group_case_decide(c);
     assert_false(says(p, &c->arena, "\"reason\":\"Restarting\""));
     int64_t day = 86400 * 1000LL;
     c->memory.waits[PATIENCE_KILLED] = p->waits[PATIENCE_KILLED];
     c->memory.waits[PATIENCE_KILLED].since_ms += day; // as notebook_time does
-    c->view.now_ms += day + 58999;
+    c->view.gang.now_ms += day + 58999;
     assert_false(says(group_case_decide(c), &c->arena, "\"reason\":\"Restarting\""));
-    c->view.now_ms++;
+    c->view.gang.now_ms++;
     assert_true(says(group_case_decide(c), &c->arena, "\"reason\":\"Restarting\""));
     group_case_free(c);
 }

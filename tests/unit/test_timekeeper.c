@@ -3,7 +3,7 @@
 #include "operator/exec/timekeeper.h"
 
 #include "common/base/log.h"
-#include "operator/reconcile/census.h"
+#include "operator/reconcile/gang_pods.h"
 #include "tests/unit/placement_builder.h"
 
 #include <setjmp.h>
@@ -52,7 +52,7 @@ static void fall_silent(void)
 static int64_t seconds_left(void) // 0 = it is lost
 {
     int64_t left = 0;
-    return census_node_gone(f.time.cluster, f.pod, LOST_S, timekeeper_now(&f.time), &left) ? 0 : left / SECOND;
+    return pod_node_gone(f.time.cluster, f.pod, LOST_S, timekeeper_now(&f.time), &left) ? 0 : left / SECOND;
 }
 
 static void a_node_that_falls_silent_has_its_time_by_our_own_clock(void **state)

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/gang_pods.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/reason.h"
+
+const char *pod_place(const struct pod *p)
+{
+    return p->node ? p->node : p->pin;
+}
+
+bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t node_lost_s, int64_t now_ms,
+                   int64_t *ret_ms)
+{
+    if (!p->node)
+        return false;
+    const struct node *n = cluster_node(cluster, p->node);
+    if (!n)
+        return true;
+    if (n->ready)
+        return false;
+    int64_t patience = (int64_t)node_lost_s * 1000;
+    int64_t left = cluster_silent_ms(cluster, p->node) + patience - now_ms;
+    if (left > 0 && ret_ms)
+        *ret_ms = MIN(left, patience); // a clock that was put back must not keep us waiting
+    return left <= 0;
+}
+
+bool pod_pinned_astray(const struct cluster *cluster, const struct pod *p)
+{
+    return !p->node && p->pin && !cluster_node(cluster, p->pin);
+}
+
+static const char *stuck_reason(const char *waiting)
+{
+    static const struct {
+        const char *waiting, *reason;
+    } table[] = {
+        {"ErrImagePull", REASON_IMAGE},
+        {"ImagePullBackOff", REASON_IMAGE},
+        {"InvalidImageName", REASON_IMAGE},
+        {"ErrImageNeverPull", REASON_IMAGE},
+        {"ImageInspectError", REASON_IMAGE},
+        {"CreateContainerConfigError", REASON_CONTAINER_CONFIG},
+        {"CreateContainerError", REASON_CONTAINER_CONFIG},
+        {"RunContainerError", REASON_CONTAINER_CONFIG},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        if (str_eq(waiting, table[i].waiting))
+            return table[i].reason;
+    return NULL;
+}
+
+const struct container_status *pod_stuck(const struct pod *p, const char **ret_reason)
+{
+    for (size_t i = 0; i < p->n_containers; i++) {
+        const struct container_status *s = &p->containers[i];
+        const char *reason = s->waiting ? stuck_reason(s->reason) : NULL;
+        if (reason) {
+            *ret_reason = reason;
+            return s;
+        }
+    }
+    return NULL;
+}
+
+void gang_pods_look_again(struct gang_pods *pods, int64_t ms)
+{
+    pods->look_again_ms = pods->look_again_ms < 0 ? ms : MIN(pods->look_again_ms, ms);
+}
+
+void gang_pods_count(struct gang_pods *pods, const struct pod *p)
+{
+    pods->existing++;
+    pods->bound += p->node != NULL;
+    pods->newest_ms = MAX(pods->newest_ms, p->obj.meta.created_ms);
+    if (!p->node && p->unschedulable && !pods->unschedulable)
+        pods->unschedulable = p;
+    const struct container_status *s = pods->stuck ? NULL : pod_stuck(p, &pods->stuck_reason);
+    if (!s)
+        return;
+    pods->stuck = p;
+    pods->stuck_container = s;
+}

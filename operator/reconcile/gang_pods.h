@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the pods of a gang say about it, whoever owns them: counted once, then only read.
+#ifndef CADRE_RECONCILE_GANG_PODS_H
+#define CADRE_RECONCILE_GANG_PODS_H
+
+#include "operator/api/pod.h"
+#include "operator/placement/cluster.h"
+
+struct gang_pods {                 // what the pods of the owner say about the gang
+    const struct pod *const *live; // those that count; NULL = missing
+    size_t n_live;
+    int32_t existing, bound; // of these
+    const struct pod **gone; // all others: of earlier attempts or incarnations, or lost
+    size_t n_gone;
+    bool own_failure;                // one of those has failed by itself, and is not being deleted yet
+    bool older;                      // some of the live ones are of an earlier incarnation, and stay
+    bool from_the_future;            // a young pod of a later incarnation: our status is old, so do nothing yet
+    int64_t newest_ms;               // creation of the youngest live pod: all are there since then
+    const struct pod *unschedulable; // the first that kube-scheduler could not bind
+    const struct pod *stuck;         // the first that waits for what will not come by itself, such as an image
+    const struct container_status *stuck_container;
+    const char *stuck_reason; // REASON_IMAGE or REASON_CONTAINER_CONFIG
+    int64_t look_again_ms;    // when a silent node will count as lost, from now; -1 = none is silent
+};
+
+// A live pod is there: tells existing, bound, newest_ms, unschedulable and stuck.
+void gang_pods_count(struct gang_pods *pods, const struct pod *p);
+void gang_pods_look_again(struct gang_pods *pods, int64_t ms);
+
+// The node of this pod has been silent for longer than node_lost_s, or is gone. If it is silent but not yet for so
+// long, *ret_ms (if not NULL) is when it will count as lost, from now.
+bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t node_lost_s, int64_t now_ms,
+                   int64_t *ret_ms);
+// It is not bound, and the node that it is to go to does not exist (any more).
+bool pod_pinned_astray(const struct cluster *cluster, const struct pod *p);
+// The first container of the pod that waits for something that will not come by itself, and the reason of reason.h for
+// it; NULL if none does.
+const struct container_status *pod_stuck(const struct pod *p, const char **ret_reason);
+const char *pod_place(const struct pod *p); // the node where it is or is to be
+
+#endif

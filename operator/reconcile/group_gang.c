@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/group_gang.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/placement/room.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/reason.h"
+
+#include <string.h>
+
+enum { NOTE_ENOUGH = 1000 };
+
+static struct work *work_of(struct gang_decision *g)
+{
+    return (struct work *)g; // its first member
+}
+
+static bool has_agent(const struct work *w)
+{
+    return w->wg->spec.runtime == RUNTIME_AGENT;
+}
+
+static int32_t gpus_of(const struct work *w)
+{
+    const struct census *c = &w->census;
+    const struct pod_constraints *needs = w->v->gang.memory->needs;
+    int64_t each = -1;
+    if (c->pooled)
+        return c->pooled->gpus;
+    for (int32_t i = 0; i < c->replicas && each < 0; i++)
+        if (c->current[i])
+            each = resources_get(&c->current[i]->requests, RESOURCE_GPU);
+    if (each < 0 && needs)
+        each = resources_get(&needs->requests, RESOURCE_GPU);
+    return each < 0 ? w->wg->status.gpus : (int32_t)MIN(each / 1000, INT32_MAX / c->replicas) * c->replicas;
+}
+
+static const char *master_addr(const struct work *w)
+{
+    const struct pooled *p = w->census.pooled;
+    if (!p)
+        return arena_printf(w->a, "%s:%d", group_master_host(w->wg, w->a), w->wg->spec.rendezvous_port);
+    return p->master_host ? arena_printf(w->a, "%s:%d", p->master_host, p->master_port) : NULL;
+}
+
+// On bundles it is that of the PlacementGroups, of those that are there.
+static const char *strategy_of(const struct group_view *v)
+{
+    const struct placementgroup *first = NULL;
+    for (size_t i = 0; i < v->wg->spec.n_placement_groups; i++) {
+        const struct placementgroup *p = v->pools[i];
+        if (p && first && p->spec.strategy != first->spec.strategy)
+            return "Mixed";
+        first = first ? first : p;
+    }
+    return strategy_name(first ? first->spec.strategy : v->wg->spec.strategy);
+}
+
+static struct workergroup_status status_of(const struct work *w)
+{
+    const struct workergroup *wg = w->wg;
+    const struct census *c = &w->census;
+    const struct outcome *o = &w->outcome;
+    struct workergroup_status s = {
+        .observed_generation = wg->obj.meta.generation,
+        .world_size = group_world_size(wg),
+        .ready_workers = c->ready_workers,
+        .replicas = c->pods.existing,
+        .ready_replicas = c->ready,
+        .scheduled_replicas = c->pods.bound,
+        .gpus = gpus_of(w),
+        .attempt = o->attempt,
+        .incarnation = o->incarnation,
+        .restarts = o->restarts,
+        .restarts_counted = o->restarts_counted,
+        .restarts_in_a_row = o->restarts_in_a_row,
+        .master_addr = master_addr(w),
+        .selector = group_selector(wg, w->a),
+        .strategy = strategy_of(w->v),
+        .last_failure = o->last_failure,
+        .revision = o->revision,
+    };
+    if (o->of_before && wg->status.world_size) {
+        s.world_size = wg->status.world_size;
+        s.gpus = wg->status.gpus;
+        s.master_addr = wg->status.master_addr;
+        s.strategy = wg->status.strategy;
+    }
+    s.last_failure.message = arena_clip(w->a, s.last_failure.message, CONDITION_MESSAGE_MAX);
+    return s;
+}
+
+static const char *placements_text(const struct workergroup_status *s, struct arena *a)
+{
+    const char *text = "";
+    for (size_t i = 0; i < s->n_placements && strlen(text) < NOTE_ENOUGH; i++)
+        text = arena_printf(a, "%s%s%s on %s", text, i ? ", " : "replicas ", s->placements[i].replicas,
+                            s->placements[i].node);
+    return text;
+}
+
+static void draft(void *ctx, const struct condition *items, size_t n, struct status_draft *ret)
+{
+    struct work *w = work_of(ctx);
+    const struct workergroup_status *was = &w->wg->status;
+    struct workergroup_status s = status_of(w);
+    bool suspended = w->gang.conditions.now[SUSPENDED].status == CONDITION_TRUE;
+    s.n_placements = census_placements(&w->census, w->a, &s.placements);
+    s.conditions = arena_memdup(w->a, items, n * sizeof *items);
+    s.n_conditions = n;
+    if (workergroup_status_equal(&s, was))
+        return;
+    ret->patch = workergroup_status_patch(&s, w->a);
+    ret->urgent = suspended != conditions_was(&w->gang.conditions, SUSPENDED) || s.attempt != MAX(was->attempt, 1) ||
+                  s.incarnation != was->incarnation;
+    ret->restarted = s.restarts > was->restarts;
+    ret->placements = placements_text(&s, w->a);
+}
+
+static bool render(struct work *w, struct group_pod *p, const char **ret_json)
+{
+    struct err err = ERR_INIT;
+    p->attempt = w->outcome.attempt;
+    p->incarnation = w->outcome.incarnation;
+    p->spec_hash = w->spec_hash;
+    p->setup = has_agent(w) ? w->v->gang.setup : NULL;
+    if (group_pod_render(w->wg, p, w->a, ret_json, &err) == 0)
+        return true;
+    conditions_set(&w->gang.conditions, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
+                   arena_strdup(w->a, err.msg));
+    return false;
+}
+
+static bool trial(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body)
+{
+    (void)t;
+    struct group_pod pod = {.name = name};
+    return render(work_of(g), &pod, ret_body);
+}
+
+static const char *service(struct gang_decision *g)
+{
+    return g->v->service ? NULL : group_service(work_of(g)->wg, g->a);
+}
+
+static const struct room *room_of(const struct work *w, const char *node)
+{
+    const struct room *const *rooms = cluster_rooms(w->v->gang.cluster);
+    for (size_t i = 0; i < cluster_nodes(w->v->gang.cluster); i++)
+        if (str_eq(rooms[i]->name, node))
+            return rooms[i];
+    return NULL;
+}
+
+// A pod that is lost alone comes back to its node, where its room has just become free. NULL: it may go anywhere.
+static const char *old_place(struct work *w, int32_t index)
+{
+    static const struct resources nothing;
+    const struct group_failure *f = &w->outcome.last_failure;
+    const struct pod_constraints *needs = w->v->gang.memory->needs;
+    const char *name = arena_printf(w->a, "%s-%d-", w->wg->obj.meta.name, index);
+    if (!has_agent(w) || !w->census.pods.existing || !f->node || !f->pod || !str_starts(f->pod, name))
+        return NULL;
+    const struct room *r = room_of(w, f->node);
+    bool fits = r && node_admits(r->node, needs, w->wg->spec.topology_key) == NODE_OK &&
+                room_fit(r, false, &nothing, &needs->requests) > 0;
+    return fits ? f->node : NULL;
+}
+
+static bool bundles(struct gang_decision *g, bool beside, struct bundle *ret)
+{
+    struct work *w = work_of(g);
+    for (int32_t i = 0; i < w->census.replicas; i++) {
+        const struct pod *p = beside ? w->census.current[i] : NULL;
+        ret[i] = (struct bundle){g->v->memory->needs, p ? pod_place(p) : beside ? old_place(w, i) : NULL};
+    }
+    return true;
+}
+
+static bool create(struct gang_decision *g, const struct placement *placed, size_t *ret_n)
+{
+    struct work *w = work_of(g);
+    const struct census *c = &w->census;
+    const struct resources *needs = &g->v->memory->needs->requests;
+    struct resources *requests = arena_new(w->a, struct resources);
+    *requests = (struct resources){arena_memdup(w->a, needs->items, needs->n * sizeof *needs->items), needs->n};
+    *ret_n = (size_t)(c->replicas - (has_agent(w) ? c->pods.existing : 0));
+    for (int32_t i = 0; i < c->replicas; i++) {
+        if (c->current[i])
+            continue;
+        struct group_pod pod = {
+            .index = i,
+            .name = group_pod_name(w->wg, i, w->outcome.incarnation, w->a),
+            .pin = placed->nodes[i],
+        };
+        const char *body;
+        if (!render(w, &pod, &body))
+            return false;
+        struct action *x = plan_add(w->plan, ACTION_CREATE_POD, STAGE_SECOND);
+        x->name = pod.name;
+        x->body = body;
+        x->node = arena_strdup(w->a, placed->nodes[i]);
+        x->requests = requests;
+    }
+    return true;
+}
+
+static void give_back(struct gang_decision *g, const char *reason, const char *message)
+{
+    struct work *w = work_of(g);
+    if (w->census.pods.existing || g->refused)
+        work_roll_back(w, reason, message);
+    else
+        gang_wait(g, reason, message);
+}
+
+static void delete_pod(struct gang_decision *g, const struct pod *p, int stage)
+{
+    work_delete(work_of(g), p, stage);
+}
+
+static bool refused_now(const struct work *w)
+{
+    const struct group_memory *m = w->v->gang.memory;
+    return m->refusal_reason && m->refusal_incarnation == w->census.incarnation;
+}
+
+void group_gang_init(struct work *w)
+{
+    static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back, delete_pod};
+    static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY, COND_SUCCEEDED,
+                                        COND_FAILED,   COND_SUSPENDED, NULL};
+    const struct workergroup *wg = w->wg;
+    struct gang_trial *only = arena_new(w->a, struct gang_trial);
+    *only = (struct gang_trial){.hash = w->spec_hash};
+    w->gang = (struct gang_decision){
+        .owner = &owner,
+        .v = &w->v->gang,
+        .object = &wg->obj,
+        .a = w->a,
+        .plan = w->plan,
+        .name = wg->obj.meta.name,
+        .strategy = wg->spec.strategy,
+        .topology_key = wg->spec.topology_key,
+        .timeout_s = wg->spec.timeout_s,
+        .size = wg->spec.replicas,
+        .needs_setup = has_agent(w) && !w->census.pooled,
+        .edited = wg->status.observed_generation != wg->obj.meta.generation,
+        .begun = w->census.begun,
+        .refused = refused_now(w),
+        .service_first = true,
+        .gone_text = "waits until the pods of an earlier attempt are gone",
+        .trials = only,
+        .n_trials = !w->census.pooled,
+        .pods = &w->census.pods,
+    };
+    conditions_init(&w->gang.conditions, types, wg->obj.meta.generation, wg->status.conditions,
+                    wg->status.n_conditions);
+}
+
+static void wait_for_bundles(struct work *w)
+{
+    const struct pooled *p = w->census.pooled;
+    conditions_accept(&w->gang.conditions);
+    gang_wait(&w->gang, p->wait_reason ? p->wait_reason : REASON_PENDING, p->wait_message ? p->wait_message : "");
+}
+
+void group_gang_create(struct work *w)
+{
+    if (w->census.pooled) {
+        wait_for_bundles(w);
+        return;
+    }
+    if (!w->gang.begun)
+        w->gang.pause_ms = work_backoff_left(w, NULL);
+    if (w->gang.pause_ms > 0)
+        w->gang.pause_text = work_backoff_text(w);
+    gang_create(&w->gang);
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a WorkerGroup wants of its gang, and its status.
+#ifndef CADRE_RECONCILE_GROUP_GANG_H
+#define CADRE_RECONCILE_GROUP_GANG_H
+
+#include "operator/reconcile/work.h"
+
+// From what the work knows already.
+void group_gang_init(struct work *w);
+// Some pods of the present incarnation are missing.
+void group_gang_create(struct work *w);
+
+#endif

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/placementgroup_gang.h"
+
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/bundlepod.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/reason.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { SERVICE_AFTER_MS = 60 * 1000, NOTE_ENOUGH = 1000 };
+
+static struct placementgroup_decision *decision_of(struct gang_decision *g)
+{
+    return (struct placementgroup_decision *)g; // its first member
+}
+
+static struct placementgroup_status status_of(const struct placementgroup_decision *d)
+{
+    const struct placementgroup_status *old = &d->plg->status;
+    struct placementgroup_status s = {
+        .observed_generation = d->plg->obj.meta.generation,
+        .bundles = d->bundles.n,
+        .bound_bundles = d->reservation.bound,
+        .gpus = d->bundles.gpus,
+        .incarnation = d->incarnation,
+    };
+    s.n_placements = reservation_placements(&d->reservation, &d->bundles, d->a, &s.placements);
+    s.nodes = (int32_t)s.n_placements;
+    if (!d->bundles.n) { // nobody knows what the spec asks for; the pods of an earlier one are still there
+        s.bundles = old->bundles;
+        s.bound_bundles = old->bound_bundles;
+        s.gpus = old->gpus;
+        s.nodes = old->nodes;
+        s.placements = old->placements;
+        s.n_placements = old->n_placements;
+    }
+    return s;
+}
+
+static const char *placements_text(const struct placementgroup_status *s, struct arena *a)
+{
+    const char *text = "";
+    for (size_t i = 0; i < s->n_placements && strlen(text) < NOTE_ENOUGH; i++)
+        text = arena_printf(a, "%s%s%s on %s", text, i ? ", " : "bundles ", s->placements[i].bundles,
+                            s->placements[i].node);
+    return text;
+}
+
+static void draft(void *ctx, const struct condition *items, size_t n, struct status_draft *ret)
+{
+    struct placementgroup_decision *d = decision_of(ctx);
+    struct placementgroup_status s = status_of(d);
+    int32_t was = d->plg->status.incarnation;
+    s.conditions = arena_memdup(d->a, items, n * sizeof *items);
+    s.n_conditions = n;
+    if (placementgroup_status_equal(&s, &d->plg->status))
+        return;
+    ret->patch = placementgroup_status_patch(&s, d->a);
+    ret->urgent = d->incarnation != was;
+    ret->restarted = d->incarnation > was && str_eq(d->gang.conditions.now[READY].reason, REASON_RESTARTING);
+    ret->placements = placements_text(&s, d->a);
+}
+
+static bool invalid(struct placementgroup_decision *d, const char *message)
+{
+    conditions_set(&d->gang.conditions, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
+                   arena_strdup(d->a, message));
+    return false;
+}
+
+static bool render(struct placementgroup_decision *d, struct bundlepod *p, const char **ret_json)
+{
+    struct err err = ERR_INIT;
+    p->incarnation = d->incarnation;
+    p->template_hash = d->template_hash;
+    p->setup = d->v->gang.setup;
+    return bundlepod_render(d->plg, &d->bundles, p, d->a, ret_json, &err) == 0 || invalid(d, err.msg);
+}
+
+static bool trial(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body)
+{
+    struct bundlepod pod = {.name = name, .items = &t->bundle, .n = 1};
+    return render(decision_of(g), &pod, ret_body);
+}
+
+static int32_t first_of(const struct bundles *b, size_t shape)
+{
+    int32_t i = 0;
+    while (b->shape[i] != shape)
+        i++;
+    return i;
+}
+
+size_t placementgroup_gang_trials(const struct placementgroup_decision *d, struct gang_trial **ret)
+{
+    const struct bundles *b = &d->bundles;
+    size_t n = MIN(b->n_shapes, (size_t)DRY_RUNS_FURTHER + 1);
+    *ret = arena_array(d->a, n, sizeof **ret);
+    for (size_t i = 0; i < n; i++) {
+        const char *text = arena_printf(d->a, "%016" PRIx64 " %016" PRIx64, d->template_hash, b->shapes[i].hash);
+        (*ret)[i] = (struct gang_trial){str_hash(text, strlen(text)), first_of(b, i)};
+    }
+    return n;
+}
+
+static int64_t bound_ms(const struct placementgroup_decision *d)
+{
+    const struct condition *scheduled = conditions_old(&d->gang.conditions, SCHEDULED);
+    return scheduled && scheduled->status == CONDITION_TRUE ? scheduled->changed_ms : d->v->gang.now_ms;
+}
+
+// A Service and the endpoints that follow from it cost the cluster more than a pod does, and only groups on the bundles
+// need the names. So it comes with the first of them; or, where none comes at once, a while after the bundles are
+// bound: early enough for groups that come later, and not at all for what is given back soon.
+static const char *service(struct gang_decision *g)
+{
+    struct placementgroup_decision *d = decision_of(g);
+    int64_t left = bound_ms(d) + SERVICE_AFTER_MS - g->v->now_ms;
+    bool late = left <= 0 || left > SERVICE_AFTER_MS; // or a clock was set back
+    if (g->v->service || (!d->v->tenants && d->reservation.bound < d->bundles.n))
+        return NULL;
+    if (d->v->tenants || late)
+        return bundlepod_service(d->plg, d->a);
+    plan_requeue(g->plan, left);
+    return NULL;
+}
+
+// What one bundle asks for when it is planned. The bundles of a node share one pod: a thousandth of a pod each makes
+// sure that there is room for one, and no more. What the pod has besides (sidecars, overhead) counts with each of them,
+// which keeps on the safe side.
+static bool find_needs(struct placementgroup_decision *d)
+{
+    struct bundles *b = &d->bundles;
+    struct err err = ERR_INIT;
+    for (int32_t i = 0; i < b->n; i++) {
+        struct bundle_shape *shape = bundle_shape(b, i);
+        if (shape->needs)
+            continue;
+        struct pod_constraints *needs = arena_new(d->a, struct pod_constraints);
+        if (bundlepod_needs(b, d->v->gang.memory->dry_run_pod, &i, 1, d->a, needs, &err) < 0)
+            return invalid(d, err.msg);
+        for (size_t k = 0; k < needs->requests.n && d->plg->spec.pod_per == POD_PER_NODE; k++)
+            if (needs->requests.items[k].id == RESOURCE_PODS)
+                needs->requests.items[k].milli = 1;
+        shape->needs = needs;
+    }
+    return true;
+}
+
+static bool bundles(struct gang_decision *g, bool beside, struct bundle *ret)
+{
+    struct placementgroup_decision *d = decision_of(g);
+    if (!find_needs(d))
+        return false;
+    for (int32_t i = 0; i < d->bundles.n; i++) {
+        const struct pod *p = beside ? d->reservation.holder[i] : NULL;
+        ret[i] = (struct bundle){bundle_shape(&d->bundles, i)->needs, p ? pod_place(p) : NULL};
+    }
+    return true;
+}
+
+struct new_pod { // with these bundles
+    const char *node;
+    int32_t *items;
+    size_t n;
+};
+
+static size_t new_pods(struct placementgroup_decision *d, const struct placement *placed, struct new_pod **ret)
+{
+    const struct bundles *b = &d->bundles;
+    bool per_node = d->plg->spec.pod_per == POD_PER_NODE;
+    struct map by_node = MAP_INIT;
+    struct new_pod *pods = arena_array(d->a, (size_t)b->n, sizeof *pods), **of;
+    size_t n = 0;
+    of = arena_array(d->a, (size_t)b->n, sizeof(struct new_pod *));
+    for (int32_t i = 0; i < b->n; i++) {
+        if (d->reservation.holder[i])
+            continue;
+        of[i] = per_node ? map_get(&by_node, placed->nodes[i]) : NULL;
+        if (!of[i]) {
+            of[i] = &pods[n++];
+            of[i]->node = placed->nodes[i];
+            if (per_node)
+                map_set(&by_node, placed->nodes[i], of[i]);
+        }
+        of[i]->n++;
+    }
+    map_done(&by_node);
+    for (size_t i = 0; i < n; i++) {
+        pods[i].items = arena_array(d->a, pods[i].n, sizeof *pods[i].items);
+        pods[i].n = 0;
+    }
+    for (int32_t i = 0; i < b->n; i++)
+        if (of[i])
+            of[i]->items[of[i]->n++] = i;
+    *ret = pods;
+    return n;
+}
+
+// A pod of one bundle has its index; the others count up, and new ones take what is free.
+static int32_t *free_indexes(struct placementgroup_decision *d, const struct new_pod *pods, size_t n)
+{
+    const struct gang_pods *there = &d->reservation.pods;
+    size_t all = n + there->n_live, found = 0;
+    bool *taken = arena_array(d->a, all, sizeof *taken);
+    int32_t *indexes = arena_array(d->a, n, sizeof *indexes);
+    for (size_t i = 0; i < there->n_live; i++) {
+        int32_t index = pod_label_number(there->live[i], LABEL_INDEX);
+        if (index >= 0 && (size_t)index < all)
+            taken[index] = true;
+    }
+    if (d->plg->spec.pod_per == POD_PER_BUNDLE) {
+        for (size_t i = 0; i < n; i++)
+            indexes[i] = pods[i].items[0];
+        return indexes;
+    }
+    for (size_t i = 0; found < n; i++)
+        if (!taken[i])
+            indexes[found++] = (int32_t)i;
+    return indexes;
+}
+
+// Pods that have the same shapes ask for the same. NULL: Accepted says why it cannot be had.
+static const struct pod_constraints *needs_of(struct placementgroup_decision *d, const struct new_pod *pod,
+                                              struct map *known)
+{
+    const char *shapes = bundles_shapes_text(&d->bundles, pod->items, pod->n, d->a);
+    struct pod_constraints *needs = map_get(known, shapes);
+    struct err err = ERR_INIT;
+    if (needs)
+        return needs;
+    needs = arena_new(d->a, struct pod_constraints);
+    if (bundlepod_needs(&d->bundles, d->v->gang.memory->dry_run_pod, pod->items, pod->n, d->a, needs, &err) < 0) {
+        invalid(d, err.msg);
+        return NULL;
+    }
+    map_set(known, shapes, needs);
+    return needs;
+}
+
+static bool create_pod(struct placementgroup_decision *d, const struct new_pod *new, int32_t index, struct map *known)
+{
+    struct bundlepod pod = {
+        .index = index,
+        .name = bundlepod_name(d->plg, index, d->incarnation, d->a),
+        .pin = new->node,
+        .items = new->items,
+        .n = new->n,
+    };
+    const char *body;
+    const struct pod_constraints *needs = needs_of(d, new, known);
+    if (!needs || !render(d, &pod, &body))
+        return false;
+    struct action *x = plan_add(d->plan, ACTION_CREATE_POD, STAGE_SECOND);
+    x->name = pod.name;
+    x->body = body;
+    x->node = arena_strdup(d->a, pod.pin);
+    x->requests = &needs->requests;
+    return true;
+}
+
+static bool create(struct gang_decision *g, const struct placement *placed, size_t *ret_n)
+{
+    struct placementgroup_decision *d = decision_of(g);
+    struct new_pod *pods;
+    struct map known = MAP_INIT; // shapes of a pod -> struct pod_constraints
+    size_t n = new_pods(d, placed, &pods), i = 0;
+    const int32_t *indexes = free_indexes(d, pods, n);
+    while (i < n && create_pod(d, &pods[i], indexes[i], &known))
+        i++;
+    map_done(&known);
+    *ret_n = n;
+    return i == n;
+}
+
+static void delete_pod(struct gang_decision *g, const struct pod *p, int stage)
+{
+    struct placementgroup_decision *d = decision_of(g);
+    bool lost = pod_node_gone(g->v->cluster, p, d->plg->spec.node_lost_s, g->v->now_ms, NULL);
+    plan_delete_pod(g->plan, p, lost, stage);
+}
+
+// Those of the present incarnation; earlier ones stay.
+static void give_back(struct gang_decision *g, const char *reason, const char *message)
+{
+    const struct reservation *r = &decision_of(g)->reservation;
+    for (size_t i = 0; i < r->pods.n_live; i++)
+        if (pod_label_number(r->pods.live[i], LABEL_INCARNATION) == r->incarnation) {
+            delete_pod(g, r->pods.live[i], STAGE_FIRST);
+            g->plan->rolls_back = true;
+        }
+    if (g->refused)
+        plan_requeue(g->plan, g->v->memory->retry_at_ms - g->v->now_ms);
+    gang_wait(g, reason, message);
+}
+
+void placementgroup_gang_init(struct placementgroup_decision *d)
+{
+    static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back, delete_pod};
+    static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY, COND_FAILED, NULL};
+    const struct placementgroup *plg = d->plg;
+    const struct placementgroup_status *s = &plg->status;
+    d->gang = (struct gang_decision){
+        .owner = &owner,
+        .v = &d->v->gang,
+        .object = &plg->obj,
+        .a = d->a,
+        .plan = d->plan,
+        .name = bundlepod_gang(plg, d->a),
+        .strategy = plg->spec.strategy,
+        .topology_key = plg->spec.topology_key,
+        .timeout_s = plg->spec.timeout_s,
+        .size = d->bundles.n,
+        .needs_setup = true,
+        .edited = s->observed_generation != plg->obj.meta.generation,
+        .gone_text = "waits until the pods that had its bundles are gone",
+        .pods = &d->reservation.pods,
+    };
+    d->gang.n_trials = placementgroup_gang_trials(d, &d->gang.trials);
+    d->gang.refused = gang_refused_lately(&d->gang);
+    conditions_init(&d->gang.conditions, types, plg->obj.meta.generation, s->conditions, s->n_conditions);
+    conditions_alive(&d->gang.conditions);
+    d->incarnation = d->reservation.incarnation;
+}
