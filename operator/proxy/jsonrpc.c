@@ -6,7 +6,6 @@
 #include "common/base/str.h"
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
-#include "common/wire/scan.h"
 #include "operator/proxy/failure.h"
 #include "operator/proxy/jsonrpc_call.h"
 
@@ -130,8 +129,8 @@ static void answer_result(struct jsonrpc *j, const char *id, const char *body, s
     struct json_writer w;
     if (!id[0])
         return;
-    // It came from a user's worker: nothing in it may end the envelope, or break a text message.
-    if (!scan_one(body, len) || !str_utf8_valid(body, len)) {
+    // It came from a user's worker: nothing in it may end the envelope, or be what the client cannot read.
+    if (!json_valid(body, len)) {
         bool batch = batch_is_safetensors(body, len) || body_list_is(body, len);
         refuse(j, id, INTERNAL, "the method ran, but what a worker sent as its result is %s (%zu bytes)",
                batch ? "a batch of tensors, which only clients of cadre.v1 can take" : "not JSON", len);

@@ -205,7 +205,9 @@ static void the_error_of_a_rank_comes_with_its_place(void **state)
 
 static void a_result_cannot_break_its_envelope(void **state)
 {
-    static const char *const bad[] = {"1,\"id\":2", "1}", "[1", "\"a", "[1}", "\"\xff\"", " "};
+    static const char *const bad[] = {"1,\"id\":2", "1}",    "[1",  "\"a",      "[1}",
+                                      "\"\xff\"",   " ",     "NaN", "01",       "{'a':1}",
+                                      "[1,,2]",     "[1 2]", "tru", "\"\x01\"", "[-Infinity]"};
     struct desk *d = *state;
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         asks(d, CALL("1", ",\"method\":\"add\",\"rank\":1"));
