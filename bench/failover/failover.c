@@ -50,6 +50,7 @@ static cadre_client *open_client(const struct bench *b, const char *host)
     o.server_name = REPLICA_NAME;
     o.ns = REPLICA_NS;
     o.group = REPLICA_GROUP;
+    o.token = REPLICA_TOKEN;
     o.ca_pem = b->replicas.certs.ca;
     if (cadre_client_open(&o, &c, &error) != CADRE_CLIENT_OK)
         die("a client", error.message);

@@ -25,7 +25,8 @@ static void socket_of(const struct replicas *r, unsigned i, char *out, size_t si
 
 static _Noreturn void serve(const struct replicas *r, unsigned i, int report)
 {
-    const struct gateway_config config = {.authority = &trust_everybody};
+    const struct authority authority = trust_authority(REPLICA_TOKEN);
+    const struct gateway_config config = {.authority = &authority};
     struct err err = ERR_INIT;
     struct loop *loop = loop_new();
     struct gateway *g = gateway_new(loop, &config, &err);

@@ -12,6 +12,7 @@ enum { REPLICAS = 2 };
 
 #define REPLICA_NS "bench"
 #define REPLICA_GROUP "echo"
+#define REPLICA_TOKEN "a token"
 #define REPLICA_NAME "kubernetes" // in the certificate
 
 struct replicas {

@@ -39,18 +39,28 @@ static int check(const char *dir, struct err *err)
     return 0;
 }
 
-int rundir_socket(const char *ns, const char *group, char ret[RUNDIR_PATH_SIZE], struct err *err)
+static int path_in(const char *ns, const char *group, const char *suffix, char ret[RUNDIR_PATH_SIZE], struct err *err)
 {
     char dir[RUNDIR_PATH_SIZE];
     path_of(dir);
     if (mkdir(dir, 0700) < 0 && errno != EEXIST)
         return err_set(err, ERR_UNAVAILABLE, "cannot make %s: %s", dir, strerror(errno));
-    int r = check(dir, err), n = snprintf(ret, RUNDIR_PATH_SIZE, "%s/%s.%s" SUFFIX, dir, group, ns);
+    int r = check(dir, err), n = snprintf(ret, RUNDIR_PATH_SIZE, "%s/%s.%s%s", dir, group, ns, suffix);
     if (r == 0 && n >= RUNDIR_PATH_SIZE)
         r = err_set(err, ERR_LIMIT,
-                    "%s/%s.%s" SUFFIX " is longer than the path of a socket can be (%d characters): name another", dir,
-                    group, ns, RUNDIR_PATH_SIZE - 1);
+                    "%s/%s.%s%s is longer than the path of a socket can be (%d characters): name another", dir, group,
+                    ns, suffix, RUNDIR_PATH_SIZE - 1);
     return r;
+}
+
+int rundir_socket(const char *ns, const char *group, char ret[RUNDIR_PATH_SIZE], struct err *err)
+{
+    return path_in(ns, group, SUFFIX, ret, err);
+}
+
+int rundir_token(const char *ns, const char *group, char ret[RUNDIR_PATH_SIZE], struct err *err)
+{
+    return path_in(ns, group, ".token", ret, err);
 }
 
 bool rundir_is_alive(const char *path)

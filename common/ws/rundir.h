@@ -16,6 +16,8 @@ enum {
 // The path of a group's socket. The directory is made if it is not there. ERR_LIMIT: longer than a socket's path can
 // be; ERR_FORBIDDEN: the directory is somebody else's, or open to others.
 int rundir_socket(const char *ns, const char *group, char ret[RUNDIR_PATH_SIZE], struct err *err);
+// The path of the file with the token of a group that takes calls at a port, GROUP.NAMESPACE.token; as above.
+int rundir_token(const char *ns, const char *group, char ret[RUNDIR_PATH_SIZE], struct err *err);
 // The socket of a group that takes calls now; `ns` NULL: of any namespace. Returns 1 and its namespace, 0: there is
 // none. ERR_INVALID: of several namespaces; ERR_FORBIDDEN.
 int rundir_find(const char *group, const char *ns, char ret[RUNDIR_PATH_SIZE], char ret_ns[RUNDIR_NAMESPACE_SIZE],

@@ -105,6 +105,7 @@ const char *ws_request_path(const struct ws_request *r);                  // dec
 const char *ws_request_query(const struct ws_request *r);                 // "" = none
 const char *ws_request_header(struct ws_request *r, const char *name);    // lower case; NULL = not there
 const char *ws_request_peer(struct ws_request *r);                        // address of the client, "" for a Unix socket
+bool ws_request_is_unix(const struct ws_request *r);                      // it came over a Unix socket
 const char *ws_request_body(const struct ws_request *r, size_t *ret_len); // NUL-terminated
 void ws_request_drop_body(struct ws_request *r);                          // it was read, and takes memory
 void ws_request_read(struct ws_request *r);                               // after on_head said 1; harmless otherwise

@@ -130,6 +130,11 @@ const char *ws_request_peer(struct ws_request *r)
     return lws_get_peer_simple(r->connection->wsi, name, 64) ? name : "";
 }
 
+bool ws_request_is_unix(const struct ws_request *r)
+{
+    return r->connection->is_unix;
+}
+
 const char *ws_request_body(const struct ws_request *r, size_t *ret_len)
 {
     *ret_len = r->body.len;
@@ -383,6 +388,8 @@ static const char *status_text(int status)
         return "Length Required";
     case 413:
         return "Content Too Large";
+    case 415:
+        return "Unsupported Media Type";
     case 426:
         return "Upgrade Required";
     case 429:

@@ -51,6 +51,7 @@ struct ws_connection {
     struct ws_server *server;
     struct lws *wsi; // NULL until something was heard of it
     int fd;          // libwebsockets' to close
+    bool is_unix;
     struct ws_session *session;
     struct ws_request *request;
 };

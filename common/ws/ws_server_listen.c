@@ -32,6 +32,7 @@ static void connection_adopt(struct ws_listener *l, int fd)
     uint64_t adopted = server->adopted;
     c->server = server;
     c->fd = fd;
+    c->is_unix = l->unix_path;
     list_append(&server->connections, &c->link);
     if (!server->counters.connections++)
         ws_server_sweep_next(server);

@@ -85,10 +85,15 @@ int64_t admission_left_ms(const struct admission *a)
     return MAX((int64_t)0, a->expires_ms - clock_wall_ms(loop_clock(a->gateway->loop)));
 }
 
-const char *admission_token(const struct gateway *g, const char *authorization)
+bool admission_is_open(const struct gateway *g, const struct ws_request *r)
 {
-    const char *token = NULL;
-    if (authorization && strncasecmp(authorization, "Bearer ", 7) == 0)
-        token = authorization + 7 + strspn(authorization + 7, " ");
-    return !str_empty(token) ? token : g->config.authority->open ? "" : NULL;
+    return g->config.authority->open && ws_request_is_unix(r);
+}
+
+const char *admission_token(const struct gateway *g, struct ws_request *r)
+{
+    const char *text = ws_request_header(r, "authorization"), *token = NULL;
+    if (text && !admission_is_open(g, r) && strncasecmp(text, "Bearer ", 7) == 0)
+        token = text + 7 + strspn(text + 7, " ");
+    return str_empty(token) ? NULL : token;
 }

@@ -4,6 +4,7 @@
 #define CADRE_GATEWAY_ADMISSION_H
 
 #include "common/base/err.h"
+#include "common/ws/ws_server.h"
 #include "operator/gateway/alarm.h"
 
 #include <stdbool.h>
@@ -30,7 +31,8 @@ void admission_cancel(struct admission *a); // also if nothing was asked
 void admission_done(struct admission *a);   // the same, and gives back what it holds
 // Milliseconds until what was admitted ends, at least 0; -1 = it does not.
 int64_t admission_left_ms(const struct admission *a);
-// The token of a controller's "Authorization: Bearer ...", "" where none is needed; NULL = there is none.
-const char *admission_token(const struct gateway *g, const char *authorization);
+// The token of a controller's "Authorization: Bearer ..."; NULL = there is none, or nobody asks for it.
+const char *admission_token(const struct gateway *g, struct ws_request *r);
+bool admission_is_open(const struct gateway *g, const struct ws_request *r); // its peer needs no token
 
 #endif

@@ -35,10 +35,10 @@ struct caller {
 typedef void (*authority_done_fn)(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err);
 
 struct authority {
-    bool open; // who calls needs no token: without one the authority is asked about ""
+    bool open; // a local run: a peer on a Unix socket needs no token, its processes connect there and nowhere else
     void *ctx;
     // May the owner of this token call workers in the namespace (create workergroups/call)? Answers once, later or at
-    // once (inside the call; then it returns 0), unless canceled.
+    // once (inside the call; then it returns 0), unless canceled. token NULL: of a peer that needs none.
     uint64_t (*controller)(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx);
     void (*cancel)(void *ctx, uint64_t id);
     // Which pod's token is this? ERR_UNAUTHORIZED; ERR_UNAVAILABLE: cannot be told now, the peer shall come again.

@@ -5,6 +5,7 @@
 #include "common/base/str.h"
 #include "common/wire/handshake.h"
 #include "operator/gateway/agent.h"
+#include "operator/gateway/browser.h"
 #include "operator/gateway/controller.h"
 #include "operator/gateway/errands.h"
 #include "operator/gateway/replica.h"
@@ -41,10 +42,14 @@ static void on_changed(struct outlet *o, struct peer *p)
 
 // The upgrade
 
-static int check_upgrade(const struct gateway *g, const struct target *t, const char *token, const char *offered,
+static int check_upgrade(const struct gateway *g, const struct target *t, const char *token, struct ws_request *r,
                          struct err *err)
 {
-    bool records = handshake_offers(offered, RECORD_SUBPROTOCOL);
+    bool records = handshake_offers(ws_request_header(r, "sec-websocket-protocol"), RECORD_SUBPROTOCOL);
+    bool open = admission_is_open(g, r);
+    if (browser_check(g->config.authority->open && !open, ws_request_header(r, "host"), ws_request_header(r, "origin"),
+                      err) < 0)
+        return err->code;
     if (g->stopping)
         return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; connect to another one");
     if (t->kind == TARGET_CA)
@@ -53,7 +58,9 @@ static int check_upgrade(const struct gateway *g, const struct target *t, const 
         err->http_status = 426;
         return err_set(err, ERR_PROTO, "agents and workers speak the subprotocol " RECORD_SUBPROTOCOL);
     }
-    if (t->kind == TARGET_CALLS && !token && !records)
+    if (t->kind == TARGET_CONNECT && g->config.authority->open && !open)
+        return err_set(err, ERR_FORBIDDEN, "the processes of a local run connect to its Unix socket, not to this port");
+    if (t->kind == TARGET_CALLS && !token && !open && !records)
         return err_set(err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
     return 0;
 }
@@ -61,10 +68,10 @@ static int check_upgrade(const struct gateway *g, const struct target *t, const 
 int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_request *r, struct err *err)
 {
     struct target target;
-    const char *token = admission_token(g, ws_request_header(r, "authorization"));
+    const char *token = admission_token(g, r);
     int code = target_parse(ws_request_path(r), &target, err);
     if (code == 0)
-        code = check_upgrade(g, &target, token, ws_request_header(r, "sec-websocket-protocol"), err);
+        code = check_upgrade(g, &target, token, r, err);
     if (code < 0)
         goto refused;
     struct connection *c = xcalloc(1, sizeof *c);
@@ -74,6 +81,7 @@ int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_reque
         .ws = ws,
         .target = target};
     c->token = token ? xstrdup(token) : NULL;
+    c->open = admission_is_open(g, r);
     snprintf(c->address, sizeof c->address, "%s", ws_request_peer(r));
     list_init(&c->held);
     list_append(&g->connections, &c->link);

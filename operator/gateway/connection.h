@@ -42,6 +42,7 @@ struct connection {
     enum connection_state state;
     struct target target;
     char *token; // of the upgrade; NULL = none
+    bool open;   // it needs none
     char address[64];
     char name[256];  // for the log: whom it is from
     bool json, lost; // lost: it ended without a close frame

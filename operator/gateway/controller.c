@@ -220,7 +220,7 @@ static void ask(struct connection *c, const char *token)
 int controller_upgrade(struct connection *c, struct err *err)
 {
     snprintf(c->name, sizeof c->name, "a controller for %s", c->target.ns);
-    if (!c->token)
+    if (!c->token && !c->open)
         return 0;
     ask(c, c->token);
     *err = c->admission.err;
@@ -230,7 +230,7 @@ int controller_upgrade(struct connection *c, struct err *err)
 void controller_open(struct connection *c)
 {
     struct err err = ERR_INIT;
-    if (c->json && !c->token) {
+    if (c->json && !c->token && !c->open) {
         err_set(&err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
         connection_refuse(c, &err);
         return;
@@ -247,7 +247,7 @@ int controller_greet(struct connection *c, const struct hello *h, struct err *er
         return err_set(err, ERR_FORBIDDEN, "HELLO: namespace %.63s, but the path is that of %s", h->ns, t->ns);
     if (h->group && t->group[0] && !str_eq(h->group, t->group))
         return err_set(err, ERR_FORBIDDEN, "HELLO: group %.63s, but the path is that of %s", h->group, t->group);
-    if (!c->token && !h->token)
+    if (!c->token && !h->token && !c->open)
         return err_set(err, ERR_UNAUTHORIZED, "a token is needed, as Authorization: Bearer ... or in HELLO");
     if (h->group && strlen(h->group) >= sizeof t->group)
         return err_set(err, ERR_INVALID, "HELLO: \"group\" is no name of a WorkerGroup");
@@ -255,7 +255,7 @@ int controller_greet(struct connection *c, const struct hello *h, struct err *er
         snprintf(t->group, sizeof t->group, "%s", h->group);
     c->output = h->output;
     connection_wait(c);
-    if (!c->token)
+    if (!c->token && !c->open)
         ask(c, h->token);
     advance(c);
     return 0;

@@ -3,6 +3,7 @@
 
 #include "common/base/str.h"
 #include "operator/gateway/admission.h"
+#include "operator/gateway/browser.h"
 #include "operator/gateway/target.h"
 #include "operator/proxy/jsonrpc.h"
 
@@ -112,18 +113,24 @@ static void on_admission(struct admission *a)
     }
 }
 
-static int check(const struct gateway *g, const struct target *t, const char *method, const char *token,
+static int check(const struct gateway *g, const struct target *t, struct ws_request *r, const char *token,
                  struct err *err)
 {
+    bool open = admission_is_open(g, r);
+    if (browser_check(g->config.authority->open && !open, ws_request_header(r, "host"), ws_request_header(r, "origin"),
+                      err) < 0)
+        return err->code;
     if (g->stopping)
         return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; ask another one");
     if (t->kind != TARGET_CALLS)
         return err_set(err, ERR_NOT_FOUND, "this path is for websockets of agents and workers");
-    if (!str_eq(method, "POST")) {
+    if (!str_eq(ws_request_method(r), "POST")) {
         err->http_status = 426;
         return err_set(err, ERR_INVALID, "POST a JSON-RPC request, or upgrade to a websocket");
     }
-    return token ? 0 : err_set(err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+    if (!token && !open)
+        return err_set(err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+    return browser_check_type(ws_request_header(r, "content-type"), err);
 }
 
 static void respond_ca(struct gateway *g, struct ws_request *r)
@@ -152,9 +159,8 @@ int post_head(struct gateway *g, struct ws_request *r)
 {
     struct target target;
     struct err err = ERR_INIT;
-    const char *token = admission_token(g, ws_request_header(r, "authorization"));
-    if (target_parse(ws_request_path(r), &target, &err) < 0 ||
-        check(g, &target, ws_request_method(r), token, &err) < 0) {
+    const char *token = admission_token(g, r);
+    if (target_parse(ws_request_path(r), &target, &err) < 0 || check(g, &target, r, token, &err) < 0) {
         refuse(g, r, &err);
         return 0;
     }
@@ -173,14 +179,13 @@ static void get(struct gateway *g, struct ws_request *r)
 {
     struct target target;
     struct err err = ERR_INIT;
-    const char *method = ws_request_method(r);
     int code = target_parse(ws_request_path(r), &target, &err);
     if (code == 0 && target.kind == TARGET_CA) {
         respond_ca(g, r);
         return;
     }
     if (code == 0)
-        check(g, &target, method, NULL, &err);
+        check(g, &target, r, NULL, &err);
     refuse(g, r, &err);
 }
 

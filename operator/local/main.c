@@ -53,11 +53,13 @@ struct local {
     char *refusal;                     // of calls, once the processes have ended for good
     bool served;                       // a process has connected, so there may be callers, and more may come
     int n_leaving;                     // how often the last answers were waited for
-    char listen[RUNDIR_PATH_SIZE + 8]; // where the command line has none
     char url[256];                     // for the workers
-    char uid[32];                      // of the group in this run
-    pid_t agent;                       // 0 = has ended
-    bool asked;                        // to stop
+    char token[TRUST_TOKEN_SIZE];      // of a port
+    char token_file[RUNDIR_PATH_SIZE]; // "" = none was written
+    struct authority authority;
+    char uid[32]; // of the group in this run
+    pid_t agent;  // 0 = has ended
+    bool asked;   // to stop
     int exit_code;
 };
 
@@ -271,38 +273,67 @@ static void on_stop(void *ctx, int signo)
         leave(l);
 }
 
+static int write_token(struct local *l, struct err *err)
+{
+    int r = rundir_token(l->options.ns, l->options.group, l->token_file, err);
+    if (r < 0)
+        return r;
+    unlink(l->token_file); // of a run that had no time to
+    int fd = open(l->token_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    ssize_t n = fd < 0 ? -1 : write(fd, l->token, strlen(l->token));
+    if (n != (ssize_t)strlen(l->token))
+        r = err_set(err, ERR_UNAVAILABLE, "cannot write the token to %s: %s", l->token_file, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
+// Any program of this machine can reach it, and so can a web site in its user's browser.
+static int listen_port(struct local *l, const char *address, struct err *err)
+{
+    if (!trust_draw(l->token))
+        return err_set(err, ERR_UNAVAILABLE, "the kernel has no random bytes for a token");
+    int port = gateway_listen(l->gateway, address, false, err);
+    int r = port < 0 ? port : write_token(l, err);
+    if (r == 0)
+        fprintf(stderr,
+                "cadre-local: taking calls at ws://%.*s:%d, path /v1/namespaces/%s/workergroups/%s, with the token in "
+                "%s\n",
+                (int)(strrchr(address, ':') - address), address, port, l->options.ns, l->options.group, l->token_file);
+    return r;
+}
+
+// The processes of the run are on a Unix socket in any case: there nobody else gets to.
 static int listen_here(struct local *l, struct err *err)
 {
     const char *address = l->options.listen;
     char path[RUNDIR_PATH_SIZE];
-    if (!address) {
-        int r = rundir_socket(l->options.ns, l->options.group, path, err);
-        if (r < 0)
-            return r;
-        snprintf(l->listen, sizeof l->listen, "unix:%s", path);
-        address = l->listen;
-    }
-    int port = gateway_listen(l->gateway, address, false, err);
-    if (port < 0)
-        return port;
-    if (port)
-        snprintf(l->url, sizeof l->url, "ws://%.*s:%d", (int)(strrchr(address, ':') - address), address, port);
+    int r = address && !str_starts(address, "unix:") ? listen_port(l, address, err) : 0;
+    if (r == 0 && (!address || l->token[0]))
+        r = rundir_socket(l->options.ns, l->options.group, path, err);
+    if (r < 0)
+        return r;
+    if (!address || l->token[0])
+        snprintf(l->url, sizeof l->url, "unix:%s", path);
     else
         snprintf(l->url, sizeof l->url, "%s", address);
-    fprintf(stderr, "cadre-local: taking calls at %s, path /v1/namespaces/%s/workergroups/%s\n", l->url, l->options.ns,
-            l->options.group);
-    return 0;
+    r = gateway_listen(l->gateway, l->url, false, err);
+    if (r == 0)
+        fprintf(stderr, "cadre-local: taking calls at %s, path /v1/namespaces/%s/workergroups/%s\n", l->url,
+                l->options.ns, l->options.group);
+    return r;
 }
 
 static int start(struct local *l, struct err *err)
 {
-    const struct gateway_config config = {.authority = &trust_everybody,
+    const struct gateway_config config = {.authority = &l->authority,
                                           .share = !l->options.plain,
                                           .sleeps = l->options.sleeps,
                                           .kill = kill_rank,
                                           .worker = on_worker,
                                           .ctx = l};
     const struct reins_events events = {on_exited, on_kill_refused, l};
+    l->authority = trust_authority(l->token);
     l->gateway = gateway_new(l->loop, &config, err);
     if (!l->gateway)
         return err->code;
@@ -380,6 +411,8 @@ int main(int argc, char **argv)
     tee_free(l.tee);
     reins_free(l.reins);
     gateway_free(l.gateway);
+    if (l.token_file[0])
+        unlink(l.token_file);
     loop_timer_free(l.again);
     loop_timer_free(l.leaving);
     free(l.refusal);

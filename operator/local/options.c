@@ -14,10 +14,12 @@ static const char help[] =
     "Usage: cadre-local [OPTION]... -- COMMAND [ARG]...\n"
     "   or: cadre-local [OPTION]... -f FILE\n"
     "Runs one group of worker processes on this machine, and the proxy that takes calls for it: without Kubernetes,\n"
-    "to try things, for tests and for measurements. Everybody who can reach the socket may call.\n"
+    "to try things, for tests and for measurements. You alone may call: the socket is yours, and a port asks for a "
+    "token.\n"
     "\n"
     "  --listen ADDRESS        unix:/path, 127.0.0.1:PORT or [::1]:PORT; default: a socket in $XDG_RUNTIME_DIR/cadre,\n"
-    "                          else in /tmp/cadre-UID, where kubectl cadre finds it\n"
+    "                          else in /tmp/cadre-UID, where kubectl cadre finds it. There is also the file with the\n"
+    "                          token that a port asks for, GROUP.NAMESPACE.token\n"
     "  -f, --filename FILE     a WorkerGroup as for kubectl apply, - is standard input: its command, environment,\n"
     "                          number of ranks and restarts; fields about pods have no effect\n"
     "  --map PREFIX=DIRECTORY  maps a path of the image to a directory of this machine\n"
@@ -71,7 +73,7 @@ static int wrong(const char *what, const char *value, const char *wanted)
     return EX_USAGE;
 }
 
-// Everybody who reaches the socket is trusted, so it is not for others.
+// There is no TLS, so a port is for this machine.
 static int set_listen(struct options *o)
 {
     if (!str_starts(optarg, "127.0.0.1:") && !str_starts(optarg, "[::1]:") && !str_starts(optarg, "unix:/"))

@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/trust.h"
 
-#include <stdbool.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
+
+bool trust_draw(char ret[TRUST_TOKEN_SIZE])
+{
+    unsigned char drawn[(TRUST_TOKEN_SIZE - 1) / 2];
+    if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
+        return false;
+    for (size_t i = 0; i < sizeof drawn; i++)
+        snprintf(ret + 2 * i, 3, "%02x", drawn[i]);
+    return true;
+}
 
 static uint64_t trust(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx)
 {
-    (void)ctx, (void)token, (void)ns;
-    done(done_ctx, &(struct caller){.name = "somebody on this machine"}, 0, &(struct err){0});
+    const char *secret = ctx;
+    struct err err = ERR_INIT;
+    (void)ns;
+    size_t len = secret ? strlen(secret) : 0;
+    if (token && (len == 0 || strlen(token) != len || CRYPTO_memcmp(token, secret, len) != 0))
+        err_set(&err, ERR_UNAUTHORIZED, "this is not the token of this run: it is in the file that cadre-local named");
+    done(done_ctx, &(struct caller){.name = "somebody on this machine"}, 0, &err);
     return 0;
 }
 
@@ -32,21 +48,20 @@ static const char *no_ticket(void *ctx, const struct ticket *t, struct arena *a)
 // What the processes of an attempt share, so that they can tell each other from others on this machine.
 static const char *secret(void *ctx, const struct ticket *t, struct arena *a)
 {
-    static unsigned char drawn[16];
-    static bool there;
-    char hex[2 * sizeof drawn + 1];
+    static char drawn[TRUST_TOKEN_SIZE];
     (void)ctx;
-    if (!there && getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
+    if (!drawn[0] && !trust_draw(drawn))
         return NULL; // then nobody fetches anything from anybody
-    there = true;
-    for (size_t i = 0; i < sizeof drawn; i++)
-        snprintf(hex + 2 * i, 3, "%02x", drawn[i]);
-    return arena_printf(a, "%s-%s-%u", hex, t->group_uid, t->attempt);
+    return arena_printf(a, "%s-%s-%u", drawn, t->group_uid, t->attempt);
 }
 
-const struct authority trust_everybody = {.open = true,
-                                          .controller = trust,
-                                          .cancel = cancel,
-                                          .pod = no_pod,
-                                          .ticket_text = no_ticket,
-                                          .peer_secret = secret};
+struct authority trust_authority(const char *token)
+{
+    return (struct authority){.open = true,
+                              .ctx = (void *)token,
+                              .controller = trust,
+                              .cancel = cancel,
+                              .pod = no_pod,
+                              .ticket_text = no_ticket,
+                              .peer_secret = secret};
+}

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The authority of a socket that only its owner reaches: whoever is there may call, and no process needs a ticket.
+// The authority of a local run. Who reaches its Unix socket may call, and is one of its processes; who comes from
+// elsewhere shows the run's token.
 #ifndef CADRE_LOCAL_TRUST_H
 #define CADRE_LOCAL_TRUST_H
 
 #include "operator/gateway/authority.h"
 
-extern const struct authority trust_everybody;
+enum { TRUST_TOKEN_SIZE = 33 };
+
+// `token` is borrowed, and may be drawn later; NULL or empty: nobody from elsewhere.
+struct authority trust_authority(const char *token);
+// 16 random bytes as hex; false where the kernel has none.
+bool trust_draw(char ret[TRUST_TOKEN_SIZE]);
 
 #endif

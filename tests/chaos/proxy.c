@@ -25,7 +25,8 @@ int proxy_run(const char *socket_path)
     struct err err = ERR_INIT;
     struct proxy p = {.stopping = false};
     struct loop *loop = loop_new();
-    const struct gateway_config config = {.authority = &trust_everybody, .share = true, .drain_ms = 500};
+    const struct authority authority = trust_authority(NULL);
+    const struct gateway_config config = {.authority = &authority, .share = true, .drain_ms = 500};
     signal(SIGPIPE, SIG_IGN);
     p.gateway = gateway_new(loop, &config, &err);
     snprintf(address, sizeof address, "unix:%s", socket_path);

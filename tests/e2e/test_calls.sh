@@ -148,7 +148,7 @@ refused_websocket() {
 
 post_to() { # PATH [CURL-ARGUMENTS...]
     "$devcluster" exec -- curl --silent --show-error --max-time 10 --cacert "$suite_dir/ca.pem" --output /dev/null \
-        --write-out '%{http_code} ' --header "Authorization: Bearer $TOKEN" --data '{}' "${@:2}" \
+        --write-out '%{http_code} ' --header "Authorization: Bearer $TOKEN" --header "Content-Type: application/json" --data '{}' "${@:2}" \
         "https://$calls_host:9443$1"
 }
 

@@ -126,7 +126,7 @@ proxy_curl() { # PATH CURL-ARGUMENT...
 adds() {
     local token
     token=$(kc -n cadre-system create token cadre-cli --audience=cadre) || return 1
-    proxy_curl /v1/namespaces/default/workergroups/accumulator -H "Authorization: Bearer $token" \
+    proxy_curl /v1/namespaces/default/workergroups/accumulator -H "Content-Type: application/json" -H "Authorization: Bearer $token" \
         -d '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":"add",'"$1"'}}'
 }
 

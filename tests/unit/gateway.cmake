@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+cadre_test(test_browser LINKS cadre_gateway)
 foreach(name controllers agents posts provision workers abuse strain)
   cadre_test(test_gateway_${name} LINKS cadre_gateway cadre_fakeapi SOURCES gateway_fixture.c)
 endforeach()
@@ -15,6 +16,11 @@ add_test(NAME test_local COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local.sh" $<T
                                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_accumulator>
                                  $<TARGET_FILE:kubectl-cadre>)
 set_tests_properties(test_local PROPERTIES LABELS unit TIMEOUT 600)
+
+add_test(NAME test_local_port COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_port.sh" $<TARGET_FILE:cadre-local>
+                                      $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker>
+                                      $<TARGET_FILE:module_accumulator> $<TARGET_FILE:kubectl-cadre>)
+set_tests_properties(test_local_port PROPERTIES LABELS unit TIMEOUT 600)
 
 add_test(NAME test_local_run COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_run.sh" $<TARGET_FILE:cadre-local>
                                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:module_accumulator>

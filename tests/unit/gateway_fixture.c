@@ -450,8 +450,8 @@ char *gateway_ask(struct gateway_fixture *f, const void *bytes, size_t len)
 
 char *gateway_post(struct gateway_fixture *f, const char *path, const char *token, const char *body)
 {
-    _cleanup_(free_p) char *request =
-        xasprintf("POST %s HTTP/1.1\r\nHost: h\r\n%s%s%sContent-Length: %zu\r\n\r\n%s", path,
-                  token ? "Authorization: Bearer " : "", token ? token : "", token ? "\r\n" : "", strlen(body), body);
+    _cleanup_(free_p) char *request = xasprintf(
+        "POST %s HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n%s%s%sContent-Length: %zu\r\n\r\n%s", path,
+        token ? "Authorization: Bearer " : "", token ? token : "", token ? "\r\n" : "", strlen(body), body);
     return gateway_ask(f, request, strlen(request));
 }

@@ -95,6 +95,33 @@ static void test_refused(void **state)
     assert_int_equal(gateway_fixture_counters(&f).opened, 0);
 }
 
+// A browser sends whatever a web site wants from inside the network of its user, but says whose idea it was.
+static void test_a_web_site_is_refused(void **state)
+{
+    static const char head[] = "POST " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice\r\n"
+                               "Content-Length: 2\r\n%s\r\n{}";
+    static const struct {
+        const char *headers, *begins, *has;
+    } cases[] = {
+        {"Content-Type: application/json\r\nOrigin: https://evil.example\r\n", "HTTP/1.1 403 ", "web site"},
+        {"Content-Type: application/json\r\nOrigin: null\r\n", "HTTP/1.1 403 ", "web site"},
+        {"Content-Type: application/json\r\nOrigin: http://h\r\n", "HTTP/1.1 202 ", ""},
+        {"Content-Type: text/plain\r\n", "HTTP/1.1 415 ", "application/json"},
+        {"", "HTTP/1.1 415 ", "application/json"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        _cleanup_(free_p) char *request = xasprintf(head, cases[i].headers);
+        assert_answer(gateway_ask(&f, request, strlen(request)), cases[i].begins, cases[i].has);
+    }
+    static const char upgrade[] =
+        "GET " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Protocol: cadre.v1.json\r\nAuthorization: Bearer alice\r\nOrigin: https://evil.example\r\n\r\n";
+    assert_answer(gateway_ask(&f, upgrade, sizeof upgrade - 1), "HTTP/1.1 403 ", "web site");
+    assert_int_equal(f.n_asked, 1);
+}
+
 static void test_authority_that_never_answers(void **state)
 {
     (void)state;
@@ -107,7 +134,8 @@ static void test_authority_that_never_answers(void **state)
 // A body is long, and it takes the room of others'.
 static void test_no_body_is_waited_for_without_the_right(void **state)
 {
-    static const char head[] = "POST " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n%s\r\n";
+    static const char head[] = "POST " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+                               "Content-Length: 1000000\r\n%s\r\n";
     static const struct {
         const char *header, *begins;
     } cases[] = {
@@ -214,6 +242,7 @@ int main(void)
         TEST(test_a_call_is_answered),
         TEST(test_errors_of_calls_are_answers),
         TEST(test_refused),
+        TEST(test_a_web_site_is_refused),
         TEST(test_authority_that_never_answers),
         TEST(test_no_body_is_waited_for_without_the_right),
         TEST(test_a_body_is_read_once_the_right_is_known),

@@ -18,7 +18,7 @@ exit_code() {
 
 call() {
     curl -sS -m 30 --unix-socket "$work/socket" -H 'Authorization: Bearer x' \
-        "http://x/v1/namespaces/lab/workergroups/acc" -d "$1"
+        -H 'Content-Type: application/json' "http://x/v1/namespaces/lab/workergroups/acc" -d "$1"
 }
 
 stop() {

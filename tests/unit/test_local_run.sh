@@ -76,7 +76,7 @@ calls "[8, 9]" add 1 --socket "$socket"
 [[ ! -s $work/call.err ]] || fail "says what the caller knows"
 CADRE_SOCKET=$socket calls "[9, 10]" add 1
 calls "[10, 11]" add 1 --server "unix:$socket" -n lab
-answer=$(curl -sS -m 30 --unix-socket "$socket" http://x/v1/namespaces/lab/workergroups/acc \
+answer=$(curl -sS -m 30 --unix-socket "$socket" -H "Content-Type: application/json" http://x/v1/namespaces/lab/workergroups/acc \
     -d '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":"get_value"}}')
 [[ $answer == '{"jsonrpc":"2.0","id":1,"result":[10,11]}' ]] || fail "without a token: $answer"
 [[ $("$cli" info acc 2>/dev/null) == *"2 of 2"* || $("$cli" info acc -o json 2>/dev/null) == *'"connected": 2'* ]] ||

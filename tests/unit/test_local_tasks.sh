@@ -44,7 +44,7 @@ start 3 1
 "$cli" call tasks example_task 2 --dispatch one-to-all --execute all --server "unix:$work/socket" --token x \
     >"$work/all.out" 2>&1 &
 all=$!
-until curl -sS --unix-socket "$work/socket" http://x/v1/namespaces/default/workergroups/tasks \
+until curl -sS --unix-socket "$work/socket" -H "Content-Type: application/json" http://x/v1/namespaces/default/workergroups/tasks \
     -d '{"jsonrpc":"2.0","id":1,"method":"group.stats"}' | grep -q '"inFlight":1,'; do sleep 0.1; done
 "$cli" kill tasks --rank 2 --server "unix:$work/socket" --token x || fail "kill"
 ! wait "$all" || fail "a rank was killed, and nobody noticed"

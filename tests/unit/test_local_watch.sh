@@ -28,7 +28,7 @@ grep -q 'which group?' "$work/top.err" || fail "top without a group says nothing
 # traceparent: by the environment, as a parameter, as a header of a POST; a malformed one counts as not there
 trace=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 post() { # BODY [CURL OPTION...]
-    curl -sS -m 30 --unix-socket "$work/socket" -H 'Authorization: Bearer x' "${@:2}" \
+    curl -sS -m 30 --unix-socket "$work/socket" -H "Content-Type: application/json" -H 'Authorization: Bearer x' "${@:2}" \
         "http://x/v1/namespaces/lab/workergroups/w" -d "$1"
 }
 request() { # METHOD [MORE PARAMETERS]
