@@ -107,6 +107,11 @@ class Kinds(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, r"the result of f\(\) cannot be sent: it\[1\] \(a lock\)"):
             _value.encode_result([{1}, threading.Lock()], "f")
 
+    def test_several_bodies_are_one(self):
+        bodies = [_value.encode_result(v, "f") for v in ([1], {1}, cadre.Batch({"x": array.array("f", [1])}))]
+        back = _value.decode(joined(_value.list_of(bodies)), True)
+        self.assertEqual((back[:2], back[2].rows), ([[1], {1}], 1))
+
     def test_without_trust_nothing_is_unpickled(self):
         data = joined(_value.encode_result({1, 2}, "f"))
         for decode in _value.decode_result, _value.decode_call:

@@ -67,8 +67,9 @@ static int of_batch(const cadre_client_request *request, struct arguments *ret, 
     *ret = (struct arguments){.text = request->batch, .len = request->batch_len};
     if (request->args.text)
         return err_set(err, ERR_INVALID, "%s(): both args and batch: which?", request->method);
-    if (!batch_is_safetensors(ret->text, ret->len))
-        return err_set(err, ERR_INVALID, "%s(): the batch is no safetensors document", request->method);
+    if (!batch_is_safetensors(ret->text, ret->len) && !body_list_is(ret->text, ret->len))
+        return err_set(err, ERR_INVALID, "%s(): the batch is no safetensors document, and no list of bodies",
+                       request->method);
     return 0;
 }
 

@@ -3,12 +3,13 @@
 
 import ctypes
 from ctypes import byref
+from typing import NamedTuple
 
 from . import _cut, _errors, _options
 from . import _library as lib
 from ._future import Future
 from ._reference import Ref
-from ._value import Batch, encode_call, encode_result
+from ._value import Batch, encode_call, encode_result, list_of
 
 _PREPARED_MAX = 256  # methods with options that one group remembers
 _HINT = "; arguments of the method that have names go into args={...}"
@@ -57,8 +58,19 @@ class Methods:
         return found
 
 
-def start(client, method, args, given, lazy=0):
-    """The Future of a call. args: by position; given: what of `args` and `per_rank` the caller has named."""
+class Both(NamedTuple):
+    """Arguments by position and by name in one call: only workers in Python take those."""
+
+    args: tuple
+    kwargs: dict
+
+
+def start(client, method, args, given=None, lazy=0, kwargs=None):
+    """The Future of a call. args: by position; kwargs: by name; given: what of `args` and `per_rank` the caller has named
+    instead.
+    """
+    if kwargs:
+        args = Both(args, kwargs) if args else kwargs
     if given:
         if bool(args) + len(given) > 1:
             raise TypeError(f"{method.name}() gets its arguments by position, as args=, or as per_rank=: only one of "
@@ -75,12 +87,16 @@ def start(client, method, args, given, lazy=0):
 
 
 def _futures_in(args):
+    if type(args) is Both:
+        return _futures_in(args.args) + _futures_in(args.kwargs)
     if type(args) is tuple or type(args) is list:
         return [a for a in args if type(a) is Future]
     return [a for a in args.values() if type(a) is Future] if type(args) is dict else []
 
 
 def _resolved(args):
+    if type(args) is Both:
+        return Both(_resolved(args.args), _resolved(args.kwargs))
     if isinstance(args, dict):
         return {name: a.result() if type(a) is Future else a for name, a in args.items()}
     return tuple(a.result() if type(a) is Future else a for a in args)
@@ -155,23 +171,26 @@ def _send_dealt(future, args):
     """Of a call whose arguments only this program can cut."""
     client, method = future._client, future._method
     mode, (ranks, _) = _mode_of(client, method), _group_of(client, method, anew=True)
-    by_name = isinstance(args, dict)
+    by_position, by_name = args if type(args) is Both else ((), args) if isinstance(args, dict) else (tuple(args), {})
     if method.request.pad:
         raise TypeError(f"{method.name}(): only a batch that the proxy cuts can be padded")
-    dealt = _cut.deal(mode, () if by_name else args, args if by_name else {}, ranks, f"{method.name}()")
+    dealt = _cut.deal(mode, by_position, by_name, ranks, f"{method.name}()")
     if _cut.joins(mode):
         future._join = _cut.join
-    return _send_per_rank(client, method, [kwargs if by_name else list(args) for args, kwargs in dealt])
+    return _send_per_rank(client, method, [Both(*one) if all(one) else one[1] or list(one[0]) for one in dealt])
 
 
 def _send_per_rank(client, method, values):
     if not isinstance(values, (list, tuple)):
         raise TypeError(f"{method.name}(): per_rank is a list with one element a rank, not a {type(values).__name__}")
     request = lib.Request.from_buffer_copy(method.request)
+    made = [_body_of(v if isinstance(v, (list, dict, Both)) else (v,), method.name) for v in values]
+    if any(body.kind != "json" for body in made):
+        request.dispatch = lib.DISPATCH["ALL_TO_ALL"]
+        return _send_document(client, request, list_of(made))
     bodies, keep = (lib.Json * max(len(values), 1))(), []
-    for body, value in zip(bodies, values):
-        value = value if isinstance(value, (list, dict)) else (value,)
-        keep.append(b"".join(_body_of(value, method.name).parts))
+    for body, one in zip(bodies, made):
+        keep.append(one.parts[0])
         body.text, body.len = ctypes.cast(keep[-1], ctypes.c_void_p), len(keep[-1])
     request.per_rank, request.n_per_rank, request.lend = bodies, len(values), 0
     return _begin(client, request)
@@ -190,6 +209,8 @@ def _begin(client, request):
 
 def _body_of(args, method):
     """args: a tuple or a list by position, or a dict by name; or one value that is all arguments."""
+    if type(args) is Both:
+        return encode_call(*args, method)
     if isinstance(args, dict):
         return encode_call((), args, method)
     if isinstance(args, (Batch, Ref)) or method.startswith("object."):

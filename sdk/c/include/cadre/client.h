@@ -170,7 +170,8 @@ typedef struct cadre_client_request {
     // notice of it.
     void (*done)(void *ctx, const cadre_client_answer *answer);
     void *ctx;
-    // Instead of args: a batch, a safetensors document (cadre_client_batch_write()).
+    // Instead of args: a batch, a safetensors document (cadre_client_batch_write()); or a list of bodies, those of each
+    // rank (docs/protocol.md), with CADRE_CLIENT_ALL_TO_ALL.
     const void *batch;
     size_t batch_len;
     // JSON for CADRE_CLIENT_SPLIT and the 3D modes (docs/protocol.md, "Pieces"); NULL = as the method was registered.

@@ -14,7 +14,7 @@ from ._batch import Batch
 from ._tensor import DTYPES, Tensor
 
 __all__ = ["Batch", "Body", "DTYPES", "Tensor", "decode", "decode_call", "decode_result", "encode_call",
-           "encode_result", "kind_of"]
+           "encode_result", "kind_of", "list_of"]
 
 _LIST_MAGIC, _LIST_HEAD = b"\xff\xff\xff\xff", 8
 
@@ -24,7 +24,7 @@ class Body(NamedTuple):
     lie, so those stay as they are until the body is sent.
     """
 
-    kind: str  # "json", "batch", "pickle"
+    kind: str  # "json", "batch", "pickle", "list"
     parts: list
 
     @property
@@ -67,6 +67,15 @@ def encode_result(value, method="the method"):
     if _json.is_exact(value):
         return Body("json", [_json.encode(value)])
     return Body("pickle", _pickle.write(value, f"the result of {method}()"))
+
+
+def list_of(bodies):
+    """Several bodies as one, such as the arguments of each rank."""
+    parts = [_LIST_MAGIC + len(bodies).to_bytes(4, "little")]
+    for body in bodies:
+        size = body.len
+        parts += [size.to_bytes(8, "little"), *body.parts, bytes(-size % 8)]
+    return Body("list", parts)
 
 
 def kind_of(buffer):
