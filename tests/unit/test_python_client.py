@@ -344,12 +344,24 @@ class Watched(GroupCase):
         self.assertEqual((lines[0].group, lines[0].text), ("lab/g", "grüße"))
 
     def test_what_a_callback_raises_comes_out_of_what_waits(self):
+        used = []
+
         def refuse(up, why):
-            self.fails(RuntimeError, "callback", client.group("g").call, "trace")
+            used.append(client.group("g").call("trace"))
             raise KeyError("of the callback")
 
         with self.local.connect(on_connection=refuse) as client:
-            self.fails(KeyError, "of the callback", client.group("g").call, "trace")
+            with self.assertRaisesRegex(KeyError, "of the callback"):
+                while True:
+                    client.group("g").call("trace")
+        self.assertEqual(used, ["none"])
+
+    def test_a_callback_that_takes_its_time_holds_up_no_call(self):
+        goes_on = threading.Event()
+        with self.local.connect(group="g", on_output=lambda line: goes_on.wait(30)) as client:
+            for _ in range(20):
+                client.group().call("say", "line")
+            goes_on.set()
 
     def test_closing_ends_calls_that_are_open(self):
         client = self.local.connect()

@@ -201,6 +201,38 @@ static void what_was_not_sent_has_not_run(void **state)
     assert_false(f->error.may_have_run);
 }
 
+static void closes(void *ctx, int connected, const cadre_client_error *why)
+{
+    struct fixture *f = ctx;
+    cadre_client_request r = request_of("echo");
+    cadre_client_json result;
+    void *memory;
+    uint64_t id;
+    if (!connected)
+        return;
+    assert_null(why);
+    r.keep = 1;
+    assert_int_equal(cadre_client_start(f->client, &r, &id, NULL), CADRE_CLIENT_OK);
+    assert_int_equal(cadre_client_take(f->client, id, -1, &result, &memory, NULL), CADRE_CLIENT_OK);
+    cadre_client_give_back(f->client, memory);
+    cadre_client_shut(f->client);
+}
+
+static void a_callback_uses_and_shuts_it(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_options o = options_of(f);
+    sdk_proxy_start(&f->proxy, NULL, NULL);
+    o.address = f->proxy.url;
+    o.threaded = 1;
+    o.on_connection = closes;
+    o.ctx = f;
+    open_with(f, &o);
+    while (cadre_client_next(f->client, -1))
+        ;
+    assert_int_equal(cadre_client_connected(f->client), 0);
+}
+
 static void answers_that_are_kept_leave_room_for_calls(void **state)
 {
     struct fixture *f = *state;
@@ -234,6 +266,7 @@ int main(void)
         CASE(a_wait_that_is_over_leaves_the_call_alone),
         CASE(who_waits_is_told_that_it_is_shut),
         CASE(what_was_not_sent_has_not_run),
+        CASE(a_callback_uses_and_shuts_it),
         CASE(answers_that_are_kept_leave_room_for_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

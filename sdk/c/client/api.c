@@ -4,6 +4,7 @@
 #include "common/base/str.h"
 #include "common/wire/scan.h"
 #include "common/wire/traceparent.h"
+#include "sdk/c/client/teller.h"
 #include "sdk/c/client/turnstile.h"
 
 #define INFO_METHOD "group.info"
@@ -22,8 +23,10 @@ cadre_client_code cadre_client_open(const cadre_client_options *options, cadre_c
     if (settings_init(&s, options, &err) < 0)
         return fault_return(error, &err);
     *ret = client_new(&s);
-    if ((*ret)->settings.threaded)
+    if ((*ret)->settings.threaded) {
+        (*ret)->teller = teller_new(&(*ret)->settings);
         (*ret)->turnstile = turnstile_new(*ret);
+    }
     return CADRE_CLIENT_OK;
 }
 
@@ -56,7 +59,9 @@ void cadre_client_shut(cadre_client *c)
         client_end(c);
         client_tell(c);
     }
+    struct teller *teller = TAKE_PTR(c->teller);
     client_leave(c);
+    teller_free(teller);
 }
 
 // Names travel inside of JSON without escapes.

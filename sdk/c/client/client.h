@@ -35,6 +35,7 @@ struct cadre_client {
     bool turning, stale, closing, told_up;
     bool ended;                  // closed, but not freed yet
     struct turnstile *turnstile; // NULL = one thread at a time
+    struct teller *teller;       // then, where there are callbacks
     struct err why;              // the last connection ended
     struct buf scratch, joined;
     struct buf result;        // of the last blocking call ...

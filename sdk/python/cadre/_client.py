@@ -48,8 +48,8 @@ def connect(address, *, on_connection=None, on_output=None, trust=False, **optio
     trust            True: pickled results are opened, which may run code of whoever made the group
     spin             False: whatever waits sleeps at once, instead of looking for answers for up to 100 us before
     on_connection    called with (True, None), and (False, why)
-    on_output        called with an Output for every line that ranks of `group` print; both on any thread, and they
-                     cannot use the client
+    on_output        called with an Output for every line that ranks of `group` print; both on a thread of
+                     their own
     """
     return Client(address, on_connection, on_output, trust, options)
 
@@ -67,7 +67,6 @@ class Client:
         self._watcher = None
         self._groups = {}  # what groups have told of themselves
         self._gone = []  # not empty: the handle is, too
-        self._in_callback = None  # the thread that runs one
         self._raised = None  # by a callback
         self.address, self.namespace, self._group = address, options.get("namespace"), options.get("group")
         o = lib.Options(size=ctypes.sizeof(lib.Options), threaded=1, max_body=_BODY_MAX, max_bytes=2 * _BODY_MAX)
@@ -92,12 +91,9 @@ class Client:
         def guarded(f):
             def call(*args):
                 try:
-                    self._in_callback = threading.get_ident()
                     f(*args)
                 except BaseException as e:  # C has nobody to hand it to: who waits gets it
                     self._raised = self._raised or e
-                finally:
-                    self._in_callback = None
 
             return call
 
@@ -174,8 +170,6 @@ class Client:
     def _check(self):
         if self._forks != len(_forks):
             raise RuntimeError("the client was opened before fork(): the child opens one of its own")
-        if self._in_callback is not None and self._in_callback == threading.get_ident():
-            raise RuntimeError("a callback cannot use its client")
 
     def _any_handle(self):
         """The library's, which keeps answers until the client is gone."""

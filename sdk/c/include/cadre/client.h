@@ -17,7 +17,8 @@
 //   A client that is `threaded` has a thread of its own: calls go out and answers come in at any time, also while
 //   nobody waits, and several threads may use it: cadre_client_start(), _cancel(), _take(), _give_back(), _wait(),
 //   _wait_for(), _watch(), _next(), _forget(), _done(), _connected(), _pending(), _batch_room(), _batch_free(),
-//   _shut(), and at the end one of them _close(). Its callbacks come on any of these threads, or on its own.
+//   _shut(), and at the end one of them _close(). Its callbacks come on a thread of their own and may use it,
+//   too; `done` comes on any thread.
 //
 //   fork(): the child may open clients of its own. Those of its parent it must not touch: even to close one there ends
 //   the parent's connection. All descriptors are closed by exec.

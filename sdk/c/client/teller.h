@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls the callbacks of a client that has a thread of its own, on one more thread: what they wait for, such as the
+// lock of an interpreter, holds up no call. Lines that come faster than they are taken are dropped and counted.
+#ifndef CADRE_CLIENT_TELLER_H
+#define CADRE_CLIENT_TELLER_H
+
+#include "sdk/c/client/settings.h"
+
+enum { TELLER_MAX = 1000 }; // events that wait
+
+struct teller;
+
+// Puts itself in the place of the callbacks. NULL: there are none.
+struct teller *teller_new(struct settings *s);
+// What has come is told first; on its own thread, that goes on behind this. Accepts NULL. No lock may be held that a
+// callback takes.
+void teller_free(struct teller *t);
+
+#endif
