@@ -9,8 +9,10 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <uv.h>
 
 #define LOOKS_US 500 // so long what looks find themselves comes first, then libuv gets a turn
@@ -44,6 +46,7 @@ struct loop_timer {
 
 struct loop_poll {
     uv_poll_t uv;
+    int fd;
     loop_poll_fn fn;
     void *ctx;
 };
@@ -385,16 +388,40 @@ static void on_poll(uv_poll_t *uv, int status, int events)
                              : ((events & UV_READABLE) ? LOOP_READ : 0) | ((events & UV_WRITABLE) ? LOOP_WRITE : 0));
 }
 
+// What is watched, of all loops of the process, as a child of fork() can read it whatever other threads were doing.
+enum { POLLED_MAX = 1 << 16, POLLED_WORD = 64 };
+static _Atomic(uint64_t) polled[POLLED_MAX / POLLED_WORD];
+
+static void mark_polled(int fd, bool on)
+{
+    uint64_t bit = UINT64_C(1) << fd % POLLED_WORD;
+    if (fd < 0 || fd >= POLLED_MAX)
+        return;
+    if (on)
+        atomic_fetch_or(&polled[fd / POLLED_WORD], bit);
+    else
+        atomic_fetch_and(&polled[fd / POLLED_WORD], ~bit);
+}
+
+void loop_close_polled(void)
+{
+    for (int fd = 0; fd < POLLED_MAX; fd++)
+        if (atomic_load(&polled[fd / POLLED_WORD]) & UINT64_C(1) << fd % POLLED_WORD)
+            close(fd);
+}
+
 struct loop_poll *loop_poll_new(struct loop *loop, int fd, loop_poll_fn fn, void *ctx)
 {
     struct loop_poll *p = xcalloc(1, sizeof *p);
     p->fn = fn;
     p->ctx = ctx;
+    p->fd = fd;
     if (uv_poll_init(&loop->uv, &p->uv, fd) != 0) {
         free(p);
         return NULL;
     }
     p->uv.data = p;
+    mark_polled(fd, true);
     return p;
 }
 
@@ -409,8 +436,10 @@ int loop_poll_set(struct loop_poll *p, int events, struct err *err)
 
 void loop_poll_free(struct loop_poll *p)
 {
-    if (p)
-        uv_close((uv_handle_t *)&p->uv, free_handle);
+    if (!p)
+        return;
+    mark_polled(p->fd, false);
+    uv_close((uv_handle_t *)&p->uv, free_handle);
 }
 
 static void on_signal(uv_signal_t *uv, int signo)

@@ -60,6 +60,7 @@ void loop_timer_free(struct loop_timer *t);
 struct loop_poll *loop_poll_new(struct loop *loop, int fd, loop_poll_fn fn, void *ctx);
 int loop_poll_set(struct loop_poll *p, int events, struct err *err); // 0 = paused
 void loop_poll_free(struct loop_poll *p);
+void loop_close_polled(void); // in a child of fork(): closes what its parent watches
 
 // Signals do not keep the loop alive.
 struct loop_signal *loop_signal_new(struct loop *loop, int signo, loop_signal_fn fn, void *ctx);

@@ -47,7 +47,7 @@ struct cadre_call {
     struct nested nested; // calls that the method makes
     bool ran;             // the method has begun
     bool failed;          // then `code` and `message` are the answer, else `result`
-    const char *code;     // static
+    const char *code;     // static, or in the arena
     struct buf result;    // empty = null; not where it is in `shared`
     struct pool *pool;    // for long results; NULL = they are not shared
     char *shared;         // in the pool, NULL = none

@@ -7,7 +7,9 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     BRIEF_US = 300,  // a job of lane 0 that took no longer: the next ones may run on the thread that turns the loop
@@ -18,15 +20,17 @@ enum {
 struct lane {
     struct executor *executor;
     struct list waiting;
-    pthread_cond_t work; // something waits that may begin, or the end has come
-    pthread_t threads[EXECUTOR_THREADS_MAX];
-    unsigned n_threads;
+    pthread_cond_t work;                     // something waits that may begin, or the end has come
+    pthread_t threads[EXECUTOR_THREADS_MAX]; // where they are pulled: [0] pulls, if this is lane 0
+    unsigned n_threads;                      // likewise: how many may be
+    int fd;                                  // -1 = none
 };
 
 struct executor {
     struct loop *loop;
     struct loop_wakeup *wakeup;
     size_t max;
+    bool pulled;
     // Of the thread that the loop is lent to: when it last turned it, and last looked at the clock; 0 = not since it
     // has the loop. in_loop: it turns it until there is a job.
     int64_t turned_us, looked_us;
@@ -37,12 +41,16 @@ struct executor {
     unsigned n_lanes;
     struct list finished;
     size_t n_waiting, n_running;
+    size_t n_pulling;       // threads in executor_pull()
+    bool woken;             // the one of lane 0 is to return
+    pthread_cond_t outside; // nobody pulls any more
     bool stop;
     bool turning, leaving;  // in executor_turn(), and out of it
     bool lent;              // the loop, to the thread of lane 0
     bool brief;             // the last job of lane 0 was
     uint64_t begun;         // jobs of lane 0
-    bool busy;              // one of them runs
+    bool busy;              // one of them runs, or who pulls them is elsewhere
+    int64_t began_us;       // when, 0 = it is not timed
     bool dozes;             // the first thread, while the loop is lent and nothing happens
     pthread_cond_t changed; // for the first thread while the loop is lent
 };
@@ -96,30 +104,53 @@ static void note_begin(struct executor *e)
     }
 }
 
+// With the mutex: it was run. Whether the loop is to be told.
+static bool job_over(struct lane *lane, struct executor_job *job)
+{
+    struct executor *e = lane->executor;
+    bool first_lane = lane == e->lanes[0];
+    e->n_running--;
+    if (!first_lane && e->n_running == 0)
+        pthread_cond_signal(&e->lanes[0]->work);                      // for one that runs alone
+    bool told = !list_empty(&e->finished) || (first_lane && e->lent); // the loop, or it is this thread's to turn
+    list_append(&e->finished, &job->link);
+    return !told;
+}
+
+// With the mutex.
+static void start_timing(struct lane *lane)
+{
+    struct executor *e = lane->executor;
+    if (lane == e->lanes[0])
+        e->began_us = e->turning && !e->lent ? clock_mono_us(&clock_system) : 0;
+}
+
+// With the mutex.
+static void end_timing(struct lane *lane)
+{
+    struct executor *e = lane->executor;
+    if (lane != e->lanes[0])
+        return;
+    if (e->began_us)
+        e->brief = clock_mono_us(&clock_system) - e->began_us <= BRIEF_US;
+}
+
 // With the mutex, which is let go of meanwhile.
 static void run_job(struct lane *lane, struct executor_job *job)
 {
     struct executor *e = lane->executor;
-    bool first_lane = lane == e->lanes[0], timed = first_lane && e->turning && !e->lent;
-    if (first_lane)
+    start_timing(lane);
+    if (lane == e->lanes[0])
         note_begin(e);
     pthread_mutex_unlock(&e->mutex);
-    int64_t began = timed ? clock_mono_us(&clock_system) : 0;
     here = e;
     job->run(job);
     here = NULL;
-    bool brief = timed && clock_mono_us(&clock_system) - began <= BRIEF_US;
     pthread_mutex_lock(&e->mutex);
-    e->n_running--;
-    if (first_lane) {
+    end_timing(lane);
+    if (lane == e->lanes[0])
         e->busy = false;
-        e->brief = timed ? brief : e->brief;
-    } else if (e->n_running == 0) {
-        pthread_cond_signal(&e->lanes[0]->work); // for one that runs alone
-    }
-    bool told = !list_empty(&e->finished) || (first_lane && e->lent); // the loop, or it is this thread's to turn
-    list_append(&e->finished, &job->link);
-    if (told)
+    if (!job_over(lane, job))
         return;
     pthread_mutex_unlock(&e->mutex); // which the loop is about to take
     loop_wakeup_signal(e->wakeup);
@@ -133,7 +164,7 @@ static void turn_lent(struct executor *e)
     pthread_mutex_unlock(&e->mutex);
     deliver(e);
     pthread_mutex_lock(&e->mutex);
-    e->in_loop = !may_begin(e->lanes[0]);
+    e->in_loop = !may_begin(e->lanes[0]) && !e->woken;
     pthread_mutex_unlock(&e->mutex);
     if (e->in_loop)
         loop_run(e->loop); // until a job is submitted
@@ -195,17 +226,29 @@ static void changed_init(pthread_cond_t *changed)
     pthread_condattr_destroy(&attr);
 }
 
-struct executor *executor_new(struct loop *loop, size_t max)
+static struct executor *new_executor(struct loop *loop, size_t max, bool pulled)
 {
     struct executor *e = xcalloc(1, sizeof *e);
     e->loop = loop;
     e->max = max;
+    e->pulled = pulled;
     list_init(&e->finished);
     pthread_mutex_init(&e->mutex, NULL);
     changed_init(&e->changed);
+    pthread_cond_init(&e->outside, NULL);
     e->wakeup = loop_wakeup_new(loop, deliver, e);
     executor_add_lane(e, 1);
     return e;
+}
+
+struct executor *executor_new(struct loop *loop, size_t max)
+{
+    return new_executor(loop, max, false);
+}
+
+struct executor *executor_new_pulled(struct loop *loop, size_t max)
+{
+    return new_executor(loop, max, true);
 }
 
 unsigned executor_add_lane(struct executor *e, unsigned n_threads)
@@ -213,12 +256,13 @@ unsigned executor_add_lane(struct executor *e, unsigned n_threads)
     struct lane *lane = xcalloc(1, sizeof *lane);
     assert(e->n_lanes < EXECUTOR_LANES_MAX && n_threads <= EXECUTOR_THREADS_MAX);
     lane->executor = e;
+    lane->fd = -1;
     list_init(&lane->waiting);
     pthread_cond_init(&lane->work, NULL);
     pthread_mutex_lock(&e->mutex);
     e->lanes[e->n_lanes++] = lane;
     for (; lane->n_threads < n_threads; lane->n_threads++)
-        if (pthread_create(&lane->threads[lane->n_threads], NULL, lane_thread, lane) != 0)
+        if (!e->pulled && pthread_create(&lane->threads[lane->n_threads], NULL, lane_thread, lane) != 0)
             abort(); // no thread: nothing can run
     pthread_mutex_unlock(&e->mutex);
     return e->n_lanes - 1;
@@ -231,8 +275,10 @@ unsigned executor_lane_size(const struct executor *e, unsigned lane)
 
 static void lane_free(struct lane *lane)
 {
-    for (unsigned i = 0; i < lane->n_threads; i++)
+    for (unsigned i = 0; i < lane->n_threads && !lane->executor->pulled; i++)
         pthread_join(lane->threads[i], NULL);
+    if (lane->fd >= 0)
+        close(lane->fd);
     pthread_cond_destroy(&lane->work);
     free(lane);
 }
@@ -241,17 +287,18 @@ void executor_free(struct executor *e)
 {
     if (!e)
         return;
+    executor_stop(e);
     pthread_mutex_lock(&e->mutex);
     assert(e->n_waiting == 0);
-    e->stop = true;
-    for (unsigned i = 0; i < e->n_lanes; i++)
-        pthread_cond_broadcast(&e->lanes[i]->work);
+    while (e->n_pulling)
+        pthread_cond_wait(&e->outside, &e->mutex);
     pthread_mutex_unlock(&e->mutex);
     for (unsigned i = e->n_lanes; i-- > 0;) // the first one, which others tell of their end, as the last
         lane_free(e->lanes[i]);
     deliver(e);
     loop_wakeup_free(e->wakeup);
     pthread_cond_destroy(&e->changed);
+    pthread_cond_destroy(&e->outside);
     pthread_mutex_destroy(&e->mutex);
     free(e);
 }
@@ -333,7 +380,10 @@ int executor_submit(struct executor *e, struct executor_job *job, struct err *er
         e->n_waiting++;
     }
     bool here_next = room && e->lent && lane == e->lanes[0];
+    int fd = room ? lane->fd : -1;
     pthread_mutex_unlock(&e->mutex);
+    if (fd >= 0)
+        eventfd_write(fd, 1);
     if (here_next && e->in_loop)
         loop_stop(e->loop); // this thread runs it after the turn
     if (room && !here_next)
@@ -352,4 +402,103 @@ bool executor_withdraw(struct executor *e, struct executor_job *job)
     }
     pthread_mutex_unlock(&e->mutex);
     return waits;
+}
+
+// Pulling
+
+// With the mutex, which is let go of meanwhile.
+static enum executor_pulled pull(struct lane *lane, bool wait, struct executor_job **ret)
+{
+    struct executor *e = lane->executor;
+    bool first = lane == e->lanes[0];
+    while (!e->stop) {
+        struct executor_job *job;
+        if (first && e->lent && turn_is_due(e)) {
+            turn_lent(e);
+        } else if ((job = take_job(lane))) {
+            if (job->pulled) {
+                start_timing(lane);
+                *ret = job;
+                return EXECUTOR_JOB;
+            }
+            run_job(lane, job);
+        } else if ((first && e->woken) || !wait) {
+            e->woken = false;
+            return EXECUTOR_NONE;
+        } else if (first && e->lent) {
+            turn_lent(e);
+        } else {
+            pthread_cond_wait(&lane->work, &e->mutex);
+        }
+    }
+    return EXECUTOR_STOPPED;
+}
+
+enum executor_pulled executor_pull(struct executor *e, unsigned lane, bool wait, struct executor_job **ret)
+{
+    pthread_mutex_lock(&e->mutex);
+    if (lane >= e->n_lanes) {
+        pthread_mutex_unlock(&e->mutex);
+        return EXECUTOR_STOPPED;
+    }
+    if (lane == 0) {
+        e->lanes[0]->threads[0] = pthread_self();
+        e->busy = false;
+    }
+    e->n_pulling++;
+    enum executor_pulled pulled = pull(e->lanes[lane], wait, ret);
+    if (lane == 0)
+        note_begin(e); // a loop that is lent to this thread is taken back if it stays away
+    if (--e->n_pulling == 0)
+        pthread_cond_signal(&e->outside);
+    if (pulled == EXECUTOR_JOB)
+        here = e;
+    pthread_mutex_unlock(&e->mutex);
+    return pulled;
+}
+
+void executor_finish(struct executor *e, struct executor_job *job)
+{
+    struct lane *lane = e->lanes[job->lane];
+    here = NULL;
+    pthread_mutex_lock(&e->mutex);
+    end_timing(lane);
+    bool tell = job_over(lane, job);
+    pthread_mutex_unlock(&e->mutex);
+    if (tell)
+        loop_wakeup_signal(e->wakeup);
+}
+
+void executor_wake(struct executor *e)
+{
+    pthread_mutex_lock(&e->mutex);
+    e->woken = true;
+    bool in_loop = e->lent && e->in_loop;
+    pthread_cond_signal(&e->lanes[0]->work);
+    pthread_mutex_unlock(&e->mutex);
+    if (in_loop)
+        loop_stop(e->loop); // who pulls lane 0 turns it: this is that thread
+}
+
+int executor_lane_fd(struct executor *e, unsigned lane)
+{
+    pthread_mutex_lock(&e->mutex);
+    struct lane *l = lane < e->n_lanes ? e->lanes[lane] : NULL;
+    if (l && l->fd < 0 && (l->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0 && (may_begin(l) || e->stop))
+        eventfd_write(l->fd, 1);
+    int fd = l ? l->fd : -1;
+    pthread_mutex_unlock(&e->mutex);
+    return fd;
+}
+
+void executor_stop(struct executor *e)
+{
+    pthread_mutex_lock(&e->mutex);
+    e->stop = true;
+    for (unsigned i = 0; i < e->n_lanes; i++) {
+        pthread_cond_broadcast(&e->lanes[i]->work);
+        if (e->lanes[i]->fd >= 0)
+            eventfd_write(e->lanes[i]->fd, 1);
+    }
+    pthread_mutex_unlock(&e->mutex);
 }

@@ -38,14 +38,14 @@ static int check_name(const char *what, const char *name, struct map *seen, stru
     return 0;
 }
 
-static int check_method(const cadre_method *m, size_t i, struct map *seen, struct err *err)
+static int check_method(const cadre_method *m, size_t i, bool pulled, struct map *seen, struct err *err)
 {
     char what[32];
     snprintf(what, sizeof what, "method %zu", i);
     int r = check_name(what, m->name, seen, err);
     if (r < 0)
         return r;
-    if (!m->run)
+    if (!m->run && !pulled)
         return err_set(err, ERR_INVALID, "method %s has no function", m->name);
     if (!mode_of(m->dispatch))
         return err_set(err, ERR_INVALID, "method %s declares dispatch mode %d, which there is not", m->name,
@@ -56,7 +56,7 @@ static int check_method(const cadre_method *m, size_t i, struct map *seen, struc
     return 0;
 }
 
-static int check_class(const cadre_class *c, size_t i, struct map *seen, struct err *err)
+static int check_class(const cadre_class *c, size_t i, bool pulled, struct map *seen, struct err *err)
 {
     struct map methods = MAP_INIT;
     char what[32];
@@ -70,14 +70,14 @@ static int check_class(const cadre_class *c, size_t i, struct map *seen, struct 
         return err_set(err, ERR_INVALID, "class %s has %zu methods in %s table; at most %d", c->name, c->n_methods,
                        c->methods ? "its" : "no", MODULE_METHODS_MAX);
     for (size_t k = 0; k < c->n_methods && r == 0; k++)
-        r = check_method(&c->methods[k], k, &methods, err);
+        r = check_method(&c->methods[k], k, pulled, &methods, err);
     if (r < 0)
         err_wrap(err, "class %s", c->name);
     map_done(&methods);
     return r;
 }
 
-static int check_classes(const cadre_module_info *info, struct err *err)
+static int check_classes(const cadre_module_info *info, bool pulled, struct err *err)
 {
     struct map classes = MAP_INIT;
     int r = 0;
@@ -85,7 +85,7 @@ static int check_classes(const cadre_module_info *info, struct err *err)
         return err_set(err, ERR_INVALID, "it has %zu classes in %s table; 1 to %d are possible", info->n_classes,
                        info->classes ? "its" : "no", MODULE_CLASSES_MAX);
     for (size_t i = 0; i < info->n_classes && r == 0; i++)
-        r = check_class(&info->classes[i], i, &classes, err);
+        r = check_class(&info->classes[i], i, pulled, &classes, err);
     map_done(&classes);
     return r;
 }
@@ -102,7 +102,13 @@ int module_check(const char *path, const cadre_module_info *info, struct err *er
                        "module %s was built for ABI %u, this cadre-worker speaks %u: rebuild it with the SDK of "
                        "version %s",
                        path, info->abi, CADRE_ABI, CADRE_VERSION);
-    int r = check_classes(info, err);
+    int r = check_classes(info, false, err);
+    return r < 0 ? err_wrap(err, "module %s", path) : 0;
+}
+
+int module_check_pulled(const char *path, const cadre_module_info *info, struct err *err)
+{
+    int r = check_classes(info, true, err);
     return r < 0 ? err_wrap(err, "module %s", path) : 0;
 }
 

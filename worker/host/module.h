@@ -20,6 +20,8 @@ int module_load(const char *path, struct module *ret, struct err *err);
 // What module_load() asks of a description: the number of the ABI, no NULL where one would crash, names that can be
 // called, no name twice, modes that exist.
 int module_check(const char *path, const cadre_module_info *info, struct err *err);
+// The same of classes whose methods have no function: the program itself runs them.
+int module_check_pulled(const char *path, const cadre_module_info *info, struct err *err);
 
 // NULL or "" as the name means the only class. NULL and ERR_NOT_FOUND, naming those that there are.
 const cadre_class *module_class(const struct module *m, const char *name, struct err *err);

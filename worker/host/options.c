@@ -182,9 +182,9 @@ static int set_objects(struct options *o)
     return -1;
 }
 
-static int check(struct options *o)
+static int check(struct options *o, const char *urls)
 {
-    const char *attempt = env_of("CADRE_ATTEMPT"), *urls = env_of("CADRE_CONNECT");
+    const char *attempt = env_of("CADRE_ATTEMPT");
     if (attempt && (!str_to_i64(attempt, &o->attempt) || o->attempt < 0))
         return wrong("environment: CADRE_ATTEMPT", attempt, "must be a number from 0");
     if (!o->module)
@@ -204,7 +204,7 @@ static int check(struct options *o)
     return -1;
 }
 
-int options_parse(int argc, char **argv, struct options *ret)
+static void read_environment(struct options *ret)
 {
     *ret = (struct options){
         .module = env_of("CADRE_MODULE"),
@@ -216,6 +216,19 @@ int options_parse(int argc, char **argv, struct options *ret)
         .operator_url = env_of("CADRE_OPERATOR"),
     };
     take_ticket(ret);
+}
+
+int options_read(struct options *ret, const char *module, const char *connect)
+{
+    read_environment(ret);
+    ret->module = module;
+    ret->class = ret->init = ret->roles = NULL; // the program has read them
+    return check(ret, connect ? connect : env_of("CADRE_CONNECT"));
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+    read_environment(ret);
     for (int opt; (opt = getopt_long(argc, argv, "", table, NULL)) != -1;) {
         int r = apply(ret, opt);
         if (r >= 0)
@@ -223,5 +236,5 @@ int options_parse(int argc, char **argv, struct options *ret)
     }
     if (optind < argc)
         return wrong("unexpected argument", argv[optind], "try 'cadre-worker --help'");
-    return check(ret);
+    return check(ret, env_of("CADRE_CONNECT"));
 }

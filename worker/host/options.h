@@ -34,5 +34,7 @@ struct options {
 
 // -1: go on; anything else is the exit code, everything was said. ret->ticket is the caller's to free.
 int options_parse(int argc, char **argv, struct options *ret);
+// The same of the environment alone, for what is called `module`. `connect`: instead of CADRE_CONNECT, NULL = that.
+int options_read(struct options *ret, const char *module, const char *connect);
 
 #endif

@@ -71,11 +71,28 @@ static bool fetch(struct request *r)
     return true;
 }
 
+bool request_begin(struct request *r)
+{
+    crash_prepare_thread();
+    return fetch(r);
+}
+
+void request_fail(struct request *r, const char *name, bool ran)
+{
+    r->call.ran = ran;
+    r->call.failed = true;
+    r->call.code = name ? arena_strdup(&r->call.arena, name) : "FAILED";
+}
+
+void request_end(struct request *r)
+{
+    nested_end(&r->call.nested);
+}
+
 static void run(struct executor_job *job)
 {
     struct request *r = CONTAINER_OF(job, struct request, job);
-    crash_prepare_thread();
-    if (!fetch(r))
+    if (!request_begin(r))
         return;
     crash_doing(r->what.role->class->name, r->what.method->name, r->call.trace);
     call_run(&r->call, r->what.method, instance_self(r->what.role->instance));
@@ -230,8 +247,10 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
     q->seq = seq;
     q->owner = owner;
     q->what = what;
-    q->job =
-        (struct executor_job){.run = run, .done = done, .lane = instance_lane(what.role->instance, what.method->name)};
+    q->job = (struct executor_job){.run = run,
+                                   .done = done,
+                                   .lane = instance_lane(what.role->instance, what.method->name),
+                                   .pulled = !what.method->run};
     q->body = blob_ref(body);
     q->tail = tail ? blob_ref(tail) : NULL;
     list_init(&q->link);

@@ -80,4 +80,11 @@ void request_start(struct request *r); // its turn has come: hands it to the exe
 void request_cancel(struct request *r, int code, const char *why);
 void request_abandon(struct request *r); // nobody wants an answer; it is gone for the owner
 
+// Of a method without a function, on the thread that pulled its job: makes its arguments ready. False: it does not run,
+// and the job is finished at once. Else, from any thread: request_fail() for an error, whose message is in the call,
+// and whose name is copied, NULL = FAILED; then request_end(); then the job is finished.
+bool request_begin(struct request *r);
+void request_fail(struct request *r, const char *name, bool ran);
+void request_end(struct request *r);
+
 #endif

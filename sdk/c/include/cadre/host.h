@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker host inside of a program that runs its methods itself: libcadre.so. The program describes its classes, pulls
+// calls from lanes with threads of its own, and finishes them from any thread. `python3 -m cadre.worker` is such a
+// program. Modules in C need none of this: cadre-worker loads them (cadre/worker.h).
+//
+//   cadre_host_start()                    the loop begins on a thread of its own, and the proxies are dialed
+//   cadre_host_next(lane)   -> a call     lane 0: all methods without a concurrency group; then one lane a group
+//   cadre_host_room() / cadre_host_return() / cadre_host_fail(), then cadre_host_finish(call)
+//   cadre_host_next()       -> CADRE_HOST_STOP, on every lane, after SIGTERM, when all calls are finished
+//   cadre_host_end()        -> the exit code
+//
+//   Threads: one thread, always the same, pulls lane 0; any number pull another lane, and each of them holds as many
+//   calls as it likes. Calls of a lane come in the order in which each caller sent them. The thread of lane 0 turns the
+//   loop while it waits and methods are brief; when it stays away for more than a few milliseconds, the loop's own
+//   thread does. So the connections live on whatever the program's threads do.
+//
+//   Signals: SIGTERM is the host's. fork(): the child has none of the host's connections, and SIGTERM is its own again;
+//   it must not call these functions.
+#ifndef CADRE_HOST_H
+#define CADRE_HOST_H
+
+#include "worker.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Methods whose `run` is NULL; `create` and `destroy` do not count. Objects are made before the host starts.
+typedef struct cadre_host_lane {
+    const char *name; // of the concurrency group
+    unsigned limit;   // calls of it that the program runs at a time, 1 to 64
+    const char *const *methods;
+    size_t n_methods;
+} cadre_host_lane;
+
+typedef struct cadre_host_rule { // as for cadre_method_rule() and cadre_method_idempotent()
+    const char *method, *split, *collect;
+    int idempotent;
+} cadre_host_rule;
+
+typedef struct cadre_host_class {
+    const char *name;
+    const cadre_method *methods;
+    size_t n_methods;
+    const cadre_host_lane *lanes;
+    size_t n_lanes;
+    const cadre_host_rule *rules;
+    size_t n_rules;
+} cadre_host_class;
+
+typedef struct cadre_host_options {
+    size_t size;        // of this struct
+    const char *module; // what to call it to people
+    const cadre_host_class *classes;
+    size_t n_classes;
+    const char *class_name; // of `classes`; NULL = there is one
+    const char *roles;      // instead: JSON, [{"name": "actor", "class": "Actor"}, ...]; NULL = none
+    const char *ticket;     // CADRE_TICKET, which the program takes out of its environment; NULL = none
+    const char *connect;    // URLs with commas between them, as CADRE_CONNECT; NULL = that
+    int wake_fd;            // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
+} cadre_host_options;
+
+typedef enum cadre_host_next_result {
+    CADRE_HOST_CALL = 0,
+    CADRE_HOST_NONE = 1, // woken up, or nothing is there and it was not to wait
+    CADRE_HOST_STOP = 2,
+} cadre_host_next_result;
+
+typedef struct cadre_host_call {
+    cadre_call *call;
+    uint32_t role;    // number of the role, 0 without roles
+    uint32_t method;  // number in its class
+    const char *args; // as cadre_args(), until the call is finished
+    size_t args_len;
+} cadre_host_call;
+
+// Strings and tables are borrowed until cadre_host_end(). The environment is that of cadre-worker. Once a process, on
+// the thread that pulls lane 0. 0, or the exit code with the reason on stderr.
+CADRE_EXPORT int cadre_host_start(const cadre_host_options *options);
+// Lanes of groups are numbered from 1: those of the first role in their order, then those of the next.
+CADRE_EXPORT int cadre_host_next(unsigned lane, int wait, cadre_host_call *ret);
+// An eventfd of the lane for a loop of the program: readable when a call came, or the end. -1 = errno.
+CADRE_EXPORT int cadre_host_lane_fd(unsigned lane);
+
+// The result, JSON or a safetensors document: where the program writes it, and it is sent from there; NULL: too long.
+// Or it is copied.
+CADRE_EXPORT void *cadre_host_room(cadre_call *call, size_t len);
+CADRE_EXPORT int cadre_host_return(cadre_call *call, const void *body, size_t len); // 0, or -1: too long
+// Instead: an error of that name, such as "ValueError"; NULL = FAILED. `ran`: the method has begun.
+CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, int ran);
+CADRE_EXPORT void cadre_host_finish(cadre_call *call); // once a call, which is gone then
+CADRE_EXPORT int cadre_host_canceled(const cadre_call *call);
+
+// After CADRE_HOST_STOP on lane 0. Waits until no thread is in cadre_host_next().
+CADRE_EXPORT int cadre_host_end(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/host.h"
+
+#include "common/base/mem.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+void host_say(const struct host *h, const char *what, const char *detail)
+{
+    fprintf(stderr, "cadre-worker: rank %d: %s%s\n", h->worker.rank, what, detail);
+}
+
+// Serving
+
+static void on_ready(void *ctx)
+{
+    host_say(ctx, "ready for calls", "");
+}
+
+static void on_trouble(void *ctx, const char *what)
+{
+    host_say(ctx, "", what);
+}
+
+static void on_stopped(void *ctx)
+{
+    struct host *h = ctx;
+    roles_destroy(&h->roles);
+}
+
+static void serve(struct host *h)
+{
+    struct err err = ERR_INIT;
+    const struct proxies_config config = {
+        .options = &h->options,
+        .session = {.worker = &h->worker,
+                    .module = &h->module,
+                    .roles = &h->roles,
+                    .caller = h->caller,
+                    .executor = h->executor,
+                    .objects = h->objects,
+                    .bytes_max = h->options.call_bytes},
+        .on_ready = on_ready,
+        .on_trouble = on_trouble,
+        .on_stopped = on_stopped,
+        .ctx = h,
+    };
+    h->proxies = proxies_new(h->loop, &config, &err);
+    if (h->proxies)
+        return;
+    host_say(h, "", err.msg);
+    h->stopping = true;
+    h->exit_code = EX_USAGE;
+    roles_destroy(&h->roles);
+}
+
+static void on_created(void *ctx, const struct err *err)
+{
+    struct host *h = ctx;
+    if (err->code) {
+        host_say(h, "", err->msg);
+        h->exit_code = HOST_EXIT_CONSTRUCTOR;
+        executor_leave(h->executor);
+        return;
+    }
+    if (h->on_created)
+        h->on_created(h->ctx);
+    serve(h);
+}
+
+static void on_destroyed(void *ctx)
+{
+    struct host *h = ctx;
+    executor_leave(h->executor);
+}
+
+static void on_signal(void *ctx, int signo)
+{
+    struct host *h = ctx;
+    (void)signo;
+    if (h->stopping)
+        return;
+    if (!h->proxies) {
+        // There is nothing to destroy yet, and the constructor may wait for peers that are gone: no use to wait for it.
+        host_say(h, "told to stop while the constructor runs", "");
+        _exit(0);
+    }
+    // Lets the sessions end, then the object, then the loop.
+    h->stopping = true;
+    proxies_stop(h->proxies);
+}
+
+// Starting
+
+static void take_down(struct host *h)
+{
+    proxies_free(h->proxies);
+    objects_free(h->objects);
+    executor_free(h->executor);
+    caller_free(h->caller);
+    loop_signal_free(h->signals[0]);
+    loop_signal_free(h->signals[1]);
+    loop_free(h->loop);
+}
+
+// Proxies that were named are those of a run on this machine.
+static struct objects *make_objects(const struct host *h)
+{
+    const struct options *o = &h->options;
+    const struct objects_config config = {
+        .loop = h->loop,
+        .group = o->group,
+        .attempt = (uint32_t)o->attempt,
+        .rank = (uint32_t)h->worker.rank,
+        .store_bytes = o->store_bytes,
+        .call_bytes = o->reference_bytes,
+        .local = o->n_connect > 0,
+        .port = o->objects_port,
+    };
+    struct err err = ERR_INIT;
+    struct objects *objects = objects_new(&config, &err);
+    if (err.code)
+        host_say(h, "", err.msg);
+    return objects;
+}
+
+int host_run(struct host *h)
+{
+    // Room for what each session lets wait, and for the destructor.
+    size_t max = OPTIONS_CONNECT_MAX * SESSION_CALLS_MAX + 1;
+    h->loop = loop_new();
+    h->executor = h->pulled ? executor_new_pulled(h->loop, max) : executor_new(h->loop, max);
+    if (h->on_begin)
+        h->on_begin(h->ctx);
+    h->caller = caller_new(&h->options);
+    h->objects = make_objects(h);
+    h->signals[0] = loop_signal_new(h->loop, SIGTERM, on_signal, h);
+    if (!h->pulled) // there it is the program's
+        h->signals[1] = loop_signal_new(h->loop, SIGINT, on_signal, h);
+    const struct roles_config config = {h->executor, on_created, on_destroyed, h};
+    roles_create(&h->roles, &config);
+    if (h->exit_code == 0)
+        executor_turn(h->executor);
+    if (h->on_end)
+        h->on_end(h->ctx);
+    take_down(h);
+    return h->exit_code;
+}

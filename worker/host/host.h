@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker process from its first object to its end: makes what its roles say, serves the proxies, and stops when it is
+// told to. The same for cadre-worker and for a program that runs its methods itself (program.c).
+#ifndef CADRE_HOST_HOST_H
+#define CADRE_HOST_HOST_H
+
+#include "worker/host/caller.h"
+#include "worker/host/proxies.h"
+#include "worker/host/roles.h"
+
+enum { HOST_EXIT_MODULE = 65, HOST_EXIT_CONSTRUCTOR = 66 };
+
+struct host {
+    struct options options;
+    struct cadre_worker worker;
+    struct module module;
+    struct roles roles;
+    bool pulled; // the program runs the methods: executor_pull()
+    // From the thread of host_run(); each may be NULL: there is a loop and an executor; all objects are made, and calls
+    // may come from now on; no call comes any more, before loop and executor go.
+    void (*on_begin)(void *ctx);
+    void (*on_created)(void *ctx);
+    void (*on_end)(void *ctx);
+    void *ctx;
+    // private, but for the callbacks
+    struct loop *loop;
+    struct executor *executor;
+    struct caller *caller;
+    struct objects *objects;
+    struct proxies *proxies; // NULL while the constructor runs
+    struct loop_signal *signals[2];
+    bool stopping;
+    int exit_code;
+};
+
+// Returns the exit code when all is over; what went wrong was said. The first members are set, and the roles read.
+int host_run(struct host *h);
+void host_say(const struct host *h, const char *what, const char *detail); // a line on stderr, with the rank
+
+#endif

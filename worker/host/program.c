@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host of a program that runs its methods itself: the functions of cadre/host.h.
+#include "sdk/c/include/cadre/host.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "worker/host/crash.h"
+#include "worker/host/host.h"
+#include "worker/host/request.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+static struct program { // one a process
+    struct host host;
+    cadre_host_options options;
+    cadre_class *classes;
+    cadre_module_info info;
+    pthread_t thread;
+    struct loop_poll *wake;
+    int exit_code;
+    // Between the thread that starts and the loop's.
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool begun, created, ended;
+} program = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+// Its object was made before; this tells the proxy what it is. On lane 0.
+static cadre_result create(cadre_worker *worker, const char *init, size_t init_len, void **ret_self)
+{
+    const cadre_host_class *c = &program.options.classes[worker->class - program.classes];
+    cadre_result r = CADRE_OK;
+    (void)init, (void)init_len, (void)ret_self;
+    for (size_t i = 0; i < c->n_rules && r == CADRE_OK; i++) {
+        const cadre_host_rule *rule = &c->rules[i];
+        if (rule->split || rule->collect)
+            r = cadre_method_rule(worker, rule->method, rule->split, rule->collect);
+        if (rule->idempotent && r == CADRE_OK)
+            r = cadre_method_idempotent(worker, rule->method);
+    }
+    for (size_t i = 0; i < c->n_lanes && r == CADRE_OK; i++)
+        r = cadre_concurrency_group(worker, c->lanes[i].name, c->lanes[i].limit, c->lanes[i].methods,
+                                    c->lanes[i].n_methods);
+    return r;
+}
+
+static int load(struct program *p, struct err *err)
+{
+    const cadre_host_options *o = &p->options;
+    p->classes = xcalloc(o->n_classes, sizeof *p->classes);
+    for (size_t i = 0; i < o->n_classes; i++)
+        p->classes[i] = (cadre_class){.name = o->classes[i].name,
+                                      .create = create,
+                                      .methods = o->classes[i].methods,
+                                      .n_methods = o->classes[i].n_methods};
+    p->info = (cadre_module_info){CADRE_ABI, o->module, p->classes, o->n_classes};
+    p->host.module = (struct module){o->module, &p->info};
+    int r = module_check_pulled(o->module, &p->info, err);
+    return r < 0 ? r : roles_read(&p->host.roles, &p->host.module, &p->host.worker, o->class_name, NULL, o->roles, err);
+}
+
+// The environment of cadre-worker, without what the program has read of it. -1: go on.
+static int read_options(struct program *p)
+{
+    struct err err = ERR_INIT;
+    const cadre_host_options *o = &p->options;
+    int code = options_read(&p->host.options, o->module, o->connect);
+    if (code >= 0)
+        return code;
+    if (o->ticket)
+        p->host.options.ticket = xstrdup(o->ticket);
+    if (process_from_env(&p->host.worker, &err) == 0)
+        return -1;
+    fprintf(stderr, "cadre-worker: %s\n", err.msg);
+    return EX_USAGE;
+}
+
+// The loop's thread
+
+static void set(bool *what)
+{
+    pthread_mutex_lock(&program.mutex);
+    *what = true;
+    pthread_cond_broadcast(&program.changed);
+    pthread_mutex_unlock(&program.mutex);
+}
+
+static void on_wake(void *ctx, int events)
+{
+    char some[64];
+    (void)ctx, (void)events;
+    while (read(program.options.wake_fd, some, sizeof some) == sizeof some)
+        ;
+    executor_wake(program.host.executor);
+}
+
+static void on_begin(void *ctx)
+{
+    struct program *p = ctx;
+    struct err err = ERR_INIT;
+    p->wake = p->options.wake_fd >= 0 ? loop_poll_new(p->host.loop, p->options.wake_fd, on_wake, p) : NULL;
+    if (p->wake)
+        loop_poll_set(p->wake, LOOP_READ, &err);
+    set(&p->begun);
+}
+
+static void on_created(void *ctx)
+{
+    struct program *p = ctx;
+    p->created = true; // lane 0 sees it when it returns
+    executor_wake(p->host.executor);
+}
+
+// Who pulls leaves, before what it pulls from goes.
+static void on_end(void *ctx)
+{
+    struct program *p = ctx;
+    loop_poll_free(p->wake);
+    executor_stop(p->host.executor);
+    pthread_mutex_lock(&p->mutex);
+    while (!p->ended)
+        pthread_cond_wait(&p->changed, &p->mutex);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+static void *run(void *ctx)
+{
+    struct program *p = ctx;
+    p->exit_code = host_run(&p->host);
+    return NULL;
+}
+
+// Forking
+
+// The child would answer for its parent, and keep connections open that the parent has closed.
+static void forget_in_child(void)
+{
+    struct sigaction now;
+    loop_close_polled();
+    if (sigaction(SIGTERM, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+        signal(SIGTERM, SIG_DFL);
+}
+
+// The interface
+
+static int begin(struct program *p)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); // signals are for the threads of the program
+    int failed = pthread_create(&p->thread, NULL, run, p);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        host_say(&p->host, "no thread can be started", "");
+        return EX_OSERR;
+    }
+    pthread_mutex_lock(&p->mutex);
+    while (!p->begun)
+        pthread_cond_wait(&p->changed, &p->mutex);
+    pthread_mutex_unlock(&p->mutex);
+    pthread_atfork(NULL, NULL, forget_in_child);
+    return 0;
+}
+
+CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
+{
+    struct program *p = &program;
+    struct err err = ERR_INIT;
+    if (options->size != sizeof *options || p->options.size) {
+        fprintf(stderr, "cadre-worker: cadre_host_start(): %s\n",
+                p->options.size ? "it was called before" : "the program was built for another version of libcadre.so");
+        return EX_USAGE;
+    }
+    p->options = *options;
+    int code = read_options(p);
+    if (code >= 0)
+        return code;
+    crash_install(p->host.worker.rank);
+    if (load(p, &err) < 0) {
+        host_say(&p->host, "", err.msg);
+        return HOST_EXIT_MODULE;
+    }
+    p->host.pulled = true;
+    p->host.on_begin = on_begin;
+    p->host.on_created = on_created;
+    p->host.on_end = on_end;
+    p->host.ctx = p;
+    code = begin(p);
+    while (code == 0 && !p->created) { // lane 0 runs what on_created() waits for
+        cadre_host_call none;
+        if (cadre_host_next(0, 1, &none) == CADRE_HOST_STOP)
+            return cadre_host_end();
+    }
+    return code;
+}
+
+static struct request *request_of(cadre_call *c)
+{
+    return CONTAINER_OF(c, struct request, call);
+}
+
+static void hand_over(struct request *r, unsigned lane, cadre_host_call *ret)
+{
+    const struct role *role = r->what.role;
+    *ret = (cadre_host_call){.call = &r->call,
+                             .role = (uint32_t)(role - program.host.roles.at),
+                             .method = (uint32_t)(r->what.method - role->class->methods)};
+    ret->args = cadre_args(&r->call, &ret->args_len);
+    r->call.method = r->what.method->name;
+    if (lane == 0)
+        crash_doing(role->class->name, r->what.method->name, r->call.trace);
+}
+
+CADRE_EXPORT int cadre_host_next(unsigned lane, int wait, cadre_host_call *ret)
+{
+    struct executor *e = program.host.executor;
+    for (;;) {
+        struct executor_job *job = NULL;
+        if (lane == 0)
+            crash_doing(NULL, NULL, NULL);
+        enum executor_pulled pulled = executor_pull(e, lane, wait, &job);
+        if (pulled != EXECUTOR_JOB)
+            return pulled == EXECUTOR_NONE ? CADRE_HOST_NONE : CADRE_HOST_STOP;
+        struct request *r = CONTAINER_OF(job, struct request, job);
+        if (request_begin(r)) {
+            hand_over(r, lane, ret);
+            return CADRE_HOST_CALL;
+        }
+        executor_finish(e, job);
+    }
+}
+
+CADRE_EXPORT int cadre_host_lane_fd(unsigned lane)
+{
+    return executor_lane_fd(program.host.executor, lane);
+}
+
+CADRE_EXPORT void *cadre_host_room(cadre_call *call, size_t len)
+{
+    return call_place_result(call, len);
+}
+
+CADRE_EXPORT int cadre_host_return(cadre_call *call, const void *body, size_t len)
+{
+    return call_return(call, body, len) == CADRE_OK ? 0 : -1;
+}
+
+CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, int ran)
+{
+    (void)cadre_fail(call, "%s", message);
+    request_fail(request_of(call), name, ran);
+}
+
+CADRE_EXPORT void cadre_host_finish(cadre_call *call)
+{
+    struct request *r = request_of(call);
+    request_end(r);
+    executor_finish(program.host.executor, &r->job);
+}
+
+CADRE_EXPORT int cadre_host_canceled(const cadre_call *call)
+{
+    return cadre_call_canceled(call);
+}
+
+CADRE_EXPORT int cadre_host_end(void)
+{
+    struct program *p = &program;
+    set(&p->ended);
+    pthread_join(p->thread, NULL);
+    roles_done(&p->host.roles);
+    free(p->host.options.ticket);
+    free(p->classes);
+    return p->exit_code;
+}
