@@ -17,11 +17,12 @@ static void add_variable(struct launch *l, const char *name, const char *value)
 
 void launch_of(const struct worker_spec *s, struct arena *a, struct launch *ret)
 {
-    static const char *const module[] = {"cadre-worker"};
-    enum { OWN_WORDS = 1, OWN_VARIABLES = 4 };
+    static const char *const module[] = {"cadre-worker"}, *const python[] = {"python3", "-m", "cadre.worker"};
+    enum { OWN_WORDS = 3, OWN_VARIABLES = 5 };
     *ret = (struct launch){.command = arena_array(a, OWN_WORDS + s->n_command + s->n_args + 1, sizeof(char *)),
                            .env = arena_array(a, OWN_VARIABLES + s->n_env, sizeof *ret->env)};
     add_variable(ret, "CADRE_MODULE", s->module);
+    add_variable(ret, "CADRE_PYTHON", s->python);
     add_variable(ret, "CADRE_CLASS", s->class_name);
     add_variable(ret, "CADRE_INIT", s->init_json);
     add_variable(ret, "CADRE_ROLES", s->roles_json);
@@ -30,6 +31,8 @@ void launch_of(const struct worker_spec *s, struct arena *a, struct launch *ret)
             add_variable(ret, s->env[i].name, s->env[i].value ? s->env[i].value : "");
     if (s->module)
         add_words(ret, module, ARRAY_LEN(module));
+    else if (s->python)
+        add_words(ret, python, ARRAY_LEN(python));
     else
         add_words(ret, s->command, s->n_command);
     if (ret->n_command)

@@ -83,14 +83,9 @@ static bool judge_agent(const struct workergroup *wg, const struct template_fact
     for (size_t i = 0; i < s->n_env; i++)
         if (template_reserves(reserved_env, s->env[i].name))
             return refuse_env(ret, "spec.worker.env", s->env[i].name, a);
-    if (s->python)
-        return refuse(
-            ret, REASON_NOT_SUPPORTED,
-            "spec.worker.python is not supported by this version: write the class in C as a shared object and "
-            "set module, or set command to run a program that takes no calls");
-    if (!s->module && !s->n_command && !facts->has_command)
+    if (!s->module && !s->python && !s->n_command && !facts->has_command)
         return refuse(ret, REASON_COMMAND_REQUIRED,
-                      "nothing says what to run: set module or command in spec.worker, or command in the first "
+                      "nothing says what to run: set module, python or command in spec.worker, or command in the first "
                       "container of spec.template (the command of its image is not known here, and args alone are not "
                       "enough)");
     return judge_taken(facts, a, ret) && judge_gpus(wg, facts, a, ret) && judge_meshes(wg, a, ret);

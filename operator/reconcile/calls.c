@@ -37,7 +37,7 @@ const char *calls_refusal(const struct workergroup *wg, struct arena *a)
     if (wg->obj.meta.deleted_ms)
         return "it is being deleted";
     if (wg->spec.runtime == RUNTIME_PLAIN)
-        return "its runtime is Plain; calls need runtime Agent and a worker.module";
+        return "its runtime is Plain; calls need runtime Agent and a worker.module or worker.python";
     if ((c = true_condition(wg, COND_FAILED)))
         return arena_printf(a, "it has failed: %s", c->message ? c->message : "");
     if (true_condition(wg, COND_SUCCEEDED))

@@ -18,6 +18,7 @@ const char *const reserved_env[] = {
     "!CADRE_STORE_BYTES",
     "!CADRE_REFERENCE_BYTES",
     "!CADRE_OBJECTS_PORT",
+    "!CADRE_TRUST_CALLERS",
     "MASTER_ADDR",
     "MASTER_PORT",
     "WORLD_SIZE",

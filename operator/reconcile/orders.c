@@ -126,7 +126,8 @@ static void write_gpus(struct work *w, struct json_writer *b, int32_t index)
 {
     const struct worker_spec *s = &w->wg->spec.worker;
     int64_t count = resources_get(&w->census.current[index]->requests, RESOURCE_GPU) / 1000;
-    bool own = s->gpu_visibility == GPU_VISIBILITY_DEFAULT ? !!s->module : s->gpu_visibility == GPU_VISIBILITY_OWN;
+    bool ours = s->module || s->python;
+    bool own = s->gpu_visibility == GPU_VISIBILITY_DEFAULT ? ours : s->gpu_visibility == GPU_VISIBILITY_OWN;
     writer_object(b, "gpus");
     writer_str(b, "visibility", own ? "Own" : "All");
     if (w->census.pooled)

@@ -6,11 +6,12 @@ if(CADRE_PYTHON3 AND (NOT CADRE_SANITIZE OR (CADRE_SANITIZE MATCHES address AND 
       "CADRE_CLIENT_LIBRARY=$<TARGET_FILE:cadre_client>"
       "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/python"
       PYTHONDONTWRITEBYTECODE=1
+      "CADRE_LIBRARY=$<TARGET_FILE:cadre>"
       "CADRE_LOCAL=$<TARGET_FILE:cadre-local>"
       "CADRE_AGENT=$<TARGET_FILE:cadre-agent>"
       "CADRE_WORKER=$<TARGET_FILE:cadre-worker>"
       ASAN_OPTIONS=detect_leaks=0)
-  foreach(module accumulator dispatch echo misbehaving tensor watched)
+  foreach(module accumulator echo misbehaving tensor watched)
     string(TOUPPER ${module} macro)
     list(APPEND python_environment "${macro}_SO=$<TARGET_FILE:module_${module}>")
   endforeach()
@@ -32,5 +33,6 @@ if(CADRE_PYTHON3 AND (NOT CADRE_SANITIZE OR (CADRE_SANITIZE MATCHES address AND 
   cadre_python_test(test_python_value test_python_value.py)
   cadre_python_test(test_python_value_numpy test_python_value.py --with "${CMAKE_CURRENT_BINARY_DIR}/numpy" numpy)
   cadre_python_test(test_python_value_torch test_python_value.py --with "${CADRE_PYTHON_CACHE}/torch" torch)
+  cadre_python_test(test_python_worker test_python_worker.py)
   cadre_python_test(test_python_package test_python_package.py "${CMAKE_C_COMPILER}")
 endif()

@@ -21,20 +21,38 @@ def environment():
     return {name: value for name, value in os.environ.items() if name != PRELOADED}
 
 
+def worker_environment():
+    """Of workers in Python: `python3` is this Python, with the library that has the host; a sanitizer of it comes first."""
+    global _bin
+    if _bin is None:
+        _bin = tempfile.TemporaryDirectory()
+        preload = f"{PRELOADED}={os.environ[PRELOADED]} " if PRELOADED in os.environ else ""
+        with open(f"{_bin.name}/python3", "w", encoding="utf-8") as f:
+            f.write(f'#!/bin/sh\n{preload}exec {sys.executable} "$@"\n')
+        os.chmod(f"{_bin.name}/python3", 0o755)
+    path = os.pathsep.join([_bin.name, os.path.dirname(program("CADRE_WORKER")), os.environ["PATH"]])
+    return dict(environment(), PATH=path, CADRE_CLIENT_LIBRARY=program("CADRE_LIBRARY"))
+
+
+_bin = None
+
+
 def program(name):
     """A file that CMake told of: CADRE_LOCAL, ACCUMULATOR_SO, ..."""
     return os.environ[name]
 
 
 class Local:
-    """A run of cadre-local: `ranks` processes with a module (class or roles `of`), started again when one failed."""
+    """A run of cadre-local: `ranks` processes, started again when one failed, with a module (class or roles `of`), or
+    with what spec.worker says, a dict.
+    """
 
     def __init__(self, module, ranks=1, of=None):
         self.folder = tempfile.mkdtemp()
         self.address = f"unix:{self.folder}/socket"
         self.log = open(f"{self.folder}/log", "w+b")
         classes = {} if not of else {"class": of} if isinstance(of, str) else {"roles": of}
-        worker = {"module": program(module), **classes}
+        worker = module if isinstance(module, dict) else {"module": program(module), **classes}
         template = {"spec": {"containers": [{"name": "worker", "image": "none"}]}}
         group = {"apiVersion": "cadre.dev/v1alpha1", "kind": "WorkerGroup",
                  "metadata": {"name": "g", "namespace": "lab"},
@@ -46,10 +64,9 @@ class Local:
 
     def start(self):
         """Again, after kill(), too."""
-        path = os.path.dirname(program("CADRE_WORKER")) + os.pathsep + os.environ["PATH"]
         self.process = subprocess.Popen(
             [program("CADRE_LOCAL"), "-f", f"{self.folder}/group.json", "--listen", self.address, "--agent",
-             program("CADRE_AGENT")], env=dict(environment(), PATH=path), stdout=self.log, stderr=self.log)
+             program("CADRE_AGENT")], env=worker_environment(), stdout=self.log, stderr=self.log)
         while not os.path.exists(f"{self.folder}/socket"):
             if self.process.poll() is not None:
                 raise RuntimeError(self.read_log())

@@ -90,7 +90,7 @@ static void what_is_refused_is_named(void **state)
     static const struct {
         const char *spec, *reason, *says;
     } cases[] = {
-        {TEMPLATE, REASON_COMMAND_REQUIRED, "set module or command in spec.worker"},
+        {TEMPLATE, REASON_COMMAND_REQUIRED, "set module, python or command in spec.worker"},
         {ARGS_ONLY, REASON_COMMAND_REQUIRED, "args alone are not enough"},
         {WORKER("") "\"workersPerReplica\":2," TEMPLATE, REASON_COMMAND_REQUIRED, "nothing says what to run"},
         {"\"replicas\":3," WORKER(MODULE "," MESH) TEMPLATE, REASON_MESH_MISMATCH,
@@ -110,8 +110,6 @@ static void what_is_refused_is_named(void **state)
         {WORKER(MODULE ",\"gpus\":2") GPU_POD("\"requests\"", "\"1\""), REASON_INVALID_TEMPLATE,
          "asks for 1 nvidia.com/gpu"},
         {PLAIN "\"worker\":{}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.worker"},
-        {WORKER("\"python\":\"pkg.actors\",\"class\":\"A\"") TEMPLATE, REASON_NOT_SUPPORTED,
-         "spec.worker.python is not supported by this version: "},
         {PLAIN "\"placement\":{\"groups\":[{\"name\":\"pool\"}]}", REASON_COMMAND_REQUIRED, "nothing says what to run"},
         {"\"placement\":{\"groups\":[{\"name\":\"pool\"}]}," TEMPLATE, REASON_INVALID_TEMPLATE, "exclude each other"},
         {PLAIN "\"placement\":{\"podPer\":\"Node\"}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.placement.podPer"},

@@ -40,7 +40,8 @@ static void a_group_that_does_not_get_ready_by_waiting_refuses_calls(void **stat
     } cases[] = {
         {"", "", "", NULL},
         {",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"", "", "", "it is being deleted"},
-        {"", "\"runtime\":\"Plain\"", "", "its runtime is Plain; calls need runtime Agent and a worker.module"},
+        {"", "\"runtime\":\"Plain\"", "",
+         "its runtime is Plain; calls need runtime Agent and a worker.module or worker.python"},
         {"", "\"suspend\":true", "", "it is suspended"},
         {"", "", "\"status\":{\"conditions\":[" CONDITION("Failed", "True", "WorkerFailed", "3") "]}",
          "it has failed: its message"},

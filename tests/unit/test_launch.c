@@ -42,6 +42,13 @@ static void a_module_runs_in_the_worker_program(void **state)
            "cadre-worker --port 1 | CADRE_MODULE=/m.so");
 }
 
+static void a_python_module_runs_in_the_image_s_python(void **state)
+{
+    (void)state;
+    expect(&(struct worker_spec){.python = "pkg.actors", .class_name = "A", .init_json = "{\"x\":1}"},
+           "python3 -m cadre.worker | CADRE_PYTHON=pkg.actors CADRE_CLASS=A CADRE_INIT={\"x\":1}");
+}
+
 static void a_command_is_run_as_it_is(void **state)
 {
     (void)state;
@@ -67,6 +74,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_module_runs_in_the_worker_program),
+        cmocka_unit_test(a_python_module_runs_in_the_image_s_python),
         cmocka_unit_test(a_command_is_run_as_it_is),
         cmocka_unit_test(without_any_the_container_has_the_command_and_its_arguments),
         cmocka_unit_test(variables_come_behind_and_those_from_elsewhere_do_not),

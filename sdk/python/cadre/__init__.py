@@ -15,11 +15,14 @@ from ._errors import (Canceled, Conflict, Error, Failed, Forbidden, Gone, Intern
                       Throttled, Timeout, Unauthorized, Unavailable)
 from ._future import Future, as_completed, wait
 from ._group import Group
+from ._method import canceled, device, local_rank, rank, register, world_size
 from ._reference import Ref
 from ._value import Batch, Tensor
 from ._version import VERSION
+from . import worker
 
 __version__ = VERSION
 __all__ = ["Batch", "Canceled", "Client", "Conflict", "Error", "Failed", "Forbidden", "Future", "Gone", "Group",
            "Internal", "Invalid", "Io", "Limit", "NotFound", "Output", "Proto", "Ref", "Tensor", "Throttled", "Timeout",
-           "Unauthorized", "Unavailable", "as_completed", "connect", "wait"]
+           "Unauthorized", "Unavailable", "as_completed", "canceled", "connect", "device",
+           "local_rank", "rank", "register", "wait", "worker", "world_size"]

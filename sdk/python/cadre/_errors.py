@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a call may end with: a class for each code of docs/calls.md."""
 
+import builtins
+
 
 class Error(Exception):
     """A call, or another operation of a client, failed. str() is a message for people: what happened, to which object.
@@ -17,7 +19,7 @@ class Error(Exception):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        Error._classes[cls.code] = cls
+        Error._classes.setdefault(cls.code, cls)
 
     def __init__(self, message, name="", may_have_run=False, rank=None, pod=None, node=None, exit_code=None,
                  retry_after=None):
@@ -128,9 +130,37 @@ class Internal(Error):
 
 
 class Failed(Error):
-    """The method said so. `name` is what it calls the error."""
+    """The method said so. `name` is what it calls the error. Where that is an exception of Python's own, this is one of
+    that type, too: `except ValueError` catches it.
+    """
 
     code = 100
+    _named = {}
+
+    def __reduce__(self):
+        return _failed, (self.name, self.message), vars(self)
+
+    @classmethod
+    def _class(cls, name):
+        if name not in cls._named:
+            cls._named[name] = _with_builtin(name)
+        return cls._named[name]
+
+
+def _with_builtin(name):
+    base = getattr(builtins, name, None)
+    if not (isinstance(base, type) and issubclass(base, Exception)) or base in (Exception, Warning):
+        return Failed
+    try:
+        cls = type("Failed", (Failed, base), {"__doc__": Failed.__doc__, "__module__": Failed.__module__})
+        cls("")
+    except TypeError:  # one that is not made of a message alone, such as UnicodeDecodeError
+        return Failed
+    return cls
+
+
+def _failed(name, message):
+    return Failed._class(name)(message, name)
 
 
 def _text(value):
@@ -139,7 +169,8 @@ def _text(value):
 
 def of_struct(e):
     """The exception for a cadre_client_error."""
-    cls = Error._classes.get(e.code, Failed)
-    return cls(_text(e.message), _text(e.name), bool(e.may_have_run), e.rank if e.rank >= 0 else None,
+    name = _text(e.name)
+    cls = Error._classes.get(e.code) if e.code != Failed.code else Failed._class(name)
+    return (cls or Failed)(_text(e.message), name, bool(e.may_have_run), e.rank if e.rank >= 0 else None,
                _text(e.pod) or None, _text(e.node) or None, e.exit_code if e.exit_code >= 0 else None,
                e.retry_after_ms / 1000 if e.retry_after_ms > 0 else None)

@@ -6,7 +6,7 @@ import os
 from ctypes import POINTER, Structure, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from itertools import count, takewhile
 
-FILE = "libcadre_client.so.0"
+FILE, BOTH = "libcadre_client.so.0", "libcadre.so"
 OK = 0
 
 
@@ -111,17 +111,21 @@ FUNCTIONS = {
 
 
 def _load():
-    """CADRE_CLIENT_LIBRARY, or else beside this package, or else where the system's loader looks."""
+    """CADRE_CLIENT_LIBRARY, or else beside this package, or else where the system's loader looks: libcadre.so, which has
+    the host of workers as well, before the client alone.
+    """
     named = os.environ.get("CADRE_CLIENT_LIBRARY")
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), FILE)
-    path = named or (beside if os.path.exists(beside) else FILE)
-    try:
-        return ctypes.CDLL(path), path
-    except OSError as e:
-        where = f"CADRE_CLIENT_LIBRARY is {named}" if named else f"neither {beside} nor the system's loader has it"
-        raise ImportError(f"cadre: cannot load the C client library, {FILE}: {e}; {where}. Build it ('make build' in "
-                          "the source tree) or install it ('cmake --install BUILD --component client'), and set "
-                          "CADRE_CLIENT_LIBRARY to the file, if it is in no folder of the loader") from None
+    here = os.path.dirname(os.path.abspath(__file__))
+    beside = [os.path.join(here, name) for name in (BOTH, FILE)]
+    for path in [named] if named else [p for p in beside if os.path.exists(p)] or [BOTH, FILE]:
+        try:
+            return ctypes.CDLL(path), path
+        except OSError as e:
+            why = e
+    where = f"CADRE_CLIENT_LIBRARY is {named}" if named else f"neither {beside[-1]} nor the system's loader has it"
+    raise ImportError(f"cadre: cannot load the C client library, {FILE}: {why}; {where}. Build it ('make build' in "
+                      "the source tree) or install it ('cmake --install BUILD --component client'), and set "
+                      "CADRE_CLIENT_LIBRARY to the file, if it is in no folder of the loader") from None
 
 
 class _Functions:
@@ -144,6 +148,7 @@ def _modes(name_of):
     return {name.decode(): number for number, name in enumerate(takewhile(bool, map(name_of, count(1))), 1)}
 
 
-functions = _Functions(*_load())
+library, _path = _load()
+functions = _Functions(library, _path)
 DISPATCH = _modes(functions.dispatch_name)
 EXECUTE = _modes(functions.execute_name)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a class of workers says of its methods, and what a method may ask about its process."""
+
+import os
+from contextvars import ContextVar
+from typing import NamedTuple, Optional
+
+NAME = "__cadre__"  # the attribute of a function that was registered
+call = ContextVar("cadre call")  # what a method runs for; set by cadre.worker
+
+
+class Registered(NamedTuple):
+    """As register() was told; docs/calls.md explains the modes."""
+
+    dispatch: str = "ONE_TO_ALL"
+    execute: str = "ALL"
+    blocking: bool = True
+    concurrency: Optional[str] = None
+    limit: int = 1
+    split: Optional[object] = None
+    collect: Optional[object] = None
+    idempotent: bool = False
+
+
+def register(function=None, *, dispatch="ONE_TO_ALL", execute="ALL", blocking=True, concurrency=None, split=None,
+             collect=None, idempotent=False):
+    """Says how a method is called when its caller does not say otherwise: @cadre.register(dispatch="DP_COMPUTE_PROTO").
+
+    dispatch, execute, split, collect   the modes, by name, and rules of pieces (docs/calls.md)
+    blocking     False: the caller gets a future
+    concurrency  the name of a concurrency group, or (name, how many run at a time): they run beside other methods
+    idempotent   it may run again for the same call: max_retries alone sends it again where a rank died
+    """
+    name, limit = concurrency if isinstance(concurrency, tuple) else (concurrency, 1)
+    if name is not None and not (isinstance(name, str) and isinstance(limit, int) and 1 <= limit <= 64):
+        raise TypeError(f"concurrency={concurrency!r}: it is the name of a group, or (name, how many run at a time), 1 to 64")
+    said = Registered(dispatch, execute, blocking, name, limit, split, collect, bool(idempotent))
+
+    def mark(f):
+        target = f.__func__ if isinstance(f, (staticmethod, classmethod)) else f
+        setattr(target, NAME, said)
+        return f
+
+    return mark if function is None else mark(function)
+
+
+def registered(function):
+    """What a function was registered with; the defaults where it was not."""
+    return getattr(function, NAME, None) or Registered()
+
+
+def _number(name, fallback):
+    try:
+        return int(os.environ.get(name) or fallback)
+    except ValueError:
+        raise RuntimeError(f"the environment variable {name} is {os.environ[name]!r}: it is no number") from None
+
+
+def rank():
+    """Of this worker in its group, from 0."""
+    return _number("RANK", 0)
+
+
+def world_size():
+    """How many workers the group has."""
+    return _number("WORLD_SIZE", 1)
+
+
+def local_rank():
+    """Of this worker in its pod."""
+    return _number("LOCAL_RANK", 0)
+
+
+def device():
+    """Its GPU as torch names it: "cuda:0"; "cpu" where it has none."""
+    number = _number("CADRE_DEVICE", -1)
+    return f"cuda:{number}" if number >= 0 else "cpu"
+
+
+def canceled():
+    """Whether nobody waits for the call any more that this method runs for: canceled, or past its deadline."""
+    current = call.get(None)
+    return current is not None and current.canceled()

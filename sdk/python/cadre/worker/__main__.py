@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of a group: imports spec.worker.python, makes the object, serves calls until SIGTERM."""
+
+import sys
+
+from . import _serve
+
+if __name__ == "__main__":
+    sys.exit(_serve.main())

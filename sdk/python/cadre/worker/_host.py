@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C host in this process: the structs and functions of cadre/host.h."""
+
+import ctypes
+from ctypes import POINTER, Structure, c_char_p, c_int, c_size_t, c_uint, c_uint32, c_void_p
+
+from .. import _library
+
+CALL, NONE, STOP = 0, 1, 2
+
+
+class Method(Structure):
+    _fields_ = [("name", c_char_p), ("dispatch", c_int), ("execute", c_int), ("run", c_void_p), ("doc", c_char_p)]
+
+
+class Lane(Structure):
+    _fields_ = [("name", c_char_p), ("limit", c_uint), ("methods", POINTER(c_char_p)), ("n_methods", c_size_t)]
+
+
+class Rule(Structure):
+    _fields_ = [("method", c_char_p), ("split", c_char_p), ("collect", c_char_p), ("idempotent", c_int)]
+
+
+class Class(Structure):
+    _fields_ = [("name", c_char_p), ("methods", POINTER(Method)), ("n_methods", c_size_t), ("lanes", POINTER(Lane)),
+                ("n_lanes", c_size_t), ("rules", POINTER(Rule)), ("n_rules", c_size_t)]
+
+
+class Options(Structure):
+    _fields_ = [("size", c_size_t), ("module", c_char_p), ("classes", POINTER(Class)), ("n_classes", c_size_t),
+                ("class_name", c_char_p), ("roles", c_char_p), ("ticket", c_char_p), ("connect", c_char_p),
+                ("wake_fd", c_int)]
+
+
+class Call(Structure):
+    _fields_ = [("call", c_size_t), ("role", c_uint32), ("method", c_uint32), ("args", c_size_t), ("args_len", c_size_t)]
+
+
+# Each struct's name in the header, for the test that compares the layouts.
+STRUCTS = {"cadre_method": Method, "cadre_host_lane": Lane, "cadre_host_rule": Rule, "cadre_host_class": Class,
+           "cadre_host_options": Options, "cadre_host_call": Call}
+
+FUNCTIONS = {
+    "start": (c_int, [c_void_p]),
+    "next": (c_int, [c_uint, c_int, c_void_p]),
+    "lane_fd": (c_int, [c_uint]),
+    "room": (c_void_p, [c_size_t, c_size_t]),
+    "return": (c_int, [c_size_t, c_char_p, c_size_t]),
+    "fail": (None, [c_size_t, c_char_p, c_char_p, c_int]),
+    "finish": (None, [c_size_t]),
+    "canceled": (c_int, [c_size_t]),
+    "end": (c_int, []),
+}
+
+
+class Host:
+    """cadre_host_NAME as .NAME; `return` is .give."""
+
+    def __init__(self, library, path):
+        for name, (result, arguments) in FUNCTIONS.items():
+            try:
+                f = getattr(library, "cadre_host_" + name)
+            except AttributeError:
+                raise ImportError(f"{path} has no cadre_host_{name}(): workers need libcadre.so of this version, beside "
+                                  "the package cadre, or where CADRE_CLIENT_LIBRARY says") from None
+            f.restype, f.argtypes = result, arguments
+            setattr(self, "give" if name == "return" else name, f)
+
+
+def load():
+    return Host(_library.library, _library.functions.path)
+
+
+def array(kind, items):
+    """A table of C; a NULL where it would be empty."""
+    items = list(items)
+    return (kind * len(items))(*items) if items else None
+
+
+def text(value):
+    return None if value is None else value.encode()
+
+
+def body(call):
+    """The arguments of a call, in memory of their own: what a method keeps outlives the call."""
+    short = ctypes.string_at(call.args, call.args_len) if call.args_len <= 64 << 10 else None
+    if short is not None and 0 not in short[:8]:
+        return short
+    whole = bytearray(call.args_len)
+    ctypes.memmove((ctypes.c_char * call.args_len).from_buffer(whole), call.args, call.args_len)
+    return whole

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From spec.worker to objects: the module, its class or those of all roles, and their methods."""
+
+import importlib
+import inspect
+import json
+import os
+import sys
+import traceback
+from typing import NamedTuple
+
+from .. import _library, _method
+from . import MARK, _host
+
+EXIT_USAGE, EXIT_MODULE, EXIT_CONSTRUCTOR = 64, 65, 66
+ASYNC, ASYNC_LIMIT = "asyncio", 64  # the concurrency group of `async def` methods without one
+
+
+class Stop(Exception):
+    """This worker ends: a message, which becomes the last line of its output, and the exit code."""
+
+    def __init__(self, message, code):
+        super().__init__(message)
+        self.code = code
+
+
+class Method(NamedTuple):
+    name: str
+    function: object  # bound to the object
+    said: _method.Registered
+    lane: object  # the name of its concurrency group, or None
+    limit: int
+    is_async: bool
+
+
+class Role(NamedTuple):
+    """An object and its methods, in the order of their numbers."""
+
+    name: str  # None without roles
+    cls: type
+    methods: list
+
+    def lanes(self):
+        """Name -> (limit, methods), in their order."""
+        lanes = {}
+        for m in self.methods:
+            if m.lane is not None:
+                limit, methods = lanes.setdefault(m.lane, (m.limit, []))
+                if limit != m.limit or methods and methods[0].is_async != m.is_async:
+                    raise Stop(f"{self.cls.__name__}: the concurrency group {m.lane} has methods that differ in their "
+                               "limit, or some of them are async: give them one limit, and async ones a group of their "
+                               "own", EXIT_MODULE)
+                methods.append(m)
+        return lanes
+
+
+def _line(e):
+    """Where an exception came from: "train.py:12 in step"."""
+    if isinstance(e, SyntaxError) and e.filename:
+        return f"{e.filename}:{e.lineno}"
+    frames = traceback.extract_tb(e.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else "?"
+
+
+def said(e):
+    """One line: the type, the message, the place."""
+    words = " ".join(str(e).split())
+    return f"{type(e).__name__}{': ' if words else ''}{words} ({_line(e)})"
+
+
+def import_module(name):
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as e:
+        if e.name and (name == e.name or name.startswith(e.name + ".")):
+            raise Stop(f"module {name}: there is no module {e.name} in sys.path ({', '.join(p or '.' for p in sys.path)}): "
+                       "is it in the image, or in the working directory?", EXIT_MODULE) from None
+        traceback.print_exc()
+        raise Stop(f"module {name}: {said(e)}: it imports what is not installed here", EXIT_MODULE) from None
+    except (Exception, SystemExit) as e:
+        traceback.print_exc()
+        raise Stop(f"module {name}: it failed while it was imported: {said(e)}", EXIT_MODULE) from None
+
+
+def _classes(module):
+    """Those that it defines, by name; all of them where it defines none."""
+    found = {name: c for name, c in vars(module).items() if isinstance(c, type) and not name.startswith("_")}
+    return {name: c for name, c in found.items() if c.__module__ == module.__name__} or found
+
+
+def find_class(module, name):
+    classes = _classes(module)
+    names = ", ".join(classes) or "none"
+    if name:
+        found = getattr(module, name, None)
+        if not isinstance(found, type):
+            raise Stop(f"module {module.__name__} has no class {name}; it has {names}", EXIT_MODULE)
+        return found
+    marked = [c for c in classes.values() if vars(c).get(MARK) == c.__qualname__]
+    several = marked or list(classes.values())
+    if len(several) != 1:
+        raise Stop(f"module {module.__name__} has {len(several) or 'no'} classes ({names}): spec.worker.class says which, "
+                   "or @cadre.worker in front of one of them", EXIT_MODULE)
+    return several[0]
+
+
+def make(cls, init):
+    """The object. `init` is the JSON object of spec.worker.init."""
+    try:
+        try:
+            inspect.signature(cls).bind(**init)
+        except ValueError:
+            pass  # it has no signature, such as classes in C
+    except TypeError as e:
+        raise Stop(f"{cls.__name__}: init: {e}; it takes {inspect.signature(cls)}", EXIT_CONSTRUCTOR) from None
+    try:
+        return cls(**init)
+    except (Exception, SystemExit) as e:
+        traceback.print_exc()
+        raise Stop(f"{cls.__name__}: the constructor failed: {said(e)}", EXIT_CONSTRUCTOR) from None
+
+
+def methods_of(cls, made):
+    """All public methods, also those that it inherits."""
+    methods = []
+    for name in dir(cls):
+        plain = inspect.getattr_static(cls, name)
+        plain = plain.__func__ if isinstance(plain, (staticmethod, classmethod)) else plain
+        if name.startswith("_") or not inspect.isroutine(plain):
+            continue
+        said_of = _method.registered(plain)
+        is_async = inspect.iscoroutinefunction(plain)
+        lane, limit = said_of.concurrency, said_of.limit
+        if lane is None and is_async:
+            lane, limit = ASYNC, ASYNC_LIMIT
+        methods.append(Method(name, getattr(made, name), said_of, lane, limit, is_async))
+    if not methods:
+        raise Stop(f"{cls.__name__} has no methods that could be called: names that begin with _ cannot be", EXIT_MODULE)
+    return methods
+
+
+def roles():
+    """All of this process, as the environment of the agent says it, and the JSON of the roles, or None."""
+    name = os.environ.get("CADRE_PYTHON")
+    if not name:
+        raise Stop("CADRE_PYTHON is not set: which module? spec.worker.python, or the first argument, says it", EXIT_USAGE)
+    module = import_module(name)
+    text = os.environ.get("CADRE_ROLES")
+    try:
+        wanted = json.loads(text) if text else [{"class": os.environ.get("CADRE_CLASS"),
+                                                 "init": json.loads(os.environ.get("CADRE_INIT") or "{}")}]
+    except ValueError as e:
+        raise Stop(f"CADRE_ROLES and CADRE_INIT are JSON: {e}", EXIT_USAGE) from None
+    found = [(role, find_class(module, role.get("class"))) for role in wanted]
+    return [Role(role.get("name"), cls, methods_of(cls, make(cls, role.get("init") or {}))) for role, cls in found], text
+
+
+def _mode(modes, name, what, method):
+    try:
+        return modes[name]
+    except KeyError:
+        raise Stop(f"method {method} has {what}={name!r}: there are {', '.join(modes)}", EXIT_MODULE) from None
+
+
+def _rule(value):
+    return None if value is None else (value if isinstance(value, str) else json.dumps(value)).encode()
+
+
+def _doc(function):
+    lines = (inspect.getdoc(function) or "").splitlines()
+    return lines[0][:200].encode() if lines else None
+
+
+def describe(role):
+    """What the host is told of a class."""
+    methods = [_host.Method(m.name.encode(), _mode(_library.DISPATCH, m.said.dispatch, "dispatch", m.name),
+                            _mode(_library.EXECUTE, m.said.execute, "execute", m.name), None, _doc(m.function))
+               for m in role.methods]
+    lanes = [_host.Lane(name.encode(), limit, _host.array(_host.c_char_p, [m.name.encode() for m in members]),
+                        len(members)) for name, (limit, members) in role.lanes().items()]
+    rules = [_host.Rule(m.name.encode(), _rule(m.said.split), _rule(m.said.collect), m.said.idempotent)
+             for m in role.methods
+             if m.said.idempotent or m.said.split is not None or m.said.collect is not None]
+    return _host.Class(role.cls.__name__.encode(), _host.array(_host.Method, methods), len(methods),
+                       _host.array(_host.Lane, lanes), len(lanes), _host.array(_host.Rule, rules), len(rules))

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of this rank: pulled from the lanes of the C host, run, answered.
+
+Methods run on the main thread, one after the other; those of a concurrency group on threads of their own; `async def`
+methods on one asyncio loop. The host talks to the network on a thread that never needs Python's lock.
+"""
+
+import asyncio
+import ctypes
+import faulthandler
+import inspect
+import os
+import signal
+import sys
+import threading
+import traceback
+
+from .. import _errors, _method, _value
+from . import _host, _load
+
+_MESSAGE_MAX = 1000  # what clients have room for
+_NAME_MAX = 31
+
+
+class Running:
+    """A call that runs."""
+
+    __slots__ = ("host", "handle", "over")
+
+    def __init__(self, host, handle):
+        self.host, self.handle, self.over = host, handle, False
+
+    def canceled(self):
+        return self.over or bool(self.host.canceled(self.handle))
+
+
+class _BadArguments(Exception):
+    def __init__(self, message, name):
+        super().__init__(message)
+        self.name = name
+
+
+def _is_call_itself(e):
+    """The function was not entered: its arguments do not fit."""
+    return isinstance(e, TypeError) and e.__traceback__ is not None and e.__traceback__.tb_next is None
+
+
+def _shorten(text, limit):
+    data = text.encode("utf-8", "replace").replace(b"\0", b"?")
+    return data if len(data) <= limit else data[:limit - 3].decode("utf-8", "ignore").encode() + b"..."
+
+
+def explain(e, method):
+    """(name, message) of the error for the caller. The message begins with what a person needs most."""
+    name = type(e).__name__
+    if isinstance(e, SystemExit):
+        first = f"{method.name}() called sys.exit({e.code!r}): a method cannot end its worker; group.kill() does"
+    elif isinstance(e, asyncio.CancelledError):
+        name, first = "CANCELED", f"{method.name}() was canceled"
+    else:
+        first = f"{name}: {e}" if str(e) else name
+    frames = traceback.extract_tb(e.__traceback__)[1:]
+    text = "".join(traceback.format_list(frames[-6:]))
+    where = f"\n{method.name}() failed at {_load._line(e)}" if frames else ""
+    message = _shorten(first, _MESSAGE_MAX // 2)
+    rest = _shorten(f"{where}\n{text}".rstrip() if text else where, _MESSAGE_MAX - len(message))
+    return _shorten(name, _NAME_MAX), message + rest
+
+
+class Server:
+    def __init__(self, host, roles):
+        self.host = host
+        self.roles = roles
+        # Pickles run code of whoever sent them: on this machine alone everybody who can send them may do that anyway.
+        self.trust = not os.environ.get("CADRE_OPERATOR") or os.environ.get("CADRE_TRUST_CALLERS") == "1"
+
+    def start(self, text):
+        """The host, from this thread; then the threads of the concurrency groups."""
+        classes, seen = [], set()
+        for role in self.roles:
+            if role.cls.__name__ not in seen:
+                classes.append(_load.describe(role))
+                seen.add(role.cls.__name__)
+        woken, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # by signals, whose handlers run between calls
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        os.register_at_fork(after_in_child=_forget_wakeup)
+        options = _host.Options(size=ctypes.sizeof(_host.Options), module=os.environ["CADRE_PYTHON"].encode(),
+                                classes=_host.array(_host.Class, classes), n_classes=len(classes),
+                                class_name=self.roles[0].cls.__name__.encode() if not text else None,
+                                roles=_host.text(text), ticket=_host.text(os.environ.pop("CADRE_TICKET", None)),
+                                connect=None, wake_fd=woken)
+        self.options = options  # the host keeps its tables
+        code = self.host.start(ctypes.byref(options))
+        if code == 0:
+            faulthandler.enable(all_threads=True)  # after the host's, whose line is to be the last
+            self._start_lanes()
+        return code
+
+    def _start_lanes(self):
+        number, waiting = 0, []
+        self.threads = []
+        for role in self.roles:
+            for limit, members in role.lanes().values():
+                number += 1
+                if members[0].is_async:
+                    waiting.append((number, limit))
+                else:
+                    self.threads += [threading.Thread(target=self.serve, args=(number,), daemon=True,
+                                                      name=f"{members[0].lane}-{i}") for i in range(limit)]
+        if waiting:
+            self.threads.append(threading.Thread(target=lambda: asyncio.run(self._serve_async(waiting)), daemon=True,
+                                                 name="asyncio"))
+        for thread in self.threads:
+            thread.start()
+
+    def serve(self, lane):
+        """Runs the calls of a lane until the end."""
+        c = _host.Call()
+        ref = ctypes.byref(c)
+        while True:
+            try:
+                got = self.host.next(lane, 1, ref)
+                if got == _host.CALL:
+                    self._run(c)
+                elif got == _host.STOP:
+                    return
+            except KeyboardInterrupt:  # a signal that came between two calls
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    def _method(self, c):
+        return self.roles[c.role].methods[c.method]
+
+    def _arguments(self, c):
+        buffer = _host.body(c)
+        try:
+            return _value.decode_call(_value.kind_of(buffer), buffer, self.trust)
+        except _errors.Error as e:
+            raise _BadArguments(str(e), e.name) from None
+
+    def _run(self, c):
+        method, current = self._method(c), Running(self.host, c.call)
+        token = _method.call.set(current)
+        try:
+            args, kwargs = self._arguments(c)
+            self._answer(c.call, method, method.function(*args, **kwargs))
+        except BaseException as e:
+            self._fail(c.call, method, e)
+        finally:
+            _method.call.reset(token)
+            current.over = True
+            self.host.finish(c.call)
+
+    async def _run_async(self, handle, method, args, kwargs):
+        current = Running(self.host, handle)
+        _method.call.set(current)
+        try:
+            self._answer(handle, method, await method.function(*args, **kwargs))
+        except BaseException as e:
+            self._fail(handle, method, e)
+        finally:
+            current.over = True
+            self.host.finish(handle)
+
+    async def _serve_async(self, lanes):
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        left = [len(lanes)]
+
+        def serve(lane, limit):
+            c, running = _host.Call(), set()
+            ref = ctypes.byref(c)
+            fd = self.host.lane_fd(lane)
+
+            def pull():
+                while len(running) < limit:
+                    got = self.host.next(lane, 0, ref)
+                    if got == _host.CALL:
+                        begin()
+                        continue
+                    if got == _host.STOP:
+                        loop.remove_reader(fd)
+                        left[0] -= 1
+                        if not left[0]:
+                            ended.set()
+                    return
+
+            def begin():
+                method = self._method(c)
+                try:
+                    args, kwargs = self._arguments(c)
+                except Exception as e:
+                    self._fail(c.call, method, e)
+                    self.host.finish(c.call)
+                    return
+                task = loop.create_task(self._run_async(c.call, method, args, kwargs))
+                running.add(task)
+                task.add_done_callback(over)
+
+            def over(task):
+                full = len(running) == limit
+                running.discard(task)
+                if full:
+                    pull()
+
+            def readable():
+                os.read(fd, 8)
+                pull()
+
+            loop.add_reader(fd, readable)
+            pull()
+
+        for lane, limit in lanes:
+            serve(lane, limit)
+        await ended.wait()
+
+    def _answer(self, handle, method, value):
+        if inspect.isawaitable(value) and not method.is_async:
+            raise TypeError(f"{method.name}() returned {value!r}, which nobody awaits: make the method itself async")
+        kind, parts = _value.encode_result(value, method.name)
+        if kind == "json":
+            self.host.give(handle, parts[0], len(parts[0]))
+            return
+        size = sum(memoryview(p).nbytes for p in parts)
+        room = self.host.room(handle, size)
+        if not room:
+            raise ValueError(f"{method.name}() returns {size} bytes, which is too long")
+        _value.Body(kind, parts).write(memoryview((ctypes.c_char * size).from_address(room)).cast("B"))
+
+    def _fail(self, handle, method, e):
+        if isinstance(e, _BadArguments):
+            ran, name, message = 0, e.name.encode(), _shorten(str(e), _MESSAGE_MAX)
+        elif _is_call_itself(e):
+            ran, name = 0, b"INVALID"
+            message = _shorten(f"{e}; {method.name}() takes {inspect.signature(method.function)}", _MESSAGE_MAX)
+        else:
+            ran, (name, message) = 1, explain(e, method)
+        self.host.fail(handle, name, message, ran)
+
+
+def _forget_wakeup():
+    """In a child of fork(): its signals are not for the parent."""
+    if threading.current_thread() is threading.main_thread():
+        signal.set_wakeup_fd(-1)
+
+
+def _exit_loudly():
+    """os._exit() in a method says where it was called; children of fork() use it, too, and say nothing."""
+    leave, pid = os._exit, os.getpid()
+
+    def _exit(status):
+        if os.getpid() == pid:
+            frame = sys._getframe(1)
+            sys.stdout.flush()
+            print(f"cadre-worker: rank {_method.rank()}: os._exit({status}) was called at {frame.f_code.co_filename}:"
+                  f"{frame.f_lineno} in {frame.f_code.co_name}", file=sys.stderr, flush=True)
+        leave(status)
+
+    os._exit = _exit
+
+
+def main():
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # people want to see lines at once
+    if len(sys.argv) > 2 or sys.argv[1:2] in (["--help"], ["-h"]):
+        print("Usage: python3 -m cadre.worker [MODULE]\n" + __doc__ + "\nThe environment is that of cadre-worker "
+              "(cadre-worker --help); CADRE_PYTHON names the module.")
+        return 0 if len(sys.argv) == 2 else _load.EXIT_USAGE
+    if len(sys.argv) == 2:
+        os.environ["CADRE_PYTHON"] = sys.argv[1]
+    try:
+        host = _host.load()
+        roles, text = _load.roles()
+        server = Server(host, roles)
+        code = server.start(text)
+    except (_load.Stop, ImportError) as e:
+        print(f"cadre-worker: rank {_method.rank()}: {e}", file=sys.stderr, flush=True)
+        return getattr(e, "code", _load.EXIT_MODULE)
+    if code:
+        return code
+    _exit_loudly()
+    server.serve(0)
+    code = host.end()
+    for thread in server.threads:
+        thread.join(1)
+    return code
