@@ -12,6 +12,7 @@
 struct quota {
     size_t refs;
     size_t used, max;
+    bool fair; // it may have as much as is left in its parent
     struct quota *parent;
     struct quota *keeper; // of a topmost one: who has its spare blocks; NULL = itself
     struct spare spare;   // of the topmost
@@ -22,6 +23,13 @@ struct quota *quota_new(size_t max, struct quota *parent)
     struct quota *q = xcalloc(1, sizeof *q);
     *q = (struct quota){.refs = 1, .max = max, .parent = quota_ref(parent)};
     spare_init(&q->spare, MIN(max / 2, SPARE_MAX));
+    return q;
+}
+
+struct quota *quota_new_fair(struct quota *parent)
+{
+    struct quota *q = quota_new(parent->max, parent);
+    q->fair = true;
     return q;
 }
 
@@ -44,10 +52,24 @@ void quota_unref(struct quota *q)
     }
 }
 
+static size_t room(const struct quota *q)
+{
+    size_t left = q->fair ? q->parent->max - q->parent->used : q->max;
+    return (left - MIN(left, q->used)) >> q->fair; // what it takes is no longer left
+}
+
+size_t quota_left(const struct quota *q)
+{
+    size_t left = SIZE_MAX;
+    for (; q; q = q->parent)
+        left = MIN(left, room(q));
+    return left;
+}
+
 bool quota_charge(struct quota *q, size_t n)
 {
     for (struct quota *up = q; up; up = up->parent) {
-        if (n > up->max - up->used) {
+        if (n > room(up)) {
             for (struct quota *back = q; back != up; back = back->parent)
                 back->used -= n;
             return false;

@@ -8,18 +8,24 @@
 #include "common/wire/spare.h"
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct quota;
 
 struct quota *quota_new(size_t max, struct quota *parent); // parent may be NULL; a reference to it is taken
-struct quota *quota_ref(struct quota *q);                  // NULL stays NULL
-void quota_unref(struct quota *q);                         // accepts NULL
+// May hold as much as is left in its parent: half of it alone, a third each of two, so that there is always room for
+// one more.
+struct quota *quota_new_fair(struct quota *parent);
+struct quota *quota_ref(struct quota *q); // NULL stays NULL
+void quota_unref(struct quota *q);        // accepts NULL
 
 // False, and nothing charged anywhere, where this quota or one above it would go over its maximum. NULL = nobody
 // counts.
 bool quota_charge(struct quota *q, size_t n);
 void quota_refund(struct quota *q, size_t n);
 size_t quota_used(const struct quota *q); // 0 for NULL
+size_t quota_left(const struct quota *q); // what could be charged now; SIZE_MAX for NULL
 // Blocks that are kept for whoever is charged below the topmost quota: at most half of its maximum, and 144 MiB. NULL
 // for NULL.
 struct spare *quota_spare(struct quota *q);

@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FREE_MAX = 4096 }; // so much of an answer can be queued whoever has used up the memory
+
 struct message {
     struct list link;
     bool text;
     size_t len, sent, cost;
+    struct quota *quota; // NULL = not counted
     char data[];
 };
 
@@ -24,6 +27,8 @@ static void message_free(struct ws_queue *q, struct message *m)
 {
     q->message_bytes -= m->cost - m->sent;
     list_remove(&m->link);
+    quota_refund(m->quota, m->cost);
+    quota_unref(m->quota);
     free(m);
 }
 
@@ -32,7 +37,14 @@ void ws_queue_done(struct ws_queue *q)
     record_writer_done(&q->records);
     LIST_FOREACH(l, &q->messages)
         message_free(q, CONTAINER_OF(l, struct message, link));
+    quota_unref(TAKE_PTR(q->quota));
     q->high = false;
+}
+
+void ws_queue_charge(struct ws_queue *q, struct quota *quota)
+{
+    quota_unref(q->quota);
+    q->quota = quota_ref(quota);
 }
 
 size_t ws_queue_bytes(const struct ws_queue *q)
@@ -47,8 +59,14 @@ int ws_queue_message(struct ws_queue *q, bool text, const void *data, size_t len
         return err_set(err, ERR_LIMIT,
                        "cannot queue a message of %zu bytes: %zu wait already, the peer reads too slowly", len,
                        q->message_bytes);
+    bool charged = quota_charge(q->quota, cost);
+    if (!charged && (cost > FREE_MAX || q->message_bytes))
+        return err_set(err, ERR_LIMIT,
+                       "no room for a message of %zu bytes: what waits for this peer, or for others of its namespace, "
+                       "takes all of its share; they have to read",
+                       len);
     struct message *m = xmalloc(cost);
-    *m = (struct message){.text = text, .len = len, .cost = cost};
+    *m = (struct message){.text = text, .len = len, .cost = cost, .quota = charged ? quota_ref(q->quota) : NULL};
     if (len)
         memcpy(m->data, data, len);
     list_append(&q->messages, &m->link);

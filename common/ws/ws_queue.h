@@ -19,7 +19,8 @@ struct ws_queue {
     struct record_writer records;
     struct list messages;
     size_t message_bytes;
-    bool high; // has been above the high mark since it was last drained
+    struct quota *quota; // pays for messages; NULL = nobody counts
+    bool high;           // has been above the high mark since it was last drained
 };
 
 struct ws_chunk { // one frame
@@ -30,8 +31,10 @@ struct ws_chunk { // one frame
 
 void ws_queue_init(struct ws_queue *q, size_t max_bytes);
 void ws_queue_done(struct ws_queue *q);
+// Messages that come from now on are paid for by this quota; a reference to it is taken.
+void ws_queue_charge(struct ws_queue *q, struct quota *quota);
 size_t ws_queue_bytes(const struct ws_queue *q);
-// Copies; ERR_LIMIT over max_bytes.
+// Copies; ERR_LIMIT over max_bytes, or where the quota has no room. A short one that is alone always has.
 int ws_queue_message(struct ws_queue *q, bool text, const void *data, size_t len, struct err *err);
 // After records were queued, through q->records, and after anything was sent. True: it has become drained just now.
 bool ws_queue_drained(struct ws_queue *q);

@@ -25,6 +25,11 @@ struct ws_session *ws_session_new(struct ws_connection *c)
     return s;
 }
 
+void ws_session_charge(struct ws_session *s, struct quota *quota)
+{
+    ws_queue_charge(&s->queue, quota);
+}
+
 void *ws_session_user(const struct ws_session *s)
 {
     return s->user;

@@ -178,6 +178,7 @@ static void serve_text(struct connection *c)
     struct jsonrpc *j = xcalloc(1, sizeof *j);
     jsonrpc_init(j, &c->gateway->router, c->target.ns, group, c->gateway->config.max_queue, &c->outlet);
     c->gateway->counters.controllers++;
+    ws_session_charge(c->ws, j->session->quota);
     connection_serve(c, &text_role, j, NULL);
 }
 

@@ -5,6 +5,7 @@
 #include "operator/proxy/join.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/task.h"
+#include "operator/proxy/tenant.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -28,6 +29,8 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
     c->router = s->router;
     c->session = s;
     c->quota = quota_ref(s->quota);
+    c->tenant = tenant_ref(s->tenant);
+    c->tenant->n_calls++;
     c->order = s->order;
     c->group = g;
     c->n_slots = n;
@@ -39,26 +42,38 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
     list_init(&c->flowing);
     idmap_add(&s->calls, q->id, c);
     s->router->n_calls++;
-    if (q->timeout_ms)
-        deadlines_add(&s->router->deadlines, &c->deadline, clock_mono_ms(s->router->config.clock) + q->timeout_ms);
+    if (q->timeout_ms) {
+        c->begun_ms = clock_mono_ms(s->router->config.clock);
+        deadlines_add(&s->router->deadlines, &c->deadline, c->begun_ms + q->timeout_ms);
+    }
     return c;
 }
 
-// Where its client gave no deadline: for its group or a slot it does not wait for ever. 0 = it waits for neither.
+static bool waits_in(enum call_state state)
+{
+    return state == CALL_WAITING || state == CALL_QUEUED;
+}
+
+// For its group or a slot it waits for a bounded time, however late a deadline its client gave. 0 = no deadline.
 static int64_t patience_ms(const struct call *c, enum call_state state)
 {
     const struct router_config *config = &c->router->config;
-    return state == CALL_QUEUED ? config->task_wait_ms : state == CALL_WAITING ? config->ready_wait_ms : 0;
+    int64_t given = c->req.timeout_ms;
+    if (!waits_in(state))
+        return given;
+    if (given)
+        return MIN(given, config->task_wait_ms);
+    return state == CALL_QUEUED ? config->task_wait_ms : config->ready_wait_ms;
 }
 
 static void set_patience(struct call *c, enum call_state next)
 {
     struct router *r = c->router;
-    int64_t ms = patience_ms(c, next);
-    if (c->req.timeout_ms)
+    int64_t ms = patience_ms(c, next), given = c->req.timeout_ms;
+    if (given && given <= r->config.task_wait_ms) // it stays as it is
         return;
     if (ms)
-        deadlines_add(&r->deadlines, &c->deadline, clock_mono_ms(r->config.clock) + ms);
+        deadlines_add(&r->deadlines, &c->deadline, (given ? c->begun_ms : clock_mono_ms(r->config.clock)) + ms);
     else
         deadlines_del(&r->deadlines, &c->deadline);
 }
@@ -105,6 +120,8 @@ void call_free_if_over(struct call *c)
     session_order_unref(c->order);
     quota_refund(c->quota, cost_of(c->n_slots));
     quota_unref(c->quota);
+    c->tenant->n_calls--;
+    tenant_unref(c->tenant);
     if (c->n_slots == 1)
         reuse_give(&c->router->calls, c);
     else
@@ -274,7 +291,7 @@ static void explain_lateness(struct call *c, struct buf *out)
 void call_timeout(struct call *c)
 {
     struct buf why = BUF_INIT(1024);
-    int64_t ms = c->req.timeout_ms ? c->req.timeout_ms : patience_ms(c, c->state);
+    int64_t ms = patience_ms(c, c->state);
     explain_lateness(c, &why);
     call_refuse(c, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->req.method, c->group->key, (long long)ms,
                 buf_str(&why));

@@ -40,6 +40,7 @@ struct call {
     struct router *router;
     struct session *session; // NULL once it is answered
     struct quota *quota;
+    struct tenant *tenant;       // of its session
     struct session_order *order; // of its session
     struct group *group;         // valid until it is answered
     enum call_state state;
@@ -51,6 +52,7 @@ struct call {
     struct list link;     // where it waits: in the session's `held`, the group's `waiting` or `tasks`
     struct list flowing;  // in the router's list while somebody was told to hold something of it
     struct deadline deadline;
+    int64_t begun_ms; // where its client gave a deadline
     struct args args;
     struct answer answer;
     struct deal *deal; // of the modes that need one, from when it is sent until it is answered

@@ -8,6 +8,7 @@
 #include "common/wire/body_list.h"
 #include "operator/proxy/failure.h"
 #include "operator/proxy/jsonrpc_call.h"
+#include "operator/proxy/tenant.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -15,11 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TEXT_COST = 128, ENVELOPE_MAX = TEXT_COST + JSONRPC_ID_MAX + 64 }; // TEXT_COST: also where it waits next
+
 enum { PARSE_ERROR = -32700, INVALID_REQUEST = -32600, NO_METHOD = -32601, INVALID_PARAMS = -32602, INTERNAL = -32603 };
 
 struct text {
     struct list link;
-    size_t len;
+    size_t len, charged;
     char *text;
 };
 
@@ -38,8 +41,26 @@ void jsonrpc_init(struct jsonrpc *j, struct router *r, const char *ns, const cha
     record_reader_init(&j->reader, &(struct record_reader_config){.whole = true, .max_body = max_bytes});
 }
 
+static char *take_text(struct jsonrpc *j, size_t *ret_len)
+{
+    struct text *t = CONTAINER_OF(list_pop(&j->texts), struct text, link);
+    char *text = t->text;
+    *ret_len = t->len;
+    quota_refund(j->session->quota, t->charged);
+    free(t);
+    return text;
+}
+
+static void drop_texts(struct jsonrpc *j)
+{
+    size_t len;
+    while (!list_empty(&j->texts))
+        free(take_text(j, &len));
+}
+
 void jsonrpc_done(struct jsonrpc *j)
 {
+    drop_texts(j);
     session_free(TAKE_PTR(j->session));
     record_writer_done(&j->out);
     record_reader_done(&j->reader);
@@ -47,11 +68,6 @@ void jsonrpc_done(struct jsonrpc *j)
         free(j->by_call.slots[i].value);
     idmap_done(&j->by_call);
     map_done(&j->by_text);
-    for (struct list *l; (l = list_pop(&j->texts));) {
-        struct text *t = CONTAINER_OF(l, struct text, link);
-        free(t->text);
-        free(t);
-    }
     free(j->message);
 }
 
@@ -70,10 +86,14 @@ static void envelope_begin(struct json_writer *w, const char *id)
     writer_raw(w, "id", id, strlen(id));
 }
 
+// Until it is taken its namespace pays for it. A long result for which there is no room becomes an error, which is
+// short enough to be kept in any case.
 static void envelope_end(struct jsonrpc *j, struct json_writer *w)
 {
-    struct text *t = xmalloc(sizeof *t);
     writer_object_end(w);
+    struct text *t = xmalloc(sizeof *t);
+    size_t cost = w->buf.len + TEXT_COST;
+    t->charged = quota_charge(j->session->quota, cost) ? cost : 0;
     t->len = w->buf.len;
     t->text = buf_take(&w->buf);
     writer_done(w);
@@ -134,6 +154,13 @@ static void answer_result(struct jsonrpc *j, const char *id, const char *body, s
         bool batch = batch_is_safetensors(body, len) || body_list_is(body, len);
         refuse(j, id, INTERNAL, "the method ran, but what a worker sent as its result is %s (%zu bytes)",
                batch ? "a batch of tensors, which only clients of cadre.v1 can take" : "not JSON", len);
+        return;
+    }
+    if (quota_left(j->session->quota) < len + ENVELOPE_MAX) {
+        struct err why = ERR_INIT;
+        tenant_explain(j->session->tenant, j->session->quota, &why);
+        refuse(j, id, code_of(err_name(why.code)), "the method ran, but its result of %zu bytes was dropped: %s", len,
+               why.msg);
         return;
     }
     envelope_begin(&w, id);
@@ -197,11 +224,7 @@ char *jsonrpc_next(struct jsonrpc *j, size_t *ret_len)
         assert(got == 0); // they are our own
         session_flow(j->session);
     }
-    struct text *t = CONTAINER_OF(list_pop(&j->texts), struct text, link);
-    char *text = t->text;
-    *ret_len = t->len;
-    free(t);
-    return text;
+    return take_text(j, ret_len);
 }
 
 // Requests

@@ -3,6 +3,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
 #include "operator/proxy/object.h"
+#include "operator/proxy/tenant.h"
 
 #include <string.h>
 
@@ -21,11 +22,11 @@ int object_group(const struct session *s, const struct ref *ref, struct group **
                        "ReferenceLost: the WorkerGroup with UID %s, whose processes kept the object, is "
                        "gone, or not known here",
                        ref->uid);
-    if (!str_eq(g->ns, s->ns))
+    if (!str_eq(g->ns, s->tenant->ns))
         return err_set(err, ERR_FORBIDDEN,
                        "a reference to an object in namespace %s; this connection is for the groups "
                        "of %s",
-                       g->ns, s->ns);
+                       g->ns, s->tenant->ns);
     *ret = g;
     return 0;
 }

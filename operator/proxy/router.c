@@ -49,6 +49,7 @@ void router_done(struct router *r)
     }
     assert(r->n_calls == 0);
     router_drop_errands(r);
+    map_done(&r->tenants);
     map_done(&r->by_uid);
     map_done(&r->by_key);
     idmap_done(&r->running);

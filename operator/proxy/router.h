@@ -35,7 +35,7 @@ struct router_config {
     uint32_t total_calls, session_calls;
     uint32_t member_calls; // that one process has not answered
     int64_t ready_wait_ms; // how long calls without a deadline wait for the group
-    int64_t task_wait_ms;  // how long they wait for a slot of any rank
+    int64_t task_wait_ms;  // how long they wait for a slot of any rank; the most that any call waits for either
     int64_t exit_wait_ms;  // how long calls of a lost process wait for its exit code
 };
 
@@ -46,6 +46,7 @@ struct router {
     bool stopping;                               // set by the owner: no new calls
     // private
     struct map by_uid, by_key;
+    struct map tenants;       // by their namespace, while they have a session or a call (tenant.h)
     uint64_t n_group_changes; // of those
     struct idmap running;     // calls by the id that workers know them by
     struct reuse calls;       // those for one rank that are over

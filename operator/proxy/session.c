@@ -10,6 +10,7 @@
 #include "operator/proxy/object.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/stats_report.h"
+#include "operator/proxy/tenant.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ enum { LET_IN = 8 };     // bodies
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out, void *owner)
 {
     struct session *s = xcalloc(1, sizeof *s);
-    *s = (struct session){.quota = quota_new(r->config.session_bytes, r->bytes), .router = r, .ns = xstrdup(ns)};
+    struct tenant *tenant = tenant_get(r, ns);
+    *s = (struct session){.quota = quota_new(r->config.session_bytes, tenant->quota), .router = r, .tenant = tenant};
     peer_init(&s->peer, &r->changes, out, owner);
     if (group)
         group_key(s->group, ns, group, strlen(group));
@@ -60,7 +62,7 @@ void session_free(struct session *s)
     idmap_done(&s->calls);
     quota_unref(s->quota);
     session_order_unref(s->order);
-    free(s->ns);
+    tenant_unref(s->tenant);
     free(s);
 }
 
@@ -154,16 +156,16 @@ static struct group *find_group(struct session *s, const struct head *head, stru
     if (is_found(s, head))
         return s->found;
     const char *name = head->group, *slash = name ? memchr(name, '/', head->group_len) : NULL;
-    size_t ns_len = strlen(s->ns);
-    if (slash && ((size_t)(slash - name) != ns_len || memcmp(name, s->ns, ns_len) != 0)) {
+    size_t ns_len = strlen(s->tenant->ns);
+    if (slash && ((size_t)(slash - name) != ns_len || memcmp(name, s->tenant->ns, ns_len) != 0)) {
         err_set(err, ERR_FORBIDDEN, "this connection is for the groups of namespace %s; open another one for %.*s",
-                s->ns, (int)head->group_len, name);
+                s->tenant->ns, (int)head->group_len, name);
         return NULL;
     }
     if (slash)
         snprintf(key, sizeof key, "%.*s", (int)head->group_len, name);
     else if (name)
-        group_key(key, s->ns, name, head->group_len);
+        group_key(key, s->tenant->ns, name, head->group_len);
     else
         snprintf(key, sizeof key, "%s", s->group);
     struct group *g = key[0] ? map_get(&s->router->by_key, key) : NULL;
@@ -178,8 +180,16 @@ static struct group *find_group(struct session *s, const struct head *head, stru
 
 static void answer_with(struct session *s, uint32_t id, const struct buf *body)
 {
-    session_copy(s, &(struct record_header){.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP}, body->data,
-                 body->len);
+    const struct record_header h = {.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP};
+    struct blob *b = blob_copy(body->data, body->len, s->quota);
+    struct err why = ERR_INIT;
+    if (b)
+        session_send(s, &h, &(struct record_part){.blob = b, .len = body->len}, 1);
+    else
+        tenant_explain(s->tenant, s->quota, &why);
+    blob_unref(b);
+    if (why.code)
+        refuse(s, id, &why);
 }
 
 // The argument of group.info: the rank to begin with.
@@ -256,9 +266,7 @@ static int check_counts(const struct session *s, struct err *err)
     uint32_t open = s->calls.used + s->n_kills;
     if (open >= r->config.session_calls)
         return err_set(err, ERR_THROTTLED, "%u calls of this connection are not answered; no more at a time", open);
-    if (r->n_calls >= r->config.total_calls)
-        return err_set(err, ERR_THROTTLED, "%u calls are in progress here; no more at a time, try again", r->n_calls);
-    return 0;
+    return tenant_check_calls(s->tenant, err);
 }
 
 // Behind a body that is not complete yet.
@@ -333,7 +341,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     if (!c) {
         if (piece)
             call_start_forget(&start);
-        err_set(&why, ERR_THROTTLED, "this connection's calls take %zu bytes; no room for more", quota_used(s->quota));
+        tenant_explain(s->tenant, s->quota, &why);
         return refuse(s, rec->h.call, &why);
     }
     c->stat.bytes_in = rec->len;

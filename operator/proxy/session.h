@@ -21,7 +21,7 @@ struct session {
     bool whole;          // set by the owner: it takes no results in pieces
     // private
     struct router *router;
-    char *ns;
+    struct tenant *tenant;      // of its namespace
     char group[GROUP_KEY_SIZE]; // key of the group that calls without one go to; "" = none
     struct idmap calls;         // not answered yet, by the caller's id
     struct list open;           // the same

@@ -3,7 +3,7 @@ foreach(name idmap deadline scan)
   cadre_test(test_${name} LINKS cadre_proxy)
 endforeach()
 foreach(name router router_life router_roles router_kill router_tasks router_output router_ran router_stall router_stall_memory
-        stats)
+        stats tenant)
   cadre_test(test_${name} SOURCES proxy_fixture.c proxy_world.c LINKS cadre_proxy)
 endforeach()
 foreach(name objects refs)

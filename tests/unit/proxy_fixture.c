@@ -21,7 +21,7 @@ const struct router_config fixture_limits = {
     .low_mark = 1 << 20,
     .hold_mark = 2 << 20,
     .go_mark = 1 << 20,
-    .total_calls = 1000,
+    .total_calls = 1200,
     .session_calls = 100,
     .member_calls = 500,
     .ready_wait_ms = 60000,
@@ -298,10 +298,15 @@ void worker_says(struct proxy_fixture *f, struct worker *w, uint32_t id, const c
         fail_msg("%s", err.msg);
 }
 
-void controller_open(struct proxy_fixture *f, struct controller *c, const char *group)
+void controller_open_in(struct proxy_fixture *f, struct controller *c, const char *ns, const char *group)
 {
     wire_init(&c->wire);
-    c->session = session_new(&f->router, "ml", group, &c->wire.out, c);
+    c->session = session_new(&f->router, ns, group, &c->wire.out, c);
+}
+
+void controller_open(struct proxy_fixture *f, struct controller *c, const char *group)
+{
+    controller_open_in(f, c, "ml", group);
 }
 
 void controller_close(struct controller *c)

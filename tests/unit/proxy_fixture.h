@@ -66,6 +66,7 @@ uint32_t worker_takes(struct worker *w, const char *args);
 void worker_says(struct proxy_fixture *f, struct worker *w, uint32_t id, const char *json); // a RESULT that is welcome
 
 void controller_open(struct proxy_fixture *f, struct controller *c, const char *group);
+void controller_open_in(struct proxy_fixture *f, struct controller *c, const char *ns, const char *group);
 void controller_close(struct controller *c);
 struct call_text {
     uint32_t id;

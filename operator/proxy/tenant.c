@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/tenant.h"
+
+#include <stdlib.h>
+
+struct tenant *tenant_get(struct router *r, const char *ns)
+{
+    struct tenant *t = map_get(&r->tenants, ns);
+    if (t)
+        return tenant_ref(t);
+    t = xcalloc(1, sizeof *t);
+    *t = (struct tenant){.router = r, .ns = xstrdup(ns), .refs = 1, .quota = quota_new_fair(r->bytes)};
+    map_set(&r->tenants, ns, t);
+    return t;
+}
+
+struct tenant *tenant_ref(struct tenant *t)
+{
+    t->refs++;
+    return t;
+}
+
+void tenant_unref(struct tenant *t)
+{
+    if (--t->refs)
+        return;
+    map_del(&t->router->tenants, t->ns);
+    quota_unref(t->quota);
+    free(t->ns);
+    free(t);
+}
+
+int tenant_check_calls(const struct tenant *t, struct err *err)
+{
+    uint32_t all = t->router->n_calls, most = t->router->config.total_calls;
+    if (all >= most)
+        return err_set(err, ERR_THROTTLED, "%u calls are in progress here; no more at a time, try again", all);
+    if (t->n_calls >= most - all)
+        return err_set(err, ERR_THROTTLED,
+                       "the clients of namespace %s have %u calls in progress here, which is its share of the %u that "
+                       "are free; wait for some of them, or add replicas of the operator",
+                       t->ns, t->n_calls, most - all);
+    return 0;
+}
+
+void tenant_explain(const struct tenant *t, const struct quota *session, struct err *err)
+{
+    if (quota_left(t->quota) <= quota_left(session))
+        err_set(err, ERR_THROTTLED,
+                "the calls and answers of namespace %s take %zu bytes here, and its share has room for no more; read "
+                "the answers, wait for some of the calls, or give the operator more memory",
+                t->ns, quota_used(t->quota));
+    else
+        err_set(err, ERR_THROTTLED,
+                "this connection's calls take %zu bytes; no room for more until some of them are answered",
+                quota_used(session));
+}
