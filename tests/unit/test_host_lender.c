@@ -283,6 +283,26 @@ static void nonsense_gets_an_error_and_no_object(void **state)
     close(fd);
 }
 
+static void connections_that_ask_for_nothing_make_room(void **state)
+{
+    struct fixture *f = *state;
+    struct borrower b;
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)lender_port(f->lender)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fds[LENDER_CONNECTIONS_MAX + 10];
+    uint64_t small = keep(f, 3);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fds[i], (const struct sockaddr *)&to, sizeof to), 0);
+        loop_run_once(f->loop, 0); // no more than a few wait to be accepted
+    }
+    assert_int_equal(get(f, &b, small, 3), 0);
+    free(b.out);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -298,6 +318,7 @@ int main(void)
         TEST(an_owner_that_dies_on_the_way_is_named),
         TEST(a_call_that_is_canceled_does_not_wait),
         TEST(nonsense_gets_an_error_and_no_object),
+        TEST(connections_that_ask_for_nothing_make_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

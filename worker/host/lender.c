@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128 };
+enum { BACKLOG = 128, RETRY_MS = 100 };
 
 struct borrower {
     struct list link;
@@ -35,6 +35,7 @@ struct lender {
     char *secret; // NULL = not known yet
     int fd, port;
     struct loop_poll *poll;
+    struct loop_timer *retry; // after running out of descriptors
     struct list borrowers;
     unsigned n;
     uint64_t bytes;
@@ -152,17 +153,43 @@ static void take(struct lender *l, int fd)
         part(b);
 }
 
+// Whoever has asked for nothing makes room: a borrower asks at once.
+static void drop_silent(struct lender *l)
+{
+    LIST_FOREACH(i, &l->borrowers) {
+        struct borrower *b = CONTAINER_OF(i, struct borrower, link);
+        if (!b->answering) {
+            part(b);
+            return;
+        }
+    }
+}
+
 static void on_connection(void *ctx, int events)
 {
     struct lender *l = ctx;
+    struct err err = ERR_INIT;
     int fd;
     (void)events;
     while ((fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        if (l->n >= LENDER_CONNECTIONS_MAX)
+            drop_silent(l);
         if (l->n < LENDER_CONNECTIONS_MAX)
             take(l, fd);
         else
             close(fd);
     }
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+        return;
+    loop_poll_set(l->poll, 0, &err); // no descriptors: it would be readable all the time
+    loop_timer_arm(l->retry, RETRY_MS);
+}
+
+static void on_retry(void *ctx)
+{
+    struct lender *l = ctx;
+    struct err err = ERR_INIT;
+    loop_poll_set(l->poll, LOOP_READ, &err);
 }
 
 static int bind_to(int family, const struct sockaddr *address, socklen_t len)
@@ -214,6 +241,7 @@ struct lender *lender_new(struct loop *loop, struct store *store, bool local, in
     *l = (struct lender){.loop = loop, .store = store, .fd = fd, .port = port_of(fd)};
     list_init(&l->borrowers);
     l->poll = loop_poll_new(loop, fd, on_connection, l);
+    l->retry = loop_timer_new(loop, on_retry, l);
     if (loop_poll_set(l->poll, LOOP_READ, err) < 0) {
         lender_free(l);
         return NULL;
@@ -228,6 +256,7 @@ void lender_free(struct lender *l)
     LIST_FOREACH(b, &l->borrowers)
         part(CONTAINER_OF(b, struct borrower, link));
     loop_poll_free(l->poll);
+    loop_timer_free(l->retry);
     close(l->fd);
     free(l->secret);
     free(l);
