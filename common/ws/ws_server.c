@@ -11,6 +11,7 @@
 #define SERV_BUF_MIN 16448u  // one TLS record
 #define HEADERS_MAX 20480u   // bytes of a request's headers together
 #define SWEEPS 20u           // parts that a round over all connections is cut into, at most
+#define OTHER_FILES 1024u    // descriptors for others than connections
 
 static char last_error[200]; // of libwebsockets, which logs where it should return
 
@@ -67,6 +68,7 @@ static int connection_event(struct lws *wsi, struct ws_connection *c, enum lws_c
     case LWS_CALLBACK_WSI_DESTROY:
         end_connection(c);
         lws_set_opaque_user_data(wsi, NULL);
+        ws_connection_known(c);
         list_remove(&c->link);
         c->server->counters.connections--;
         free(c);
@@ -157,18 +159,24 @@ static void set_defaults(struct ws_server_config *config)
     if (!config->read_size)
         config->read_size = WS_WAVE;
     config->read_size = MAX(config->read_size, READ_SIZE_MIN);
+    if (!config->first_byte_ms)
+        config->first_byte_ms = 5000;
     if (!config->ping_ms)
         config->ping_ms = 20000;
 }
 
-// libwebsockets sizes its tables by this limit, which container runtimes like to set to a billion.
-static void set_files(unsigned connections)
+// libwebsockets sizes its tables by this limit, which container runtimes like to set to a billion. Where the limit
+// cannot be what the connections need, there are fewer of them: others of this process need descriptors too.
+static void set_files(struct ws_server_config *config)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
-    limit.rlim_cur = MIN((rlim_t)connections + 1024, limit.rlim_max);
-    setrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = MIN((rlim_t)config->max_connections + OTHER_FILES, limit.rlim_max);
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    rlim_t others = MIN((rlim_t)OTHER_FILES, limit.rlim_cur / 2);
+    config->max_connections = (unsigned)MIN((rlim_t)config->max_connections, limit.rlim_cur - others);
 }
 
 // The first one is for HTTP; its name is none that a client could offer.
@@ -231,6 +239,7 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     list_init(&server->listeners);
     list_init(&server->connections);
     list_init(&server->paused);
+    list_init(&server->strangers);
     server->quota = quota_new(server->config.max_total, NULL);
     if (config->spares)
         quota_keep_with(server->quota, config->spares);
@@ -238,12 +247,14 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     server->protocols = protocols_new(&server->config);
     server->scratch = xmalloc(LWS_PRE + RECORD_MESSAGE + 64);
     server->read_buf = xmalloc(server->config.read_size);
-    set_files(server->config.max_connections);
+    set_files(&server->config);
     int r = config->cert_pem ? ws_server_certificate(server, config->cert_pem, config->key_pem, err) : 0;
     if (r == 0)
         r = context_new(server, err);
     if (r == 0)
         r = ws_receivers_new(server, err);
+    if (r == 0)
+        r = ws_porch_new(server, err);
     if (r < 0) {
         ws_server_free(server);
         return NULL;
@@ -258,6 +269,7 @@ void ws_server_free(struct ws_server *server)
     if (!server)
         return;
     server->freeing = true;
+    ws_porch_free(server);
     LIST_FOREACH(l, &server->listeners)
         ws_listener_free(CONTAINER_OF(l, struct ws_listener, link));
     loop_hook_free(server->hook);
@@ -294,6 +306,11 @@ int ws_server_certificate(struct ws_server *server, const char *cert_pem, const 
             r = ws_server_tls_set(l->tls, cert_pem, key_pem, err);
     }
     return r;
+}
+
+unsigned ws_server_max_connections(const struct ws_server *server)
+{
+    return server->config.max_connections;
 }
 
 const struct ws_server_counters *ws_server_counters(const struct ws_server *server)

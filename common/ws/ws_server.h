@@ -17,15 +17,18 @@ struct ws_request; // an HTTP request, of which an upgrade is one
 struct ws_server_config {
     const char *const *subprotocols; // that are spoken, NULL-terminated; must outlive the server
     const char *cert_pem, *key_pem;  // for listeners with TLS; may come later by ws_server_certificate()
-    unsigned max_connections;        // 0 = 16384; the process's soft limit of open files becomes this plus 1024
-    size_t max_message;              // a longer one is refused with 1009; 0 = 64 MiB
-    size_t max_queue;                // bytes that may wait to be sent in a session; 0 = 256 MiB
-    size_t max_session;              // bytes that a session's quota allows; 0 = 512 MiB
-    size_t max_total;                // bytes of all sessions' quotas together; 0 = 2 GiB
-    struct quota *spares;            // a topmost quota with which sessions' quotas keep spare blocks; NULL = none
-    size_t max_body;                 // of an HTTP request; 0 = 1 MiB
-    size_t max_bodies;               // of all of them together that are held; 0 = 64 MiB
-    size_t read_size;                // most bytes a read, and address space a session; at least 16 KiB; 0 = WS_WAVE
+    // 0 = 16384; the process's soft limit of open files becomes this plus 1024, and this is lowered where it cannot. A
+    // quarter of them, at most 4096, may have said nothing, and 1024 may have no whole request: then the oldest go.
+    unsigned max_connections;
+    int64_t first_byte_ms; // that a connection may say nothing, unless to a Unix socket; 0 = 5 s
+    size_t max_message;    // a longer one is refused with 1009; 0 = 64 MiB
+    size_t max_queue;      // bytes that may wait to be sent in a session; 0 = 256 MiB
+    size_t max_session;    // bytes that a session's quota allows; 0 = 512 MiB
+    size_t max_total;      // bytes of all sessions' quotas together; 0 = 2 GiB
+    struct quota *spares;  // a topmost quota with which sessions' quotas keep spare blocks; NULL = none
+    size_t max_body;       // of an HTTP request; 0 = 1 MiB
+    size_t max_bodies;     // of all of them together that are held; 0 = 64 MiB
+    size_t read_size;      // most bytes a read, and address space a session; at least 16 KiB; 0 = WS_WAVE
     // A session silent for this long is asked, and closed after as long again. The same time twice is what a request
     // may take to come in, and its answer or what waits for a session without a byte of it being taken; 0 = 20 s
     int64_t ping_ms;
@@ -53,9 +56,10 @@ struct ws_server_config {
 };
 
 struct ws_server_counters {
-    uint64_t connections, sessions;        // now
-    uint64_t opened, refused, turned_away; // ever: sessions; upgrades; connections over max_connections
-    uint64_t requests;                     // ever: HTTP, without upgrades
+    uint64_t connections, sessions; // now
+    uint64_t opened, refused,
+        turned_away;   // ever: sessions; upgrades; connections over max_connections, or without a request
+    uint64_t requests; // ever: HTTP, without upgrades
     uint64_t messages_in, bytes_in, messages_out, bytes_out;
     uint64_t silent, over_limit; // ever: sessions closed for no answer to a ping; for too much of something
 };
@@ -73,6 +77,7 @@ int ws_server_listen(struct ws_server *server, const char *address, bool tls, st
 void ws_server_stop_listening(struct ws_server *server);
 // The certificate (with its chain) and key of new connections. Where they do not fit the old ones stay.
 int ws_server_certificate(struct ws_server *server, const char *cert_pem, const char *key_pem, struct err *err);
+unsigned ws_server_max_connections(const struct ws_server *server); // that there may be, by the limit of files too
 const struct ws_server_counters *ws_server_counters(const struct ws_server *server);
 
 void *ws_session_user(const struct ws_session *s);

@@ -22,6 +22,7 @@ static struct ws_request *request_new(struct ws_connection *c)
     r->answer = BUF_INIT(SIZE_MAX / 2); // ours, not a peer's
     arena_init(&r->arena, 0);
     c->request = r;
+    ws_connection_known(c);
     return r;
 }
 

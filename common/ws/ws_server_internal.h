@@ -24,13 +24,18 @@ struct ws_listener {
     char *unix_path;
 };
 
+struct ws_porch; // ws_server_porch.c
+
 struct ws_server {
     struct loop *loop;
     struct ws_server_config config;
     struct lws_context *context; // NULL once libwebsockets has let go of it
     struct lws_protocols *protocols;
     struct list listeners, connections;
-    struct list paused; // sessions
+    struct list paused;    // sessions
+    struct list strangers; // connections that libwebsockets has, and that have no request yet; oldest first
+    unsigned n_strangers;
+    struct ws_porch *porch; // connections before that
     struct loop_hook *hook;
     struct loop_timer *sweep;
     uint64_t sweep_due;
@@ -52,6 +57,8 @@ struct ws_connection {
     struct lws *wsi; // NULL until something was heard of it
     int fd;          // libwebsockets' to close
     bool is_unix;
+    struct list stranger; // in the server's list until there is a request
+    bool known;           // it is not in it
     struct ws_session *session;
     struct ws_request *request;
 };
@@ -109,6 +116,15 @@ static inline struct ws_connection *connection_of(struct lws *wsi)
 void ws_server_sweep_next(struct ws_server *server); // ws_server.c: arms the timer of the next part of a round
 // ws_server_listen.c
 void ws_listener_free(struct ws_listener *l);
+void ws_connection_adopt(struct ws_listener *l, int fd);
+void ws_connection_known(struct ws_connection *c); // it has a request, or is no more
+// ws_server_porch.c
+int ws_porch_new(struct ws_server *server, struct err *err);
+void ws_porch_free(struct ws_server *server);
+void ws_porch_clear(struct ws_porch *p);
+unsigned ws_porch_count(const struct ws_porch *p);
+bool ws_porch_take(struct ws_listener *l, int fd); // adopts it once it says something; false: it cannot
+bool ws_porch_drop_oldest(struct ws_porch *p);     // false: there is none
 // ws_server_tls.c
 int ws_server_tls_check(const char *cert_pem, const char *key_pem, struct err *err);
 int ws_server_tls_set(SSL_CTX *ctx, const char *cert_pem, const char *key_pem, struct err *err);

@@ -25,7 +25,16 @@
     (LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX | \
      LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS)
 
-static void connection_adopt(struct ws_listener *l, int fd)
+void ws_connection_known(struct ws_connection *c)
+{
+    if (c->known)
+        return;
+    c->known = true;
+    list_remove(&c->stranger);
+    c->server->n_strangers--;
+}
+
+void ws_connection_adopt(struct ws_listener *l, int fd)
 {
     struct ws_server *server = l->server;
     struct ws_connection *c = xcalloc(1, sizeof *c);
@@ -34,12 +43,15 @@ static void connection_adopt(struct ws_listener *l, int fd)
     c->fd = fd;
     c->is_unix = l->unix_path;
     list_append(&server->connections, &c->link);
+    list_append(&server->strangers, &c->stranger);
+    server->n_strangers++;
     if (!server->counters.connections++)
         ws_server_sweep_next(server);
     lws_adopt_desc_t how = {
         .vh = l->vhost, .type = LWS_ADOPT_SOCKET | LWS_ADOPT_HTTP | LWS_ADOPT_ALLOW_SSL, .fd.sockfd = fd, .opaque = c};
     if (!lws_adopt_descriptor_vhost_via_info(&how) && server->adopted == adopted) {
-        list_remove(&c->link); // it was not even begun; else it is told of the end
+        ws_connection_known(c); // it was not even begun; else it is told of the end
+        list_remove(&c->link);
         server->counters.connections--;
         free(c);
     }
@@ -52,6 +64,13 @@ static void socket_tune(int fd, bool is_unix)
         return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+// Those that have said nothing yet make room.
+static bool has_room(struct ws_server *server)
+{
+    return server->counters.connections + ws_porch_count(server->porch) < server->config.max_connections ||
+           ws_porch_drop_oldest(server->porch);
 }
 
 static void on_acceptable(void *ctx, int events)
@@ -70,13 +89,16 @@ static void on_acceptable(void *ctx, int events)
             loop_timer_arm(l->retry, RETRY_MS);
             return;
         }
-        if (l->server->counters.connections >= l->server->config.max_connections) {
+        if (!has_room(l->server)) {
             l->server->counters.turned_away++;
             close(fd);
             continue;
         }
         socket_tune(fd, l->unix_path);
-        connection_adopt(l, fd);
+        if (l->unix_path)
+            ws_connection_adopt(l, fd);
+        else if (!ws_porch_take(l, fd))
+            close(fd);
     }
 }
 
@@ -246,6 +268,7 @@ void ws_server_stop_listening(struct ws_server *server)
 {
     LIST_FOREACH(i, &server->listeners)
         stop(CONTAINER_OF(i, struct ws_listener, link));
+    ws_porch_clear(server->porch);
     LIST_FOREACH(i, &server->connections) {
         const struct ws_connection *c = CONTAINER_OF(i, struct ws_connection, link);
         if (!c->session && !(c->request && c->request->handed_over))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-foreach(name ws ws_http ws_receive)
+foreach(name ws ws_http ws_porch ws_receive)
   cadre_test(test_${name} LINKS cadre_ws_server cadre_fakeapi SOURCES ws_fixture.c)
 endforeach()
 cadre_test(test_ws_stress LINKS cadre_ws_server cadre_fakeapi)
