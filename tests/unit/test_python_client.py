@@ -429,6 +429,34 @@ class Watched(GroupCase):
         self.fails(cadre.Canceled, "hold", asyncio.run(run()).result)
 
 
+class Dispatching(GroupCase):
+    """Values of verl's own tests of its dispatch modes: foo() of rank i is 2 + x + y."""
+
+    module, ranks = "DISPATCH_SO", 4
+    of = [{"name": "actor", "class": "TestActor", "init": {"x": 2}}]
+
+    def setUp(self):
+        super().setUp()
+        self.actor = self.client.group("g", role="actor")
+
+    def test_lists_by_position_mean_what_they_mean_by_name(self):
+        for mode, x, y, result in (("foo_all_to_all", [1, 2, 3, 4], [5, 6, 7, 8], [8, 10, 12, 14]),
+                                   ("foo_custom", [1, 2], [5, 6], [8, 10, 8, 10])):
+            self.assertEqual(self.actor.call(mode, x, y), result)
+            self.assertEqual(self.actor.call(mode, args={"x": x, "y": y}), result)
+        self.assertEqual(self.actor.call("foo_all_to_all", per_rank=[[1, 5], [2, 6], [3, 7], {"x": 4, "y": 8}]),
+                         [8, 10, 12, 14])
+
+    def test_what_is_not_dealt_out_is_the_same_for_all(self):
+        self.assertEqual(self.actor.call("foo_one_to_all", 1, 2), [5, 5, 5, 5])
+        self.assertEqual(self.actor.call("foo_rank_zero", 1, 2), 5)
+
+    def test_unknown_and_surplus_arguments_are_errors(self):
+        self.fails(cadre.Invalid, r"foo_rank_zero\(\) was called with 3 arguments; it takes x, y", self.actor.call,
+                   "foo_rank_zero", 1, 2, 3)
+        self.fails(cadre.Invalid, "'z'", self.actor.call, "foo_rank_zero", args={"x": 1, "y": 2, "z": 3})
+
+
 class Crashing(GroupCase):
     module, ranks, of = "MISBEHAVING_SO", 2, "Misbehaving"
 

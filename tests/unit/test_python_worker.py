@@ -200,5 +200,34 @@ class Example(GroupCase):
         self.assertEqual(self.group.call("get_value_rank_zero"), 11)
 
 
+class Dealing(GroupCase):
+    """Values that the proxy cannot cut are cut by the caller, who joins the results."""
+
+    module, ranks = of("dealt"), 2
+
+    def setUp(self):
+        super().setUp()
+        self.client = self.local.connect(trust=True)
+        self.addCleanup(self.client.close)
+        self.group = self.client.group("g")
+
+    def test_each_rank_gets_its_element_of_lists_of_any_objects(self):
+        self.assertEqual(self.group.call("each", [{1}, {2}], [{3}, {4}]), [{1, 3}, {2, 4}])
+        self.assertEqual(self.group.start("each", args={"x": [{1}, {2}], "y": [{3}, {4}]}).result(), [{1, 3}, {2, 4}])
+
+    def test_rows_of_any_objects_are_cut_and_joined(self):
+        rows = [{i} for i in range(4)]
+        self.assertEqual(self.group.call("rows", rows), [(0, {0}, None), (0, {1}, None), (1, {2}, None), (1, {3}, None)])
+        self.assertEqual([row[2] for row in self.group.call("rows", rows, b"more")], [b"more"] * 4)
+        tensor = cadre.Tensor("BF16", (4, 3), bytes(24))
+        self.assertEqual(self.group.call("count", tensor, list("abcd")), [[2, 2], [2, 2]])
+
+    def test_futures_and_references_stand_for_any_value(self):
+        first = self.group.start("echo", {1}, rank=0)
+        self.assertEqual(self.group.call("echo", first, rank=1), (((({1},), {}),), {}))
+        with self.group.call("echo", {2}, rank=0, keep=True) as ref:
+            self.assertEqual(ref.get(), (({2},), {}))
+
+
 if __name__ == "__main__":
     main()

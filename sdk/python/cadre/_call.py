@@ -2,6 +2,7 @@
 """Calls on their way into the library: a request that lacks nothing but its arguments, and those."""
 
 import ctypes
+import time
 from ctypes import byref
 from typing import NamedTuple
 
@@ -133,6 +134,8 @@ def _send_document(client, request, body):
         _free(handle, room)  # it is the call's from now on
 
 
+_READY_S = 600  # so long calls wait for their group
+_AGAIN_S = 0.05
 _MODES = {number: name for name, number in lib.DISPATCH.items()}
 _ONE_RANK = (lib.EXECUTE["RANK_ZERO"], lib.EXECUTE["ANY"])
 
@@ -141,13 +144,19 @@ def _group_of(client, method, anew=False):
     """(ranks, {method: (dispatch, execute)}), as the group tells; anew: as it is now."""
     key = method.group, method.role
     known = None if anew else client._groups.get(key)
-    if not known:
+    end = time.monotonic() + _READY_S
+    while not known:
         info = client.group(method.group).info()
         roles = {r["name"]: r["methods"] for r in info.get("roles", ())}
         methods = roles.get(method.role, info.get("methods", ()))
-        known = info["worldSize"], {m["name"]: (m["dispatch"], m["execute"]) for m in methods}
-        if methods:  # else no rank has told of them yet
+        if methods or roles:  # the proxy refuses a role that is not there
+            known = info["worldSize"], {m["name"]: (m["dispatch"], m["execute"]) for m in methods}
             client._groups[key] = known
+        elif time.monotonic() >= end:
+            raise _errors.Unavailable(f"{method.name}() was not sent: no rank of {method.group} has told its methods "
+                                      f"within {_READY_S} s: {info.get('message', 'none is connected')}")
+        else:
+            time.sleep(_AGAIN_S)  # it starts
     return known
 
 
