@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/memory_limit.h"
 #include "common/base/str.h"
 #include "operator/exec/keyholders.h"
 #include "operator/gateway/gateway.h"
@@ -511,6 +512,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .place = find_place,
         .worker = on_worker,
         .kill = kill_rank,
+        .memory = o->options->memory ? o->options->memory : memory_limit(),
         .sleeps = !o->options->spin,
         .ctx = b,
     };

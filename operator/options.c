@@ -2,6 +2,7 @@
 #include "operator/options.h"
 
 #include "common/base/mem.h"
+#include "common/base/memory_limit.h"
 #include "common/base/str.h"
 
 #include <getopt.h>
@@ -41,6 +42,8 @@ static const char help[] =
     "  --agent-image IMAGE         image with cadre-agent, for the init container of worker pods; default:\n"
     "                              cadre/operator:<version>\n"
     "  --agent-image-pull-policy P Always, IfNotPresent or Never; default: the default of Kubernetes\n"
+    "  --memory-limit SIZE         memory that the operator may use, such as 3Gi; half of it is for calls and answers\n"
+    "                              of all clients. Default: the limit of its container, or the machine's memory\n"
     "  --spin=true|false           while calls take only microseconds, poll for the next one before sleeping: answers\n"
     "                              sooner, but uses CPU time; never with one CPU; default: true\n"
     "  --keys-secret NAME          Secret with the install's keys, in the operator's namespace; default: cadre-keys\n"
@@ -71,6 +74,7 @@ enum {
     OPT_AGENT_IMAGE,
     OPT_AGENT_PULL,
     OPT_SPIN,
+    OPT_MEMORY,
     OPT_KEYS,
     OPT_LEVEL,
     OPT_FORMAT,
@@ -95,6 +99,7 @@ static const struct option table[] = {
     {"agent-image", required_argument, NULL, OPT_AGENT_IMAGE},
     {"agent-image-pull-policy", required_argument, NULL, OPT_AGENT_PULL},
     {"spin", optional_argument, NULL, OPT_SPIN},
+    {"memory-limit", required_argument, NULL, OPT_MEMORY},
     {"keys-secret", required_argument, NULL, OPT_KEYS},
     {"log-level", required_argument, NULL, OPT_LEVEL},
     {"log-format", required_argument, NULL, OPT_FORMAT},
@@ -211,6 +216,9 @@ static int apply(struct options *o, int opt)
         return -1;
     case OPT_AGENT_PULL:
         return set_pull_policy(o);
+    case OPT_MEMORY:
+        o->memory = memory_limit_parse(optarg);
+        return o->memory ? -1 : wrong("--memory-limit", optarg, "bytes, such as 512Mi or 3Gi");
     case OPT_SPIN:
         return set_bool("--spin", optarg, &o->spin);
     case OPT_KEYS:

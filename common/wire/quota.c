@@ -14,8 +14,7 @@ struct quota {
     size_t used, max;
     bool fair; // it may have as much as is left in its parent
     struct quota *parent;
-    struct quota *keeper; // of a topmost one: who has its spare blocks; NULL = itself
-    struct spare spare;   // of the topmost
+    struct spare spare; // of the topmost
 };
 
 struct quota *quota_new(size_t max, struct quota *parent)
@@ -45,7 +44,6 @@ void quota_unref(struct quota *q)
     while (q && --q->refs == 0) {
         struct quota *parent = q->parent;
         assert(q->used == 0);
-        quota_unref(q->keeper);
         spare_done(&q->spare);
         free(q);
         q = parent;
@@ -96,8 +94,6 @@ struct spare *quota_spare(struct quota *q)
 {
     while (q && q->parent)
         q = q->parent;
-    if (q && q->keeper)
-        q = q->keeper;
     return q ? &q->spare : NULL;
 }
 
@@ -105,10 +101,4 @@ void quota_keep_body(struct quota *q, size_t body)
 {
     assert(!q->parent);
     q->spare.max_bytes = MIN(q->max / 2, MAX(body + GROWN_MAX, SPARE_MAX));
-}
-
-void quota_keep_with(struct quota *q, struct quota *with)
-{
-    assert(!q->keeper && with != q && !with->parent && !with->keeper);
-    q->keeper = quota_ref(with);
 }

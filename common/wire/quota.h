@@ -32,8 +32,5 @@ struct spare *quota_spare(struct quota *q);
 // Whose bodies may be `body` long keeps that much, not only 144 MiB; still at most half of the maximum. A topmost
 // quota.
 void quota_keep_body(struct quota *q, size_t body);
-// A topmost quota keeps its blocks with another one, from now on: what is charged to the one and then to the other
-// would else leave its block where nobody takes it from. A reference to `with` is taken.
-void quota_keep_with(struct quota *q, struct quota *with);
 
 #endif

@@ -240,9 +240,7 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     list_init(&server->connections);
     list_init(&server->paused);
     list_init(&server->strangers);
-    server->quota = quota_new(server->config.max_total, NULL);
-    if (config->spares)
-        quota_keep_with(server->quota, config->spares);
+    server->quota = quota_new(server->config.max_total, config->quota);
     server->bodies = quota_new(server->config.max_bodies, server->quota);
     server->protocols = protocols_new(&server->config);
     server->scratch = xmalloc(LWS_PRE + RECORD_MESSAGE + 64);

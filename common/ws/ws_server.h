@@ -25,7 +25,7 @@ struct ws_server_config {
     size_t max_queue;      // bytes that may wait to be sent in a session; 0 = 256 MiB
     size_t max_session;    // bytes that a session's quota allows; 0 = 512 MiB
     size_t max_total;      // bytes of all sessions' quotas together; 0 = 2 GiB
-    struct quota *spares;  // a topmost quota with which sessions' quotas keep spare blocks; NULL = none
+    struct quota *quota;   // charged with all of them, too; a reference is taken. NULL = nobody else counts
     size_t max_body;       // of an HTTP request; 0 = 1 MiB
     size_t max_bodies;     // of all of them together that are held; 0 = 64 MiB
     size_t read_size;      // most bytes a read, and address space a session; at least 16 KiB; 0 = WS_WAVE

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELLO_MAX = 1 << 20, HELD_MAX = 256 << 10 };
+enum { HELLO_MAX = 256 << 10, HELD_MAX = 256 << 10 };
 
 struct held {
     struct list link;
@@ -85,8 +85,8 @@ int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_reque
     snprintf(c->address, sizeof c->address, "%s", ws_request_peer(r));
     list_init(&c->held);
     list_append(&g->connections, &c->link);
-    record_reader_init(&c->reader, &(struct record_reader_config){
-                                       .whole = true, .max_body = HELLO_MAX, .quota = ws_session_quota(ws)});
+    record_reader_init(&c->reader,
+                       &(struct record_reader_config){.whole = true, .max_body = HELLO_MAX, .quota = g->strangers});
     code = target.kind == TARGET_CONNECT ? agent_upgrade(c, err) : controller_upgrade(c, err);
     if (code == 0) {
         ws_session_set_user(ws, c);

@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/wire/ref.h"
 #include "operator/gateway/agent.h"
+#include "operator/gateway/budget.h"
 #include "operator/gateway/errands.h"
 #include "operator/gateway/post.h"
 #include "operator/gateway/worker.h"
@@ -230,15 +231,16 @@ void gateway_group_gone(struct gateway *g, const char *uid)
 
 static void set_defaults(struct gateway_config *config)
 {
+    const struct budget budget = budget_of(config->memory);
     DEFAULT(max_connections, 16384);
     DEFAULT(max_pending, 1024);
     DEFAULT(max_calls, 4096);
     DEFAULT(max_body, (size_t)2 << 30);
-    DEFAULT(max_whole, MIN(config->max_body, (size_t)64 << 20));
+    DEFAULT(max_whole, MIN(config->max_body, budget.whole));
     DEFAULT(max_post, (size_t)1 << 20);
-    DEFAULT(max_queue, (size_t)256 << 20);
-    DEFAULT(max_session, (size_t)512 << 20);
-    DEFAULT(max_total, (size_t)2 << 30);
+    DEFAULT(max_queue, budget.queue);
+    DEFAULT(max_session, budget.session);
+    DEFAULT(max_total, budget.all);
     DEFAULT(hello_ms, 10 * 1000);
     DEFAULT(authorise_ms, 10 * 1000);
     DEFAULT(ready_wait_ms, 10 * 60 * 1000);
@@ -284,7 +286,7 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
         .max_queue = c->max_queue,
         .max_session = c->max_session,
         .max_total = c->max_total,
-        .spares = g->router.bytes, // bodies come in to the one and are charged to the other
+        .quota = g->router.bytes, // one budget for what comes in, what waits and what goes out
         .max_body = c->max_post,
         .ping_ms = c->ping_ms,
         .on_upgrade = on_upgrade,
@@ -312,6 +314,7 @@ struct gateway *gateway_new(struct loop *loop, const struct gateway_config *conf
     list_init(&g->connections);
     list_init(&g->posts);
     start_router(g);
+    g->strangers = quota_new(budget_of(config->memory).strangers, g->router.bytes);
     g->probe = config->share ? memory_new(MEMORY_PROBE, &unshared) : NULL;
     g->server = start_server(g, err);
     // After the server's own hook, which makes it run before that one.
@@ -335,6 +338,7 @@ void gateway_free(struct gateway *g)
     ws_server_free(g->server);
     worker_forget_all(g);
     router_tick(&g->router);
+    quota_unref(g->strangers);
     router_done(&g->router);
     deadlines_done(&g->alarms);
     memory_free(g->probe);

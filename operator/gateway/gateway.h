@@ -47,6 +47,7 @@ struct gateway_config {                // 0 in a limit: its default
     unsigned max_calls;       // of one controller that are not answered; 4096
     bool share;               // long bodies go by reference between processes of this host, on Unix sockets
     bool sleeps;              // whenever it waits: the loop does not spin
+    size_t memory;            // that the process may use, which the next four and others follow (budget.h); 0 = 4 GiB
     size_t max_body;          // of a call or an answer; 2 GiB
     size_t max_whole;         // of those that have to be here whole, and of a message of JSON-RPC; 64 MiB
     size_t max_post;          // of an HTTP request; 1 MiB

@@ -214,6 +214,16 @@ static int read_from(const struct record_call *parts, const struct group *g, uin
     return r;
 }
 
+// They cost no rank anything, so nothing else holds back a client that asks and does not read.
+static int check_reads(const struct session *s, struct err *err)
+{
+    size_t waiting = s->peer.out->bytes;
+    return waiting <= s->router->config.low_mark
+               ? 0
+               : err_set(err, ERR_THROTTLED,
+                         "%zu bytes of answers wait for this connection; read them before you ask for more", waiting);
+}
+
 // What the proxy answers by itself; no method of a class has a dot in its name.
 static bool answer_self(struct session *s, uint32_t id, const struct head *head, const struct record_call *parts,
                         const struct group *g)
@@ -224,7 +234,7 @@ static bool answer_self(struct session *s, uint32_t id, const struct head *head,
     struct buf body = BUF_INIT(SIZE_MAX / 2);
     struct err why = ERR_INIT;
     uint32_t from = 0;
-    if (info && read_from(parts, g, &from, &why) < 0) {
+    if (check_reads(s, &why) < 0 || (info && read_from(parts, g, &from, &why) < 0)) {
         refuse(s, id, &why);
     } else {
         info ? group_info(g, from, &body) : stats_report_group(g, &body);

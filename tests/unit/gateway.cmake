@@ -66,3 +66,4 @@ add_test(NAME test_local_modes COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test_local_m
                                  $<TARGET_FILE:cadre-agent> $<TARGET_FILE:cadre-worker> $<TARGET_FILE:batch_call>
                                  $<TARGET_FILE:module_accumulator> $<TARGET_FILE:module_dispatch> $<TARGET_FILE:module_tensor>)
 set_tests_properties(test_local_modes PROPERTIES LABELS unit TIMEOUT 600)
+cadre_test(test_budget LINKS cadre_gateway)

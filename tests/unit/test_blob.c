@@ -271,8 +271,7 @@ static void of_equal_blocks_the_last_one_is_taken_first(void **state)
 static void a_block_that_changes_quotas_is_found_again(void **state)
 {
     (void)state;
-    struct quota *here = quota_new(64 << 20, NULL), *there = quota_new(64 << 20, NULL);
-    quota_keep_with(here, there);
+    struct quota *all = quota_new(64 << 20, NULL), *here = quota_new(64 << 20, all), *there = quota_new(64 << 20, all);
     struct blob *b = blob_new(SPARE_MIN, here);
     const char *block = b->data;
     assert_true(blob_recharge(b, there));
@@ -282,6 +281,7 @@ static void a_block_that_changes_quotas_is_found_again(void **state)
     blob_unref(b);
     quota_unref(there);
     quota_unref(here);
+    quota_unref(all);
 }
 
 int main(void)

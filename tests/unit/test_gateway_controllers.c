@@ -179,6 +179,22 @@ static void test_wrong_hello(void **state)
     gateway_peer_is_closed(&p, 1002, "the first record must be HELLO, not CALL");
 }
 
+// 2,000 answers of 37 kB, of which the peer reads none before it has sent all its calls.
+static void test_answers_of_our_own_wait_only_up_to_a_mark(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_fixture_group(&f, 2000, 1, NULL);
+    gateway_controller(&p, &f);
+    for (uint32_t i = 1; i <= 2000; i++)
+        gateway_peer_call(&p, i, "{\"method\":\"group.info\"}", "");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, " 2000 - "));
+    assert_true(gateway_peer_got(&p, "RESULT 1 - {\"namespace\":\"ml\""));
+    assert_true(gateway_peer_got(&p, "\"code\":\"THROTTLED\",\"message\":\""));
+    assert_true(gateway_peer_got(&p, "bytes of answers wait for this connection; read them"));
+    gateway_peer_hang_up(&p);
+}
+
 static void test_late_authority(void **state)
 {
     struct gateway_peer p, q;
@@ -531,6 +547,7 @@ int main(void)
         TEST(test_errors_are_counted_by_code),
         TEST(test_token_in_hello),
         TEST(test_wrong_hello),
+        TEST(test_answers_of_our_own_wait_only_up_to_a_mark),
         TEST(test_late_authority),
         TEST(test_canceled_with_the_connection),
         TEST(test_authority_that_never_answers),
