@@ -23,9 +23,9 @@ static int seen[COMMAND_STOP + 1]; // commands of each type
 
 static const struct pod *pod_of_action(const struct group_case *c, const struct action *x)
 {
-    for (size_t i = 0; i < c->view.n_pods; i++)
-        if (str_eq(c->view.pods[i]->obj.meta.uid, x->uid))
-            return c->view.pods[i];
+    for (size_t i = 0; i < c->view.gang.n_pods; i++)
+        if (str_eq(c->view.gang.pods[i]->obj.meta.uid, x->uid))
+            return c->view.gang.pods[i];
     fail_msg("%s: there is no such pod", x->name);
     return NULL;
 }
