@@ -118,8 +118,8 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
         return err_set(err, ERR_UNAVAILABLE, "pod %s/%s is not known here yet; dial in again", claims->ns, claims->pod);
     if (!str_eq(pod->meta.uid, claims->pod_uid))
         return err_set(err, ERR_CONFLICT, "pod %s/%s was replaced by another one of its name", claims->ns, claims->pod);
-    bool of_group = str_eq(pod->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind);
-    if (!of_group && !str_eq(pod->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind))
+    bool of_group = owner_is(&pod->meta.owner, KIND_WORKERGROUP);
+    if (!of_group && !owner_is(&pod->meta.owner, KIND_PLACEMENTGROUP))
         return err_set(err, ERR_FORBIDDEN, "pod %s/%s is not of a WorkerGroup or PlacementGroup", claims->ns,
                        claims->pod);
     if (pod_terminal(pod_of(pod)))

@@ -303,6 +303,13 @@ void labels_write(struct json_writer *w, const char *key, const struct labels *l
     writer_object_end(w);
 }
 
+bool owner_is(const struct owner *o, enum kind kind)
+{
+    const struct kind_info *k = kind_info(kind);
+    return str_eq(o->kind, k->kind) && o->api_version &&
+           strncmp(o->api_version, k->api_version, strcspn(k->api_version, "/") + 1) == 0;
+}
+
 void owner_write(struct json_writer *w, const struct owner *o)
 {
     if (!o->uid)

@@ -51,6 +51,9 @@ struct owner { // the controller owner reference; all NULL if there is none. Wri
     const char *api_version, *kind, *name, *uid;
 };
 
+// Of that kind, in any version. Another group of APIs may have a kind of the same name.
+bool owner_is(const struct owner *o, enum kind kind);
+
 struct meta {
     const char *name, *ns; // ns "" for cluster-wide objects
     const char *uid, *resource_version;

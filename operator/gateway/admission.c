@@ -24,7 +24,8 @@ static void settle(struct admission *a, const struct err *err)
 static void on_answer(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err)
 {
     struct admission *a = ctx;
-    snprintf(a->user, sizeof a->user, "%s", who && who->name ? who->name : "");
+    if (who && who->name)
+        a->user = xstrdup(who->name);
     if (!err->code && who && who->subject)
         a->subject = xstrdup(who->subject);
     a->expires_ms = expires_ms;
@@ -65,6 +66,7 @@ void admission_done(struct admission *a)
 {
     admission_cancel(a);
     free(TAKE_PTR(a->subject));
+    free(TAKE_PTR(a->user));
 }
 
 void admission_cancel(struct admission *a)

@@ -13,7 +13,7 @@ struct admission {
     bool settled; // there is an answer: err.code 0 = admitted
     struct err err;
     int64_t expires_ms; // Unix time, 0 = no end
-    char user[256];     // "" = not known
+    char *user;         // whole: two names may differ at the end only; NULL = not known
     char *subject;      // as in struct caller; NULL = nobody is to be asked
     // private
     struct gateway *gateway;

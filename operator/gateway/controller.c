@@ -187,7 +187,7 @@ static void serve_text(struct connection *c)
 static void serve(struct connection *c)
 {
     int64_t left = admission_left_ms(&c->admission);
-    snprintf(c->name, sizeof c->name, "%.90s for %s%s%s", c->admission.user[0] ? c->admission.user : "a controller",
+    snprintf(c->name, sizeof c->name, "%.90s for %s%s%s", c->admission.user ? c->admission.user : "a controller",
              c->target.ns, c->target.group[0] ? "/" : "", c->target.group);
     if (left >= 0)
         alarm_set(&c->alarm, c->gateway, left, on_expired);

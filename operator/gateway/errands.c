@@ -26,7 +26,7 @@ static void run(struct gateway *g, struct errand *e)
     }
     const struct provision what = {
         .ns = o->ns,
-        .who = {o->admission->user, o->admission->subject},
+        .who = {o->admission->user ? o->admission->user : "", o->admission->subject},
         .lifetime = o->lifetime,
         .args = e->args,
     };

@@ -38,7 +38,7 @@ static uint64_t authority_controller(void *ctx, const char *token, const char *n
     }
     if (str_eq(token, "bob"))
         err_set(&err, ERR_FORBIDDEN, "bob may not create workergroups/call in namespace %s", ns);
-    else if (!str_eq(token, "alice") && !str_eq(token, "short"))
+    else if (!str_starts(token, "alice") && !str_eq(token, "short"))
         err_set(&err, ERR_UNAUTHORIZED, "the token is nobody's");
     done(done_ctx, &(struct caller){token, "\"user\":\"alice\""}, expires_ms, &err);
     return 0;
@@ -305,7 +305,7 @@ static void on_close(void *ctx, unsigned code, const char *reason, const struct 
 void gateway_peer_dial(struct gateway_peer *p, struct gateway_fixture *f, const char *path, const char *token,
                        const char *subprotocols)
 {
-    char bearer[256];
+    char bearer[1024];
     struct err err = ERR_INIT;
     const struct handshake_header header = {"Authorization", bearer};
     snprintf(bearer, sizeof bearer, "Bearer %s", token ? token : "");

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #define CREATE "{\"method\":\"group.create\"}"
@@ -163,6 +164,22 @@ static void by_json_rpc(void **state)
     gateway_peer_hang_up(&p);
 }
 
+// Two names of users may differ at their ends only.
+static void a_long_name_arrives_whole(void **state)
+{
+    struct gateway_peer p;
+    char user[600] = "alice", line[700];
+    (void)state;
+    memset(user + 5, 'e', sizeof user - 7);
+    snprintf(line, sizeof line, "create ml %s {", user);
+    gateway_peer_dial(&p, &f, "/v1/namespaces/ml", user, "cadre.v1.json");
+    gateway_peer_text(
+        &p, "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"group.create\",\"params\":{\"lifetime\":\"Session\"}}");
+    GATEWAY_UNTIL(&f, strstr(buf_str(&desk.log), line));
+    answer(0, CREATED);
+    gateway_peer_hang_up(&p);
+}
+
 static void a_notification_is_done_and_not_answered(void **state)
 {
     (void)state;
@@ -182,6 +199,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_controller_may_be_gone_when_the_answer_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(the_gateway_may_end_before_the_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_cluster_it_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_long_name_arrives_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(by_json_rpc, setup, teardown),
         cmocka_unit_test_setup_teardown(a_notification_is_done_and_not_answered, setup, teardown),
     };

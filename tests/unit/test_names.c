@@ -280,9 +280,21 @@ static void the_hash_knows_what_pods_are_made_from(void **state)
     assert_true(hash == group_spec_hash(&other, 1));
 }
 
+static void an_owner_of_another_group_of_apis_is_another(void **state)
+{
+    (void)state;
+    assert_true(owner_is(&(struct owner){"cadre.dev/v1alpha1", "WorkerGroup", "a", "u"}, KIND_WORKERGROUP));
+    assert_true(owner_is(&(struct owner){"cadre.dev/v2", "WorkerGroup", "a", "u"}, KIND_WORKERGROUP));
+    assert_false(owner_is(&(struct owner){"evil.dev/v1alpha1", "WorkerGroup", "a", "u"}, KIND_WORKERGROUP));
+    assert_false(owner_is(&(struct owner){"cadre.dev.evil/v1", "WorkerGroup", "a", "u"}, KIND_WORKERGROUP));
+    assert_false(owner_is(&(struct owner){"cadre.dev/v1alpha1", "PlacementGroup", "a", "u"}, KIND_WORKERGROUP));
+    assert_false(owner_is(&(struct owner){0}, KIND_WORKERGROUP));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_owner_of_another_group_of_apis_is_another),
         cmocka_unit_test(names_follow_from_group_index_and_incarnation),
         cmocka_unit_test(what_an_attempt_was_made_from_is_told_from_what_is_asked_for),
         cmocka_unit_test(a_pod_is_given_its_place_in_the_group),
