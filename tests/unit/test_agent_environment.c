@@ -235,9 +235,28 @@ static void more_than_there_is_is_refused(void **state)
     assert_string_equal(err.msg, "the group was given GPU 5 of a pod that has 4");
 }
 
+static void a_worker_in_python_finds_what_was_brought(void **state)
+{
+    (void)state;
+    const char *const pod[] = {"PYTHONPATH=/app", NULL};
+    const struct environment_var vars[] = {{"CADRE_PYTHON", "pkg.actors"}};
+    struct environment_group g = group;
+    const struct environment_process p = {.rank = 6, .local_rank = 2, .attempt = 3};
+    g.brought = "/cadre";
+    assert_null(strstr(build(pod, &g, &p), "/cadre"));
+    g.vars = vars;
+    g.n_vars = ARRAY_LEN(vars);
+    assert_non_null(strstr(build(pod, &g, &p), "PYTHONPATH=/cadre/cadre.zip:/app\n"));
+    assert_non_null(strstr(build(pod, &g, &p), "CADRE_CLIENT_LIBRARY=/cadre/libcadre.so\n"));
+    assert_non_null(strstr(build(pod + 1, &g, &p), "PYTHONPATH=/cadre/cadre.zip\n"));
+    g.brought = NULL;
+    assert_null(strstr(build(pod, &g, &p), "/cadre"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker_in_python_finds_what_was_brought),
         cmocka_unit_test_teardown(a_process_gets_the_pods_the_groups_and_its_own, teardown),
         cmocka_unit_test_teardown(values_refer_to_others_as_in_kubernetes, teardown),
         cmocka_unit_test(dollars_are_read_as_by_kubernetes),

@@ -179,6 +179,15 @@ installs_itself() {
         runs 1 install "$dir/none" && said "cannot install into $dir/none: No such file or directory"
 }
 
+brings_what_python_needs() { # from beside itself, and workers in Python find it
+    mkdir -p "$dir/image/bin" "$dir/image/lib/cadre" "$dir/pod" && cp "$agent" "$dir/image/bin" &&
+        touch "$dir/image/lib/cadre/"{cadre.zip,libcadre.so,libuv.so.1,other} &&
+        "$dir/image/bin/cadre-agent" install "$dir/pod" &&
+        [ "$(ls "$dir/pod" | tr '\n' ' ')" = "cadre-agent cadre.zip libcadre.so libuv.so.1 " ] &&
+        [ "$(CADRE_PYTHON=a PYTHONPATH=/b "$dir/pod/cadre-agent" run -- sh -c 'echo $PYTHONPATH $CADRE_CLIENT_LIBRARY')" = \
+            "[rank 0] $dir/pod/cadre.zip:/b $dir/pod/libcadre.so" ]
+}
+
 wrong_command_lines() {
     runs 2 run && said "run needs a command" && runs 2 run --processes 0 -- true && said "from 1 to 1024" &&
         runs 2 --operator ws://x:1 start && said "unknown subcommand" && runs 2 -- true && said "no operator" &&
@@ -202,6 +211,7 @@ check "lines of eight ranks stay whole" lines_stay_whole
 check "a slow reader loses nothing" slow_reader
 check "without its operator it waits, and ends on SIGTERM" waits_for_its_operator
 check "it installs itself" installs_itself
+check "it brings what workers in Python need" brings_what_python_needs
 check "wrong command lines are refused" wrong_command_lines
 echo "1..$((passed + failed))"
 [ "$failed" = 0 ]

@@ -7,7 +7,9 @@ import os
 import pickle
 import signal
 import subprocess
+import tempfile
 import unittest
+import zipfile
 
 import cadre
 from python_case import ROOT, GroupCase, main, worker_environment
@@ -186,6 +188,16 @@ class BadInput(unittest.TestCase):
         self.ends(66, "got an unexpected keyword argument 'zz'", "several", class_name="Critic", init='{"zz": 1}')
         self.ends(66, r"Fragile: the constructor failed: ValueError: no weights at /nowhere \(.*several.py:\d+ in __init__",
                   "several", class_name="Fragile")
+
+    def test_the_package_runs_out_of_an_archive(self):  # as cadre-agent brings it
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/cadre.zip"
+            with zipfile.PyZipFile(path, "w") as z:
+                for where, _, files in os.walk(os.path.join(ROOT, "sdk/python/cadre")):
+                    for name in files:
+                        if name.endswith(".py"):
+                            z.write(f"{where}/{name}", os.path.relpath(f"{where}/{name}", os.path.join(ROOT, "sdk/python")))
+            self.ends(65, rf"there is no module nowhere in sys.path .*{path}", "nowhere", PYTHONPATH=path)
 
     def test_without_a_module(self):
         self.ends(64, "CADRE_PYTHON is not set", None)

@@ -285,8 +285,8 @@ static int launch(struct place *p, const struct supervisor_process *s, struct er
         .n_gpus = s->spec->n_gpus,
     };
     const char *const *env;
-    if (group.gpus.count == GPUS_UNKNOWN)
-        group.gpus.count = config->gpus;
+    group.brought = config->brought;
+    group.gpus.count = group.gpus.count == GPUS_UNKNOWN ? config->gpus : group.gpus.count;
     int r = environment_build(config->env, &group, &process, &arena, &env, err);
     if (r == 0)
         r = run_process(p, s->command, env, &arena, err);

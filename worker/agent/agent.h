@@ -30,6 +30,7 @@ struct agent_config {
     int out, err;            // the pod's log
     const char *const *env;  // of the pod, NULL-terminated
     const char *const *argv; // the pod's command, for groups that bring none; NULL = there is none
+    const char *brought;     // as in struct environment_group
     int gpus;                // in the pod, where its environment has no list; GPUS_UNKNOWN
     // From the loop, and inside agent_command(); may call agent_command() and agent_shutdown().
     void (*report)(void *ctx, const struct agent_report *r);

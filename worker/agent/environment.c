@@ -5,10 +5,11 @@
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "worker/agent/install.h"
 
 #include <string.h>
 
-enum { OWN_VARS = 24, EXPANDED_MAX = 1 << 20 };
+enum { OWN_VARS = 26, EXPANDED_MAX = 1 << 20 };
 
 struct builder {
     struct arena *a;
@@ -115,6 +116,17 @@ static const char *get_var(const struct environment_group *g, const char *const 
     return environment_get(pod, name);
 }
 
+// Before what the image may have: it is of the operator's own version.
+static void put_brought(struct builder *b, const struct environment_group *g)
+{
+    const char *path = environment_get(b->list, "PYTHONPATH");
+    if (!g->brought || !environment_get(b->list, "CADRE_PYTHON"))
+        return;
+    put(b, "PYTHONPATH",
+        arena_printf(b->a, "%s/" INSTALL_PACKAGE "%s%s", g->brought, str_empty(path) ? "" : ":", path ? path : ""));
+    put(b, "CADRE_CLIENT_LIBRARY", arena_printf(b->a, "%s/" INSTALL_LIBRARY, g->brought));
+}
+
 int environment_build(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
                       struct arena *a, const char *const **ret, struct err *err)
 {
@@ -136,6 +148,7 @@ int environment_build(const char *const *pod, const struct environment_group *g,
         put_vars(&b, g);
         put_group(&b, g); // who it is, nobody else says
         put_process(&b, p, &view);
+        put_brought(&b, g);
         *ret = b.list;
     }
     map_done(&b.at);

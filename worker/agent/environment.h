@@ -24,7 +24,8 @@ struct environment_group {
     // where NAME is the process's own, such as RANK; not in those of the operator, CADRE_*.
     const struct environment_var *vars;
     size_t n_vars;
-    struct gpus gpus; // without cuda_visible and nvidia_visible, which come from the pod
+    const char *brought; // folder with what workers in Python need of us (install.h); NULL = it is in the image
+    struct gpus gpus;    // without cuda_visible and nvidia_visible, which come from the pod
 };
 
 struct environment_process {

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +33,12 @@ static int copy(int from, int to)
     return fchmod(to, 0755);
 }
 
-int install_program(const char *dir, struct err *err)
+static int install(const char *source, const char *dir, const char *name, struct err *err)
 {
-    _cleanup_(free_p) char *path = xasprintf("%s/cadre-agent", dir), *part = xasprintf("%s.part", path);
-    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = -1, r = 0;
+    _cleanup_(free_p) char *path = xasprintf("%s/%s", dir, name), *part = xasprintf("%s.part", path);
+    int from = open(source, O_RDONLY | O_CLOEXEC), to = -1, r = 0;
     if (from < 0)
-        return err_set(err, ERR_IO, "cannot read /proc/self/exe: %s", strerror(errno));
+        return err_set(err, ERR_IO, "cannot read %s: %s", source, strerror(errno));
     to = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
     if (to < 0)
         r = err_set(err, ERR_IO, "cannot install into %s: %s", dir, strerror(errno));
@@ -51,4 +52,37 @@ int install_program(const char *dir, struct err *err)
     if (r < 0 && to >= 0)
         unlink(part);
     return r;
+}
+
+// "/usr/bin" of "/usr/bin/cadre-agent"; NULL = it is not known.
+static char *own_folder(void)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[MAX(n, (ssize_t)0)] = '\0';
+    char *slash = strrchr(path, '/');
+    return slash ? xasprintf("%.*s", (int)(slash - path), path) : NULL;
+}
+
+int install_program(const char *dir, struct err *err)
+{
+    static const char *const beside[] = {INSTALL_PACKAGE, INSTALL_LIBRARY, "libuv.so.1"};
+    _cleanup_(free_p) char *own = own_folder();
+    int r = install("/proc/self/exe", dir, "cadre-agent", err);
+    for (size_t i = 0; i < ARRAY_LEN(beside) && r == 0 && own; i++) {
+        _cleanup_(free_p) char *source = xasprintf("%s/../lib/cadre/%s", own, beside[i]);
+        if (access(source, F_OK) == 0)
+            r = install(source, dir, beside[i], err);
+    }
+    return r;
+}
+
+char *install_brought(void)
+{
+    char *own = own_folder();
+    _cleanup_(free_p) char *package = xasprintf("%s/" INSTALL_PACKAGE, own ? own : "");
+    if (own && access(package, R_OK) == 0)
+        return own;
+    free(own);
+    return NULL;
 }

@@ -5,7 +5,14 @@
 
 #include "common/base/err.h"
 
-// Copies the running program to DIR/cadre-agent, mode 0755, whole or not at all.
+#define INSTALL_PACKAGE "cadre.zip" // the package of Python, which Python imports as it is
+#define INSTALL_LIBRARY "libcadre.so"
+
+// Copies the running program to DIR/cadre-agent, mode 0755, and what workers in Python need, where the folder
+// ../lib/cadre beside the program has it: the package, the library, and the library that this needs. Each whole or not
+// at all.
 int install_program(const char *dir, struct err *err);
+// The folder of the running program, if it was installed together with those; NULL = it was not. The caller's.
+char *install_brought(void);
 
 #endif

@@ -107,11 +107,13 @@ static int run(const struct options *o)
     struct program p = {.options = o, .loop = loop_new()};
     struct loop_signal *signals[ARRAY_LEN(stop_signals)];
     struct err err = ERR_INIT;
+    _cleanup_(free_p) char *brought = install_brought();
     const struct agent_config config = {.loop = p.loop,
                                         .out = STDOUT_FILENO,
                                         .err = STDERR_FILENO,
                                         .env = (const char *const *)environ,
                                         .argv = o->argv,
+                                        .brought = brought,
                                         .gpus = count_gpus(),
                                         .report = on_report,
                                         .printed = on_printed,

@@ -31,7 +31,7 @@ static const char help[] =
     "  --grace SECONDS        between SIGTERM and SIGKILL; default: 10\n"
     "  --control FD           a SOCK_SEQPACKET socket: reports EXITED and follows KILL, as with an operator\n"
     "\n"
-    "install: copies this program to DIRECTORY/cadre-agent.\n"
+    "install: copies this program to DIRECTORY/cadre-agent, and beside it what workers in Python need.\n"
     "\n"
     "  --version              print the version and exit\n"
     "  --help                 print this and exit\n";
