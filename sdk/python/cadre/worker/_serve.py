@@ -278,7 +278,6 @@ def main():
         return code
     _exit_loudly()
     server.serve(0)
-    code = host.end()
-    for thread in server.threads:
-        thread.join(1)
-    return code
+    for thread in server.threads:  # all calls are finished: they stop, too, before what they wait for goes
+        thread.join()
+    return host.end()
