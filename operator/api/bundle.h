@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bundles ask for, and pods that hold them: a template whose first container has the resources of the bundles
+// What bundles ask for, and pods that have them: a template whose first container has the resources of the bundles
 // instead of its own.
 #ifndef CADRE_API_BUNDLE_H
 #define CADRE_API_BUNDLE_H
@@ -21,7 +21,7 @@ int amounts_decode(const char *json, struct arena *a, struct amounts *ret, struc
 void amounts_add(struct amounts *to, const struct amounts *from, struct arena *a);
 int64_t amounts_get(const struct amounts *from, const char *name); // 0 if missing
 
-// The template of pods that hold bundles: with a container of ours, without an image, if it names none. NULL: none is
+// The template of pods that have bundles: with a container of ours, without an image, if it names none. NULL: none is
 // given. Else it is `json` itself. ERR_INVALID.
 int bundle_template(const char *json, struct arena *a, const char **ret_json, struct err *err);
 

@@ -34,7 +34,7 @@ struct placementgroup_status {
     int64_t observed_generation;
     int32_t bundles, bound_bundles;
     int32_t gpus;  // of all bundles
-    int32_t nodes; // that hold a bundle
+    int32_t nodes; // with a bundle
     int32_t incarnation;
     struct node_bundles *placements; // the first 1,000 nodes are written
     size_t n_placements;

@@ -32,10 +32,10 @@ enum { SECONDS_MAX = 86400, REPLICAS_MAX = 10000, WORKERS_MAX = 64, RANKS_MAX = 
 enum { WORD_MAX = 1024, MESSAGE_MAX = 32768, PLACEMENTS_MAX = 1000 };
 
 static const struct json_field pool_fields[] = {
-    {"name", J_STRING, offsetof(struct pool_ref, name), .required = true},
-    {"bundles", J_STRING, offsetof(struct pool_ref, bundles), .left_out = true},
+    {"name", J_STRING, offsetof(struct placementgroup_ref, name), .required = true},
+    {"bundles", J_STRING, offsetof(struct placementgroup_ref, bundles), .left_out = true},
 };
-static const struct json_table pool_table = JSON_TABLE(struct pool_ref, pool_fields);
+static const struct json_table pool_table = JSON_TABLE(struct placementgroup_ref, pool_fields);
 static const struct json_field placement_fields[] = {
     {"strategy", J_ENUM, SPEC(strategy), .names = strategy_names},
     {"topologyKey", J_STRING, SPEC(topology_key), .missing_str = "kubernetes.io/hostname"},

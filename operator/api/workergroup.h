@@ -24,7 +24,7 @@ struct worker_env {
     const char *value_from; // JSON, NULL = none
 };
 
-struct pool_ref { // an entry of spec.placement.groups
+struct placementgroup_ref { // an entry of spec.placement.groups
     const char *name;
     const char *bundles; // "0-3,6", NULL = all
 };
@@ -70,7 +70,7 @@ struct workergroup_spec {
     enum pod_per pod_per;     // default Bundle
     int32_t timeout_s;        // default 300
     int32_t node_lost_s;      // default 60
-    struct pool_ref *placement_groups;
+    struct placementgroup_ref *placement_groups;
     size_t n_placement_groups; // 0 = the group has pods of its own
     enum runtime_kind runtime;
     bool has_worker; // spec.worker is there
@@ -103,7 +103,7 @@ struct group_revision {
     int32_t attempt;    // the first one that was made from this worker
     // Members of its spec, by which it is known again while another spec waits; replicas 0 = not known.
     int32_t replicas, workers_per_replica;
-    struct pool_ref *groups;
+    struct placementgroup_ref *groups;
     size_t n_groups;
 };
 

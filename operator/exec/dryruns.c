@@ -82,7 +82,7 @@ void dryruns_free(struct dryruns *d)
     free(d);
 }
 
-static bool answer(struct dryruns *d, const struct object *owner, const struct action *a, struct notebook *n)
+static bool answer(struct dryruns *d, const struct object *owner, const struct action *a, struct observations *n)
 {
     struct err err = ERR_INIT;
     _cleanup_(free_p) char *key = key_of(owner, a->hash);
@@ -93,10 +93,10 @@ static bool answer(struct dryruns *d, const struct object *owner, const struct a
         drop_answer(d, t);
         return false;
     }
-    return notebook_dry_run_passed(n, a, t->json, t->len, &err) == 0;
+    return observations_dry_run_passed(n, a, t->json, t->len, &err) == 0;
 }
 
-bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct plan *p, struct notebook *n)
+bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct plan *p, struct observations *n)
 {
     bool any = false;
     for (size_t i = 0; i < p->n; i++)

@@ -4,7 +4,7 @@
 #ifndef CADRE_EXEC_DRYRUNS_H
 #define CADRE_EXEC_DRYRUNS_H
 
-#include "operator/exec/notebook.h"
+#include "operator/exec/observations.h"
 #include "operator/kube/client.h"
 
 // Answers are forgotten soon, because limit ranges, webhooks and the like may change; and there are not many.
@@ -16,9 +16,9 @@ struct dryruns *dryruns_new(const struct clock *clock); // borrowed
 void dryruns_free(struct dryruns *d);                   // nobody waits; accepts NULL
 void dryruns_forget(struct dryruns *d);                 // all answers, also those that are under way
 
-// The plan asks for trials of which the answer to some is known: it is in the notebook now, and a new decision can use
-// it.
-bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct plan *p, struct notebook *n);
+// The plan asks for trials of which the answer to some is known: the observations have it now, and a new decision can
+// use it.
+bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct plan *p, struct observations *n);
 
 // As kube_done_fn; response NULL and err->code 0: the answer was no one else's, the trial has to be made.
 typedef void (*dryruns_fn)(void *ctx, const struct kube_response *response, const struct err *err);

@@ -18,7 +18,7 @@ int32_t entry_crowd(const struct entry *e)
 
 static void set_status_wanted(struct entry *e, int64_t ms)
 {
-    int64_t *wanted = &e->notebook.memory.status_wanted_ms;
+    int64_t *wanted = &e->observations.memory.status_wanted_ms;
     e->of->moving += (ms != 0) - (*wanted != 0);
     *wanted = ms;
     e->crowd = ms ? entry_crowd(e) : 0;
@@ -29,7 +29,7 @@ static void entry_forget(struct entry *e)
     if (e->uid)
         waiting_decided(e->of->waiting, e->uid, NULL, 0);
     set_status_wanted(e, 0);
-    notebook_done(&e->notebook);
+    observations_done(&e->observations);
     free(TAKE_PTR(e->uid));
 }
 
@@ -89,8 +89,8 @@ struct entry *entries_get(struct entries *all, const char *key, const char *uid)
     if (!e->uid || !str_eq(e->uid, uid)) {
         entry_forget(e);
         e->uid = xstrdup(uid);
-        notebook_init(&e->notebook, rand_u64(&all->rand));
-        e->notebook.keeps_pod = all->keeps_pod;
+        observations_init(&e->observations, rand_u64(&all->rand));
+        e->observations.keeps_pod = all->keeps_pod;
     }
     return e;
 }
@@ -137,9 +137,10 @@ void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct
     if (!p->defers_status)
         set_status_wanted(e, 0);
     else
-        set_status_wanted(e, e->notebook.memory.status_wanted_ms ? e->notebook.memory.status_wanted_ms : now_ms);
+        set_status_wanted(e,
+                          e->observations.memory.status_wanted_ms ? e->observations.memory.status_wanted_ms : now_ms);
     waiting_decided(e->of->waiting, e->uid, p, clock_wall_ms(e->of->clock));
-    notebook_planned(&e->notebook, p);
+    observations_planned(&e->observations, p);
     e->waits_for_port = p->waits_for_port;
     e->requeue_ms = p->requeue_ms;
     e->goes_on = p->requeue_ms == 0 && p->n;

@@ -7,15 +7,15 @@
 #include "common/base/clock.h"
 #include "common/base/map.h"
 #include "common/base/rand.h"
-#include "operator/exec/notebook.h"
+#include "operator/exec/observations.h"
 #include "operator/exec/waiting.h"
 #include "operator/runtime/controller.h"
 #include "operator/runtime/territory.h"
 
 struct entry {
     struct entries *of;
-    char *key, *uid; // another object of the same name has another UID, and a notebook of its own
-    struct notebook notebook;
+    char *key, *uid; // another object of the same name has another UID, and observations of its own
+    struct observations observations;
     int32_t crowd;      // the largest since the status waits (entry_crowd)
     int64_t requeue_ms; // of the plan in execution
     bool goes_on;       // that plan asks for the next decision at once
@@ -30,7 +30,7 @@ struct entries { // the first part is filled in by whoever owns it
     struct waiting *waiting;
     const struct clock *clock;
     const char *kind, *word;           // "WorkerGroup", and what log lines call it: "group"
-    bool keeps_pod;                    // as the notebooks have it
+    bool keeps_pod;                    // as the observations have it
     const struct territory *territory; // namespaces in which nothing is decided; NULL: there are none
     void (*decide)(void *ctx, const char *key);
     void *ctx;

@@ -16,7 +16,7 @@ struct execution {
     int32_t incarnation;
     struct arena arena; // owns the plan
     struct plan plan;
-    struct notebook *notebook;
+    struct observations *observations;
     size_t next;      // first action that was not begun
     size_t stage_end; // behind the last one of its stage
     int in_flight;
@@ -80,7 +80,7 @@ static void refused(struct step *s, const char *reason, const char *message)
 {
     struct execution *e = s->e;
     e->stopped = true;
-    notebook_refused(e->notebook, e->incarnation, reason, message, clock_wall_ms(e->x.clock));
+    observations_refused(e->observations, e->incarnation, reason, message, clock_wall_ms(e->x.clock));
 }
 
 // The API server's answer is the object as it is now: no need to wait for the watch.
@@ -111,14 +111,14 @@ static void take_dry_run(struct step *s, const struct kube_response *response, c
         e = ERR_INIT;
     } else if (response) {
         e = ERR_INIT;
-        notebook_dry_run_passed(s->e->notebook, s->action, response->body, response->len, &e);
+        observations_dry_run_passed(s->e->observations, s->action, response->body, response->len, &e);
     } else if (err->code == ERR_INVALID) {
-        notebook_dry_run_refused(s->e->notebook, s->action->hash, err->msg);
+        observations_dry_run_refused(s->e->observations, s->action->hash, err->msg);
         e = ERR_INIT;
     } else if (err->code == ERR_FORBIDDEN) {
         s->e->stopped = true;
-        notebook_dry_run_forbidden(s->e->notebook, s->action->hash, s->e->incarnation, refusal_reason(err), err->msg,
-                                   clock_wall_ms(s->e->x.clock));
+        observations_dry_run_forbidden(s->e->observations, s->action->hash, s->e->incarnation, refusal_reason(err),
+                                       err->msg, clock_wall_ms(s->e->x.clock));
         e = ERR_INIT;
     }
     step_end(s, &e);
@@ -388,7 +388,7 @@ static void advance(struct execution *e)
 }
 
 void execution_start(const struct executor *x, const struct object *owner, int32_t incarnation, struct arena *arena,
-                     const struct plan *plan, struct notebook *notebook, execution_fn done, void *ctx)
+                     const struct plan *plan, struct observations *observations, execution_fn done, void *ctx)
 {
     struct execution *e = xcalloc(1, sizeof *e);
     object_ref(owner);
@@ -398,7 +398,7 @@ void execution_start(const struct executor *x, const struct object *owner, int32
         .incarnation = incarnation,
         .arena = *arena,
         .plan = *plan,
-        .notebook = notebook,
+        .observations = observations,
         .done = done,
         .ctx = ctx,
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries out a plan: the actions of a stage at once (a bounded number of requests at a time), the next stage when all
 // have succeeded. What the API server answers goes into the stores before the watch brings it, into the cluster's
-// accounting and into the group's notebook.
+// accounting and into the group's observations.
 #ifndef CADRE_EXEC_EXECUTOR_H
 #define CADRE_EXEC_EXECUTOR_H
 
@@ -33,8 +33,8 @@ enum { EXECUTION_STALE_MS = 10 * 1000 };
 typedef void (*execution_fn)(void *ctx, const struct err *err);
 
 // Takes the arena, in which the plan lives. Keeps a reference to the owner, the object that the plan is for, whose
-// status names `incarnation`. The notebook must live until `done`.
+// status names `incarnation`. The observations must live until `done`.
 void execution_start(const struct executor *x, const struct object *owner, int32_t incarnation, struct arena *arena,
-                     const struct plan *plan, struct notebook *notebook, execution_fn done, void *ctx);
+                     const struct plan *plan, struct observations *observations, execution_fn done, void *ctx);
 
 #endif

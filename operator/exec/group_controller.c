@@ -4,16 +4,16 @@
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/exec/bundles_view.h"
+#include "operator/exec/decision_time.h"
 #include "operator/exec/entries.h"
-#include "operator/exec/eviction.h"
 #include "operator/exec/executor.h"
+#include "operator/exec/orphans.h"
 #include "operator/exec/peers.h"
-#include "operator/exec/pooled_view.h"
-#include "operator/exec/tenancy.h"
-#include "operator/exec/timekeeper.h"
+#include "operator/exec/placementgroup_users.h"
 #include "operator/reconcile/before.h"
+#include "operator/reconcile/group_bundles.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/pooled.h"
 #include "operator/reconcile/reason.h"
 
 #include <stdlib.h>
@@ -34,12 +34,12 @@ struct group_controller {
     struct entries entries;
     struct map changed; // keys of groups whose agents or members have changed; the value is of no account
     struct store *placementgroups;
-    struct tenancy *tenancy;
-    struct eviction *eviction; // of what agents run that is not of their tenants
+    struct placementgroup_users *users;
+    struct orphans *orphans; // what agents run of groups that do not use their PlacementGroup
     struct loop_timer *peers_timer;
     bool started;
     size_t n_agents; // pods that run and have one
-    struct timekeeper time;
+    struct decision_time time;
     struct metric *rollbacks;
 };
 
@@ -54,7 +54,7 @@ static void wake(void *ctx, const char *ns, const char *name)
     arena_done(&a);
 }
 
-static void wake_tenant(void *ctx, const char *key)
+static void wake_user(void *ctx, const char *key)
 {
     struct group_controller *c = ctx;
     if (c->started)
@@ -67,7 +67,7 @@ static void wake_owner(void *ctx, const struct object *o)
     if (str_eq(o->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind))
         wake(c, o->meta.ns, o->meta.owner.name);
     else if (str_eq(o->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind))
-        tenancy_each(c->tenancy, o->meta.ns, o->meta.owner.name, wake_tenant, c);
+        placementgroup_users_each(c->users, o->meta.ns, o->meta.owner.name, wake_user, c);
 }
 
 static void note_changed(void *ctx, const char *key)
@@ -95,9 +95,9 @@ void group_controller_changed_shared(struct group_controller *c, const char *ns,
     if (g)
         group_controller_changed(c, g->ns, g->name);
     else
-        tenancy_each(c->tenancy, ns, placementgroup, note_changed, c);
+        placementgroup_users_each(c->users, ns, placementgroup, note_changed, c);
     if (!g)
-        eviction_later(c->eviction, ns, placementgroup);
+        orphans_later(c->orphans, ns, placementgroup);
 }
 
 static void on_peers(void *ctx)
@@ -105,7 +105,7 @@ static void on_peers(void *ctx)
     struct group_controller *c = ctx;
     const char *key;
     for (size_t i = 0; map_next(&c->changed, &i, &key, NULL);)
-        wake_tenant(c, key);
+        wake_user(c, key);
     map_done(&c->changed);
     c->changed = MAP_INIT;
 }
@@ -138,7 +138,7 @@ static void on_node(void *ctx, enum store_event event, const struct object *old,
         cluster_del_node(c->cluster, old->meta.name);
     else
         cluster_set_node(c->cluster, node_of(now));
-    timekeeper_saw(&c->time, old, now);
+    decision_time_saw(&c->time, old, now);
     // Rare: a node went or came back, which concerns the groups that have pods there.
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         store_each_on_node(c->executor.pods, (now ? now : old)->meta.name, wake_owner, c);
@@ -168,21 +168,21 @@ static void leave_pools(struct group_controller *c, const struct workergroup *ol
 {
     for (size_t i = 0; i < old->spec.n_placement_groups; i++) {
         const struct meta *m = &old->obj.meta;
-        const char *pool = old->spec.placement_groups[i].name;
-        if (!tenancy_has(c->tenancy, m->ns, pool, m->uid))
-            eviction_now(c->eviction, m->ns, pool);
-        tenancy_each(c->tenancy, m->ns, pool, wake_if_it_waits, c);
+        const char *plg = old->spec.placement_groups[i].name;
+        if (!placementgroup_users_has(c->users, m->ns, plg, m->uid))
+            orphans_now(c->orphans, m->ns, plg);
+        placementgroup_users_each(c->users, m->ns, plg, wake_if_it_waits, c);
     }
 }
 
-// A PlacementGroup learns of its first tenant. What a group had on PlacementGroups where it is not any more ends, and
+// A PlacementGroup learns of its first group. What a group had on PlacementGroups where it is not any more ends, and
 // its port may be another's.
-static void on_tenant(struct group_controller *c, const struct workergroup *old, const struct workergroup *now)
+static void on_user(struct group_controller *c, const struct workergroup *old, const struct workergroup *now)
 {
     for (size_t i = 0; now && i < now->spec.n_placement_groups; i++)
-        if (!tenancy_has(c->tenancy, now->obj.meta.ns, now->spec.placement_groups[i].name, NULL))
+        if (!placementgroup_users_has(c->users, now->obj.meta.ns, now->spec.placement_groups[i].name, NULL))
             waiting_wake(c->waiting, KIND_PLACEMENTGROUP, now->obj.meta.ns, now->spec.placement_groups[i].name);
-    tenancy_set(c->tenancy, old, now);
+    placementgroup_users_set(c->users, old, now);
     struct arena a = ARENA_INIT;
     const struct workergroup *before = old ? group_before(old, &a) : NULL;
     if (old)
@@ -195,7 +195,7 @@ static void on_tenant(struct group_controller *c, const struct workergroup *old,
 static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
     (void)event;
-    on_tenant(ctx, old ? workergroup_of(old) : NULL, now ? workergroup_of(now) : NULL);
+    on_user(ctx, old ? workergroup_of(old) : NULL, now ? workergroup_of(now) : NULL);
     wake_group(ctx, now ? now : old);
 }
 
@@ -204,7 +204,7 @@ static void on_placementgroup(void *ctx, enum store_event event, const struct ob
     struct group_controller *c = ctx;
     const struct meta *m = &(now ? now : old)->meta;
     (void)event;
-    tenancy_each(c->tenancy, m->ns, m->name, wake_tenant, c);
+    placementgroup_users_each(c->users, m->ns, m->name, wake_user, c);
 }
 
 static const struct endpointslice *const *own_slices(const struct group_controller *c, const struct workergroup *wg,
@@ -235,16 +235,16 @@ static const char *master_of(void *ctx, const struct object *o, const char *key)
     const struct group_controller *c = ctx;
     const struct entry *e = entries_find(&c->entries, key);
     bool decided = e && e->uid && str_eq(e->uid, o->meta.uid);
-    return decided ? e->notebook.memory.master : workergroup_of(o)->status.master_addr;
+    return decided ? e->observations.memory.master : workergroup_of(o)->status.master_addr;
 }
 
-static struct pooled_source pooled_source(const struct group_controller *c)
+static struct bundle_stores bundle_stores(const struct group_controller *c)
 {
-    return (struct pooled_source){.placementgroups = c->placementgroups,
+    return (struct bundle_stores){.placementgroups = c->placementgroups,
                                   .pods = c->executor.pods,
                                   .services = c->executor.services,
                                   .groups = c->executor.groups,
-                                  .tenancy = c->tenancy,
+                                  .users = c->users,
                                   .master_of = master_of,
                                   .ctx = (void *)c};
 }
@@ -260,15 +260,15 @@ static void view_fill(struct group_controller *c, const struct workergroup *wg, 
         .gang.service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
         .gang.cluster = c->cluster,
         .gang.line = waiting_line(c->waiting),
-        .gang.memory = &e->notebook.memory,
+        .gang.memory = &e->observations.memory,
         .gang.moving = entry_crowd(e),
-        .gang.now_ms = timekeeper_now(&c->time),
+        .gang.now_ms = decision_time_now(&c->time),
         .gang.setup = c->setup,
         .leading_ms = c->time.leading_ms,
     };
-    struct pooled_source source = pooled_source(c);
+    struct bundle_stores source = bundle_stores(c);
     if (wg->spec.n_placement_groups)
-        pooled_view_fill(&source, c->executor.agents, wg, a, v);
+        bundles_view_fill(&source, c->executor.agents, wg, a, v);
     else {
         v->gang.pods = own_pods(c, wg, a, &v->gang.n_pods);
         v->slices = own_slices(c, wg, a, &v->n_slices);
@@ -285,10 +285,10 @@ static void note_rollback(struct group_controller *c, struct entry *e, const str
 {
     const struct condition *scheduled = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
     if (p->rolls_back) {
-        notebook_rolled_back(&e->notebook, p, now_ms);
+        observations_rolled_back(&e->observations, p, now_ms);
         metric_add(c->rollbacks, 1);
-    } else if (scheduled && scheduled->status == CONDITION_TRUE && e->notebook.memory.rollbacks) {
-        notebook_bound(&e->notebook);
+    } else if (scheduled && scheduled->status == CONDITION_TRUE && e->observations.memory.rollbacks) {
+        observations_bound(&e->observations);
     }
 }
 
@@ -307,14 +307,14 @@ static void decide(void *ctx, const char *key)
     struct entry *e = entries_get(&c->entries, key, wg->obj.meta.uid);
     struct group_view v;
     struct plan plan;
-    notebook_time(&e->notebook, clock_wall_ms(c->time.clock), clock_mono_ms(c->time.clock));
+    observations_time(&e->observations, clock_wall_ms(c->time.clock), clock_mono_ms(c->time.clock));
     view_fill(c, wg, e, &a, &v);
     group_reconcile(&v, &a, &plan);
-    if (dryruns_answer(c->executor.dryruns, o, &plan, &e->notebook))
+    if (dryruns_answer(c->executor.dryruns, o, &plan, &e->observations))
         group_reconcile(&v, &a, &plan);
     note_rollback(c, e, wg, &plan, v.gang.now_ms);
     entry_planned(e, &plan, v.gang.now_ms, &a);
-    execution_start(&c->executor, o, wg->status.incarnation, &a, &plan, &e->notebook, entry_executed, e);
+    execution_start(&c->executor, o, wg->status.incarnation, &a, &plan, &e->observations, entry_executed, e);
 }
 
 struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options)
@@ -336,7 +336,7 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
         .clock = options->clock,
     };
     c->peers = (struct peers){options->agents, options->router, options->sightings};
-    c->time = (struct timekeeper){.clock = options->clock, .cluster = c->cluster, .agents = options->agents};
+    c->time = (struct decision_time){.clock = options->clock, .cluster = c->cluster, .agents = options->agents};
     c->controller = controller_new(loop, &(struct controller_options){.name = "workergroup",
                                                                       .reconcile = entries_reconcile,
                                                                       .ctx = &c->entries,
@@ -350,13 +350,13 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
                                   .decide = decide,
                                   .ctx = c};
     rand_seed(&c->entries.rand, options->seed);
-    c->tenancy = tenancy_new();
+    c->users = placementgroup_users_new();
     c->placementgroups = options->placementgroups;
-    c->eviction = eviction_new(loop, &(struct eviction_options){.client = options->client,
-                                                                .tenancy = c->tenancy,
-                                                                .placementgroups = options->placementgroups,
-                                                                .pods = options->pods,
-                                                                .agents = options->agents});
+    c->orphans = orphans_new(loop, &(struct orphans_options){.client = options->client,
+                                                             .users = c->users,
+                                                             .placementgroups = options->placementgroups,
+                                                             .pods = options->pods,
+                                                             .agents = options->agents});
     c->peers_timer = loop_timer_new(loop, on_peers, c);
     c->rollbacks = metrics_counter(options->metrics, "cadre_gang_rollbacks_total",
                                    "Gangs given back because they were refused or not bound in time", "");
@@ -382,7 +382,7 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
     copy->keys_id = arena_strdup(&a, setup->keys_id);
     copy->keys_secret = arena_strdup(&a, setup->keys_secret);
     if (!c->setup || !str_eq(c->setup->keys_id, copy->keys_id))
-        timekeeper_listen(&c->time); // who is connected by other keys cannot come back
+        decision_time_listen(&c->time); // who is connected by other keys cannot come back
     arena_done(&c->setup_arena);
     c->setup_arena = a;
     c->setup = copy;
@@ -407,7 +407,7 @@ struct cluster *group_controller_cluster(const struct group_controller *c)
 
 int64_t group_controller_now(struct group_controller *c)
 {
-    return timekeeper_now(&c->time);
+    return decision_time_now(&c->time);
 }
 
 struct waiting *group_controller_waiting(const struct group_controller *c)
@@ -418,28 +418,28 @@ struct waiting *group_controller_waiting(const struct group_controller *c)
 bool group_controller_shares(const struct group_controller *c, const char *ns, const char *placementgroup,
                              const char *group_uid)
 {
-    return tenancy_has(c->tenancy, ns, placementgroup, group_uid);
+    return placementgroup_users_has(c->users, ns, placementgroup, group_uid);
 }
 
 const struct pod *group_controller_place(const struct group_controller *c, const struct workergroup *wg, int32_t rank,
                                          struct arena *a)
 {
-    static const struct group_memory nothing;
+    static const struct gang_memory nothing;
     const struct workergroup *before = group_before(wg, a);
     wg = before ? before : wg;
     struct group_view v = {
         .wg = wg, .gang.cluster = c->cluster, .gang.memory = &nothing, .gang.now_ms = clock_wall_ms(c->time.clock)};
-    struct pooled_source source = pooled_source(c);
-    pooled_view_fill(&source, c->executor.agents, wg, a, &v);
-    return pooled_place(&v, rank, a);
+    struct bundle_stores source = bundle_stores(c);
+    bundles_view_fill(&source, c->executor.agents, wg, a, &v);
+    return group_bundles_pod(&v, rank, a);
 }
 
 void group_controller_start(struct group_controller *c)
 {
     c->started = true;
     entries_start(&c->entries);
-    eviction_start(c->eviction);
-    timekeeper_lead(&c->time);
+    orphans_start(c->orphans);
+    decision_time_lead(&c->time);
     group_controller_look(c);
     controller_start(c->controller);
 }
@@ -449,13 +449,13 @@ void group_controller_stop(struct group_controller *c)
     c->started = false;
     c->time.leading_ms = 0;
     entries_stop(&c->entries);
-    eviction_stop(c->eviction);
+    orphans_stop(c->orphans);
     controller_stop(c->controller);
 }
 
 void group_controller_retry(struct group_controller *c)
 {
-    cluster_note_outage(c->cluster, timekeeper_now(&c->time));
+    cluster_note_outage(c->cluster, decision_time_now(&c->time));
     controller_retry(c->controller);
 }
 
@@ -475,9 +475,9 @@ void group_controller_free(struct group_controller *c)
         return;
     entries_done(&c->entries);
     map_done(&c->changed);
-    eviction_free(c->eviction);
+    orphans_free(c->orphans);
     dryruns_free(c->executor.dryruns);
-    tenancy_free(c->tenancy);
+    placementgroup_users_free(c->users);
     arena_done(&c->setup_arena);
     waiting_free(c->waiting);
     loop_timer_free(c->peers_timer);

@@ -40,7 +40,7 @@ struct cluster *group_controller_cluster(const struct group_controller *c);
 struct dryruns *group_controller_dryruns(const struct group_controller *c); // what all try; borrowed
 // Those that wait for room; also woken is a PlacementGroup when its first WorkerGroup comes. Borrowed.
 struct waiting *group_controller_waiting(const struct group_controller *c);
-int64_t group_controller_now(struct group_controller *c); // the time of decisions (timekeeper.h)
+int64_t group_controller_now(struct group_controller *c); // the time of decisions (decision_time.h)
 // What agents say of this group, or who takes its calls, has changed: decides anew in a moment, once for all that
 // changes until then. From anywhere, also out of a callback of the agents or the router.
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name);

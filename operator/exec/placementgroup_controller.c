@@ -87,10 +87,10 @@ static void view_fill(struct placementgroup_controller *c, const struct placemen
         .gang.n_pods = n,
         .gang.setup = group_controller_agent_setup(c->groups),
         .gang.service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
-        .tenants = group_controller_shares(c->groups, m->ns, m->name, NULL),
+        .used = group_controller_shares(c->groups, m->ns, m->name, NULL),
         .gang.cluster = c->executor.cluster,
         .gang.line = waiting_line(group_controller_waiting(c->groups)),
-        .gang.memory = &e->notebook.memory,
+        .gang.memory = &e->observations.memory,
         .gang.moving = entry_crowd(e),
         .gang.now_ms = group_controller_now(c->groups),
     };
@@ -98,12 +98,12 @@ static void view_fill(struct placementgroup_controller *c, const struct placemen
 
 static void note_rollback(struct entry *e, const struct placementgroup *plg, const struct plan *p, int64_t now_ms)
 {
-    const struct group_memory *m = &e->notebook.memory;
+    const struct gang_memory *m = &e->observations.memory;
     const struct condition *ready = condition_find(plg->status.conditions, plg->status.n_conditions, COND_READY);
     if (ready && ready->status == CONDITION_TRUE && m->rollbacks && m->retry_at_ms <= now_ms)
-        notebook_ready(&e->notebook, ready->changed_ms, now_ms);
+        observations_ready(&e->observations, ready->changed_ms, now_ms);
     if (p->rolls_back)
-        notebook_rolled_back(&e->notebook, p, now_ms);
+        observations_rolled_back(&e->observations, p, now_ms);
 }
 
 static void decide(void *ctx, const char *key)
@@ -121,14 +121,14 @@ static void decide(void *ctx, const char *key)
     struct entry *e = entries_get(&c->entries, key, o->meta.uid);
     struct placementgroup_view v;
     struct plan plan;
-    notebook_time(&e->notebook, clock_wall_ms(c->clock), clock_mono_ms(c->clock));
+    observations_time(&e->observations, clock_wall_ms(c->clock), clock_mono_ms(c->clock));
     view_fill(c, plg, e, &a, &v);
     placementgroup_reconcile(&v, &a, &plan);
-    if (dryruns_answer(c->executor.dryruns, o, &plan, &e->notebook))
+    if (dryruns_answer(c->executor.dryruns, o, &plan, &e->observations))
         placementgroup_reconcile(&v, &a, &plan);
     note_rollback(e, plg, &plan, v.gang.now_ms);
     entry_planned(e, &plan, v.gang.now_ms, &a);
-    execution_start(&c->executor, o, plg->status.incarnation, &a, &plan, &e->notebook, entry_executed, e);
+    execution_start(&c->executor, o, plg->status.incarnation, &a, &plan, &e->observations, entry_executed, e);
 }
 
 struct placementgroup_controller *placementgroup_controller_new(struct loop *loop,

@@ -9,7 +9,7 @@
 
 enum { CAUSE_FULL = NODE_TAINTED + 1, CAUSE_HELD, CAUSE_RULED_OUT, CAUSE_COUNT };
 
-struct census { // of all nodes, for one shape
+struct node_counts { // of all nodes, for one shape
     size_t with_room;
     size_t without[CAUSE_COUNT]; // by enum node_verdict, full, held for others, or by what the gang has already
 };
@@ -32,9 +32,9 @@ static bool is_held(const struct search *s, const struct site *site, const struc
 
 // Also leaves out from here on what could not take a bundle whatever ran there. Where that would be every node, those
 // that are only too small stay in: their resources are then what is short.
-static struct census take_census(struct search *s, const struct pod_constraints *p)
+static struct node_counts count_nodes(struct search *s, const struct pod_constraints *p)
 {
-    struct census c = {0};
+    struct node_counts c = {0};
     for (size_t d = 0; d < s->n_domains; d++)
         for (size_t i = 0; i < s->domains[d].n && !search_allows(s, d); i++)
             s->sites[s->domains[d].first + i].marks |= SITE_RULED_OUT;
@@ -173,7 +173,7 @@ static const char *reach_text(const struct search *s, const struct shortage *sh)
 }
 
 // "15 of 18 nodes have room (2 full, 1 cordoned)"
-static const char *census_text(const struct search *s, const struct census *c)
+static const char *counts_text(const struct search *s, const struct node_counts *c)
 {
     const char *const words[CAUSE_COUNT] = {
         [CAUSE_FULL] = "full",
@@ -336,8 +336,8 @@ void explain(struct search *s, const struct cluster *c, struct explanation *ret)
 {
     const struct shape *shape = &s->shapes[s->failed];
     search_survey(s, shape->constraints);
-    struct census census = take_census(s, shape->constraints);
-    const char *nodes = census_text(s, &census);
+    struct node_counts counts = count_nodes(s, shape->constraints);
+    const char *nodes = counts_text(s, &counts);
     *ret = (struct explanation){.short_of = -1};
     if (s->n_shapes > 1 && s->strategy->together) { // any of the shapes may be too much
         struct shortage all = {.reach = s->nearest.placed, .domain = s->nearest.domain};

@@ -100,11 +100,12 @@ static void sooner(int64_t *at, int64_t ms)
         *at = ms;
 }
 
-void line_ask(const struct line *l, const struct line_member *m, int64_t now_ms, struct arena *a, struct turn *ret)
+void line_ask(const struct line *l, const struct line_member *m, int64_t now_ms, struct arena *a,
+              struct line_answer *ret)
 {
     const struct waiter *self = map_get(&l->by_uid, m->uid);
     size_t ahead = position(l, m), holders = 0, room = 0;
-    *ret = (struct turn){.look_again_ms = -1};
+    *ret = (struct line_answer){.look_again_ms = -1};
     for (size_t i = 0; i < l->n; i++) {
         if (l->items[i] == self || !holding(l->items[i], now_ms))
             continue;

@@ -39,7 +39,7 @@ struct line_member {
 };
 
 // What a gang has to know when it is planned, whether it waits already or not.
-struct turn {
+struct line_answer {
     const char *const *held; // nodes held for those ahead of it
     size_t n_held;
     int64_t waits_since_ms;  // 0 = it does not wait yet
@@ -48,7 +48,8 @@ struct turn {
     size_t n_hold;
     int64_t look_again_ms; // when any of that changes, from now; -1 = only when something happens
 };
-void line_ask(const struct line *l, const struct line_member *m, int64_t now_ms, struct arena *a, struct turn *ret);
+void line_ask(const struct line *l, const struct line_member *m, int64_t now_ms, struct arena *a,
+              struct line_answer *ret);
 
 // What has come of it.
 enum line_outcome {

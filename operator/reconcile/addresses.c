@@ -20,7 +20,7 @@ enum {
 // The pods from `first` on that have addresses of this family; false: some have none of any.
 static bool collect(struct work *w, int32_t first, bool ipv6, struct endpoint *endpoints, size_t *ret_n)
 {
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     bool whole = true;
     *ret_n = 0;
     for (int32_t i = first; i < MIN(first + SLICE_PODS, c->replicas); i++) {
@@ -102,9 +102,9 @@ static void publish(struct work *w, int32_t number, bool ipv6, struct endpoint *
 void addresses_publish(struct work *w)
 {
     const struct service *s = w->v->gang.service;
-    if (w->census.pooled || !s || s->selects || !str_eq(s->obj.meta.owner.uid, w->wg->obj.meta.uid))
+    if (w->pods.bundles || !s || s->selects || !str_eq(s->obj.meta.owner.uid, w->wg->obj.meta.uid))
         return;
-    int32_t slices = (w->census.replicas + SLICE_PODS - 1) / SLICE_PODS;
+    int32_t slices = (w->pods.replicas + SLICE_PODS - 1) / SLICE_PODS;
     struct endpoint endpoints[SLICE_PODS];
     for (int32_t i = 0; i < MAX(slices, (int32_t)w->v->n_slices); i++) // those of replicas that are no more, too
         for (int ipv6 = 0; ipv6 < 2; ipv6++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, labels and text of the pods that hold a PlacementGroup's bundles, and of their Service: deterministic, so that
+// Names, labels and text of the pods that have a PlacementGroup's bundles, and of their Service: deterministic, so that
 // creating twice is impossible.
 #ifndef CADRE_RECONCILE_BUNDLEPOD_H
 #define CADRE_RECONCILE_BUNDLEPOD_H
@@ -16,7 +16,7 @@ struct bundlepod {
     const char *name, *pin; // pin NULL = for a dry run
     int32_t index, incarnation;
     uint64_t template_hash;
-    const int32_t *items; // the bundles that it holds, ascending
+    const int32_t *items; // the bundles that it has, ascending
     size_t n;
     const struct agent_setup *setup;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bundles of a PlacementGroup, one by one, and which pod holds which of them. What a pod holds is in its
+// The bundles of a PlacementGroup, one by one, and which pod has which of them. What a pod has is in its
 // annotations, so that the pods alone tell it: the indexes of its bundles, and the shape that each had when the pod was
 // made.
 #ifndef CADRE_RECONCILE_BUNDLES_H
@@ -38,7 +38,7 @@ static inline struct bundle_shape *bundle_shape(const struct bundles *b, int32_t
     return &b->shapes[b->shape[i]];
 }
 
-// What a pod asks for that holds these bundles.
+// What a pod with these bundles asks for.
 struct bundle_sum {
     struct amounts resources;
     struct labels node_selector;

@@ -55,7 +55,7 @@ struct status_writer {
     void (*draft)(void *ctx, const struct condition *items, size_t n, struct status_draft *ret);
     void *ctx;
     const char *resource_version; // that the decision saw
-    int64_t wanted_ms;            // struct group_memory
+    int64_t wanted_ms;            // struct gang_memory
     int32_t moving;               // struct group_view
     int64_t now_ms;
 };

@@ -42,7 +42,7 @@ static const char *last_words(const char *text, struct arena *a)
 
 const char *failure_text(struct work *w)
 {
-    const struct group_failure *f = &w->census.failure;
+    const struct group_failure *f = &w->pods.failure;
     const char *code = f->exit_code >= 0 ? arena_printf(w->a, " with exit code %d", f->exit_code) : "";
     const char *node = f->node ? arena_printf(w->a, " on %s", f->node) : "";
     const char *pod = f->pod ? arena_printf(w->a, " (pod %s%s)", f->pod, node) : "";
@@ -54,9 +54,9 @@ const char *failure_text(struct work *w)
 static const struct failure_rule *rule_of(const struct work *w)
 {
     const struct workergroup_spec *s = &w->wg->spec;
-    for (size_t i = 0; i < s->n_failure_rules && !w->census.infrastructure; i++)
+    for (size_t i = 0; i < s->n_failure_rules && !w->pods.infrastructure; i++)
         for (size_t k = 0; k < s->failure_rules[i].n_exit_codes; k++)
-            if (s->failure_rules[i].exit_codes[k] == w->census.failure.exit_code)
+            if (s->failure_rules[i].exit_codes[k] == w->pods.failure.exit_code)
                 return &s->failure_rules[i];
     return NULL;
 }
@@ -73,7 +73,7 @@ static const char *no_restart(struct work *w, const struct failure_rule *rule, b
         *ret_reason = REASON_WORKER_FAILED;
         return arena_printf(w->a, "%s; restartPolicy is Never", failure_text(w));
     }
-    if (counts && w->outcome.restarts_counted >= s->max_restarts) {
+    if (counts && w->progress.restarts_counted >= s->max_restarts) {
         *ret_reason = REASON_MAX_RESTARTS;
         return arena_printf(w->a, "%s; maxRestarts of %d are used up", failure_text(w), s->max_restarts);
     }
@@ -84,7 +84,7 @@ static int64_t pause_ms(const struct work *w, uint64_t seed)
 {
     const struct workergroup_spec *s = &w->wg->spec;
     return group_backoff_ms((int64_t)s->backoff_initial_s * 1000, (int64_t)s->backoff_max_s * 1000,
-                            w->outcome.restarts_in_a_row, seed);
+                            w->progress.restarts_in_a_row, seed);
 }
 
 static bool was_healthy(const struct work *w)
@@ -96,11 +96,11 @@ static bool was_healthy(const struct work *w)
 
 void failure_answer(struct work *w)
 {
-    struct outcome *o = &w->outcome;
+    struct group_progress *o = &w->progress;
     const struct failure_rule *rule = rule_of(w);
-    bool counts = !w->census.infrastructure && !(rule && rule->action == FAILURE_IGNORE);
+    bool counts = !w->pods.infrastructure && !(rule && rule->action == FAILURE_IGNORE);
     const char *reason, *why = no_restart(w, rule, counts, &reason);
-    o->last_failure = w->census.failure;
+    o->last_failure = w->pods.failure;
     if (why) {
         finish_fail(w, reason, why);
         return;
@@ -111,7 +111,7 @@ void failure_answer(struct work *w)
     bool agent = w->wg->spec.runtime == RUNTIME_AGENT;
     const char *who = agent && w->wg->spec.restart_policy == RESTART_WORKER ? "its process is" : "all ranks are";
     const char *message = arena_printf(w->a, "%s; %s restarted (restart %d)", failure_text(w), who, o->restarts);
-    if (agent && !w->census.displaced)
+    if (agent && !w->pods.displaced)
         work_restart_in_place(w, message);
     else
         work_begin_attempt(w, REASON_RESTARTING, message);
@@ -120,12 +120,12 @@ void failure_answer(struct work *w)
 static uint64_t jitter_seed(const struct work *w)
 {
     const char *uid = w->wg->obj.meta.uid;
-    return str_hash(uid, strlen(uid)) + (uint64_t)w->outcome.attempt;
+    return str_hash(uid, strlen(uid)) + (uint64_t)w->progress.attempt;
 }
 
 int64_t work_backoff_left(struct work *w, int64_t *ret_all)
 {
-    const struct outcome *o = &w->outcome;
+    const struct group_progress *o = &w->progress;
     if (!o->restarts_in_a_row || !o->last_failure.time_ms)
         return 0;
     int64_t all = pause_ms(w, jitter_seed(w));
@@ -137,7 +137,7 @@ int64_t work_backoff_left(struct work *w, int64_t *ret_all)
 
 const char *work_backoff_text(struct work *w)
 {
-    const struct outcome *o = &w->outcome;
+    const struct group_progress *o = &w->progress;
     const struct group_failure *f = &o->last_failure;
     int64_t all = 0;
     work_backoff_left(w, &all);

@@ -49,9 +49,9 @@ static bool rank_zero_decides(const struct work *w)
 
 bool finish_succeeded(const struct work *w)
 {
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     if (w->wg->spec.runtime == RUNTIME_AGENT)
-        return rank_zero_decides(w) ? c->crew.rank_zero_exited : c->crew.exited == group_world_size(w->wg);
+        return rank_zero_decides(w) ? c->ranks.rank_zero_exited : c->ranks.exited == group_world_size(w->wg);
     return rank_zero_decides(w) ? c->current[0] && c->current[0]->phase == POD_SUCCEEDED : c->succeeded == c->replicas;
 }
 
@@ -61,9 +61,9 @@ void finish_succeed(struct work *w)
     const char *text = rank_zero_decides(w) ? "rank 0 has exited 0, which is what successPolicy asks for"
                                             : arena_printf(w->a, "all %d ranks have exited 0", group_world_size(w->wg));
     static const enum condition_kind speak_of_it[] = {SCHEDULED, READY, SUCCEEDED};
-    const struct condition *before = w->outcome.of_before ? conditions_old(&w->gang.conditions, SUCCEEDED) : NULL;
+    const struct condition *before = w->progress.of_before ? conditions_old(&w->gang.conditions, SUCCEEDED) : NULL;
     conditions_set(&w->gang.conditions, SUCCEEDED, CONDITION_TRUE, REASON_COMPLETED, text);
-    if (w->census.pods.bound == w->census.replicas)
+    if (w->pods.gang.bound == w->pods.replicas)
         work_bound(w);
     conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_COMPLETED, text);
     for (size_t i = 0; before && i < ARRAY_LEN(speak_of_it); i++) // it is the earlier spec that has
@@ -146,7 +146,7 @@ void finish_stay(struct work *w)
     if (!work_asks_for_more(w)) { // then it has ended as the present spec asks, too
         for (int i = 0; i < CONDITION_KINDS; i++)
             w->gang.conditions.now[i].observed_generation = w->gang.conditions.generation;
-        if (w->census.pods.existing)
+        if (w->pods.gang.existing)
             conditions_accept(&w->gang.conditions);
     }
     work_look_back(w);

@@ -3,9 +3,9 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/reconcile/gang_place.h"
 #include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
-#include "operator/reconcile/turn.h"
 
 #include <inttypes.h>
 
@@ -60,7 +60,7 @@ static bool old_pods_go(struct gang_decision *g)
 
 static bool backing_off(struct gang_decision *g)
 {
-    const struct group_memory *m = g->v->memory;
+    const struct gang_memory *m = g->v->memory;
     if (g->begun)
         return false; // a creation that was interrupted goes on
     if (m->retry_at_ms > g->v->now_ms && !g->edited) {
@@ -103,7 +103,7 @@ static bool service_is_taken(struct gang_decision *g)
 // The name is another's, or there may be no more Services: said, and tried again later.
 static bool service_is_refused(struct gang_decision *g)
 {
-    const struct group_memory *m = g->v->memory;
+    const struct gang_memory *m = g->v->memory;
     if (!gang_refused_lately(g) || !g->owner->service(g))
         return false;
     conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
@@ -119,7 +119,7 @@ void gang_keep_service(struct gang_decision *g)
 
 static bool passed(const struct gang_decision *g, size_t i)
 {
-    const struct group_memory *m = g->v->memory;
+    const struct gang_memory *m = g->v->memory;
     if (i == 0)
         return m->dry_run == DRY_RUN_OK && g->n_trials && m->dry_run_hash == g->trials[0].hash;
     for (size_t k = 0; k < DRY_RUNS_FURTHER; k++)
@@ -145,7 +145,7 @@ static bool forbidden(const struct gang_decision *g)
 
 bool gang_refused_lately(const struct gang_decision *g)
 {
-    const struct group_memory *m = g->v->memory;
+    const struct gang_memory *m = g->v->memory;
     bool of_another = m->dry_run == DRY_RUN_NONE && m->dry_run_hash && !last_trial(g);
     return m->refusal_reason && m->retry_at_ms > g->v->now_ms && !of_another;
 }
@@ -169,7 +169,7 @@ static enum gang_verdict refused(struct gang_decision *g, const char *message)
 // The quota is looked at last, when the template has passed; and it may be the pods before that fill it.
 static enum gang_verdict judge_forbidden(struct gang_decision *g)
 {
-    const struct group_memory *m = g->v->memory;
+    const struct gang_memory *m = g->v->memory;
     if (str_eq(m->refusal_reason, REASON_QUOTA_EXCEEDED))
         return accepted(g);
     return refused(g, m->refusal_message);
@@ -209,7 +209,7 @@ static enum gang_verdict ask(struct gang_decision *g)
 // The verdict comes with the API server's defaults, limit ranges and injected containers.
 enum gang_verdict gang_judge(struct gang_decision *g)
 {
-    const struct group_memory *m = g->v->memory;
+    const struct gang_memory *m = g->v->memory;
     size_t n = 0;
     if (g->needs_setup && !g->v->setup) {
         plan_requeue(g->plan, SETUP_RETRY_MS);
@@ -249,9 +249,9 @@ static bool gang_of(struct gang_decision *g, bool beside, struct gang *ret)
     return g->owner->bundles(g, beside, bundles);
 }
 
-static struct turn_request request_of(const struct gang_decision *g)
+static struct gang_place_request request_of(const struct gang_decision *g)
 {
-    return (struct turn_request){
+    return (struct gang_place_request){
         .cluster = g->v->cluster,
         .line = g->v->line,
         .owner = g->object,
@@ -271,10 +271,10 @@ const char *gang_hopeless(struct gang_decision *g)
     planner_place(g->v->cluster, &gang, g->a, &placed);
     if (placed.verdict != VERDICT_INFEASIBLE)
         return NULL;
-    struct turn_request request = request_of(g);
-    turn_place(&request, &gang, g->a, g->plan, &placed);
+    struct gang_place_request request = request_of(g);
+    gang_place(&request, &gang, g->a, g->plan, &placed);
     g->plan->waits_for_room = true;
-    return turn_message(&request, &gang, &placed, g->a);
+    return gang_place_message(&request, &gang, &placed, g->a);
 }
 
 static void create(struct gang_decision *g, const struct placement *placed)
@@ -287,20 +287,21 @@ static void create(struct gang_decision *g, const struct placement *placed)
         return;
     }
     plan_requeue(g->plan, 0); // a refusal changes no object that would wake us
-    gang_wait(g, REASON_CREATING,
-              arena_printf(g->a, "%zu pod%s being created%s", n, n == 1 ? " is" : "s are", turn_victims(placed, g->a)));
+    gang_wait(
+        g, REASON_CREATING,
+        arena_printf(g->a, "%zu pod%s being created%s", n, n == 1 ? " is" : "s are", gang_place_victims(placed, g->a)));
 }
 
 static void place(struct gang_decision *g)
 {
     struct gang gang;
     struct placement placed;
-    struct turn_request request = request_of(g);
+    struct gang_place_request request = request_of(g);
     if (!gang_of(g, true, &gang)) {
         invalid(g);
         return;
     }
-    turn_place(&request, &gang, g->a, g->plan, &placed);
+    gang_place(&request, &gang, g->a, g->plan, &placed);
     if (placed.verdict == VERDICT_PLACED) {
         create(g, &placed);
         return;
@@ -308,7 +309,7 @@ static void place(struct gang_decision *g)
     // What is there is from before a crash: where that is, the others cannot be.
     bool all_go = g->pods->existing && !g->pods->older;
     const char *reason = placed.verdict == VERDICT_INFEASIBLE && !all_go ? REASON_INFEASIBLE : REASON_INSUFFICIENT;
-    g->owner->give_back(g, reason, turn_message(&request, &gang, &placed, g->a));
+    g->owner->give_back(g, reason, gang_place_message(&request, &gang, &placed, g->a));
     g->plan->waits_for_room = !g->plan->rolls_back;
 }
 
@@ -327,7 +328,7 @@ static void wait_for_verdict(struct gang_decision *g)
 // The API server refused a pod, which costs all that were made with it.
 static bool refusal_costs_the_gang(struct gang_decision *g)
 {
-    const struct group_memory *m = g->v->memory;
+    const struct gang_memory *m = g->v->memory;
     if (!g->refused)
         return false;
     if (str_eq(m->refusal_reason, REASON_NAME_CONFLICT))

@@ -28,16 +28,16 @@ int64_t group_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t
 
 void work_delete(struct work *w, const struct pod *p, int stage)
 {
-    bool lost = census_node_lost(w->v, p, NULL);
-    if (!w->census.pooled || !(lost || pod_terminal(p))) // else its PlacementGroup sees to that
+    bool lost = group_pods_node_lost(w->v, p, NULL);
+    if (!w->pods.bundles || !(lost || pod_terminal(p))) // else its PlacementGroup sees to that
         plan_delete_pod(w->plan, p, lost, stage);
 }
 
 void work_delete_all(struct work *w, int stage)
 {
-    if (w->census.pooled)
+    if (w->pods.bundles)
         processes_leave(w, stage);
-    w->pods_leave = !w->census.pooled;
+    w->pods_leave = !w->pods.bundles;
     for (size_t i = 0; i < w->v->gang.n_pods && w->pods_leave; i++)
         work_delete(w, w->v->gang.pods[i], stage);
 }
@@ -61,14 +61,14 @@ static bool has_agent(const struct work *w)
 // between the two leaves pods that count as stale, which the next decision deletes.
 static void begin_incarnation(struct work *w)
 {
-    w->outcome.incarnation = work_next(w->outcome.incarnation);
+    w->progress.incarnation = work_next(w->progress.incarnation);
     gang_commit(&w->gang, true);
     work_delete_all(w, STAGE_SECOND);
 }
 
 void work_begin_attempt(struct work *w, const char *reason, const char *message)
 {
-    w->outcome.attempt = work_next(w->outcome.attempt);
+    w->progress.attempt = work_next(w->progress.attempt);
     conditions_alive(&w->gang.conditions);
     conditions_wait(&w->gang.conditions, reason, message);
     begin_incarnation(w);
@@ -77,8 +77,8 @@ void work_begin_attempt(struct work *w, const char *reason, const char *message)
 // A new spec has a budget of its own, and does not wait for what failed before it.
 static void forget_failures(struct work *w)
 {
-    w->outcome.restarts = w->outcome.restarts_counted = w->outcome.restarts_in_a_row = 0;
-    w->outcome.last_failure = (struct group_failure){.rank = -1, .exit_code = -1};
+    w->progress.restarts = w->progress.restarts_counted = w->progress.restarts_in_a_row = 0;
+    w->progress.last_failure = (struct group_failure){.rank = -1, .exit_code = -1};
 }
 
 static bool worker_differs(const struct work *w)
@@ -90,13 +90,13 @@ static bool worker_differs(const struct work *w)
 bool work_asks_for_more(const struct work *w)
 {
     const struct group_revision *was = &w->wg->status.revision;
-    return w->census.changed || (was->pods && !str_eq(was->pods, w->revision.pods)) || worker_differs(w);
+    return w->pods.changed || (was->pods && !str_eq(was->pods, w->revision.pods)) || worker_differs(w);
 }
 
 // The attempt with this number is made from the present spec.
 static void adopt(struct work *w, int32_t attempt)
 {
-    struct group_revision *r = &w->outcome.revision;
+    struct group_revision *r = &w->progress.revision;
     if (!r->worker || worker_differs(w))
         r->attempt = attempt;
     r->pods = w->revision.pods;
@@ -110,36 +110,36 @@ static void adopt(struct work *w, int32_t attempt)
 void work_look_back(struct work *w)
 {
     const struct group_revision *was = &w->wg->status.revision;
-    w->outcome.of_before =
+    w->progress.of_before =
         conditions_was(&w->gang.conditions, SCHEDULED) && was->pods && !str_eq(was->pods, w->revision.pods);
-    if (w->census.pooled && w->outcome.of_before)
+    if (w->pods.bundles && w->progress.of_before)
         w->plan->master = w->wg->status.master_addr; // others keep off it
     if (!w->v->before)
         return;
     w->view_before = *w->v;
     w->view_before.wg = w->v->before;
-    w->view_before.pools = w->v->pools_before;
-    w->view_before.pool_services = w->v->pool_services_before;
+    w->view_before.placementgroups = w->v->placementgroups_before;
+    w->view_before.placementgroup_services = w->v->placementgroup_services_before;
     w->view_before.before = NULL;
     w->v = &w->view_before;
     w->wg = w->view_before.wg;
     w->gang.v = &w->v->gang;
-    census_take(w->v, strtoull(was->pods ? was->pods : "", NULL, 16), w->a, &w->census);
-    w->plan->waits[PATIENCE_KILLED] = w->census.killed;
+    group_pods_take(w->v, strtoull(was->pods ? was->pods : "", NULL, 16), w->a, &w->pods);
+    w->plan->waits[PATIENCE_KILLED] = w->pods.killed;
 }
 
 // All pods were there, so that agents know of rank 0's and processes may have run; the status may not say so yet.
 static bool was_whole(const struct work *w)
 {
-    return conditions_was(&w->gang.conditions, SCHEDULED) || w->census.crew.told;
+    return conditions_was(&w->gang.conditions, SCHEDULED) || w->pods.ranks.told;
 }
 
 void work_roll_back(struct work *w, const char *reason, const char *message)
 {
     w->plan->rolls_back = true;
-    w->outcome.of_before = false;
+    w->progress.of_before = false;
     if (has_agent(w) && was_whole(w)) // tickets of an attempt are good for one life of its processes
-        w->outcome.attempt = work_next(w->outcome.attempt);
+        w->progress.attempt = work_next(w->progress.attempt);
     conditions_wait(&w->gang.conditions, reason, message);
     begin_incarnation(w);
 }
@@ -147,7 +147,7 @@ void work_roll_back(struct work *w, const char *reason, const char *message)
 // What runs is of an earlier spec, and that is what Ready goes on speaking of.
 static void ready_as_before(struct work *w, const char *reason, const char *message)
 {
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     struct condition *ready = &w->gang.conditions.now[READY];
     int64_t generation = ready->observed_generation;
     for (size_t i = 0; i < w->v->gang.n_pods; i++)
@@ -156,36 +156,36 @@ static void ready_as_before(struct work *w, const char *reason, const char *mess
     if (c->failure.time_ms)
         conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, reason,
                        arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
-    else if (c->ready < c->pods.existing)
+    else if (c->ready < c->gang.existing)
         conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, reason,
                        arena_printf(w->a,
                                     "%d of %d replicas of the earlier spec are ready; the present one is refused: %s",
-                                    c->ready, c->pods.existing, message));
+                                    c->ready, c->gang.existing, message));
     else
         conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
                        arena_printf(w->a,
                                     "all %d replicas of the earlier spec are ready; the present one is refused: %s",
-                                    c->pods.existing, message));
+                                    c->gang.existing, message));
     ready->observed_generation = generation;
 }
 
 void work_refuse(struct work *w, const char *reason, const char *message)
 {
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     work_look_back(w);
     conditions_set(&w->gang.conditions, ACCEPTED, CONDITION_FALSE, reason, message);
     if (finish_over(w)) {
         finish_refused(w);
         return;
     }
-    if (c->pooled ? !was_whole(w) : !c->pods.existing && !c->changed) {
+    if (c->bundles ? !was_whole(w) : !c->gang.existing && !c->changed) {
         work_delete_all(w, STAGE_SECOND);
         conditions_alive(&w->gang.conditions);
         conditions_wait(&w->gang.conditions, reason, message);
     } else if (!conditions_was(&w->gang.conditions, SCHEDULED) || c->mine < w->wg->status.replicas) {
         work_roll_back(w, reason,
-                       c->pooled ? message
-                                 : arena_printf(w->a, "only a part of the earlier spec's pods is there: %s", message));
+                       c->bundles ? message
+                                  : arena_printf(w->a, "only a part of the earlier spec's pods is there: %s", message));
         return;
     } else if (finish_succeeded(w)) {
         finish_succeed(w);
@@ -199,19 +199,19 @@ void work_refuse(struct work *w, const char *reason, const char *message)
 void work_bound(struct work *w)
 {
     conditions_set(&w->gang.conditions, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
-                   w->census.pooled ? arena_printf(w->a, "all %d bundles are reserved, in %d pod%s", w->census.replicas,
-                                                   w->census.pooled->nodes, w->census.pooled->nodes == 1 ? "" : "s")
-                                    : arena_printf(w->a, "all %d pods are bound", w->census.replicas));
+                   w->pods.bundles ? arena_printf(w->a, "all %d bundles are reserved, in %d pod%s", w->pods.replicas,
+                                                  w->pods.bundles->nodes, w->pods.bundles->nodes == 1 ? "" : "s")
+                                   : arena_printf(w->a, "all %d pods are bound", w->pods.replicas));
 }
 
 // The pods stay, but for those that are lost themselves: each of these gets a new one.
 void work_restart_in_place(struct work *w, const char *message)
 {
-    const struct census *c = &w->census;
-    bool pods_missing = c->n_failed || c->pods.existing < c->replicas;
-    w->outcome.attempt = work_next(w->outcome.attempt);
+    const struct group_pods *c = &w->pods;
+    bool pods_missing = c->n_failed || c->gang.existing < c->replicas;
+    w->progress.attempt = work_next(w->progress.attempt);
     if (pods_missing) {
-        w->outcome.incarnation = work_next(w->outcome.incarnation);
+        w->progress.incarnation = work_next(w->progress.incarnation);
         conditions_wait(&w->gang.conditions, REASON_RESTARTING, message);
     } else {
         work_bound(w);
@@ -227,21 +227,22 @@ void work_restart_in_place(struct work *w, const char *message)
 // A pod that was there is gone without a trace: somebody deleted it by force, or its node was removed.
 static bool vanished(struct work *w)
 {
-    const struct census *c = &w->census;
-    if (!was_whole(w) || c->pods.existing == c->replicas)
+    const struct group_pods *c = &w->pods;
+    if (!was_whole(w) || c->gang.existing == c->replicas)
         return false;
     int32_t i = 0;
     while (i < c->replicas && c->current[i])
         i++;
     const char *message = "the pod is gone";
-    if (c->pooled) // which pod it was is not known any more
-        message = c->pooled->wait_message ? c->pooled->wait_message
-                                          : arena_printf(w->a, "the pod of its bundle of PlacementGroup %s is gone",
-                                                         w->wg->spec.placement_groups[c->pooled->berths[i].pool].name);
-    w->census.infrastructure = true;
-    w->census.failure = (struct group_failure){
+    if (c->bundles) // which pod it was is not known any more
+        message = c->bundles->wait_message
+                      ? c->bundles->wait_message
+                      : arena_printf(w->a, "the pod of its bundle of PlacementGroup %s is gone",
+                                     w->wg->spec.placement_groups[c->bundles->replicas[i].placementgroup].name);
+    w->pods.infrastructure = true;
+    w->pods.failure = (struct group_failure){
         .rank = i * w->wg->spec.workers_per_replica,
-        .pod = c->pooled ? NULL : group_pod_name(w->wg, i, c->incarnation, w->a),
+        .pod = c->bundles ? NULL : group_pod_name(w->wg, i, c->incarnation, w->a),
         .exit_code = -1,
         .reason = FAILURE_POD_DELETED,
         .message = message,
@@ -262,16 +263,16 @@ static void suspended(struct work *w, const struct refusal *refusal)
         conditions_set(&w->gang.conditions, ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
     else if (!judged)
         gang_judge(&w->gang);
-    bool began = w->census.begun || (!said && (was_whole(w) || finish_over(w)));
+    bool began = w->pods.begun || (!said && (was_whole(w) || finish_over(w)));
     if (began) {
-        w->outcome.attempt = work_next(w->outcome.attempt);
-        w->outcome.incarnation = work_next(w->outcome.incarnation);
+        w->progress.attempt = work_next(w->progress.attempt);
+        w->progress.incarnation = work_next(w->progress.incarnation);
     }
     conditions_alive(&w->gang.conditions);
     conditions_wait(&w->gang.conditions, REASON_SUSPENDED, "spec.suspend is true");
     conditions_set(&w->gang.conditions, SUSPENDED, CONDITION_TRUE, REASON_SUSPENDED, "spec.suspend is true");
-    if (w->census.pods.look_again_ms >= 0)
-        plan_requeue(w->plan, w->census.pods.look_again_ms);
+    if (w->pods.gang.look_again_ms >= 0)
+        plan_requeue(w->plan, w->pods.gang.look_again_ms);
     gang_commit(&w->gang, began || !said);
     work_delete_all(w, STAGE_SECOND);
 }
@@ -279,8 +280,8 @@ static void suspended(struct work *w, const struct refusal *refusal)
 // What runs on other bundles goes on there until the new ones can be had.
 static bool bundles_wait(struct work *w)
 {
-    const struct pooled *p = w->census.pooled;
-    if (!p || !was_whole(w) || !pooled_waits(p))
+    const struct group_bundles *p = w->pods.bundles;
+    if (!p || !was_whole(w) || !group_bundles_wait(p))
         return false;
     if (str_eq(p->wait_reason, REASON_PENDING)) { // it passes by itself
         work_look_back(w);
@@ -308,10 +309,10 @@ static void spec_changed(struct work *w)
     switch (verdict) {
     case GANG_OK:
         forget_failures(w);
-        adopt(w, work_next(w->outcome.attempt));
+        adopt(w, work_next(w->progress.attempt));
         work_begin_attempt(w, REASON_TERMINATING,
-                           w->census.pooled ? "the spec has changed: all processes begin anew"
-                                            : "the spec has changed: new pods replace those of the attempt before");
+                           w->pods.bundles ? "the spec has changed: all processes begin anew"
+                                           : "the spec has changed: new pods replace those of the attempt before");
         break;
     case GANG_REFUSED:
         work_refuse(w, w->gang.conditions.now[ACCEPTED].reason, w->gang.conditions.now[ACCEPTED].message);
@@ -329,8 +330,8 @@ static void worker_changed(struct work *w)
     const char *message = "spec.worker has changed: all ranks are restarted";
     forget_failures(w);
     conditions_accept(&w->gang.conditions);
-    adopt(w, work_next(w->outcome.attempt));
-    if (w->census.displaced)
+    adopt(w, work_next(w->progress.attempt));
+    if (w->pods.displaced)
         work_begin_attempt(w, REASON_RESTARTING, message);
     else
         work_restart_in_place(w, message);
@@ -338,10 +339,10 @@ static void worker_changed(struct work *w)
 
 static void running(struct work *w)
 {
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     work_bound(w);
-    if (c->pods.stuck)
-        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, c->pods.stuck_reason, gang_stuck_text(&w->gang));
+    if (c->gang.stuck)
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, c->gang.stuck_reason, gang_stuck_text(&w->gang));
     else if (has_agent(w))
         processes_run(w);
     else if (c->ready == c->replicas)
@@ -359,13 +360,13 @@ static void running(struct work *w)
 // All pods are there and none has failed.
 static void whole(struct work *w)
 {
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     // A creation that was given up as timed out may still have come through.
-    for (size_t i = 0; i < c->pods.n_gone; i++)
-        work_delete(w, c->pods.gone[i], STAGE_SECOND);
-    if (!c->pooled)
+    for (size_t i = 0; i < c->gang.n_gone; i++)
+        work_delete(w, c->gang.gone[i], STAGE_SECOND);
+    if (!c->bundles)
         gang_keep_service(&w->gang);
-    if (c->pods.bound < c->replicas)
+    if (c->gang.bound < c->replicas)
         gang_bind(&w->gang);
     else if (has_agent(w) && processes_mixed(w))
         work_restart_in_place(w, "only a part of the processes runs in this attempt: all ranks are restarted");
@@ -375,7 +376,7 @@ static void whole(struct work *w)
 
 static void decide(struct work *w)
 {
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     if (c->changed || finish_over(w)) {
         spec_changed(w);
         return;
@@ -385,14 +386,14 @@ static void decide(struct work *w)
         worker_changed(w);
         return;
     }
-    adopt(w, w->outcome.attempt);
+    adopt(w, w->progress.attempt);
     if (finish_succeeded(w)) {
         conditions_accept(&w->gang.conditions);
         finish_succeed(w);
     } else if (c->failure.time_ms || vanished(w)) {
         conditions_accept(&w->gang.conditions);
         failure_answer(w);
-    } else if (c->pods.existing < c->replicas) {
+    } else if (c->gang.existing < c->replicas) {
         group_gang_create(w);
         if (has_agent(w))
             processes_hold(w, STAGE_FIRST);
@@ -405,8 +406,8 @@ static void decide(struct work *w)
 // What was chosen is kept off by others; false: the spec asks for bundles that there are not.
 static bool take_bundles(struct work *w, bool ok, struct refusal *ret)
 {
-    const struct pooled *p = w->census.pooled;
-    w->template.grace_s = pooled_grace_s(w->v);
+    const struct group_bundles *p = w->pods.bundles;
+    w->template.grace_s = group_bundles_grace_s(w->v);
     if (p->master_host)
         w->plan->master = arena_printf(w->a, "%s:%d", p->master_host, p->master_port);
     w->plan->waits_for_port = p->waits_for_port;
@@ -420,9 +421,9 @@ static void begin(struct work *w)
 {
     const struct workergroup_status *s = &w->wg->status;
     group_gang_init(w);
-    w->outcome = (struct outcome){
-        .attempt = w->census.attempt,
-        .incarnation = w->census.incarnation,
+    w->progress = (struct group_progress){
+        .attempt = w->pods.attempt,
+        .incarnation = w->pods.incarnation,
         .restarts = MAX(s->restarts, 0),
         .restarts_counted = MAX(s->restarts_counted, 0),
         .restarts_in_a_row = MAX(s->restarts_in_a_row, 0),
@@ -442,7 +443,7 @@ static void choose(struct work *w, const struct refusal *refusal)
         finish_stay(w);
         return;
     }
-    if (!w->census.mine && w->gang.edited && !finish_over(w))
+    if (!w->pods.mine && w->gang.edited && !finish_over(w))
         forget_failures(w);
     if (wg->spec.suspend)
         suspended(w, refusal);
@@ -468,12 +469,12 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
         w.spec_hash = group_spec_hash(v->wg, w.template.hash);
     w.revision.pods = group_hash_text(w.spec_hash, a);
     w.revision.worker = group_hash_text(group_worker_hash(v->wg), a);
-    census_take(v, w.spec_hash, a, &w.census);
-    ret->waits[PATIENCE_KILLED] = w.census.killed;
-    if (w.census.pooled)
+    group_pods_take(v, w.spec_hash, a, &w.pods);
+    ret->waits[PATIENCE_KILLED] = w.pods.killed;
+    if (w.pods.bundles)
         ok = take_bundles(&w, ok, &refusal);
     begin(&w);
-    if (w.census.pods.from_the_future) {
+    if (w.pods.gang.from_the_future) {
         patience_keep(v->gang.memory, ret);
         plan_requeue(ret, STALE_CACHE_MS);
         return;

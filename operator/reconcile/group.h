@@ -12,7 +12,7 @@
 
 struct neighbour { // another group on the same PlacementGroups, not over, nor suspended
     const char *name;
-    const char *master; // as in struct group_memory, or as its status has it
+    const char *master; // as in struct gang_memory, or as its status has it
 };
 
 struct group_view {
@@ -23,10 +23,11 @@ struct group_view {
     // and those of `before`.
     struct gang_view gang;
     // On bundles
-    const struct placementgroup *const *pools;        // those of spec.placement.groups, in that order; NULL = not there
-    const struct service *const *pool_services;       // of each, likewise
-    const struct placementgroup *const *pools_before; // those of `before`
-    const struct service *const *pool_services_before;
+    const struct placementgroup *const
+        *placementgroups; // those of spec.placement.groups, in that order; NULL = not there
+    const struct service *const *placementgroup_services;       // of each, likewise
+    const struct placementgroup *const *placementgroups_before; // those of `before`
+    const struct service *const *placementgroup_services_before;
     const struct neighbour *neighbours;
     size_t n_neighbours;
     // Agent runtime

@@ -23,11 +23,11 @@ static bool has_agent(const struct work *w)
 
 static int32_t gpus_of(const struct work *w)
 {
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     const struct pod_constraints *needs = w->v->gang.memory->needs;
     int64_t each = -1;
-    if (c->pooled)
-        return c->pooled->gpus;
+    if (c->bundles)
+        return c->bundles->gpus;
     for (int32_t i = 0; i < c->replicas && each < 0; i++)
         if (c->current[i])
             each = resources_get(&c->current[i]->requests, RESOURCE_GPU);
@@ -38,7 +38,7 @@ static int32_t gpus_of(const struct work *w)
 
 static const char *master_addr(const struct work *w)
 {
-    const struct pooled *p = w->census.pooled;
+    const struct group_bundles *p = w->pods.bundles;
     if (!p)
         return arena_printf(w->a, "%s:%d", group_master_host(w->wg, w->a), w->wg->spec.rendezvous_port);
     return p->master_host ? arena_printf(w->a, "%s:%d", p->master_host, p->master_port) : NULL;
@@ -49,7 +49,7 @@ static const char *strategy_of(const struct group_view *v)
 {
     const struct placementgroup *first = NULL;
     for (size_t i = 0; i < v->wg->spec.n_placement_groups; i++) {
-        const struct placementgroup *p = v->pools[i];
+        const struct placementgroup *p = v->placementgroups[i];
         if (p && first && p->spec.strategy != first->spec.strategy)
             return "Mixed";
         first = first ? first : p;
@@ -60,15 +60,15 @@ static const char *strategy_of(const struct group_view *v)
 static struct workergroup_status status_of(const struct work *w)
 {
     const struct workergroup *wg = w->wg;
-    const struct census *c = &w->census;
-    const struct outcome *o = &w->outcome;
+    const struct group_pods *c = &w->pods;
+    const struct group_progress *o = &w->progress;
     struct workergroup_status s = {
         .observed_generation = wg->obj.meta.generation,
         .world_size = group_world_size(wg),
         .ready_workers = c->ready_workers,
-        .replicas = c->pods.existing,
+        .replicas = c->gang.existing,
         .ready_replicas = c->ready,
-        .scheduled_replicas = c->pods.bound,
+        .scheduled_replicas = c->gang.bound,
         .gpus = gpus_of(w),
         .attempt = o->attempt,
         .incarnation = o->incarnation,
@@ -106,7 +106,7 @@ static void draft(void *ctx, const struct condition *items, size_t n, struct sta
     const struct workergroup_status *was = &w->wg->status;
     struct workergroup_status s = status_of(w);
     bool suspended = w->gang.conditions.now[SUSPENDED].status == CONDITION_TRUE;
-    s.n_placements = census_placements(&w->census, w->a, &s.placements);
+    s.n_placements = group_pods_placements(&w->pods, w->a, &s.placements);
     s.conditions = arena_memdup(w->a, items, n * sizeof *items);
     s.n_conditions = n;
     if (workergroup_status_equal(&s, was))
@@ -121,8 +121,8 @@ static void draft(void *ctx, const struct condition *items, size_t n, struct sta
 static bool render(struct work *w, struct group_pod *p, const char **ret_json)
 {
     struct err err = ERR_INIT;
-    p->attempt = w->outcome.attempt;
-    p->incarnation = w->outcome.incarnation;
+    p->attempt = w->progress.attempt;
+    p->incarnation = w->progress.incarnation;
     p->spec_hash = w->spec_hash;
     p->setup = has_agent(w) ? w->v->gang.setup : NULL;
     if (group_pod_render(w->wg, p, w->a, ret_json, &err) == 0)
@@ -157,10 +157,10 @@ static const struct room *room_of(const struct work *w, const char *node)
 static const char *old_place(struct work *w, int32_t index)
 {
     static const struct resources nothing;
-    const struct group_failure *f = &w->outcome.last_failure;
+    const struct group_failure *f = &w->progress.last_failure;
     const struct pod_constraints *needs = w->v->gang.memory->needs;
     const char *name = arena_printf(w->a, "%s-%d-", w->wg->obj.meta.name, index);
-    if (!has_agent(w) || !w->census.pods.existing || !f->node || !f->pod || !str_starts(f->pod, name))
+    if (!has_agent(w) || !w->pods.gang.existing || !f->node || !f->pod || !str_starts(f->pod, name))
         return NULL;
     const struct room *r = room_of(w, f->node);
     bool fits = r && node_admits(r->node, needs, w->wg->spec.topology_key) == NODE_OK &&
@@ -171,8 +171,8 @@ static const char *old_place(struct work *w, int32_t index)
 static bool bundles(struct gang_decision *g, bool beside, struct bundle *ret)
 {
     struct work *w = work_of(g);
-    for (int32_t i = 0; i < w->census.replicas; i++) {
-        const struct pod *p = beside ? w->census.current[i] : NULL;
+    for (int32_t i = 0; i < w->pods.replicas; i++) {
+        const struct pod *p = beside ? w->pods.current[i] : NULL;
         ret[i] = (struct bundle){g->v->memory->needs, p ? pod_place(p) : beside ? old_place(w, i) : NULL};
     }
     return true;
@@ -181,17 +181,17 @@ static bool bundles(struct gang_decision *g, bool beside, struct bundle *ret)
 static bool create(struct gang_decision *g, const struct placement *placed, size_t *ret_n)
 {
     struct work *w = work_of(g);
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     const struct resources *needs = &g->v->memory->needs->requests;
     struct resources *requests = arena_new(w->a, struct resources);
     *requests = (struct resources){arena_memdup(w->a, needs->items, needs->n * sizeof *needs->items), needs->n};
-    *ret_n = (size_t)(c->replicas - (has_agent(w) ? c->pods.existing : 0));
+    *ret_n = (size_t)(c->replicas - (has_agent(w) ? c->gang.existing : 0));
     for (int32_t i = 0; i < c->replicas; i++) {
         if (c->current[i])
             continue;
         struct group_pod pod = {
             .index = i,
-            .name = group_pod_name(w->wg, i, w->outcome.incarnation, w->a),
+            .name = group_pod_name(w->wg, i, w->progress.incarnation, w->a),
             .pin = placed->nodes[i],
         };
         const char *body;
@@ -209,7 +209,7 @@ static bool create(struct gang_decision *g, const struct placement *placed, size
 static void give_back(struct gang_decision *g, const char *reason, const char *message)
 {
     struct work *w = work_of(g);
-    if (w->census.pods.existing || g->refused)
+    if (w->pods.gang.existing || g->refused)
         work_roll_back(w, reason, message);
     else
         gang_wait(g, reason, message);
@@ -222,8 +222,8 @@ static void delete_pod(struct gang_decision *g, const struct pod *p, int stage)
 
 static bool refused_now(const struct work *w)
 {
-    const struct group_memory *m = w->v->gang.memory;
-    return m->refusal_reason && m->refusal_incarnation == w->census.incarnation;
+    const struct gang_memory *m = w->v->gang.memory;
+    return m->refusal_reason && m->refusal_incarnation == w->pods.incarnation;
 }
 
 void group_gang_init(struct work *w)
@@ -245,15 +245,15 @@ void group_gang_init(struct work *w)
         .topology_key = wg->spec.topology_key,
         .timeout_s = wg->spec.timeout_s,
         .size = wg->spec.replicas,
-        .needs_setup = has_agent(w) && !w->census.pooled,
+        .needs_setup = has_agent(w) && !w->pods.bundles,
         .edited = wg->status.observed_generation != wg->obj.meta.generation,
-        .begun = w->census.begun,
+        .begun = w->pods.begun,
         .refused = refused_now(w),
         .service_first = true,
         .gone_text = "waits until the pods of an earlier attempt are gone",
         .trials = only,
-        .n_trials = !w->census.pooled,
-        .pods = &w->census.pods,
+        .n_trials = !w->pods.bundles,
+        .pods = &w->pods.gang,
     };
     conditions_init(&w->gang.conditions, types, wg->obj.meta.generation, wg->status.conditions,
                     wg->status.n_conditions);
@@ -261,14 +261,14 @@ void group_gang_init(struct work *w)
 
 static void wait_for_bundles(struct work *w)
 {
-    const struct pooled *p = w->census.pooled;
+    const struct group_bundles *p = w->pods.bundles;
     conditions_accept(&w->gang.conditions);
     gang_wait(&w->gang, p->wait_reason ? p->wait_reason : REASON_PENDING, p->wait_message ? p->wait_message : "");
 }
 
 void group_gang_create(struct work *w)
 {
-    if (w->census.pooled) {
+    if (w->pods.bundles) {
         wait_for_bundles(w);
         return;
     }

@@ -32,18 +32,18 @@ const char *order_stop(struct work *w, int32_t attempt, bool end)
 
 static const char *master_host(struct work *w)
 {
-    return w->census.pooled ? w->census.pooled->master_host : group_master_host(w->wg, w->a);
+    return w->pods.bundles ? w->pods.bundles->master_host : group_master_host(w->wg, w->a);
 }
 
 const char *order_prepare(struct work *w, int32_t index)
 {
     struct json_writer b;
     writer_init(&b, 0);
-    write_group(w, &b, w->outcome.attempt);
+    write_group(w, &b, w->progress.attempt);
     writer_str(&b, "masterAddr", master_host(w));
-    writer_str(&b, "masterIP", w->census.current[0]->ip);
-    if (w->census.pooled && index == 0) // others in the pod may listen where they like
-        writer_i64(&b, "masterPort", w->census.pooled->master_port);
+    writer_str(&b, "masterIP", w->pods.current[0]->ip);
+    if (w->pods.bundles && index == 0) // others in the pod may listen where they like
+        writer_i64(&b, "masterPort", w->pods.bundles->master_port);
     write_grace(w, &b);
     writer_object_end(&b);
     return writer_finish(&b, w->a);
@@ -60,16 +60,16 @@ static void write_numbers(struct json_writer *b, const char *key, const int *ite
 static void write_process(struct work *w, struct json_writer *b, int32_t index, int32_t local)
 {
     const struct agent_setup *setup = w->v->gang.setup;
-    const struct pooled *pooled = w->census.pooled;
+    const struct group_bundles *bundles = w->pods.bundles;
     int32_t each = w->wg->spec.workers_per_replica, rank = index * each + local;
     int *gpus;
     writer_object(b, NULL);
     writer_i64(b, "rank", rank);
-    writer_i64(b, "localRank", (pooled ? pooled->berths[index].before * each : 0) + local);
+    writer_i64(b, "localRank", (bundles ? bundles->replicas[index].before * each : 0) + local);
     if (setup)
-        writer_str(b, "ticket", setup->ticket(setup->ctx, w->wg->obj.meta.uid, w->outcome.attempt, rank, w->a));
-    if (pooled) {
-        size_t n = pooled_gpus(w->wg, &pooled->berths[index], local, w->a, &gpus);
+        writer_str(b, "ticket", setup->ticket(setup->ctx, w->wg->obj.meta.uid, w->progress.attempt, rank, w->a));
+    if (bundles) {
+        size_t n = group_bundles_gpus(w->wg, &bundles->replicas[index], local, w->a, &gpus);
         write_numbers(b, "gpus", gpus, n);
     }
     writer_object_end(b);
@@ -78,14 +78,14 @@ static void write_process(struct work *w, struct json_writer *b, int32_t index, 
 bool order_restarts(struct work *w, int32_t index, int32_t local)
 {
     int32_t rank = index * w->wg->spec.workers_per_replica + local;
-    return crew_rank(w->v, w->outcome.attempt, w->census.crew.facts[index], rank) == RANK_TO_RESTART;
+    return ranks_state(w->v, w->progress.attempt, w->pods.ranks.facts[index], rank) == RANK_TO_RESTART;
 }
 
 // Of all replicas in the pod.
 static void write_processes(struct work *w, struct json_writer *b, int32_t index, bool failed_only)
 {
     writer_list(b, "processes");
-    for (int32_t i = index; i >= 0; i = census_next(&w->census, i))
+    for (int32_t i = index; i >= 0; i = group_pods_next(&w->pods, i))
         for (int32_t local = 0; local < w->wg->spec.workers_per_replica; local++)
             if (!failed_only || order_restarts(w, i, local))
                 write_process(w, b, i, local);
@@ -114,10 +114,10 @@ static void write_launch(const struct launch *l, struct json_writer *b)
 static void write_bundle_gpus(struct work *w, struct json_writer *b, int32_t index)
 {
     writer_list(b, "indices");
-    for (int32_t i = index; i >= 0; i = census_next(&w->census, i)) {
-        const struct berth *berth = &w->census.pooled->berths[i];
-        for (int32_t k = 0; k < berth->gpus; k++)
-            writer_i64(b, NULL, berth->gpu + k);
+    for (int32_t i = index; i >= 0; i = group_pods_next(&w->pods, i)) {
+        const struct replica_bundle *bundle = &w->pods.bundles->replicas[i];
+        for (int32_t k = 0; k < bundle->gpus; k++)
+            writer_i64(b, NULL, bundle->gpu + k);
     }
     writer_list_end(b);
 }
@@ -125,12 +125,12 @@ static void write_bundle_gpus(struct work *w, struct json_writer *b, int32_t ind
 static void write_gpus(struct work *w, struct json_writer *b, int32_t index)
 {
     const struct worker_spec *s = &w->wg->spec.worker;
-    int64_t count = resources_get(&w->census.current[index]->requests, RESOURCE_GPU) / 1000;
+    int64_t count = resources_get(&w->pods.current[index]->requests, RESOURCE_GPU) / 1000;
     bool ours = s->module || s->python;
     bool own = s->gpu_visibility == GPU_VISIBILITY_DEFAULT ? ours : s->gpu_visibility == GPU_VISIBILITY_OWN;
     writer_object(b, "gpus");
     writer_str(b, "visibility", own ? "Own" : "All");
-    if (w->census.pooled)
+    if (w->pods.bundles)
         write_bundle_gpus(w, b, index);
     else if (s->gpus >= 0)
         writer_i64(b, "perWorker", s->gpus);
@@ -142,12 +142,12 @@ static void write_gpus(struct work *w, struct json_writer *b, int32_t index)
 const char *order_start(struct work *w, int32_t index, bool restart)
 {
     const struct workergroup_spec *s = &w->wg->spec;
-    const struct pooled *p = w->census.pooled;
+    const struct group_bundles *p = w->pods.bundles;
     struct json_writer b;
     struct launch launch;
     launch_of(&s->worker, w->a, &launch);
     writer_init(&b, 0);
-    write_group(w, &b, w->outcome.attempt);
+    write_group(w, &b, w->progress.attempt);
     if (restart)
         write_grace(w, &b);
     writer_str(&b, "name", w->wg->obj.meta.name);
@@ -156,8 +156,8 @@ const char *order_start(struct work *w, int32_t index, bool restart)
     writer_i64(&b, "masterPort", p ? p->master_port : s->rendezvous_port);
     writer_i64(&b, "worldSize", group_world_size(w->wg));
     writer_i64(&b, "nodes", p ? p->nodes : s->replicas);
-    writer_i64(&b, "nodeRank", p ? p->berths[index].node : index);
-    writer_i64(&b, "localWorldSize", s->workers_per_replica * (p ? p->berths[index].pod_replicas : 1));
+    writer_i64(&b, "nodeRank", p ? p->replicas[index].node : index);
+    writer_i64(&b, "localWorldSize", s->workers_per_replica * (p ? p->replicas[index].pod_replicas : 1));
     write_processes(w, &b, index, restart);
     write_launch(&launch, &b);
     write_gpus(w, &b, index);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-int64_t patience_of(const struct group_memory *m, enum patience_kind kind, int64_t token, int64_t began_ms,
+int64_t patience_of(const struct gang_memory *m, enum patience_kind kind, int64_t token, int64_t began_ms,
                     int64_t patience_ms, int64_t now_ms, struct patience *ret)
 {
     const struct patience *old = &m->waits[kind];
@@ -14,13 +14,13 @@ int64_t patience_of(const struct group_memory *m, enum patience_kind kind, int64
     return MIN(since + patience_ms - now_ms, patience_ms);
 }
 
-int64_t patience_left(const struct group_memory *m, struct plan *p, enum patience_kind kind, int64_t token,
+int64_t patience_left(const struct gang_memory *m, struct plan *p, enum patience_kind kind, int64_t token,
                       int64_t began_ms, int64_t patience_ms, int64_t now_ms)
 {
     return patience_of(m, kind, token, began_ms, patience_ms, now_ms, &p->waits[kind]);
 }
 
-void patience_keep(const struct group_memory *m, struct plan *p)
+void patience_keep(const struct gang_memory *m, struct plan *p)
 {
     memcpy(p->waits, m->waits, sizeof p->waits);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long something waits already that has begun at a time of another clock: the API server's, a kubelet's. That clock
 // may be far from ours, so its word is taken only for the time in which this process did not look. What begins under
-// our eyes is measured by our own clock, as moved by notebook_time when somebody sets it.
+// our eyes is measured by our own clock, as moved by observations_time when somebody sets it.
 #ifndef CADRE_RECONCILE_PATIENCE_H
 #define CADRE_RECONCILE_PATIENCE_H
 
@@ -9,12 +9,12 @@
 
 // What is left of patience_ms, at most all of it; notes in the plan that it is waited for. A decision that does not
 // wait for it ends the wait. token: not 0; the same as long as it is the same wait.
-int64_t patience_left(const struct group_memory *m, struct plan *p, enum patience_kind kind, int64_t token,
+int64_t patience_left(const struct gang_memory *m, struct plan *p, enum patience_kind kind, int64_t token,
                       int64_t began_ms, int64_t patience_ms, int64_t now_ms);
 // The same of a wait that is noted elsewhere.
-int64_t patience_of(const struct group_memory *m, enum patience_kind kind, int64_t token, int64_t began_ms,
+int64_t patience_of(const struct gang_memory *m, enum patience_kind kind, int64_t token, int64_t began_ms,
                     int64_t patience_ms, int64_t now_ms, struct patience *ret);
 // Of a decision that is put off: it waits for what the one before it waited for.
-void patience_keep(const struct group_memory *m, struct plan *p);
+void patience_keep(const struct gang_memory *m, struct plan *p);
 
 #endif

@@ -31,9 +31,9 @@ static void begin_incarnation(struct placementgroup_decision *d, const char *rea
     d->incarnation = d->incarnation < INT32_MAX ? d->incarnation + 1 : d->incarnation;
     conditions_wait(&d->gang.conditions, reason, message);
     gang_commit(&d->gang, true);
-    for (size_t i = 0; i < d->reservation.pods.n_gone; i++)
-        delete_pod(d, d->reservation.pods.gone[i], STAGE_SECOND);
-    d->plan->rolls_back = d->reservation.pods.own_failure;
+    for (size_t i = 0; i < d->pods.gang.n_gone; i++)
+        delete_pod(d, d->pods.gang.gone[i], STAGE_SECOND);
+    d->plan->rolls_back = d->pods.gang.own_failure;
 }
 
 static const char *missing_text(struct placementgroup_decision *d)
@@ -42,7 +42,7 @@ static const char *missing_text(struct placementgroup_decision *d)
     int32_t *items = arena_array(d->a, (size_t)b->n, sizeof *items);
     size_t n = 0;
     for (int32_t i = 0; i < b->n; i++)
-        if (!d->reservation.holder[i])
+        if (!d->pods.pod_of[i])
             items[n++] = i;
     return arena_printf(d->a, "%s %s", n == 1 ? "bundle" : "bundles", bundles_text(items, n, d->a));
 }
@@ -50,7 +50,7 @@ static const char *missing_text(struct placementgroup_decision *d)
 // They were all bound: what is missing now was lost, or is new in the spec.
 static void lost_some(struct placementgroup_decision *d)
 {
-    const struct reservation *r = &d->reservation;
+    const struct placementgroup_pods *r = &d->pods;
     const char *which = missing_text(d);
     conditions_accept(&d->gang.conditions);
     if (r->lost) {
@@ -67,15 +67,15 @@ static void lost_some(struct placementgroup_decision *d)
 
 static void show(struct placementgroup_decision *d)
 {
-    const struct reservation *r = &d->reservation;
+    const struct placementgroup_pods *r = &d->pods;
     conditions_set(&d->gang.conditions, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
-                   arena_printf(d->a, "all %d bundles are bound, on %zu pod%s", d->bundles.n, r->pods.n_live,
-                                r->pods.n_live == 1 ? "" : "s"));
-    if (r->pods.stuck)
-        conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, r->pods.stuck_reason, gang_stuck_text(&d->gang));
-    else if (r->ready_pods < r->pods.n_live)
+                   arena_printf(d->a, "all %d bundles are bound, on %zu pod%s", d->bundles.n, r->gang.n_live,
+                                r->gang.n_live == 1 ? "" : "s"));
+    if (r->gang.stuck)
+        conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, r->gang.stuck_reason, gang_stuck_text(&d->gang));
+    else if (r->ready_pods < r->gang.n_live)
         conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, REASON_STARTING,
-                       arena_printf(d->a, "%zu of %zu pods are ready", r->ready_pods, r->pods.n_live));
+                       arena_printf(d->a, "%zu of %zu pods are ready", r->ready_pods, r->gang.n_live));
     else
         conditions_set(&d->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
                        arena_printf(d->a, "all %d bundles are ready", d->bundles.n));
@@ -85,9 +85,9 @@ static void show(struct placementgroup_decision *d)
 // timed out and came through after all.
 static void whole(struct placementgroup_decision *d)
 {
-    const struct reservation *r = &d->reservation;
-    for (size_t i = 0; i < r->pods.n_gone; i++)
-        delete_pod(d, r->pods.gone[i], STAGE_SECOND);
+    const struct placementgroup_pods *r = &d->pods;
+    for (size_t i = 0; i < r->gang.n_gone; i++)
+        delete_pod(d, r->gang.gone[i], STAGE_SECOND);
     conditions_accept(&d->gang.conditions);
     gang_keep_service(&d->gang);
     if (r->bound < d->bundles.n) {
@@ -98,12 +98,12 @@ static void whole(struct placementgroup_decision *d)
     gang_settle(&d->gang);
 }
 
-// Every bundle is held, but as an earlier spec asked; so that is what the conditions go on speaking of.
+// Every bundle has a pod, but as an earlier spec asked; so that is what the conditions go on speaking of.
 static bool show_earlier(struct placementgroup_decision *d)
 {
     static const enum condition_kind spoken_of[] = {SCHEDULED, READY};
-    const struct reservation *r = &d->reservation;
-    if (!r->held || r->held < d->bundles.n || r->bound < r->held)
+    const struct placementgroup_pods *r = &d->pods;
+    if (!r->present || r->present < d->bundles.n || r->bound < r->present)
         return false;
     show(d);
     for (size_t i = 0; i < ARRAY_LEN(spoken_of); i++) {
@@ -114,14 +114,14 @@ static bool show_earlier(struct placementgroup_decision *d)
     return true;
 }
 
-// What is held from an earlier spec stays where the present one is refused; what was never whole is given back.
+// What an earlier spec has got stays where the present one is refused; what was never whole is given back.
 static void keep_earlier(struct placementgroup_decision *d)
 {
-    const struct reservation *r = &d->reservation;
+    const struct placementgroup_pods *r = &d->pods;
     const struct condition *c = &d->gang.conditions.now[ACCEPTED];
     if (show_earlier(d)) {
         struct condition *ready = &d->gang.conditions.now[READY];
-        if (!r->pods.stuck) // which is told first, and may be told as it was before
+        if (!r->gang.stuck) // which is told first, and may be told as it was before
             ready->message = arena_printf(d->a, "%s as the earlier spec asked; the present one is refused: %s",
                                           ready->message, c->message);
         gang_settle(&d->gang);
@@ -134,8 +134,8 @@ static void keep_earlier(struct placementgroup_decision *d)
     if (d->bundles.n)
         conditions_set(
             &d->gang.conditions, READY, CONDITION_FALSE, c->reason,
-            arena_printf(d->a, "%d of %d bundles are held, as an earlier spec asked; the present one is refused: %s",
-                         r->held, d->bundles.n, c->message));
+            arena_printf(d->a, "%d of %d bundles have a pod, as an earlier spec asked; the present one is refused: %s",
+                         r->present, d->bundles.n, c->message));
     gang_settle(&d->gang);
 }
 
@@ -153,7 +153,7 @@ static bool hopeless(struct placementgroup_decision *d)
 // a gang that never was whole are all given back.
 static void spec_changed(struct placementgroup_decision *d)
 {
-    const struct reservation *r = &d->reservation;
+    const struct placementgroup_pods *r = &d->pods;
     bool was_whole = conditions_was(&d->gang.conditions, SCHEDULED);
     enum gang_verdict verdict = gang_judge(&d->gang);
     if (verdict == GANG_REFUSED || (verdict == GANG_OK && was_whole && hopeless(d))) {
@@ -169,9 +169,9 @@ static void spec_changed(struct placementgroup_decision *d)
     conditions_wait(&d->gang.conditions, REASON_TERMINATING,
                     "the spec has changed: new pods replace those that differ from it");
     gang_commit(&d->gang, true);
-    for (size_t i = 0; i < r->pods.n_live; i++)
-        if (r->differs[i] || (!was_whole && pod_label_number(r->pods.live[i], LABEL_INCARNATION) == r->incarnation))
-            delete_pod(d, r->pods.live[i], STAGE_SECOND);
+    for (size_t i = 0; i < r->gang.n_live; i++)
+        if (r->differs[i] || (!was_whole && pod_label_number(r->gang.live[i], LABEL_INCARNATION) == r->incarnation))
+            delete_pod(d, r->gang.live[i], STAGE_SECOND);
 }
 
 // The present spec cannot be had.
@@ -226,20 +226,20 @@ void placementgroup_reconcile(const struct placementgroup_view *v, struct arena 
     if (v->plg->obj.meta.deleted_ms)
         return; // the garbage collector follows the owner references
     bool ok = expand(&d, &refusal);
-    reservation_take(v, &d.bundles, d.template_hash, a, &d.reservation);
+    placementgroup_pods_take(v, &d.bundles, d.template_hash, a, &d.pods);
     placementgroup_gang_init(&d);
-    if (d.reservation.pods.from_the_future)
+    if (d.pods.gang.from_the_future)
         plan_requeue(ret, STALE_CACHE_MS);
     else if (!ok)
         refuse(&d, &refusal);
-    else if (d.reservation.changed)
+    else if (d.pods.changed)
         spec_changed(&d);
-    else if (d.reservation.held == d.bundles.n)
+    else if (d.pods.present == d.bundles.n)
         whole(&d);
     else if (conditions_was(&d.gang.conditions, SCHEDULED))
         lost_some(&d);
     else
         gang_create(&d.gang);
-    if (d.reservation.pods.look_again_ms >= 0)
-        plan_requeue(ret, d.reservation.pods.look_again_ms);
+    if (d.pods.gang.look_again_ms >= 0)
+        plan_requeue(ret, d.pods.gang.look_again_ms);
 }

@@ -9,13 +9,13 @@
 struct placementgroup_view {
     const struct placementgroup *plg;
     struct gang_view gang; // its pods are all that this object owns (by UID)
-    bool tenants;          // a WorkerGroup names it
+    bool used;             // a WorkerGroup names it
 };
 
 // Never fails: what is wrong with the object is said in its conditions.
 void placementgroup_reconcile(const struct placementgroup_view *v, struct arena *a, struct plan *ret);
 
-// Of what the dry runs of its pods depend on: struct action, and in struct group_memory dry_run_hash, then `further`. 0
+// Of what the dry runs of its pods depend on: struct action, and in struct gang_memory dry_run_hash, then `further`. 0
 // if it cannot be run.
 size_t placementgroup_hashes(const struct placementgroup *plg, uint64_t ret[DRY_RUNS_FURTHER + 1]);
 

@@ -24,11 +24,11 @@ static struct placementgroup_status status_of(const struct placementgroup_decisi
     struct placementgroup_status s = {
         .observed_generation = d->plg->obj.meta.generation,
         .bundles = d->bundles.n,
-        .bound_bundles = d->reservation.bound,
+        .bound_bundles = d->pods.bound,
         .gpus = d->bundles.gpus,
         .incarnation = d->incarnation,
     };
-    s.n_placements = reservation_placements(&d->reservation, &d->bundles, d->a, &s.placements);
+    s.n_placements = placementgroup_pods_placements(&d->pods, &d->bundles, d->a, &s.placements);
     s.nodes = (int32_t)s.n_placements;
     if (!d->bundles.n) { // nobody knows what the spec asks for; the pods of an earlier one are still there
         s.bundles = old->bundles;
@@ -121,9 +121,9 @@ static const char *service(struct gang_decision *g)
     struct placementgroup_decision *d = decision_of(g);
     int64_t left = bound_ms(d) + SERVICE_AFTER_MS - g->v->now_ms;
     bool late = left <= 0 || left > SERVICE_AFTER_MS; // or a clock was set back
-    if (g->v->service || (!d->v->tenants && d->reservation.bound < d->bundles.n))
+    if (g->v->service || (!d->v->used && d->pods.bound < d->bundles.n))
         return NULL;
-    if (d->v->tenants || late)
+    if (d->v->used || late)
         return bundlepod_service(d->plg, d->a);
     plan_requeue(g->plan, left);
     return NULL;
@@ -157,7 +157,7 @@ static bool bundles(struct gang_decision *g, bool beside, struct bundle *ret)
     if (!find_needs(d))
         return false;
     for (int32_t i = 0; i < d->bundles.n; i++) {
-        const struct pod *p = beside ? d->reservation.holder[i] : NULL;
+        const struct pod *p = beside ? d->pods.pod_of[i] : NULL;
         ret[i] = (struct bundle){bundle_shape(&d->bundles, i)->needs, p ? pod_place(p) : NULL};
     }
     return true;
@@ -178,7 +178,7 @@ static size_t new_pods(struct placementgroup_decision *d, const struct placement
     size_t n = 0;
     of = arena_array(d->a, (size_t)b->n, sizeof(struct new_pod *));
     for (int32_t i = 0; i < b->n; i++) {
-        if (d->reservation.holder[i])
+        if (d->pods.pod_of[i])
             continue;
         of[i] = per_node ? map_get(&by_node, placed->nodes[i]) : NULL;
         if (!of[i]) {
@@ -204,7 +204,7 @@ static size_t new_pods(struct placementgroup_decision *d, const struct placement
 // A pod of one bundle has its index; the others count up, and new ones take what is free.
 static int32_t *free_indexes(struct placementgroup_decision *d, const struct new_pod *pods, size_t n)
 {
-    const struct gang_pods *there = &d->reservation.pods;
+    const struct gang_pods *there = &d->pods.gang;
     size_t all = n + there->n_live, found = 0;
     bool *taken = arena_array(d->a, all, sizeof *taken);
     int32_t *indexes = arena_array(d->a, n, sizeof *indexes);
@@ -287,10 +287,10 @@ static void delete_pod(struct gang_decision *g, const struct pod *p, int stage)
 // Those of the present incarnation; earlier ones stay.
 static void give_back(struct gang_decision *g, const char *reason, const char *message)
 {
-    const struct reservation *r = &decision_of(g)->reservation;
-    for (size_t i = 0; i < r->pods.n_live; i++)
-        if (pod_label_number(r->pods.live[i], LABEL_INCARNATION) == r->incarnation) {
-            delete_pod(g, r->pods.live[i], STAGE_FIRST);
+    const struct placementgroup_pods *r = &decision_of(g)->pods;
+    for (size_t i = 0; i < r->gang.n_live; i++)
+        if (pod_label_number(r->gang.live[i], LABEL_INCARNATION) == r->incarnation) {
+            delete_pod(g, r->gang.live[i], STAGE_FIRST);
             g->plan->rolls_back = true;
         }
     if (g->refused)
@@ -318,11 +318,11 @@ void placementgroup_gang_init(struct placementgroup_decision *d)
         .needs_setup = true,
         .edited = s->observed_generation != plg->obj.meta.generation,
         .gone_text = "waits until the pods that had its bundles are gone",
-        .pods = &d->reservation.pods,
+        .pods = &d->pods.gang,
     };
     d->gang.n_trials = placementgroup_gang_trials(d, &d->gang.trials);
     d->gang.refused = gang_refused_lately(&d->gang);
     conditions_init(&d->gang.conditions, types, plg->obj.meta.generation, s->conditions, s->n_conditions);
     conditions_alive(&d->gang.conditions);
-    d->incarnation = d->reservation.incarnation;
+    d->incarnation = d->pods.incarnation;
 }

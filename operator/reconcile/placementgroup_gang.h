@@ -4,7 +4,7 @@
 #define CADRE_RECONCILE_PLACEMENTGROUP_GANG_H
 
 #include "operator/reconcile/gang.h"
-#include "operator/reconcile/reservation.h"
+#include "operator/reconcile/placementgroup_pods.h"
 
 // What the steps of one decision share.
 struct placementgroup_decision {
@@ -15,7 +15,7 @@ struct placementgroup_decision {
     struct plan *plan;
     struct bundles bundles;
     uint64_t template_hash; // of what the pods are made from, but for the bundles
-    struct reservation reservation;
+    struct placementgroup_pods pods;
     int32_t incarnation; // of the status that the decision leads to
 };
 

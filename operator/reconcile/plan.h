@@ -65,12 +65,12 @@ struct plan {
     int64_t requeue_ms;     // look again after so long at the latest; -1 = only when something changes
     bool waits_for_room;    // look again when the cluster's epoch grows
     bool waits_for_port;    // look again when a neighbour has gone
-    const char *master;     // struct group_memory
+    const char *master;     // struct gang_memory
     bool defers_status;     // a status is due soon, but what is going on may settle first
-    bool rolls_back;        // the gang is given back and tried again later: see struct group_memory
+    bool rolls_back;        // the gang is given back and tried again later: see struct gang_memory
     const char **contended; // nodes that did not take what was planned for them
     size_t n_contended;
-    struct patience waits[PATIENCE_KINDS]; // struct group_memory
+    struct patience waits[PATIENCE_KINDS]; // struct gang_memory
     const struct line_note *line;          // what those that wait for room learn of this one; NULL = it does not wait
     struct arena *arena;
 };

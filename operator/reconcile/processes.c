@@ -18,7 +18,7 @@ enum {
 // Whether the agent can be told that now: once, and after a refusal not at once again.
 static bool may_tell(struct work *w, int32_t index, uint8_t type, int32_t attempt)
 {
-    const struct agent_facts *f = w->census.crew.facts[index];
+    const struct agent_facts *f = w->pods.ranks.facts[index];
     int64_t left = f->error ? MIN(f->error_ms + RETRY_MS - w->v->gang.now_ms, RETRY_MS) : 0;
     if (!f->connected || (f->sent == type && f->sent_attempt == attempt))
         return false;
@@ -39,7 +39,7 @@ static void tell_pod(struct work *w, const struct pod *p, uint8_t type, int32_t 
 
 static void tell(struct work *w, int32_t index, uint8_t type, int32_t attempt, const char *body, int stage)
 {
-    tell_pod(w, w->census.current[index], type, attempt, body, stage);
+    tell_pod(w, w->pods.current[index], type, attempt, body, stage);
 }
 
 static bool runs(const struct agent_facts *f)
@@ -60,7 +60,7 @@ void processes_leave(struct work *w, int stage)
         stop_in_pod(w, i, stage);
 }
 
-static bool is_stale(const struct pooled *p, const struct pod *pod)
+static bool is_stale(const struct group_bundles *p, const struct pod *pod)
 {
     for (size_t i = 0; i < p->n_stale; i++)
         if (p->stale[i] == pod)
@@ -73,23 +73,23 @@ static void hold_bundles(struct work *w, int stage)
 {
     for (size_t i = 0; w->v->agents && i < w->v->gang.n_pods; i++) {
         const struct agent_facts *f = &w->v->agents[i];
-        bool stays = w->wg->spec.restart_policy == RESTART_WORKER && f->attempt >= w->outcome.revision.attempt;
-        if (is_stale(w->census.pooled, w->v->gang.pods[i]) || (f->attempt < w->outcome.attempt && !stays))
+        bool stays = w->wg->spec.restart_policy == RESTART_WORKER && f->attempt >= w->progress.revision.attempt;
+        if (is_stale(w->pods.bundles, w->v->gang.pods[i]) || (f->attempt < w->progress.attempt && !stays))
             stop_in_pod(w, i, stage);
     }
 }
 
 void processes_hold(struct work *w, int stage)
 {
-    const struct census *c = &w->census;
-    if (c->pooled) {
+    const struct group_pods *c = &w->pods;
+    if (c->bundles) {
         hold_bundles(w, stage);
         return;
     }
     for (int32_t i = 0; i < c->replicas; i++) {
-        const struct agent_facts *f = c->crew.facts[i];
-        bool old = f && f->attempt > 0 && f->attempt < w->outcome.attempt && runs(f);
-        bool stays = w->wg->spec.restart_policy == RESTART_WORKER && f && f->attempt >= w->outcome.revision.attempt;
+        const struct agent_facts *f = c->ranks.facts[i];
+        bool old = f && f->attempt > 0 && f->attempt < w->progress.attempt && runs(f);
+        bool stays = w->wg->spec.restart_policy == RESTART_WORKER && f && f->attempt >= w->progress.revision.attempt;
         if (old && !stays && may_tell(w, i, RECORD_STOP, f->attempt))
             tell(w, i, RECORD_STOP, f->attempt, order_stop(w, f->attempt, false), stage);
     }
@@ -97,8 +97,8 @@ void processes_hold(struct work *w, int stage)
 
 static bool is_prepared(const struct work *w, int32_t index)
 {
-    const struct agent_facts *f = w->census.crew.facts[index];
-    return f->state == AGENT_PREPARED && f->attempt == w->outcome.attempt;
+    const struct agent_facts *f = w->pods.ranks.facts[index];
+    return f->state == AGENT_PREPARED && f->attempt == w->progress.attempt;
 }
 
 // How long the agent of a pod that is to end can still be told so. Where nobody can reach the operator it gets longer,
@@ -109,24 +109,24 @@ static int64_t end_left_ms(const struct work *w, const struct agent_facts *f)
     int64_t since = MAX(f->changed_ms, MAX(v->leading_ms, v->reach.listening_ms));
     int64_t longest = (int64_t)w->wg->spec.node_lost_s * 1000, rest = MIN(since + longest - v->gang.now_ms, longest),
             left;
-    if (!crew_agent_there(f) && census_silence(v, f->changed_ms, DIAL_IN_MIN_MS, &left) == REACH_COUNTS)
+    if (!ranks_agent_there(f) && group_pods_silence(v, f->changed_ms, DIAL_IN_MIN_MS, &left) == REACH_COUNTS)
         return 0;
-    return crew_agent_there(f) ? rest : MIN(left, rest);
+    return ranks_agent_there(f) ? rest : MIN(left, rest);
 }
 
 void processes_end(struct work *w, int stage)
 {
     const struct group_view *v = w->v;
-    int32_t attempt = w->outcome.attempt;
-    if (w->census.pooled) {
+    int32_t attempt = w->progress.attempt;
+    if (w->pods.bundles) {
         processes_leave(w, stage);
         return;
     }
     for (size_t i = 0; i < v->gang.n_pods; i++) {
         const struct pod *p = v->gang.pods[i];
         int32_t index = pod_label_number(p, LABEL_INDEX);
-        bool current = index >= 0 && index < w->census.replicas && w->census.current[index] == p;
-        const struct agent_facts *f = current ? w->census.crew.facts[index] : NULL;
+        bool current = index >= 0 && index < w->pods.replicas && w->pods.current[index] == p;
+        const struct agent_facts *f = current ? w->pods.ranks.facts[index] : NULL;
         int64_t left = f ? end_left_ms(w, f) : 0;
         if (pod_terminal(p) && !p->obj.meta.deleted_ms)
             continue;
@@ -143,13 +143,13 @@ void processes_end(struct work *w, int stage)
 
 bool processes_mixed(const struct work *w)
 {
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     bool others = false;
     for (int32_t i = 0; i < c->replicas; i++) {
-        const struct agent_facts *f = c->crew.facts[i];
-        others = others || (f->connected && !crew_started(w->wg, w->outcome.attempt, f) && !is_prepared(w, i));
+        const struct agent_facts *f = c->ranks.facts[i];
+        others = others || (f->connected && !ranks_started(w->wg, w->progress.attempt, f) && !is_prepared(w, i));
     }
-    return others && c->crew.started && w->wg->spec.restart_policy != RESTART_WORKER;
+    return others && c->ranks.started && w->wg->spec.restart_policy != RESTART_WORKER;
 }
 
 static void starting(struct work *w, const char *message)
@@ -160,7 +160,7 @@ static void starting(struct work *w, const char *message)
 // "ranks 0-1, 4": those of the replicas that are listed, the first few.
 static const char *ranks_text(struct work *w, const bool *listed)
 {
-    int32_t each = w->wg->spec.workers_per_replica, n = w->census.replicas, named = 0;
+    int32_t each = w->wg->spec.workers_per_replica, n = w->pods.replicas, named = 0;
     const char *text = "";
     bool single = false;
     for (int32_t i = 0; i < n; i++) {
@@ -183,13 +183,13 @@ static const char *ranks_text(struct work *w, const bool *listed)
 
 static bool is_away(const struct work *w, int32_t index)
 {
-    return !crew_agent_there(w->census.crew.facts[index]);
+    return !ranks_agent_there(w->pods.ranks.facts[index]);
 }
 
 // Another replica has its connection.
 static bool is_elsewhere(const struct work *w, int32_t index)
 {
-    const struct agent_facts *f = w->census.crew.facts[index];
+    const struct agent_facts *f = w->pods.ranks.facts[index];
     return !f->connected && f->seen_by;
 }
 
@@ -198,13 +198,13 @@ static const char *first_elsewhere(const struct work *w)
     int32_t i = 0;
     while (!is_elsewhere(w, i))
         i++;
-    return w->census.crew.facts[i]->seen_by;
+    return w->pods.ranks.facts[i]->seen_by;
 }
 
 static bool trusts_others(const struct work *w, int32_t index)
 {
     return is_away(w, index) && w->v->gang.setup &&
-           pod_trusts_others(w->census.current[index], w->v->gang.setup->keys_id);
+           pod_trusts_others(w->pods.current[index], w->v->gang.setup->keys_id);
 }
 
 static bool containers_run(const struct pod *p)
@@ -217,20 +217,20 @@ static bool containers_run(const struct pod *p)
 
 static bool is_missing(const struct work *w, int32_t index)
 {
-    return is_away(w, index) || !containers_run(w->census.current[index]);
+    return is_away(w, index) || !containers_run(w->pods.current[index]);
 }
 
 // Its agent could be there; that of a pod which does not run yet is not missed.
 static bool is_silent(const struct work *w, int32_t index)
 {
-    return is_away(w, index) && containers_run(w->census.current[index]);
+    return is_away(w, index) && containers_run(w->pods.current[index]);
 }
 
 static bool is_unready(const struct work *w, int32_t index)
 {
     int32_t each = w->wg->spec.workers_per_replica;
     for (int32_t rank = index * each; rank < (index + 1) * each; rank++)
-        if (crew_rank(w->v, w->outcome.attempt, w->census.crew.facts[index], rank) != RANK_READY)
+        if (ranks_state(w->v, w->progress.attempt, w->pods.ranks.facts[index], rank) != RANK_READY)
             return true;
     return false;
 }
@@ -238,9 +238,9 @@ static bool is_unready(const struct work *w, int32_t index)
 // How many replicas are so, and their ranks in words.
 static int32_t list(struct work *w, bool (*is)(const struct work *w, int32_t index), const char **ret_text)
 {
-    bool *listed = arena_array(w->a, (size_t)w->census.replicas, sizeof *listed);
+    bool *listed = arena_array(w->a, (size_t)w->pods.replicas, sizeof *listed);
     int32_t n = 0;
-    for (int32_t i = 0; i < w->census.replicas; i++)
+    for (int32_t i = 0; i < w->pods.replicas; i++)
         n += listed[i] = is(w, i);
     *ret_text = n ? ranks_text(w, listed) : "";
     return n;
@@ -269,7 +269,7 @@ static bool runs_elsewhere(const struct work *w, int32_t index)
 
 static bool all_run_somewhere(const struct work *w)
 {
-    for (int32_t i = 0; i < w->census.replicas; i++)
+    for (int32_t i = 0; i < w->pods.replicas; i++)
         if (is_unready(w, i) && !runs_elsewhere(w, i))
             return false;
     return true;
@@ -292,7 +292,7 @@ static void ready(struct work *w)
 // to, the group counts as what it was. So it does while another replica sees what this one does not.
 static bool keeps_ready(struct work *w)
 {
-    struct census *c = &w->census;
+    struct group_pods *c = &w->pods;
     int64_t beats = (int64_t)w->wg->spec.heartbeat_s * HEARTBEATS_MISSED * 1000, first = MAX(beats, DIAL_IN_MIN_MS);
     int64_t dialed_ms = MAX(w->v->leading_ms, w->v->reach.listening_ms);
     int64_t left = MIN(dialed_ms + first - w->v->gang.now_ms, first);
@@ -302,8 +302,8 @@ static bool keeps_ready(struct work *w)
         c->ready_workers = group_world_size(w->wg);
         return true;
     }
-    if (c->crew.connected < c->replicas)
-        left = MAX(left, MIN(c->crew.away_ms + beats - w->v->gang.now_ms, beats));
+    if (c->ranks.connected < c->replicas)
+        left = MAX(left, MIN(c->ranks.away_ms + beats - w->v->gang.now_ms, beats));
     if (!conditions_was(&w->gang.conditions, READY) || left <= 0)
         return false;
     ready(w);
@@ -331,10 +331,10 @@ static bool backing_off(struct work *w)
 // What an agent said why it does not do what it was told.
 static const char *first_error(struct work *w)
 {
-    for (int32_t i = 0; i < w->census.replicas; i++) {
-        const struct agent_facts *f = w->census.crew.facts[i];
-        if (f->error && !crew_started(w->wg, w->outcome.attempt, f))
-            return arena_printf(w->a, "pod %s: %s; it is tried again", w->census.current[i]->obj.meta.name, f->error);
+    for (int32_t i = 0; i < w->pods.replicas; i++) {
+        const struct agent_facts *f = w->pods.ranks.facts[i];
+        if (f->error && !ranks_started(w->wg, w->progress.attempt, f))
+            return arena_printf(w->a, "pod %s: %s; it is tried again", w->pods.current[i]->obj.meta.name, f->error);
     }
     return NULL;
 }
@@ -342,7 +342,7 @@ static const char *first_error(struct work *w)
 static void silent(struct work *w, const char *ranks)
 {
     const char *what =
-        w->census.unreachable
+        w->pods.unreachable
             ? "its processes run on, and its pod stays: nobody else has been connected to this operator for so long "
               "either, so the operator itself may be out of reach; see its log, and whether pods can reach its Service"
             : arena_printf(w->a, "its pod is replaced after placement.nodeLostSeconds (%d s)", w->wg->spec.node_lost_s);
@@ -370,19 +370,19 @@ static bool keys_changed(struct work *w)
 // alone it is known then what they were started in.
 static bool may_be_forgotten(const struct work *w)
 {
-    return !conditions_was(&w->gang.conditions, SCHEDULED) || w->wg->status.attempt < w->outcome.attempt;
+    return !conditions_was(&w->gang.conditions, SCHEDULED) || w->wg->status.attempt < w->progress.attempt;
 }
 
 static void begin_all(struct work *w)
 {
-    const struct census *c = &w->census;
-    int32_t prepared = 0, attempt = w->outcome.attempt;
+    const struct group_pods *c = &w->pods;
+    int32_t prepared = 0, attempt = w->progress.attempt;
     for (int32_t i = 0; i < c->replicas; i++)
         prepared += is_prepared(w, i);
-    bool all = prepared + c->crew.started == c->replicas;
+    bool all = prepared + c->ranks.started == c->replicas;
     w->gang.status_first = all && may_be_forgotten(w);
     for (int32_t i = 0; i < c->replicas; i++) {
-        if (!census_leads(c, i) || crew_started(w->wg, attempt, c->crew.facts[i]))
+        if (!group_pods_leads(c, i) || ranks_started(w->wg, attempt, c->ranks.facts[i]))
             continue;
         if (all && may_tell(w, i, RECORD_START, attempt))
             tell(w, i, RECORD_START, attempt, order_start(w, i, false),
@@ -396,15 +396,15 @@ static void begin_all(struct work *w)
     else if (all)
         starting(w, arena_printf(w->a, "the processes of %d replicas are being started", prepared));
     else
-        starting(w, arena_printf(w->a, "%d of %d replicas are prepared", prepared + c->crew.started, c->replicas));
+        starting(w, arena_printf(w->a, "%d of %d replicas are prepared", prepared + c->ranks.started, c->replicas));
 }
 
 // Some processes were not started for the present attempt.
 static void begin(struct work *w)
 {
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     const char *missing, *silent_ones;
-    if (c->crew.connected < c->replicas && keeps_ready(w))
+    if (c->ranks.connected < c->replicas && keeps_ready(w))
         return;
     if (backing_off(w)) {
         processes_hold(w, STAGE_FIRST);
@@ -418,7 +418,7 @@ static void begin(struct work *w)
     if (n) {
         int32_t each = w->wg->spec.workers_per_replica;
         processes_hold(w, STAGE_FIRST);
-        if ((c->crew.started || ran(w)) && list(w, is_silent, &silent_ones))
+        if ((c->ranks.started || ran(w)) && list(w, is_silent, &silent_ones))
             silent(w, silent_ones);
         else
             starting(w, arena_printf(w->a, "%d of %d workers are connected; missing: %s", (c->replicas - n) * each,
@@ -430,7 +430,7 @@ static void begin(struct work *w)
 
 static bool any_to_restart(struct work *w, int32_t index)
 {
-    for (int32_t i = index; i >= 0; i = census_next(&w->census, i))
+    for (int32_t i = index; i >= 0; i = group_pods_next(&w->pods, i))
         for (int32_t local = 0; local < w->wg->spec.workers_per_replica; local++)
             if (order_restarts(w, i, local))
                 return true;
@@ -440,12 +440,12 @@ static bool any_to_restart(struct work *w, int32_t index)
 // restartPolicy Worker: single ranks get a new process beside the others that run on.
 static void restart_some(struct work *w)
 {
-    const struct census *c = &w->census;
-    int32_t attempt = w->outcome.attempt;
+    const struct group_pods *c = &w->pods;
+    int32_t attempt = w->progress.attempt;
     if (backing_off(w))
         return;
     for (int32_t i = 0; i < c->replicas; i++)
-        if (census_leads(c, i) && any_to_restart(w, i) && may_tell(w, i, RECORD_RESTART, attempt))
+        if (group_pods_leads(c, i) && any_to_restart(w, i) && may_tell(w, i, RECORD_RESTART, attempt))
             tell(w, i, RECORD_RESTART, attempt, order_start(w, i, true), STAGE_FIRST);
     const struct condition *old = conditions_old(&w->gang.conditions, READY);
     conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_RESTARTING,
@@ -455,16 +455,16 @@ static void restart_some(struct work *w)
 // Every process was started.
 static void serve(struct work *w)
 {
-    const struct census *c = &w->census;
+    const struct group_pods *c = &w->pods;
     int32_t world = group_world_size(w->wg);
     const char *ranks;
-    if (c->crew.to_restart) {
+    if (c->ranks.to_restart) {
         restart_some(w);
     } else if (c->ready_workers == world) {
         ready(w);
-    } else if (c->crew.exited) {
+    } else if (c->ranks.exited) {
         conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_COMPLETING,
-                       arena_printf(w->a, "%d of %d workers have ended with exit code 0", c->crew.exited, world));
+                       arena_printf(w->a, "%d of %d workers have ended with exit code 0", c->ranks.exited, world));
     } else if (!keeps_ready(w) && !keys_changed(w)) {
         if (list(w, is_away, &ranks))
             silent(w, ranks);
@@ -475,7 +475,7 @@ static void serve(struct work *w)
 
 void processes_run(struct work *w)
 {
-    if (w->census.crew.started == w->census.replicas)
+    if (w->pods.ranks.started == w->pods.replicas)
         serve(w);
     else
         begin(w);

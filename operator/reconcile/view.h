@@ -13,7 +13,7 @@ enum dry_run_state { DRY_RUN_NONE, DRY_RUN_OK, DRY_RUN_REFUSED };
 enum { DRY_RUNS_FURTHER = 15 }; // of bundles of other shapes than the first one's
 
 // What the executor learned about a group by trying. Kept in memory only: losing it costs a request, never correctness.
-struct group_memory {
+struct gang_memory {
     enum dry_run_state dry_run;
     uint64_t dry_run_hash;               // of the pod that was tried (struct action)
     const struct pod_constraints *needs; // DRY_RUN_OK: what one pod of the group asks for
@@ -60,7 +60,7 @@ struct gang_view {
     const struct service *service;   // the Service of the gang's name, NULL if it is not known to exist
     const struct cluster *cluster;
     const struct line *line; // those that wait for room; NULL = nobody else does
-    const struct group_memory *memory;
+    const struct gang_memory *memory;
     // Objects of this kind whose status waits, or the most of them since this one's does: the more there are, the
     // longer each of them can.
     int32_t moving;

@@ -4,11 +4,11 @@
 #define CADRE_RECONCILE_WORK_H
 
 #include "operator/api/podtemplate.h"
-#include "operator/reconcile/census.h"
 #include "operator/reconcile/gang.h"
+#include "operator/reconcile/group_pods.h"
 
 // The status that a decision leads to, but for its conditions.
-struct outcome {
+struct group_progress {
     bool of_before; // an earlier spec runs on: its world size, GPUs, address and strategy stay in the status
     int32_t attempt, incarnation, restarts, restarts_counted, restarts_in_a_row;
     struct group_failure last_failure;
@@ -24,9 +24,9 @@ struct work {
     struct template_facts template;
     uint64_t spec_hash;
     struct group_revision revision; // of the present spec; without an attempt
-    struct census census;
+    struct group_pods pods;
     struct group_view view_before; // of v->before, if there is one
-    struct outcome outcome;
+    struct group_progress progress;
     bool pods_leave; // all of its own are deleted by this decision
 };
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-cadre_test(test_notebook LINKS cadre_exec)
+cadre_test(test_observations LINKS cadre_exec)
 cadre_test(test_entries LINKS cadre_exec SOURCES store_json.c object_json.c)
 cadre_test(test_dryruns LINKS cadre_exec)
-cadre_test(test_tenancy LINKS cadre_exec)
-cadre_test(test_timekeeper LINKS cadre_exec SOURCES placement_builder.c)
+cadre_test(test_placementgroup_users LINKS cadre_exec)
+cadre_test(test_decision_time LINKS cadre_exec SOURCES placement_builder.c)
 cadre_test(test_executor LINKS cadre_exec cadre_fakeapi SOURCES kube_fixture.c object_json.c)
 # These speak to a stub instead of the client: the linker takes the first definition it meets.
 foreach(name group_controller group_controller_agents group_controller_bundles)

@@ -153,7 +153,7 @@ static uint64_t take_hashes(struct group_case *c, const struct json *in)
 
 static void take_dry_run(struct group_case *c, const struct json *in)
 {
-    struct group_memory *m = &c->memory;
+    struct gang_memory *m = &c->memory;
     struct err err = ERR_INIT;
     if (json_str_is(json_get(in, "dryRun"), "Refused")) {
         m->dry_run = DRY_RUN_REFUSED;
@@ -171,7 +171,7 @@ static void take_dry_run(struct group_case *c, const struct json *in)
 
 static void take_memory(struct group_case *c, const struct json *in)
 {
-    struct group_memory *m = &c->memory;
+    struct gang_memory *m = &c->memory;
     if (json_get(in, "dryRun"))
         take_dry_run(c, in);
     const struct json *refusal = json_get(in, "refusal"), *contended = json_get(in, "contended");
@@ -194,37 +194,38 @@ static bool is_ours(const struct group_case *c, const struct object *pod)
 {
     const char *uid = pod->meta.owner.uid;
     bool ours = str_eq(uid, c->owner->meta.uid);
-    for (size_t i = 0; i < c->n_pools; i++)
-        ours = ours || str_eq(uid, c->pools[i]->meta.uid);
+    for (size_t i = 0; i < c->n_placementgroups; i++)
+        ours = ours || str_eq(uid, c->placementgroups[i]->meta.uid);
     return ours;
 }
 
-static const struct placementgroup *find_pool(const struct group_case *c, const char *name)
+static const struct placementgroup *find_placementgroup(const struct group_case *c, const char *name)
 {
-    for (size_t i = 0; i < c->n_pools; i++)
-        if (str_eq(c->pools[i]->meta.name, name))
-            return placementgroup_of(c->pools[i]);
+    for (size_t i = 0; i < c->n_placementgroups; i++)
+        if (str_eq(c->placementgroups[i]->meta.name, name))
+            return placementgroup_of(c->placementgroups[i]);
     return NULL;
 }
 
-static const struct service *pool_service(struct group_case *c, const struct meta *pool)
+static const struct service *service_of_placementgroup(struct group_case *c, const struct meta *owner)
 {
     struct service *s = arena_new(&c->arena, struct service);
-    s->obj.meta.owner.uid = pool->uid;
+    s->obj.meta.owner.uid = owner->uid;
     return s;
 }
 
-static void name_pools(struct group_case *c, const struct workergroup *wg, bool served,
-                       const struct placementgroup *const **ret, const struct service *const **ret_services)
+static void name_placementgroups(struct group_case *c, const struct workergroup *wg, bool served,
+                                 const struct placementgroup *const **ret, const struct service *const **ret_services)
 {
     const struct workergroup_spec *s = &wg->spec;
-    const struct placementgroup **pools = arena_array(&c->arena, s->n_placement_groups, sizeof *pools);
+    const struct placementgroup **placementgroups =
+        arena_array(&c->arena, s->n_placement_groups, sizeof *placementgroups);
     const struct service **services = arena_array(&c->arena, s->n_placement_groups, sizeof *services);
     for (size_t i = 0; i < s->n_placement_groups; i++) {
-        pools[i] = find_pool(c, s->placement_groups[i].name);
-        services[i] = pools[i] && served ? pool_service(c, &pools[i]->obj.meta) : NULL;
+        placementgroups[i] = find_placementgroup(c, s->placement_groups[i].name);
+        services[i] = placementgroups[i] && served ? service_of_placementgroup(c, &placementgroups[i]->obj.meta) : NULL;
     }
-    *ret = pools;
+    *ret = placementgroups;
     *ret_services = services;
 }
 
@@ -234,13 +235,13 @@ static void take_pools(struct group_case *c, const struct json *root)
     struct group_view *v = &c->view;
     struct neighbour *neighbours = arena_array(&c->arena, json_count(near), sizeof *neighbours);
     JSON_FOREACH(item, json_get(root, "placementgroups")) {
-        assert_true(c->n_pools < GROUP_CASE_POOLS);
-        c->pools[c->n_pools++] = decode(KIND_PLACEMENTGROUP, item);
+        assert_true(c->n_placementgroups < GROUP_CASE_PLACEMENTGROUPS);
+        c->placementgroups[c->n_placementgroups++] = decode(KIND_PLACEMENTGROUP, item);
     }
     v->before = group_before(v->wg, &c->arena);
-    name_pools(c, v->wg, !json_get(root, "noService"), &v->pools, &v->pool_services);
+    name_placementgroups(c, v->wg, !json_get(root, "noService"), &v->placementgroups, &v->placementgroup_services);
     if (v->before)
-        name_pools(c, v->before, true, &v->pools_before, &v->pool_services_before);
+        name_placementgroups(c, v->before, true, &v->placementgroups_before, &v->placementgroup_services_before);
     JSON_FOREACH(item, near)
         neighbours[c->view.n_neighbours++] = (struct neighbour){json_str(json_get(item, "name"), &c->arena),
                                                                 json_str(json_get(item, "master"), &c->arena)};
@@ -423,7 +424,7 @@ struct group_case *group_case_new(const char *json)
     take_pods(c, json_get(root, "pods"));
     take_agents(c, root);
     take_service(c, root);
-    c->tenants = json_get(root, "tenants") != NULL;
+    c->used = json_get(root, "used") != NULL;
     take_memory(c, json_get(root, "memory"));
     return c;
 }
@@ -435,8 +436,8 @@ void group_case_free(struct group_case *c)
     cluster_free(c->cluster);
     for (size_t i = 0; i < c->view.gang.n_pods; i++)
         object_unref(c->pods[i]);
-    for (size_t i = 0; i < c->n_pools; i++)
-        object_unref(c->pools[i]);
+    for (size_t i = 0; i < c->n_placementgroups; i++)
+        object_unref(c->placementgroups[i]);
     for (size_t i = 0; i < c->view.n_slices; i++)
         object_unref(c->slices[i]);
     object_unref(c->service);
@@ -450,7 +451,7 @@ const struct plan *group_case_decide(struct group_case *c)
     const struct group_view *v = &c->view;
     struct placementgroup_view plg = {
         .plg = v->wg ? NULL : placementgroup_of(c->owner),
-        .tenants = c->tenants,
+        .used = c->used,
         .gang = v->gang,
     };
     if (v->wg)

@@ -27,19 +27,19 @@
 #include "operator/reconcile/group.h"
 #include "operator/reconcile/placementgroup.h"
 
-enum { GROUP_CASE_PODS = 64, GROUP_CASE_POOLS = 4, GROUP_CASE_SLICES = 4 };
+enum { GROUP_CASE_PODS = 64, GROUP_CASE_PLACEMENTGROUPS = 4, GROUP_CASE_SLICES = 4 };
 
 struct group_case {
     struct arena arena;
     const struct json *given; // the object itself, as the input has it
     struct group_view view;   // view.wg NULL: of a PlacementGroup
-    struct group_memory memory;
+    struct gang_memory memory;
     struct cluster *cluster;
-    const struct object *owner, *service, *pods[GROUP_CASE_PODS], *pools[GROUP_CASE_POOLS];
+    const struct object *owner, *service, *pods[GROUP_CASE_PODS], *placementgroups[GROUP_CASE_PLACEMENTGROUPS];
     const struct object *slices[GROUP_CASE_SLICES];
     const struct endpointslice *slice_views[GROUP_CASE_SLICES];
-    size_t n_pools;
-    bool tenants; // of a PlacementGroup
+    size_t n_placementgroups;
+    bool used; // of a PlacementGroup
     const struct pod *pod_views[GROUP_CASE_PODS];
     struct agent_facts agents[GROUP_CASE_PODS];
     int32_t members[GROUP_CASE_PODS];

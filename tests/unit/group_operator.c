@@ -62,7 +62,7 @@ static void on_change(void *ctx, enum store_event event, const struct object *ol
         cluster_set_node(o->cluster, node_of(now));
     else
         cluster_del_node(o->cluster, any->meta.name);
-    timekeeper_saw(&o->time, old, now);
+    decision_time_saw(&o->time, old, now);
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         o->dirty = true; // as if all nodes had pods of ours
 }
@@ -107,15 +107,16 @@ static void lead(struct sim_operator *o)
 {
     cluster_free(o->cluster);
     o->cluster = cluster_new();
-    notebook_done(&o->notebook);
-    notebook_init(&o->notebook, rand_u64(&o->w->rand));
+    observations_done(&o->observations);
+    observations_init(&o->observations, rand_u64(&o->w->rand));
     o->waits_for_room = false;
     set_clock(o, 3000);
     struct sim_registry *registry = o->processes[0].registry;
-    o->time = (struct timekeeper){.clock = &registry->clock.clock, .cluster = o->cluster, .agents = registry->agents};
-    timekeeper_lead(&o->time);
+    o->time =
+        (struct decision_time){.clock = &registry->clock.clock, .cluster = o->cluster, .agents = registry->agents};
+    decision_time_lead(&o->time);
     if (o->keys)
-        timekeeper_listen(&o->time);
+        decision_time_listen(&o->time);
     o->others_since_ms = o->has_others && !o->w->deaf[0] ? o->w->now_ms : 0;
     for (int i = 0; i < SIM_LINES; i++)
         o->w->registries[i] = o->processes[i].registry->agents;
@@ -158,7 +159,7 @@ void sim_operator_done(struct sim_operator *o)
     process_done(&o->processes[0]);
     process_done(&o->processes[1]);
     cluster_free(o->cluster);
-    notebook_done(&o->notebook);
+    observations_done(&o->observations);
 }
 
 void sim_operator_keys(struct sim_operator *o, const char *keys)
@@ -166,7 +167,7 @@ void sim_operator_keys(struct sim_operator *o, const char *keys)
     o->keys = keys;
     o->time.listening_ms = 0;
     if (keys)
-        timekeeper_listen(&o->time);
+        decision_time_listen(&o->time);
     o->dirty = true;
 }
 
@@ -224,7 +225,7 @@ static const char *refusal_reason(const struct err *err)
 
 static int refused(struct sim_operator *o, const struct workergroup *wg, const struct err *err, bool *ret_stop)
 {
-    notebook_refused(&o->notebook, wg->status.incarnation, refusal_reason(err), err->msg, wall_ms(o));
+    observations_refused(&o->observations, wg->status.incarnation, refusal_reason(err), err->msg, wall_ms(o));
     *ret_stop = true;
     return 0;
 }
@@ -234,14 +235,14 @@ static int dry_run(struct sim_operator *o, const struct workergroup *wg, const s
     struct err err = ERR_INIT;
     int r = sim_create_pod(o->w, a->body, true, &err);
     if (r == 0)
-        return notebook_dry_run_ok(&o->notebook, a->hash, a->body, strlen(a->body), &err);
+        return observations_dry_run_ok(&o->observations, a->hash, a->body, strlen(a->body), &err);
     if (r == ERR_FORBIDDEN) {
-        notebook_dry_run_forbidden(&o->notebook, a->hash, wg->status.incarnation, refusal_reason(&err), err.msg,
-                                   wall_ms(o));
+        observations_dry_run_forbidden(&o->observations, a->hash, wg->status.incarnation, refusal_reason(&err), err.msg,
+                                       wall_ms(o));
         *ret_stop = true;
         return 0;
     }
-    notebook_dry_run_refused(&o->notebook, a->hash, err.msg);
+    observations_dry_run_refused(&o->observations, a->hash, err.msg);
     return 0;
 }
 
@@ -356,16 +357,16 @@ static bool was_scheduled(const struct workergroup *wg)
 // As operator/exec does before it begins with a plan.
 static void take_notes(struct sim_operator *o, const struct workergroup *wg, const struct plan *p)
 {
-    struct group_memory *m = &o->notebook.memory;
+    struct gang_memory *m = &o->observations.memory;
     if (p->rolls_back)
-        notebook_rolled_back(&o->notebook, p, wall_ms(o));
+        observations_rolled_back(&o->observations, p, wall_ms(o));
     else if (was_scheduled(wg) && m->rollbacks)
-        notebook_bound(&o->notebook);
+        observations_bound(&o->observations);
     if (!p->defers_status)
         m->status_wanted_ms = 0;
     else if (!m->status_wanted_ms)
         m->status_wanted_ms = wall_ms(o);
-    notebook_planned(&o->notebook, p);
+    observations_planned(&o->observations, p);
     o->waits_for_room = p->waits_for_room;
 }
 
@@ -508,7 +509,7 @@ void sim_operator_turn(struct sim_operator *o)
     for (size_t i = 0; i < n; i++)
         pods[i] = pod_of(owned[i]);
     const struct object *service = store_get(stores[KIND_SERVICE], "ml", "sim");
-    notebook_time(&o->notebook, wall_ms(o), o->w->now_ms);
+    observations_time(&o->observations, wall_ms(o), o->w->now_ms);
     struct group_view v = {
         .wg = workergroup_of(wg),
         .before = group_before(workergroup_of(wg), &a),
@@ -518,8 +519,8 @@ void sim_operator_turn(struct sim_operator *o)
         .slices = (const struct endpointslice *const *)slices,
         .n_slices = n_slices,
         .gang.cluster = o->cluster,
-        .gang.memory = &o->notebook.memory,
-        .gang.now_ms = timekeeper_now(&o->time),
+        .gang.memory = &o->observations.memory,
+        .gang.now_ms = decision_time_now(&o->time),
     };
     struct plan plan;
     see_agents(o, &a, &v);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator in a simulated world (group_world.h): stores that follow the world's log, the notebook of one group, and
-// an executor that carries plans out as operator/exec does, while the world lets requests be refused or lost, answers
-// be lost, creations come through late, and the operator die between any two actions.
+// An operator in a simulated world (group_world.h): stores that follow the world's log, the observations of one group,
+// and an executor that carries plans out as operator/exec does, while the world lets requests be refused or lost,
+// answers be lost, creations come through late, and the operator die between any two actions.
 #ifndef CADRE_TESTS_GROUP_OPERATOR_H
 #define CADRE_TESTS_GROUP_OPERATOR_H
 
-#include "operator/exec/notebook.h"
-#include "operator/exec/timekeeper.h"
+#include "operator/exec/decision_time.h"
+#include "operator/exec/observations.h"
 #include "tests/unit/group_world.h"
 
 enum { SIM_LATE = 8 };
@@ -26,11 +26,11 @@ struct sim_operator {
     struct sim_world *w;
     struct sim_process processes[2]; // the leader, and the standby that follows if it dies
     struct cluster *cluster;
-    struct notebook notebook;
+    struct observations observations;
     bool dirty, waits_for_room;
     uint64_t epoch;
     int64_t skew_ms, max_skew_ms; // of its clock
-    struct timekeeper time;
+    struct decision_time time;
     const char *keys;         // that it has now; NULL = none, and it does not listen
     bool has_others;          // the cluster has agents of other groups
     int64_t others_since_ms;  // since when an agent of another group is connected to it; 0 = there is none

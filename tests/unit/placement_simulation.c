@@ -3,8 +3,8 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/reconcile/gang_place.h"
 #include "operator/reconcile/reason.h"
-#include "operator/reconcile/turn.h"
 #include "tests/unit/placement_world.h"
 
 #include <inttypes.h>
@@ -175,16 +175,16 @@ static void decide(struct sim *s, struct sgang *g)
                         .avoid = g->contended,
                         .n_avoid = g->n_contended};
     struct condition waits = {COND_SCHEDULED, CONDITION_FALSE, REASON_INSUFFICIENT, "", g->waiting_ms, 1};
-    struct turn_request r = {.cluster = s->cluster,
-                             .line = s->line,
-                             .owner = &g->object,
-                             .scheduled = g->waiting_ms ? &waits : NULL,
-                             .resumes = resumes,
-                             .now_ms = s->now_ms};
+    struct gang_place_request r = {.cluster = s->cluster,
+                                   .line = s->line,
+                                   .owner = &g->object,
+                                   .scheduled = g->waiting_ms ? &waits : NULL,
+                                   .resumes = resumes,
+                                   .now_ms = s->now_ms};
     struct placement placed;
     struct plan plan;
     plan_init(&plan, &a);
-    turn_place(&r, &gang, &a, &plan, &placed);
+    gang_place(&r, &gang, &a, &plan, &placed);
     s->report->decisions++;
     s->report->holds += plan.line->n_hold > 0;
     int64_t again_ms = plan.requeue_ms < 0 ? 0 : s->now_ms + MAX(plan.requeue_ms, (int64_t)1);

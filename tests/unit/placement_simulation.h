@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Days of a small cluster in seconds: gangs of all kinds come and go, other people's pods take room that they find,
 // nodes are lost and come back, kube-scheduler binds and evicts, and the operator dies, also in the middle of creating
-// a gang. Planned by turn_place() with the cluster's accounting and the line, as the operator does it.
+// a gang. Planned by gang_place() with the cluster's accounting and the line, as the operator does it.
 //
 // Checked after every event, against the simulation's own numbers: the planner's accounting is exact, no gang has a
 // part of its pods, no node is given more than it has (but for pods of lower priority that go), nothing that is not of

@@ -38,7 +38,7 @@ static void on_change(void *ctx, enum store_event event, const struct object *ol
     else
         cluster_del_node(o->cluster, any->meta.name);
     wall_ms(o);
-    timekeeper_saw(&o->time, old, now);
+    decision_time_saw(&o->time, old, now);
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         o->dirty = true; // as if all nodes had pods of ours
 }
@@ -48,15 +48,15 @@ static void lead(struct plg_operator *o)
 {
     cluster_free(o->cluster);
     o->cluster = cluster_new();
-    notebook_done(&o->notebook);
-    notebook_init(&o->notebook, rand_u64(&o->w->rand));
-    o->notebook.keeps_pod = true;
+    observations_done(&o->observations);
+    observations_init(&o->observations, rand_u64(&o->w->rand));
+    o->observations.keeps_pod = true;
     o->waits_for_room = false;
     o->failures = 0;
     o->due_ms = -1;
     o->skew_ms = o->w->calm ? 0 : rand_range(&o->w->rand, -3000, 3000);
     wall_ms(o);
-    o->time = (struct timekeeper){.clock = &o->clock.clock, .cluster = o->cluster};
+    o->time = (struct decision_time){.clock = &o->clock.clock, .cluster = o->cluster};
     o->dirty = true; // every object is looked at first
     sim_mirror_subscribe(&o->leader, on_change, o);
 }
@@ -91,7 +91,7 @@ void plg_operator_done(struct plg_operator *o)
     sim_mirror_done(&o->leader);
     sim_mirror_done(&o->standby);
     cluster_free(o->cluster);
-    notebook_done(&o->notebook);
+    observations_done(&o->observations);
 }
 
 void plg_operator_watch(struct plg_operator *o)
@@ -146,7 +146,7 @@ static void remember(struct plg_operator *o, const struct object *object)
 
 static int refused(struct plg_operator *o, const struct placementgroup *plg, const struct err *err)
 {
-    notebook_refused(&o->notebook, plg->status.incarnation, REASON_QUOTA_EXCEEDED, err->msg, wall_ms(o));
+    observations_refused(&o->observations, plg->status.incarnation, REASON_QUOTA_EXCEEDED, err->msg, wall_ms(o));
     return REFUSED;
 }
 
@@ -154,11 +154,11 @@ static int dry_run(struct plg_operator *o, const struct placementgroup *plg, con
 {
     struct err err = ERR_INIT;
     if (plg_create_pod(o->w, a->body, true, &err) < 0) {
-        notebook_dry_run_forbidden(&o->notebook, a->hash, plg->status.incarnation, REASON_QUOTA_EXCEEDED, err.msg,
-                                   wall_ms(o));
+        observations_dry_run_forbidden(&o->observations, a->hash, plg->status.incarnation, REASON_QUOTA_EXCEEDED,
+                                       err.msg, wall_ms(o));
         return REFUSED;
     }
-    return notebook_dry_run_passed(&o->notebook, a, a->body, strlen(a->body), &err);
+    return observations_dry_run_passed(&o->observations, a, a->body, strlen(a->body), &err);
 }
 
 static int create_pod(struct plg_operator *o, const struct placementgroup *plg, const struct action *a, enum fate f)
@@ -252,17 +252,17 @@ static int carry_out(struct plg_operator *o, const struct placementgroup *plg, c
 // As operator/exec does before it begins with a plan.
 static void take_notes(struct plg_operator *o, const struct placementgroup *plg, const struct plan *p, int64_t now_ms)
 {
-    struct group_memory *m = &o->notebook.memory;
+    struct gang_memory *m = &o->observations.memory;
     const struct condition *ready = condition_find(plg->status.conditions, plg->status.n_conditions, COND_READY);
     if (ready && ready->status == CONDITION_TRUE && m->rollbacks && m->retry_at_ms <= now_ms)
-        notebook_ready(&o->notebook, ready->changed_ms, now_ms);
+        observations_ready(&o->observations, ready->changed_ms, now_ms);
     if (p->rolls_back)
-        notebook_rolled_back(&o->notebook, p, now_ms);
+        observations_rolled_back(&o->observations, p, now_ms);
     if (!p->defers_status)
         m->status_wanted_ms = 0;
     else if (!m->status_wanted_ms)
         m->status_wanted_ms = now_ms;
-    notebook_planned(&o->notebook, p);
+    observations_planned(&o->observations, p);
     o->waits_for_room = p->waits_for_room;
     o->last_actions = p->n;
     o->last_plan = plan_describe(p, &o->w->arena);
@@ -284,10 +284,10 @@ static void look(struct plg_operator *o, const struct object *plg, struct arena 
         .gang.n_pods = n,
         .gang.setup = &setup,
         .gang.service = service ? service_of(service) : NULL,
-        .tenants = o->w->tenants,
+        .used = o->w->used,
         .gang.cluster = o->cluster,
-        .gang.memory = &o->notebook.memory,
-        .gang.now_ms = timekeeper_now(&o->time),
+        .gang.memory = &o->observations.memory,
+        .gang.now_ms = decision_time_now(&o->time),
     };
 }
 
@@ -313,7 +313,7 @@ void plg_operator_turn(struct plg_operator *o)
     struct placementgroup_view v;
     struct plan plan;
     object_ref(plg);
-    notebook_time(&o->notebook, wall_ms(o), o->w->now_ms);
+    observations_time(&o->observations, wall_ms(o), o->w->now_ms);
     look(o, plg, &a, &v);
     placementgroup_reconcile(&v, &a, &plan);
     take_notes(o, v.plg, &plan, v.gang.now_ms);

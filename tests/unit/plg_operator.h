@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator in the world of plg_world.h: stores that follow its log, the notebook of its PlacementGroup, and an
+// An operator in the world of plg_world.h: stores that follow its log, the observations of its PlacementGroup, and an
 // executor that carries plans out as operator/exec does, while requests are refused or lost, answers are lost,
 // creations come through late, clocks jump, and the operator dies between any two writes.
 #ifndef CADRE_TESTS_PLG_OPERATOR_H
 #define CADRE_TESTS_PLG_OPERATOR_H
 
-#include "operator/exec/notebook.h"
-#include "operator/exec/timekeeper.h"
+#include "operator/exec/decision_time.h"
+#include "operator/exec/observations.h"
 #include "tests/unit/plg_world.h"
 
 enum { PLG_LATE = 8 };
@@ -15,13 +15,13 @@ struct plg_operator {
     struct plg_world *w;
     struct sim_mirror leader, standby;
     struct cluster *cluster;
-    struct notebook notebook;
+    struct observations observations;
     bool dirty, waits_for_room;
     uint64_t epoch;
     int64_t due_ms;  // of the next look without a reason, -1 = none
     int64_t skew_ms; // of the leader's clock
     struct clock_fake clock;
-    struct timekeeper time;
+    struct decision_time time;
     int failures; // in a row
     struct {
         const char *body;

@@ -47,7 +47,7 @@ struct plg_world {
     struct plg_pod pods[PLG_PODS];
     struct plg_node nodes[PLG_NODES];
     int32_t quota; // of pods
-    bool tenants;  // some WorkerGroup names it
+    bool used;     // some WorkerGroup names it
     bool calm;     // nothing goes wrong any more, and all is done at once
     int births;    // of pods
     struct sim_log log;

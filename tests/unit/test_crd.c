@@ -296,7 +296,7 @@ static void a_status_is_what_the_schema_says(void **state)
 {
     (void)state;
     struct node_replicas placement = {"n1", "0-3"};
-    struct pool_ref pool = {"pool", "0-3"};
+    struct placementgroup_ref pool = {"pool", "0-3"};
     struct workergroup_status status = {
         .master_addr = "a:1",
         .selector = "cadre.dev/group=a",

@@ -20,7 +20,7 @@ enum { HASH = 42 };
 static struct {
     struct clock_fake clock;
     struct dryruns *d;
-    struct notebook notebook;
+    struct observations observations;
     struct arena arena;
     struct plan plan;
     int answered, refused, alone; // what waiters were told
@@ -40,7 +40,7 @@ static int setup(void **state)
     memset(&t, 0, sizeof t);
     clock_fake_init(&t.clock, 1000, 1000);
     t.d = dryruns_new(&t.clock.clock);
-    notebook_init(&t.notebook, 1);
+    observations_init(&t.observations, 1);
     plan_init(&t.plan, &t.arena);
     plan_add(&t.plan, ACTION_STATUS, STAGE_FIRST);
     plan_add(&t.plan, ACTION_DRY_RUN, STAGE_FIRST)->hash = HASH;
@@ -51,7 +51,7 @@ static int teardown(void **state)
 {
     (void)state;
     dryruns_free(t.d);
-    notebook_done(&t.notebook);
+    observations_done(&t.observations);
     arena_done(&t.arena);
     return 0;
 }
@@ -71,7 +71,7 @@ static bool joins(const struct object *owner)
 
 static bool knows(const struct object *owner)
 {
-    return dryruns_answer(t.d, owner, &t.plan, &t.notebook);
+    return dryruns_answer(t.d, owner, &t.plan, &t.observations);
 }
 
 static void tried(const struct object *owner)
@@ -93,9 +93,9 @@ static void what_was_tried_for_one_is_known_for_another(void **state)
     assert_false(knows(&another));
     tried(&one);
     assert_true(knows(&another));
-    assert_int_equal(t.notebook.memory.dry_run, DRY_RUN_OK);
-    assert_int_equal(t.notebook.memory.dry_run_hash, HASH);
-    assert_int_equal(resources_get(&t.notebook.memory.needs->requests, RESOURCE_CPU), 2000);
+    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_OK);
+    assert_int_equal(t.observations.memory.dry_run_hash, HASH);
+    assert_int_equal(resources_get(&t.observations.memory.needs->requests, RESOURCE_CPU), 2000);
 }
 
 static void but_not_elsewhere_nor_for_other_pods(void **state)
@@ -118,12 +118,12 @@ static void of_several_trials_each_answer_that_is_known_is_noted(void **state)
     further->further = true;
     tried(&one);
     assert_true(knows(&another));
-    assert_int_equal(t.notebook.memory.further[DRY_RUNS_FURTHER - 1], 0);
+    assert_int_equal(t.observations.memory.further[DRY_RUNS_FURTHER - 1], 0);
     assert_false(dryruns_join(t.d, &one, HASH + 1, on_told, NULL));
     dryruns_tell(t.d, &one, HASH + 1, &yes, &fine);
     assert_true(knows(&another));
-    assert_int_equal(t.notebook.memory.further[DRY_RUNS_FURTHER - 1], HASH + 1);
-    assert_int_equal(t.notebook.memory.dry_run_hash, HASH);
+    assert_int_equal(t.observations.memory.further[DRY_RUNS_FURTHER - 1], HASH + 1);
+    assert_int_equal(t.observations.memory.dry_run_hash, HASH);
 }
 
 static void an_answer_is_soon_out_of_date(void **state)

@@ -91,7 +91,7 @@ static void a_crowd_that_thins_is_remembered_by_who_still_waits(void **state)
     (void)state;
     thin_the_crowd();
     assert_int_equal(entry_crowd(entry(0)), ENTRIES);
-    assert_int_equal(entry(0)->notebook.memory.status_wanted_ms, 1000);
+    assert_int_equal(entry(0)->observations.memory.status_wanted_ms, 1000);
     assert_int_equal(entry_crowd(entry(1)), 1);
 }
 
@@ -151,7 +151,7 @@ static void a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one(void *
 {
     (void)state;
     struct entry *e = in_execution();
-    notebook_refused(&e->notebook, 1, "QuotaExceeded", "no more pods", 1000);
+    observations_refused(&e->observations, 1, "QuotaExceeded", "no more pods", 1000);
     entries_stop(&t.all);
     assert_null(entries_find(&t.all, "ml/g"));
     entries_start(&t.all);
@@ -162,7 +162,7 @@ static void a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one(void *
     assert_null(map_get(&t.all.map, "ml/g"));
     e = in_execution();
     assert_int_equal(t.decisions, 2);
-    assert_null(e->notebook.memory.refusal_reason);
+    assert_null(e->observations.memory.refusal_reason);
     assert_non_null(entries_find(&t.all, "ml/g"));
     executed(e);
 }

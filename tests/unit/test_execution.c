@@ -23,7 +23,7 @@ static struct {
     struct executor x;
     const struct object *group;
     struct metrics *metrics;
-    struct notebook notebook;
+    struct observations observations;
     struct arena arena;
     struct plan plan;
     struct agent *agent;
@@ -60,7 +60,7 @@ static int setup(void **state)
                                   "\"1\"},\"status\":{\"allocatable\":{\"pods\":\"1000\"}}}");
     cluster_set_node(t.x.cluster, node_of(node));
     object_unref(node);
-    notebook_init(&t.notebook, 1);
+    observations_init(&t.observations, 1);
     plan_init(&t.plan, &t.arena);
     return 0;
 }
@@ -77,7 +77,7 @@ static int teardown(void **state)
     store_free(t.x.slices);
     store_free(t.x.groups);
     cluster_free(t.x.cluster);
-    notebook_done(&t.notebook);
+    observations_done(&t.observations);
     object_unref(t.group);
     metrics_free(t.metrics);
     stub_client_free(t.x.client);
@@ -122,8 +122,8 @@ static void on_done(void *ctx, const struct err *err)
 
 static void start(void)
 {
-    execution_start(&t.x, t.group, workergroup_of(t.group)->status.incarnation, &t.arena, &t.plan, &t.notebook, on_done,
-                    NULL);
+    execution_start(&t.x, t.group, workergroup_of(t.group)->status.incarnation, &t.arena, &t.plan, &t.observations,
+                    on_done, NULL);
 }
 
 static int pods_counted(void)
@@ -270,7 +270,7 @@ static void a_slice_of_our_name_that_is_a_stranger_s_is_tried_again(void **state
     assert_int_equal(t.err.code, ERR_EXISTS);
     assert_string_equal(t.err.msg,
                         "an EndpointSlice ml/g-ipv4-0 exists that does not belong to this WorkerGroup: delete it");
-    assert_null(t.notebook.memory.refusal_reason);
+    assert_null(t.observations.memory.refusal_reason);
     assert_null(slice());
 }
 
@@ -282,7 +282,7 @@ static void plan_trial(void)
 }
 
 // Twice the same, for two groups as it were.
-static void start_two_trials(struct notebook *second)
+static void start_two_trials(struct observations *second)
 {
     struct arena arena = ARENA_INIT;
     struct plan plan;
@@ -293,26 +293,26 @@ static void start_two_trials(struct notebook *second)
     struct action *a = plan_add(&plan, ACTION_DRY_RUN, STAGE_FIRST);
     a->body = "{}";
     a->hash = 42;
-    notebook_init(second, 2);
+    observations_init(second, 2);
     execution_start(&t.x, t.group, 0, &arena, &plan, second, on_done, NULL);
 }
 
-static void end_two_trials(struct notebook *second)
+static void end_two_trials(struct observations *second)
 {
-    notebook_done(second);
+    observations_done(second);
     dryruns_free(t.x.dryruns);
 }
 
 static void pods_that_are_alike_are_tried_once(void **state)
 {
     (void)state;
-    struct notebook second;
+    struct observations second;
     start_two_trials(&second);
     assert_int_equal(stub_waiting(t.x.client), 1);
     assert_true(stub_next(t.x.client)->request.dry_run);
     stub_answer(stub_next(t.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
     assert_int_equal(t.done, 2);
-    assert_int_equal(t.notebook.memory.dry_run, DRY_RUN_OK);
+    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_OK);
     assert_int_equal(second.memory.dry_run, DRY_RUN_OK);
     end_two_trials(&second);
 }
@@ -320,11 +320,11 @@ static void pods_that_are_alike_are_tried_once(void **state)
 static void a_refusal_is_heard_by_each_for_itself(void **state)
 {
     (void)state;
-    struct notebook second;
+    struct observations second;
     start_two_trials(&second);
     stub_fail(stub_next(t.x.client), ERR_INVALID, "a name is too long");
     assert_int_equal(t.done, 1);
-    assert_int_equal(t.notebook.memory.dry_run, DRY_RUN_REFUSED);
+    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_REFUSED);
     assert_int_equal(stub_waiting(t.x.client), 1);
     stub_answer(stub_next(t.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
     assert_int_equal(t.done, 2);
@@ -348,8 +348,8 @@ static void of_several_trials_of_one_a_refusal_stays(void **state)
     stub_fail(further, ERR_INVALID, "too much");
     stub_answer(first, 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
     assert_int_equal(t.err.code, 0);
-    assert_int_equal(t.notebook.memory.dry_run, DRY_RUN_REFUSED);
-    assert_int_equal(t.notebook.memory.dry_run_hash, 43);
+    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_REFUSED);
+    assert_int_equal(t.observations.memory.dry_run_hash, 43);
 }
 
 static void agents_are_told(void **state)

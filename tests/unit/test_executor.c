@@ -43,7 +43,7 @@ static struct {
     struct executor x;
     struct metrics *metrics;
     const struct object *group;
-    struct notebook notebook;
+    struct observations observations;
     struct arena arena;
     struct plan plan;
     struct scripted script[8];
@@ -126,7 +126,7 @@ static int setup(void **state)
     const struct object *node = object_of_json(KIND_NODE, node_json);
     cluster_set_node(t.x.cluster, (const struct node *)node);
     object_unref(node);
-    notebook_init(&t.notebook, 1);
+    observations_init(&t.observations, 1);
     plan_init(&t.plan, &t.arena);
     return 0;
 }
@@ -141,7 +141,7 @@ static int teardown(void **state)
     store_free(t.x.services);
     store_free(t.x.groups);
     cluster_free(t.x.cluster);
-    notebook_done(&t.notebook);
+    observations_done(&t.observations);
     object_unref(t.group);
     metrics_free(t.metrics);
     arena_done(&t.arena);
@@ -204,8 +204,8 @@ static void on_done(void *ctx, const struct err *err)
 
 static void start(void)
 {
-    execution_start(&t.x, t.group, workergroup_of(t.group)->status.incarnation, &t.arena, &t.plan, &t.notebook, on_done,
-                    NULL);
+    execution_start(&t.x, t.group, workergroup_of(t.group)->status.incarnation, &t.arena, &t.plan, &t.observations,
+                    on_done, NULL);
 }
 
 static void carry_on(void)
@@ -260,7 +260,7 @@ static void a_gang_is_created(void **state)
     // Known before any watch brings it:
     assert_true(has_pod("g-0-2") && has_pod("g-1-2") && has_pod("g-2-2"));
     assert_int_equal(gpus_used(), 3);
-    assert_null(t.notebook.memory.refusal_reason);
+    assert_null(t.observations.memory.refusal_reason);
 }
 
 // Else another gang, decided while the first one's Service is being made, would be given the same room.
@@ -293,9 +293,9 @@ static void quota_in_the_middle_of_a_gang(void **state)
     plan_status(STAGE_THIRD);
     carry_out();
     assert_int_equal(t.err.code, 0); // a finding, not an error: the next decision gives the gang back
-    assert_string_equal(t.notebook.memory.refusal_reason, REASON_QUOTA_EXCEEDED);
-    assert_non_null(strstr(t.notebook.memory.refusal_message, "exceeded quota: small"));
-    assert_int_equal(t.notebook.memory.refusal_incarnation, 2);
+    assert_string_equal(t.observations.memory.refusal_reason, REASON_QUOTA_EXCEEDED);
+    assert_non_null(strstr(t.observations.memory.refusal_message, "exceeded quota: small"));
+    assert_int_equal(t.observations.memory.refusal_incarnation, 2);
     assert_true(has_pod("g-0-2") && !has_pod("g-1-2") && has_pod("g-2-2"));
     assert_int_equal(gpus_used(), 2);
     assert_int_equal(asked("PATCH", STATUS), 0);
@@ -308,7 +308,7 @@ static void a_pod_that_is_forbidden_for_another_reason(void **state)
     plan_three_pods(STAGE_SECOND);
     carry_out();
     assert_int_equal(t.err.code, 0);
-    assert_string_equal(t.notebook.memory.refusal_reason, REASON_FORBIDDEN);
+    assert_string_equal(t.observations.memory.refusal_reason, REASON_FORBIDDEN);
 }
 
 static void a_pod_of_ours_from_before_a_crash(void **state)
@@ -321,7 +321,7 @@ static void a_pod_of_ours_from_before_a_crash(void **state)
     plan_status(STAGE_THIRD);
     carry_out();
     assert_int_equal(t.err.code, 0);
-    assert_null(t.notebook.memory.refusal_reason);
+    assert_null(t.observations.memory.refusal_reason);
     assert_true(has_pod("g-1-2"));
     assert_int_equal(gpus_used(), 3);
     assert_int_equal(asked("PATCH", STATUS), 1);
@@ -338,8 +338,8 @@ static void a_pod_of_our_name_that_is_a_stranger_s(void **state)
     plan_status(STAGE_THIRD);
     carry_out();
     assert_int_equal(t.err.code, 0);
-    assert_string_equal(t.notebook.memory.refusal_reason, REASON_NAME_CONFLICT);
-    assert_non_null(strstr(t.notebook.memory.refusal_message, "Pod g-1-2"));
+    assert_string_equal(t.observations.memory.refusal_reason, REASON_NAME_CONFLICT);
+    assert_non_null(strstr(t.observations.memory.refusal_message, "Pod g-1-2"));
     assert_false(has_pod("g-1-2"));
     assert_int_equal(gpus_used(), 2);
     assert_int_equal(asked("PATCH", STATUS), 0);
@@ -355,7 +355,7 @@ static void a_pod_of_our_namesake(void **state)
            (struct fakeapi_rule){.body = pod_text("g-1-2", "u-before", namesake, sizeof namesake)});
     plan_three_pods(STAGE_SECOND);
     carry_out();
-    assert_string_equal(t.notebook.memory.refusal_reason, REASON_NAME_CONFLICT);
+    assert_string_equal(t.observations.memory.refusal_reason, REASON_NAME_CONFLICT);
     assert_false(has_pod("g-1-2"));
 }
 
@@ -367,7 +367,7 @@ static void a_pod_that_was_in_the_way_and_is_gone_when_we_look(void **state)
     plan_three_pods(STAGE_SECOND);
     carry_out();
     assert_int_equal(t.err.code, ERR_NOT_FOUND); // tried again
-    assert_null(t.notebook.memory.refusal_reason);
+    assert_null(t.observations.memory.refusal_reason);
     assert_int_equal(gpus_used(), 2); // and what does not exist takes no room from the next try
 }
 
@@ -383,8 +383,8 @@ static void a_service_of_our_name_that_is_a_stranger_s(void **state)
     plan_three_pods(STAGE_SECOND);
     carry_out();
     assert_int_equal(t.err.code, 0);
-    assert_string_equal(t.notebook.memory.refusal_reason, REASON_NAME_CONFLICT);
-    assert_non_null(strstr(t.notebook.memory.refusal_message, "Service g"));
+    assert_string_equal(t.observations.memory.refusal_reason, REASON_NAME_CONFLICT);
+    assert_non_null(strstr(t.observations.memory.refusal_message, "Service g"));
     assert_int_equal(asked("POST", PODS), 0);
     assert_int_equal(gpus_used(), 0);
 }
@@ -398,7 +398,7 @@ static void an_api_server_that_fails(void **state)
     carry_out();
     assert_int_not_equal(t.err.code, 0);
     assert_non_null(strstr(t.err.msg, "disk full"));
-    assert_null(t.notebook.memory.refusal_reason);
+    assert_null(t.observations.memory.refusal_reason);
     assert_int_equal(gpus_used(), 2);
     assert_int_equal(asked("PATCH", STATUS), 0);
 }
@@ -491,8 +491,8 @@ static void a_template_that_passes(void **state)
     carry_out();
     assert_int_equal(t.err.code, 0);
     assert_non_null(strstr(fakeapi_at(t.f->api, 0)->target, "dryRun=All"));
-    assert_int_equal(t.notebook.memory.dry_run, DRY_RUN_OK);
-    assert_int_equal(t.notebook.memory.dry_run_hash, 42);
+    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_OK);
+    assert_int_equal(t.observations.memory.dry_run_hash, 42);
     assert_false(has_pod("dry"));
 }
 
@@ -504,8 +504,8 @@ static void a_template_that_is_refused(void **state)
     plan_three_pods(STAGE_SECOND);
     carry_out();
     assert_int_equal(t.err.code, 0);
-    assert_int_equal(t.notebook.memory.dry_run, DRY_RUN_REFUSED);
-    assert_non_null(strstr(t.notebook.memory.dry_run_message, "image: required"));
+    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_REFUSED);
+    assert_non_null(strstr(t.observations.memory.dry_run_message, "image: required"));
 }
 
 static void a_template_that_no_quota_allows(void **state)
@@ -515,8 +515,8 @@ static void a_template_that_no_quota_allows(void **state)
     plan_dry_run(STAGE_FIRST);
     carry_out();
     assert_int_equal(t.err.code, 0);
-    assert_int_equal(t.notebook.memory.dry_run, DRY_RUN_NONE);
-    assert_string_equal(t.notebook.memory.refusal_reason, REASON_QUOTA_EXCEEDED);
+    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_NONE);
+    assert_string_equal(t.observations.memory.refusal_reason, REASON_QUOTA_EXCEEDED);
 }
 
 static void an_answer_that_is_no_pod(void **state)
@@ -526,7 +526,7 @@ static void an_answer_that_is_no_pod(void **state)
     plan_dry_run(STAGE_FIRST);
     carry_out();
     assert_int_not_equal(t.err.code, 0);
-    assert_int_equal(t.notebook.memory.dry_run, DRY_RUN_NONE);
+    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_NONE);
 }
 
 static void a_client_that_is_taken_down_ends_what_is_in_flight(void **state)

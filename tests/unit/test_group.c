@@ -146,7 +146,7 @@ static void a_killed_container_is_waited_for_by_our_own_clock(void **state)
     assert_false(says(p, &c->arena, "\"reason\":\"Restarting\""));
     int64_t day = 86400 * 1000LL;
     c->memory.waits[PATIENCE_KILLED] = p->waits[PATIENCE_KILLED];
-    c->memory.waits[PATIENCE_KILLED].since_ms += day; // as notebook_time does
+    c->memory.waits[PATIENCE_KILLED].since_ms += day; // as observations_time does
     c->view.gang.now_ms += day + 58999;
     assert_false(says(group_case_decide(c), &c->arena, "\"reason\":\"Restarting\""));
     c->view.gang.now_ms++;

@@ -306,8 +306,8 @@ static void stay(struct life *l)
     for (int i = 0; i < 4; i++) {
         sim_pass(&l->w, 60 * 1000);
         if (i == 2) {
-            notebook_done(&l->o.notebook);
-            notebook_init(&l->o.notebook, 1);
+            observations_done(&l->o.observations);
+            observations_init(&l->o.observations, 1);
         }
         l->o.dirty = true;
         life_turn(l);

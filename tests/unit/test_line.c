@@ -56,9 +56,9 @@ static void takes(struct line_member m, int resource)
     line_tell(line, &(struct line_note){LINE_TAKES, m, .requests = &requests}, now_ms);
 }
 
-static struct turn ask(struct line_member m)
+static struct line_answer ask(struct line_member m)
 {
-    struct turn t;
+    struct line_answer t;
     line_ask(line, &m, now_ms, &arena, &t);
     return t;
 }
@@ -85,7 +85,7 @@ static void nobody_is_held_up_at_first(void **state)
 {
     (void)state;
     waits(member("big", 0, 9));
-    struct turn t = ask(member("big", 0, 9));
+    struct line_answer t = ask(member("big", 0, 9));
     assert_false(t.holds);
     assert_int_equal(t.waits_since_ms, now_ms);
     assert_int_equal(t.look_again_ms, LINE_PATIENCE_MS);
@@ -100,7 +100,7 @@ static void after_some_minutes_nodes_are_held_against_those_behind(void **state)
     now_ms += LINE_PATIENCE_MS;
     assert_true(ask(big).holds);
     wait_holding(big, now_ms, "n1");
-    struct turn t = ask(member("small", 0, 1));
+    struct line_answer t = ask(member("small", 0, 1));
     assert_int_equal(t.n_held, 1);
     assert_string_equal(t.held[0], "n1");
     assert_int_equal(t.look_again_ms, LINE_HOLD_MS);

@@ -11,8 +11,8 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/bundles.h"
+#include "operator/reconcile/placementgroup_pods.h"
 #include "operator/reconcile/reason.h"
-#include "operator/reconcile/reservation.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,17 +60,17 @@ static const struct condition *ready_of(const struct life *l)
     return condition_find(s->conditions, s->n_conditions, COND_READY);
 }
 
-// How often each bundle is held, and on how many nodes all of them are.
-struct holding {
+// How many pods have each bundle, and on how many nodes all of them are.
+struct bundle_pods {
     int times[PLG_BUNDLES], nodes, most_on_a_node, pods;
 };
 
-static void holding_of(const struct life *l, struct holding *ret)
+static void bundle_pods_of(const struct life *l, struct bundle_pods *ret)
 {
     struct arena a = ARENA_INIT;
     struct bundles b;
     struct err err = ERR_INIT;
-    *ret = (struct holding){0};
+    *ret = (struct bundle_pods){0};
     assert_int_equal(bundles_expand(&placementgroup_of(l->w.plg)->spec, &a, &b, &err), 0);
     for (int i = 0; i < PLG_NODES; i++) {
         int here = 0;
@@ -82,7 +82,7 @@ static void holding_of(const struct life *l, struct holding *ret)
             if (!plg_live(p) || p->asked_ms || !str_eq(p->node, l->w.nodes[i].name))
                 continue;
             ret->pods++;
-            must(l, bundles_of_pod(&b, p->now, &a, &items, &n, &same), "%s holds nothing", p->now->obj.meta.name);
+            must(l, bundles_of_pod(&b, p->now, &a, &items, &n, &same), "%s has no bundles", p->now->obj.meta.name);
             for (size_t j = 0; j < n; j++)
                 ret->times[items[j]]++;
             here += (int)n;
@@ -107,22 +107,22 @@ static const char *missing(const struct life *l)
     const struct placementgroup *plg = placementgroup_of(l->w.plg);
     const struct condition *ready = ready_of(l);
     const char *strategy = l->w.spec.strategy;
-    struct holding h;
+    struct bundle_pods h;
     if (plg->status.observed_generation != l->w.generation)
         return "the status speaks of an older spec";
     if (!ready || ready->status != CONDITION_TRUE)
         return "not Ready";
-    holding_of(l, &h);
+    bundle_pods_of(l, &h);
     for (int i = 0; i < PLG_BUNDLES; i++)
         if (h.times[i] != (i < l->w.spec.bundles))
-            return h.times[i] ? "a bundle is held twice, or is none" : "a bundle is held by nobody";
+            return h.times[i] ? "two pods have a bundle, or there is no such bundle" : "a bundle has no pod";
     if (live_pods(l) != h.pods)
         return "a pod is too many";
     if (str_eq(strategy, "StrictPack") && h.nodes != 1)
         return "not packed";
     if (str_eq(strategy, "StrictSpread") && h.most_on_a_node != 1)
         return "not spread";
-    return l->w.service || !l->w.tenants ? NULL : "no Service for the groups that run on it";
+    return l->w.service || !l->w.used ? NULL : "no Service for the groups that run on it";
 }
 
 static void check_status(struct life *l)
@@ -309,9 +309,9 @@ static void somebody_edits(struct life *l)
 // Its controller is told of the first that comes.
 static void groups_come_and_go(struct life *l)
 {
-    l->w.tenants = !l->w.tenants;
-    l->o.dirty = l->o.dirty || l->w.tenants;
-    tell(l, l->w.tenants ? "a group comes to it" : "its last group goes");
+    l->w.used = !l->w.used;
+    l->o.dirty = l->o.dirty || l->w.used;
+    tell(l, l->w.used ? "a group comes to it" : "its last group goes");
 }
 
 static void something_happens(struct life *l)
@@ -381,9 +381,9 @@ static void stay(struct life *l)
     for (int i = 0; i < 4; i++) {
         plg_pass(&l->w, 60 * 1000);
         if (i == 2) {
-            notebook_done(&l->o.notebook);
-            notebook_init(&l->o.notebook, 1);
-            l->o.notebook.keeps_pod = true;
+            observations_done(&l->o.observations);
+            observations_init(&l->o.observations, 1);
+            l->o.observations.keeps_pod = true;
         }
         l->o.dirty = true;
         turn(l);

@@ -164,7 +164,7 @@ static struct condition conditions[] = {
      .observed_generation = 7,
      .changed_ms = 7000},
 };
-static struct pool_ref pools[] = {{"pool", "0-3"}, {"pool-b", NULL}};
+static struct placementgroup_ref pools[] = {{"pool", "0-3"}, {"pool-b", NULL}};
 static struct node_replicas placements[] = {{"n1", "0-3"}, {"n2", "4,6"}};
 
 static struct workergroup_status full_status(void)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning a gang when it is its turn: what is the same for the pods of WorkerGroups and of PlacementGroups.
-#ifndef CADRE_RECONCILE_TURN_H
-#define CADRE_RECONCILE_TURN_H
+// Planning a gang, behind those in the line that come before it.
+#ifndef CADRE_RECONCILE_GANG_PLACE_H
+#define CADRE_RECONCILE_GANG_PLACE_H
 
 #include "operator/placement/line.h"
 #include "operator/placement/planner.h"
 #include "operator/reconcile/plan.h"
 
-struct turn_request {
+struct gang_place_request {
     const struct cluster *cluster;
     const struct line *line;           // NULL = nobody else is there
     const struct object *owner;        // of the gang
@@ -19,15 +19,15 @@ struct turn_request {
 
 // Plans with regard to those that have waited longer, and notes in the plan what is to be told to the line, and when to
 // look again. `gang` needs no held nodes and no uid.
-void turn_place(const struct turn_request *r, struct gang *gang, struct arena *a, struct plan *plan,
+void gang_place(const struct gang_place_request *r, struct gang *gang, struct arena *a, struct plan *plan,
                 struct placement *ret);
 
 // What a condition says of a gang that has not been placed: the planner's line, what else it has to say, and who is
 // ahead.
-const char *turn_message(const struct turn_request *r, const struct gang *gang, const struct placement *p,
-                         struct arena *a);
+const char *gang_place_message(const struct gang_place_request *r, const struct gang *gang, const struct placement *p,
+                               struct arena *a);
 
 // ", 2 pods of lower priority are evicted for them"; "" if none is.
-const char *turn_victims(const struct placement *p, struct arena *a);
+const char *gang_place_victims(const struct placement *p, struct arena *a);
 
 #endif

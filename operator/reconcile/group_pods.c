@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/reconcile/census.h"
+#include "operator/reconcile/group_pods.h"
 
 #include "common/base/map.h"
 #include "common/base/mem.h"
@@ -8,7 +8,6 @@
 #include "operator/reconcile/patience.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
-#include "operator/reconcile/seats.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -20,7 +19,7 @@ enum {
     EXIT_SIGTERM = 143,
 };
 
-bool census_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
+bool group_pods_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
 {
     return pod_node_gone(v->gang.cluster, p, v->wg->spec.node_lost_s, v->gang.now_ms, ret_ms);
 }
@@ -58,7 +57,7 @@ static bool was_killed(const struct container_status *s)
 
 // The kubelet ends the containers of a pod that it evicts one by one, and says only then why; so what may have been
 // killed by it counts after a while. How long that still is, for the container that was killed first.
-static int64_t await_reason(struct census *c, const struct group_view *v)
+static int64_t await_reason(struct group_pods *c, const struct group_view *v)
 {
     int64_t first_ms = 0;
     for (int32_t i = 0; i < c->replicas; i++) {
@@ -127,27 +126,27 @@ static struct group_failure failure_of(const struct group_view *v, const struct 
     return f;
 }
 
-static void note_silence(struct census *c, const struct group_view *v, const struct pod *p, bool current)
+static void note_silence(struct group_pods *c, const struct group_view *v, const struct pod *p, bool current)
 {
     int64_t left = -1;
     bool awaited = !pod_terminal(p) || p->obj.meta.deleted_ms;
-    if (!awaited || census_node_lost(v, p, &left) || left < 0)
+    if (!awaited || group_pods_node_lost(v, p, &left) || left < 0)
         return;
-    gang_pods_look_again(&c->pods, left);
+    gang_pods_look_again(&c->gang, left);
     int64_t since = cluster_node(v->gang.cluster, p->node)->ready_changed_ms;
     if (current && (!c->silent_since_ms || since < c->silent_since_ms))
         c->silent_since_ms = since;
 }
 
-static void note_failure(struct census *c, const struct group_view *v, const struct pod *p, int32_t index,
+static void note_failure(struct group_pods *c, const struct group_view *v, const struct pod *p, int32_t index,
                          int64_t killed_left_ms, struct arena *a)
 {
     int64_t left = -1;
     bool failed = p->phase == POD_FAILED || (has_agent(v) && p->phase == POD_SUCCEEDED); // an agent stays to the end
     failed = failed || failed_sidecar(p, killed_left_ms, &left);
     if (left > 0 && !failed)
-        gang_pods_look_again(&c->pods, left);
-    bool lost = !pod_terminal(p) && census_node_lost(v, p, NULL);
+        gang_pods_look_again(&c->gang, left);
+    bool lost = !pod_terminal(p) && group_pods_node_lost(v, p, NULL);
     // Killed by the deletion, if it ended after that.
     bool deleted =
         p->obj.meta.deleted_ms && p->phase != POD_SUCCEEDED && (!failed || ended_ms(v, p) >= deletion_asked_ms(p));
@@ -176,13 +175,13 @@ static void note_failure(struct census *c, const struct group_view *v, const str
 }
 
 // The first failure explains those that it caused.
-static void note_process(struct census *c, const struct group_view *v, struct arena *a)
+static void note_process(struct group_pods *c, const struct group_view *v, struct arena *a)
 {
-    const struct agent_process *p = c->crew.culprit;
+    const struct agent_process *p = c->ranks.culprit;
     if (!p || (c->failure.time_ms && c->failure_began_ms <= p->ended_ms))
         return;
-    const struct pod *pod = c->current[c->crew.culprit_index];
-    c->failure = crew_failure(v, p, a);
+    const struct pod *pod = c->current[c->ranks.culprit_index];
+    c->failure = ranks_failure(v, p, a);
     c->failure.pod = pod->obj.meta.name;
     c->failure.node = pod->node;
     c->failure_began_ms = p->ended_ms;
@@ -210,11 +209,11 @@ static size_t silent_agents(const struct group_view *v)
 {
     size_t n = 0;
     for (size_t i = 0; i < v->gang.n_pods; i++)
-        n += v->gang.pods[i]->phase == POD_RUNNING && !(v->agents && crew_agent_there(&v->agents[i]));
+        n += v->gang.pods[i]->phase == POD_RUNNING && !(v->agents && ranks_agent_there(&v->agents[i]));
     return n;
 }
 
-enum reach_verdict census_silence(const struct group_view *v, int64_t since_ms, int64_t limit_ms, int64_t *ret_ms)
+enum reach_verdict group_pods_silence(const struct group_view *v, int64_t since_ms, int64_t limit_ms, int64_t *ret_ms)
 {
     since_ms = MAX(since_ms, v->leading_ms);
     return reach_verdict(&v->reach, silent_agents(v), since_ms, limit_ms, v->gang.now_ms, ret_ms);
@@ -222,20 +221,20 @@ enum reach_verdict census_silence(const struct group_view *v, int64_t since_ms, 
 
 // An agent that is away for so long, or has not come for so long after its start, is lost with its pod. Not so if its
 // node is silent itself: then that decides; nor if the operator may be at fault.
-static void note_lost_agent(struct census *c, const struct group_view *v, int32_t index)
+static void note_lost_agent(struct group_pods *c, const struct group_view *v, int32_t index)
 {
     const struct pod *p = c->current[index];
-    const struct agent_facts *f = c->crew.facts[index];
+    const struct agent_facts *f = c->ranks.facts[index];
     const struct node *n = p->node ? cluster_node(v->gang.cluster, p->node) : NULL;
     int64_t awaited = agent_awaited_ms(p, f), since = MAX(awaited, v->leading_ms), left;
-    if (crew_agent_there(f) || !awaited || !n || !n->ready || c->failed[index])
+    if (ranks_agent_there(f) || !awaited || !n || !n->ready || c->failed[index])
         return;
     if (v->gang.setup && pod_trusts_others(p, v->gang.setup->keys_id))
         return;
-    enum reach_verdict verdict = census_silence(v, awaited, (int64_t)v->wg->spec.node_lost_s * 1000, &left);
+    enum reach_verdict verdict = group_pods_silence(v, awaited, (int64_t)v->wg->spec.node_lost_s * 1000, &left);
     c->unreachable = c->unreachable || verdict == REACH_NOBODY;
     if (verdict != REACH_COUNTS) {
-        gang_pods_look_again(&c->pods, left);
+        gang_pods_look_again(&c->gang, left);
         return;
     }
     c->failed[index] = true;
@@ -257,42 +256,42 @@ static void note_lost_agent(struct census *c, const struct group_view *v, int32_
     c->infrastructure = true;
 }
 
-static void ask_agents(struct census *c, const struct group_view *v, struct arena *a)
+static void ask_agents(struct group_pods *c, const struct group_view *v, struct arena *a)
 {
     static const struct agent_facts nothing;
     const struct agent_facts **facts = arena_array(a, (size_t)c->replicas, sizeof *facts);
-    for (int32_t i = 0; c->pooled && i < c->replicas; i++)
+    for (int32_t i = 0; c->bundles && i < c->replicas; i++)
         if (c->current[i])
-            facts[i] = v->agents ? &v->agents[c->pooled->berths[i].at] : &nothing;
-    for (size_t i = 0; i < v->gang.n_pods && !c->pooled; i++) {
+            facts[i] = v->agents ? &v->agents[c->bundles->replicas[i].at] : &nothing;
+    for (size_t i = 0; i < v->gang.n_pods && !c->bundles; i++) {
         int32_t index = pod_label_number(v->gang.pods[i], LABEL_INDEX);
         if (index >= 0 && index < c->replicas && c->current[index] == v->gang.pods[i])
             facts[index] = v->agents ? &v->agents[i] : &nothing;
     }
-    crew_take(v, c->attempt, facts, &c->crew);
+    ranks_take(v, c->attempt, facts, &c->ranks);
     for (int32_t i = 0; i < c->replicas; i++)
         if (facts[i])
             note_lost_agent(c, v, i);
     note_process(c, v, a);
-    c->ready = c->crew.ready_replicas;
-    c->ready_workers = c->crew.ready_workers;
+    c->ready = c->ranks.ready_replicas;
+    c->ready_workers = c->ranks.ready_workers;
 }
 
-static void count(struct census *c, const struct pod *p)
+static void count(struct group_pods *c, const struct pod *p)
 {
-    gang_pods_count(&c->pods, p);
+    gang_pods_count(&c->gang, p);
     c->ready += p->ready && p->phase == POD_RUNNING;
     c->succeeded += p->phase == POD_SUCCEEDED;
 }
 
 // Pods of an attempt or incarnation that the status does not know yet: our view of the status is older than they are.
 // If it stays so, somebody has taken the status away, and then the pods' word counts.
-static void note_future(struct census *c, const struct group_view *v)
+static void note_future(struct group_pods *c, const struct group_view *v)
 {
     int32_t attempt = c->attempt, incarnation = c->incarnation;
     int64_t newest = 0;
     bool found = false;
-    for (size_t i = 0; i < v->gang.n_pods && !c->pooled; i++) {
+    for (size_t i = 0; i < v->gang.n_pods && !c->bundles; i++) {
         int32_t its_attempt = pod_label_number(v->gang.pods[i], LABEL_ATTEMPT);
         int32_t its_incarnation = pod_label_number(v->gang.pods[i], LABEL_INCARNATION);
         if (its_attempt <= c->attempt && its_incarnation <= c->incarnation)
@@ -305,27 +304,142 @@ static void note_future(struct census *c, const struct group_view *v)
     // Agents that know of a later attempt were told so by a leader whose status we have not seen yet, or that was lost.
     for (size_t i = 0; v->agents && i < v->gang.n_pods; i++)
         c->attempt = MAX(c->attempt, v->agents[i].attempt);
-    c->pods.from_the_future = found && v->gang.now_ms - newest < STATUS_LOST_MS;
-    if (!c->pods.from_the_future) {
+    c->gang.from_the_future = found && v->gang.now_ms - newest < STATUS_LOST_MS;
+    if (!c->gang.from_the_future) {
         c->attempt = MAX(attempt, c->attempt);
         c->incarnation = incarnation;
     }
 }
 
-void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct census *ret)
+// Where a pod of ours belongs, NULL if it does not belong to the present set. A copy that somebody made of a pod has
+// its labels, but not its name.
+static const struct pod **entry_of(struct group_pods *c, const struct group_view *v, const struct pod *p, int32_t index,
+                                   struct arena *a)
+{
+    if (index < 0 || index >= c->replicas)
+        return NULL;
+    const struct pod **entry = &c->current[index];
+    if (*entry && !str_eq(p->obj.meta.name, group_pod_name(v->wg, index, c->incarnation, a)))
+        return NULL;
+    if (*entry)
+        c->gang.gone[c->gang.n_gone++] = *entry;
+    return entry;
+}
+
+static bool alive(const struct group_view *v, const struct pod *p)
+{
+    return !p->obj.meta.deleted_ms && !pod_terminal(p) && !group_pods_node_lost(v, p, NULL);
+}
+
+static bool is_copy(const struct group_view *v, const struct pod *p, int32_t index, int32_t incarnation,
+                    struct arena *a)
+{
+    return !str_eq(p->obj.meta.name, group_pod_name(v->wg, index, incarnation, a));
+}
+
+// See the head of group_pods.h.
+static void sort_agent_pods(struct group_pods *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
+{
+    for (size_t i = 0; i < v->gang.n_pods; i++)
+        if (pod_label_number(v->gang.pods[i], LABEL_INCARNATION) == c->incarnation)
+            c->begun = true;
+    for (size_t i = 0; i < v->gang.n_pods; i++) {
+        const struct pod *p = v->gang.pods[i];
+        int32_t index = pod_label_number(p, LABEL_INDEX), incarnation = pod_label_number(p, LABEL_INCARNATION);
+        bool same = pod_spec_hash(p) == spec_hash;
+        bool counts = index >= 0 && incarnation >= 0 && !is_copy(v, p, index, incarnation, a) &&
+                      (c->begun || (same && alive(v, p)));
+        c->mine += counts;
+        c->changed = c->changed || (counts && !same);
+        const struct pod **entry = counts && index < c->replicas ? &c->current[index] : NULL;
+        if (entry && *entry && pod_label_number(*entry, LABEL_INCARNATION) > incarnation)
+            entry = NULL;
+        const struct pod *stale = entry ? *entry : p;
+        if (stale)
+            c->gang.gone[c->gang.n_gone++] = stale;
+        if (entry)
+            *entry = p;
+    }
+}
+
+static void sort_pods(struct group_pods *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
+{
+    for (size_t i = 0; i < v->gang.n_pods; i++) {
+        const struct pod *p = v->gang.pods[i];
+        bool mine = pod_label_number(p, LABEL_ATTEMPT) == c->attempt &&
+                    pod_label_number(p, LABEL_INCARNATION) == c->incarnation;
+        c->mine += mine;
+        c->begun = c->begun || mine;
+        if (mine && pod_spec_hash(p) != spec_hash)
+            c->changed = true;
+        const struct pod **entry = mine ? entry_of(c, v, p, pod_label_number(p, LABEL_INDEX), a) : NULL;
+        if (entry)
+            *entry = p;
+        else
+            c->gang.gone[c->gang.n_gone++] = p;
+    }
+}
+
+static bool was_bound(const struct workergroup *wg)
+{
+    const struct condition *c = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
+    return c && c->status == CONDITION_TRUE;
+}
+
+static bool is_revised(const struct workergroup *wg, uint64_t spec_hash, struct arena *a)
+{
+    const char *was = wg->status.revision.pods;
+    return was && was_bound(wg) && !str_eq(was, arena_printf(a, "%016" PRIx64, spec_hash));
+}
+
+// The pods are others', and say nothing of the group: what its processes were started from is in its status.
+static void take_from_bundles(struct group_pods *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
+{
+    for (int32_t i = 0; i < c->replicas; i++) {
+        c->current[i] = c->bundles->replicas[i].pod;
+        c->mine += c->current[i] != NULL;
+    }
+    c->changed = is_revised(v->wg, spec_hash, a);
+}
+
+static void find_bundles(struct group_pods *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
+{
+    if (!v->wg->spec.n_placement_groups)
+        return;
+    struct group_bundles *bundles = arena_new(a, struct group_bundles);
+    group_bundles_take(v, was_bound(v->wg) && !is_revised(v->wg, spec_hash, a), a, bundles);
+    c->bundles = bundles;
+}
+
+static void find_pods(struct group_pods *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
+{
+    c->current = arena_array(a, (size_t)c->replicas, sizeof *c->current);
+    c->gang.live = c->current;
+    c->gang.n_live = (size_t)c->replicas;
+    c->failed = arena_array(a, (size_t)c->replicas, sizeof *c->failed);
+    c->gang.gone = arena_array(a, v->gang.n_pods, sizeof *c->gang.gone);
+    if (c->bundles)
+        take_from_bundles(c, v, spec_hash, a);
+    else if (v->wg->spec.runtime == RUNTIME_AGENT)
+        sort_agent_pods(c, v, spec_hash, a);
+    else
+        sort_pods(c, v, spec_hash, a);
+}
+
+void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct group_pods *ret)
 {
     const struct workergroup *wg = v->wg;
-    *ret = (struct census){
+    *ret = (struct group_pods){
         .attempt = MAX(wg->status.attempt, 1),
         .incarnation = MAX(wg->status.incarnation, 0),
         .replicas = wg->spec.replicas,
-        .pods.look_again_ms = -1,
+        .gang.look_again_ms = -1,
     };
-    seats_prepare(ret, v, spec_hash, a);
+    find_bundles(ret, v, spec_hash, a);
     note_future(ret, v);
-    seats_take(ret, v, spec_hash, a);
-    for (size_t i = 0; i < ret->pods.n_gone; i++)
-        note_silence(ret, v, ret->pods.gone[i], false);
+    find_pods(ret, v, spec_hash, a);
+    for (size_t i = 0; i < ret->gang.n_gone; i++)
+        note_silence(ret, v, ret->gang.gone[i], false);
     int64_t killed_left_ms = await_reason(ret, v);
     for (int32_t i = 0; i < ret->replicas; i++) {
         if (!ret->current[i])
@@ -341,15 +455,15 @@ void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a
     if (ret->failure.time_ms && ret->silent_since_ms && ret->failure_began_ms >= ret->silent_since_ms)
         ret->infrastructure = true;
     // So has what fails when the kubelet ends the pod of another: it evicts before it says so.
-    if (ret->failure.time_ms && ret->crew.ending_ms && ret->failure_began_ms >= ret->crew.ending_ms)
+    if (ret->failure.time_ms && ret->ranks.ending_ms && ret->failure_began_ms >= ret->ranks.ending_ms)
         ret->infrastructure = true;
 }
 
-size_t census_placements(const struct census *c, struct arena *a, struct node_replicas **ret)
+size_t group_pods_placements(const struct group_pods *c, struct arena *a, struct node_replicas **ret)
 {
     struct map by_node = MAP_INIT;
-    struct ranges *ranges = arena_array(a, (size_t)c->pods.existing, sizeof *ranges);
-    struct node_replicas *out = arena_array(a, (size_t)c->pods.existing, sizeof *out);
+    struct ranges *ranges = arena_array(a, (size_t)c->gang.existing, sizeof *ranges);
+    struct node_replicas *out = arena_array(a, (size_t)c->gang.existing, sizeof *out);
     size_t n = 0;
     for (int32_t i = 0; i < c->replicas; i++) {
         const char *node = c->current[i] ? pod_place(c->current[i]) : NULL;

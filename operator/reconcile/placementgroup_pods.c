@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/reconcile/reservation.h"
+#include "operator/reconcile/placementgroup_pods.h"
 
 #include "common/base/map.h"
 #include "common/base/mem.h"
@@ -33,15 +33,15 @@ static const char *death_of(const struct placementgroup_view *v, const struct po
     return p->disruption ? p->disruption : p->reason ? p->reason : FAILURE_ERROR;
 }
 
-static void note_dead(struct reservation *r, const struct pod *p, const char *why)
+static void note_dead(struct placementgroup_pods *r, const struct pod *p, const char *why)
 {
-    r->pods.gone[r->pods.n_gone++] = p;
+    r->gang.gone[r->gang.n_gone++] = p;
     if (why && !r->lost) {
         r->lost = p;
         r->lost_reason = why;
     }
     if (p->phase == POD_FAILED && !p->disruption && !p->obj.meta.deleted_ms)
-        r->pods.own_failure = true;
+        r->gang.own_failure = true;
 }
 
 // The newest first: where two claim a bundle, the one that was made later knew more.
@@ -52,31 +52,31 @@ static int cmp_candidate(const void *a, const void *b)
     return c ? c : str_cmp_natural(x->pod->obj.meta.name, y->pod->obj.meta.name);
 }
 
-static bool may_hold(const struct reservation *r, const struct candidate *c)
+static bool may_hold(const struct placementgroup_pods *r, const struct candidate *c)
 {
     for (size_t i = 0; i < c->n; i++)
-        if (r->holder[c->items[i]])
+        if (r->pod_of[c->items[i]])
             return false;
     return c->n > 0;
 }
 
-static void count(struct reservation *r, const struct pod *p)
+static void count(struct placementgroup_pods *r, const struct pod *p)
 {
     r->ready_pods += p->ready && p->phase == POD_RUNNING;
-    r->pods.older = r->pods.older || pod_label_number(p, LABEL_INCARNATION) != r->incarnation;
-    gang_pods_count(&r->pods, p);
+    r->gang.older = r->gang.older || pod_label_number(p, LABEL_INCARNATION) != r->incarnation;
+    gang_pods_count(&r->gang, p);
 }
 
-static void seat(struct reservation *r, const struct candidate *c)
+static void assign(struct placementgroup_pods *r, const struct candidate *c)
 {
     for (size_t i = 0; i < c->n; i++)
-        r->holder[c->items[i]] = c->pod;
-    r->held += (int32_t)c->n;
+        r->pod_of[c->items[i]] = c->pod;
+    r->present += (int32_t)c->n;
     r->bound += c->pod->node ? (int32_t)c->n : 0;
     r->changed = r->changed || !c->same;
 }
 
-static void note_future(struct reservation *r, const struct placementgroup_view *v)
+static void note_future(struct placementgroup_pods *r, const struct placementgroup_view *v)
 {
     int32_t incarnation = r->incarnation;
     int64_t newest = 0;
@@ -87,8 +87,8 @@ static void note_future(struct reservation *r, const struct placementgroup_view 
         incarnation = MAX(incarnation, its);
         newest = MAX(newest, v->gang.pods[i]->obj.meta.created_ms);
     }
-    r->pods.from_the_future = incarnation > r->incarnation && v->gang.now_ms - newest < STATUS_LOST_MS;
-    if (!r->pods.from_the_future)
+    r->gang.from_the_future = incarnation > r->incarnation && v->gang.now_ms - newest < STATUS_LOST_MS;
+    if (!r->gang.from_the_future)
         r->incarnation = incarnation;
 }
 
@@ -115,63 +115,63 @@ static int cmp_first(const void *a, const void *b)
     return (x->items[0] > y->items[0]) - (x->items[0] < y->items[0]);
 }
 
-static void seat_all(struct reservation *r, struct candidate *candidates, size_t n, const struct pod **live)
+static void assign_all(struct placementgroup_pods *r, struct candidate *candidates, size_t n, const struct pod **live)
 {
-    size_t seated = 0;
+    size_t assigned = 0;
     qsort(candidates, n, sizeof *candidates, cmp_candidate);
     for (size_t i = 0; i < n; i++) {
         if (!may_hold(r, &candidates[i])) {
             note_dead(r, candidates[i].pod, NULL);
             continue;
         }
-        seat(r, &candidates[i]);
-        candidates[seated++] = candidates[i];
+        assign(r, &candidates[i]);
+        candidates[assigned++] = candidates[i];
     }
-    qsort(candidates, seated, sizeof *candidates, cmp_first);
-    r->pods.live = live;
-    r->pods.n_live = seated;
-    for (size_t i = 0; i < seated; i++) {
+    qsort(candidates, assigned, sizeof *candidates, cmp_first);
+    r->gang.live = live;
+    r->gang.n_live = assigned;
+    for (size_t i = 0; i < assigned; i++) {
         r->differs[i] = !candidates[i].same;
         live[i] = candidates[i].pod;
         count(r, candidates[i].pod);
     }
 }
 
-void reservation_take(const struct placementgroup_view *v, const struct bundles *b, uint64_t template_hash,
-                      struct arena *a, struct reservation *ret)
+void placementgroup_pods_take(const struct placementgroup_view *v, const struct bundles *b, uint64_t template_hash,
+                              struct arena *a, struct placementgroup_pods *ret)
 {
     size_t n = 0;
     struct candidate *candidates = arena_array(a, v->gang.n_pods, sizeof *candidates);
-    *ret = (struct reservation){.incarnation = MAX(v->plg->status.incarnation, 0), .pods.look_again_ms = -1};
+    *ret = (struct placementgroup_pods){.incarnation = MAX(v->plg->status.incarnation, 0), .gang.look_again_ms = -1};
     note_future(ret, v);
-    ret->holder = arena_array(a, (size_t)b->n, sizeof *ret->holder);
+    ret->pod_of = arena_array(a, (size_t)b->n, sizeof *ret->pod_of);
     ret->differs = arena_array(a, v->gang.n_pods, sizeof *ret->differs);
-    ret->pods.gone = arena_array(a, v->gang.n_pods, sizeof *ret->pods.gone);
+    ret->gang.gone = arena_array(a, v->gang.n_pods, sizeof *ret->gang.gone);
     for (size_t i = 0; i < v->gang.n_pods; i++) {
         int64_t left = -1;
         const struct pod *p = v->gang.pods[i];
         const char *why = death_of(v, p, &left);
         bool ours = read_pod(v, b, template_hash, p, a, &candidates[n]);
         if (left >= 0)
-            gang_pods_look_again(&ret->pods, left);
+            gang_pods_look_again(&ret->gang, left);
         if (why || !ours)
             note_dead(ret, p, ours && candidates[n].n ? why : NULL);
         else
             n++;
     }
     if (n)
-        seat_all(ret, candidates, n, arena_array(a, n, sizeof(struct pod *)));
+        assign_all(ret, candidates, n, arena_array(a, n, sizeof(struct pod *)));
 }
 
-size_t reservation_placements(const struct reservation *r, const struct bundles *b, struct arena *a,
-                              struct node_bundles **ret)
+size_t placementgroup_pods_placements(const struct placementgroup_pods *r, const struct bundles *b, struct arena *a,
+                                      struct node_bundles **ret)
 {
     struct map by_node = MAP_INIT;
-    struct ranges *ranges = arena_array(a, r->pods.n_live, sizeof *ranges);
-    struct node_bundles *out = arena_array(a, r->pods.n_live, sizeof *out);
+    struct ranges *ranges = arena_array(a, r->gang.n_live, sizeof *ranges);
+    struct node_bundles *out = arena_array(a, r->gang.n_live, sizeof *out);
     size_t n = 0;
     for (int32_t i = 0; i < b->n; i++) {
-        const char *node = r->holder[i] ? pod_place(r->holder[i]) : NULL;
+        const char *node = r->pod_of[i] ? pod_place(r->pod_of[i]) : NULL;
         if (!node)
             continue;
         struct ranges *x = map_get(&by_node, node);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The time of decisions. When somebody sets the clock of this machine, the times that were noted in memory move with
 // it, so that no patience ends early, nor lasts for hours.
-#ifndef CADRE_EXEC_TIMEKEEPER_H
-#define CADRE_EXEC_TIMEKEEPER_H
+#ifndef CADRE_EXEC_DECISION_TIME_H
+#define CADRE_EXEC_DECISION_TIME_H
 
 #include "common/base/clock.h"
 #include "operator/agents/agents.h"
 #include "operator/placement/cluster.h"
 
-struct timekeeper { // all borrowed; agents NULL = there are none
+struct decision_time { // all borrowed; agents NULL = there are none
     const struct clock *clock;
     struct cluster *cluster;
     struct agents *agents;
@@ -17,10 +17,10 @@ struct timekeeper { // all borrowed; agents NULL = there are none
     int64_t listening_ms; // since when it can be dialed; 0 = it cannot
 };
 
-void timekeeper_lead(struct timekeeper *t);
-void timekeeper_listen(struct timekeeper *t);
+void decision_time_lead(struct decision_time *t);
+void decision_time_listen(struct decision_time *t);
 // A node as it was and is; NULL = not there. That it falls silent is noted.
-void timekeeper_saw(struct timekeeper *t, const struct object *old, const struct object *now);
-int64_t timekeeper_now(struct timekeeper *t); // Unix time; before each decision
+void decision_time_saw(struct decision_time *t, const struct object *old, const struct object *now);
+int64_t decision_time_now(struct decision_time *t); // Unix time; before each decision
 
 #endif

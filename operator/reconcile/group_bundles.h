@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A WorkerGroup on bundles that PlacementGroups hold: which bundle each replica has, in which pod that is, and what is
+// A WorkerGroup on bundles of PlacementGroups: which bundle each replica has, in which pod that is, and what is
 // to be waited for. Pure.
 //
 // A replica is a bundle: ranks follow spec.placement.groups. The replicas whose bundles are in one pod are served by
 // one agent, which gets their processes in one order.
-#ifndef CADRE_RECONCILE_POOLED_H
-#define CADRE_RECONCILE_POOLED_H
+#ifndef CADRE_RECONCILE_GROUP_BUNDLES_H
+#define CADRE_RECONCILE_GROUP_BUNDLES_H
 
 #include "operator/reconcile/accept.h"
 #include "operator/reconcile/group.h"
 
-struct berth {             // of one replica
+struct replica_bundle {    // of one replica
     const struct pod *pod; // that has its bundle; NULL = none that counts
     size_t at;             // of the pod in the view
-    size_t pool;           // of spec.placement.groups
+    size_t placementgroup; // of spec.placement.groups
     int32_t bundle;        // of that PlacementGroup; -1 = not known
     int32_t gpu, gpus;     // the bundle's first GPU in the pod, and how many it has
     int32_t next;          // replica in the same pod, -1 = none
@@ -22,12 +22,12 @@ struct berth {             // of one replica
     int32_t pod_replicas;  // of the group in the pod
 };
 
-struct pooled {
-    struct berth *berths;     // by replica
-    int32_t nodes;            // pods
-    int32_t gpus;             // of all bundles
-    const char *master_host;  // NULL = not known
-    int32_t master_port;      // 0 = not known
+struct group_bundles {
+    struct replica_bundle *replicas; // by replica
+    int32_t nodes;                   // pods
+    int32_t gpus;                    // of all bundles
+    const char *master_host;         // NULL = not known
+    int32_t master_port;             // 0 = not known
     const struct pod **stale; // pods of the PlacementGroups where processes of the group are that do not belong there
     size_t n_stale;
     struct refusal refusal;  // reason NULL: none
@@ -37,19 +37,21 @@ struct pooled {
 };
 
 // The bundles cannot be had at present, whatever of the group itself still runs elsewhere.
-bool pooled_waits(const struct pooled *p);
+bool group_bundles_wait(const struct group_bundles *p);
 
 // `bound`: the status says that every replica has its pod; then one that was lost counts until that was answered.
-void pooled_take(const struct group_view *v, bool bound, struct arena *a, struct pooled *ret);
+void group_bundles_take(const struct group_view *v, bool bound, struct arena *a, struct group_bundles *ret);
 
 // The GPUs of the pod that are one worker's: the `local`-th of its replica. Returns how many.
-size_t pooled_gpus(const struct workergroup *wg, const struct berth *b, int32_t local, struct arena *a, int **ret);
+size_t group_bundles_gpus(const struct workergroup *wg, const struct replica_bundle *b, int32_t local, struct arena *a,
+                          int **ret);
 
 // What its pods have to end.
-int64_t pooled_grace_s(const struct group_view *v);
-int64_t pooled_template_grace_s(const struct placementgroup *plg); // of one; NULL: what Kubernetes gives by itself
+int64_t group_bundles_grace_s(const struct group_view *v);
+int64_t group_bundles_template_grace_s(
+    const struct placementgroup *plg); // of one; NULL: what Kubernetes gives by itself
 
 // Which pod a rank is in, as far as it is known; NULL = in none.
-const struct pod *pooled_place(const struct group_view *v, int32_t rank, struct arena *a);
+const struct pod *group_bundles_pod(const struct group_view *v, int32_t rank, struct arena *a);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a node that falls silent counts as lost, whatever the clocks of the cluster say.
-#include "operator/exec/timekeeper.h"
+#include "operator/exec/decision_time.h"
 
 #include "common/base/log.h"
 #include "operator/reconcile/gang_pods.h"
@@ -16,7 +16,7 @@ enum { SECOND = 1000, HOUR = 3600 * SECOND, LOST_S = 60 };
 
 static struct fixture {
     struct clock_fake clock;
-    struct timekeeper time;
+    struct decision_time time;
     struct node *ready, *silent;
     struct pod *pod;
 } f;
@@ -28,8 +28,8 @@ static void make(int64_t silent_since_ms)
     f.silent->ready_changed_ms = silent_since_ms;
     f.pod = build_pod("a", "n1", "gpu=1");
     clock_fake_init(&f.clock, 70, 100 * (int64_t)HOUR);
-    f.time = (struct timekeeper){.clock = &f.clock.clock, .cluster = cluster_new()};
-    timekeeper_lead(&f.time);
+    f.time = (struct decision_time){.clock = &f.clock.clock, .cluster = cluster_new()};
+    decision_time_lead(&f.time);
     cluster_set_node(f.time.cluster, f.ready);
 }
 
@@ -46,13 +46,13 @@ static int teardown(void **state)
 static void fall_silent(void)
 {
     cluster_set_node(f.time.cluster, f.silent);
-    timekeeper_saw(&f.time, &f.ready->obj, &f.silent->obj);
+    decision_time_saw(&f.time, &f.ready->obj, &f.silent->obj);
 }
 
 static int64_t seconds_left(void) // 0 = it is lost
 {
     int64_t left = 0;
-    return pod_node_gone(f.time.cluster, f.pod, LOST_S, timekeeper_now(&f.time), &left) ? 0 : left / SECOND;
+    return pod_node_gone(f.time.cluster, f.pod, LOST_S, decision_time_now(&f.time), &left) ? 0 : left / SECOND;
 }
 
 static void a_node_that_falls_silent_has_its_time_by_our_own_clock(void **state)
@@ -96,7 +96,7 @@ static void one_that_comes_back_begins_anew(void **state)
     fall_silent();
     clock_fake_advance(&f.clock, 50 * SECOND);
     cluster_set_node(f.time.cluster, f.ready);
-    timekeeper_saw(&f.time, &f.silent->obj, &f.ready->obj);
+    decision_time_saw(&f.time, &f.silent->obj, &f.ready->obj);
     fall_silent();
     assert_int_equal(seconds_left(), 60);
 }
@@ -107,7 +107,7 @@ static void the_time_since_which_we_lead_moves_with_the_clock(void **state)
     make(0);
     clock_fake_advance(&f.clock, 10 * SECOND);
     f.clock.wall -= HOUR;
-    assert_int_equal(timekeeper_now(&f.time) - f.time.leading_ms, 10 * SECOND);
+    assert_int_equal(decision_time_now(&f.time) - f.time.leading_ms, 10 * SECOND);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/exec/eviction.h"
+#include "operator/exec/orphans.h"
 
 #include "common/base/map.h"
 #include "common/base/mem.h"
@@ -10,22 +10,22 @@
 
 enum { DELAY_MS = 5000 }; // what an agent runs may be of a group that is so new that the store has it a moment later
 
-struct eviction {
-    struct eviction_options options;
+struct orphans {
+    struct orphans_options options;
     struct map waiting; // keys of PlacementGroups; the value is of no account
     struct loop_timer *timer;
     bool running;
 };
 
-void eviction_now(struct eviction *e, const char *ns, const char *placementgroup)
+void orphans_now(struct orphans *e, const char *ns, const char *placementgroup)
 {
-    const struct eviction_options *o = &e->options;
+    const struct orphans_options *o = &e->options;
     const struct object *plg = o->placementgroups ? store_get(o->placementgroups, ns, placementgroup) : NULL;
     if (plg && o->agents && e->running && kube_may_decide(o->client))
-        tenancy_evict(o->tenancy, o->agents, o->pods, plg);
+        placementgroup_users_stop_orphans(o->users, o->agents, o->pods, plg);
 }
 
-void eviction_later(struct eviction *e, const char *ns, const char *placementgroup)
+void orphans_later(struct orphans *e, const char *ns, const char *placementgroup)
 {
     _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, placementgroup);
     map_set(&e->waiting, key, e);
@@ -35,27 +35,27 @@ void eviction_later(struct eviction *e, const char *ns, const char *placementgro
 
 static void on_time(void *ctx)
 {
-    struct eviction *e = ctx;
+    struct orphans *e = ctx;
     struct map now = e->waiting;
     const char *key;
     e->waiting = MAP_INIT;
     for (size_t i = 0; map_next(&now, &i, &key, NULL);) {
         const char *slash = strchr(key, '/');
         _cleanup_(free_p) char *ns = xasprintf("%.*s", (int)(slash - key), key);
-        eviction_now(e, ns, slash + 1);
+        orphans_now(e, ns, slash + 1);
     }
     map_done(&now);
 }
 
-struct eviction *eviction_new(struct loop *loop, const struct eviction_options *options)
+struct orphans *orphans_new(struct loop *loop, const struct orphans_options *options)
 {
-    struct eviction *e = xcalloc(1, sizeof *e);
-    *e = (struct eviction){.options = *options, .waiting = MAP_INIT};
+    struct orphans *e = xcalloc(1, sizeof *e);
+    *e = (struct orphans){.options = *options, .waiting = MAP_INIT};
     e->timer = loop_timer_new(loop, on_time, e);
     return e;
 }
 
-void eviction_free(struct eviction *e)
+void orphans_free(struct orphans *e)
 {
     if (!e)
         return;
@@ -66,17 +66,17 @@ void eviction_free(struct eviction *e)
 
 static void look_later(void *ctx, const struct object *o)
 {
-    eviction_later(ctx, o->meta.ns, o->meta.name);
+    orphans_later(ctx, o->meta.ns, o->meta.name);
 }
 
-void eviction_start(struct eviction *e)
+void orphans_start(struct orphans *e)
 {
     e->running = true;
     if (e->options.placementgroups)
         store_each(e->options.placementgroups, look_later, e);
 }
 
-void eviction_stop(struct eviction *e)
+void orphans_stop(struct orphans *e)
 {
     e->running = false;
 }

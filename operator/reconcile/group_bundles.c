@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/reconcile/pooled.h"
+#include "operator/reconcile/group_bundles.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/bundles.h"
-#include "operator/reconcile/census.h"
+#include "operator/reconcile/group_pods.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
@@ -14,27 +14,27 @@
 
 enum { PORT_FIRST = 29500, PORTS = 4096, GRACE_DEFAULT_S = 30 };
 
-struct keeper { // of one bundle
+struct bundle_pod { // of one bundle
     const struct pod *pod;
     size_t at;
     int32_t gpu;
     bool live, named; // named: by spec.placement.groups, already
 };
 
-struct source { // a PlacementGroup
+struct bundle_owner { // a PlacementGroup
     const struct placementgroup *plg;
     struct bundles bundles;
-    struct keeper *keepers; // by bundle
+    struct bundle_pod *pods; // by bundle
 };
 
 struct taking {
     const struct group_view *v;
     const struct workergroup *wg;
     struct arena *a;
-    struct pooled *ret;
+    struct group_bundles *ret;
     bool bound;
-    struct source *sources;
-    size_t n_sources;
+    struct bundle_owner *owners;
+    size_t n_owners;
     int64_t named; // bundles
 };
 
@@ -53,14 +53,14 @@ static void wait_for(struct taking *t, const char *reason, const char *message)
     t->ret->wait_message = message;
 }
 
-// Who holds what
+// Which pod has which bundle
 
 static bool is_live(const struct taking *t, const struct pod *p)
 {
-    return p->node && !p->obj.meta.deleted_ms && !pod_terminal(p) && !census_node_lost(t->v, p, NULL);
+    return p->node && !p->obj.meta.deleted_ms && !pod_terminal(p) && !group_pods_node_lost(t->v, p, NULL);
 }
 
-static bool is_better(const struct keeper *h, const struct pod *p, bool live)
+static bool is_better(const struct bundle_pod *h, const struct pod *p, bool live)
 {
     if (!h->pod || h->live != live)
         return !h->pod || live;
@@ -72,7 +72,7 @@ static int32_t bundle_gpus(const struct bundles *b, int32_t i)
     return (int32_t)MIN(amounts_get(&bundle_shape(b, i)->resources, RESOURCE_GPU_NAME) / 1000, INT64_C(1024));
 }
 
-static void take_pod(struct taking *t, struct source *s, size_t at)
+static void take_pod(struct taking *t, struct bundle_owner *s, size_t at)
 {
     const struct pod *p = t->v->gang.pods[at];
     bool same, live = is_live(t, p);
@@ -81,7 +81,7 @@ static void take_pod(struct taking *t, struct source *s, size_t at)
     if (!bundles_of_pod(&s->bundles, p, t->a, &items, &n, &same))
         return;
     for (size_t i = 0; i < n; i++) {
-        struct keeper *h = &s->keepers[items[i]];
+        struct bundle_pod *h = &s->pods[items[i]];
         if (is_better(h, p, live)) {
             h->pod = p;
             h->at = at;
@@ -93,30 +93,30 @@ static void take_pod(struct taking *t, struct source *s, size_t at)
 }
 
 // NULL: its bundles cannot be read, which its own conditions say.
-static struct source *source_of(struct taking *t, const struct placementgroup *plg)
+static struct bundle_owner *owner_of(struct taking *t, const struct placementgroup *plg)
 {
     struct err err = ERR_INIT;
-    for (size_t i = 0; i < t->n_sources; i++)
-        if (t->sources[i].plg == plg)
-            return &t->sources[i];
-    struct source *s = &t->sources[t->n_sources];
-    *s = (struct source){.plg = plg};
+    for (size_t i = 0; i < t->n_owners; i++)
+        if (t->owners[i].plg == plg)
+            return &t->owners[i];
+    struct bundle_owner *s = &t->owners[t->n_owners];
+    *s = (struct bundle_owner){.plg = plg};
     if (bundles_expand(&plg->spec, t->a, &s->bundles, &err) < 0)
         return NULL;
-    s->keepers = arena_array(t->a, (size_t)s->bundles.n, sizeof *s->keepers);
+    s->pods = arena_array(t->a, (size_t)s->bundles.n, sizeof *s->pods);
     for (size_t i = 0; i < t->v->gang.n_pods; i++)
         if (str_eq(t->v->gang.pods[i]->obj.meta.owner.uid, plg->obj.meta.uid))
             take_pod(t, s, i);
-    t->n_sources++;
+    t->n_owners++;
     return s;
 }
 
 // The replicas, one bundle after the other
 
-static bool take_bundle(struct taking *t, size_t pool, struct source *s, int32_t i)
+static bool take_bundle(struct taking *t, size_t group, struct bundle_owner *s, int32_t i)
 {
     const struct worker_spec *worker = &t->wg->spec.worker;
-    struct keeper *h = &s->keepers[i];
+    struct bundle_pod *h = &s->pods[i];
     const char *name = s->plg->obj.meta.name;
     if (h->named)
         return refuse(t,
@@ -129,8 +129,8 @@ static bool take_bundle(struct taking *t, size_t pool, struct source *s, int32_t
         return refuse(
             t, arena_printf(t->a, "spec.worker.gpus is %d, but bundle %d of PlacementGroup %s has %d nvidia.com/gpu",
                             worker->gpus, i, name, gpus));
-    struct berth *b = &t->ret->berths[t->named - 1];
-    *b = (struct berth){.pool = pool, .bundle = i, .gpus = gpus, .next = -1};
+    struct replica_bundle *b = &t->ret->replicas[t->named - 1];
+    *b = (struct replica_bundle){.placementgroup = group, .bundle = i, .gpus = gpus, .next = -1};
     t->ret->gpus += gpus;
     if (!h->pod || (!h->live && !t->bound)) {
         wait_for(t, REASON_PLACEMENT_NOT_READY,
@@ -143,7 +143,7 @@ static bool take_bundle(struct taking *t, size_t pool, struct source *s, int32_t
     return true;
 }
 
-static bool take_ranges(struct taking *t, size_t pool, struct source *s, const char *text)
+static bool take_ranges(struct taking *t, size_t group, struct bundle_owner *s, const char *text)
 {
     const char *rest = text;
     int32_t first, last;
@@ -155,7 +155,7 @@ static bool take_ranges(struct taking *t, size_t pool, struct source *s, const c
                                        "(0-%d)",
                                        text, s->plg->obj.meta.name, s->bundles.n, s->bundles.n - 1));
         for (int32_t i = first; i <= last; i++)
-            if (!take_bundle(t, pool, s, i))
+            if (!take_bundle(t, group, s, i))
                 return false;
     }
     return rest || refuse(t, arena_printf(t->a, "spec.placement.groups: %s is no list of bundles like 0-3,6", text));
@@ -179,10 +179,10 @@ static void look_ready(struct taking *t, const struct placementgroup *plg)
                  arena_printf(t->a, "PlacementGroup %s is not ready: %s: %s", name, ready->reason, ready->message));
 }
 
-static bool take_pool(struct taking *t, size_t i)
+static bool take_placementgroup(struct taking *t, size_t i)
 {
-    const struct pool_ref *ref = &t->wg->spec.placement_groups[i];
-    const struct placementgroup *plg = t->v->pools[i];
+    const struct placementgroup_ref *ref = &t->wg->spec.placement_groups[i];
+    const struct placementgroup *plg = t->v->placementgroups[i];
     if (!plg) {
         wait_for(t, REASON_PLACEMENT_NOT_FOUND,
                  arena_printf(t->a, "PlacementGroup %s does not exist in namespace %s: create it, or name another one",
@@ -190,7 +190,7 @@ static bool take_pool(struct taking *t, size_t i)
         return false;
     }
     look_ready(t, plg);
-    struct source *s = source_of(t, plg);
+    struct bundle_owner *s = owner_of(t, plg);
     if (!s) {
         wait_for(t, REASON_PLACEMENT_NOT_READY,
                  arena_printf(t->a, "PlacementGroup %s is not ready: its bundles cannot be read", ref->name));
@@ -208,28 +208,28 @@ static bool take_pool(struct taking *t, size_t i)
 
 static void join_pods(struct taking *t)
 {
-    struct pooled *p = t->ret;
+    struct group_bundles *p = t->ret;
     int32_t *last = arena_array(t->a, t->v->gang.n_pods, sizeof *last); // plus 1, by pod
     for (int32_t i = 0; i < t->wg->spec.replicas; i++) {
-        struct berth *b = &p->berths[i];
+        struct replica_bundle *b = &p->replicas[i];
         if (!b->pod)
             continue;
         int32_t before = last[b->at] - 1;
         b->first = i;
         b->node = p->nodes;
         if (before >= 0) {
-            b->first = p->berths[before].first;
-            b->before = p->berths[before].before + 1;
-            b->node = p->berths[before].node;
-            p->berths[before].next = i;
+            b->first = p->replicas[before].first;
+            b->before = p->replicas[before].before + 1;
+            b->node = p->replicas[before].node;
+            p->replicas[before].next = i;
         } else {
             p->nodes++;
         }
-        p->berths[b->first].pod_replicas = b->before + 1;
+        p->replicas[b->first].pod_replicas = b->before + 1;
         last[b->at] = i + 1;
     }
     for (int32_t i = 0; i < t->wg->spec.replicas; i++)
-        p->berths[i].pod_replicas = p->berths[p->berths[i].first].pod_replicas;
+        p->replicas[i].pod_replicas = p->replicas[p->replicas[i].first].pod_replicas;
 }
 
 // Processes of the group in pods where it has no bundle (any more): of its PlacementGroups, which the plan stops, or of
@@ -237,13 +237,13 @@ static void join_pods(struct taking *t)
 static void find_stale(struct taking *t)
 {
     const struct group_view *v = t->v;
-    struct pooled *p = t->ret;
+    struct group_bundles *p = t->ret;
     size_t here = 0;
     bool *current = arena_array(t->a, v->gang.n_pods, sizeof *current);
     p->stale = arena_array(t->a, v->gang.n_pods, sizeof *p->stale);
     for (int32_t i = 0; i < t->wg->spec.replicas; i++)
-        if (p->berths[i].pod)
-            current[p->berths[i].at] = true;
+        if (p->replicas[i].pod)
+            current[p->replicas[i].at] = true;
     for (size_t i = 0; v->agents && i < v->gang.n_pods; i++) {
         here += v->agents[i].state != AGENT_IDLE;
         if (!current[i] && v->agents[i].connected && v->agents[i].state != AGENT_IDLE)
@@ -298,7 +298,7 @@ static void take_port(struct taking *t)
 {
     const struct group_view *v = t->v;
     int32_t wanted = t->wg->spec.rendezvous_port, port = present_port(t);
-    int32_t taken = v->agents ? v->agents[t->ret->berths[0].at].taken_port : 0;
+    int32_t taken = v->agents ? v->agents[t->ret->replicas[0].at].taken_port : 0;
     const struct neighbour *other = wanted ? neighbour_with(t, wanted) : NULL;
     if (other) {
         t->ret->waits_for_port = true;
@@ -321,10 +321,10 @@ static void take_port(struct taking *t)
 
 // A PlacementGroup gets its Service when the first group comes. What looked for the name of rank 0 before would be told
 // for a while, by caches, that it does not exist.
-static void look_named(struct taking *t, size_t pool, const char *gang)
+static void look_named(struct taking *t, size_t group, const char *gang)
 {
-    const struct service *s = t->v->pool_services[pool];
-    const struct meta *m = &t->v->pools[pool]->obj.meta;
+    const struct service *s = t->v->placementgroup_services[group];
+    const struct meta *m = &t->v->placementgroups[group]->obj.meta;
     if (!t->bound && !(s && str_eq(s->obj.meta.owner.uid, m->uid)))
         wait_for(t, REASON_PENDING,
                  arena_printf(t->a, "PlacementGroup %s does not have its Service %s yet, which names its pods", m->name,
@@ -333,26 +333,26 @@ static void look_named(struct taking *t, size_t pool, const char *gang)
 
 static void take_master(struct taking *t)
 {
-    const struct berth *b = &t->ret->berths[0];
+    const struct replica_bundle *b = &t->ret->replicas[0];
     if (!b->pod)
         return;
-    const char *gang = bundlepod_gang(t->v->pools[b->pool], t->a);
-    look_named(t, b->pool, gang);
+    const char *gang = bundlepod_gang(t->v->placementgroups[b->placementgroup], t->a);
+    look_named(t, b->placementgroup, gang);
     t->ret->master_host =
         arena_printf(t->a, "%s-%d.%s.%s.svc", gang, pod_label_number(b->pod, LABEL_INDEX), gang, t->wg->obj.meta.ns);
     take_port(t);
 }
 
-void pooled_take(const struct group_view *v, bool bound, struct arena *a, struct pooled *ret)
+void group_bundles_take(const struct group_view *v, bool bound, struct arena *a, struct group_bundles *ret)
 {
     const struct workergroup_spec *s = &v->wg->spec;
     struct taking t = {.v = v, .wg = v->wg, .a = a, .ret = ret, .bound = bound};
-    *ret = (struct pooled){.berths = arena_array(a, (size_t)s->replicas, sizeof *ret->berths)};
+    *ret = (struct group_bundles){.replicas = arena_array(a, (size_t)s->replicas, sizeof *ret->replicas)};
     for (int32_t i = 0; i < s->replicas; i++)
-        ret->berths[i] = (struct berth){.bundle = -1, .next = -1};
-    t.sources = arena_array(a, s->n_placement_groups, sizeof *t.sources);
+        ret->replicas[i] = (struct replica_bundle){.bundle = -1, .next = -1};
+    t.owners = arena_array(a, s->n_placement_groups, sizeof *t.owners);
     size_t i = 0;
-    while (i < s->n_placement_groups && take_pool(&t, i))
+    while (i < s->n_placement_groups && take_placementgroup(&t, i))
         i++;
     if (i == s->n_placement_groups && t.named < s->replicas)
         refuse(&t, arena_printf(a, "spec.replicas is %d, but spec.placement.groups has %d bundles", s->replicas,
@@ -364,16 +364,17 @@ void pooled_take(const struct group_view *v, bool bound, struct arena *a, struct
     if (!ret->refusal.reason && (!ret->wait_reason || bound))
         return;
     for (int32_t k = 0; k < s->replicas; k++)
-        ret->berths[k].pod = NULL;
+        ret->replicas[k].pod = NULL;
     ret->master_host = NULL;
 }
 
-bool pooled_waits(const struct pooled *p)
+bool group_bundles_wait(const struct group_bundles *p)
 {
     return p->wait_reason && !str_eq(p->wait_reason, REASON_TERMINATING);
 }
 
-size_t pooled_gpus(const struct workergroup *wg, const struct berth *b, int32_t local, struct arena *a, int **ret)
+size_t group_bundles_gpus(const struct workergroup *wg, const struct replica_bundle *b, int32_t local, struct arena *a,
+                          int **ret)
 {
     int32_t each = wg->spec.workers_per_replica, asked = wg->spec.worker.gpus;
     int32_t n = asked >= 0 ? MIN(asked, b->gpus) : MIN(MAX(b->gpus / each, 1), b->gpus);
@@ -384,7 +385,7 @@ size_t pooled_gpus(const struct workergroup *wg, const struct berth *b, int32_t 
     return (size_t)n;
 }
 
-int64_t pooled_template_grace_s(const struct placementgroup *plg)
+int64_t group_bundles_template_grace_s(const struct placementgroup *plg)
 {
     struct arena scratch = ARENA_INIT;
     struct err err = ERR_INIT;
@@ -397,22 +398,22 @@ int64_t pooled_template_grace_s(const struct placementgroup *plg)
     return s;
 }
 
-int64_t pooled_grace_s(const struct group_view *v)
+int64_t group_bundles_grace_s(const struct group_view *v)
 {
-    const struct placementgroup *const *pools = v->before ? v->pools_before : v->pools;
+    const struct placementgroup *const *groups = v->before ? v->placementgroups_before : v->placementgroups;
     size_t n = (v->before ? v->before : v->wg)->spec.n_placement_groups;
     int64_t least = INT64_MAX; // a pod that is deleted gives no more
     for (size_t i = 0; i < n; i++)
-        least = MIN(least, pooled_template_grace_s(pools[i]));
+        least = MIN(least, group_bundles_template_grace_s(groups[i]));
     return least;
 }
 
-const struct pod *pooled_place(const struct group_view *v, int32_t rank, struct arena *a)
+const struct pod *group_bundles_pod(const struct group_view *v, int32_t rank, struct arena *a)
 {
-    struct pooled p;
+    struct group_bundles p;
     int32_t replica = rank / MAX(v->wg->spec.workers_per_replica, 1);
     if (replica >= v->wg->spec.replicas)
         return NULL;
-    pooled_take(v, true, a, &p);
-    return p.berths[replica].pod;
+    group_bundles_take(v, true, a, &p);
+    return p.replicas[replica].pod;
 }

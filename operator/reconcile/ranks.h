@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agents of a group's present pods say of its processes: counted once, then only read. Part of the census.
-#ifndef CADRE_RECONCILE_CREW_H
-#define CADRE_RECONCILE_CREW_H
+// What the agents of a group's present pods say of its processes: counted once, then only read. Part of group_pods.
+#ifndef CADRE_RECONCILE_RANKS_H
+#define CADRE_RECONCILE_RANKS_H
 
 #include "operator/reconcile/group.h"
 
-struct crew {
+struct ranks {
     const struct agent_facts **facts; // by index; NULL = there is no pod
     int32_t connected;                // agents that can be told something
     int32_t started;                  // replicas whose processes were started for the present attempt
@@ -23,19 +23,19 @@ struct crew {
 enum rank_state { RANK_WAITING, RANK_READY, RANK_EXITED, RANK_FAILED, RANK_TO_RESTART };
 
 // The processes of a replica were started and not stopped since.
-bool crew_started(const struct workergroup *wg, int32_t attempt, const struct agent_facts *f);
-enum rank_state crew_rank(const struct group_view *v, int32_t attempt, const struct agent_facts *f, int32_t rank);
+bool ranks_started(const struct workergroup *wg, int32_t attempt, const struct agent_facts *f);
+enum rank_state ranks_state(const struct group_view *v, int32_t attempt, const struct agent_facts *f, int32_t rank);
 
 // It can be told something. Or another replica says that it could: then nobody misses it.
-static inline bool crew_agent_there(const struct agent_facts *f)
+static inline bool ranks_agent_there(const struct agent_facts *f)
 {
     return f->connected || f->seen_by;
 }
 
 // `facts`: of the present pods, by index.
-void crew_take(const struct group_view *v, int32_t attempt, const struct agent_facts **facts, struct crew *ret);
+void ranks_take(const struct group_view *v, int32_t attempt, const struct agent_facts **facts, struct ranks *ret);
 
 // The failure of a process in words for lastFailure; pod and node are the caller's.
-struct group_failure crew_failure(const struct group_view *v, const struct agent_process *p, struct arena *a);
+struct group_failure ranks_failure(const struct group_view *v, const struct agent_process *p, struct arena *a);
 
 #endif

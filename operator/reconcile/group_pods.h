@@ -5,24 +5,24 @@
 // agent a pod outlives attempts, and one that is lost is replaced alone, by the next incarnation. So there the newest
 // pod of each index is current, once a pod of the present incarnation exists; before that, those are that can stay:
 // alive, and made from the present spec.
-#ifndef CADRE_RECONCILE_CENSUS_H
-#define CADRE_RECONCILE_CENSUS_H
+#ifndef CADRE_RECONCILE_GROUP_PODS_H
+#define CADRE_RECONCILE_GROUP_PODS_H
 
-#include "operator/reconcile/crew.h"
 #include "operator/reconcile/gang_pods.h"
-#include "operator/reconcile/pooled.h"
+#include "operator/reconcile/group_bundles.h"
+#include "operator/reconcile/ranks.h"
 
-struct census {
-    int32_t attempt, incarnation; // present ones, from the status (attempt starts at 1, incarnation at 0)
-    const struct pod **current;   // by index; NULL = missing. On bundles several replicas have one pod
-    const struct pooled *pooled;  // NULL = the group has pods of its own
-    int32_t replicas;             // length of `current`
-    struct gang_pods pods;        // `live` is `current`
-    bool begun;                   // a pod of the present incarnation exists
+struct group_pods {
+    int32_t attempt, incarnation;        // present ones, from the status (attempt starts at 1, incarnation at 0)
+    const struct pod **current;          // by index; NULL = missing. On bundles several replicas have one pod
+    const struct group_bundles *bundles; // NULL = the group has pods of its own
+    int32_t replicas;                    // length of `current`
+    struct gang_pods gang;               // `live` is `current`
+    bool begun;                          // a pod of the present incarnation exists
     int32_t ready, succeeded;
     int32_t ready_workers;
-    struct crew crew; // runtime Agent
-    bool *failed;     // by index: the pod itself is lost, and a new one is needed
+    struct ranks ranks; // runtime Agent
+    bool *failed;       // by index: the pod itself is lost, and a new one is needed
     int32_t n_failed;
     bool unreachable;             // agents are away, and nobody bears witness that they could reach this replica
     bool displaced;               // one of them cannot come back to its node
@@ -37,25 +37,25 @@ struct census {
 
 // Of the replicas that share a pod the first one stands for all where its agent is told something; and the next one
 // there, -1 = none.
-static inline bool census_leads(const struct census *c, int32_t index)
+static inline bool group_pods_leads(const struct group_pods *c, int32_t index)
 {
-    return !c->pooled || c->pooled->berths[index].first == index;
+    return !c->bundles || c->bundles->replicas[index].first == index;
 }
-static inline int32_t census_next(const struct census *c, int32_t index)
+static inline int32_t group_pods_next(const struct group_pods *c, int32_t index)
 {
-    return c->pooled ? c->pooled->berths[index].next : -1;
+    return c->bundles ? c->bundles->replicas[index].next : -1;
 }
 
-void census_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct census *ret);
+void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct group_pods *ret);
 
 // May the silence of one of the view's agents since then, or since this replica leads, count: reach.h.
-enum reach_verdict census_silence(const struct group_view *v, int64_t since_ms, int64_t limit_ms, int64_t *ret_ms);
+enum reach_verdict group_pods_silence(const struct group_view *v, int64_t since_ms, int64_t limit_ms, int64_t *ret_ms);
 
 // The node of this pod has been silent for longer than the group's nodeLostSeconds, or is gone. If it is silent but not
 // yet for so long, *ret_ms (if not NULL) is when it will count as lost, from now.
-bool census_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms);
+bool group_pods_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms);
 
 // "[{node, replicas}]" of pods that are bound or pinned, in the order of their first index.
-size_t census_placements(const struct census *c, struct arena *a, struct node_replicas **ret);
+size_t group_pods_placements(const struct group_pods *c, struct arena *a, struct node_replicas **ret);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/exec/pooled_view.h"
+#include "operator/exec/bundles_view.h"
 
 #include "common/base/mem.h"
 #include "operator/reconcile/bundlepod.h"
@@ -7,26 +7,26 @@
 
 #include <string.h>
 
-static const struct service *service_of_pool(const struct pooled_source *s, const struct placementgroup *plg,
-                                             struct arena *a)
+static const struct service *service_of_placementgroup(const struct bundle_stores *s, const struct placementgroup *plg,
+                                                       struct arena *a)
 {
     const struct object *o = store_get(s->services, plg->obj.meta.ns, bundlepod_gang(plg, a));
     return o && !o->meta.deleted_ms ? service_of(o) : NULL;
 }
 
-static void find_pools(const struct pooled_source *s, const struct workergroup *wg, struct arena *a,
-                       const struct placementgroup *const **ret, const struct service *const **ret_services)
+static void find_placementgroups(const struct bundle_stores *s, const struct workergroup *wg, struct arena *a,
+                                 const struct placementgroup *const **ret, const struct service *const **ret_services)
 {
     size_t n = wg->spec.n_placement_groups;
-    const struct placementgroup **pools = arena_array(a, n, sizeof *pools);
+    const struct placementgroup **groups = arena_array(a, n, sizeof *groups);
     const struct service **services = arena_array(a, n, sizeof *services);
     for (size_t i = 0; i < n; i++) {
         const char *name = wg->spec.placement_groups[i].name;
         const struct object *o = s->placementgroups ? store_get(s->placementgroups, wg->obj.meta.ns, name) : NULL;
-        pools[i] = o ? placementgroup_of(o) : NULL;
-        services[i] = o ? service_of_pool(s, pools[i], a) : NULL;
+        groups[i] = o ? placementgroup_of(o) : NULL;
+        services[i] = o ? service_of_placementgroup(s, groups[i], a) : NULL;
     }
-    *ret = pools;
+    *ret = groups;
     *ret_services = services;
 }
 
@@ -41,16 +41,16 @@ static size_t add_once(const struct placementgroup **to, size_t n, const struct 
 }
 
 // Of all PlacementGroups where processes of it run, or are to run.
-static void find_pods(const struct pooled_source *s, struct arena *a, struct group_view *v)
+static void find_pods(const struct bundle_stores *s, struct arena *a, struct group_view *v)
 {
     size_t n_now = v->wg->spec.n_placement_groups, n_before = v->before ? v->before->spec.n_placement_groups : 0;
     const struct placementgroup **all = arena_array(a, n_now + n_before, sizeof *all);
     const struct object *const **owned = arena_array(a, n_now + n_before, sizeof *owned);
     size_t *n_owned = arena_array(a, n_now + n_before, sizeof *n_owned), n = 0, total = 0, at = 0;
     for (size_t i = 0; i < n_now; i++)
-        n = add_once(all, n, v->pools[i]);
+        n = add_once(all, n, v->placementgroups[i]);
     for (size_t i = 0; i < n_before; i++)
-        n = add_once(all, n, v->pools_before[i]);
+        n = add_once(all, n, v->placementgroups_before[i]);
     for (size_t i = 0; i < n; i++)
         total += n_owned[i] = store_by_owner(s->pods, all[i]->obj.meta.uid, a, &owned[i]);
     const struct pod **pods = arena_array(a, total, sizeof *pods);
@@ -62,7 +62,7 @@ static void find_pods(const struct pooled_source *s, struct arena *a, struct gro
 }
 
 struct neighbours {
-    const struct pooled_source *source;
+    const struct bundle_stores *source;
     const struct workergroup *of;
     struct arena *a;
     struct neighbour *items;
@@ -83,7 +83,7 @@ static bool is_over(const struct workergroup *wg)
 static void add_neighbour(void *ctx, const char *key)
 {
     struct neighbours *to = ctx;
-    const struct pooled_source *s = to->source;
+    const struct bundle_stores *s = to->source;
     const struct object *o = store_get(s->groups, to->of->obj.meta.ns, strchr(key, '/') + 1);
     if (!o || workergroup_of(o) == to->of || is_over(workergroup_of(o)))
         return;
@@ -100,16 +100,16 @@ static void add_neighbour(void *ctx, const char *key)
     to->items[to->n++] = (struct neighbour){o->meta.name, master};
 }
 
-void pooled_view_fill(const struct pooled_source *s, const struct agents *agents, const struct workergroup *wg,
-                      struct arena *a, struct group_view *v)
+void bundles_view_fill(const struct bundle_stores *s, const struct agents *agents, const struct workergroup *wg,
+                       struct arena *a, struct group_view *v)
 {
     struct neighbours near = {.source = s, .of = wg, .a = a};
-    find_pools(s, wg, a, &v->pools, &v->pool_services);
+    find_placementgroups(s, wg, a, &v->placementgroups, &v->placementgroup_services);
     if (v->before)
-        find_pools(s, v->before, a, &v->pools_before, &v->pool_services_before);
+        find_placementgroups(s, v->before, a, &v->placementgroups_before, &v->placementgroup_services_before);
     find_pods(s, a, v);
     for (size_t i = 0; i < wg->spec.n_placement_groups; i++)
-        tenancy_each(s->tenancy, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_neighbour, &near);
+        placementgroup_users_each(s->users, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_neighbour, &near);
     v->neighbours = near.items;
     v->n_neighbours = near.n;
     v->running = agents ? agents_running(agents, wg->obj.meta.uid) : 0;

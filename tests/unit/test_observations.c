@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/exec/notebook.h"
+#include "operator/exec/observations.h"
 
 #include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
@@ -16,19 +16,19 @@
     "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ml\"},\"spec\":{\"containers\":[{\"name\":\"w\"," \
     "\"resources\":{\"requests\":{\"cpu\":\"2\",\"nvidia.com/gpu\":\"1\"}}}]}}"
 
-static struct notebook n;
+static struct observations n;
 
 static int setup(void **state)
 {
     (void)state;
-    notebook_init(&n, 7);
+    observations_init(&n, 7);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    notebook_done(&n);
+    observations_done(&n);
     return 0;
 }
 
@@ -37,7 +37,7 @@ static void a_dry_run_tells_what_a_pod_needs(void **state)
     (void)state;
     struct err err = ERR_INIT;
     assert_int_equal(n.memory.dry_run, DRY_RUN_NONE);
-    assert_int_equal(notebook_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
+    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
     assert_int_equal(n.memory.dry_run, DRY_RUN_OK);
     assert_int_equal(n.memory.dry_run_hash, 42);
     assert_int_equal(resources_get(&n.memory.needs->requests, RESOURCE_GPU), 1000);
@@ -49,14 +49,14 @@ static void a_later_dry_run_takes_the_place_of_an_earlier_one(void **state)
     (void)state;
     struct err err = ERR_INIT;
     char message[] = "no such thing";
-    assert_int_equal(notebook_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
-    notebook_dry_run_refused(&n, 43, message);
-    message[0] = 'X'; // the notebook keeps a copy
+    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
+    observations_dry_run_refused(&n, 43, message);
+    message[0] = 'X'; // the observations keep a copy
     assert_int_equal(n.memory.dry_run, DRY_RUN_REFUSED);
     assert_int_equal(n.memory.dry_run_hash, 43);
     assert_string_equal(n.memory.dry_run_message, "no such thing");
     assert_null(n.memory.needs);
-    assert_int_equal(notebook_dry_run_ok(&n, 44, POD, strlen(POD), &err), 0);
+    assert_int_equal(observations_dry_run_ok(&n, 44, POD, strlen(POD), &err), 0);
     assert_null(n.memory.dry_run_message);
 }
 
@@ -64,8 +64,8 @@ static void an_answer_that_is_no_pod_is_no_verdict(void **state)
 {
     (void)state;
     struct err err = ERR_INIT;
-    assert_int_equal(notebook_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
-    assert_true(notebook_dry_run_ok(&n, 43, "{\"spec\":7}", 10, &err) < 0);
+    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
+    assert_true(observations_dry_run_ok(&n, 43, "{\"spec\":7}", 10, &err) < 0);
     assert_int_equal(n.memory.dry_run, DRY_RUN_NONE);
     assert_null(n.memory.needs);
 }
@@ -77,15 +77,15 @@ static void a_clock_that_is_set_takes_the_waits_with_it(void **state)
     (void)state;
     const int64_t by[] = {-hour, hour, 24 * hour, -23 * hour};
     int64_t wall = 100 * hour, mono = 5000;
-    notebook_time(&n, wall, mono);
-    notebook_refused(&n, 1, REASON_QUOTA_EXCEEDED, "no", wall);
+    observations_time(&n, wall, mono);
+    observations_refused(&n, 1, REASON_QUOTA_EXCEEDED, "no", wall);
     n.memory.status_wanted_ms = wall - 100;
     int64_t wait_ms = n.memory.retry_at_ms - wall;
     for (size_t i = 0; i < ARRAY_LEN(by); i++) {
         wall += by[i] + 10;
         mono += 10;
         wait_ms -= 10;
-        notebook_time(&n, wall, mono);
+        observations_time(&n, wall, mono);
         assert_int_equal(n.memory.retry_at_ms, wall + wait_ms);
         assert_int_equal(n.memory.status_wanted_ms, wall - 100 - 10 * (int64_t)(i + 1));
         assert_int_equal(n.memory.looked_ms, wall - 10);
@@ -95,9 +95,9 @@ static void a_clock_that_is_set_takes_the_waits_with_it(void **state)
 static void a_clock_that_is_set_makes_no_wait_where_there_is_none(void **state)
 {
     (void)state;
-    notebook_time(&n, 5000, 70);
+    observations_time(&n, 5000, 70);
     assert_int_equal(n.memory.looked_ms, 0);
-    notebook_time(&n, 1000, 70);
+    observations_time(&n, 1000, 70);
     assert_int_equal(n.memory.retry_at_ms, 0);
     assert_int_equal(n.memory.status_wanted_ms, 0);
     assert_int_equal(n.memory.waits[PATIENCE_BIND].since_ms, 0);
@@ -106,9 +106,9 @@ static void a_clock_that_is_set_makes_no_wait_where_there_is_none(void **state)
 static void a_wait_that_was_noted_as_the_clock_was_set_is_no_longer_than_any(void **state)
 {
     (void)state;
-    notebook_time(&n, hour, 70);
-    notebook_refused(&n, 1, REASON_QUOTA_EXCEEDED, "no", 2 * hour); // by the new clock already
-    notebook_time(&n, 2 * hour, 71);
+    observations_time(&n, hour, 70);
+    observations_refused(&n, 1, REASON_QUOTA_EXCEEDED, "no", 2 * hour); // by the new clock already
+    observations_time(&n, 2 * hour, 71);
     assert_in_range(n.memory.retry_at_ms, 2 * hour, 2 * hour + 66 * 1000);
 }
 
@@ -118,9 +118,9 @@ static int64_t wait_for_binding(int64_t wall, int64_t mono, int64_t began_ms)
     struct arena a = ARENA_INIT;
     struct plan p;
     plan_init(&p, &a);
-    notebook_time(&n, wall, mono);
+    observations_time(&n, wall, mono);
     int64_t left = patience_left(&n.memory, &p, PATIENCE_BIND, 1, began_ms, 300 * 1000, wall);
-    notebook_planned(&n, &p);
+    observations_planned(&n, &p);
     arena_done(&a);
     return left;
 }
@@ -130,8 +130,8 @@ static void waits_for_nothing(int64_t wall, int64_t mono)
     struct arena a = ARENA_INIT;
     struct plan p;
     plan_init(&p, &a);
-    notebook_time(&n, wall, mono);
-    notebook_planned(&n, &p);
+    observations_time(&n, wall, mono);
+    observations_planned(&n, &p);
     arena_done(&a);
 }
 
@@ -172,9 +172,9 @@ static void a_process_that_did_not_see_the_beginning_believes_the_stamp(void **s
 static void of_a_gang_s_refusals_the_first_is_kept(void **state)
 {
     (void)state;
-    notebook_refused(&n, 3, REASON_QUOTA_EXCEEDED, "first", 1000);
+    observations_refused(&n, 3, REASON_QUOTA_EXCEEDED, "first", 1000);
     int64_t retry_at_ms = n.memory.retry_at_ms;
-    notebook_refused(&n, 3, REASON_FORBIDDEN, "second", 1001);
+    observations_refused(&n, 3, REASON_FORBIDDEN, "second", 1001);
     assert_string_equal(n.memory.refusal_reason, REASON_QUOTA_EXCEEDED);
     assert_string_equal(n.memory.refusal_message, "first");
     assert_int_equal(n.memory.refusal_incarnation, 3);
@@ -185,8 +185,8 @@ static void of_a_gang_s_refusals_the_first_is_kept(void **state)
 static void a_refusal_of_the_next_incarnation_is_news(void **state)
 {
     (void)state;
-    notebook_refused(&n, 3, REASON_QUOTA_EXCEEDED, "first", 1000);
-    notebook_refused(&n, 4, REASON_FORBIDDEN, "second", 1001);
+    observations_refused(&n, 3, REASON_QUOTA_EXCEEDED, "first", 1000);
+    observations_refused(&n, 4, REASON_FORBIDDEN, "second", 1001);
     assert_string_equal(n.memory.refusal_reason, REASON_FORBIDDEN);
     assert_string_equal(n.memory.refusal_message, "second");
     assert_int_equal(n.memory.rollbacks, 2);
@@ -197,7 +197,7 @@ static void waits_grow_up_to_a_minute(void **state)
     (void)state;
     int64_t now_ms = 1000, before = 0;
     for (int32_t i = 0; i < 12; i++) {
-        notebook_refused(&n, i, REASON_QUOTA_EXCEEDED, "full", now_ms);
+        observations_refused(&n, i, REASON_QUOTA_EXCEEDED, "full", now_ms);
         int64_t wait = n.memory.retry_at_ms - now_ms;
         assert_true(wait >= 1000 && wait <= 66 * 1000);
         assert_true(wait > before || wait >= 60 * 1000);
@@ -213,8 +213,8 @@ static void a_gang_given_back_shuns_the_nodes_that_did_not_take_it(void **state)
     char node[] = "n1";
     const char *contended[] = {node, "n2"};
     const struct plan p = {.rolls_back = true, .contended = contended, .n_contended = 2};
-    notebook_rolled_back(&n, &p, 1000);
-    node[1] = '9'; // the notebook keeps a copy
+    observations_rolled_back(&n, &p, 1000);
+    node[1] = '9'; // the observations keep a copy
     assert_int_equal(n.memory.n_contended, 2);
     assert_string_equal(n.memory.contended[0], "n1");
     assert_true(n.memory.retry_at_ms >= 2000);
@@ -224,9 +224,9 @@ static void giving_back_after_a_refusal_does_not_wait_twice(void **state)
 {
     (void)state;
     const struct plan p = {.rolls_back = true};
-    notebook_refused(&n, 0, REASON_QUOTA_EXCEEDED, "full", 1000);
+    observations_refused(&n, 0, REASON_QUOTA_EXCEEDED, "full", 1000);
     int64_t retry_at_ms = n.memory.retry_at_ms;
-    notebook_rolled_back(&n, &p, 1001);
+    observations_rolled_back(&n, &p, 1001);
     assert_int_equal(n.memory.retry_at_ms, retry_at_ms);
     assert_int_equal(n.memory.rollbacks, 1);
 }
@@ -237,30 +237,30 @@ static void a_bound_gang_forgets_the_trouble_but_not_what_it_needs(void **state)
     struct err err = ERR_INIT;
     const char *contended[] = {"n1"};
     const struct plan p = {.rolls_back = true, .contended = contended, .n_contended = 1};
-    assert_int_equal(notebook_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
-    notebook_refused(&n, 0, REASON_QUOTA_EXCEEDED, "full", 1000);
-    notebook_rolled_back(&n, &p, 1001);
-    notebook_bound(&n);
+    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
+    observations_refused(&n, 0, REASON_QUOTA_EXCEEDED, "full", 1000);
+    observations_rolled_back(&n, &p, 1001);
+    observations_bound(&n);
     assert_null(n.memory.refusal_reason);
     assert_null(n.memory.refusal_message);
     assert_int_equal(n.memory.rollbacks, 0);
     assert_int_equal(n.memory.retry_at_ms, 0);
     assert_int_equal(n.memory.n_contended, 0);
     assert_int_equal(n.memory.dry_run, DRY_RUN_OK);
-    notebook_refused(&n, 5, REASON_QUOTA_EXCEEDED, "again", 1000);
+    observations_refused(&n, 5, REASON_QUOTA_EXCEEDED, "again", 1000);
     assert_true(n.memory.retry_at_ms <= 1000 + 1100); // as at the first time
 }
 
 static void a_spec_that_is_forbidden_while_the_one_before_runs_is_tried_ever_more_slowly(void **state)
 {
     (void)state;
-    notebook_dry_run_forbidden(&n, 42, 0, REASON_FORBIDDEN, "violates a policy", 1000);
+    observations_dry_run_forbidden(&n, 42, 0, REASON_FORBIDDEN, "violates a policy", 1000);
     assert_int_equal(n.memory.dry_run, DRY_RUN_NONE);
     assert_int_equal(n.memory.dry_run_hash, 42);
     int64_t first_wait = n.memory.retry_at_ms - 1000;
-    notebook_bound(&n);
+    observations_bound(&n);
     assert_string_equal(n.memory.refusal_message, "violates a policy");
-    notebook_dry_run_forbidden(&n, 42, 0, REASON_FORBIDDEN, "violates a policy", 10000);
+    observations_dry_run_forbidden(&n, 42, 0, REASON_FORBIDDEN, "violates a policy", 10000);
     assert_true(n.memory.retry_at_ms - 10000 > first_wait);
 }
 
@@ -268,13 +268,13 @@ static void what_becomes_ready_and_fails_again_waits_longer_each_time(void **sta
 {
     (void)state;
     const struct plan p = {.rolls_back = true};
-    notebook_rolled_back(&n, &p, 1000);
-    notebook_ready(&n, 5000, 8000);
+    observations_rolled_back(&n, &p, 1000);
+    observations_ready(&n, 5000, 8000);
     assert_int_equal(n.memory.retry_at_ms, 0);
-    notebook_rolled_back(&n, &p, 9000);
+    observations_rolled_back(&n, &p, 9000);
     assert_int_equal(n.memory.rollbacks, 2);
-    notebook_ready(&n, 12000, 12000 + 600 * 1000); // for ten minutes
-    notebook_rolled_back(&n, &p, 700 * 1000);
+    observations_ready(&n, 12000, 12000 + 600 * 1000); // for ten minutes
+    observations_rolled_back(&n, &p, 700 * 1000);
     assert_int_equal(n.memory.rollbacks, 1);
 }
 

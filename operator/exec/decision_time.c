@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/exec/timekeeper.h"
+#include "operator/exec/decision_time.h"
 
 #include "common/base/log.h"
 
-void timekeeper_lead(struct timekeeper *t)
+void decision_time_lead(struct decision_time *t)
 {
-    t->leading_ms = timekeeper_now(t);
+    t->leading_ms = decision_time_now(t);
 }
 
-void timekeeper_listen(struct timekeeper *t)
+void decision_time_listen(struct decision_time *t)
 {
-    t->listening_ms = timekeeper_now(t);
+    t->listening_ms = decision_time_now(t);
 }
 
-int64_t timekeeper_now(struct timekeeper *t)
+int64_t decision_time_now(struct decision_time *t)
 {
     int64_t now = clock_wall_ms(t->clock), jump = clock_watch_jump(&t->watch, now, clock_mono_ms(t->clock));
     if (!jump)
@@ -27,8 +27,8 @@ int64_t timekeeper_now(struct timekeeper *t)
     return now;
 }
 
-void timekeeper_saw(struct timekeeper *t, const struct object *old, const struct object *now)
+void decision_time_saw(struct decision_time *t, const struct object *old, const struct object *now)
 {
     if (old && now && node_of(old)->ready && !node_of(now)->ready)
-        cluster_note_silence(t->cluster, now->meta.name, timekeeper_now(t));
+        cluster_note_silence(t->cluster, now->meta.name, decision_time_now(t));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/reconcile/turn.h"
+#include "operator/reconcile/gang_place.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -49,13 +49,14 @@ static struct object owner(const char *name, int64_t created_ms)
 static void decide(struct world *w, struct line *l, const struct object *o, const struct condition *scheduled)
 {
     struct gang g = w->gangs[0]->gang;
-    struct turn_request r = {.cluster = w->cluster, .line = l, .owner = o, .scheduled = scheduled, .now_ms = now_ms};
+    struct gang_place_request r = {
+        .cluster = w->cluster, .line = l, .owner = o, .scheduled = scheduled, .now_ms = now_ms};
     plan_init(&plan, &arena);
-    turn_place(&r, &g, &arena, &plan, &placed);
+    gang_place(&r, &g, &arena, &plan, &placed);
     if (l)
         line_tell(l, plan.line, now_ms);
     if (placed.verdict != VERDICT_PLACED)
-        placed.message = turn_message(&r, &g, &placed, &arena);
+        placed.message = gang_place_message(&r, &g, &placed, &arena);
 }
 
 static void a_gang_that_waits_is_told_who_is_ahead_and_looks_again(void **state)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/reconcile/turn.h"
+#include "operator/reconcile/gang_place.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -10,7 +10,7 @@ static const struct pod_constraints *pod_of_gang(const struct gang *g)
     return g->bundles[0].constraints;
 }
 
-static struct line_member member_of(const struct turn_request *r, const struct gang *g)
+static struct line_member member_of(const struct gang_place_request *r, const struct gang *g)
 {
     const struct meta *m = &r->owner->meta;
     return (struct line_member){
@@ -29,7 +29,7 @@ static bool waits_for_room(const struct condition *c)
            (str_eq(c->reason, REASON_INSUFFICIENT) || str_eq(c->reason, REASON_INFEASIBLE));
 }
 
-static int64_t since_ms(const struct turn_request *r, const struct turn *t)
+static int64_t since_ms(const struct gang_place_request *r, const struct line_answer *t)
 {
     if (t->waits_since_ms)
         return t->waits_since_ms;
@@ -37,7 +37,7 @@ static int64_t since_ms(const struct turn_request *r, const struct turn *t)
 }
 
 // The nodes that are held already are kept, so that what goes there adds up, unless one of them is of no use any more.
-static bool still_good(const struct cluster *c, const struct turn *t)
+static bool still_good(const struct cluster *c, const struct line_answer *t)
 {
     for (size_t i = 0; i < t->n_hold; i++) {
         const struct node *n = cluster_node(c, t->hold[i]);
@@ -47,8 +47,8 @@ static bool still_good(const struct cluster *c, const struct turn *t)
     return t->n_hold > 0;
 }
 
-static void choose_hold(const struct turn_request *r, const struct turn *t, const struct gang *g, struct arena *a,
-                        struct line_note *note)
+static void choose_hold(const struct gang_place_request *r, const struct line_answer *t, const struct gang *g,
+                        struct arena *a, struct line_note *note)
 {
     const char **nodes;
     if (!t->holds)
@@ -67,10 +67,11 @@ static void choose_hold(const struct turn_request *r, const struct turn *t, cons
     note->hold = distinct;
 }
 
-void turn_place(const struct turn_request *r, struct gang *g, struct arena *a, struct plan *plan, struct placement *ret)
+void gang_place(const struct gang_place_request *r, struct gang *g, struct arena *a, struct plan *plan,
+                struct placement *ret)
 {
     struct line_note *note = arena_new(a, struct line_note);
-    struct turn t = {.look_again_ms = -1};
+    struct line_answer t = {.look_again_ms = -1};
     g->uid = r->owner->meta.uid;
     *note = (struct line_note){.member = member_of(r, g), .requests = &pod_of_gang(g)->requests};
     if (r->line)
@@ -96,7 +97,8 @@ void turn_place(const struct turn_request *r, struct gang *g, struct arena *a, s
         plan_requeue(plan, t.look_again_ms);
 }
 
-const char *turn_message(const struct turn_request *r, const struct gang *g, const struct placement *p, struct arena *a)
+const char *gang_place_message(const struct gang_place_request *r, const struct gang *g, const struct placement *p,
+                               struct arena *a)
 {
     struct line_member m = member_of(r, g);
     const char *ahead = r->line && p->verdict == VERDICT_INSUFFICIENT ? line_ahead(r->line, &m, p->short_of, a) : NULL;
@@ -106,7 +108,7 @@ const char *turn_message(const struct turn_request *r, const struct gang *g, con
     return ahead ? arena_printf(a, "%s\nahead of it wait: %s", text, ahead) : text;
 }
 
-const char *turn_victims(const struct placement *p, struct arena *a)
+const char *gang_place_victims(const struct placement *p, struct arena *a)
 {
     if (p->n_victims == 0)
         return "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/reconcile/census.h"
+#include "operator/reconcile/group_pods.h"
 
 #include "common/base/mem.h"
 #include "operator/reconcile/names.h"
@@ -21,12 +21,12 @@ enum { NOW = 1000000, HASH = 0xabc, PODS = 16 };
 struct fixture {
     struct arena arena;
     struct workergroup wg;
-    struct group_memory memory;
+    struct gang_memory memory;
     struct cluster *cluster;
     struct pod pods[PODS];
     const struct pod *list[PODS];
     struct group_view view;
-    struct census census;
+    struct group_pods taken;
 };
 
 static void set_node(struct fixture *f, const char *name, const char *words, int64_t changed_ms)
@@ -91,10 +91,10 @@ static struct pod *current(struct fixture *f, int index)
     return add(f, 2, 5, index);
 }
 
-static const struct census *take(struct fixture *f)
+static const struct group_pods *take(struct fixture *f)
 {
-    census_take(&f->view, HASH, &f->arena, &f->census);
-    return &f->census;
+    group_pods_take(&f->view, HASH, &f->arena, &f->taken);
+    return &f->taken;
 }
 
 static void fails(struct fixture *f, struct pod *p, int32_t exit_code, int64_t finished_ms)
@@ -122,16 +122,16 @@ static void pods_are_counted_by_what_they_are(void **state)
     done->phase = POD_SUCCEEDED;
     done->obj.meta.created_ms = NOW - 100;
     current(f, 1);
-    const struct census *c = take(f);
-    assert_int_equal(c->pods.existing, 3);
-    assert_int_equal(c->pods.bound, 2);
+    const struct group_pods *c = take(f);
+    assert_int_equal(c->gang.existing, 3);
+    assert_int_equal(c->gang.bound, 2);
     assert_int_equal(c->ready, 1); // one that has ended is not ready, whatever it says
     assert_int_equal(c->succeeded, 1);
-    assert_int_equal(c->pods.newest_ms, NOW - 100);
+    assert_int_equal(c->gang.newest_ms, NOW - 100);
     assert_ptr_equal(c->current[0], done);
     assert_ptr_equal(c->current[2], &f->pods[0]);
-    assert_false(c->changed || c->pods.from_the_future || c->failure.time_ms || c->pods.stuck || c->pods.n_gone);
-    assert_int_equal(c->pods.look_again_ms, -1);
+    assert_false(c->changed || c->gang.from_the_future || c->failure.time_ms || c->gang.stuck || c->gang.n_gone);
+    assert_int_equal(c->gang.look_again_ms, -1);
 }
 
 static void pods_of_other_sets_are_stale(void **state)
@@ -142,9 +142,9 @@ static void pods_of_other_sets_are_stale(void **state)
     current(f, 3); // beyond the replicas
     current(f, -1);
     current(f, 1);
-    const struct census *c = take(f);
-    assert_int_equal(c->pods.existing, 1);
-    assert_int_equal(c->pods.n_gone, 4);
+    const struct group_pods *c = take(f);
+    assert_int_equal(c->gang.existing, 1);
+    assert_int_equal(c->gang.n_gone, 4);
     assert_int_equal(c->mine, 3);
     assert_null(c->current[0]);
 }
@@ -157,10 +157,10 @@ static void a_copy_of_a_pod_does_not_take_its_place(void **state)
         struct pod *a = current(f, 0), *b = current(f, 0);
         struct pod *copy = first ? a : b, *original = first ? b : a;
         copy->obj.meta.name = "copy";
-        const struct census *c = take(f);
+        const struct group_pods *c = take(f);
         assert_ptr_equal(c->current[0], original);
-        assert_int_equal(c->pods.n_gone, 1);
-        assert_ptr_equal(c->pods.gone[0], copy);
+        assert_int_equal(c->gang.n_gone, 1);
+        assert_ptr_equal(c->gang.gone[0], copy);
     }
 }
 
@@ -178,11 +178,11 @@ static void a_young_pod_from_the_future_means_that_the_status_is_old(void **stat
 {
     struct fixture *f = *state;
     struct pod *p = add(f, 3, 6, 0);
-    assert_true(take(f)->pods.from_the_future);
-    assert_int_equal(f->census.attempt, 2);
+    assert_true(take(f)->gang.from_the_future);
+    assert_int_equal(f->taken.attempt, 2);
     p->obj.meta.created_ms = NOW - 61000; // no cache is so slow: somebody took the status away
-    const struct census *c = take(f);
-    assert_false(c->pods.from_the_future);
+    const struct group_pods *c = take(f);
+    assert_false(c->gang.from_the_future);
     assert_int_equal(c->attempt, 3);
     assert_int_equal(c->incarnation, 6);
     assert_ptr_equal(c->current[0], p);
@@ -194,10 +194,10 @@ static void a_status_with_impossible_counters_does_no_harm(void **state)
     f->wg.status.attempt = -5;
     f->wg.status.incarnation = -5;
     add(f, 1, 0, 0);
-    const struct census *c = take(f);
+    const struct group_pods *c = take(f);
     assert_int_equal(c->attempt, 1);
     assert_int_equal(c->incarnation, 0);
-    assert_int_equal(c->pods.existing, 1);
+    assert_int_equal(c->gang.existing, 1);
 }
 
 static void the_first_failure_explains_the_others(void **state)
@@ -205,7 +205,7 @@ static void the_first_failure_explains_the_others(void **state)
     struct fixture *f = *state;
     fails(f, current(f, 0), 1, NOW - 2000);
     fails(f, current(f, 2), 139, NOW - 3000);
-    const struct census *c = take(f);
+    const struct group_pods *c = take(f);
     assert_int_equal(c->failure.rank, 4); // the first rank of the pod
     assert_int_equal(c->failure.exit_code, 139);
     assert_string_equal(c->failure.pod, "g-2-5");
@@ -235,7 +235,7 @@ static void the_container_that_ended_first_is_to_blame(void **state)
     p->containers = containers;
     p->n_containers = ARRAY_LEN(containers);
     assert_int_equal(take(f)->failure.exit_code, 7);
-    assert_string_equal(f->census.failure.reason, "OOMKilled");
+    assert_string_equal(f->taken.failure.reason, "OOMKilled");
 }
 
 static void evictions_are_of_the_infrastructure(void **state)
@@ -245,7 +245,7 @@ static void evictions_are_of_the_infrastructure(void **state)
     fails(f, p, 143, NOW - 1000);
     p->disruption = "PreemptionByScheduler";
     assert_true(take(f)->infrastructure);
-    assert_string_equal(f->census.failure.reason, "PreemptionByScheduler");
+    assert_string_equal(f->taken.failure.reason, "PreemptionByScheduler");
 }
 
 static void a_deleted_pod_has_failed_unless_it_had_succeeded(void **state)
@@ -253,14 +253,14 @@ static void a_deleted_pod_has_failed_unless_it_had_succeeded(void **state)
     struct fixture *f = *state;
     struct pod *p = current(f, 1);
     deleted(p, NOW - 2000);
-    assert_true(take(f)->infrastructure && f->census.failure.time_ms);
-    assert_string_equal(f->census.failure.reason, FAILURE_POD_DELETED);
-    assert_int_equal(f->census.failure.exit_code, -1);
+    assert_true(take(f)->infrastructure && f->taken.failure.time_ms);
+    assert_string_equal(f->taken.failure.reason, FAILURE_POD_DELETED);
+    assert_int_equal(f->taken.failure.exit_code, -1);
     fails(f, p, 143, NOW - 1000); // killed by the deletion
     assert_true(take(f)->infrastructure);
     fails(f, p, 1, NOW - 5000); // it had failed before
     assert_false(take(f)->infrastructure);
-    assert_int_equal(f->census.failure.exit_code, 1);
+    assert_int_equal(f->taken.failure.exit_code, 1);
     p->phase = POD_SUCCEEDED;
     assert_int_equal(take(f)->failure.time_ms, 0);
 }
@@ -270,7 +270,7 @@ static void what_falls_with_a_deleted_pod_is_not_to_blame(void **state)
     struct fixture *f = *state;
     fails(f, current(f, 0), 1, NOW - 1000);
     deleted(current(f, 1), NOW - 1000); // within the same second
-    const struct census *c = take(f);
+    const struct group_pods *c = take(f);
     assert_true(c->infrastructure);
     assert_int_equal(c->failure.rank, 2);
 }
@@ -281,9 +281,9 @@ static void a_node_is_lost_after_its_time_or_at_once_if_it_is_gone(void **state)
     struct pod *p = current(f, 0);
     p->node = "n2";
     set_node(f, "n2", "gpu=8 notready", NOW - 20000);
-    const struct census *c = take(f);
+    const struct group_pods *c = take(f);
     assert_int_equal(c->failure.time_ms, 0);
-    assert_int_equal(c->pods.look_again_ms, 40000);
+    assert_int_equal(c->gang.look_again_ms, 40000);
     set_node(f, "n2", "gpu=8 notready", NOW - 60000);
     c = take(f);
     assert_string_equal(c->failure.reason, FAILURE_NODE_LOST);
@@ -299,7 +299,7 @@ static void a_clock_that_was_put_back_does_not_keep_a_lost_node(void **state)
     struct fixture *f = *state;
     current(f, 0)->node = "n2";
     set_node(f, "n2", "gpu=8 notready", NOW + 3600000);
-    assert_int_equal(take(f)->pods.look_again_ms, 60000);
+    assert_int_equal(take(f)->gang.look_again_ms, 60000);
 }
 
 static void silent_nodes_of_stale_pods_are_watched_too(void **state)
@@ -309,8 +309,8 @@ static void silent_nodes_of_stale_pods_are_watched_too(void **state)
     p->node = "n2";
     deleted(p, NOW - 5000);
     set_node(f, "n2", "gpu=8 notready", NOW - 20000);
-    assert_int_equal(take(f)->pods.look_again_ms, 40000);
-    assert_int_equal(f->census.failure.time_ms, 0);
+    assert_int_equal(take(f)->gang.look_again_ms, 40000);
+    assert_int_equal(f->taken.failure.time_ms, 0);
 }
 
 static void who_fails_while_a_peers_node_is_silent_is_its_victim(void **state)
@@ -321,7 +321,7 @@ static void who_fails_while_a_peers_node_is_silent_is_its_victim(void **state)
     struct pod *p = current(f, 1);
     fails(f, p, 1, NOW - 1000);
     assert_true(take(f)->infrastructure);
-    assert_int_equal(f->census.failure.exit_code, 1);
+    assert_int_equal(f->taken.failure.exit_code, 1);
     fails(f, p, 1, NOW - 30000); // it was first
     assert_false(take(f)->infrastructure);
 }
@@ -334,13 +334,13 @@ static void what_does_not_mend_itself_is_noticed(void **state)
     p->containers = containers;
     p->n_containers = ARRAY_LEN(containers);
     containers[1].reason = "ContainerCreating";
-    assert_null(take(f)->pods.stuck);
+    assert_null(take(f)->gang.stuck);
     containers[1].reason = "ErrImagePull";
-    assert_ptr_equal(take(f)->pods.stuck, p);
-    assert_ptr_equal(f->census.pods.stuck_container, &containers[1]);
-    assert_string_equal(f->census.pods.stuck_reason, REASON_IMAGE);
+    assert_ptr_equal(take(f)->gang.stuck, p);
+    assert_ptr_equal(f->taken.gang.stuck_container, &containers[1]);
+    assert_string_equal(f->taken.gang.stuck_reason, REASON_IMAGE);
     containers[1].reason = "CreateContainerConfigError";
-    assert_string_equal(take(f)->pods.stuck_reason, REASON_CONTAINER_CONFIG);
+    assert_string_equal(take(f)->gang.stuck_reason, REASON_CONTAINER_CONFIG);
 }
 
 static void placements_are_compact(void **state)
@@ -354,7 +354,7 @@ static void placements_are_compact(void **state)
         p->pin = nodes[i]; // where it is pinned to counts as well
     }
     struct node_replicas *got;
-    assert_int_equal(census_placements(take(f), &f->arena, &got), 2);
+    assert_int_equal(group_pods_placements(take(f), &f->arena, &got), 2);
     assert_string_equal(got[0].node, "n2"); // in the order of the first index
     assert_string_equal(got[0].replicas, "0,3");
     assert_string_equal(got[1].node, "n1");

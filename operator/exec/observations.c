@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/exec/notebook.h"
+#include "operator/exec/observations.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -9,18 +9,18 @@
 
 enum { RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 60 * 1000, HEALTHY_MS = 10 * RETRY_MAX_MS };
 
-void notebook_init(struct notebook *n, uint64_t seed)
+void observations_init(struct observations *n, uint64_t seed)
 {
-    *n = (struct notebook){.seed = seed};
+    *n = (struct observations){.seed = seed};
 }
 
-void notebook_done(struct notebook *n)
+void observations_done(struct observations *n)
 {
     arena_done(&n->needs);
     arena_done(&n->refusal);
     arena_done(&n->contended);
     free(TAKE_PTR(n->master));
-    n->memory = (struct group_memory){0};
+    n->memory = (struct gang_memory){0};
 }
 
 static void move(int64_t *time_ms, int64_t by_ms)
@@ -28,9 +28,9 @@ static void move(int64_t *time_ms, int64_t by_ms)
     *time_ms += *time_ms ? by_ms : 0;
 }
 
-void notebook_time(struct notebook *n, int64_t wall_ms, int64_t mono_ms)
+void observations_time(struct observations *n, int64_t wall_ms, int64_t mono_ms)
 {
-    struct group_memory *m = &n->memory;
+    struct gang_memory *m = &n->memory;
     m->looked_ms = n->seen_ms;
     int64_t jump = clock_watch_jump(&n->watch, wall_ms, mono_ms);
     move(&m->looked_ms, jump);
@@ -42,7 +42,7 @@ void notebook_time(struct notebook *n, int64_t wall_ms, int64_t mono_ms)
     n->seen_ms = wall_ms;
 }
 
-static void set_master(struct notebook *n, const char *master)
+static void set_master(struct observations *n, const char *master)
 {
     if (str_eq(n->master, master))
         return;
@@ -50,13 +50,13 @@ static void set_master(struct notebook *n, const char *master)
     n->memory.master = n->master = master ? xstrdup(master) : NULL;
 }
 
-void notebook_planned(struct notebook *n, const struct plan *p)
+void observations_planned(struct observations *n, const struct plan *p)
 {
     memcpy(n->memory.waits, p->waits, sizeof n->memory.waits);
     set_master(n, p->master);
 }
 
-static void forget_dry_run(struct notebook *n, uint64_t hash)
+static void forget_dry_run(struct observations *n, uint64_t hash)
 {
     arena_done(&n->needs);
     n->memory.dry_run = DRY_RUN_NONE;
@@ -66,7 +66,7 @@ static void forget_dry_run(struct notebook *n, uint64_t hash)
     n->memory.dry_run_message = NULL;
 }
 
-int notebook_dry_run_ok(struct notebook *n, uint64_t hash, const char *pod_json, size_t len, struct err *err)
+int observations_dry_run_ok(struct observations *n, uint64_t hash, const char *pod_json, size_t len, struct err *err)
 {
     forget_dry_run(n, hash);
     struct pod_constraints *needs = arena_new(&n->needs, struct pod_constraints);
@@ -80,44 +80,45 @@ int notebook_dry_run_ok(struct notebook *n, uint64_t hash, const char *pod_json,
     return 0;
 }
 
-static void pass_further(struct group_memory *m, uint64_t hash)
+static void pass_further(struct gang_memory *m, uint64_t hash)
 {
     memmove(m->further, m->further + 1, (DRY_RUNS_FURTHER - 1) * sizeof *m->further);
     m->further[DRY_RUNS_FURTHER - 1] = hash;
 }
 
-int notebook_dry_run_passed(struct notebook *n, const struct action *a, const char *pod_json, size_t len,
-                            struct err *err)
+int observations_dry_run_passed(struct observations *n, const struct action *a, const char *pod_json, size_t len,
+                                struct err *err)
 {
     if (!a->further)
-        return notebook_dry_run_ok(n, a->hash, pod_json, len, err);
+        return observations_dry_run_ok(n, a->hash, pod_json, len, err);
     pass_further(&n->memory, a->hash);
     return 0;
 }
 
-void notebook_dry_run_refused(struct notebook *n, uint64_t hash, const char *message)
+void observations_dry_run_refused(struct observations *n, uint64_t hash, const char *message)
 {
     forget_dry_run(n, hash);
     n->memory.dry_run = DRY_RUN_REFUSED;
     n->memory.dry_run_message = arena_strdup(&n->needs, message);
 }
 
-void notebook_dry_run_forbidden(struct notebook *n, uint64_t hash, int32_t incarnation, const char *reason,
-                                const char *message, int64_t now_ms)
+void observations_dry_run_forbidden(struct observations *n, uint64_t hash, int32_t incarnation, const char *reason,
+                                    const char *message, int64_t now_ms)
 {
     forget_dry_run(n, hash);
-    notebook_refused(n, incarnation, reason, message, now_ms);
+    observations_refused(n, incarnation, reason, message, now_ms);
 }
 
-static int64_t later(struct notebook *n, int64_t now_ms)
+static int64_t later(struct observations *n, int64_t now_ms)
 {
     n->memory.rollbacks++;
     return now_ms + group_backoff_ms(RETRY_FIRST_MS, RETRY_MAX_MS, n->memory.rollbacks, n->seed);
 }
 
-void notebook_refused(struct notebook *n, int32_t incarnation, const char *reason, const char *message, int64_t now_ms)
+void observations_refused(struct observations *n, int32_t incarnation, const char *reason, const char *message,
+                          int64_t now_ms)
 {
-    struct group_memory *m = &n->memory;
+    struct gang_memory *m = &n->memory;
     if (m->refusal_reason && m->refusal_incarnation == incarnation && m->retry_at_ms > now_ms)
         return; // the first of a gang's refusals says it all
     arena_done(&n->refusal);
@@ -127,9 +128,9 @@ void notebook_refused(struct notebook *n, int32_t incarnation, const char *reaso
     m->retry_at_ms = later(n, now_ms);
 }
 
-void notebook_rolled_back(struct notebook *n, const struct plan *p, int64_t now_ms)
+void observations_rolled_back(struct observations *n, const struct plan *p, int64_t now_ms)
 {
-    struct group_memory *m = &n->memory;
+    struct gang_memory *m = &n->memory;
     if (m->retry_at_ms <= now_ms)
         m->retry_at_ms = later(n, now_ms);
     arena_done(&n->contended);
@@ -140,9 +141,9 @@ void notebook_rolled_back(struct notebook *n, const struct plan *p, int64_t now_
     m->n_contended = p->n_contended;
 }
 
-void notebook_bound(struct notebook *n)
+void observations_bound(struct observations *n)
 {
-    struct group_memory *m = &n->memory;
+    struct gang_memory *m = &n->memory;
     if (m->refusal_reason && m->dry_run == DRY_RUN_NONE)
         return; // of a spec that is tried while the one before runs: the waits go on growing
     arena_done(&n->refusal);
@@ -154,10 +155,10 @@ void notebook_bound(struct notebook *n)
     m->n_contended = 0;
 }
 
-void notebook_ready(struct notebook *n, int64_t since_ms, int64_t now_ms)
+void observations_ready(struct observations *n, int64_t since_ms, int64_t now_ms)
 {
     int32_t rollbacks = now_ms - since_ms < HEALTHY_MS ? n->memory.rollbacks : 0;
-    notebook_bound(n);
+    observations_bound(n);
     if (!n->memory.rollbacks)
         n->memory.rollbacks = rollbacks;
 }

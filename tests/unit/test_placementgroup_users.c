@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/exec/tenancy.h"
+#include "operator/exec/placementgroup_users.h"
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 
 struct fixture {
-    struct tenancy *tenancy;
+    struct placementgroup_users *users;
     struct arena arena;
     struct buf found;
 };
@@ -24,7 +24,7 @@ struct fixture {
 static int setup(void **state)
 {
     struct fixture *f = *state = xcalloc(1, sizeof *f);
-    f->tenancy = tenancy_new();
+    f->users = placementgroup_users_new();
     buf_init(&f->found, 4096);
     return 0;
 }
@@ -32,19 +32,19 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    tenancy_free(f->tenancy);
+    placementgroup_users_free(f->users);
     arena_done(&f->arena);
     buf_done(&f->found);
     free(f);
     return 0;
 }
 
-static struct workergroup *group(struct fixture *f, const char *name, const char *uid, const char *pool,
+static struct workergroup *group(struct fixture *f, const char *name, const char *uid, const char *plg,
                                  const char *second)
 {
     struct workergroup *wg = arena_new(&f->arena, struct workergroup);
-    struct pool_ref *refs = arena_array(&f->arena, 2, sizeof *refs);
-    refs[0].name = pool;
+    struct placementgroup_ref *refs = arena_array(&f->arena, 2, sizeof *refs);
+    refs[0].name = plg;
     refs[1].name = second;
     wg->obj.meta.ns = "ml";
     wg->obj.meta.name = name;
@@ -60,10 +60,10 @@ static void note(void *ctx, const char *key)
     buf_printf(&f->found, "%s ", key);
 }
 
-static const char *tenants(struct fixture *f, const char *pool)
+static const char *users_of(struct fixture *f, const char *plg)
 {
     buf_reset(&f->found);
-    tenancy_each(f->tenancy, "ml", pool, note, f);
+    placementgroup_users_each(f->users, "ml", plg, note, f);
     return buf_str(&f->found);
 }
 
@@ -71,26 +71,26 @@ static void a_group_lives_where_its_spec_says(void **state)
 {
     struct fixture *f = *state;
     const struct workergroup *a = group(f, "a", "ua", "left", "right"), *b = group(f, "b", "ub", "right", NULL);
-    tenancy_set(f->tenancy, NULL, a);
-    tenancy_set(f->tenancy, NULL, b);
-    assert_string_equal(tenants(f, "left"), "ml/a ");
-    assert_string_equal(tenants(f, "right"), "ml/a ml/b ");
-    assert_string_equal(tenants(f, "other"), "");
-    assert_true(tenancy_has(f->tenancy, "ml", "left", "ua"));
-    assert_false(tenancy_has(f->tenancy, "ml", "left", "ub"));
-    assert_false(tenancy_has(f->tenancy, "team", "left", "ua"));
+    placementgroup_users_set(f->users, NULL, a);
+    placementgroup_users_set(f->users, NULL, b);
+    assert_string_equal(users_of(f, "left"), "ml/a ");
+    assert_string_equal(users_of(f, "right"), "ml/a ml/b ");
+    assert_string_equal(users_of(f, "other"), "");
+    assert_true(placementgroup_users_has(f->users, "ml", "left", "ua"));
+    assert_false(placementgroup_users_has(f->users, "ml", "left", "ub"));
+    assert_false(placementgroup_users_has(f->users, "team", "left", "ua"));
 }
 
 static void a_group_that_changes_or_goes_moves_out(void **state)
 {
     struct fixture *f = *state;
     const struct workergroup *before = group(f, "a", "ua", "left", NULL), *after = group(f, "a", "ua", "right", NULL);
-    tenancy_set(f->tenancy, NULL, before);
-    tenancy_set(f->tenancy, before, after);
-    assert_string_equal(tenants(f, "left"), "");
-    assert_string_equal(tenants(f, "right"), "ml/a ");
-    tenancy_set(f->tenancy, after, NULL);
-    assert_string_equal(tenants(f, "right"), "");
+    placementgroup_users_set(f->users, NULL, before);
+    placementgroup_users_set(f->users, before, after);
+    assert_string_equal(users_of(f, "left"), "");
+    assert_string_equal(users_of(f, "right"), "ml/a ");
+    placementgroup_users_set(f->users, after, NULL);
+    assert_string_equal(users_of(f, "right"), "");
 }
 
 static void the_oldest_is_asked_first(void **state)
@@ -101,37 +101,37 @@ static void the_oldest_is_asked_first(void **state)
     old->obj.meta.created_ms = 1000;
     middle->obj.meta.created_ms = 2000;
     young->obj.meta.created_ms = 2000; // in the same second
-    tenancy_set(f->tenancy, NULL, middle);
-    tenancy_set(f->tenancy, NULL, young);
-    tenancy_set(f->tenancy, NULL, old);
-    assert_string_equal(tenants(f, "left"), "ml/z ml/x ml/y ");
-    tenancy_set(f->tenancy, old, old); // as with any change of its status
-    assert_string_equal(tenants(f, "left"), "ml/z ml/x ml/y ");
-    tenancy_set(f->tenancy, old, NULL);
-    assert_string_equal(tenants(f, "left"), "ml/x ml/y ");
+    placementgroup_users_set(f->users, NULL, middle);
+    placementgroup_users_set(f->users, NULL, young);
+    placementgroup_users_set(f->users, NULL, old);
+    assert_string_equal(users_of(f, "left"), "ml/z ml/x ml/y ");
+    placementgroup_users_set(f->users, old, old); // as with any change of its status
+    assert_string_equal(users_of(f, "left"), "ml/z ml/x ml/y ");
+    placementgroup_users_set(f->users, old, NULL);
+    assert_string_equal(users_of(f, "left"), "ml/x ml/y ");
 }
 
-static void another_group_of_the_name_is_another_tenant(void **state)
+static void another_group_of_the_name_is_another_user(void **state)
 {
     struct fixture *f = *state;
     const struct workergroup *before = group(f, "a", "ua", "left", NULL), *after = group(f, "a", "new", "left", NULL);
-    tenancy_set(f->tenancy, NULL, before);
-    tenancy_set(f->tenancy, before, after);
-    assert_false(tenancy_has(f->tenancy, "ml", "left", "ua"));
-    assert_true(tenancy_has(f->tenancy, "ml", "left", "new"));
+    placementgroup_users_set(f->users, NULL, before);
+    placementgroup_users_set(f->users, before, after);
+    assert_false(placementgroup_users_has(f->users, "ml", "left", "ua"));
+    assert_true(placementgroup_users_has(f->users, "ml", "left", "new"));
 }
 
 static void a_pool_that_is_named_twice_has_the_group_once(void **state)
 {
     struct fixture *f = *state;
     const struct workergroup *a = group(f, "a", "ua", "left", "left");
-    tenancy_set(f->tenancy, NULL, a);
-    assert_string_equal(tenants(f, "left"), "ml/a ");
-    tenancy_set(f->tenancy, a, NULL);
-    assert_string_equal(tenants(f, "left"), "");
+    placementgroup_users_set(f->users, NULL, a);
+    assert_string_equal(users_of(f, "left"), "ml/a ");
+    placementgroup_users_set(f->users, a, NULL);
+    assert_string_equal(users_of(f, "left"), "");
 }
 
-// Those that are no tenants
+// Those that use it no more
 
 static int on_command(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
 {
@@ -152,7 +152,7 @@ static void what_runs_of_others_is_stopped(void **state)
     struct fixture *f = *state;
     struct err err = ERR_INIT;
     const struct object *pod = NULL;
-    struct placementgroup pool = {
+    struct placementgroup plg = {
         .obj = {.kind = KIND_PLACEMENTGROUP, .meta = {.ns = "ml", .name = "left", .uid = "u-left"}},
         .spec.template_json = "{\"spec\":{\"terminationGracePeriodSeconds\":12,\"containers\":[{\"name\":\"w\"}]}}"};
     static const char hello[] = "{\"role\":\"agent\",\"version\":1,\"groups\":["
@@ -167,8 +167,8 @@ static void what_runs_of_others_is_stopped(void **state)
     assert_int_equal(object_decode(KIND_POD, pod_json, strlen(pod_json), &pod, &err), 0);
     store_put(pods, pod);
     assert_int_equal(agents_join(agents, &id, hello, strlen(hello), on_command, f, &agent, &err), 0);
-    tenancy_set(f->tenancy, NULL, group(f, "a", "ua", "left", NULL));
-    tenancy_evict(f->tenancy, agents, pods, &pool.obj);
+    placementgroup_users_set(f->users, NULL, group(f, "a", "ua", "left", NULL));
+    placementgroup_users_stop_orphans(f->users, agents, pods, &plg.obj);
     assert_string_equal(buf_str(&f->found), "STOP {\"group\":\"gone\",\"attempt\":4,\"graceMs\":7000}\n");
     agents_leave(agents, agent);
     agents_free(agents);
@@ -183,7 +183,7 @@ int main(void)
         T(a_group_lives_where_its_spec_says),
         T(a_group_that_changes_or_goes_moves_out),
         T(the_oldest_is_asked_first),
-        T(another_group_of_the_name_is_another_tenant),
+        T(another_group_of_the_name_is_another_user),
         T(a_pool_that_is_named_twice_has_the_group_once),
         T(what_runs_of_others_is_stopped),
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/reconcile/crew.h"
+#include "operator/reconcile/ranks.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-bool crew_started(const struct workergroup *wg, int32_t attempt, const struct agent_facts *f)
+bool ranks_started(const struct workergroup *wg, int32_t attempt, const struct agent_facts *f)
 {
     if (!f || f->state != AGENT_RUNNING || f->attempt < 1)
         return false;
@@ -48,10 +48,10 @@ static bool takes_calls(const struct group_view *v, const struct agent_facts *f,
     return member > 0 && (member == f->attempt || v->wg->spec.restart_policy == RESTART_WORKER);
 }
 
-enum rank_state crew_rank(const struct group_view *v, int32_t attempt, const struct agent_facts *f, int32_t rank)
+enum rank_state ranks_state(const struct group_view *v, int32_t attempt, const struct agent_facts *f, int32_t rank)
 {
     const struct worker_spec *s = &v->wg->spec.worker;
-    if (!crew_started(v->wg, attempt, f))
+    if (!ranks_started(v->wg, attempt, f))
         return RANK_WAITING;
     const struct agent_process *p = process_of(f, rank); // none: it was started, and is not known to have ended
     if (p && p->state == AGENT_PROCESS_EXITED) {
@@ -62,11 +62,11 @@ enum rank_state crew_rank(const struct group_view *v, int32_t attempt, const str
         return was_counted(v->wg, attempt, p) ? RANK_TO_RESTART : RANK_FAILED;
     }
     bool ready = s->module || s->python ? takes_calls(v, f, p, rank)
-                                        : crew_agent_there(f) && (!p || p->state == AGENT_PROCESS_RUNNING);
+                                        : ranks_agent_there(f) && (!p || p->state == AGENT_PROCESS_RUNNING);
     return ready ? RANK_READY : RANK_WAITING;
 }
 
-static void note_culprit(struct crew *c, const struct agent_facts *f, int32_t index, int32_t rank)
+static void note_culprit(struct ranks *c, const struct agent_facts *f, int32_t index, int32_t rank)
 {
     const struct agent_process *p = process_of(f, rank);
     if (c->culprit && c->culprit->ended_ms <= p->ended_ms)
@@ -75,19 +75,19 @@ static void note_culprit(struct crew *c, const struct agent_facts *f, int32_t in
     c->culprit_index = index;
 }
 
-static void take_replica(const struct group_view *v, int32_t attempt, int32_t index, struct crew *c)
+static void take_replica(const struct group_view *v, int32_t attempt, int32_t index, struct ranks *c)
 {
     const struct agent_facts *f = c->facts[index];
     int32_t each = v->wg->spec.workers_per_replica, ready = 0;
     c->connected += f->connected;
-    c->started += crew_started(v->wg, attempt, f);
+    c->started += ranks_started(v->wg, attempt, f);
     c->told += f->attempt == attempt;
     if (f->ending_ms && (!c->ending_ms || f->ending_ms < c->ending_ms))
         c->ending_ms = f->ending_ms;
     if (!f->connected)
         c->away_ms = MAX(c->away_ms, f->changed_ms);
     for (int32_t rank = index * each; rank < (index + 1) * each; rank++) {
-        enum rank_state state = crew_rank(v, attempt, f, rank);
+        enum rank_state state = ranks_state(v, attempt, f, rank);
         ready += state == RANK_READY;
         c->exited += state == RANK_EXITED;
         c->rank_zero_exited = c->rank_zero_exited || (rank == 0 && state == RANK_EXITED);
@@ -99,9 +99,9 @@ static void take_replica(const struct group_view *v, int32_t attempt, int32_t in
     c->ready_replicas += ready == each;
 }
 
-void crew_take(const struct group_view *v, int32_t attempt, const struct agent_facts **facts, struct crew *ret)
+void ranks_take(const struct group_view *v, int32_t attempt, const struct agent_facts **facts, struct ranks *ret)
 {
-    *ret = (struct crew){.facts = facts};
+    *ret = (struct ranks){.facts = facts};
     for (int32_t i = 0; i < v->wg->spec.replicas; i++)
         if (facts[i])
             take_replica(v, attempt, i, ret);
@@ -114,7 +114,7 @@ static const char *join(const char *a, const char *b, struct arena *arena)
     return arena_printf(arena, "%s\n%s", a, b);
 }
 
-struct group_failure crew_failure(const struct group_view *v, const struct agent_process *p, struct arena *a)
+struct group_failure ranks_failure(const struct group_view *v, const struct agent_process *p, struct arena *a)
 {
     const char *name = p->signal ? sigabbrev_np(p->signal) : NULL;
     return (struct group_failure){

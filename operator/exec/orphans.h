@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stops what agents of PlacementGroups run of groups that do not use them any more (placementgroup_users.h): at once
+// where a group is seen to go, and a moment after an agent says that it runs something which nobody knows.
+#ifndef CADRE_EXEC_ORPHANS_H
+#define CADRE_EXEC_ORPHANS_H
+
+#include "common/base/loop.h"
+#include "operator/exec/placementgroup_users.h"
+#include "operator/kube/client.h"
+
+struct orphans;
+
+struct orphans_options {              // all borrowed
+    const struct kube_client *client; // says whether this replica may decide
+    const struct placementgroup_users *users;
+    const struct store *placementgroups, *pods; // placementgroups NULL: there are none
+    struct agents *agents;                      // NULL: nobody is ever connected
+};
+
+struct orphans *orphans_new(struct loop *loop, const struct orphans_options *options);
+void orphans_free(struct orphans *e); // accepts NULL
+// Tells nobody anything before the start, at which it looks at all PlacementGroups, nor after the stop, nor once the
+// lease has run out: a process that was frozen does not know yet what the next leader has begun meanwhile.
+void orphans_start(struct orphans *e);
+void orphans_stop(struct orphans *e);
+void orphans_now(struct orphans *e, const char *ns, const char *placementgroup);
+void orphans_later(struct orphans *e, const char *ns, const char *placementgroup);
+
+#endif

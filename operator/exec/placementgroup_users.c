@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/exec/placementgroup_users.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/log.h"
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/record.h"
+#include "operator/api/podagent.h"
+#include "operator/reconcile/before.h"
+#include "operator/reconcile/group_bundles.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct user {
+    char *key, *uid;
+    int64_t created_ms;
+};
+
+struct group_users {    // a PlacementGroup
+    struct user *users; // the oldest first
+    size_t n;
+};
+
+struct placementgroup_users {
+    struct map groups; // "namespace/name" -> struct group_users
+};
+
+struct placementgroup_users *placementgroup_users_new(void)
+{
+    return xcalloc(1, sizeof(struct placementgroup_users));
+}
+
+static void user_done(struct user *t)
+{
+    free(t->key);
+    free(t->uid);
+}
+
+void placementgroup_users_free(struct placementgroup_users *t)
+{
+    if (!t)
+        return;
+    void *value;
+    for (size_t i = 0; map_next(&t->groups, &i, NULL, &value);) {
+        struct group_users *h = value;
+        for (size_t k = 0; k < h->n; k++)
+            user_done(&h->users[k]);
+        free(h->users);
+        free(h);
+    }
+    map_done(&t->groups);
+    free(t);
+}
+
+static struct group_users *house_of(const struct placementgroup_users *t, const char *ns, const char *name)
+{
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
+    return map_get(&t->groups, key);
+}
+
+static struct user *user_of(const struct group_users *h, const char *uid)
+{
+    for (size_t i = 0; h && i < h->n; i++)
+        if (str_eq(h->users[i].uid, uid))
+            return &h->users[i];
+    return NULL;
+}
+
+static bool is_older(const struct user *a, const struct user *b)
+{
+    return a->created_ms != b->created_ms ? a->created_ms < b->created_ms : str_cmp(a->key, b->key) < 0;
+}
+
+static void move_in(struct placementgroup_users *t, const struct meta *m, const char *name)
+{
+    struct group_users *h = house_of(t, m->ns, name);
+    if (user_of(h, m->uid))
+        return;
+    if (!h) {
+        _cleanup_(free_p) char *key = xasprintf("%s/%s", m->ns, name);
+        h = xcalloc(1, sizeof *h);
+        map_set(&t->groups, key, h);
+    }
+    h->users = xrealloc(h->users, h->n + 1, sizeof *h->users);
+    const struct user came = {xasprintf("%s/%s", m->ns, m->name), xstrdup(m->uid), m->created_ms};
+    size_t at = h->n++;
+    for (; at > 0 && is_older(&came, &h->users[at - 1]); at--)
+        h->users[at] = h->users[at - 1];
+    h->users[at] = came;
+}
+
+static void move_out(struct placementgroup_users *t, const struct meta *m, const char *name)
+{
+    struct group_users *h = house_of(t, m->ns, name);
+    struct user *user = user_of(h, m->uid);
+    if (!user)
+        return;
+    user_done(user);
+    size_t at = (size_t)(user - h->users);
+    memmove(user, user + 1, (--h->n - at) * sizeof *user);
+    if (h->n)
+        return;
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", m->ns, name);
+    map_del(&t->groups, key);
+    free(h->users);
+    free(h);
+}
+
+// Where it is to run, and where it runs while that cannot be.
+static void each_house(struct placementgroup_users *t, const struct workergroup *wg,
+                       void (*fn)(struct placementgroup_users *t, const struct meta *m, const char *name),
+                       struct arena *a)
+{
+    const struct workergroup *before = wg ? group_before(wg, a) : NULL;
+    for (size_t i = 0; wg && i < wg->spec.n_placement_groups; i++)
+        fn(t, &wg->obj.meta, wg->spec.placement_groups[i].name);
+    for (size_t i = 0; before && i < before->spec.n_placement_groups; i++)
+        fn(t, &wg->obj.meta, before->spec.placement_groups[i].name);
+}
+
+void placementgroup_users_set(struct placementgroup_users *t, const struct workergroup *old,
+                              const struct workergroup *now)
+{
+    struct arena a = ARENA_INIT;
+    each_house(t, old, move_out, &a);
+    each_house(t, now, move_in, &a);
+    arena_done(&a);
+}
+
+void placementgroup_users_each(const struct placementgroup_users *t, const char *ns, const char *placementgroup,
+                               placementgroup_users_fn fn, void *ctx)
+{
+    const struct group_users *h = house_of(t, ns, placementgroup);
+    for (size_t i = 0; h && i < h->n; i++)
+        fn(ctx, h->users[i].key);
+}
+
+bool placementgroup_users_has(const struct placementgroup_users *t, const char *ns, const char *placementgroup,
+                              const char *group_uid)
+{
+    const struct group_users *h = house_of(t, ns, placementgroup);
+    return group_uid ? user_of(h, group_uid) != NULL : h != NULL;
+}
+
+static void stop(struct agents *agents, const struct object *pod, const struct agent_group *g, int64_t grace_s)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "group", g->uid);
+    writer_i64(&w, "attempt", g->attempt);
+    writer_i64(&w, "graceMs", grace_s * 1000);
+    writer_object_end(&w);
+    if (agents_command(agents, pod->meta.uid, g->uid, g->attempt, RECORD_STOP, writer_finish(&w, &a), &err) == 0)
+        log_info("processes of a WorkerGroup that is not there any more are stopped", "pod", pod->meta.name, "group",
+                 g->uid, NULL);
+    arena_done(&a);
+}
+
+void placementgroup_users_stop_orphans(const struct placementgroup_users *t, struct agents *agents,
+                                       const struct store *pods, const struct object *placementgroup)
+{
+    const struct meta *m = &placementgroup->meta;
+    int64_t grace_s = podagent_grace_s(group_bundles_template_grace_s(placementgroup_of(placementgroup)));
+    struct arena a = ARENA_INIT;
+    const struct object *const *owned;
+    size_t n = store_by_owner(pods, m->uid, &a, &owned);
+    for (size_t i = 0; i < n; i++) {
+        struct agent_group *groups;
+        size_t n_groups = agents_groups(agents, owned[i]->meta.uid, &a, &groups);
+        for (size_t k = 0; k < n_groups; k++) {
+            bool runs = groups[k].state != AGENT_IDLE && groups[k].state != AGENT_STOPPING;
+            if (runs && !placementgroup_users_has(t, m->ns, m->name, groups[k].uid))
+                stop(agents, owned[i], &groups[k], grace_s);
+        }
+    }
+    arena_done(&a);
+}

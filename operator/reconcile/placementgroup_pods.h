@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the pods of a PlacementGroup say about it: counted once, then only read.
+//
+// The annotations of a pod name its bundles; they are its own while it lives. Those of an earlier incarnation than the
+// present one have once been bound with all the others, and stay whatever becomes of the rest. Those of the present one
+// do so too as soon as the status has said so (Scheduled); before that they are created, and given back, all or none.
+#ifndef CADRE_RECONCILE_PLACEMENTGROUP_PODS_H
+#define CADRE_RECONCILE_PLACEMENTGROUP_PODS_H
+
+#include "operator/reconcile/bundles.h"
+#include "operator/reconcile/gang_pods.h"
+#include "operator/reconcile/placementgroup.h"
+
+struct placementgroup_pods {
+    int32_t incarnation;       // the present one, from the status
+    const struct pod **pod_of; // by bundle, NULL = none
+    struct gang_pods gang;     // `live` are those that have some, by the first of their bundles
+    bool *differs;             // of each: made from another template, or for bundles of another shape
+    int32_t present, bound;    // bundles
+    size_t ready_pods;
+    bool changed;           // one of the live pods differs
+    const struct pod *lost; // the first dead one of which bundles are missing, and why
+    const char *lost_reason;
+};
+
+void placementgroup_pods_take(const struct placementgroup_view *v, const struct bundles *b, uint64_t template_hash,
+                              struct arena *a, struct placementgroup_pods *ret);
+
+// "[{node, bundles}]" of live pods that are bound or pinned, in the order of their first bundle.
+size_t placementgroup_pods_placements(const struct placementgroup_pods *r, const struct bundles *b, struct arena *a,
+                                      struct node_bundles **ret);
+
+#endif
