@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/reconcile/patience.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +113,7 @@ void observations_dry_run_forbidden(struct observations *n, uint64_t hash, int32
 static int64_t later(struct observations *n, int64_t now_ms)
 {
     n->memory.rollbacks++;
-    return now_ms + group_backoff_ms(RETRY_FIRST_MS, RETRY_MAX_MS, n->memory.rollbacks, n->seed);
+    return now_ms + patience_backoff_ms(RETRY_FIRST_MS, RETRY_MAX_MS, n->memory.rollbacks, n->seed);
 }
 
 void observations_refused(struct observations *n, int32_t incarnation, const char *reason, const char *message,

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of a group's pods: EndpointSlices for its Service, which has no selector. Kubernetes' controllers would
-// write endpoints again for nearly every pod that comes up; here a slice is written when all of its pods have
-// addresses. Some of them are published before that only if the others take their time.
+#include "operator/reconcile/addresses.h"
+
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/endpointslice.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/patience.h"
-#include "operator/reconcile/work.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "common/base/mem.h"
 #include "operator/api/podagent.h"
 #include "operator/api/service.h"
-#include "operator/reconcile/group.h"
+#include "operator/reconcile/group_view.h"
 #include "operator/reconcile/names.h"
 
 #include <inttypes.h>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the failure of a rank or the loss of a pod: a rule of failurePolicy, the restart policy and the
-// budget decide whether and how the group begins again, and what it waits for before.
+#include "operator/reconcile/failure.h"
+
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/reconcile/attempt.h"
+#include "operator/reconcile/backoff.h"
+#include "operator/reconcile/finish.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
-#include "operator/reconcile/work.h"
 
 #include <string.h>
 
@@ -80,17 +82,10 @@ static const char *no_restart(struct work *w, const struct failure_rule *rule, b
     return NULL;
 }
 
-static int64_t pause_ms(const struct work *w, uint64_t seed)
-{
-    const struct workergroup_spec *s = &w->wg->spec;
-    return group_backoff_ms((int64_t)s->backoff_initial_s * 1000, (int64_t)s->backoff_max_s * 1000,
-                            w->progress.restarts_in_a_row, seed);
-}
-
 static bool was_healthy(const struct work *w)
 {
     const struct condition *ready = conditions_old(&w->gang.conditions, READY);
-    int64_t enough = MIN(HEALTHY_TIMES * pause_ms(w, 0), (int64_t)HEALTHY_MAX_MS);
+    int64_t enough = MIN(HEALTHY_TIMES * backoff_all_ms(w, 0), (int64_t)HEALTHY_MAX_MS);
     return ready && ready->status == CONDITION_TRUE && w->v->gang.now_ms - ready->changed_ms >= enough;
 }
 
@@ -112,35 +107,7 @@ void failure_answer(struct work *w)
     const char *who = agent && w->wg->spec.restart_policy == RESTART_WORKER ? "its process is" : "all ranks are";
     const char *message = arena_printf(w->a, "%s; %s restarted (restart %d)", failure_text(w), who, o->restarts);
     if (agent && !w->pods.displaced)
-        work_restart_in_place(w, message);
+        attempt_begin_in_place(w, message);
     else
-        work_begin_attempt(w, REASON_RESTARTING, message);
-}
-
-static uint64_t jitter_seed(const struct work *w)
-{
-    const char *uid = w->wg->obj.meta.uid;
-    return str_hash(uid, strlen(uid)) + (uint64_t)w->progress.attempt;
-}
-
-int64_t work_backoff_left(struct work *w, int64_t *ret_all)
-{
-    const struct group_progress *o = &w->progress;
-    if (!o->restarts_in_a_row || !o->last_failure.time_ms)
-        return 0;
-    int64_t all = pause_ms(w, jitter_seed(w));
-    if (ret_all)
-        *ret_all = all;
-    return patience_left(w->v->gang.memory, w->plan, PATIENCE_PAUSE, o->last_failure.time_ms,
-                         work_at_latest_ms(o->last_failure.time_ms), all, w->v->gang.now_ms);
-}
-
-const char *work_backoff_text(struct work *w)
-{
-    const struct group_progress *o = &w->progress;
-    const struct group_failure *f = &o->last_failure;
-    int64_t all = 0;
-    work_backoff_left(w, &all);
-    return arena_printf(w->a, "attempt %d begins after a backoff of %.1f s (restart %d, after %s of rank %d)",
-                        o->attempt, (double)all / 1000, o->restarts, f->reason ? f->reason : FAILURE_ERROR, f->rank);
+        attempt_begin(w, REASON_RESTARTING, message);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ends of a group: it succeeds, fails or runs out of time; what is kept of it then, and for how long.
+#include "operator/reconcile/finish.h"
+
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/reconcile/commands.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
-#include "operator/reconcile/work.h"
 
 #include <inttypes.h>
 
@@ -18,7 +19,7 @@ bool finish_over(const struct work *w)
 static void keep_terminal_only(struct work *w)
 {
     if (w->wg->spec.runtime == RUNTIME_AGENT) {
-        processes_end(w, STAGE_SECOND);
+        commands_end(w, STAGE_SECOND);
         return;
     }
     for (size_t i = 0; i < w->v->gang.n_pods; i++)

@@ -6,72 +6,26 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/reconcile/accept.h"
+#include "operator/reconcile/addresses.h"
+#include "operator/reconcile/attempt.h"
+#include "operator/reconcile/backoff.h"
+#include "operator/reconcile/commands.h"
+#include "operator/reconcile/failure.h"
+#include "operator/reconcile/finish.h"
 #include "operator/reconcile/group_gang.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/patience.h"
+#include "operator/reconcile/processes.h"
 #include "operator/reconcile/reason.h"
-#include "operator/reconcile/work.h"
+#include "operator/reconcile/refusal.h"
 
 #include <stdlib.h>
 
 enum { STALE_CACHE_MS = 1000 };
 
-int64_t group_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed)
-{
-    int64_t ms = MIN(initial_ms, max_ms);
-    for (int32_t i = 1; i < n && ms > 0 && ms < max_ms; i++)
-        ms = MIN(ms * 2, max_ms);
-    struct rand r;
-    rand_seed(&r, seed + (uint64_t)n);
-    return ms + (int64_t)rand_below(&r, (uint64_t)ms / 10 + 1);
-}
-
-void work_delete(struct work *w, const struct pod *p, int stage)
-{
-    bool lost = group_pods_node_lost(w->v, p, NULL);
-    if (!w->pods.bundles || !(lost || pod_terminal(p))) // else its PlacementGroup sees to that
-        plan_delete_pod(w->plan, p, lost, stage);
-}
-
-void work_delete_all(struct work *w, int stage)
-{
-    if (w->pods.bundles)
-        processes_leave(w, stage);
-    w->pods_leave = !w->pods.bundles;
-    for (size_t i = 0; i < w->v->gang.n_pods && w->pods_leave; i++)
-        work_delete(w, w->v->gang.pods[i], stage);
-}
-
-int64_t work_at_latest_ms(int64_t ms)
-{
-    return ms && ms % 1000 == 0 ? ms + 999 : ms;
-}
-
-int32_t work_next(int32_t n)
-{
-    return n < INT32_MAX ? n + 1 : n;
-}
-
 static bool has_agent(const struct work *w)
 {
     return w->wg->spec.runtime == RUNTIME_AGENT;
-}
-
-// The pods of the next incarnation have other names and are created when these are gone. The status goes first: a crash
-// between the two leaves pods that count as stale, which the next decision deletes.
-static void begin_incarnation(struct work *w)
-{
-    w->progress.incarnation = work_next(w->progress.incarnation);
-    gang_commit(&w->gang, true);
-    work_delete_all(w, STAGE_SECOND);
-}
-
-void work_begin_attempt(struct work *w, const char *reason, const char *message)
-{
-    w->progress.attempt = work_next(w->progress.attempt);
-    conditions_alive(&w->gang.conditions);
-    conditions_wait(&w->gang.conditions, reason, message);
-    begin_incarnation(w);
 }
 
 // A new spec has a budget of its own, and does not wait for what failed before it.
@@ -81,23 +35,11 @@ static void forget_failures(struct work *w)
     w->progress.last_failure = (struct group_failure){.rank = -1, .exit_code = -1};
 }
 
-static bool worker_differs(const struct work *w)
-{
-    const struct group_revision *was = &w->wg->status.revision;
-    return was->worker && !str_eq(was->worker, w->revision.worker);
-}
-
-bool work_asks_for_more(const struct work *w)
-{
-    const struct group_revision *was = &w->wg->status.revision;
-    return w->pods.changed || (was->pods && !str_eq(was->pods, w->revision.pods)) || worker_differs(w);
-}
-
 // The attempt with this number is made from the present spec.
 static void adopt(struct work *w, int32_t attempt)
 {
     struct group_revision *r = &w->progress.revision;
-    if (!r->worker || worker_differs(w))
+    if (!r->worker || work_worker_differs(w))
         r->attempt = attempt;
     r->pods = w->revision.pods;
     r->worker = w->revision.worker;
@@ -107,128 +49,11 @@ static void adopt(struct work *w, int32_t attempt)
     r->n_groups = w->wg->spec.n_placement_groups;
 }
 
-void work_look_back(struct work *w)
-{
-    const struct group_revision *was = &w->wg->status.revision;
-    w->progress.of_before =
-        conditions_was(&w->gang.conditions, SCHEDULED) && was->pods && !str_eq(was->pods, w->revision.pods);
-    if (w->pods.bundles && w->progress.of_before)
-        w->plan->master = w->wg->status.master_addr; // others keep off it
-    if (!w->v->before)
-        return;
-    w->view_before = *w->v;
-    w->view_before.wg = w->v->before;
-    w->view_before.placementgroups = w->v->placementgroups_before;
-    w->view_before.placementgroup_services = w->v->placementgroup_services_before;
-    w->view_before.before = NULL;
-    w->v = &w->view_before;
-    w->wg = w->view_before.wg;
-    w->gang.v = &w->v->gang;
-    group_pods_take(w->v, strtoull(was->pods ? was->pods : "", NULL, 16), w->a, &w->pods);
-    w->plan->waits[PATIENCE_KILLED] = w->pods.killed;
-}
-
-// All pods were there, so that agents know of rank 0's and processes may have run; the status may not say so yet.
-static bool was_whole(const struct work *w)
-{
-    return conditions_was(&w->gang.conditions, SCHEDULED) || w->pods.ranks.told;
-}
-
-void work_roll_back(struct work *w, const char *reason, const char *message)
-{
-    w->plan->rolls_back = true;
-    w->progress.of_before = false;
-    if (has_agent(w) && was_whole(w)) // tickets of an attempt are good for one life of its processes
-        w->progress.attempt = work_next(w->progress.attempt);
-    conditions_wait(&w->gang.conditions, reason, message);
-    begin_incarnation(w);
-}
-
-// What runs is of an earlier spec, and that is what Ready goes on speaking of.
-static void ready_as_before(struct work *w, const char *reason, const char *message)
-{
-    const struct group_pods *c = &w->pods;
-    struct condition *ready = &w->gang.conditions.now[READY];
-    int64_t generation = ready->observed_generation;
-    for (size_t i = 0; i < w->v->gang.n_pods; i++)
-        if (w->v->gang.pods[i]->obj.meta.deleted_ms) // on a lost node it would stay for ever
-            work_delete(w, w->v->gang.pods[i], STAGE_SECOND);
-    if (c->failure.time_ms)
-        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, reason,
-                       arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
-    else if (c->ready < c->gang.existing)
-        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, reason,
-                       arena_printf(w->a,
-                                    "%d of %d replicas of the earlier spec are ready; the present one is refused: %s",
-                                    c->ready, c->gang.existing, message));
-    else
-        conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
-                       arena_printf(w->a,
-                                    "all %d replicas of the earlier spec are ready; the present one is refused: %s",
-                                    c->gang.existing, message));
-    ready->observed_generation = generation;
-}
-
-void work_refuse(struct work *w, const char *reason, const char *message)
-{
-    const struct group_pods *c = &w->pods;
-    work_look_back(w);
-    conditions_set(&w->gang.conditions, ACCEPTED, CONDITION_FALSE, reason, message);
-    if (finish_over(w)) {
-        finish_refused(w);
-        return;
-    }
-    if (c->bundles ? !was_whole(w) : !c->gang.existing && !c->changed) {
-        work_delete_all(w, STAGE_SECOND);
-        conditions_alive(&w->gang.conditions);
-        conditions_wait(&w->gang.conditions, reason, message);
-    } else if (!conditions_was(&w->gang.conditions, SCHEDULED) || c->mine < w->wg->status.replicas) {
-        work_roll_back(w, reason,
-                       c->bundles ? message
-                                  : arena_printf(w->a, "only a part of the earlier spec's pods is there: %s", message));
-        return;
-    } else if (finish_succeeded(w)) {
-        finish_succeed(w);
-        return;
-    } else {
-        ready_as_before(w, reason, message);
-    }
-    gang_settle(&w->gang);
-}
-
-void work_bound(struct work *w)
-{
-    conditions_set(&w->gang.conditions, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
-                   w->pods.bundles ? arena_printf(w->a, "all %d bundles are reserved, in %d pod%s", w->pods.replicas,
-                                                  w->pods.bundles->nodes, w->pods.bundles->nodes == 1 ? "" : "s")
-                                   : arena_printf(w->a, "all %d pods are bound", w->pods.replicas));
-}
-
-// The pods stay, but for those that are lost themselves: each of these gets a new one.
-void work_restart_in_place(struct work *w, const char *message)
-{
-    const struct group_pods *c = &w->pods;
-    bool pods_missing = c->n_failed || c->gang.existing < c->replicas;
-    w->progress.attempt = work_next(w->progress.attempt);
-    if (pods_missing) {
-        w->progress.incarnation = work_next(w->progress.incarnation);
-        conditions_wait(&w->gang.conditions, REASON_RESTARTING, message);
-    } else {
-        work_bound(w);
-        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_RESTARTING, message);
-    }
-    gang_commit(&w->gang, true);
-    for (int32_t i = 0; i < c->replicas; i++)
-        if (c->failed[i])
-            work_delete(w, c->current[i], STAGE_SECOND);
-    processes_hold(w, STAGE_SECOND);
-}
-
 // A pod that was there is gone without a trace: somebody deleted it by force, or its node was removed.
 static bool vanished(struct work *w)
 {
     const struct group_pods *c = &w->pods;
-    if (!was_whole(w) || c->gang.existing == c->replicas)
+    if (!work_was_whole(w) || c->gang.existing == c->replicas)
         return false;
     int32_t i = 0;
     while (i < c->replicas && c->current[i])
@@ -263,7 +88,7 @@ static void suspended(struct work *w, const struct refusal *refusal)
         conditions_set(&w->gang.conditions, ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
     else if (!judged)
         gang_judge(&w->gang);
-    bool began = w->pods.begun || (!said && (was_whole(w) || finish_over(w)));
+    bool began = w->pods.begun || (!said && (work_was_whole(w) || finish_over(w)));
     if (began) {
         w->progress.attempt = work_next(w->progress.attempt);
         w->progress.incarnation = work_next(w->progress.incarnation);
@@ -274,20 +99,20 @@ static void suspended(struct work *w, const struct refusal *refusal)
     if (w->pods.gang.look_again_ms >= 0)
         plan_requeue(w->plan, w->pods.gang.look_again_ms);
     gang_commit(&w->gang, began || !said);
-    work_delete_all(w, STAGE_SECOND);
+    attempt_delete_pods(w, STAGE_SECOND);
 }
 
 // What runs on other bundles goes on there until the new ones can be had.
 static bool bundles_wait(struct work *w)
 {
     const struct group_bundles *p = w->pods.bundles;
-    if (!p || !was_whole(w) || !group_bundles_wait(p))
+    if (!p || !work_was_whole(w) || !group_bundles_wait(p))
         return false;
     if (str_eq(p->wait_reason, REASON_PENDING)) { // it passes by itself
         work_look_back(w);
         gang_settle(&w->gang);
     } else {
-        work_refuse(w, p->wait_reason, p->wait_message);
+        refusal_keep_earlier(w, p->wait_reason, p->wait_message);
     }
     return true;
 }
@@ -301,7 +126,7 @@ static void spec_changed(struct work *w)
                                ? gang_hopeless(&w->gang)
                                : NULL;
     if (hopeless) {
-        work_refuse(w, REASON_INFEASIBLE, hopeless);
+        refusal_keep_earlier(w, REASON_INFEASIBLE, hopeless);
         return;
     }
     if (!finish_over(w) && bundles_wait(w))
@@ -310,12 +135,12 @@ static void spec_changed(struct work *w)
     case GANG_OK:
         forget_failures(w);
         adopt(w, work_next(w->progress.attempt));
-        work_begin_attempt(w, REASON_TERMINATING,
-                           w->pods.bundles ? "the spec has changed: all processes begin anew"
-                                           : "the spec has changed: new pods replace those of the attempt before");
+        attempt_begin(w, REASON_TERMINATING,
+                      w->pods.bundles ? "the spec has changed: all processes begin anew"
+                                      : "the spec has changed: new pods replace those of the attempt before");
         break;
     case GANG_REFUSED:
-        work_refuse(w, w->gang.conditions.now[ACCEPTED].reason, w->gang.conditions.now[ACCEPTED].message);
+        refusal_keep_earlier(w, w->gang.conditions.now[ACCEPTED].reason, w->gang.conditions.now[ACCEPTED].message);
         break;
     case GANG_UNKNOWN:
         work_look_back(w);
@@ -332,9 +157,9 @@ static void worker_changed(struct work *w)
     conditions_accept(&w->gang.conditions);
     adopt(w, work_next(w->progress.attempt));
     if (w->pods.displaced)
-        work_begin_attempt(w, REASON_RESTARTING, message);
+        attempt_begin(w, REASON_RESTARTING, message);
     else
-        work_restart_in_place(w, message);
+        attempt_begin_in_place(w, message);
 }
 
 static void running(struct work *w)
@@ -369,7 +194,7 @@ static void whole(struct work *w)
     if (c->gang.bound < c->replicas)
         gang_bind(&w->gang);
     else if (has_agent(w) && processes_mixed(w))
-        work_restart_in_place(w, "only a part of the processes runs in this attempt: all ranks are restarted");
+        attempt_begin_in_place(w, "only a part of the processes runs in this attempt: all ranks are restarted");
     else
         running(w);
 }
@@ -382,7 +207,7 @@ static void decide(struct work *w)
         return;
     }
     conditions_alive(&w->gang.conditions);
-    if (worker_differs(w) && was_whole(w)) {
+    if (work_worker_differs(w) && work_was_whole(w)) {
         worker_changed(w);
         return;
     }
@@ -396,7 +221,7 @@ static void decide(struct work *w)
     } else if (c->gang.existing < c->replicas) {
         group_gang_create(w);
         if (has_agent(w))
-            processes_hold(w, STAGE_FIRST);
+            commands_stop_older(w, STAGE_FIRST);
     } else {
         conditions_accept(&w->gang.conditions);
         whole(w);
@@ -436,7 +261,7 @@ static void choose(struct work *w, const struct refusal *refusal)
 {
     const struct workergroup *wg = w->wg;
     if (finish_over(w) && refusal) {
-        work_refuse(w, refusal->reason, refusal->message);
+        refusal_keep_earlier(w, refusal->reason, refusal->message);
         return;
     }
     if (finish_over(w) && finish_stays(w)) {
@@ -451,10 +276,10 @@ static void choose(struct work *w, const struct refusal *refusal)
              finish_out_of_time(w))
         finish_late(w);
     else if (refusal)
-        work_refuse(w, refusal->reason, refusal->message);
+        refusal_keep_earlier(w, refusal->reason, refusal->message);
     else
         decide(w);
-    work_backoff_left(w, NULL); // it passes whatever else is waited for
+    backoff_left_ms(w, NULL); // it passes whatever else is waited for
 }
 
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret)

@@ -5,7 +5,7 @@
 #include "common/base/str.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/bundles.h"
-#include "operator/reconcile/group_pods.h"
+#include "operator/reconcile/gang_pods.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
@@ -57,7 +57,9 @@ static void wait_for(struct taking *t, const char *reason, const char *message)
 
 static bool is_live(const struct taking *t, const struct pod *p)
 {
-    return p->node && !p->obj.meta.deleted_ms && !pod_terminal(p) && !group_pods_node_lost(t->v, p, NULL);
+    const struct gang_view *v = &t->v->gang;
+    return p->node && !p->obj.meta.deleted_ms && !pod_terminal(p) &&
+           !pod_node_gone(v->cluster, p, t->v->wg->spec.node_lost_s, v->now_ms, NULL);
 }
 
 static bool is_better(const struct bundle_pod *h, const struct pod *p, bool live)

@@ -8,7 +8,7 @@
 #define CADRE_RECONCILE_GROUP_BUNDLES_H
 
 #include "operator/reconcile/accept.h"
-#include "operator/reconcile/group.h"
+#include "operator/reconcile/group_view.h"
 
 struct replica_bundle {    // of one replica
     const struct pod *pod; // that has its bundle; NULL = none that counts

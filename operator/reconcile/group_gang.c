@@ -4,6 +4,8 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/placement/room.h"
+#include "operator/reconcile/attempt.h"
+#include "operator/reconcile/backoff.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
@@ -210,7 +212,7 @@ static void give_back(struct gang_decision *g, const char *reason, const char *m
 {
     struct work *w = work_of(g);
     if (w->pods.gang.existing || g->refused)
-        work_roll_back(w, reason, message);
+        attempt_roll_back(w, reason, message);
     else
         gang_wait(g, reason, message);
 }
@@ -273,8 +275,8 @@ void group_gang_create(struct work *w)
         return;
     }
     if (!w->gang.begun)
-        w->gang.pause_ms = work_backoff_left(w, NULL);
+        w->gang.pause_ms = backoff_left_ms(w, NULL);
     if (w->gang.pause_ms > 0)
-        w->gang.pause_text = work_backoff_text(w);
+        w->gang.pause_text = backoff_text(w);
     gang_create(&w->gang);
 }

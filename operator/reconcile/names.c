@@ -6,7 +6,7 @@
 #include "common/base/str.h"
 #include "operator/api/podagent.h"
 #include "operator/api/service.h"
-#include "operator/reconcile/group.h"
+#include "operator/reconcile/group_view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What agents are told, as the bodies of records (docs/protocol.md, "Agents").
+#include "operator/reconcile/orders.h"
+
 #include "common/base/json_writer.h"
 #include "operator/api/launch.h"
 #include "operator/api/podagent.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/work.h"
 
 static void write_group(struct work *w, struct json_writer *b, int32_t attempt)
 {

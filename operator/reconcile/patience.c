@@ -2,6 +2,7 @@
 #include "operator/reconcile/patience.h"
 
 #include "common/base/mem.h"
+#include "common/base/rand.h"
 
 #include <string.h>
 
@@ -23,4 +24,14 @@ int64_t patience_left(const struct gang_memory *m, struct plan *p, enum patience
 void patience_keep(const struct gang_memory *m, struct plan *p)
 {
     memcpy(p->waits, m->waits, sizeof p->waits);
+}
+
+int64_t patience_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed)
+{
+    int64_t ms = MIN(initial_ms, max_ms);
+    for (int32_t i = 1; i < n && ms > 0 && ms < max_ms; i++)
+        ms = MIN(ms * 2, max_ms);
+    struct rand r;
+    rand_seed(&r, seed + (uint64_t)n);
+    return ms + (int64_t)rand_below(&r, (uint64_t)ms / 10 + 1);
 }

@@ -5,7 +5,7 @@
 #ifndef CADRE_RECONCILE_PATIENCE_H
 #define CADRE_RECONCILE_PATIENCE_H
 
-#include "operator/reconcile/group.h"
+#include "operator/reconcile/group_view.h"
 
 // What is left of patience_ms, at most all of it; notes in the plan that it is waited for. A decision that does not
 // wait for it ends the wait. token: not 0; the same as long as it is the same wait.
@@ -16,5 +16,8 @@ int64_t patience_of(const struct gang_memory *m, enum patience_kind kind, int64_
                     int64_t patience_ms, int64_t now_ms, struct patience *ret);
 // Of a decision that is put off: it waits for what the one before it waited for.
 void patience_keep(const struct gang_memory *m, struct plan *p);
+
+// Before the n-th try (n = 1, 2, ...): initial * 2^(n-1), at most max, plus up to a tenth of jitter drawn from seed.
+int64_t patience_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed);
 
 #endif

@@ -3,14 +3,7 @@
 #ifndef CADRE_RECONCILE_PLACEMENTGROUP_H
 #define CADRE_RECONCILE_PLACEMENTGROUP_H
 
-#include "operator/api/placementgroup.h"
-#include "operator/reconcile/group.h"
-
-struct placementgroup_view {
-    const struct placementgroup *plg;
-    struct gang_view gang; // its pods are all that this object owns (by UID)
-    bool used;             // a WorkerGroup names it
-};
+#include "operator/reconcile/placementgroup_view.h"
 
 // Never fails: what is wrong with the object is said in its conditions.
 void placementgroup_reconcile(const struct placementgroup_view *v, struct arena *a, struct plan *ret);

@@ -9,7 +9,7 @@
 
 #include "operator/reconcile/bundles.h"
 #include "operator/reconcile/gang_pods.h"
-#include "operator/reconcile/placementgroup.h"
+#include "operator/reconcile/placementgroup_view.h"
 
 struct placementgroup_pods {
     int32_t incarnation;       // the present one, from the status

@@ -1,144 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of a group whose pods are all there, runtime Agent: prepare every agent, start every process at once,
-// then watch. What is compared is what agents said with the present attempt, so it does not matter who began.
+#include "operator/reconcile/processes.h"
+
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/record.h"
+#include "operator/reconcile/backoff.h"
+#include "operator/reconcile/commands.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/orders.h"
 #include "operator/reconcile/reason.h"
-#include "operator/reconcile/work.h"
 
 enum {
-    RETRY_MS = 2000,        // after an agent has refused, or could not do what it was told
-    DIAL_IN_MIN_MS = 10000, // for agents to come back before the group counts as not ready
     HEARTBEATS_MISSED = 3,
     RANKS_NAMED = 8,
 };
-
-// Whether the agent can be told that now: once, and after a refusal not at once again.
-static bool may_tell(struct work *w, int32_t index, uint8_t type, int32_t attempt)
-{
-    const struct agent_facts *f = w->pods.ranks.facts[index];
-    int64_t left = f->error ? MIN(f->error_ms + RETRY_MS - w->v->gang.now_ms, RETRY_MS) : 0;
-    if (!f->connected || (f->sent == type && f->sent_attempt == attempt))
-        return false;
-    if (left > 0)
-        plan_requeue(w->plan, left);
-    return left <= 0;
-}
-
-static void tell_pod(struct work *w, const struct pod *p, uint8_t type, int32_t attempt, const char *body, int stage)
-{
-    struct action *x = plan_add(w->plan, ACTION_COMMAND, stage);
-    x->name = arena_strdup(w->a, p->obj.meta.name);
-    x->uid = arena_strdup(w->a, p->obj.meta.uid);
-    x->command = type;
-    x->attempt = attempt;
-    x->body = body;
-}
-
-static void tell(struct work *w, int32_t index, uint8_t type, int32_t attempt, const char *body, int stage)
-{
-    tell_pod(w, w->pods.current[index], type, attempt, body, stage);
-}
-
-static bool runs(const struct agent_facts *f)
-{
-    return f->state == AGENT_RUNNING || f->state == AGENT_PREPARED || f->state == AGENT_PREPARING;
-}
-
-static void stop_in_pod(struct work *w, size_t at, int stage)
-{
-    const struct agent_facts *f = &w->v->agents[at];
-    if (runs(f) && f->connected && !(f->sent == RECORD_STOP && f->sent_attempt == f->attempt))
-        tell_pod(w, w->v->gang.pods[at], RECORD_STOP, f->attempt, order_stop(w, f->attempt, false), stage);
-}
-
-void processes_leave(struct work *w, int stage)
-{
-    for (size_t i = 0; w->v->agents && i < w->v->gang.n_pods; i++)
-        stop_in_pod(w, i, stage);
-}
-
-static bool is_stale(const struct group_bundles *p, const struct pod *pod)
-{
-    for (size_t i = 0; i < p->n_stale; i++)
-        if (p->stale[i] == pod)
-            return true;
-    return false;
-}
-
-// The pods of a group on bundles that waits are not known by index.
-static void hold_bundles(struct work *w, int stage)
-{
-    for (size_t i = 0; w->v->agents && i < w->v->gang.n_pods; i++) {
-        const struct agent_facts *f = &w->v->agents[i];
-        bool stays = w->wg->spec.restart_policy == RESTART_WORKER && f->attempt >= w->progress.revision.attempt;
-        if (is_stale(w->pods.bundles, w->v->gang.pods[i]) || (f->attempt < w->progress.attempt && !stays))
-            stop_in_pod(w, i, stage);
-    }
-}
-
-void processes_hold(struct work *w, int stage)
-{
-    const struct group_pods *c = &w->pods;
-    if (c->bundles) {
-        hold_bundles(w, stage);
-        return;
-    }
-    for (int32_t i = 0; i < c->replicas; i++) {
-        const struct agent_facts *f = c->ranks.facts[i];
-        bool old = f && f->attempt > 0 && f->attempt < w->progress.attempt && runs(f);
-        bool stays = w->wg->spec.restart_policy == RESTART_WORKER && f && f->attempt >= w->progress.revision.attempt;
-        if (old && !stays && may_tell(w, i, RECORD_STOP, f->attempt))
-            tell(w, i, RECORD_STOP, f->attempt, order_stop(w, f->attempt, false), stage);
-    }
-}
 
 static bool is_prepared(const struct work *w, int32_t index)
 {
     const struct agent_facts *f = w->pods.ranks.facts[index];
     return f->state == AGENT_PREPARED && f->attempt == w->progress.attempt;
-}
-
-// How long the agent of a pod that is to end can still be told so. Where nobody can reach the operator it gets longer,
-// but what the group has must be given back in the end.
-static int64_t end_left_ms(const struct work *w, const struct agent_facts *f)
-{
-    const struct group_view *v = w->v;
-    int64_t since = MAX(f->changed_ms, MAX(v->leading_ms, v->reach.listening_ms));
-    int64_t longest = (int64_t)w->wg->spec.node_lost_s * 1000, rest = MIN(since + longest - v->gang.now_ms, longest),
-            left;
-    if (!ranks_agent_there(f) && group_pods_silence(v, f->changed_ms, DIAL_IN_MIN_MS, &left) == REACH_COUNTS)
-        return 0;
-    return ranks_agent_there(f) ? rest : MIN(left, rest);
-}
-
-void processes_end(struct work *w, int stage)
-{
-    const struct group_view *v = w->v;
-    int32_t attempt = w->progress.attempt;
-    if (w->pods.bundles) {
-        processes_leave(w, stage);
-        return;
-    }
-    for (size_t i = 0; i < v->gang.n_pods; i++) {
-        const struct pod *p = v->gang.pods[i];
-        int32_t index = pod_label_number(p, LABEL_INDEX);
-        bool current = index >= 0 && index < w->pods.replicas && w->pods.current[index] == p;
-        const struct agent_facts *f = current ? w->pods.ranks.facts[index] : NULL;
-        int64_t left = f ? end_left_ms(w, f) : 0;
-        if (pod_terminal(p) && !p->obj.meta.deleted_ms)
-            continue;
-        if (f && f->connected && !p->obj.meta.deleted_ms) {
-            if (may_tell(w, index, RECORD_STOP, attempt))
-                tell(w, index, RECORD_STOP, attempt, order_stop(w, attempt, true), stage);
-        } else if (left > 0 && !p->obj.meta.deleted_ms) {
-            plan_requeue(w->plan, left); // it may be about to end, or to come back
-        } else {
-            work_delete(w, p, stage);
-        }
-    }
 }
 
 bool processes_mixed(const struct work *w)
@@ -316,7 +196,7 @@ static bool keeps_ready(struct work *w)
 // Waits before the attempt begins, if it is not yet time.
 static bool backing_off(struct work *w)
 {
-    int64_t left = work_backoff_left(w, NULL);
+    int64_t left = backoff_left_ms(w, NULL);
     if (left <= 0)
         return false;
     const struct condition *old = conditions_old(&w->gang.conditions, READY);
@@ -324,7 +204,7 @@ static bool backing_off(struct work *w)
     if (old && str_eq(old->reason, REASON_RESTARTING))
         conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, old->reason, old->message);
     else
-        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_BACKOFF, work_backoff_text(w));
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_BACKOFF, backoff_text(w));
     return true;
 }
 
@@ -384,11 +264,11 @@ static void begin_all(struct work *w)
     for (int32_t i = 0; i < c->replicas; i++) {
         if (!group_pods_leads(c, i) || ranks_started(w->wg, attempt, c->ranks.facts[i]))
             continue;
-        if (all && may_tell(w, i, RECORD_START, attempt))
-            tell(w, i, RECORD_START, attempt, order_start(w, i, false),
-                 w->gang.status_first ? STAGE_SECOND : STAGE_FIRST);
-        else if (!all && !is_prepared(w, i) && may_tell(w, i, RECORD_PREPARE, attempt))
-            tell(w, i, RECORD_PREPARE, attempt, order_prepare(w, i), STAGE_FIRST);
+        if (all && commands_may_tell(w, i, RECORD_START, attempt))
+            commands_tell(w, i, RECORD_START, attempt, order_start(w, i, false),
+                          w->gang.status_first ? STAGE_SECOND : STAGE_FIRST);
+        else if (!all && !is_prepared(w, i) && commands_may_tell(w, i, RECORD_PREPARE, attempt))
+            commands_tell(w, i, RECORD_PREPARE, attempt, order_prepare(w, i), STAGE_FIRST);
     }
     const char *error = first_error(w);
     if (error)
@@ -407,17 +287,17 @@ static void begin(struct work *w)
     if (c->ranks.connected < c->replicas && keeps_ready(w))
         return;
     if (backing_off(w)) {
-        processes_hold(w, STAGE_FIRST);
+        commands_stop_older(w, STAGE_FIRST);
         return;
     }
     int32_t n = list(w, is_missing, &missing);
     if (n && keys_changed(w)) {
-        processes_hold(w, STAGE_FIRST);
+        commands_stop_older(w, STAGE_FIRST);
         return;
     }
     if (n) {
         int32_t each = w->wg->spec.workers_per_replica;
-        processes_hold(w, STAGE_FIRST);
+        commands_stop_older(w, STAGE_FIRST);
         if ((c->ranks.started || ran(w)) && list(w, is_silent, &silent_ones))
             silent(w, silent_ones);
         else
@@ -445,8 +325,8 @@ static void restart_some(struct work *w)
     if (backing_off(w))
         return;
     for (int32_t i = 0; i < c->replicas; i++)
-        if (group_pods_leads(c, i) && any_to_restart(w, i) && may_tell(w, i, RECORD_RESTART, attempt))
-            tell(w, i, RECORD_RESTART, attempt, order_start(w, i, true), STAGE_FIRST);
+        if (group_pods_leads(c, i) && any_to_restart(w, i) && commands_may_tell(w, i, RECORD_RESTART, attempt))
+            commands_tell(w, i, RECORD_RESTART, attempt, order_start(w, i, true), STAGE_FIRST);
     const struct condition *old = conditions_old(&w->gang.conditions, READY);
     conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_RESTARTING,
                    old && str_eq(old->reason, REASON_RESTARTING) ? old->message : "ranks that failed are restarted");

@@ -3,7 +3,7 @@
 #ifndef CADRE_RECONCILE_RANKS_H
 #define CADRE_RECONCILE_RANKS_H
 
-#include "operator/reconcile/group.h"
+#include "operator/reconcile/group_view.h"
 
 struct ranks {
     const struct agent_facts **facts; // by index; NULL = there is no pod

@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
 
 #include <setjmp.h>
@@ -21,7 +22,7 @@ static void backoff_doubles_up_to_its_maximum(void **state)
     (void)state;
     for (int32_t n = 1; n <= (int32_t)ARRAY_LEN(want); n++)
         for (uint64_t seed = 0; seed < 50; seed++) {
-            int64_t ms = group_backoff_ms(1000, 10000, n, seed);
+            int64_t ms = patience_backoff_ms(1000, 10000, n, seed);
             assert_true(ms >= want[n - 1] && ms <= want[n - 1] + want[n - 1] / 10);
         }
 }
@@ -31,19 +32,19 @@ static void backoff_differs_from_group_to_group(void **state)
     bool differs = false;
     (void)state;
     for (uint64_t seed = 1; seed < 20; seed++)
-        differs |= group_backoff_ms(1000, 10000, 3, seed) != group_backoff_ms(1000, 10000, 3, 0);
+        differs |= patience_backoff_ms(1000, 10000, 3, seed) != patience_backoff_ms(1000, 10000, 3, 0);
     assert_true(differs);
-    assert_int_equal(group_backoff_ms(1000, 10000, 3, 7), group_backoff_ms(1000, 10000, 3, 7));
+    assert_int_equal(patience_backoff_ms(1000, 10000, 3, 7), patience_backoff_ms(1000, 10000, 3, 7));
 }
 
 static void backoff_knows_its_limits(void **state)
 {
     (void)state;
-    assert_int_equal(group_backoff_ms(0, 300000, INT32_MAX, 1), 0);
-    assert_int_equal(group_backoff_ms(0, 0, 3, 1), 0);
+    assert_int_equal(patience_backoff_ms(0, 300000, INT32_MAX, 1), 0);
+    assert_int_equal(patience_backoff_ms(0, 0, 3, 1), 0);
     int64_t day = 86400 * 1000LL;
-    assert_true(group_backoff_ms(day, day, INT32_MAX, 1) <= day + day / 10);
-    assert_true(group_backoff_ms(2000, 1000, 1, 1) <= 1100); // a maximum below the beginning wins
+    assert_true(patience_backoff_ms(day, day, INT32_MAX, 1) <= day + day / 10);
+    assert_true(patience_backoff_ms(2000, 1000, 1, 1) <= 1100); // a maximum below the beginning wins
 }
 
 #define GROUP(status, gpus)                                                                                            \

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the next attempt begins: with new pods, or in those that are there.
+#ifndef CADRE_RECONCILE_ATTEMPT_H
+#define CADRE_RECONCILE_ATTEMPT_H
+
+#include "operator/reconcile/work.h"
+
+// Deletes all pods; of a group on bundles it stops the processes.
+void attempt_delete_pods(struct work *w, int stage);
+// A new attempt with new pods.
+void attempt_begin(struct work *w, const char *reason, const char *message);
+// A new attempt in the pods that are there, of which those that are lost themselves are replaced.
+void attempt_begin_in_place(struct work *w, const char *message);
+// Gives the present pods up for a new set of the same attempt: they never ran all together.
+void attempt_roll_back(struct work *w, const char *reason, const char *message);
+
+#endif

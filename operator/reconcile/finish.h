@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ends of a group: it succeeds, fails or runs out of time; what is kept of it then, and for how long.
+#ifndef CADRE_RECONCILE_FINISH_H
+#define CADRE_RECONCILE_FINISH_H
+
+#include "operator/reconcile/work.h"
+
+bool finish_over(const struct work *w); // the status says that it has succeeded or failed
+bool finish_succeeded(const struct work *w);
+void finish_succeed(struct work *w);
+void finish_fail(struct work *w, const char *reason, const char *message);
+// activeDeadlineSeconds are over; if not yet, the plan looks again then.
+bool finish_out_of_time(struct work *w);
+void finish_late(struct work *w);
+// Of a group that is over: nothing in the spec asks for another life.
+bool finish_stays(const struct work *w);
+void finish_stay(struct work *w);
+// It stays so because its present spec cannot be run; Accepted says why.
+void finish_refused(struct work *w);
+
+#endif

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a decision about a PlacementGroup sees.
+#ifndef CADRE_RECONCILE_PLACEMENTGROUP_VIEW_H
+#define CADRE_RECONCILE_PLACEMENTGROUP_VIEW_H
+
+#include "operator/api/placementgroup.h"
+#include "operator/reconcile/view.h"
+
+struct placementgroup_view {
+    const struct placementgroup *plg;
+    struct gang_view gang; // its pods are all that this object owns (by UID)
+    bool used;             // a WorkerGroup names it
+};
+
+#endif

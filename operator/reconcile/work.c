@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/reconcile/work.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/reason.h"
+
+#include <stdlib.h>
+
+void work_delete(struct work *w, const struct pod *p, int stage)
+{
+    bool lost = group_pods_node_lost(w->v, p, NULL);
+    if (!w->pods.bundles || !(lost || pod_terminal(p))) // else its PlacementGroup sees to that
+        plan_delete_pod(w->plan, p, lost, stage);
+}
+
+int64_t work_at_latest_ms(int64_t ms)
+{
+    return ms && ms % 1000 == 0 ? ms + 999 : ms;
+}
+
+int32_t work_next(int32_t n)
+{
+    return n < INT32_MAX ? n + 1 : n;
+}
+
+bool work_worker_differs(const struct work *w)
+{
+    const struct group_revision *was = &w->wg->status.revision;
+    return was->worker && !str_eq(was->worker, w->revision.worker);
+}
+
+bool work_asks_for_more(const struct work *w)
+{
+    const struct group_revision *was = &w->wg->status.revision;
+    return w->pods.changed || (was->pods && !str_eq(was->pods, w->revision.pods)) || work_worker_differs(w);
+}
+
+void work_look_back(struct work *w)
+{
+    const struct group_revision *was = &w->wg->status.revision;
+    w->progress.of_before =
+        conditions_was(&w->gang.conditions, SCHEDULED) && was->pods && !str_eq(was->pods, w->revision.pods);
+    if (w->pods.bundles && w->progress.of_before)
+        w->plan->master = w->wg->status.master_addr; // others keep off it
+    if (!w->v->before)
+        return;
+    w->view_before = *w->v;
+    w->view_before.wg = w->v->before;
+    w->view_before.placementgroups = w->v->placementgroups_before;
+    w->view_before.placementgroup_services = w->v->placementgroup_services_before;
+    w->view_before.before = NULL;
+    w->v = &w->view_before;
+    w->wg = w->view_before.wg;
+    w->gang.v = &w->v->gang;
+    group_pods_take(w->v, strtoull(was->pods ? was->pods : "", NULL, 16), w->a, &w->pods);
+    w->plan->waits[PATIENCE_KILLED] = w->pods.killed;
+}
+
+// All pods were there, so that agents know of rank 0's and processes may have run; the status may not say so yet.
+bool work_was_whole(const struct work *w)
+{
+    return conditions_was(&w->gang.conditions, SCHEDULED) || w->pods.ranks.told;
+}
+
+void work_bound(struct work *w)
+{
+    conditions_set(&w->gang.conditions, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
+                   w->pods.bundles ? arena_printf(w->a, "all %d bundles are reserved, in %d pod%s", w->pods.replicas,
+                                                  w->pods.bundles->nodes, w->pods.bundles->nodes == 1 ? "" : "s")
+                                   : arena_printf(w->a, "all %d pods are bound", w->pods.replicas));
+}
