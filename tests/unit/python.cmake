@@ -11,7 +11,7 @@ if(CADRE_PYTHON3 AND (NOT CADRE_SANITIZE OR (CADRE_SANITIZE MATCHES address AND 
       "CADRE_AGENT=$<TARGET_FILE:cadre-agent>"
       "CADRE_WORKER=$<TARGET_FILE:cadre-worker>"
       ASAN_OPTIONS=detect_leaks=0)
-  foreach(module accumulator echo misbehaving tensor watched)
+  foreach(module accumulator dispatch echo misbehaving tensor watched)
     string(TOUPPER ${module} macro)
     list(APPEND python_environment "${macro}_SO=$<TARGET_FILE:module_${module}>")
   endforeach()

@@ -416,7 +416,7 @@ static void what_is_no_batch_is_refused(void **state)
     refused_head("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 2, "end at byte");
 }
 
-// Row S2-10 of the observations: zeros(10) on two ranks, each adds its rank; the caller's own stays zeros.
+// Row S2-10 of the notebooks: zeros(10) on two ranks, each adds its rank; the caller's own stays zeros.
 static void two_ranks_add_their_rank(void **state)
 {
     (void)state;

@@ -120,7 +120,7 @@ static void modes_without_a_mesh(void **state)
     gives(RECORD_DP_COMPUTE_PROTO, NULL, NULL, 1, NULL, NULL, "1: 0 > 0 joined");
 }
 
-// Row S1-10 of the observations: lists of two, worker i gets element i % 2, everybody's result is kept.
+// Row S1-10 of the notebooks: lists of two, worker i gets element i % 2, everybody's result is kept.
 static void two_to_all_is_a_list_of_numbers(void **state)
 {
     (void)state;

@@ -4,15 +4,18 @@
 
 import asyncio
 import copy
+import ctypes
 import gc
 import os
 import pickle
 import queue
 import signal
+import sys
 import threading
 import warnings
 
 import cadre
+from cadre import _library
 from python_case import GroupCase, main
 
 
@@ -172,6 +175,25 @@ class Accumulators(GroupCase):
                 return results
 
         self.assertEqual(asyncio.run(run()), list(range(1, 51)))
+
+    def test_calls_go_on_while_nobody_else_gets_the_interpreter(self):
+        holding = ctypes.PyDLL(_library.functions.path)  # whose functions are called without giving it away
+        holding.cadre_client_done.argtypes = [ctypes.c_size_t, ctypes.c_uint64]
+        usleep = ctypes.PyDLL(None).usleep
+        with self.local.connect(on_connection=lambda up, why: None) as client:
+            old = sys.getswitchinterval()
+            sys.setswitchinterval(600)
+            try:
+                future = client.group("g").start("get_value")
+                for _ in range(6000):
+                    done = holding.cadre_client_done(client._handle, future._id)
+                    if done:
+                        break
+                    usleep(5000)
+            finally:
+                sys.setswitchinterval(old)
+            self.assertTrue(done)
+            self.assertEqual(future.result(), [0, 1, 2, 3])
 
     def test_what_is_called_when_it_is_answered(self):
         told = queue.SimpleQueue()
