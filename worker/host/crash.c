@@ -89,3 +89,22 @@ void crash_doing(const char *class, const char *method, const char *trace)
     atomic_store_explicit(&doing_trace, trace, memory_order_release);
     atomic_store_explicit(&doing_class, class, memory_order_release);
 }
+
+static int show_signal;
+static int64_t shown_ms;
+
+void crash_show_by(int signo)
+{
+    show_signal = signo;
+}
+
+void crash_late(const char *class, const char *method, int64_t now_ms)
+{
+    enum { PAUSE_MS = 10 * 1000 };
+    if (!show_signal || (shown_ms && now_ms - shown_ms < PAUSE_MS))
+        return;
+    shown_ms = now_ms;
+    fprintf(stderr, "cadre-worker: rank %s: %s.%s() is past its deadline; the stacks of all threads:\n", rank_text,
+            class, method);
+    kill(getpid(), show_signal);
+}

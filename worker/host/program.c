@@ -180,6 +180,7 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
     if (code >= 0)
         return code;
     crash_install(p->host.worker.rank);
+    crash_show_by(options->stack_signal);
     if (load(p, &err) < 0) {
         host_say(&p->host, "", err.msg);
         return HOST_EXIT_MODULE;

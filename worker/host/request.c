@@ -137,6 +137,8 @@ static void on_deadline(void *ctx)
     call_cancel(&r->call);
     snprintf(message, sizeof message, "%s(): the deadline of %" PRId64 " ms passed %s", r->what.method->name,
              r->what.timeout_ms, idle ? "before it could begin" : "while it ran; it goes on until it notices");
+    if (!idle)
+        crash_late(r->what.role->class->name, r->what.method->name, clock_mono_ms(&clock_system));
     answer_error(r, ERR_TIMEOUT, message);
     if (idle)
         destroy(r, NULL);

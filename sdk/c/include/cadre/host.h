@@ -57,6 +57,7 @@ typedef struct cadre_host_options {
     const char *roles;      // instead: JSON, [{"name": "actor", "class": "Actor"}, ...]; NULL = none
     const char *ticket;     // CADRE_TICKET, which the program takes out of its environment; NULL = none
     const char *connect;    // URLs with commas between them, as CADRE_CONNECT; NULL = that
+    int stack_signal;       // makes the program write the stacks of its threads, for methods that are late; 0 = none
     int wake_fd;            // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
 } cadre_host_options;
 

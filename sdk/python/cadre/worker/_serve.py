@@ -18,6 +18,7 @@ import traceback
 from .. import _errors, _method, _value
 from . import _host, _load
 
+STACKS = signal.SIGRTMAX - 1  # makes a worker write the stacks of its threads, also where one holds Python's lock
 _MESSAGE_MAX = 1000  # what clients have room for
 _NAME_MAX = 31
 
@@ -88,8 +89,9 @@ class Server:
                                 classes=_host.array(_host.Class, classes), n_classes=len(classes),
                                 class_name=self.roles[0].cls.__name__.encode() if not text else None,
                                 roles=_host.text(text), ticket=_host.text(os.environ.pop("CADRE_TICKET", None)),
-                                connect=None, wake_fd=woken)
+                                connect=None, stack_signal=STACKS, wake_fd=woken)
         self.options = options  # the host keeps its tables
+        faulthandler.register(STACKS, all_threads=True)
         code = self.host.start(ctypes.byref(options))
         if code == 0:
             faulthandler.enable(all_threads=True)  # after the host's, whose line is to be the last
