@@ -13,6 +13,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 struct note {
     struct executor_job job;
@@ -400,9 +401,151 @@ static void jobs_of_several_lanes_go_on_while_the_loop_is_lent_and_taken_back(vo
     assert_int_equal(n_crowd, CROWD);
 }
 
+// Pulled
+
+static int setup_pulled(void **state)
+{
+    setup(state);
+    struct fixture *f = *state;
+    executor_free(f->executor);
+    f->executor = executor_new_pulled(f->loop, 3);
+    return 0;
+}
+
+struct elsewhere {
+    struct executor *executor;
+    struct executor_job *job;
+};
+
+static void *finish_elsewhere(void *ctx)
+{
+    struct elsewhere *e = ctx;
+    executor_finish(e->executor, e->job);
+    return NULL;
+}
+
+static void pulled_jobs_come_in_order_and_are_finished_from_any_thread(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    struct note a = NOTE('a'), b = NOTE('b'), own = NOTE('o');
+    struct executor_job *first = NULL, *second = NULL, *none = NULL;
+    struct elsewhere other = {f->executor, &a.job};
+    pthread_t thread;
+    a.job.pulled = b.job.pulled = true;
+    assert_int_equal(executor_pull(f->executor, 0, false, &none), EXECUTOR_NONE);
+    executor_submit(f->executor, &own.job, &err); // has a function: is run inside
+    executor_submit(f->executor, &a.job, &err);
+    executor_submit(f->executor, &b.job, &err);
+    assert_int_equal(executor_pull(f->executor, 0, true, &first), EXECUTOR_JOB);
+    assert_int_equal(executor_pull(f->executor, 0, true, &second), EXECUTOR_JOB);
+    assert_ptr_equal(first, &a.job);
+    assert_ptr_equal(second, &b.job);
+    assert_string_equal(ran, "o");
+    executor_finish(f->executor, second);
+    pthread_create(&thread, NULL, finish_elsewhere, &other);
+    turn_until_done(f, 3);
+    pthread_join(thread, NULL);
+    assert_string_equal(done, "oba");
+}
+
+static void who_pulls_can_be_woken_and_is_told_of_the_end(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    struct note a = NOTE('a');
+    struct executor_job *job = NULL;
+    eventfd_t count = 0;
+    unsigned lane = executor_add_lane(f->executor, 1);
+    int fd = executor_lane_fd(f->executor, lane);
+    assert_int_equal(fd, executor_lane_fd(f->executor, lane));
+    assert_int_equal(eventfd_read(fd, &count), -1);
+    executor_wake(f->executor);
+    assert_int_equal(executor_pull(f->executor, 0, true, &job), EXECUTOR_NONE);
+    a.job.pulled = true;
+    a.job.lane = lane;
+    executor_submit(f->executor, &a.job, &err);
+    assert_int_equal(eventfd_read(fd, &count), 0);
+    assert_int_equal(executor_pull(f->executor, lane, false, &job), EXECUTOR_JOB);
+    assert_int_equal(executor_pull(f->executor, lane, false, &job), EXECUTOR_NONE);
+    executor_finish(f->executor, &a.job);
+    executor_stop(f->executor);
+    assert_int_equal(eventfd_read(fd, &count), 0);
+    assert_int_equal(executor_pull(f->executor, lane, true, &job), EXECUTOR_STOPPED);
+    assert_int_equal(executor_pull(f->executor, 0, true, &job), EXECUTOR_STOPPED);
+    turn_until_done(f, 1);
+}
+
+struct away {
+    struct fixture *f;
+    struct note *note;
+    sem_t turned;
+};
+
+static void submit_it(void *ctx)
+{
+    struct away *w = ctx;
+    struct err err = ERR_INIT;
+    executor_submit(w->f->executor, &w->note->job, &err);
+}
+
+static void say_turned(void *ctx)
+{
+    struct away *w = ctx;
+    sem_post(&w->turned);
+}
+
+static void leave_turning(void *ctx)
+{
+    struct away *w = ctx;
+    executor_leave(w->f->executor);
+}
+
+static void *turn(void *ctx)
+{
+    struct away *w = ctx;
+    executor_turn(w->f->executor);
+    return NULL;
+}
+
+static void a_loop_that_was_lent_to_who_pulls_turns_on_while_that_thread_is_away(void **state)
+{
+    enum { BRIEF_JOBS = 50 };
+    struct away w = {.f = *state};
+    static struct note notes[BRIEF_JOBS]; // the last may be done when the executor is freed
+    struct loop_wakeup *submit = loop_wakeup_new(w.f->loop, submit_it, &w);
+    struct loop_wakeup *ask = loop_wakeup_new(w.f->loop, say_turned, &w);
+    struct loop_wakeup *end = loop_wakeup_new(w.f->loop, leave_turning, &w);
+    struct executor_job *job = NULL;
+    pthread_t thread;
+    sem_init(&w.turned, 0, 0);
+    pthread_create(&thread, NULL, turn, &w);
+    for (int i = 0; i < BRIEF_JOBS; i++) { // so many make it lend the loop
+        notes[i] = (struct note)NOTE('a');
+        notes[i].job.pulled = true;
+        w.note = &notes[i];
+        loop_wakeup_signal(submit);
+        assert_int_equal(executor_pull(w.f->executor, 0, true, &job), EXECUTOR_JOB);
+        executor_finish(w.f->executor, job);
+        loop_wakeup_signal(ask);
+        sem_wait(&w.turned); // away: nobody pulls
+    }
+    loop_wakeup_signal(end);
+    pthread_join(thread, NULL);
+    loop_wakeup_free(submit);
+    loop_wakeup_free(ask);
+    loop_wakeup_free(end);
+    sem_destroy(&w.turned);
+}
+
+#define PULLED_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_pulled, teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        PULLED_TEST(pulled_jobs_come_in_order_and_are_finished_from_any_thread),
+        PULLED_TEST(who_pulls_can_be_woken_and_is_told_of_the_end),
+        PULLED_TEST(a_loop_that_was_lent_to_who_pulls_turns_on_while_that_thread_is_away),
 #define EXECUTOR_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
         EXECUTOR_TEST(jobs_run_in_order_on_another_thread_and_come_back_to_this_one),
         EXECUTOR_TEST(more_than_may_wait_is_refused),
