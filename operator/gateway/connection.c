@@ -28,7 +28,7 @@ struct held {
 // While calls are taken one may be on its way here.
 void connection_go_if_done(struct connection *c)
 {
-    if (c->gateway->router.stopping && c->role && c->role->idle && c->role->idle(c))
+    if (c->gateway->router.stopping && c->role && list_empty(&c->held) && c->role->idle && c->role->idle(c))
         connection_goodbye(c);
 }
 
@@ -84,6 +84,7 @@ int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_reque
     c->open = admission_is_open(g, r);
     snprintf(c->address, sizeof c->address, "%s", ws_request_peer(r));
     list_init(&c->held);
+    list_init(&c->behind);
     list_append(&g->connections, &c->link);
     record_reader_init(&c->reader,
                        &(struct record_reader_config){.whole = true, .max_body = HELLO_MAX, .quota = g->strangers});
@@ -119,6 +120,7 @@ static void drop_held(struct connection *c)
     for (struct list *l; (l = list_pop(&c->held));)
         free(CONTAINER_OF(l, struct held, link));
     c->held_bytes = 0;
+    list_remove(&c->behind);
 }
 
 static void detach(struct connection *c)
@@ -260,6 +262,16 @@ void connection_open(struct connection *c)
 
 // What comes in
 
+static void keep(struct connection *c, struct list *at, bool text, const char *data, size_t len, bool end)
+{
+    struct held *h = xmalloc(sizeof *h + len);
+    *h = (struct held){.text = text, .end = end, .len = len};
+    if (len)
+        memcpy(h->data, data, len);
+    list_insert_before(at, &h->link);
+    c->held_bytes += len;
+}
+
 // Only as much as was read already when the reading was stopped.
 static void hold(struct connection *c, bool text, const char *data, size_t len, bool end)
 {
@@ -269,12 +281,28 @@ static void hold(struct connection *c, bool text, const char *data, size_t len, 
         connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
         return;
     }
-    struct held *h = xmalloc(sizeof *h + len);
-    *h = (struct held){.text = text, .end = end, .len = len};
-    if (len)
-        memcpy(h->data, data, len);
-    list_append(&c->held, &h->link);
-    c->held_bytes += len;
+    keep(c, &c->held, text, data, len, end);
+}
+
+static bool stops(const struct connection *c)
+{
+    return c->role && c->role->stops && c->role->stops(c);
+}
+
+// It was read in the same breath as what came before it.
+static void fall_behind(struct connection *c)
+{
+    ws_session_pause(c->ws);
+    if (list_empty(&c->behind))
+        list_append(&c->gateway->behind, &c->behind);
+}
+
+void connection_read(struct connection *c, bool read)
+{
+    if (read && list_empty(&c->held))
+        ws_session_resume(c->ws);
+    else
+        ws_session_pause(c->ws);
 }
 
 static int take_record(struct connection *c, struct record *rec, struct err *err)
@@ -294,6 +322,11 @@ static void take_data(struct connection *c, const char *data, size_t len, bool e
     struct err err = ERR_INIT;
     int got = 0;
     while (c->state == CONNECTION_GREETED || c->state == CONNECTION_SERVED) {
+        if (len && stops(c)) {
+            keep(c, c->held.next, false, data, len, end); // before what came behind it
+            fall_behind(c);
+            return;
+        }
         got = record_reader_next(&c->reader, &data, &len, &rec, &err);
         if (got <= 0)
             break;
@@ -318,14 +351,10 @@ static void take_data(struct connection *c, const char *data, size_t len, bool e
 static void take(struct connection *c, bool text, const char *data, size_t len, bool end)
 {
     struct err err = ERR_INIT;
-    if (c->state == CONNECTION_ENDED)
-        return;
     if (text != c->json) {
         err_set(&err, ERR_PROTO, "a %s message: %s has others", text ? "text" : "binary",
                 ws_session_subprotocol(c->ws));
         connection_close(c, FRAME_CLOSE_UNSUPPORTED, &err);
-    } else if (c->state == CONNECTION_WAITING) {
-        hold(c, text, data, len, end);
     } else if (text) {
         c->role->text(c, data, len);
     } else {
@@ -333,19 +362,54 @@ static void take(struct connection *c, bool text, const char *data, size_t len, 
     }
 }
 
+static void take_in_turn(struct connection *c, bool text, const char *data, size_t len, bool end)
+{
+    if (c->state == CONNECTION_ENDED)
+        return;
+    if (c->state == CONNECTION_WAITING && text == c->json) {
+        hold(c, text, data, len, end);
+    } else if (!list_empty(&c->held) || (text && stops(c))) {
+        keep(c, &c->held, text, data, len, end);
+        fall_behind(c);
+    } else {
+        take(c, text, data, len, end);
+    }
+}
+
+bool connection_may_go_on(const struct connection *c)
+{
+    return !stops(c);
+}
+
+void connection_go_on(struct connection *c)
+{
+    list_remove(&c->behind);
+    while (!list_empty(&c->held) && !stops(c)) {
+        struct held *h = CONTAINER_OF(list_pop(&c->held), struct held, link);
+        c->held_bytes -= h->len;
+        take(c, h->text, h->data, h->len, h->end);
+        free(h);
+    }
+    if (!list_empty(&c->held))
+        fall_behind(c);
+    else if (c->role && c->role->after)
+        c->role->after(c);
+}
+
 void connection_data(struct connection *c, const char *data, size_t len, bool end)
 {
-    take(c, false, data, len, end);
+    take_in_turn(c, false, data, len, end);
 }
 
 char *connection_place(struct connection *c, size_t *ret_room)
 {
-    return c->state == CONNECTION_SERVED && !c->json ? record_reader_place(&c->reader, ret_room) : NULL;
+    return c->state == CONNECTION_SERVED && !c->json && list_empty(&c->held) ? record_reader_place(&c->reader, ret_room)
+                                                                             : NULL;
 }
 
 void connection_message(struct connection *c, bool text, const char *data, size_t len)
 {
-    take(c, text, data, len, true);
+    take_in_turn(c, text, data, len, true);
 }
 
 void connection_drained(struct connection *c)
@@ -377,12 +441,7 @@ void connection_serve(struct connection *c, const struct role *role, void *self,
                                                       .quota = quota});
     ws_session_resume(c->ws);
     log_debug("connected", "role", role->name, "who", c->name, "peer", c->address, NULL);
-    for (struct list *l; (l = list_pop(&c->held));) {
-        struct held *h = CONTAINER_OF(l, struct held, link);
-        take(c, h->text, h->data, h->len, h->end);
-        free(h);
-    }
-    c->held_bytes = 0;
+    connection_go_on(c);
 }
 
 // The end

@@ -28,6 +28,9 @@ struct role {
     // the peer broke the protocol.
     int (*record)(struct connection *c, const struct record *rec, struct err *err);
     void (*text)(struct connection *c, const char *text, size_t len); // NULL = records are spoken
+    // Of what was read the rest waits: the peer's answers take too much, or its namespace has had its turn. NULL =
+    // never.
+    bool (*stops)(const struct connection *c);
     void (*after)(struct connection *c); // what was read was handed over, or a queue was drained; may be NULL
     void (*changed)(struct connection *c, struct peer *p); // by the router
     void (*end)(struct connection *c);
@@ -54,7 +57,8 @@ struct connection {
     bool shares;
     struct alarm alarm; // HELLO, then the role's
     struct admission admission;
-    struct list held; // what came while it was waiting
+    struct list held;   // what came while it was waiting, or stopped
+    struct list behind; // in the gateway's list while it was stopped and has something
     size_t held_bytes;
     size_t want;             // set by the role with ROUTER_COLLECT: that of the peer
     const struct role *role; // NULL until it is SERVED
@@ -81,6 +85,9 @@ void connection_close(struct connection *c, unsigned code, const struct err *err
 void connection_refuse(struct connection *c, const struct err *err); // the same with the code that fits the error
 void connection_expired(struct connection *c);                       // and because its token has ended
 int connection_send(struct connection *c, uint8_t type, const char *body, size_t len, struct err *err);
-bool connection_in_body(const struct connection *c); // has to be read on
+bool connection_in_body(const struct connection *c);   // has to be read on
+void connection_read(struct connection *c, bool read); // reads on, once nothing is held; or not
+bool connection_may_go_on(const struct connection *c);
+void connection_go_on(struct connection *c); // with what is held
 
 #endif

@@ -5,6 +5,7 @@
 #include "common/base/str.h"
 #include "operator/gateway/sharing.h"
 #include "operator/proxy/jsonrpc.h"
+#include "operator/proxy/tenant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +25,6 @@ static void close_as_told(struct connection *c, const struct peer *p)
     connection_close(c, p->close_code == ERR_LIMIT ? FRAME_CLOSE_TRY_LATER : gateway_close_code(p->close_code), &err);
 }
 
-static void set_reading(struct connection *c, bool read)
-{
-    if (read)
-        ws_session_resume(c->ws);
-    else
-        ws_session_pause(c->ws);
-}
-
 // cadre.v1
 
 static int records_record(struct connection *c, const struct record *rec, struct err *err)
@@ -44,10 +37,16 @@ static int records_record(struct connection *c, const struct record *rec, struct
     return r;
 }
 
+static bool records_stop(const struct connection *c)
+{
+    const struct session *s = c->self;
+    return !connection_in_body(c) && !(s->peer.read && tenant_has_turn(s->tenant));
+}
+
 static void records_after(struct connection *c)
 {
     const struct session *s = c->self;
-    set_reading(c, s->peer.read || connection_in_body(c));
+    connection_read(c, s->peer.read || connection_in_body(c));
 }
 
 static void records_changed(struct connection *c, struct peer *p)
@@ -74,6 +73,7 @@ static bool records_idle(const struct connection *c)
 static const struct role records_role = {.name = "controller",
                                          .pieces = true,
                                          .record = records_record,
+                                         .stops = records_stop,
                                          .after = records_after,
                                          .changed = records_changed,
                                          .end = records_end,
@@ -134,11 +134,18 @@ static void text_after(struct connection *c)
             return;
         }
     }
-    set_reading(c, j->session->peer.read && ws_session_queued(c->ws) < WS_HIGH_MARK);
+    connection_read(c, j->session->peer.read && ws_session_queued(c->ws) < WS_HIGH_MARK);
+}
+
+static bool text_stops(const struct connection *c)
+{
+    const struct session *s = ((const struct jsonrpc *)c->self)->session;
+    return !s->peer.read || !tenant_has_turn(s->tenant) || ws_session_queued(c->ws) >= WS_HIGH_MARK;
 }
 
 static void text_text(struct connection *c, const char *text, size_t len)
 {
+    tenant_spend(((struct jsonrpc *)c->self)->session->tenant, len / TENANT_UNIT_BYTES);
     jsonrpc_input(c->self, text, len);
     text_after(c);
 }
@@ -167,6 +174,7 @@ static bool text_idle(const struct connection *c)
 
 static const struct role text_role = {.name = "controller",
                                       .text = text_text,
+                                      .stops = text_stops,
                                       .after = text_after,
                                       .changed = text_changed,
                                       .end = text_end,

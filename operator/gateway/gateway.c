@@ -10,6 +10,7 @@
 #include "operator/gateway/post.h"
 #include "operator/gateway/worker.h"
 #include "operator/proxy/output.h"
+#include "operator/proxy/tenant.h"
 
 #include <stdlib.h>
 
@@ -185,6 +186,29 @@ static void tell_listening(struct gateway *g)
             agents_listen(g->config.agents, changed->uid, changed->output != NULL);
 }
 
+// What was read of some clients and not looked at, because their namespaces had had their turn or they do not read.
+static void on_turn(void *ctx)
+{
+    struct gateway *g = ctx;
+    struct list now;
+    list_init(&now);
+    for (struct list *l; (l = list_pop(&g->behind));)
+        list_append(&now, l);
+    for (struct list *l; (l = list_pop(&now));)
+        connection_go_on(CONTAINER_OF(l, struct connection, behind));
+}
+
+static void begin_turn(struct gateway *g)
+{
+    tenants_next_turn(&g->router);
+    LIST_FOREACH(l, &g->behind) {
+        if (!connection_may_go_on(CONTAINER_OF(l, struct connection, behind)))
+            continue;
+        loop_timer_arm(g->turn, 0);
+        break;
+    }
+}
+
 // Before the loop waits: everything that has come in this turn was handed to the router; now what it decided goes out,
 // as few and as long messages as can be.
 static void before_waiting(void *ctx)
@@ -200,6 +224,7 @@ static void before_waiting(void *ctx)
         o->changed(o, p);
     }
     agent_close_replaced(g);
+    begin_turn(g);
     arm_timer(g);
     router_waits(&g->router);
 }
@@ -313,6 +338,7 @@ struct gateway *gateway_new(struct loop *loop, const struct gateway_config *conf
         loop_spin(loop);
     list_init(&g->connections);
     list_init(&g->posts);
+    list_init(&g->behind);
     start_router(g);
     g->strangers = quota_new(budget_of(config->memory).strangers, g->router.bytes);
     g->probe = config->share ? memory_new(MEMORY_PROBE, &unshared) : NULL;
@@ -320,6 +346,7 @@ struct gateway *gateway_new(struct loop *loop, const struct gateway_config *conf
     // After the server's own hook, which makes it run before that one.
     g->hook = loop_hook_new(loop, before_waiting, g);
     g->timer = loop_timer_new(loop, on_timer, g);
+    g->turn = loop_timer_new(loop, on_turn, g);
     if (g->server)
         return g;
     gateway_free(g);
@@ -335,6 +362,7 @@ void gateway_free(struct gateway *g)
         connection_free(CONTAINER_OF(l, struct connection, link));
     loop_hook_free(g->hook);
     loop_timer_free(g->timer);
+    loop_timer_free(g->turn);
     ws_server_free(g->server);
     worker_forget_all(g);
     router_tick(&g->router);

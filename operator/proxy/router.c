@@ -33,6 +33,7 @@ void router_init(struct router *r, const struct router_config *config)
     list_init(&r->kills);
     list_init(&r->stale);
     list_init(&r->flowing);
+    list_init(&r->spenders);
     r->marks = blob_copy("[,]null", 7, NULL);
 }
 

@@ -47,6 +47,7 @@ struct router {
     // private
     struct map by_uid, by_key;
     struct map tenants;       // by their namespace, while they have a session or a call (tenant.h)
+    struct list spenders;     // of them: those that have used something of this turn of the loop
     uint64_t n_group_changes; // of those
     struct idmap running;     // calls by the id that workers know them by
     struct reuse calls;       // those for one rank that are over

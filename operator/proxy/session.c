@@ -183,6 +183,7 @@ static void answer_with(struct session *s, uint32_t id, const struct buf *body)
     const struct record_header h = {.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP};
     struct blob *b = blob_copy(body->data, body->len, s->quota);
     struct err why = ERR_INIT;
+    tenant_spend(s->tenant, body->len / TENANT_UNIT_BYTES);
     if (b)
         session_send(s, &h, &(struct record_part){.blob = b, .len = body->len}, 1);
     else
@@ -417,6 +418,7 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
     int r = 0;
     if (s->peer.close_code)
         return 0;
+    tenant_spend(s->tenant, 1);
     if (rec->h.type == RECORD_CALL && (rec->offset || rec->over)) {
         r = take_piece(s, rec);
     } else if (rec->h.type == RECORD_CALL) {

@@ -10,6 +10,7 @@ struct tenant *tenant_get(struct router *r, const char *ns)
         return tenant_ref(t);
     t = xcalloc(1, sizeof *t);
     *t = (struct tenant){.router = r, .ns = xstrdup(ns), .refs = 1, .quota = quota_new_fair(r->bytes)};
+    list_init(&t->spender);
     map_set(&r->tenants, ns, t);
     return t;
 }
@@ -25,6 +26,7 @@ void tenant_unref(struct tenant *t)
     if (--t->refs)
         return;
     map_del(&t->router->tenants, t->ns);
+    list_remove(&t->spender);
     quota_unref(t->quota);
     free(t->ns);
     free(t);
@@ -54,4 +56,22 @@ void tenant_explain(const struct tenant *t, const struct quota *session, struct 
         err_set(err, ERR_THROTTLED,
                 "this connection's calls take %zu bytes; no room for more until some of them are answered",
                 quota_used(session));
+}
+
+void tenant_spend(struct tenant *t, size_t units)
+{
+    t->spent += (uint32_t)MIN(units, (size_t)TENANT_TURN);
+    if (list_empty(&t->spender))
+        list_append(&t->router->spenders, &t->spender);
+}
+
+bool tenant_has_turn(const struct tenant *t)
+{
+    return t->spent < TENANT_TURN;
+}
+
+void tenants_next_turn(struct router *r)
+{
+    for (struct list *l; (l = list_pop(&r->spenders));)
+        CONTAINER_OF(l, struct tenant, spender)->spent = 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A namespace, as all others have to share the operator with it: the bytes and calls that it makes the operator hold.
+// A namespace, as all others have to share the operator with it: the bytes and calls that it makes the operator hold,
+// and its part of a turn of the loop.
 // It may hold as much as is left to the others together: alone half of
 // everything, beside one that does the same a third, and so on. So there is always room for one that has nothing yet.
 #ifndef CADRE_PROXY_TENANT_H
@@ -7,12 +8,18 @@
 
 #include "operator/proxy/router.h"
 
+// Of one turn of the loop, and one namespace: about so many short records, or 64 bytes each of what the proxy itself
+// answers, or of JSON that it reads.
+enum { TENANT_TURN = 2048, TENANT_UNIT_BYTES = 64 };
+
 struct tenant {
     struct router *router;
     char *ns;
     unsigned refs; // of its sessions and calls
     struct quota *quota;
-    uint32_t n_calls; // answered ones that a worker still has included
+    uint32_t n_calls;    // answered ones that a worker still has included
+    uint32_t spent;      // of this turn
+    struct list spender; // in the router's list while it has spent something
 };
 
 struct tenant *tenant_get(struct router *r, const char *ns); // a reference
@@ -23,5 +30,9 @@ void tenant_unref(struct tenant *t);
 int tenant_check_calls(const struct tenant *t, struct err *err);
 // Why there is no room for more of one of its sessions: its own share, or that of the namespace.
 void tenant_explain(const struct tenant *t, const struct quota *session, struct err *err);
+
+void tenant_spend(struct tenant *t, size_t units);
+bool tenant_has_turn(const struct tenant *t); // else what came from it waits for the next turn
+void tenants_next_turn(struct router *r);
 
 #endif

@@ -195,6 +195,25 @@ static void test_answers_of_our_own_wait_only_up_to_a_mark(void **state)
     gateway_peer_hang_up(&p);
 }
 
+// One message of them: a namespace has its turn, what is left waits for the next one, and who reads gets them all.
+static void test_expensive_requests_take_turns(void **state)
+{
+    enum { ASKED = 60 };
+    struct gateway_peer p;
+    (void)state;
+    gateway_fixture_group(&f, 640000, 1, NULL);
+    gateway_controller(&p, &f);
+    for (uint32_t id = 1; id <= ASKED; id++)
+        gateway_peer_call(&p, id, "{\"method\":\"group.info\"}", "");
+    for (uint32_t id = 1; id <= ASKED; id++) {
+        char want[32];
+        snprintf(want, sizeof want, "RESULT %u ", id);
+        GATEWAY_UNTIL(&f, gateway_peer_got(&p, want) || gateway_peer_got(&p, "ERROR"));
+    }
+    assert_false(gateway_peer_got(&p, "ERROR"));
+    gateway_peer_hang_up(&p);
+}
+
 static void test_late_authority(void **state)
 {
     struct gateway_peer p, q;
@@ -548,6 +567,7 @@ int main(void)
         TEST(test_token_in_hello),
         TEST(test_wrong_hello),
         TEST(test_answers_of_our_own_wait_only_up_to_a_mark),
+        TEST(test_expensive_requests_take_turns),
         TEST(test_late_authority),
         TEST(test_canceled_with_the_connection),
         TEST(test_authority_that_never_answers),
