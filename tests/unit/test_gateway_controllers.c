@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+
 #include <string.h>
 
 #define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
