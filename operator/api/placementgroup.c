@@ -8,7 +8,7 @@
 #define SPEC(member) offsetof(struct placementgroup_spec, member)
 #define STATUS(member) offsetof(struct placementgroup_status, member)
 #define BUNDLE(member) offsetof(struct bundle_spec, member)
-#define PLACEMENT(member) offsetof(struct node_bundles, member)
+#define PLACEMENT(member) offsetof(struct node_ranges, member)
 
 enum { SECONDS_MAX = 86400, BUNDLES_MAX = 10000, PLACEMENTS_MAX = 1000 };
 
@@ -30,9 +30,9 @@ static const struct json_field spec_fields[] = {
 static const struct json_table spec_table = JSON_TABLE(struct placementgroup_spec, spec_fields);
 static const struct json_field placement_fields[] = {
     {"node", J_STRING, PLACEMENT(node), .required = true},
-    {"bundles", J_STRING, PLACEMENT(bundles), .required = true},
+    {"bundles", J_STRING, PLACEMENT(ranges), .required = true},
 };
-static const struct json_table placement_table = JSON_TABLE(struct node_bundles, placement_fields);
+static const struct json_table placement_table = JSON_TABLE(struct node_ranges, placement_fields);
 static const struct json_field status_fields[] = {
     {"observedGeneration", J_I64, STATUS(observed_generation)},
     {"conditions", J_LIST, STATUS(conditions), .offset_n = STATUS(n_conditions), .table = &condition_table},

@@ -25,18 +25,13 @@ struct placementgroup_spec {
     const char *template_json; // spec.template verbatim, NULL if missing
 };
 
-struct node_bundles {
-    const char *node;
-    const char *bundles; // "0-3" or "0,2-3"
-};
-
 struct placementgroup_status {
     int64_t observed_generation;
     int32_t bundles, bound_bundles;
     int32_t gpus;  // of all bundles
     int32_t nodes; // with a bundle
     int32_t incarnation;
-    struct node_bundles *placements; // the first 1,000 nodes are written
+    struct node_ranges *placements; // the first 1,000 nodes are written
     size_t n_placements;
     struct condition *conditions;
     size_t n_conditions;

@@ -113,10 +113,10 @@ static const struct json_field spec_fields[] = {
 static const struct json_table spec_table = JSON_TABLE(struct workergroup_spec, spec_fields);
 
 static const struct json_field placements_fields[] = {
-    {"node", J_STRING, offsetof(struct node_replicas, node)},
-    {"replicas", J_STRING, offsetof(struct node_replicas, replicas)},
+    {"node", J_STRING, offsetof(struct node_ranges, node)},
+    {"replicas", J_STRING, offsetof(struct node_ranges, ranges)},
 };
-static const struct json_table placements_table = JSON_TABLE(struct node_replicas, placements_fields);
+static const struct json_table placements_table = JSON_TABLE(struct node_ranges, placements_fields);
 static const struct json_field failure_fields[] = {
     {"rank", J_I32, FAILURE(rank), .missing = -1},
     {"pod", J_STRING, FAILURE(pod)},

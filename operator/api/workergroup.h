@@ -107,9 +107,9 @@ struct group_revision {
     size_t n_groups;
 };
 
-struct node_replicas {
+struct node_ranges { // the replicas or bundles on a node
     const char *node;
-    const char *replicas; // "0-3" or "0,2-3"
+    const char *ranges; // of their indexes: "0-3" or "0,2-3"
 };
 
 struct workergroup_status {
@@ -118,11 +118,11 @@ struct workergroup_status {
     int32_t replicas, ready_replicas, scheduled_replicas;
     int32_t gpus;                                             // of all replicas together
     int32_t attempt, incarnation, restarts, restarts_counted; // restartsCountTowardsMax
-    int32_t restarts_in_a_row;        // since the last one that was followed by a time of health
-    const char *master_addr;          // "host:port"
-    const char *selector;             // for the scale subresource
-    const char *strategy;             // effective, for the PLACEMENT column
-    struct node_replicas *placements; // the first 1,000 nodes are written
+    int32_t restarts_in_a_row;      // since the last one that was followed by a time of health
+    const char *master_addr;        // "host:port"
+    const char *selector;           // for the scale subresource
+    const char *strategy;           // effective, for the PLACEMENT column
+    struct node_ranges *placements; // the first 1,000 nodes are written
     size_t n_placements;
     struct group_failure last_failure;
     struct group_revision revision;

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/gang_pods.h"
 
+#include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
+
+#include <string.h>
+
+enum { TEXT_ENOUGH = 1000 };
 
 const char *pod_place(const struct pod *p)
 {
@@ -82,4 +88,37 @@ void gang_pods_count(struct gang_pods *pods, const struct pod *p)
         return;
     pods->stuck = p;
     pods->stuck_container = s;
+}
+
+size_t gang_pods_placements(const struct pod *const *of, int32_t n, struct arena *a, struct node_ranges **ret)
+{
+    struct map by_node = MAP_INIT;
+    struct ranges *ranges = arena_array(a, (size_t)n, sizeof *ranges);
+    size_t nodes = 0;
+    *ret = arena_array(a, (size_t)n, sizeof **ret);
+    for (int32_t i = 0; i < n; i++) {
+        const char *node = of[i] ? pod_place(of[i]) : NULL;
+        struct ranges *r = node ? map_get(&by_node, node) : NULL;
+        if (!node)
+            continue;
+        if (!r) {
+            (*ret)[nodes].node = node;
+            r = &ranges[nodes++];
+            *r = RANGES_INIT;
+            map_set(&by_node, node, r);
+        }
+        ranges_add(r, i);
+    }
+    for (size_t i = 0; i < nodes; i++)
+        (*ret)[i].ranges = ranges_take(&ranges[i], a);
+    map_done(&by_node);
+    return nodes;
+}
+
+const char *gang_pods_placements_text(const char *word, const struct node_ranges *items, size_t n, struct arena *a)
+{
+    const char *text = "";
+    for (size_t i = 0; i < n && strlen(text) < TEXT_ENOUGH; i++)
+        text = arena_printf(a, "%s%s%s%s on %s", text, i ? ", " : word, i ? "" : " ", items[i].ranges, items[i].node);
+    return text;
 }

@@ -4,6 +4,7 @@
 #define CADRE_RECONCILE_GANG_PODS_H
 
 #include "operator/api/pod.h"
+#include "operator/api/workergroup.h"
 #include "operator/placement/cluster.h"
 
 struct gang_pods {                 // what the pods of the owner say about the gang
@@ -37,5 +38,10 @@ bool pod_pinned_astray(const struct cluster *cluster, const struct pod *p);
 // it; NULL if none does.
 const struct container_status *pod_stuck(const struct pod *p, const char **ret_reason);
 const char *pod_place(const struct pod *p); // the node where it is or is to be
+
+// Which replicas or bundles (by index, NULL = none) are on which node or are to be, in the order of their first index.
+size_t gang_pods_placements(const struct pod *const *of, int32_t n, struct arena *a, struct node_ranges **ret);
+// "bundles 0-3 on n1, 4-7 on n2", as much as an Event takes.
+const char *gang_pods_placements_text(const char *word, const struct node_ranges *items, size_t n, struct arena *a);
 
 #endif

@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-enum { NOTE_ENOUGH = 1000 };
-
 static struct work *work_of(struct gang_decision *g)
 {
     return (struct work *)g; // its first member
@@ -93,22 +91,13 @@ static struct workergroup_status status_of(const struct work *w)
     return s;
 }
 
-static const char *placements_text(const struct workergroup_status *s, struct arena *a)
-{
-    const char *text = "";
-    for (size_t i = 0; i < s->n_placements && strlen(text) < NOTE_ENOUGH; i++)
-        text = arena_printf(a, "%s%s%s on %s", text, i ? ", " : "replicas ", s->placements[i].replicas,
-                            s->placements[i].node);
-    return text;
-}
-
 static void draft(void *ctx, const struct condition *items, size_t n, struct status_draft *ret)
 {
     struct work *w = work_of(ctx);
     const struct workergroup_status *was = &w->wg->status;
     struct workergroup_status s = status_of(w);
     bool suspended = w->gang.conditions.now[SUSPENDED].status == CONDITION_TRUE;
-    s.n_placements = group_pods_placements(&w->pods, w->a, &s.placements);
+    s.n_placements = gang_pods_placements(w->pods.current, w->pods.replicas, w->a, &s.placements);
     s.conditions = arena_memdup(w->a, items, n * sizeof *items);
     s.n_conditions = n;
     if (workergroup_status_equal(&s, was))
@@ -117,7 +106,7 @@ static void draft(void *ctx, const struct condition *items, size_t n, struct sta
     ret->urgent = suspended != conditions_was(&w->gang.conditions, SUSPENDED) || s.attempt != MAX(was->attempt, 1) ||
                   s.incarnation != was->incarnation;
     ret->restarted = s.restarts > was->restarts;
-    ret->placements = placements_text(&s, w->a);
+    ret->placements = gang_pods_placements_text("replicas", s.placements, s.n_placements, w->a);
 }
 
 static bool render(struct work *w, struct group_pod *p, const char **ret_json)

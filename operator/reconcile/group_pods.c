@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/group_pods.h"
 
-#include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/patience.h"
-#include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
@@ -457,31 +455,4 @@ void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct aren
     // So has what fails when the kubelet ends the pod of another: it evicts before it says so.
     if (ret->failure.time_ms && ret->ranks.ending_ms && ret->failure_began_ms >= ret->ranks.ending_ms)
         ret->infrastructure = true;
-}
-
-size_t group_pods_placements(const struct group_pods *c, struct arena *a, struct node_replicas **ret)
-{
-    struct map by_node = MAP_INIT;
-    struct ranges *ranges = arena_array(a, (size_t)c->gang.existing, sizeof *ranges);
-    struct node_replicas *out = arena_array(a, (size_t)c->gang.existing, sizeof *out);
-    size_t n = 0;
-    for (int32_t i = 0; i < c->replicas; i++) {
-        const char *node = c->current[i] ? pod_place(c->current[i]) : NULL;
-        if (!node)
-            continue;
-        struct ranges *r = map_get(&by_node, node);
-        if (!r) {
-            out[n].node = node;
-            r = &ranges[n++];
-            *r = RANGES_INIT;
-            map_set(&by_node, node, r);
-        }
-        ranges_add(r, i);
-    }
-    for (size_t i = 0; i < n; i++) {
-        out[i].replicas = ranges_take(&ranges[i], a);
-    }
-    map_done(&by_node);
-    *ret = out;
-    return n;
 }

@@ -55,7 +55,4 @@ enum reach_verdict group_pods_silence(const struct group_view *v, int64_t since_
 // yet for so long, *ret_ms (if not NULL) is when it will count as lost, from now.
 bool group_pods_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms);
 
-// "[{node, replicas}]" of pods that are bound or pinned, in the order of their first index.
-size_t group_pods_placements(const struct group_pods *c, struct arena *a, struct node_replicas **ret);
-
 #endif

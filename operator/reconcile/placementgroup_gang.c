@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SERVICE_AFTER_MS = 60 * 1000, NOTE_ENOUGH = 1000 };
+enum { SERVICE_AFTER_MS = 60 * 1000 };
 
 static struct placementgroup_decision *decision_of(struct gang_decision *g)
 {
@@ -28,7 +28,7 @@ static struct placementgroup_status status_of(const struct placementgroup_decisi
         .gpus = d->bundles.gpus,
         .incarnation = d->incarnation,
     };
-    s.n_placements = placementgroup_pods_placements(&d->pods, &d->bundles, d->a, &s.placements);
+    s.n_placements = gang_pods_placements(d->pods.pod_of, d->bundles.n, d->a, &s.placements);
     s.nodes = (int32_t)s.n_placements;
     if (!d->bundles.n) { // nobody knows what the spec asks for; the pods of an earlier one are still there
         s.bundles = old->bundles;
@@ -39,15 +39,6 @@ static struct placementgroup_status status_of(const struct placementgroup_decisi
         s.n_placements = old->n_placements;
     }
     return s;
-}
-
-static const char *placements_text(const struct placementgroup_status *s, struct arena *a)
-{
-    const char *text = "";
-    for (size_t i = 0; i < s->n_placements && strlen(text) < NOTE_ENOUGH; i++)
-        text = arena_printf(a, "%s%s%s on %s", text, i ? ", " : "bundles ", s->placements[i].bundles,
-                            s->placements[i].node);
-    return text;
 }
 
 static void draft(void *ctx, const struct condition *items, size_t n, struct status_draft *ret)
@@ -62,7 +53,7 @@ static void draft(void *ctx, const struct condition *items, size_t n, struct sta
     ret->patch = placementgroup_status_patch(&s, d->a);
     ret->urgent = d->incarnation != was;
     ret->restarted = d->incarnation > was && str_eq(d->gang.conditions.now[READY].reason, REASON_RESTARTING);
-    ret->placements = placements_text(&s, d->a);
+    ret->placements = gang_pods_placements_text("bundles", s.placements, s.n_placements, d->a);
 }
 
 static bool invalid(struct placementgroup_decision *d, const char *message)

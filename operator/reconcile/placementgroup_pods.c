@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/placementgroup_pods.h"
 
-#include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
 
 #include <stdlib.h>
@@ -161,31 +159,4 @@ void placementgroup_pods_take(const struct placementgroup_view *v, const struct 
     }
     if (n)
         assign_all(ret, candidates, n, arena_array(a, n, sizeof(struct pod *)));
-}
-
-size_t placementgroup_pods_placements(const struct placementgroup_pods *r, const struct bundles *b, struct arena *a,
-                                      struct node_bundles **ret)
-{
-    struct map by_node = MAP_INIT;
-    struct ranges *ranges = arena_array(a, r->gang.n_live, sizeof *ranges);
-    struct node_bundles *out = arena_array(a, r->gang.n_live, sizeof *out);
-    size_t n = 0;
-    for (int32_t i = 0; i < b->n; i++) {
-        const char *node = r->pod_of[i] ? pod_place(r->pod_of[i]) : NULL;
-        if (!node)
-            continue;
-        struct ranges *x = map_get(&by_node, node);
-        if (!x) {
-            out[n].node = node;
-            x = &ranges[n++];
-            *x = RANGES_INIT;
-            map_set(&by_node, node, x);
-        }
-        ranges_add(x, i);
-    }
-    for (size_t i = 0; i < n; i++)
-        out[i].bundles = ranges_take(&ranges[i], a);
-    map_done(&by_node);
-    *ret = out;
-    return n;
 }

@@ -26,8 +26,4 @@ struct placementgroup_pods {
 void placementgroup_pods_take(const struct placementgroup_view *v, const struct bundles *b, uint64_t template_hash,
                               struct arena *a, struct placementgroup_pods *ret);
 
-// "[{node, bundles}]" of live pods that are bound or pinned, in the order of their first bundle.
-size_t placementgroup_pods_placements(const struct placementgroup_pods *r, const struct bundles *b, struct arena *a,
-                                      struct node_bundles **ret);
-
 #endif

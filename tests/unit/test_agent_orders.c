@@ -71,7 +71,7 @@ static bool is_one_of(int n, const int *list, size_t n_list)
 }
 
 // On bundles: whatever shares the pod, a worker has GPUs of its group.
-static void check_pooled_start(const struct group_case *k, const struct command *c)
+static void check_start_on_bundles(const struct group_case *k, const struct command *c)
 {
     const struct environment_group *g = &c->env;
     assert_true(g->nnodes > g->node_rank);
@@ -122,7 +122,7 @@ static void check_command(struct group_case *k, const struct action *x)
         assert_string_equal(c->master_ip, "10.0.0.7");
     }
     if (type == COMMAND_START || type == COMMAND_RESTART)
-        (k->view.wg->spec.n_placement_groups ? check_pooled_start(k, c) : check_start(k, x, c));
+        (k->view.wg->spec.n_placement_groups ? check_start_on_bundles(k, c) : check_start(k, x, c));
     else
         assert_int_equal(c->grace_ms, 25000);
     seen[type]++;

@@ -295,7 +295,7 @@ static struct condition condition = {"Ready", CONDITION_TRUE, "Running", "all 4 
 static void a_status_is_what_the_schema_says(void **state)
 {
     (void)state;
-    struct node_replicas placement = {"n1", "0-3"};
+    struct node_ranges placement = {"n1", "0-3"};
     struct placementgroup_ref pool = {"pool", "0-3"};
     struct workergroup_status status = {
         .master_addr = "a:1",
@@ -314,7 +314,7 @@ static void a_status_is_what_the_schema_says(void **state)
     check_all_written(&at, v);
     root = root_of(PLACEMENTGROUPS);
     at = property(&root, "status");
-    struct node_bundles bundles = {"n1", "0-3"};
+    struct node_ranges bundles = {"n1", "0-3"};
     struct placementgroup_status plg = {
         .placements = &bundles, .n_placements = 1, .conditions = &condition, .n_conditions = 1};
     v = json_get(parse(placementgroup_status_patch(&plg, &arena)), "status");

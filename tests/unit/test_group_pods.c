@@ -353,12 +353,13 @@ static void placements_are_compact(void **state)
         p->node = i == 5 ? NULL : nodes[i];
         p->pin = nodes[i]; // where it is pinned to counts as well
     }
-    struct node_replicas *got;
-    assert_int_equal(group_pods_placements(take(f), &f->arena, &got), 2);
+    struct node_ranges *got;
+    const struct group_pods *c = take(f);
+    assert_int_equal(gang_pods_placements(c->current, c->replicas, &f->arena, &got), 2);
     assert_string_equal(got[0].node, "n2"); // in the order of the first index
-    assert_string_equal(got[0].replicas, "0,3");
+    assert_string_equal(got[0].ranges, "0,3");
     assert_string_equal(got[1].node, "n1");
-    assert_string_equal(got[1].replicas, "1-2,4-5");
+    assert_string_equal(got[1].ranges, "1-2,4-5");
 }
 
 int main(void)

@@ -165,7 +165,7 @@ static struct condition conditions[] = {
      .changed_ms = 7000},
 };
 static struct placementgroup_ref pools[] = {{"pool", "0-3"}, {"pool-b", NULL}};
-static struct node_replicas placements[] = {{"n1", "0-3"}, {"n2", "4,6"}};
+static struct node_ranges placements[] = {{"n1", "0-3"}, {"n2", "4,6"}};
 
 static struct workergroup_status full_status(void)
 {
@@ -233,7 +233,7 @@ static void a_status_comes_back_as_it_was_written(void **state)
     assert_string_equal(got->strategy, "Pack");
     assert_int_equal(got->n_placements, 2);
     assert_string_equal(got->placements[1].node, "n2");
-    assert_string_equal(got->placements[1].replicas, "4,6");
+    assert_string_equal(got->placements[1].ranges, "4,6");
     assert_int_equal(got->last_failure.rank, 0);
     assert_string_equal(got->last_failure.message, "boom");
     assert_int_equal(got->last_failure.exit_code, 1);
@@ -306,9 +306,9 @@ static void a_status_of_any_size_can_be_stored(void **state)
     for (size_t i = 1; i + 2 <= LONG; i += 2) // a character lies across the limit
         memcpy(text + i, "\xc3\xa9", 2);
     memset(name, 'n', 253);
-    struct node_replicas *all = arena_array(&a, NODES, sizeof *all);
+    struct node_ranges *all = arena_array(&a, NODES, sizeof *all);
     for (size_t i = 0; i < NODES; i++)
-        all[i] = (struct node_replicas){name, arena_printf(&a, "%zu", i)};
+        all[i] = (struct node_ranges){name, arena_printf(&a, "%zu", i)};
     s.placements = all;
     s.n_placements = NODES;
     wordy.message = s.last_failure.message = s.last_failure.reason = text;
@@ -324,7 +324,7 @@ static void a_status_of_any_size_can_be_stored(void **state)
     assert_int_equal(strlen(got->last_failure.message), 32767);
     assert_int_equal(strlen(got->last_failure.reason), 1023);
     assert_int_equal(got->n_placements, 1000);
-    assert_string_equal(got->placements[999].replicas, "999");
+    assert_string_equal(got->placements[999].ranges, "999");
     assert_true(workergroup_status_equal(&s, got)); // what was cut is no change
     object_unref(&wg->obj);
     arena_done(&a);
@@ -380,7 +380,7 @@ static void a_placementgroup_comes_back_as_it_was_written(void **state)
     struct arena a = ARENA_INIT;
     const struct object *o = NULL;
     struct err err = ERR_INIT;
-    struct node_bundles placement = {"n1", "0-2"};
+    struct node_ranges placement = {"n1", "0-2"};
     struct placementgroup_status s = {
         .observed_generation = 7,
         .bundles = 4,
