@@ -106,7 +106,7 @@ static void write_status(struct floor *f, const struct placementgroup *plg, int 
         conditions[i].observed_generation = 1;
         conditions[i].changed_ms = INT64_C(1700000000000);
     }
-    struct node_bundles placement = {node_of_group(f, group), "0"};
+    struct node_ranges placement = {node_of_group(f, group), "0"};
     struct placementgroup_status s = {.observed_generation = 1,
                                       .bundles = 1,
                                       .bound_bundles = 1,

@@ -201,7 +201,7 @@ static void write_status(struct world *w, const struct workergroup *wg, int grou
         conditions[i].observed_generation = 1;
         conditions[i].changed_ms = INT64_C(1700000000000);
     }
-    struct node_replicas placements[] = {{w->node_names[(size_t)group % w->n_nodes], "0-7"}};
+    struct node_ranges placements[] = {{w->node_names[(size_t)group % w->n_nodes], "0-7"}};
     struct workergroup_status s = {.observed_generation = 1,
                                    .world_size = GROUP_SIZE,
                                    .ready_workers = GROUP_SIZE,
