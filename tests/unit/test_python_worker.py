@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import unittest.mock
 import zipfile
 
 import cadre
@@ -163,6 +164,41 @@ class Roles(GroupCase):
     def test_roles_are_objects_in_one_process(self):
         self.assertEqual([self.client.group("g", role=r).call("get") for r in ("actor", "critic", "other")],
                          [[1], [2], [3]])
+
+
+class InACluster(GroupCase):
+    module, ranks = of("trials", env=[{"name": "CADRE_TRUST_CALLERS", "value": "0"}]), 1
+
+    @classmethod
+    def setUpClass(cls):
+        with unittest.mock.patch.dict(os.environ, CADRE_OPERATOR="wss://nowhere.invalid:1"):
+            super().setUpClass()
+
+    def test_pickles_are_not_opened_for_callers(self):
+        e = self.fails(cadre.Forbidden, "the arguments are pickled", self.group.call, "keep", {1, 2})
+        self.assertFalse(e.may_have_run)
+        self.assertEqual(self.group.call("keep", [1, 2]), [1])
+
+
+class InAClusterThatTrusts(InACluster):
+    module = of("trials", env=[{"name": "CADRE_TRUST_CALLERS", "value": "1"}])
+
+    def test_pickles_are_not_opened_for_callers(self):
+        self.assertEqual(self.group.call("keep", {1, 2}), [1])  # unless the group says that they may send code
+
+
+class End(unittest.TestCase):
+    def test_a_worker_that_is_told_to_stop_ends_as_python_does(self):
+        for name in ("parent", "trials"):  # without threads, and with those of concurrency groups and asyncio
+            with self.subTest(name):
+                env = dict(worker_environment(), CADRE_CONNECT="unix:/nowhere/at/all", CADRE_PYTHON=name)
+                with subprocess.Popen(["python3", "-m", "cadre.worker"], cwd=WORKERS, env=env, text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE) as worker:
+                    self.assertTrue(any("cannot connect" in line for line in iter(worker.stderr.readline, "")))  # it serves
+                    worker.send_signal(signal.SIGTERM)
+                    said = worker.communicate(timeout=60)
+                self.assertEqual((worker.returncode, "Traceback" in said[1]), (0, False), said)
+                self.assertIn("the end" if name == "parent" else "this module prints", said[0])
 
 
 class BadInput(unittest.TestCase):

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker that forks, as DataLoader of torch does."""
 
+import atexit
 import os
 import signal
 import time
+
+atexit.register(print, "the end")
 
 
 class Parent:
