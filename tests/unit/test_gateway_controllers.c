@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <stdio.h>
-
 #include <string.h>
 
 #define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
