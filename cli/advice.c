@@ -25,7 +25,8 @@ static const struct {
     {"NotSupported", "The spec uses what this version does not have; the message names it."},
     {"ReservedEnv", "Remove the variable from env of the template: Cadre sets it."},
     {"InvalidTemplate", "The API server refuses a pod made from the template: correct what its answer says."},
-    {"CommandRequired", "Say what to run: worker.module, worker.command, or a command in the first container."},
+    {"CommandRequired",
+     "Say what to run: worker.module, worker.python, worker.command, or a command in the first container."},
     {"MeshMismatch", "The dimensions of a mesh must multiply to the world size: replicas * workersPerReplica."},
     {"NameConflict", "Delete the object that has the name already, or give the group another name."},
     {"QuotaExceeded", "Raise the ResourceQuota of the namespace, or ask for less. It is tried again by itself;\n"

@@ -32,10 +32,8 @@ refused() {
 container='.spec.template.spec.containers[0]'
 
 test_spec() {
-    check "nothing that says what to run" refused agent CommandRequired "set module or command" 'del(.spec.runtime)'
+    check "nothing that says what to run" refused agent CommandRequired "set module, python or command" 'del(.spec.runtime)'
     check "a pod a node" refused pernode NotSupported "podPer Node" '.spec.placement.podPer = "Node"'
-    check "a worker in Python" refused python NotSupported "spec.worker.python is not supported" \
-        'del(.spec.runtime) | .spec.worker = {python: "pkg.actors"}'
     check "on bundles, a variable that the kubelet would look up" refused bundles NotSupported "KEY has a valueFrom" \
         'del(.spec.template, .spec.runtime) | .spec.placement.groups = [{name: "pool"}] | .spec.worker = {command: ["true"],
             env: [{name: "KEY", valueFrom: {fieldRef: {fieldPath: "spec.nodeName"}}}]}'

@@ -100,7 +100,6 @@ refuses "there is no field spec.replica in a WorkerGroup" '{replica: 2, worker: 
 refuses "there is no field spec.worker.env[1].val in" '{worker: {command: ["true"], env: [{name: A}, {name: B, val: c}]}}'
 refuses "spec.worker: set at most one of module, python and command" '{worker: {command: ["true"], module: /m.so}}'
 refuses "spec.suspend is true, so there is nothing to run" '{suspend: true, worker: {command: ["true"]}}'
-refuses "spec.worker.python is not supported by this version" '{worker: {python: pkg.actors}}'
 refuses "spec.worker.env sets RANK" '{worker: {command: ["true"], env: [{name: RANK, value: "1"}]}}'
 refuses "spec.worker.meshes: the sizes of mesh m (dp 3) do not multiply to the world size of 2" \
     '{replicas: 2, worker: {command: ["true"], meshes: [{name: m, dims: [{name: dp, size: 3}]}]}}'
