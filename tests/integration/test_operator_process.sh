@@ -208,7 +208,24 @@ test_namespaced() {
     group_apply own '.spec.replicas = 24' >/dev/null
     check "... but what runs elsewhere counts as room taken" group_reason own Insufficient
     group_delete own
+    kc -n theirs delete pod full --wait=false >/dev/null
+    check "it ends without a leak" operator_stop op
+    # Its pod still runs: an installation for all namespaces leaves this one to it.
+    kc -n mine run op-0 --image=none --labels \
+        app.kubernetes.io/part-of=cadre,app.kubernetes.io/component=operator,cadre.dev/watches=mine >/dev/null
+    eventually 10 is Running kc -n mine get pod op-0 -o 'jsonpath={.status.phase}'
+    operator_start op --leader-elect=false
+    group_apply own >/dev/null
+    group_namespace theirs
+    group_apply other >/dev/null
+    check "an operator for all namespaces beside one for a namespace: a group elsewhere runs" group_ready other
+    check "... one there is left alone" is "" kc -n mine get wg own -o 'jsonpath={.status.conditions}{.status.attempt}'
+    check "... and the log says to whom" says "namespace mine is left to another installation" operator_log op
+    group_delete other
+    group_namespace mine
+    group_delete own
     group_namespace default
+    kc -n mine delete pod op-0 --wait=false >/dev/null
     check "it ends without a leak" operator_stop op
 }
 
