@@ -6,7 +6,8 @@
 # name, decisions go on, and what kubectl get shows is true.
 # Prints TAP; lines with # have how long it took. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a
 # cluster.
-#   CADRE_OUTAGE_SECONDS=N   how long something is away; default: 8. Three hours with 600.
+#   CADRE_OUTAGE_SECONDS=N   how long something is away; default: 8. Three hours with 600. From 30 on, the Lease and the
+#                            tolerations are the chart's own; else they are shorter, so that nothing waits for them.
 #   CADRE_OUTAGES=REGEX      only outages whose function has such a name
 # shellcheck disable=SC2034,SC2154
 set -euo pipefail
@@ -26,12 +27,17 @@ here=$(dirname "${BASH_SOURCE[0]}")
 seconds=${CADRE_OUTAGE_SECONDS:-8}
 lost=5 # nodeLostSeconds of every group
 apart=".spec.template.spec.nodeSelector = {\"kubernetes.io/hostname\": \"$outage_node\"}"
+short=(--set 'extraArgs={--leader-elect-lease-duration=6s,--leader-elect-renew-deadline=4s,--leader-elect-retry-period=1s}'
+    --set-json 'tolerations=[{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5},
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}]')
+[[ $seconds -lt 30 ]] || short=()
 limits=".spec.maxRestarts = 1000 | .spec.placement.nodeLostSeconds = $lost"
 
 # The operator's replicas are on n1 and n2, and what runs on $outage_node, so that a node can be lost without a rank.
 setup() {
     kc label node n1 n2 place=operator >/dev/null
-    calls_install --set crds.install=false --set nodeSelector.place=operator
+    calls_install --set crds.install=false --set nodeSelector.place=operator "${short[@]}"
+    kc -n cadre-system patch deployment cadre-operator --type merge -p '{"spec": {"minReadySeconds": 1}}' >/dev/null
     kc create serviceaccount caller >/dev/null
     kc create role caller --verb=create --resource=workergroups.cadre.dev/call >/dev/null
     kc create rolebinding caller --role=caller --serviceaccount=default:caller >/dev/null
@@ -111,7 +117,7 @@ leader_frozen() {
     local pid
     pid=$(operator_process "$(operator_leader)")
     kill -STOP "$pid"
-    sleep $((seconds > 30 ? 30 : 20))
+    sleep $((seconds >= 30 ? 30 : seconds + 4)) # longer than its Lease
     kill -CONT "$pid" || true # a kubelet that has lost patience has started it again
     outage_over
 }

@@ -14,6 +14,7 @@ report: counts the lines after the first LINE ones, of calls that began at SECON
 """
 import argparse
 import collections
+import ctypes
 import json
 import signal
 import sys
@@ -23,6 +24,7 @@ import time
 CALL_S = 15  # that the proxy has for a call
 GRACE_S = 15  # after which its error must have been told
 PAUSE_S = 0.02
+PR_SET_PDEATHSIG = 1
 
 
 class Caller(threading.Thread):
@@ -82,6 +84,7 @@ def call(options):
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # a suite that is killed leaves no callers behind
     log = Log(options.log)
     callers = [Caller(options, target, log, stop) for target in options.target]
     for caller in callers:

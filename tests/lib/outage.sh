@@ -166,13 +166,22 @@ outage() {
 
 # Operators without a past, for what comes next: a kubelet puts off the next start of those that have been killed.
 operators_fresh() {
-    local pod
-    eventually 120 operators_ready
-    for pod in $(kc -n cadre-system get pods -l app.kubernetes.io/component=operator -o json |
-        jq -r '.items[] | select(any(.status.containerStatuses[]?; .restartCount > 0)) | .metadata.name'); do
-        kc -n cadre-system delete pod "$pod" >/dev/null
-        eventually 120 operators_ready
-    done
+    local pods
+    mapfile -t pods < <(kc -n cadre-system get pods -l app.kubernetes.io/component=operator -o json |
+        jq -r '.items[] | select(any(.status.containerStatuses[]?; .restartCount > 0)) | .metadata.name')
+    [[ ${#pods[@]} -eq 0 ]] || kc -n cadre-system delete pod --wait=false "${pods[@]}" >/dev/null
+    eventually 120 is "" operators_worn || bail_out "the operator does not come back"
+}
+
+# What keeps the operator from being two new replicas, one of which leads.
+operators_worn() {
+    kc -n cadre-system get lease,pods -o json | jq -r '
+        [.items[] | select(.kind == "Pod" and .metadata.labels["app.kubernetes.io/component"] == "operator")] as $pods
+        | ([.items[] | select(.kind == "Lease" and .metadata.name == "cadre-operator") | .spec.holderIdentity] | first // "") as $leader
+        | ($pods[] | select(any(.status.containerStatuses[]?; .restartCount > 0 or (.ready | not)) or .metadata.deletionTimestamp)
+            | .metadata.name),
+          (if ($pods | length) != 2 then "\($pods | length) pods" else empty end),
+          (if any($pods[]; .metadata.name as $name | $leader | startswith($name)) then empty else "led by \($leader)" end)'
 }
 
 outage_explain() {
