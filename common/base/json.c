@@ -15,7 +15,7 @@ struct parser {
     struct arena *arena;
     struct err *err;
     int depth, values;
-    int most;  // so deep is the tree
+    int most;  // so deep is the tree; JSON_DEPTH_MAX + 1: as deep as the text
     bool nuls; // strings may have U+0000, names may not
 };
 
@@ -387,14 +387,14 @@ static int parse(struct parser *ps, const char *text, size_t len, struct json **
 int json_parse(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
                struct err *err)
 {
-    struct parser ps = {.prune = prune, .most = JSON_DEPTH_MAX, .arena = a, .err = err};
+    struct parser ps = {.prune = prune, .most = JSON_DEPTH_MAX + 1, .arena = a, .err = err};
     return parse(&ps, text, len, ret);
 }
 
 int json_parse_trusted(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
                        struct err *err)
 {
-    struct parser ps = {.prune = prune, .most = JSON_DEPTH_MAX, .trusts = true, .arena = a, .err = err};
+    struct parser ps = {.prune = prune, .most = JSON_DEPTH_MAX + 1, .trusts = true, .arena = a, .err = err};
     return parse(&ps, text, len, ret);
 }
 
