@@ -202,6 +202,19 @@ static int read_group(const struct buf *text, const char *name, struct arena *a,
     return r;
 }
 
+int manifest_parse(const struct buf *text, const char *name, const char *map, struct manifest *ret, struct err *err)
+{
+    *ret = (struct manifest){.group = NULL};
+    int r = read_group(text, name, &ret->arena, &ret->group, err);
+    if (r == 0)
+        r = check(ret->group, &ret->arena, err);
+    if (r == 0)
+        r = compose(ret->group, map, &ret->arena, ret, err);
+    if (r < 0)
+        manifest_done(ret);
+    return r;
+}
+
 int manifest_read(const char *file, const char *name, const char *map, struct manifest *ret, struct err *err)
 {
     _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_MAX);
@@ -210,13 +223,7 @@ int manifest_read(const char *file, const char *name, const char *map, struct ma
     int r = file_read(str_eq(file, "-") ? "/dev/stdin" : file, &text, err);
     if (r < 0)
         return r;
-    r = read_group(&text, name, &ret->arena, &ret->group, &why);
-    if (r == 0)
-        r = check(ret->group, &ret->arena, &why);
-    if (r == 0)
-        r = compose(ret->group, map, &ret->arena, ret, &why);
-    if (r < 0)
-        manifest_done(ret);
+    r = manifest_parse(&text, name, map, ret, &why);
     return r < 0 ? err_set(err, r, "%s: %s", file, why.msg) : 0;
 }
 

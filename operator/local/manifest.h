@@ -4,6 +4,7 @@
 #ifndef CADRE_LOCAL_MANIFEST_H
 #define CADRE_LOCAL_MANIFEST_H
 
+#include "common/base/buf.h"
 #include "operator/api/workergroup.h"
 
 struct manifest {
@@ -19,6 +20,8 @@ struct manifest {
 // one there. `map`: "PREFIX=DIRECTORY", what lies under that path of the image is in this directory here; NULL = paths
 // are the same. The message of an error names the file. After an error there is nothing to be done with *ret.
 int manifest_read(const char *file, const char *name, const char *map, struct manifest *ret, struct err *err);
+// Likewise, of text that is here.
+int manifest_parse(const struct buf *text, const char *name, const char *map, struct manifest *ret, struct err *err);
 void manifest_done(struct manifest *m); // all zero is fine
 
 #endif

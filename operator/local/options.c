@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/local/nodes.h"
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -13,9 +14,11 @@
 static const char help[] =
     "Usage: cadre-local [OPTION]... -- COMMAND [ARG]...\n"
     "   or: cadre-local [OPTION]... -f FILE\n"
-    "Runs one group of worker processes on this machine, and the proxy that takes calls for it: without Kubernetes,\n"
-    "to try things, for tests and for measurements. You alone may call: the socket is yours, and a port asks for a "
-    "token.\n"
+    "   or: cadre-local [OPTION]... --serve\n"
+    "Runs one group of worker processes on this machine, or those that programs make there, and the proxy that takes\n"
+    "calls for them: without Kubernetes, to try things, for tests and for measurements. You alone may call: the "
+    "socket\n"
+    "is yours, and a port asks for a token.\n"
     "\n"
     "  --listen ADDRESS        unix:/path, 127.0.0.1:PORT or [::1]:PORT; default: a socket in $XDG_RUNTIME_DIR/cadre,\n"
     "                          else in /tmp/cadre-UID, where kubectl cadre finds it. There is also the file with the\n"
@@ -26,6 +29,11 @@ static const char help[] =
     "  --group NAME            name of the group, or which one of FILE; default: that in FILE, else local\n"
     "  --namespace NS          its namespace; default: that in FILE, else default\n"
     "  --processes N           ranks, 1 to 1024; default: 1\n"
+    "  --serve                 begin with no group: programs make groups with group.create, any number\n"
+    "  --nodes N               with --serve: logical nodes, 1 to 256; default: 1\n"
+    "  --gpus N                with --serve: GPUs of each node, 0 to 256, counted on; nobody looks whether they are\n"
+    "                          there; default: 0\n"
+    "  --with-parent           end with the program that started this one\n"
     "  --no-shared-memory      send long arguments and results through the socket, to compare\n"
     "  --no-spin               the proxy sleeps at once, instead of polling for up to 100 us "
     "first\n"
@@ -46,6 +54,10 @@ enum {
     OPT_NAMESPACE,
     OPT_PROCESSES,
     OPT_AGENT,
+    OPT_SERVE,
+    OPT_NODES,
+    OPT_GPUS,
+    OPT_PARENT,
     OPT_PLAIN,
     OPT_SLEEPS,
     OPT_VERSION,
@@ -60,6 +72,10 @@ static const struct option table[] = {
     {"namespace", required_argument, NULL, OPT_NAMESPACE},
     {"processes", required_argument, NULL, OPT_PROCESSES},
     {"agent", required_argument, NULL, OPT_AGENT},
+    {"serve", no_argument, NULL, OPT_SERVE},
+    {"nodes", required_argument, NULL, OPT_NODES},
+    {"gpus", required_argument, NULL, OPT_GPUS},
+    {"with-parent", no_argument, NULL, OPT_PARENT},
     {"no-shared-memory", no_argument, NULL, OPT_PLAIN},
     {"no-spin", no_argument, NULL, OPT_SLEEPS},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -91,12 +107,14 @@ static int set_map(struct options *o)
     return -1;
 }
 
-static int set_processes(struct options *o)
+static int set_number(const char *option, int min, int max, int *ret)
 {
     int64_t n;
-    if (!str_to_i64(optarg, &n) || n < 1 || n > OPTIONS_PROCESSES_MAX)
-        return wrong("--processes", optarg, "must be a number from 1 to 1024");
-    o->processes = (int)n;
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "must be a number from %d to %d", min, max);
+    if (!str_to_i64(optarg, &n) || n < min || n > max)
+        return wrong(option, optarg, wanted);
+    *ret = (int)n;
     return -1;
 }
 
@@ -118,7 +136,17 @@ static int apply(struct options *o, int opt)
         o->ns = optarg;
         return -1;
     case OPT_PROCESSES:
-        return set_processes(o);
+        return set_number("--processes", 1, OPTIONS_PROCESSES_MAX, &o->processes);
+    case OPT_SERVE:
+        o->serve = true;
+        return -1;
+    case OPT_NODES:
+        return set_number("--nodes", 1, NODES_MAX, &o->nodes);
+    case OPT_GPUS:
+        return set_number("--gpus", 0, NODES_GPUS_MAX, &o->gpus);
+    case OPT_PARENT:
+        o->with_parent = true;
+        return -1;
     case OPT_AGENT:
         o->agent = optarg;
         return -1;
@@ -143,15 +171,19 @@ static int apply(struct options *o, int opt)
 // What is said twice, or not at all.
 static int check(const struct options *o, bool command)
 {
-    if (!o->file && !command)
+    if (o->serve && (o->file || command || o->processes))
+        return wrong("--serve", "with a group", "it begins with none: leave out -f, --processes and the command");
+    if (!o->serve && (o->nodes || o->gpus))
+        return wrong(o->nodes ? "--nodes" : "--gpus", "without --serve", "it is for groups that programs make");
+    if (!o->serve && !o->file && !command)
         return wrong("the command", "is missing",
                      "what is to be run for each rank comes after --, or in a file: -f FILE");
     if (o->file && command)
         return wrong("-f", o->file, "says what to run; there is nothing to come after --");
     if (o->file && o->processes)
         return wrong("--processes", "with -f", "the number of ranks is that of the file");
-    if (!o->file && o->map)
-        return wrong("--map", o->map, "is about the paths in a file: -f FILE");
+    if (!o->file && !o->serve && o->map)
+        return wrong("--map", o->map, "is about the paths in a file, -f FILE, or of --serve");
     return -1;
 }
 
@@ -168,6 +200,7 @@ int options_parse(int argc, char **argv, struct options *ret)
         return wrong("the command", argv[optind], "comes after --");
     int r = check(ret, command);
     ret->command = command ? argv + optind : NULL;
+    ret->nodes = MAX(ret->nodes, 1);
     ret->processes = MAX(ret->processes, 1);
     return r;
 }

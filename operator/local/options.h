@@ -12,6 +12,9 @@ struct options {
     const char *ns, *group; // of a manifest's group NULL = as it says
     const char *agent;      // the program
     int processes;
+    bool serve;       // groups that controllers make
+    bool with_parent; // ends with the program that started it
+    int nodes, gpus;  // logical ones; GPUs of each node
     bool plain;       // no memory is shared
     bool sleeps;      // whenever the proxy waits
     char **command;   // NULL with a manifest

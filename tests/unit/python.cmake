@@ -33,6 +33,7 @@ if(CADRE_PYTHON3 AND (NOT CADRE_SANITIZE OR (CADRE_SANITIZE MATCHES address AND 
   cadre_python_test(test_python_value test_python_value.py)
   cadre_python_test(test_python_value_numpy test_python_value.py --with "${CMAKE_CURRENT_BINARY_DIR}/numpy" numpy)
   cadre_python_test(test_python_value_torch test_python_value.py --with "${CADRE_PYTHON_CACHE}/torch" torch)
+  cadre_python_test(test_python_local test_python_local.py)
   cadre_python_test(test_python_worker test_python_worker.py)
   cadre_python_test(test_python_torch test_python_torch.py --with "${CADRE_PYTHON_CACHE}/torch" torch)
   cadre_python_test(test_python_package test_python_package.py "${CMAKE_C_COMPILER}")

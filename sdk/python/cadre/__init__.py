@@ -15,6 +15,7 @@ from ._errors import (Canceled, Conflict, Error, Failed, Forbidden, Gone, Intern
                       Throttled, Timeout, Unauthorized, Unavailable)
 from ._future import Future, as_completed, wait
 from ._group import Group
+from ._local import local
 from ._method import canceled, device, local_rank, rank, register, world_size
 from ._reference import Ref
 from ._value import Batch, Tensor
@@ -24,5 +25,5 @@ from . import worker
 __version__ = VERSION
 __all__ = ["Batch", "Canceled", "Client", "Conflict", "Error", "Failed", "Forbidden", "Future", "Gone", "Group",
            "Internal", "Invalid", "Io", "Limit", "NotFound", "Output", "Proto", "Ref", "Tensor", "Throttled", "Timeout",
-           "Unauthorized", "Unavailable", "as_completed", "canceled", "connect", "device",
-           "local_rank", "rank", "register", "wait", "worker", "world_size"]
+           "Unauthorized", "Unavailable", "as_completed", "canceled", "connect", "device", "local", "local_rank", "rank",
+           "register", "wait", "worker", "world_size"]

@@ -110,6 +110,25 @@ class Client:
                 raise TypeError(f"a {what} name is text, not {text!r}")
         return Group(self, name, role)
 
+    def Group(self, worker=None, **what):  # a class, but for the client that it needs
+        """Makes a group, which goes with this client, and returns it. It may be called at once: calls wait for it.
+
+        worker    what each rank runs: a class of a module, or "package.module:Class"; or
+        module    a module in C, FILE.so, with class_name if it has several
+        init      arguments of the constructor, a dict
+        replicas  ranks (1); gpus, cpus: of each; env: a dict of variables
+        image     of the pods; a local run needs none
+        strategy  "Pack", "Spread", "StrictPack" or "StrictSpread"
+        restart   "Group", "Worker" or "Never"; max_restarts
+        name      in the namespace; detached=True: it stays when this client goes
+        timeout   seconds, until it is there
+        """
+        return Group.make(self, worker, **what)
+
+    def find(self, name, timeout=None):
+        """The group of that name, which any program may have made. Raises NotFound if there is none."""
+        return Group.find(self, name, timeout=timeout)
+
     @property
     def connected(self):
         """The proxy has welcomed it."""

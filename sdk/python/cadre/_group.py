@@ -1,18 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
 """A group as one object: calls of its methods."""
 
-from . import _call
+import time
+
+from . import _call, _manifest
+from ._bound import BoundMethod
 from ._reference import Ref
+
+_READY_S, _LOOK_S = 300, 0.05
 
 
 class Group:
-    """A WorkerGroup, or one of its roles; Client.group() makes it."""
+    """A WorkerGroup, or one of its roles; Client.group() names one that is there, Client.Group() makes one. What is no
+    attribute of it is a method of its workers: `group.add(10)` is `group.call("add", 10)`.
+    """
 
     def __init__(self, client, name, role=None, trust=None):
         self.client = client
         self.name = name
         self.role = role
         self._methods = _call.Methods(name, role, client.trust if trust is None else trust)
+
+    @classmethod
+    def make(cls, client, worker=None, *, name=None, detached=False, timeout=None, **what):
+        """Client.Group()."""
+        name = name or _manifest.name_of(worker, what.get("module"))
+        if not getattr(client, "local", False) and not what.get("image"):
+            raise TypeError(f"Group {name} needs image=: pods run one, which has what the ranks need")
+        group = cls(client, name, trust=True)
+        group.call("group.create", timeout=timeout,
+                   args={"workerGroup": _manifest.workergroup(name, worker=worker, **what),
+                         "lifetime": "Detached" if detached else "Session"})
+        return group
+
+    @classmethod
+    def find(cls, client, name, *, timeout=None):
+        """The group of that name, which any program may have made. NotFound if there is none."""
+        group = cls(client, name)
+        group.info(timeout=timeout)
+        return group
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(f"a group has no attribute {name}; call(\"{name}\") is a method of its workers")
+        return BoundMethod(self, name)
 
     def call(self, method, /, *args, **options):
         """Calls a method of the workers and returns its result: a list with one element a rank, or what the dispatch
@@ -72,6 +103,38 @@ class Group:
     def kill(self, rank, *, attempt=None, timeout=None):
         """Ends the process of a rank as if it had crashed. Returns once it is gone."""
         self.call("group.kill", rank=rank, attempt=attempt, timeout=timeout)
+
+    def close(self, *, timeout=None):
+        """Deletes the group: its processes end, and later calls fail."""
+        self.call("group.delete", args={"group": self.name}, timeout=timeout)
+
+    @property
+    def world_size(self):
+        """How many ranks it has."""
+        return self.info()["worldSize"]
+
+    @property
+    def nodes(self):
+        """The node of each rank, once all are connected; None where nobody knows."""
+        return [w.get("node") for w in self.wait_ready()["workers"]]
+
+    @property
+    def local_ranks(self):
+        """Each rank's number among those of its node."""
+        nodes = self.nodes
+        return [nodes[:i].count(node) for i, node in enumerate(nodes)]
+
+    def wait_ready(self, timeout=_READY_S):
+        """Waits until all ranks are connected, and returns what info() says then."""
+        end = time.monotonic() + timeout
+        while True:
+            info = self.info(timeout=timeout)
+            if info["ready"]:
+                return info
+            if time.monotonic() > end:
+                raise TimeoutError(f"{info['connected']} of {info['worldSize']} ranks of {self.name} are connected after "
+                                   f"{timeout} s: {info.get('message', 'nobody says why')}")
+            time.sleep(_LOOK_S)
 
     def __repr__(self):
         role = f" role={self.role}" if self.role else ""

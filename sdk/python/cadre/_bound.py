@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A method of a group, as an attribute of it: `group.add(10)`."""
+
+
+class BoundMethod:
+    """Call it, or start() it. Groups make it; threads may share it."""
+
+    __slots__ = ("group", "name", "_options")
+
+    def __init__(self, group, name, options=None):
+        self.group = group
+        self.name = name
+        self._options = options or {}
+
+    def __call__(self, *args, **named):
+        """Waits for its results: arguments by position, or all by name."""
+        return self.group.call(self.name, *args, **self._with(args, named))
+
+    def start(self, *args, **named):
+        """Sends the call, and returns its Future."""
+        return self.group.start(self.name, *args, **self._with(args, named))
+
+    async def aio(self, *args, **named):
+        """As a call of asyncio: canceled, it cancels the call."""
+        return await self.start(*args, **named)
+
+    def each(self, values):
+        """Element i for rank i: its one argument, or, as a tuple, all of its arguments."""
+        return self.group.call(self.name, per_rank=_per_rank(values), **self._options)
+
+    def start_each(self, values):
+        """As each(), but returns a Future."""
+        return self.group.start(self.name, per_rank=_per_rank(values), **self._options)
+
+    def on(self, rank):
+        """The same method, of one rank only."""
+        return self.options(rank=rank)
+
+    def options(self, **options):
+        """The same method, called with these options of Group.call(), such as timeout=, keep= or dispatch=."""
+        return BoundMethod(self.group, self.name, {**self._options, **options})
+
+    def _with(self, args, named):
+        if not named:
+            return self._options
+        if args:
+            raise TypeError(f"{self.name}() gets its arguments by position or by name, not both; options of the call go "
+                            f"into .{self.name}.options(...)")
+        return {**self._options, "args": named}
+
+    def __repr__(self):
+        return f"<method {self.name} of {self.group!r}>"
+
+
+def _per_rank(values):
+    return [list(v) if type(v) is tuple else [v] for v in values]

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Groups that a program makes in a run of its own: cadre.local()."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+import unittest.mock
+
+import cadre
+from python_case import ROOT, main, program, worker_environment
+
+EXAMPLES = os.path.join(ROOT, "examples/python")
+SLOW_S = 120
+
+
+def run_environment():
+    path = os.pathsep.join([EXAMPLES, os.environ["PYTHONPATH"]])
+    tools = {name: os.environ[name] for name in ("CADRE_LOCAL", "CADRE_AGENT", "CADRE_WORKER")}
+    return {**worker_environment(), **tools, "PYTHONPATH": path}
+
+
+def is_gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            return f.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+class Groups(unittest.TestCase):
+    def setUp(self):
+        patched = unittest.mock.patch.dict(os.environ, run_environment(), clear=True)
+        patched.start()
+        self.addCleanup(patched.stop)
+
+    def test_two_groups_share_the_gpus_of_two_nodes(self):
+        with cadre.local(gpus=2, nodes=2) as client:
+            one = client.Group("accumulator:Accumulator", replicas=2, gpus=1, init={"start": 10}, strategy="Spread")
+            two = client.Group("accumulator:Accumulator", replicas=2, gpus=1)
+            self.assertEqual(one.add(1), [11, 12])
+            self.assertEqual(two.add.each([1, 2]), [1, 3])
+            self.assertEqual(one.add.on(1)(x=1), 13)
+            self.assertEqual(two.add.start(1).result(SLOW_S), [2, 4])
+            self.assertEqual(one.world_size, 2)
+            self.assertEqual(len(set(one.nodes)), 2)
+            self.assertEqual(sorted(one.nodes), sorted(two.nodes))
+            self.assertEqual(two.local_ranks, [0, 0])
+
+    def test_a_reference_goes_from_one_group_to_another(self):
+        with cadre.local() as client:
+            one = client.Group("accumulator:Accumulator", replicas=2, init={"start": 5})
+            two = client.Group("accumulator:Accumulator", replicas=2)
+            with one.get_value.options(keep=True)() as kept:
+                self.assertEqual(two.call("add", kept, dispatch="ALL_TO_ALL"), [5, 7])
+
+    def test_a_group_in_c_and_the_end_of_one_group_is_no_others(self):
+        with cadre.local() as client:
+            fails = client.Group(module=program("MISBEHAVING_SO"), class_name="Misbehaving", restart="Never")
+            stays = client.Group(module=program("ACCUMULATOR_SO"), class_name="Accumulator")
+            self.assertEqual(stays.add(1), [1])
+            with self.assertRaises(cadre.Error):
+                fails.crash.options(timeout=SLOW_S)()
+            with self.assertRaisesRegex(cadre.Error, "takes no calls: it has failed"):
+                fails.crash.options(timeout=SLOW_S)()
+            self.assertEqual(stays.add(1), [2])
+
+    def test_a_group_that_does_not_fit_waits_and_one_that_never_will_is_refused(self):
+        with cadre.local(gpus=1) as client:
+            first = client.Group("accumulator:Accumulator", gpus=1)
+            self.assertEqual(first.add(1), [1])
+            second = client.Group("accumulator:Accumulator", gpus=1)
+            waits = second.add.start(1)
+            first.close()
+            self.assertEqual(waits.result(SLOW_S), [1])
+            with self.assertRaisesRegex(cadre.Error, "gpu"):
+                client.Group("accumulator:Accumulator", gpus=2).add.options(timeout=5)(1)
+
+    def test_groups_are_found_by_name(self):
+        with cadre.local() as client:
+            client.Group("accumulator:Accumulator", name="mine")
+            self.assertEqual(client.find("mine").add(2), [2])
+            with self.assertRaises(cadre.NotFound):
+                client.find("nobody")
+            with self.assertRaisesRegex(TypeError, "module of its own"):
+                client.Group(Groups)
+
+    def test_a_run_ends_with_the_program_that_made_it(self):
+        text = ("import cadre, sys, time\n"
+                "client = cadre.local()\n"
+                "client.Group('accumulator:Accumulator').add(1)\n"
+                "print(client._run._process.pid, flush=True)\n"
+                "time.sleep(600)\n")
+        preloaded = {"LD_PRELOAD": os.environ.get("LD_PRELOAD", "")} if "LD_PRELOAD" in os.environ else {}
+        maker = subprocess.Popen([os.path.join(os.environ["PATH"].split(os.pathsep)[0], "python3"), "-c", text],
+                                 env={**os.environ, **preloaded}, stdout=subprocess.PIPE, text=True)
+        run = int(maker.stdout.readline())
+        maker.send_signal(signal.SIGKILL)
+        maker.wait()
+        maker.stdout.close()
+        end = time.monotonic() + SLOW_S
+        while not is_gone(run) and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertTrue(is_gone(run))
+
+
+if __name__ == "__main__":
+    main()
