@@ -237,7 +237,7 @@ bool local_group_stop(struct local_group *g)
     g->asked = true;
     loop_timer_disarm(g->again);
     if (!g->refusal) {
-        g->refusal = describe_end(g, NULL);
+        g->refusal = describe_end(g, "it was told to end");
         tell_router(g);
     }
     if (g->agent)
