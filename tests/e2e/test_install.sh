@@ -13,7 +13,7 @@ set -euo pipefail
 
 chart=$suite_root/charts/cadre
 image=localhost/cadre-operator
-max_image_bytes=30000000
+max_image_bytes=34000000
 our_image=(--set "image.repository=$image" --set image.tag=dev)
 
 hl() {
