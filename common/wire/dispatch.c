@@ -49,14 +49,14 @@ static void from_all(struct dispatch *d, struct arena *a)
 }
 
 // What a mode's rule has before it.
-struct dealing {
+struct plan_input {
     const struct dispatch_rule *rule; // what the head says; never NULL
     const struct grid *grids;
     size_t n_grids;
     struct arena *arena;
 };
 
-static int deal_same(struct dispatch *d, const struct dealing *in, struct err *err)
+static int plan_same(struct dispatch *d, const struct plan_input *in, struct err *err)
 {
     (void)err;
     to_all(d, in->arena);
@@ -64,7 +64,7 @@ static int deal_same(struct dispatch *d, const struct dealing *in, struct err *e
     return 0;
 }
 
-static int deal_each(struct dispatch *d, const struct dealing *in, struct err *err)
+static int plan_each(struct dispatch *d, const struct plan_input *in, struct err *err)
 {
     (void)err;
     d->n_chunks = d->world;
@@ -155,7 +155,7 @@ struct three_d { // where a mesh has these dimensions, -1 = it lacks it
     struct want first, context, stage, replica; // of tp, cp, pp (the last one), dp
 };
 
-static int look_3d(const struct dealing *in, struct three_d *ret, struct err *err)
+static int look_3d(const struct plan_input *in, struct three_d *ret, struct err *err)
 {
     const struct grid *g = mesh_by_name(in->grids, in->n_grids, in->rule->split_mesh, 0, err);
     if (!g)
@@ -170,7 +170,7 @@ static int look_3d(const struct dealing *in, struct three_d *ret, struct err *er
     return check_3d(g, err);
 }
 
-static int deal_replica(struct dispatch *d, const struct dealing *in, struct err *err)
+static int plan_replica(struct dispatch *d, const struct plan_input *in, struct err *err)
 {
     struct three_d m = {0};
     int r = look_3d(in, &m, err);
@@ -181,7 +181,7 @@ static int deal_replica(struct dispatch *d, const struct dealing *in, struct err
     return 0;
 }
 
-static int deal_stage(struct dispatch *d, const struct dealing *in, struct err *err)
+static int plan_stage(struct dispatch *d, const struct plan_input *in, struct err *err)
 {
     struct three_d m = {0};
     int r = look_3d(in, &m, err);
@@ -214,7 +214,7 @@ static struct place *micro_groups(const struct grid *train, const struct grid *g
     return places;
 }
 
-static int deal_micro(struct dispatch *d, const struct dealing *in, struct err *err)
+static int plan_micro(struct dispatch *d, const struct plan_input *in, struct err *err)
 {
     struct arena *a = in->arena;
     const struct grid *train = mesh_by_name(in->grids, in->n_grids, in->rule->split_mesh, 0, err), *generation;
@@ -322,7 +322,7 @@ static int from_ranks(struct dispatch *d, const struct dispatch_rule *rule, stru
     return 0;
 }
 
-static int deal_said(struct dispatch *d, const struct dealing *in, struct err *err)
+static int plan_said(struct dispatch *d, const struct plan_input *in, struct err *err)
 {
     const struct dispatch_rule *rule = in->rule;
     const struct grid *g = NULL;
@@ -377,8 +377,8 @@ static void apply_forms(struct dispatch *d, const struct dispatch_rule *rule)
         d->join = rule->join == DISPATCH_JOIN;
 }
 
-#define X(name, number, rule, ...) [number] = deal_##rule,
-static int (*const rules[RECORD_DISPATCH_COUNT])(struct dispatch *d, const struct dealing *in,
+#define X(name, number, rule, ...) [number] = plan_##rule,
+static int (*const rules[RECORD_DISPATCH_COUNT])(struct dispatch *d, const struct plan_input *in,
                                                  struct err *err) = {CADRE_DISPATCH_MODES(X)};
 #undef X
 
@@ -387,7 +387,7 @@ int dispatch_make(enum record_dispatch mode, const struct dispatch_rule *rule, c
 {
     static const struct dispatch_rule none = {0};
     const struct dispatch_mode *m = mode_of(mode);
-    const struct dealing in = {rule ? rule : &none, grids, n_grids, a};
+    const struct plan_input in = {rule ? rule : &none, grids, n_grids, a};
     if (!m)
         return err_set(err, ERR_INVALID, "there is no dispatch mode %d", (int)mode);
     *ret = (struct dispatch){.world = world, .form = m->pieces, .join = m->results == MODE_JOINED};

@@ -7,7 +7,7 @@
 #include "operator/gateway/agent.h"
 #include "operator/gateway/browser.h"
 #include "operator/gateway/controller.h"
-#include "operator/gateway/errands.h"
+#include "operator/gateway/group_changes.h"
 #include "operator/gateway/replica.h"
 #include "operator/gateway/sharing.h"
 #include "operator/gateway/worker.h"
@@ -18,7 +18,7 @@
 
 enum { HELLO_MAX = 256 << 10, HELD_MAX = 256 << 10 };
 
-struct held {
+struct unread {
     struct list link;
     bool text, end;
     size_t len;
@@ -28,7 +28,7 @@ struct held {
 // While calls are taken one may be on its way here.
 void connection_go_if_done(struct connection *c)
 {
-    if (c->gateway->router.stopping && c->role && list_empty(&c->held) && c->role->idle && c->role->idle(c))
+    if (c->gateway->router.stopping && c->role && list_empty(&c->unread) && c->role->idle && c->role->idle(c))
         connection_goodbye(c);
 }
 
@@ -83,7 +83,7 @@ int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_reque
     c->token = token ? xstrdup(token) : NULL;
     c->open = admission_is_open(g, r);
     snprintf(c->address, sizeof c->address, "%s", ws_request_peer(r));
-    list_init(&c->held);
+    list_init(&c->unread);
     list_init(&c->behind);
     list_append(&g->connections, &c->link);
     record_reader_init(&c->reader,
@@ -115,10 +115,10 @@ bool connection_in_body(const struct connection *c)
     return record_reader_unfinished(&c->reader) != UINT64_MAX;
 }
 
-static void drop_held(struct connection *c)
+static void drop_unread(struct connection *c)
 {
-    for (struct list *l; (l = list_pop(&c->held));)
-        free(CONTAINER_OF(l, struct held, link));
+    for (struct list *l; (l = list_pop(&c->unread));)
+        free(CONTAINER_OF(l, struct unread, link));
     c->held_bytes = 0;
     list_remove(&c->behind);
 }
@@ -134,10 +134,10 @@ static void detach(struct connection *c)
     if (role)
         role->end(c);
     sharing_end(c);
-    errands_ended(g, &c->outlet, c->done);
+    group_changes_ended(g, &c->outlet, c->done);
     admission_done(&c->admission);
     alarm_clear(&c->alarm, g);
-    drop_held(c);
+    drop_unread(c);
 }
 
 // Of a group that is restarted or deleted every rank goes: the group's own event says it once.
@@ -264,8 +264,8 @@ void connection_open(struct connection *c)
 
 static void keep(struct connection *c, struct list *at, bool text, const char *data, size_t len, bool end)
 {
-    struct held *h = xmalloc(sizeof *h + len);
-    *h = (struct held){.text = text, .end = end, .len = len};
+    struct unread *h = xmalloc(sizeof *h + len);
+    *h = (struct unread){.text = text, .end = end, .len = len};
     if (len)
         memcpy(h->data, data, len);
     list_insert_before(at, &h->link);
@@ -273,7 +273,7 @@ static void keep(struct connection *c, struct list *at, bool text, const char *d
 }
 
 // Only as much as was read already when the reading was stopped.
-static void hold(struct connection *c, bool text, const char *data, size_t len, bool end)
+static void postpone(struct connection *c, bool text, const char *data, size_t len, bool end)
 {
     struct err err = ERR_INIT;
     if (len > HELD_MAX - c->held_bytes) {
@@ -281,7 +281,7 @@ static void hold(struct connection *c, bool text, const char *data, size_t len, 
         connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
         return;
     }
-    keep(c, &c->held, text, data, len, end);
+    keep(c, &c->unread, text, data, len, end);
 }
 
 static bool stops(const struct connection *c)
@@ -299,7 +299,7 @@ static void fall_behind(struct connection *c)
 
 void connection_read(struct connection *c, bool read)
 {
-    if (read && list_empty(&c->held))
+    if (read && list_empty(&c->unread))
         ws_session_resume(c->ws);
     else
         ws_session_pause(c->ws);
@@ -323,7 +323,7 @@ static void take_data(struct connection *c, const char *data, size_t len, bool e
     int got = 0;
     while (c->state == CONNECTION_GREETED || c->state == CONNECTION_SERVED) {
         if (len && stops(c)) {
-            keep(c, c->held.next, false, data, len, end); // before what came behind it
+            keep(c, c->unread.next, false, data, len, end); // before what came behind it
             fall_behind(c);
             return;
         }
@@ -337,7 +337,7 @@ static void take_data(struct connection *c, const char *data, size_t len, bool e
     if (c->state == CONNECTION_ENDED)
         return;
     if (c->state == CONNECTION_WAITING && len) {
-        hold(c, false, data, len, end);
+        postpone(c, false, data, len, end);
         return;
     }
     if (got == 0 && end && !record_reader_at_boundary(&c->reader))
@@ -367,9 +367,9 @@ static void take_in_turn(struct connection *c, bool text, const char *data, size
     if (c->state == CONNECTION_ENDED)
         return;
     if (c->state == CONNECTION_WAITING && text == c->json) {
-        hold(c, text, data, len, end);
-    } else if (!list_empty(&c->held) || (text && stops(c))) {
-        keep(c, &c->held, text, data, len, end);
+        postpone(c, text, data, len, end);
+    } else if (!list_empty(&c->unread) || (text && stops(c))) {
+        keep(c, &c->unread, text, data, len, end);
         fall_behind(c);
     } else {
         take(c, text, data, len, end);
@@ -384,13 +384,13 @@ bool connection_may_go_on(const struct connection *c)
 void connection_go_on(struct connection *c)
 {
     list_remove(&c->behind);
-    while (!list_empty(&c->held) && !stops(c)) {
-        struct held *h = CONTAINER_OF(list_pop(&c->held), struct held, link);
+    while (!list_empty(&c->unread) && !stops(c)) {
+        struct unread *h = CONTAINER_OF(list_pop(&c->unread), struct unread, link);
         c->held_bytes -= h->len;
         take(c, h->text, h->data, h->len, h->end);
         free(h);
     }
-    if (!list_empty(&c->held))
+    if (!list_empty(&c->unread))
         fall_behind(c);
     else if (c->role && c->role->after)
         c->role->after(c);
@@ -403,8 +403,9 @@ void connection_data(struct connection *c, const char *data, size_t len, bool en
 
 char *connection_place(struct connection *c, size_t *ret_room)
 {
-    return c->state == CONNECTION_SERVED && !c->json && list_empty(&c->held) ? record_reader_place(&c->reader, ret_room)
-                                                                             : NULL;
+    return c->state == CONNECTION_SERVED && !c->json && list_empty(&c->unread)
+               ? record_reader_place(&c->reader, ret_room)
+               : NULL;
 }
 
 void connection_message(struct connection *c, bool text, const char *data, size_t len)

@@ -13,7 +13,7 @@
 enum connection_state {
     CONNECTION_UPGRADED, // no byte was exchanged
     CONNECTION_GREETED,  // HELLO is awaited
-    CONNECTION_WAITING,  // for the authority; what comes is held
+    CONNECTION_WAITING,  // for the authority; what comes stays unread
     CONNECTION_SERVED,   // the role has it
     CONNECTION_ENDED,    // a close is under way: nothing that comes counts
 };
@@ -57,7 +57,7 @@ struct connection {
     bool shares;
     struct alarm alarm; // HELLO, then the role's
     struct admission admission;
-    struct list held;   // what came while it was waiting, or stopped
+    struct list unread; // what came while it was waiting, or stopped
     struct list behind; // in the gateway's list while it was stopped and has something
     size_t held_bytes;
     size_t want;             // set by the role with ROUTER_COLLECT: that of the peer
@@ -77,7 +77,7 @@ void connection_drain(struct connection *c);      // this replica stops: it is t
 void connection_go_if_done(struct connection *c); // where no new calls are taken any more, and none is open
 void connection_goodbye(struct connection *c);    // it goes now
 
-// For the roles. The connection goes on with what was held, if there was anything.
+// For the roles. The connection goes on with what is unread, if there was anything.
 void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota);
 void connection_wait(struct connection *c); // reads no more until connection_serve()
 // Tells the peer why (an ERROR of the session, where records are spoken) and closes. The role has ended on return.
@@ -86,8 +86,8 @@ void connection_refuse(struct connection *c, const struct err *err); // the same
 void connection_expired(struct connection *c);                       // and because its token has ended
 int connection_send(struct connection *c, uint8_t type, const char *body, size_t len, struct err *err);
 bool connection_in_body(const struct connection *c);   // has to be read on
-void connection_read(struct connection *c, bool read); // reads on, once nothing is held; or not
+void connection_read(struct connection *c, bool read); // reads on, once nothing is unread; or not
 bool connection_may_go_on(const struct connection *c);
-void connection_go_on(struct connection *c); // with what is held
+void connection_go_on(struct connection *c); // with what is unread
 
 #endif

@@ -6,7 +6,7 @@
 #include "common/wire/ref.h"
 #include "operator/gateway/agent.h"
 #include "operator/gateway/budget.h"
-#include "operator/gateway/errands.h"
+#include "operator/gateway/group_changes.h"
 #include "operator/gateway/post.h"
 #include "operator/gateway/worker.h"
 #include "operator/proxy/output.h"
@@ -216,7 +216,7 @@ static void before_waiting(void *ctx)
     struct gateway *g = ctx;
     if (g->stopping && !g->ended && !g->counters.controllers && !g->counters.posts)
         end_all(g);
-    errands_run(g);
+    group_changes_run(g);
     tell_listening(g);
     router_sent(&g->router);
     for (struct peer *p; (p = router_changed(&g->router));) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/call.h"
 #include "operator/proxy/collect.h"
-#include "operator/proxy/deal.h"
+#include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/join.h"
 #include "operator/proxy/object.h"
 
@@ -25,7 +25,7 @@ static bool keep_result(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
     // What is going to be read must not change meanwhile, as what lies in a worker's memory may.
-    bool shaky = body->blob && body->blob->area && ((c->deal && c->deal->d.join) || c->req.keep);
+    bool shaky = body->blob && body->blob->area && ((c->plan && c->plan->d.join) || c->req.keep);
     slot->len = body->len;
     answer_parks(c, c->answer.parked + body->len);
     if (body->blob && !shaky) {
@@ -133,7 +133,7 @@ void answer_result(struct call_slot *slot, const struct call_body *body)
         send_single(c, rank, body);
     } else if (c->left == 0 && !kept && collect_only(c, body)) {
         ; // it is answered
-    } else if (deal_wants(c->deal, rank) && !keep_result(slot, body)) {
+    } else if (dispatch_plan_wants(c->plan, rank) && !keep_result(slot, body)) {
         refuse_results(c);
     } else if (c->left == 0 && kept) {
         object_collect(c);
@@ -251,7 +251,7 @@ static int join(struct call_slot *slot, const struct call_body *piece, bool firs
 static bool wants(const struct call_slot *slot)
 {
     const struct call *c = slot->call;
-    return c->session && !c->req.quiet && (c->req.single || deal_wants(c->deal, slot->member->rank));
+    return c->session && !c->req.quiet && (c->req.single || dispatch_plan_wants(c->plan, slot->member->rank));
 }
 
 static int take_result(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
@@ -292,10 +292,10 @@ bool answer_piece(struct call_slot *slot, const struct call_body *piece, bool fi
 
 // What finds no room is said with a later call_flow(): without its GO a sender would hold what it has for ever.
 
-static void hold_result(struct call_slot *slot, bool hold)
+static void pause_result(struct call_slot *slot, bool pause)
 {
-    if (peer_hold(&slot->member->peer, hold, slot->call->id, slot->member->rank))
-        slot->held = hold;
+    if (peer_pause(&slot->member->peer, pause, slot->call->id, slot->member->rank))
+        slot->paused = pause;
 }
 
 static size_t result_waiting(const struct call *c, const struct call_slot *slot)
@@ -305,27 +305,27 @@ static size_t result_waiting(const struct call *c, const struct call_slot *slot)
 
 bool answer_flow(struct call *c)
 {
-    bool held = false;
+    bool paused = false;
     for (uint32_t i = 0; i < c->n; i++) {
         struct call_slot *slot = &c->slots[i];
-        if (slot->passes && slot->member && call_turns(c, slot->held, result_waiting(c, slot)))
-            hold_result(slot, !slot->held);
-        held = held || slot->held;
+        if (slot->passes && slot->member && call_turns(c, slot->paused, result_waiting(c, slot)))
+            pause_result(slot, !slot->paused);
+        paused = paused || slot->paused;
     }
-    return held;
+    return paused;
 }
 
 bool answer_abort(struct call *c)
 {
-    bool held = false;
+    bool paused = false;
     (void)record_stream_drop(&c->answer.stream);
     for (uint32_t i = 0; i < c->n; i++) {
         struct call_slot *slot = &c->slots[i];
-        if (slot->held && slot->member)
-            hold_result(slot, false);
-        held = held || (slot->held && slot->member);
+        if (slot->paused && slot->member)
+            pause_result(slot, false);
+        paused = paused || (slot->paused && slot->member);
     }
-    return held;
+    return paused;
 }
 
 void answer_done(struct call *c)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answer of a call, from what its ranks send to what its client gets: the result of one rank as it is, or those of
 // several collected into a list, or joined (join.h). Results come whole or in pieces; a piece passes on as it comes
-// where it can, and its sender is told to hold while too much of it waits.
+// where it can, and its sender is told to pause while too much of it waits.
 #ifndef CADRE_PROXY_ANSWER_H
 #define CADRE_PROXY_ANSWER_H
 
@@ -34,9 +34,9 @@ void answer_streamed(struct call *c); // all of the result has been queued as it
 
 struct record_part answer_part(const struct call *c, const struct call_slot *slot); // a result that is kept in the slot
 void answer_parks(struct call *c, size_t bytes); // so much waits now for other ranks: no reason not to read the client
-// Ranks are told to hold results, or to go on. Whether one holds something.
+// Ranks are told to pause results, or to go on. Whether one is paused.
 bool answer_flow(struct call *c);
-// It will not be finished: its client gets no more of it, and ranks that hold something are let go. Whether one could
+// It will not be finished: its client gets no more of it, and ranks that were paused are let go. Whether one could
 // not be told now.
 bool answer_abort(struct call *c);
 void answer_done(struct call *c);

@@ -2,8 +2,8 @@
 #include "operator/proxy/call.h"
 
 #include "common/base/mem.h"
-#include "operator/proxy/cut.h"
-#include "operator/proxy/deal.h"
+#include "operator/proxy/dispatch_plan.h"
+#include "operator/proxy/split_stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,13 +56,13 @@ bool args_keep(struct call *c, const struct call_body *body)
 }
 
 // Told however full the queue is: nothing else would make the sender go on.
-void args_hold(struct call *c, bool hold)
+void args_pause(struct call *c, bool pause)
 {
     struct peer *p = &c->session->peer;
-    const struct record_header h = {.type = hold ? RECORD_HOLD : RECORD_GO, .call = c->req.id, .rank = RECORD_GROUP};
-    if (c->args.held == hold || args_complete(c) || !p->out || p->close_code)
+    const struct record_header h = {.type = pause ? RECORD_HOLD : RECORD_GO, .call = c->req.id, .rank = RECORD_GROUP};
+    if (c->args.paused == pause || args_complete(c) || !p->out || p->close_code)
         return;
-    c->args.held = hold;
+    c->args.paused = pause;
     record_writer_insist(p->out, &h);
     peer_changed(p);
 }
@@ -73,7 +73,7 @@ bool args_park(struct call *c, const struct call_body *first)
     if (!c->args.body)
         return false;
     c->args.partial = true;
-    args_hold(c, true);
+    args_pause(c, true);
     return true;
 }
 
@@ -90,7 +90,7 @@ static size_t held_bytes(const struct call *c)
 static void too_long(const struct call *c, struct err *err)
 {
     size_t most = c->router->config.max_whole;
-    if (c->args.held)
+    if (c->args.paused)
         err_set(err, ERR_LIMIT,
                 "%s() of %s cannot be sent yet, and its arguments went on after a HOLD: no more than %zu bytes may "
                 "wait here; stop at HOLD, or call when the group is ready",
@@ -193,15 +193,15 @@ void args_add(struct call *c, const struct call_body *piece, bool last)
     }
     charge(c, held_bytes(c));
     if (last) {
-        c->args.held = false;
-        deal_free(TAKE_PTR(c->deal));
-        cut_free(TAKE_PTR(c->args.cut));
+        c->args.paused = false;
+        dispatch_plan_free(TAKE_PTR(c->plan));
+        split_stream_free(TAKE_PTR(c->args.split));
         if (c->args.rest)
             c->args.rest->complete = true;
         else
             c->args.partial = false; // a call that waits like any other
     }
-    if (last || (!c->args.held && (c->args.rest || c->args.body->len >= c->args.want)))
+    if (last || (!c->args.paused && (c->args.rest || c->args.body->len >= c->args.want)))
         look_again(c);
 }
 
@@ -253,10 +253,10 @@ const char *args_peek(const struct call *c, size_t *ret_len, bool *ret_last)
 
 // Passing
 
-static void tell(struct call *c, bool hold)
+static void tell(struct call *c, bool pause)
 {
-    if (peer_hold(&c->session->peer, hold, c->req.id, RECORD_GROUP))
-        c->args.held = hold;
+    if (peer_pause(&c->session->peer, pause, c->req.id, RECORD_GROUP))
+        c->args.paused = pause;
 }
 
 int args_pass_to(struct call *c, uint32_t slot, const struct record_part *part, struct err *err)
@@ -282,9 +282,9 @@ static int send_piece(struct call *c, const struct call_body *piece, struct err 
     if (!kept)
         return err_set(err, ERR_LIMIT, "%s(): no room for more of its arguments", c->req.method);
     const struct record_part part = body_part(piece, kept);
-    if (c->args.cut)
-        r = cut_take(c, &part, err);
-    for (uint32_t i = 0; i < c->n && !c->args.cut && r == 0; i++)
+    if (c->args.split)
+        r = split_stream_take(c, &part, err);
+    for (uint32_t i = 0; i < c->n && !c->args.split && r == 0; i++)
         r = args_pass_to(c, i, &part, err);
     blob_unref(kept);
     return r;
@@ -293,9 +293,9 @@ static int send_piece(struct call *c, const struct call_body *piece, struct err 
 // No more of them is awaited: nothing depends on this GO.
 static void end(struct call *c)
 {
-    if (c->args.held)
+    if (c->args.paused)
         tell(c, false);
-    c->args.held = false;
+    c->args.paused = false;
     if (c->state == CALL_STREAMING)
         call_become(c, CALL_RUNNING);
 }
@@ -304,7 +304,7 @@ bool args_pass(struct call *c, const struct call_body *piece, bool last)
 {
     struct err err = ERR_INIT;
     struct failure f;
-    if (send_piece(c, piece, &err) < 0 || (last && c->args.cut && cut_end(c, &err) < 0)) {
+    if (send_piece(c, piece, &err) < 0 || (last && c->args.split && split_stream_end(c, &err) < 0)) {
         failure_from(&f, &err);
         call_fail(c, &f);
         return false;
@@ -316,7 +316,7 @@ bool args_pass(struct call *c, const struct call_body *piece, bool last)
                 peer_changed(&c->slots[i].member->peer);
         }
         end(c);
-        cut_free(TAKE_PTR(c->args.cut));
+        split_stream_free(TAKE_PTR(c->args.split));
     }
     call_flow(c);
     return true;
@@ -345,8 +345,8 @@ static size_t waiting(const struct call *c)
 
 void args_flow(struct call *c)
 {
-    if (c->state == CALL_STREAMING && call_turns(c, c->args.held, waiting(c)))
-        tell(c, !c->args.held);
+    if (c->state == CALL_STREAMING && call_turns(c, c->args.paused, waiting(c)))
+        tell(c, !c->args.paused);
 }
 
 // Ends
@@ -388,5 +388,5 @@ void args_done(struct call *c)
     charge(c, 0);
     blob_unref(TAKE_PTR(c->args.body));
     rest_free(TAKE_PTR(c->args.rest));
-    cut_free(TAKE_PTR(c->args.cut));
+    split_stream_free(TAKE_PTR(c->args.split));
 }

@@ -2,29 +2,29 @@
 // The arguments of a call on their way from its client to its ranks. They are in one of these forms:
 //
 //   whole     all of them came before the call could be sent: they wait in `body`
-//   parked    a part of them did: it waits, and the client is told to hold the rest, so that their length does not
+//   parked    a part of them did: it waits, and the client is told to pause, so that their length does not
 //             matter. What lies in shared memory comes at once, however long it is: it waits where it lies
-//   passing   the call is CALL_STREAMING: each piece goes on to all ranks as it comes, or is cut for them (cut.h), and
-//             the client is told to hold more while too much of it waits for the slowest of them
+//   passing   the call is CALL_STREAMING: each piece goes on to all ranks as it comes, or is split for them
+//             (split_stream.h), and the client is told to pause while too much of it waits for the slowest of them
 #ifndef CADRE_PROXY_ARGS_H
 #define CADRE_PROXY_ARGS_H
 
 #include "operator/proxy/body.h"
 
 struct call;
-struct cut;
+struct split_stream;
 struct args_rest;
 
 struct args {               // of a call; nothing of them is left once they are sent or the call is answered
     bool partial;           // parked: a part of them is in `body`
-    bool held;              // the client was told to send no more of them for now
+    bool paused;            // the client was told to send no more of them for now
     bool refs;              // there are references in them, which the ranks look up ...
     bool ref_pieces;        // ... and one is all of them, with a part for each piece
     struct blob *body;      // while they wait
     struct args_rest *rest; // parked: what follows `body`, from what lies in shared memory on; NULL = nothing has come
     size_t want;            // parked: so many bytes of them will do
     size_t charged;         // to the session, while they wait
-    struct cut *cut;        // of a batch that passes, until it is all there
+    struct split_stream *split; // of a batch that passes, until it is all there
 };
 
 // The call waits with all of them. False: there is no room.
@@ -34,8 +34,8 @@ void args_wait(struct call *c); // they count as waiting for its group or a slot
 bool args_park(struct call *c, const struct call_body *first);
 // A further piece of parked ones, from a client that has not heard of it yet, or was told to go on. May fail the call.
 void args_add(struct call *c, const struct call_body *piece, bool last);
-// Whether the client is to hold the rest of parked ones.
-void args_hold(struct call *c, bool hold);
+// Whether the client is to pause, with parked ones.
+void args_pause(struct call *c, bool pause);
 // Parked, and nothing more will come.
 bool args_complete(const struct call *c);
 // As many bytes of the rest as `want` asks for come behind `body`, as far as they are there; they are copied, for they
@@ -52,9 +52,9 @@ void args_pass_parked(struct call *c);
 bool args_pass(struct call *c, const struct call_body *piece, bool last);
 // Something more for the rank with this slot; nothing happens where it does not have the call any more. ERR_THROTTLED.
 int args_pass_to(struct call *c, uint32_t slot, const struct record_part *part, struct err *err);
-void args_flow(struct call *c); // something was sent: hold, or go on
+void args_flow(struct call *c); // something was sent: pause, or go on
 
-// Before the call is over: ranks that have a part of them are told that no more comes, and a held client is let go.
+// Before the call is over: ranks that have a part of them are told that no more comes, and a paused client is let go.
 void args_abort(struct call *c);
 void args_done(struct call *c);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/call.h"
 
-#include "operator/proxy/deal.h"
+#include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/join.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/task.h"
@@ -84,8 +84,8 @@ __attribute__((unused)) static bool may_follow(enum call_state now, enum call_st
     switch (now) {
     case CALL_NEW:
         return true;
-    case CALL_HELD:
-        return next > CALL_HELD;
+    case CALL_BLOCKED:
+        return next > CALL_BLOCKED;
     case CALL_WAITING:
         return next > CALL_WAITING;
     case CALL_QUEUED:
@@ -128,7 +128,7 @@ void call_free_if_over(struct call *c)
         free(c);
 }
 
-// What is unfinished of its bodies ends, and those who were told to hold something are let go.
+// What is unfinished of its bodies ends, and those who were told to pause are let go.
 static void call_abort(struct call *c)
 {
     args_abort(c);
@@ -141,17 +141,17 @@ void call_flow(struct call *c)
     if (c->answer.join && !join_advance(c))
         return;
     args_flow(c);
-    bool held = answer_flow(c);
-    if (!held && !c->args.held && !c->answer.join)
+    bool paused = answer_flow(c);
+    if (!paused && !c->args.paused && !c->answer.join)
         list_remove(&c->flowing);
     else if (list_empty(&c->flowing))
         list_append(&c->router->flowing, &c->flowing);
 }
 
-bool call_turns(const struct call *c, bool held, size_t waits)
+bool call_turns(const struct call *c, bool paused, size_t waits)
 {
     const struct router_config *config = &c->router->config;
-    return held ? waits <= config->go_mark : waits > config->hold_mark;
+    return paused ? waits <= config->resume_mark : waits > config->pause_mark;
 }
 
 void call_settle(struct call *c)
@@ -171,7 +171,7 @@ void call_settle(struct call *c)
     if (c->req.keep)
         object_discard_all(c);
     answer_done(c);
-    deal_free(TAKE_PTR(c->deal));
+    dispatch_plan_free(TAKE_PTR(c->plan));
     c->group = NULL;
     call_free_if_over(c);
     session_flow(s);
@@ -263,7 +263,7 @@ static void name_late_ranks(const struct call *c, struct buf *out)
 // What it has waited for in vain.
 static void explain_lateness(struct call *c, struct buf *out)
 {
-    bool args_missing = c->state == CALL_STREAMING || (c->args.partial && !c->args.held && !args_complete(c));
+    bool args_missing = c->state == CALL_STREAMING || (c->args.partial && !c->args.paused && !args_complete(c));
     switch (args_missing ? CALL_STREAMING : c->state) {
     case CALL_STREAMING:
         buf_puts(out, "its arguments have not come in whole");
@@ -275,7 +275,7 @@ static void explain_lateness(struct call *c, struct buf *out)
         tasks_explain(c, out);
         break;
     case CALL_NEW:
-    case CALL_HELD:
+    case CALL_BLOCKED:
         buf_puts(out, "an earlier call of the same controller has not come in whole");
         break;
     case CALL_RUNNING:

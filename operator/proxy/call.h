@@ -20,13 +20,13 @@ struct call_slot {
     size_t offset, len;        // of the result
     struct record_stream args; // on their way to it
     bool unsent;               // its connection ended before anything of the call went out
-    bool passes, held;         // its result comes in pieces; it was told to send no more of it for now
+    bool passes, paused;       // its result comes in pieces; it was told to send no more of it for now
 };
 
 // What becomes of it, by call_become() alone. docs/architecture.md has the picture.
 enum call_state {
     CALL_NEW,       // it has come, and nothing was decided
-    CALL_HELD,      // it waits behind a body of its client that has not all come
+    CALL_BLOCKED,   // it waits behind a body of its client that has not all come
     CALL_WAITING,   // for its group
     CALL_QUEUED,    // for a slot of any rank (task.h)
     CALL_STREAMING, // its ranks have the beginning of it, and more of its arguments is to come
@@ -34,7 +34,7 @@ enum call_state {
     CALL_ANSWERED,  // its client has the answer, or wants none; it stays until each of its ranks has answered
 };
 
-struct deal;
+struct dispatch_plan;
 
 struct call {
     struct router *router;
@@ -49,14 +49,14 @@ struct call {
     uint64_t seq;
     struct list of_group; // in the group's list until it is answered
     struct list open;     // in the session's list until it is answered
-    struct list link;     // where it waits: in the session's `held`, the group's `waiting` or `tasks`
-    struct list flowing;  // in the router's list while somebody was told to hold something of it
+    struct list link;     // where it waits: in the session's `blocked_calls`, the group's `waiting` or `tasks`
+    struct list flowing;  // in the router's list while somebody was told to pause some of it
     struct deadline deadline;
     int64_t begun_ms; // where its client gave a deadline
     struct args args;
     struct answer answer;
-    struct deal *deal; // of the modes that need one, from when it is sent until it is answered
-    uint32_t n, left;  // ranks that have it; those that have not answered
+    struct dispatch_plan *plan; // of the modes that need one, from when it is sent until it is answered
+    uint32_t n, left;           // ranks that have it; those that have not answered
     uint32_t n_slots;
     struct stats_call stat; // until it is answered
     struct request req;     // what is above it begins as 0
@@ -71,23 +71,6 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
 // The next state. It leaves the list in which it waits; whoever lets it wait puts it into another.
 void call_become(struct call *c, enum call_state next);
 
-// dispatch.c
-// Sends it, lets it wait or fails it.
-void call_submit(struct call *c, const struct call_body *body);
-void call_resubmit(struct call *c); // one that waits; afterwards it may still wait
-// What is decided of a call before it is made, by the first piece of its body.
-struct call_start {
-    int verdict; // enum verdict; negative: it fails, with `err`
-    struct deal *deal;
-    struct cut *cut;
-    struct err err;
-};
-// False: more of the body has to be there first, *want bytes or all (0); nothing is decided.
-bool call_decide(struct session *s, const struct group *g, struct request *q, const struct call_body *first,
-                 struct call_start *ret, size_t *want);
-void call_stream(struct call *c, const struct call_body *first, struct call_start *start); // takes what it holds
-void call_start_forget(struct call_start *start);
-
 // Ends. Each answers the call but the last two.
 void call_fail(struct call *c, const struct failure *f);
 void call_refuse(struct call *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -101,8 +84,8 @@ struct call_slot *call_slot_of(struct call *c, const struct member *m); // NULL:
 bool call_slot_ends(struct call_slot *slot); // it will send no more; returns whether the client still waits
 void call_lost(struct call_slot *slot, const struct failure *f); // its process is gone
 
-void call_flow(struct call *c); // something was sent, or has come: hold its bodies, or go on
-// Whether a body that is held (or not) is to go on (or to be held), with so many bytes of it waiting.
-bool call_turns(const struct call *c, bool held, size_t waits);
+void call_flow(struct call *c); // something was sent, or has come: pause its bodies, or go on
+// Whether a body that is paused (or not) is to go on (or to pause), with so many bytes of it waiting.
+bool call_turns(const struct call *c, bool paused, size_t waits);
 
 #endif

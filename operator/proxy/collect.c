@@ -3,7 +3,7 @@
 
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
-#include "operator/proxy/deal.h"
+#include "operator/proxy/dispatch_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct collection {
 static uint32_t rank_of(const struct collection *l, uint32_t i)
 {
     const struct call *c = l->c;
-    return c->deal ? c->deal->d.keep[i] : c->req.first + i;
+    return c->plan ? c->plan->d.keep[i] : c->req.first + i;
 }
 
 static struct record_part part_of(const struct collection *l, uint32_t i)
@@ -119,7 +119,7 @@ static int answer_list(const struct collection *l, struct err *err)
 
 static int read_batches(const struct collection *l, struct batch_result *results, struct arena *a, struct err *err)
 {
-    const struct deal *d = l->c->deal;
+    const struct dispatch_plan *d = l->c->plan;
     struct batch *batches = arena_array(a, l->n, sizeof *batches);
     size_t cells = 0;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -141,7 +141,7 @@ static int read_batches(const struct collection *l, struct batch_result *results
 
 static int join(const struct collection *l, struct arena *a, struct err *err)
 {
-    const struct deal *d = l->c->deal;
+    const struct dispatch_plan *d = l->c->plan;
     struct batch_result *results = arena_array(a, l->n, sizeof *results);
     struct scatter doc;
     int r = read_batches(l, results, a, err);
@@ -174,10 +174,10 @@ static int answer_joined(const struct collection *l, struct err *err)
 
 void collect(struct call *c)
 {
-    const struct collection l = {c, c->deal ? c->deal->d.n_keep : c->n};
+    const struct collection l = {c, c->plan ? c->plan->d.n_keep : c->n};
     struct err err = ERR_INIT;
     struct failure f;
-    int r = c->deal && c->deal->d.join ? answer_joined(&l, &err) : answer_list(&l, &err);
+    int r = c->plan && c->plan->d.join ? answer_joined(&l, &err) : answer_list(&l, &err);
     if (r < 0) {
         failure_from(&f, &err);
         call_fail(c, &f);
@@ -188,7 +188,7 @@ bool collect_only(struct call *c, const struct call_body *body)
 {
     char list[ONLY_MAX + 2];
     size_t n = 0;
-    if (c->n > 1 || c->deal || c->answer.join || body->len > ONLY_MAX || batch_is_safetensors(body->data, body->len) ||
+    if (c->n > 1 || c->plan || c->answer.join || body->len > ONLY_MAX || batch_is_safetensors(body->data, body->len) ||
         body_list_is(body->data, body->len))
         return false;
     list[n++] = '[';

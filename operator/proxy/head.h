@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The head of a CALL: {"method": "add", "group": "llama", "timeoutMs": 5000, "attempt": 3, "whenNotReady": "Refuse"}.
 // Only "method" is needed; members that are not known are left alone. It is scanned, not parsed into a tree, because
-// every call passes here: `split` and `collect` are only found, whoever needs them parses them (deal.h).
+// every call passes here: `split` and `collect` are only found, whoever needs them parses them (dispatch_plan.h).
 #ifndef CADRE_PROXY_HEAD_H
 #define CADRE_PROXY_HEAD_H
 
@@ -24,7 +24,7 @@ struct head {
     int64_t attempt;    // 0 = any
     bool refuse;        // rather an error than to wait for the group to be Ready
     bool pad;
-    bool positional;             // where the arguments are a list and dealt out: each is a list of elements
+    bool positional;             // where the arguments are a list that is split: each is a list of elements
     bool keep, pin;              // results stay on the workers; also when the session ends
     const char *split, *collect; // JSON; NULL = it has none
     size_t split_len, collect_len;

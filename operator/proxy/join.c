@@ -3,7 +3,7 @@
 
 #include "common/wire/batch.h"
 #include "operator/proxy/collect.h"
-#include "operator/proxy/deal.h"
+#include "operator/proxy/dispatch_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ bool join_takes(const struct call_slot *slot, const struct call_body *piece, siz
     const struct call *c = slot->call;
     struct err err = ERR_INIT;
     *want = 0;
-    if (c->req.single || c->session->whole || !c->deal || !c->deal->d.join)
+    if (c->req.single || c->session->whole || !c->plan || !c->plan->d.join)
         return false;
     if (piece->len < SAFETENSORS_PREFIX)
         *want = SAFETENSORS_PREFIX;
@@ -62,7 +62,7 @@ bool join_takes(const struct call_slot *slot, const struct call_body *piece, siz
 
 static struct join *join_new(const struct call *c)
 {
-    const struct dispatch *d = &c->deal->d;
+    const struct dispatch *d = &c->plan->d;
     struct join *j = xcalloc(1, sizeof *j + d->n_keep * sizeof *j->sources);
     j->n = d->n_keep;
     j->index = xmalloc(d->world * sizeof *j->index);
@@ -193,7 +193,7 @@ int join_add(struct call_slot *slot, const struct record_part *part, bool last, 
 // One that came in one piece, as all of it.
 static int take_whole(struct call *c, uint32_t i, struct err *err)
 {
-    const struct call_slot *slot = &c->slots[c->deal->d.keep[i]];
+    const struct call_slot *slot = &c->slots[c->plan->d.keep[i]];
     struct join *j = c->answer.join;
     struct source *s = &j->sources[i];
     struct record_part part = answer_part(c, slot);
@@ -201,7 +201,7 @@ static int take_whole(struct call *c, uint32_t i, struct err *err)
     if (r == 0)
         r = count_cells(j, &s->batch, err);
     if (r < 0)
-        return unfit(c, c->deal->d.keep[i], err);
+        return unfit(c, c->plan->d.keep[i], err);
     push(s, &part);
     return 0;
 }
@@ -254,14 +254,14 @@ static bool all_begun(const struct call *c)
     const struct join *j = c->answer.join;
     uint32_t n = j->begun;
     for (uint32_t i = 0; i < j->n; i++) // what is there whole has answered
-        n += !j->sources[i].begun && !c->slots[c->deal->d.keep[i]].member;
+        n += !j->sources[i].begun && !c->slots[c->plan->d.keep[i]].member;
     return n == j->n;
 }
 
 static int start(struct call *c, struct err *err)
 {
     struct join *j = c->answer.join;
-    const struct deal *d = c->deal;
+    const struct dispatch_plan *d = c->plan;
     struct batch_result *results = arena_array(&j->memory, j->n, sizeof *results);
     int r = 0;
     j->started = true;
@@ -300,7 +300,7 @@ static int send_some(struct call *c, struct err *err)
             return 0;
         out = s->parts[s->next];
         out.len = MIN(out.len, p->len - j->part_sent);
-        out.len = MIN(out.len, c->router->config.hold_mark + 1); // of what came in one piece, by reference
+        out.len = MIN(out.len, c->router->config.pause_mark + 1); // of what came in one piece, by reference
     }
     int r = send(c, &out, err);
     if (r < 0)
@@ -319,7 +319,7 @@ static int pump(struct call *c, struct err *err)
 {
     struct join *j = c->answer.join;
     int r = 1;
-    while (r > 0 && j->part < j->doc.n_parts && record_stream_waits(&c->answer.stream) <= c->router->config.hold_mark)
+    while (r > 0 && j->part < j->doc.n_parts && record_stream_waits(&c->answer.stream) <= c->router->config.pause_mark)
         r = send_some(c, err);
     for (uint32_t i = 0; i < j->n && j->part == j->doc.n_parts; i++)
         drop_all(&j->sources[i]); // padding
@@ -331,7 +331,7 @@ static void give_whole(struct call *c)
 {
     struct join *j = c->answer.join;
     for (uint32_t i = 0; i < j->n; i++) {
-        struct call_slot *slot = &c->slots[c->deal->d.keep[i]];
+        struct call_slot *slot = &c->slots[c->plan->d.keep[i]];
         if (!j->sources[i].all)
             continue;
         slot->blob = TAKE_PTR(j->sources[i].all);

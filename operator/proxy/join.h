@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results that are batches, joined while they come in. The joined document has one tensor after the other, and of each
-// the rows of one rank after the other: so the ranks take turns, and whose turn it is not is told to hold what it has
+// the rows of one rank after the other: so the ranks take turns, and whose turn it is not is told to pause
 // (answer.h) once a window of it is here. The joined head goes out when the heads of all are there, the end when all
 // ranks have answered. Where results have their tensors in different orders they are put together whole instead.
 #ifndef CADRE_PROXY_JOIN_H

@@ -252,11 +252,11 @@ static void do_call(struct jsonrpc *j, const char *id, const char *method, const
 }
 
 // What the operator does and no worker.
-static void do_errand(struct jsonrpc *j, const char *id, const char *method, const struct json *params)
+static void do_group_change(struct jsonrpc *j, const char *id, const char *method, const struct json *params)
 {
     struct err err = ERR_INIT;
     struct record r = {.seq = 1};
-    if (jsonrpc_errand_encode(method, params, j->session->quota, &r, &err) < 0)
+    if (jsonrpc_group_change_encode(method, params, j->session->quota, &r, &err) < 0)
         refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
     else
         submit(j, id, &r);
@@ -311,7 +311,7 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
     else if (str_eq(method, "group.cancel"))
         do_cancel(j, id, params);
     else if (str_eq(method, "group.create") || str_eq(method, "group.delete"))
-        do_errand(j, id, method, params);
+        do_group_change(j, id, method, params);
     else
         refuse(j, id, NO_METHOD,
                "there is no method %.100s; there are group.call, group.info, group.stats, group.output, group.kill, "

@@ -150,8 +150,8 @@ static int encode(const char *head, size_t head_len, const struct json *args, st
     return 0;
 }
 
-int jsonrpc_errand_encode(const char *method, const struct json *params, struct quota *quota, struct record *ret,
-                          struct err *err)
+int jsonrpc_group_change_encode(const char *method, const struct json *params, struct quota *quota, struct record *ret,
+                                struct err *err)
 {
     struct json_writer w;
     writer_init(&w, 0);

@@ -13,8 +13,8 @@ bool jsonrpc_call_is(const char *method);
 // `trace`: the traceparent where params have none; "" = none.
 int jsonrpc_call_encode(const char *method, const struct json *params, const char *trace, struct quota *quota,
                         struct record *ret, struct err *err);
-// The same of what is done by the operator itself (errand.h): the params are its arguments.
-int jsonrpc_errand_encode(const char *method, const struct json *params, struct quota *quota, struct record *ret,
-                          struct err *err);
+// The same of what is done by the operator itself (group_change.h): the params are its arguments.
+int jsonrpc_group_change_encode(const char *method, const struct json *params, struct quota *quota, struct record *ret,
+                                struct err *err);
 
 #endif

@@ -20,7 +20,7 @@ int object_begin(struct session *s, struct record *rec, struct head *head, struc
                  struct err *err);
 
 // References in the arguments of a call that is about to be sent get what it takes to fetch them. `whole`: each rank
-// gets the same. *ret: the new body, NULL = there are none, or one that is cut (c->ref_pieces).
+// gets the same. *ret: the new body, NULL = there are none, or one that is split (c->args.ref_pieces).
 int object_arguments(struct call *c, const struct record_call *parts, bool whole, struct blob **ret, struct err *err);
 // Parts of a reference, for the worker that gets them: {"$ref": ..., "at": ...}, or several that it joins.
 int object_write_parts(const struct call *c, const struct ref *ref, uint32_t first, uint32_t n, struct buf *out,

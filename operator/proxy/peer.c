@@ -38,9 +38,9 @@ void peer_close(struct peer *p, int code, const char *fmt, ...)
     peer_changed(p);
 }
 
-bool peer_hold(struct peer *p, bool hold, uint32_t id, uint32_t rank)
+bool peer_pause(struct peer *p, bool pause, uint32_t id, uint32_t rank)
 {
-    const struct record_header h = {.type = hold ? RECORD_HOLD : RECORD_GO, .call = id, .rank = rank};
+    const struct record_header h = {.type = pause ? RECORD_HOLD : RECORD_GO, .call = id, .rank = rank};
     struct err err = ERR_INIT;
     if (!p->out || p->close_code) // nobody is left to tell
         return true;

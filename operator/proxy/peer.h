@@ -28,8 +28,8 @@ struct peer {
 void peer_init(struct peer *p, struct list *changes, struct record_writer *out, void *owner);
 void peer_done(struct peer *p);
 void peer_changed(struct peer *p);
-// The sender of that call's body is to hold what is left of it, or to go on. False: there is no room in its queue now.
-bool peer_hold(struct peer *p, bool hold, uint32_t id, uint32_t rank);
+// The sender of that call's body is to pause, or to go on. False: there is no room in its queue now.
+bool peer_pause(struct peer *p, bool pause, uint32_t id, uint32_t rank);
 void peer_close(struct peer *p, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -2,7 +2,8 @@
 #include "operator/proxy/router.h"
 
 #include "operator/proxy/call.h"
-#include "operator/proxy/errand.h"
+#include "operator/proxy/call_dispatch.h"
+#include "operator/proxy/group_change.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/task.h"
@@ -19,16 +20,16 @@ void router_init(struct router *r, const struct router_config *config)
     r->stats.replica = config->replica;
     r->stats.replicas = config->replicas;
     r->stats.ctx = config->ctx;
-    if (!r->config.hold_mark) {
-        r->config.hold_mark = config->high_mark;
-        r->config.go_mark = config->high_mark / 2;
+    if (!r->config.pause_mark) {
+        r->config.pause_mark = config->high_mark;
+        r->config.resume_mark = config->high_mark / 2;
     }
     list_init(&r->outputs);
     list_init(&r->heard);
     list_init(&r->changes);
     list_init(&r->leaving);
     list_init(&r->stopped);
-    list_init(&r->errands);
+    list_init(&r->group_changes);
     list_init(&r->begun);
     list_init(&r->kills);
     list_init(&r->stale);
@@ -49,7 +50,7 @@ void router_done(struct router *r)
         group_free(g);
     }
     assert(r->n_calls == 0);
-    router_drop_errands(r);
+    router_drop_group_changes(r);
     map_done(&r->tenants);
     map_done(&r->by_uid);
     map_done(&r->by_key);

@@ -29,9 +29,10 @@ struct router_config {
     size_t total_bytes;         // of bodies and calls, over all sessions and workers
     size_t session_bytes;       // the same of one session; also the most that results of a call may have together
     size_t high_mark, low_mark; // a session is not read between them (going up, going down)
-    size_t hold_mark, go_mark;  // of one body: its sender is told to hold it, and to go on; 0 = high_mark and its half
-    size_t max_whole;           // of arguments that have to be here whole, or went on while they were to wait; 0 = any
-    size_t whole_json;          // JSON arguments up to this are here whole before they are passed on; 0 = no need
+    size_t pause_mark,
+        resume_mark;   // of one body: its sender is told to pause, and to go on; 0 = high_mark and its half
+    size_t max_whole;  // of arguments that have to be here whole, or went on while they were to wait; 0 = any
+    size_t whole_json; // JSON arguments up to this are here whole before they are passed on; 0 = no need
     uint32_t total_calls, session_calls;
     uint32_t member_calls; // that one process has not answered
     int64_t ready_wait_ms; // how long calls without a deadline wait for the group
@@ -56,13 +57,13 @@ struct router {
     uint32_t n_calls; // answered ones that a worker still has included
     struct deadlines deadlines;
     struct list changes, leaving, stopped, stale;
-    struct list outputs, heard;      // output.h
-    struct list flowing;             // calls of which somebody was told to hold something
-    struct list errands, begun;      // that nobody has begun, and the others (errand.h)
-    struct list kills;               // of which no agent was told (kill.h)
-    struct deadlines kill_deadlines; // of all that are not answered
-    uint64_t mark;                   // of a walk over waiting calls
-    struct blob *marks;              // "[,]null"
+    struct list outputs, heard;       // output.h
+    struct list flowing;              // calls of which somebody was told to pause
+    struct list group_changes, begun; // that nobody has begun, and the others (group_change.h)
+    struct list kills;                // of which no agent was told (kill.h)
+    struct deadlines kill_deadlines;  // of all that are not answered
+    uint64_t mark;                    // of a walk over waiting calls
+    struct blob *marks;               // "[,]null"
     struct record_part *parts;
     size_t size_parts;
 };

@@ -5,7 +5,8 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/proxy/call.h"
-#include "operator/proxy/errand.h"
+#include "operator/proxy/call_dispatch.h"
+#include "operator/proxy/group_change.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/output.h"
@@ -31,9 +32,9 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
     if (group)
         group_key(s->group, ns, group, strlen(group));
     list_init(&s->open);
-    list_init(&s->errands);
+    list_init(&s->group_changes);
     list_init(&s->kills);
-    list_init(&s->held);
+    list_init(&s->blocked_calls);
     list_init(&s->listening);
     list_init(&s->stopped);
     s->order = xcalloc(1, sizeof *s->order);
@@ -53,7 +54,7 @@ void session_free(struct session *s)
     LIST_FOREACH(l, &s->open)
         call_abandon(CONTAINER_OF(l, struct call, open));
     kills_abandon(s);
-    errands_abandon(s);
+    group_changes_abandon(s);
     object_session_ends(s);
     output_session_ends(s);
     router_release_stale(s->router); // slots may be free
@@ -77,7 +78,7 @@ void session_listen(struct session *s)
 // Between the marks it stays as it is.
 bool session_idle(const struct session *s)
 {
-    return s->calls.used == 0 && list_empty(&s->kills) && list_empty(&s->errands);
+    return s->calls.used == 0 && list_empty(&s->kills) && list_empty(&s->group_changes);
 }
 
 void session_flow(struct session *s)
@@ -87,7 +88,7 @@ void session_flow(struct session *s)
     const struct router_config *config = &s->router->config;
     // Of each body that passes through that much is let in, and what comes before a HOLD has taken effect. As much may
     // wait for groups: the other calls are heard all the same, and that one is canceled.
-    size_t body = 2 * config->hold_mark, let_in = MIN(s->n_streams, (uint32_t)LET_IN) * body;
+    size_t body = 2 * config->pause_mark, let_in = MIN(s->n_streams, (uint32_t)LET_IN) * body;
     size_t charged = quota_used(s->quota), waiting = s->parked + MIN(s->waiting, LET_IN * body);
     size_t used = MAX(charged - MIN(charged, waiting), s->peer.out->bytes);
     if (s->peer.read ? used <= config->high_mark + let_in : used >= config->low_mark + let_in)
@@ -281,16 +282,16 @@ static int check_counts(const struct session *s, struct err *err)
 }
 
 // Behind a body that is not complete yet.
-static void hold(struct session *s, struct call *c, const struct call_body *body, uint64_t seq)
+static void block(struct session *s, struct call *c, const struct call_body *body, uint64_t seq)
 {
-    struct list *at = &s->held;
+    struct list *at = &s->blocked_calls;
     c->seq = seq;
     if (!args_keep(c, body)) {
         call_refuse(c, ERR_THROTTLED, "%s(): too many calls of this controller wait already", c->req.method);
         return;
     }
-    call_become(c, CALL_HELD);
-    while (at->prev != &s->held && CONTAINER_OF(at->prev, struct call, link)->seq > seq)
+    call_become(c, CALL_BLOCKED);
+    while (at->prev != &s->blocked_calls && CONTAINER_OF(at->prev, struct call, link)->seq > seq)
         at = at->prev;
     list_insert_before(at, &c->link);
 }
@@ -307,7 +308,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     struct record now = *given, *rec = &now; // of an object's method it becomes another call
     _cleanup_(unref_blob) struct blob *made = NULL;
     bool piece = rec->h.flags & RECORD_MORE;
-    if (idmap_get(&s->calls, rec->h.call) || kill_find(s, rec->h.call) || errand_pending(s, rec->h.call))
+    if (idmap_get(&s->calls, rec->h.call) || kill_find(s, rec->h.call) || group_change_pending(s, rec->h.call))
         return err_set(err, ERR_PROTO, "call id %u is in use by a call that is not answered", rec->h.call);
     struct err why = ERR_INIT;
     struct group *g = NULL;
@@ -323,10 +324,10 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
         err_set(&why, ERR_INVALID, "arguments in parts are not served by this version; send a list of one a rank");
     else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
              head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0) {
-        enum errand_kind kind = errand_kind_of(&head);
+        enum group_change_kind kind = group_change_kind_of(&head);
         if (kind && piece)
             return ROUTER_COLLECT;
-        if (kind && errand_begin(s, kind, rec->h.call, parts.args, parts.args_len, &why) == 0)
+        if (kind && group_change_begin(s, kind, rec->h.call, parts.args, parts.args_len, &why) == 0)
             return 0;
         begun = kind ? 0 : object_begin(s, rec, &head, &parts, &made, &why);
         if (begun == ROUTER_COLLECT)
@@ -359,7 +360,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     if (piece)
         call_stream(c, &body, &start);
     else if (rec->seq > unfinished)
-        hold(s, c, &body, rec->seq);
+        block(s, c, &body, rec->seq);
     else
         call_submit(c, &body);
     return 0;
@@ -401,10 +402,10 @@ static int cancel(struct session *s, const struct record *rec)
     return refuse(s, rec->h.call, &why);
 }
 
-static void release_held(struct session *s, uint64_t unfinished)
+static void release_blocked(struct session *s, uint64_t unfinished)
 {
-    while (!list_empty(&s->held)) {
-        struct call *c = CONTAINER_OF(s->held.next, struct call, link);
+    while (!list_empty(&s->blocked_calls)) {
+        struct call *c = CONTAINER_OF(s->blocked_calls.next, struct call, link);
         if (c->seq > unfinished)
             return;
         struct blob *kept = args_take(c);
@@ -423,14 +424,14 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
         r = take_piece(s, rec);
     } else if (rec->h.type == RECORD_CALL) {
         // What it was held up by, and came before it, goes first.
-        release_held(s, MIN(unfinished, rec->seq));
+        release_blocked(s, MIN(unfinished, rec->seq));
         r = begin_call(s, rec, unfinished, err);
     } else if (rec->h.type == RECORD_CANCEL) {
         r = cancel(s, rec);
     } else if (rec->h.type != RECORD_ARGS) { // ARGS: of a call that was refused
         r = err_set(err, ERR_PROTO, "a controller must not send %s records here", record_type_name(rec->h.type));
     }
-    release_held(s, unfinished);
+    release_blocked(s, unfinished);
     router_release_stale(s->router);
     session_flow(s);
     return r;

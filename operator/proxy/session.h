@@ -21,16 +21,16 @@ struct session {
     bool whole;          // set by the owner: it takes no results in pieces
     // private
     struct router *router;
-    struct tenant *tenant;      // of its namespace
-    char group[GROUP_KEY_SIZE]; // key of the group that calls without one go to; "" = none
-    struct idmap calls;         // not answered yet, by the caller's id
-    struct list open;           // the same
-    struct list errands, kills; // not answered yet
+    struct tenant *tenant;            // of its namespace
+    char group[GROUP_KEY_SIZE];       // key of the group that calls without one go to; "" = none
+    struct idmap calls;               // not answered yet, by the caller's id
+    struct list open;                 // the same
+    struct list group_changes, kills; // not answered yet
     uint32_t n_kills;
-    struct list held;      // of those the complete ones behind an incomplete body, by seq
-    struct list listening; // output.h
-    struct list stopped;   // in the router's list while it is not read
-    uint32_t n_streams;    // calls whose arguments are coming in and go on to ranks
+    struct list blocked_calls; // of those the complete ones behind an incomplete body, by seq
+    struct list listening;     // output.h
+    struct list stopped;       // in the router's list while it is not read
+    uint32_t n_streams;        // calls whose arguments are coming in and go on to ranks
     struct session_order *order;
     struct group *found;   // by the last call that named its group in short; NULL = none ...
     uint64_t found_at;     // ... and when, in router.n_group_changes

@@ -29,7 +29,7 @@ static int no_json(const struct splitting *p, const struct scan *s, struct err *
 static int wrong_count(const struct splitting *p, const char *what, uint32_t found, bool more, struct err *err)
 {
     const struct call *c = p->c;
-    if (!c->deal)
+    if (!c->plan)
         return err_set(err, ERR_INVALID,
                        "%s(): %s has %s%u elements, %s has %u ranks; a list of arguments one a rank must have one "
                        "element for each rank",
@@ -146,7 +146,7 @@ static int no_column(const struct splitting *p, const struct scan_item *m, uint3
     char what[96];
     name_column(m, i, what);
     return err_set(err, ERR_INVALID, "%s(): %s must be a list of one element a %s, because the call is %s",
-                   p->c->req.method, what, p->c->deal ? "piece" : "rank", mode_dispatch_name(p->c->req.dispatch));
+                   p->c->req.method, what, p->c->plan ? "piece" : "rank", mode_dispatch_name(p->c->req.dispatch));
 }
 
 static int read_columns(const struct splitting *p, struct scan *s, struct column *columns, uint32_t *ret_n,
@@ -221,7 +221,7 @@ static int split_elements(const struct splitting *p, struct err *err)
     if (!scan_begin(&s, args, len))
         return err_set(err, ERR_INVALID,
                        "%s(): a call that is %s needs a list of arguments, one element for each of the %u %s of %s",
-                       c->req.method, mode_dispatch_name(c->req.dispatch), p->s->n, c->deal ? "pieces" : "ranks",
+                       c->req.method, mode_dispatch_name(c->req.dispatch), p->s->n, c->plan ? "pieces" : "ranks",
                        c->group->key);
     return s.close == ']' && !c->req.positional ? split_list(p, &s, err) : split_columns(p, &s, err);
 }
@@ -262,7 +262,7 @@ static int cut_pieces(const struct splitting *p, const struct batch *b, struct e
         struct arena a = ARENA_INIT;
         struct scatter doc;
         scatter_init(&doc);
-        r = batch_slice(b, i * p->c->deal->each, p->c->deal->each, &a, &doc, err);
+        r = batch_slice(b, i * p->c->plan->each, p->c->plan->each, &a, &doc, err);
         if (r == 0)
             r = add_piece(p, i, &doc, err);
         scatter_done(&doc);
@@ -274,7 +274,7 @@ static int cut_pieces(const struct splitting *p, const struct batch *b, struct e
 static int split_rows(const struct splitting *p, struct err *err)
 {
     struct call *c = p->c;
-    struct deal *d = c->deal;
+    struct dispatch_plan *d = c->plan;
     struct arena a = ARENA_INIT;
     struct batch b;
     int r = 0;
@@ -347,7 +347,7 @@ static int split_ref(const struct splitting *p, struct err *err)
 int split_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct split *ret,
                struct err *err)
 {
-    *ret = (struct split){.n = c->deal ? c->deal->d.n_chunks : c->req.world, .quota = c->quota};
+    *ret = (struct split){.n = c->plan ? c->plan->d.n_chunks : c->req.world, .quota = c->quota};
     struct splitting p = {.c = c, .parts = parts, .s = ret};
     ret->pieces = xcalloc(ret->n, sizeof *ret->pieces);
     ret->body = body_keep(body, c->quota);
@@ -359,7 +359,7 @@ int split_make(struct call *c, const struct call_body *body, const struct record
     p.args_at = at + ret->head.len;
     if (c->args.ref_pieces)
         return split_ref(&p, err);
-    return c->deal && c->deal->d.form == MODE_ROWS ? split_rows(&p, err) : split_elements(&p, err);
+    return c->plan && c->plan->d.form == MODE_ROWS ? split_rows(&p, err) : split_elements(&p, err);
 }
 
 void split_done(struct split *s)

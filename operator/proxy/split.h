@@ -13,7 +13,7 @@
 #define CADRE_PROXY_SPLIT_H
 
 #include "operator/proxy/call.h"
-#include "operator/proxy/deal.h"
+#include "operator/proxy/dispatch_plan.h"
 
 #define SPLIT_MADE_MAX ((size_t)64 << 20) // bytes of heads and names that are written anew for all pieces together
 
@@ -33,8 +33,8 @@ struct split {
     size_t charged;
 };
 
-// c->deal says into how many pieces, and of what form; without one there is an element for each rank. What is known of
-// a batch goes into the deal. ERR_INVALID says what is wrong with the arguments, ERR_LIMIT that memory is used up.
+// c->plan says into how many pieces, and of what form; without one there is an element for each rank. What is known of
+// a batch goes into the plan. ERR_INVALID says what is wrong with the arguments, ERR_LIMIT that memory is used up.
 // split_done() in any case.
 int split_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct split *ret,
                struct err *err);

@@ -3,6 +3,7 @@
 
 #include "common/base/json.h"
 #include "common/wire/via.h"
+#include "operator/proxy/call_dispatch.h"
 
 struct slots { // of a method
     const struct member *member;

@@ -30,8 +30,8 @@ static int setup(void **state)
 {
     struct world *w = xcalloc(1, sizeof *w);
     struct router_config limits = fixture_limits;
-    limits.hold_mark = 2 * MIB;
-    limits.go_mark = MIB;
+    limits.pause_mark = 2 * MIB;
+    limits.resume_mark = MIB;
     fixture_init(&w->f, &limits);
     fixture_group(&w->f, WORLD, 1, NULL);
     controller_open(&w->f, &w->c, "llama");

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/gateway/errands.h"
+#include "operator/gateway/group_changes.h"
 
 #include "operator/gateway/admission.h"
-#include "operator/proxy/errand.h"
+#include "operator/proxy/group_change.h"
 #include "operator/proxy/kill.h"
 
 static void on_done(void *ctx, const char *json, size_t len, const struct err *err)
 {
-    struct errand *e = ctx;
+    struct group_change *e = ctx;
     if (err->code)
-        errand_fail(e, err);
+        group_change_fail(e, err);
     else
-        errand_answer(e, json, len);
+        group_change_answer(e, json, len);
 }
 
-static void run(struct gateway *g, struct errand *e)
+static void run(struct gateway *g, struct group_change *e)
 {
     const struct provisioner *p = g->config.provisioner;
     const struct outlet *o = e->session->peer.owner;
     if (!p) {
         struct err err = ERR_INIT;
         err_set(&err, ERR_INVALID, "groups are not created or deleted here: there is no cluster");
-        errand_fail(e, &err);
+        group_change_fail(e, &err);
         return;
     }
     const struct provision what = {
@@ -30,7 +30,7 @@ static void run(struct gateway *g, struct errand *e)
         .lifetime = o->lifetime,
         .args = e->args,
     };
-    (e->kind == ERRAND_CREATE ? p->create : p->remove)(p->ctx, &what, on_done, e);
+    (e->kind == GROUP_CHANGE_CREATE ? p->create : p->remove)(p->ctx, &what, on_done, e);
 }
 
 static void order_kill(struct gateway *g, struct kill *k, const struct kill_order *order)
@@ -45,16 +45,16 @@ static void order_kill(struct gateway *g, struct kill *k, const struct kill_orde
     kill_refuse(k, &err);
 }
 
-void errands_run(struct gateway *g)
+void group_changes_run(struct gateway *g)
 {
     struct kill_order order;
     for (struct kill *k; (k = kill_next(&g->router, &order));)
         order_kill(g, k, &order);
-    for (struct errand *e; (e = router_errand(&g->router));)
+    for (struct group_change *e; (e = router_group_change(&g->router));)
         run(g, e);
 }
 
-void errands_ended(struct gateway *g, const struct outlet *o, bool done)
+void group_changes_ended(struct gateway *g, const struct outlet *o, bool done)
 {
     const struct provisioner *p = g->config.provisioner;
     if (p && o->lifetime)

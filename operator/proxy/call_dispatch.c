@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/call_dispatch.h"
+
 #include "common/wire/batch.h"
 #include "common/wire/mode.h"
-#include "operator/proxy/cut.h"
-#include "operator/proxy/deal.h"
+#include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/split.h"
+#include "operator/proxy/split_stream.h"
 #include "operator/proxy/task.h"
 
 #include <string.h>
@@ -41,7 +43,7 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
     struct member *m = c->group->ranks[c->req.first + c->n].member;
     struct record_header h = {
         .type = RECORD_CALL, .call = c->id, .rank = m->rank, .dispatch = c->req.dispatch, .execute = c->req.execute};
-    if (c->req.quiet || !deal_wants(c->deal, m->rank))
+    if (c->req.quiet || !dispatch_plan_wants(c->plan, m->rank))
         h.flags = RECORD_QUIET;
     if (c->order->lasting > c->lasting)
         h.flags |= RECORD_ORDERED;
@@ -87,7 +89,7 @@ static int send_same(struct call *c, const struct call_body *body, uint32_t n, s
 // The head goes to all, of the arguments each rank gets its piece: nothing is copied.
 static int send_pieces(struct call *c, const struct split *s, struct err *err)
 {
-    const uint32_t *pieces = c->deal ? c->deal->d.chunk : NULL;
+    const uint32_t *pieces = c->plan ? c->plan->d.chunk : NULL;
     int r = 0;
     for (uint32_t i = 0; i < c->req.world && r == 0; i++) {
         const struct split_piece *piece = &s->pieces[pieces ? pieces[i] : i];
@@ -115,7 +117,7 @@ static int send_split(struct call *c, const struct call_body *body, const struct
     return r;
 }
 
-static bool is_whole(const struct request *q, const struct deal *d)
+static bool is_whole(const struct request *q, const struct dispatch_plan *d)
 {
     return q->single || ((d ? d->d.form : mode_of(q->dispatch)->pieces) == MODE_WHOLE);
 }
@@ -150,7 +152,7 @@ static void set_out(struct call *c, enum call_state state, size_t len)
 static int send_args(struct call *c, const struct call_body *body, const struct record_call *parts, struct err *err)
 {
     set_out(c, CALL_RUNNING, body->len);
-    return is_whole(&c->req, c->deal) ? send_same(c, body, c->req.single ? 1 : c->req.world, err)
+    return is_whole(&c->req, c->plan) ? send_same(c, body, c->req.single ? 1 : c->req.world, err)
                                       : send_split(c, body, parts, err);
 }
 
@@ -162,9 +164,9 @@ static void send_call(struct call *c, const struct call_body *body)
     name_stats(c);
     int r = record_call_decode(body->data, body->len, &parts, &err);
     if (r == 0)
-        r = deal_make(&c->req, c->group, &parts, c->quota, &c->deal, &err);
+        r = dispatch_plan_make(&c->req, c->group, &parts, c->quota, &c->plan, &err);
     if (r == 0)
-        r = object_arguments(c, &parts, is_whole(&c->req, c->deal), &made, &err);
+        r = object_arguments(c, &parts, is_whole(&c->req, c->plan), &made, &err);
     if (r == 0 && made)
         r = record_call_decode(made->data, made->len, &parts, &err);
     if (r == 0)
@@ -220,7 +222,8 @@ void call_submit(struct call *c, const struct call_body *body)
 }
 
 // The head of the call goes to all, behind it to each rank that of its own document; then what has come of the values.
-static int send_cut(struct call *c, const struct call_body *body, const struct record_call *parts, struct err *err)
+static int send_split_stream(struct call *c, const struct call_body *body, const struct record_call *parts,
+                             struct err *err)
 {
     struct blob *shared = body_keep(body, c->quota);
     int r = 0;
@@ -228,14 +231,15 @@ static int send_cut(struct call *c, const struct call_body *body, const struct r
         return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
     size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0, head = body->len - parts->args_len;
     for (uint32_t i = 0; i < c->req.world && r == 0; i++)
-        r = check_room(c, i, head + cut_head(c, i).len, err);
+        r = check_room(c, i, head + split_stream_head(c, i).len, err);
     while (c->n < c->req.world && r == 0) {
-        const struct record_part one[] = {{shared, at, head}, cut_head(c, c->n)};
+        const struct record_part one[] = {{shared, at, head}, split_stream_head(c, c->n)};
         r = send_next(c, one, ARRAY_LEN(one), NULL, err);
     }
-    const struct record_part rest = {shared, at + head + cut_head_len(c), parts->args_len - cut_head_len(c)};
+    const struct record_part rest = {shared, at + head + split_stream_head_len(c),
+                                     parts->args_len - split_stream_head_len(c)};
     if (r == 0)
-        r = cut_take(c, &rest, err);
+        r = split_stream_take(c, &rest, err);
     blob_unref(shared);
     return r;
 }
@@ -244,7 +248,8 @@ static int send_first(struct call *c, const struct call_body *first, const struc
 {
     name_stats(c);
     set_out(c, CALL_STREAMING, first->len);
-    return c->args.cut ? send_cut(c, first, parts, err) : send_same(c, first, c->req.single ? 1 : c->req.world, err);
+    return c->args.split ? send_split_stream(c, first, parts, err)
+                         : send_same(c, first, c->req.single ? 1 : c->req.world, err);
 }
 
 // JSON up to some length may have references in it, which are looked up. What lies in shared memory can be looked at
@@ -266,8 +271,8 @@ static bool needs_no_look(const struct router *r, const struct call_body *first,
     return false;
 }
 
-// Deals the arguments out as far as can be told from their beginning. False: more of the body has to be there, *want
-// bytes or all (0).
+// Plans who gets what of the arguments, as far as can be told from their beginning. False: more of the body has to be
+// there, *want bytes or all (0).
 static bool plan(const struct session *s, const struct group *g, const struct request *q, const struct call_body *first,
                  struct call_start *ret, size_t *want)
 {
@@ -275,27 +280,27 @@ static bool plan(const struct session *s, const struct group *g, const struct re
     struct err *err = &ret->err;
     *want = 0;
     if (record_call_decode(first->data, first->len, &parts, err) < 0 ||
-        deal_make(q, g, &parts, s->quota, &ret->deal, err) < 0) {
+        dispatch_plan_make(q, g, &parts, s->quota, &ret->plan, err) < 0) {
         ret->verdict = err->code;
         return true;
     }
-    if (is_whole(q, ret->deal))
+    if (is_whole(q, ret->plan))
         return needs_no_look(s->router, first, &parts, want);
-    if (!ret->deal || ret->deal->d.form != MODE_ROWS)
+    if (!ret->plan || ret->plan->d.form != MODE_ROWS)
         return false;
-    if (cut_begin(q, ret->deal, &parts, s->quota, &ret->cut, want, err) < 0) {
+    if (split_stream_begin(q, ret->plan, &parts, s->quota, &ret->split, want, err) < 0) {
         ret->verdict = err->code;
         return true;
     }
     if (*want)
         *want += 4 + parts.head_len;
-    return ret->cut != NULL;
+    return ret->split != NULL;
 }
 
 void call_start_forget(struct call_start *start)
 {
-    deal_free(TAKE_PTR(start->deal));
-    cut_free(TAKE_PTR(start->cut));
+    dispatch_plan_free(TAKE_PTR(start->plan));
+    split_stream_free(TAKE_PTR(start->split));
 }
 
 bool call_decide(struct session *s, const struct group *g, struct request *q, const struct call_body *first,
@@ -334,10 +339,10 @@ static bool begin_stream(struct call *c, const struct call_body *first)
 
 static void take_plan(struct call *c, struct call_start *start)
 {
-    deal_free(c->deal);
-    cut_free(c->args.cut);
-    c->deal = TAKE_PTR(start->deal);
-    c->args.cut = TAKE_PTR(start->cut);
+    dispatch_plan_free(c->plan);
+    split_stream_free(c->args.split);
+    c->plan = TAKE_PTR(start->plan);
+    c->args.split = TAKE_PTR(start->split);
 }
 
 void call_stream(struct call *c, const struct call_body *first, struct call_start *start)
@@ -363,7 +368,7 @@ static bool suffices(struct call *c, struct call_start *ret)
         if (r < 0 || !c->args.partial) // an error, or all of it is there
             return true;
         if (c->args.body->len < c->args.want) {
-            args_hold(c, false);
+            args_pause(c, false);
             return false;
         }
         struct call_body here = {c->args.body->data, c->args.body->len, c->args.body, NULL, 0, false};
@@ -374,7 +379,7 @@ static bool suffices(struct call *c, struct call_start *ret)
         if (!planned && !c->args.want)
             c->args.want = SIZE_MAX;
         if (!planned && c->args.want == here.len) { // whatever comes next
-            args_hold(c, false);
+            args_pause(c, false);
             return false;
         }
     }
@@ -401,7 +406,7 @@ void call_resubmit(struct call *c)
     bool queued = c->state == CALL_QUEUED;
     start.verdict = request_resolve(&c->req, c->group, NULL, queued, &start.err);
     if (start.verdict == VERDICT_WAIT && c->args.partial)
-        args_hold(c, true);
+        args_pause(c, true);
     if (start.verdict == VERDICT_WAIT || (start.verdict == VERDICT_QUEUE && queued))
         return;
     if (start.verdict >= 0 && c->args.partial && !suffices(c, &start))
@@ -413,7 +418,7 @@ void call_resubmit(struct call *c)
     take_plan(c, &start);
     if (start.verdict == VERDICT_QUEUE) {
         if (c->args.partial)
-            args_hold(c, true);
+            args_pause(c, true);
         task_queue(c);
         return;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/proxy/deal.h"
+#include "operator/proxy/dispatch_plan.h"
 
 #include "common/wire/mode.h"
 
@@ -55,8 +55,8 @@ static const bool *find_wanted(const struct dispatch *d, struct arena *a)
     return wanted;
 }
 
-static int fill(const struct request *q, const struct group *g, const struct record_call *parts, struct deal *d,
-                struct err *err)
+static int fill(const struct request *q, const struct group *g, const struct record_call *parts,
+                struct dispatch_plan *d, struct err *err)
 {
     const struct dispatch_rule *rule;
     const struct grid *meshes = NULL;
@@ -75,25 +75,25 @@ static int fill(const struct request *q, const struct group *g, const struct rec
     return 0;
 }
 
-// What it gives to whom is plain without a deal: the same to all, or an element to each.
+// What it gives to whom is plain without a plan: the same to all, or an element to each.
 static bool is_plain(const struct dispatch_mode *m)
 {
     return mode_lists_ranks(m) && m->pieces != MODE_ROWS;
 }
 
-int deal_make(const struct request *q, const struct group *g, const struct record_call *parts, struct quota *quota,
-              struct deal **ret, struct err *err)
+int dispatch_plan_make(const struct request *q, const struct group *g, const struct record_call *parts,
+                       struct quota *quota, struct dispatch_plan **ret, struct err *err)
 {
     *ret = NULL;
     if (q->single || (is_plain(mode_of(q->dispatch)) && !q->ruled && !q->pad))
         return 0;
-    struct deal *d = xcalloc(1, sizeof *d);
+    struct dispatch_plan *d = xcalloc(1, sizeof *d);
     d->quota = quota;
     int r = fill(q, g, parts, d, err);
     if (r == 0 && !quota_charge(quota, d->memory.used))
         r = err_set(err, ERR_LIMIT, "%s(): no room for it: too many calls of this controller wait already", q->method);
     if (r < 0) {
-        deal_free(d);
+        dispatch_plan_free(d);
         return r;
     }
     d->charged = d->memory.used;
@@ -101,7 +101,7 @@ int deal_make(const struct request *q, const struct group *g, const struct recor
     return 0;
 }
 
-void deal_free(struct deal *d)
+void dispatch_plan_free(struct dispatch_plan *d)
 {
     if (!d)
         return;
@@ -110,7 +110,7 @@ void deal_free(struct deal *d)
     free(d);
 }
 
-bool deal_wants(const struct deal *d, uint32_t rank)
+bool dispatch_plan_wants(const struct dispatch_plan *d, uint32_t rank)
 {
     return !d || d->wanted[rank];
 }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends a call to its ranks: at once, when its group is ready, when a slot is free; whole, or as it comes in.
+#ifndef CADRE_PROXY_CALL_DISPATCH_H
+#define CADRE_PROXY_CALL_DISPATCH_H
+
+#include "operator/proxy/call.h"
+
+// Sends it, lets it wait or fails it.
+void call_submit(struct call *c, const struct call_body *body);
+void call_resubmit(struct call *c); // one that waits; afterwards it may still wait
+// What is decided of a call before it is made, by the first piece of its body.
+struct call_start {
+    int verdict; // enum verdict; negative: it fails, with `err`
+    struct dispatch_plan *plan;
+    struct split_stream *split;
+    struct err err;
+};
+// False: more of the body has to be there first, *want bytes or all (0); nothing is decided.
+bool call_decide(struct session *s, const struct group *g, struct request *q, const struct call_body *first,
+                 struct call_start *ret, size_t *want);
+void call_stream(struct call *c, const struct call_body *first, struct call_start *start); // takes what it holds
+void call_start_forget(struct call_start *start);
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/group_change.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum group_change_kind group_change_kind_of(const struct head *head)
+{
+    if (head_method_is(head, "group.create"))
+        return GROUP_CHANGE_CREATE;
+    return head_method_is(head, "group.delete") ? GROUP_CHANGE_DELETE : GROUP_CHANGE_NONE;
+}
+
+int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t id, const char *args, size_t len,
+                       struct err *err)
+{
+    size_t n = 0;
+    LIST_FOREACH(l, &s->group_changes)
+        n++;
+    if (n >= GROUP_CHANGES_MAX)
+        return err_set(err, ERR_THROTTLED, "%zu groups are being created or deleted for this connection already", n);
+    if (len > GROUP_CHANGE_ARGS_MAX)
+        return err_set(err, ERR_LIMIT, "a WorkerGroup of %zu bytes: at most %d", len, GROUP_CHANGE_ARGS_MAX);
+    struct group_change *e = xcalloc(1, sizeof *e);
+    *e = (struct group_change){
+        .kind = kind, .session = s, .caller_id = id, .args = memcpy(xcalloc(1, len + 1), args, len)};
+    list_append(&s->router->group_changes, &e->link);
+    list_append(&s->group_changes, &e->of_session);
+    return 0;
+}
+
+bool group_change_pending(const struct session *s, uint32_t id)
+{
+    LIST_FOREACH(l, &s->group_changes)
+        if (CONTAINER_OF(l, struct group_change, of_session)->caller_id == id)
+            return true;
+    return false;
+}
+
+static void group_change_free(struct group_change *e)
+{
+    list_remove(&e->link);
+    list_remove(&e->of_session);
+    free(e->args);
+    free(e);
+}
+
+void group_changes_abandon(struct session *s)
+{
+    LIST_FOREACH(l, &s->group_changes) {
+        struct group_change *e = CONTAINER_OF(l, struct group_change, of_session);
+        list_remove(&e->of_session);
+        e->session = NULL;
+        if (!e->begun)
+            group_change_free(e);
+    }
+}
+
+struct group_change *router_group_change(struct router *r)
+{
+    struct list *l = list_pop(&r->group_changes);
+    if (!l)
+        return NULL;
+    struct group_change *e = CONTAINER_OF(l, struct group_change, link);
+    e->begun = true;
+    list_append(&r->begun, &e->link);
+    return e;
+}
+
+void router_drop_group_changes(struct router *r)
+{
+    LIST_FOREACH(l, &r->begun)
+        group_change_free(CONTAINER_OF(l, struct group_change, link));
+}
+
+static void answer(struct group_change *e, uint8_t type, const char *body, size_t len)
+{
+    if (e->session)
+        session_copy(e->session, &(struct record_header){.type = type, .call = e->caller_id, .rank = RECORD_GROUP},
+                     body, len);
+    group_change_free(e);
+}
+
+void group_change_answer(struct group_change *e, const char *json, size_t len)
+{
+    answer(e, RECORD_RESULT, json, len);
+}
+
+void group_change_fail(struct group_change *e, const struct err *err)
+{
+    struct failure f;
+    struct buf body = BUF_INIT(SIZE_MAX / 2);
+    failure_from(&f, err);
+    failure_encode(&f, &body);
+    answer(e, RECORD_ERROR, body.data, body.len);
+    buf_done(&body);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a controller asks for that no worker does: a WorkerGroup to be created or deleted. The router notes it, whoever
+// owns the router does it and answers, also after the session has ended.
+#ifndef CADRE_PROXY_GROUP_CHANGE_H
+#define CADRE_PROXY_GROUP_CHANGE_H
+
+#include "common/wire/record.h"
+#include "operator/proxy/head.h"
+#include "operator/proxy/session.h"
+
+enum group_change_kind { GROUP_CHANGE_NONE, GROUP_CHANGE_CREATE, GROUP_CHANGE_DELETE };
+enum { GROUP_CHANGES_MAX = 64, GROUP_CHANGE_ARGS_MAX = 1024 * 1024 }; // of a session at a time; bytes
+
+struct group_change {
+    enum group_change_kind kind;
+    struct session *session; // NULL once it has ended
+    uint32_t caller_id;
+    char *args; // NUL-terminated, as it came: nothing was checked
+    // private
+    bool begun;             // by the router's owner
+    struct list link;       // in the router's list of those, or of the others
+    struct list of_session; // in the session's until it is answered
+};
+
+enum group_change_kind group_change_kind_of(const struct head *head); // GROUP_CHANGE_NONE: a call of workers
+// ERR_THROTTLED, ERR_LIMIT
+int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t id, const char *args, size_t len,
+                       struct err *err);
+bool group_change_pending(const struct session *s, uint32_t id);
+void group_changes_abandon(struct session *s); // it ends: what was taken is still done
+
+// For the owner of the router: the next to be done, NULL = none. It answers in its time.
+struct group_change *router_group_change(struct router *r);
+void router_drop_group_changes(struct router *r); // at the router's end: nobody may answer them any more
+void group_change_answer(struct group_change *e, const char *json, size_t len); // frees it
+void group_change_fail(struct group_change *e, const struct err *err);          // the same
+
+#endif

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/split_stream.h"
+
+#include "common/wire/batch.h"
+#include "operator/proxy/dispatch_plan.h"
+#include "operator/proxy/split.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct split_stream {
+    struct arena memory; // of the batch
+    struct batch batch;
+    size_t head, at;          // bytes of the document: its head; what comes next
+    size_t tensor;            // that it belongs to
+    uint32_t *ranks;          // by the piece that they get ...
+    uint32_t *first;          // ... those of piece i from this one on, up to that of i + 1
+    struct blob *heads;       // of the pieces, one behind the other
+    size_t *heads_at;         // likewise, one more than there are
+    struct record_part *last; // stretches of the last row of this tensor, where it is repeated
+    size_t n_last, size_last;
+    struct quota *quota; // borrowed
+    size_t charged;
+};
+
+static int no_room(const struct request *q, struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this controller wait already",
+                   q->method);
+}
+
+// Who gets which piece
+
+static void sort_ranks(const struct dispatch *d, struct split_stream *s)
+{
+    s->first = arena_array(&s->memory, d->n_chunks + 1, sizeof *s->first);
+    s->ranks = arena_array(&s->memory, d->world, sizeof *s->ranks);
+    for (uint32_t i = 0; i < d->world; i++)
+        s->first[d->chunk[i]]++;
+    for (uint32_t i = 0, at = 0, n; i <= d->n_chunks; i++, at += n) {
+        n = s->first[i];
+        s->first[i] = at;
+    }
+    uint32_t *next = arena_memdup(&s->memory, s->first, (d->n_chunks + 1) * sizeof *next);
+    for (uint32_t i = 0; i < d->world; i++)
+        s->ranks[next[d->chunk[i]]++] = i;
+}
+
+static int add_to_piece(struct call *c, size_t piece, const struct record_part *part, struct err *err)
+{
+    const struct split_stream *s = c->args.split;
+    int r = 0;
+    for (uint32_t i = s->first[piece]; i < s->first[piece + 1] && r == 0; i++)
+        r = args_pass_to(c, s->ranks[i], part, err);
+    return r;
+}
+
+// Heads
+
+static int make_head(const struct request *q, const struct dispatch_plan *d, struct split_stream *s, uint32_t i,
+                     struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct scatter doc;
+    scatter_init(&doc);
+    int r = batch_slice(&s->batch, i * d->each, d->each, &a, &doc, err);
+    size_t len = doc.own.len;
+    if (r == 0 && len > SPLIT_MADE_MAX - s->heads->len)
+        r = err_set(err, ERR_LIMIT,
+                    "%s(): what is in front of the values of its %u pieces takes more than %zu bytes; "
+                    "send fewer tensors or columns",
+                    q->method, d->d.n_chunks, SPLIT_MADE_MAX);
+    if (r == 0 && !blob_reserve(s->heads, len))
+        r = no_room(q, err);
+    if (r == 0) {
+        memcpy(s->heads->data + s->heads->len, doc.own.data, len);
+        s->heads->len += len;
+        s->heads_at[i + 1] = s->heads->len;
+    }
+    scatter_done(&doc);
+    arena_done(&a);
+    return r;
+}
+
+static int make_heads(const struct request *q, const struct dispatch_plan *d, struct split_stream *s, struct err *err)
+{
+    uint32_t n = d->d.n_chunks;
+    int r = 0;
+    s->heads = blob_new(0, s->quota);
+    s->heads_at = arena_array(&s->memory, (size_t)n + 1, sizeof *s->heads_at);
+    for (uint32_t i = 0; i < n && r == 0; i++)
+        r = make_head(q, d, s, i, err);
+    return r;
+}
+
+struct record_part split_stream_head(const struct call *c, uint32_t rank)
+{
+    const struct split_stream *s = c->args.split;
+    const size_t *at = &s->heads_at[c->plan->d.chunk[rank]];
+    return (struct record_part){s->heads, at[0], at[1] - at[0]};
+}
+
+size_t split_stream_head_len(const struct call *c)
+{
+    return c->args.split->head;
+}
+
+// Beginning
+
+static int read_batch(const struct request *q, struct dispatch_plan *d, struct split_stream *s,
+                      const struct record_call *args, struct err *err)
+{
+    int r = batch_read_head(args->args, args->args_len, &s->memory, &s->batch, err);
+    if (r == 0)
+        r = batch_pieces(s->batch.rows, d->d.n_chunks, q->pad, &d->each, &d->added, err);
+    d->rows = s->batch.rows;
+    return r < 0 ? err_wrap(err, "%s()", q->method) : 0;
+}
+
+// How much of the arguments has to be there; 0 = all of them.
+static size_t needed(const struct record_call *args, size_t *ret_head)
+{
+    struct err err = ERR_INIT;
+    if (args->args_len < SAFETENSORS_PREFIX)
+        return SAFETENSORS_PREFIX;
+    if (!batch_is_safetensors(args->args, args->args_len) || safetensors_head_len(args->args, ret_head, &err) < 0)
+        return 0;
+    return *ret_head;
+}
+
+int split_stream_begin(const struct request *q, struct dispatch_plan *d, const struct record_call *args,
+                       struct quota *quota, struct split_stream **ret, size_t *want, struct err *err)
+{
+    size_t head = 0;
+    *ret = NULL;
+    *want = needed(args, &head);
+    if (!*want || args->args_len < *want)
+        return 0;
+    struct split_stream *s = xcalloc(1, sizeof *s);
+    s->quota = quota;
+    s->head = s->at = head;
+    *want = 0;
+    int r = read_batch(q, d, s, args, err);
+    bool fits = r == 0 && batch_in_order(&s->batch);
+    if (fits) {
+        sort_ranks(&d->d, s);
+        r = make_heads(q, d, s, err);
+    }
+    if (fits && r == 0 && !quota_charge(quota, s->memory.used))
+        r = no_room(q, err);
+    else if (fits && r == 0)
+        s->charged = s->memory.used;
+    if (!fits || r < 0) {
+        split_stream_free(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+static void drop_last(struct split_stream *s)
+{
+    while (s->n_last)
+        blob_unref(s->last[--s->n_last].blob);
+}
+
+void split_stream_free(struct split_stream *s)
+{
+    if (!s)
+        return;
+    drop_last(s);
+    free(s->last);
+    blob_unref(s->heads);
+    quota_refund(s->quota, s->charged);
+    arena_done(&s->memory);
+    free(s);
+}
+
+// Dealing out
+
+// Of the last row, which some pieces get again.
+static void keep_last(struct split_stream *s, const struct record_part *part)
+{
+    if (s->n_last == s->size_last) {
+        s->size_last = MAX(s->size_last * 2, (size_t)4);
+        s->last = xrealloc(s->last, s->size_last, sizeof *s->last);
+    }
+    s->last[s->n_last++] = *part;
+    blob_ref(part->blob);
+}
+
+static int add_padding(struct call *c, struct err *err)
+{
+    struct split_stream *s = c->args.split;
+    const struct dispatch_plan *d = c->plan;
+    int r = 0;
+    for (uint32_t i = 0; i < d->d.n_chunks && r == 0; i++)
+        for (size_t again = batch_padding(d->rows, d->each, i); again > 0 && r == 0; again--)
+            for (size_t k = 0; k < s->n_last && r == 0; k++)
+                r = add_to_piece(c, i, &s->last[k], err);
+    drop_last(s);
+    return r;
+}
+
+// As much of the part as lies in one piece of one tensor; *part becomes the rest.
+static int take_stretch(struct call *c, struct record_part *part, struct err *err)
+{
+    struct split_stream *s = c->args.split;
+    const struct dispatch_plan *d = c->plan;
+    const struct safetensors_tensor *t = &s->batch.doc.tensors[s->tensor];
+    size_t row = t->len / d->rows, end = t->offset + t->len, piece = (s->at - t->offset) / (row * d->each);
+    size_t until = MIN(end, t->offset + (piece + 1) * d->each * row);
+    if (d->added && s->at < end - row)
+        until = MIN(until, end - row);
+    const struct record_part one = {part->blob, part->offset, MIN(part->len, until - s->at)};
+    int r = add_to_piece(c, piece, &one, err);
+    if (r == 0 && d->added && s->at >= end - row)
+        keep_last(s, &one);
+    part->offset += one.len;
+    part->len -= one.len;
+    s->at += one.len;
+    if (r == 0 && s->at == end && d->added)
+        r = add_padding(c, err);
+    return r;
+}
+
+int split_stream_take(struct call *c, const struct record_part *part, struct err *err)
+{
+    struct split_stream *s = c->args.split;
+    const struct safetensors *doc = &s->batch.doc;
+    struct record_part rest = *part;
+    int r = 0;
+    if (rest.len > doc->len - s->at)
+        return err_set(err, ERR_INVALID, "%s(): safetensors: a document of more than %zu bytes, where its tensors end",
+                       c->req.method, doc->len);
+    while (rest.len && r == 0) {
+        const struct safetensors_tensor *t = &doc->tensors[s->tensor];
+        if (s->at == t->offset + t->len)
+            s->tensor++;
+        else
+            r = take_stretch(c, &rest, err);
+    }
+    return r;
+}
+
+int split_stream_end(const struct call *c, struct err *err)
+{
+    const struct split_stream *s = c->args.split;
+    return s->at == s->batch.doc.len
+               ? 0
+               : err_set(err, ERR_INVALID,
+                         "%s(): safetensors: a document of %zu bytes, but its tensors end at byte %zu", c->req.method,
+                         s->at, s->batch.doc.len);
+}
