@@ -15,12 +15,12 @@ static const char *trace_of_environment(void)
     return trace && traceparent_valid(trace, strlen(trace)) ? trace : NULL;
 }
 
-static int show(const struct options *o, const struct controller *c)
+static int show(const struct options *o, const struct proxy *c)
 {
     return o->request.no_result ? 0 : result_print(o, c);
 }
 
-static int by_rank(const struct options *o, struct controller *c, void *ctx)
+static int by_rank(const struct options *o, struct proxy *c, void *ctx)
 {
     return ranks_call(o, c, ctx);
 }
@@ -29,5 +29,5 @@ int verb_call(const struct options *o)
 {
     cadre_client_request r = o->request;
     r.traceparent = trace_of_environment();
-    return o->output == OUTPUT_RANKS ? controller_with(o, by_rank, &r) : controller_run(o, &r, show);
+    return o->output == OUTPUT_RANKS ? proxy_with(o, by_rank, &r) : proxy_run(o, &r, show);
 }

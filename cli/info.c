@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/controller.h"
 #include "cli/document.h"
 #include "cli/json_text.h"
 #include "cli/plain.h"
+#include "cli/proxy.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
 
@@ -87,7 +87,7 @@ static int print_info(const struct buf *result, struct err *err)
     return 0;
 }
 
-static int show(const struct options *o, const struct controller *c)
+static int show(const struct options *o, const struct proxy *c)
 {
     struct err err = ERR_INIT;
     if (o->output == OUTPUT_JSON)
@@ -101,5 +101,5 @@ int verb_info(const struct options *o)
 {
     cadre_client_request r = o->request;
     r.method = "group.info";
-    return controller_run(o, &r, show);
+    return proxy_run(o, &r, show);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/controller.h"
+#include "cli/proxy.h"
 #include "cli/verbs.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-static int show(const struct options *o, const struct controller *c)
+static int show(const struct options *o, const struct proxy *c)
 {
     (void)c;
     printf("rank %" PRId64 " of %s killed\n", o->request.rank, o->group);
@@ -16,5 +16,5 @@ int verb_kill(const struct options *o)
 {
     cadre_client_request r = o->request;
     r.method = "group.kill";
-    return controller_run(o, &r, show);
+    return proxy_run(o, &r, show);
 }

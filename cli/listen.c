@@ -2,9 +2,9 @@
 // kubectl cadre logs through the operator, or of a local run: as the ranks print it, equal lines as one.
 #include "cli/listen.h"
 
-#include "cli/controller.h"
 #include "cli/local.h"
 #include "cli/process.h"
+#include "cli/proxy.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
 
@@ -15,17 +15,17 @@ enum { TIMEOUT_MS = 60 * 1000 };
 
 static int follow(const struct options *o)
 {
-    struct controller c;
+    struct proxy c;
     struct err err = ERR_INIT;
     cadre_client_request r;
-    if (controller_open(&c, o, &err) < 0)
+    if (proxy_open(&c, o, &err) < 0)
         return report_err(&err);
     cadre_client_request_init(&r, "group.output"); // it says so where there is no such group
     r.timeout_ms = TIMEOUT_MS;
-    int status = controller_call(&c, &r) == CADRE_CLIENT_OK ? 0 : report_failure(&c.error);
+    int status = proxy_call(&c, &r) == CADRE_CLIENT_OK ? 0 : report_failure(&c.error);
     while (status == 0 && !process_interrupted() && !ferror(stdout))
-        controller_linger(&c, TIMEOUT_MS);
-    controller_close(&c);
+        proxy_linger(&c, TIMEOUT_MS);
+    proxy_close(&c);
     return process_interrupted() ? 128 + process_interrupted() : status;
 }
 

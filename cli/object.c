@@ -3,7 +3,7 @@
 #include "cli/result.h"
 #include "cli/verbs.h"
 
-static int show_nothing(const struct options *o, const struct controller *c)
+static int show_nothing(const struct options *o, const struct proxy *c)
 {
     (void)o;
     (void)c;
@@ -15,19 +15,19 @@ int verb_put(const struct options *o)
     cadre_client_request r = o->request;
     r.method = "object.put";
     r.pin = 1; // this session is over in a moment
-    return controller_run(o, &r, result_print);
+    return proxy_run(o, &r, result_print);
 }
 
 int verb_get(const struct options *o)
 {
     cadre_client_request r = o->request;
     r.method = "object.get";
-    return controller_run(o, &r, result_print);
+    return proxy_run(o, &r, result_print);
 }
 
 int verb_free(const struct options *o)
 {
     cadre_client_request r = o->request;
     r.method = "object.free";
-    return controller_run(o, &r, show_nothing);
+    return proxy_run(o, &r, show_nothing);
 }

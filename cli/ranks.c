@@ -45,22 +45,22 @@ static enum verdict judge(const cJSON *info, const cadre_client_request *r)
     return UNKNOWN;
 }
 
-static cadre_client_code ask(struct controller *c, const cadre_client_request *r, enum verdict *ret)
+static cadre_client_code ask(struct proxy *c, const cadre_client_request *r, enum verdict *ret)
 {
     struct err err = ERR_INIT;
     cadre_client_request question;
     cadre_client_request_init(&question, "group.info");
     question.timeout_ms = r->timeout_ms;
     *ret = UNKNOWN;
-    cadre_client_code code = controller_call(c, &question);
+    cadre_client_code code = proxy_call(c, &question);
     _cleanup_(document_free) cJSON *info = code == CADRE_CLIENT_OK ? document_read(&c->result, &err) : NULL;
     if (info)
         *ret = judge(info, r);
     return code;
 }
 
-// The answer stays in the controller.
-static enum verdict ask_again(struct controller *c, const cadre_client_request *r)
+// The answer stays in the proxy's result.
+static enum verdict ask_again(struct proxy *c, const cadre_client_request *r)
 {
     struct buf result = c->result;
     int64_t rank = c->rank;
@@ -83,7 +83,7 @@ static int refuse(const cadre_client_request *r)
     return report_err(&err);
 }
 
-static int show_otherwise(const struct options *o, const struct controller *c)
+static int show_otherwise(const struct options *o, const struct proxy *c)
 {
     struct err err = ERR_INIT;
     struct options json = *o;
@@ -98,20 +98,20 @@ static int show_otherwise(const struct options *o, const struct controller *c)
 }
 
 // JSON of something else, such as what group.info says, is none.
-static bool is_list(const struct controller *c)
+static bool is_list(const struct proxy *c)
 {
     cadre_client_json result = {buf_str(&c->result), c->result.len};
     return cadre_client_content_of(result) != CADRE_CLIENT_CONTENT_JSON || *result.text == '[';
 }
 
-int ranks_call(const struct options *o, struct controller *c, cadre_client_request *request)
+int ranks_call(const struct options *o, struct proxy *c, cadre_client_request *request)
 {
     enum verdict v = ONE_EACH;
     if (!needs_no_asking(request) && ask(c, request, &v) != CADRE_CLIENT_OK)
         return report_failure(&c->error);
     if (v == OTHERWISE)
         return refuse(request);
-    if (controller_call(c, request) != CADRE_CLIENT_OK)
+    if (proxy_call(c, request) != CADRE_CLIENT_OK)
         return report_failure(&c->error);
     if (c->rank < 0 && v == UNKNOWN)
         v = ask_again(c, request);

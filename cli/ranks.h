@@ -3,11 +3,11 @@
 #ifndef CADRE_CLI_RANKS_H
 #define CADRE_CLI_RANKS_H
 
-#include "cli/controller.h"
+#include "cli/proxy.h"
 
 // Calls, and prints the results that way. A method that was registered with a mode whose results are not one for each
 // rank is not called. Where that is known only after the call, because no rank was connected before, the result is
 // printed as JSON. Both are an error. Returns the exit status.
-int ranks_call(const struct options *o, struct controller *c, cadre_client_request *request);
+int ranks_call(const struct options *o, struct proxy *c, cadre_client_request *request);
 
 #endif

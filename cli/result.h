@@ -3,8 +3,8 @@
 #ifndef CADRE_CLI_RESULT_H
 #define CADRE_CLI_RESULT_H
 
-#include "cli/controller.h"
+#include "cli/proxy.h"
 
-int result_print(const struct options *o, const struct controller *c); // 0, or 1 with the reason on stderr
+int result_print(const struct options *o, const struct proxy *c); // 0, or 1 with the reason on stderr
 
 #endif

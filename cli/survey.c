@@ -38,7 +38,7 @@ const struct survey_answer *survey_of(const struct survey *s, const char *replic
 // Asking one
 
 // *ret NULL and true: there is no such group.
-static bool ask(const struct surveyor *by, struct controller *c, size_t i, cJSON **ret)
+static bool ask(const struct surveyor *by, struct proxy *c, size_t i, cJSON **ret)
 {
     struct err err = ERR_INIT;
     cadre_client_request r;
@@ -46,16 +46,16 @@ static bool ask(const struct surveyor *by, struct controller *c, size_t i, cJSON
     r.group = by->names[i];
     r.timeout_ms = MIN(by->o->request.timeout_ms ? by->o->request.timeout_ms : ANSWER_MS, (int64_t)ANSWER_MS);
     *ret = NULL;
-    cadre_client_code code = controller_call(c, &r);
+    cadre_client_code code = proxy_call(c, &r);
     if (code != CADRE_CLIENT_OK)
         return code == CADRE_CLIENT_NOT_FOUND;
     if ((*ret = document_read(&c->result, &err)))
         return true;
-    controller_fail(c, CADRE_CLIENT_INVALID, "the operator's answer to group.stats: ", err.msg);
+    proxy_fail(c, CADRE_CLIENT_INVALID, "the operator's answer to group.stats: ", err.msg);
     return false;
 }
 
-static enum met listen_to(const struct surveyor *by, const struct survey *s, struct controller *c,
+static enum met listen_to(const struct surveyor *by, const struct survey *s, struct proxy *c,
                           struct survey_answer *answer)
 {
     bool named = false;
@@ -79,7 +79,7 @@ static void forget(struct survey_answer *answer)
         cJSON_Delete(answer->groups[i]);
 }
 
-static enum met visit(const struct surveyor *by, struct survey *s, struct controller *c)
+static enum met visit(const struct surveyor *by, struct survey *s, struct proxy *c)
 {
     struct survey_answer answer = {.groups = arena_array(&s->arena, by->n_names, sizeof(cJSON *)),
                                    .n_groups = by->n_names};
@@ -128,7 +128,7 @@ static size_t count_absent(const struct surveyor *by, struct survey *s)
 
 static void drop(struct surveyor *by, size_t i)
 {
-    controller_close(by->links[i]);
+    proxy_close(by->links[i]);
     free(by->links[i]);
     by->n_links--;
     memmove(&by->links[i], &by->links[i + 1], (by->n_links - i) * sizeof by->links[0]);
@@ -137,9 +137,9 @@ static void drop(struct surveyor *by, size_t i)
 // One more connection; it stays where it leads to a replica that has not answered.
 static void try_one(struct surveyor *by, struct survey *s, struct err *why)
 {
-    struct controller *c = xcalloc(1, sizeof *c);
+    struct proxy *c = xcalloc(1, sizeof *c);
     struct err err = ERR_INIT;
-    if (controller_beside(c, by->links[0], by->o, by->tried++, &err) < 0) {
+    if (proxy_beside(c, by->links[0], by->o, by->tried++, &err) < 0) {
         free(c);
         *why = err;
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// group.stats of some groups, of every replica of the operator: each knows the calls of its own controllers only.
+// group.stats of some groups, of every replica of the operator: each knows the calls of its own clients only.
 //
 // Which replica a connection leads to is not ours to choose: the API server takes any of them, and to name one there
 // needs rights to its pod that callers do not have. So connections are made until all replicas that the answers name
@@ -7,8 +7,8 @@
 #ifndef CADRE_CLI_SURVEY_H
 #define CADRE_CLI_SURVEY_H
 
-#include "cli/controller.h"
 #include "cli/document.h"
+#include "cli/proxy.h"
 #include "common/base/arena.h"
 
 enum { SURVEY_REPLICAS_MAX = 16 };
@@ -37,7 +37,7 @@ struct surveyor {
     const struct options *o;
     const char *const *names; // of the groups
     size_t n_names;
-    struct controller *links[SURVEY_REPLICAS_MAX]; // the first is borrowed
+    struct proxy *links[SURVEY_REPLICAS_MAX]; // the first is borrowed
     size_t n_links;
     unsigned tried; // connections that were made for those that have not answered
 };
@@ -47,7 +47,7 @@ bool survey_take(struct surveyor *by, struct survey *s, int *ret_status);
 void survey_done(struct survey *s);
 const struct survey_answer *survey_of(const struct survey *s, const char *replica); // NULL = it did not answer
 
-void surveyor_linger(struct surveyor *by, int64_t ms); // as controller_linger(), with all connections
+void surveyor_linger(struct surveyor *by, int64_t ms); // as proxy_linger(), with all connections
 void surveyor_done(struct surveyor *by);
 
 #endif

@@ -20,7 +20,7 @@ enum { INTERVAL_MS = 2000, NAMES_MAX = 1 << 20 };
 
 struct top {
     const struct options *o;
-    struct controller controller;
+    struct proxy proxy;
     char *text; // of the names
     const char **names;
     size_t n;
@@ -51,16 +51,16 @@ static int find_groups(struct top *t, struct err *err)
     const struct options *o = t->o;
     if (o->group)
         return add_names(t, o->group);
-    if (t->controller.server)
+    if (t->proxy.server)
         return err_set(err, ERR_INVALID, "which group? Without kubectl its name is needed");
     struct buf out = BUF_INIT(NAMES_MAX);
-    const struct kubectl_args args = kubectl_args(o, "get", "workergroups.cadre.dev", "--namespace", t->controller.ns,
+    const struct kubectl_args args = kubectl_args(o, "get", "workergroups.cadre.dev", "--namespace", t->proxy.ns,
                                                   "--output", "jsonpath={.items[*].metadata.name}", NULL);
     if (kubectl_run(&args, &out, err) == 0)
         add_names(t, buf_str(&out));
     buf_done(&out);
     if (!err->code && !t->n)
-        err_set(err, ERR_NOT_FOUND, "there are no WorkerGroups in namespace %s", t->controller.ns);
+        err_set(err, ERR_NOT_FOUND, "there are no WorkerGroups in namespace %s", t->proxy.ns);
     return err->code;
 }
 
@@ -176,7 +176,7 @@ static int print_group(const struct top *t, size_t i, const struct survey *befor
     return r;
 }
 
-// Whose calls these are: each replica knows those of its own controllers.
+// Whose calls these are: each replica knows those of its own clients.
 static void print_replicas(FILE *f, const struct survey *now)
 {
     const char *lead = now->n == 1 ? "Calls through replica " : "Calls through replicas ";
@@ -242,10 +242,10 @@ int verb_top(const struct options *o)
 {
     struct top t = {.o = o};
     struct err err = ERR_INIT;
-    if (controller_open(&t.controller, o, &err) < 0)
+    if (proxy_open(&t.proxy, o, &err) < 0)
         return report_err(&err);
     int status = find_groups(&t, &err) < 0 ? report_err(&err) : 0;
-    t.by = (struct surveyor){.o = o, .names = t.names, .n_names = t.n, .links = {&t.controller}, .n_links = 1};
+    t.by = (struct surveyor){.o = o, .names = t.names, .n_names = t.n, .links = {&t.proxy}, .n_links = 1};
     if (!err.code)
         status = run(&t);
     for (size_t i = 0; i < ARRAY_LEN(t.looks); i++)
@@ -253,6 +253,6 @@ int verb_top(const struct options *o)
     surveyor_done(&t.by);
     free(t.names);
     free(t.text);
-    controller_close(&t.controller);
+    proxy_close(&t.proxy);
     return status;
 }

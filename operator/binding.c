@@ -35,7 +35,7 @@ static const struct {
 } series[] = {
 #define CALLS "cadre_proxy_calls_total", "calls that were answered"
 #define AT(field) offsetof(struct gateway_counters, field)
-    {"cadre_proxy_sessions", "websocket sessions", "role=\"controller\"", false, AT(controllers)},
+    {"cadre_proxy_sessions", "websocket sessions", "role=\"controller\"", false, AT(clients)},
     {"cadre_proxy_sessions", "websocket sessions", "role=\"worker\"", false, AT(workers)},
     {"cadre_proxy_sessions", "websocket sessions", "role=\"agent\"", false, AT(agents)},
     {"cadre_proxy_requests", "HTTP requests that are not answered", "", false, AT(posts)},

@@ -32,7 +32,7 @@ struct provision_desk {
     int64_t renew_ms;
 };
 
-// What a controller waits for.
+// What a client waits for.
 struct order {
     struct list link;
     struct provision_desk *desk;
@@ -167,7 +167,7 @@ static struct bond *bond_new(struct provision_desk *d, const void *lifetime, con
 
 // Creating
 
-// The group is there, and is this controller's.
+// The group is there, and is this client's.
 static void settle(struct order *o, const struct meta *m, bool again)
 {
     struct json_writer w;
@@ -192,7 +192,7 @@ static void settle(struct order *o, const struct meta *m, bool again)
     writer_done(&w);
 }
 
-// The same request again, of a controller that has come back or did not hear the answer.
+// The same request again, of a client that has come back or did not hear the answer.
 static void take_over(struct order *o, const struct err *err)
 {
     const struct object *there = store_get(o->desk->groups, o->ns, o->name);

@@ -10,7 +10,7 @@ struct batch_numbers {
     double first;    // seconds from the first such call to its result: all memory is new
     double seconds;  // ... the next ones
     double proxy_mb; // most memory that the proxy had meanwhile, above what it had before; MB
-    double cpu[3];   // seconds of one of the next: controller, proxy, ranks
+    double cpu[3];   // seconds of one of the next: client, proxy, ranks
 };
 
 struct batch_processes {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls cost: a controller with the client library, the proxy and cadre-worker, each a process, over TCP on
+// What calls cost: a client with the client library, the proxy and cadre-worker, each a process, over TCP on
 // loopback; beside bare sockets through a relay, and beside Ray. run.sh builds and starts it.
 #include "bench/calls/batch.h"
 #include "bench/calls/floor.h"
@@ -76,13 +76,13 @@ static void start_worker(pid_t *ret, const char *url, const char *group, uint32_
 struct row {
     const char *name;
     struct samples ours, p50, floor, ray, ray_client;
-    struct samples cpu[3]; // microseconds a call: controller, proxy, whoever answers
+    struct samples cpu[3]; // microseconds a call: client, proxy, whoever answers
 };
 
 static void print_head(void)
 {
     printf("%-34s %12s %10s %12s %8s %12s %8s %10s %12s %8s %8s   %s\n", "", "Cadre/s", "p50 us", "bare/s", "ratio",
-           "Ray/s", "ratio", "target", "Ray Client/s", "ratio", "target", "CPU us a call: controller, proxy, worker");
+           "Ray/s", "ratio", "target", "Ray Client/s", "ratio", "target", "CPU us a call: client, proxy, worker");
 }
 
 static void print_ratio(const struct row *row, const struct samples *to)
@@ -320,7 +320,7 @@ static void measure_batch(void)
     floor_stop(&floor);
     double s = samples_median(&seconds), mb = samples_median(&memory), size = (double)bytes / 1e9;
     printf("\n%-34s %.2f s, %.2f GB/s (target 0.5), the first %.2f s; bare relay %.2f s; the proxy: +%.0f MB, %.3fx "
-           "(target 1.2x), CPU s: controller %.2f, proxy %.2f, ranks %.2f\n",
+           "(target 1.2x), CPU s: client %.2f, proxy %.2f, ranks %.2f\n",
            long_batch, s, size / s, samples_median(&first), samples_median(&bare), mb, mb / 1e3 / size,
            samples_median(&cpu[0]), samples_median(&cpu[1]), samples_median(&cpu[2]));
     for (size_t i = 0; i < ARRAY_LEN(ranks); i++)
@@ -339,7 +339,7 @@ static pid_t start_bulk(void)
     _exit(1);
 }
 
-// The same call while another controller has long bodies echoed: without it, with, and without again.
+// The same call while another client has long bodies echoed: without it, with, and without again.
 static void measure_beside_bulk(void)
 {
     static const char *const steps[] = {"alone", "beside", "alone again"};

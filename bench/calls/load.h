@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller: calls through the client library, as a user's program makes them.
+// The client: calls through the client library, as a user's program makes them.
 #ifndef CADRE_BENCH_CALLS_LOAD_H
 #define CADRE_BENCH_CALLS_LOAD_H
 

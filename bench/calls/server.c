@@ -81,7 +81,7 @@ static const char *no_secret(void *ctx, const struct ticket *t, struct arena *a)
 }
 
 static const struct authority authority = {
-    .controller = admit,
+    .client = admit,
     .cancel = cancel,
     .pod = no_pod,
     .ticket = read_ticket,

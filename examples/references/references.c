@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A controller whose data never comes to it: what the actor makes of a batch stays on the workers, the critic gets a
+// A client whose data never comes to it: what the actor makes of a batch stays on the workers, the critic gets a
 // reference to it, and only what the critic makes is fetched. The group is that of examples/roles.yaml.
 //
 //   cc references.c $(pkg-config --cflags --libs cadre_client) -o references

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A controller that submits tasks: all at once, and takes what comes as it comes.
+// A client that submits tasks: all at once, and takes what comes as it comes.
 //
 //   cc submit.c $(pkg-config --cflags --libs cadre_client) -o submit
 //   ./submit wss://cadre-operator.cadre-system.svc:9443 default tasks

@@ -56,7 +56,7 @@ void admission_ask(struct admission *a, struct gateway *g, const char *token, co
     }
     a->pending = true;
     g->counters.pending++;
-    a->id = authority->controller(authority->ctx, token, ns, on_answer, a);
+    a->id = authority->client(authority->ctx, token, ns, on_answer, a);
     a->asking = false;
     if (!a->settled)
         alarm_set(&a->alarm, g, g->config.authorise_ms, on_late);

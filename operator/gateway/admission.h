@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The question to the authority whether a controller may call: bounded in number and time, with one answer.
+// The question to the authority whether a client may call: bounded in number and time, with one answer.
 #ifndef CADRE_GATEWAY_ADMISSION_H
 #define CADRE_GATEWAY_ADMISSION_H
 
@@ -31,7 +31,7 @@ void admission_cancel(struct admission *a); // also if nothing was asked
 void admission_done(struct admission *a);   // the same, and gives back what it holds
 // Milliseconds until what was admitted ends, at least 0; -1 = it does not.
 int64_t admission_left_ms(const struct admission *a);
-// The token of a controller's "Authorization: Bearer ..."; NULL = there is none, or nobody asks for it.
+// The token of a client's "Authorization: Bearer ..."; NULL = there is none, or nobody asks for it.
 const char *admission_token(const struct gateway *g, struct ws_request *r);
 bool admission_is_open(const struct gateway *g, const struct ws_request *r); // its peer needs no token
 

@@ -39,7 +39,7 @@ struct authority {
     void *ctx;
     // May the owner of this token call workers in the namespace (create workergroups/call)? Answers once, later or at
     // once (inside the call; then it returns 0), unless canceled. token NULL: of a peer that needs none.
-    uint64_t (*controller)(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx);
+    uint64_t (*client)(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx);
     void (*cancel)(void *ctx, uint64_t id);
     // Which pod's token is this? ERR_UNAUTHORIZED; ERR_UNAVAILABLE: cannot be told now, the peer shall come again.
     int (*pod)(void *ctx, const char *token, struct arena *a, struct pod_claims *ret, struct err *err);

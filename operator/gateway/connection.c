@@ -6,7 +6,7 @@
 #include "common/wire/handshake.h"
 #include "operator/gateway/agent.h"
 #include "operator/gateway/browser.h"
-#include "operator/gateway/controller.h"
+#include "operator/gateway/client.h"
 #include "operator/gateway/group_changes.h"
 #include "operator/gateway/replica.h"
 #include "operator/gateway/sharing.h"
@@ -88,7 +88,7 @@ int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_reque
     list_append(&g->connections, &c->link);
     record_reader_init(&c->reader,
                        &(struct record_reader_config){.whole = true, .max_body = HELLO_MAX, .quota = g->strangers});
-    code = target.kind == TARGET_CONNECT ? agent_upgrade(c, err) : controller_upgrade(c, err);
+    code = target.kind == TARGET_CONNECT ? agent_upgrade(c, err) : client_upgrade(c, err);
     if (code == 0) {
         ws_session_set_user(ws, c);
         return 0;
@@ -219,7 +219,7 @@ static int greet_as(struct connection *c, const struct hello *h, const struct re
 {
     if (c->target.kind == TARGET_CALLS)
         return str_eq(h->role, "controller")
-                   ? controller_greet(c, h, err)
+                   ? client_greet(c, h, err)
                    : err_set(err, ERR_INVALID, "HELLO: role %.40s: agents and workers connect to /v1/connect", h->role);
     if (str_eq(h->role, "agent"))
         return agent_greet(c, rec, err);
@@ -227,8 +227,8 @@ static int greet_as(struct connection *c, const struct hello *h, const struct re
         return worker_greet(c, h, rec, err);
     if (str_eq(h->role, "replica"))
         return replica_greet(c, h, err);
-    return err_set(err, ERR_INVALID,
-                   "HELLO: role %.40s: controllers connect to /v1/namespaces/NAMESPACE/workergroups/NAME", h->role);
+    return err_set(err, ERR_INVALID, "HELLO: role %.40s: clients connect to /v1/namespaces/NAMESPACE/workergroups/NAME",
+                   h->role);
 }
 
 // Returns 0 also where the peer was refused.
@@ -253,7 +253,7 @@ void connection_open(struct connection *c)
     c->state = CONNECTION_GREETED;
     alarm_set(&c->alarm, c->gateway, c->gateway->config.hello_ms, on_hello_late);
     if (c->target.kind == TARGET_CALLS) {
-        controller_open(c);
+        client_open(c);
     } else if (c->json) { // of several that it offered, this was the first
         err_set(&err, ERR_PROTO, "agents and workers speak the subprotocol " RECORD_SUBPROTOCOL " and offer no other");
         connection_close(c, FRAME_CLOSE_UNSUPPORTED, &err);

@@ -50,7 +50,7 @@ struct connection {
     char name[256];  // for the log: whom it is from
     bool json, lost; // lost: it ended without a close frame
     bool told;       // GOODBYE
-    bool output;     // of a controller: it wants what ranks print
+    bool output;     // of a client: it wants what ranks print
     bool done;       // the peer wants nothing more, and has said so
     struct record_reader reader;
     struct share share; // of memory, where it `shares`

@@ -214,7 +214,7 @@ static void begin_turn(struct gateway *g)
 static void before_waiting(void *ctx)
 {
     struct gateway *g = ctx;
-    if (g->stopping && !g->ended && !g->counters.controllers && !g->counters.posts)
+    if (g->stopping && !g->ended && !g->counters.clients && !g->counters.posts)
         end_all(g);
     group_changes_run(g);
     tell_listening(g);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proxy on its sockets: controllers, agents and worker processes of one replica on ws_server, with the router that
+// The proxy on its sockets: clients, agents and worker processes of one replica on ws_server, with the router that
 // passes their calls and the registry of agents. Who is who the authority tells (authority.h); what is in the cluster
 // comes by gateway_router() and the callbacks. Knows no Kubernetes.
 //
 //   /v1/connect                                    agents and worker processes (cadre.v1)
-//   /v1/namespaces/{ns}[/workergroups/{name}]      controllers: cadre.v1, cadre.v1.json, or POST of one JSON-RPC
+//   /v1/namespaces/{ns}[/workergroups/{name}]      clients: cadre.v1, cadre.v1.json, or POST of one JSON-RPC
 //   request /v1/ca                                         GET: the certificate of the CA, without a token
 //
 // One thread: the loop's.
@@ -40,11 +40,11 @@ struct gateway_config {                // 0 in a limit: its default
     // The process of a rank is to be killed: tells the agent of its pod, whose EXITED is the end of it. attempt: its
     // own; 0 = whichever there is. ERR_UNAVAILABLE: no such agent is connected here. NULL = there are none.
     int (*kill)(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err);
-    const struct provisioner *provisioner; // borrowed; NULL = controllers create and delete no groups here
+    const struct provisioner *provisioner; // borrowed; NULL = clients create and delete no groups here
     void *ctx;
     unsigned max_connections; // 16384
     unsigned max_pending;     // authorisations that are under way; 1024
-    unsigned max_calls;       // of one controller that are not answered; 4096
+    unsigned max_calls;       // of one client that are not answered; 4096
     bool share;               // long bodies go by reference between processes of this host, on Unix sockets
     bool sleeps;              // whenever it waits: the loop does not spin
     size_t memory;            // that the process may use, which the next four and others follow (budget.h); 0 = 4 GiB
@@ -52,7 +52,7 @@ struct gateway_config {                // 0 in a limit: its default
     size_t max_whole;         // of those that have to be here whole, and of a message of JSON-RPC; 64 MiB
     size_t max_post;          // of an HTTP request; 1 MiB
     size_t max_queue;         // that wait to be sent to one peer; 256 MiB
-    size_t max_session;       // bytes held for one controller; 512 MiB
+    size_t max_session;       // bytes held for one client; 512 MiB
     size_t max_total;         // bytes held for all; 2 GiB
     int64_t hello_ms;         // until HELLO; 10 s
     int64_t ping_ms;          // silence after which a peer is asked, and given up after as long again; 20 s
@@ -75,8 +75,8 @@ int gateway_listen(struct gateway *g, const char *address, bool tls, struct err 
 int gateway_certificate(struct gateway *g, const char *cert_pem, const char *key_pem, const char *ca_pem,
                         struct err *err);
 
-// No new connections. Controllers get GOODBYE. For settle_ms more their calls are taken: those were sent before the
-// GOODBYE was read. Then new calls are refused, and controllers get close 1001 once their calls are answered, at the
+// No new connections. Clients get GOODBYE. For settle_ms more their calls are taken: those were sent before the
+// GOODBYE was read. Then new calls are refused, and clients get close 1001 once their calls are answered, at the
 // latest after drain_ms; then agents and workers do, and requests that are left 503.
 void gateway_stop(struct gateway *g);
 bool gateway_idle(const struct gateway *g); // nobody is connected
@@ -86,7 +86,7 @@ struct router *gateway_router(struct gateway *g);
 void gateway_group_gone(struct gateway *g, const char *uid); // router_group_gone(), and forgets its tickets
 
 struct gateway_counters {
-    uint64_t controllers, workers, agents;    // sessions now
+    uint64_t clients, workers, agents;        // sessions now
     uint64_t posts;                           // HTTP requests now
     uint64_t pending;                         // authorisations under way
     uint64_t opened, refused;                 // ever: peers that were let in; that were not

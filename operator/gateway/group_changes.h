@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What controllers ask for that no worker does: groups by the provisioner, the end of processes by their agents.
+// What clients ask for that no worker does: groups by the provisioner, the end of processes by their agents.
 #ifndef CADRE_GATEWAY_GROUP_CHANGES_H
 #define CADRE_GATEWAY_GROUP_CHANGES_H
 
 #include "operator/gateway/internal.h"
 
 void group_changes_run(struct gateway *g); // hands over what the router has noted
-// A controller has gone; done: and will not come again.
+// A client has gone; done: and will not come again.
 void group_changes_ended(struct gateway *g, const struct outlet *o, bool done);
 
 #endif

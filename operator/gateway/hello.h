@@ -13,7 +13,7 @@ struct hello {
     const char *ns, *group;
     const char *replica, *instance, *proof;
     int64_t rank, attempt; // -1 = not there
-    bool output;           // a controller wants what the ranks of its group print
+    bool output;           // a client wants what the ranks of its group print
 };
 
 // Strings in the arena. ERR_INVALID.

@@ -39,7 +39,7 @@ struct gateway {
 // Owner of a peer in the router: first in what it belongs to.
 struct outlet {
     void (*changed)(struct outlet *o, struct peer *p);
-    const struct admission *admission; // of a controller
+    const struct admission *admission; // of a client
     const char *ns;                    // that it was admitted to
     const void *lifetime;              // what ends when it does; NULL = it is one request
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One HTTP request: POST of a JSON-RPC request, which is a controller's session with one call, or GET of the CA.
+// One HTTP request: POST of a JSON-RPC request, which is a client's session with one call, or GET of the CA.
 #ifndef CADRE_GATEWAY_POST_H
 #define CADRE_GATEWAY_POST_H
 

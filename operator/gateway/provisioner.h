@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and deletes WorkerGroups for controllers: what the gateway asks for. In a cluster operator/provision.c does
+// Creates and deletes WorkerGroups for clients: what the gateway asks for. In a cluster operator/provision.c does
 // it; a local run has one group and nobody to ask.
 #ifndef CADRE_GATEWAY_PROVISIONER_H
 #define CADRE_GATEWAY_PROVISIONER_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 struct provision {
-    const char *ns; // that the controller was admitted to
+    const char *ns; // that the client was admitted to
     struct caller who;
     const void *lifetime; // names the session; NULL = there is none, what is created has to be detached
     const char *args;     // JSON, not checked

@@ -26,7 +26,7 @@ struct access_options {
 struct access *access_new(struct loop *loop, struct kube_client *client, const struct access_options *options);
 void access_free(struct access *a); // not from inside a callback; who still waits is not called
 
-// As authority.h's `controller`: answers at once and returns 0, or later and returns an id. What the API server cannot
+// As authority.h's `client`: answers at once and returns 0, or later and returns an id. What the API server cannot
 // be asked is tried once more and then answered with ERR_UNAVAILABLE. done may ask and cancel.
 uint64_t access_ask(struct access *a, const char *token, const char *ns, authority_done_fn done, void *ctx);
 void access_cancel(struct access *a, uint64_t id); // an id that was answered is simply unknown

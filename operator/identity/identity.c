@@ -78,7 +78,7 @@ bool identity_idle(const struct identity *i)
 
 // --- what the gateway asks
 
-static uint64_t ask_controller(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx)
+static uint64_t ask_client(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx)
 {
     struct identity *i = ctx;
     return access_ask(i->access, token, ns, done, done_ctx);
@@ -149,7 +149,7 @@ struct authority identity_authority(struct identity *i)
 {
     return (struct authority){
         .ctx = i,
-        .controller = ask_controller,
+        .client = ask_client,
         .cancel = cancel,
         .pod = pod,
         .ticket = ticket,

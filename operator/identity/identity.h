@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is who in a cluster: controllers by TokenReview and SubjectAccessReview, pods by their projected token, worker
+// Who is who in a cluster: clients by TokenReview and SubjectAccessReview, pods by their projected token, worker
 // processes by tickets that all replicas can read. What operator/gateway asks of an authority, answered with the API
 // server's help, and the keys of the operator's own endpoint.
 #ifndef CADRE_IDENTITY_IDENTITY_H

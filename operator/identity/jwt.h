@@ -19,7 +19,7 @@ struct jwt_rules {
 int jwt_verify(const struct jwks *keys, const char *token, const struct jwt_rules *rules, struct arena *a,
                struct pod_claims *ret, struct err *err);
 
-// Whether a controller's token, which the API server will be asked about, can be told to be of no use without asking.
+// Whether a client's token, which the API server will be asked about, can be told to be of no use without asking.
 // 0: signed with one of these keys, for the audience, and in its time. ERR_UNAUTHORIZED: the API server would refuse
 // it. ERR_NOT_FOUND: it cannot be told here: no JWT, or of another issuer.
 int jwt_check(const struct jwks *keys, const char *token, const struct jwt_rules *rules, struct err *err);

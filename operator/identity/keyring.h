@@ -29,7 +29,7 @@ bool keyring_ready(const struct keyring *k);
 // As authority.h's `pod`. A token signed by an unknown key is ERR_UNAVAILABLE until the API server has been asked for
 // new ones, then ERR_UNAUTHORIZED.
 int keyring_pod(struct keyring *k, const char *token, struct arena *a, struct pod_claims *ret, struct err *err);
-// jwt_check() of a controller's token with the cluster's keys, of any issuer that has them. Asks nobody; ERR_NOT_FOUND
+// jwt_check() of a client's token with the cluster's keys, of any issuer that has them. Asks nobody; ERR_NOT_FOUND
 // also while there are no keys.
 int keyring_check(const struct keyring *k, const char *token, struct err *err);
 

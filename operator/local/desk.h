@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups that controllers make in a local run, by group.create and group.delete as in a cluster: each goes with the
+// The groups that clients make in a local run, by group.create and group.delete as in a cluster: each goes with the
 // session that made it, or stays until the run ends. A group that does not fit now waits for the others.
 #ifndef CADRE_LOCAL_DESK_H
 #define CADRE_LOCAL_DESK_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cadre-local: a gateway with one group, or with those that controllers make, and `cadre-agent run`, which starts their
+// cadre-local: a gateway with one group, or with those that clients make, and `cadre-agent run`, which starts their
 // processes.
 #include "common/base/log.h"
 #include "common/base/mem.h"
@@ -31,7 +31,7 @@ struct local {
     struct loop *loop;
     struct gateway *gateway;
     struct local_group *group; // the one of the command line; NULL with a desk
-    struct desk *desk;         // NULL = controllers make no groups
+    struct desk *desk;         // NULL = clients make no groups
     struct provisioner provisioner;
     struct loop_signal *signals[3];
     struct loop_timer *leaving;

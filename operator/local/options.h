@@ -12,7 +12,7 @@ struct options {
     const char *ns, *group; // of a manifest's group NULL = as it says
     const char *agent;      // the program
     int processes;
-    bool serve;       // groups that controllers make
+    bool serve;       // groups that clients make
     bool with_parent; // ends with the program that started it
     int nodes, gpus;  // logical ones; GPUs of each node
     bool plain;       // no memory is shared

@@ -59,7 +59,7 @@ struct authority trust_authority(const char *token)
 {
     return (struct authority){.open = true,
                               .ctx = (void *)token,
-                              .controller = trust,
+                              .client = trust,
                               .cancel = cancel,
                               .pod = no_pod,
                               .ticket_text = no_ticket,

@@ -112,8 +112,8 @@ static int check_length(const struct call *c, size_t more, struct err *err)
 
 static int no_room(const struct call *c, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this controller do already",
-                   c->req.method, c->group->key);
+    return err_set(err, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this client do already", c->req.method,
+                   c->group->key);
 }
 
 static int append(const struct call *c, struct blob *b, const char *data, size_t len, struct err *err)

@@ -276,7 +276,7 @@ static void explain_lateness(struct call *c, struct buf *out)
         break;
     case CALL_NEW:
     case CALL_BLOCKED:
-        buf_puts(out, "an earlier call of the same controller has not come in whole");
+        buf_puts(out, "an earlier call of the same client has not come in whole");
         break;
     case CALL_RUNNING:
     case CALL_ANSWERED:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of a controller: what it waits for, the ranks that have it, their answers. It is answered exactly once. A
+// One call of a client: what it waits for, the ranks that have it, their answers. It is answered exactly once. A
 // call that was answered early (deadline, cancel, another rank's error) stays until every rank that has it has answered
 // too, so that no late answer can be taken for another call's.
 #ifndef CADRE_PROXY_CALL_H

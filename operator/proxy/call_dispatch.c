@@ -183,7 +183,7 @@ static void send_call(struct call *c, const struct call_body *body)
 static void call_wait(struct call *c, const struct call_body *body, bool all, bool queued)
 {
     if (!(all ? args_keep(c, body) : args_park(c, body))) {
-        call_refuse(c, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this controller do already", c->req.method,
+        call_refuse(c, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this client do already", c->req.method,
                     c->group->key);
         return;
     }

@@ -91,7 +91,7 @@ int dispatch_plan_make(const struct request *q, const struct group *g, const str
     d->quota = quota;
     int r = fill(q, g, parts, d, err);
     if (r == 0 && !quota_charge(quota, d->memory.used))
-        r = err_set(err, ERR_LIMIT, "%s(): no room for it: too many calls of this controller wait already", q->method);
+        r = err_set(err, ERR_LIMIT, "%s(): no room for it: too many calls of this client wait already", q->method);
     if (r < 0) {
         dispatch_plan_free(d);
         return r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a controller asks for that no worker does: a WorkerGroup to be created or deleted. The router notes it, whoever
+// What a client asks for that no worker does: a WorkerGroup to be created or deleted. The router notes it, whoever
 // owns the router does it and answers, also after the session has ended.
 #ifndef CADRE_PROXY_GROUP_CHANGE_H
 #define CADRE_PROXY_GROUP_CHANGE_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A controller that speaks JSON-RPC 2.0 (subprotocol cadre.v1.json, HTTP POST) in front of a session that speaks
+// A client that speaks JSON-RPC 2.0 (subprotocol cadre.v1.json, HTTP POST) in front of a session that speaks
 // records. Text in, text out; no I/O. docs/calls.md has the methods and the codes of errors. Batches are refused: many
 // requests may be in flight anyway.
 #ifndef CADRE_PROXY_JSONRPC_H

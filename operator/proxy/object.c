@@ -407,7 +407,7 @@ static int make_body(struct session *s, const struct head *head, const struct gr
     }
     writer_done(&w);
     *ret = b;
-    return b ? 0 : err_set(err, ERR_THROTTLED, "too many calls of this controller wait already");
+    return b ? 0 : err_set(err, ERR_THROTTLED, "too many calls of this client wait already");
 }
 
 static int to_owners(struct session *s, struct record *rec, struct head *head, struct record_call *parts,

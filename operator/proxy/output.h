@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks print, for the controllers that listen to their group. Equal lines of several ranks within OUTPUT_FOLD_MS
+// What ranks print, for the clients that listen to their group. Equal lines of several ranks within OUTPUT_FOLD_MS
 // become one; the lines of a rank keep their order. Nothing is kept of a group to which nobody listens. Bounded: what a
 // listener does not take in time is dropped and counted.
 #ifndef CADRE_PROXY_OUTPUT_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proxy without its sockets: which controller's call goes to which worker processes, and what comes back. Records
+// The proxy without its sockets: which client's call goes to which worker processes, and what comes back. Records
 // and events in, records out; no I/O, no callbacks. The owner of the connections
 //
 //   - reads records (whole bodies) and hands them to session_record() and member_record(),

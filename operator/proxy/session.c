@@ -287,7 +287,7 @@ static void block(struct session *s, struct call *c, const struct call_body *bod
     struct list *at = &s->blocked_calls;
     c->seq = seq;
     if (!args_keep(c, body)) {
-        call_refuse(c, ERR_THROTTLED, "%s(): too many calls of this controller wait already", c->req.method);
+        call_refuse(c, ERR_THROTTLED, "%s(): too many calls of this client wait already", c->req.method);
         return;
     }
     call_become(c, CALL_BLOCKED);
@@ -429,7 +429,7 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
     } else if (rec->h.type == RECORD_CANCEL) {
         r = cancel(s, rec);
     } else if (rec->h.type != RECORD_ARGS) { // ARGS: of a call that was refused
-        r = err_set(err, ERR_PROTO, "a controller must not send %s records here", record_type_name(rec->h.type));
+        r = err_set(err, ERR_PROTO, "a client must not send %s records here", record_type_name(rec->h.type));
     }
     release_blocked(s, unfinished);
     router_release_stale(s->router);

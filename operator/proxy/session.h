@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One controller: its calls by the ids that it chose, and the memory that they take. It may call the groups of one
+// One client: its calls by the ids that it chose, and the memory that they take. It may call the groups of one
 // namespace, for which it was authorised before.
 #ifndef CADRE_PROXY_SESSION_H
 #define CADRE_PROXY_SESSION_H
@@ -48,10 +48,10 @@ void session_free(struct session *s);       // cancels what is not answered
 void session_listen(struct session *s);     // to what the ranks of its default group print, if it is there
 bool session_idle(const struct session *s); // all is answered
 
-// A record from the controller: CALL, ARGS or CANCEL, a whole body or a piece of one. `unfinished` is
+// A record from the client: CALL, ARGS or CANCEL, a whole body or a piece of one. `unfinished` is
 // record_reader_unfinished() after it: calls begin in the order in which they were sent, even where a small one has
 // overtaken a long one. ROUTER_COLLECT, to a first piece: this one is to come whole, see record_reader_collect().
-// Negative: the controller broke the protocol, close it; a call that cannot be made is answered with an ERROR instead,
+// Negative: the client broke the protocol, close it; a call that cannot be made is answered with an ERROR instead,
 // and what is left of its body is passed over.
 int session_record(struct session *s, const struct record *rec, uint64_t unfinished, struct err *err);
 

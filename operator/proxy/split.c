@@ -40,7 +40,7 @@ static int wrong_count(const struct splitting *p, const char *what, uint32_t fou
 
 static int no_room(const struct splitting *p, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this controller wait already",
+    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this client wait already",
                    p->c->req.method);
 }
 

@@ -25,7 +25,7 @@ struct split_stream {
 
 static int no_room(const struct request *q, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this controller wait already",
+    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this client wait already",
                    q->method);
 }
 

@@ -20,10 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHILDREN = CHAOS_PROXIES + CHAOS_RANKS + CHAOS_CONTROLLERS, RUNS_MAX = 4096, HEAL_MS = 60 * 1000 };
+enum { CHILDREN = CHAOS_PROXIES + CHAOS_RANKS + CHAOS_CLIENTS, RUNS_MAX = 4096, HEAL_MS = 60 * 1000 };
 
-enum kind { PROXY, WORKER, CONTROLLER };
-static const char *const kind_names[] = {"proxy", "worker", "controller"};
+enum kind { PROXY, WORKER, CLIENT };
+static const char *const kind_names[] = {"proxy", "worker", "client"};
 
 struct child {
     enum kind kind;
@@ -32,7 +32,7 @@ struct child {
     bool stopped;    // by SIGSTOP
     int told;        // SIGTERM, SIGKILL: it was told to end; 0
     int64_t next_ms; // when it is to be started, or to go on
-    unsigned run;    // of a controller: which of `files`
+    unsigned run;    // of a client: which of `files`
 };
 
 struct chaos {
@@ -40,7 +40,7 @@ struct chaos {
     const char *worker, *module;
     char dir[64], ledger[96], sockets[CHAOS_PROXIES][96];
     struct rand rand;
-    char *files[RUNS_MAX]; // of controllers
+    char *files[RUNS_MAX]; // of clients
     unsigned char killed[RUNS_MAX];
     unsigned n_runs, n_kills, n_terms, n_stops;
     bool wrong;
@@ -89,17 +89,16 @@ static _Noreturn void be(struct chaos *c, const struct child *k, uint64_t seed)
         exec_worker(c, k);
     for (size_t i = 0; i < CHAOS_PROXIES; i++)
         sockets[i] = c->sockets[i];
-    exit(k->kind == PROXY ? proxy_run(c->sockets[k->index])
-                          : controller_run(sockets, c->files[k->run], k->run + 1, seed));
+    exit(k->kind == PROXY ? proxy_run(c->sockets[k->index]) : client_run(sockets, c->files[k->run], k->run + 1, seed));
 }
 
 static void start(struct chaos *c, struct child *k)
 {
     k->starts++;
     k->told = 0;
-    if (k->kind == CONTROLLER) {
+    if (k->kind == CLIENT) {
         k->run = c->n_runs++;
-        c->files[k->run] = xasprintf("%s/controller-%u", c->dir, k->run);
+        c->files[k->run] = xasprintf("%s/client-%u", c->dir, k->run);
     }
     uint64_t seed = rand_u64(&c->rand);
     fflush(NULL);
@@ -125,7 +124,7 @@ static void reap(struct chaos *c)
                     k->told);
             c->wrong = true;
         }
-        if (k->kind == CONTROLLER)
+        if (k->kind == CLIENT)
             c->killed[k->run] = k->told == SIGKILL;
         k->pid = 0;
         k->stopped = false;
@@ -247,7 +246,7 @@ static void run(struct chaos *c, int64_t seconds)
     settle(c);
     for (size_t i = 0; i < CHAOS_PROXIES && !c->wrong; i++)
         check_alive(c, i);
-    end_all(c, CONTROLLER);
+    end_all(c, CLIENT);
     end_all(c, WORKER);
     end_all(c, PROXY);
 }
@@ -267,8 +266,8 @@ static void set_up(struct chaos *c)
     }
     for (unsigned i = 0; i < CHAOS_RANKS; i++, k++)
         *k = (struct child){.kind = WORKER, .index = i};
-    for (unsigned i = 0; i < CHAOS_CONTROLLERS; i++, k++)
-        *k = (struct child){.kind = CONTROLLER, .index = i};
+    for (unsigned i = 0; i < CHAOS_CLIENTS; i++, k++)
+        *k = (struct child){.kind = CLIENT, .index = i};
 }
 
 static void clean_up(struct chaos *c)

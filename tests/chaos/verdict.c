@@ -22,7 +22,7 @@ struct call {
 struct court {
     struct entry *entries;
     size_t n_entries, max_entries;
-    struct call *calls; // of one controller, by token
+    struct call *calls; // of one client, by token
     size_t n_calls, max_calls;
     size_t results, errors, open;
     size_t by_name[16];
@@ -172,8 +172,7 @@ int verdict(const char *ledger, char *const files[], const unsigned char *killed
     read_ledger(&c, ledger);
     for (unsigned i = 0; i < n; i++)
         hear(&c, files[i], killed[i]);
-    printf("%zu results, %zu errors, %zu calls of killed controllers, %zu runs;", c.results, c.errors, c.open,
-           c.n_entries);
+    printf("%zu results, %zu errors, %zu calls of killed clients, %zu runs;", c.results, c.errors, c.open, c.n_entries);
     for (size_t i = 0; names[i]; i++)
         printf(" %s %zu", names[i], c.by_name[i]);
     printf("\n");

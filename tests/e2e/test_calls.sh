@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Calls, end to end: the operator as the chart installs it (two replicas), groups that run the modules of examples/ in a
-# namespace of Pod Security restricted, and controllers outside of the cluster (kubectl-cadre) and inside (HTTP,
+# namespace of Pod Security restricted, and clients outside of the cluster (kubectl-cadre) and inside (HTTP,
 # websocket). The values are those of the table of features that Cadre has to bring; then what goes wrong: wrong callers
 # and calls, workers, agents and operators that die, groups that cannot start.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
@@ -397,7 +397,7 @@ test_changes() {
     check "resumed with another size" eventually 30 is "[100]" called two '{"method": "get_value"}'
 }
 
-# ---- groups that controllers make ------------------------------------------------------------------------------------
+# ---- groups that clients make ------------------------------------------------------------------------------------
 
 # made LIFETIME: params of group.create for a group like "one".
 made() {

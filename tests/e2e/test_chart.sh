@@ -205,7 +205,7 @@ test_render_proxy() {
     local all deployment
     all=$(render)
     deployment=$(object Deployment cadre-operator <<<"$all")
-    check "the operator's port for agents, workers and controllers is open" has "containerPort: 9443" "$deployment"
+    check "the operator's port for agents, workers and clients is open" has "containerPort: 9443" "$deployment"
     check "... and in the NetworkPolicy" has "- port: 9443" "$(object NetworkPolicy cadre-operator <<<"$all")"
     check "... and has a Service of every replica, ready or not" has "  clusterIP: None
   publishNotReadyAddresses: true" "$(object Service cadre-operator <<<"$all")"

@@ -72,7 +72,7 @@ test_killed() {
     check "a rank that hangs answers nothing" says "no answer from rank 1" cadre call counter get_value --timeout 1s
     check "... and is killed all the same" is "rank 1 of counter killed" cadre kill counter --rank 1
     check "... all start anew, as restartPolicy says" eventually 30 is "[0, 0]" cadre call counter get_value
-    check "... and the failure is told" eventually 10 matches "killed by a controller" \
+    check "... and the failure is told" eventually 10 matches "killed by a client" \
         kc get wg counter -o 'jsonpath={.status.lastFailure.message}'
     check "... with its rank and exit code" is "1 137" \
         kc get wg counter -o 'jsonpath={.status.lastFailure.rank} {.status.lastFailure.exitCode}'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A controller that speaks JSON-RPC, one message a line, in front of a group of two ranks. A line that begins with '='
+// A client that speaks JSON-RPC, one message a line, in front of a group of two ranks. A line that begins with '='
 // is instead what rank 0 answers to its oldest call, and with '!' what it answers as an error. Whatever it says, each
 // answer is a JSON document, and in the end nothing is charged.
 #include "common/base/json.h"

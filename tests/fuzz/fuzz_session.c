@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proxy's session: two controllers and three ranks around one router, and a script of what they do, an opcode and
-// an operand a step. Controllers and ranks send sensible records as well as any bytes; ranks answer in any order,
+// The proxy's session: two clients and three ranks around one router, and a script of what they do, an opcode and
+// an operand a step. Clients and ranks send sensible records as well as any bytes; ranks answer in any order,
 // twice, for others, or never; they die and come back, the group changes its attempt, is refused or deleted, time
 // passes. Whatever happens: a call is answered once, and in the end nothing is charged any more.
 #include "common/base/mem.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORLD = 3, CONTROLLERS = 2, CALLS = 512, PENDING = 512, COLLECT_MAX = 4096 };
+enum { WORLD = 3, CLIENTS = 2, CALLS = 512, PENDING = 512, COLLECT_MAX = 4096 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,7 +26,7 @@ struct end {
     struct record_reader reader, in;
 };
 
-struct controller {
+struct client {
     struct end end;
     struct session *session;
     uint32_t open[CALLS]; // ids of calls that are not answered
@@ -44,7 +44,7 @@ struct rank {
 struct scene {
     struct clock_fake clock;
     struct router r;
-    struct controller controllers[CONTROLLERS];
+    struct client clients[CLIENTS];
     struct rank ranks[WORLD];
     uint32_t attempt;
     const uint8_t *at, *end; // the script
@@ -81,29 +81,29 @@ static void end_done(struct end *e)
     record_reader_done(&e->in);
 }
 
-// Controllers
+// Clients
 
-static void controller_open(struct scene *s, struct controller *c)
+static void client_open(struct scene *s, struct client *c)
 {
     c->n_open = 0;
     c->session = session_new(&s->r, "ml", next(s) & 1 ? NULL : "g", &c->end.out, c);
     end_init(&c->end, c->session->quota);
 }
 
-static void controller_close(struct controller *c)
+static void client_close(struct client *c)
 {
     record_reader_done(&c->end.reader); // before its quota goes
     session_free(c->session);
     end_done(&c->end);
 }
 
-static void controller_again(struct scene *s, struct controller *c)
+static void client_again(struct scene *s, struct client *c)
 {
-    controller_close(c);
-    controller_open(s, c);
+    client_close(c);
+    client_open(s, c);
 }
 
-static void controller_answered(struct controller *c, uint32_t id)
+static void client_answered(struct client *c, uint32_t id)
 {
     for (size_t i = 0; i < c->n_open; i++)
         if (c->open[i] == id) {
@@ -113,7 +113,7 @@ static void controller_answered(struct controller *c, uint32_t id)
     must(false); // nobody asked, or it was answered before
 }
 
-static void controller_reads(struct scene *s, struct controller *c)
+static void client_reads(struct scene *s, struct client *c)
 {
     static char message[RECORD_MESSAGE];
     struct record rec;
@@ -125,7 +125,7 @@ static void controller_reads(struct scene *s, struct controller *c)
             if (rec.h.type == RECORD_HOLD || rec.h.type == RECORD_GO)
                 continue;
             must(rec.h.type == RECORD_RESULT || rec.h.type == RECORD_ERROR);
-            controller_answered(c, rec.h.call);
+            client_answered(c, rec.h.call);
         }
         must(got == 0);
     }
@@ -147,18 +147,18 @@ static int hand_over(int (*take)(void *to, struct record *rec, struct err *err),
 
 static int take_call(void *to, struct record *rec, struct err *err)
 {
-    struct controller *c = to;
+    struct client *c = to;
     return session_record(c->session, rec, record_reader_unfinished(&c->end.reader), err);
 }
 
-static void controller_sends(struct scene *s, struct controller *c, const char *bytes, size_t len)
+static void client_sends(struct scene *s, struct client *c, const char *bytes, size_t len)
 {
     struct record rec;
     struct err err = ERR_INIT;
     int got;
     while ((got = record_reader_next(&c->end.reader, &bytes, &len, &rec, &err)) > 0) {
         if (c->n_open == CALLS)
-            controller_reads(s, c);
+            client_reads(s, c);
         got = hand_over(take_call, c, &c->end.reader, &rec, &c->session->peer.want, &err);
         if (got < 0)
             break;
@@ -169,19 +169,19 @@ static void controller_sends(struct scene *s, struct controller *c, const char *
             c->open[c->n_open++] = rec.h.call;
     }
     if (got < 0 || c->session->peer.close_code)
-        controller_again(s, c);
+        client_again(s, c);
 }
 
-static void send_record(struct scene *s, struct controller *c, const struct record_header *h, const char *body)
+static void send_record(struct scene *s, struct client *c, const struct record_header *h, const char *body)
 {
     char bytes[RECORD_HEADER_SIZE + 1024];
     record_header_encode(bytes, h);
     memcpy(bytes + RECORD_HEADER_SIZE, body, h->len);
-    controller_sends(s, c, bytes, RECORD_HEADER_SIZE + h->len);
+    client_sends(s, c, bytes, RECORD_HEADER_SIZE + h->len);
 }
 
 // In two pieces, of which the second may never come.
-static void send_pieces(struct scene *s, struct controller *c, const struct record_header *h, const char *body)
+static void send_pieces(struct scene *s, struct client *c, const struct record_header *h, const char *body)
 {
     struct record_header first = *h, second = *h;
     uint8_t cut = next(s);
@@ -197,7 +197,7 @@ static void send_pieces(struct scene *s, struct controller *c, const struct reco
         send_record(s, c, &second, body + cut);
 }
 
-static void send_call(struct scene *s, struct controller *c)
+static void send_call(struct scene *s, struct client *c)
 {
     static const char *const heads[] = {"{\"method\":\"m\"}",
                                         "{\"method\":\"m\",\"timeoutMs\":50}",
@@ -243,17 +243,17 @@ static void send_call(struct scene *s, struct controller *c)
     send_pieces(s, c, &h, body);
 }
 
-static void send_cancel(struct scene *s, struct controller *c)
+static void send_cancel(struct scene *s, struct client *c)
 {
     send_record(s, c, &(struct record_header){.type = RECORD_CANCEL, .call = 1 + next(s) % 64u, .rank = RECORD_GROUP},
                 "");
 }
 
-static void send_bytes(struct scene *s, struct controller *c)
+static void send_bytes(struct scene *s, struct client *c)
 {
     size_t len;
     char *bytes = next_bytes(s, &len);
-    controller_sends(s, c, bytes, len);
+    client_sends(s, c, bytes, len);
     free(bytes);
 }
 
@@ -422,15 +422,15 @@ static void close_expelled(struct scene *s)
     for (size_t i = 0; i < WORLD; i++)
         if (s->ranks[i].member && s->ranks[i].member->peer.close_code)
             rank_hangs_up(s, &s->ranks[i]);
-    for (size_t i = 0; i < CONTROLLERS; i++)
-        if (s->controllers[i].session->peer.close_code)
-            controller_again(s, &s->controllers[i]);
+    for (size_t i = 0; i < CLIENTS; i++)
+        if (s->clients[i].session->peer.close_code)
+            client_again(s, &s->clients[i]);
 }
 
 static void step(struct scene *s)
 {
     uint8_t op = next(s), who = op / 16;
-    struct controller *c = &s->controllers[who % CONTROLLERS];
+    struct client *c = &s->clients[who % CLIENTS];
     struct rank *k = &s->ranks[who % WORLD];
     switch (op % 16) {
     case 0:
@@ -444,10 +444,10 @@ static void step(struct scene *s)
         send_bytes(s, c);
         break;
     case 4:
-        controller_reads(s, c);
+        client_reads(s, c);
         break;
     case 5:
-        controller_again(s, c);
+        client_again(s, c);
         break;
     case 6:
         rank_dial(s, k);
@@ -487,13 +487,13 @@ static void settle(struct scene *s)
     router_group_gone(&s->r, "u");
     pass(s, 2000);
     close_expelled(s);
-    for (size_t i = 0; i < CONTROLLERS; i++) {
-        struct controller *c = &s->controllers[i];
+    for (size_t i = 0; i < CLIENTS; i++) {
+        struct client *c = &s->clients[i];
         // What stands behind a body that never ended ends with its connection.
         bool cut_off = record_reader_unfinished(&c->end.reader) != UINT64_MAX;
-        controller_reads(s, c);
+        client_reads(s, c);
         must(c->n_open == 0 || cut_off);
-        controller_close(c);
+        client_close(c);
     }
     pass(s, 2000);
     while (router_changed(&s->r))
@@ -518,8 +518,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                               .task_wait_ms = 700,
                                               .exit_wait_ms = 100});
     group_is(&s, NULL);
-    for (size_t i = 0; i < CONTROLLERS; i++)
-        controller_open(&s, &s.controllers[i]);
+    for (size_t i = 0; i < CLIENTS; i++)
+        client_open(&s, &s.clients[i]);
     for (size_t i = 0; i < WORLD; i++)
         rank_dial(&s, &s.ranks[i]);
     while (s.at < s.end)

@@ -138,12 +138,11 @@ void cli_world_run(struct cli_world *w, const char *const argv[], const char *in
             loop_run_once(w->other->loop, 5);
         bool a = take(out[0], &w->out), b = take(err[0], &w->err);
         more = a || b;
-        if (w->interrupt_at_controllers &&
-            gateway_fixture_counters(&w->gateway).controllers == w->interrupt_at_controllers) {
+        if (w->interrupt_at_clients && gateway_fixture_counters(&w->gateway).clients == w->interrupt_at_clients) {
             kill(pid, w->interrupt_signal ? w->interrupt_signal : SIGINT);
-            w->interrupt_at_controllers = 0;
+            w->interrupt_at_clients = 0;
         }
-        if (w->late && gateway_fixture_counters(&w->gateway).controllers) {
+        if (w->late && gateway_fixture_counters(&w->gateway).clients) {
             start_workers(w);
             w->late = false;
         }

@@ -14,11 +14,11 @@ struct cli_world {
     char url[160]; // of the gateway
     pid_t workers[WORLD_RANKS_MAX];
     uint32_t n;
-    struct gateway_fixture *other;     // another replica, which takes part in what is run; NULL = there is none
-    uint64_t interrupt_at_controllers; // a signal to the next program, when so many are connected; 0 = never
-    int interrupt_signal;              // which, 0 = SIGINT
-    bool late;                         // the ranks are not there yet: they start when the next program is connected
-    const char *module, *roles;        // as --module and --roles want it
+    struct gateway_fixture *other; // another replica, which takes part in what is run; NULL = there is none
+    uint64_t interrupt_at_clients; // a signal to the next program, when so many are connected; 0 = never
+    int interrupt_signal;          // which, 0 = SIGINT
+    bool late;                     // the ranks are not there yet: they start when the next program is connected
+    const char *module, *roles;    // as --module and --roles want it
     // Of the last program
     struct buf out, err;
     int status; // its exit status, 128 + N after signal N

@@ -27,7 +27,7 @@ struct crowd *crowd_with(uint32_t world, const struct grid *meshes, size_t n)
     w->world = world;
     fixture_init(&w->f, NULL);
     fixture_meshes(&w->f, world, meshes, n);
-    controller_open(&w->f, &w->c, "llama");
+    client_open(&w->f, &w->c, "llama");
     return w;
 }
 
@@ -64,7 +64,7 @@ struct crowd *crowd_new(uint32_t world, const char *first, const char *second)
 
 void crowd_free(struct crowd *w)
 {
-    controller_close(&w->c);
+    client_close(&w->c);
     for (uint32_t i = 0; i < w->world; i++)
         worker_hang_up(&w->f, &w->workers[i]);
     fixture_done(&w->f);
@@ -124,15 +124,15 @@ void crowd_sends(struct crowd *w, const struct mode *m, const struct body *args)
 {
     struct err err = ERR_INIT;
     char *head = arena_printf(&w->memory, "{\"method\":\"%s\"%s}", m->method ? m->method : "f", m->more ? m->more : "");
-    if (controller_send(&w->c,
-                        &(struct call_text){.id = ++w->id,
-                                            .rank = RECORD_GROUP,
-                                            .dispatch = m->dispatch,
-                                            .execute = m->execute,
-                                            .head = head,
-                                            .args = args->data,
-                                            .args_len = args->len},
-                        &err) < 0)
+    if (client_send(&w->c,
+                    &(struct call_text){.id = ++w->id,
+                                        .rank = RECORD_GROUP,
+                                        .dispatch = m->dispatch,
+                                        .execute = m->execute,
+                                        .head = head,
+                                        .args = args->data,
+                                        .args_len = args->len},
+                    &err) < 0)
         fail_msg("%s", err.msg);
 }
 
@@ -185,7 +185,7 @@ void crowd_refused(struct crowd *w, const struct mode *m, const char *args, cons
 {
     struct body b = text_body(args);
     crowd_sends(w, m, &b);
-    const char *got = controller_hears(&w->c);
+    const char *got = client_hears(&w->c);
     char begin[64];
     snprintf(begin, sizeof begin, "%u ERROR %s ", w->id, code);
     if (!got || !str_starts(got, begin) || !strstr(got, why))

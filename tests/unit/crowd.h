@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Group ml/llama of any size and one controller, for calls with batches: what workers are given and return is a column
+// Group ml/llama of any size and one client, for calls with batches: what workers are given and return is a column
 // or tensor "a".
 #ifndef CADRE_TESTS_CROWD_H
 #define CADRE_TESTS_CROWD_H
@@ -12,7 +12,7 @@ enum { WORLD_MAX = 96, ROWS_MAX = 400 };
 struct crowd {
     struct proxy_fixture f;
     struct worker workers[WORLD_MAX];
-    struct controller c;
+    struct client c;
     uint32_t world, id;
     bool quiet[WORLD_MAX]; // nobody waits for the result of the call that the rank took last
     struct arena memory;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 cadre_test(test_browser LINKS cadre_gateway)
-foreach(name controllers agents posts provision workers abuse strain)
+foreach(name clients agents posts provision workers abuse strain)
   cadre_test(test_gateway_${name} LINKS cadre_gateway cadre_fakeapi SOURCES gateway_fixture.c)
 endforeach()
 cadre_test(test_lookout LINKS cadre_gateway cadre_identity cadre_fakeapi SOURCES gateway_fixture.c)

@@ -24,8 +24,7 @@
 
 // The authority
 
-static uint64_t authority_controller(void *ctx, const char *token, const char *ns, authority_done_fn done,
-                                     void *done_ctx)
+static uint64_t authority_client(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx)
 {
     struct gateway_fixture *f = ctx;
     struct err err = ERR_INIT;
@@ -168,7 +167,7 @@ void gateway_fixture_start(struct gateway_fixture *f, const struct gateway_confi
     struct err err = ERR_INIT;
     *f = (struct gateway_fixture){.loop = loop_new(), .heartbeat_ms = 3000, .changes = BUF_INIT(1 << 20)};
     f->authority = (struct authority){.ctx = f,
-                                      .controller = authority_controller,
+                                      .client = authority_client,
                                       .cancel = authority_cancel,
                                       .pod = authority_pod,
                                       .ticket = authority_ticket,
@@ -378,7 +377,7 @@ void gateway_peer_is_closed(struct gateway_peer *p, unsigned code, const char *e
     gateway_peer_hang_up(p);
 }
 
-void gateway_controller(struct gateway_peer *p, struct gateway_fixture *f)
+void gateway_client(struct gateway_peer *p, struct gateway_fixture *f)
 {
     gateway_peer_dial(p, f, "/v1/namespaces/ml/workergroups/llama", "alice", NULL);
     gateway_peer_send(p, RECORD_HELLO, 0, RECORD_GROUP, "{\"role\":\"controller\",\"version\":1}");

@@ -12,7 +12,7 @@
 
 #define GATEWAY_UID "6e8a-llama"
 
-// Tokens of controllers: "alice" may call, "bob" may not, "short" may for a moment, "late" is answered when the test
+// Tokens of clients: "alice" may call, "bob" may not, "short" may for a moment, "late" is answered when the test
 // wants it, anything else is nobody's. Of pods: "pod NAME UID".
 struct gateway_fixture {
     struct loop *loop;
@@ -70,7 +70,7 @@ bool gateway_peer_got(const struct gateway_peer *p, const char *text);
 void gateway_peer_is_closed(struct gateway_peer *p, unsigned code, const char *error);
 
 // Dial in, say HELLO, and are there on return.
-void gateway_controller(struct gateway_peer *p, struct gateway_fixture *f); // alice, for ml/llama
+void gateway_client(struct gateway_peer *p, struct gateway_fixture *f); // alice, for ml/llama
 void gateway_worker(struct gateway_peer *p, struct gateway_fixture *f, uint32_t rank, uint32_t attempt);
 void gateway_worker_hello(struct gateway_peer *p, uint32_t rank, const char *ticket);
 

@@ -298,18 +298,18 @@ void worker_says(struct proxy_fixture *f, struct worker *w, uint32_t id, const c
         fail_msg("%s", err.msg);
 }
 
-void controller_open_in(struct proxy_fixture *f, struct controller *c, const char *ns, const char *group)
+void client_open_in(struct proxy_fixture *f, struct client *c, const char *ns, const char *group)
 {
     wire_init(&c->wire);
     c->session = session_new(&f->router, ns, group, &c->wire.out, c);
 }
 
-void controller_open(struct proxy_fixture *f, struct controller *c, const char *group)
+void client_open(struct proxy_fixture *f, struct client *c, const char *group)
 {
-    controller_open_in(f, c, "ml", group);
+    client_open_in(f, c, "ml", group);
 }
 
-void controller_close(struct controller *c)
+void client_close(struct client *c)
 {
     if (!c->session)
         return;
@@ -318,7 +318,7 @@ void controller_close(struct controller *c)
     wire_done(&c->wire);
 }
 
-int controller_send(struct controller *c, const struct call_text *call, struct err *err)
+int client_send(struct client *c, const struct call_text *call, struct err *err)
 {
     struct buf body = BUF_INIT(1 << 20);
     char prefix[4];
@@ -354,7 +354,7 @@ struct call_pieces call_pieces(uint32_t id, const char *head, const char *args, 
     return call;
 }
 
-int call_pieces_send(struct controller *c, struct call_pieces *call, size_t n, struct err *err)
+int call_pieces_send(struct client *c, struct call_pieces *call, size_t n, struct err *err)
 {
     n = MIN(n, call->len - call->at);
     bool last = call->at + n == call->len;
@@ -376,14 +376,14 @@ int call_pieces_send(struct controller *c, struct call_pieces *call, size_t n, s
     return got;
 }
 
-int controller_cancel(struct controller *c, uint32_t id)
+int client_cancel(struct client *c, uint32_t id)
 {
     struct record r = {.h = {.type = RECORD_CANCEL, .call = id, .rank = RECORD_GROUP}, .seq = 1};
     struct err err = ERR_INIT;
     return session_record(c->session, &r, UINT64_MAX, &err);
 }
 
-static void describe_error(struct controller *c, struct buf *out, const struct wire_record *r)
+static void describe_error(struct client *c, struct buf *out, const struct wire_record *r)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
@@ -404,7 +404,7 @@ static void describe_error(struct controller *c, struct buf *out, const struct w
     arena_done(&a);
 }
 
-const char *controller_hears(struct controller *c)
+const char *client_hears(struct client *c)
 {
     static char text[128 << 10];
     struct wire_record *r = wire_next(&c->wire);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A router with controllers and workers around it, all in memory: what is queued for a peer is written into messages
+// A router with clients and workers around it, all in memory: what is queued for a peer is written into messages
 // and read back, as a connection would do it.
 #ifndef CADRE_TESTS_PROXY_FIXTURE_H
 #define CADRE_TESTS_PROXY_FIXTURE_H
@@ -28,7 +28,7 @@ struct wire_record {
     char body[]; // and a NUL behind it
 };
 
-struct controller {
+struct client {
     struct wire wire;
     struct session *session;
     bool unsent; // the last error said that no rank has run the call
@@ -65,9 +65,9 @@ int worker_answer_bytes(struct proxy_fixture *f, struct worker *w, uint32_t id, 
 uint32_t worker_takes(struct worker *w, const char *args);
 void worker_says(struct proxy_fixture *f, struct worker *w, uint32_t id, const char *json); // a RESULT that is welcome
 
-void controller_open(struct proxy_fixture *f, struct controller *c, const char *group);
-void controller_open_in(struct proxy_fixture *f, struct controller *c, const char *ns, const char *group);
-void controller_close(struct controller *c);
+void client_open(struct proxy_fixture *f, struct client *c, const char *group);
+void client_open_in(struct proxy_fixture *f, struct client *c, const char *ns, const char *group);
+void client_close(struct client *c);
 struct call_text {
     uint32_t id;
     uint32_t rank; // RECORD_GROUP as well
@@ -75,7 +75,7 @@ struct call_text {
     const char *head, *args;
     size_t args_len; // 0 = strlen(args)
 };
-int controller_send(struct controller *c, const struct call_text *call, struct err *err);
+int client_send(struct client *c, const struct call_text *call, struct err *err);
 struct call_pieces { // to the group, of which pieces are sent
     uint32_t id, rank;
     uint8_t dispatch, execute;
@@ -83,12 +83,12 @@ struct call_pieces { // to the group, of which pieces are sent
     size_t len, at;
 };
 struct call_pieces call_pieces(uint32_t id, const char *head, const char *args, size_t args_len);
-int call_pieces_send(struct controller *c, struct call_pieces *call, size_t n,
+int call_pieces_send(struct client *c, struct call_pieces *call, size_t n,
                      struct err *err); // n bytes, or what is left
-int controller_cancel(struct controller *c, uint32_t id);
+int client_cancel(struct client *c, uint32_t id);
 // The next answer: "1 RESULT [1,2]" or "1 ERROR rank=2 TIMEOUT message"; NULL = nothing came. Valid until the next
 // call.
-const char *controller_hears(struct controller *c);
+const char *client_hears(struct client *c);
 
 void wire_pass(struct wire *w);                // what was queued has gone through, and is there to be taken
 struct wire_record *wire_next(struct wire *w); // NULL = nothing came; free() it

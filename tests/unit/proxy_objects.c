@@ -28,7 +28,7 @@ void all_keep(struct world *w, const char *args, char kind)
 // The reference of the next answer.
 const char *reference(struct world *w, struct arena *a, struct ref *ret)
 {
-    const char *got = controller_hears(&w->c), *json = got ? strchr(got, '{') : NULL;
+    const char *got = client_hears(&w->c), *json = got ? strchr(got, '{') : NULL;
     struct ref_found f;
     struct err err = ERR_INIT;
     if (!json || !ref_is(json, strlen(json), &f))

@@ -18,7 +18,7 @@ int world_setup_empty(void **state)
     struct world *w = xcalloc(1, sizeof *w);
     fixture_init(&w->f, NULL);
     fixture_group(&w->f, WORLD, 1, NULL);
-    controller_open(&w->f, &w->c, "llama");
+    client_open(&w->f, &w->c, "llama");
     *state = w;
     return 0;
 }
@@ -35,7 +35,7 @@ int world_setup(void **state)
 int world_teardown(void **state)
 {
     struct world *w = *state;
-    controller_close(&w->c);
+    client_close(&w->c);
     for (uint32_t i = 0; i < WORLD; i++)
         worker_hang_up(&w->f, &w->workers[i]);
     fixture_done(&w->f);
@@ -46,7 +46,7 @@ int world_teardown(void **state)
 void sends(struct world *w, struct call_text call)
 {
     struct err err = ERR_INIT;
-    if (controller_send(&w->c, &call, &err) < 0)
+    if (client_send(&w->c, &call, &err) < 0)
         fail_msg("%s", err.msg);
 }
 
@@ -57,7 +57,7 @@ void sends_group(struct world *w, uint32_t id, const char *head, const char *arg
 
 void hears(struct world *w, const char *want)
 {
-    const char *got = controller_hears(&w->c);
+    const char *got = client_hears(&w->c);
     size_t n = strlen(want);
     if (!got)
         fail_msg("nothing came, not %s", want);
@@ -68,14 +68,14 @@ void hears(struct world *w, const char *want)
 
 void hears_about(struct world *w, const char *begin, const char *about)
 {
-    const char *got = controller_hears(&w->c);
+    const char *got = client_hears(&w->c);
     if (!got || !str_starts(got, begin) || !strstr(got, about))
         fail_msg("%s\ncame, not %s... %s", got ? got : "nothing", begin, about);
 }
 
 void hears_nothing(struct world *w)
 {
-    const char *got = controller_hears(&w->c);
+    const char *got = client_hears(&w->c);
     if (got)
         fail_msg("%s came", got);
 }

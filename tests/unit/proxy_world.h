@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What most tests of the router begin with: group ml/llama of four ranks and one controller; and what it says and
+// What most tests of the router begin with: group ml/llama of four ranks and one client; and what it says and
 // hears.
 #ifndef CADRE_TESTS_PROXY_WORLD_H
 #define CADRE_TESTS_PROXY_WORLD_H
@@ -11,7 +11,7 @@ enum { WORLD = 4 };
 struct world {
     struct proxy_fixture f;
     struct worker workers[WORLD];
-    struct controller c;
+    struct client c;
 };
 
 #define ADD "{\"method\":\"add\"}"

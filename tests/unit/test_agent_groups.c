@@ -229,7 +229,7 @@ static void is_killed(struct fixture *f)
 {
     give(f, COMMAND_KILL, "{\"group\":\"a\",\"attempt\":1,\"rank\":0}");
     until(f, &f->reports, "a exited 1/0: 137, a stopped 1, ");
-    until(f, &f->said, "was killed by a controller (group.kill)");
+    until(f, &f->said, "was killed by a client (group.kill)");
 }
 
 // A process that is stopped does not take SIGTERM.

@@ -328,7 +328,7 @@ static void one_that_hangs_is_killed(void **state)
     UNTIL(f, process_is(facts(f, 0), 1, 1, AGENT_PROCESS_EXITED));
     const struct agent_facts *now = facts(f, 0);
     assert_int_equal(now->processes[1].exit_code, 137);
-    assert_string_equal(now->processes[1].last_lines, "I wait\nrank 1 was killed by a controller (group.kill)\n");
+    assert_string_equal(now->processes[1].last_lines, "I wait\nrank 1 was killed by a client (group.kill)\n");
     assert_true(process_is(now, 0, 1, AGENT_PROCESS_RUNNING));
     assert_agreed(f);
     f->refused = -1;

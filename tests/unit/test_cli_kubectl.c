@@ -197,7 +197,7 @@ static void interrupt_a_call(int signo)
 {
     cli_world_kill(&world, 1);
     GATEWAY_UNTIL(&world.gateway, gateway_fixture_counters(&world.gateway).workers == 1);
-    world.interrupt_at_controllers = 1;
+    world.interrupt_at_clients = 1;
     world.interrupt_signal = signo;
     cli_world_line(&world, "call llama add 1");
 }

@@ -55,7 +55,7 @@ static void start_other(void)
 {
     gateway_fixture_start(&other, NULL, NULL);
     gateway_fixture_group(&other, 2, 1, NULL);
-    gateway_controller(&caller, &other);
+    gateway_client(&caller, &other);
     gateway_peer_call(&caller, 1, "{\"method\":\"add\"}", "[1]");
     GATEWAY_UNTIL(&other, gateway_router(other.gateway)->n_calls == 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a controller asks for, and the WorkerGroup that is created of it.
+// What a client asks for, and the WorkerGroup that is created of it.
 #include "operator/api/draft.h"
 
 #include <setjmp.h>

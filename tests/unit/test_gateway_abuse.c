@@ -41,7 +41,7 @@ static int setup(void **state)
     gateway_fixture_start(&f, &limits, NULL);
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&worker, &f, 0, 1);
-    gateway_controller(&good, &f);
+    gateway_client(&good, &f);
     return 0;
 }
 
@@ -52,7 +52,7 @@ static int teardown(void **state)
     gateway_peer_call(&good, 1000, "{\"method\":\"echo\"}", "[\"still there\"]");
     GATEWAY_UNTIL(&f, gateway_peer_got(&good, "RESULT 1000 - [{\"rank\":0,\"args\":[\"still there\"]}]"));
     gateway_peer_hang_up(&good);
-    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 0);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 0);
     assert_int_equal(gateway_fixture_counters(&f).bytes_held, 0);
     gateway_peer_hang_up(&worker);
     gateway_fixture_stop(&f);
@@ -71,7 +71,7 @@ static void test_id_in_use(void **state)
     struct gateway_peer p;
     (void)state;
     worker.quiet = true;
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[1]");
     gateway_peer_call(&good, 1, "{\"method\":\"echo\"}", "[1]"); // ids are each connection's own
     GATEWAY_UNTIL(&f, worker.n_calls == 2);
@@ -90,7 +90,7 @@ static void test_thousands_of_sessions(void **state)
     struct gateway_peer *peers = xcalloc(SESSIONS, sizeof *peers);
     (void)state;
     for (size_t i = 0; i < SESSIONS; i++) {
-        gateway_controller(&peers[i], &f);
+        gateway_client(&peers[i], &f);
         gateway_peer_call(&peers[i], 1, "{\"method\":\"echo\"}", "[1]");
     }
     for (size_t i = 0; i < SESSIONS; i += 3)
@@ -103,7 +103,7 @@ static void test_thousands_of_sessions(void **state)
     for (size_t i = 0; i < SESSIONS; i++)
         if (i % 3)
             gateway_peer_hang_up(&peers[i]);
-    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 1);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
     assert_int_equal(gateway_fixture_counters(&f).bytes_held, 0);
     free(peers);
 }
@@ -127,7 +127,7 @@ static void test_lies_about_shared_memory(void **state)
     gateway_fixture_start(&here, &limits, address);
     gateway_fixture_group(&here, 1, 1, NULL);
     for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
-        gateway_controller(&p, &here);
+        gateway_client(&p, &here);
         gateway_peer_send(&p, lies[i].type, 0, RECORD_GROUP, lies[i].body);
         GATEWAY_UNTIL(&here, p.closed);
         if (p.code != 1002 || !strstr(p.reason, lies[i].error))
@@ -135,7 +135,7 @@ static void test_lies_about_shared_memory(void **state)
         gateway_peer_hang_up(&p);
     }
     gateway_fixture_stop(&here);
-    gateway_controller(&p, &f); // over TCP
+    gateway_client(&p, &f); // over TCP
     gateway_peer_send(&p, RECORD_MEMORY, 0, RECORD_GROUP, "aaaabbbbccccdddd");
     gateway_peer_is_closed(&p, 1002, "although no memory is shared here");
 }
@@ -147,10 +147,10 @@ static void test_body_over_the_cap(void **state)
     (void)state;
     memset(args, '1', 2 * MAX_BODY);
     args[2 * MAX_BODY] = '\0';
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", args); // in many records
     gateway_peer_is_closed(&p, 1009, "ERROR 0 - {\"code\":\"LIMIT\"");
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     send_bytes(&p, args, 2 * MAX_BODY); // in one message
     GATEWAY_UNTIL(&f, p.closed);
     assert_true(p.code == 1009 || p.code == 1002); // the first piece is no record, either
@@ -176,15 +176,15 @@ static void test_broken_records(void **state)
         C("\xff\xff\xff\xff\1\0\0\0\xff\xff\xff\xff\4\0\0\0", 1009, "LIMIT"), // a length of 4 GiB
         C("\4\0\0\0\1\0\0\0\xff\xff\xff\xff\4\0\0\0\0\0", 1002, "ends inside a record"),
         C("\0\0", 1002, "ends inside a record"),
-        C("\0\0\0\0\1\0\0\0\xff\xff\xff\xff\7\0\0\0", 1002, "a controller must not send RESULT"),
-        C("\0\0\0\0\0\0\0\0\xff\xff\xff\xff\1\0\0\0", 1002, "a controller must not send HELLO"),
-        C("\0\0\0\0\0\0\0\0\xff\xff\xff\xff\x10\0\0\0", 1002, "a controller must not send START"),
+        C("\0\0\0\0\1\0\0\0\xff\xff\xff\xff\7\0\0\0", 1002, "a client must not send RESULT"),
+        C("\0\0\0\0\0\0\0\0\xff\xff\xff\xff\1\0\0\0", 1002, "a client must not send HELLO"),
+        C("\0\0\0\0\0\0\0\0\xff\xff\xff\xff\x10\0\0\0", 1002, "a client must not send START"),
 #undef C
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct gateway_peer p;
-        gateway_controller(&p, &f);
+        gateway_client(&p, &f);
         send_bytes(&p, cases[i].bytes, cases[i].len);
         gateway_peer_is_closed(&p, cases[i].code, cases[i].error);
     }
@@ -211,7 +211,7 @@ static void test_the_wrong_kind_of_message(void **state)
 {
     struct gateway_peer p;
     (void)state;
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_text(&p, "{}");
     gateway_peer_is_closed(&p, 1003, "cadre.v1 has others");
     gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
@@ -235,14 +235,14 @@ static void test_too_many_calls(void **state)
     struct gateway_peer p;
     (void)state;
     worker.quiet = true;
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     for (uint32_t i = 1; i <= 65; i++)
         gateway_peer_call(&p, i, "{\"method\":\"echo\"}", "[1]");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 65 - {\"code\":\"THROTTLED\""));
     assert_true(gateway_peer_got(&p, "no more at a time\",\"retryAfterMs\":100,\"ran\":false}"));
     assert_false(p.closed);
     gateway_peer_hang_up(&p);
-    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 1);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
     for (uint32_t i = 0; i < 64; i++) // they are still the worker's to answer
         gateway_peer_send(&worker, RECORD_RESULT, worker.last_call - i, 0, "1");
 }
@@ -265,7 +265,7 @@ static void test_much_before_welcome(void **state)
     f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &(struct err){0});
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 25 ")); // ... and nothing is lost
     gateway_peer_hang_up(&p);
-    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 1);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
 }
 
 // It calls, and does not take the answers: what the sockets do not hold is held here, up to the cap; then it is closed,
@@ -278,7 +278,7 @@ static void test_slow_reader(void **state)
     memset(result, '1', RESULT - 1);
     result[RESULT - 1] = '\0';
     worker.quiet = true;
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     ws_client_pause(p.client);
     uint32_t first = worker.last_call + 1;
     for (uint32_t i = 1; i <= 64; i++)
@@ -286,7 +286,7 @@ static void test_slow_reader(void **state)
     GATEWAY_UNTIL(&f, worker.last_call == first + 63);
     for (uint32_t i = 0; i < 64; i++)
         gateway_peer_send(&worker, RECORD_RESULT, first + i, 0, result);
-    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 1);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
     GATEWAY_UNTIL(&f, ws_client_queued(worker.client) == 0);
     assert_false(worker.closed || good.closed);
     ws_client_resume(p.client);
@@ -319,7 +319,7 @@ static void test_slow_readers_together(void **state)
     result[RESULT - 1] = '\0';
     worker.quiet = true;
     for (size_t i = 0; i < ARRAY_LEN(p); i++) {
-        gateway_controller(&p[i], &f);
+        gateway_client(&p[i], &f);
         ws_client_pause(p[i].client);
         last[i] = leave_results(&p[i], result, (i + 1) * MAX_SESSION / (ARRAY_LEN(p) - 1));
         assert_false(worker.closed);
@@ -331,7 +331,7 @@ static void test_slow_readers_together(void **state)
         GATEWAY_UNTIL(&f, gateway_peer_got(&p[i], expected));
         gateway_peer_hang_up(&p[i]);
     }
-    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 1);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
 }
 
 // Bytes that are no websocket, or begin as one.
@@ -371,7 +371,7 @@ static void test_nonsense(void **state)
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct gateway_peer p;
         rand_seed(&rand, seed);
-        gateway_controller(&p, &f);
+        gateway_client(&p, &f);
         for (int i = 0; i < 20 && !p.closed; i++) {
             char bytes[64];
             size_t len = 1 + rand_below(&rand, sizeof bytes);

@@ -97,7 +97,7 @@ static void test_exit_code_reaches_the_caller(void **state)
     gateway_fixture_group(&f, 1, 1, NULL);
     dial(&agent, POD_TOKEN);
     gateway_worker(&worker, &f, 0, 1);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     worker.quiet = true;
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[1]");
     GATEWAY_UNTIL(&f, worker.last_call && gateway_peer_got(&agent, "WELCOME"));
@@ -118,13 +118,13 @@ static void kill_rank(struct gateway_peer *p, uint32_t id, uint32_t rank)
     assert_int_equal(ws_client_record_copy(p->client, &h, body, sizeof body - 1, &err), 0);
 }
 
-// The agent ends a process for a controller; where there is none here, that is said at once.
+// The agent ends a process for a client; where there is none here, that is said at once.
 static void test_kill(void **state)
 {
     struct gateway_peer agent, worker, p;
     (void)state;
     gateway_fixture_group(&f, 2, 3, NULL);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_worker(&worker, &f, 0, 3);
     worker.quiet = true;
     kill_rank(&p, 1, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Controllers that create and delete groups: what the provisioner is asked, and what comes back.
+// Clients that create and delete groups: what the provisioner is asked, and what comes back.
 #include "common/base/str.h"
 #include "tests/unit/gateway_fixture.h"
 
@@ -81,11 +81,11 @@ static void answer(int i, const char *json)
     desk.done[i](desk.done_ctx[i], json, strlen(json), &(struct err){0});
 }
 
-static void a_controller_asks_and_is_answered(void **state)
+static void a_client_asks_and_is_answered(void **state)
 {
     struct gateway_peer p;
     (void)state;
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_call(&p, 1, CREATE, "{\"workerGroup\":{}}");
     gateway_peer_call(&p, 2, "{\"method\":\"group.delete\"}", "{\"group\":\"y\"}");
     GATEWAY_UNTIL(&f, desk.n == 2);
@@ -106,7 +106,7 @@ static void an_id_is_in_use_until_then(void **state)
 {
     struct gateway_peer p;
     (void)state;
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_call(&p, 1, CREATE, "{}");
     gateway_peer_call(&p, 1, "{\"method\":\"group.info\"}", "");
     GATEWAY_UNTIL(&f, p.closed);
@@ -115,11 +115,11 @@ static void an_id_is_in_use_until_then(void **state)
 }
 
 // What it asked for is done all the same, and nobody waits for the answer.
-static void a_controller_may_be_gone_when_the_answer_comes(void **state)
+static void a_client_may_be_gone_when_the_answer_comes(void **state)
 {
     struct gateway_peer p;
     (void)state;
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_call(&p, 1, CREATE, "{}");
     GATEWAY_UNTIL(&f, desk.n == 1);
     gateway_peer_hang_up(&p);
@@ -131,7 +131,7 @@ static void the_gateway_may_end_before_the_answer(void **state)
 {
     struct gateway_peer p;
     (void)state;
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_call(&p, 1, CREATE, "{}");
     GATEWAY_UNTIL(&f, desk.n == 1);
     gateway_peer_hang_up(&p);
@@ -145,7 +145,7 @@ static void without_a_cluster_it_is_refused(void **state)
     gateway_fixture_start(&f, NULL, NULL);
     desk.log = BUF_INIT(1 << 16);
     gateway_fixture_group(&f, 1, 1, NULL);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_call(&p, 1, CREATE, "{}");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 1 - {\"code\":\"INVALID\",\"message\":\"groups are not created"));
     gateway_peer_hang_up(&p);
@@ -194,9 +194,9 @@ static void a_notification_is_done_and_not_answered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_controller_asks_and_is_answered, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_client_asks_and_is_answered, setup, teardown),
         cmocka_unit_test_setup_teardown(an_id_is_in_use_until_then, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_controller_may_be_gone_when_the_answer_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_client_may_be_gone_when_the_answer_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(the_gateway_may_end_before_the_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_cluster_it_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_long_name_arrives_whole, setup, teardown),

@@ -30,7 +30,7 @@ static int setup(void **state)
     gateway_fixture_group(&f, 2, 1, NULL);
     for (uint32_t i = 0; i < 2; i++)
         gateway_worker(&workers[i], &f, i, 1);
-    gateway_controller(&good, &f);
+    gateway_client(&good, &f);
     return 0;
 }
 
@@ -58,7 +58,7 @@ static int teardown(void **state)
     (void)state;
     assert_good(1000);
     gateway_peer_hang_up(&good);
-    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 0);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 0);
     assert_int_equal(gateway_fixture_counters(&f).bytes_held, 0);
     for (uint32_t i = 0; i < 2; i++)
         gateway_peer_hang_up(&workers[i]);
@@ -91,17 +91,17 @@ static void a_worker_that_vanishes_fails_its_calls(void **state)
     assert_int_equal(gateway_fixture_counters(&f).workers, 1);
 }
 
-static void a_controller_that_vanishes_leaves_nothing_behind(void **state)
+static void a_client_that_vanishes_leaves_nothing_behind(void **state)
 {
     struct gateway_peer gone;
     (void)state;
     workers[0].quiet = true;
-    gateway_controller(&gone, &f);
+    gateway_client(&gone, &f);
     call_rank(&gone, 1, 0, ECHO, "[1]");
     GATEWAY_UNTIL(&f, workers[0].last_call);
     ws_client_pause(gone.client);
     GATEWAY_UNTIL(&f, gateway_peer_got(&workers[0], "CANCEL")); // who runs its call is told
-    assert_int_equal(gateway_fixture_counters(&f).controllers, 1);
+    assert_int_equal(gateway_fixture_counters(&f).clients, 1);
     gateway_peer_send(&workers[0], RECORD_RESULT, workers[0].last_call, 0, "1"); // and answers nobody
     workers[0].quiet = false;
     call_rank(&good, 1, 0, ECHO, "[2]");
@@ -114,7 +114,7 @@ static void a_worker_that_answers_twice_is_closed_and_its_caller_hears_once(void
     struct gateway_peer other;
     (void)state;
     workers[0].quiet = true;
-    gateway_controller(&other, &f);
+    gateway_client(&other, &f);
     call_rank(&good, 1, 0, ECHO, "[1]");
     GATEWAY_UNTIL(&f, workers[0].last_call);
     uint32_t first = workers[0].last_call;
@@ -209,7 +209,7 @@ static void a_gigabyte_passes_through_in_bounded_memory(void **state)
     assert_in_range(l.sent, l.len / 8, l.len / 2);
     ws_client_resume(workers[0].client);
     struct gateway_peer other; // whom it does not concern
-    gateway_controller(&other, &f);
+    gateway_client(&other, &f);
     call_rank(&other, 1, 1, ECHO, "[1]");
     for (int i = 0; i < 2000 && !gateway_peer_got(&other, "RESULT 1 1 "); i++)
         flood_step(&l, &call, &good, head_and_nul);
@@ -228,7 +228,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_worker_that_vanishes_fails_its_calls),
-        TEST(a_controller_that_vanishes_leaves_nothing_behind),
+        TEST(a_client_that_vanishes_leaves_nothing_behind),
         TEST(a_worker_that_answers_twice_is_closed_and_its_caller_hears_once),
         TEST(a_worker_that_never_answers_costs_its_callers_their_deadlines),
         TEST(a_gigabyte_passes_through_in_bounded_memory),

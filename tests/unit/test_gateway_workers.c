@@ -179,7 +179,7 @@ static void test_restart(void **state)
     (void)state;
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&old, &f, 0, 1);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     old.quiet = true;
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[1]");
     GATEWAY_UNTIL(&f, old.last_call);
@@ -215,7 +215,7 @@ static void test_broken_protocol(void **state)
     gateway_fixture_ticket(ticket, GATEWAY_UID, 1, 0, 1);
     dial(&p, 0, ticket);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
-    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[]"); // it is no controller
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[]"); // it is no client
     GATEWAY_UNTIL(&f, p.closed);
     assert_int_equal(p.code, 1002);
     assert_false(q.closed);
@@ -263,7 +263,7 @@ static void test_real_processes(void **state)
     gateway_fixture_group(&f, RANKS, 1, NULL);
     for (uint32_t i = 0; i < RANKS; i++)
         start_worker(1, i);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_call(&p, 1, "{\"method\":\"add\"}", "[10]"); // as soon as they are there
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - [10,11,12,13]"));
     struct err err = ERR_INIT;
@@ -296,7 +296,7 @@ static void test_real_process_that_is_stopped(void **state)
     gateway_fixture_start(&f, &limits, NULL);
     gateway_fixture_group(&f, 1, 1, NULL);
     start_worker(1, 0);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_call(&p, 1, "{\"method\":\"add\"}", "[1]");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - [1]"));
     kill(pids[0], SIGSTOP);
@@ -320,7 +320,7 @@ static void test_real_process_dials_again(void **state)
     start_worker(1, 0);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).refused == 1);
     gateway_fixture_group(&f, 1, 1, NULL);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_call(&p, 1, "{\"method\":\"get_value\"}", "");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - [0]"));
     end_worker(0, SIGKILL);

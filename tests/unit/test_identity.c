@@ -28,7 +28,7 @@ static struct {
     struct arena a;
     const char *jwks, *secret, *last_patch;
     int keys, errors;
-    // of a controller
+    // of a client
     int answers;
     struct err err;
     char user[64];
@@ -81,7 +81,7 @@ static void on_error(void *ctx, const struct err *err)
     t.err = *err;
 }
 
-static void on_controller(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err)
+static void on_client(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err)
 {
     (void)ctx, (void)expires_ms;
     t.answers++;
@@ -209,18 +209,18 @@ static void processes_go_on_when_the_install_key_changes(void **state)
     assert_int_equal(who->ticket(who->ctx, "group-uid.2.3.4.x", &shown, &t.err), ERR_UNAUTHORIZED);
 }
 
-static void controllers_are_asked_about(void **state)
+static void clients_are_asked_about(void **state)
 {
     (void)state;
     const struct authority *who = &t.authority;
-    assert_true(who->controller(who->ctx, "token", "ml", on_controller, NULL) != 0);
+    assert_true(who->client(who->ctx, "token", "ml", on_client, NULL) != 0);
     wait_answer();
     assert_int_equal(t.err.code, 0);
     assert_string_equal(t.user, "anna");
-    assert_true(who->controller(who->ctx, "token", "prod", on_controller, NULL) != 0);
+    assert_true(who->client(who->ctx, "token", "prod", on_client, NULL) != 0);
     wait_answer();
     assert_int_equal(t.err.code, ERR_FORBIDDEN);
-    uint64_t id = who->controller(who->ctx, "token", "dev", on_controller, NULL);
+    uint64_t id = who->client(who->ctx, "token", "dev", on_client, NULL);
     who->cancel(who->ctx, id);
     wait_ready();
     assert_int_equal(t.answers, 0);
@@ -234,13 +234,13 @@ static void a_forged_token_is_refused_without_asking(void **state)
     struct issuer_key forger = issuer_key_new("k", "RS256");
     const char *token = issuer_token(&forger, "[\"cadre\"]", 4000000000, &t.a);
     wait_ready();
-    assert_int_equal(who->controller(who->ctx, token, "ml", on_controller, NULL), 0);
+    assert_int_equal(who->client(who->ctx, token, "ml", on_client, NULL), 0);
     assert_int_equal(t.answers, 1);
     assert_int_equal(t.err.code, ERR_UNAUTHORIZED);
     assert_non_null(strstr(t.err.msg, "its signature is wrong"));
     t.answers = 0;
-    assert_true(who->controller(who->ctx, issuer_token(&t.key, "[\"cadre\"]", 4000000000, &t.a), "ml", on_controller,
-                                NULL) != 0);
+    assert_true(who->client(who->ctx, issuer_token(&t.key, "[\"cadre\"]", 4000000000, &t.a), "ml", on_client, NULL) !=
+                0);
     wait_answer();
     assert_int_equal(t.err.code, 0);
     EVP_PKEY_free(forger.key);
@@ -264,7 +264,7 @@ int main(void)
         TEST(the_secret_is_filled_by_a_merge_patch),
         TEST(pods_and_processes_are_known),
         TEST(processes_go_on_when_the_install_key_changes),
-        TEST(controllers_are_asked_about),
+        TEST(clients_are_asked_about),
         TEST(a_forged_token_is_refused_without_asking),
         TEST(what_is_wrong_is_told),
     };

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct desk { // two ranks and a controller that speaks JSON-RPC
+struct desk { // two ranks and a client that speaks JSON-RPC
     struct proxy_fixture f;
     struct worker workers[2];
     struct jsonrpc j;
@@ -268,7 +268,7 @@ static void info_is_the_groups(void **state)
     hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32602,\"message\":\"group.info has no parameter*");
 }
 
-static void what_is_in_flight_ends_with_the_controller(void **state)
+static void what_is_in_flight_ends_with_the_client(void **state)
 {
     struct desk *d = *state;
     asks(d, CALL("1", ",\"method\":\"add\""));
@@ -305,7 +305,7 @@ int main(void)
         TEST(a_request_is_canceled_by_its_id),
         TEST(a_notification_runs_and_gets_no_answer),
         TEST(info_is_the_groups),
-        TEST(what_is_in_flight_ends_with_the_controller),
+        TEST(what_is_in_flight_ends_with_the_client),
         TEST(what_ranks_print_comes_as_notifications),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

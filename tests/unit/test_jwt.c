@@ -330,7 +330,7 @@ static void told(const char *token, int code, const char *why)
         fail_msg("%s", err.msg);
 }
 
-// Of a controller's token, which need be no pod's and no JWT.
+// Of a client's token, which need be no pod's and no JWT.
 static void what_can_be_told_without_asking(void **state)
 {
     (void)state;

@@ -16,7 +16,7 @@ start() {
     done
 }
 
-# has ROW PATTERN: a line of what the controller has printed.
+# has ROW PATTERN: a line of what the client has printed.
 has() {
     grep -qE "^$2\$" "$work/submit.out" || fail "$1: no line like $2"
     echo "ok - $1: $(grep -m1 -E "^$2\$" "$work/submit.out")"

@@ -47,7 +47,7 @@ traced none "$(post "$(request trace)" -H "traceparent: ff-${trace:3}")"
 traced none "$(post "$(request trace)")"
 answer=$(post "$(request fail)" -H "traceparent: $trace")
 [[ $answer == *'"code":"FAILED"'*"\"traceparent\":\"$trace\""* ]] || fail "the trace of an error: $answer"
-# S0-10: what ranks print comes to the controller with their number in front, equal lines as one. A caller listens for a
+# S0-10: what ranks print comes to the client with their number in front, equal lines as one. A caller listens for a
 # moment only, and lines are equal that come together: a busy machine may need more tries.
 shows() { # WANT ARGUMENT...
     local lines=

@@ -362,7 +362,7 @@ static void the_end_of_a_session_frees_what_it_has_not_pinned(void **state)
     must(request(&actor, "object.get", mine)); // whoever may call may have it
     assert_string_equal(buf_str(&last.result), "[1,2]");
     cadre_client_close(second);
-    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 1);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
     must_fail(request(&actor, "object.get", mine), CADRE_CLIENT_NOT_FOUND, "its session has ended");
     must(request(&actor, "object.get", pinned));
     must(request(&actor, "object.get", later));

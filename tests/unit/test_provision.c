@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups that controllers create and delete, and how those that go with a session are kept.
+// Groups that clients create and delete, and how those that go with a session are kept.
 #include "operator/provision.h"
 
 #include "common/base/str.h"

@@ -223,7 +223,7 @@ static void any_rank_is_the_least_busy_one(void **state)
     uint32_t again = worker_takes(&w->workers[1], "[2]");
     assert_int_not_equal(again, 0);
     worker_says(&w->f, &w->workers[1], again, "8");
-    assert_non_null(strstr(controller_hears(&w->c), " RESULT 7"));
+    assert_non_null(strstr(client_hears(&w->c), " RESULT 7"));
     hears(w, "60 RESULT 8");
 }
 
@@ -259,8 +259,8 @@ static void what_cannot_be_called_is_refused_by_name(void **state)
     struct err err = ERR_INIT;
     assert_int_equal(session_record(w->c.session, &r, UINT64_MAX, &err), 0);
     hears(w, "1 ERROR PROTO a CALL of 1 bytes is shorter than its head");
-    controller_close(&w->c);
-    controller_open(&w->f, &w->c, NULL);
+    client_close(&w->c);
+    client_open(&w->f, &w->c, NULL);
     sends_group(w, 1, ADD, "{}");
     hears(w, "1 ERROR INVALID the call says no \"group\"*");
     sends_group(w, 1, "{\"method\":\"group.info\",\"group\":\"ml/llama\"}", NULL);
@@ -273,7 +273,7 @@ static void an_id_in_use_ends_the_session_and_one_answered_is_free(void **state)
     struct err err = ERR_INIT;
     struct call_text call = {.id = 5, .rank = 0, .head = ADD};
     sends(w, call);
-    assert_int_equal(controller_send(&w->c, &call, &err), ERR_PROTO);
+    assert_int_equal(client_send(&w->c, &call, &err), ERR_PROTO);
     assert_string_equal(err.msg, "call id 5 is in use by a call that is not answered");
     worker_says(&w->f, &w->workers[0], worker_takes(&w->workers[0], ""), "1");
     hears(w, "5 RESULT 1");
@@ -282,22 +282,22 @@ static void an_id_in_use_ends_the_session_and_one_answered_is_free(void **state)
     hears(w, "5 RESULT 2");
 }
 
-static void the_same_id_of_two_controllers_is_two_calls(void **state)
+static void the_same_id_of_two_clients_is_two_calls(void **state)
 {
     struct world *w = *state;
-    struct controller other;
+    struct client other;
     struct err err = ERR_INIT;
     struct call_text call = {.id = 5, .rank = 0, .head = ADD, .args = "[1]"};
-    controller_open(&w->f, &other, "llama");
+    client_open(&w->f, &other, "llama");
     sends(w, call);
     call.args = "[2]";
-    assert_int_equal(controller_send(&other, &call, &err), 0);
+    assert_int_equal(client_send(&other, &call, &err), 0);
     uint32_t first = worker_takes(&w->workers[0], "[1]"), second = worker_takes(&w->workers[0], "[2]");
     worker_says(&w->f, &w->workers[0], second, "22");
     worker_says(&w->f, &w->workers[0], first, "11");
     hears(w, "5 RESULT 11");
-    assert_string_equal(controller_hears(&other), "5 RESULT 22");
-    controller_close(&other);
+    assert_string_equal(client_hears(&other), "5 RESULT 22");
+    client_close(&other);
 }
 
 static void the_first_error_answers_and_the_rest_is_dropped(void **state)
@@ -367,10 +367,10 @@ static void a_canceled_call_is_answered_once(void **state)
     struct world *w = *state;
     sends(w, (struct call_text){.id = 1, .rank = 3, .head = ADD});
     uint32_t id = worker_takes(&w->workers[3], "");
-    assert_int_equal(controller_cancel(&w->c, 1), 0);
+    assert_int_equal(client_cancel(&w->c, 1), 0);
     hears(w, "1 ERROR CANCELED*");
     cancels_at(w, 3, id);
-    assert_int_equal(controller_cancel(&w->c, 1), 0); // its answer was under way: nothing happens
+    assert_int_equal(client_cancel(&w->c, 1), 0); // its answer was under way: nothing happens
     worker_says(&w->f, &w->workers[3], id, "1");
     hears_nothing(w);
 }
@@ -380,7 +380,7 @@ static void a_session_that_ends_cancels_what_it_has(void **state)
     struct world *w = *state;
     sends(w, (struct call_text){.id = 1, .rank = 3, .head = ADD});
     uint32_t id = worker_takes(&w->workers[3], "");
-    controller_close(&w->c);
+    client_close(&w->c);
     cancels_at(w, 3, id);
     worker_says(&w->f, &w->workers[3], id, "1");
 }
@@ -436,7 +436,7 @@ static void a_call_held_up_by_an_incomplete_one_can_end(void **state)
     hears(w, "3 ERROR GONE*");
 }
 
-static void records_that_no_controller_sends_end_the_session(void **state)
+static void records_that_no_client_sends_end_the_session(void **state)
 {
     struct world *w = *state;
     struct err err = ERR_INIT;
@@ -468,7 +468,7 @@ int main(void)
         PROXY_TEST_EMPTY(any_rank_needs_no_other),
         PROXY_TEST(what_cannot_be_called_is_refused_by_name),
         PROXY_TEST(an_id_in_use_ends_the_session_and_one_answered_is_free),
-        PROXY_TEST(the_same_id_of_two_controllers_is_two_calls),
+        PROXY_TEST(the_same_id_of_two_clients_is_two_calls),
         PROXY_TEST(the_first_error_answers_and_the_rest_is_dropped),
         PROXY_TEST(a_worker_answers_only_what_it_was_asked),
         PROXY_TEST(a_deadline_answers_and_tells_the_ranks_that_are_late),
@@ -476,7 +476,7 @@ int main(void)
         PROXY_TEST(a_session_that_ends_cancels_what_it_has),
         PROXY_TEST(calls_begin_in_the_order_sent_even_if_small_ones_overtake),
         PROXY_TEST(a_call_held_up_by_an_incomplete_one_can_end),
-        PROXY_TEST(records_that_no_controller_sends_end_the_session),
+        PROXY_TEST(records_that_no_client_sends_end_the_session),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     fixture_cuts = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// group.kill: a rank's process ends on the wish of a controller, by its agent, and its end is the answer.
+// group.kill: a rank's process ends on the wish of a client, by its agent, and its end is the answer.
 #include "operator/proxy/kill.h"
 #include "tests/unit/proxy_world.h"
 
@@ -168,7 +168,7 @@ static void it_is_not_waited_for_without_end(void **state)
     hears_about(w, "1 ERROR TIMEOUT", "not done within 30000 ms: the agent of rank 1 has not reported the end");
     kills(w, 2, 1);
     ordered(w, 1, 1);
-    controller_cancel(&w->c, 2);
+    client_cancel(&w->c, 2);
     hears_about(w, "2 ERROR CANCELED", "the process may end all the same");
     router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137);
     hears_nothing(w);

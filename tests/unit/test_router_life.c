@@ -176,19 +176,19 @@ static void the_welcome_goes_out_before_calls_that_have_waited(void **state)
     assert_int_not_equal(worker_takes(first, ""), 0);
 }
 
-static void one_controllers_waiting_call_does_not_hold_up_anothers(void **state)
+static void one_clients_waiting_call_does_not_hold_up_anothers(void **state)
 {
     struct world *w = *state;
-    struct controller other;
+    struct client other;
     struct err err = ERR_INIT;
     sends_group(w, 1, ADD, "[1]");
-    controller_open(&w->f, &other, "llama");
+    client_open(&w->f, &other, "llama");
     worker_start(&w->f, &w->workers[0], 0, 1);
     struct call_text call = {.id = 1, .rank = 0, .head = ADD, .args = "[2]"};
-    assert_int_equal(controller_send(&other, &call, &err), 0);
+    assert_int_equal(client_send(&other, &call, &err), 0);
     worker_says(&w->f, &w->workers[0], worker_takes(&w->workers[0], "[2]"), "2");
-    assert_string_equal(controller_hears(&other), "1 RESULT 2");
-    controller_close(&other);
+    assert_string_equal(client_hears(&other), "1 RESULT 2");
+    client_close(&other);
     hears_nothing(w);
 }
 
@@ -225,7 +225,7 @@ static void what_waited_behind_a_call_that_has_gone_goes_on(void **state)
     fixture_pass(&w->f, 50);
     hears(w, "1 ERROR TIMEOUT*");
     assert_int_equal(worker_takes(&w->workers[0], ""), 0);
-    controller_cancel(&w->c, 2);
+    client_cancel(&w->c, 2);
     hears(w, "2 ERROR CANCELED add() of ml/llama was canceled by its caller before it was sent to a rank");
     assert_int_not_equal(worker_takes(&w->workers[0], "[3]"), 0);
 }
@@ -361,11 +361,11 @@ static void info_of_a_large_group_comes_in_pages(void **state)
     struct world *w = *state;
     fixture_group(&w->f, 640000, 1, NULL);
     sends_group(w, 1, "{\"method\":\"group.info\"}", NULL);
-    const char *got = controller_hears(&w->c);
+    const char *got = client_hears(&w->c);
     assert_non_null(strstr(got, "{\"rank\":1023,\"connected\":false}],\"next\":1024"));
     assert_true(strlen(got) < 64 * 1024);
     sends_group(w, 2, "{\"method\":\"group.info\"}", "[639999]");
-    got = controller_hears(&w->c);
+    got = client_hears(&w->c);
     assert_non_null(strstr(got, "\"workers\":[{\"rank\":639999,\"connected\":false}],\"m"));
     sends_group(w, 3, "{\"method\":\"group.info\"}", "640000");
     hears(w,
@@ -393,7 +393,7 @@ static void a_rank_takes_only_so_many_calls(void **state)
     for (uint32_t i = 0; i < fixture_limits.member_calls; i++) {
         sends(w, (struct call_text){.id = 1, .rank = 0, .head = ADD});
         wire_pass(&w->workers[0].wire);
-        controller_cancel(&w->c, 1);
+        client_cancel(&w->c, 1);
         hears(w, "1 ERROR CANCELED*");
     }
     sends_group(w, 1, ADD, "[]");
@@ -401,7 +401,7 @@ static void a_rank_takes_only_so_many_calls(void **state)
     assert_int_equal(worker_takes(&w->workers[1], ""), 0);
 }
 
-static void a_slow_controller_is_not_read_and_then_closed(void **state)
+static void a_slow_client_is_not_read_and_then_closed(void **state)
 {
     struct world *w = *state;
     if (fixture_cuts) // then the call fails, because the rest of its result can be left out
@@ -419,7 +419,7 @@ static void a_slow_controller_is_not_read_and_then_closed(void **state)
     free(mib);
 }
 
-static void a_controller_is_read_again_when_memory_is_free(void **state)
+static void a_client_is_read_again_when_memory_is_free(void **state)
 {
     struct world *w = *state;
     char *args = xcalloc(1, (1 << 20) - 32);
@@ -445,7 +445,7 @@ static void a_controller_is_read_again_when_memory_is_free(void **state)
     free(args);
 }
 
-static void a_controller_is_heard_while_long_calls_wait_for_their_group(void **state)
+static void a_client_is_heard_while_long_calls_wait_for_their_group(void **state)
 {
     struct world *w = *state;
     char *args = xcalloc(1, 1 << 20);
@@ -457,8 +457,8 @@ static void a_controller_is_heard_while_long_calls_wait_for_their_group(void **s
         sends_group(w, id, ADD, args);
     assert_true(w->c.session->peer.read);
     for (uint32_t id = 1; id <= 6; id++) {
-        controller_cancel(&w->c, id);
-        assert_non_null(strstr(controller_hears(&w->c), "ERROR CANCELED"));
+        client_cancel(&w->c, id);
+        assert_non_null(strstr(client_hears(&w->c), "ERROR CANCELED"));
     }
     assert_int_equal(w->c.session->waiting, 0);
     sends_group(w, 7, ADD, args);
@@ -491,7 +491,7 @@ int main(void)
         PROXY_TEST_EMPTY(a_bad_hello_is_refused),
         PROXY_TEST_EMPTY(a_call_before_ready_waits_for_all_of_its_ranks),
         PROXY_TEST_EMPTY(the_welcome_goes_out_before_calls_that_have_waited),
-        PROXY_TEST_EMPTY(one_controllers_waiting_call_does_not_hold_up_anothers),
+        PROXY_TEST_EMPTY(one_clients_waiting_call_does_not_hold_up_anothers),
         PROXY_TEST_EMPTY(a_waiting_call_ends_at_its_deadline_or_the_general_one),
         PROXY_TEST_EMPTY(the_general_deadline_ends_with_the_waiting),
         PROXY_TEST_EMPTY(what_waited_behind_a_call_that_has_gone_goes_on),
@@ -507,9 +507,9 @@ int main(void)
         PROXY_TEST(info_of_a_large_group_comes_in_pages),
         PROXY_TEST(calls_are_bounded_in_number),
         PROXY_TEST(a_rank_takes_only_so_many_calls),
-        PROXY_TEST(a_slow_controller_is_not_read_and_then_closed),
-        PROXY_TEST(a_controller_is_read_again_when_memory_is_free),
-        PROXY_TEST(a_controller_is_heard_while_long_calls_wait_for_their_group),
+        PROXY_TEST(a_slow_client_is_not_read_and_then_closed),
+        PROXY_TEST(a_client_is_read_again_when_memory_is_free),
+        PROXY_TEST(a_client_is_heard_while_long_calls_wait_for_their_group),
         PROXY_TEST(a_rank_that_does_not_read_gets_no_more),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -304,7 +304,7 @@ static void results_do_not_fit(struct crowd *w, const struct body *one, const st
         struct body got;
         crowd_says(w, rank, crowd_takes(w, rank, &got), rank ? other : one);
     }
-    const char *got = controller_hears(&w->c);
+    const char *got = client_hears(&w->c);
     if (!got || !strstr(got, " ERROR INVALID ") || !strstr(got, why))
         fail_msg("%s\ncame, not %s", got ? got : "nothing", why);
 }
@@ -334,7 +334,7 @@ static void results_that_do_not_fit_name_ranks_and_keys(void **state)
     crowd_sends(w, &(struct mode){.more = ",\"pad\":true"}, &args);
     for (uint32_t rank = 0; rank < 2; rank++)
         crowd_says(w, rank, crowd_takes(w, rank, &got), &json);
-    assert_non_null(strstr(controller_hears(&w->c), "rank 0 was given 2 rows and returned 1"));
+    assert_non_null(strstr(client_hears(&w->c), "rank 0 was given 2 rows and returned 1"));
     crowd_free(w);
 }
 
@@ -368,16 +368,16 @@ static void what_is_wrong_reaches_no_rank(void **state)
     static const int64_t in[] = {1, 2, 3, 4};
     struct body batch = batch_of(in, 4, true, NULL, NULL, &w->memory);
     crowd_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &batch);
-    assert_non_null(strstr(controller_hears(&w->c), "one batch, but the call is ALL_TO_ALL"));
+    assert_non_null(strstr(client_hears(&w->c), "one batch, but the call is ALL_TO_ALL"));
     batch.len--; // its last value is cut
     crowd_sends(w, &proto, &batch);
-    assert_non_null(strstr(controller_hears(&w->c), "its tensors end at byte"));
+    assert_non_null(strstr(client_hears(&w->c), "its tensors end at byte"));
     static char bodies[] = "\xff\xff\xff\xff\0\0\0";
     struct body list = {bodies, 8};
     crowd_sends(w, &proto, &list);
-    assert_non_null(strstr(controller_hears(&w->c), "a list of batches; dispatch mode DP_COMPUTE_PROTO takes one"));
+    assert_non_null(strstr(client_hears(&w->c), "a list of batches; dispatch mode DP_COMPUTE_PROTO takes one"));
     crowd_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &list);
-    assert_non_null(strstr(controller_hears(&w->c), "has 0 elements, ml/llama has 4 ranks"));
+    assert_non_null(strstr(client_hears(&w->c), "has 0 elements, ml/llama has 4 ranks"));
     crowd_free(w);
 }
 
@@ -443,9 +443,9 @@ static void a_rank_that_dies_ends_the_call_also_where_its_result_is_not_wanted(v
     assert_int_not_equal(crowd_takes(w, 3, &got), 0);
     worker_hang_up(&w->f, &w->workers[3]);
     fixture_pass(&w->f, fixture_limits.exit_wait_ms);
-    assert_non_null(strstr(controller_hears(&w->c), "ERROR rank=3 UNAVAILABLE"));
+    assert_non_null(strstr(client_hears(&w->c), "ERROR rank=3 UNAVAILABLE"));
     crowd_says(w, 2, crowd_takes(w, 2, &got), &result); // late, and dropped
-    assert_null(controller_hears(&w->c));
+    assert_null(client_hears(&w->c));
     crowd_says(w, 1, crowd_takes(w, 1, &got), &result);
     crowd_free(w);
 }

@@ -147,7 +147,7 @@ static void so_is_a_pinned_one(void **state)
     sends(w, (struct call_text){
                  .id = 1, .rank = 1, .head = "{\"method\":\"add\",\"keep\":true,\"pin\":true}", .args = "[1]"});
     uint32_t id = worker_takes(&w->workers[1], "[1]");
-    assert_int_equal(controller_cancel(&w->c, 1), 0);
+    assert_int_equal(client_cancel(&w->c, 1), 0);
     hears(w, "1 ERROR CANCELED *");
     free(takes(w, 1, RECORD_CANCEL));
     keeps(w, 1, id, REF_JSON);
@@ -161,7 +161,7 @@ static void the_end_of_the_session_frees_what_it_made(void **state)
     struct world *w = *state;
     struct arena a = ARENA_INIT;
     (void)kept_by_all(w, &a);
-    controller_close(&w->c);
+    client_close(&w->c);
     for (uint32_t i = 0; i < WORLD; i++) {
         char want[64];
         snprintf(want, sizeof want, "{\"id\":\"%016x\"}", 16 + i);
@@ -179,7 +179,7 @@ static void but_not_what_is_pinned(void **state)
                  .id = 1, .rank = 1, .head = "{\"method\":\"add\",\"keep\":true,\"pin\":true}", .args = "[1]"});
     keeps(w, 1, worker_takes(&w->workers[1], "[1]"), REF_JSON);
     (void)reference(w, &a, &ref);
-    controller_close(&w->c);
+    client_close(&w->c);
     gets_nothing(w, 1);
     arena_done(&a);
 }
@@ -193,7 +193,7 @@ static void nor_what_was_freed_before(void **state)
     uint32_t id = worker_takes(&w->workers[2], ref);
     worker_says(&w->f, &w->workers[2], id, "true");
     hears(w, "1 RESULT true");
-    controller_close(&w->c);
+    client_close(&w->c);
     gets_nothing(w, 2);
     arena_done(&a);
 }

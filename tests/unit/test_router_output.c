@@ -127,11 +127,11 @@ static void it_ends_with_the_session(void **state)
     struct world *w = *state;
     listens(w);
     prints(w, 0, "a");
-    controller_close(&w->c);
+    client_close(&w->c);
     assert_non_null(output_changed(&w->f.router));
     assert_null(router_group(&w->f.router, FIXTURE_UID)->output);
     prints(w, 0, "b");
-    controller_open(&w->f, &w->c, "llama");
+    client_open(&w->f, &w->c, "llama");
 }
 
 static void what_is_too_fast_is_bounded_and_what_was_dropped_is_said(void **state)

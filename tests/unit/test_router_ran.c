@@ -17,7 +17,7 @@
 
 static void fails_with(struct world *w, const char *code, bool unsent)
 {
-    const char *got = controller_hears(&w->c);
+    const char *got = client_hears(&w->c);
     if (!got || !strstr(got, code))
         fail_msg("%s came, not %s", got ? got : "nothing", code);
     if (w->c.unsent != unsent)
@@ -57,7 +57,7 @@ static void what_waited_for_its_group_until_its_deadline_has_not_run(void **stat
     begins(w); // and is told to hold the rest
     late(w, true);
     sends_group(w, 1, ADD, "[1]");
-    controller_cancel(&w->c, 1);
+    client_cancel(&w->c, 1);
     fails_with(w, "CANCELED", true);
     sends_group(w, 1, ADD, "[1]");
     fixture_group(&w->f, WORLD, 2, "it has failed");
@@ -100,7 +100,7 @@ static void what_a_rank_has_may_have_run(void **state)
     late(w, false);
     sends_group(w, 1, ADD, "[1]");
     ranks_read(w);
-    controller_cancel(&w->c, 1);
+    client_cancel(&w->c, 1);
     fails_with(w, "CANCELED", false);
     sends_group(w, 1, ADD, "[2]");
     for (struct wire_record *r; (r = wire_next(&w->workers[2].wire));)
@@ -136,11 +136,11 @@ static void what_no_rank_has_read_is_taken_back_and_has_not_run(void **state)
     sends_group(w, 1, SOON, "[1]");
     late(w, true);
     sends(w, (struct call_text){.id = 1, .rank = 1, .head = ADD, .args = "[1]"});
-    controller_cancel(&w->c, 1);
+    client_cancel(&w->c, 1);
     fails_with(w, "CANCELED", true);
     sends_group(w, 1, ADD, "[1]");
-    controller_close(&w->c);
-    controller_open(&w->f, &w->c, "llama");
+    client_close(&w->c);
+    client_open(&w->f, &w->c, "llama");
     for (uint32_t i = 0; i < WORLD; i++)
         gets_nothing(w, i);
     sends_group(w, 1, ADD, "[2]"); // and the next one goes its way
@@ -167,19 +167,19 @@ static void what_one_rank_has_read_is_taken_back_from_the_others(void **state)
         gets_nothing(w, i);
 }
 
-static void task(struct controller *c, uint32_t id, const char *args)
+static void task(struct client *c, uint32_t id, const char *args)
 {
     struct err err = ERR_INIT;
     const struct call_text call = {.id = id, .rank = RECORD_GROUP, .execute = RECORD_ANY, .head = ADD, .args = args};
-    assert_int_equal(controller_send(c, &call, &err), 0);
+    assert_int_equal(client_send(c, &call, &err), 0);
 }
 
-// All ranks have tasks of another controller, of which one is taken back. `args` are those of who waits for a slot.
-static void a_slot_is_free_again(struct world *w, void (*take_back)(struct controller *c), const char *args)
+// All ranks have tasks of another client, of which one is taken back. `args` are those of who waits for a slot.
+static void a_slot_is_free_again(struct world *w, void (*take_back)(struct client *c), const char *args)
 {
-    struct controller other;
+    struct client other;
     uint32_t n = 0;
-    controller_open(&w->f, &other, "llama");
+    client_open(&w->f, &other, "llama");
     task(&other, 1, "[1]");
     for (uint32_t i = 1; i < WORLD; i++)
         task(&w->c, 10 + i, "[1]");
@@ -193,21 +193,21 @@ static void a_slot_is_free_again(struct world *w, void (*take_back)(struct contr
         free(r);
     }
     assert_int_equal(n, 1);
-    while (controller_hears(&w->c))
+    while (client_hears(&w->c))
         ;
-    controller_close(&other);
+    client_close(&other);
 }
 
-static void cancels(struct controller *c)
+static void cancels(struct client *c)
 {
-    controller_cancel(c, 1);
+    client_cancel(c, 1);
 }
 
 static void a_task_gets_the_slot_of_one_that_was_taken_back(void **state)
 {
     struct world *w = *state;
     a_slot_is_free_again(w, cancels, "[2]");
-    a_slot_is_free_again(w, controller_close, "[3]");
+    a_slot_is_free_again(w, client_close, "[3]");
 }
 
 // The end of a process may come all the same.

@@ -179,7 +179,7 @@ static void what_lies_in_shared_memory_is_looked_at_there(void **state)
     assert_int_equal(w->f.router.n_calls, 0);
     assert_int_equal(sends_first(w, 1, 8, none, strlen(none)), 0); // none there: it passes on as it comes
     assert_int_equal(w->f.router.n_calls, 1);
-    controller_cancel(&w->c, 1);
+    client_cancel(&w->c, 1);
     hears_about(w, "1 ERROR CANCELED", "add()");
 }
 
@@ -192,7 +192,7 @@ static void a_batch_in_shared_memory_passes_in_one_stretch(void **state)
     assert_int_equal(w->c.session->peer.want, 20); // the head, and to see what comes
     assert_int_equal(sends_first(w, 1, 0, "\x02\0\0\0\0\0\0\0{}", 10), 0);
     assert_int_equal(w->f.router.n_calls, 1);
-    controller_cancel(&w->c, 1);
+    client_cancel(&w->c, 1);
     hears_about(w, "1 ERROR CANCELED", "add()");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Controllers, workers, deaths, restarts, cancels and clocks at random. Whatever happens: a call is answered exactly
-// once, with the right result or an error; a rank gets it at most once, and those of one controller in the order in
+// Clients, workers, deaths, restarts, cancels and clocks at random. Whatever happens: a call is answered exactly
+// once, with the right result or an error; a rank gets it at most once, and those of one client in the order in
 // which they were sent; in the end nothing is charged any more.
 #include "tests/unit/proxy_fixture.h"
 
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 3, CONTROLLERS = 3, SESSIONS = 200, CALLS = 400, PENDING = 4096, STEPS = 3500 };
+enum { RANKS = 3, CLIENTS = 3, SESSIONS = 200, CALLS = 400, PENDING = 4096, STEPS = 3500 };
 
 enum kind { ALL_SAME, ALL_SPLIT, ZERO, ONE, KINDS };
 
@@ -34,8 +34,8 @@ struct partial {
     bool collected;
 };
 
-struct sim_controller {
-    struct controller c;
+struct sim_client {
+    struct client c;
     struct partial sends;
     int serial; // of its session: what a rank has seen of an older one does not count
     uint32_t n;
@@ -57,7 +57,7 @@ struct sim_worker {
 struct sim {
     struct proxy_fixture f;
     struct rand rnd;
-    struct sim_controller controllers[CONTROLLERS];
+    struct sim_client clients[CLIENTS];
     struct sim_worker workers[RANKS];
     uint32_t seen[SESSIONS][RANKS]; // the last call of a session that a rank got
     uint32_t attempt;
@@ -70,12 +70,12 @@ static uint64_t below(struct sim *s, uint64_t n)
     return rand_below(&s->rnd, n);
 }
 
-static void open_controller(struct sim *s, struct sim_controller *c)
+static void open_client(struct sim *s, struct sim_client *c)
 {
     memset(c, 0, sizeof *c);
     c->serial = s->serial++;
     assert_true(s->serial < SESSIONS);
-    controller_open(&s->f, &c->c, "llama");
+    client_open(&s->f, &c->c, "llama");
 }
 
 // Bodies in pieces
@@ -126,12 +126,12 @@ static int partial_give(struct sim *s, struct partial *p, int (*take)(void *, co
 
 static int give_call(void *ctx, const struct record *r, struct err *err)
 {
-    struct sim_controller *c = ctx;
+    struct sim_client *c = ctx;
     bool last = !(r->h.flags & RECORD_MORE);
     return session_record(c->c.session, r, c->sends.collected && !last ? c->sends.r.seq : UINT64_MAX, err);
 }
 
-static void send_more(struct sim *s, struct sim_controller *c)
+static void send_more(struct sim *s, struct sim_client *c)
 {
     struct err err = ERR_INIT;
     if (c->sends.r.body && partial_give(s, &c->sends, give_call, c, c->c.session->quota, &err) < 0)
@@ -139,7 +139,7 @@ static void send_more(struct sim *s, struct sim_controller *c)
 }
 
 // What a rank gets is always [session, number], whatever the mode. Some are long, so that they are shared.
-static void put_args(struct buf *b, const struct sim_controller *c, uint32_t n, enum kind kind, size_t pad)
+static void put_args(struct buf *b, const struct sim_client *c, uint32_t n, enum kind kind, size_t pad)
 {
     int copies = kind == ALL_SPLIT ? RANKS : 1;
     if (kind == ALL_SPLIT)
@@ -168,7 +168,7 @@ static void put_head(struct sim *s, struct buf *b)
     buf_done(&head);
 }
 
-static void send_call(struct sim *s, struct sim_controller *c)
+static void send_call(struct sim *s, struct sim_client *c)
 {
     static const uint8_t dispatch[KINDS] = {RECORD_ONE_TO_ALL, RECORD_ALL_TO_ALL, RECORD_ONE_TO_ALL, 0};
     static const uint8_t execute[KINDS] = {RECORD_ALL, RECORD_ALL, RECORD_RANK_ZERO, 0};
@@ -275,7 +275,7 @@ static void check_result(const struct sent *sent, uint32_t n, const char *json)
     assert_string_equal(json, want);
 }
 
-static void take_answers(struct sim *s, struct sim_controller *c)
+static void take_answers(struct sim *s, struct sim_client *c)
 {
     struct wire_record *r;
     while ((r = wire_next(&c->c.wire))) {
@@ -351,18 +351,18 @@ static void act_on_worker(struct sim *s, uint64_t dice)
     }
 }
 
-static void cancel(struct sim_controller *c, uint32_t id)
+static void cancel(struct sim_client *c, uint32_t id)
 {
     if (c->sends.r.body && c->sends.r.h.call == id) {
         c->sent[id].answered |= c->sends.collected; // nobody knows of it
         partial_drop(&c->sends);
     }
-    controller_cancel(&c->c, id);
+    client_cancel(&c->c, id);
 }
 
-static void act_on_controller(struct sim *s, uint64_t dice)
+static void act_on_client(struct sim *s, uint64_t dice)
 {
-    struct sim_controller *c = &s->controllers[below(s, CONTROLLERS)];
+    struct sim_client *c = &s->clients[below(s, CLIENTS)];
     if (dice < 70) {
         send_more(s, c);
         send_call(s, c);
@@ -373,8 +373,8 @@ static void act_on_controller(struct sim *s, uint64_t dice)
             cancel(c, 1 + (uint32_t)below(s, c->n));
     } else {
         partial_drop(&c->sends);
-        controller_close(&c->c);
-        open_controller(s, c);
+        client_close(&c->c);
+        open_client(s, c);
     }
 }
 
@@ -382,9 +382,9 @@ static void act_on_controller(struct sim *s, uint64_t dice)
 static void settle(struct sim *s)
 {
     fixture_group(&s->f, RANKS, ++s->attempt, NULL);
-    for (int i = 0; i < CONTROLLERS; i++)
-        while (s->controllers[i].sends.r.body)
-            send_more(s, &s->controllers[i]);
+    for (int i = 0; i < CLIENTS; i++)
+        while (s->clients[i].sends.r.body)
+            send_more(s, &s->clients[i]);
     for (uint32_t i = 0; i < RANKS; i++) {
         worker_hang_up(&s->f, &s->workers[i].w);
         forget_all(&s->workers[i]);
@@ -396,12 +396,12 @@ static void settle(struct sim *s)
             answer_one(s, &s->workers[i], 0);
     }
     fixture_pass(&s->f, s->f.router.config.exit_wait_ms);
-    for (int i = 0; i < CONTROLLERS; i++) {
-        struct sim_controller *c = &s->controllers[i];
+    for (int i = 0; i < CLIENTS; i++) {
+        struct sim_client *c = &s->clients[i];
         take_answers(s, c);
         for (uint32_t n = 1; n <= c->n; n++)
             if (!c->sent[n].answered)
-                fail_msg("call %u of controller %d is not answered", n, i);
+                fail_msg("call %u of client %d is not answered", n, i);
         assert_int_equal(c->c.session->calls.used, 0);
     }
 }
@@ -415,18 +415,18 @@ static void simulate(uint64_t seed, unsigned *results, unsigned *errors, unsigne
     fixture_group(&s->f, RANKS, 1, NULL);
     for (int i = 0; i < RANKS; i++)
         s->workers[i].sim = s;
-    for (int i = 0; i < CONTROLLERS; i++)
-        open_controller(s, &s->controllers[i]);
+    for (int i = 0; i < CLIENTS; i++)
+        open_client(s, &s->clients[i]);
     for (int step = 0; step < STEPS; step++) {
         if (below(s, 4))
             act_on_worker(s, below(s, 1000));
         else
-            act_on_controller(s, below(s, 100));
+            act_on_client(s, below(s, 100));
         close_expelled(s);
     }
     settle(s);
-    for (int i = 0; i < CONTROLLERS; i++)
-        controller_close(&s->controllers[i].c);
+    for (int i = 0; i < CLIENTS; i++)
+        client_close(&s->clients[i].c);
     for (int i = 0; i < RANKS; i++)
         worker_hang_up(&s->f, &s->workers[i].w);
     fixture_done(&s->f);

@@ -179,7 +179,7 @@ static void its_end_comes_while_it_waits(void **state)
     hears_nothing(w);
     b = body_of(1, ADD, 2 * MIB);
     sends_piece(w, &b, MIB);
-    controller_cancel(&w->c, 1);
+    client_cancel(&w->c, 1);
     hears_about(w, "1 ERROR CANCELED", "before it was sent to a rank");
     sends_rest(w, &b);
     b = body_of(1, ADD, 2 * MIB);

@@ -20,7 +20,7 @@
 
 enum { MOST = 4 * MIB, LONG = 6 * MIB };
 
-// The arguments of call 1, all of which lie in memory of the controller, and what it has lent of them.
+// The arguments of call 1, all of which lie in memory of the client, and what it has lent of them.
 struct pool {
     struct area area;
     char *bytes;
@@ -254,7 +254,7 @@ static void references_are_counted_too(void **state)
     told(w, RECORD_HOLD);
     for (int i = 0; i < 1000 && !answer; i++) {
         lends(w, p, 1);
-        answer = controller_hears(&w->c);
+        answer = client_hears(&w->c);
     }
     assert_non_null(answer);
     assert_non_null(strstr(answer, "LIMIT"));
@@ -398,7 +398,7 @@ static void it_is_returned_when_the_call_ends_without_having_been_sent(void **st
     begins(w, p, ADD);
     told(w, RECORD_HOLD);
     lends(w, p, p->len);
-    controller_cancel(&w->c, 1);
+    client_cancel(&w->c, 1);
     hears_about(w, "1 ERROR CANCELED", "before it was sent to a rank");
     pool_free(p);
     assert_int_equal(w->f.router.n_calls, 0);

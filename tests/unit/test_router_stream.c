@@ -22,7 +22,7 @@ enum { WORLD = 2 };
 
 struct world {
     struct proxy_fixture f;
-    struct controller c;
+    struct client c;
     struct worker workers[WORLD];
 };
 
@@ -34,7 +34,7 @@ static int setup(void **state)
     limits.resume_mark = MIB;
     fixture_init(&w->f, &limits);
     fixture_group(&w->f, WORLD, 1, NULL);
-    controller_open(&w->f, &w->c, "llama");
+    client_open(&w->f, &w->c, "llama");
     for (uint32_t i = 0; i < WORLD; i++)
         worker_start(&w->f, &w->workers[i], i, 1);
     *state = w;
@@ -44,7 +44,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct world *w = *state;
-    controller_close(&w->c);
+    client_close(&w->c);
     for (int i = 0; i < WORLD; i++)
         worker_hang_up(&w->f, &w->workers[i]);
     fixture_done(&w->f);
@@ -68,7 +68,7 @@ static void sends_rest(struct world *w, struct call_pieces *b)
 
 static void hears(struct world *w, const char *pattern)
 {
-    const char *got = controller_hears(&w->c);
+    const char *got = client_hears(&w->c);
     size_t n = strcspn(pattern, "*");
     if (!got || strncmp(got, pattern, n) != 0 || (!pattern[n] && got[n]))
         fail_msg("%s came, not %s", got ? got : "nothing", pattern);
@@ -181,13 +181,13 @@ static void a_cancel_in_the_middle_leaves_nothing_behind(void **state)
     sends(w, &b, b.len - 3);
     assert_null(wire_next(&w->workers[0].wire)); // it has a part; the other one nothing
     w->workers[0].wire.out.max_bytes = 0;        // it is told, however full its queue is: it would wait for ever
-    controller_cancel(&w->c, 1);
+    client_cancel(&w->c, 1);
     hears(w, "1 ERROR CANCELED*");
     takes_cancel(w, 0);
     assert_null(wire_next(&w->workers[1].wire));
     assert_int_equal(w->f.router.n_calls, 0); // nobody owes an answer
     sends_rest(w, &b);                        // from a sender who has not heard yet
-    assert_null(controller_hears(&w->c));
+    assert_null(client_hears(&w->c));
 }
 
 static void a_caller_that_goes_leaves_nothing_behind(void **state)
@@ -196,7 +196,7 @@ static void a_caller_that_goes_leaves_nothing_behind(void **state)
     struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     assert_null(wire_next(&w->workers[0].wire));
-    controller_close(&w->c);
+    client_close(&w->c);
     takes_cancel(w, 0);
     assert_int_equal(w->f.router.n_calls, 0);
     assert_int_equal(quota_used(w->f.router.bytes), 0);
@@ -238,7 +238,7 @@ static void an_answer_before_the_end_of_the_arguments_is_refused(void **state)
     assert_null(wire_next(&w->workers[0].wire));
     assert_int_equal(worker_answer(&w->f, &w->workers[0], w->f.router.last_id, RECORD_RESULT, "1", &err), ERR_PROTO);
     assert_non_null(strstr(err.msg, "before it has all of it"));
-    controller_cancel(&w->c, 1);
+    client_cancel(&w->c, 1);
     hears(w, "1 ERROR CANCELED*");
     free(b.bytes);
 }
@@ -250,27 +250,27 @@ static void a_refused_call_is_refused_at_once_and_its_rest_passed_over(void **st
     sends(w, &b, b.len - 3);
     hears(w, "1 ERROR NOT_FOUND*");
     sends_rest(w, &b);
-    assert_null(controller_hears(&w->c));
+    assert_null(client_hears(&w->c));
 }
 
 static void those_behind_it_keep_the_order_and_those_of_others_need_not(void **state)
 {
     struct world *w = *state;
-    struct controller other;
+    struct client other;
     struct err err = ERR_INIT;
     struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
-    controller_open(&w->f, &other, "llama");
+    client_open(&w->f, &other, "llama");
     sends(w, &b, b.len - 3);
     assert_int_equal(worker_takes(&w->workers[0], ""), 0);
     const struct call_text small = {.id = 2, .rank = 0, .head = ADD, .args = "[4]"};
-    assert_int_equal(controller_send(&w->c, &small, &err), 0);
+    assert_int_equal(client_send(&w->c, &small, &err), 0);
     assert_int_equal(worker_takes(&w->workers[0], ""), 0);
-    assert_int_equal(controller_send(&other, &small, &err), 0);
+    assert_int_equal(client_send(&other, &small, &err), 0);
     assert_int_not_equal(worker_takes(&w->workers[0], "[4]"), 0);
     sends_rest(w, &b);
     assert_int_not_equal(worker_takes(&w->workers[0], "[1,2,3]"), 0);
     assert_int_not_equal(worker_takes(&w->workers[0], "[4]"), 0);
-    controller_close(&other);
+    client_close(&other);
 }
 
 // Results
@@ -289,8 +289,8 @@ static int say(struct world *w, uint32_t rank, uint32_t id, const char *bytes, s
 static uint32_t ask_rank(struct world *w, uint32_t id, uint32_t rank)
 {
     struct err err = ERR_INIT;
-    assert_int_equal(
-        controller_send(&w->c, &(struct call_text){.id = id, .rank = rank, .head = ADD, .args = "[]"}, &err), 0);
+    assert_int_equal(client_send(&w->c, &(struct call_text){.id = id, .rank = rank, .head = ADD, .args = "[]"}, &err),
+                     0);
     return worker_takes(&w->workers[rank], "[]");
 }
 
@@ -299,7 +299,7 @@ static void a_result_of_one_rank_passes_through(void **state)
     struct world *w = *state;
     uint32_t id = ask_rank(w, 1, 1);
     assert_int_equal(say(w, 1, id, "[1,2]", 0, 2, false), 0);
-    assert_null(controller_hears(&w->c));
+    assert_null(client_hears(&w->c));
     assert_false(record_reader_unfinished(&w->c.wire.reader) == UINT64_MAX);
     assert_int_equal(say(w, 1, id, "[1,2]", 2, 3, true), 0);
     hears(w, "1 RESULT [1,2]");
@@ -340,7 +340,7 @@ static void a_rank_that_was_held_is_told_so_even_when_nobody_waits_for_it_any_mo
     assert_int_equal(say(w, 1, id, result, 0, 2 * MIB + 1, false), 0);
     assert_true(told(rank, RECORD_HOLD));
     size_t had = full(rank);
-    controller_cancel(&w->c, 1);
+    client_cancel(&w->c, 1);
     hears(w, "1 ERROR CANCELED*");
     router_sent(&w->f.router);
     takes_cancel(w, 1); // which gets through
@@ -373,7 +373,7 @@ static void a_death_ends_a_result_that_has_begun(void **state)
     struct world *w = *state;
     uint32_t id = ask_rank(w, 1, 1);
     assert_int_equal(say(w, 1, id, "[1,2]", 0, 2, false), 0);
-    assert_null(controller_hears(&w->c));
+    assert_null(client_hears(&w->c));
     worker_hang_up(&w->f, &w->workers[1]);
     fixture_pass(&w->f, 200);
     hears(w, "1 ERROR rank=1 UNAVAILABLE*");
@@ -385,12 +385,12 @@ static void a_cancel_ends_a_result_that_has_begun(void **state)
     struct world *w = *state;
     uint32_t id = ask_rank(w, 1, 1);
     assert_int_equal(say(w, 1, id, "[1,2]", 0, 2, false), 0);
-    assert_null(controller_hears(&w->c));
-    controller_cancel(&w->c, 1);
+    assert_null(client_hears(&w->c));
+    client_cancel(&w->c, 1);
     hears(w, "1 ERROR CANCELED*");
     assert_true(record_reader_unfinished(&w->c.wire.reader) == UINT64_MAX);
     assert_int_equal(say(w, 1, id, "[1,2]", 2, 3, true), 0); // it need not know
-    assert_null(controller_hears(&w->c));
+    assert_null(client_hears(&w->c));
 }
 
 // Batches

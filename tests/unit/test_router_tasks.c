@@ -165,7 +165,7 @@ static void what_waits_can_be_canceled_and_has_a_deadline(void **state)
         starts(w, i, "task");
     sends_group(w, 6, "{\"method\":\"task\",\"timeoutMs\":50}", "[6]");
     starts(w, 7, "task");
-    assert_int_equal(controller_cancel(&w->c, 5), 0);
+    assert_int_equal(client_cancel(&w->c, 5), 0);
     hears(w, "5 ERROR CANCELED task() of ml/llama was canceled by its caller before it was sent to a rank");
     fixture_pass(&w->f, 50);
     hears_about(w, "6 ERROR TIMEOUT", "no slot was free: all 4 of the 4 ranks that are connected are busy");
@@ -206,7 +206,7 @@ static void the_death_of_a_rank_costs_its_own_tasks_only(void **state)
     takes(w, 1, &lost);
     worker_hang_up(&w->f, &w->workers[1]);
     router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 1);
-    const char *got = controller_hears(&w->c);
+    const char *got = client_hears(&w->c);
     assert_true(got && strstr(got, " ERROR rank=1 exit=1 UNAVAILABLE "));
     id = takes(w, 0, &arg);
     worker_says(&w->f, &w->workers[0], id, "0");
@@ -227,7 +227,7 @@ static void they_outlive_a_restart_but_not_the_group(void **state)
         takes(w, i, &arg);
     fixture_group(&w->f, WORLD, 2, NULL);
     for (uint32_t i = 0; i < WORLD; i++) {
-        assert_true(strstr(controller_hears(&w->c), "UNAVAILABLE") != NULL);
+        assert_true(strstr(client_hears(&w->c), "UNAVAILABLE") != NULL);
         worker_hang_up(&w->f, &w->workers[i]);
     }
     hears_nothing(w);

@@ -473,9 +473,9 @@ static void closing_answers_what_is_open(void **state)
     assert_int_equal(sent.n, 1);
     assert_int_equal(sent.code, CADRE_CLIENT_CANCELED);
     assert_int_equal(sent.error.may_have_run, 1);
-    for (int i = 0; i < 2000 && !sdk_proxy_saw(&f->proxy, "closed 1000 the controller ends"); i++)
+    for (int i = 0; i < 2000 && !sdk_proxy_saw(&f->proxy, "closed 1000 the client ends"); i++)
         poll(NULL, 0, 5);
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "closed 1000 the controller ends"), 1);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "closed 1000 the client ends"), 1);
 }
 
 // TLS

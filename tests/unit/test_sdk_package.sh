@@ -28,14 +28,14 @@ archive=$(nm -g --defined-only "$lib/libcadre_client.a" | awk '$2 == "T" || $2 =
 [[ $(readelf -d "$lib/libcadre_client.so") == *SONAME*libcadre_client.so.0* ]] || fail "no soname"
 
 # shellcheck disable=SC2046,SC2086 # lists of flags
-"$cc" -std=c11 -Wall -Wextra -Werror $sanitize "$source/examples/controller/controller.c" \
+"$cc" -std=c11 -Wall -Wextra -Werror $sanitize "$source/examples/client/client.c" \
     $(pkg-config --cflags --libs cadre_client) -o "$dir/shared"
 # shellcheck disable=SC2046,SC2086
-"$cc" -std=c11 $sanitize "$source/examples/controller/controller.c" $(pkg-config --cflags cadre_client) \
+"$cc" -std=c11 $sanitize "$source/examples/client/client.c" $(pkg-config --cflags cadre_client) \
     "$lib/libcadre_client.a" $(pkg-config --libs libuv openssl) -o "$dir/static"
 for program in shared static; do
     said=$(LD_LIBRARY_PATH=$lib "$dir/$program" nowhere ml llama 2>&1) && fail "$program: there is no such address"
-    [[ $said == 'controller: open: INVALID: "nowhere" is no address;'* ]] || fail "$program says: $said"
+    [[ $said == 'client: open: INVALID: "nowhere" is no address;'* ]] || fail "$program says: $said"
 done
 
 if command -v c++ >/dev/null; then

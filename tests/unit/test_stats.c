@@ -113,7 +113,7 @@ static void errors_are_those_of_the_rank_that_is_to_blame(void **state)
     sends_group(w, 2, ADD, "[1]");
     pass_us(w, MS);
     ranks_read(w);
-    controller_cancel(&w->c, 2);
+    client_cancel(&w->c, 2);
     hears(w, "2 ERROR CANCELED*");
     const struct stats_method *m = method(w, "add");
     assert_int_equal(m->errors, 2);
@@ -126,17 +126,17 @@ static void errors_are_those_of_the_rank_that_is_to_blame(void **state)
         worker_says(&w->f, &w->workers[i], worker_takes(&w->workers[i], "[1]"), "1");
 }
 
-static void a_controller_that_goes_leaves_nothing_in_flight(void **state)
+static void a_client_that_goes_leaves_nothing_in_flight(void **state)
 {
     struct world *w = *state;
     sends_group(w, 1, ADD, "[1]");
     ranks_read(w);
-    controller_close(&w->c);
+    client_close(&w->c);
     assert_int_equal(method(w, "add")->in_flight, 0);
     assert_int_equal(method(w, "add")->errors, 1);
     for (uint32_t i = 0; i < WORLD; i++)
         worker_says(&w->f, &w->workers[i], worker_takes(&w->workers[i], "[1]"), "1");
-    controller_open(&w->f, &w->c, "llama");
+    client_open(&w->f, &w->c, "llama");
 }
 
 static void names_that_nobody_has_declared_take_no_room(void **state)
@@ -233,7 +233,7 @@ static void group_stats_is_a_call_that_needs_no_rank(void **state)
     w->f.router.stats.replica = "operator-1"; // others have other calls
     w->f.router.stats.replicas = two_replicas;
     sends_group(w, 2, "{\"method\":\"group.stats\"}", NULL);
-    const char *text = controller_hears(&w->c);
+    const char *text = client_hears(&w->c);
     assert_non_null(text);
     text += strlen("2 RESULT ");
     assert_int_equal(json_parse(text, strlen(text), NULL, &a, &v, &err), 0);
@@ -290,7 +290,7 @@ int main(void)
         PROXY_TEST(bounds_take_what_is_equal_and_the_last_bucket_what_is_above_all),
         PROXY_TEST(the_last_rank_is_compared_with_the_median),
         PROXY_TEST(errors_are_those_of_the_rank_that_is_to_blame),
-        PROXY_TEST(a_controller_that_goes_leaves_nothing_in_flight),
+        PROXY_TEST(a_client_that_goes_leaves_nothing_in_flight),
         PROXY_TEST(names_that_nobody_has_declared_take_no_room),
         PROXY_TEST_EMPTY(a_call_that_waits_for_the_ranks_gets_its_name_when_they_are_there),
         cmocka_unit_test(beyond_the_bound_methods_are_others),

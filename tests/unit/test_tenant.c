@@ -23,20 +23,20 @@ static void other_group(struct world *w)
     router_group_set(&w->f.router, &facts);
 }
 
-// Calls of this controller wait, until it hears an error, which is returned.
-static const char *fills(struct controller *c, const char *args, uint32_t calls)
+// Calls of this client wait, until it hears an error, which is returned.
+static const char *fills(struct client *c, const char *args, uint32_t calls)
 {
     struct err err = ERR_INIT;
     const char *got = NULL;
     for (uint32_t id = 1; id <= calls && !got; id++) {
         struct call_text call = {.id = id, .rank = RECORD_GROUP, .head = DAYS, .args = args};
-        assert_int_equal(controller_send(c, &call, &err), 0);
-        got = controller_hears(c);
+        assert_int_equal(client_send(c, &call, &err), 0);
+        got = client_hears(c);
     }
     return got;
 }
 
-static size_t fill(struct controller *c)
+static size_t fill(struct client *c)
 {
     size_t n = quota_left(c->session->quota);
     assert_true(quota_charge(c->session->quota, n));
@@ -46,39 +46,39 @@ static size_t fill(struct controller *c)
 static void a_namespace_holds_no_more_bytes_than_are_left_to_others(void **state)
 {
     struct world *w = *state;
-    struct controller more[3], other;
+    struct client more[3], other;
     struct err err = ERR_INIT;
     struct call_text call = {.id = 1, .rank = RECORD_GROUP, .head = DAYS, .args = "[]"};
     size_t held[3];
     other_group(w);
     for (int i = 0; i < 3; i++) {
-        controller_open(&w->f, &more[i], "llama");
+        client_open(&w->f, &more[i], "llama");
         held[i] = fill(&more[i]);
     }
     assert_int_equal(quota_used(w->f.router.bytes), fixture_limits.total_bytes / 2);
     sends_group(w, 1, ADD, "[]");
     hears(w, "1 ERROR THROTTLED the calls and answers of namespace ml take 33554432 bytes here, and its share has room "
              "for no more; *");
-    controller_open_in(&w->f, &other, "web", "llama"); // has room all the same
-    assert_int_equal(controller_send(&other, &call, &err), 0);
-    assert_null(controller_hears(&other));
+    client_open_in(&w->f, &other, "web", "llama"); // has room all the same
+    assert_int_equal(client_send(&other, &call, &err), 0);
+    assert_null(client_hears(&other));
     for (int i = 0; i < 3; i++) {
         quota_refund(more[i].session->quota, held[i]);
-        controller_close(&more[i]);
+        client_close(&more[i]);
     }
-    controller_close(&other);
+    client_close(&other);
     assert_int_equal(quota_used(w->f.router.bytes), 0);
 }
 
 static void a_namespace_has_no_more_calls_than_are_left_to_others(void **state)
 {
     struct world *w = *state;
-    struct controller more[8], other;
+    struct client more[8], other;
     const char *got = NULL;
     uint32_t share = fixture_limits.total_calls / 2;
     other_group(w);
     for (int i = 0; i < 8; i++) {
-        controller_open(&w->f, &more[i], "llama");
+        client_open(&w->f, &more[i], "llama");
         if (!got)
             got = fills(&more[i], "[]", fixture_limits.session_calls);
     }
@@ -86,16 +86,16 @@ static void a_namespace_has_no_more_calls_than_are_left_to_others(void **state)
                         "1 ERROR THROTTLED the clients of namespace ml have 600 calls in progress here, which is its "
                         "share of the 600 that are free; wait for some of them, or add replicas of the operator");
     assert_int_equal(w->f.router.n_calls, share);
-    controller_open_in(&w->f, &other, "web", "llama");
+    client_open_in(&w->f, &other, "web", "llama");
     assert_null(fills(&other, "[]", fixture_limits.session_calls));
-    controller_close(&other);
+    client_close(&other);
     sends_group(w, 1, ADD, "[]"); // what the other gave back is there again
     hears(w, "1 ERROR THROTTLED*");
-    controller_close(&more[0]);
+    client_close(&more[0]);
     sends_group(w, 1, ADD, "[]");
     hears_nothing(w);
     for (int i = 1; i < 8; i++)
-        controller_close(&more[i]);
+        client_close(&more[i]);
 }
 
 static void no_call_waits_longer_than_the_longest_wait(void **state)

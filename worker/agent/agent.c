@@ -33,7 +33,7 @@ struct place {
     struct output_process *output;
     char *error;     // why the command could not be run
     bool oom;        // the kernel killed it for its memory
-    bool killed;     // we did, for a controller
+    bool killed;     // we did, for a client
     struct buf last; // what it printed last
 };
 
@@ -161,7 +161,7 @@ static void on_gone(struct place *p)
 // The process could not say it.
 static const char *killed_words(const struct place *p, char *out, size_t size)
 {
-    snprintf(out, size, "%s was killed by a controller (group.kill)", p->who);
+    snprintf(out, size, "%s was killed by a client (group.kill)", p->who);
     return out;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that methods of this worker make: of its own group and others of its namespace, through the proxy, like any
-// controller's. In a pod they are those of its ServiceAccount. Each thread that makes some has a connection of its own,
+// client's. In a pod they are those of its ServiceAccount. Each thread that makes some has a connection of its own,
 // from its first one on.
 #ifndef CADRE_HOST_CALLER_H
 #define CADRE_HOST_CALLER_H

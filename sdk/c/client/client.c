@@ -569,7 +569,7 @@ void client_end(struct cadre_client *c)
         fail_all(c, &CONTAINER_OF(l, struct uplink, link)->sent, say_closed, NULL, true);
     c->settings.on_connection = NULL;
     c->settings.on_output = NULL;
-    uplinks_end(&c->uplinks, "the controller ends");
+    uplinks_end(&c->uplinks, "the client ends");
     while (!uplinks_gone(&c->uplinks) && now_ms() < end)
         loop_run_once(c->loop, end - now_ms());
     c->turning = false;

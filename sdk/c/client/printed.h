@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OUTPUT records for a controller.
+// OUTPUT records for a client.
 #ifndef CADRE_CLIENT_PRINTED_H
 #define CADRE_CLIENT_PRINTED_H
 

@@ -55,7 +55,7 @@ bool uplinks_sweep(struct uplinks *t)
     LIST_FOREACH(l, &t->leaving) {
         struct uplink *u = CONTAINER_OF(l, struct uplink, link);
         if (u->n_sent == 0 && u->state == UPLINK_LEAVING)
-            uplink_leave(u, "the controller has moved to another replica");
+            uplink_leave(u, "the client has moved to another replica");
         if (uplink_gone(u))
             drop(t, u);
     }

@@ -13,7 +13,7 @@ static cadre_result create(cadre_worker *worker, const char *init, size_t len, v
     return cadre_concurrency_group(worker, "beside", 1, beside, 1);
 }
 
-// call(method, rank, args): what a controller would get.
+// call(method, rank, args): what a client would get.
 static cadre_result call_one(void *self, cadre_call *call)
 {
     cadre_request r;

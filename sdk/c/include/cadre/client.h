@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client library of Cadre: a controller connects to the proxy (part of cadre-operator) and calls methods of the
+// The client library of Cadre: a client connects to the proxy (part of cadre-operator) and calls methods of the
 // workers of a group, on all ranks at once or on one. docs/calls.md tells what calls mean, cadre_client(3) has
 // examples.
 //

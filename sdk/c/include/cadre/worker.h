@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of a Cadre module: a shared object whose classes cadre-worker creates and whose methods a controller calls.
+// The C ABI of a Cadre module: a shared object whose classes cadre-worker creates and whose methods a client calls.
 //
 //   A module exports one function, cadre_module(), which returns a static description: its classes, their constructors
 //   and methods. The host checks `abi` first and refuses another number with a clear message. All strings are UTF-8 and
@@ -153,7 +153,7 @@ const char *cadre_call_traceparent(const cadre_call *c);
 // ---- calls that a method makes ------------------------------------------------------------------------------------
 
 // A method may call groups, its own and others of its namespace, and wait for the results: through the proxy, as any
-// controller does, in a pod with the rights of its ServiceAccount. None waits longer than the method's own caller: the
+// client does, in a pod with the rights of its ServiceAccount. None waits longer than the method's own caller: the
 // deadline of the method's call is theirs, too, and where that call is canceled or its caller goes, waiting ends with
 // CADRE_CANCELED. What was started and not got when the method returns is canceled. A call that would have to wait for
 // this method to return, such as one to the same rank, is refused, unless a concurrency group gives it another thread.
@@ -180,7 +180,7 @@ static inline void cadre_request_init(cadre_request *r, const char *method)
     r->rank = -1;
 }
 
-// The result, as a controller gets it: JSON (no NUL behind it) or a batch, valid until the next one of this call is
+// The result, as a client gets it: JSON (no NUL behind it) or a batch, valid until the next one of this call is
 // got, or until return.
 cadre_result cadre_group_call(cadre_call *c, const cadre_request *request, const char **ret, size_t *ret_len);
 // The same in two steps, so that several may be under way. Each is got once.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Controllers at the gateway: who gets in, how those who do not hear of it, and that what they call is answered.
+// Clients at the gateway: who gets in, how those who do not hear of it, and that what they call is answered.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "tests/unit/gateway_fixture.h"
@@ -68,14 +68,14 @@ static void test_hello_and_welcome(void **state)
     struct gateway_peer p;
     (void)state;
     gateway_fixture_group(&f, 2, 1, NULL);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     assert_string_equal(buf_str(&p.got),
                         "WELCOME 0 - {\"version\":1,\"group\":{\"name\":\"llama\",\"namespace\":\"ml\",\"uid\":"
                         "\"" GATEWAY_UID
                         "\",\"worldSize\":2,\"attempt\":1},\"maxBody\":2147483648,\"maxCalls\":4096}\n");
-    assert_int_equal(gateway_fixture_counters(&f).controllers, 1);
+    assert_int_equal(gateway_fixture_counters(&f).clients, 1);
     ws_client_close(p.client, 1000, "done");
-    GATEWAY_UNTIL(&f, p.closed && gateway_fixture_counters(&f).controllers == 0);
+    GATEWAY_UNTIL(&f, p.closed && gateway_fixture_counters(&f).clients == 0);
     gateway_peer_hang_up(&p);
 }
 
@@ -96,7 +96,7 @@ static void test_welcome_has_the_meshes_of_the_group(void **state)
     struct gateway_peer p, worker;
     (void)state;
     router_group_set(gateway_router(f.gateway), &facts);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     assert_true(gateway_peer_got(&p, meshes));
     gateway_worker(&worker, &f, 0, 1);
     assert_true(gateway_peer_got(&worker, meshes));
@@ -112,7 +112,7 @@ static void test_errors_are_counted_by_code(void **state)
     (void)state;
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&worker, &f, 0, 1);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     worker.quiet = true;
     gateway_peer_call(&p, 1, "{", "");
     for (uint32_t i = 2; i <= 3; i++) {
@@ -173,7 +173,7 @@ static void test_wrong_hello(void **state)
     refuse_hello(GROUP_PATH, "{\"role\":\"agent\"}", 1008, "agents and workers connect to /v1/connect");
     refuse_hello(GROUP_PATH, "{\"role\":\"controller\",\"namespace\":\"other\"}", 1008, "FORBIDDEN");
     refuse_hello(GROUP_PATH, "{\"role\":\"controller\",\"group\":\"other\"}", 1008, "FORBIDDEN");
-    refuse_hello("/v1/connect", "{\"role\":\"controller\"}", 1008, "controllers connect to /v1/namespaces/");
+    refuse_hello("/v1/connect", "{\"role\":\"controller\"}", 1008, "clients connect to /v1/namespaces/");
     refuse_hello("/v1/connect", "{\"role\":\"spy\"}", 1008, "role spy");
     gateway_peer_dial(&p, &f, GROUP_PATH, "alice", NULL);
     gateway_peer_call(&p, 1, "{\"method\":\"group.info\"}", "");
@@ -186,7 +186,7 @@ static void test_answers_of_our_own_wait_only_up_to_a_mark(void **state)
     struct gateway_peer p;
     (void)state;
     gateway_fixture_group(&f, 2000, 1, NULL);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     for (uint32_t i = 1; i <= 2000; i++)
         gateway_peer_call(&p, i, "{\"method\":\"group.info\"}", "");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, " 2000 - "));
@@ -203,7 +203,7 @@ static void test_expensive_requests_take_turns(void **state)
     struct gateway_peer p;
     (void)state;
     gateway_fixture_group(&f, 640000, 1, NULL);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     for (uint32_t id = 1; id <= ASKED; id++)
         gateway_peer_call(&p, id, "{\"method\":\"group.info\"}", "");
     for (uint32_t id = 1; id <= ASKED; id++) {
@@ -224,7 +224,7 @@ static void test_late_authority(void **state)
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
     gateway_peer_call(&p, 1, "{\"method\":\"group.info\"}", ""); // waits, and is not lost
     GATEWAY_UNTIL(&f, p.opened && f.late);
-    gateway_controller(&q, &f); // others are let in meanwhile
+    gateway_client(&q, &f); // others are let in meanwhile
     assert_int_equal(p.got.len, 0);
     assert_int_equal(gateway_fixture_counters(&f).pending, 1);
     f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &(struct err){0});
@@ -299,7 +299,7 @@ static void test_session_ends_with_its_token(void **state)
     (void)state;
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&worker, &f, 0, 1);
-    gateway_controller(&q, &f);
+    gateway_client(&q, &f);
     gateway_peer_dial(&p, &f, GROUP_PATH, "short", NULL);
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
@@ -316,7 +316,7 @@ static void test_calls(void **state)
     struct gateway_peer p, workers[2];
     (void)state;
     gateway_fixture_group(&f, 2, 1, NULL);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]"); // waits for the ranks
     for (uint32_t i = 0; i < 2; i++)
         gateway_worker(&workers[i], &f, i, 1);
@@ -357,7 +357,7 @@ static void test_a_call_that_is_canceled_half_way_in_is_answered(void **state)
     (void)state;
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&worker, &f, 0, 1);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     send_record(&p, RECORD_CALL, RECORD_MORE, part, sizeof part - 1);
     send_record(&p, RECORD_CANCEL, 0, "", 0);
     GATEWAY_UNTIL(&f,
@@ -379,7 +379,7 @@ static void test_lost_worker(void **state)
     (void)state;
     restart_with(&(struct gateway_config){.exit_wait_ms = 20});
     gateway_fixture_group(&f, 2, 1, NULL);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     for (uint32_t i = 0; i < 2; i++)
         gateway_worker(&workers[i], &f, i, 1);
     workers[1].quiet = true;
@@ -414,7 +414,7 @@ static void test_json_websocket(void **state)
     gateway_peer_text(&p, "{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"group.cancel\",\"params\":{\"id\":\"a\"}}");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "\"code\":-32006"));
     gateway_peer_hang_up(&p);
-    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).controllers == 0);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 0);
     gateway_peer_hang_up(&worker);
 }
 
@@ -436,7 +436,7 @@ static void test_json_with_late_authority(void **state)
     gateway_peer_hang_up(&p);
 }
 
-// Calls that are under way end, new ones are refused; then all go, the controllers first.
+// Calls that are under way end, new ones are refused; then all go, the clients first.
 static void test_stop(void **state)
 {
     struct gateway_peer p, q, idle, worker;
@@ -444,8 +444,8 @@ static void test_stop(void **state)
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&worker, &f, 0, 1);
     worker.quiet = true;
-    gateway_controller(&p, &f);
-    gateway_controller(&idle, &f);
+    gateway_client(&p, &f);
+    gateway_client(&idle, &f);
     gateway_peer_dial(&q, &f, GROUP_PATH, "late", "cadre.v1.json");
     GATEWAY_UNTIL(&f, q.opened && f.late);
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]");
@@ -480,7 +480,7 @@ static void test_calls_that_cross_the_goodbye(void **state)
     gateway_fixture_start(&f, &patient, NULL);
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&worker, &f, 0, 1);
-    gateway_controller(&idle, &f);
+    gateway_client(&idle, &f);
     gateway_peer_dial(&text, &f, GROUP_PATH, "alice", "cadre.v1.json");
     gateway_peer_text(&text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\"}");
     GATEWAY_UNTIL(&f, gateway_peer_got(&text, "\"id\":1"));
@@ -522,7 +522,7 @@ static void test_stop_does_not_wait_for_ever(void **state)
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&worker, &f, 0, 1);
     worker.quiet = true;
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_peer_dial(&text, &f, GROUP_PATH, "alice", "cadre.v1.json");
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]");
     gateway_peer_text(&text,
@@ -542,7 +542,7 @@ static void test_end_without_a_word(void **state)
     struct gateway_peer p, q, worker;
     (void)state;
     gateway_fixture_group(&f, 1, 1, NULL);
-    gateway_controller(&p, &f);
+    gateway_client(&p, &f);
     gateway_worker(&worker, &f, 0, 1);
     worker.quiet = true;
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]");

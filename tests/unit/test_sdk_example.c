@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// examples/controller against four accumulators behind a gateway.
+// examples/client against four accumulators behind a gateway.
 #include "tests/unit/cli_world.h"
 
 #include <setjmp.h>
@@ -23,14 +23,14 @@ static void it_prints_what_every_rank_has_answered(void **state)
     close(fd);
     cli_world_start(&world, 4);
     setenv("CADRE_TOKEN_FILE", token, 1);
-    cli_world_run(&world, (const char *const[]){CONTROLLER, world.url, "ml", "llama", NULL}, NULL);
+    cli_world_run(&world, (const char *const[]){EXAMPLE_CLIENT, world.url, "ml", "llama", NULL}, NULL);
     assert_string_equal(buf_str(&world.err), "");
     assert_string_equal(buf_str(&world.out), "add([10]): 10 11 12 13\n"
                                              "add({\"x\": 1}): 11 12 13 14\n"
                                              "get_value(): 1000 of 1000 calls were answered\n");
     assert_int_equal(world.status, 0);
-    cli_world_run(&world, (const char *const[]){CONTROLLER, world.url, "ml", "alpaca", NULL}, NULL);
-    assert_non_null(strstr(buf_str(&world.err), "controller: add(): NOT_FOUND: there is no WorkerGroup ml/alpaca"));
+    cli_world_run(&world, (const char *const[]){EXAMPLE_CLIENT, world.url, "ml", "alpaca", NULL}, NULL);
+    assert_non_null(strstr(buf_str(&world.err), "client: add(): NOT_FOUND: there is no WorkerGroup ml/alpaca"));
     assert_int_equal(world.status, 1);
     unlink(token);
     cli_world_stop(&world);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A controller: calls add() of the accumulator on every rank and prints what each has answered.
+// A client: calls add() of the accumulator on every rank and prints what each has answered.
 //
-//   cc controller.c $(pkg-config --cflags --libs cadre_client) -o controller
-//   ./controller wss://cadre-operator.cadre-system.svc:9443 default accumulator
+//   cc client.c $(pkg-config --cflags --libs cadre_client) -o client
+//   ./client wss://cadre-operator.cadre-system.svc:9443 default accumulator
 //
 // In a pod it shows the token that it finds in CADRE_TOKEN_FILE and trusts the CA in CADRE_CA_FILE.
 #include <cadre/client.h>
@@ -11,7 +11,7 @@
 
 static int fail(const char *what, const cadre_client_error *error)
 {
-    fprintf(stderr, "controller: %s: %s: %s\n", what, error->name, error->message);
+    fprintf(stderr, "client: %s: %s: %s\n", what, error->name, error->message);
     return 1;
 }
 

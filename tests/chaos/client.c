@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sdk/c/include/cadre/client.h"
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
-#include "sdk/c/include/cadre/client.h"
 #include "tests/chaos/chaos.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ enum { IN_FLIGHT = 24, LONG = 300 * 1000, TURN_MS = 10, LAST_TURNS = 6000 };
 
 struct task {
     struct task *next;
-    struct controller *owner;
+    struct client *owner;
     int64_t token, rank;
     enum chaos_kind kind;
     uint64_t id;
@@ -25,7 +25,7 @@ struct task {
     unsigned answers;
 };
 
-struct controller {
+struct client {
     cadre_client *clients[CHAOS_PROXIES];
     struct task *tasks; // the newest first
     size_t n, n_answered;
@@ -42,25 +42,25 @@ static void on_term(int signo)
     stopping = 1;
 }
 
-static uint64_t below(struct controller *c, uint64_t n)
+static uint64_t below(struct client *c, uint64_t n)
 {
     return rand_below(&c->rand, n);
 }
 
-static void note(struct controller *c, const char *line, int len)
+static void note(struct client *c, const char *line, int len)
 {
     if (write(c->fd, line, (size_t)len) != len)
         abort();
 }
 
-static void wrong(struct controller *c, const struct task *t, const char *wanted, cadre_client_json result)
+static void wrong(struct client *c, const struct task *t, const char *wanted, cadre_client_json result)
 {
     fprintf(stderr, "call %" PRId64 " (kind %d): %.*s, not %s\n", t->token, (int)t->kind,
             (int)MIN(result.len, (size_t)200), result.text ? result.text : "an error", wanted);
     c->wrong = 1;
 }
 
-static void check_result(struct controller *c, const struct task *t, const cadre_client_answer *a)
+static void check_result(struct client *c, const struct task *t, const cadre_client_answer *a)
 {
     char want[256];
     int64_t v = t->token * 100;
@@ -77,7 +77,7 @@ static void check_result(struct controller *c, const struct task *t, const cadre
 static void on_done(void *ctx, const cadre_client_answer *a)
 {
     struct task *t = ctx;
-    struct controller *c = t->owner;
+    struct client *c = t->owner;
     char line[512];
     if (t->answers++)
         wrong(c, t, "one answer", a->result);
@@ -92,7 +92,7 @@ static void on_done(void *ctx, const cadre_client_answer *a)
     }
 }
 
-static void put_args(struct controller *c, const struct task *t, struct buf *args)
+static void put_args(struct client *c, const struct task *t, struct buf *args)
 {
     int copies = t->kind == CHAOS_EACH ? CHAOS_RANKS : 1;
     unsigned ms = (unsigned)(below(c, 4) ? 0 : below(c, 20)), pad = below(c, 16) ? 0 : LONG;
@@ -104,7 +104,7 @@ static void put_args(struct controller *c, const struct task *t, struct buf *arg
         buf_putc(args, ']');
 }
 
-static void describe(struct controller *c, struct task *t, cadre_client_request *r)
+static void describe(struct client *c, struct task *t, cadre_client_request *r)
 {
     cadre_client_request_init(r, "note");
     r->done = on_done;
@@ -124,7 +124,7 @@ static void describe(struct controller *c, struct task *t, cadre_client_request 
     r->max_retries = t->kind == CHAOS_AGAIN ? 5 : 0;
 }
 
-static void begin(struct controller *c)
+static void begin(struct client *c)
 {
     struct buf args = BUF_INIT(4 * LONG);
     struct task *t = xcalloc(1, sizeof *t);
@@ -150,7 +150,7 @@ static void begin(struct controller *c)
     buf_done(&args);
 }
 
-static void cancel_some(struct controller *c)
+static void cancel_some(struct client *c)
 {
     struct task *t = c->tasks;
     for (uint64_t skip = below(c, IN_FLIGHT); t && skip; skip--)
@@ -159,13 +159,13 @@ static void cancel_some(struct controller *c)
         cadre_client_cancel(t->client, t->id);
 }
 
-static void turn(struct controller *c)
+static void turn(struct client *c)
 {
     for (size_t i = 0; i < CHAOS_PROXIES; i++)
         cadre_client_wait(c->clients[i], cadre_client_pending(c->clients[i]) ? TURN_MS / 2 : 0);
 }
 
-static void open_clients(struct controller *c, const char *const sockets[CHAOS_PROXIES])
+static void open_clients(struct client *c, const char *const sockets[CHAOS_PROXIES])
 {
     for (size_t i = 0; i < CHAOS_PROXIES; i++) {
         cadre_client_options o;
@@ -184,7 +184,7 @@ static void open_clients(struct controller *c, const char *const sockets[CHAOS_P
     }
 }
 
-static int finish(struct controller *c)
+static int finish(struct client *c)
 {
     for (int i = 0; i < LAST_TURNS && c->n_answered < c->n; i++)
         turn(c);
@@ -201,10 +201,10 @@ static int finish(struct controller *c)
     return status;
 }
 
-int controller_run(const char *const sockets[CHAOS_PROXIES], const char *file, unsigned n, uint64_t seed)
+int client_run(const char *const sockets[CHAOS_PROXIES], const char *file, unsigned n, uint64_t seed)
 {
-    struct controller c = {.first = (int64_t)n * CHAOS_TOKENS,
-                           .fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)};
+    struct client c = {.first = (int64_t)n * CHAOS_TOKENS,
+                       .fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)};
     signal(SIGTERM, on_term);
     rand_seed(&c.rand, seed);
     open_clients(&c, sockets);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/gateway/controller.h"
+#include "operator/gateway/client.h"
 
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
@@ -61,7 +61,7 @@ static void records_changed(struct connection *c, struct peer *p)
 
 static void records_end(struct connection *c)
 {
-    c->gateway->counters.controllers--;
+    c->gateway->counters.clients--;
     session_free(TAKE_PTR(c->self));
 }
 
@@ -111,7 +111,7 @@ static void serve_records(struct connection *c)
         return;
     }
     struct session *s = session_new(&c->gateway->router, c->target.ns, group, ws_session_records(c->ws), &c->outlet);
-    c->gateway->counters.controllers++;
+    c->gateway->counters.clients++;
     if (c->output)
         session_listen(s);
     connection_serve(c, &records_role, s, s->quota);
@@ -161,7 +161,7 @@ static void text_changed(struct connection *c, struct peer *p)
 static void text_end(struct connection *c)
 {
     struct jsonrpc *j = TAKE_PTR(c->self);
-    c->gateway->counters.controllers--;
+    c->gateway->counters.clients--;
     jsonrpc_done(j);
     free(j);
 }
@@ -185,7 +185,7 @@ static void serve_text(struct connection *c)
     const char *group = c->target.group[0] ? c->target.group : NULL;
     struct jsonrpc *j = xcalloc(1, sizeof *j);
     jsonrpc_init(j, &c->gateway->router, c->target.ns, group, c->gateway->config.max_queue, &c->outlet);
-    c->gateway->counters.controllers++;
+    c->gateway->counters.clients++;
     ws_session_charge(c->ws, j->session->quota);
     connection_serve(c, &text_role, j, NULL);
 }
@@ -195,7 +195,7 @@ static void serve_text(struct connection *c)
 static void serve(struct connection *c)
 {
     int64_t left = admission_left_ms(&c->admission);
-    snprintf(c->name, sizeof c->name, "%.90s for %s%s%s", c->admission.user ? c->admission.user : "a controller",
+    snprintf(c->name, sizeof c->name, "%.90s for %s%s%s", c->admission.user ? c->admission.user : "a client",
              c->target.ns, c->target.group[0] ? "/" : "", c->target.group);
     if (left >= 0)
         alarm_set(&c->alarm, c->gateway, left, on_expired);
@@ -226,9 +226,9 @@ static void ask(struct connection *c, const char *token)
     admission_ask(&c->admission, c->gateway, token, c->target.ns, on_admission);
 }
 
-int controller_upgrade(struct connection *c, struct err *err)
+int client_upgrade(struct connection *c, struct err *err)
 {
-    snprintf(c->name, sizeof c->name, "a controller for %s", c->target.ns);
+    snprintf(c->name, sizeof c->name, "a client for %s", c->target.ns);
     if (!c->token && !c->open)
         return 0;
     ask(c, c->token);
@@ -236,7 +236,7 @@ int controller_upgrade(struct connection *c, struct err *err)
     return err->code;
 }
 
-void controller_open(struct connection *c)
+void client_open(struct connection *c)
 {
     struct err err = ERR_INIT;
     if (c->json && !c->token && !c->open) {
@@ -249,7 +249,7 @@ void controller_open(struct connection *c)
     advance(c);
 }
 
-int controller_greet(struct connection *c, const struct hello *h, struct err *err)
+int client_greet(struct connection *c, const struct hello *h, struct err *err)
 {
     struct target *t = &c->target;
     if (h->ns && !str_eq(h->ns, t->ns))

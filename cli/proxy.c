@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/controller.h"
+#include "cli/proxy.h"
 
 #include "cli/address.h"
 #include "cli/kubectl.h"
@@ -31,7 +31,7 @@ enum {
 #define CLI_ACCOUNT "cadre-cli"
 #define AUDIENCE "cadre"
 
-static int request_token(struct controller *c, const struct options *o, struct err *err)
+static int request_token(struct proxy *c, const struct options *o, struct err *err)
 {
     struct buf out = BUF_INIT(TOKEN_MAX);
     const char *account = o->service_account ? o->service_account : CLI_ACCOUNT;
@@ -51,7 +51,7 @@ static int request_token(struct controller *c, const struct options *o, struct e
 
 static void on_connection(void *ctx, int connected, const cadre_client_error *why)
 {
-    struct controller *c = ctx;
+    struct proxy *c = ctx;
     c->connected = connected;
     if (why)
         c->lost = *why;
@@ -71,7 +71,7 @@ static bool has_rank(const char *ranks, int64_t rank)
 
 static void on_output(void *ctx, const cadre_client_output *line)
 {
-    struct controller *c = ctx;
+    struct proxy *c = ctx;
     if (line->dropped)
         fprintf(stderr, "[%" PRIu64 " lines were printed too fast and are not here]\n", line->dropped);
     if (!line->text || (c->only_rank >= 0 && !has_rank(line->ranks, c->only_rank)))
@@ -85,7 +85,7 @@ static void on_output(void *ctx, const cadre_client_output *line)
     fflush(c->lines);
 }
 
-void controller_linger(struct controller *c, int64_t ms)
+void proxy_linger(struct proxy *c, int64_t ms)
 {
     int64_t end = clock_mono_ms(&clock_system) + ms;
     while (clock_mono_ms(&clock_system) < end && !process_interrupted()) {
@@ -94,7 +94,7 @@ void controller_linger(struct controller *c, int64_t ms)
     }
 }
 
-static int open_client(struct controller *c, const struct options *o, struct err *err)
+static int open_client(struct proxy *c, const struct options *o, struct err *err)
 {
     cadre_client_options options;
     cadre_client_error error;
@@ -118,9 +118,9 @@ static int open_client(struct controller *c, const struct options *o, struct err
     return err_set(err, ERR_INVALID, "%s", error.message);
 }
 
-int controller_open(struct controller *c, const struct options *o, struct err *err)
+int proxy_open(struct proxy *c, const struct options *o, struct err *err)
 {
-    *c = (struct controller){.tunnel = TUNNEL_NONE, .result = BUF_INIT(RESULT_MAX), .reach_ms = REACH_MS};
+    *c = (struct proxy){.tunnel = TUNNEL_NONE, .result = BUF_INIT(RESULT_MAX), .reach_ms = REACH_MS};
     c->lines = o->verb == VERB_LOGS ? stdout : stderr; // else beside the result
     c->only_rank = o->verb == VERB_LOGS ? o->request.rank : -1;
     local_find(o, &c->server, &c->ns, err);
@@ -133,15 +133,13 @@ int controller_open(struct controller *c, const struct options *o, struct err *e
     if (!err->code)
         open_client(c, o, err);
     if (err->code)
-        controller_close(c);
+        proxy_close(c);
     return err->code;
 }
 
-int controller_beside(struct controller *c, const struct controller *other, const struct options *o, unsigned nth,
-                      struct err *err)
+int proxy_beside(struct proxy *c, const struct proxy *other, const struct options *o, unsigned nth, struct err *err)
 {
-    *c = (struct controller){
-        .tunnel = tunnel_borrow(&other->tunnel), .result = BUF_INIT(RESULT_MAX), .reach_ms = BESIDE_MS};
+    *c = (struct proxy){.tunnel = tunnel_borrow(&other->tunnel), .result = BUF_INIT(RESULT_MAX), .reach_ms = BESIDE_MS};
     c->ns = xstrdup(other->ns);
     c->token = other->token ? xstrdup(other->token) : NULL;
     if (other->server)
@@ -149,11 +147,11 @@ int controller_beside(struct controller *c, const struct controller *other, cons
     if (other->server && !c->server)
         c->server = xstrdup(other->server);
     if (open_client(c, o, err) < 0)
-        controller_close(c);
+        proxy_close(c);
     return err->code;
 }
 
-void controller_close(struct controller *c)
+void proxy_close(struct proxy *c)
 {
     cadre_client_close(TAKE_PTR(c->client));
     tunnel_close(&c->tunnel);
@@ -166,7 +164,7 @@ void controller_close(struct controller *c)
 
 static void on_done(void *ctx, const cadre_client_answer *a)
 {
-    struct controller *c = ctx;
+    struct proxy *c = ctx;
     c->over = true;
     c->rank = a->rank;
     if (a->error)
@@ -175,7 +173,7 @@ static void on_done(void *ctx, const cadre_client_answer *a)
         buf_append(&c->result, a->result.text, a->result.len);
 }
 
-cadre_client_code controller_fail(struct controller *c, cadre_client_code code, const char *what, const char *why)
+cadre_client_code proxy_fail(struct proxy *c, cadre_client_code code, const char *what, const char *why)
 {
     memset(&c->error, 0, sizeof c->error);
     c->error.code = code;
@@ -186,7 +184,7 @@ cadre_client_code controller_fail(struct controller *c, cadre_client_code code, 
 }
 
 // Whoever gives a call up wants to know whether it has run; its answer may also have been faster.
-static cadre_client_code give_up(struct controller *c, uint64_t id, bool reached)
+static cadre_client_code give_up(struct proxy *c, uint64_t id, bool reached)
 {
     int64_t end = clock_mono_ms(&clock_system) + CANCEL_MS;
     cadre_client_cancel(c->client, id);
@@ -195,11 +193,11 @@ static cadre_client_code give_up(struct controller *c, uint64_t id, bool reached
     if (c->over && c->error.code == CADRE_CLIENT_OK)
         return CADRE_CLIENT_OK;
     bool may_have_run = reached && !(c->over && !c->error.may_have_run);
-    return controller_fail(c, CADRE_CLIENT_CANCELED, "interrupted",
-                           may_have_run ? "; the call may have run" : "; the call has not run");
+    return proxy_fail(c, CADRE_CLIENT_CANCELED, "interrupted",
+                      may_have_run ? "; the call may have run" : "; the call has not run");
 }
 
-cadre_client_code controller_call(struct controller *c, cadre_client_request *request)
+cadre_client_code proxy_call(struct proxy *c, cadre_client_request *request)
 {
     uint64_t id = 0;
     int64_t end = clock_mono_ms(&clock_system) + c->reach_ms;
@@ -217,41 +215,40 @@ cadre_client_code controller_call(struct controller *c, cadre_client_request *re
         if (process_interrupted())
             return give_up(c, id, reached);
         if (!c->over && !reached && clock_mono_ms(&clock_system) >= end)
-            return controller_fail(c, CADRE_CLIENT_UNAVAILABLE, "the operator cannot be reached: ",
-                                   c->lost.message[0] ? c->lost.message : "it does not answer");
+            return proxy_fail(c, CADRE_CLIENT_UNAVAILABLE, "the operator cannot be reached: ",
+                              c->lost.message[0] ? c->lost.message : "it does not answer");
     }
     return c->error.code;
 }
 
-int controller_with(const struct options *o, int (*use)(const struct options *o, struct controller *c, void *ctx),
-                    void *ctx)
+int proxy_with(const struct options *o, int (*use)(const struct options *o, struct proxy *c, void *ctx), void *ctx)
 {
-    struct controller c;
+    struct proxy c;
     struct err err = ERR_INIT;
-    if (controller_open(&c, o, &err) < 0)
+    if (proxy_open(&c, o, &err) < 0)
         return report_err(&err);
     int status = use(o, &c, ctx);
     if (o->logs) {
         fflush(stdout);
-        controller_linger(&c, LAST_LINES_MS);
+        proxy_linger(&c, LAST_LINES_MS);
     }
-    controller_close(&c);
+    proxy_close(&c);
     return status;
 }
 
 struct run {
     cadre_client_request request;
-    int (*show)(const struct options *o, const struct controller *c);
+    int (*show)(const struct options *o, const struct proxy *c);
 };
 
-static int run(const struct options *o, struct controller *c, void *ctx)
+static int run(const struct options *o, struct proxy *c, void *ctx)
 {
     struct run *run = ctx;
-    return controller_call(c, &run->request) == CADRE_CLIENT_OK ? run->show(o, c) : report_failure(&c->error);
+    return proxy_call(c, &run->request) == CADRE_CLIENT_OK ? run->show(o, c) : report_failure(&c->error);
 }
 
-int controller_run(const struct options *o, const cadre_client_request *request,
-                   int (*show)(const struct options *o, const struct controller *c))
+int proxy_run(const struct options *o, const cadre_client_request *request,
+              int (*show)(const struct options *o, const struct proxy *c))
 {
-    return controller_with(o, run, &(struct run){*request, show});
+    return proxy_with(o, run, &(struct run){*request, show});
 }

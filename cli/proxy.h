@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One call to the operator, by whichever way leads to it.
-#ifndef CADRE_CLI_CONTROLLER_H
-#define CADRE_CLI_CONTROLLER_H
+#ifndef CADRE_CLI_PROXY_H
+#define CADRE_CLI_PROXY_H
 
 #include "cli/tunnel.h"
 #include "common/base/buf.h"
@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-struct controller {
+struct proxy {
     struct tunnel tunnel;
     cadre_client *client;
     char *ns, *token;
@@ -27,26 +27,24 @@ struct controller {
     cadre_client_error error;
 };
 
-// On an error the controller is closed.
-int controller_open(struct controller *c, const struct options *o, struct err *err);
+// On an error the proxy is closed.
+int proxy_open(struct proxy *c, const struct options *o, struct err *err);
 // Another connection by the same way, while the other one is open. It may lead to another replica of the operator: of a
 // server with several addresses it is to the nth, in turn.
-int controller_beside(struct controller *c, const struct controller *other, const struct options *o, unsigned nth,
-                      struct err *err);
-void controller_close(struct controller *c);
+int proxy_beside(struct proxy *c, const struct proxy *other, const struct options *o, unsigned nth, struct err *err);
+void proxy_close(struct proxy *c);
 // Waits for the answer; c->result on success, c->error on CADRE_CLIENT_* (returned), also where nobody can be reached.
-cadre_client_code controller_call(struct controller *c, cadre_client_request *request);
+cadre_client_code proxy_call(struct proxy *c, cadre_client_request *request);
 // As if the last call had failed that way; returns the code.
-cadre_client_code controller_fail(struct controller *c, cadre_client_code code, const char *what, const char *why);
+cadre_client_code proxy_fail(struct proxy *c, cadre_client_code code, const char *what, const char *why);
 // Opens, has it used, closes. Returns the exit status, which is that of `use` where it was opened.
-int controller_with(const struct options *o, int (*use)(const struct options *o, struct controller *c, void *ctx),
-                    void *ctx);
+int proxy_with(const struct options *o, int (*use)(const struct options *o, struct proxy *c, void *ctx), void *ctx);
 // All of it: opens, calls, shows the answer or the error, closes. Returns the exit status, which is that of `show`
 // where the call went well.
-int controller_run(const struct options *o, const cadre_client_request *request,
-                   int (*show)(const struct options *o, const struct controller *c));
+int proxy_run(const struct options *o, const cadre_client_request *request,
+              int (*show)(const struct options *o, const struct proxy *c));
 
 // The connection goes on without a call, until so much time has passed or a signal comes.
-void controller_linger(struct controller *c, int64_t ms);
+void proxy_linger(struct proxy *c, int64_t ms);
 
 #endif
