@@ -5,16 +5,16 @@
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
-#include "operator/binding.h"
 #include "operator/exec/deciding.h"
 #include "operator/exec/preflight.h"
-#include "operator/options.h"
 #include "operator/runtime/handover.h"
 #include "operator/runtime/health.h"
 #include "operator/runtime/leader.h"
 #include "operator/runtime/outage.h"
 #include "operator/runtime/reflector.h"
 #include "operator/runtime/territory.h"
+#include "operator/wiring/binding.h"
+#include "operator/wiring/options.h"
 
 #include <inttypes.h>
 #include <malloc.h>

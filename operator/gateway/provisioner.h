@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and deletes WorkerGroups for clients: what the gateway asks for. In a cluster operator/provision.c does
-// it; a local run has one group and nobody to ask.
+// Creates and deletes WorkerGroups for clients: what the gateway asks for. In a cluster operator/wiring/provision.c
+// does it; a local run has one group and nobody to ask.
 #ifndef CADRE_GATEWAY_PROVISIONER_H
 #define CADRE_GATEWAY_PROVISIONER_H
 

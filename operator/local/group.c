@@ -7,10 +7,10 @@
 #include "operator/local/reins.h"
 #include "operator/local/restart.h"
 #include "operator/local/tee.h"
-#include "operator/meshes.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/output.h"
+#include "operator/wiring/meshes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -50,9 +50,9 @@ LAYERS = {
     "worker/host": WS | PUBLIC | {"worker/host"},
     "sdk/c": SDK,
     "cli": SDK | {"cli"},
-    "operator": BASE | {"operator"},  # what main.c is made of besides itself: the command line
+    "operator/wiring": BASE | {"operator/wiring"},  # the command line; the rest of it sees all, as main.c does
 }
-SEES_ALL = ("operator/main.c", "operator/binding.", "operator/meshes.", "operator/provision.", "operator/local/", "tests/", "bench/")
+SEES_ALL = ("operator/main.c", "operator/wiring/binding.", "operator/wiring/meshes.", "operator/wiring/provision.", "operator/local/", "tests/", "bench/")
 STANDS_ALONE = ("examples/", "sdk/c/include/")  # what a user copies or installs builds without our tree
 
 # Header -> the only places that may include it.
@@ -228,7 +228,7 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("operator/reconcile/a.c", C_HEAD + '#include "operator/runtime/store.h"\n', ["layer"]),
     ("operator/runtime/a.c", C_HEAD + '  #  include "operator/exec/executor.h"\n', ["layer"]),
     ("common/base/a.c", C_HEAD + '#include "operator/api/object.h"\n', ["layer"]),
-    ("operator/options.c", C_HEAD + '#include "operator/options.h"\n#include "operator/api/object.h"\n', ["layer"]),
+    ("operator/wiring/options.c", C_HEAD + '#include "operator/wiring/options.h"\n#include "operator/api/object.h"\n', ["layer"]),
     ("operator/novel/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "missing.h"\n', ["layer"]),

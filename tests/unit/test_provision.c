@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups that clients create and delete, and how those that go with a session are kept.
-#include "operator/provision.h"
+#include "operator/wiring/provision.h"
 
 #include "common/base/str.h"
 #include "tests/unit/stub_client.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/options.h"
+#include "operator/wiring/options.h"
 
 #include "common/base/mem.h"
 #include "common/base/memory_limit.h"

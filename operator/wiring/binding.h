@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What joins the proxy to the cluster: the stores tell the gateway which groups and pods there are, the identity who
 // dials in, and whoever connects wakes the group that it belongs to.
-#ifndef CADRE_OPERATOR_BINDING_H
-#define CADRE_OPERATOR_BINDING_H
+#ifndef CADRE_WIRING_BINDING_H
+#define CADRE_WIRING_BINDING_H
 
 #include "operator/exec/group_controller.h"
-#include "operator/options.h"
 #include "operator/runtime/store.h"
+#include "operator/wiring/options.h"
 
 struct binding;
 

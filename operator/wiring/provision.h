@@ -4,8 +4,8 @@
 // again. Whoever leads deletes groups that nobody renews (exec/abandoned.h), so that neither a controller
 // nor this replica has to be alive for that; and the same request, made by the same user to any replica, takes such a
 // group over.
-#ifndef CADRE_OPERATOR_PROVISION_H
-#define CADRE_OPERATOR_PROVISION_H
+#ifndef CADRE_WIRING_PROVISION_H
+#define CADRE_WIRING_PROVISION_H
 
 #include "operator/gateway/provisioner.h"
 #include "operator/kube/client.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/binding.h"
+#include "operator/wiring/binding.h"
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
@@ -9,8 +9,6 @@
 #include "operator/gateway/gateway.h"
 #include "operator/gateway/lookout.h"
 #include "operator/identity/identity.h"
-#include "operator/meshes.h"
-#include "operator/provision.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/stats_report.h"
@@ -19,6 +17,8 @@
 #include "operator/reconcile/names.h"
 #include "operator/runtime/replicas.h"
 #include "operator/runtime/territory.h"
+#include "operator/wiring/meshes.h"
+#include "operator/wiring/provision.h"
 
 #include <inttypes.h>
 #include <stdio.h>

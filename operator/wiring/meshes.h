@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The meshes of a WorkerGroup as the proxy has them: the one knows no Kubernetes, the other no calls.
-#ifndef CADRE_OPERATOR_MESHES_H
-#define CADRE_OPERATOR_MESHES_H
+#ifndef CADRE_WIRING_MESHES_H
+#define CADRE_WIRING_MESHES_H
 
 #include "common/wire/grid.h"
 #include "operator/api/workergroup.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/meshes.h"
+#include "operator/wiring/meshes.h"
 
 struct grid *meshes_of(const struct worker_spec *s, struct arena *a)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of cadre-operator.
-#ifndef CADRE_OPERATOR_OPTIONS_H
-#define CADRE_OPERATOR_OPTIONS_H
+#ifndef CADRE_WIRING_OPTIONS_H
+#define CADRE_WIRING_OPTIONS_H
 
 #include "common/base/log.h"
 
