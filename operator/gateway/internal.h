@@ -23,9 +23,9 @@ struct gateway {
     int64_t timer_at; // when it is due, INT64_MAX = not armed
     struct deadlines alarms;
     struct list connections, posts;
-    struct list behind;      // connections whose input waits for another turn of the loop
-    struct loop_timer *turn; // the next one, at once
-    struct map seats;        // UID of a group -> which tickets were shown (worker.c)
+    struct list behind;       // connections whose input waits for another turn of the loop
+    struct loop_timer *turn;  // the next one, at once
+    struct map shown_tickets; // UID of a group -> which tickets were shown (worker.c)
     char *ca_pem;
     struct memory *probe;             // NULL: no memory is shared
     bool stopping, ended;             // ended: all were told to go

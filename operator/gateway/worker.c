@@ -15,14 +15,14 @@
 // had.
 enum { UNSEEN_WELCOME_MS = 10 * 1000 };
 
-struct seat { // of one rank
+struct shown_ticket { // of one rank
     uint32_t attempt;
     uint64_t next; // serials below were shown
 };
 
-struct seats {
+struct shown_tickets {
     uint32_t n;
-    struct seat *at;
+    struct shown_ticket *at;
 };
 
 struct worker {
@@ -34,15 +34,15 @@ struct worker {
 
 // Tickets
 
-static struct seat *seat_of(const struct gateway *g, const struct ticket *t)
+static struct shown_ticket *shown_ticket_of(const struct gateway *g, const struct ticket *t)
 {
-    const struct seats *s = map_get(&g->seats, t->group_uid);
+    const struct shown_tickets *s = map_get(&g->shown_tickets, t->group_uid);
     return s && t->rank < s->n ? &s->at[t->rank] : NULL;
 }
 
-static int check_seat(const struct gateway *g, const struct ticket *t, struct err *err)
+static int check_shown(const struct gateway *g, const struct ticket *t, struct err *err)
 {
-    const struct seat *s = seat_of(g, t);
+    const struct shown_ticket *s = shown_ticket_of(g, t);
     if (!s || t->attempt > s->attempt)
         return 0;
     if (t->attempt < s->attempt)
@@ -55,22 +55,22 @@ static int check_seat(const struct gateway *g, const struct ticket *t, struct er
 }
 
 // After the group has taken it: so the rank is one of the group's.
-static void take_seat(struct gateway *g, const struct ticket *t)
+static void note_shown(struct gateway *g, const struct ticket *t)
 {
-    struct seats *s = map_get(&g->seats, t->group_uid);
+    struct shown_tickets *s = map_get(&g->shown_tickets, t->group_uid);
     if (!s) {
         s = xcalloc(1, sizeof *s);
-        map_set(&g->seats, t->group_uid, s);
+        map_set(&g->shown_tickets, t->group_uid, s);
     }
     if (t->rank >= s->n) {
         s->at = xrealloc(s->at, (size_t)t->rank + 1, sizeof *s->at);
         for (; s->n <= t->rank; s->n++)
-            s->at[s->n] = (struct seat){0};
+            s->at[s->n] = (struct shown_ticket){0};
     }
-    s->at[t->rank] = (struct seat){t->attempt, t->serial + 1};
+    s->at[t->rank] = (struct shown_ticket){t->attempt, t->serial + 1};
 }
 
-static void seats_free(struct seats *s)
+static void shown_tickets_free(struct shown_tickets *s)
 {
     if (s)
         free(s->at);
@@ -79,15 +79,15 @@ static void seats_free(struct seats *s)
 
 void worker_forget(struct gateway *g, const char *group_uid)
 {
-    seats_free(map_del(&g->seats, group_uid));
+    shown_tickets_free(map_del(&g->shown_tickets, group_uid));
 }
 
 void worker_forget_all(struct gateway *g)
 {
     void *s;
-    for (size_t i = 0; map_next(&g->seats, &i, NULL, &s);)
-        seats_free(s);
-    map_done(&g->seats);
+    for (size_t i = 0; map_next(&g->shown_tickets, &i, NULL, &s);)
+        shown_tickets_free(s);
+    map_done(&g->shown_tickets);
 }
 
 // The role
@@ -127,7 +127,7 @@ static void worker_end(struct connection *c)
 {
     struct gateway *g = c->gateway;
     struct worker *w = TAKE_PTR(c->self);
-    struct seat *s = seat_of(g, &w->ticket);
+    struct shown_ticket *s = shown_ticket_of(g, &w->ticket);
     g->counters.workers--;
     bool unseen = c->lost && !w->heard && clock_mono_ms(loop_clock(g->loop)) - w->since_ms < UNSEEN_WELCOME_MS;
     if (unseen && s && s->attempt == w->ticket.attempt && s->next == w->ticket.serial + 1)
@@ -188,7 +188,7 @@ static int check_ticket(const struct gateway *g, const struct hello *h, struct t
         (h->attempt >= 0 && h->attempt != ret->attempt))
         return err_set(err, ERR_FORBIDDEN, "HELLO: the ticket is for another process: rank %u, attempt %u of group %s",
                        ret->rank, ret->attempt, ret->group_uid);
-    return check_seat(g, ret, err);
+    return check_shown(g, ret, err);
 }
 
 int worker_greet(struct connection *c, const struct hello *h, const struct record *rec, struct err *err)
@@ -217,7 +217,7 @@ int worker_greet(struct connection *c, const struct hello *h, const struct recor
     snprintf(c->name, sizeof c->name, "rank %u, attempt %u of group %s", w->ticket.rank, w->ticket.attempt,
              w->ticket.group_uid);
     w->since_ms = clock_mono_ms(loop_clock(g->loop));
-    take_seat(g, &w->ticket);
+    note_shown(g, &w->ticket);
     g->counters.workers++;
     tell(g, &w->ticket);
     connection_serve(c, &role, w, ws_session_quota(c->ws));

@@ -20,12 +20,12 @@ struct entry {
     struct local_group *group;
     const void *lifetime; // NULL = detached, or the session is away
     bool bound;           // it goes with a session
-    bool placed;          // it has its seats, and was started
+    bool placed;          // it has its nodes, and was started
     bool gone;            // nobody finds it any more; it lives until its agent has ended
     char *hash;           // of the request that made it
     struct loop_timer *abandoned;
-    struct arena arena; // of the seats
-    struct nodes_seats seats;
+    struct arena arena; // of the assignment
+    struct nodes_assignment assignment;
 };
 
 struct desk {
@@ -34,7 +34,7 @@ struct desk {
     const char *map;
     int gpus;
     struct local_run run;
-    struct list entries; // by age: who came first is seated first
+    struct list entries; // by age: the first to come is assigned first
 };
 
 static void entry_free(struct entry *e)
@@ -56,10 +56,10 @@ static int place(struct entry *e, struct err *err)
 {
     const struct workergroup *g = local_group_spec(e->group);
     const struct worker_spec *w = &g->spec.worker;
-    int r = nodes_seat(e->desk->nodes, local_group_uid(e->group), g, &e->arena, &e->seats, err);
+    int r = nodes_assign(e->desk->nodes, local_group_uid(e->group), g, &e->arena, &e->assignment, err);
     if (r < 0)
         return r;
-    const struct local_gpus gpus = {.list = e->desk->gpus ? e->seats.gpus : NULL,
+    const struct local_gpus gpus = {.list = e->desk->gpus ? e->assignment.gpus : NULL,
                                     .each = w->gpus,
                                     .own = w->gpu_visibility == GPU_VISIBILITY_OWN ||
                                            (w->gpu_visibility == GPU_VISIBILITY_DEFAULT && w->module)};
@@ -80,7 +80,7 @@ static void place_waiting(struct desk *d)
     }
 }
 
-// Its processes have ended: nobody needs its seats any more, whether it was deleted or not.
+// Its processes have ended: nobody needs its nodes any more, whether it was deleted or not.
 static void on_ended(void *ctx, struct local_group *g)
 {
     struct desk *d = ctx;
@@ -318,7 +318,7 @@ struct local_group *desk_find(const struct desk *d, const char *uid)
 const char *desk_node(const struct desk *d, const char *uid, uint32_t rank)
 {
     const struct entry *e = by_uid(d, uid);
-    return e && e->placed ? e->seats.nodes[rank / (uint32_t)local_group_spec(e->group)->spec.workers_per_replica]
+    return e && e->placed ? e->assignment.nodes[rank / (uint32_t)local_group_spec(e->group)->spec.workers_per_replica]
                           : NULL;
 }
 

@@ -107,7 +107,7 @@ static void take_gpus(struct nodes *n, const struct tenant *t, const char *node,
 }
 
 static void sit_down(struct nodes *n, const char *uid, const struct workergroup *g, const struct pod_constraints *c,
-                     const char **nodes, struct arena *a, struct nodes_seats *ret)
+                     const char **nodes, struct arena *a, struct nodes_assignment *ret)
 {
     struct buf list = BUF_INIT(GPU_LIST_MAX);
     struct tenant *t = xcalloc(1, sizeof *t);
@@ -117,12 +117,12 @@ static void sit_down(struct nodes *n, const char *uid, const struct workergroup 
         cluster_assume(n->cluster, NS, pod_name(uid, i, a), nodes[i], &c->requests);
         take_gpus(n, t, nodes[i], resources_get(&c->requests, RESOURCE_GPU) / 1000, &list);
     }
-    *ret = (struct nodes_seats){nodes, arena_strdup(a, buf_str(&list))};
+    *ret = (struct nodes_assignment){nodes, arena_strdup(a, buf_str(&list))};
     buf_done(&list);
 }
 
-int nodes_seat(struct nodes *n, const char *uid, const struct workergroup *g, struct arena *a, struct nodes_seats *ret,
-               struct err *err)
+int nodes_assign(struct nodes *n, const char *uid, const struct workergroup *g, struct arena *a,
+                 struct nodes_assignment *ret, struct err *err)
 {
     struct pod_constraints constraints;
     struct placement placement;

@@ -13,15 +13,15 @@ struct nodes;
 struct nodes *nodes_new(int n, int gpus_each); // both in their ranges
 void nodes_free(struct nodes *n);              // accepts NULL
 
-struct nodes_seats {
+struct nodes_assignment {
     const char *const *nodes; // of each replica
     const char *gpus;         // numbers on this machine, in the order of the replicas: "0,1,4"; "" = none
 };
 
 // A place for all replicas of a group, which is theirs until nodes_leave(). 0; ERR_UNAVAILABLE: once others leave;
 // ERR_LIMIT: never here; ERR_INVALID. The arena gets *ret.
-int nodes_seat(struct nodes *n, const char *uid, const struct workergroup *g, struct arena *a, struct nodes_seats *ret,
-               struct err *err);
+int nodes_assign(struct nodes *n, const char *uid, const struct workergroup *g, struct arena *a,
+                 struct nodes_assignment *ret, struct err *err);
 void nodes_leave(struct nodes *n, const char *uid); // who has no place has none to leave
 
 #endif

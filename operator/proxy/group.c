@@ -160,14 +160,14 @@ void group_join(struct group *g, struct member *m)
     list_append(&g->members, &m->of_group);
 }
 
-bool group_seats(const struct member *m)
+bool group_registered(const struct member *m)
 {
     return m->group && m->rank < m->group->world && m->group->ranks[m->rank].member == m;
 }
 
 void group_leave(struct member *m)
 {
-    if (!group_seats(m))
+    if (!group_registered(m))
         return;
     m->group->ranks[m->rank].member = NULL;
     m->group->n_connected--;

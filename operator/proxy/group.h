@@ -71,7 +71,7 @@ int group_serves(const struct group *g, uint32_t rank, int64_t attempt, struct e
 int group_admits(const struct group *g, const struct member *m, struct err *err);
 void group_join(struct group *g, struct member *m); // the place must be free
 void group_leave(struct member *m);                 // gives its place back, if it has one; still refers to the group
-bool group_seats(const struct member *m);           // it has its place
+bool group_registered(const struct member *m);      // it has its place
 
 const struct member *group_first(const struct group *g); // that is connected; NULL = none
 // The first rank of [from, from + n) that is not connected, or `world`.

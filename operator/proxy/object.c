@@ -60,7 +60,7 @@ static const char *bytes_of(const struct call *c, const struct call_slot *slot)
     return b && slot->len ? b->data + slot->offset : "";
 }
 
-static struct member *seated(const struct group *g, uint32_t rank)
+static struct member *registered(const struct group *g, uint32_t rank)
 {
     return rank < g->world ? g->ranks[rank].member : NULL;
 }
@@ -69,7 +69,7 @@ void object_discard_all(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         const struct call_slot *slot = &c->slots[i];
-        struct member *m = seated(c->group, c->req.first + i);
+        struct member *m = registered(c->group, c->req.first + i);
         if (!slot->member && m && slot->len)
             object_discard(m, bytes_of(c, slot), slot->len, c->req.pin);
     }
@@ -155,7 +155,7 @@ void object_collect(struct call *c)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t rank = d ? d->d.keep[i] : c->req.first + i;
         const struct call_slot *slot = &c->slots[rank - c->req.first];
-        const struct member *m = seated(c->group, rank);
+        const struct member *m = registered(c->group, rank);
         parts[i] = (struct ref_part){.rank = rank, .attempt = m ? m->attempt : c->group->attempt};
         if (!read_kept(bytes_of(c, slot), slot->len, &parts[i])) {
             refuse_answer(c, rank);
@@ -182,7 +182,7 @@ void object_session_ends(struct session *s)
         int r = ref_parse(text, strlen(text), &a, &ref, &err);
         const struct group *g = r == 0 ? map_get(&s->router->by_uid, ref.uid) : NULL;
         for (uint32_t k = 0; g && k < ref.n; k++) {
-            struct member *m = seated(g, ref.parts[k].rank);
+            struct member *m = registered(g, ref.parts[k].rank);
             if (m)
                 send_free(m, ref.parts[k].id, false);
         }

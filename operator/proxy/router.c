@@ -154,7 +154,7 @@ static void expel_outdated(struct group *g, bool all)
 {
     LIST_FOREACH(l, &g->members) {
         struct member *m = CONTAINER_OF(l, struct member, of_group);
-        if (group_seats(m) && (all || m->attempt < g->oldest))
+        if (group_registered(m) && (all || m->attempt < g->oldest))
             expel(m, "was ended by a restart of its group", ERR_CONFLICT, "this attempt of the group is over");
     }
 }
@@ -228,7 +228,7 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
         fail_exited(m, exit_code);
         if (!list_empty(&m->leaving))
             member_free(m);
-        else if (group_seats(m))
+        else if (group_registered(m))
             expel(m, "exited", ERR_GONE, "the agent has reported the end of this process");
     }
     kill_ended(g, rank, attempt);
@@ -237,9 +237,9 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
 // What another connection of that rank has not answered now, it never will.
 static void take_over(struct router *r, const struct group *g, uint32_t rank)
 {
-    struct member *seated = g->ranks[rank].member;
-    if (seated)
-        expel(seated, "lost its connection", ERR_CONFLICT, "a newer connection of this rank has taken its place");
+    struct member *registered = g->ranks[rank].member;
+    if (registered)
+        expel(registered, "lost its connection", ERR_CONFLICT, "a newer connection of this rank has taken its place");
     LIST_FOREACH(l, &r->leaving) {
         struct member *old = CONTAINER_OF(l, struct member, leaving);
         if (old->group == g && old->rank == rank)

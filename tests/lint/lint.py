@@ -80,6 +80,16 @@ BANNED = {
     "popen": "posix_spawn",
 }
 
+# Word -> where it is refused, what to say instead. Part of an identifier counts, too.
+CALLS = ("operator/gateway/", "operator/proxy/", "operator/local/", "operator/identity/", "cli/", "sdk/", "worker/", "examples/")
+RETIRED = (
+    # On the wire the role is still "controller".
+    (r'(?<!group_)(?<!["a-z])controller(?!\w*\\?"|, agent)', CALLS, "client; a controller is a loop that reconciles"),
+    (r"errand", ("",), "group change"),
+    (r"(?<![a-z])(?:seat(?!-)|berth|crew|census|tenancy)", ("operator/",), "the word of the glossary (docs/architecture.md)"),
+    (r"(?<![a-z])deal_|struct deal\b", ("operator/", "common/"), "dispatch plan"),
+)
+
 MAX_COLUMNS = 120
 MAX_LINES = 600
 C_SUFFIXES = (".c", ".h", ".cu")
@@ -145,8 +155,16 @@ def check_guard(path, text):
         yield line_of(text, m.start()), "guard", f"include guard {m.group(1)} is not CADRE_..._{stem}"
 
 
+def check_words(path, text):
+    for pattern, places, instead in RETIRED:
+        if path.startswith(places):
+            for m in re.finditer(pattern, text):
+                yield line_of(text, m.start()), "word", f"{m.group(0)}: say {instead}"
+
+
 def check_c(path, text, exists):
     yield from check_includes(path, text, exists)
+    yield from check_words(path, text)
     code = NOT_CODE.sub(blank, text)
     for m in CALL.finditer(code):
         yield line_of(code, m.start()), "banned", f"{m.group(1)}: use {BANNED[m.group(1)]}"
@@ -229,6 +247,11 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("operator/runtime/a.c", C_HEAD + '  #  include "operator/exec/executor.h"\n', ["layer"]),
     ("common/base/a.c", C_HEAD + '#include "operator/api/object.h"\n', ["layer"]),
     ("operator/wiring/options.c", C_HEAD + '#include "operator/wiring/options.h"\n#include "operator/api/object.h"\n', ["layer"]),
+    ("operator/gateway/a.c", C_HEAD + "int controller_open(void); // of a controller\n", ["word", "word"]),
+    ("operator/gateway/a.c", C_HEAD + 'const char a[] = "{\\"role\\":\\"controller\\"}", b[] = "controller";\n', []),
+    ("operator/runtime/a.c", C_HEAD + "int controller_open(void);\n", []),
+    ("operator/proxy/a.c", C_HEAD + "struct errand *e;\nint x = group_seats();\n", ["word", "word"]),
+    ("operator/proxy/a.c", C_HEAD + "int proxy_seat_of; // SEAT-free\n", ["word"]),
     ("operator/novel/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "missing.h"\n', ["layer"]),
