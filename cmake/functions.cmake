@@ -14,10 +14,12 @@ function(cadre_library name)
   endif()
 endfunction()
 
-# cadre_test(FILE LINKS ...): one CMocka binary of its own for tests/unit/FILE.c.
+# cadre_test(FILE LINKS ...): one CMocka binary of its own for FILE.c in the calling folder. SUPPORT: files of
+# tests/unit/support.
 function(cadre_test name)
-  cmake_parse_arguments(arg "" "" "LINKS;SOURCES" ${ARGN})
-  add_executable(${name} ${name}.c ${arg_SOURCES})
+  cmake_parse_arguments(arg "" "" "LINKS;SOURCES;SUPPORT" ${ARGN})
+  list(TRANSFORM arg_SUPPORT PREPEND "${PROJECT_SOURCE_DIR}/tests/unit/support/")
+  add_executable(${name} ${name}.c ${arg_SOURCES} ${arg_SUPPORT})
   target_link_libraries(${name} PRIVATE project_options PkgConfig::cmocka ${arg_LINKS})
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   # CMocka catches SIGSEGV, which would hide the sanitizer's report.

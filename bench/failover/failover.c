@@ -9,7 +9,7 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "sdk/c/include/cadre/client.h"
-#include "tests/unit/fake_names.h"
+#include "tests/unit/support/fake_names.h"
 
 #include <getopt.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulation of tests/unit/placement_simulation.h for as long as one likes.
-#include "tests/unit/placement_simulation.h"
+// The simulation of tests/unit/operator/reconcile/placement_simulation.h for as long as one likes.
+#include "tests/unit/operator/reconcile/placement_simulation.h"
 
 #include "common/base/str.h"
 

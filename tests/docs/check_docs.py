@@ -186,7 +186,7 @@ def check_documents():
     check("there are documents", [] if "README.md" in names else [str(names)])
     check("links lead somewhere", [p for n in names for p in broken_links(n, read(n))])
     paths = tree()
-    gone = "`operator/none.c`, `docs/NONE/none.md`, `runtime/none`; `operator/main.c`, `kube/watch`, `tests/unit/test_NAME.c`"
+    gone = "`operator/none.c`, `docs/NONE/none.md`, `runtime/none`; `operator/main.c`, `kube/watch`, `tests/unit/operator/kube/test_NAME.c`"
     check("a path that is not in the tree is found", [] if len(list(missing_paths("", gone, paths))) == 3 else [gone])
     check("paths in backticks are in the tree", [p for n in names for p in missing_paths(n, read(n), paths)])
     check("make targets exist", [p for n in names for p in unknown_targets(n, read(n), targets)])

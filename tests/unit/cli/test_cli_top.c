@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubectl cadre top and info where the operator has two replicas, and the API server's proxy leads to each in turn:
+// kubectl is tests/unit/cli/fake_kubectl.py.
+#include "tests/unit/cli/cli_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct cli_world world; // with the workers, and calls that have ended
+static struct gateway_fixture other;
+static struct gateway_peer caller; // of the other one, where a call waits
+static const char *names;
+static char original_path[4096];
+static char home[] = "/tmp/cadre-top-XXXXXX";
+
+static void lead_to(const char *ports)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/port", home);
+    FILE *f = fopen(path, "we");
+    assert_non_null(f);
+    fputs(ports, f);
+    fclose(f);
+}
+
+static void lead_to_both(void)
+{
+    char ports[32];
+    snprintf(ports, sizeof ports, "%d %d", world.gateway.port, other.port);
+    lead_to(ports);
+}
+
+static const char *list_replicas(void *ctx)
+{
+    (void)ctx;
+    return names;
+}
+
+static void call_replica(const struct gateway_fixture *f, const char *name)
+{
+    struct stats_common *stats = &gateway_router(f->gateway)->stats;
+    stats->replica = name;
+    stats->replicas = list_replicas;
+}
+
+static void start_other(void)
+{
+    gateway_fixture_start(&other, NULL, NULL);
+    gateway_fixture_group(&other, 2, 1, NULL);
+    gateway_client(&caller, &other);
+    gateway_peer_call(&caller, 1, "{\"method\":\"add\"}", "[1]");
+    GATEWAY_UNTIL(&other, gateway_router(other.gateway)->n_calls == 1);
+}
+
+static int start(void **state)
+{
+    char link[128], path[8192];
+    (void)state;
+    memcpy(home + sizeof home - 7, "XXXXXX", 6);
+    assert_non_null(mkdtemp(home));
+    snprintf(link, sizeof link, "%s/kubectl", home);
+    assert_int_equal(symlink(FAKE_KUBECTL, link), 0);
+    snprintf(path, sizeof path, "%s:%s", home, original_path);
+    setenv("PATH", path, 1);
+    setenv("FAKE_KUBECTL", home, 1);
+    setenv("TMPDIR", home, 1);
+    cli_world_start(&world, 2);
+    cli_world_line(&world, "call llama add 1 -n ml --server @ --token alice");
+    assert_int_equal(world.status, 0);
+    start_other();
+    world.other = &other;
+    names = "[\"op-a\",\"op-b\"]";
+    call_replica(&world.gateway, "op-a");
+    call_replica(&other, "op-b");
+    lead_to_both();
+    return 0;
+}
+
+static int stop(void **state)
+{
+    static const char *const files[] = {"kubectl", "port", "asked"};
+    char path[128];
+    (void)state;
+    gateway_peer_hang_up(&caller);
+    gateway_fixture_stop(&other);
+    cli_world_stop(&world);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/%s", home, files[i]);
+        unlink(path);
+    }
+    return rmdir(home);
+}
+
+static void shows(const char *line, const char *const want[], size_t n)
+{
+    cli_world_line(&world, line);
+    if (world.status != 0)
+        fail_msg("%s: %d %s", line, world.status, buf_str(&world.err));
+    for (size_t i = 0; i < n; i++)
+        if (!strstr(buf_str(&world.out), want[i]))
+            fail_msg("no \"%s\": %s", want[i], buf_str(&world.out));
+}
+
+#define SHOWS(line, ...) \
+    shows(line, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static void both_are_asked(void **state)
+{
+    (void)state;
+    SHOWS("top llama --interval 50ms", " add ", " other ", "Calls through replicas op-", ", all that there are.\n");
+    SHOWS("top llama --interval 50ms -o json", "{\"group\":\"llama\",\"method\":\"add\"",
+          "\"method\":\"other\",\"callsPerSecond\":0.000,\"bytesPerSecond\":0,\"ended\":0,\"errors\":0,"
+          "\"totalErrors\":0,\"inFlight\":1}");
+    assert_string_equal(buf_str(&world.err), "");
+}
+
+static void one_that_no_connection_leads_to_is_named(void **state)
+{
+    char port[16];
+    (void)state;
+    snprintf(port, sizeof port, "%d", world.gateway.port);
+    lead_to(port);
+    SHOWS("top llama --interval 50ms", " add ", "Calls through replica op-a.\n",
+          "Without calls through replica op-b, which did not answer: none of 18 connections led to it\n");
+    assert_null(strstr(buf_str(&world.out), " other "));
+    cli_world_line(&world, "top llama --interval 50ms -o json");
+    assert_non_null(strstr(buf_str(&world.out), "\"add\""));
+    assert_non_null(strstr(buf_str(&world.err), "Without calls through replica op-b"));
+}
+
+static void what_goes_wrong_on_the_way_is_told(void **state)
+{
+    char ports[32];
+    (void)state;
+    snprintf(ports, sizeof ports, "%d %d %d 1", world.gateway.port, world.gateway.port, world.gateway.port);
+    lead_to(ports); // nobody listens at the last one
+    SHOWS("top llama --interval 50ms", " add ", "Calls through replica op-a.\n",
+          " connections led to it, and some failed: ");
+}
+
+static void one_that_is_alone_says_so_or_that_it_does_not_know(void **state)
+{
+    char port[16];
+    (void)state;
+    snprintf(port, sizeof port, "%d", world.gateway.port);
+    lead_to(port);
+    names = "[\"op-a\"]";
+    SHOWS("top llama --interval 50ms", "Calls through replica op-a, the only one.\n");
+    names = NULL;
+    SHOWS("top llama --interval 50ms", "Calls through replica op-a; whether there are others is not known.\n");
+}
+
+static void info_names_whom_the_ranks_are_connected_to(void **state)
+{
+    char port[16];
+    (void)state;
+    snprintf(port, sizeof port, "%d", other.port);
+    lead_to(port);
+    SHOWS("info llama", "Ready:    no (0 of 2 ranks are connected to op-b)\n");
+}
+
+static void a_group_that_is_not_there(void **state)
+{
+    (void)state;
+    cli_world_line(&world, "top nobody --interval 50ms");
+    assert_int_equal(world.status, 1);
+    assert_non_null(strstr(buf_str(&world.err), "Error (NOT_FOUND): "));
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
+    snprintf(original_path, sizeof original_path, "%s", getenv("PATH"));
+    const struct CMUnitTest tests[] = {
+        T(both_are_asked),
+        T(one_that_no_connection_leads_to_is_named),
+        T(what_goes_wrong_on_the_way_is_told),
+        T(one_that_is_alone_says_so_or_that_it_does_not_know),
+        T(info_names_whom_the_ranks_are_connected_to),
+        T(a_group_that_is_not_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a controller of groups has around it in tests: stores that the test fills, and a client that the test answers.
+#ifndef CADRE_TESTS_CONTROLLER_CASE_H
+#define CADRE_TESTS_CONTROLLER_CASE_H
+
+#include "operator/exec/group_controller.h"
+#include "tests/unit/operator/exec/store_json.h"
+#include "tests/unit/support/stub_client.h"
+
+struct controller_case {
+    struct loop *loop;
+    struct kube_client *client;
+    struct metrics *metrics;
+    struct store *pods, *nodes, *services, *slices, *groups;
+    struct store *placementgroups; // NULL, unless the test makes one
+    struct recorder *recorder;
+    struct group_controller *controller;
+};
+
+// Everything but the controller; then that, with those agents and that router, and node n1. NULL = none.
+void controller_case_init(struct controller_case *c);
+void controller_case_start(struct controller_case *c, struct agents *agents, struct router *router);
+// As the operator ends: no new decisions, then the client ends what is in flight, and the controller goes; then the
+// rest.
+void controller_case_stop(struct controller_case *c);
+void controller_case_done(struct controller_case *c);
+
+void controller_case_put_node(struct controller_case *c, const char *name);
+
+#endif

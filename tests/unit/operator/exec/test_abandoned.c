@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups that go with a session, when nobody renews them any more.
+#include "operator/exec/abandoned.h"
+
+#include "tests/unit/support/stub_client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static struct {
+    struct loop *loop;
+    struct kube_client *client;
+    struct store *groups;
+    struct abandoned *abandoned;
+    int version;
+} t;
+
+static void put_group(const char *renewed, const char *more)
+{
+    char json[1024];
+    const struct object *o;
+    struct err err = ERR_INIT;
+    snprintf(json, sizeof json,
+             "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"%d\"%s,"
+             "\"annotations\":{\"cadre.dev/created-by\":\"anna\"%s%s%s}},"
+             "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}",
+             ++t.version, more, renewed ? ",\"cadre.dev/session-renewed\":\"" : "", renewed ? renewed : "",
+             renewed ? "\"" : "");
+    if (object_decode(KIND_WORKERGROUP, json, strlen(json), &o, &err) < 0)
+        fail_msg("%s", err.msg);
+    store_put(t.groups, o);
+    object_unref(o);
+}
+
+static void start(int64_t after_ms)
+{
+    t.version = 0;
+    t.loop = loop_new();
+    t.client = stub_client_new(t.loop);
+    t.groups = store_new(KIND_WORKERGROUP);
+    t.abandoned = abandoned_new(t.loop, t.client, t.groups, after_ms);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    abandoned_stop(t.abandoned);
+    stub_client_cancel(t.client);
+    abandoned_free(t.abandoned);
+    store_free(t.groups);
+    stub_client_free(t.client);
+    loop_free(t.loop);
+    return 0;
+}
+
+static struct stub_call *next(void) // however long it takes
+{
+    struct stub_call *call;
+    while (!(call = stub_next(t.client)))
+        ;
+    return call;
+}
+
+static void one_that_nobody_renews_goes(void **state)
+{
+    (void)state;
+    start(1);
+    put_group("17", "");
+    abandoned_start(t.abandoned);
+    struct stub_call *call = next();
+    assert_int_equal(call->request.verb, VERB_DELETE);
+    assert_int_equal(call->request.kind, KIND_WORKERGROUP);
+    assert_string_equal(call->request.name, "g");
+    assert_string_equal(call->request.uid, "u-g");
+    assert_int_equal(call->request.grace_s, -1);
+    assert_false(abandoned_idle(t.abandoned));
+    stub_answer(call, 200, "{}");
+    assert_true(abandoned_idle(t.abandoned));
+}
+
+static void what_failed_is_tried_again(void **state)
+{
+    (void)state;
+    start(1);
+    abandoned_start(t.abandoned);
+    put_group("17", "");
+    stub_fail(next(), ERR_UNAVAILABLE, "not now");
+    stub_answer(next(), 200, "{}");
+}
+
+static void others_stay(void **state)
+{
+    (void)state;
+    start(1);
+    abandoned_start(t.abandoned);
+    put_group(NULL, "");
+    assert_true(stub_quiet(t.client));
+    put_group("17", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+    assert_true(stub_quiet(t.client));
+}
+
+static void a_renewal_counts_from_when_it_is_seen(void **state)
+{
+    (void)state;
+    start(3600 * 1000);
+    abandoned_start(t.abandoned);
+    put_group("17", "");
+    put_group("1", ""); // whatever its clock says
+    assert_true(stub_quiet(t.client));
+    store_delete(t.groups, "ml", "g");
+    assert_true(stub_quiet(t.client));
+}
+
+static void only_the_leader_deletes(void **state)
+{
+    (void)state;
+    start(1);
+    put_group("17", "");
+    assert_true(stub_quiet(t.client));
+    abandoned_start(t.abandoned);
+    abandoned_stop(t.abandoned);
+    assert_true(stub_quiet(t.client));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(one_that_nobody_renews_goes, teardown),
+        cmocka_unit_test_teardown(what_failed_is_tried_again, teardown),
+        cmocka_unit_test_teardown(others_stay, teardown),
+        cmocka_unit_test_teardown(a_renewal_counts_from_when_it_is_seen, teardown),
+        cmocka_unit_test_teardown(only_the_leader_deletes, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one execution asks for at a time, how it publishes endpoints, and what it tells agents. How it takes answers:
+// test_executor.c.
+#include "operator/exec/executor.h"
+
+#include "common/wire/record.h"
+#include "tests/unit/support/object_json.h"
+#include "tests/unit/support/stub_client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PODS = EXECUTION_IN_FLIGHT_MAX + 44 };
+
+static struct {
+    struct loop *loop;
+    struct executor x;
+    const struct object *group;
+    struct metrics *metrics;
+    struct observations observations;
+    struct arena arena;
+    struct plan plan;
+    struct agent *agent;
+    int refuses;     // the agent's connection does, with this
+    uint8_t command; // that the agent got
+    char body[64];
+    int done;
+    struct err err;
+} t;
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&t, 0, sizeof t);
+    t.loop = loop_new();
+    t.metrics = metrics_new();
+    t.group =
+        object_of_json(KIND_WORKERGROUP,
+                       "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"5\"},"
+                       "\"spec\":{\"replicas\":300}}");
+    t.x = (struct executor){
+        .client = stub_client_new(t.loop),
+        .pods = store_new(KIND_POD),
+        .services = store_new(KIND_SERVICE),
+        .slices = store_new(KIND_ENDPOINTSLICE),
+        .groups = store_new(KIND_WORKERGROUP),
+        .cluster = cluster_new(),
+        .agents = agents_new(&(struct agents_config){.clock = loop_clock(t.loop)}),
+        .clock = loop_clock(t.loop),
+    };
+    t.x.recorder = recorder_new(t.loop, t.x.client, "cadre.dev/operator", "test", t.metrics);
+    const struct object *node =
+        object_of_json(KIND_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-n\",\"resourceVersion\":"
+                                  "\"1\"},\"status\":{\"allocatable\":{\"pods\":\"1000\"}}}");
+    cluster_set_node(t.x.cluster, node_of(node));
+    object_unref(node);
+    observations_init(&t.observations, 1);
+    plan_init(&t.plan, &t.arena);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (t.agent)
+        agents_leave(t.x.agents, t.agent);
+    agents_free(t.x.agents);
+    recorder_free(t.x.recorder);
+    store_free(t.x.pods);
+    store_free(t.x.services);
+    store_free(t.x.slices);
+    store_free(t.x.groups);
+    cluster_free(t.x.cluster);
+    observations_done(&t.observations);
+    object_unref(t.group);
+    metrics_free(t.metrics);
+    stub_client_free(t.x.client);
+    loop_free(t.loop);
+    return 0;
+}
+
+static void plan_pods(int n)
+{
+    static struct resource one = {RESOURCE_PODS, 1000};
+    static const struct resources requests = {&one, 1};
+    for (int i = 0; i < n; i++) {
+        struct action *a = plan_add(&t.plan, ACTION_CREATE_POD, STAGE_SECOND);
+        a->name = arena_printf(&t.arena, "g-%d-0", i);
+        a->body = "{}";
+        a->node = "n1";
+        a->requests = &requests;
+    }
+}
+
+static void plan_status(int stage)
+{
+    plan_add(&t.plan, ACTION_STATUS, stage)->body = "{}";
+}
+
+static void plan_command(void)
+{
+    struct action *a = plan_add(&t.plan, ACTION_COMMAND, STAGE_SECOND);
+    a->name = "g-0-0";
+    a->uid = "u-pod";
+    a->command = RECORD_PREPARE;
+    a->attempt = 3;
+    a->body = "{\"attempt\":3}";
+}
+
+static void on_done(void *ctx, const struct err *err)
+{
+    (void)ctx;
+    t.done++;
+    t.err = *err;
+}
+
+static void start(void)
+{
+    execution_start(&t.x, t.group, workergroup_of(t.group)->status.incarnation, &t.arena, &t.plan, &t.observations,
+                    on_done, NULL);
+}
+
+static int pods_counted(void)
+{
+    return (int)(cluster_used(t.x.cluster, "n1", RESOURCE_PODS) / 1000);
+}
+
+static int send_to_agent(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
+{
+    (void)owner;
+    if (t.refuses)
+        return err_set(err, t.refuses, "it does not read");
+    t.command = type;
+    snprintf(t.body, sizeof t.body, "%.*s", (int)len, body);
+    return 0;
+}
+
+static void connect_agent(void)
+{
+    static const char hello[] = "{\"role\":\"agent\",\"version\":1}";
+    struct err err = ERR_INIT;
+    const struct agent_identity id = {.ns = "ml", .group = "g", .pod = "g-0-0", .pod_uid = "u-pod", .node = "n1"};
+    assert_int_equal(agents_join(t.x.agents, &id, hello, strlen(hello), send_to_agent, NULL, &t.agent, &err), 0);
+}
+
+static void a_big_gang_is_asked_for_bit_by_bit(void **state)
+{
+    (void)state;
+    plan_pods(PODS);
+    plan_status(STAGE_THIRD);
+    start();
+    assert_int_equal(stub_waiting(t.x.client), EXECUTION_IN_FLIGHT_MAX);
+    stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(stub_waiting(t.x.client), EXECUTION_IN_FLIGHT_MAX);
+    for (int i = 1; i < PODS; i++) {
+        assert_int_equal(stub_next(t.x.client)->request.kind, KIND_POD); // the status waits for all of them
+        stub_answer(stub_next(t.x.client), 200, "{}");
+    }
+    assert_int_equal(stub_waiting(t.x.client), 1);
+    assert_int_equal(t.done, 0);
+    stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(t.done, 1);
+}
+
+// Or another gang would be planned into it.
+static void pods_whose_turn_comes_later_have_their_room_from_the_beginning(void **state)
+{
+    (void)state;
+    plan_pods(PODS);
+    start();
+    assert_int_equal(pods_counted(), PODS);
+    while (!t.done)
+        stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(pods_counted(), PODS);
+}
+
+static void after_an_error_nothing_more_is_begun_and_the_room_is_given_back(void **state)
+{
+    (void)state;
+    int answered = 0;
+    plan_pods(PODS);
+    start();
+    stub_fail(stub_next(t.x.client), ERR_INTERNAL, "disk full");
+    for (; !t.done; answered++)
+        stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(answered, EXECUTION_IN_FLIGHT_MAX - 1);
+    assert_int_equal(t.err.code, ERR_INTERNAL);
+    assert_int_equal(pods_counted(), answered);
+}
+
+static void start_slice(enum action_kind kind)
+{
+    struct action *a = plan_add(&t.plan, kind, STAGE_SECOND);
+    a->name = "g-ipv4-0";
+    a->body = "{\"endpoints\":[]}";
+    start();
+}
+
+#define SLICE_OF(owner, version)                                                                                     \
+    "{\"metadata\":{\"name\":\"g-ipv4-0\",\"namespace\":\"ml\",\"uid\":\"u-e\",\"resourceVersion\":\"" version       \
+    "\",\"ownerReferences\":[{\"kind\":\"WorkerGroup\",\"name\":\"g\",\"uid\":\"" owner "\",\"controller\":true}]}," \
+    "\"endpoints\":[{\"addresses\":[\"10.0.0.1\"]}]}"
+
+static const struct endpointslice *slice(void)
+{
+    return endpointslice_of(store_get(t.x.slices, "ml", "g-ipv4-0"));
+}
+
+static void endpoints_are_known_as_they_were_written(void **state)
+{
+    (void)state;
+    start_slice(ACTION_CREATE_SLICE);
+    const struct request *r = &stub_next(t.x.client)->request;
+    assert_int_equal(r->verb, VERB_CREATE);
+    assert_int_equal(r->kind, KIND_ENDPOINTSLICE);
+    assert_string_equal(r->ns, "ml");
+    stub_answer(stub_next(t.x.client), 201, SLICE_OF("u-g", "3"));
+    assert_int_equal(t.done, 1);
+    assert_int_equal(t.err.code, 0);
+    assert_int_equal(slice()->n_endpoints, 1);
+}
+
+static void endpoints_are_changed_by_a_patch(void **state)
+{
+    (void)state;
+    start_slice(ACTION_PATCH_SLICE);
+    const struct request *r = &stub_next(t.x.client)->request;
+    assert_int_equal(r->verb, VERB_PATCH_MERGE);
+    assert_string_equal(r->name, "g-ipv4-0");
+    assert_null(r->subresource);
+    stub_answer(stub_next(t.x.client), 200, SLICE_OF("u-g", "4"));
+    assert_int_equal(t.err.code, 0);
+    assert_string_equal(slice()->obj.meta.resource_version, "4");
+}
+
+// Somebody has changed it meanwhile, or deleted it: decided anew.
+static void a_patch_of_what_is_no_more_is_an_error(void **state)
+{
+    (void)state;
+    start_slice(ACTION_PATCH_SLICE);
+    stub_fail(stub_next(t.x.client), ERR_CONFLICT, "changed");
+    assert_int_equal(t.err.code, ERR_CONFLICT);
+    assert_null(slice());
+}
+
+static void a_slice_from_before_a_crash_is_ours(void **state)
+{
+    (void)state;
+    start_slice(ACTION_CREATE_SLICE);
+    stub_fail(stub_next(t.x.client), ERR_EXISTS, "there");
+    assert_int_equal(stub_next(t.x.client)->request.verb, VERB_GET);
+    stub_answer(stub_next(t.x.client), 200, SLICE_OF("u-g", "3"));
+    assert_int_equal(t.err.code, 0);
+    assert_int_equal(slice()->n_endpoints, 1);
+}
+
+// The pods run, and one of a group of the same name that was deleted just now goes by itself: no cause to give up pods.
+static void a_slice_of_our_name_that_is_a_stranger_s_is_tried_again(void **state)
+{
+    (void)state;
+    start_slice(ACTION_CREATE_SLICE);
+    stub_fail(stub_next(t.x.client), ERR_EXISTS, "there");
+    stub_answer(stub_next(t.x.client), 200, SLICE_OF("u-other", "3"));
+    assert_int_equal(t.err.code, ERR_EXISTS);
+    assert_string_equal(t.err.msg,
+                        "an EndpointSlice ml/g-ipv4-0 exists that does not belong to this WorkerGroup: delete it");
+    assert_null(t.observations.memory.refusal_reason);
+    assert_null(slice());
+}
+
+static void plan_trial(void)
+{
+    struct action *a = plan_add(&t.plan, ACTION_DRY_RUN, STAGE_FIRST);
+    a->body = "{}";
+    a->hash = 42;
+}
+
+// Twice the same, for two groups as it were.
+static void start_two_trials(struct observations *second)
+{
+    struct arena arena = ARENA_INIT;
+    struct plan plan;
+    t.x.dryruns = dryruns_new(loop_clock(t.loop));
+    plan_trial();
+    start();
+    plan_init(&plan, &arena);
+    struct action *a = plan_add(&plan, ACTION_DRY_RUN, STAGE_FIRST);
+    a->body = "{}";
+    a->hash = 42;
+    observations_init(second, 2);
+    execution_start(&t.x, t.group, 0, &arena, &plan, second, on_done, NULL);
+}
+
+static void end_two_trials(struct observations *second)
+{
+    observations_done(second);
+    dryruns_free(t.x.dryruns);
+}
+
+static void pods_that_are_alike_are_tried_once(void **state)
+{
+    (void)state;
+    struct observations second;
+    start_two_trials(&second);
+    assert_int_equal(stub_waiting(t.x.client), 1);
+    assert_true(stub_next(t.x.client)->request.dry_run);
+    stub_answer(stub_next(t.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
+    assert_int_equal(t.done, 2);
+    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_OK);
+    assert_int_equal(second.memory.dry_run, DRY_RUN_OK);
+    end_two_trials(&second);
+}
+
+static void a_refusal_is_heard_by_each_for_itself(void **state)
+{
+    (void)state;
+    struct observations second;
+    start_two_trials(&second);
+    stub_fail(stub_next(t.x.client), ERR_INVALID, "a name is too long");
+    assert_int_equal(t.done, 1);
+    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_REFUSED);
+    assert_int_equal(stub_waiting(t.x.client), 1);
+    stub_answer(stub_next(t.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
+    assert_int_equal(t.done, 2);
+    assert_int_equal(second.memory.dry_run, DRY_RUN_OK);
+    end_two_trials(&second);
+}
+
+// Whichever answer comes first.
+static void of_several_trials_of_one_a_refusal_stays(void **state)
+{
+    (void)state;
+    plan_trial();
+    struct action *a = plan_add(&t.plan, ACTION_DRY_RUN, STAGE_FIRST);
+    a->body = "{\"further\":1}";
+    a->hash = 43;
+    a->further = true;
+    start();
+    assert_int_equal(stub_waiting(t.x.client), 2); // at once
+    struct stub_call *first = stub_next(t.x.client), *further = CONTAINER_OF(first->link.next, struct stub_call, link);
+    assert_non_null(strstr(further->request.body, "further"));
+    stub_fail(further, ERR_INVALID, "too much");
+    stub_answer(first, 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
+    assert_int_equal(t.err.code, 0);
+    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_REFUSED);
+    assert_int_equal(t.observations.memory.dry_run_hash, 43);
+}
+
+static void agents_are_told(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct agent_facts facts;
+    connect_agent();
+    plan_command();
+    start();
+    assert_int_equal(t.done, 1);
+    assert_int_equal(t.err.code, 0);
+    assert_int_equal(t.command, RECORD_PREPARE);
+    assert_string_equal(t.body, "{\"attempt\":3}");
+    agents_facts(t.x.agents, "u-pod", "u-g", &a, &facts);
+    assert_int_equal(facts.sent, RECORD_PREPARE);
+    assert_int_equal(facts.sent_attempt, 3);
+    arena_done(&a);
+}
+
+// The status of a new attempt is on record before anybody is told of it.
+static void agents_are_told_after_the_status_is_written(void **state)
+{
+    (void)state;
+    connect_agent();
+    plan_status(STAGE_FIRST);
+    plan_command();
+    start();
+    assert_int_equal(t.command, 0);
+    stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(t.command, RECORD_PREPARE);
+    assert_int_equal(t.done, 1);
+}
+
+static void an_agent_that_is_not_there_is_no_error(void **state)
+{
+    (void)state;
+    plan_command();
+    plan_status(STAGE_THIRD);
+    start();
+    stub_answer(stub_next(t.x.client), 200, "{}");
+    assert_int_equal(t.done, 1);
+    assert_int_equal(t.err.code, 0);
+}
+
+static void an_agent_that_does_not_read_is_one(void **state)
+{
+    (void)state;
+    connect_agent();
+    t.refuses = ERR_LIMIT;
+    plan_command();
+    plan_status(STAGE_THIRD);
+    start();
+    assert_int_equal(t.done, 1);
+    assert_int_equal(t.err.code, ERR_LIMIT);
+    assert_int_equal(stub_waiting(t.x.client), 0);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_big_gang_is_asked_for_bit_by_bit),
+        T(pods_whose_turn_comes_later_have_their_room_from_the_beginning),
+        T(after_an_error_nothing_more_is_begun_and_the_room_is_given_back),
+        T(endpoints_are_known_as_they_were_written),
+        T(endpoints_are_changed_by_a_patch),
+        T(a_patch_of_what_is_no_more_is_an_error),
+        T(a_slice_from_before_a_crash_is_ours),
+        T(a_slice_of_our_name_that_is_a_stranger_s_is_tried_again),
+        T(pods_that_are_alike_are_tried_once),
+        T(a_refusal_is_heard_by_each_for_itself),
+        T(of_several_trials_of_one_a_refusal_stays),
+        T(agents_are_told),
+        T(agents_are_told_after_the_status_is_written),
+        T(an_agent_that_is_not_there_is_no_error),
+        T(an_agent_that_does_not_read_is_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+// What peers do that they should not: each gets a clear end, memory stays bounded, and a good session beside it never
+// notices. After every test the good one makes another call.
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/base/str.h"
+#include "tests/unit/support/gateway_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
+#define HANDSHAKE                                                                                                \
+    "GET " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: " \
+    "dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: cadre.v1\r\n"              \
+    "Authorization: Bearer alice\r\n\r\n"
+
+enum { MAX_BODY = 256 << 10, MAX_QUEUE = 2 << 20, MAX_SESSION = 3 << 20 };
+enum { RESULT = 240 << 10 }; // goes in one record: the pieces of many at a time would count as the worker's
+
+static struct gateway_fixture f;
+static struct gateway_peer good, worker;
+
+static int setup(void **state)
+{
+    const struct gateway_config limits = {.max_body = MAX_BODY,
+                                          .max_queue = MAX_QUEUE,
+                                          .max_session = MAX_SESSION,
+                                          .max_calls = 64,
+                                          .hello_ms = 2000,
+                                          .exit_wait_ms = 20};
+    (void)state;
+    gateway_fixture_start(&f, &limits, NULL);
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    gateway_client(&good, &f);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    worker.quiet = false;
+    gateway_peer_call(&good, 1000, "{\"method\":\"echo\"}", "[\"still there\"]");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&good, "RESULT 1000 - [{\"rank\":0,\"args\":[\"still there\"]}]"));
+    gateway_peer_hang_up(&good);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 0);
+    assert_int_equal(gateway_fixture_counters(&f).bytes_held, 0);
+    gateway_peer_hang_up(&worker);
+    gateway_fixture_stop(&f);
+    return 0;
+}
+
+static void send_bytes(struct gateway_peer *p, const void *bytes, size_t len)
+{
+    struct err err = ERR_INIT;
+    if (ws_client_message(p->client, false, bytes, len, &err) < 0)
+        fail_msg("%s", err.msg);
+}
+
+static void test_id_in_use(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    worker.quiet = true;
+    gateway_client(&p, &f);
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[1]");
+    gateway_peer_call(&good, 1, "{\"method\":\"echo\"}", "[1]"); // ids are each connection's own
+    GATEWAY_UNTIL(&f, worker.n_calls == 2);
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[2]");
+    gateway_peer_is_closed(&p, 1002, "ERROR 0 - {\"code\":\"PROTO\",\"message\":\"call id 1 is in use");
+    assert_false(good.closed);
+    gateway_peer_send(&worker, RECORD_RESULT, worker.last_call, 0, "1");
+    gateway_peer_send(&worker, RECORD_RESULT, worker.last_call - 1, 0, "1");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&good, "RESULT 1 - [1]"));
+}
+
+// Each with a call under way; every third goes without a word.
+static void test_thousands_of_sessions(void **state)
+{
+    enum { SESSIONS = 2000 };
+    struct gateway_peer *peers = xcalloc(SESSIONS, sizeof *peers);
+    (void)state;
+    for (size_t i = 0; i < SESSIONS; i++) {
+        gateway_client(&peers[i], &f);
+        gateway_peer_call(&peers[i], 1, "{\"method\":\"echo\"}", "[1]");
+    }
+    for (size_t i = 0; i < SESSIONS; i += 3)
+        gateway_peer_hang_up(&peers[i]);
+    for (size_t i = 0; i < SESSIONS; i++)
+        if (i % 3)
+            GATEWAY_UNTIL(&f, gateway_peer_got(&peers[i], "RESULT 1 - [{\"rank\":0,\"args\":[1]}]"));
+    gateway_peer_call(&good, 1, "{\"method\":\"echo\"}", "[2]");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&good, "RESULT 1 - [{\"rank\":0,\"args\":[2]}]"));
+    for (size_t i = 0; i < SESSIONS; i++)
+        if (i % 3)
+            gateway_peer_hang_up(&peers[i]);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
+    assert_int_equal(gateway_fixture_counters(&f).bytes_held, 0);
+    free(peers);
+}
+
+// What is said of shared memory: of a descriptor that is none, of nothing, by somebody who shares none.
+static void test_lies_about_shared_memory(void **state)
+{
+    static const struct {
+        enum record_type type;
+        const char *body, *error;
+    } lies[] = {{RECORD_MEMORY, "aaaabbbbccccdddd", "cannot open"},
+                {RECORD_MEMORY, "short", "a MEMORY of 5 bytes"},
+                {RECORD_RETURN, "aaaa", "which was not lent"},
+                {RECORD_RETURN, "abc", "a RETURN of 3 bytes"}};
+    const struct gateway_config limits = {.share = true};
+    struct gateway_fixture here;
+    struct gateway_peer p;
+    char address[64];
+    (void)state;
+    snprintf(address, sizeof address, "unix:/tmp/cadre-test-abuse-%d.sock", (int)getpid());
+    gateway_fixture_start(&here, &limits, address);
+    gateway_fixture_group(&here, 1, 1, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+        gateway_client(&p, &here);
+        gateway_peer_send(&p, lies[i].type, 0, RECORD_GROUP, lies[i].body);
+        GATEWAY_UNTIL(&here, p.closed);
+        if (p.code != 1002 || !strstr(p.reason, lies[i].error))
+            fail_msg("closed with %u (%s): %s", p.code, p.reason, buf_str(&p.got));
+        gateway_peer_hang_up(&p);
+    }
+    gateway_fixture_stop(&here);
+    gateway_client(&p, &f); // over TCP
+    gateway_peer_send(&p, RECORD_MEMORY, 0, RECORD_GROUP, "aaaabbbbccccdddd");
+    gateway_peer_is_closed(&p, 1002, "although no memory is shared here");
+}
+
+static void test_body_over_the_cap(void **state)
+{
+    struct gateway_peer p;
+    _cleanup_(free_p) char *args = xmalloc(2 * MAX_BODY + 1);
+    (void)state;
+    memset(args, '1', 2 * MAX_BODY);
+    args[2 * MAX_BODY] = '\0';
+    gateway_client(&p, &f);
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", args); // in many records
+    gateway_peer_is_closed(&p, 1009, "ERROR 0 - {\"code\":\"LIMIT\"");
+    gateway_client(&p, &f);
+    send_bytes(&p, args, 2 * MAX_BODY); // in one message
+    GATEWAY_UNTIL(&f, p.closed);
+    assert_true(p.code == 1009 || p.code == 1002); // the first piece is no record, either
+    gateway_peer_hang_up(&p);
+    gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    gateway_peer_text(&p, args);
+    gateway_peer_is_closed(&p, 1009, "");
+}
+
+static void test_broken_records(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        unsigned code;
+        const char *error;
+    } cases[] = {
+#define C(bytes, code, error) {bytes, sizeof bytes - 1, code, error}
+        C("\0\0\0\0\1\0\0\0\xff\xff\xff\xff\x63\0\0\0", 1002, "PROTO"),       // no such type
+        C("\0\0\0\0\1\0\0\0\xff\xff\xff\xff\4\xf0\0\0", 1002, "PROTO"),       // no such flags
+        C("\0\0\0\0\0\0\0\0\xff\xff\xff\xff\4\0\0\0", 1002, "PROTO"),         // a call without an id
+        C("\0\0\0\0\1\0\0\0\xff\xff\xff\xff\4\0\x63\0", 1002, "PROTO"),       // no such mode
+        C("\xff\xff\xff\xff\1\0\0\0\xff\xff\xff\xff\4\0\0\0", 1009, "LIMIT"), // a length of 4 GiB
+        C("\4\0\0\0\1\0\0\0\xff\xff\xff\xff\4\0\0\0\0\0", 1002, "ends inside a record"),
+        C("\0\0", 1002, "ends inside a record"),
+        C("\0\0\0\0\1\0\0\0\xff\xff\xff\xff\7\0\0\0", 1002, "a client must not send RESULT"),
+        C("\0\0\0\0\0\0\0\0\xff\xff\xff\xff\1\0\0\0", 1002, "a client must not send HELLO"),
+        C("\0\0\0\0\0\0\0\0\xff\xff\xff\xff\x10\0\0\0", 1002, "a client must not send START"),
+#undef C
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct gateway_peer p;
+        gateway_client(&p, &f);
+        send_bytes(&p, cases[i].bytes, cases[i].len);
+        gateway_peer_is_closed(&p, cases[i].code, cases[i].error);
+    }
+}
+
+// What is wrong with a call alone is its own error.
+static void test_broken_calls(void **state)
+{
+    (void)state;
+    gateway_peer_call(&good, 1, "{", "");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&good, "ERROR 1 - {\"code\":\"INVALID\""));
+    gateway_peer_call(&good, 2, "{\"method\":\"each\"}", "[1,2]");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&good, "ERROR 2 - {\"code\":\"INVALID\""));
+    gateway_peer_call(&good, 3, "{\"method\":\"nothing\"}", "[]");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&good, "ERROR 3 - {\"code\":\"NOT_FOUND\""));
+    gateway_peer_call(&good, 4, "{\"method\":\"echo\",\"group\":\"other/llama\"}", "[]");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&good, "ERROR 4 - {\"code\":\"FORBIDDEN\""));
+    gateway_peer_send(&good, RECORD_CALL, 5, RECORD_GROUP, "\xff\xff\xff\xff");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&good, "ERROR 5 - {\"code\":\""));
+    gateway_peer_send(&good, RECORD_CANCEL, 77, RECORD_GROUP, "{}"); // of nothing: nothing happens
+}
+
+static void test_the_wrong_kind_of_message(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_client(&p, &f);
+    gateway_peer_text(&p, "{}");
+    gateway_peer_is_closed(&p, 1003, "cadre.v1 has others");
+    gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    send_bytes(&p, "{}", 2);
+    GATEWAY_UNTIL(&f, p.closed);
+    assert_int_equal(p.code, 1003);
+    gateway_peer_hang_up(&p);
+}
+
+static void test_text_from_workers(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_peer_dial(&p, &f, "/v1/connect", NULL, "cadre.v1.json, cadre.v1");
+    gateway_peer_text(&p, "{}");
+    gateway_peer_is_closed(&p, 1003, "");
+}
+
+static void test_too_many_calls(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    worker.quiet = true;
+    gateway_client(&p, &f);
+    for (uint32_t i = 1; i <= 65; i++)
+        gateway_peer_call(&p, i, "{\"method\":\"echo\"}", "[1]");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 65 - {\"code\":\"THROTTLED\""));
+    assert_true(gateway_peer_got(&p, "no more at a time\",\"retryAfterMs\":100,\"ran\":false}"));
+    assert_false(p.closed);
+    gateway_peer_hang_up(&p);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
+    for (uint32_t i = 0; i < 64; i++) // they are still the worker's to answer
+        gateway_peer_send(&worker, RECORD_RESULT, worker.last_call - i, 0, "1");
+}
+
+static void test_much_before_welcome(void **state)
+{
+    struct gateway_peer p;
+    _cleanup_(free_p) char *args = xmalloc(60001);
+    (void)state;
+    memset(args, '1', 60000);
+    args[60000] = '\0';
+    gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
+    gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, "{\"role\":\"controller\"}");
+    for (uint32_t i = 1; i <= 25; i++)
+        gateway_peer_call(&p, i, "{\"method\":\"echo\"}", args);
+    GATEWAY_UNTIL(&f, p.opened && f.late);
+    for (int i = 0; i < 50; i++)
+        loop_run_once(f.loop, 1);
+    assert_int_equal(p.got.len, 0); // it is not read meanwhile ...
+    f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &(struct err){0});
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 25 ")); // ... and nothing is lost
+    gateway_peer_hang_up(&p);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
+}
+
+// It calls, and does not take the answers: what the sockets do not hold is held here, up to the cap; then it is closed,
+// and everything is given back.
+static void test_slow_reader(void **state)
+{
+    struct gateway_peer p;
+    _cleanup_(free_p) char *result = xmalloc(RESULT);
+    (void)state;
+    memset(result, '1', RESULT - 1);
+    result[RESULT - 1] = '\0';
+    worker.quiet = true;
+    gateway_client(&p, &f);
+    ws_client_pause(p.client);
+    uint32_t first = worker.last_call + 1;
+    for (uint32_t i = 1; i <= 64; i++)
+        gateway_peer_call(&p, i, "{\"method\":\"echo\"}", "[1]");
+    GATEWAY_UNTIL(&f, worker.last_call == first + 63);
+    for (uint32_t i = 0; i < 64; i++)
+        gateway_peer_send(&worker, RECORD_RESULT, first + i, 0, result);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
+    GATEWAY_UNTIL(&f, ws_client_queued(worker.client) == 0);
+    assert_false(worker.closed || good.closed);
+    ws_client_resume(p.client);
+    gateway_peer_is_closed(&p, 1013, "ERROR 0 - {\"code\":\"LIMIT\",\"message\":\"answers are not read fast enough");
+}
+
+// Calls and does not read until so many bytes are held here, beyond what the sockets hold. Returns the last call.
+static uint32_t leave_results(struct gateway_peer *p, const char *result, size_t held)
+{
+    uint32_t id = 0;
+    while (gateway_fixture_counters(&f).bytes_held < held && !worker.closed) {
+        uint32_t call = worker.last_call + 1;
+        gateway_peer_call(p, ++id, "{\"method\":\"echo\"}", "[1]");
+        GATEWAY_UNTIL(&f, worker.closed || worker.last_call == call);
+        gateway_peer_send(&worker, RECORD_RESULT, call, 0, result);
+        GATEWAY_UNTIL(&f, worker.closed || ws_client_queued(worker.client) == 0);
+        loop_run_once(f.loop, 1);
+    }
+    return id;
+}
+
+// What several of them leave here is more than one session may hold: it counts as theirs, not as the worker's.
+static void test_slow_readers_together(void **state)
+{
+    struct gateway_peer p[4];
+    uint32_t last[ARRAY_LEN(p)];
+    _cleanup_(free_p) char *result = xmalloc(RESULT);
+    (void)state;
+    memset(result, '1', RESULT - 1);
+    result[RESULT - 1] = '\0';
+    worker.quiet = true;
+    for (size_t i = 0; i < ARRAY_LEN(p); i++) {
+        gateway_client(&p[i], &f);
+        ws_client_pause(p[i].client);
+        last[i] = leave_results(&p[i], result, (i + 1) * MAX_SESSION / (ARRAY_LEN(p) - 1));
+        assert_false(worker.closed);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(p); i++) {
+        char expected[32];
+        snprintf(expected, sizeof expected, "RESULT %u - [", last[i]);
+        ws_client_resume(p[i].client);
+        GATEWAY_UNTIL(&f, gateway_peer_got(&p[i], expected));
+        gateway_peer_hang_up(&p[i]);
+    }
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
+}
+
+// Bytes that are no websocket, or begin as one.
+static void test_bare_sockets(void **state)
+{
+    static const char *const requests[] = {
+        "\r\n\r\n",
+        "GET\r\n\r\n",
+        "BREW /v1/ca HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /v1/ca HTTP/9.9\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        "GET " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        "GET " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
+        HANDSHAKE "\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff", // a frame of 2^64 bytes
+        HANDSHAKE "\xff\x80\x00\x00\x00\x00",                 // reserved bits
+        HANDSHAKE "\x83\x80\x00\x00\x00\x00",                 // no such opcode
+        HANDSHAKE "\x80\x80\x00\x00\x00\x00",                 // goes on with nothing
+        HANDSHAKE "\x09\x80\x00\x00\x00\x00",                 // a ping in pieces
+        HANDSHAKE "\x81\x82\x00\x00\x00\x00\xff\xff",         // text that is not UTF-8
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
+        size_t len = strlen(requests[i]);
+        if (str_starts(requests[i], "GET " GROUP_PATH) && strstr(requests[i], "alice"))
+            len = sizeof HANDSHAKE - 1 + 6; // with the zeros
+        free(gateway_ask(&f, requests[i], len));
+        assert_false(good.closed);
+    }
+}
+
+// Records of nonsense that begin well, from a seed that is said when it fails.
+static void test_nonsense(void **state)
+{
+    struct rand rand;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct gateway_peer p;
+        rand_seed(&rand, seed);
+        gateway_client(&p, &f);
+        for (int i = 0; i < 20 && !p.closed; i++) {
+            char bytes[64];
+            size_t len = 1 + rand_below(&rand, sizeof bytes);
+            for (size_t k = 0; k < len; k++)
+                bytes[k] = (char)rand_below(&rand, rand_below(&rand, 3) ? 9 : 256);
+            struct err err = ERR_INIT;
+            (void)ws_client_message(p.client, false, bytes, len, &err);
+            loop_run_once(f.loop, 0);
+        }
+        GATEWAY_UNTIL(&f, p.closed);
+        if (p.code != 1002 && p.code != 1009)
+            fail_msg("seed %llu: closed with %u", (unsigned long long)seed, p.code);
+        gateway_peer_hang_up(&p);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_lies_about_shared_memory),
+        TEST(test_id_in_use),
+        TEST(test_thousands_of_sessions),
+        TEST(test_body_over_the_cap),
+        TEST(test_broken_records),
+        TEST(test_broken_calls),
+        TEST(test_the_wrong_kind_of_message),
+        TEST(test_text_from_workers),
+        TEST(test_too_many_calls),
+        TEST(test_much_before_welcome),
+        TEST(test_slow_reader),
+        TEST(test_slow_readers_together),
+        TEST(test_bare_sockets),
+        TEST(test_nonsense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,590 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients at the gateway: who gets in, how those who do not hear of it, and that what they call is answered.
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "tests/unit/support/gateway_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
+#define HELLO_BODY "{\"role\":\"controller\",\"version\":1}"
+
+static struct gateway_fixture f;
+
+static int setup(void **state)
+{
+    (void)state;
+    gateway_fixture_start(&f, NULL, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    gateway_fixture_stop(&f);
+    return 0;
+}
+
+// Dials, is refused before the 101 with this status and a message that has the text.
+static void assert_refused(const char *path, const char *token, const char *subprotocols, int status, const char *text)
+{
+    struct gateway_peer p;
+    gateway_peer_dial(&p, &f, path, token, subprotocols);
+    GATEWAY_UNTIL(&f, p.closed);
+    assert_false(p.opened);
+    assert_int_equal(p.err.http_status, status);
+    if (!strstr(p.err.msg, text))
+        fail_msg("\"%s\" does not say \"%s\"", p.err.msg, text);
+    gateway_peer_hang_up(&p);
+}
+
+static void test_refused_at_the_upgrade(void **state)
+{
+    (void)state;
+    assert_refused("/", "alice", NULL, 404, "nothing at this path");
+    assert_refused("/v1/namespaces/", "alice", NULL, 404, "nothing");
+    assert_refused("/v1/namespaces/ml/pods/x", "alice", NULL, 404, "nothing");
+    assert_refused("/v1/namespaces/ml/workergroups/llama/x", "alice", NULL, 404, "nothing");
+    assert_refused("/v1/namespaces/M_L", "alice", NULL, 404, "nothing");
+    assert_refused("/v1/ca", "alice", NULL, 404, "GET");
+    assert_refused(GROUP_PATH, "mallory", NULL, 401, "nobody's");
+    assert_refused(GROUP_PATH, "bob", NULL, 403, "bob may not create workergroups/call in namespace ml");
+    assert_refused(GROUP_PATH, NULL, "cadre.v1.json", 401, "token is needed");
+    assert_refused("/v1/connect", NULL, "cadre.v1.json", 426, "cadre.v1");
+    assert_refused(GROUP_PATH, "alice", "mqtt", 426, "offer the subprotocol cadre.v1 or cadre.v1.json");
+    assert_int_equal(gateway_fixture_counters(&f).opened, 0);
+    assert_int_equal(gateway_fixture_counters(&f).refused, 10);
+}
+
+static void test_hello_and_welcome(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_fixture_group(&f, 2, 1, NULL);
+    gateway_client(&p, &f);
+    assert_string_equal(buf_str(&p.got),
+                        "WELCOME 0 - {\"version\":1,\"group\":{\"name\":\"llama\",\"namespace\":\"ml\",\"uid\":"
+                        "\"" GATEWAY_UID
+                        "\",\"worldSize\":2,\"attempt\":1},\"maxBody\":2147483648,\"maxCalls\":4096}\n");
+    assert_int_equal(gateway_fixture_counters(&f).clients, 1);
+    ws_client_close(p.client, 1000, "done");
+    GATEWAY_UNTIL(&f, p.closed && gateway_fixture_counters(&f).clients == 0);
+    gateway_peer_hang_up(&p);
+}
+
+static void test_welcome_has_the_meshes_of_the_group(void **state)
+{
+    const struct grid_dim dims[] = {{"pp", 2}, {"dp", 2}};
+    const struct grid mesh = {"train", dims, ARRAY_LEN(dims)};
+    const struct group_facts facts = {.uid = GATEWAY_UID,
+                                      .ns = "ml",
+                                      .name = "llama",
+                                      .world = 4,
+                                      .attempt = 1,
+                                      .oldest = 1,
+                                      .meshes = &mesh,
+                                      .n_meshes = 1};
+    static const char meshes[] = "\"attempt\":1,\"meshes\":[{\"name\":\"train\",\"dims\":[{\"name\":\"pp\",\"size\":2},"
+                                 "{\"name\":\"dp\",\"size\":2}]}]}";
+    struct gateway_peer p, worker;
+    (void)state;
+    router_group_set(gateway_router(f.gateway), &facts);
+    gateway_client(&p, &f);
+    assert_true(gateway_peer_got(&p, meshes));
+    gateway_worker(&worker, &f, 0, 1);
+    assert_true(gateway_peer_got(&worker, meshes));
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&worker);
+}
+
+// Each error is counted under its code, and a code that nobody knows under one for all.
+static void test_errors_are_counted_by_code(void **state)
+{
+    static const char *const codes[] = {"INVALID", "FAILED", "OTHER"};
+    struct gateway_peer p, worker;
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    gateway_client(&p, &f);
+    worker.quiet = true;
+    gateway_peer_call(&p, 1, "{", "");
+    for (uint32_t i = 2; i <= 3; i++) {
+        gateway_peer_call(&p, i, "{\"method\":\"echo\"}", "[1]");
+        GATEWAY_UNTIL(&f, worker.last_call == i - 1);
+        gateway_peer_send(&worker, RECORD_ERROR, i - 1, 0,
+                          i == 2 ? "{\"code\":\"FAILED\",\"message\":\"m\"}" : "{\"code\":\"MINE\",\"message\":\"m\"}");
+    }
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 1 ") && gateway_peer_got(&p, "ERROR 2 ") &&
+                          gateway_peer_got(&p, "ERROR 3 "));
+    struct gateway_counters c = gateway_fixture_counters(&f);
+    for (unsigned i = 0; i < FAILURE_KINDS; i++) {
+        bool expected = false;
+        for (size_t k = 0; k < ARRAY_LEN(codes); k++)
+            expected = expected || str_eq(failure_kind_name(i), codes[k]);
+        assert_int_equal(c.errors[i], expected);
+    }
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&worker);
+}
+
+static void test_token_in_hello(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_peer_dial(&p, &f, "/v1/namespaces/ml", NULL, NULL);
+    gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP,
+                      "{\"role\":\"controller\",\"version\":1,\"token\":\"alice\",\"group\":\"llama\"}");
+    gateway_peer_call(&p, 1, "{\"method\":\"group.info\"}", "");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 1 - {\"code\":\"NOT_FOUND\",\"message\":\"there is no "
+                                           "WorkerGroup ml/llama\""));
+    gateway_peer_hang_up(&p);
+
+    gateway_peer_dial(&p, &f, GROUP_PATH, NULL, NULL);
+    gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, "{\"role\":\"controller\",\"version\":1,\"token\":\"bob\"}");
+    gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\"");
+
+    gateway_peer_dial(&p, &f, GROUP_PATH, NULL, NULL);
+    gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
+    gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"a token is needed");
+}
+
+static void refuse_hello(const char *path, const char *hello, unsigned code, const char *error)
+{
+    struct gateway_peer p;
+    gateway_peer_dial(&p, &f, path, str_eq(path, "/v1/connect") ? NULL : "alice", NULL);
+    gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, hello);
+    gateway_peer_is_closed(&p, code, error);
+}
+
+static void test_wrong_hello(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    refuse_hello(GROUP_PATH, "{", 1008, "ERROR 0 - {\"code\":\"INVALID\",\"message\":\"HELLO: ");
+    refuse_hello(GROUP_PATH, "{}", 1008, "\\\"role\\\" must be");
+    refuse_hello(GROUP_PATH, "{\"role\":\"controller\",\"version\":2}", 1008, "version 2 is not spoken");
+    refuse_hello(GROUP_PATH, "{\"role\":\"agent\"}", 1008, "agents and workers connect to /v1/connect");
+    refuse_hello(GROUP_PATH, "{\"role\":\"controller\",\"namespace\":\"other\"}", 1008, "FORBIDDEN");
+    refuse_hello(GROUP_PATH, "{\"role\":\"controller\",\"group\":\"other\"}", 1008, "FORBIDDEN");
+    refuse_hello("/v1/connect", "{\"role\":\"controller\"}", 1008, "clients connect to /v1/namespaces/");
+    refuse_hello("/v1/connect", "{\"role\":\"spy\"}", 1008, "role spy");
+    gateway_peer_dial(&p, &f, GROUP_PATH, "alice", NULL);
+    gateway_peer_call(&p, 1, "{\"method\":\"group.info\"}", "");
+    gateway_peer_is_closed(&p, 1002, "the first record must be HELLO, not CALL");
+}
+
+// 2,000 answers of 37 kB, of which the peer reads none before it has sent all its calls.
+static void test_answers_of_our_own_wait_only_up_to_a_mark(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_fixture_group(&f, 2000, 1, NULL);
+    gateway_client(&p, &f);
+    for (uint32_t i = 1; i <= 2000; i++)
+        gateway_peer_call(&p, i, "{\"method\":\"group.info\"}", "");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, " 2000 - "));
+    assert_true(gateway_peer_got(&p, "RESULT 1 - {\"namespace\":\"ml\""));
+    assert_true(gateway_peer_got(&p, "\"code\":\"THROTTLED\",\"message\":\""));
+    assert_true(gateway_peer_got(&p, "bytes of answers wait for this connection; read them"));
+    gateway_peer_hang_up(&p);
+}
+
+// One message of them: a namespace has its turn, what is left waits for the next one, and who reads gets them all.
+static void test_expensive_requests_take_turns(void **state)
+{
+    enum { ASKED = 60 };
+    struct gateway_peer p;
+    (void)state;
+    gateway_fixture_group(&f, 640000, 1, NULL);
+    gateway_client(&p, &f);
+    for (uint32_t id = 1; id <= ASKED; id++)
+        gateway_peer_call(&p, id, "{\"method\":\"group.info\"}", "");
+    for (uint32_t id = 1; id <= ASKED; id++) {
+        char want[32];
+        snprintf(want, sizeof want, "RESULT %u ", id);
+        GATEWAY_UNTIL(&f, gateway_peer_got(&p, want) || gateway_peer_got(&p, "ERROR"));
+    }
+    assert_false(gateway_peer_got(&p, "ERROR"));
+    gateway_peer_hang_up(&p);
+}
+
+static void test_late_authority(void **state)
+{
+    struct gateway_peer p, q;
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
+    gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
+    gateway_peer_call(&p, 1, "{\"method\":\"group.info\"}", ""); // waits, and is not lost
+    GATEWAY_UNTIL(&f, p.opened && f.late);
+    gateway_client(&q, &f); // others are let in meanwhile
+    assert_int_equal(p.got.len, 0);
+    assert_int_equal(gateway_fixture_counters(&f).pending, 1);
+    f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &(struct err){0});
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - {\"namespace\":\"ml\",\"name\":\"llama\""));
+    assert_true(str_starts(buf_str(&p.got), "WELCOME"));
+    assert_int_equal(gateway_fixture_counters(&f).pending, 0);
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&q);
+
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_FORBIDDEN, "not you");
+    gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
+    GATEWAY_UNTIL(&f, p.opened);
+    f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &err);
+    gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\",\"message\":\"not you\"}");
+}
+
+static void test_canceled_with_the_connection(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
+    GATEWAY_UNTIL(&f, p.opened);
+    gateway_peer_hang_up(&p);
+    GATEWAY_UNTIL(&f, f.n_canceled == 1);
+    assert_int_equal(gateway_fixture_counters(&f).pending, 0);
+}
+
+static void restart_with(const struct gateway_config *limits)
+{
+    gateway_fixture_stop(&f);
+    gateway_fixture_start(&f, limits, NULL);
+}
+
+static void test_authority_that_never_answers(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    restart_with(&(struct gateway_config){.authorise_ms = 20});
+    gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
+    gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
+    gateway_peer_is_closed(&p, 1013, "ERROR 0 - {\"code\":\"TIMEOUT\"");
+    assert_int_equal(f.n_canceled, 1);
+}
+
+static void test_pending_is_bounded(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    restart_with(&(struct gateway_config){.max_pending = 1});
+    gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
+    GATEWAY_UNTIL(&f, p.opened);
+    assert_refused(GROUP_PATH, "alice", NULL, 429, "try again");
+    assert_int_equal(f.n_asked, 1);
+    gateway_peer_hang_up(&p);
+}
+
+static void test_no_hello_in_time(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    restart_with(&(struct gateway_config){.hello_ms = 20});
+    gateway_peer_dial(&p, &f, GROUP_PATH, "alice", NULL);
+    gateway_peer_is_closed(&p, 1008, "no HELLO within 20 ms");
+    gateway_peer_dial(&p, &f, "/v1/connect", NULL, NULL);
+    gateway_peer_is_closed(&p, 1008, "no HELLO within 20 ms");
+}
+
+static void test_session_ends_with_its_token(void **state)
+{
+    struct gateway_peer p, q, worker;
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    gateway_client(&q, &f);
+    gateway_peer_dial(&p, &f, GROUP_PATH, "short", NULL);
+    gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
+    gateway_peer_is_closed(
+        &p, 4401, "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"the token of this connection has expired");
+    gateway_peer_call(&q, 1, "{\"method\":\"echo\"}", "[1]"); // another one's goes on
+    GATEWAY_UNTIL(&f, gateway_peer_got(&q, "RESULT 1 - [{\"rank\":0,\"args\":[1]}]"));
+    gateway_peer_hang_up(&q);
+    gateway_peer_hang_up(&worker);
+}
+
+static void test_calls(void **state)
+{
+    struct gateway_peer p, workers[2];
+    (void)state;
+    gateway_fixture_group(&f, 2, 1, NULL);
+    gateway_client(&p, &f);
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]"); // waits for the ranks
+    for (uint32_t i = 0; i < 2; i++)
+        gateway_worker(&workers[i], &f, i, 1);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - [{\"rank\":0,\"args\":[10]},{\"rank\":1,\"args\":[10]}]"));
+    gateway_peer_call(&p, 2, "{\"method\":\"each\"}", "[[1],[2]]");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 2 - [{\"rank\":0,\"args\":[1]},{\"rank\":1,\"args\":[2]}]"));
+    gateway_peer_call(&p, 3, "{\"method\":\"group.info\"}", "");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "\"pod\":\"llama-1-0\",\"node\":\"n1\""));
+    workers[1].quiet = true;
+    gateway_peer_call(&p, 4, "{\"method\":\"echo\",\"timeoutMs\":2000}", "[10]"); // rank 0 is in time
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 4 - {\"code\":\"TIMEOUT\""));
+    assert_true(gateway_peer_got(&p, "no answer from rank 1"));
+    GATEWAY_UNTIL(&f, gateway_peer_got(&workers[1], "CANCEL"));
+    assert_int_equal(gateway_fixture_counters(&f).answers, 2);
+    for (int i = 0; i < 2; i++)
+        gateway_peer_hang_up(&workers[i]);
+    gateway_peer_hang_up(&p);
+}
+
+// A record of call 7, in a message of its own.
+static void send_record(struct gateway_peer *p, enum record_type type, uint8_t flags, const char *body, size_t len)
+{
+    const struct record_header h = {
+        .type = (uint8_t)type, .call = 7, .rank = RECORD_GROUP, .flags = flags, .len = (uint32_t)len};
+    char bytes[128];
+    struct err err = ERR_INIT;
+    assert_true(len <= sizeof bytes - RECORD_HEADER_SIZE);
+    record_header_encode(bytes, &h);
+    memcpy(bytes + RECORD_HEADER_SIZE, body, len);
+    assert_int_equal(ws_client_message(p->client, false, bytes, RECORD_HEADER_SIZE + len, &err), 0);
+}
+
+// The proxy takes such a body in whole, and does not know it as a call before it is there.
+static void test_a_call_that_is_canceled_half_way_in_is_answered(void **state)
+{
+    static const char part[] = "\x11\0\0\0{\"method\":\"echo\"}[1,2";
+    struct gateway_peer worker, p;
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    gateway_client(&p, &f);
+    send_record(&p, RECORD_CALL, RECORD_MORE, part, sizeof part - 1);
+    send_record(&p, RECORD_CANCEL, 0, "", 0);
+    GATEWAY_UNTIL(&f,
+                  gateway_peer_got(&p, "ERROR 7 - {\"code\":\"CANCELED\",\"message\":\"the call was canceled by its "
+                                       "caller before all of it had come"));
+    buf_reset(&p.got);
+    send_record(&p, RECORD_CANCEL, 0, "", 0);                         // it was answered
+    send_record(&p, RECORD_CALL, RECORD_MORE, part, sizeof part - 1); // the id is free again
+    send_record(&p, RECORD_CALL, 0, "]", 1);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 7 - [{\"rank\":0,\"args\":[1,2]}]"));
+    assert_false(gateway_peer_got(&p, "ERROR"));
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&worker);
+}
+
+static void test_lost_worker(void **state)
+{
+    struct gateway_peer p, workers[2];
+    (void)state;
+    restart_with(&(struct gateway_config){.exit_wait_ms = 20});
+    gateway_fixture_group(&f, 2, 1, NULL);
+    gateway_client(&p, &f);
+    for (uint32_t i = 0; i < 2; i++)
+        gateway_worker(&workers[i], &f, i, 1);
+    workers[1].quiet = true;
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]");
+    GATEWAY_UNTIL(&f, workers[1].last_call);
+    gateway_peer_hang_up(&workers[1]);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 1 1 {\"code\":\"UNAVAILABLE\",\"message\":\"rank 1 of ml/llama (pod "
+                                           "llama-1-0 on node n1) lost its connection while echo() was pending"));
+    gateway_peer_call(&p, 2, "{\"method\":\"echo\",\"whenNotReady\":\"Refuse\"}", "[10]");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 2 - {\"code\":\"UNAVAILABLE\""));
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&workers[0]);
+}
+
+static void test_json_websocket(void **state)
+{
+    struct gateway_peer p, worker;
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    gateway_peer_text(&p, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":{\"method\":\"echo\","
+                          "\"args\":[5]}}");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[{\"rank\":0,\"args\":[5]}]}\n"));
+    gateway_peer_text(&p, "nonsense");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "\"code\":-32700"));
+    worker.quiet = true;
+    gateway_peer_text(&p,
+                      "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"group.call\",\"params\":{\"method\":\"echo\"}}");
+    gateway_peer_text(&p, "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"group.info\",\"params\":{}}");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "id \\\"a\\\" is in use"));
+    gateway_peer_text(&p, "{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"group.cancel\",\"params\":{\"id\":\"a\"}}");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "\"code\":-32006"));
+    gateway_peer_hang_up(&p);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 0);
+    gateway_peer_hang_up(&worker);
+}
+
+static void test_json_with_late_authority(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_peer_dial(&p, &f, "/v1/namespaces/ml", "late", "cadre.v1.json");
+    gateway_peer_text(&p, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\",\"params\":{\"group\":\"x\"}}");
+    GATEWAY_UNTIL(&f, p.opened && f.late);
+    f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &(struct err){0});
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "there is no WorkerGroup ml/x"));
+    gateway_peer_hang_up(&p);
+    // Both are offered, the server takes the first: texts, and those need the token with the upgrade.
+    gateway_peer_dial(&p, &f, GROUP_PATH, NULL, "cadre.v1.json, cadre.v1");
+    GATEWAY_UNTIL(&f, p.closed);
+    assert_int_equal(p.code, 1008);
+    assert_non_null(strstr(p.reason, "token is needed"));
+    gateway_peer_hang_up(&p);
+}
+
+// Calls that are under way end, new ones are refused; then all go, the clients first.
+static void test_stop(void **state)
+{
+    struct gateway_peer p, q, idle, worker;
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    worker.quiet = true;
+    gateway_client(&p, &f);
+    gateway_client(&idle, &f);
+    gateway_peer_dial(&q, &f, GROUP_PATH, "late", "cadre.v1.json");
+    GATEWAY_UNTIL(&f, q.opened && f.late);
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]");
+    GATEWAY_UNTIL(&f, worker.last_call);
+    gateway_stop(f.gateway);
+    GATEWAY_UNTIL(&f, q.closed && idle.closed);
+    assert_int_equal(q.code, 1001);
+    assert_int_equal(idle.code, 1001);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "GOODBYE 0 - {\"reason\":\"this operator is stopping\"}"));
+    gateway_peer_call(&p, 2, "{\"method\":\"echo\"}", "[20]");
+    GATEWAY_UNTIL(&f,
+                  gateway_peer_got(&p, "ERROR 2 - {\"code\":\"UNAVAILABLE\",\"message\":\"this operator is stopping"));
+    assert_false(p.closed || worker.closed || gateway_idle(f.gateway));
+    gateway_peer_send(&worker, RECORD_RESULT, worker.last_call, 0, "11");
+    GATEWAY_UNTIL(&f, p.closed && worker.closed && gateway_idle(f.gateway));
+    assert_true(gateway_peer_got(&p, "RESULT 1 - [11]"));
+    assert_int_equal(p.code, 1001);
+    assert_int_equal(worker.code, 1001);
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&q);
+    gateway_peer_hang_up(&idle);
+    gateway_peer_hang_up(&worker);
+}
+
+// Whoever sends a call in the moment of the GOODBYE has not read it yet. The time is long: nothing depends on it.
+static void test_calls_that_cross_the_goodbye(void **state)
+{
+    const struct gateway_config patient = {.drain_ms = 3600 * 1000, .settle_ms = 1800 * 1000};
+    struct gateway_peer idle, text, worker;
+    (void)state;
+    gateway_fixture_stop(&f);
+    gateway_fixture_start(&f, &patient, NULL);
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    gateway_client(&idle, &f);
+    gateway_peer_dial(&text, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    gateway_peer_text(&text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\"}");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&text, "\"id\":1"));
+    gateway_stop(f.gateway);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&idle, "GOODBYE 0 - "));
+    gateway_peer_call(&idle, 1, "{\"method\":\"echo\"}", "[10]");
+    gateway_peer_text(&text, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"group.info\"}");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&idle, "RESULT 1 - ") && gateway_peer_got(&text, "\"id\":2"));
+    assert_false(gateway_peer_got(&text, "stopping"));
+    assert_false(idle.closed || text.closed || worker.closed);
+    gateway_peer_hang_up(&idle); // nobody is waited for who has gone by himself
+    gateway_peer_hang_up(&text);
+    GATEWAY_UNTIL(&f, worker.closed && gateway_idle(f.gateway));
+    assert_int_equal(worker.code, 1001);
+    gateway_peer_hang_up(&worker);
+}
+
+// A GOODBYE before the WELCOME would be no answer to a HELLO.
+static void test_stop_while_somebody_gets_in(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
+    gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
+    GATEWAY_UNTIL(&f, p.opened);
+    gateway_stop(f.gateway);
+    GATEWAY_UNTIL(&f, p.closed);
+    assert_int_equal(p.code, 1001);
+    assert_string_equal(buf_str(&p.got), "");
+    gateway_peer_hang_up(&p);
+}
+
+static void test_stop_does_not_wait_for_ever(void **state)
+{
+    struct gateway_peer p, text, worker;
+    (void)state;
+    gateway_fixture_stop(&f);
+    gateway_fixture_start(&f, &(struct gateway_config){.drain_ms = 20}, NULL);
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    worker.quiet = true;
+    gateway_client(&p, &f);
+    gateway_peer_dial(&text, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]");
+    gateway_peer_text(&text,
+                      "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":{\"method\":\"echo\"}}");
+    GATEWAY_UNTIL(&f, worker.last_call == 2);
+    gateway_stop(f.gateway);
+    GATEWAY_UNTIL(&f, p.closed && text.closed && worker.closed && gateway_idle(f.gateway));
+    assert_int_equal(p.code, 1001);
+    assert_int_equal(text.code, 1001);
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&text);
+    gateway_peer_hang_up(&worker);
+}
+
+static void test_end_without_a_word(void **state)
+{
+    struct gateway_peer p, q, worker;
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_client(&p, &f);
+    gateway_worker(&worker, &f, 0, 1);
+    worker.quiet = true;
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]");
+    gateway_peer_dial(&q, &f, GROUP_PATH, "late", NULL);
+    GATEWAY_UNTIL(&f, worker.last_call && q.opened);
+    gateway_free(TAKE_PTR(f.gateway)); // everything is given back: the sanitizer looks
+    GATEWAY_UNTIL(&f, p.closed && q.closed && worker.closed);
+    assert_int_equal(p.code, 1006);
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&q);
+    gateway_peer_hang_up(&worker);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_refused_at_the_upgrade),
+        TEST(test_hello_and_welcome),
+        TEST(test_welcome_has_the_meshes_of_the_group),
+        TEST(test_errors_are_counted_by_code),
+        TEST(test_token_in_hello),
+        TEST(test_wrong_hello),
+        TEST(test_answers_of_our_own_wait_only_up_to_a_mark),
+        TEST(test_expensive_requests_take_turns),
+        TEST(test_late_authority),
+        TEST(test_canceled_with_the_connection),
+        TEST(test_authority_that_never_answers),
+        TEST(test_pending_is_bounded),
+        TEST(test_no_hello_in_time),
+        TEST(test_session_ends_with_its_token),
+        TEST(test_calls),
+        TEST(test_a_call_that_is_canceled_half_way_in_is_answered),
+        TEST(test_lost_worker),
+        TEST(test_json_websocket),
+        TEST(test_json_with_late_authority),
+        TEST(test_stop),
+        TEST(test_calls_that_cross_the_goodbye),
+        TEST(test_stop_while_somebody_gets_in),
+        TEST(test_stop_does_not_wait_for_ever),
+        TEST(test_end_without_a_word),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

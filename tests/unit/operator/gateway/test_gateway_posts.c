@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP at the gateway: what curl sees.
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "tests/fakeapi/certs.h"
+#include "tests/unit/support/gateway_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
+#define CALL(args) \
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":{\"method\":\"echo\",\"args\":" args "}}"
+
+static struct gateway_fixture f;
+
+static int setup(void **state)
+{
+    (void)state;
+    gateway_fixture_start(&f, NULL, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    gateway_fixture_stop(&f);
+    return 0;
+}
+
+// Consumes the answer.
+static void assert_answer(char *answer, const char *begins, const char *has)
+{
+    if (!str_starts(answer, begins) || !strstr(answer, has))
+        fail_msg("not %s... %s: %s", begins, has, answer);
+    free(answer);
+}
+
+static void test_a_call_is_answered(void **state)
+{
+    struct gateway_peer worker;
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    assert_answer(gateway_post(&f, GROUP_PATH, "alice", CALL("[10]")),
+                  "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n",
+                  "\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[{\"rank\":0,\"args\":[10]}]}");
+    assert_answer(gateway_post(&f, "/v1/namespaces/ml", "alice",
+                               "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"group.info\",\"params\":{\"group\":"
+                               "\"llama\"}}"),
+                  "HTTP/1.1 200 ", "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{\"namespace\":\"ml\"");
+    // Without an id it runs, and there is nothing to answer.
+    assert_answer(gateway_post(&f, GROUP_PATH, "alice",
+                               "{\"jsonrpc\":\"2.0\",\"method\":\"group.call\",\"params\":{\"method\":\"echo\"}}"),
+                  "HTTP/1.1 202 ", "Content-Length: 0\r\n");
+    assert_int_equal(gateway_fixture_counters(&f).posts, 0);
+    assert_int_equal(gateway_fixture_counters(&f).answers, 2);
+    gateway_peer_hang_up(&worker);
+}
+
+static void test_errors_of_calls_are_answers(void **state)
+{
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, "it was suspended");
+    assert_answer(gateway_post(&f, GROUP_PATH, "alice", CALL("[10]")), "HTTP/1.1 200 ", "\"code\":-32015");
+    assert_answer(gateway_post(&f, GROUP_PATH, "alice", "{"), "HTTP/1.1 200 ", "\"code\":-32700");
+    assert_answer(gateway_post(&f, GROUP_PATH, "alice", ""), "HTTP/1.1 200 ", "\"code\":-32700");
+    assert_answer(gateway_post(&f, GROUP_PATH, "alice", "[]"), "HTTP/1.1 200 ", "\"code\":-32600");
+    assert_answer(gateway_post(&f, "/v1/namespaces/ml/workergroups/other", "alice", CALL("[10]")), "HTTP/1.1 200 ",
+                  "there is no WorkerGroup ml/other");
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    assert_answer(gateway_post(&f, GROUP_PATH, NULL, CALL("[10]")), "HTTP/1.1 401 ", "WWW-Authenticate: Bearer\r\n");
+    assert_answer(gateway_post(&f, GROUP_PATH, "mallory", CALL("[10]")), "HTTP/1.1 401 ", "nobody's");
+    assert_answer(gateway_post(&f, GROUP_PATH, "bob", CALL("[10]")), "HTTP/1.1 403 ", "bob may not");
+    assert_answer(gateway_post(&f, "/v1/nothing", "alice", CALL("[10]")), "HTTP/1.1 404 ", "nothing at this path");
+    assert_answer(gateway_post(&f, "/v1/connect", "alice", CALL("[10]")), "HTTP/1.1 404 ", "websockets");
+    static const char get[] = "GET " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice\r\n\r\n";
+    assert_answer(gateway_ask(&f, get, sizeof get - 1), "HTTP/1.1 426 ", "POST a JSON-RPC request");
+    static const char basic[] =
+        "POST " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nAuthorization: Basic YWxpY2U=\r\nContent-Length: 2\r\n\r\n{}";
+    assert_answer(gateway_ask(&f, basic, sizeof basic - 1), "HTTP/1.1 401 ", "token");
+    static const char huge[] = "POST " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nContent-Length: 999999999999\r\n\r\n";
+    assert_answer(gateway_ask(&f, huge, sizeof huge - 1), "HTTP/1.1 413 ", "too long");
+    assert_int_equal(gateway_fixture_counters(&f).opened, 0);
+}
+
+// A browser sends whatever a web site wants from inside the network of its user, but says whose idea it was.
+static void test_a_web_site_is_refused(void **state)
+{
+    static const char head[] = "POST " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice\r\n"
+                               "Content-Length: 2\r\n%s\r\n{}";
+    static const struct {
+        const char *headers, *begins, *has;
+    } cases[] = {
+        {"Content-Type: application/json\r\nOrigin: https://evil.example\r\n", "HTTP/1.1 403 ", "web site"},
+        {"Content-Type: application/json\r\nOrigin: null\r\n", "HTTP/1.1 403 ", "web site"},
+        {"Content-Type: application/json\r\nOrigin: http://h\r\n", "HTTP/1.1 202 ", ""},
+        {"Content-Type: text/plain\r\n", "HTTP/1.1 415 ", "application/json"},
+        {"", "HTTP/1.1 415 ", "application/json"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        _cleanup_(free_p) char *request = xasprintf(head, cases[i].headers);
+        assert_answer(gateway_ask(&f, request, strlen(request)), cases[i].begins, cases[i].has);
+    }
+    static const char upgrade[] =
+        "GET " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Protocol: cadre.v1.json\r\nAuthorization: Bearer alice\r\nOrigin: https://evil.example\r\n\r\n";
+    assert_answer(gateway_ask(&f, upgrade, sizeof upgrade - 1), "HTTP/1.1 403 ", "web site");
+    assert_int_equal(f.n_asked, 1);
+}
+
+static void test_authority_that_never_answers(void **state)
+{
+    (void)state;
+    gateway_fixture_stop(&f);
+    gateway_fixture_start(&f, &(struct gateway_config){.authorise_ms = 20}, NULL);
+    assert_answer(gateway_post(&f, GROUP_PATH, "late", CALL("[10]")), "HTTP/1.1 503 ", "Retry-After: 1\r\n");
+    assert_int_equal(f.n_canceled, 1);
+}
+
+// A body is long, and it takes the room of others'.
+static void test_no_body_is_waited_for_without_the_right(void **state)
+{
+    static const char head[] = "POST " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+                               "Content-Length: 1000000\r\n%s\r\n";
+    static const struct {
+        const char *header, *begins;
+    } cases[] = {
+        {"", "HTTP/1.1 401 "},
+        {"Authorization: Bearer mallory\r\n", "HTTP/1.1 401 "},
+        {"Authorization: Bearer bob\r\n", "HTTP/1.1 403 "},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        _cleanup_(free_p) char *request = xasprintf(head, cases[i].header);
+        assert_answer(gateway_ask(&f, request, strlen(request)), cases[i].begins, "");
+    }
+}
+
+static void admit_late(void *ctx)
+{
+    struct loop_timer **timer = ctx;
+    if (f.late)
+        f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &(struct err){0});
+    else
+        loop_timer_arm(*timer, 1);
+}
+
+static void test_a_body_is_read_once_the_right_is_known(void **state)
+{
+    struct gateway_peer worker;
+    struct loop_timer *timer = loop_timer_new(f.loop, admit_late, &timer);
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    for (int len = 1; len <= 900000; len += 899999) { // which comes with the head, and does not
+        _cleanup_(free_p) char *body = xasprintf("%s%*s", CALL("[10]"), len, "");
+        f.late = NULL;
+        loop_timer_arm(timer, 1);
+        assert_answer(gateway_post(&f, GROUP_PATH, "late", body), "HTTP/1.1 200 ",
+                      "\"result\":[{\"rank\":0,\"args\":[10]}]");
+    }
+    loop_timer_free(timer);
+    gateway_peer_hang_up(&worker);
+}
+
+struct stopper {
+    struct gateway_peer *worker;
+    struct loop_timer *timer;
+    const char *answer; // of the worker, once it is stopping; NULL = none
+};
+
+static void stop_when_called(void *ctx)
+{
+    const struct stopper *s = ctx;
+    if (!s->worker->last_call) {
+        loop_timer_arm(s->timer, 1);
+        return;
+    }
+    gateway_stop(f.gateway);
+    if (s->answer)
+        gateway_peer_send(s->worker, RECORD_RESULT, s->worker->last_call, 0, s->answer);
+}
+
+static void assert_stopping(const char *answer, const char *status, const char *text)
+{
+    struct gateway_peer worker;
+    struct stopper s = {.worker = &worker, .answer = answer};
+    gateway_fixture_stop(&f);
+    gateway_fixture_start(&f, &(struct gateway_config){.drain_ms = answer ? 0 : 20}, NULL);
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    worker.quiet = true;
+    s.timer = loop_timer_new(f.loop, stop_when_called, &s);
+    loop_timer_arm(s.timer, 1);
+    assert_answer(gateway_post(&f, GROUP_PATH, "alice", CALL("[10]")), status, text);
+    GATEWAY_UNTIL(&f, worker.closed && gateway_idle(f.gateway));
+    loop_timer_free(s.timer);
+    gateway_peer_hang_up(&worker);
+}
+
+static void test_stop(void **state)
+{
+    (void)state;
+    assert_stopping("11", "HTTP/1.1 200 ", "\"result\":[11]");
+    assert_stopping(NULL, "HTTP/1.1 503 ", "it may have run");
+}
+
+static void test_ca(void **state)
+{
+    static const char get[] = "GET /v1/ca HTTP/1.1\r\nHost: h\r\n\r\n";
+    struct certs certs;
+    struct err err = ERR_INIT;
+    (void)state;
+    assert_answer(gateway_ask(&f, get, sizeof get - 1), "HTTP/1.1 404 ", "no CA");
+    certs_make(&certs);
+    assert_int_equal(gateway_certificate(f.gateway, certs.server_cert, certs.server_key, certs.ca, &err), 0);
+    assert_answer(gateway_ask(&f, get, sizeof get - 1), "HTTP/1.1 200 ", certs.ca);
+    assert_int_equal(gateway_certificate(f.gateway, certs.server_cert, certs.ca, certs.ca, &err), ERR_INVALID);
+    assert_answer(gateway_ask(&f, get, sizeof get - 1), "HTTP/1.1 200 ", certs.ca);
+    certs_done(&certs);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_call_is_answered),
+        TEST(test_errors_of_calls_are_answers),
+        TEST(test_refused),
+        TEST(test_a_web_site_is_refused),
+        TEST(test_authority_that_never_answers),
+        TEST(test_no_body_is_waited_for_without_the_right),
+        TEST(test_a_body_is_read_once_the_right_is_known),
+        TEST(test_stop),
+        TEST(test_ca),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

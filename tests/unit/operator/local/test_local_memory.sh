@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Long bodies between the processes of a local run: they come back as they were, with shared memory and without, and
+# nobody keeps what another has left behind. Arguments: cadre-local, cadre-agent, cadre-worker, echo.so, echo_call.
+set -euo pipefail
+local=$1 agent=$2 worker=$3 module=$4 program=$5
+# shellcheck source=tests/lib/local.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../../lib/local.sh"
+caller=''
+trap '[[ -z $caller ]] || kill "$caller" || true; local_stop; rm -rf "$work"' EXIT
+
+# until_is TEXT COMMAND...: within half a minute it prints that.
+until_is() {
+    local want=$1 got=''
+    shift
+    for _ in $(seq 600); do
+        got=$("$@" 2>/dev/null) || true
+        [[ $got != "$want" ]] || return 0
+        sleep 0.05
+    done
+    fail "$*: $got, not $want"
+}
+
+pools() { # that a process has mapped
+    grep -c 'memfd:cadre' "/proc/$1/maps" || true
+}
+
+# run OPTION...
+run() {
+    "$local" --listen "unix:$work/socket" --group e --agent "$agent" "$@" -- "$worker" --module "$module" \
+        >"$work/run.err" 2>&1 &
+    pid=$!
+    until_is "${ranks:-1}" grep -c "ready for calls" "$work/run.err"
+    rank=$(pgrep -P "$(pgrep -P "$pid")")
+}
+
+calls() {
+    "$program" "unix:$work/socket" default e "$@"
+}
+
+run
+echo "shared:"
+calls 0.3 2>"$work/echo.err" || fail "shared"
+until_is 1 pools "$rank" # its own
+calls 60 >"$work/echo.out" 2>"$work/echo.err" &
+caller=$!
+until_is 2 pools "$rank" # and the caller's
+until_is 3 pools "$pid"  # what it shows that it can, the rank's, and the caller's
+kill -KILL "$(pgrep -P "$caller" -f echo_call || echo "$caller")"
+wait "$caller" 2>/dev/null || true
+caller=''
+until_is 1 pools "$rank"
+until_is 2 pools "$pid"
+calls 0.1 >"$work/echo.out" 2>"$work/echo.err" || fail "after a caller has died"
+calls 60 >"$work/echo.out" 2>"$work/echo.err" &
+caller=$!
+until_is 2 pools "$rank"
+kill -KILL "$rank"
+wait "$caller" && fail "the rank was killed, and nobody noticed"
+caller=''
+grep -q UNAVAILABLE "$work/echo.err" || fail "no reason"
+until_is "" pgrep -P "$pid"
+kill -TERM "$pid" # it stays to say so
+wait "$pid" && fail "the run has lost its rank"
+pid=''
+
+ranks=4 run --processes 4
+echo "cut and joined:"
+rank=
+calls 0.1 2>"$work/echo.err" || fail "cut and joined"
+kill -TERM "$pid"
+wait "$pid" || true
+
+run --no-shared-memory
+echo "through the socket:"
+calls 0.3 2>"$work/echo.err" || fail "through the socket"
+[[ $(pools "$pid") == 0 ]] || fail "memory is shared all the same"
+echo ok

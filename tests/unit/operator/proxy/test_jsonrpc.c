@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/jsonrpc.h"
+#include "operator/proxy/output.h"
+
+#include "tests/unit/operator/proxy/proxy_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct desk { // two ranks and a client that speaks JSON-RPC
+    struct proxy_fixture f;
+    struct worker workers[2];
+    struct jsonrpc j;
+};
+
+static int setup(void **state)
+{
+    struct desk *d = xcalloc(1, sizeof *d);
+    fixture_init(&d->f, NULL);
+    fixture_group(&d->f, 2, 1, NULL);
+    for (uint32_t i = 0; i < 2; i++)
+        worker_start(&d->f, &d->workers[i], i, 1);
+    jsonrpc_init(&d->j, &d->f.router, "ml", NULL, 1 << 20, d);
+    *state = d;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct desk *d = *state;
+    jsonrpc_done(&d->j);
+    for (uint32_t i = 0; i < 2; i++)
+        worker_hang_up(&d->f, &d->workers[i]);
+    fixture_done(&d->f);
+    free(d);
+    return 0;
+}
+
+static void asks(struct desk *d, const char *text)
+{
+    jsonrpc_input(&d->j, text, strlen(text));
+}
+
+static void hears(struct desk *d, const char *want)
+{
+    size_t len = 0, n = want ? strlen(want) : 0;
+    _cleanup_(free_p) char *text = jsonrpc_next(&d->j, &len);
+    if (!text || !want) {
+        assert_ptr_equal(text, want);
+        return;
+    }
+    assert_int_equal(strlen(text), len);
+    bool same = want[n - 1] == '*' ? strncmp(text, want, n - 1) == 0 : strcmp(text, want) == 0;
+    if (!same)
+        fail_msg("%s\ncame, not\n%s", text, want);
+}
+
+static void both_answer(struct desk *d, const char *first_args, const char *second_args)
+{
+    worker_says(&d->f, &d->workers[0], worker_takes(&d->workers[0], first_args), "1");
+    worker_says(&d->f, &d->workers[1], worker_takes(&d->workers[1], second_args), "{\"a\":\"]\"}");
+}
+
+static void a_call_is_answered_under_its_id_as_it_was_written(void **state)
+{
+    static const char *const ids[] = {"1", "\"a\\u0062\"", "1.0e1", "-7", "\"\""};
+    struct desk *d = *state;
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        char text[300];
+        snprintf(text, sizeof text,
+                 "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"group.call\",\"params\":{\"group\":\"llama\","
+                 "\"method\":\"add\",\"args\": {\"x\": 1.50}, \"timeoutMs\":100,\"rank\":null}}",
+                 ids[i]);
+        asks(d, text);
+        assert_false(jsonrpc_idle(&d->j));
+        both_answer(d, "{\"x\": 1.50}", "{\"x\": 1.50}");
+        snprintf(text, sizeof text, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":[1,{\"a\":\"]\"}]}", ids[i]);
+        hears(d, text);
+        hears(d, NULL);
+        assert_true(jsonrpc_idle(&d->j));
+    }
+}
+
+#define CALL(id, more) \
+    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"group.call\",\"params\":{\"group\":\"llama\"" more "}}"
+
+static void params_say_who_runs_it_with_what(void **state)
+{
+    struct desk *d = *state;
+    asks(d, CALL("1", ",\"method\":\"add\",\"perRank\":[1,[2]]"));
+    both_answer(d, "[1]", "[2]");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[1,*");
+    asks(d, CALL("1", ",\"method\":\"add\",\"perRank\":{\"x\":[1,2]}"));
+    both_answer(d, "{\"x\":1}", "{\"x\":2}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[1,*");
+    asks(d, CALL("1", ",\"method\":\"each\",\"dispatch\":\"ONE_TO_ALL\",\"args\":[3]"));
+    both_answer(d, "[3]", "[3]");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[1,*");
+    asks(d, CALL("1", ",\"method\":\"add\",\"execute\":\"RANK_ZERO\""));
+    worker_says(&d->f, &d->workers[0], worker_takes(&d->workers[0], ""), "5");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":5}");
+    asks(d, CALL("1", ",\"method\":\"add\",\"rank\":1"));
+    worker_says(&d->f, &d->workers[1], worker_takes(&d->workers[1], ""), "6");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":6}");
+}
+
+static void batches_of_lists_are_cut_and_joined(void **state)
+{
+    struct desk *d = *state;
+    static const char first[] = "{\"x\":[1, 2]}", second[] = "{\"x\":[3,3]}";
+    asks(d, CALL("1", ",\"method\":\"add\",\"dispatch\":\"SPLIT\",\"pad\":true,\"split\":{\"index\":[1,0]},"
+                      "\"collect\":{\"ranks\":[1,0]},\"args\":{\"x\":[1, 2,3]}"));
+    worker_says(&d->f, &d->workers[0], worker_takes(&d->workers[0], second), "{\"y\":[5,6]}");
+    worker_says(&d->f, &d->workers[1], worker_takes(&d->workers[1], first), "{\"y\":[\"a\",null]}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"y\":[\"a\",null,5]}}");
+    asks(d, CALL("1", ",\"method\":\"add\",\"dispatch\":\"SPLIT\",\"split\":7,\"args\":[1]"));
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32602,\"message\":\"add() of ml/llama: split must*");
+}
+
+static void a_batch_of_tensors_is_not_for_text(void **state)
+{
+    struct desk *d = *state;
+    struct err err = ERR_INIT;
+    asks(d, CALL("1", ",\"method\":\"add\",\"rank\":1"));
+    assert_int_equal(worker_answer_bytes(&d->f, &d->workers[1], worker_takes(&d->workers[1], ""), RECORD_RESULT,
+                                         "\2\0\0\0\0\0\0\0{}", 10, &err),
+                     0);
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"the method ran, but what a worker "
+             "sent as its result is a batch of tensors, which only clients of cadre.v1 can take (10 bytes)\"}}");
+}
+
+static void what_is_wrong_gets_the_code_of_the_standard(void **state)
+{
+    static const struct {
+        const char *text, *id, *error;
+    } cases[] = {
+        {"", "null", "-32700,\"message\":\"not valid JSON at byte 0*"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1", "null", "-32700,*"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", "null", "-32700,*"},
+        {"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\"}]", "null",
+         "-32600,\"message\":\"batches are not served*"},
+        {"7", "null", "-32600,\"message\":\"a request is an object, not a number\"}}"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"group.info\"}", "null", "-32600,\"message\":\"\\\"id\\\" must*"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"group.info\"}", "null", "-32600,*"},
+        {"{\"id\":1,\"method\":\"group.info\"}", "1", "-32600,\"message\":\"a request needs*"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1}", "1", "-32600,*"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"object.eat\"}", "1",
+         "-32601,\"message\":\"there is no method obj*"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":[]}", "1", "-32602,*"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.cancel\",\"params\":{}}", "1", "-32602,*"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\"}", "1",
+         "-32602,\"message\":\"the call says no \\\"group\\\"*"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.kill\",\"params\":{\"group\":\"llama\"}}", "1",
+         "-32602,\"message\":\"group.kill: which rank? It ends one process\"*"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.kill\",\"params\":{\"rank\":1,\"args\":[]}}", "1",
+         "-32602,\"message\":\"group.kill has no parameter \\\"args\\\"\"}}"},
+        {CALL("1", ""), "1", "-32602,\"message\":\"group.call needs \\\"method\\\"*"},
+        {CALL("1", ",\"method\":1"), "1", "-32602,*"},
+        {CALL("1", ",\"method\":\"add\",\"arg\":1"), "1",
+         "-32602,\"message\":\"group.call has no parameter \\\"arg\\\"\"}}"},
+        {CALL("1", ",\"method\":\"add\",\"args\":1"), "1",
+         "-32602,\"message\":\"\\\"args\\\" must be a list or an object\"}}"},
+        {CALL("1", ",\"method\":\"add\",\"perRank\":[1,2],\"args\":[]"), "1",
+         "-32602,\"message\":\"\\\"perRank\\\" goes*"},
+        {CALL("1", ",\"method\":\"add\",\"perRank\":[1]"), "1",
+         "-32602,\"message\":\"add(): the list of arguments has 1 elements, ml/llama has 2 ranks*"},
+        {CALL("1", ",\"method\":\"add\",\"rank\":-1"), "1", "-32602,\"message\":\"\\\"rank\\\" must*"},
+        {CALL("1", ",\"method\":\"add\",\"rank\":2"), "1", "-32602,\"message\":\"ml/llama has no rank 2*"},
+        {CALL("1", ",\"method\":\"add\",\"dispatch\":\"SOME\""), "1",
+         "-32602,\"message\":\"\\\"dispatch\\\": there is no mode \\\"SOME\\\"; there are ONE_TO_ALL, ALL_TO_ALL, *"},
+        {CALL("1", ",\"method\":\"add\",\"execute\":7"), "1",
+         "-32602,\"message\":\"\\\"execute\\\": there is no mode 7; there are ALL, RANK_ZERO, ANY\"}}"},
+        {CALL("1", ",\"method\":\"add\",\"timeoutMs\":0"), "1", "-32602,*"},
+        {CALL("1", ",\"method\":\"sub\""), "1", "-32007,\"message\":\"ml/llama has no method 'sub'*"},
+    };
+    struct desk *d = *state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char want[300];
+        snprintf(want, sizeof want, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":%s", cases[i].id,
+                 cases[i].error);
+        asks(d, cases[i].text);
+        hears(d, want);
+        hears(d, NULL);
+        assert_true(jsonrpc_idle(&d->j));
+    }
+}
+
+static void the_error_of_a_rank_comes_with_its_place(void **state)
+{
+    struct desk *d = *state;
+    struct err err = ERR_INIT;
+    asks(d, CALL("1", ",\"method\":\"add\",\"rank\":1"));
+    worker_answer(&d->f, &d->workers[1], worker_takes(&d->workers[1], ""), RECORD_ERROR,
+                  "{\"code\":\"FAILED\",\"message\":\"no\"}", &err);
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32000,\"message\":\"rank 1: no\",\"data\":{\"code\":"
+             "\"FAILED\",\"message\":\"rank 1: no\",\"rank\":1,\"pod\":\"llama-1-0\",\"node\":\"n1\"}}}");
+}
+
+static void a_result_cannot_break_its_envelope(void **state)
+{
+    static const char *const bad[] = {"1,\"id\":2", "1}",    "[1",  "\"a",      "[1}",
+                                      "\"\xff\"",   " ",     "NaN", "01",       "{'a':1}",
+                                      "[1,,2]",     "[1 2]", "tru", "\"\x01\"", "[-Infinity]"};
+    struct desk *d = *state;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        asks(d, CALL("1", ",\"method\":\"add\",\"rank\":1"));
+        worker_says(&d->f, &d->workers[1], worker_takes(&d->workers[1], ""), bad[i]);
+        hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"the method ran, but*");
+    }
+}
+
+static void an_id_in_use_is_refused_and_the_first_goes_on(void **state)
+{
+    struct desk *d = *state;
+    asks(d, CALL("1", ",\"method\":\"add\""));
+    asks(d, CALL("1", ",\"method\":\"add\""));
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32600,\"message\":\"id 1 is in use*");
+    both_answer(d, "", "");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[1,*");
+}
+
+static void a_request_is_canceled_by_its_id(void **state)
+{
+    struct desk *d = *state;
+    asks(d, CALL("\"x\"", ",\"method\":\"add\""));
+    for (uint32_t i = 0; i < 2; i++)
+        wire_pass(&d->workers[i].wire);
+    asks(d, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"group.cancel\",\"params\":{\"id\":\"x\"}}");
+    asks(d, "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"group.cancel\",\"params\":{\"id\":\"y\"}}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":true}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":false}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"error\":{\"code\":-32006,*");
+    both_answer(d, "", "");
+    hears(d, NULL);
+}
+
+static void a_notification_runs_and_gets_no_answer(void **state)
+{
+    struct desk *d = *state;
+    asks(d, "{\"jsonrpc\":\"2.0\",\"method\":\"group.call\",\"params\":{\"group\":\"llama\",\"method\":\"add\"}}");
+    for (uint32_t i = 0; i < 2; i++) {
+        struct wire_record *r = wire_next(&d->workers[i].wire);
+        assert_int_equal(r->h.flags, RECORD_QUIET); // nor do the ranks send results
+        worker_says(&d->f, &d->workers[i], r->h.call, "");
+        free(r);
+    }
+    asks(d, "{\"jsonrpc\":\"2.0\",\"method\":\"nonsense\"}");
+    hears(d, NULL);
+    assert_true(jsonrpc_idle(&d->j));
+}
+
+static void info_is_the_groups(void **state)
+{
+    struct desk *d = *state;
+    asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\",\"params\":{\"group\":\"ml/llama\"}}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"namespace\":\"ml\",\"name\":\"llama\",*");
+    asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\",\"params\":{\"group\":\"llama\",\"from\":9}}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32602,\"message\":\"the argument of group.info is the "
+             "rank*");
+    asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\",\"params\":{\"args\":[]}}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32602,\"message\":\"group.info has no parameter*");
+}
+
+static void what_is_in_flight_ends_with_the_client(void **state)
+{
+    struct desk *d = *state;
+    asks(d, CALL("1", ",\"method\":\"add\""));
+    asks(d, CALL("2", ",\"method\":\"add\""));
+    asks(d, "{}"); // an answer that nobody takes
+    assert_int_equal(d->f.router.n_calls, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+static void what_ranks_print_comes_as_notifications(void **state)
+{
+    struct desk *d = *state;
+    asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.output\",\"params\":{\"group\":\"llama\"}}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}");
+    output_line(&d->f.router, FIXTURE_UID, 0, "hello", 5);
+    output_line(&d->f.router, FIXTURE_UID, 1, "hello", 5);
+    hears(d, "{\"jsonrpc\":\"2.0\",\"method\":\"group.output\",\"params\":{\"group\":\"ml/llama\",\"lines\":["
+             "{\"ranks\":\"0-1\",\"text\":\"hello\"}]}}");
+    hears(d, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_call_is_answered_under_its_id_as_it_was_written),
+        TEST(params_say_who_runs_it_with_what),
+        TEST(batches_of_lists_are_cut_and_joined),
+        TEST(a_batch_of_tensors_is_not_for_text),
+        TEST(what_is_wrong_gets_the_code_of_the_standard),
+        TEST(the_error_of_a_rank_comes_with_its_place),
+        TEST(a_result_cannot_break_its_envelope),
+        TEST(an_id_in_use_is_refused_and_the_first_goes_on),
+        TEST(a_request_is_canceled_by_its_id),
+        TEST(a_notification_runs_and_gets_no_answer),
+        TEST(info_is_the_groups),
+        TEST(what_is_in_flight_ends_with_the_client),
+        TEST(what_ranks_print_comes_as_notifications),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

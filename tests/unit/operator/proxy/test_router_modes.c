@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call with each mode comes to: verl's own examples and random meshes, with arguments as JSON and as safetensors
+// documents. Workers are functions of their rank; the slow way to say what they do together is the reference.
+#include "common/base/rand.h"
+#include "common/base/str.h"
+#include "common/wire/body_list.h"
+#include "tests/unit/operator/proxy/crowd.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+// verl's examples
+
+// Row S2-10: zeros(10) on two ranks that add theirs; then the other role takes 10 off the same data.
+static int64_t minus_ten(uint32_t rank)
+{
+    (void)rank;
+    return -10;
+}
+
+static void actor_and_critic(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(2, NULL, NULL);
+    static const int64_t zeros[10];
+    adds(w, (struct mode){0}, add_rank, zeros, 10, LIST(0, 0, 0, 0, 0, 1, 1, 1, 1, 1));
+    adds(w, (struct mode){RECORD_DP_COMPUTE_PROTO}, minus_ten, zeros, 10,
+         LIST(-10, -10, -10, -10, -10, -10, -10, -10, -10, -10));
+    crowd_free(w);
+}
+
+// Row S1-10: lists of two that four ranks share, registered with the method, and the same said by the caller.
+static void two_to_all(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(4, NULL, NULL);
+    static const char *const each[] = {"{\"x\":1,\"y\":5}", "{\"x\":2,\"y\":6}", "{\"x\":1,\"y\":5}",
+                                       "{\"x\":2,\"y\":6}"},
+                             *const results[] = {"8", "10", "8", "10"};
+    lists(w, (struct mode){.method = "two_to_all"}, "{\"x\":[1,2],\"y\":[5,6]}", each, results, "[8,10,8,10]");
+    lists(w, (struct mode){RECORD_SPLIT, .more = ",\"split\":{\"index\":[0,1,0,1],\"elements\":true}"},
+          "[{\"x\":1,\"y\":5},{\"x\":2,\"y\":6}]", each, results, "[8,10,8,10]");
+    lists(w,
+          (struct mode){RECORD_SPLIT,
+                        .more = ",\"split\":{\"index\":[0,1,0,1],\"elements\":true},\"collect\":{\"ranks\":[3,0]}"},
+          "{\"x\":[1,2],\"y\":[5,6]}", each, results, "[10,8]");
+    crowd_refused(w, &(struct mode){.method = "two_to_all"}, "{\"x\":[1,2,3],\"y\":[5,6]}", "INVALID",
+                  "argument 'x' has more than 2 elements; its 2 pieces need one each");
+    crowd_refused(w, &(struct mode){.method = "two_to_all"}, "[1]", "INVALID",
+                  "has 1 elements; its 2 pieces need one each");
+    crowd_free(w);
+}
+
+// Its tests of meshes that workers declare: what each rank adds depends on its coordinates.
+static int64_t infer_adds(uint32_t rank)
+{
+    uint32_t dp = rank / 4, tp = rank % 4;
+    return (tp + 1) * dp;
+}
+
+static int64_t train_adds(uint32_t rank)
+{
+    uint32_t pp = rank / 4, dp = rank / 2 % 2, tp = rank % 2;
+    return (tp + 1) * (dp + 2) * (pp + 3);
+}
+
+static void meshes_of_verl(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(8, "infer: dp2 tp4", "train: pp2 dp2 tp2");
+    adds(w,
+         (struct mode){RECORD_SPLIT,
+                       .more = ",\"split\":{\"mesh\":\"infer\",\"dims\":[\"dp\"]},\"collect\":{\"at\":{\"tp\":0}}"},
+         infer_adds, LIST(1, 2), LIST(1, 3));
+    adds(w,
+         (struct mode){RECORD_SPLIT, .more = ",\"split\":{\"mesh\":\"train\",\"dims\":[\"dp\"]},"
+                                             "\"collect\":{\"at\":{\"tp\":\"first\",\"pp\":\"last\"}}"},
+         train_adds, LIST(3, 4), LIST(11, 16));
+    adds(w, (struct mode){RECORD_3D_PROTO, .more = ",\"split\":{\"mesh\":\"train\"}"}, train_adds, LIST(3, 4),
+         LIST(11, 16));
+    adds(w, (struct mode){.method = "train"}, train_adds, LIST(3, 4), LIST(11, 16)); // as it was registered
+    crowd_free(w);
+}
+
+// Of a spec that is refused, or that the next attempt is made from: who runs was made from the one before.
+static void meshes_to_come_change_nothing_yet(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct crowd *w = crowd_new(8, "train: pp2 dp2 tp2", NULL);
+    struct grid infer = grid_of("infer: dp2 tp4", &a);
+    struct group_facts facts = {.uid = FIXTURE_UID,
+                                .ns = "ml",
+                                .name = "llama",
+                                .world = 8,
+                                .attempt = 1,
+                                .oldest = 1,
+                                .meshes = &infer,
+                                .n_meshes = 1,
+                                .meshes_to_come = true};
+    router_group_set(&w->f.router, &facts);
+    adds(w, (struct mode){RECORD_3D_PROTO}, train_adds, LIST(3, 4), LIST(11, 16));
+    facts.meshes_to_come = false;
+    router_group_set(&w->f.router, &facts);
+    adds(w, (struct mode){RECORD_3D_PROTO}, infer_adds, LIST(1, 2), LIST(1, 3));
+    crowd_free(w);
+    arena_done(&a);
+}
+
+// The same where the group's object has no mesh, and its workers publish them.
+static void meshes_that_workers_publish(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct grid infer = grid_of("infer: dp2 tp4", &a);
+    struct crowd *w = crowd_with(8, &infer, 1);
+    arena_done(&a);
+    static const char published[] = CROWD_HELLO
+        ",\"meshes\":[{\"name\":\"infer\",\"dims\":[{\"name\":\"x\",\"size\":8}]},{\"name\":\"train\",\"dims\":"
+        "[{\"name\":\"pp\",\"size\":2},{\"name\":\"dp\",\"size\":2},{\"name\":\"tp\",\"size\":2}]}]}";
+    for (uint32_t i = 0; i < 8; i++)
+        crowd_dial(w, i, published);
+    adds(w, (struct mode){RECORD_3D_PROTO, .more = ",\"split\":{\"mesh\":\"train\"}"}, train_adds, LIST(3, 4),
+         LIST(11, 16));
+    adds(w, (struct mode){RECORD_3D_PROTO}, infer_adds, LIST(1, 2), LIST(1, 3)); // the object's comes first
+    worker_hang_up(&w->f, &w->workers[5]);
+    crowd_dial(w, 5, CROWD_HELLO "}");
+    crowd_refused(w, &(struct mode){RECORD_3D_PROTO}, "{\"a\":[1,2]}", "CONFLICT",
+                  "ranks 0 and 5 of ml/llama do not publish the same meshes");
+    crowd_free(w);
+}
+
+// Pipeline stages as replicas: pp 2, dp 4, "ABCDEFGH": A C E G and B D F H; and what the first stages return of it.
+static int64_t nothing(uint32_t rank)
+{
+    (void)rank;
+    return 0;
+}
+
+static void stages_as_replicas(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(8, "train: pp2 dp4 tp1", "generate: micro2 dp4");
+    adds(w, (struct mode){RECORD_3D_ALL_MICRO_DP}, nothing, LIST('A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'),
+         LIST('A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'));
+    adds(w,
+         (struct mode){RECORD_SPLIT, .more = ",\"split\":{\"dims\":[\"dp\",\"pp\"]},\"collect\":{\"at\":{\"pp\":0}}"},
+         nothing, LIST('A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'), LIST('A', 'C', 'E', 'G'));
+    crowd_free(w);
+}
+
+static void micro_replicas(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(8, "train: pp1 dp2 tp4", "generate: dp2 tp2 micro2");
+    adds(w, (struct mode){RECORD_3D_ALL_MICRO_DP}, add_rank, LIST(10, 20, 30, 40), LIST(10, 21, 34, 45));
+    crowd_free(w);
+}
+
+static void pipeline_stages_only(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(8, "train: pp2 dp2 tp2", NULL);
+    static const char *const each[] = {"[7]", "[7]", "[7]", "[7]", "[7]", "[7]", "[7]", "[7]"}, *const results[] = {
+                                                                                                    "\"w0\"", "1",
+                                                                                                    "2",      "3",
+                                                                                                    "\"w4\"", "5",
+                                                                                                    "6",      "7"};
+    lists(w, (struct mode){RECORD_3D_PP_ONLY}, "[7]", each, results, "[\"w0\",\"w4\"]");
+    for (uint32_t rank = 0; rank < 8; rank++)
+        assert_int_equal(w->quiet[rank], rank % 4 != 0); // the others need not send theirs
+    crowd_free(w);
+}
+
+// Megatron's modes with plain lists: an element a replica, results of the last stage.
+static void lists_for_replicas(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(8, "train: pp2 dp2 tp2", NULL);
+    static const char *const each[] = {"[1]", "[1]", "[2]", "[2]", "[1]", "[1]", "[2]", "[2]"}, *const results[] = {
+                                                                                                    "0", "1", "2", "3",
+                                                                                                    "4", "5", "6", "7"};
+    lists(w, (struct mode){RECORD_3D_PROTO, .more = ",\"split\":{\"elements\":true}"}, "[1,2]", each, results, "[4,6]");
+    crowd_free(w);
+}
+
+// Results of every rank as a list, arguments cut: nothing is taken off it for padding.
+static void metrics_are_a_list(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(4, NULL, NULL);
+    static const char *const each[] = {"{\"a\":[1,2]}", "{\"a\":[3,4]}", "{\"a\":[5,5]}", "{\"a\":[5,5]}"},
+                             *const results[] = {"0.5", "{\"loss\":1}", "null", ""};
+    lists(w, (struct mode){RECORD_DP_COMPUTE_METRIC, .more = ",\"pad\":true"}, "{\"a\":[1,2,3,4,5]}", each, results,
+          "[0.5,{\"loss\":1},null,null]");
+    crowd_free(w);
+}
+
+// Its tests of padding, world of 4: 10, 1 and 8 rows come back as they went.
+static void padding_comes_off_again(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(4, NULL, NULL);
+    const struct mode m = {.more = ",\"pad\":true"};
+    adds(w, m, add_rank, LIST(0, 10, 20, 30, 40, 50, 60, 70, 80, 90), LIST(0, 10, 20, 31, 41, 51, 62, 72, 82, 93));
+    adds(w, m, add_rank, LIST(7), LIST(7));
+    adds(w, m, add_rank, LIST(0, 0, 0, 0, 0, 0, 0, 0), LIST(0, 0, 1, 1, 2, 2, 3, 3));
+    adds(w, m, add_rank, LIST(1, 1, 1, 1, 1), LIST(1, 1, 2, 2, 3)); // where torch.chunk() makes but three
+    crowd_refused(w, &(struct mode){0}, "{\"a\":[1,2,3]}", "INVALID",
+                  "f(): a batch of 3 rows cannot be cut into 4 equal pieces: send a multiple, or ask for padding");
+    crowd_refused(w, &(struct mode){RECORD_ONE_TO_ALL, .more = ",\"pad\":true"}, "{\"a\":[1,2,3]}", "INVALID",
+                  "padding is for batches that are cut into pieces, the call is ONE_TO_ALL");
+    crowd_free(w);
+}
+
+// Wherever the padded piece went: its ranks' results lose the rows, in whatever order they are kept.
+static void padding_is_known_by_piece(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(4, NULL, NULL);
+    adds(w, (struct mode){RECORD_SPLIT, .more = ",\"pad\":true,\"split\":{\"index\":[1,0,1,0]}"}, add_rank,
+         LIST(10, 20, 30), LIST(30, 11, 21, 32, 13, 23));
+    crowd_free(w);
+}
+
+static void all_get_the_same_and_batches_are_a_list_of_bodies(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(2, NULL, NULL);
+    static const int64_t in[] = {5, 6};
+    struct body args = batch_of(in, 2, true, NULL, "{\"k\":1}", &w->memory), got;
+    struct body_list l;
+    struct scatter_source one;
+    struct err err = ERR_INIT;
+    crowd_sends(w, &(struct mode){RECORD_ONE_TO_ALL}, &args);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        uint32_t id = crowd_takes(w, rank, &got);
+        assert_int_equal(got.len, args.len);
+        assert_memory_equal(got.data, args.data, args.len);
+        got = rank ? text_body("[1]") : args;
+        crowd_says(w, rank, id, &got);
+    }
+    got = crowd_hears(w);
+    assert_int_equal(body_list_read(got.data, got.len, &l, &err), 0);
+    assert_int_equal(l.n, 2);
+    assert_true(body_list_next(&l, &one));
+    assert_int_equal(one.len, args.len);
+    assert_memory_equal(one.data, args.data, args.len);
+    assert_true(body_list_next(&l, &one));
+    assert_int_equal(one.len, 3);
+    assert_memory_equal(one.data, "[1]", 3);
+    // And back: each rank gets its own.
+    crowd_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &got);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct body mine;
+        uint32_t id = crowd_takes(w, rank, &mine);
+        assert_int_equal(mine.len, rank ? 3 : args.len);
+        struct body null = text_body("null");
+        crowd_says(w, rank, id, &null);
+    }
+    assert_string_equal(crowd_hears(w).data, "[null,null]");
+    crowd_free(w);
+}
+
+static void columns_and_metadata_go_with_the_pieces(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(2, NULL, NULL);
+    static const int64_t in[] = {1, 2, 3, 4};
+    struct body args = batch_of(in, 4, true, "{\"p\":[\"a\",\"b\",\"c\",\"d\"]}", "{\"t\":0.7}", &w->memory), got;
+    struct safetensors s;
+    struct err err = ERR_INIT;
+    static const char *const columns[] = {"{\"p\":[\"a\",\"b\"]}", "{\"p\":[\"c\",\"d\"]}"},
+                             *const loss[] = {"{\"t\":0.7,\"metrics\":{\"loss\":0.5}}",
+                                              "{\"t\":0.7,\"metrics\":{\"loss\":0.25}}"};
+    crowd_sends(w, &(struct mode){0}, &args);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        uint32_t id = crowd_takes(w, rank, &got);
+        assert_int_equal(safetensors_read(got.data, got.len, &w->memory, &s, &err), 0);
+        assert_string_equal(safetensors_meta_get(&s, BATCH_COLUMNS), columns[rank]);
+        assert_string_equal(safetensors_meta_get(&s, BATCH_META), "{\"t\":0.7}");
+        got = batch_of(in, 2, true, columns[rank], loss[rank], &w->memory);
+        crowd_says(w, rank, id, &got);
+    }
+    got = crowd_hears(w);
+    assert_int_equal(safetensors_read(got.data, got.len, &w->memory, &s, &err), 0);
+    assert_string_equal(safetensors_meta_get(&s, BATCH_COLUMNS), "{\"p\":[\"a\",\"b\",\"c\",\"d\"]}");
+    assert_string_equal(safetensors_meta_get(&s, BATCH_META), "{\"t\":0.7,\"metrics\":{\"loss\":[0.5,0.25]}}");
+    crowd_free(w);
+}
+
+// What is wrong
+
+static void results_do_not_fit(struct crowd *w, const struct body *one, const struct body *other, const char *why)
+{
+    struct body args = text_body("{\"a\":[1,2]}");
+    crowd_sends(w, &(struct mode){0}, &args);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct body got;
+        crowd_says(w, rank, crowd_takes(w, rank, &got), rank ? other : one);
+    }
+    const char *got = client_hears(&w->c);
+    if (!got || !strstr(got, " ERROR INVALID ") || !strstr(got, why))
+        fail_msg("%s\ncame, not %s", got ? got : "nothing", why);
+}
+
+static void results_that_do_not_fit_name_ranks_and_keys(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(2, NULL, NULL);
+    static const int64_t in[] = {1};
+    struct body json = text_body("{\"a\":[1]}"), number = text_body("7"), null = text_body("null"), got;
+    struct body plain = batch_of(in, 1, true, NULL, "{\"t\":1}", &w->memory),
+                other = batch_of(in, 1, true, NULL, "{\"t\":2}", &w->memory),
+                column = batch_of(in, 1, true, "{\"p\":[1]}", NULL, &w->memory);
+    results_do_not_fit(w, &plain, &other, "'t' of cadre.meta is 1 of rank 0, but 2 of rank 1");
+    results_do_not_fit(w, &json, &plain, "of the ranks 0 and 1 one returned JSON, the other a safetensors document");
+    results_do_not_fit(w, &plain, &column, "rank 1 has column 'p', rank 0 has not");
+    results_do_not_fit(w, &json, &number, "rank 1 ran f(), but its result cannot be joined with the others: no batch");
+    results_do_not_fit(w, &null, &json, "rank 0 ran f(), but its result cannot be joined");
+    // Nothing of all is nothing.
+    struct body args = text_body("{\"a\":[1,2]}");
+    crowd_sends(w, &(struct mode){0}, &args);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        crowd_says(w, rank, crowd_takes(w, rank, &got), &null);
+    assert_string_equal(crowd_hears(w).data, "null");
+    // With padding there must be a row for each row.
+    args = text_body("{\"a\":[1,2,3]}");
+    crowd_sends(w, &(struct mode){.more = ",\"pad\":true"}, &args);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        crowd_says(w, rank, crowd_takes(w, rank, &got), &json);
+    assert_non_null(strstr(client_hears(&w->c), "rank 0 was given 2 rows and returned 1"));
+    crowd_free(w);
+}
+
+static void what_is_wrong_reaches_no_rank(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(4, NULL, NULL);
+    const struct mode proto = {0}, split = {RECORD_SPLIT};
+    crowd_refused(w, &proto, "[1,2,3,4]", "INVALID", "f(): no batch: neither a safetensors document nor a JSON object");
+    crowd_refused(w, &proto, "{\"a\":1}", "INVALID", "'a' is no list; in a batch everything is a list");
+    crowd_refused(w, &proto, "{\"a\":[1],\"b\":[1,2]}", "INVALID", "'b' has 2 rows, but 'a' has 1");
+    crowd_refused(w, &proto, "{\"a\":[1,2,3,4]", "INVALID", "not valid JSON at byte");
+    crowd_refused(w, &proto, "", "INVALID", "no batch");
+    crowd_refused(w, &split, "{\"a\":[1]}", "INVALID", "dispatch mode SPLIT needs `split` or `collect`");
+    crowd_refused(w, &(struct mode){RECORD_3D_PROTO}, "{\"a\":[1]}", "NOT_FOUND",
+                  "f() of ml/llama: the call needs a mesh, the group has 0 in spec.worker.meshes");
+    crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":{\"mesh\":\"m\",\"dims\":[\"dp\"]}"}, "{}",
+                  "NOT_FOUND", "the group has no mesh 'm'");
+    crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":[1]"}, "{}", "INVALID",
+                  "split must be an object");
+    crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":{\"index\":[0,1]}"}, "{}", "INVALID",
+                  "split.index has 2 elements, the group has 4 ranks");
+    crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"collect\":{\"ranks\":[9]}"}, "{}", "INVALID",
+                  "there is no rank 9");
+    crowd_refused(w, &(struct mode){RECORD_ONE_TO_ALL, .more = ",\"split\":{\"elements\":true}"}, "{}", "INVALID",
+                  "go with dispatch mode SPLIT and the 3D modes only");
+    crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":{\"a\":[1}"}, "{}", "INVALID", "not valid JSON");
+    crowd_refused(w, &(struct mode){.more = ",\"pad\":1"}, "{}", "INVALID", "\"pad\" must be true or false");
+    crowd_refused(w, &(struct mode){.execute = RECORD_RANK_ZERO, .more = ",\"pad\":true"}, "{}", "INVALID",
+                  "one rank runs it, there is nothing to split, collect or pad");
+    static const int64_t in[] = {1, 2, 3, 4};
+    struct body batch = batch_of(in, 4, true, NULL, NULL, &w->memory);
+    crowd_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &batch);
+    assert_non_null(strstr(client_hears(&w->c), "one batch, but the call is ALL_TO_ALL"));
+    batch.len--; // its last value is cut
+    crowd_sends(w, &proto, &batch);
+    assert_non_null(strstr(client_hears(&w->c), "its tensors end at byte"));
+    static char bodies[] = "\xff\xff\xff\xff\0\0\0";
+    struct body list = {bodies, 8};
+    crowd_sends(w, &proto, &list);
+    assert_non_null(strstr(client_hears(&w->c), "a list of batches; dispatch mode DP_COMPUTE_PROTO takes one"));
+    crowd_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &list);
+    assert_non_null(strstr(client_hears(&w->c), "has 0 elements, ml/llama has 4 ranks"));
+    crowd_free(w);
+}
+
+static void a_method_with_a_wrong_rule_is_not_let_in(void **state)
+{
+    (void)state;
+    static const char *const hellos[] = {
+        "{\"methods\":[{\"name\":\"f\",\"dispatch\":\"SPLIT\",\"execute\":\"ALL\",\"split\":{\"x\":1}}]}",
+        "{\"methods\":[{\"name\":\"f\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\",\"collect\":{}}]}",
+        "{\"methods\":[],\"meshes\":[{\"name\":\"m\"}]}", "{\"methods\":[],\"meshes\":{}}",
+        "{\"methods\":[],\"meshes\":[{\"name\":\"m\",\"dims\":[{\"name\":\"a\",\"size\":0}]}]}"};
+    struct crowd *w = crowd_with(1, NULL, 0);
+    for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
+        struct err err = ERR_INIT;
+        assert_int_equal(worker_dial_as(&w->f, &w->workers[0], 0, 1, hellos[i], &err), ERR_INVALID);
+        assert_true(str_starts(err.msg, "HELLO"));
+    }
+    crowd_free(w);
+}
+
+// Only what is wanted is held until the call ends.
+static void results_that_are_not_kept_take_no_memory(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(4, NULL, NULL);
+    struct body args = text_body("[1]"), got, big = {arena_alloc(&w->memory, 1 << 19), 1 << 19};
+    memset(big.data, '1', big.len);
+    crowd_sends(w, &(struct mode){RECORD_SPLIT, .more = ",\"collect\":{\"ranks\":[3],\"join\":false}"}, &args);
+    size_t before = quota_used(w->f.router.bytes);
+    for (uint32_t rank = 0; rank < 3; rank++) // which may send them all the same
+        crowd_says(w, rank, crowd_takes(w, rank, &got), &big);
+    assert_int_equal(quota_used(w->f.router.bytes), before);
+    crowd_says(w, 3, crowd_takes(w, 3, &got), &args);
+    assert_string_equal(crowd_hears(w).data, "[[1]]");
+    crowd_free(w);
+}
+
+static void a_call_that_waits_is_cut_when_it_is_sent(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_with(2, NULL, 0);
+    struct body args = text_body("{\"a\":[1,2,3]}"), got, result = text_body("{\"a\":[7,8]}");
+    crowd_sends(w, &(struct mode){.more = ",\"pad\":true"}, &args);
+    crowd_dial(w, 0, CROWD_HELLO "}");
+    assert_int_equal(crowd_takes(w, 0, &got), 0);
+    crowd_dial(w, 1, CROWD_HELLO "}");
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        uint32_t id = crowd_takes(w, rank, &got);
+        assert_string_equal(got.data, rank ? "{\"a\":[3,3]}" : "{\"a\":[1,2]}");
+        crowd_says(w, rank, id, &result);
+    }
+    assert_string_equal(crowd_hears(w).data, "{\"a\":[7,8,7]}");
+    crowd_free(w);
+}
+
+static void a_rank_that_dies_ends_the_call_also_where_its_result_is_not_wanted(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(4, "train: dp2 tp2", NULL);
+    struct body args = text_body("{\"a\":[1,2]}"), got, result = text_body("{\"a\":[7]}");
+    crowd_sends(w, &(struct mode){RECORD_3D_PROTO}, &args);
+    crowd_says(w, 0, crowd_takes(w, 0, &got), &result);
+    assert_int_not_equal(crowd_takes(w, 3, &got), 0);
+    worker_hang_up(&w->f, &w->workers[3]);
+    fixture_pass(&w->f, fixture_limits.exit_wait_ms);
+    assert_non_null(strstr(client_hears(&w->c), "ERROR rank=3 UNAVAILABLE"));
+    crowd_says(w, 2, crowd_takes(w, 2, &got), &result); // late, and dropped
+    assert_null(client_hears(&w->c));
+    crowd_says(w, 1, crowd_takes(w, 1, &got), &result);
+    crowd_free(w);
+}
+
+// However many ranks there are, and whether they get all of it, or pieces, or share pieces.
+static void a_batch_is_held_once(void **state)
+{
+    (void)state;
+    struct crowd *w = crowd_new(8, "train: dp2 tp4", NULL);
+    static const struct mode modes[] = {{RECORD_ONE_TO_ALL}, {RECORD_DP_COMPUTE_PROTO}, {RECORD_3D_PROTO}};
+    static int64_t values[1 << 16];
+    struct body args = batch_of(values, ARRAY_LEN(values), true, NULL, NULL, &w->memory), got, null = text_body("null");
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+        crowd_sends(w, &modes[i], &args);
+        assert_in_range(quota_used(w->f.router.bytes), args.len, args.len + args.len / 8);
+        for (uint32_t rank = 0; rank < 8; rank++)
+            crowd_says(w, rank, crowd_takes(w, rank, &got), &null);
+        crowd_hears(w);
+    }
+    crowd_free(w);
+}
+
+// Random meshes: the reference counts through the coordinates.
+
+enum { DIMS = 4 };
+static const char *const dim_names[DIMS] = {"pp", "dp", "cp", "tp"};
+
+struct slow {
+    struct grid_dim dims[DIMS];
+    uint32_t at[WORLD_MAX][DIMS];
+    uint32_t world;
+};
+
+static void slow_make(struct slow *s, struct rand *r)
+{
+    uint32_t count[DIMS] = {0};
+    s->world = 1;
+    for (int i = 0; i < DIMS; i++) {
+        s->dims[i] = (struct grid_dim){dim_names[i], (uint32_t)rand_range(r, 1, 3)};
+        s->world *= s->dims[i].size;
+    }
+    for (uint32_t rank = 0; rank < s->world; rank++) {
+        memcpy(s->at[rank], count, sizeof count);
+        for (int i = DIMS - 1; i >= 0 && ++count[i] == s->dims[i].size; i--)
+            count[i] = 0;
+    }
+}
+
+static int64_t thousands(uint32_t rank)
+{
+    return 1000 * (int64_t)rank;
+}
+
+struct expected {
+    int64_t in[ROWS_MAX], want[ROWS_MAX];
+    size_t n, n_want;
+};
+
+// What comes back of the rows: piece by piece the ranks that are kept.
+static void expect(struct expected *e, uint32_t world, const uint32_t *piece, uint32_t n_pieces, const bool *keep)
+{
+    size_t each = (e->n + n_pieces - 1) / n_pieces;
+    e->n_want = 0;
+    for (size_t i = 0; i < e->n; i++)
+        e->in[i] = (int64_t)i;
+    for (uint32_t p = 0; p < n_pieces; p++)
+        for (uint32_t rank = 0; rank < world; rank++)
+            for (size_t k = p * each; keep[rank] && piece[rank] == p && k < (p + 1) * each && k < e->n; k++)
+                e->want[e->n_want++] = e->in[k] + thousands(rank);
+}
+
+static void random_meshes(void **state)
+{
+    (void)state;
+    struct rand r;
+    rand_seed(&r, 7);
+    for (int round = 0; round < 40; round++) {
+        struct slow s;
+        struct expected e = {.n = 0};
+        uint32_t proto[WORLD_MAX] = {0}, named[WORLD_MAX] = {0}, pp, dp, tp;
+        bool last[WORLD_MAX], at[WORLD_MAX];
+        slow_make(&s, &r);
+        struct grid g = {"m", s.dims, DIMS};
+        struct crowd *w = crowd_with(s.world, &g, 1);
+        pp = s.dims[0].size;
+        dp = s.dims[1].size;
+        tp = s.dims[3].size;
+        for (uint32_t i = 0; i < s.world; i++) {
+            crowd_dial(w, i, CROWD_HELLO "}");
+            proto[i] = s.at[i][1];
+            last[i] = s.at[i][0] == pp - 1 && s.at[i][2] == 0 && s.at[i][3] == 0;
+            named[i] = s.at[i][3] * dp + s.at[i][1];
+            at[i] = s.at[i][2] == 0;
+        }
+        e.n = rand_below(&r, 30) + 1;
+        expect(&e, s.world, proto, dp, last);
+        adds(w, (struct mode){RECORD_3D_PROTO, .more = ",\"pad\":true"}, thousands, e.in, e.n, e.want, e.n_want);
+        e.n = rand_below(&r, 20) + 1;
+        expect(&e, s.world, named, tp * dp, at);
+        adds(
+            w,
+            (struct mode){RECORD_SPLIT,
+                          .more = ",\"pad\":true,\"split\":{\"dims\":[\"tp\",\"dp\"]},\"collect\":{\"at\":{\"cp\":0}}"},
+            thousands, e.in, e.n, e.want, e.n_want);
+        crowd_free(w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(actor_and_critic),
+        cmocka_unit_test(two_to_all),
+        cmocka_unit_test(meshes_of_verl),
+        cmocka_unit_test(meshes_to_come_change_nothing_yet),
+        cmocka_unit_test(meshes_that_workers_publish),
+        cmocka_unit_test(stages_as_replicas),
+        cmocka_unit_test(micro_replicas),
+        cmocka_unit_test(pipeline_stages_only),
+        cmocka_unit_test(lists_for_replicas),
+        cmocka_unit_test(metrics_are_a_list),
+        cmocka_unit_test(padding_comes_off_again),
+        cmocka_unit_test(padding_is_known_by_piece),
+        cmocka_unit_test(all_get_the_same_and_batches_are_a_list_of_bodies),
+        cmocka_unit_test(columns_and_metadata_go_with_the_pieces),
+        cmocka_unit_test(results_that_do_not_fit_name_ranks_and_keys),
+        cmocka_unit_test(what_is_wrong_reaches_no_rank),
+        cmocka_unit_test(a_method_with_a_wrong_rule_is_not_let_in),
+        cmocka_unit_test(results_that_are_not_kept_take_no_memory),
+        cmocka_unit_test(a_call_that_waits_is_cut_when_it_is_sent),
+        cmocka_unit_test(a_rank_that_dies_ends_the_call_also_where_its_result_is_not_wanted),
+        cmocka_unit_test(a_batch_is_held_once),
+        cmocka_unit_test(random_meshes),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    fixture_cuts = true;
+    return failed + cmocka_run_group_tests_name("in pieces", tests, NULL, NULL);
+}

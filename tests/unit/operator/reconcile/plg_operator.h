@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// An operator in the world of plg_world.h: stores that follow its log, the observations of its PlacementGroup, and an
+// executor that carries plans out as operator/exec does, while requests are refused or lost, answers are lost,
+// creations come through late, clocks jump, and the operator dies between any two writes.
+#ifndef CADRE_TESTS_PLG_OPERATOR_H
+#define CADRE_TESTS_PLG_OPERATOR_H
+
+#include "operator/exec/decision_time.h"
+#include "operator/exec/observations.h"
+#include "tests/unit/operator/reconcile/plg_world.h"
+
+enum { PLG_LATE = 8 };
+
+struct plg_operator {
+    struct plg_world *w;
+    struct sim_mirror leader, standby;
+    struct cluster *cluster;
+    struct observations observations;
+    bool dirty, waits_for_room;
+    uint64_t epoch;
+    int64_t due_ms;  // of the next look without a reason, -1 = none
+    int64_t skew_ms; // of the leader's clock
+    struct clock_fake clock;
+    struct decision_time time;
+    int failures; // in a row
+    struct {
+        const char *body;
+        int64_t at_ms;
+    } late[PLG_LATE];
+    size_t n_late;
+    // The process dies once, at that write from 1, 0 = never: before it, or after it but before the answer.
+    int crash_at;
+    bool crash_after;
+    size_t lag; // so many entries of the log the standby has not seen then
+    // For properties.
+    int writes, deaths;
+    const char *last_plan; // in the world's arena
+    size_t last_actions;
+};
+
+void plg_operator_init(struct plg_operator *o, struct plg_world *w);
+void plg_operator_done(struct plg_operator *o);
+void plg_operator_watch(struct plg_operator *o); // sees what has happened, or a part of it
+void plg_operator_land(struct plg_operator *o);  // creations that were given up come through
+void plg_operator_die(struct plg_operator *o);   // the standby or a new process leads from now on
+bool plg_operator_awake(const struct plg_operator *o);
+void plg_operator_turn(struct plg_operator *o); // one decision and its execution
+
+#endif

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for every PlacementGroup, whatever its case; the cases are in tests/golden/plan.
+#include "operator/reconcile/placementgroup.h"
+
+#include "tests/unit/support/group_case.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static uint64_t hash_of(const char *spec)
+{
+    struct arena a = ARENA_INIT;
+    struct group_case *c =
+        group_case_new(arena_printf(&a, "{\"placementgroup\": {\"metadata\": {\"name\": \"p\"}, \"spec\": %s}}", spec));
+    uint64_t hashes[DRY_RUNS_FURTHER + 1] = {0}, hash;
+    placementgroup_hashes(placementgroup_of(c->owner), hashes);
+    hash = hashes[0];
+    group_case_free(c);
+    arena_done(&a);
+    return hash;
+}
+
+static void quantities_that_mean_the_same_are_the_same(void **state)
+{
+    (void)state;
+    uint64_t one = hash_of("{\"bundles\": [{\"resources\": {\"cpu\": \"1\", \"memory\": \"1Gi\"}}]}");
+    assert_int_equal(one, hash_of("{\"bundles\": [{\"resources\": {\"memory\": \"1024Mi\", \"cpu\": 1}}]}"));
+    assert_int_not_equal(one, hash_of("{\"bundles\": [{\"resources\": {\"cpu\": \"2\", \"memory\": \"1Gi\"}}]}"));
+}
+
+// Nor is the first shape tried again where a further one comes, which has a trial of its own.
+static void more_bundles_need_no_new_trial(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        hash_of("{\"bundles\": [{\"resources\": {\"cpu\": 1}}]}"),
+        hash_of("{\"bundles\": [{\"resources\": {\"cpu\": 1}, \"count\": 3}, {\"resources\": {\"cpu\": 2}}]}"));
+}
+
+static void an_object_that_goes_is_left_alone(void **state)
+{
+    (void)state;
+    struct group_case *c = group_case_new(
+        "{\"placementgroup\": {\"metadata\": {\"name\": \"p\", \"generation\": 3, \"deletionTimestamp\": "
+        "\"2026-01-01T00:00:00Z\"}, \"spec\": {\"bundles\": [{\"resources\": {\"cpu\": 1}}]}}}");
+    assert_true(plan_empty(group_case_decide(c)));
+    group_case_free(c);
+}
+
+static void too_many_bundles_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        hash_of("{\"bundles\": [{\"resources\": {\"cpu\": 1}, \"count\": 10000}, {\"resources\": {\"cpu\": "
+                "1}}]}"),
+        0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantities_that_mean_the_same_are_the_same),
+        cmocka_unit_test(more_bundles_need_no_new_trial),
+        cmocka_unit_test(an_object_that_goes_is_left_alone),
+        cmocka_unit_test(too_many_bundles_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lives of one PlacementGroup. First one in good order, in which the operator dies at every write in turn, and a
+// standby takes over that has not seen the last of it. Then many random ones: for a while everything goes wrong that
+// can, then nothing does any more, and the reservation must become what its spec asks for, and stay so without another
+// write.
+//
+//   SIM_SEEDS=N   how many random lives     SIM_SEED=S   only that one, told step by step
+#include "tests/unit/operator/reconcile/plg_operator.h"
+
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/bundles.h"
+#include "operator/reconcile/placementgroup_pods.h"
+#include "operator/reconcile/reason.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+enum { SEEDS = 500, WILD_STEPS = 60, CALM_STEPS = 600, LOOK_MS = 500, LAG_MAX = 4, WRITES_MAX = 200 };
+
+static const char *const strategies[] = {"Pack", "Spread", "StrictPack", "StrictSpread"};
+static const char *const pods_per[] = {"Node", "Bundle"};
+
+struct life {
+    struct plg_world w;
+    struct plg_operator o;
+    char name[160]; // for messages
+    int32_t incarnation;
+    bool loud;
+};
+
+#define must(life, condition, ...)                        \
+    do {                                                  \
+        if (!(condition)) {                               \
+            fprintf(stderr, "%s: ", (life)->name);        \
+            fprintf(stderr, __VA_ARGS__);                 \
+            fprintf(stderr, "\n");                        \
+            fail_msg("%s: %s", (life)->name, #condition); \
+        }                                                 \
+    } while (0)
+
+static void tell(const struct life *l, const char *what)
+{
+    if (l->loud && *what)
+        fprintf(stderr, "%" PRId64 " %s%s", l->w.now_ms, what, what[strlen(what) - 1] == '\n' ? "" : "\n");
+}
+
+static const struct condition *ready_of(const struct life *l)
+{
+    const struct placementgroup_status *s = &placementgroup_of(l->w.plg)->status;
+    return condition_find(s->conditions, s->n_conditions, COND_READY);
+}
+
+// How many pods have each bundle, and on how many nodes all of them are.
+struct bundle_pods {
+    int times[PLG_BUNDLES], nodes, most_on_a_node, pods;
+};
+
+static void bundle_pods_of(const struct life *l, struct bundle_pods *ret)
+{
+    struct arena a = ARENA_INIT;
+    struct bundles b;
+    struct err err = ERR_INIT;
+    *ret = (struct bundle_pods){0};
+    assert_int_equal(bundles_expand(&placementgroup_of(l->w.plg)->spec, &a, &b, &err), 0);
+    for (int i = 0; i < PLG_NODES; i++) {
+        int here = 0;
+        for (int k = 0; k < PLG_PODS; k++) {
+            const struct plg_pod *p = &l->w.pods[k];
+            int32_t *items;
+            size_t n;
+            bool same;
+            if (!plg_live(p) || p->asked_ms || !str_eq(p->node, l->w.nodes[i].name))
+                continue;
+            ret->pods++;
+            must(l, bundles_of_pod(&b, p->now, &a, &items, &n, &same), "%s has no bundles", p->now->obj.meta.name);
+            for (size_t j = 0; j < n; j++)
+                ret->times[items[j]]++;
+            here += (int)n;
+        }
+        ret->nodes += here > 0;
+        ret->most_on_a_node = MAX(ret->most_on_a_node, here);
+    }
+    arena_done(&a);
+}
+
+static int live_pods(const struct life *l)
+{
+    int n = 0;
+    for (int i = 0; i < PLG_PODS; i++)
+        n += plg_live(&l->w.pods[i]);
+    return n;
+}
+
+// NULL: the reservation is what its spec wants, on nodes that have room for all. Else what is missing.
+static const char *missing(const struct life *l)
+{
+    const struct placementgroup *plg = placementgroup_of(l->w.plg);
+    const struct condition *ready = ready_of(l);
+    const char *strategy = l->w.spec.strategy;
+    struct bundle_pods h;
+    if (plg->status.observed_generation != l->w.generation)
+        return "the status speaks of an older spec";
+    if (!ready || ready->status != CONDITION_TRUE)
+        return "not Ready";
+    bundle_pods_of(l, &h);
+    for (int i = 0; i < PLG_BUNDLES; i++)
+        if (h.times[i] != (i < l->w.spec.bundles))
+            return h.times[i] ? "two pods have a bundle, or there is no such bundle" : "a bundle has no pod";
+    if (live_pods(l) != h.pods)
+        return "a pod is too many";
+    if (str_eq(strategy, "StrictPack") && h.nodes != 1)
+        return "not packed";
+    if (str_eq(strategy, "StrictSpread") && h.most_on_a_node != 1)
+        return "not spread";
+    return l->w.service || !l->w.used ? NULL : "no Service for the groups that run on it";
+}
+
+static void check_status(struct life *l)
+{
+    const struct placementgroup_status *s = &placementgroup_of(l->w.plg)->status;
+    must(l, s->incarnation >= l->incarnation, "incarnation went from %d to %d", l->incarnation, s->incarnation);
+    l->incarnation = s->incarnation;
+}
+
+// Nothing is under way: no pod is about to go, the operator has no reason to look.
+static bool at_rest(const struct life *l)
+{
+    for (int i = 0; i < PLG_PODS; i++)
+        if (l->w.pods[i].now && plg_going(&l->w, &l->w.pods[i]))
+            return false;
+    return !plg_operator_awake(&l->o) && l->o.due_ms < 0;
+}
+
+static void turn(struct life *l)
+{
+    plg_operator_watch(&l->o);
+    for (int i = 0; i < 8 && plg_operator_awake(&l->o); i++) {
+        plg_operator_turn(&l->o);
+        tell(l, l->o.last_plan ? l->o.last_plan : "");
+        check_status(l);
+        plg_operator_watch(&l->o);
+    }
+}
+
+static void live_calmly(struct life *l, const char *phase)
+{
+    int quiet = 0;
+    tell(l, phase);
+    for (int i = 0; i < CALM_STEPS && quiet < 3; i++) {
+        plg_pass(&l->w, LOOK_MS);
+        turn(l);
+        quiet = at_rest(l) && !missing(l) ? quiet + 1 : 0;
+    }
+    const char *what = missing(l);
+    const struct condition *ready = ready_of(l);
+    must(l, !what, "%s: %s; Ready is %s: %s; the last plan was\n%s", phase, what, ready ? ready->reason : "unknown",
+         ready ? ready->message : "", l->o.last_plan);
+    must(l, quiet, "%s: it never rests; the last plan was\n%s", phase, l->o.last_plan);
+}
+
+static void life_begin(struct life *l, uint64_t seed, const struct plg_spec *spec)
+{
+    plg_init(&l->w, seed, spec);
+    l->w.calm = true;
+    plg_operator_init(&l->o, &l->w);
+}
+
+static void life_end(struct life *l)
+{
+    plg_operator_done(&l->o);
+    plg_done(&l->w);
+    free(l);
+}
+
+// ---- one life in good order -----------------------------------------------------------------------------------------
+
+struct crash {
+    int at; // 0 = none
+    bool after;
+    size_t lag;
+};
+
+static void lose_a_pod(struct life *l)
+{
+    int i = 0;
+    while (!plg_live(&l->w.pods[i]))
+        i++;
+    plg_delete_pod(&l->w, l->w.pods[i].now->obj.meta.name, l->w.pods[i].now->obj.meta.uid, -1);
+}
+
+static void lose_a_node(struct life *l)
+{
+    int i = 0;
+    while (!plg_live(&l->w.pods[i]))
+        i++;
+    for (int k = 0; k < PLG_NODES; k++)
+        if (str_eq(l->w.nodes[k].name, l->w.pods[i].node))
+            plg_set_node(&l->w, &l->w.nodes[k], false);
+    plg_pass(&l->w, 15 * 1000);
+    for (int k = 0; k < PLG_NODES; k++)
+        if (!l->w.nodes[k].ready)
+            plg_set_node(&l->w, &l->w.nodes[k], true);
+}
+
+// Created, repaired twice, grown, shrunk, made anew. Returns how many writes that took, and how many pods were born.
+static int one_life(const struct plg_spec *first, const struct crash *crash, int *ret_births, int *ret_deaths)
+{
+    struct life *l = xcalloc(1, sizeof *l);
+    struct plg_spec spec = *first;
+    snprintf(l->name, sizeof l->name, "%s, podPer %s, the operator dies %s write %d, %zu changes unseen", spec.strategy,
+             spec.pod_per, crash->after ? "after" : "before", crash->at, crash->lag);
+    life_begin(l, 1, &spec);
+    l->o.crash_at = crash->at;
+    l->o.crash_after = crash->after;
+    l->o.lag = crash->lag;
+    live_calmly(l, "created");
+    lose_a_pod(l);
+    live_calmly(l, "a pod is lost");
+    spec.bundles += 1;
+    plg_edit(&l->w, &spec);
+    live_calmly(l, "grown");
+    lose_a_node(l);
+    live_calmly(l, "a node was silent");
+    spec.bundles -= 2;
+    plg_edit(&l->w, &spec);
+    live_calmly(l, "shrunk");
+    spec.version++;
+    plg_edit(&l->w, &spec);
+    live_calmly(l, "made anew");
+    int writes = l->o.writes;
+    *ret_births = l->w.births;
+    *ret_deaths = l->o.deaths;
+    life_end(l);
+    return writes;
+}
+
+static void killed_everywhere(const struct plg_spec *spec, bool after)
+{
+    int births, deaths, writes = one_life(spec, &(struct crash){0}, &births, &deaths);
+    assert_in_range(writes, 10, WRITES_MAX);
+    for (struct crash c = {1, after, 0}; c.at <= writes; c.at++)
+        for (c.lag = 0; c.lag <= LAG_MAX; c.lag += 2) {
+            int born, died;
+            one_life(spec, &c, &born, &died);
+            assert_int_equal(died, 1);
+            if (born != births)
+                fail_msg("%s, podPer %s, dies %s write %d, %zu changes unseen: %d pods are born, not %d",
+                         spec->strategy, spec->pod_per, after ? "after" : "before", c.at, c.lag, born, births);
+        }
+}
+
+static void an_operator_that_dies_at_any_write_costs_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(strategies); i++)
+        for (size_t k = 0; k < ARRAY_LEN(pods_per); k++) {
+            struct plg_spec spec = {strategies[i], pods_per[k], 3, 1};
+            killed_everywhere(&spec, false);
+            killed_everywhere(&spec, true);
+        }
+}
+
+// ---- many wild lives ------------------------------------------------------------------------------------------------
+
+static struct plg_pod *any_pod(struct life *l)
+{
+    size_t from = rand_below(&l->w.rand, PLG_PODS);
+    for (size_t i = 0; i < PLG_PODS; i++) {
+        struct plg_pod *p = &l->w.pods[(from + i) % PLG_PODS];
+        if (plg_live(p) && p->node)
+            return p;
+    }
+    return NULL;
+}
+
+static void a_node_changes(struct life *l)
+{
+    struct plg_node *n = &l->w.nodes[rand_below(&l->w.rand, PLG_NODES)];
+    n->gpus = 1 + (int32_t)rand_below(&l->w.rand, PLG_BUNDLES);
+    n->contended = plg_chance(&l->w, 20);
+    if (n->now && plg_chance(&l->w, 25))
+        plg_remove_node(&l->w, n);
+    else
+        plg_set_node(&l->w, n, plg_chance(&l->w, 60));
+    tell(l, "a node changes");
+}
+
+static void somebody_edits(struct life *l)
+{
+    struct plg_spec s = l->w.spec;
+    if (plg_chance(&l->w, 30))
+        s.version++;
+    else
+        s.bundles = 1 + (int32_t)rand_below(&l->w.rand, str_eq(s.strategy, "StrictSpread") ? PLG_NODES : PLG_BUNDLES);
+    plg_edit(&l->w, &s);
+    tell(l, "somebody edits the spec");
+}
+
+// Its controller is told of the first that comes.
+static void groups_come_and_go(struct life *l)
+{
+    l->w.used = !l->w.used;
+    l->o.dirty = l->o.dirty || l->w.used;
+    tell(l, l->w.used ? "a group comes to it" : "its last group goes");
+}
+
+static void something_happens(struct life *l)
+{
+    struct plg_pod *p = any_pod(l);
+    switch (rand_below(&l->w.rand, 8)) {
+    case 0:
+        somebody_edits(l);
+        break;
+    case 1:
+    case 2:
+        a_node_changes(l);
+        break;
+    case 3:
+        l->w.quota = plg_chance(&l->w, 50) ? (int32_t)rand_below(&l->w.rand, 4) : PLG_PODS;
+        break;
+    case 4:
+        plg_delete_service(&l->w);
+        break;
+    case 5:
+        if (p)
+            plg_delete_pod(&l->w, p->now->obj.meta.name, p->now->obj.meta.uid, plg_chance(&l->w, 30) ? 0 : -1);
+        break;
+    case 6:
+        if (p)
+            plg_fail(&l->w, p);
+        break;
+    case 7:
+        groups_come_and_go(l);
+        break;
+    default:
+        break;
+    }
+}
+
+static void live_wildly(struct life *l)
+{
+    l->w.calm = false;
+    for (int i = 0; i < WILD_STEPS; i++) {
+        plg_pass(&l->w, rand_range(&l->w.rand, 1, plg_chance(&l->w, 10) ? 30000 : 2000));
+        plg_operator_land(&l->o);
+        if (plg_chance(&l->w, 50))
+            something_happens(l);
+        turn(l);
+    }
+}
+
+// Every node has room for everything from now on, and clocks agree but for seconds.
+static void calm_down(struct life *l)
+{
+    l->w.calm = true;
+    l->w.quota = PLG_PODS;
+    l->o.skew_ms %= 3000;
+    for (int i = 0; i < PLG_NODES; i++) {
+        struct plg_node *n = &l->w.nodes[i];
+        n->gpus = PLG_BUNDLES;
+        n->contended = false;
+        plg_set_node(&l->w, n, true);
+    }
+    plg_operator_land(&l->o);
+}
+
+// Later looks, by the same process and by a new one, change nothing.
+static void stay(struct life *l)
+{
+    int writes = l->o.writes;
+    for (int i = 0; i < 4; i++) {
+        plg_pass(&l->w, 60 * 1000);
+        if (i == 2) {
+            observations_done(&l->o.observations);
+            observations_init(&l->o.observations, 1);
+            l->o.observations.keeps_pod = true;
+        }
+        l->o.dirty = true;
+        turn(l);
+    }
+    must(l, !missing(l) && l->o.writes == writes, "it did not stay; the last plan was\n%s", l->o.last_plan);
+}
+
+static void wild_life(uint64_t seed, bool loud)
+{
+    struct life *l = xcalloc(1, sizeof *l);
+    struct plg_spec spec = {strategies[seed % 4], pods_per[seed / 4 % 2], 1 + (int32_t)(seed / 8 % 4), 1};
+    snprintf(l->name, sizeof l->name, "seed %" PRIu64 " (run again with SIM_SEED=%" PRIu64 ")", seed, seed);
+    l->loud = loud;
+    life_begin(l, seed, &spec);
+    live_wildly(l);
+    calm_down(l);
+    live_calmly(l, "calm");
+    stay(l);
+    life_end(l);
+}
+
+static void every_life_ends_as_its_spec_asks(void **state)
+{
+    (void)state;
+    int64_t n = SEEDS, seed = 0;
+    const char *seeds = getenv("SIM_SEEDS"), *one = getenv("SIM_SEED");
+    if (one && str_to_i64(one, &seed)) {
+        wild_life((uint64_t)seed, true);
+        return;
+    }
+    if (seeds)
+        str_to_i64(seeds, &n);
+    for (int64_t i = 1; i <= n; i++)
+        wild_life((uint64_t)i, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_operator_that_dies_at_any_write_costs_nothing),
+        cmocka_unit_test(every_life_ends_as_its_spec_asks),
+    };
+    log_setup(LOG_ERROR, LOG_TEXT);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

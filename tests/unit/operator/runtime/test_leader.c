@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/runtime/leader.h"
+
+#include "common/base/str.h"
+#include "tests/unit/support/stub_client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+    struct loop *loop;
+    struct kube_client *client;
+    struct leader *leader;
+    char trace[8192];
+    bool free_in_callback;
+} t;
+
+static void note(const char *what)
+{
+    size_t used = strlen(t.trace);
+    snprintf(t.trace + used, sizeof t.trace - used, "%s ", what);
+    if (t.free_in_callback) {
+        leader_free(t.leader);
+        t.leader = NULL;
+    }
+}
+
+static void on_elected(void *ctx)
+{
+    (void)ctx;
+    note("elected");
+}
+
+static void on_lost(void *ctx)
+{
+    (void)ctx;
+    note("lost");
+}
+
+static void on_holder(void *ctx, const char *holder, const char *watches)
+{
+    (void)ctx, (void)watches;
+    note(holder);
+}
+
+static void on_error(void *ctx, const struct err *err)
+{
+    (void)ctx;
+    note(err_name(err->code));
+}
+
+static void on_disbelieved(void *ctx, const char *holder, int64_t duration_ms)
+{
+    (void)ctx;
+    assert_int_equal(duration_ms, 3600000);
+    note("not");
+    note(holder);
+}
+
+static void on_recovered(void *ctx)
+{
+    (void)ctx;
+    note("recovered");
+}
+
+static void on_released(void *ctx)
+{
+    (void)ctx;
+    t.leader = NULL;
+    note("released");
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&t, 0, sizeof t);
+    t.loop = loop_new();
+    t.client = stub_client_new(t.loop);
+    t.leader = leader_start(t.loop, t.client,
+                            &(struct leader_options){.ns = "cadre-system",
+                                                     .name = "cadre-operator",
+                                                     .identity = "me",
+                                                     .renew_deadline_ms = 60,
+                                                     .retry_ms = 2,
+                                                     .on_elected = on_elected,
+                                                     .on_lost = on_lost,
+                                                     .on_holder = on_holder,
+                                                     .on_disbelieved = on_disbelieved,
+                                                     .on_error = on_error,
+                                                     .on_recovered = on_recovered,
+                                                     .seed = 1});
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    leader_free(t.leader);
+    stub_client_free(t.client);
+    loop_free(t.loop);
+    return 0;
+}
+
+static const char *lease_json(const char *version, const char *holder)
+{
+    static char text[512];
+    snprintf(text, sizeof text,
+             "{\"kind\":\"Lease\",\"metadata\":{\"name\":\"cadre-operator\",\"namespace\":\"cadre-system\","
+             "\"resourceVersion\":\"%s\"},\"spec\":{\"holderIdentity\":\"%s\",\"leaseDurationSeconds\":15,"
+             "\"leaseTransitions\":1}}",
+             version, holder);
+    return text;
+}
+
+static struct stub_call *expect(enum verb verb)
+{
+    struct stub_call *call = stub_next(t.client);
+    assert_non_null(call);
+    assert_int_equal(call->request.verb, verb);
+    assert_int_equal(call->request.kind, KIND_LEASE);
+    assert_string_equal(call->request.ns, "cadre-system");
+    assert_string_equal(call->request.name, "cadre-operator");
+    return call;
+}
+
+static void become_leader(void)
+{
+    stub_answer(expect(VERB_GET), 404, "{}");
+    stub_answer(expect(VERB_CREATE), 201, lease_json("1", "me"));
+    assert_true(leader_is_leading(t.leader));
+    assert_string_equal(t.trace, "elected ");
+    t.trace[0] = '\0';
+}
+
+static void it_is_elected_and_renews(void **state)
+{
+    (void)state;
+    assert_false(leader_is_leading(t.leader));
+    become_leader();
+    for (int i = 0; i < 3; i++) {
+        struct stub_call *call = expect(VERB_UPDATE);
+        assert_non_null(strstr(call->request.body, "\"holderIdentity\":\"me\""));
+        assert_int_equal(call->timeout_ms, 20); // three tries fit into the deadline
+        stub_answer(call, 200, lease_json("2", "me"));
+    }
+    assert_string_equal(t.trace, "");
+}
+
+static void it_follows_and_says_whom(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        stub_answer(expect(VERB_GET), 200, lease_json("1", "you"));
+    stub_answer(expect(VERB_GET), 200, lease_json("2", "she"));
+    assert_string_equal(t.trace, "you she ");
+    assert_false(leader_is_leading(t.leader));
+}
+
+static void errors_are_told_but_races_are_not(void **state)
+{
+    (void)state;
+    stub_fail(expect(VERB_GET), ERR_FORBIDDEN, "no");
+    stub_answer(expect(VERB_GET), 200, "{\"kind\":\"Pod\"}"); // not a lease
+    stub_answer(expect(VERB_GET), 404, "{}");
+    stub_answer(expect(VERB_CREATE), 409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\"}");
+    stub_answer(expect(VERB_GET), 200, lease_json("5", ""));
+    stub_answer(expect(VERB_UPDATE), 409, "{\"kind\":\"Status\",\"reason\":\"Conflict\"}");
+    assert_string_equal(t.trace, "FORBIDDEN INVALID recovered ");
+    stub_answer(expect(VERB_GET), 200, lease_json("6", ""));
+    struct stub_call *call = expect(VERB_UPDATE);
+    assert_non_null(strstr(call->request.body, "\"resourceVersion\":\"6\""));
+    assert_non_null(strstr(call->request.body, "\"leaseTransitions\":2"));
+    stub_answer(call, 200, lease_json("7", "me"));
+    assert_true(leader_is_leading(t.leader));
+}
+
+static void it_has_lost_when_renewals_fail_for_too_long(void **state)
+{
+    (void)state;
+    become_leader();
+    while (leader_is_leading(t.leader)) {
+        struct stub_call *call = stub_quiet(t.client) ? NULL : stub_next(t.client);
+        if (call)
+            stub_fail(call, ERR_UNAVAILABLE, "down");
+    }
+    assert_true(str_starts(t.trace, "UNAVAILABLE UNAVAILABLE "));
+    assert_non_null(strstr(t.trace, " lost "));
+    t.trace[0] = '\0';
+    stub_answer(expect(VERB_GET), 200, lease_json("1", "me")); // it goes on trying, and leads again
+    stub_answer(expect(VERB_UPDATE), 200, lease_json("2", "me"));
+    assert_true(leader_is_leading(t.leader));
+    assert_true(leader_may_write(t.leader));
+    assert_string_equal(t.trace, "recovered elected ");
+}
+
+static void it_has_lost_when_a_renewal_hangs(void **state)
+{
+    (void)state;
+    become_leader();
+    struct stub_call *call = expect(VERB_UPDATE);
+    while (leader_is_leading(t.leader))
+        loop_run_once(t.loop, 100);
+    assert_string_equal(t.trace, "lost ");
+    assert_false(leader_may_write(t.leader));
+    for (int64_t until = clock_mono_ms(&clock_system) + 60; clock_mono_ms(&clock_system) < until;)
+        loop_run_once(t.loop, 10);
+    stub_answer(call, 200, lease_json("2", "me")); // too late
+    assert_false(leader_is_leading(t.leader));
+    stub_answer(expect(VERB_GET), 200, lease_json("2", "me"));
+    stub_answer(expect(VERB_UPDATE), 200, lease_json("3", "me"));
+    assert_true(leader_is_leading(t.leader));
+}
+
+// A process that is stopped or throttled in the middle of a turn of its loop hears of nothing before that turn ends.
+static void it_may_not_write_after_a_turn_that_took_too_long(void **state)
+{
+    (void)state;
+    become_leader();
+    assert_true(leader_may_write(t.leader));
+    for (int64_t until = clock_mono_ms(&clock_system) + 70; clock_mono_ms(&clock_system) < until;)
+        usleep(1000);
+    assert_true(leader_is_leading(t.leader));
+    assert_false(leader_may_write(t.leader));
+}
+
+static void the_lease_is_given_back(void **state)
+{
+    (void)state;
+    become_leader();
+    leader_release(t.leader, on_released, NULL);
+    assert_string_equal(t.trace, ""); // not inside the caller
+    assert_false(leader_is_leading(t.leader));
+    struct stub_call *call = expect(VERB_UPDATE);
+    assert_non_null(strstr(call->request.body, "\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,"));
+    stub_answer(call, 200, lease_json("2", ""));
+    assert_string_equal(t.trace, "released ");
+}
+
+static void a_renewal_on_its_way_is_waited_for_before_the_lease_is_given_back(void **state)
+{
+    (void)state;
+    become_leader();
+    struct stub_call *renewal = expect(VERB_UPDATE);
+    leader_release(t.leader, on_released, NULL);
+    for (int i = 0; i < 5; i++)
+        loop_run_once(t.loop, 1);
+    stub_answer(renewal, 200, lease_json("8", "me"));
+    struct stub_call *call = expect(VERB_UPDATE);
+    assert_non_null(strstr(call->request.body, "\"resourceVersion\":\"8\""));
+    assert_non_null(strstr(call->request.body, "\"holderIdentity\":\"\""));
+    stub_fail(call, ERR_CONFLICT, "taken"); // best effort
+    assert_string_equal(t.trace, "released ");
+}
+
+static void a_follower_has_nothing_to_give_back(void **state)
+{
+    (void)state;
+    stub_answer(expect(VERB_GET), 200, lease_json("1", "you"));
+    t.trace[0] = '\0';
+    leader_release(t.leader, on_released, NULL);
+    for (int i = 0; i < 50 && t.leader; i++) {
+        struct stub_call *call = stub_quiet(t.client) ? NULL : stub_next(t.client);
+        if (call)
+            stub_answer(call, 200, lease_json("1", "you"));
+    }
+    assert_string_equal(t.trace, "released ");
+}
+
+static void it_may_be_freed_in_its_callbacks(void **state)
+{
+    (void)state;
+    t.free_in_callback = true;
+    stub_answer(expect(VERB_GET), 404, "{}");
+    stub_answer(expect(VERB_CREATE), 201, lease_json("1", "me"));
+    assert_string_equal(t.trace, "elected ");
+    assert_null(t.leader);
+}
+
+static void it_may_be_freed_while_a_request_is_on_its_way(void **state)
+{
+    (void)state;
+    expect(VERB_GET);
+    leader_free(t.leader);
+    t.leader = NULL;
+    assert_true(stub_quiet(t.client)); // the canceled request has ended
+    assert_string_equal(t.trace, "");
+}
+
+static void a_client_that_is_taken_down_is_fine(void **state)
+{
+    (void)state;
+    become_leader();
+    stub_client_refuse(t.client);
+    while (leader_is_leading(t.leader))
+        loop_run_once(t.loop, 100);
+    assert_string_equal(t.trace, "lost ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define LEADER_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+        LEADER_TEST(it_is_elected_and_renews),
+        LEADER_TEST(it_follows_and_says_whom),
+        LEADER_TEST(errors_are_told_but_races_are_not),
+        LEADER_TEST(it_has_lost_when_renewals_fail_for_too_long),
+        LEADER_TEST(it_has_lost_when_a_renewal_hangs),
+        LEADER_TEST(it_may_not_write_after_a_turn_that_took_too_long),
+        LEADER_TEST(the_lease_is_given_back),
+        LEADER_TEST(a_renewal_on_its_way_is_waited_for_before_the_lease_is_given_back),
+        LEADER_TEST(a_follower_has_nothing_to_give_back),
+        LEADER_TEST(it_may_be_freed_in_its_callbacks),
+        LEADER_TEST(it_may_be_freed_while_a_request_is_on_its_way),
+        LEADER_TEST(a_client_that_is_taken_down_is_fine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

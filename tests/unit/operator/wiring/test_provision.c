@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups that clients create and delete, and how those that go with a session are kept.
+#include "operator/wiring/provision.h"
+
+#include "common/base/str.h"
+#include "tests/unit/support/stub_client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define GROUP "{\"metadata\":{\"name\":\"llama\"},\"spec\":{\"replicas\":2}}"
+#define BOUND "{\"workerGroup\":" GROUP "}"
+#define DETACHED "{\"workerGroup\":" GROUP ",\"lifetime\":\"Detached\"}"
+#define YES "{\"status\":{\"allowed\":true}}"
+
+static const char session, other;
+
+static struct {
+    struct loop *loop;
+    struct kube_client *client;
+    struct store *groups;
+    struct provision_desk *desk;
+    struct provisioner p;
+    struct err err;
+    char json[512];
+    int answers;
+} t;
+
+static void start(int64_t renew_ms)
+{
+    memset(&t, 0, sizeof t);
+    t.loop = loop_new();
+    t.client = stub_client_new(t.loop);
+    t.groups = store_new(KIND_WORKERGROUP);
+    t.desk = provision_desk_new(t.loop, t.client, t.groups, renew_ms);
+    t.p = provision_desk_provisioner(t.desk);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    start(3600 * 1000);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    provision_desk_free(t.desk);
+    stub_client_cancel(t.client);
+    stub_quiet(t.client); // what was dropped ends in the loop's next turn
+    store_free(t.groups);
+    stub_client_free(t.client);
+    loop_free(t.loop);
+    return 0;
+}
+
+static void on_done(void *ctx, const char *json, size_t len, const struct err *err)
+{
+    (void)ctx;
+    t.answers++;
+    t.err = *err;
+    snprintf(t.json, sizeof t.json, "%.*s", (int)len, json ? json : "");
+}
+
+static void ask(void (*what)(void *, const struct provision *, provisioner_done_fn, void *), const char *args,
+                const void *lifetime)
+{
+    const struct provision p = {
+        .ns = "ml", .who = {"anna", "\"user\":\"anna\",\"groups\":[\"devs\"]"}, .lifetime = lifetime, .args = args};
+    what(t.p.ctx, &p, on_done, NULL);
+}
+
+static struct stub_call *next(enum verb verb, enum kind kind)
+{
+    struct stub_call *call;
+    while (!(call = stub_next(t.client)))
+        ;
+    assert_int_equal(call->request.verb, verb);
+    assert_int_equal(call->request.kind, kind);
+    return call;
+}
+
+static void allow(const char *says)
+{
+    struct stub_call *call = next(VERB_CREATE, KIND_SUBJECT_ACCESS_REVIEW);
+    if (!strstr(call->request.body, says))
+        fail_msg("%s", call->request.body);
+    stub_answer(call, 201, YES);
+}
+
+// As the API server answers it: what was sent, with what it adds.
+static void answer_created(struct stub_call *call)
+{
+    char json[2048];
+    const char *rest = strstr(call->request.body, "\"name\"");
+    snprintf(
+        json, sizeof json,
+        "{\"kind\":\"WorkerGroup\",\"metadata\":{\"namespace\":\"ml\",\"uid\":\"u-1\",\"resourceVersion\":\"5\",%s",
+        rest);
+    stub_answer(call, 201, json);
+}
+
+static void create(const char *args, const void *lifetime)
+{
+    ask(t.p.create, args, lifetime);
+    allow("\"verb\":\"create\"");
+    answer_created(next(VERB_CREATE, KIND_WORKERGROUP));
+    assert_int_equal(t.err.code, 0);
+}
+
+static void it_is_created_if_the_caller_could(void **state)
+{
+    (void)state;
+    ask(t.p.create, DETACHED, NULL);
+    allow("{\"user\":\"anna\",\"groups\":[\"devs\"],\"resourceAttributes\":{\"namespace\":\"ml\",\"verb\":\"create\","
+          "\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"}}");
+    struct stub_call *call = next(VERB_CREATE, KIND_WORKERGROUP);
+    assert_string_equal(call->request.ns, "ml");
+    assert_non_null(strstr(call->request.body, "\"cadre.dev/created-by\":\"anna\""));
+    answer_created(call);
+    assert_string_equal(t.json, "{\"namespace\":\"ml\",\"name\":\"llama\",\"uid\":\"u-1\",\"lifetime\":\"Detached\"}");
+    assert_non_null(store_get(t.groups, "ml", "llama")); // the next call finds it
+    assert_int_equal(t.answers, 1);
+}
+
+static void else_it_is_refused(void **state)
+{
+    (void)state;
+    ask(t.p.create, DETACHED, NULL);
+    stub_answer(next(VERB_CREATE, KIND_SUBJECT_ACCESS_REVIEW), 201, "{\"status\":{\"allowed\":false}}");
+    assert_int_equal(t.err.code, ERR_FORBIDDEN);
+    assert_non_null(strstr(t.err.msg, "user anna may not create WorkerGroups in namespace ml"));
+    assert_true(stub_quiet(t.client));
+}
+
+static void what_the_api_server_says_is_passed_on(void **state)
+{
+    (void)state;
+    ask(t.p.create, DETACHED, NULL);
+    allow("create");
+    stub_fail(next(VERB_CREATE, KIND_WORKERGROUP), ERR_INVALID, "spec.template is missing");
+    assert_int_equal(t.err.code, ERR_INVALID);
+    assert_string_equal(t.err.msg, "spec.template is missing");
+    ask(t.p.create, DETACHED, NULL);
+    stub_fail(next(VERB_CREATE, KIND_SUBJECT_ACCESS_REVIEW), ERR_TIMEOUT, "deadline passed");
+    assert_int_equal(t.err.code, ERR_UNAVAILABLE);
+}
+
+static void it_is_renewed_while_the_session_lives(void **state)
+{
+    (void)state;
+    teardown(NULL);
+    start(1);
+    create(BOUND, &session);
+    assert_non_null(strstr(t.json, "\"lifetime\":\"Session\""));
+    for (int i = 0; i < 3; i++) {
+        struct stub_call *call = next(VERB_PATCH_MERGE, KIND_WORKERGROUP);
+        assert_non_null(strstr(call->request.body, "{\"metadata\":{\"uid\":\"u-1\",\"annotations\":{\"cadre.dev/"));
+        stub_answer(call, 200, "{}");
+    }
+    t.p.ended(t.p.ctx, &session, true);
+    while (stub_waiting(t.client))
+        stub_fail(stub_next(t.client), ERR_CANCELED, "canceled");
+    assert_true(stub_quiet(t.client)); // it may come again; if not, the leader sees that nobody renews
+}
+
+static void one_that_somebody_deleted_is_not_renewed(void **state)
+{
+    (void)state;
+    teardown(NULL);
+    start(1);
+    create(BOUND, &session);
+    stub_fail(next(VERB_PATCH_MERGE, KIND_WORKERGROUP), ERR_NOT_FOUND, "there is none");
+    assert_true(stub_quiet(t.client));
+}
+
+static void it_goes_when_the_session_says_goodbye(void **state)
+{
+    (void)state;
+    create(BOUND, &session);
+    t.p.ended(t.p.ctx, &other, false);
+    assert_true(stub_quiet(t.client));
+    t.p.ended(t.p.ctx, &session, false);
+    struct stub_call *call = next(VERB_DELETE, KIND_WORKERGROUP);
+    assert_string_equal(call->request.uid, "u-1");
+    stub_answer(call, 200, "{}");
+}
+
+static void also_if_it_says_so_before_the_group_is_there(void **state)
+{
+    (void)state;
+    ask(t.p.create, BOUND, &session);
+    allow("create");
+    t.p.ended(t.p.ctx, &session, false);
+    answer_created(next(VERB_CREATE, KIND_WORKERGROUP));
+    stub_answer(next(VERB_DELETE, KIND_WORKERGROUP), 200, "{}");
+}
+
+static void the_same_request_takes_it_over(void **state)
+{
+    (void)state;
+    create(BOUND, &session);
+    t.p.ended(t.p.ctx, &session, true);
+    ask(t.p.create, BOUND, &other);
+    allow("create");
+    stub_fail(next(VERB_CREATE, KIND_WORKERGROUP), ERR_EXISTS, "it is there");
+    assert_int_equal(t.err.code, 0);
+    stub_answer(next(VERB_PATCH_MERGE, KIND_WORKERGROUP), 200, "{}");
+    t.p.ended(t.p.ctx, &other, false);
+    stub_answer(next(VERB_DELETE, KIND_WORKERGROUP), 200, "{}");
+}
+
+static void another_request_does_not(void **state)
+{
+    (void)state;
+    create(DETACHED, NULL);
+    ask(t.p.create, BOUND, &session);
+    allow("create");
+    stub_fail(next(VERB_CREATE, KIND_WORKERGROUP), ERR_EXISTS, "it is there");
+    assert_int_equal(t.err.code, ERR_EXISTS);
+    assert_non_null(strstr(t.err.msg, "WorkerGroup ml/llama already"));
+}
+
+static void a_single_request_has_no_session(void **state)
+{
+    (void)state;
+    ask(t.p.create, BOUND, NULL);
+    assert_int_equal(t.err.code, ERR_INVALID);
+    assert_non_null(strstr(t.err.msg, "\"Detached\""));
+    assert_true(stub_quiet(t.client));
+}
+
+static void it_is_deleted_if_the_caller_could(void **state)
+{
+    (void)state;
+    ask(t.p.remove, "{\"group\":\"llama\"}", NULL);
+    allow("\"verb\":\"delete\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
+    struct stub_call *call = next(VERB_DELETE, KIND_WORKERGROUP);
+    assert_string_equal(call->request.name, "llama");
+    stub_answer(call, 200, "{}");
+    assert_string_equal(t.json, "null");
+    ask(t.p.remove, "{\"name\":\"llama\"}", NULL);
+    assert_int_equal(t.err.code, ERR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(it_is_created_if_the_caller_could, setup, teardown),
+        cmocka_unit_test_setup_teardown(else_it_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_the_api_server_says_is_passed_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_is_renewed_while_the_session_lives, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_somebody_deleted_is_not_renewed, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_goes_when_the_session_says_goodbye, setup, teardown),
+        cmocka_unit_test_setup_teardown(also_if_it_says_so_before_the_group_is_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_same_request_takes_it_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_request_does_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_single_request_has_no_session, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_is_deleted_if_the_caller_could, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client with a thread of its own, used by several threads.
+#include "tests/unit/sdk/c/sdk_case.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 4, CALLS = 200 };
+
+static void open_threaded(struct fixture *f)
+{
+    cadre_client_options o = options_of(f);
+    o.threaded = 1;
+    sdk_proxy_start(&f->proxy, NULL, NULL);
+    open_with(f, &o);
+}
+
+// Nothing of the client is called meanwhile.
+static void until_came(struct fixture *f, const char *text, size_t n)
+{
+    TURN_UNTIL(sched_yield(), sdk_proxy_saw(&f->proxy, text) >= n, text);
+}
+
+static uint64_t begin(struct fixture *f, const char *method, cadre_client_json args)
+{
+    cadre_client_request r = request_of(method);
+    uint64_t id = 0;
+    r.args = args;
+    r.keep = 1;
+    assert_int_equal(cadre_client_start(f->client, &r, &id, &f->error), CADRE_CLIENT_OK);
+    return id;
+}
+
+static void takes(struct fixture *f, uint64_t id, const char *text)
+{
+    cadre_client_json result;
+    cadre_client_error error;
+    void *memory;
+    assert_int_equal(cadre_client_take(f->client, id, -1, &result, &memory, &error), CADRE_CLIENT_OK);
+    assert_int_equal(result.len, strlen(text));
+    assert_memory_equal(result.text, text, result.len);
+    cadre_client_give_back(f->client, memory);
+}
+
+static void calls_go_out_although_nobody_waits(void **state)
+{
+    struct fixture *f = *state;
+    open_threaded(f);
+    begin(f, "forget_me", J("[1]"));
+    until_came(f, "forget_me", 1);
+    begin(f, "forget_me", J("[2]")); // while the thread sleeps, too
+    until_came(f, "forget_me", 2);
+}
+
+static void a_call_that_is_waited_for_next_is_sent_by_who_waits(void **state)
+{
+    struct fixture *f = *state;
+    open_threaded(f);
+    for (int i = 0; i < CALLS; i++) {
+        cadre_client_request r = request_of("echo");
+        uint64_t id;
+        r.args = J("[1]");
+        r.keep = r.lazy = 1;
+        assert_int_equal(cadre_client_start(f->client, &r, &id, &f->error), CADRE_CLIENT_OK);
+        takes(f, id, "[1]");
+    }
+}
+
+static void *caller(void *arg)
+{
+    struct fixture *f = arg;
+    uint64_t ids[CALLS];
+    char texts[CALLS][32];
+    size_t ready;
+    for (int i = 0; i < CALLS; i++) {
+        cadre_client_request r = request_of("echo");
+        snprintf(texts[i], sizeof texts[i], "[%d,\"%lx\"]", i, (unsigned long)pthread_self() & 0xffff);
+        r.args = (cadre_client_json){texts[i], strlen(texts[i])};
+        r.keep = 1;
+        assert_int_equal(cadre_client_start(f->client, &r, &ids[i], NULL), CADRE_CLIENT_OK);
+        if (i % 3 == 0)
+            takes(f, ids[i], texts[i]);
+    }
+    uint64_t last[] = {ids[CALLS - 1], ids[CALLS - 2]};
+    assert_int_equal(cadre_client_wait_for(f->client, last, 2, 2, -1, &ready, NULL), CADRE_CLIENT_OK);
+    assert_int_equal(ready, 2);
+    for (int i = 0; i < CALLS; i++)
+        if (i % 3)
+            takes(f, ids[i], texts[i]);
+    return NULL;
+}
+
+static void threads_use_it_at_the_same_time(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t threads[THREADS];
+    open_threaded(f);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, caller, f), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(cadre_client_pending(f->client), 0);
+}
+
+static void only_calls_that_are_watched_are_told(void **state)
+{
+    struct fixture *f = *state;
+    open_threaded(f);
+    uint64_t first = begin(f, "echo", J("[1]")), second = begin(f, "echo", J("[2]"));
+    takes(f, begin(f, "echo", J("[3]")), "[3]");
+    assert_true(cadre_client_watch(f->client, second));
+    assert_int_equal(cadre_client_next(f->client, -1), second);
+    assert_int_equal(cadre_client_next(f->client, 0), 0);
+    assert_true(cadre_client_watch(f->client, first)); // which is answered
+    assert_int_equal(cadre_client_next(f->client, -1), first);
+    takes(f, first, "[1]");
+    takes(f, second, "[2]");
+    assert_false(cadre_client_watch(f->client, second));
+}
+
+static void a_wait_that_is_over_leaves_the_call_alone(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_json result;
+    void *memory = f;
+    open_threaded(f);
+    uint64_t id = begin(f, "mute", J("[]"));
+    assert_int_equal(cadre_client_take(f->client, id, 10, &result, &memory, &f->error), CADRE_CLIENT_OK);
+    assert_null(memory);
+    assert_false(cadre_client_done(f->client, id));
+    assert_int_equal(cadre_client_cancel(f->client, id), CADRE_CLIENT_OK);
+    assert_int_equal(cadre_client_take(f->client, id, -1, &result, &memory, &f->error), CADRE_CLIENT_CANCELED);
+}
+
+static void *waiter(void *arg)
+{
+    struct fixture *f = arg;
+    cadre_client_json result;
+    cadre_client_error *error = calloc(1, sizeof *error);
+    void *memory;
+    uint64_t id = begin(f, "mute", J("[7]"));
+    assert_int_equal(cadre_client_take(f->client, id, -1, &result, &memory, error), CADRE_CLIENT_CANCELED);
+    return error;
+}
+
+static void *watcher(void *arg)
+{
+    struct fixture *f = arg;
+    return cadre_client_next(f->client, -1) ? f : NULL;
+}
+
+static void who_waits_is_told_that_it_is_shut(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_json result;
+    cadre_client_error *error;
+    pthread_t waits, watches;
+    void *memory, *found;
+    open_threaded(f);
+    uint64_t answered = begin(f, "echo", J("[1]"));
+    while (!cadre_client_done(f->client, answered))
+        sched_yield();
+    pthread_create(&watches, NULL, watcher, f);
+    pthread_create(&waits, NULL, waiter, f);
+    until_came(f, "[7]", 1);
+    cadre_client_shut(f->client);
+    cadre_client_shut(f->client);
+    pthread_join(waits, (void **)&error);
+    pthread_join(watches, &found);
+    assert_null(found);
+    assert_true(error->may_have_run);
+    free(error);
+    takes(f, answered, "[1]"); // answers stay
+    cadre_client_request r = request_of("echo");
+    r.keep = 1;
+    assert_int_equal(cadre_client_start(f->client, &r, NULL, &f->error), CADRE_CLIENT_CANCELED);
+    assert_int_equal(cadre_client_take(f->client, 99, -1, &result, &memory, &f->error), CADRE_CLIENT_INVALID);
+}
+
+static void what_was_not_sent_has_not_run(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_json result;
+    void *memory;
+    cadre_client_options o = options_of(f);
+    o.address = "unix:/nobody/listens";
+    o.threaded = 1;
+    open_with(f, &o);
+    uint64_t id = begin(f, "echo", J("[1]"));
+    cadre_client_shut(f->client);
+    assert_int_equal(cadre_client_take(f->client, id, -1, &result, &memory, &f->error), CADRE_CLIENT_CANCELED);
+    assert_false(f->error.may_have_run);
+}
+
+static void closes(void *ctx, int connected, const cadre_client_error *why)
+{
+    struct fixture *f = ctx;
+    cadre_client_request r = request_of("echo");
+    cadre_client_json result;
+    void *memory;
+    uint64_t id;
+    if (!connected)
+        return;
+    assert_null(why);
+    r.keep = 1;
+    assert_int_equal(cadre_client_start(f->client, &r, &id, NULL), CADRE_CLIENT_OK);
+    assert_int_equal(cadre_client_take(f->client, id, -1, &result, &memory, NULL), CADRE_CLIENT_OK);
+    cadre_client_give_back(f->client, memory);
+    cadre_client_shut(f->client);
+}
+
+static void a_callback_uses_and_shuts_it(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_options o = options_of(f);
+    sdk_proxy_start(&f->proxy, NULL, NULL);
+    o.address = f->proxy.url;
+    o.threaded = 1;
+    o.on_connection = closes;
+    o.ctx = f;
+    open_with(f, &o);
+    while (cadre_client_next(f->client, -1))
+        ;
+    assert_int_equal(cadre_client_connected(f->client), 0);
+}
+
+static void answers_that_are_kept_leave_room_for_calls(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_options o = options_of(f);
+    uint64_t ids[10];
+    o.threaded = 1;
+    o.max_calls = 2;
+    sdk_proxy_start(&f->proxy, NULL, NULL);
+    open_with(f, &o);
+    for (int i = 0; i < 10; i++) {
+        ids[i] = begin(f, "echo", J("[1]"));
+        while (!cadre_client_done(f->client, ids[i]))
+            sched_yield();
+    }
+    begin(f, "mute", J("[]"));
+    begin(f, "mute", J("[]"));
+    cadre_client_request r = request_of("echo");
+    assert_int_equal(cadre_client_start(f->client, &r, NULL, &f->error), CADRE_CLIENT_LIMIT);
+    takes(f, ids[9], "[1]");
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(calls_go_out_although_nobody_waits),
+        CASE(a_call_that_is_waited_for_next_is_sent_by_who_waits),
+        CASE(threads_use_it_at_the_same_time),
+        CASE(only_calls_that_are_watched_are_told),
+        CASE(a_wait_that_is_over_leaves_the_call_alone),
+        CASE(who_waits_is_told_that_it_is_shut),
+        CASE(what_was_not_sent_has_not_run),
+        CASE(a_callback_uses_and_shuts_it),
+        CASE(answers_that_are_kept_leave_room_for_calls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

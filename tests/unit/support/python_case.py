@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the Python package share: local runs of groups, and TAP on standard output."""
+
+import faulthandler
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+PRELOADED = "LD_PRELOAD"  # a sanitizer of the library, which no other program needs
+
+
+def environment():
+    return {name: value for name, value in os.environ.items() if name != PRELOADED}
+
+
+def worker_environment():
+    """Of workers in Python: `python3` is this Python, with the library that has the host; a sanitizer of it comes first."""
+    global _bin
+    if _bin is None:
+        _bin = tempfile.TemporaryDirectory()
+        preload = f"{PRELOADED}={os.environ[PRELOADED]} " if PRELOADED in os.environ else ""
+        with open(f"{_bin.name}/python3", "w", encoding="utf-8") as f:
+            f.write(f'#!/bin/sh\n{preload}exec {sys.executable} "$@"\n')
+        os.chmod(f"{_bin.name}/python3", 0o755)
+    path = os.pathsep.join([_bin.name, os.path.dirname(program("CADRE_WORKER")), os.environ["PATH"]])
+    return dict(environment(), PATH=path, CADRE_CLIENT_LIBRARY=program("CADRE_LIBRARY"))
+
+
+_bin = None
+
+
+def program(name):
+    """A file that CMake told of: CADRE_LOCAL, ACCUMULATOR_SO, ..."""
+    return os.environ[name]
+
+
+class Local:
+    """A run of cadre-local: `ranks` processes, started again when one failed, with a module (class or roles `of`), or
+    with what spec.worker says, a dict.
+    """
+
+    def __init__(self, module, ranks=1, of=None):
+        self.folder = tempfile.mkdtemp()
+        self.address = f"unix:{self.folder}/socket"
+        self.log = open(f"{self.folder}/log", "w+b")
+        classes = {} if not of else {"class": of} if isinstance(of, str) else {"roles": of}
+        worker = module if isinstance(module, dict) else {"module": program(module), **classes}
+        template = {"spec": {"containers": [{"name": "worker", "image": "none"}]}}
+        group = {"apiVersion": "cadre.dev/v1alpha1", "kind": "WorkerGroup",
+                 "metadata": {"name": "g", "namespace": "lab"},
+                 "spec": {"replicas": ranks, "worker": worker, "restartBackoff": {"initialSeconds": 0},
+                          "template": template}}
+        with open(f"{self.folder}/group.json", "w", encoding="utf-8") as f:
+            json.dump(group, f)
+        self.start()
+
+    def start(self):
+        """Again, after kill(), too."""
+        self.process = subprocess.Popen(
+            [program("CADRE_LOCAL"), "-f", f"{self.folder}/group.json", "--listen", self.address, "--agent",
+             program("CADRE_AGENT")], env=worker_environment(), stdout=self.log, stderr=self.log)
+        while not os.path.exists(f"{self.folder}/socket"):
+            if self.process.poll() is not None:
+                raise RuntimeError(self.read_log())
+            time.sleep(0.02)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        os.unlink(f"{self.folder}/socket")
+
+    def read_log(self):
+        with open(f"{self.folder}/log", encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def connect(self, **options):
+        import cadre
+        return cadre.connect(self.address, namespace="lab", **options)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder)
+
+
+class GroupCase(unittest.TestCase):
+    """Each test has a client and a group of a run that all tests of the class share."""
+
+    module, ranks, of = "ECHO_SO", 1, None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.local = Local(cls.module, cls.ranks, cls.of)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.local.stop()
+
+    def setUp(self):
+        self.client = self.local.connect()
+        self.addCleanup(self.client.close)
+        self.group = self.client.group("g")
+
+    def fails(self, error, pattern, f, *args, **options):
+        """f() raises this class exactly, with such a message."""
+        with self.assertRaises(error) as caught:
+            f(*args, **options)
+        self.assertIs(type(caught.exception), error)
+        self.assertRegex(str(caught.exception), pattern)
+        return caught.exception
+
+
+class Tap(unittest.TestResult):
+    count = 0
+
+    def _line(self, test, ok, more=""):
+        self.count += 1
+        words = re.sub(r"^test_", "", test._testMethodName if hasattr(test, "_testMethodName") else str(test))
+        print(f"{'ok' if ok else 'not ok'} {self.count} - {words.replace('_', ' ')}{more}", flush=True)
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self._line(test, True)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self._line(test, True, f" # SKIP {reason}")
+
+    def _failed(self, test, error):
+        self._line(test, False)
+        print("# " + self._exc_info_to_string(error, test).replace("\n", "\n# "), flush=True)
+
+    def addFailure(self, test, error):
+        super().addFailure(test, error)
+        self._failed(test, error)
+
+    def addError(self, test, error):
+        super().addError(test, error)
+        self._failed(test, error)
+
+
+def main():
+    faulthandler.dump_traceback_later(240, exit=True)  # ctest would not say where it stands
+    result = Tap()
+    unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]).run(result)
+    print(f"1..{result.count}", flush=True)
+    sys.exit(not result.wasSuccessful() or not result.count)
