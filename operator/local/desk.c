@@ -34,6 +34,7 @@ struct desk {
     const char *map;
     int gpus;
     struct local_run run;
+    bool stopping;       // nothing new begins
     struct list entries; // by age: the first to come is assigned first
 };
 
@@ -75,7 +76,7 @@ static void place_waiting(struct desk *d)
     LIST_FOREACH(l, &d->entries) {
         struct entry *e = CONTAINER_OF(l, struct entry, link);
         struct err err = ERR_INIT;
-        if (!e->placed && !e->gone && place(e, &err) < 0)
+        if (!e->placed && !e->gone && !d->stopping && place(e, &err) < 0)
             local_group_waits(e->group, err.msg);
     }
 }
@@ -219,6 +220,8 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
                     "\"lifetime\": \"Detached\", or open a websocket");
     if (r == 0)
         r = check_name(draft.name, &err);
+    if (r == 0 && d->stopping)
+        r = err_set(&err, ERR_UNAVAILABLE, "%s: this run is ending and starts no more groups", draft.name);
     struct entry *e = r == 0 ? find(d, p->ns, draft.name) : NULL;
     if (e) {
         r = take_over(e, p, &draft, &err);
@@ -334,6 +337,7 @@ void desk_reap(struct desk *d)
 
 void desk_stop(struct desk *d, bool again)
 {
+    d->stopping = true;
     LIST_FOREACH(l, &d->entries) {
         struct local_group *g = CONTAINER_OF(l, struct entry, link)->group;
         if (again || !local_group_stopped(g)) // one that is told twice kills its processes

@@ -88,6 +88,14 @@ class Groups(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "module of its own"):
                 client.Group(Groups)
 
+    def test_a_run_that_is_asked_to_end_starts_no_group_that_waits(self):
+        with cadre.local(gpus=1) as client:
+            self.assertEqual(client.Group("accumulator:Accumulator", gpus=1).add(1), [1])
+            client.Group("accumulator:Accumulator", gpus=1).add.start(1)
+            run = client._run._process
+            run.send_signal(signal.SIGTERM)
+            self.assertEqual(run.wait(SLOW_S), 0)
+
     def test_a_run_ends_with_the_program_that_made_it(self):
         text = ("import cadre, sys, time\n"
                 "client = cadre.local()\n"
