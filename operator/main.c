@@ -7,9 +7,9 @@
 #include "common/base/str.h"
 #include "operator/exec/deciding.h"
 #include "operator/exec/preflight.h"
+#include "operator/runtime/election.h"
 #include "operator/runtime/handover.h"
 #include "operator/runtime/health.h"
-#include "operator/runtime/leader.h"
 #include "operator/runtime/outage.h"
 #include "operator/runtime/reflector.h"
 #include "operator/runtime/territory.h"
@@ -65,7 +65,7 @@ struct operator
     struct reflector *reflectors[MIRROR_COUNT];
     struct binding *binding; // NULL = no calls are taken
     struct deciding *deciding;
-    struct leader *leader;
+    struct election *election;
     struct outage *outage;
     struct territory *territory; // NULL = it watches one namespace
     struct metric *is_leader;
@@ -159,7 +159,7 @@ static const char *watches(const struct operator* o)
 static bool may_decide(void *ctx)
 {
     const struct operator* o = ctx;
-    return !o->options->leader_elect || (o->leader && leader_may_write(o->leader));
+    return !o->options->leader_elect || (o->election && election_may_write(o->election));
 }
 
 static void on_holder(void *ctx, const char *holder, const char *its)
@@ -196,24 +196,36 @@ static void begin_election(struct operator* o)
         on_elected(o);
         return;
     }
-    struct leader_options lo = {
-        .ns = opt->lease_ns ? opt->lease_ns : o->config.ns,
-        .name = opt->lease_name,
-        .identity = o->identity,
-        .watches = watches(o),
-        .lease_ms = opt->lease_ms,
-        .renew_deadline_ms = opt->renew_ms,
-        .retry_ms = opt->retry_ms,
-        .on_elected = on_elected,
-        .on_lost = on_lost,
-        .on_holder = on_holder,
-        .on_disbelieved = on_disbelieved,
-        .on_error = on_leader_error,
-        .on_recovered = on_recovered,
-        .ctx = o,
-        .seed = rand_u64(&o->rand),
+    struct election_options eo = {
+        .leader =
+            {
+                .ns = opt->lease_ns ? opt->lease_ns : o->config.ns,
+                .name = opt->lease_name,
+                .identity = o->identity,
+                .watches = watches(o),
+                .lease_ms = opt->lease_ms,
+                .renew_deadline_ms = opt->renew_ms,
+                .retry_ms = opt->retry_ms,
+                .on_elected = on_elected,
+                .on_lost = on_lost,
+                .on_holder = on_holder,
+                .on_disbelieved = on_disbelieved,
+                .on_error = on_leader_error,
+                .on_recovered = on_recovered,
+                .ctx = o,
+                .seed = rand_u64(&o->rand),
+            },
+        .config = &o->config,
+        .observe = metrics_rest_observe,
+        .observe_ctx = &o->rest,
     };
-    o->leader = leader_start(o->loop, o->client, &lo);
+    struct err err = ERR_INIT;
+    o->election = election_start(o->loop, &eo, &err);
+    if (!o->election) {
+        log_error("no election can be held: exiting", "error", err.msg, NULL);
+        o->exit_code = 1;
+        loop_stop(o->loop);
+    }
 }
 
 static void on_synced(void *ctx, enum kind kind)
@@ -237,7 +249,7 @@ static void on_mirror_error(void *ctx, enum kind kind, const struct err *err, in
     struct operator* o = ctx;
     log_warn("a watch failed and is tried again", "kind", kind_info(kind)->kind, "error", err->msg, "retry_ms",
              log_i64(retry_ms), NULL);
-    if (!o->leader) // else its Lease tells
+    if (!o->election) // else its Lease tells
         outage_suspect(o->outage);
 }
 
@@ -266,7 +278,7 @@ static void mirror_start(struct operator* o, int i)
 static void on_released(void *ctx)
 {
     struct operator* o = ctx;
-    o->leader = NULL; // has freed itself
+    o->election = NULL; // has freed itself
     o->releasing = false;
     metric_set(o->is_leader, 0);
 }
@@ -276,9 +288,9 @@ static void drain(void *ctx)
     struct operator* o = ctx;
     bool quiet = deciding_idle(o->deciding);
     bool gone = !o->binding || binding_idle(o->binding), late = clock_mono_ms(loop_clock(o->loop)) >= o->stop_by_ms;
-    if (quiet && o->leader && !o->releasing) {
+    if (quiet && o->election && !o->releasing) {
         o->releasing = true;
-        leader_release(o->leader, on_released, o);
+        election_release(o->election, on_released, o);
     }
     if (o->releasing || (!late && !(quiet && gone))) {
         loop_timer_arm(o->drain_timer, DRAIN_LOOK_MS);
@@ -300,10 +312,10 @@ static void begin_handover(struct operator* o, const char *to, int64_t now_ms)
 // Nothing more is written before the lease goes; then it takes part in the election as everybody does.
 static void go_on_handing(struct operator* o, int64_t now_ms)
 {
-    if (o->leader && !o->releasing && deciding_idle(o->deciding)) {
+    if (o->election && !o->releasing && deciding_idle(o->deciding)) {
         o->releasing = true;
-        leader_release(o->leader, on_released, o);
-    } else if (!o->leader && now_ms - o->handed_ms >= HEAD_START_MS) {
+        election_release(o->election, on_released, o);
+    } else if (!o->election && now_ms - o->handed_ms >= HEAD_START_MS) {
         o->handed_ms = 0;
         begin_election(o);
     }
@@ -320,7 +332,8 @@ static void look_around(void *ctx)
         go_on_handing(o, now);
         return;
     }
-    const char *to = o->binding && o->leader && leader_is_leading(o->leader) ? binding_sees_more(o->binding) : NULL;
+    const char *to =
+        o->binding && o->election && election_is_leading(o->election) ? binding_sees_more(o->binding) : NULL;
     if (handover_due(&o->handover, to != NULL, now))
         begin_handover(o, to, now);
 }
@@ -482,7 +495,7 @@ static void take_down(struct operator* o)
     for (int i = 0; i < MIRROR_COUNT; i++)
         if (o->reflectors[i])
             reflector_stop(o->reflectors[i]);
-    leader_free(o->leader);
+    election_free(o->election);
     binding_free(o->binding);
     kube_client_free(o->client); // ends what is in flight, so it goes before those that wait for it
     outage_free(o->outage);

@@ -381,8 +381,8 @@ static struct call *call_new(struct kube_client *c, const struct http_message *m
     return call;
 }
 
-// What cannot be sent fails later, from the loop, as everything else does. Streams and the lease of the leader do not
-// wait behind what may be thousands of writes.
+// What cannot be sent fails later, from the loop, as everything else does. Streams do not wait behind what may be
+// thousands of writes.
 static void call_queue(struct call *call, const struct err *err, bool urgent)
 {
     struct kube_client *c = call->client;
@@ -431,7 +431,7 @@ uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeo
     call->faulty = fault_counts(r);
     call->decided = r->decided;
     call->timeout_ms = timeout_ms > 0 ? timeout_ms : CLIENT_TIMEOUT_MS;
-    call_queue(call, &err, r->kind == KIND_LEASE);
+    call_queue(call, &err, false);
     return call->id;
 }
 

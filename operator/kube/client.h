@@ -42,8 +42,8 @@ struct kube_response {
 // the object's name in front) and response is NULL.
 typedef void (*kube_done_fn)(void *ctx, const struct kube_response *response, const struct err *err);
 
-// timeout_ms covers queueing and retries; 0 = 30 s. The request is copied, but for a body that it lends. Leases go
-// before what else is waiting. At most 16,384 requests and 64 MiB of them may be under way (ERR_LIMIT).
+// timeout_ms covers queueing and retries; 0 = 30 s. The request is copied, but for a body that it lends. At most 16,384
+// requests and 64 MiB of them may be under way (ERR_LIMIT).
 uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeout_ms, kube_done_fn done, void *ctx);
 
 // A stream (LIST page or WATCH) whose body is handed over as it arrives.

@@ -177,15 +177,9 @@ struct leader *leader_start(struct loop *loop, struct kube_client *client, const
     return l;
 }
 
-bool leader_is_leading(const struct leader *l)
+int64_t leader_writes_until_ms(const struct leader *l)
 {
-    return l->fsm.state == LEADER_LEADING && !l->releasing;
-}
-
-// By the clock as it is, not as it was when this turn of the loop began: the process may have stood still since then.
-bool leader_may_write(const struct leader *l)
-{
-    return !l->releasing && leader_fsm_may_write(&l->fsm, clock_mono_us(loop_clock(l->loop)) / 1000);
+    return l->releasing ? 0 : leader_fsm_writes_until_ms(&l->fsm);
 }
 
 static void release_timed_out(void *ctx)

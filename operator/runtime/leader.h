@@ -26,9 +26,8 @@ struct leader_options {
 };
 
 struct leader *leader_start(struct loop *loop, struct kube_client *client, const struct leader_options *options);
-bool leader_is_leading(const struct leader *l);
-// As leader_is_leading(), and the lease is not over by the clock either.
-bool leader_may_write(const struct leader *l);
+// Until when what a leader decides may be written, by the monotonic clock; 0 = it does not lead.
+int64_t leader_writes_until_ms(const struct leader *l);
 // Gives the lease back (best effort, bounded by 2 s), then calls released. Frees itself.
 void leader_release(struct leader *l, void (*released)(void *ctx), void *ctx);
 void leader_free(struct leader *l); // at once, without giving back

@@ -201,9 +201,9 @@ struct leader_output leader_step(struct leader_fsm *f, const struct leader_input
     return out;
 }
 
-bool leader_fsm_may_write(const struct leader_fsm *f, int64_t mono_ms)
+int64_t leader_fsm_writes_until_ms(const struct leader_fsm *f)
 {
-    return f->state == LEADER_LEADING && mono_ms < f->renewed_ms + f->rules.renew_deadline_ms;
+    return f->state == LEADER_LEADING ? f->renewed_ms + f->rules.renew_deadline_ms : 0;
 }
 
 const char *leader_fsm_write(const struct leader_fsm *f, const char *ns, const char *name, int64_t wall_ms, bool update,

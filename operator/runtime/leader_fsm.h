@@ -74,9 +74,9 @@ struct leader_fsm {
 
 void leader_fsm_init(struct leader_fsm *f, const struct leader_rules *rules, uint64_t seed); // identity is borrowed
 struct leader_output leader_step(struct leader_fsm *f, const struct leader_input *in);
-// Whether what a leader decides may be written at this time: a process that stood still may not have heard yet that its
-// lease is over.
-bool leader_fsm_may_write(const struct leader_fsm *f, int64_t mono_ms);
+// Until when what a leader decides may be written, 0 = it does not lead: a process that stood still may not have heard
+// yet that its lease is over.
+int64_t leader_fsm_writes_until_ms(const struct leader_fsm *f);
 // The Lease to create or update now, encoded; resourceVersion only in an update.
 const char *leader_fsm_write(const struct leader_fsm *f, const char *ns, const char *name, int64_t wall_ms, bool update,
                              struct arena *a);

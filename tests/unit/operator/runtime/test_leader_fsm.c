@@ -153,8 +153,8 @@ static void failures_cost_the_lease_only_after_the_deadline(void **state)
         assert_false(out.lost);
         assert_in_range(out.wait_ms, 500, 1000); // the server may be back any moment
     }
-    assert_true(leader_fsm_may_write(&f, 9999));
-    assert_false(leader_fsm_may_write(&f, 10000)); // whether it has been told or not
+    assert_true(9999 < leader_fsm_writes_until_ms(&f));
+    assert_false(10000 < leader_fsm_writes_until_ms(&f)); // whether it has been told or not
     out = feed(&f, LEADER_TICK, NULL, 10000);
     assert_true(out.lost);
     assert_int_equal(f.state, LEADER_FOLLOWING);
@@ -192,7 +192,7 @@ static void who_has_lost_is_elected_again_when_the_server_is_back(void **state)
     out = feed(&f, LEADER_WROTE, &mine, 12020);
     assert_true(out.elected);
     assert_false(out.recovered);
-    assert_true(leader_fsm_may_write(&f, 12020));
+    assert_true(12020 < leader_fsm_writes_until_ms(&f));
 }
 
 static void a_follower_tries_as_soon_as_the_lease_that_it_sees_is_over(void **state)
@@ -503,7 +503,7 @@ static void never_two_leaders(void **state)
                 if (i == frozen && s.now < frozen_until)
                     continue; // it writes nothing either, so it does not count
                 sim_advance(&s, &s.c[i]);
-                leading += leader_fsm_may_write(&s.c[i].fsm, s.now);
+                leading += s.now < leader_fsm_writes_until_ms(&s.c[i].fsm);
             }
             assert_true(leading <= 1);
         }

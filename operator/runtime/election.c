@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread never calls the operator. It writes down how things stand, and the loop compares that with what it has
+// told so far. So what is kept is bounded, however long the loop takes to look.
+#include "operator/runtime/election.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXCHANGES_MAX = 64, HOLDER_SIZE = 512, WATCHES_SIZE = 256 };
+
+enum order { ORDER_NONE, ORDER_RELEASE, ORDER_END };
+
+struct exchange { // with the API server
+    char method[8];
+    int status;
+    int64_t micros;
+};
+
+// How things stand. Each count says how often something has happened.
+struct standing {
+    unsigned terms;          // times that it was elected
+    bool leading;            // in the last of them
+    int64_t writes_until_ms; // leader_writes_until_ms()
+    unsigned holders;        // times that somebody else was seen to lead
+    unsigned disbelieved;    // times that a holder was not believed
+    unsigned errors, recovered;
+    char holder[HOLDER_SIZE], watches[WATCHES_SIZE];
+    char disbelieved_holder[HOLDER_SIZE];
+    int64_t disbelieved_ms;
+    struct err error; // the last one
+    bool released;
+    struct exchange exchanges[EXCHANGES_MAX]; // since the loop has looked
+    int n_exchanges;
+};
+
+struct election {
+    struct election_options options; // as the caller gave them
+    struct loop_wakeup *news;        // for the operator's loop
+    struct standing told;            // what the loop has heard; its own
+    void (*released)(void *ctx);
+    void *released_ctx;
+
+    pthread_mutex_t lock;
+    struct standing standing; // under the lock
+    _Atomic(int) order;
+
+    // The thread's:
+    pthread_t thread;
+    struct loop *loop;
+    struct kube_client *client;
+    struct leader *leader; // NULL once it is released
+    struct loop_hook *hook;
+    struct loop_wakeup *orders;
+};
+
+// The thread
+
+static struct standing *standing_begin(struct election *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->standing.writes_until_ms = e->leader ? leader_writes_until_ms(e->leader) : 0;
+    return &e->standing;
+}
+
+static void standing_end(struct election *e)
+{
+    pthread_mutex_unlock(&e->lock);
+    loop_wakeup_signal(e->news);
+}
+
+// Before the thread waits: the lease may have been renewed.
+static void publish(void *ctx)
+{
+    struct election *e = ctx;
+    standing_begin(e);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void on_elected(void *ctx)
+{
+    struct standing *s = standing_begin(ctx);
+    s->terms++;
+    s->leading = true;
+    standing_end(ctx);
+}
+
+static void on_lost(void *ctx)
+{
+    struct standing *s = standing_begin(ctx);
+    s->leading = false;
+    standing_end(ctx);
+}
+
+static void on_holder(void *ctx, const char *holder, const char *watches)
+{
+    struct standing *s = standing_begin(ctx);
+    s->holders++;
+    snprintf(s->holder, sizeof s->holder, "%s", holder);
+    snprintf(s->watches, sizeof s->watches, "%s", watches);
+    standing_end(ctx);
+}
+
+static void on_disbelieved(void *ctx, const char *holder, int64_t duration_ms)
+{
+    struct standing *s = standing_begin(ctx);
+    s->disbelieved++;
+    s->disbelieved_ms = duration_ms;
+    snprintf(s->disbelieved_holder, sizeof s->disbelieved_holder, "%s", holder);
+    standing_end(ctx);
+}
+
+static void on_error(void *ctx, const struct err *err)
+{
+    struct standing *s = standing_begin(ctx);
+    s->errors++;
+    s->error = *err;
+    standing_end(ctx);
+}
+
+static void on_recovered(void *ctx)
+{
+    standing_begin(ctx)->recovered++;
+    standing_end(ctx);
+}
+
+static void on_exchange(void *ctx, const char *method, int http_status, int64_t micros)
+{
+    struct standing *s = standing_begin(ctx);
+    if (s->n_exchanges < EXCHANGES_MAX) {
+        struct exchange *x = &s->exchanges[s->n_exchanges++];
+        *x = (struct exchange){.status = http_status, .micros = micros};
+        snprintf(x->method, sizeof x->method, "%s", method);
+    }
+    standing_end(ctx);
+}
+
+static void on_released(void *ctx)
+{
+    struct election *e = ctx;
+    e->leader = NULL; // has freed itself
+    standing_begin(e)->released = true;
+    standing_end(e);
+}
+
+static void on_order(void *ctx)
+{
+    struct election *e = ctx;
+    switch ((enum order)atomic_exchange(&e->order, ORDER_NONE)) {
+    case ORDER_RELEASE:
+        leader_release(e->leader, on_released, e);
+        break;
+    case ORDER_END:
+        loop_stop(e->loop);
+        break;
+    case ORDER_NONE:
+        break;
+    }
+}
+
+static void *run(void *ctx)
+{
+    struct election *e = ctx;
+    loop_run(e->loop);
+    return NULL;
+}
+
+static void give_order(struct election *e, enum order order)
+{
+    atomic_store(&e->order, order);
+    loop_wakeup_signal(e->orders);
+}
+
+// The operator's loop
+
+static void tell_exchanges(const struct election *e, const struct standing *now)
+{
+    for (int i = 0; e->options.observe && i < now->n_exchanges; i++) {
+        const struct exchange *x = &now->exchanges[i];
+        e->options.observe(e->options.observe_ctx, x->method, x->status, x->micros);
+    }
+}
+
+// In the order in which a leader tells: a loss first.
+static void tell(struct election *e, const struct standing *before, const struct standing *now)
+{
+    const struct leader_options *o = &e->options.leader;
+    if (now->errors != before->errors)
+        o->on_error(o->ctx, &now->error);
+    if (before->leading && (!now->leading || now->terms != before->terms))
+        o->on_lost(o->ctx);
+    if (now->leading && (!before->leading || now->terms != before->terms))
+        o->on_elected(o->ctx);
+    if (now->disbelieved != before->disbelieved)
+        o->on_disbelieved(o->ctx, now->disbelieved_holder, now->disbelieved_ms);
+    if (now->holders != before->holders && !now->leading)
+        o->on_holder(o->ctx, now->holder, now->watches);
+    if (now->recovered != before->recovered)
+        o->on_recovered(o->ctx);
+}
+
+static void on_news(void *ctx)
+{
+    struct election *e = ctx;
+    struct standing before = e->told;
+    pthread_mutex_lock(&e->lock);
+    e->told = e->standing;
+    e->standing.n_exchanges = 0;
+    pthread_mutex_unlock(&e->lock);
+    tell_exchanges(e, &e->told);
+    if (!e->released) {
+        tell(e, &before, &e->told);
+        return;
+    }
+    if (e->told.released) {
+        void (*released)(void *ctx) = e->released;
+        void *released_ctx = e->released_ctx;
+        election_free(e);
+        released(released_ctx);
+    }
+}
+
+static int start_thread(struct election *e, struct err *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); // signals are the operator's
+    int r = pthread_create(&e->thread, NULL, run, e);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r == 0 ? 0 : err_set(err, ERR_INTERNAL, "the election gets no thread: %s", strerror(r));
+}
+
+static void take_down(struct election *e)
+{
+    leader_free(TAKE_PTR(e->leader));
+    kube_client_free(e->client);
+    loop_hook_free(e->hook);
+    loop_wakeup_free(e->orders);
+    loop_free(e->loop);
+    loop_wakeup_free(e->news);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+static struct leader *start_leader(struct election *e)
+{
+    struct leader_options o = e->options.leader;
+    o.on_elected = on_elected;
+    o.on_lost = on_lost;
+    o.on_holder = on_holder;
+    o.on_disbelieved = on_disbelieved;
+    o.on_error = on_error;
+    o.on_recovered = on_recovered;
+    o.ctx = e;
+    return leader_start(e->loop, e->client, &o);
+}
+
+struct election *election_start(struct loop *loop, const struct election_options *options, struct err *err)
+{
+    struct election *e = xcalloc(1, sizeof *e);
+    e->options = *options;
+    pthread_mutex_init(&e->lock, NULL);
+    e->news = loop_wakeup_new(loop, on_news, e);
+    e->loop = loop_new();
+    e->orders = loop_wakeup_new(e->loop, on_order, e);
+    e->hook = loop_hook_new(e->loop, publish, e);
+    const struct kube_client_options co = {.max_in_flight = 1, .observe = on_exchange, .observe_ctx = e};
+    int r = kube_client_new(e->loop, options->config, &co, &e->client, err);
+    if (r == 0) {
+        e->leader = start_leader(e);
+        r = start_thread(e, err);
+    }
+    if (r < 0) {
+        take_down(e);
+        return NULL;
+    }
+    return e;
+}
+
+bool election_is_leading(const struct election *e)
+{
+    return e->told.leading && !e->released;
+}
+
+// A term that the operator has not been told of began after another replica may have led: what was decided before does
+// not count in it.
+bool election_may_write(struct election *e)
+{
+    if (!election_is_leading(e))
+        return false;
+    pthread_mutex_lock(&e->lock);
+    bool same = e->standing.leading && e->standing.terms == e->told.terms;
+    int64_t until = same ? e->standing.writes_until_ms : 0;
+    pthread_mutex_unlock(&e->lock);
+    return clock_mono_us(&clock_system) / 1000 < until;
+}
+
+void election_release(struct election *e, void (*released)(void *ctx), void *ctx)
+{
+    e->released = released;
+    e->released_ctx = ctx;
+    give_order(e, ORDER_RELEASE);
+}
+
+void election_free(struct election *e)
+{
+    if (!e)
+        return;
+    give_order(e, ORDER_END);
+    pthread_join(e->thread, NULL);
+    take_down(e);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes part in the election of a leader (leader.h) on a thread of its own, over connections of its own. So nothing
+// that keeps the operator's loop or its client busy delays a renewal: neither a peer nor thousands of writes. A loop
+// that stands still for good is found by the liveness probe, which asks it.
+#ifndef CADRE_RUNTIME_ELECTION_H
+#define CADRE_RUNTIME_ELECTION_H
+
+#include "operator/runtime/leader.h"
+
+struct election;
+
+struct election_options {
+    struct leader_options leader;     // its callbacks come from the operator's loop, and free no election
+    const struct kube_config *config; // borrowed, and read from the thread
+    // As in kube_client_options, from the operator's loop. While that stands still some exchanges are not observed.
+    void (*observe)(void *ctx, const char *method, int http_status, int64_t micros);
+    void *observe_ctx;
+};
+
+// NULL with the reason: the client cannot be made, or there is no thread.
+struct election *election_start(struct loop *loop, const struct election_options *options, struct err *err);
+// Between on_elected() and on_lost().
+bool election_is_leading(const struct election *e);
+// As election_is_leading(), and the lease is not over by the clock either.
+bool election_may_write(struct election *e);
+// Gives the lease back as leader_release() does, then calls released from the loop. Frees itself.
+void election_release(struct election *e, void (*released)(void *ctx), void *ctx);
+void election_free(struct election *e); // at once, without giving back; accepts NULL
+
+#endif
