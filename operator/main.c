@@ -395,6 +395,7 @@ static int build_binding(struct operator* o, struct err *err)
         .client = o->client,
         .pods = o->stores[MIRROR_PODS],
         .groups = o->stores[MIRROR_GROUPS],
+        .placementgroups = o->stores[MIRROR_PLACEMENTGROUPS],
         .metrics = o->metrics,
         .options = o->options,
         .ns = o->options->lease_ns ? o->options->lease_ns : o->config.ns,

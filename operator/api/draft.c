@@ -5,7 +5,6 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/api/object.h"
 #include "operator/api/tables.h"
 
 #include <inttypes.h>
@@ -27,12 +26,12 @@ static int check_members(const struct json *v, const char *what, const char *con
     return 0;
 }
 
-static int check_kind(const struct json *group, struct err *err)
+static int check_kind(const struct json *group, enum kind is, struct err *err)
 {
-    const struct kind_info *info = kind_info(KIND_WORKERGROUP);
+    const struct kind_info *info = kind_info(is);
     const struct json *kind = json_get(group, "kind"), *version = json_get(group, "apiVersion");
     if ((kind && !json_str_is(kind, info->kind)) || (version && !json_str_is(version, info->api_version)))
-        return err_set(err, ERR_INVALID, "group.create makes objects of kind %s of %s only", info->kind,
+        return err_set(err, ERR_INVALID, "group.create: this is to be an object of kind %s of %s", info->kind,
                        info->api_version);
     return 0;
 }
@@ -87,7 +86,7 @@ static const char *write_manifest(const struct json *group, const struct draft *
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    kind_write(&w, KIND_WORKERGROUP);
+    kind_write(&w, d->kind);
     writer_object(&w, "metadata");
     writer_str(&w, "name", d->name);
     if (labels)
@@ -99,24 +98,36 @@ static const char *write_manifest(const struct json *group, const struct draft *
     return writer_finish(&w, a);
 }
 
+// The one of the two that is there.
+static const struct json *of_kind(const struct json *root, enum kind *ret)
+{
+    const struct json *group = json_get(root, "workerGroup"), *placement = json_get(root, "placementGroup");
+    *ret = placement ? KIND_PLACEMENTGROUP : KIND_WORKERGROUP;
+    if (!group == !placement)
+        return NULL;
+    return group ? group : placement;
+}
+
 int draft_read(const char *args, const char *ns, const char *user, int64_t now_ms, struct arena *a, struct draft *ret,
                struct err *err)
 {
-    static const char *const known[] = {"workerGroup", "lifetime", NULL};
+    static const char *const known[] = {"workerGroup", "placementGroup", "lifetime", NULL};
     static const char *const of_group[] = {"apiVersion", "kind", "metadata", "spec", "status", NULL};
     struct json *root;
     *ret = (struct draft){0};
     int r = json_parse(args, strlen(args), NULL, a, &root, err);
     if (r < 0)
         return err_wrap(err, "group.create");
-    const struct json *group = json_get(root, "workerGroup"), *metadata = json_get(group, "metadata");
+    const struct json *group = of_kind(root, &ret->kind), *metadata = json_get(group, "metadata");
     if (root->type != JSON_OBJECT || !group || group->type != JSON_OBJECT)
-        return err_set(err, ERR_INVALID, "group.create needs {\"workerGroup\": {a manifest of kind WorkerGroup}}");
+        return err_set(err, ERR_INVALID,
+                       "group.create needs {\"workerGroup\": {a manifest of kind WorkerGroup}}, or "
+                       "{\"placementGroup\": {a manifest of kind PlacementGroup}}");
     r = check_members(root, "what it is given", known, err);
     if (r == 0)
-        r = check_members(group, "a WorkerGroup", of_group, err);
+        r = check_members(group, kind_info(ret->kind)->kind, of_group, err);
     if (r == 0)
-        r = check_kind(group, err);
+        r = check_kind(group, ret->kind, err);
     if (r == 0)
         r = check_metadata(metadata, ns, err);
     if (r == 0)
@@ -125,8 +136,42 @@ int draft_read(const char *args, const char *ns, const char *user, int64_t now_m
         return r;
     ret->name = json_str(json_get(metadata, "name"), a);
     if (str_empty(ret->name) || !json_get(group, "spec"))
-        return err_set(err, ERR_INVALID, "group.create: a WorkerGroup needs metadata.name and spec");
+        return err_set(err, ERR_INVALID, "group.create: a %s needs metadata.name and spec", kind_info(ret->kind)->kind);
     ret->hash = arena_printf(a, "%016" PRIx64, str_hash(args, strlen(args)));
     ret->manifest = write_manifest(group, ret, user, now_ms, a);
     return 0;
+}
+
+int draft_read_name(const char *args, const char *method, struct arena *a, enum kind *ret_kind, const char **ret_name,
+                    struct err *err)
+{
+    struct json *root = NULL;
+    int r = json_parse(args, strlen(args), NULL, a, &root, err);
+    if (r < 0)
+        return err_wrap(err, "%s", method);
+    const struct json *placement = json_get(root, "placementGroup");
+    *ret_kind = placement ? KIND_PLACEMENTGROUP : KIND_WORKERGROUP;
+    *ret_name = json_str(placement ? placement : json_get(root, "group"), a);
+    if (str_empty(*ret_name) || json_count(root) != 1)
+        return err_set(err, ERR_INVALID,
+                       "%s needs {\"group\": the name of a WorkerGroup}, or {\"placementGroup\": the name of a "
+                       "PlacementGroup}",
+                       method);
+    return 0;
+}
+
+const char *bundle_places_write(const struct bundle_places *p, struct arena *a)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_bool(&w, "ready", p->ready);
+    if (!p->ready && p->message)
+        writer_str(&w, "message", p->message);
+    writer_list(&w, "nodes");
+    for (int32_t i = 0; i < p->n; i++)
+        writer_str(&w, NULL, p->nodes ? p->nodes[i] : NULL);
+    writer_list_end(&w);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
 }

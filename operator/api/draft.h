@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A WorkerGroup as a controller asks for it ({"workerGroup": {...}, "lifetime": "Session" | "Detached"}), made into the
-// object to create. What is in its spec the API server checks. Pure.
+// A WorkerGroup or PlacementGroup as a client asks for it ({"workerGroup": {...}, "lifetime": "Session" | "Detached"},
+// or "placementGroup"), made into the object to create. What is in its spec the API server checks. Pure.
 #ifndef CADRE_API_DRAFT_H
 #define CADRE_API_DRAFT_H
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
+#include "operator/api/object.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@
 #define ANNOTATION_SESSION_RENEWED "cadre.dev/session-renewed" // Unix ms; only of groups that go with their session
 
 struct draft {
+    enum kind kind; // KIND_WORKERGROUP or KIND_PLACEMENTGROUP
     const char *name;
     const char *hash; // of the arguments
     bool detached;
@@ -24,5 +26,16 @@ struct draft {
 // ERR_INVALID says what is wrong with the arguments, ERR_FORBIDDEN names the other namespace. Strings are in the arena.
 int draft_read(const char *args, const char *ns, const char *user, int64_t now_ms, struct arena *a, struct draft *ret,
                struct err *err);
+// Which object {"group": NAME} or {"placementGroup": NAME} is about; `method` has these arguments. ERR_INVALID.
+int draft_read_name(const char *args, const char *method, struct arena *a, enum kind *ret_kind, const char **ret_name,
+                    struct err *err);
+
+struct bundle_places { // of a PlacementGroup, what group.bundles answers
+    int32_t n;
+    const char *const *nodes; // of each, NULL = not known; NULL = of none
+    bool ready;
+    const char *message; // why it is not, NULL = nothing to say
+};
+const char *bundle_places_write(const struct bundle_places *p, struct arena *a);
 
 #endif

@@ -21,7 +21,7 @@ struct abandoned {
     bool running;
 };
 
-// A group that goes with a session.
+// A group, or a PlacementGroup, that goes with a session.
 struct ward {
     struct list link;
     const struct object *group; // referenced, as it was last renewed
@@ -92,21 +92,21 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
     (void)response;
     a->in_flight--;
     if (err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT && err->code != ERR_CANCELED)
-        log_warn("a WorkerGroup whose session has gone cannot be deleted; it is tried again", "error", err->msg, NULL);
+        log_warn("what a session that has gone had made cannot be deleted; it is tried again", "error", err->msg, NULL);
 }
 
 static void drop(struct abandoned *a, const struct object *group)
 {
     const struct meta *m = &group->meta;
     const struct request r = {.verb = VERB_DELETE,
-                              .kind = KIND_WORKERGROUP,
+                              .kind = group->kind,
                               .ns = m->ns,
                               .name = m->name,
                               .uid = m->uid,
                               .grace_s = -1,
                               .decided = true};
-    log_info("the session that this WorkerGroup was created for has gone: deleting it", "namespace", m->ns,
-             "workergroup", m->name, "user", labels_get(&m->annotations, ANNOTATION_CREATED_BY), NULL);
+    log_info("the session that this was created for has gone: deleting it", "kind", kind_info(group->kind)->kind,
+             "namespace", m->ns, "name", m->name, "user", labels_get(&m->annotations, ANNOTATION_CREATED_BY), NULL);
     a->in_flight++;
     if (!kube_send(a->client, &r, 0, on_deleted, a))
         a->in_flight--;
@@ -125,13 +125,15 @@ static void look(void *ctx)
     look_again(a);
 }
 
-struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups, int64_t after_ms)
+struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups,
+                                struct store *placements, int64_t after_ms)
 {
     struct abandoned *a = xcalloc(1, sizeof *a);
     *a = (struct abandoned){.loop = loop, .client = client, .after_ms = after_ms};
     list_init(&a->wards);
     a->timer = loop_timer_new(loop, look, a);
     store_subscribe(groups, on_group, a);
+    store_subscribe(placements, on_group, a);
     return a;
 }
 

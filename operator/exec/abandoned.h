@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes WorkerGroups that were to go with a client's session and that nobody renews any more
+// Deletes WorkerGroups and PlacementGroups that were to go with a client's session and that nobody renews any more
 // (operator/wiring/provision.h writes the renewals). How long one has been silent is measured here, from when its last
 // renewal was seen: clocks of different machines are not compared, and whoever begins to lead gives all of them the
 // whole time once more.
@@ -14,7 +14,8 @@ enum { ABANDONED_AFTER_MS = 120 * 1000 };
 struct abandoned;
 
 // Subscribes. after_ms: how long one may be silent.
-struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups, int64_t after_ms);
+struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups,
+                                struct store *placements, int64_t after_ms);
 void abandoned_start(struct abandoned *a); // this process leads
 void abandoned_stop(struct abandoned *a);
 bool abandoned_idle(const struct abandoned *a); // no write is under way

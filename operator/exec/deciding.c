@@ -24,7 +24,7 @@ struct deciding *deciding_new(struct loop *loop, struct kube_client *client, str
     d->reaper = reaper_new(client, pods);
     reaper_follow(d->reaper, workergroups);
     reaper_follow(d->reaper, plgs);
-    d->abandoned = abandoned_new(loop, client, workergroups, ABANDONED_AFTER_MS);
+    d->abandoned = abandoned_new(loop, client, workergroups, plgs, ABANDONED_AFTER_MS);
     return d;
 }
 

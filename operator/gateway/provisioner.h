@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and deletes WorkerGroups for clients: what the gateway asks for. In a cluster operator/wiring/provision.c
-// does it; a local run has one group and nobody to ask.
+// Creates and deletes WorkerGroups and PlacementGroups for clients: what the gateway asks for. In a cluster
+// operator/wiring/provision.c does it, in a local run operator/local/desk.c.
 #ifndef CADRE_GATEWAY_PROVISIONER_H
 #define CADRE_GATEWAY_PROVISIONER_H
 
@@ -23,6 +23,8 @@ struct provisioner { // what they are given is theirs until they return
     void *ctx;
     void (*create)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
     void (*remove)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
+    // Where the bundles of a PlacementGroup are.
+    void (*bundles)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
     // The session has ended. wanted: it may come again; else what was created for it can go at once.
     void (*ended)(void *ctx, const void *lifetime, bool wanted);
 };

@@ -25,7 +25,7 @@ enum {
     HASH_SIZE = 32,
 };
 
-static const struct right calling = {"create", "call", "call workers",
+static const struct right calling = {KIND_WORKERGROUP, "create", "call", "call workers",
                                      "bind the chart's ClusterRole that ends in -call to it there"};
 
 struct access {

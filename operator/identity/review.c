@@ -87,7 +87,7 @@ const char *review_of(const struct caller *who, const struct right *right, const
     writer_str(&w, "namespace", ns);
     writer_str(&w, "verb", right->verb);
     writer_str(&w, "group", "cadre.dev");
-    writer_str(&w, "resource", kind_info(KIND_WORKERGROUP)->plural);
+    writer_str(&w, "resource", kind_info(right->kind)->plural);
     if (right->subresource)
         writer_str(&w, "subresource", right->subresource);
     if (name)
@@ -131,9 +131,9 @@ int review_access(const char *answer, size_t len, const char *user, const struct
         if (str_empty(why))
             why = json_str(json_get(status, "evaluationError"), &a);
         r = err_set(err, ERR_FORBIDDEN,
-                    "user %.200s may not %s in namespace %.63s: it needs %s on workergroups%s%s%s%.253s (group "
+                    "user %.200s may not %s in namespace %.63s: it needs %s on %s%s%s%s%.253s (group "
                     "cadre.dev); %s%s%.*s%s",
-                    user, right->what, ns, right->verb, right->subresource ? "/" : "",
+                    user, right->what, ns, right->verb, kind_info(right->kind)->plural, right->subresource ? "/" : "",
                     right->subresource ? right->subresource : "", name ? " " : "", name ? name : "", right->advice,
                     str_empty(why) ? "" : " (the API server says: ", REVIEW_SAYING_MAX, why ? why : "",
                     str_empty(why) ? "" : ")");

@@ -4,13 +4,15 @@
 #ifndef CADRE_IDENTITY_REVIEW_H
 #define CADRE_IDENTITY_REVIEW_H
 
+#include "operator/api/object.h"
 #include "operator/gateway/authority.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-// What somebody may do with WorkerGroups of a namespace or not, in the API server's words and for messages.
+// What somebody may do with objects of a namespace or not, in the API server's words and for messages.
 struct right {
+    enum kind kind;
     const char *verb, *subresource; // "create", "call"; NULL = the object itself
     const char *what;               // "call workers": user x may not ... in namespace y
     const char *advice;             // "bind ..."
@@ -22,7 +24,7 @@ const char *review_token(const char *token, const char *audience, struct arena *
 int review_user(const char *answer, size_t len, const char *audience, struct arena *a, struct caller *ret,
                 struct err *err);
 
-// The SubjectAccessReview to create. `name`: of the one WorkerGroup that it is about, NULL = any.
+// The SubjectAccessReview to create. `name`: of the one object that it is about, NULL = any.
 const char *review_of(const struct caller *who, const struct right *right, const char *ns, const char *name,
                       struct arena *a);
 // The answer to that: 0, ERR_FORBIDDEN or ERR_UNAVAILABLE.

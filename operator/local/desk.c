@@ -1,28 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/desk.h"
 
-#include "common/base/json.h"
 #include "common/base/json_writer.h"
 #include "common/base/list.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/draft.h"
-#include "operator/local/nodes.h"
+#include "operator/local/claim.h"
+#include "operator/reconcile/ranges.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MANIFEST_MAX = 1024 * 1024 };
 
+struct used_bundle {        // of a replica
+    const struct entry *on; // the PlacementGroup; NULL = it is gone
+    int32_t bundle;
+};
+
+struct used_bundles {
+    struct used_bundle *items;
+    int32_t n;
+};
+
+// A group, or a PlacementGroup.
 struct entry {
     struct list link;
     struct desk *desk;
-    struct local_group *group;
-    const void *lifetime; // NULL = detached, or the session is away
-    bool bound;           // it goes with a session
-    bool placed;          // it has its nodes, and was started
-    bool gone;            // nobody finds it any more; it lives until its agent has ended
-    char *hash;           // of the request that made it
+    struct local_group *group;      // NULL = it is a PlacementGroup:
+    const struct object *placement; // referenced
+    char *ns, *name, *uid;
+    struct used_bundles used; // of a group on bundles: one of each replica
+    const void *lifetime;     // NULL = detached, or the session is away
+    bool bound;               // it goes with a session
+    bool placed;              // it has its nodes, and was started
+    bool gone;                // nobody finds it any more; it lives until its processes, or those on it, have ended
+    char *hash;               // of the request that made it
+    char *waits;              // of a PlacementGroup: for what
     struct loop_timer *abandoned;
     struct arena arena; // of the assignment
     struct nodes_assignment assignment;
@@ -34,41 +50,117 @@ struct desk {
     const char *map;
     int gpus;
     struct local_run run;
-    bool stopping;       // nothing new begins
-    struct list entries; // by age: the first to come is assigned first
+    bool stopping;                   // nothing new begins
+    struct list entries;             // by age: the first to come is assigned first
+    unsigned long long n_placements; // so far
 };
+
+static bool uses(const struct entry *e, const struct entry *placement)
+{
+    for (int32_t i = 0; i < e->used.n; i++)
+        if (e->used.items[i].on == placement)
+            return true;
+    return false;
+}
 
 static void entry_free(struct entry *e)
 {
     list_remove(&e->link);
-    nodes_leave(e->desk->nodes, local_group_uid(e->group));
-    if (e->gone) // else the whole gateway is
-        gateway_group_gone(e->desk->run.gateway, local_group_uid(e->group));
+    LIST_FOREACH(l, &e->desk->entries) {
+        struct entry *user = CONTAINER_OF(l, struct entry, link);
+        for (int32_t i = 0; i < user->used.n; i++)
+            if (user->used.items[i].on == e)
+                user->used.items[i].on = NULL;
+    }
+    nodes_leave(e->desk->nodes, e->uid);
+    if (e->gone && e->group) // else the whole gateway is
+        gateway_group_gone(e->desk->run.gateway, e->uid);
     loop_timer_free(e->abandoned);
     local_group_free(e->group);
+    object_unref(e->placement);
     arena_done(&e->arena);
+    free(e->used.items);
+    free(e->ns);
+    free(e->name);
+    free(e->uid);
     free(e->hash);
+    free(e->waits);
     free(e);
 }
 
 // What has a place, and what waits for one
 
-static int place(struct entry *e, struct err *err)
+static int place_placement(struct entry *e, struct err *err)
+{
+    struct nodes_gang gang;
+    int r = claim_of_placementgroup(placementgroup_of(e->placement), e->uid, &e->arena, &gang, err);
+    if (r == 0)
+        r = nodes_assign(e->desk->nodes, &gang, &e->arena, &e->assignment, err);
+    e->placed = r == 0;
+    return r;
+}
+
+static int sit_on_bundles(struct entry *e, struct err *err)
+{
+    const struct used_bundles *s = &e->used;
+    const char **nodes = arena_array(&e->arena, (size_t)s->n, sizeof *nodes);
+    const char **gpus = arena_array(&e->arena, (size_t)s->n, sizeof *gpus);
+    for (int32_t i = 0; i < s->n; i++) {
+        const struct entry *on = s->items[i].on;
+        if (!on)
+            return err_set(err, ERR_UNAVAILABLE, "its PlacementGroup was deleted");
+        if (!on->placed)
+            return err_set(err, ERR_UNAVAILABLE, "PlacementGroup %s is not ready: %s", on->name, on->waits);
+        nodes[i] = arena_strdup(&e->arena, on->assignment.nodes[s->items[i].bundle]);
+        gpus[i] = arena_strdup(&e->arena, on->assignment.gpus[s->items[i].bundle]);
+    }
+    e->assignment = (struct nodes_assignment){nodes, gpus};
+    return 0;
+}
+
+static int find_place(struct entry *e, const struct workergroup *g, struct err *err)
+{
+    struct nodes_gang gang;
+    if (e->used.n)
+        return sit_on_bundles(e, err);
+    int r = claim_of_group(g, e->uid, &e->arena, &gang, err);
+    return r < 0 ? r : nodes_assign(e->desk->nodes, &gang, &e->arena, &e->assignment, err);
+}
+
+static int place_group(struct entry *e, struct err *err)
 {
     const struct workergroup *g = local_group_spec(e->group);
     const struct worker_spec *w = &g->spec.worker;
-    int r = nodes_assign(e->desk->nodes, local_group_uid(e->group), g, &e->arena, &e->assignment, err);
+    struct claimed_gpus claimed;
+    int r = find_place(e, g, err);
     if (r < 0)
         return r;
-    const struct local_gpus gpus = {.list = e->desk->gpus ? e->assignment.gpus : NULL,
-                                    .each = w->gpus,
+    e->placed = true;
+    r = claim_gpus(g, e->assignment.gpus, &e->arena, &claimed, err);
+    const struct local_gpus gpus = {.list = e->desk->gpus ? claimed.list : NULL,
+                                    .of_processes = claimed.of_processes,
                                     .own = w->gpu_visibility == GPU_VISIBILITY_OWN ||
                                            (w->gpu_visibility == GPU_VISIBILITY_DEFAULT && w->module)};
-    e->placed = true;
-    r = local_group_start(e->group, &gpus, err);
+    if (r == 0)
+        r = local_group_start(e->group, &gpus, err);
     if (r < 0)
-        nodes_leave(e->desk->nodes, local_group_uid(e->group));
+        nodes_leave(e->desk->nodes, e->uid);
     return r;
+}
+
+static int place(struct entry *e, struct err *err)
+{
+    return e->group ? place_group(e, err) : place_placement(e, err);
+}
+
+static void wait_for(struct entry *e, const char *why)
+{
+    if (e->group) {
+        local_group_waits(e->group, why);
+        return;
+    }
+    free(e->waits);
+    e->waits = xstrdup(why);
 }
 
 static void place_waiting(struct desk *d)
@@ -77,7 +169,7 @@ static void place_waiting(struct desk *d)
         struct entry *e = CONTAINER_OF(l, struct entry, link);
         struct err err = ERR_INIT;
         if (!e->placed && !e->gone && !d->stopping && place(e, &err) < 0)
-            local_group_waits(e->group, err.msg);
+            wait_for(e, err.msg);
     }
 }
 
@@ -89,13 +181,40 @@ static void on_ended(void *ctx, struct local_group *g)
     place_waiting(d);
 }
 
+// Processes of it, or on it, run.
+static bool runs(const struct entry *e)
+{
+    if (e->group)
+        return local_group_runs(e->group);
+    LIST_FOREACH(l, &e->desk->entries) {
+        const struct entry *user = CONTAINER_OF(l, struct entry, link);
+        if (uses(user, e) && local_group_runs(user->group))
+            return true;
+    }
+    return false;
+}
+
+static void stop_users(const struct entry *placement)
+{
+    _cleanup_(free_p) char *why = xasprintf("its PlacementGroup %s was deleted", placement->name);
+    LIST_FOREACH(l, &placement->desk->entries) {
+        const struct entry *e = CONTAINER_OF(l, struct entry, link);
+        if (uses(e, placement) && !local_group_stopped(e->group))
+            local_group_stop(e->group, why);
+    }
+}
+
 static void delete_entry(struct entry *e)
 {
     struct desk *d = e->desk;
     e->gone = true;
     e->lifetime = NULL;
     loop_timer_disarm(e->abandoned);
-    if (local_group_stop(e->group))
+    if (!e->group)
+        stop_users(e);
+    else if (!local_group_stopped(e->group))
+        local_group_stop(e->group, "it was deleted");
+    if (runs(e))
         return;
     entry_free(e);
     place_waiting(d);
@@ -106,11 +225,11 @@ static void on_abandoned(void *ctx)
     delete_entry(ctx);
 }
 
-static struct entry *find(const struct desk *d, const char *ns, const char *name)
+static struct entry *find(const struct desk *d, enum kind kind, const char *ns, const char *name)
 {
     LIST_FOREACH(l, &d->entries) {
         struct entry *e = CONTAINER_OF(l, struct entry, link);
-        if (!e->gone && str_eq(local_group_ns(e->group), ns) && str_eq(local_group_name(e->group), name))
+        if (!e->gone && (e->group != NULL) == (kind == KIND_WORKERGROUP) && str_eq(e->ns, ns) && str_eq(e->name, name))
             return e;
     }
     return NULL;
@@ -123,9 +242,9 @@ static void answer(const struct entry *e, provisioner_done_fn done, void *done_c
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_str(&w, "namespace", local_group_ns(e->group));
-    writer_str(&w, "name", local_group_name(e->group));
-    writer_str(&w, "uid", local_group_uid(e->group));
+    writer_str(&w, "namespace", e->ns);
+    writer_str(&w, "name", e->name);
+    writer_str(&w, "uid", e->uid);
     writer_str(&w, "lifetime", e->bound ? "Session" : "Detached");
     writer_object_end(&w);
     done(done_ctx, buf_str(&w.buf), w.buf.len, &(struct err){0});
@@ -136,46 +255,136 @@ static void answer(const struct entry *e, provisioner_done_fn done, void *done_c
 static int take_over(struct entry *e, const struct provision *p, const struct draft *draft, struct err *err)
 {
     if (!str_eq(e->hash, draft->hash) || e->bound == draft->detached)
-        return err_set(err, ERR_EXISTS,
-                       "there is a group %s/%s in this run already, and it was not made by this request; delete it or "
-                       "take another name",
-                       p->ns, draft->name);
+        return err_set(
+            err, ERR_EXISTS,
+            "there is a %s %s/%s in this run already, and it was not made by this request; delete it or take "
+            "another name",
+            kind_info(draft->kind)->kind, p->ns, draft->name);
     e->lifetime = e->bound ? p->lifetime : NULL;
     loop_timer_disarm(e->abandoned);
     return 0;
 }
 
-static int make(struct desk *d, const struct provision *p, const struct draft *draft, struct entry **ret,
-                struct err *err)
+static struct entry *entry_new(struct desk *d, const struct provision *p, const struct draft *draft)
 {
-    struct buf text = BUF_INIT(MANIFEST_MAX);
-    struct manifest manifest;
-    size_t n = 0;
-    LIST_FOREACH(l, &d->entries)
-        n++;
-    if (n >= DESK_GROUPS_MAX)
-        return err_set(err, ERR_LIMIT, "this run has %zu groups, which is the most: delete some", n);
-    buf_puts(&text, draft->manifest);
-    int r = manifest_parse(&text, NULL, d->map, &manifest, err);
-    buf_done(&text);
-    if (r == 0 && manifest.group->spec.n_placement_groups) {
-        r = err_set(err, ERR_INVALID, "spec.placement.groups: a local run has no PlacementGroups");
-        manifest_done(&manifest);
-    }
-    if (r < 0)
-        return err_wrap(err, "%s", draft->name);
-    const struct local_job job = {p->ns, draft->name, manifest.processes, manifest.command, manifest};
     struct entry *e = xcalloc(1, sizeof *e);
     *e = (struct entry){.desk = d,
-                        .group = local_group_new(&d->run, &job),
+                        .ns = xstrdup(p->ns),
+                        .name = xstrdup(draft->name),
                         .lifetime = draft->detached ? NULL : p->lifetime,
                         .bound = !draft->detached,
                         .hash = xstrdup(draft->hash),
                         .arena = ARENA_INIT};
     e->abandoned = loop_timer_new(d->loop, on_abandoned, e);
     list_append(&d->entries, &e->link);
-    *ret = e;
+    return e;
+}
+
+static int make_placement(struct desk *d, const struct provision *p, const struct draft *draft, struct entry **ret,
+                          struct err *err)
+{
+    const struct object *o;
+    int r = object_decode(KIND_PLACEMENTGROUP, draft->manifest, strlen(draft->manifest), &o, err);
+    if (r < 0)
+        return err_wrap(err, "%s", draft->name);
+    *ret = entry_new(d, p, draft);
+    (*ret)->placement = o;
+    (*ret)->uid = xasprintf("placement-%llu", (unsigned long long)d->n_placements++);
     return 0;
+}
+
+static int32_t count_bundles(const struct placementgroup *p)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < p->spec.n_bundles; i++)
+        n += p->spec.bundles[i].count;
+    return (int32_t)MIN(n, (int64_t)INT32_MAX);
+}
+
+static int take_bundle(struct used_bundles *s, struct entry *on, int32_t bundle, int32_t wanted, struct err *err)
+{
+    for (int32_t i = 0; i < s->n; i++)
+        if (s->items[i].on == on && s->items[i].bundle == bundle)
+            return err_set(err, ERR_INVALID, "spec.placement.groups names bundle %d of PlacementGroup %s twice", bundle,
+                           on->name);
+    if (s->n < wanted)
+        s->items[s->n++] = (struct used_bundle){on, bundle};
+    return 0;
+}
+
+static int take_ranges(struct used_bundles *s, struct entry *on, const char *text, int32_t wanted, struct err *err)
+{
+    const int32_t n = count_bundles(placementgroup_of(on->placement));
+    int32_t first, last;
+    int r = 0;
+    while (r == 0 && ranges_next(&text, &first, &last)) {
+        if (last >= n)
+            r = err_set(err, ERR_INVALID, "spec.placement.groups asks for bundle %d of PlacementGroup %s, which has %d",
+                        last, on->name, n);
+        for (int32_t i = first; i <= last && r == 0; i++)
+            r = take_bundle(s, on, i, wanted, err);
+    }
+    if (r == 0 && !text)
+        r = err_set(err, ERR_INVALID, "spec.placement.groups: the bundles of PlacementGroup %s are no list like 0-3,6",
+                    on->name);
+    return r;
+}
+
+// The bundles that the group names, one after the other: those of its replicas.
+static int take_bundles(const struct desk *d, const char *ns, const struct workergroup *g, struct used_bundles *s,
+                        struct err *err)
+{
+    int r = 0;
+    if (!g->spec.n_placement_groups)
+        return 0;
+    s->items = xcalloc((size_t)g->spec.replicas, sizeof *s->items);
+    for (size_t i = 0; i < g->spec.n_placement_groups && r == 0; i++) {
+        const struct placementgroup_ref *ref = &g->spec.placement_groups[i];
+        struct entry *on = find(d, KIND_PLACEMENTGROUP, ns, ref->name);
+        char all[32];
+        if (!on)
+            return err_set(err, ERR_NOT_FOUND, "there is no PlacementGroup %s/%s in this run", ns, ref->name);
+        snprintf(all, sizeof all, "0-%d", count_bundles(placementgroup_of(on->placement)) - 1);
+        r = take_ranges(s, on, ref->bundles ? ref->bundles : all, g->spec.replicas, err);
+    }
+    if (r == 0 && s->n < g->spec.replicas)
+        r = err_set(err, ERR_INVALID, "spec.placement.groups names %d bundles for %d replicas", s->n, g->spec.replicas);
+    return r;
+}
+
+static int make_group(struct desk *d, const struct provision *p, const struct draft *draft, struct entry **ret,
+                      struct err *err)
+{
+    struct buf text = BUF_INIT(MANIFEST_MAX);
+    struct manifest manifest;
+    struct used_bundles used = {NULL, 0};
+    buf_puts(&text, draft->manifest);
+    int r = manifest_parse(&text, NULL, d->map, &manifest, err);
+    buf_done(&text);
+    if (r == 0 && (r = take_bundles(d, p->ns, manifest.group, &used, err)) < 0) {
+        manifest_done(&manifest);
+        free(used.items);
+    }
+    if (r < 0)
+        return err_wrap(err, "%s", draft->name);
+    const struct local_job job = {p->ns, draft->name, manifest.processes, manifest.command, manifest};
+    *ret = entry_new(d, p, draft);
+    (*ret)->group = local_group_new(&d->run, &job);
+    (*ret)->uid = xstrdup(local_group_uid((*ret)->group));
+    (*ret)->used = used;
+    return 0;
+}
+
+static int make(struct desk *d, const struct provision *p, const struct draft *draft, struct entry **ret,
+                struct err *err)
+{
+    size_t n = 0;
+    LIST_FOREACH(l, &d->entries)
+        n++;
+    if (n >= DESK_ENTRIES_MAX)
+        return err_set(err, ERR_LIMIT, "this run has %zu groups and PlacementGroups, which is the most: delete some",
+                       n);
+    return (draft->kind == KIND_WORKERGROUP ? make_group : make_placement)(d, p, draft, ret, err);
 }
 
 // What has no place now waits for one. What can never have one is refused, and so is what cannot be started.
@@ -184,11 +393,11 @@ static int begin(struct entry *e, struct err *err)
     struct err why = ERR_INIT;
     int r = place(e, &why);
     if (r == ERR_UNAVAILABLE && !e->placed) {
-        local_group_waits(e->group, why.msg);
+        wait_for(e, why.msg);
         return 0;
     }
     if (r < 0) {
-        err_set(err, r, "%s: %s", local_group_name(e->group), why.msg);
+        err_set(err, r, "%s: %s", e->name, why.msg);
         delete_entry(e);
     }
     return r;
@@ -222,7 +431,7 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
         r = check_name(draft.name, &err);
     if (r == 0 && d->stopping)
         r = err_set(&err, ERR_UNAVAILABLE, "%s: this run is ending and starts no more groups", draft.name);
-    struct entry *e = r == 0 ? find(d, p->ns, draft.name) : NULL;
+    struct entry *e = r == 0 ? find(d, draft.kind, p->ns, draft.name) : NULL;
     if (e) {
         r = take_over(e, p, &draft, &err);
     } else if (r == 0) {
@@ -237,23 +446,47 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
     arena_done(&a);
 }
 
+// What a request for one object is about; NULL: err says why not.
+static struct entry *named(const struct desk *d, const struct provision *p, const char *method, struct arena *a,
+                           struct err *err)
+{
+    enum kind kind;
+    const char *name;
+    if (draft_read_name(p->args, method, a, &kind, &name, err) < 0)
+        return NULL;
+    struct entry *e = find(d, kind, p->ns, name);
+    if (!e)
+        err_set(err, ERR_NOT_FOUND, "there is no %s %s/%.100s in this run", kind_info(kind)->kind, p->ns, name);
+    return e;
+}
+
 static void delete (void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    struct json *root = NULL;
-    const char *name =
-        json_parse(p->args, strlen(p->args), NULL, &a, &root, &err) == 0 ? json_str(json_get(root, "group"), &a) : NULL;
-    struct entry *e = str_empty(name) ? NULL : find(ctx, p->ns, name);
-    if (str_empty(name) || json_count(root) != 1)
-        err_set(&err, ERR_INVALID, "group.delete needs {\"group\": the name of a group of namespace %s}", p->ns);
-    else if (!e)
-        err_set(&err, ERR_NOT_FOUND, "there is no group %s/%.100s in this run", p->ns, name);
+    struct entry *e = named(ctx, p, "group.delete", &a, &err);
+    if (e)
+        delete_entry(e);
+    done(done_ctx, e ? "null" : NULL, e ? 4 : 0, &err);
+    arena_done(&a);
+}
+
+static void bundles(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    const struct entry *e = named(ctx, p, "group.bundles", &a, &err);
+    if (e && e->group)
+        err_set(&err, ERR_INVALID, "group.bundles needs {\"placementGroup\": the name of a PlacementGroup}");
     if (err.code) {
         done(done_ctx, NULL, 0, &err);
     } else {
-        delete_entry(e);
-        done(done_ctx, "null", 4, &(struct err){0});
+        const struct bundle_places places = {.n = count_bundles(placementgroup_of(e->placement)),
+                                             .nodes = e->placed ? e->assignment.nodes : NULL,
+                                             .ready = e->placed,
+                                             .message = e->waits};
+        const char *json = bundle_places_write(&places, &a);
+        done(done_ctx, json, strlen(json), &err);
     }
     arena_done(&a);
 }
@@ -272,10 +505,10 @@ static void ended(void *ctx, const void *lifetime, bool wanted)
 
 // The desk
 
-struct desk *desk_new(struct loop *loop, int nodes, int gpus, const char *map)
+struct desk *desk_new(struct loop *loop, int nodes, int gpus, int cpus, const char *map)
 {
     struct desk *d = xcalloc(1, sizeof *d);
-    *d = (struct desk){.loop = loop, .nodes = nodes_new(nodes, gpus), .map = map, .gpus = gpus};
+    *d = (struct desk){.loop = loop, .nodes = nodes_new(nodes, gpus, cpus), .map = map, .gpus = gpus};
     list_init(&d->entries);
     return d;
 }
@@ -299,14 +532,14 @@ void desk_free(struct desk *d)
 
 struct provisioner desk_provisioner(struct desk *d)
 {
-    return (struct provisioner){.ctx = d, .create = create, .remove = delete, .ended = ended};
+    return (struct provisioner){.ctx = d, .create = create, .remove = delete, .bundles = bundles, .ended = ended};
 }
 
 static const struct entry *by_uid(const struct desk *d, const char *uid)
 {
     LIST_FOREACH(l, &d->entries) {
         const struct entry *e = CONTAINER_OF(l, struct entry, link);
-        if (str_eq(local_group_uid(e->group), uid))
+        if (str_eq(e->uid, uid))
             return e;
     }
     return NULL;
@@ -321,18 +554,29 @@ struct local_group *desk_find(const struct desk *d, const char *uid)
 const char *desk_node(const struct desk *d, const char *uid, uint32_t rank)
 {
     const struct entry *e = by_uid(d, uid);
-    return e && e->placed ? e->assignment.nodes[rank / (uint32_t)local_group_spec(e->group)->spec.workers_per_replica]
-                          : NULL;
+    return e && e->group && e->placed
+               ? e->assignment.nodes[rank / (uint32_t)local_group_spec(e->group)->spec.workers_per_replica]
+               : NULL;
 }
 
 void desk_reap(struct desk *d)
 {
+    bool left = false;
     LIST_FOREACH(l, &d->entries) {
-        struct entry *e = CONTAINER_OF(l, struct entry, link);
-        local_group_reap(e->group);
-        if (e->gone && !local_group_runs(e->group))
-            entry_free(e);
+        const struct entry *e = CONTAINER_OF(l, struct entry, link);
+        if (e->group)
+            local_group_reap(e->group);
     }
+    for (int groups = 1; groups >= 0; groups--) // before what they are on
+        LIST_FOREACH(l, &d->entries) {
+            struct entry *e = CONTAINER_OF(l, struct entry, link);
+            if (e->gone && (e->group != NULL) == groups && !runs(e)) {
+                left = left || !groups;
+                entry_free(e);
+            }
+        }
+    if (left)
+        place_waiting(d);
 }
 
 void desk_stop(struct desk *d, bool again)
@@ -340,15 +584,15 @@ void desk_stop(struct desk *d, bool again)
     d->stopping = true;
     LIST_FOREACH(l, &d->entries) {
         struct local_group *g = CONTAINER_OF(l, struct entry, link)->group;
-        if (again || !local_group_stopped(g)) // one that is told twice kills its processes
-            local_group_stop(g);
+        if (g && (again || !local_group_stopped(g))) // one that is told twice kills its processes
+            local_group_stop(g, "its run on this machine was told to end");
     }
 }
 
 bool desk_idle(const struct desk *d)
 {
     LIST_FOREACH(l, &d->entries)
-        if (local_group_runs(CONTAINER_OF(l, struct entry, link)->group))
+        if (runs(CONTAINER_OF(l, struct entry, link)))
             return false;
     return true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups that clients make in a local run, by group.create and group.delete as in a cluster: each goes with the
-// session that made it, or stays until the run ends. A group that does not fit now waits for the others.
+// The groups and PlacementGroups that clients make in a local run, by group.create and group.delete as in a cluster:
+// each goes with the session that made it, or stays until the run ends. What does not fit now waits for the others.
 #ifndef CADRE_LOCAL_DESK_H
 #define CADRE_LOCAL_DESK_H
 
@@ -8,10 +8,10 @@
 
 struct desk;
 
-enum { DESK_GROUPS_MAX = 256, DESK_ABANDONED_MS = 120 * 1000 };
+enum { DESK_ENTRIES_MAX = 256, DESK_ABANDONED_MS = 120 * 1000 };
 
-// nodes, gpus: of the run, and of each node. The run's ended() is not used.
-struct desk *desk_new(struct loop *loop, int nodes, int gpus, const char *map);
+// nodes: of the run; gpus, cpus: of each. The run's ended() is not used.
+struct desk *desk_new(struct loop *loop, int nodes, int gpus, int cpus, const char *map);
 void desk_run(struct desk *d, const struct local_run *run); // before anybody is served
 void desk_free(struct desk *d); // accepts NULL; after the gateway, which no group may outlive
 struct provisioner desk_provisioner(struct desk *d);

@@ -46,7 +46,7 @@ struct local_group {
     char *refusal; // of calls, once the processes have ended for good
     char *status;  // what it waits for
     char *gpus;    // NULL = whatever there is
-    int gpus_each;
+    char *process_gpus;
     bool gpus_own;
     bool served; // a process has connected, so there may be callers, and more may come
     bool asked;  // to stop
@@ -94,14 +94,13 @@ static void enter(const struct local_group *g)
 
 static _Noreturn void run_agent(const struct local_group *g, int control)
 {
-    char processes[16], attempt[16], fd[16], each[16];
+    char processes[16], attempt[16], fd[16];
     size_t n = 0, k = 0;
     while (g->command[n])
         n++;
     snprintf(processes, sizeof processes, "%d", g->processes);
     snprintf(attempt, sizeof attempt, "%u", (unsigned)g->attempt);
     snprintf(fd, sizeof fd, "%d", control);
-    snprintf(each, sizeof each, "%d", g->gpus_each);
     fcntl(control, F_SETFD, 0);
     const char *first[FIRST_WORDS];
     const char *const always[] = {g->run.agent, "run", "--processes", processes, "--attempt", attempt, "--control", fd};
@@ -110,10 +109,8 @@ static _Noreturn void run_agent(const struct local_group *g, int control)
     if (g->gpus) {
         first[k++] = "--gpu-visibility";
         first[k++] = g->gpus_own ? "own" : "all";
-    }
-    if (g->gpus && g->gpus_each >= 0) {
-        first[k++] = "--gpus";
-        first[k++] = each;
+        first[k++] = "--process-gpus";
+        first[k++] = g->process_gpus;
     }
     first[k++] = "--";
     const char **argv = xcalloc(k + n + 1, sizeof *argv);
@@ -170,8 +167,6 @@ static int start_agent(struct local_group *g, struct err *err)
 
 static char *describe_end(const struct local_group *g, const char *why)
 {
-    if (g->asked)
-        return xstrdup("its run on this machine was told to end");
     if (g->exit_code == 0)
         return xstrdup("all of its processes have ended with success");
     if (g->failed.attempt == g->attempt)
@@ -183,9 +178,11 @@ static char *describe_end(const struct local_group *g, const char *why)
 // Whoever calls later is told why, if there may be such; a job that nobody calls just ends.
 static void end(struct local_group *g, const char *why)
 {
-    free(g->refusal);
-    g->refusal = describe_end(g, why);
-    tell_router(g);
+    if (!g->asked) {
+        free(g->refusal);
+        g->refusal = describe_end(g, why);
+        tell_router(g);
+    }
     if (!g->asked && (g->exit_code || g->served))
         fprintf(stderr, "cadre-local: %s: %s\n", g->name, g->refusal);
     g->run.ended(g->run.ctx, g);
@@ -232,12 +229,12 @@ void local_group_reap(struct local_group *g)
         end(g, why);
 }
 
-bool local_group_stop(struct local_group *g)
+bool local_group_stop(struct local_group *g, const char *why)
 {
     g->asked = true;
     loop_timer_disarm(g->again);
     if (!g->refusal) {
-        g->refusal = describe_end(g, "it was told to end");
+        g->refusal = xstrdup(why);
         tell_router(g);
     }
     if (g->agent)
@@ -260,8 +257,7 @@ struct local_group *local_group_new(const struct local_run *run, const struct lo
                               .name = xstrdup(job->name),
                               .processes = job->processes,
                               .command = xcalloc(n + 1, sizeof *g->command),
-                              .attempt = FIRST_ATTEMPT,
-                              .gpus_each = -1};
+                              .attempt = FIRST_ATTEMPT};
     memcpy(g->command, job->command, n * sizeof *g->command);
     rand_seed_system(&rand);
     g->restarts.seed = rand_u64(&rand);
@@ -288,6 +284,7 @@ void local_group_free(struct local_group *g)
     free(g->refusal);
     free(g->status);
     free(g->gpus);
+    free(g->process_gpus);
     free(g->ns);
     free(g->name);
     free(g);
@@ -297,8 +294,9 @@ int local_group_start(struct local_group *g, const struct local_gpus *gpus, stru
 {
     if (gpus && gpus->list) {
         free(g->gpus);
+        free(g->process_gpus);
         g->gpus = xstrdup(gpus->list);
-        g->gpus_each = gpus->each;
+        g->process_gpus = xstrdup(gpus->of_processes);
         g->gpus_own = gpus->own;
     }
     if (g->status) {

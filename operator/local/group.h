@@ -28,10 +28,10 @@ struct local_job { // what is run
     struct manifest manifest;   // taken over; all zero = there is none
 };
 
-// GPUs of this machine that its processes share out, and whether each sees its own only.
+// GPUs of this machine, and whether each process sees its own only.
 struct local_gpus {
-    const char *list; // as CUDA_VISIBLE_DEVICES has it; NULL = whatever there is
-    int each;         // of a process, -1 = an equal share
+    const char *list;         // of all, as CUDA_VISIBLE_DEVICES has it; NULL = whatever there is
+    const char *of_processes; // of each, as cadre-agent run --process-gpus
     bool own;
 };
 
@@ -39,8 +39,8 @@ struct local_gpus {
 struct local_group *local_group_new(const struct local_run *run, const struct local_job *job);
 void local_group_free(struct local_group *g); // accepts NULL; an agent that runs is told to end, nobody waits for it
 int local_group_start(struct local_group *g, const struct local_gpus *gpus, struct err *err); // gpus may be NULL
-// Told to end, twice or not. False = nothing runs, and nothing will: ended() is not called.
-bool local_group_stop(struct local_group *g);
+// Told to end, twice or not; why: for those who call it. False = nothing runs, and nothing will: ended() is not called.
+bool local_group_stop(struct local_group *g, const char *why);
 void local_group_reap(struct local_group *g); // after SIGCHLD
 // While nothing has been started: what it waits for, for those who wait with it.
 void local_group_waits(struct local_group *g, const char *why);

@@ -121,7 +121,7 @@ static void stop(struct local *l)
 {
     bool again = l->asked;
     l->asked = true;
-    bool runs = l->group && local_group_stop(l->group);
+    bool runs = l->group && local_group_stop(l->group, "its run on this machine was told to end");
     if (l->desk) {
         desk_stop(l->desk, again);
         runs = !desk_idle(l->desk);
@@ -248,7 +248,7 @@ static int start(struct local *l, struct err *err)
                                     .ctx = l};
     l->authority = trust_authority(l->token);
     if (l->options.serve) {
-        l->desk = desk_new(l->loop, l->options.nodes, l->options.gpus, l->options.map);
+        l->desk = desk_new(l->loop, l->options.nodes, l->options.gpus, l->options.cpus, l->options.map);
         l->provisioner = desk_provisioner(l->desk);
         config.provisioner = &l->provisioner;
     }

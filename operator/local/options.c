@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 static const char help[] =
     "Usage: cadre-local [OPTION]... -- COMMAND [ARG]...\n"
@@ -33,6 +34,7 @@ static const char help[] =
     "  --nodes N               with --serve: logical nodes, 1 to 256; default: 1\n"
     "  --gpus N                with --serve: GPUs of each node, 0 to 256, counted on; nobody looks whether they are\n"
     "                          there; default: 0\n"
+    "  --cpus N                with --serve: CPUs of each node, counted on; default: those of this machine\n"
     "  --with-parent           end with the program that started this one\n"
     "  --no-shared-memory      send long arguments and results through the socket, to compare\n"
     "  --no-spin               the proxy sleeps at once, instead of polling for up to 100 us "
@@ -57,6 +59,7 @@ enum {
     OPT_SERVE,
     OPT_NODES,
     OPT_GPUS,
+    OPT_CPUS,
     OPT_PARENT,
     OPT_PLAIN,
     OPT_SLEEPS,
@@ -75,6 +78,7 @@ static const struct option table[] = {
     {"serve", no_argument, NULL, OPT_SERVE},
     {"nodes", required_argument, NULL, OPT_NODES},
     {"gpus", required_argument, NULL, OPT_GPUS},
+    {"cpus", required_argument, NULL, OPT_CPUS},
     {"with-parent", no_argument, NULL, OPT_PARENT},
     {"no-shared-memory", no_argument, NULL, OPT_PLAIN},
     {"no-spin", no_argument, NULL, OPT_SLEEPS},
@@ -144,6 +148,8 @@ static int apply(struct options *o, int opt)
         return set_number("--nodes", 1, NODES_MAX, &o->nodes);
     case OPT_GPUS:
         return set_number("--gpus", 0, NODES_GPUS_MAX, &o->gpus);
+    case OPT_CPUS:
+        return set_number("--cpus", 1, NODES_CPUS_MAX, &o->cpus);
     case OPT_PARENT:
         o->with_parent = true;
         return -1;
@@ -173,8 +179,11 @@ static int check(const struct options *o, bool command)
 {
     if (o->serve && (o->file || command || o->processes))
         return wrong("--serve", "with a group", "it begins with none: leave out -f, --processes and the command");
-    if (!o->serve && (o->nodes || o->gpus))
-        return wrong(o->nodes ? "--nodes" : "--gpus", "without --serve", "it is for groups that programs make");
+    if (!o->serve && (o->nodes || o->gpus || o->cpus))
+        return wrong(o->nodes  ? "--nodes"
+                     : o->gpus ? "--gpus"
+                               : "--cpus",
+                     "without --serve", "it is for groups that programs make");
     if (!o->serve && !o->file && !command)
         return wrong("the command", "is missing",
                      "what is to be run for each rank comes after --, or in a file: -f FILE");
@@ -201,6 +210,7 @@ int options_parse(int argc, char **argv, struct options *ret)
     int r = check(ret, command);
     ret->command = command ? argv + optind : NULL;
     ret->nodes = MAX(ret->nodes, 1);
+    ret->cpus = ret->cpus ? ret->cpus : (int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
     ret->processes = MAX(ret->processes, 1);
     return r;
 }

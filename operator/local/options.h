@@ -12,14 +12,14 @@ struct options {
     const char *ns, *group; // of a manifest's group NULL = as it says
     const char *agent;      // the program
     int processes;
-    bool serve;       // groups that clients make
-    bool with_parent; // ends with the program that started it
-    int nodes, gpus;  // logical ones; GPUs of each node
-    bool plain;       // no memory is shared
-    bool sleeps;      // whenever the proxy waits
-    char **command;   // NULL with a manifest
-    const char *file; // the manifest, NULL = none
-    const char *map;  // "PREFIX=DIRECTORY", NULL = none
+    bool serve;            // groups that clients make
+    bool with_parent;      // ends with the program that started it
+    int nodes, gpus, cpus; // logical nodes; GPUs and CPUs of each
+    bool plain;            // no memory is shared
+    bool sleeps;           // whenever the proxy waits
+    char **command;        // NULL with a manifest
+    const char *file;      // the manifest, NULL = none
+    const char *map;       // "PREFIX=DIRECTORY", NULL = none
 };
 
 // -1: go on; anything else is the exit code, everything was said.

@@ -1,14 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/group_change.h"
 
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+static const char *const methods[] = {
+    [GROUP_CHANGE_CREATE] = "group.create",
+    [GROUP_CHANGE_DELETE] = "group.delete",
+    [GROUP_CHANGE_BUNDLES] = "group.bundles",
+};
+
 enum group_change_kind group_change_kind_of(const struct head *head)
 {
-    if (head_method_is(head, "group.create"))
-        return GROUP_CHANGE_CREATE;
-    return head_method_is(head, "group.delete") ? GROUP_CHANGE_DELETE : GROUP_CHANGE_NONE;
+    for (size_t i = GROUP_CHANGE_NONE + 1; i < ARRAY_LEN(methods); i++)
+        if (head_method_is(head, methods[i]))
+            return (enum group_change_kind)i;
+    return GROUP_CHANGE_NONE;
+}
+
+bool group_change_method(const char *name)
+{
+    for (size_t i = GROUP_CHANGE_NONE + 1; i < ARRAY_LEN(methods); i++)
+        if (str_eq(name, methods[i]))
+            return true;
+    return false;
 }
 
 int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t id, const char *args, size_t len,
@@ -20,7 +38,7 @@ int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t 
     if (n >= GROUP_CHANGES_MAX)
         return err_set(err, ERR_THROTTLED, "%zu groups are being created or deleted for this connection already", n);
     if (len > GROUP_CHANGE_ARGS_MAX)
-        return err_set(err, ERR_LIMIT, "a WorkerGroup of %zu bytes: at most %d", len, GROUP_CHANGE_ARGS_MAX);
+        return err_set(err, ERR_LIMIT, "a manifest of %zu bytes: at most %d", len, GROUP_CHANGE_ARGS_MAX);
     struct group_change *e = xcalloc(1, sizeof *e);
     *e = (struct group_change){
         .kind = kind, .session = s, .caller_id = id, .args = memcpy(xcalloc(1, len + 1), args, len)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client asks for that no worker does: a WorkerGroup to be created or deleted. The router notes it, whoever
-// owns the router does it and answers, also after the session has ended.
+// What a client asks for that no worker does: a WorkerGroup or a PlacementGroup to be created or deleted, and where
+// bundles are. The router notes it, its owner does it and answers, also after the session has ended.
 #ifndef CADRE_PROXY_GROUP_CHANGE_H
 #define CADRE_PROXY_GROUP_CHANGE_H
 
@@ -8,7 +8,7 @@
 #include "operator/proxy/head.h"
 #include "operator/proxy/session.h"
 
-enum group_change_kind { GROUP_CHANGE_NONE, GROUP_CHANGE_CREATE, GROUP_CHANGE_DELETE };
+enum group_change_kind { GROUP_CHANGE_NONE, GROUP_CHANGE_CREATE, GROUP_CHANGE_DELETE, GROUP_CHANGE_BUNDLES };
 enum { GROUP_CHANGES_MAX = 64, GROUP_CHANGE_ARGS_MAX = 1024 * 1024 }; // of a session at a time; bytes
 
 struct group_change {
@@ -23,6 +23,7 @@ struct group_change {
 };
 
 enum group_change_kind group_change_kind_of(const struct head *head); // GROUP_CHANGE_NONE: a call of workers
+bool group_change_method(const char *name);                           // it is the name of one
 // ERR_THROTTLED, ERR_LIMIT
 int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t id, const char *args, size_t len,
                        struct err *err);

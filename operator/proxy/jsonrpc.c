@@ -7,6 +7,7 @@
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
 #include "operator/proxy/failure.h"
+#include "operator/proxy/group_change.h"
 #include "operator/proxy/jsonrpc_call.h"
 #include "operator/proxy/tenant.h"
 
@@ -310,13 +311,13 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
         do_call(j, id, method, params);
     else if (str_eq(method, "group.cancel"))
         do_cancel(j, id, params);
-    else if (str_eq(method, "group.create") || str_eq(method, "group.delete"))
+    else if (group_change_method(method))
         do_group_change(j, id, method, params);
     else
         refuse(j, id, NO_METHOD,
                "there is no method %.100s; there are group.call, group.info, group.stats, group.output, group.kill, "
                "group.cancel, "
-               "group.create, group.delete, object.put, object.get, object.pin and object.free",
+               "group.create, group.delete, group.bundles, object.put, object.get, object.pin and object.free",
                method);
 }
 

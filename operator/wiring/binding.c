@@ -498,7 +498,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
     b->identity = start_identity(b);
     b->authority = identity_authority(b->identity);
     b->replicas = replicas_new(o->pods, o->ns, o->options->identity, on_rival, b);
-    b->desk = provision_desk_new(o->loop, o->client, o->groups, PROVISION_RENEW_MS);
+    b->desk = provision_desk_new(o->loop, o->client, o->groups, o->placementgroups, PROVISION_RENEW_MS);
     b->provisioner = provision_desk_provisioner(b->desk);
     const struct gateway_config config = {
         .authority = &b->authority,

@@ -14,6 +14,7 @@ struct binding_options { // all borrowed
     struct loop *loop;
     struct kube_client *client;
     struct store *pods, *groups; // it subscribes to them
+    struct store *placementgroups;
     struct metrics *metrics;
     const struct options *options;
     const char *ns; // the operator's, where the Secret with the keys is

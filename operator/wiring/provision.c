@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/wiring/provision.h"
 
-#include "common/base/json.h"
 #include "common/base/json_writer.h"
 #include "common/base/list.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/draft.h"
+#include "operator/api/placementgroup.h"
 #include "operator/identity/inquiry.h"
 #include "operator/identity/review.h"
+#include "operator/reconcile/ranges.h"
+#include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,13 +22,18 @@ enum { REVIEW_TIMEOUT_MS = 5 * 1000, WRITE_TIMEOUT_MS = 10 * 1000 };
 
 #define ADVICE "bind the chart's ClusterRole that ends in -edit to it there"
 
-static const struct right creating = {"create", NULL, "create WorkerGroups", ADVICE};
-static const struct right deleting = {"delete", NULL, "delete WorkerGroups", ADVICE};
+static const struct right rights[][2] = {
+    // to create, to delete
+    [KIND_WORKERGROUP] = {{KIND_WORKERGROUP, "create", NULL, "create WorkerGroups", ADVICE},
+                          {KIND_WORKERGROUP, "delete", NULL, "delete WorkerGroups", ADVICE}},
+    [KIND_PLACEMENTGROUP] = {{KIND_PLACEMENTGROUP, "create", NULL, "create PlacementGroups", ADVICE},
+                             {KIND_PLACEMENTGROUP, "delete", NULL, "delete PlacementGroups", ADVICE}},
+};
 
 struct provision_desk {
     struct loop *loop;
     struct kube_client *client;
-    struct store *groups;
+    struct store *groups, *placements;
     struct loop_timer *timer;
     struct list orders, bonds;
     int64_t renew_ms;
@@ -37,20 +44,21 @@ struct order {
     struct list link;
     struct provision_desk *desk;
     struct inquiry *inquiry;
-    const struct right *right;
-    const void *lifetime; // NULL = detached, or the session has ended
-    bool bound, unwanted; // it goes with a session; which has ended for good
+    const struct right *right; // its kind is that of the object
+    const void *lifetime;      // NULL = detached, or the session has ended
+    bool bound, unwanted;      // it goes with a session; which has ended for good
     char *ns, *name, *user, *hash, *manifest;
     provisioner_done_fn done;
     void *done_ctx;
 };
 
-// A group that is renewed.
+// A group, or a PlacementGroup, that is renewed.
 struct bond {
     struct list link;
     struct provision_desk *desk;
     struct inquiry *inquiry;
     const void *lifetime;
+    enum kind kind;
     char *ns, *name, *uid;
 };
 
@@ -95,10 +103,9 @@ static void on_dropped(void *ctx, const struct kube_response *response, const st
         log_warn("a group of a session that has ended is left to the leader", "error", err->msg, NULL);
 }
 
-static void drop(const struct provision_desk *d, const char *ns, const char *name, const char *uid)
+static void drop(const struct provision_desk *d, enum kind kind, const char *ns, const char *name, const char *uid)
 {
-    const struct request r = {
-        .verb = VERB_DELETE, .kind = KIND_WORKERGROUP, .ns = ns, .name = name, .uid = uid, .grace_s = -1};
+    const struct request r = {.verb = VERB_DELETE, .kind = kind, .ns = ns, .name = name, .uid = uid, .grace_s = -1};
     kube_send(d->client, &r, WRITE_TIMEOUT_MS, on_dropped, NULL);
 }
 
@@ -135,11 +142,8 @@ static void on_renewed(void *ctx, const struct kube_response *response, const st
 static void renew(struct bond *b)
 {
     struct arena a = ARENA_INIT;
-    const struct request r = {.verb = VERB_PATCH_MERGE,
-                              .kind = KIND_WORKERGROUP,
-                              .ns = b->ns,
-                              .name = b->name,
-                              .body = renewal(b->desk, b->uid, &a)};
+    const struct request r = {
+        .verb = VERB_PATCH_MERGE, .kind = b->kind, .ns = b->ns, .name = b->name, .body = renewal(b->desk, b->uid, &a)};
     if (!b->inquiry)
         b->inquiry = inquiry_send(b->desk->client, &r, WRITE_TIMEOUT_MS, on_renewed, b);
     arena_done(&a);
@@ -154,11 +158,15 @@ static void on_timer(void *ctx)
         loop_timer_arm(d->timer, d->renew_ms);
 }
 
-static struct bond *bond_new(struct provision_desk *d, const void *lifetime, const struct meta *m)
+static struct bond *bond_new(struct provision_desk *d, const void *lifetime, enum kind kind, const struct meta *m)
 {
     struct bond *b = xcalloc(1, sizeof *b);
-    *b = (struct bond){
-        .desk = d, .lifetime = lifetime, .ns = xstrdup(m->ns), .name = xstrdup(m->name), .uid = xstrdup(m->uid)};
+    *b = (struct bond){.desk = d,
+                       .lifetime = lifetime,
+                       .kind = kind,
+                       .ns = xstrdup(m->ns),
+                       .name = xstrdup(m->name),
+                       .uid = xstrdup(m->uid)};
     list_append(&d->bonds, &b->link);
     if (!loop_timer_armed(d->timer))
         loop_timer_arm(d->timer, d->renew_ms);
@@ -172,11 +180,11 @@ static void settle(struct order *o, const struct meta *m, bool again)
 {
     struct json_writer w;
     if (o->bound && o->lifetime) {
-        struct bond *b = bond_new(o->desk, o->lifetime, m);
+        struct bond *b = bond_new(o->desk, o->lifetime, o->right->kind, m);
         if (again)
             renew(b);
     } else if (o->bound && o->unwanted) {
-        drop(o->desk, m->ns, m->name, m->uid);
+        drop(o->desk, o->right->kind, m->ns, m->name, m->uid);
     }
     writer_init(&w, 0);
     writer_object(&w, NULL);
@@ -192,23 +200,28 @@ static void settle(struct order *o, const struct meta *m, bool again)
     writer_done(&w);
 }
 
+static struct store *store_of(const struct provision_desk *d, enum kind kind)
+{
+    return kind == KIND_PLACEMENTGROUP ? d->placements : d->groups;
+}
+
 // The same request again, of a client that has come back or did not hear the answer.
 static void take_over(struct order *o, const struct err *err)
 {
-    const struct object *there = store_get(o->desk->groups, o->ns, o->name);
+    const struct object *there = store_get(store_of(o->desk, o->right->kind), o->ns, o->name);
+    const char *kind = kind_info(o->right->kind)->kind;
     const struct labels *had = there ? &there->meta.annotations : NULL;
     struct err why = *err;
     if (!there)
         err_set(&why, ERR_UNAVAILABLE, "%s; it is not known here yet: try again", err->msg);
     else if (there->meta.deleted_ms)
-        err_set(&why, ERR_UNAVAILABLE, "WorkerGroup %s/%s is being deleted: try again", o->ns, o->name);
+        err_set(&why, ERR_UNAVAILABLE, "%s %s/%s is being deleted: try again", kind, o->ns, o->name);
     else if (!str_eq(labels_get(had, ANNOTATION_CREATED_BY), o->user) ||
              !str_eq(labels_get(had, ANNOTATION_MANIFEST_HASH), o->hash) ||
              o->bound != (labels_get(had, ANNOTATION_SESSION_RENEWED) != NULL))
         err_set(&why, ERR_EXISTS,
-                "there is a WorkerGroup %s/%s already, and it was not made by this request; delete it "
-                "or take another name",
-                o->ns, o->name);
+                "there is a %s %s/%s already, and it was not made by this request; delete it or take another name",
+                kind, o->ns, o->name);
     else {
         settle(o, &there->meta, true);
         return;
@@ -224,10 +237,10 @@ static void on_created(void *ctx, const struct kube_response *response, const st
     o->inquiry = NULL;
     if (why.code == ERR_EXISTS) {
         take_over(o, &why);
-    } else if (why.code || object_decode(KIND_WORKERGROUP, response->body, response->len, &made, &why) < 0) {
+    } else if (why.code || object_decode(o->right->kind, response->body, response->len, &made, &why) < 0) {
         refuse(o, &why);
     } else {
-        store_wrote(o->desk->groups, made); // the next call finds it
+        store_wrote(store_of(o->desk, o->right->kind), made); // the next call finds it
         settle(o, &made->meta, false);
         object_unref(made);
     }
@@ -251,9 +264,9 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
 static void write(struct order *o)
 {
     const struct request create = {
-        .verb = VERB_CREATE, .kind = KIND_WORKERGROUP, .ns = o->ns, .name = o->name, .body = o->manifest};
+        .verb = VERB_CREATE, .kind = o->right->kind, .ns = o->ns, .name = o->name, .body = o->manifest};
     const struct request delete = {
-        .verb = VERB_DELETE, .kind = KIND_WORKERGROUP, .ns = o->ns, .name = o->name, .grace_s = -1};
+        .verb = VERB_DELETE, .kind = o->right->kind, .ns = o->ns, .name = o->name, .grace_s = -1};
     o->inquiry = inquiry_send(o->desk->client, o->manifest ? &create : &delete, WRITE_TIMEOUT_MS,
                               o->manifest ? on_created : on_deleted, o);
 }
@@ -316,7 +329,7 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
     if (err.code) {
         done(done_ctx, NULL, 0, &err);
     } else {
-        struct order *o = order_new(d, p, &creating, draft.name, done, done_ctx);
+        struct order *o = order_new(d, p, &rights[draft.kind][0], draft.name, done, done_ctx);
         o->bound = !draft.detached;
         o->lifetime = o->bound ? p->lifetime : NULL;
         o->hash = xstrdup(draft.hash);
@@ -330,15 +343,49 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    struct json *root = NULL;
-    const char *name =
-        json_parse(p->args, strlen(p->args), NULL, &a, &root, &err) == 0 ? json_str(json_get(root, "group"), &a) : NULL;
-    if (str_empty(name) || json_count(root) != 1) {
-        err_set(&err, ERR_INVALID, "group.delete needs {\"group\": the name of a WorkerGroup of namespace %s}", p->ns);
+    enum kind kind;
+    const char *name;
+    if (draft_read_name(p->args, "group.delete", &a, &kind, &name, &err) < 0)
         done(done_ctx, NULL, 0, &err);
-    } else {
-        ask(order_new(ctx, p, &deleting, name, done, done_ctx), &p->who);
-    }
+    else
+        ask(order_new(ctx, p, &rights[kind][1], name, done, done_ctx), &p->who);
+    arena_done(&a);
+}
+
+// As its status says it: ranges of bundles, by node.
+static void read_places(const struct placementgroup *p, struct arena *a, struct bundle_places *ret)
+{
+    const struct condition *ready = condition_find(p->status.conditions, p->status.n_conditions, COND_READY);
+    const char **nodes = arena_array(a, (size_t)p->status.bundles, sizeof *nodes);
+    int32_t first, last;
+    for (size_t i = 0; i < p->status.n_placements; i++)
+        for (const char *text = p->status.placements[i].ranges; ranges_next(&text, &first, &last);)
+            for (int32_t k = first; k <= last && k < p->status.bundles; k++)
+                nodes[k] = p->status.placements[i].node;
+    *ret = (struct bundle_places){.n = p->status.bundles,
+                                  .nodes = nodes,
+                                  .ready = ready && ready->status == CONDITION_TRUE,
+                                  .message = ready ? ready->message : NULL};
+}
+
+static void bundles(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
+{
+    const struct provision_desk *d = ctx;
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct bundle_places places;
+    enum kind kind;
+    const char *name;
+    int r = draft_read_name(p->args, "group.bundles", &a, &kind, &name, &err);
+    const struct object *o = r == 0 && kind == KIND_PLACEMENTGROUP ? store_get(d->placements, p->ns, name) : NULL;
+    if (r == 0 && kind != KIND_PLACEMENTGROUP)
+        err_set(&err, ERR_INVALID, "group.bundles needs {\"placementGroup\": the name of a PlacementGroup}");
+    else if (r == 0 && !o)
+        err_set(&err, ERR_NOT_FOUND, "there is no PlacementGroup %s/%.100s", p->ns, name);
+    if (o)
+        read_places(placementgroup_of(o), &a, &places);
+    const char *json = o ? bundle_places_write(&places, &a) : NULL;
+    done(done_ctx, json, json ? strlen(json) : 0, &err);
     arena_done(&a);
 }
 
@@ -357,16 +404,17 @@ static void ended(void *ctx, const void *lifetime, bool wanted)
         if (b->lifetime != lifetime)
             continue;
         if (!wanted)
-            drop(d, b->ns, b->name, b->uid);
+            drop(d, b->kind, b->ns, b->name, b->uid);
         bond_free(b);
     }
 }
 
 struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client *client, struct store *groups,
-                                          int64_t renew_ms)
+                                          struct store *placements, int64_t renew_ms)
 {
     struct provision_desk *d = xcalloc(1, sizeof *d);
-    *d = (struct provision_desk){.loop = loop, .client = client, .groups = groups, .renew_ms = renew_ms};
+    *d = (struct provision_desk){
+        .loop = loop, .client = client, .groups = groups, .placements = placements, .renew_ms = renew_ms};
     list_init(&d->orders);
     list_init(&d->bonds);
     d->timer = loop_timer_new(loop, on_timer, d);
@@ -387,5 +435,5 @@ void provision_desk_free(struct provision_desk *d)
 
 struct provisioner provision_desk_provisioner(struct provision_desk *d)
 {
-    return (struct provisioner){.ctx = d, .create = create, .remove = delete, .ended = ended};
+    return (struct provisioner){.ctx = d, .create = create, .remove = delete, .bundles = bundles, .ended = ended};
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and deletes WorkerGroups for controllers, where they themselves could: the API server is asked about each.
-// A group that goes with its session is renewed as long as the session is there: an annotation, written again and
-// again. Whoever leads deletes groups that nobody renews (exec/abandoned.h), so that neither a controller
-// nor this replica has to be alive for that; and the same request, made by the same user to any replica, takes such a
-// group over.
+// Creates and deletes WorkerGroups and PlacementGroups for clients, where they themselves could: the API server is
+// asked about each. What goes with its session is renewed as long as the session is there: an annotation, written again
+// and again. The leader deletes what nobody renews (exec/abandoned.h), so that neither a client nor this replica has to
+// be alive for that; and the same request, made by the same user to any replica, takes such an object over.
 #ifndef CADRE_WIRING_PROVISION_H
 #define CADRE_WIRING_PROVISION_H
 
@@ -17,7 +16,7 @@ struct provision_desk;
 
 // All are borrowed and must outlive it.
 struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client *client, struct store *groups,
-                                          int64_t renew_ms);
+                                          struct store *placements, int64_t renew_ms);
 void provision_desk_free(struct provision_desk *d); // after the gateway; who still waits is not answered. Accepts NULL
 struct provisioner provision_desk_provisioner(struct provision_desk *d);
 

@@ -27,6 +27,9 @@ static const char help[] =
     "  --attempt N            CADRE_ATTEMPT; default: 0\n"
     "  --master-port PORT     MASTER_PORT; default: a free one\n"
     "  --gpus N               GPUs that each process gets, 0 = none; default: an equal share\n"
+    "  --process-gpus LIST    which GPUs are whose, such as \"0;1,2;-\": GPU 0 is rank 0's, 1 and 2 are rank 1's, "
+    "rank\n"
+    "                         2 has none; default: equal shares\n"
     "  --gpu-visibility WHICH own: a process sees only its own GPUs; all: it sees all; default: all\n"
     "  --grace SECONDS        between SIGTERM and SIGKILL; default: 10\n"
     "  --control FD           a SOCK_SEQPACKET socket: reports EXITED and follows KILL, as with an operator\n"
@@ -41,6 +44,7 @@ enum {
     OPT_ATTEMPT,
     OPT_PORT,
     OPT_GPUS,
+    OPT_PROCESS_GPUS,
     OPT_VISIBILITY,
     OPT_GRACE,
     OPT_CONTROL,
@@ -65,6 +69,7 @@ static const struct option run_options[] = {
     {"attempt", required_argument, NULL, OPT_ATTEMPT},
     {"master-port", required_argument, NULL, OPT_PORT},
     {"gpus", required_argument, NULL, OPT_GPUS},
+    {"process-gpus", required_argument, NULL, OPT_PROCESS_GPUS},
     {"gpu-visibility", required_argument, NULL, OPT_VISIBILITY},
     {"grace", required_argument, NULL, OPT_GRACE},
     {"control", required_argument, NULL, OPT_CONTROL},
@@ -125,6 +130,9 @@ static int apply(struct options *o, int opt)
         return set_number("master-port", 1, 65535, &o->master_port);
     case OPT_GPUS:
         return set_number("gpus", 0, GPUS_MAX, &o->gpus);
+    case OPT_PROCESS_GPUS:
+        o->process_gpus = optarg;
+        return -1;
     case OPT_VISIBILITY:
         return set_visibility(o);
     case OPT_GRACE:

@@ -28,7 +28,8 @@ struct options {
     int control;     // descriptor (control.h), -1 = none
     int master_port; // 0 = a free one
     enum gpus_visibility gpu_visibility;
-    int gpus; // a worker's, or GPUS_SHARE
+    int gpus;                 // a worker's, or GPUS_SHARE
+    const char *process_gpus; // whose is which, "0;1;2,3;-"; NULL = not said
     // OPTIONS_INSTALL
     const char *dir;
 };

@@ -35,6 +35,33 @@ static const char *said(const char *variable)
     return str_empty(value) ? GROUP : value;
 }
 
+// Those of one process: "1,2", "-"; *text is moved behind them. ERR_INVALID.
+static int read_gpus(const char **text, struct command_process *p, struct arena *a, struct err *err)
+{
+    int *gpus = arena_array(a, GPUS_MAX, sizeof *gpus);
+    const char *at = *text;
+    p->gpus = gpus;
+    for (char *end; *at >= '0' && *at <= '9' && p->n_gpus < GPUS_MAX; at = end + (*end == ',')) {
+        gpus[p->n_gpus++] = (int)MIN(strtol(at, &end, 10), (long)GPUS_MAX); // which no pod has
+    }
+    at += !p->n_gpus && *at == '-';
+    if (at == *text || (*at && *at != ';'))
+        return err_set(err, ERR_INVALID, "--process-gpus: rank %d: %.40s is no list of GPUs such as 0,1, nor -",
+                       p->rank, *text);
+    *text = at + (*at == ';');
+    return 0;
+}
+
+static int share_gpus(const char *text, struct command *c, struct err *err)
+{
+    int r = 0;
+    for (size_t i = 0; i < c->n_processes && text && r == 0; i++)
+        r = read_gpus(&text, &c->processes[i], &c->arena, err);
+    if (r == 0 && text && *text)
+        r = err_set(err, ERR_INVALID, "--process-gpus has more than %zu processes: %.40s", c->n_processes, text);
+    return r;
+}
+
 static struct command *start_command(const struct options *o, int port)
 {
     struct command *c = command_new(COMMAND_START, said("CADRE_GROUP_UID"), o->attempt);
@@ -62,7 +89,9 @@ int standalone_start(struct standalone *s, struct err *err)
         return r;
     struct command *prepare = command_new(COMMAND_PREPARE, said("CADRE_GROUP_UID"), s->options->attempt),
                    *start = start_command(s->options, port);
-    r = agent_command(s->agent, prepare, err);
+    r = share_gpus(s->options->process_gpus, start, err);
+    if (r == 0)
+        r = agent_command(s->agent, prepare, err);
     if (r == 0)
         r = agent_command(s->agent, start, err);
     command_unref(prepare);

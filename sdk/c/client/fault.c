@@ -18,11 +18,11 @@ static cadre_client_code code_of(const char *name)
     return CADRE_CLIENT_FAILED;
 }
 
-// The interface has no names for these two, which only workers send.
+// The interface has no name for this one, which only workers send.
 static cadre_client_code public_code_of(const char *name)
 {
     int code = (int)code_of(name);
-    return code == -ERR_NOMEM || code == -ERR_EXISTS ? CADRE_CLIENT_FAILED : (cadre_client_code)code;
+    return code == -ERR_NOMEM ? CADRE_CLIENT_FAILED : (cadre_client_code)code;
 }
 
 const char *cadre_client_code_name(cadre_client_code code)
@@ -56,6 +56,7 @@ static bool may_have_run(const cadre_client_error *f)
         return f->rank >= 0; // the proxy refuses for all ranks, a rank speaks for itself
     case CADRE_CLIENT_FORBIDDEN:
     case CADRE_CLIENT_UNAUTHORIZED:
+    case CADRE_CLIENT_EXISTS:
     case CADRE_CLIENT_CONFLICT:
     case CADRE_CLIENT_THROTTLED:
         return false;

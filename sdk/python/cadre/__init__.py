@@ -11,19 +11,20 @@ Threads may share a client; a child of fork() opens one of its own.
 """
 
 from ._client import Client, Output, connect
-from ._errors import (Canceled, Conflict, Error, Failed, Forbidden, Gone, Internal, Invalid, Io, Limit, NotFound, Proto,
-                      Throttled, Timeout, Unauthorized, Unavailable)
+from ._errors import (Canceled, Conflict, Error, Exists, Failed, Forbidden, Gone, Internal, Invalid, Io, Limit, NotFound,
+                      Proto, Throttled, Timeout, Unauthorized, Unavailable)
 from ._future import Future, as_completed, wait
 from ._group import Group
 from ._local import local
 from ._method import canceled, device, local_rank, rank, register, world_size
+from ._pool import Pool
 from ._reference import Ref
 from ._value import Batch, Tensor
 from ._version import VERSION
 from . import worker
 
 __version__ = VERSION
-__all__ = ["Batch", "Canceled", "Client", "Conflict", "Error", "Failed", "Forbidden", "Future", "Gone", "Group",
-           "Internal", "Invalid", "Io", "Limit", "NotFound", "Output", "Proto", "Ref", "Tensor", "Throttled", "Timeout",
-           "Unauthorized", "Unavailable", "as_completed", "canceled", "connect", "device", "local", "local_rank", "rank",
-           "register", "wait", "worker", "world_size"]
+__all__ = ["Batch", "Canceled", "Client", "Conflict", "Error", "Exists", "Failed", "Forbidden", "Future", "Gone", "Group",
+           "Internal", "Invalid", "Io", "Limit", "NotFound", "Output", "Pool", "Proto", "Ref", "Tensor", "Throttled",
+           "Timeout", "Unauthorized", "Unavailable", "as_completed", "canceled", "connect", "device", "local", "local_rank",
+           "rank", "register", "wait", "worker", "world_size"]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from . import _errors, _options
 from . import _library as lib
 from ._group import Group
+from ._pool import Pool
 
 _forks = [0]  # of which this process is the child
 os.register_at_fork(after_in_child=lambda: _forks.append(0))
@@ -116,14 +117,28 @@ class Client:
         worker    what each rank runs: a class of a module, or "package.module:Class"; or
         module    a module in C, FILE.so, with class_name if it has several
         init      arguments of the constructor, a dict
-        replicas  ranks (1); gpus, cpus: of each; env: a dict of variables
-        image     of the pods; a local run needs none
+        replicas  ranks (1, or all of the pool); gpus, cpus: of each; env: a dict of variables
+        pool      a Pool, whose bundles they run on, as may other groups; gpus: that each rank sees of its bundle's
+        image     of the pods; a local run needs none, and a pool has its own
         strategy  "Pack", "Spread", "StrictPack" or "StrictSpread"
         restart   "Group", "Worker" or "Never"; max_restarts
         name      in the namespace; detached=True: it stays when this client goes
         timeout   seconds, until it is there
         """
         return Group.make(self, worker, **what)
+
+    def Pool(self, process_on_nodes, **what):
+        """Reserves bundles for groups, Group(pool=...), and returns them: Pool([4, 4]) has eight of them on two nodes,
+        four on each. Groups on one pool share its GPUs. It goes with this client.
+
+        gpus, cpus  of each bundle (1 GPU)
+        strategy    of the bundles of an entry ("StrictPack": one node)
+        image       of the pods; a local run needs none
+        name        in the namespace, of an only PlacementGroup; of several, each has -0, -1, ... behind it
+        detached    True: it stays when this client goes
+        timeout     seconds, until it is known; wait_ready() waits until it is reserved
+        """
+        return Pool.make(self, process_on_nodes, **what)
 
     def find(self, name, timeout=None):
         """The group of that name, which any program may have made. Raises NotFound if there is none."""
@@ -181,6 +196,10 @@ class Client:
         return f"<cadre.Client {self.address} namespace={self.namespace} {state}>"
 
     # For groups and futures
+
+    def _ask(self, method, name, args, timeout=None):
+        """What no worker does, about an object of that name."""
+        return Group(self, name, trust=False).call(method, args=args, timeout=timeout)
 
     def _is_mine(self):
         """Whether the library still has it, and this process is not a child that came later."""

@@ -81,6 +81,12 @@ class NotFound(Error):
     code = 7
 
 
+class Exists(Error):
+    """There is a group or a PlacementGroup of that name already."""
+
+    code = 8
+
+
 class Conflict(Error):
     """The attempt that the call was for is over, or it would wait for itself."""
 

@@ -25,7 +25,10 @@ class Group:
     def make(cls, client, worker=None, *, name=None, detached=False, timeout=None, **what):
         """Client.Group()."""
         name = name or _manifest.name_of(worker, what.get("module"))
-        if not getattr(client, "local", False) and not what.get("image"):
+        pool = what.get("pool")
+        if pool is not None and getattr(pool, "client", None) is not client:
+            raise TypeError(f"Group {name}: pool={pool!r} is no pool of this client: client.Pool() makes one")
+        if pool is None and not getattr(client, "local", False) and not what.get("image"):
             raise TypeError(f"Group {name} needs image=: pods run one, which has what the ranks need")
         group = cls(client, name, trust=True)
         group.call("group.create", timeout=timeout,

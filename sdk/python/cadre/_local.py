@@ -15,15 +15,15 @@ _END_S = 30  # that ranks have to end
 _START_S = 30
 
 
-def local(gpus=0, nodes=1, *, trust=True, on_connection=None, on_output=None, **options):
-    """A Client of a run of its own, without a cluster: `nodes` logical nodes with `gpus` GPUs each, which are counted
-    and not looked for. The run ends with the client, at the latest with this program, and all groups in it do. Needs the
+def local(gpus=0, nodes=1, *, cpus=None, trust=True, on_connection=None, on_output=None, **options):
+    """A Client of a run of its own, without a cluster: `nodes` logical nodes with `gpus` GPUs and `cpus` CPUs each (those
+    of this machine), which are counted and not looked for. The run ends with the client, at the latest with this program, and all groups in it do. Needs the
     programs cadre-local, cadre-agent and, for modules in C, cadre-worker: of the package, of PATH, or where
     CADRE_LOCAL, CADRE_AGENT and CADRE_WORKER say.
 
     namespace   of its groups ("default"); further options are those of connect()
     """
-    run = _Run(gpus, nodes)
+    run = _Run(gpus, nodes, cpus)
     try:
         options.setdefault("namespace", "default")
         return LocalClient(run, on_connection, on_output, trust, options)
@@ -62,7 +62,7 @@ def _program(name, variable, needed=True):
 class _Run:
     """The process, and the folder with its socket."""
 
-    def __init__(self, gpus, nodes):
+    def __init__(self, gpus, nodes, cpus):
         program, agent = _program("cadre-local", "CADRE_LOCAL"), _program("cadre-agent", "CADRE_AGENT")
         worker = _program("cadre-worker", "CADRE_WORKER", needed=False)
         folders = [os.path.dirname(os.path.abspath(worker))] if worker else []
@@ -72,7 +72,7 @@ class _Run:
         self.address = f"unix:{self._folder}/socket"
         self._process = subprocess.Popen(
             [program, "--serve", "--with-parent", "--listen", self.address, "--agent", agent, "--nodes", str(nodes),
-             "--gpus", str(gpus)], env={**os.environ, "PATH": path}, start_new_session=True, stdin=subprocess.DEVNULL)
+             "--gpus", str(gpus), *(["--cpus", str(cpus)] if cpus is not None else [])], env={**os.environ, "PATH": path}, start_new_session=True, stdin=subprocess.DEVNULL)
         try:
             self._await_socket()
         except BaseException:

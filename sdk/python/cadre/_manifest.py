@@ -39,23 +39,48 @@ def _worker(worker, module, class_name, init):
     return spec
 
 
-def workergroup(name, *, worker=None, module=None, class_name=None, init=None, replicas=1, gpus=0, cpus=None, image=None,
-                env=None, strategy=None, restart=None, max_restarts=None):
+def _resources(gpus, cpus):
+    amounts = {"nvidia.com/gpu": gpus, "cpu": cpus}
+    return {resource: str(amount) for resource, amount in amounts.items() if amount}
+
+
+def _template(image, resources=None):
+    container = {"name": "worker", "image": image}
+    if resources:
+        container["resources"] = {"limits": resources}
+    return {"spec": {"containers": [container]}}
+
+
+def placementgroup(name, bundles, *, gpus, cpus, strategy, image):
+    """The manifest of a PlacementGroup with so many equal bundles."""
+    spec = {"strategy": strategy, "bundles": [{"count": bundles, "resources": _resources(gpus, cpus)}]}
+    if image:
+        spec["template"] = _template(image)
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def workergroup(name, *, worker=None, module=None, class_name=None, init=None, replicas=None, gpus=None, cpus=None,
+                image=None, env=None, strategy=None, restart=None, max_restarts=None, pool=None):
     """The manifest of a WorkerGroup. Raises what says which argument is wrong."""
-    container = {"name": "worker", "image": image or "none"}
-    limits = {}
-    if gpus:
-        limits["nvidia.com/gpu"] = str(gpus)
-    if cpus:
-        limits["cpu"] = str(cpus)
-    if limits:
-        container["resources"] = {"limits": limits}
+    what = _worker(worker, module, class_name, init)
+    spec = {"worker": what}
+    if "python" in what and (gpus or pool):
+        what["gpuVisibility"] = "Own"  # what programs in Python expect: device 0 is theirs
     if env:
-        container["env"] = [{"name": str(key), "value": str(value)} for key, value in env.items()]
-    spec = {"replicas": replicas, "worker": _worker(worker, module, class_name, init),
-            "template": {"spec": {"containers": [container]}}}
-    if strategy is not None:
-        spec["placement"] = {"strategy": strategy}
+        what["env"] = [{"name": str(key), "value": str(value)} for key, value in env.items()]
+    if pool is None:
+        spec["replicas"] = 1 if replicas is None else replicas
+        spec["template"] = _template(image or "none", _resources(gpus, cpus))
+        if strategy is not None:
+            spec["placement"] = {"strategy": strategy}
+    else:
+        for argument, given in (("image", image), ("cpus", cpus), ("strategy", strategy)):
+            if given is not None:
+                raise TypeError(f"Group {name}: {argument}= is the pool's: give it to Pool()")
+        spec["replicas"] = pool.world_size if replicas is None else replicas
+        spec["placement"] = {"groups": pool._refs()}
+        if gpus is not None:
+            what["gpus"] = gpus
     if restart is not None:
         spec["restartPolicy"] = restart
     if max_restarts is not None:

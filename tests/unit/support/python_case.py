@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 PRELOADED = "LD_PRELOAD"  # a sanitizer of the library, which no other program needs
@@ -90,6 +91,22 @@ class Local:
         self.process.wait()
         self.log.close()
         shutil.rmtree(self.folder)
+
+
+EXAMPLES = os.path.join(ROOT, "examples/python")
+
+
+class RunCase(unittest.TestCase):
+    """Tests that make runs of their own, cadre.local(): with the programs, and the modules of the examples and the tests."""
+
+    modules = ()  # further folders
+
+    def setUp(self):
+        path = os.pathsep.join([EXAMPLES, *self.modules, os.environ["PYTHONPATH"]])
+        tools = {name: program(name) for name in ("CADRE_LOCAL", "CADRE_AGENT", "CADRE_WORKER")}
+        patched = unittest.mock.patch.dict(os.environ, {**worker_environment(), **tools, "PYTHONPATH": path}, clear=True)
+        patched.start()
+        self.addCleanup(patched.stop)
 
 
 class GroupCase(unittest.TestCase):

@@ -51,6 +51,7 @@ typedef enum cadre_client_code {
     CADRE_CLIENT_LIMIT = 5, // too long, or too many at a time
     CADRE_CLIENT_CANCELED = 6,
     CADRE_CLIENT_NOT_FOUND = 7,     // no such group, no such method
+    CADRE_CLIENT_EXISTS = 8,        // group.create: the name is taken
     CADRE_CLIENT_CONFLICT = 9,      // the attempt that the call was for is over
     CADRE_CLIENT_GONE = 10,         // the group was deleted
     CADRE_CLIENT_UNAUTHORIZED = 11, // no token, or not a valid one (any more)

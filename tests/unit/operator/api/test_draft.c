@@ -78,6 +78,14 @@ static void equal_requests_have_equal_hashes(void **state)
     assert_string_not_equal(t.draft.hash, first);
 }
 
+static void a_placementgroup_is_read_alike(void **state)
+{
+    (void)state;
+    assert_int_equal(read_args("{\"placementGroup\":{\"metadata\":{\"name\":\"pool\"}," SPEC "}}"), 0);
+    assert_int_equal(t.draft.kind, KIND_PLACEMENTGROUP);
+    assert_non_null(strstr(t.draft.manifest, "\"kind\":\"PlacementGroup\""));
+}
+
 static void what_is_wrong_is_said(void **state)
 {
     (void)state;
@@ -93,6 +101,9 @@ static void what_is_wrong_is_said(void **state)
         {"{\"workerGroup\":{\"metadata\":{\"name\":\"x\"}}}", ERR_INVALID, "metadata.name and spec"},
         {"{\"workerGroup\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"x\"}," SPEC "}}", ERR_INVALID,
          "kind WorkerGroup"},
+        {"{\"placementGroup\":{\"kind\":\"WorkerGroup\",\"metadata\":{\"name\":\"x\"}," SPEC "}}", ERR_INVALID,
+         "kind PlacementGroup"},
+        {"{\"placementGroup\":{" SPEC "},\"workerGroup\":{" SPEC "}}", ERR_INVALID, "or {\"placementGroup\""},
         {"{\"workerGroup\":{\"metadata\":{\"name\":\"x\",\"namespace\":\"prod\"}," SPEC "}}", ERR_FORBIDDEN,
          "\"prod\""},
         {"{\"workerGroup\":{\"metadata\":{\"name\":\"x\",\"ownerReferences\":[]}," SPEC "}}", ERR_INVALID,
@@ -118,6 +129,7 @@ int main(void)
         cmocka_unit_test_teardown(a_detached_one_does_not, teardown),
         cmocka_unit_test_teardown(labels_and_annotations_stay, teardown),
         cmocka_unit_test_teardown(equal_requests_have_equal_hashes, teardown),
+        cmocka_unit_test_teardown(a_placementgroup_is_read_alike, teardown),
         cmocka_unit_test_teardown(what_is_wrong_is_said, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@
 static struct {
     struct loop *loop;
     struct kube_client *client;
-    struct store *groups;
+    struct store *groups, *placements;
     struct abandoned *abandoned;
     int version;
 } t;
@@ -44,7 +44,8 @@ static void start(int64_t after_ms)
     t.loop = loop_new();
     t.client = stub_client_new(t.loop);
     t.groups = store_new(KIND_WORKERGROUP);
-    t.abandoned = abandoned_new(t.loop, t.client, t.groups, after_ms);
+    t.placements = store_new(KIND_PLACEMENTGROUP);
+    t.abandoned = abandoned_new(t.loop, t.client, t.groups, t.placements, after_ms);
 }
 
 static int teardown(void **state)
@@ -54,6 +55,7 @@ static int teardown(void **state)
     stub_client_cancel(t.client);
     abandoned_free(t.abandoned);
     store_free(t.groups);
+    store_free(t.placements);
     stub_client_free(t.client);
     loop_free(t.loop);
     return 0;
@@ -82,6 +84,26 @@ static void one_that_nobody_renews_goes(void **state)
     assert_false(abandoned_idle(t.abandoned));
     stub_answer(call, 200, "{}");
     assert_true(abandoned_idle(t.abandoned));
+}
+
+static void so_does_a_placementgroup(void **state)
+{
+    (void)state;
+    static const char json[] = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\",\"uid\":\"u-p\",\"resourceVersion\":"
+                               "\"1\",\"annotations\":{\"cadre.dev/session-renewed\":\"17\"}},\"spec\":{\"bundles\":["
+                               "{\"count\":2,\"resources\":{}}]}}";
+    const struct object *o;
+    struct err err = ERR_INIT;
+    start(1);
+    if (object_decode(KIND_PLACEMENTGROUP, json, strlen(json), &o, &err) < 0)
+        fail_msg("%s", err.msg);
+    store_put(t.placements, o);
+    object_unref(o);
+    abandoned_start(t.abandoned);
+    struct stub_call *call = next();
+    assert_int_equal(call->request.kind, KIND_PLACEMENTGROUP);
+    assert_string_equal(call->request.uid, "u-p");
+    stub_answer(call, 200, "{}");
 }
 
 static void what_failed_is_tried_again(void **state)
@@ -132,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(one_that_nobody_renews_goes, teardown),
+        cmocka_unit_test_teardown(so_does_a_placementgroup, teardown),
         cmocka_unit_test_teardown(what_failed_is_tried_again, teardown),
         cmocka_unit_test_teardown(others_stay, teardown),
         cmocka_unit_test_teardown(a_renewal_counts_from_when_it_is_seen, teardown),

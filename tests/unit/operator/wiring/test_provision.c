@@ -24,7 +24,7 @@ static const char session, other;
 static struct {
     struct loop *loop;
     struct kube_client *client;
-    struct store *groups;
+    struct store *groups, *placements;
     struct provision_desk *desk;
     struct provisioner p;
     struct err err;
@@ -38,7 +38,8 @@ static void start(int64_t renew_ms)
     t.loop = loop_new();
     t.client = stub_client_new(t.loop);
     t.groups = store_new(KIND_WORKERGROUP);
-    t.desk = provision_desk_new(t.loop, t.client, t.groups, renew_ms);
+    t.placements = store_new(KIND_PLACEMENTGROUP);
+    t.desk = provision_desk_new(t.loop, t.client, t.groups, t.placements, renew_ms);
     t.p = provision_desk_provisioner(t.desk);
 }
 
@@ -56,6 +57,7 @@ static int teardown(void **state)
     stub_client_cancel(t.client);
     stub_quiet(t.client); // what was dropped ends in the loop's next turn
     store_free(t.groups);
+    store_free(t.placements);
     stub_client_free(t.client);
     loop_free(t.loop);
     return 0;
@@ -250,6 +252,69 @@ static void it_is_deleted_if_the_caller_could(void **state)
     assert_int_equal(t.err.code, ERR_INVALID);
 }
 
+static void a_placementgroup_is_made_kept_and_dropped_alike(void **state)
+{
+    (void)state;
+    teardown(NULL);
+    start(1);
+    ask(t.p.create,
+        "{\"placementGroup\":{\"metadata\":{\"name\":\"pool\"},\"spec\":{\"bundles\":[{\"count\":4,\"resources\":{}}]}}"
+        "}",
+        &session);
+    allow("\"verb\":\"create\",\"group\":\"cadre.dev\",\"resource\":\"placementgroups\",\"name\":\"pool\"");
+    struct stub_call *call = next(VERB_CREATE, KIND_PLACEMENTGROUP);
+    assert_non_null(strstr(call->request.body, "\"kind\":\"PlacementGroup\""));
+    stub_answer(
+        call, 201,
+        "{\"metadata\":{\"name\":\"pool\",\"namespace\":\"ml\",\"uid\":\"u-1\",\"resourceVersion\":\"5\"},\"spec\":"
+        "{\"bundles\":[{\"count\":4,\"resources\":{}}]}}");
+    assert_int_equal(t.err.code, 0);
+    stub_answer(next(VERB_PATCH_MERGE, KIND_PLACEMENTGROUP), 200, "{}");
+    t.p.ended(t.p.ctx, &session, false);
+    for (struct stub_call *c = NULL; !c || c->request.verb != VERB_DELETE;) { // a renewal may be under way
+        while (!(c = stub_next(t.client)))
+            ;
+        assert_int_equal(c->request.kind, KIND_PLACEMENTGROUP);
+        if (c->request.verb == VERB_DELETE)
+            break;
+        stub_answer(c, 200, "{}");
+    }
+}
+
+static void put_placement(const char *status)
+{
+    char json[1024];
+    const struct object *o;
+    struct err err = ERR_INIT;
+    static int version;
+    snprintf(json, sizeof json,
+             "{\"metadata\":{\"name\":\"pool\",\"namespace\":\"ml\",\"uid\":\"u-1\",\"resourceVersion\":\"%d\"},"
+             "\"spec\":{\"bundles\":[{\"count\":3,\"resources\":{}}]},\"status\":%s}",
+             ++version, status);
+    if (object_decode(KIND_PLACEMENTGROUP, json, strlen(json), &o, &err) < 0)
+        fail_msg("%s", err.msg);
+    store_put(t.placements, o);
+    object_unref(o);
+}
+
+static void where_bundles_are_is_what_the_status_says(void **state)
+{
+    (void)state;
+    put_placement("{\"bundles\":3,\"placements\":[{\"node\":\"n1\",\"bundles\":\"0,2\"}],\"conditions\":[{\"type\":"
+                  "\"Ready\",\"status\":\"False\",\"message\":\"bundle 1 has no node\"}]}");
+    ask(t.p.bundles, "{\"placementGroup\":\"pool\"}", NULL);
+    assert_string_equal(t.json,
+                        "{\"ready\":false,\"message\":\"bundle 1 has no node\",\"nodes\":[\"n1\",null,\"n1\"]}");
+    put_placement("{\"bundles\":3,\"placements\":[{\"node\":\"n1\",\"bundles\":\"0-2\"}],\"conditions\":[{\"type\":"
+                  "\"Ready\",\"status\":\"True\"}]}");
+    ask(t.p.bundles, "{\"placementGroup\":\"pool\"}", NULL);
+    assert_string_equal(t.json, "{\"ready\":true,\"nodes\":[\"n1\",\"n1\",\"n1\"]}");
+    ask(t.p.bundles, "{\"placementGroup\":\"other\"}", NULL);
+    assert_int_equal(t.err.code, ERR_NOT_FOUND);
+    ask(t.p.bundles, "{\"group\":\"pool\"}", NULL);
+    assert_int_equal(t.err.code, ERR_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +329,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_request_does_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_single_request_has_no_session, setup, teardown),
         cmocka_unit_test_setup_teardown(it_is_deleted_if_the_caller_could, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_placementgroup_is_made_kept_and_dropped_alike, setup, teardown),
+        cmocka_unit_test_setup_teardown(where_bundles_are_is_what_the_status_says, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,20 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-import unittest
-import unittest.mock
 
 import cadre
-from python_case import ROOT, main, program, worker_environment
+from python_case import RunCase, main, program
 
-EXAMPLES = os.path.join(ROOT, "examples/python")
 SLOW_S = 120
-
-
-def run_environment():
-    path = os.pathsep.join([EXAMPLES, os.environ["PYTHONPATH"]])
-    tools = {name: os.environ[name] for name in ("CADRE_LOCAL", "CADRE_AGENT", "CADRE_WORKER")}
-    return {**worker_environment(), **tools, "PYTHONPATH": path}
 
 
 def is_gone(pid):
@@ -31,12 +22,7 @@ def is_gone(pid):
         return True
 
 
-class Groups(unittest.TestCase):
-    def setUp(self):
-        patched = unittest.mock.patch.dict(os.environ, run_environment(), clear=True)
-        patched.start()
-        self.addCleanup(patched.stop)
-
+class Groups(RunCase):
     def test_two_groups_share_the_gpus_of_two_nodes(self):
         with cadre.local(gpus=2, nodes=2) as client:
             one = client.Group("accumulator:Accumulator", replicas=2, gpus=1, init={"start": 10}, strategy="Spread")
@@ -85,6 +71,10 @@ class Groups(unittest.TestCase):
             self.assertEqual(client.find("mine").add(2), [2])
             with self.assertRaises(cadre.NotFound):
                 client.find("nobody")
+            with cadre.connect(client.address, namespace="default") as other:  # such as a second notebook
+                with self.assertRaisesRegex(cadre.Exists, "WorkerGroup default/mine in this run already"):
+                    other.Group("accumulator:Accumulator", name="mine", image="any")
+            self.assertEqual(client.find("mine").add(2), [4])
             with self.assertRaisesRegex(TypeError, "module of its own"):
                 client.Group(Groups)
 

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/local/claim.h"
+
+#include "common/base/buf.h"
+#include "common/base/json.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/api/podtemplate.h"
+#include "operator/reconcile/bundles.h"
+#include "operator/reconcile/group_bundles.h"
+
+#include <string.h>
+
+enum { LIST_MAX = 256 * 1024 };
+
+// Of all containers: requests, or else limits, which the API server would take for them.
+static int64_t cpus_of(const char *template_json, struct arena *a)
+{
+    struct json *root;
+    struct err ignored = ERR_INIT; // who it is from has looked at it
+    int64_t sum = 0;
+    if (!template_json || json_parse(template_json, strlen(template_json), NULL, a, &root, &ignored) < 0)
+        return 0;
+    JSON_FOREACH(container, json_get(json_get(root, "spec"), "containers")) {
+        const struct json *resources = json_get(container, "resources");
+        const struct json *v = json_get(json_get(resources, "requests"), "cpu");
+        int64_t milli = 0;
+        v = v ? v : json_get(json_get(resources, "limits"), "cpu");
+        const char *text = !v ? NULL : v->type == JSON_STRING ? json_str(v, a) : arena_strndup(a, v->text, v->len);
+        if (text && quantity_parse(text, &milli, &ignored) == 0)
+            sum = amount_add(sum, milli);
+    }
+    return sum;
+}
+
+static const struct resources *needs(int64_t cpu_milli, int64_t gpus, struct arena *a)
+{
+    struct resources *r = arena_new(a, struct resources);
+    r->items = arena_array(a, 2, sizeof *r->items);
+    if (cpu_milli > 0)
+        r->items[r->n++] = (struct resource){RESOURCE_CPU, cpu_milli};
+    if (gpus > 0)
+        r->items[r->n++] = (struct resource){RESOURCE_GPU, MIN(gpus, (int64_t)NODES_GPUS_MAX + 1) * 1000};
+    return r;
+}
+
+int claim_of_group(const struct workergroup *g, const char *uid, struct arena *a, struct nodes_gang *ret,
+                   struct err *err)
+{
+    static const char *const nothing[] = {NULL};
+    struct template_facts facts = {0};
+    const char *json = g->spec.template_json;
+    int r = json ? template_inspect(json, nothing, a, &facts, err) : 0;
+    if (r < 0)
+        return r;
+    const struct resources **each = arena_array(a, (size_t)g->spec.replicas, sizeof *each);
+    const struct resources *one = needs(cpus_of(json, a), facts.gpus, a);
+    for (int32_t i = 0; i < g->spec.replicas; i++)
+        each[i] = one;
+    *ret = (struct nodes_gang){uid, g->spec.strategy, each, g->spec.replicas};
+    return 0;
+}
+
+int claim_of_placementgroup(const struct placementgroup *p, const char *uid, struct arena *a, struct nodes_gang *ret,
+                            struct err *err)
+{
+    struct bundles b;
+    int r = bundles_expand(&p->spec, a, &b, err);
+    if (r == 0)
+        r = bundles_check(&b, err);
+    if (r < 0)
+        return r;
+    const struct resources **each = arena_array(a, (size_t)b.n, sizeof *each);
+    const struct resources **of_shape = arena_array(a, b.n_shapes, sizeof *of_shape);
+    for (size_t i = 0; i < b.n_shapes; i++) {
+        const struct amounts *has = &b.shapes[i].resources;
+        of_shape[i] = needs(amounts_get(has, "cpu"), amounts_get(has, resource_name(RESOURCE_GPU)) / 1000, a);
+    }
+    for (int32_t i = 0; i < b.n; i++)
+        each[i] = of_shape[b.shape[i]];
+    *ret = (struct nodes_gang){uid, p->spec.strategy, each, b.n};
+    return 0;
+}
+
+static int32_t count(const char *list)
+{
+    int32_t n = str_empty(list) ? 0 : 1;
+    for (; *list; list++)
+        n += *list == ',';
+    return n;
+}
+
+static void add_processes(const struct workergroup *g, int32_t first, int32_t n, struct buf *to, struct arena *a)
+{
+    const struct replica_bundle place = {.gpu = first, .gpus = n};
+    for (int32_t local = 0; local < g->spec.workers_per_replica; local++) {
+        int *own;
+        size_t n_own = group_bundles_gpus(g, &place, local, a, &own);
+        buf_puts(to, to->len ? ";" : "");
+        for (size_t i = 0; i < n_own; i++)
+            buf_printf(to, "%s%d", i ? "," : "", own[i]);
+        if (!n_own)
+            buf_puts(to, "-");
+    }
+}
+
+int claim_gpus(const struct workergroup *g, const char *const *gpus, struct arena *a, struct claimed_gpus *ret,
+               struct err *err)
+{
+    struct buf list = BUF_INIT(LIST_MAX), processes = BUF_INIT(LIST_MAX);
+    int32_t first = 0;
+    int r = 0;
+    for (int32_t i = 0; i < g->spec.replicas && r == 0; i++) {
+        int32_t n = count(gpus[i]);
+        if (g->spec.worker.gpus > n)
+            r = err_set(err, ERR_INVALID, "spec.worker.gpus is %d, but the place of replica %d has %d nvidia.com/gpu",
+                        g->spec.worker.gpus, i, n);
+        if (n)
+            buf_printf(&list, "%s%s", list.len ? "," : "", gpus[i]);
+        add_processes(g, first, n, &processes, a);
+        first += n;
+    }
+    *ret = (struct claimed_gpus){arena_strdup(a, buf_str(&list)), arena_strdup(a, buf_str(&processes))};
+    buf_done(&list);
+    buf_done(&processes);
+    return r;
+}

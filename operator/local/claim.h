@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a group or a PlacementGroup claims of the nodes of a local run, and what each process gets of it. Pure.
+#ifndef CADRE_LOCAL_CLAIM_H
+#define CADRE_LOCAL_CLAIM_H
+
+#include "operator/api/placementgroup.h"
+#include "operator/local/nodes.h"
+
+// The gang of a group with pods of its own: one for each replica. ERR_INVALID. `uid` is not copied.
+int claim_of_group(const struct workergroup *g, const char *uid, struct arena *a, struct nodes_gang *ret,
+                   struct err *err);
+// The bundles of a PlacementGroup. ERR_INVALID, ERR_LIMIT.
+int claim_of_placementgroup(const struct placementgroup *p, const char *uid, struct arena *a, struct nodes_gang *ret,
+                            struct err *err);
+
+struct claimed_gpus {
+    const char *list;         // all of the group, as CUDA_VISIBLE_DEVICES has them: "0,1,4"
+    const char *of_processes; // which of these are whose, counted from 0: "0;1;2"
+};
+
+// `gpus`: of each replica (struct nodes_assignment). ERR_INVALID: it has fewer than one of its processes asks for.
+int claim_gpus(const struct workergroup *g, const char *const *gpus, struct arena *a, struct claimed_gpus *ret,
+               struct err *err);
+
+#endif

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bundles that are reserved for groups: PlacementGroups, one for each node entry, or parts of them."""
+
+import secrets
+import time
+from typing import NamedTuple
+
+from . import _manifest
+
+_READY_S, _LOOK_S = 300, 0.05
+
+
+class _Part(NamedTuple):
+    """Bundles of one PlacementGroup, one after the other."""
+
+    name: str
+    first: int
+    count: int
+
+
+class Pool:
+    """Places for ranks; Client.Pool() reserves them. Rank i of a group on it has bundle i. `a + b` has the bundles of
+    both, split() deals them out; such a pool is a view, and the pools that were made are what is closed.
+    """
+
+    def __init__(self, client, parts, made=()):
+        self.client = client
+        self._parts = tuple(parts)
+        self._made = tuple(made)  # the names of its own PlacementGroups
+
+    @classmethod
+    def make(cls, client, process_on_nodes, *, gpus=1, cpus=0, strategy="StrictPack", name=None, image=None,
+             detached=False, timeout=None):
+        """Client.Pool()."""
+        counts = _counts(process_on_nodes)
+        name = name or f"pool-{secrets.token_hex(3)}"
+        names = [name] if len(counts) == 1 else [f"{name}-{i}" for i in range(len(counts))]
+        pool = cls(client, [_Part(n, 0, count) for n, count in zip(names, counts)], names)
+        made = []
+        try:
+            for part in pool._parts:
+                client._ask("group.create", part.name, {
+                    "placementGroup": _manifest.placementgroup(part.name, part.count, gpus=gpus, cpus=cpus,
+                                                               strategy=strategy, image=image),
+                    "lifetime": "Detached" if detached else "Session"}, timeout)
+                made.append(part.name)
+        except BaseException:
+            cls(client, (), made).close(timeout=timeout)
+            raise
+        return pool
+
+    @property
+    def world_size(self):
+        """How many bundles it has."""
+        return sum(part.count for part in self._parts)
+
+    @property
+    def local_ranks(self):
+        """Each bundle's number among those of its node entry."""
+        return [i for part in self._parts for i in range(part.count)]
+
+    @property
+    def local_world_sizes(self):
+        """How many bundles the node entry of each bundle has here."""
+        return [part.count for part in self._parts for _ in range(part.count)]
+
+    @property
+    def nodes(self):
+        """The node of each bundle, once all are reserved; None where nobody knows."""
+        return self.wait_ready()
+
+    def wait_ready(self, timeout=_READY_S):
+        """Waits until all bundles are reserved, and returns the node of each."""
+        end, nodes = time.monotonic() + timeout, []
+        for part in self._parts:
+            info = self._look(part, end)
+            nodes += info["nodes"][part.first:part.first + part.count]
+        return nodes
+
+    def _look(self, part, end):
+        while True:
+            info = self.client._ask("group.bundles", part.name, {"placementGroup": part.name},
+                                    max(end - time.monotonic(), 1))
+            if info["ready"]:
+                return info
+            if time.monotonic() > end:
+                raise TimeoutError(f"the bundles of PlacementGroup {part.name} are not reserved: "
+                                   f"{info.get('message', 'nobody says why')}")
+            time.sleep(_LOOK_S)
+
+    def __add__(self, other):
+        if not isinstance(other, Pool):
+            return NotImplemented
+        if other.client is not self.client:
+            raise ValueError("the two pools are of different clients")
+        return Pool(self.client, _checked(self._parts + other._parts))
+
+    def split(self, sizes):
+        """Pools with its bundles, in their order: as many as `sizes` says, a number that divides them, or the size of
+        each, a list whose sum they are.
+        """
+        n = self.world_size
+        if isinstance(sizes, int):
+            if sizes < 1 or n % sizes:
+                raise ValueError(f"{n} bundles are not split into {sizes} equal parts")
+            sizes = [n // sizes] * sizes
+        sizes = _counts(sizes)
+        if sum(sizes) != n:
+            raise ValueError(f"the sizes {sizes} have the sum {sum(sizes)}, and there are {n} bundles")
+        ends = [sum(sizes[:i + 1]) for i in range(len(sizes))]
+        return [self._cut(end - size, end) for size, end in zip(sizes, ends)]
+
+    def _cut(self, start, end):
+        parts, at = [], 0
+        for part in self._parts:
+            first, last = max(start, at), min(end, at + part.count)
+            if first < last:
+                parts.append(_Part(part.name, part.first + first - at, last - first))
+            at += part.count
+        return Pool(self.client, parts)
+
+    def close(self, *, timeout=None):
+        """Gives its bundles back; the ranks on them end. Views have none of their own."""
+        while self._made:
+            *rest, last = self._made
+            self.client._ask("group.delete", last, {"placementGroup": last}, timeout)
+            self._made = tuple(rest)
+
+    def _refs(self):
+        """spec.placement.groups of a group on it."""
+        return [{"name": p.name, "bundles": f"{p.first}-{p.first + p.count - 1}" if p.count > 1 else str(p.first)}
+                for p in self._parts]
+
+    def __len__(self):
+        return self.world_size
+
+    def __repr__(self):
+        names = "+".join(f"{ref['name']}[{ref['bundles']}]" for ref in self._refs())
+        return f"<cadre.Pool {names} of {self.client!r}>"
+
+
+def _counts(values):
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"a pool is made of a list of numbers of processes, such as [4, 4], not of {values!r}")
+    counts = list(values)
+    if not counts or any(type(c) is not int or c < 1 for c in counts):
+        raise ValueError(f"{counts} is no list of numbers of processes, 1 or more each")
+    return counts
+
+
+def _checked(parts):
+    """Of a sum: no bundle may be there twice, for two ranks of a group would have one place."""
+    seen = set()
+    for part in parts:
+        for i in range(part.first, part.first + part.count):
+            if (part.name, i) in seen:
+                raise ValueError(f"both pools have bundle {i} of PlacementGroup {part.name}")
+            seen.add((part.name, i))
+    return parts
