@@ -27,6 +27,7 @@ PLACEMENT = API | {"operator/placement"}
 PUBLIC = {"sdk/c/include"}  # of its headers: numbers and names that others have, too
 WIRE = BASE | {"common/wire"}
 WS = WIRE | {"common/ws"}
+TRANSFER = WIRE | {"common/transfer"}
 AGENTS = WIRE | {"operator/agents"}
 RECONCILE = PLACEMENT | AGENTS | {"operator/reconcile"}
 PROXY = WIRE | {"operator/proxy"}
@@ -36,6 +37,7 @@ LAYERS = {
     "common/base": BASE,
     "common/wire": WIRE | PUBLIC,
     "common/ws": WS,
+    "common/transfer": TRANSFER,
     "operator/api": API,
     "operator/kube": KUBE,
     "operator/runtime": RUNTIME,

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/transfer/transfer_plan.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// One dimension of a tensor on the senders' side: its parts, and which ranks have them.
+struct axis {
+    uint64_t *from, *to;
+    uint32_t *rank; // the share of this dimension in the sender's rank
+    size_t n;
+};
+
+struct planner {
+    const struct transfer_side *from, *to;
+    uint64_t piece_max;
+    struct arena *arena;
+    struct transfer_plan *plan;
+    size_t room;    // for pieces
+    uint64_t *load; // bytes that each sender sends
+    uint32_t n_from, n_to;
+    // of the tensor at hand
+    size_t source, destination;
+    struct axis axes[SHARD_DIMS_MAX];
+    uint32_t *replicas; // what is to be added to a sender's rank for each rank that has the same
+    uint32_t n_replicas;
+};
+
+static uint32_t world_of(const struct grid *mesh)
+{
+    uint32_t n = 1;
+    for (size_t i = 0; i < mesh->n_dims; i++)
+        n *= mesh->dims[i].size;
+    return n;
+}
+
+static uint32_t stride_of(const struct grid *mesh, size_t dim)
+{
+    uint32_t n = 1;
+    for (size_t i = dim + 1; i < mesh->n_dims; i++)
+        n *= mesh->dims[i].size;
+    return n;
+}
+
+// What does not match
+
+static void mismatch(struct planner *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void mismatch(struct planner *p, const char *fmt, ...)
+{
+    struct transfer_plan *plan = p->plan;
+    va_list ap;
+    if (plan->n_mismatches == TRANSFER_MISMATCHES_MAX)
+        return;
+    if (!plan->mismatches)
+        plan->mismatches = arena_array(p->arena, TRANSFER_MISMATCHES_MAX, sizeof *plan->mismatches);
+    va_start(ap, fmt);
+    plan->mismatches[plan->n_mismatches++] = arena_vprintf(p->arena, fmt, ap);
+    va_end(ap);
+}
+
+static const char *print_shape(struct arena *a, const struct transfer_tensor *t)
+{
+    const char *text = "";
+    for (size_t d = 0; d < t->n_dims; d++)
+        text = arena_printf(a, "%s%s%" PRIu64, text, d ? ", " : "", t->shape[d]);
+    return arena_printf(a, "(%s)", text);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct transfer_tensor *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static const struct transfer_tensor **sort_tensors(const struct transfer_side *side, struct arena *a)
+{
+    const struct transfer_tensor **sorted = arena_array(a, side->n, sizeof *sorted);
+    for (size_t i = 0; i < side->n; i++)
+        sorted[i] = &side->tensors[i];
+    qsort(sorted, side->n, sizeof *sorted, by_name);
+    return sorted;
+}
+
+// False: it makes no sense by itself.
+static bool check_tensor(struct planner *p, const struct transfer_side *side, const struct transfer_tensor *t)
+{
+    size_t before = p->plan->n_mismatches;
+    if (t->n_dims > SHARD_DIMS_MAX) {
+        mismatch(p, "'%s' has %zu dimensions in %s; at most %d are possible", t->name, t->n_dims, side->name,
+                 SHARD_DIMS_MAX);
+        return false;
+    }
+    if (safetensors_dtype_bits(t->dtype) % 8)
+        mismatch(p, "'%s' has dtype %s in %s; elements of less than a byte cannot be split", t->name,
+                 safetensors_dtype_name(t->dtype), side->name);
+    struct safetensors_tensor whole = {t->name, t->dtype, t->n_dims, t->shape, 0, 0};
+    struct err ignored = ERR_INIT;
+    size_t size;
+    if (safetensors_size(&whole, &size, &ignored) == ERR_LIMIT)
+        mismatch(p, "'%s' has shape %s in %s, which is too large", t->name, print_shape(p->arena, t), side->name);
+    for (size_t m = 0; m < side->mesh->n_dims; m++)
+        if (t->split[m] < -1 || t->split[m] >= (int)t->n_dims)
+            mismatch(p, "'%s' has %zu dimensions in %s, and dimension '%s' of the mesh splits number %d of them",
+                     t->name, t->n_dims, side->name, side->mesh->dims[m].name, t->split[m]);
+    return p->plan->n_mismatches == before;
+}
+
+static void compare(struct planner *p, const struct transfer_tensor *a, const struct transfer_tensor *b)
+{
+    if (!check_tensor(p, p->from, a) | !check_tensor(p, p->to, b))
+        return;
+    if (a->dtype != b->dtype)
+        mismatch(p, "'%s' has dtype %s in %s and %s in %s", a->name, safetensors_dtype_name(a->dtype), p->from->name,
+                 safetensors_dtype_name(b->dtype), p->to->name);
+    if (a->n_dims != b->n_dims || (a->n_dims && memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) != 0))
+        mismatch(p, "'%s' has shape %s in %s and %s in %s", a->name, print_shape(p->arena, a), p->from->name,
+                 print_shape(p->arena, b), p->to->name);
+}
+
+static void check_twice(struct planner *p, const struct transfer_side *side, const struct transfer_tensor **sorted)
+{
+    for (size_t i = 1; i < side->n; i++)
+        if (str_eq(sorted[i - 1]->name, sorted[i]->name))
+            mismatch(p, "'%s' is there twice in %s", sorted[i]->name, side->name);
+}
+
+// Pairs the tensors of both sides: `pairs` gets, for each of the senders', the receivers'.
+static int match(struct planner *p, const struct transfer_tensor **pairs, struct err *err)
+{
+    const struct transfer_tensor **a = sort_tensors(p->from, p->arena), **b = sort_tensors(p->to, p->arena);
+    size_t i = 0, k = 0;
+    check_twice(p, p->from, a);
+    check_twice(p, p->to, b);
+    while (i < p->from->n || k < p->to->n) {
+        int order = i == p->from->n ? 1 : k == p->to->n ? -1 : strcmp(a[i]->name, b[k]->name);
+        if (order < 0) {
+            mismatch(p, "'%s' is in %s and not in %s", a[i++]->name, p->from->name, p->to->name);
+        } else if (order > 0) {
+            mismatch(p, "'%s' is in %s and not in %s", b[k++]->name, p->to->name, p->from->name);
+        } else {
+            compare(p, a[i], b[k]);
+            pairs[a[i++] - p->from->tensors] = b[k++];
+        }
+    }
+    size_t n = p->plan->n_mismatches;
+    if (!n)
+        return 0;
+    return err_set(err, ERR_INVALID, "nothing is sent from %s to %s, because tensors do not match (%zu%s): %s%s",
+                   p->from->name, p->to->name, n, n == TRANSFER_MISMATCHES_MAX ? " or more" : "",
+                   p->plan->mismatches[0], n > 1 ? "; ..." : "");
+}
+
+// Who has what
+
+static void cut_axis(struct planner *p, const struct transfer_tensor *t, size_t dim)
+{
+    const struct grid *mesh = p->from->mesh;
+    struct axis *x = &p->axes[dim];
+    x->n = 1;
+    for (size_t m = 0; m < mesh->n_dims; m++)
+        x->n *= t->split[m] == (int)dim ? mesh->dims[m].size : 1;
+    x->from = arena_array(p->arena, x->n, sizeof *x->from);
+    x->to = arena_array(p->arena, x->n, sizeof *x->to);
+    x->rank = arena_array(p->arena, x->n, sizeof *x->rank);
+    for (size_t i = 0; i < x->n; i++) {
+        size_t left = i, below = x->n;
+        x->to[i] = t->shape[dim];
+        for (size_t m = 0; m < mesh->n_dims; m++) {
+            if (t->split[m] != (int)dim)
+                continue;
+            below /= mesh->dims[m].size;
+            shard_narrow(&x->from[i], &x->to[i], left / below, mesh->dims[m].size);
+            x->rank[i] += (uint32_t)(left / below) * stride_of(mesh, m);
+            left %= below;
+        }
+    }
+}
+
+static void find_replicas(struct planner *p, const struct transfer_tensor *t)
+{
+    const struct grid *mesh = p->from->mesh;
+    p->n_replicas = 1;
+    for (size_t m = 0; m < mesh->n_dims; m++)
+        p->n_replicas *= t->split[m] < 0 ? mesh->dims[m].size : 1;
+    p->replicas = arena_array(p->arena, p->n_replicas, sizeof *p->replicas);
+    for (uint32_t i = 0; i < p->n_replicas; i++) {
+        uint32_t left = i;
+        for (size_t m = mesh->n_dims; m-- > 0;) {
+            if (t->split[m] >= 0)
+                continue;
+            p->replicas[i] += left % mesh->dims[m].size * stride_of(mesh, m);
+            left /= mesh->dims[m].size;
+        }
+    }
+}
+
+// Who sends what
+
+static int add_piece(struct planner *p, uint32_t first, uint32_t to, const struct shard *part, uint64_t bytes,
+                     struct err *err)
+{
+    struct transfer_plan *plan = p->plan;
+    uint32_t best = first + p->replicas[to % p->n_replicas];
+    for (uint32_t i = 1; i < p->n_replicas; i++) {
+        uint32_t rank = first + p->replicas[(to + i) % p->n_replicas];
+        if (p->load[rank] < p->load[best])
+            best = rank;
+    }
+    if (plan->n == TRANSFER_PIECES_MAX)
+        return err_set(err, ERR_LIMIT,
+                       "from %s to %s there are more than %d pieces; allow larger ones, or send fewer "
+                       "tensors at a time",
+                       p->from->name, p->to->name, TRANSFER_PIECES_MAX);
+    if (plan->n == p->room) {
+        p->room = MAX((size_t)64, p->room * 2);
+        struct transfer_piece *more = arena_array(p->arena, p->room, sizeof *more);
+        if (plan->n)
+            memcpy(more, plan->pieces, plan->n * sizeof *more);
+        plan->pieces = more;
+    }
+    plan->pieces[plan->n++] = (struct transfer_piece){best, to, p->source, p->destination, *part, bytes};
+    plan->bytes += bytes;
+    p->load[best] += bytes;
+    return 0;
+}
+
+// Along the first dimension that has more than fits, then along the next: pieces are runs as long as can be.
+static int cut(struct planner *p, uint32_t first, uint32_t to, const struct shard *part, size_t dim, size_t item,
+               struct err *err)
+{
+    uint64_t bytes = shard_elements(part) * item;
+    if (!p->piece_max || bytes <= p->piece_max || dim == part->n_dims)
+        return add_piece(p, first, to, part, bytes, err);
+    uint64_t len = part->to[dim] - part->from[dim], rows = MAX(p->piece_max / (bytes / len), (uint64_t)1);
+    int r = 0;
+    for (uint64_t at = part->from[dim]; r == 0 && at < part->to[dim]; at += rows) {
+        struct shard some = *part;
+        some.from[dim] = at;
+        some.to[dim] = MIN(at + rows, part->to[dim]);
+        r = cut(p, first, to, &some, dim + 1, item, err);
+    }
+    return r;
+}
+
+// From everybody who has a part of `want`, dimension by dimension.
+static int gather(struct planner *p, uint32_t to, const struct shard *want, size_t dim, uint32_t first,
+                  struct shard *part, size_t item, struct err *err)
+{
+    const struct axis *x = &p->axes[dim];
+    int r = 0;
+    if (dim == want->n_dims)
+        return cut(p, first, to, part, 0, item, err);
+    for (size_t i = 0; r == 0 && i < x->n; i++) {
+        part->from[dim] = MAX(want->from[dim], x->from[i]);
+        part->to[dim] = MIN(want->to[dim], x->to[i]);
+        if (part->from[dim] < part->to[dim])
+            r = gather(p, to, want, dim + 1, first + x->rank[i], part, item, err);
+    }
+    return r;
+}
+
+static int plan_tensor(struct planner *p, const struct transfer_tensor *a, const struct transfer_tensor *b,
+                       struct err *err)
+{
+    int r = 0;
+    p->source = (size_t)(a - p->from->tensors);
+    p->destination = (size_t)(b - p->to->tensors);
+    for (size_t d = 0; d < a->n_dims; d++)
+        cut_axis(p, a, d);
+    find_replicas(p, a);
+    for (uint32_t to = 0; r == 0 && to < p->n_to; to++) {
+        struct shard want, part = {.n_dims = a->n_dims};
+        shard_of_rank(p->to->mesh, b->split, to, b->shape, b->n_dims, &want);
+        r = gather(p, to, &want, 0, 0, &part, safetensors_dtype_bits(a->dtype) / 8, err);
+    }
+    return r;
+}
+
+static int by_turn(const void *x, const void *y, void *n_to)
+{
+    const struct transfer_piece *a = x, *b = y;
+    uint32_t n = *(const uint32_t *)n_to;
+    uint32_t turn_a = (a->to + n - a->from % n) % n, turn_b = (b->to + n - b->from % n) % n;
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    if (turn_a != turn_b)
+        return turn_a < turn_b ? -1 : 1;
+    if (a->source != b->source)
+        return a->source < b->source ? -1 : 1;
+    for (size_t d = 0; d < a->part.n_dims; d++)
+        if (a->part.from[d] != b->part.from[d])
+            return a->part.from[d] < b->part.from[d] ? -1 : 1;
+    return 0;
+}
+
+int transfer_plan(const struct transfer_side *from, const struct transfer_side *to, uint64_t piece_max, struct arena *a,
+                  struct transfer_plan *ret, struct err *err)
+{
+    struct planner p = {.from = from, .to = to, .piece_max = piece_max, .arena = a, .plan = ret};
+    const struct transfer_tensor **pairs = arena_array(a, from->n, sizeof *pairs);
+    *ret = (struct transfer_plan){0};
+    int r = match(&p, pairs, err);
+    p.n_from = world_of(from->mesh);
+    p.n_to = world_of(to->mesh);
+    p.load = arena_array(a, p.n_from, sizeof *p.load);
+    for (size_t i = 0; r == 0 && i < from->n; i++)
+        r = plan_tensor(&p, &from->tensors[i], pairs[i], err);
+    if (r == 0 && ret->n)
+        qsort_r(ret->pieces, ret->n, sizeof *ret->pieces, by_turn, &p.n_to);
+    else
+        ret->n = 0;
+    return r;
+}
+
+const struct transfer_piece *transfer_plan_sends(const struct transfer_plan *p, uint32_t rank, size_t *ret_n)
+{
+    size_t low = 0, high = p->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->pieces[middle].from < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (*ret_n = 0; low + *ret_n < p->n && p->pieces[low + *ret_n].from == rank;)
+        ++*ret_n;
+    return p->n ? p->pieces + low : NULL;
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans are compared with a reference that looks at one element at a time, over random meshes and splits.
+#include "common/transfer/transfer_plan.h"
+
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIMS = 3, MESH_DIMS = 3, TENSORS = 4, WORLD_MAX = 27, ELEMENTS_MAX = 9 * 9 * 9, ROUNDS = 1500 };
+
+struct side {
+    struct grid_dim dims[MESH_DIMS];
+    struct grid mesh;
+    struct transfer_tensor tensors[TENSORS];
+    int split[TENSORS][MESH_DIMS];
+    uint32_t world;
+    struct transfer_side view;
+};
+
+struct scene {
+    struct side from, to;
+    uint64_t shapes[TENSORS][DIMS];
+    size_t n;
+};
+
+static void random_side(struct rand *r, struct side *s, const char *name)
+{
+    static const char *const names[MESH_DIMS] = {"pp", "dp", "tp"};
+    s->world = 1;
+    s->mesh = (struct grid){name, s->dims, (size_t)rand_range(r, 1, MESH_DIMS)};
+    for (size_t m = 0; m < s->mesh.n_dims; m++) {
+        s->dims[m] = (struct grid_dim){names[m], (uint32_t)rand_range(r, 1, 3)};
+        s->world *= s->dims[m].size;
+    }
+}
+
+static void random_scene(struct rand *r, struct scene *c)
+{
+    static const char *const names[TENSORS] = {"embed", "norm", "up", "down"};
+    static const enum safetensors_dtype dtypes[] = {SAFETENSORS_I64, SAFETENSORS_U64, SAFETENSORS_F64};
+    *c = (struct scene){.n = (size_t)rand_range(r, 1, TENSORS)};
+    random_side(r, &c->from, "actor");
+    random_side(r, &c->to, "rollout");
+    for (size_t i = 0; i < c->n; i++) {
+        size_t n_dims = (size_t)rand_range(r, 0, DIMS);
+        enum safetensors_dtype dtype = dtypes[rand_below(r, ARRAY_LEN(dtypes))];
+        for (size_t d = 0; d < n_dims; d++)
+            c->shapes[i][d] = (uint64_t)rand_range(r, rand_below(r, 10) ? 1 : 0, 9);
+        for (int k = 0; k < 2; k++) {
+            struct side *s = k ? &c->to : &c->from;
+            size_t at = k ? c->n - 1 - i : i; // the order of one side is no matter
+            for (size_t m = 0; m < s->mesh.n_dims; m++)
+                s->split[at][m] = (int)rand_range(r, -1, (int64_t)n_dims - 1);
+            s->tensors[at] = (struct transfer_tensor){names[i], dtype, c->shapes[i], n_dims, s->split[at]};
+        }
+    }
+    c->from.view = (struct transfer_side){"actor", &c->from.mesh, c->from.tensors, c->n};
+    c->to.view = (struct transfer_side){"rollout", &c->to.mesh, c->to.tensors, c->n};
+}
+
+// The reference: lists of indices, cut as torch.chunk() cuts lists.
+static bool rank_has(const struct side *s, size_t tensor, uint32_t rank, const uint64_t *at)
+{
+    const struct transfer_tensor *t = &s->tensors[tensor];
+    uint32_t coordinate[MESH_DIMS], left = rank;
+    for (size_t m = s->mesh.n_dims; m-- > 0; left /= s->dims[m].size)
+        coordinate[m] = left % s->dims[m].size;
+    for (size_t d = 0; d < t->n_dims; d++) {
+        uint64_t list[9], n = t->shape[d];
+        for (uint64_t i = 0; i < n; i++)
+            list[i] = i;
+        for (size_t m = 0; m < s->mesh.n_dims; m++) {
+            if (t->split[m] != (int)d)
+                continue;
+            uint64_t per_rank = 0, kept = 0;
+            while (per_rank * s->dims[m].size < n)
+                per_rank++;
+            for (uint64_t i = 0; i < n; i++)
+                if (i / (per_rank ? per_rank : 1) == coordinate[m])
+                    list[kept++] = list[i];
+            n = kept;
+        }
+        bool found = false;
+        for (uint64_t i = 0; i < n; i++)
+            found = found || list[i] == at[d];
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static bool piece_has(const struct transfer_piece *p, const uint64_t *at)
+{
+    for (size_t d = 0; d < p->part.n_dims; d++)
+        if (at[d] < p->part.from[d] || at[d] >= p->part.to[d])
+            return false;
+    return true;
+}
+
+static uint64_t elements(const struct transfer_tensor *t)
+{
+    uint64_t n = 1;
+    for (size_t d = 0; d < t->n_dims; d++)
+        n *= t->shape[d];
+    return n;
+}
+
+static void place_of(const struct transfer_tensor *t, uint64_t i, uint64_t *at)
+{
+    for (size_t d = t->n_dims; d-- > 0; i /= t->shape[d])
+        at[d] = i % t->shape[d];
+}
+
+// Every element that a receiver has comes once, from a rank that has it; nothing else comes.
+static void check_elements(const struct scene *c, const struct transfer_plan *plan)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const struct transfer_tensor *t = &c->from.tensors[i];
+        for (uint64_t e = 0; e < elements(t); e++) {
+            uint64_t at[DIMS];
+            unsigned times[WORLD_MAX] = {0};
+            place_of(t, e, at);
+            for (size_t k = 0; k < plan->n; k++) {
+                const struct transfer_piece *p = &plan->pieces[k];
+                if (p->source != i || !piece_has(p, at))
+                    continue;
+                assert_int_equal(p->destination, c->n - 1 - i);
+                assert_true(rank_has(&c->from, i, p->from, at));
+                times[p->to]++;
+            }
+            for (uint32_t rank = 0; rank < c->to.world; rank++)
+                assert_int_equal(times[rank], rank_has(&c->to, c->n - 1 - i, rank, at));
+        }
+    }
+}
+
+// Moves the numbers of elements as values, and finds them where they belong.
+static void check_values(const struct scene *c, const struct transfer_plan *plan)
+{
+    static uint64_t source[ELEMENTS_MAX], packed[ELEMENTS_MAX], destination[ELEMENTS_MAX];
+    for (size_t k = 0; k < plan->n; k++) {
+        const struct transfer_piece *p = &plan->pieces[k];
+        const struct transfer_tensor *t = &c->from.tensors[p->source], *u = &c->to.tensors[p->destination];
+        struct shard whole = {.n_dims = t->n_dims}, mine, theirs;
+        uint64_t n = elements(t), at[DIMS];
+        for (size_t d = 0; d < t->n_dims; d++)
+            whole.to[d] = t->shape[d];
+        for (uint64_t i = 0; i < n; i++)
+            packed[i] = i;
+        shard_of_rank(&c->from.mesh, t->split, p->from, t->shape, t->n_dims, &mine);
+        shard_of_rank(&c->to.mesh, u->split, p->to, u->shape, u->n_dims, &theirs);
+        shard_copy(&mine, 8, &whole, packed, &mine, source);
+        shard_copy(&p->part, 8, &mine, source, &p->part, packed);
+        shard_copy(&p->part, 8, &p->part, packed, &theirs, destination);
+        shard_copy(&p->part, 8, &theirs, destination, &whole, packed);
+        for (uint64_t i = 0; i < n; i++) {
+            place_of(t, i, at);
+            if (piece_has(p, at))
+                assert_int_equal(packed[i], i);
+        }
+    }
+}
+
+// Of ranks that have the same block of the only tensor, none sends more than a piece more than another.
+static void check_balance(const struct scene *c, const struct transfer_plan *plan)
+{
+    uint64_t load[WORLD_MAX] = {0}, largest = 0;
+    for (size_t k = 0; k < plan->n; k++) {
+        load[plan->pieces[k].from] += plan->pieces[k].bytes;
+        largest = MAX(largest, plan->pieces[k].bytes);
+    }
+    for (uint32_t a = 0; c->n == 1 && a < c->from.world; a++) {
+        for (uint32_t b = 0; b < c->from.world; b++) {
+            const struct transfer_tensor *t = &c->from.tensors[0];
+            struct shard x, y;
+            shard_of_rank(&c->from.mesh, t->split, a, t->shape, t->n_dims, &x);
+            shard_of_rank(&c->from.mesh, t->split, b, t->shape, t->n_dims, &y);
+            if (memcmp(&x, &y, sizeof x) == 0 && shard_elements(&x))
+                assert_true(load[a] <= load[b] + largest);
+        }
+    }
+}
+
+static void random_meshes_against_the_reference(void **state)
+{
+    (void)state;
+    static struct scene c;
+    struct rand r;
+    size_t pieces = 0;
+    rand_seed(&r, 17);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct arena a = ARENA_INIT;
+        struct err err = ERR_INIT;
+        struct transfer_plan plan;
+        uint64_t bytes = 0, piece_max = rand_below(&r, 2) ? 8 * rand_below(&r, 40) : 0;
+        random_scene(&r, &c);
+        assert_int_equal(transfer_plan(&c.from.view, &c.to.view, piece_max, &a, &plan, &err), 0);
+        for (size_t k = 0; k < plan.n; k++) {
+            assert_int_equal(plan.pieces[k].bytes, shard_elements(&plan.pieces[k].part) * 8);
+            assert_true(!piece_max || plan.pieces[k].bytes <= MAX(piece_max, 8u));
+            bytes += plan.pieces[k].bytes;
+        }
+        assert_int_equal(plan.bytes, bytes);
+        check_elements(&c, &plan);
+        check_values(&c, &plan);
+        check_balance(&c, &plan);
+        pieces += plan.n;
+        arena_done(&a);
+    }
+    assert_true(pieces > ROUNDS);
+}
+
+static void pieces_of_a_sender_lie_together_and_begin_with_another_receiver(void **state)
+{
+    (void)state;
+    const struct grid_dim dims[] = {{"dp", 4}};
+    const struct grid mesh = {"m", dims, 1};
+    const uint64_t shape[] = {16};
+    const struct transfer_tensor split = {"w", SAFETENSORS_F32, shape, 1, (const int[]){0}},
+                                 whole = {"w", SAFETENSORS_F32, shape, 1, (const int[]){-1}};
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct transfer_plan plan;
+    assert_int_equal(transfer_plan(&(struct transfer_side){"a", &mesh, &split, 1},
+                                   &(struct transfer_side){"b", &mesh, &whole, 1}, 0, &a, &plan, &err),
+                     0);
+    assert_int_equal(plan.n, 16);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        size_t n;
+        const struct transfer_piece *p = transfer_plan_sends(&plan, rank, &n);
+        assert_int_equal(n, 4);
+        for (uint32_t i = 0; i < n; i++)
+            assert_int_equal(p[i].to, (rank + i) % 4);
+    }
+    size_t none;
+    (void)transfer_plan_sends(&plan, 4, &none);
+    assert_int_equal(none, 0);
+    arena_done(&a);
+}
+
+static void all_ranks_that_have_a_tensor_share_in_sending_it(void **state)
+{
+    (void)state;
+    const struct grid_dim four[] = {{"dp", 4}}, one[] = {{"dp", 1}};
+    const struct grid from = {"m", four, 1}, to = {"m", one, 1};
+    const uint64_t shape[] = {64, 16};
+    const struct transfer_tensor t = {"w", SAFETENSORS_BF16, shape, 2, (const int[]){-1}};
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct transfer_plan plan;
+    assert_int_equal(transfer_plan(&(struct transfer_side){"a", &from, &t, 1}, &(struct transfer_side){"b", &to, &t, 1},
+                                   128, &a, &plan, &err),
+                     0);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        size_t n;
+        (void)transfer_plan_sends(&plan, rank, &n);
+        assert_int_equal(n, 4);
+    }
+    arena_done(&a);
+}
+
+static bool has(const struct transfer_plan *plan, const char *want)
+{
+    for (size_t i = 0; i < plan->n_mismatches; i++)
+        if (strcmp(plan->mismatches[i], want) == 0)
+            return true;
+    return false;
+}
+
+static void every_mismatch_is_listed_and_nothing_is_planned(void **state)
+{
+    (void)state;
+    const struct grid_dim dims[] = {{"dp", 2}};
+    const struct grid mesh = {"m", dims, 1};
+    const uint64_t small[] = {4, 4}, large[] = {4, 5};
+    const int rows[] = {0}, third[] = {2};
+    const struct transfer_tensor a[] = {
+        {"bias", SAFETENSORS_F32, small, 2, rows}, {"up", SAFETENSORS_F32, small, 2, rows},
+        {"down", SAFETENSORS_F32, small, 2, rows}, {"good", SAFETENSORS_F32, small, 2, rows},
+        {"cut", SAFETENSORS_F32, small, 2, third}, {"tiny", SAFETENSORS_F4, small, 2, rows}};
+    const struct transfer_tensor b[] = {
+        {"up", SAFETENSORS_BF16, small, 2, rows},  {"down", SAFETENSORS_F32, large, 2, rows},
+        {"good", SAFETENSORS_F32, small, 2, rows}, {"norm", SAFETENSORS_F32, small, 2, rows},
+        {"norm", SAFETENSORS_F32, small, 2, rows}, {"cut", SAFETENSORS_F32, small, 2, rows},
+        {"tiny", SAFETENSORS_F4, small, 2, rows}};
+    struct arena arena = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct transfer_plan plan;
+    assert_int_equal(transfer_plan(&(struct transfer_side){"actor", &mesh, a, ARRAY_LEN(a)},
+                                   &(struct transfer_side){"rollout", &mesh, b, ARRAY_LEN(b)}, 0, &arena, &plan, &err),
+                     ERR_INVALID);
+    assert_int_equal(plan.n, 0);
+    assert_true(has(&plan, "'bias' is in actor and not in rollout"));
+    assert_true(has(&plan, "'norm' is in rollout and not in actor"));
+    assert_true(has(&plan, "'norm' is there twice in rollout"));
+    assert_true(has(&plan, "'up' has dtype F32 in actor and BF16 in rollout"));
+    assert_true(has(&plan, "'down' has shape (4, 4) in actor and (4, 5) in rollout"));
+    assert_true(has(&plan, "'cut' has 2 dimensions in actor, and dimension 'dp' of the mesh splits number 2 of them"));
+    assert_true(has(&plan, "'tiny' has dtype F4 in actor; elements of less than a byte cannot be split"));
+    assert_non_null(strstr(err.msg, "nothing is sent from actor to rollout"));
+    arena_done(&arena);
+}
+
+static void too_many_pieces_are_refused(void **state)
+{
+    (void)state;
+    const struct grid_dim dims[] = {{"dp", 1}};
+    const struct grid mesh = {"m", dims, 1};
+    const uint64_t shape[] = {TRANSFER_PIECES_MAX + 1};
+    const struct transfer_tensor t = {"w", SAFETENSORS_U8, shape, 1, (const int[]){-1}};
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct transfer_plan plan;
+    const struct transfer_side side = {"a", &mesh, &t, 1};
+    assert_int_equal(transfer_plan(&side, &side, 1, &a, &plan, &err), ERR_LIMIT);
+    assert_int_equal(plan.n, 0);
+    arena_done(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_meshes_against_the_reference),
+        cmocka_unit_test(pieces_of_a_sender_lie_together_and_begin_with_another_receiver),
+        cmocka_unit_test(all_ranks_that_have_a_tensor_share_in_sending_it),
+        cmocka_unit_test(every_mismatch_is_listed_and_nothing_is_planned),
+        cmocka_unit_test(too_many_pieces_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
