@@ -79,6 +79,7 @@ static void enter(const struct local_group *g)
     setenv("CADRE_CONNECT", g->run.url, 1);
     setenv("CADRE_GROUP_UID", g->uid, 1);
     setenv("GROUP_NAME", g->name, 1);
+    setenv("CADRE_NAMESPACE", g->ns, 1);
     if (g->gpus)
         setenv("CUDA_VISIBLE_DEVICES", g->gpus, 1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end it

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A connection to the proxy. The library has a thread for it, which never needs Python's lock."""
 
+import atexit
 import ctypes
 import os
+import secrets
+import socket
 import sys
 import threading
 import warnings
@@ -10,13 +13,22 @@ import weakref
 from ctypes import byref
 from typing import NamedTuple
 
-from . import _errors, _options
+from . import _errors, _options, _ways
 from . import _library as lib
 from ._group import Group
 from ._pool import Pool
 
+_open = weakref.WeakSet()
 _forks = [0]  # of which this process is the child
 os.register_at_fork(after_in_child=lambda: _forks.append(0))
+
+
+@atexit.register
+def _close_all():
+    """What a program made goes with it at once: the proxy hears a goodbye."""
+    for client in list(_open):
+        client.close()
+
 
 _BODY_MAX = 2 << 30  # what the protocol has
 _SLICE_MS = 100  # so long Python's own signal handlers (Ctrl-C) have to wait at most
@@ -31,10 +43,15 @@ class Output(NamedTuple):
     dropped: int  # lines before this one that came too fast
 
 
-def connect(address, *, on_connection=None, on_output=None, trust=False, **options):
-    """A Client of the proxy at "wss://host:port", "ws://host:port" or "unix:/path". It connects at once.
+def connect(address=None, *, context=None, kubeconfig=None, service_account=None, operator_namespace=None,
+            on_connection=None, on_output=None, trust=False, **options):
+    """A Client of the proxy at "wss://host:port", "ws://host:port" or "unix:/path". It connects at once. Without an
+    address, it looks for one: CADRE_ADDRESS, the run or the pod of a worker, the ServiceAccount of any other pod, a
+    kubeconfig by kubectl (docs/python.md). Unavailable lists what was tried.
 
-    namespace        whose groups are called, required
+    namespace        whose groups are called, required with an address
+    context          or kubeconfig: of kubectl, which is then the way; service_account: of the namespace, whose token is
+                     used instead of cadre-cli's; operator_namespace: where Cadre is ("cadre-system")
     group            for client.group() without a name, and the group of on_output
     token            or token_file, which is read anew for each attempt to connect; token_in_hello=True: it travels in
                      the first record, for servers in between that take the header away
@@ -52,6 +69,13 @@ def connect(address, *, on_connection=None, on_output=None, trust=False, **optio
     on_output        called with an Output for every line that ranks of `group` print; both on a thread of
                      their own
     """
+    given = _ways.Given(context, kubeconfig, service_account, operator_namespace,
+                        bool(options.get("token") or options.get("token_file")), options.get("namespace"))
+    if address is None:
+        return FoundClient(_ways.find(given), on_connection, on_output, trust, options)
+    for name in ("context", "kubeconfig", "service_account", "operator_namespace"):
+        if getattr(given, name):
+            raise TypeError(f"connect(): {name}= finds an address, and one is given: {address!r}")
     return Client(address, on_connection, on_output, trust, options)
 
 
@@ -69,6 +93,7 @@ class Client:
         self._groups = {}  # what groups have told of themselves
         self._gone = []  # not empty: the handle is, too
         self._raised = None  # by a callback
+        self.local = str(address).startswith("unix:") and not options.get("path_prefix")  # a run of this machine
         self.address, self.namespace, self._group = address, options.get("namespace"), options.get("group")
         o = lib.Options(size=ctypes.sizeof(lib.Options), threaded=1, max_body=_BODY_MAX, max_bytes=2 * _BODY_MAX)
         _options.put(o, "address", str(address).encode(), "address")
@@ -79,6 +104,8 @@ class Client:
         if lib.functions.open(byref(o), byref(handle), byref(error)) != lib.OK:
             raise _errors.of_struct(error)
         self._handle = handle.value
+        self._id = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        _open.add(self)
 
     def _callbacks_of(self, on_connection, on_output):
         def connection(_, up, why):
@@ -197,6 +224,14 @@ class Client:
 
     # For groups and futures
 
+    def _create(self, kind, manifest, detached, timeout):
+        """group.create. The same request again, after a lost connection, is the same object; another client's is not, even
+        if it asks for the same.
+        """
+        manifest["metadata"]["annotations"] = {"cadre-client": self._id}
+        self._ask("group.create", manifest["metadata"]["name"],
+                  {kind: manifest, "lifetime": "Detached" if detached else "Session"}, timeout)
+
     def _ask(self, method, name, args, timeout=None):
         """What no worker does, about an object of that name."""
         return Group(self, name, trust=False).call(method, args=args, timeout=timeout)
@@ -258,6 +293,29 @@ class Client:
                 f(future)
             except Exception:
                 sys.excepthook(*sys.exc_info())
+
+
+_INSTEAD = {"token_file": ("token",), "ca_pem": ("ca_file",), "ca_file": ("ca_pem",)}
+
+
+class FoundClient(Client):
+    """A Client whose way was looked for; what the way consists of ends with it."""
+
+    def __init__(self, way, on_connection, on_output, trust, options):
+        self._ends = weakref.finalize(self, way.end)
+        given = {name: value for name, value in options.items() if value is not None}
+        found = {name: value for name, value in way.options.items()
+                 if not any(instead in given for instead in _INSTEAD.get(name, ()))}
+        try:
+            super().__init__(way.address, on_connection, on_output, trust, {**found, **given})
+        except BaseException:
+            self._ends()
+            raise
+
+    def close(self):
+        super().close()
+        if self._is_mine():
+            self._ends()
 
 
 def _tell(ref, handle, gone):

@@ -28,13 +28,10 @@ class Group:
         pool = what.get("pool")
         if pool is not None and getattr(pool, "client", None) is not client:
             raise TypeError(f"Group {name}: pool={pool!r} is no pool of this client: client.Pool() makes one")
-        if pool is None and not getattr(client, "local", False) and not what.get("image"):
+        if pool is None and not client.local and not what.get("image"):
             raise TypeError(f"Group {name} needs image=: pods run one, which has what the ranks need")
-        group = cls(client, name, trust=True)
-        group.call("group.create", timeout=timeout,
-                   args={"workerGroup": _manifest.workergroup(name, worker=worker, **what),
-                         "lifetime": "Detached" if detached else "Session"})
-        return group
+        client._create("workerGroup", _manifest.workergroup(name, worker=worker, **what), detached, timeout)
+        return cls(client, name, trust=True)
 
     @classmethod
     def find(cls, client, name, *, timeout=None):

@@ -35,8 +35,6 @@ def local(gpus=0, nodes=1, *, cpus=None, trust=True, on_connection=None, on_outp
 class LocalClient(Client):
     """A Client that has its run; cadre.local() makes it."""
 
-    local = True
-
     def __init__(self, run, on_connection, on_output, trust, options):
         self._run = run
         self._finalizer = weakref.finalize(self, run.stop)

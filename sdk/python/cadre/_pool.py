@@ -39,10 +39,8 @@ class Pool:
         made = []
         try:
             for part in pool._parts:
-                client._ask("group.create", part.name, {
-                    "placementGroup": _manifest.placementgroup(part.name, part.count, gpus=gpus, cpus=cpus,
-                                                               strategy=strategy, image=image),
-                    "lifetime": "Detached" if detached else "Session"}, timeout)
+                client._create("placementGroup", _manifest.placementgroup(
+                    part.name, part.count, gpus=gpus, cpus=cpus, strategy=strategy, image=image), detached, timeout)
                 made.append(part.name)
         except BaseException:
             cls(client, (), made).close(timeout=timeout)

@@ -73,7 +73,7 @@ class Groups(RunCase):
                 client.find("nobody")
             with cadre.connect(client.address, namespace="default") as other:  # such as a second notebook
                 with self.assertRaisesRegex(cadre.Exists, "WorkerGroup default/mine in this run already"):
-                    other.Group("accumulator:Accumulator", name="mine", image="any")
+                    other.Group("accumulator:Accumulator", name="mine")
             self.assertEqual(client.find("mine").add(2), [4])
             with self.assertRaisesRegex(TypeError, "module of its own"):
                 client.Group(Groups)
