@@ -11,6 +11,7 @@
 #include "operator/runtime/handover.h"
 #include "operator/runtime/health.h"
 #include "operator/runtime/outage.h"
+#include "operator/runtime/process.h"
 #include "operator/runtime/reflector.h"
 #include "operator/runtime/territory.h"
 #include "operator/wiring/binding.h"
@@ -467,6 +468,7 @@ static int build(struct operator* o, struct err *err)
     snprintf(o->identity, sizeof o->identity, "%s_%016" PRIx64, o->options->identity, rand_u64(&o->rand));
     o->loop = loop_new();
     o->metrics = metrics_new();
+    process_observe_turns(o->metrics, o->loop);
     int r = build_client(o, err);
     if (r < 0 || o->options->check)
         return r;
@@ -510,6 +512,7 @@ static void take_down(struct operator* o)
     loop_timer_free(o->around_timer);
     loop_signal_free(o->signals[0]);
     loop_signal_free(o->signals[1]);
+    loop_observe(o->loop, NULL, NULL);
     metrics_free(o->metrics);
     kube_config_done(&o->config);
     loop_free(o->loop);

@@ -6,7 +6,6 @@
 #include "common/base/mem.h"
 #include "common/base/spin.h"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -30,6 +29,10 @@ struct loop {
     struct spin spin;
     int64_t slept_us; // when it last went to sleep without a look; 0 = it did not
     struct list deferred;
+    void (*observe)(void *ctx, int64_t worked_us); // NULL = nobody asks
+    void *observe_ctx;
+    int64_t begun_us; // this turn, with the wait that it begins with ...
+    uint64_t idle_ns; // ... and how long all waits were until then
 };
 
 struct deferred {
@@ -75,16 +78,6 @@ struct loop_look {
     void *ctx;
 };
 
-struct loop_resolve {
-    uv_getaddrinfo_t uv;
-    struct loop_timer *now; // for an answer that is known at once
-    struct addrinfo *found;
-    int status;
-    char *host;
-    loop_resolve_fn fn; // NULL = cancelled
-    void *ctx;
-};
-
 static int64_t loop_mono(const struct clock *c)
 {
     return (int64_t)uv_now(&CONTAINER_OF(c, struct loop, clock)->uv);
@@ -116,6 +109,31 @@ static void run_deferred(uv_idle_t *idle)
         uv_idle_stop(&loop->deferred_idle);
 }
 
+// Observing
+
+static void begin_turn(struct loop *loop, int64_t now_us)
+{
+    loop->begun_us = now_us;
+    if (loop->observe)
+        loop->idle_ns = uv_metrics_idle_time(&loop->uv);
+}
+
+static void end_turn(struct loop *loop, int64_t now_us)
+{
+    if (!loop->observe)
+        return;
+    int64_t idle_us = (int64_t)((uv_metrics_idle_time(&loop->uv) - loop->idle_ns) / 1000);
+    loop->observe(loop->observe_ctx, MAX(now_us - loop->begun_us - idle_us, 0));
+}
+
+void loop_observe(struct loop *loop, void (*fn)(void *ctx, int64_t worked_us), void *ctx)
+{
+    loop->observe = fn;
+    loop->observe_ctx = ctx;
+    uv_loop_configure(&loop->uv, UV_METRICS_IDLE_TIME);
+    begin_turn(loop, clock_mono_us(&clock_system));
+}
+
 // Spinning
 
 // Whether there was something, with which it has dealt.
@@ -130,13 +148,15 @@ static bool look_within(struct loop *loop)
     return any;
 }
 
-// Whether a look within has found something; else libuv is to find it, or to sleep.
+// Whether a look within has found something; else libuv is to find it, or to sleep. What it has dealt with belongs to
+// the turn that begins then.
 static bool look(struct loop *loop, int64_t begun_us, bool within)
 {
     struct pollfd events = {.fd = uv_backend_fd(&loop->uv), .events = POLLIN};
-    int64_t took_us;
+    int64_t took_us = 0;
     bool dealt, found;
     do {
+        loop->begun_us = begun_us + took_us;
         dealt = within && look_within(loop);
         found = dealt || poll(&events, 1, 0) > 0;
         if (!found)
@@ -169,11 +189,10 @@ static void run_hooks(struct loop *loop)
 }
 
 // Spins, if that is wanted, and says whether it has dealt with something; *until_us: 0 the first time in a turn.
-static bool look_or_sleep(struct loop *loop, int64_t *until_us)
+static bool look_or_sleep(struct loop *loop, int64_t now_us, int64_t *until_us)
 {
     if (!loop->spins || loop->passes)
         return false;
-    int64_t now_us = clock_mono_us(&clock_system);
     note_sleep(loop, now_us);
     if (uv_backend_timeout(&loop->uv) == 0) // also while the kernel does not know of all descriptors
         return false;
@@ -189,10 +208,13 @@ static bool look_or_sleep(struct loop *loop, int64_t *until_us)
 static void on_before_wait(uv_prepare_t *uv)
 {
     struct loop *loop = uv->data;
-    int64_t until_us = 0;
-    do
+    int64_t until_us = 0, now_us;
+    do {
         run_hooks(loop);
-    while (look_or_sleep(loop, &until_us));
+        now_us = clock_mono_us(&clock_system);
+        end_turn(loop, now_us);
+        begin_turn(loop, now_us);
+    } while (look_or_sleep(loop, now_us, &until_us));
 }
 
 struct loop *loop_new(void)
@@ -522,63 +544,4 @@ void loop_look_free(struct loop_look *l)
     if (l)
         list_remove(&l->link);
     free(l);
-}
-
-static void resolve_free(struct loop_resolve *r)
-{
-    loop_timer_free(r->now);
-    if (r->found)
-        freeaddrinfo(r->found);
-    free(r->host);
-    free(r);
-}
-
-static void resolve_finish(void *ctx)
-{
-    struct loop_resolve *r = ctx;
-    struct err err = ERR_INIT;
-    if (r->status != 0)
-        err_set(&err, r->status == UV_EAI_NONAME ? ERR_NOT_FOUND : ERR_UNAVAILABLE, "cannot look up \"%s\": %s",
-                r->host, uv_strerror(r->status));
-    if (r->fn)
-        r->fn(r->ctx, r->status == 0 ? r->found : NULL, &err);
-    resolve_free(r);
-}
-
-static void on_resolved(uv_getaddrinfo_t *uv, int status, struct addrinfo *found)
-{
-    struct loop_resolve *r = CONTAINER_OF(uv, struct loop_resolve, uv);
-    r->status = status;
-    r->found = found;
-    resolve_finish(r);
-}
-
-struct loop_resolve *loop_resolve_new(struct loop *loop, const char *host, const char *port, loop_resolve_fn fn,
-                                      void *ctx)
-{
-    struct loop_resolve *r = xcalloc(1, sizeof *r);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
-    r->host = xstrdup(host);
-    r->fn = fn;
-    r->ctx = ctx;
-    if (getaddrinfo(host, port, &hints, &r->found) != 0) { // not a number: a thread asks
-        hints.ai_flags = AI_ADDRCONFIG;
-        r->status = uv_getaddrinfo(&loop->uv, &r->uv, on_resolved, host, port, &hints);
-        if (r->status == 0)
-            return r;
-    }
-    r->now = loop_timer_new(loop, resolve_finish, r);
-    loop_timer_arm(r->now, 0);
-    return r;
-}
-
-void loop_resolve_cancel(struct loop_resolve *r)
-{
-    if (!r)
-        return;
-    r->fn = NULL;
-    if (r->now)
-        resolve_free(r);
-    else
-        uv_cancel((uv_req_t *)&r->uv); // calls back in any case
 }

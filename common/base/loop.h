@@ -17,8 +17,6 @@ struct loop_signal;
 struct loop_wakeup;
 struct loop_hook;
 struct loop_look;
-struct loop_resolve;
-struct addrinfo;
 
 enum loop_events { LOOP_READ = 1, LOOP_WRITE = 2 };
 
@@ -42,6 +40,9 @@ void loop_spin(struct loop *loop);
 // how long that may take to come, -1 = no matter how long. Only between turns, and asked anew after each.
 int loop_fd(const struct loop *loop);
 int loop_timeout_ms(struct loop *loop);
+// From now on calls fn with how long each turn worked: from the end of one wait to the beginning of the next. Looking
+// before a sleep is no work. NULL: nobody asks any more.
+void loop_observe(struct loop *loop, void (*fn)(void *ctx, int64_t worked_us), void *ctx);
 // A clock that reads the loop's cached time for `mono`: cheap, and equal within one turn.
 const struct clock *loop_clock(struct loop *loop);
 
@@ -83,12 +84,5 @@ void loop_hook_free(struct loop_hook *h);
 typedef bool (*loop_look_fn)(void *ctx);
 struct loop_look *loop_look_new(struct loop *loop, loop_look_fn fn, void *ctx);
 void loop_look_free(struct loop_look *l); // accepts NULL
-
-// Looks up the stream addresses of a host without blocking the loop. Calls fn once, with the addresses (which are freed
-// after it) or with NULL and what went wrong; the handle is gone then. A cancelled one never calls.
-typedef void (*loop_resolve_fn)(void *ctx, const struct addrinfo *found, const struct err *err);
-struct loop_resolve *loop_resolve_new(struct loop *loop, const char *host, const char *port, loop_resolve_fn fn,
-                                      void *ctx);
-void loop_resolve_cancel(struct loop_resolve *r); // accepts NULL
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/ws/ws_addresses.h"
 
+#include "common/base/loop_resolve.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 

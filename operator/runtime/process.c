@@ -90,3 +90,17 @@ void process_collect(void *metrics)
     if (metric_value(start) == 0) // it never changes
         metric_set(start, start_time());
 }
+
+static void on_turn(void *seconds, int64_t worked_us)
+{
+    metric_observe(seconds, (double)worked_us / 1e6);
+}
+
+void process_observe_turns(struct metrics *m, struct loop *loop)
+{
+    static const double buckets[] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5};
+    loop_observe(loop, on_turn,
+                 metrics_histogram(m, "cadre_loop_turn_seconds",
+                                   "how long the turns of the event loop work: all else waits meanwhile", "", buckets,
+                                   ARRAY_LEN(buckets)));
+}

@@ -110,6 +110,7 @@ extraArgs: [--log-level=warn]
 metrics:
   service: {annotations: {c: d}}
   serviceMonitor: {enabled: true, namespace: monitoring, labels: {release: prometheus}, interval: 15s, scrapeTimeout: 5s}
+  prometheusRule: {enabled: true, namespace: monitoring, labels: {release: prometheus}}
 networkPolicy:
   enabled: true
   ingressFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]
@@ -294,7 +295,7 @@ test_dry_run() {
     check "the server accepts the chart in a restricted namespace, without a warning" dry_run
     check "... with one replica" dry_run --set replicas=1
     check "... for one namespace" dry_run --set watchNamespace=team-a
-    check "... with every value set" dry_run -f "$(every_value)" --set metrics.serviceMonitor.enabled=false
+    check "... with every value set" dry_run -f "$(every_value)" --set metrics.serviceMonitor.enabled=false,metrics.prometheusRule.enabled=false
     check "... with the longest names" dry_run --set "fullnameOverride=$(printf 'a%.0s' {1..40})"
     check "the operator's pod passes Pod Security restricted, and that of helm test" pods_admitted
 }

@@ -64,7 +64,7 @@ CONFINED = {
     "curl/curl.h": ("operator/kube/http.c", "operator/kube/http_pool.", "cli/"),
     "libwebsockets.h": ("common/ws/ws_server",),
     "yaml.h": ("operator/kube/kubeconfig.c", "operator/local/yaml.c", "tests/"),
-    "uv.h": ("common/base/loop.c",),
+    "uv.h": ("common/base/loop.c", "common/base/loop_resolve.c"),
 }
 
 BANNED = {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/agent/agent.h"
 
+#include "common/base/loop_resolve.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/agent/oom.h"
 #include "worker/agent/port.h"
 #include "worker/agent/process.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@
 enum {
     SWEEP_MS = 20, // between two looks at what is left when the last process is gone
     SWEEPS_MAX = 250,
-    FLUSH_MAX_MS = 2000, // for a slow reader of the log at the end
-    FLUSH_LOOK_MS = 10,
+    FLUSH_MAX_MS = 2000,
+    FLUSH_LOOK_MS = 10, // for a slow reader of the log at the end
 };
 
 struct group;

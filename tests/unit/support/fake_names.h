@@ -4,7 +4,7 @@
 #ifndef CADRE_TESTS_UNIT_FAKE_NAMES_H
 #define CADRE_TESTS_UNIT_FAKE_NAMES_H
 
-#include "common/base/loop.h"
+#include "common/base/loop_resolve.h"
 
 enum fake_names_state { FAKE_NAMES_ANSWER, FAKE_NAMES_FAIL, FAKE_NAMES_HANG };
 

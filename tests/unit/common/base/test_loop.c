@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/base/loop.h"
+#include "common/base/loop_resolve.h"
 
 #include "common/base/mem.h"
 
@@ -55,6 +55,51 @@ static int teardown(void **state)
 {
     loop_free(*state);
     return 0;
+}
+
+static struct {
+    int turns;
+    int64_t longest_us;
+} observed;
+
+static void observe(void *ctx, int64_t worked_us)
+{
+    (void)ctx;
+    assert_true(worked_us >= 0);
+    observed.turns++;
+    observed.longest_us = MAX(observed.longest_us, worked_us);
+}
+
+static void work_for_20_ms(void *ctx)
+{
+    (void)ctx;
+    for (int64_t end = clock_mono_us(&clock_system) + 20000; clock_mono_us(&clock_system) < end;)
+        continue;
+}
+
+static void a_turn_is_as_long_as_what_it_does(void **state)
+{
+    memset(&observed, 0, sizeof observed);
+    loop_observe(*state, observe, NULL);
+    loop_defer(*state, work_for_20_ms, NULL);
+    for (int i = 0; i < 3; i++)
+        loop_run_once(*state, 1);
+    assert_true(observed.turns >= 3);
+    assert_true(observed.longest_us >= 20000);
+}
+
+static void waiting_is_no_work(void **state)
+{
+    enum { WAIT_MS = 300, EARLY_MS = 2 }; // timers count whole milliseconds
+    int64_t begun_us = clock_mono_us(&clock_system);
+    memset(&observed, 0, sizeof observed);
+    loop_observe(*state, observe, NULL);
+    loop_run_once(*state, WAIT_MS);
+    loop_run_once(*state, 1);
+    assert_true(observed.turns >= 2);
+    // What else the machine did meanwhile may count as work, the wait does not.
+    int64_t took_us = clock_mono_us(&clock_system) - begun_us;
+    assert_true(observed.longest_us <= took_us - (WAIT_MS - EARLY_MS) * 1000);
 }
 
 static void deferred_calls_run_on_the_next_turn_in_order(void **state)
@@ -466,6 +511,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define LOOP_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+        LOOP_TEST(a_turn_is_as_long_as_what_it_does),
+        LOOP_TEST(waiting_is_no_work),
         LOOP_TEST(deferred_calls_run_on_the_next_turn_in_order),
         LOOP_TEST(what_a_deferred_call_defers_waits_a_turn),
         LOOP_TEST(calls_still_deferred_at_the_end_are_dropped),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The addresses of a name that changes: a resolver of ours answers.
+#include "common/base/loop_resolve.h"
 #include "common/ws/ws_replicas.h"
 
 #include "common/base/buf.h"

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of hosts, looked up by a thread of libuv.
+#ifndef CADRE_BASE_LOOP_RESOLVE_H
+#define CADRE_BASE_LOOP_RESOLVE_H
+
+#include "common/base/loop.h"
+
+struct loop_resolve;
+struct addrinfo;
+
+// Looks up the stream addresses of a host without blocking the loop. Calls fn once, with the addresses (which are freed
+// after it) or with NULL and what went wrong; the handle is gone then. A cancelled one never calls.
+typedef void (*loop_resolve_fn)(void *ctx, const struct addrinfo *found, const struct err *err);
+struct loop_resolve *loop_resolve_new(struct loop *loop, const char *host, const char *port, loop_resolve_fn fn,
+                                      void *ctx);
+void loop_resolve_cancel(struct loop_resolve *r); // accepts NULL
+
+#endif
