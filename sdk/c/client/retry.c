@@ -8,13 +8,14 @@
 
 enum { ON_MAX = 1024, RETRY_ASKED_MAX_MS = 3600 * 1000 };
 
-// Names as errors have them, with commas between.
+// Names as errors have them, also as exceptions have them, with commas between.
 static bool is_list_of_names(const char *on)
 {
+    static const char upper[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     size_t len = strnlen(on, ON_MAX);
-    bool good = len < ON_MAX && strspn(on, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_,") == len;
+    bool good = len < ON_MAX && strspn(on, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_,") == len;
     for (size_t i = 0; good && i <= len; i++)
-        good = (on[i] && on[i] != ',') || (i > 0 && on[i - 1] != ',');
+        good = i == 0 || on[i - 1] == ',' ? on[i] && strchr(upper, on[i]) : true;
     return good;
 }
 
@@ -43,7 +44,8 @@ static bool is_named(const struct retry *r, const cadre_client_error *error)
 {
     char name[sizeof error->name + 2];
     snprintf(name, sizeof name, ",%s,", error->name);
-    return error->name[0] && strstr(r->on, name) != NULL;
+    return (error->name[0] && strstr(r->on, name)) ||
+           (error->code == CADRE_CLIENT_FAILED && strstr(r->on, ",FAILED,")); // by whatever name the method has for it
 }
 
 static bool is_wanted(const struct retry *r, const cadre_client_error *error)

@@ -15,16 +15,18 @@ from ._errors import (Canceled, Conflict, Error, Exists, Failed, Forbidden, Gone
                       Proto, Throttled, Timeout, Unauthorized, Unavailable)
 from ._future import Future, as_completed, wait
 from ._group import Group
+from ._kept import Kept
 from ._local import local
 from ._method import canceled, device, local_rank, rank, register, world_size
 from ._pool import Pool
 from ._reference import Ref
+from ._task import Task, task
 from ._value import Batch, Tensor
 from ._version import VERSION
 from . import worker
 
 __version__ = VERSION
 __all__ = ["Batch", "Canceled", "Client", "Conflict", "Error", "Exists", "Failed", "Forbidden", "Future", "Gone", "Group",
-           "Internal", "Invalid", "Io", "Limit", "NotFound", "Output", "Pool", "Proto", "Ref", "Tensor", "Throttled",
-           "Timeout", "Unauthorized", "Unavailable", "as_completed", "canceled", "connect", "device", "local", "local_rank",
-           "rank", "register", "wait", "worker", "world_size"]
+           "Internal", "Invalid", "Io", "Kept", "Limit", "NotFound", "Output", "Pool", "Proto", "Ref", "Task", "Tensor",
+           "Throttled", "Timeout", "Unauthorized", "Unavailable", "as_completed", "canceled", "connect", "device", "local", "local_rank",
+           "rank", "register", "task", "wait", "worker", "world_size"]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from . import _cut, _errors, _options
 from . import _library as lib
 from ._future import Future
+from ._kept import Kept
 from ._reference import Ref
 from ._value import Batch, encode_call, encode_result, list_of
 
@@ -79,12 +80,24 @@ def start(client, method, args, given=None, lazy=0, kwargs=None):
         if "per_rank" in given:
             return Future(client, method, _send_per_rank(client, method, given["per_rank"]))
         args = given["args"]
+    args = _with_kept(args)
     futures = _futures_in(args)
     if futures:
         return Future.behind(client, method, futures, lambda future: _send(future, _resolved(args), 0))
     future = Future(client, method, 0)
     future._id = _send(future, args, lazy)
     return future
+
+
+def _with_kept(args):
+    """The arguments, with the values that the client keeps instead of the references to them."""
+    if type(args) is Both:
+        return Both(_with_kept(args.args), _with_kept(args.kwargs))
+    if type(args) in (tuple, list):
+        return type(args)(a._argument() if type(a) is Kept else a for a in args) if Kept in map(type, args) else args
+    if type(args) is dict:
+        return {name: a._argument() if type(a) is Kept else a for name, a in args.items()}
+    return args._argument() if type(args) is Kept else args
 
 
 def _futures_in(args):
@@ -193,6 +206,7 @@ def _send_per_rank(client, method, values):
     if not isinstance(values, (list, tuple)):
         raise TypeError(f"{method.name}(): per_rank is a list with one element a rank, not a {type(values).__name__}")
     request = lib.Request.from_buffer_copy(method.request)
+    values = [_with_kept(v) for v in values]
     made = [_body_of(v if isinstance(v, (list, dict, Both)) else (v,), method.name) for v in values]
     if any(body.kind != "json" for body in made):
         request.dispatch = lib.DISPATCH["ALL_TO_ALL"]

@@ -8,15 +8,19 @@ import secrets
 import socket
 import sys
 import threading
+import time
 import warnings
 import weakref
 from ctypes import byref
 from typing import NamedTuple
 
-from . import _errors, _options, _ways
+from . import _errors, _options, _task, _ways
 from . import _library as lib
+from ._future import Future
 from ._group import Group
+from ._kept import Kept
 from ._pool import Pool
+from ._reference import Ref
 
 _open = weakref.WeakSet()
 _forks = [0]  # of which this process is the child
@@ -91,6 +95,7 @@ class Client:
         self._watched = {}  # id -> the future, and what is called when it is answered
         self._watcher = None
         self._groups = {}  # what groups have told of themselves
+        self._tasks = _task.Workers()
         self._gone = []  # not empty: the handle is, too
         self._raised = None  # by a callback
         self.local = str(address).startswith("unix:") and not options.get("path_prefix")  # a run of this machine
@@ -171,6 +176,23 @@ class Client:
         """The group of that name, which any program may have made. Raises NotFound if there is none."""
         return Group.find(self, name, timeout=timeout)
 
+    def put(self, value):
+        """Keeps a value as it is now, and returns a reference to it, which can be an argument of any call. Group.put() puts
+        it to the workers instead.
+        """
+        return Kept(value)
+
+    def get(self, what, timeout=None):
+        """The value of a reference, or the result of a future; of a list, one for each."""
+        if isinstance(what, (list, tuple)):
+            end = None if timeout is None else time.monotonic() + timeout
+            return [self.get(one, None if end is None else max(end - time.monotonic(), 0)) for one in what]
+        if isinstance(what, Future):
+            return what.result(timeout)
+        if isinstance(what, (Ref, Kept)):
+            return what.get(timeout)
+        raise TypeError(f"get() takes references and futures, and {what!r} is none")
+
     @property
     def connected(self):
         """The proxy has welcomed it."""
@@ -192,10 +214,13 @@ class Client:
         lib.functions.shut(self._handle)
 
     def __enter__(self):
+        _task.entered.append(self)
         return self
 
     def __exit__(self, kind, *exc):
         """What was started runs to its end first, unless an exception ends the block."""
+        if self in _task.entered:
+            _task.entered.remove(self)
         try:
             while kind is None and self.pending:
                 self._await_any()

@@ -38,6 +38,7 @@ class LocalClient(Client):
     def __init__(self, run, on_connection, on_output, trust, options):
         self._run = run
         self._finalizer = weakref.finalize(self, run.stop)
+        self._tasks_at_once = run.cpus * run.nodes
         super().__init__(run.address, on_connection, on_output, trust, options)
 
     def close(self):
@@ -65,6 +66,7 @@ class _Run:
         worker = _program("cadre-worker", "CADRE_WORKER", needed=False)
         folders = [os.path.dirname(os.path.abspath(worker))] if worker else []
         path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
+        self.cpus, self.nodes = cpus or os.cpu_count() or 1, nodes
         self._pid = os.getpid()
         self._folder = tempfile.mkdtemp(prefix="cadre-")
         self.address = f"unix:{self._folder}/socket"

@@ -183,7 +183,8 @@ typedef struct cadre_client_request {
     // what the server asks for. 0: never, so that it runs at most once. Sent again is what certainly has not run
     // (CADRE_CLIENT_UNAVAILABLE and _THROTTLED), and what the next two allow; the last error is the call's.
     uint32_t max_retries;
-    const char *retry_on; // names of errors, whether or not it ran: "FAILED,NO_DEVICE"; NULL = none
+    const char *retry_on; // names of errors, whether or not it ran: "NO_DEVICE,ValueError"; FAILED = all of methods;
+                          // NULL = none
     int idempotent; // 1: also CADRE_CLIENT_UNAVAILABLE where it may have run: a worker or the connection was lost.
                     // Where a worker died, the method may have declared it
     int no_result;  // 1: ranks need not send theirs; the result is null once all have run it. So it is without `done`,

@@ -104,6 +104,8 @@ static void take_call(struct sdk_proxy *p, struct peer *peer, const struct recor
         say_text(peer, RECORD_ERROR, r->h.call, "{\"code\":\"TIMEOUT\",\"message\":\"not ready\",\"ran\":false}");
     } else if (str_eq(method, "raise")) {
         say_text(peer, RECORD_ERROR, r->h.call, "{\"code\":\"FAILED\",\"message\":\"no such file\",\"rank\":1}");
+    } else if (str_eq(method, "raise_value_error")) {
+        say_text(peer, RECORD_ERROR, r->h.call, "{\"code\":\"ValueError\",\"message\":\"no such file\",\"rank\":1}");
     } else if (str_eq(method, "goodbye")) {
         say_text(peer, RECORD_GOODBYE, 0, "{\"reason\":\"restart\"}");
         say_text(peer, RECORD_RESULT, r->h.call, "null");

@@ -74,6 +74,19 @@ static void an_error_that_is_not_named_is_final(void **state)
     assert_int_equal(calls_of(f, "{\"method\":\"raise\""), 1);
 }
 
+static void failed_stands_for_every_error_of_a_method(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_request r = retried("raise_value_error", 2, "FAILED");
+    open_client(f);
+    call(f, &r);
+    assert_string_equal(f->error.name, "ValueError");
+    assert_int_equal(calls_of(f, "{\"method\":\"raise_value_error\""), 3);
+    r = retried("raise_value_error", 1, "KeyError,ValueError");
+    call(f, &r);
+    assert_int_equal(calls_of(f, "{\"method\":\"raise_value_error\""), 5);
+}
+
 static void a_call_in_doubt_is_sent_again_only_if_it_is_idempotent(void **state)
 {
     struct fixture *f = *state;
@@ -184,6 +197,7 @@ int main(void)
         T(the_last_error_is_the_caller_s),
         T(a_method_that_fails_is_retried_three_times_then_its_error_is_raised),
         T(an_error_that_is_not_named_is_final),
+        T(failed_stands_for_every_error_of_a_method),
         T(a_call_in_doubt_is_sent_again_only_if_it_is_idempotent),
         T(what_the_server_asks_for_is_waited_for),
         T(a_try_that_would_come_after_the_deadline_is_not_waited_for),
