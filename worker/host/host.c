@@ -32,6 +32,21 @@ static void on_stopped(void *ctx)
     roles_destroy(&h->roles);
 }
 
+// Lets the sessions end, then the object, then the loop.
+static void stop(struct host *h)
+{
+    if (h->stopping)
+        return;
+    h->stopping = true;
+    proxies_stop(h->proxies);
+}
+
+static void on_over(void *ctx, const char *why)
+{
+    host_say(ctx, "", why);
+    stop(ctx);
+}
+
 static void serve(struct host *h)
 {
     struct err err = ERR_INIT;
@@ -46,6 +61,7 @@ static void serve(struct host *h)
                     .bytes_max = h->options.call_bytes},
         .on_ready = on_ready,
         .on_trouble = on_trouble,
+        .on_over = on_over,
         .on_stopped = on_stopped,
         .ctx = h,
     };
@@ -89,9 +105,7 @@ static void on_signal(void *ctx, int signo)
         host_say(h, "told to stop while the constructor runs", "");
         _exit(0);
     }
-    // Lets the sessions end, then the object, then the loop.
-    h->stopping = true;
-    proxies_stop(h->proxies);
+    stop(h);
 }
 
 // Starting

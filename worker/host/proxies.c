@@ -41,6 +41,12 @@ static void on_lost(void *ctx, const struct err *err, int64_t retry_ms, bool fir
         ws_replicas_look_soon(p->replicas);
 }
 
+static void on_over(void *ctx, const struct err *err)
+{
+    struct proxies *p = ctx;
+    p->config.on_over(p->config.ctx, err->msg);
+}
+
 static void on_stopped(void *ctx)
 {
     struct proxies *p = ctx;
@@ -58,6 +64,7 @@ static struct session_config common(struct proxies *p)
     c.seed = rand_u64(&p->rand);
     c.on_ready = on_ready;
     c.on_lost = on_lost;
+    c.on_over = on_over;
     c.on_stopped = on_stopped;
     c.ctx = p;
     return c;

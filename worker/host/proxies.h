@@ -12,7 +12,8 @@ struct proxies_config {
     struct session_config session; // what all have in common: worker, module, instance, executor
     void (*on_ready)(void *ctx);   // a proxy has welcomed this worker
     void (*on_trouble)(void *ctx, const char *what);
-    void (*on_stopped)(void *ctx); // after proxies_stop(), perhaps inside of it
+    void (*on_over)(void *ctx, const char *why); // nothing is left to serve: proxies_stop() is due, perhaps in it
+    void (*on_stopped)(void *ctx);               // after proxies_stop(), perhaps inside of it
     void *ctx;
 };
 

@@ -449,8 +449,7 @@ static void drop_connection(struct session *s)
 static int64_t next_wait(struct session *s)
 {
     int64_t least = SESSION_RETRY_MIN_MS;
-    if (s->refused == ERR_CONFLICT || s->refused == ERR_GONE || s->refused == ERR_FORBIDDEN ||
-        s->refused == ERR_UNAUTHORIZED) {
+    if (s->refused == ERR_CONFLICT || s->refused == ERR_FORBIDDEN || s->refused == ERR_UNAUTHORIZED) {
         s->retry_ms = 0;
         return rand_range(&s->rand, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
     }
@@ -475,6 +474,10 @@ static void on_close(void *ctx, unsigned code, const char *reason, const struct 
         return;
     }
     s->welcomed = false;
+    if (s->refused == ERR_GONE) {
+        s->config.on_over(s->config.ctx, &err);
+        return;
+    }
     int64_t wait = next_wait(s);
     loop_timer_arm(s->timer, wait);
     // A certificate that is not trusted is news after other reasons: it needs somebody to act.

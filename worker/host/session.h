@@ -48,6 +48,9 @@ struct session_config {
     void (*on_ready)(void *ctx);
     // first: since it was last ready; the others say the same again
     void (*on_lost)(void *ctx, const struct err *err, int64_t retry_ms, bool first);
+    // The proxy says that this process has nothing to serve any more: its group was deleted, or its end was reported.
+    // The session does not dial again.
+    void (*on_over)(void *ctx, const struct err *err);
     // After session_stop(), from the loop: nothing waits or is sent any more. May free the session.
     void (*on_stopped)(void *ctx);
     void *ctx;

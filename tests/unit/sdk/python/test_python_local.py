@@ -12,6 +12,7 @@ import cadre
 from python_case import RunCase, main, program
 
 SLOW_S = 120
+PRELOADED = os.environ.get("LD_PRELOAD")
 
 
 def is_gone(pid):
@@ -85,6 +86,22 @@ class Groups(RunCase):
             run = client._run._process
             run.send_signal(signal.SIGTERM)
             self.assertEqual(run.wait(SLOW_S), 0)
+
+    def test_a_worker_ends_by_itself_when_its_group_is_deleted(self):
+        with cadre.local() as client:
+            group = client.Group("accumulator:Accumulator", name="mine")
+            group.add(1)
+            preload = {"LD_PRELOAD": PRELOADED} if PRELOADED else {}
+            place = {"CADRE_CONNECT": client.address, "CADRE_GROUP_UID": group.info()["uid"], "GROUP_NAME": "mine",
+                     "CADRE_ATTEMPT": "1", "RANK": "0", "WORLD_SIZE": "1"}
+            other = subprocess.Popen([sys.executable, "-m", "cadre.worker", "accumulator"], stderr=subprocess.PIPE, text=True,
+                                     env={**os.environ, **preload, **place})  # no agent would end it
+            while "ready for calls" not in other.stderr.readline():
+                self.assertIsNone(other.poll())
+            group.close()
+            self.assertRegex(other.stderr.read(), "refuses this worker: the (group was deleted|agent has reported the end)")
+            self.assertEqual(other.wait(SLOW_S), 0)
+            other.stderr.close()
 
     def test_a_run_ends_with_the_program_that_made_it(self):
         text = ("import cadre, sys, time\n"

@@ -29,7 +29,7 @@ struct fixture {
     struct role role;
     struct roles roles;
     struct session *session;
-    int ready, lost, stopped, destroyed;
+    int ready, lost, over, stopped, destroyed;
     struct err last; // with which a connection was lost, and when the next one begins
     int64_t retry_ms;
     int n_first; // how often it was lost, and not lost still
@@ -119,6 +119,13 @@ static void on_lost(void *ctx, const struct err *err, int64_t retry_ms, bool fir
     f->lost++;
 }
 
+static void on_over(void *ctx, const struct err *err)
+{
+    struct fixture *f = ctx;
+    f->last = *err;
+    f->over++;
+}
+
 static void on_stopped(void *ctx)
 {
     struct fixture *f = ctx;
@@ -172,6 +179,7 @@ static void worker_start(struct fixture *f)
         .seed = 1,
         .on_ready = on_ready,
         .on_lost = on_lost,
+        .on_over = on_over,
         .on_stopped = on_stopped,
         .ctx = f,
     };
@@ -450,8 +458,20 @@ static void who_is_not_wanted_any_more_does_not_insist(void **state)
     worker_start(f);
     UNTIL(f, f->proxy.n_hello == 2);
     host_proxy_send(&f->proxy, RECORD_ERROR, 0, "{\"code\":\"GONE\",\"message\":\"the group was deleted\"}");
-    UNTIL(f, f->lost == 2);
-    assert_in_range(f->retry_ms, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
+    UNTIL(f, f->over == 1);
+    assert_non_null(strstr(f->last.msg, "refuses this worker: the group was deleted"));
+    assert_int_equal(f->lost, 1);
+}
+
+static void one_that_has_nothing_to_serve_any_more_still_stops(void **state)
+{
+    struct fixture *f = *state;
+    start_ready(f);
+    host_proxy_send(&f->proxy, RECORD_ERROR, 0, "{\"code\":\"GONE\",\"message\":\"the group was deleted\"}");
+    UNTIL(f, f->over == 1);
+    session_stop(f->session);
+    UNTIL(f, f->stopped == 1);
+    assert_int_equal(f->proxy.n_hello, 1);
 }
 
 static void a_close_with_1008_is_a_refusal_too(void **state)
@@ -523,6 +543,7 @@ int main(void)
         SESSION_TEST(a_goodbye_is_reported_and_the_proxy_dialed_again),
         SESSION_TEST(who_comes_too_early_comes_again_soon_and_then_less_often),
         SESSION_TEST(who_is_not_wanted_any_more_does_not_insist),
+        SESSION_TEST(one_that_has_nothing_to_serve_any_more_still_stops),
         SESSION_TEST(a_close_with_1008_is_a_refusal_too),
         SESSION_TEST(stopping_refuses_what_waits_and_says_goodbye_after_what_runs),
         SESSION_TEST(a_worker_without_a_proxy_stops_too),
