@@ -417,16 +417,10 @@ static void on_open(void *ctx, const char *subprotocol)
     hang_up(s, FRAME_CLOSE_PROTOCOL, &err);
 }
 
-static void stopped(void *ctx)
-{
-    struct session *s = ctx;
-    s->config.on_stopped(s->config.ctx);
-}
-
-static void finish_stop(struct session *s)
+static void finish_stop(struct session *s) // from the loop
 {
     loop_timer_free(s->timer);
-    s->timer = loop_timer_new(s->loop, stopped, s);
+    s->timer = loop_timer_new(s->loop, s->config.on_stopped, s->config.ctx);
     loop_timer_arm(s->timer, 0);
 }
 
@@ -448,14 +442,14 @@ static void drop_connection(struct session *s)
 // How long to wait before dialing again.
 static int64_t next_wait(struct session *s)
 {
-    int64_t least = SESSION_RETRY_MIN_MS;
+    bool busy = s->refused == ERR_UNAVAILABLE || s->refused == ERR_THROTTLED;
     if (s->refused == ERR_CONFLICT || s->refused == ERR_FORBIDDEN || s->refused == ERR_UNAUTHORIZED) {
         s->retry_ms = 0;
         return rand_range(&s->rand, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
     }
-    if (s->refused == ERR_UNAVAILABLE || s->refused == ERR_THROTTLED)
-        least = SESSION_AGAIN_MS;
-    s->retry_ms = s->retry_ms ? MIN(s->retry_ms * 2, SESSION_RETRY_MAX_MS) : least;
+    s->retry_ms = s->retry_ms ? MIN(s->retry_ms * 2, SESSION_RETRY_MAX_MS)
+                  : busy      ? SESSION_AGAIN_MS
+                              : SESSION_RETRY_MIN_MS;
     return rand_range(&s->rand, s->retry_ms / 2, s->retry_ms);
 }
 
