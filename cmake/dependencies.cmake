@@ -10,3 +10,15 @@ pkg_check_modules(libcjson REQUIRED IMPORTED_TARGET libcjson>=1.7.15) # where wh
 if(CADRE_TESTS)
   pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
 endif()
+
+# Collectives of workers without GPUs. Everything else builds and runs without it.
+find_path(CADRE_GLOO_INCLUDE gloo/allreduce.h)
+find_library(CADRE_GLOO_LIBRARY gloo HINTS /usr/lib)
+find_program(CADRE_CXX NAMES ${CMAKE_CXX_COMPILER} c++ g++ clang++)
+if(CADRE_GLOO_INCLUDE AND CADRE_GLOO_LIBRARY AND CADRE_CXX)
+  set(CADRE_HAVE_GLOO TRUE)
+  enable_language(CXX)
+else()
+  set(CADRE_HAVE_GLOO FALSE)
+  message(STATUS "No gloo (libgloo-dev, g++): workers are built without collectives")
+endif()

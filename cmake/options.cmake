@@ -7,9 +7,9 @@ target_include_directories(project_options INTERFACE "${CMAKE_SOURCE_DIR}")
 target_compile_definitions(project_options INTERFACE _GNU_SOURCE CADRE_VERSION="${CADRE_VERSION}")
 target_compile_options(
   project_options
-  INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wvla -Wundef
-            -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers -fvisibility=hidden
-            -fno-strict-aliasing)
+  INTERFACE -Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
+            $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes> -Wformat=2 -Wvla -Wundef -Wpointer-arith -Wwrite-strings
+            -Wno-missing-field-initializers -fvisibility=hidden -fno-strict-aliasing)
 if(CADRE_WERROR)
   target_compile_options(project_options INTERFACE -Werror)
 endif()

@@ -31,6 +31,8 @@ python3 python3
     [test]="
 shellcheck shellcheck
 clang-format clang-format
+g++ g++
+libgloo.so libgloo-dev
 "
     [format]="
 clang-format clang-format
@@ -50,7 +52,7 @@ pip3 python3-pip
 
 have() { # COMMAND-OR-FILE
     case $1 in
-    *.so) compgen -G "/usr/lib/*/$1" >/dev/null ;;
+    *.so) compgen -G "/usr/lib/$1" >/dev/null || compgen -G "/usr/lib/*/$1" >/dev/null ;;
     *.a) compgen -G "/usr/lib/llvm-*/lib/clang/*/lib/linux/$1" >/dev/null ;;
     *.pc) pkg-config --exists "${1%.pc}" 2>/dev/null ;;
     *) command -v "$1" >/dev/null ;;

@@ -49,7 +49,8 @@ LAYERS = {
     "operator/identity": RUNTIME | {"operator/identity", "operator/gateway"},
     "operator/exec": RECONCILE | RUNTIME | PROXY | {"operator/exec"},
     "worker/agent": WS | {"worker/agent"},
-    "worker/host": WS | PUBLIC | {"worker/host"},
+    "worker/collective": WIRE | PUBLIC | {"worker/collective"},
+    "worker/host": WS | PUBLIC | {"worker/collective", "worker/host"},
     "sdk/c": SDK,
     "cli": SDK | {"cli"},
     "operator/wiring": BASE | {"operator/wiring"},  # the command line; the rest of it sees all, as main.c does
@@ -94,7 +95,7 @@ RETIRED = (
 
 MAX_COLUMNS = 120
 MAX_LINES = 600
-C_SUFFIXES = (".c", ".h", ".cu")
+C_SUFFIXES = (".c", ".h", ".cc", ".cu")
 CODE_SUFFIXES = C_SUFFIXES + (".sh", ".py")
 LICENSED_SUFFIXES = CODE_SUFFIXES + (".cmake", ".yaml", ".yml")
 LICENSED_NAMES = ("CMakeLists.txt", "Makefile", "Containerfile")

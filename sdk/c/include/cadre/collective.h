@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives between the ranks of a group: communicators, and what their members do together. For modules
+// (cadre/worker.h) and for programs that run their methods themselves (cadre/host.h).
+//
+//   A communicator is made by all of its members, each in a method, with the same list of ranks. Its members then call
+//   the same functions in the same order with the same types and counts. One thread uses a communicator at a time;
+//   several communicators may be used at the same time. It may outlive the call in which it was made.
+//
+//   Nothing waits longer than the limit of the communicator. When a member dies, its communicators are aborted: every
+//   call that is under way in them, and every later one, fails within a second and names the rank. When a member does
+//   not call, the others fail at the limit and name it. A communicator that has failed only can be freed; the members
+//   that are left, or the restarted group, make a new one.
+#ifndef CADRE_COLLECTIVE_H
+#define CADRE_COLLECTIVE_H
+
+#include "worker.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cadre_comm cadre_comm;
+
+typedef enum cadre_reduction {
+    CADRE_SUM = 1,
+    CADRE_PRODUCT = 2,
+    CADRE_MIN = 3,
+    CADRE_MAX = 4,
+    CADRE_MEAN = 5, // of floating point types
+} cadre_reduction;
+
+typedef struct cadre_comm_options {
+    size_t size;         // cadre_comm_options_init() sets it
+    const char *backend; // NULL or "gloo": memory of the host, over TCP
+    // Who its members are. Neither: all ranks. `ranks`: these, in this order. `mesh` and `dim`: the ranks that differ
+    // from this one only in that dimension of spec.worker.meshes or of a published mesh; mesh NULL = the first one.
+    const int *ranks;
+    size_t n_ranks;
+    const char *mesh, *dim;
+    int64_t limit_ms; // that each call waits, as does the making; 0 = a minute
+} cadre_comm_options;
+
+static inline void cadre_comm_options_init(cadre_comm_options *o)
+{
+    memset(o, 0, sizeof *o);
+    o->size = sizeof *o;
+}
+
+// Waits for the other members. On anything but CADRE_OK the message for the caller is written, so `return r;` is
+// enough. CADRE_INVALID_ARGUMENT: the list, the mesh or the back end makes no sense. CADRE_ERROR names those who did
+// not come. options NULL = all ranks.
+CADRE_EXPORT cadre_result cadre_comm_new(cadre_call *c, const cadre_comm_options *options, cadre_comm **ret);
+// The others must not need this member any more. Accepts NULL.
+CADRE_EXPORT void cadre_comm_free(cadre_comm *comm);
+CADRE_EXPORT int cadre_comm_rank(const cadre_comm *comm); // place of this member, from 0
+CADRE_EXPORT int cadre_comm_size(const cadre_comm *comm);
+// Why the last call failed, for people, until the next one; "" = it did not.
+CADRE_EXPORT const char *cadre_comm_error(const cadre_comm *comm);
+
+// Types are those of batches: "F32", "BF16", "I64", ... Only numbers can be reduced; the back end gloo moves the F8
+// types but does not reduce them. `n` counts elements. `in` and `out` may be the same where both have the same size,
+// but do not overlap otherwise. CADRE_INVALID_ARGUMENT: nothing was sent, the communicator can be used.
+CADRE_EXPORT cadre_result cadre_all_reduce(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n,
+                                           cadre_reduction reduction);
+CADRE_EXPORT cadre_result cadre_broadcast(cadre_comm *comm, const char *dtype, void *data, size_t n, int root);
+// n: of each member. `out` of the first and `in` of the next two have n * size elements, in the order of the members.
+CADRE_EXPORT cadre_result cadre_all_gather(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n);
+CADRE_EXPORT cadre_result cadre_reduce_scatter(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n,
+                                               cadre_reduction reduction);
+CADRE_EXPORT cadre_result cadre_all_to_all(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n);
+// From one member to another, which must call the other function. Those of a pair arrive in the order sent.
+CADRE_EXPORT cadre_result cadre_send(cadre_comm *comm, const char *dtype, const void *data, size_t n, int to);
+CADRE_EXPORT cadre_result cadre_recv(cadre_comm *comm, const char *dtype, void *data, size_t n, int from);
+CADRE_EXPORT cadre_result cadre_barrier(cadre_comm *comm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

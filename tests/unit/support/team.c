@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/support/team.h"
+
+#include "common/base/mem.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int team_ranks[TEAM_MAX] = {10, 11, 12, 13, 14, 15, 16, 17};
+
+static void be_member(const struct team *t, int index, int pairs[TEAM_MAX][2], int out, int64_t limit_ms,
+                      int (*run)(const struct team_member *m, void *ctx), void *ctx)
+{
+    int links[TEAM_MAX] = {-1};
+    struct team_member m = {index, t->n, limit_ms, links, team_ranks, out};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 1; i < t->n; i++) {
+        bool mine = index == 0 || i == index;
+        close(pairs[i][index == 0 ? 1 : 0]);
+        if (mine)
+            links[index == 0 ? i : 0] = pairs[i][index == 0 ? 0 : 1];
+        else
+            close(pairs[i][1]);
+    }
+    exit(run(&m, ctx));
+}
+
+void team_start(struct team *t, int n, int64_t limit_ms, int (*run)(const struct team_member *m, void *ctx), void *ctx)
+{
+    int pairs[TEAM_MAX][2];
+    *t = (struct team){.n = n};
+    for (int i = 1; i < n; i++)
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[i]) != 0)
+            abort();
+    for (int i = 0; i < n; i++) {
+        int out[2];
+        if (pipe2(out, O_CLOEXEC) != 0)
+            abort();
+        fflush(NULL);
+        t->pids[i] = fork();
+        if (t->pids[i] < 0)
+            abort();
+        if (t->pids[i] == 0) {
+            for (int k = 0; k < i; k++)
+                close(t->says[k]);
+            close(out[0]);
+            be_member(t, i, pairs, out[1], limit_ms, run, ctx);
+        }
+        close(out[1]);
+        t->says[i] = out[0];
+    }
+    for (int i = 1; i < n; i++) {
+        close(pairs[i][0]);
+        close(pairs[i][1]);
+    }
+}
+
+cadre_comm *team_join(const struct team_member *m, struct err *err)
+{
+    cadre_comm *comm = NULL;
+    const struct comm_config config = {.backend = "gloo",
+                                       .address = "127.0.0.1",
+                                       .ranks = m->ranks,
+                                       .index = m->index,
+                                       .n = m->n,
+                                       .links = m->links,
+                                       .limit_ms = m->limit_ms};
+    return comm_new(&config, &comm, err) == 0 ? comm : NULL;
+}
+
+void team_say(const struct team_member *m, const char *line)
+{
+    if (dprintf(m->out, "%s\n", line) < 0)
+        abort();
+}
+
+void team_hear(struct team *t, int index, char *out, size_t size)
+{
+    size_t n = 0;
+    while (n + 1 < size && read(t->says[index], out + n, 1) == 1 && out[n] != '\n')
+        n++;
+    out[n] = '\0';
+}
+
+int team_wait(struct team *t, int index)
+{
+    int state;
+    if (waitpid(t->pids[index], &state, 0) != t->pids[index])
+        abort();
+    close(t->says[index]);
+    return WIFSIGNALED(state) ? -WTERMSIG(state) : WEXITSTATUS(state);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes of a test that make a communicator together: connected to the first as the worker host connects them.
+#ifndef CADRE_SUPPORT_TEAM_H
+#define CADRE_SUPPORT_TEAM_H
+
+#include "worker/collective/comm.h"
+
+#include <sys/types.h>
+
+enum { TEAM_MAX = 8, TEAM_LIMIT_MS = 600 * 1000 };
+
+struct team_member {
+    int index, n;
+    int64_t limit_ms; // of its communicators
+    int *links;
+    const int *ranks; // 10, 11, ...: not the places
+    int out;          // for team_say()
+};
+
+struct team {
+    int n;
+    pid_t pids[TEAM_MAX];
+    int says[TEAM_MAX]; // pipes
+};
+
+// Each runs `run` in a process of its own; what it returns is its exit code.
+void team_start(struct team *t, int n, int64_t limit_ms, int (*run)(const struct team_member *m, void *ctx), void *ctx);
+cadre_comm *team_join(const struct team_member *m, struct err *err); // NULL and an error
+void team_say(const struct team_member *m, const char *line);
+void team_hear(struct team *t, int index, char *out, size_t size); // the next line; "" = it has ended
+int team_wait(struct team *t, int index);                          // the exit code, or minus the signal
+
+#endif

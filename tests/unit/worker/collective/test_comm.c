@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communicators of 2 to 8 processes: what each collective gives, and what happens where a member dies, stands still, or
+// does not call. Limits are ten minutes where something else must end the wait.
+#include "tests/unit/support/team.h"
+
+#include "common/base/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COUNT = 1000, SHORT_LIMIT_MS = 300 };
+
+#define CHECK(condition)                                                                 \
+    do {                                                                                 \
+        if (!(condition)) {                                                              \
+            fprintf(stderr, "member %d, line %d: %s\n", m->index, __LINE__, #condition); \
+            return 1;                                                                    \
+        }                                                                                \
+    } while (0)
+
+// Values
+
+static int reduces(const struct team_member *m, cadre_comm *c)
+{
+    int n = m->n;
+    float x[COUNT], y[COUNT];
+    int64_t a[3] = {m->index, -m->index, 5}, b[3];
+    uint16_t half[2] = {0x3f80, 0x4000}; // bf16: 1 and 2
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)(i + m->index);
+    CHECK(cadre_all_reduce(c, "F32", x, y, COUNT, CADRE_SUM) == CADRE_OK);
+    for (int i = 0; i < COUNT; i++)
+        CHECK(y[i] == (float)(i * n + n * (n - 1) / 2));
+    CHECK(cadre_all_reduce(c, "F32", x, x, COUNT, CADRE_MEAN) == CADRE_OK);
+    CHECK(x[7] == 7 + (float)(n - 1) / 2);
+    CHECK(cadre_all_reduce(c, "I64", a, b, 3, CADRE_MIN) == CADRE_OK);
+    CHECK(b[0] == 0 && b[1] == -(n - 1) && b[2] == 5);
+    CHECK(cadre_all_reduce(c, "BF16", half, half, 2, CADRE_MAX) == CADRE_OK);
+    CHECK(half[0] == 0x3f80 && half[1] == 0x4000);
+    return 0;
+}
+
+static int moves(const struct team_member *m, cadre_comm *c)
+{
+    int n = m->n, next = (m->index + 1) % n, before = (m->index + n - 1) % n;
+    int32_t one[2] = {m->index, m->index * 10}, all[2 * TEAM_MAX], swapped[2 * TEAM_MAX], got[2] = {0};
+    uint8_t text[6] = {0};
+    if (m->index == n - 1)
+        memcpy(text, "hello", 6);
+    CHECK(cadre_broadcast(c, "U8", text, 6, n - 1) == CADRE_OK);
+    CHECK(strcmp((char *)text, "hello") == 0);
+    CHECK(cadre_all_gather(c, "I32", one, all, 2) == CADRE_OK);
+    for (int i = 0; i < n; i++)
+        CHECK(all[2 * i] == i && all[2 * i + 1] == i * 10);
+    for (int i = 0; i < 2 * n; i++)
+        all[i] = m->index * 100 + i;
+    CHECK(cadre_all_to_all(c, "I32", all, swapped, 2) == CADRE_OK);
+    for (int i = 0; i < n; i++)
+        CHECK(swapped[2 * i] == i * 100 + 2 * m->index && swapped[2 * i + 1] == i * 100 + 2 * m->index + 1);
+    CHECK(cadre_reduce_scatter(c, "I32", all, got, 2, CADRE_SUM) == CADRE_OK);
+    CHECK(got[0] == n * (n - 1) / 2 * 100 + n * 2 * m->index);
+    CHECK(got[1] == got[0] + n);
+    if (m->index % 2) {
+        CHECK(cadre_recv(c, "I32", got, 2, before) == CADRE_OK);
+        CHECK(cadre_send(c, "I32", one, 2, next) == CADRE_OK);
+    } else {
+        CHECK(cadre_send(c, "I32", one, 2, next) == CADRE_OK);
+        CHECK(cadre_recv(c, "I32", got, 2, before) == CADRE_OK);
+    }
+    CHECK(got[0] == before && got[1] == before * 10);
+    CHECK(cadre_barrier(c) == CADRE_OK);
+    return 0;
+}
+
+static int refuses(const struct team_member *m, cadre_comm *c)
+{
+    float x[2] = {0};
+    CHECK(cadre_all_reduce(c, "F33", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
+    CHECK(strstr(cadre_comm_error(c), "no such type"));
+    CHECK(cadre_all_reduce(c, "F4", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
+    CHECK(cadre_all_reduce(c, "F8_E4M3", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
+    CHECK(cadre_all_reduce(c, "I32", x, x, 2, CADRE_MEAN) == CADRE_INVALID_ARGUMENT);
+    CHECK(cadre_all_reduce(c, "F32", x, x, 2, (cadre_reduction)9) == CADRE_INVALID_ARGUMENT);
+    CHECK(cadre_all_reduce(c, "F32", x, x, SIZE_MAX / 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
+    CHECK(cadre_broadcast(c, "F32", x, 2, m->n) == CADRE_INVALID_ARGUMENT);
+    CHECK(cadre_send(c, "F32", x, 2, m->index) == CADRE_INVALID_ARGUMENT);
+    CHECK(cadre_all_reduce(c, "F32", x, x, 0, CADRE_SUM) == CADRE_OK);
+    CHECK(cadre_all_reduce(c, "F32", x, x, 2, CADRE_SUM) == CADRE_OK);
+    CHECK(!*cadre_comm_error(c));
+    return 0;
+}
+
+static int use_all(const struct team_member *m, void *ctx)
+{
+    struct err err = ERR_INIT;
+    cadre_comm *c = team_join(m, &err);
+    (void)ctx;
+    CHECK(c);
+    CHECK(cadre_comm_rank(c) == m->index && cadre_comm_size(c) == m->n);
+    int r = reduces(m, c) || moves(m, c) || refuses(m, c);
+    cadre_comm_free(c);
+    return r;
+}
+
+static void collectives_give_what_they_should(void **state)
+{
+    (void)state;
+    static const int sizes[] = {2, 3, 4, 8};
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        struct team t;
+        team_start(&t, sizes[i], TEAM_LIMIT_MS, use_all, NULL);
+        for (int k = 0; k < t.n; k++)
+            assert_int_equal(team_wait(&t, k), 0);
+    }
+}
+
+static void one_member_needs_nobody(void **state)
+{
+    (void)state;
+    const int rank = 4;
+    cadre_comm *c;
+    struct err err = ERR_INIT;
+    float x[2] = {1, 2}, y[2];
+    const struct comm_config config = {.backend = "gloo", .ranks = &rank, .n = 1, .limit_ms = 1};
+    assert_int_equal(comm_new(&config, &c, &err), 0);
+    assert_int_equal(cadre_all_reduce(c, "F32", x, y, 2, CADRE_MEAN), CADRE_OK);
+    assert_true(y[1] == 2);
+    assert_int_equal(cadre_barrier(c), CADRE_OK);
+    cadre_comm_free(c);
+}
+
+// Trouble
+
+static cadre_result call(cadre_comm *c, int kind, int victim)
+{
+    static float in[TEAM_MAX * COUNT], out[TEAM_MAX * COUNT];
+    switch (kind) {
+    case 0:
+        return cadre_all_reduce(c, "F32", in, out, COUNT, CADRE_SUM);
+    case 1:
+        return cadre_broadcast(c, "F32", out, COUNT, victim);
+    case 2:
+        return cadre_all_gather(c, "F32", in, out, COUNT);
+    case 3:
+        return cadre_reduce_scatter(c, "F32", in, out, COUNT, CADRE_SUM);
+    case 4:
+        return cadre_all_to_all(c, "F32", in, out, COUNT);
+    case 5:
+        return cadre_recv(c, "F32", out, COUNT, victim);
+    default:
+        return cadre_barrier(c);
+    }
+}
+
+struct trouble {
+    int kind, victim;
+};
+enum { KINDS = 7 };
+
+// The victim calls nothing and waits for its end; the others say why they have failed.
+static int suffer(const struct team_member *m, void *ctx)
+{
+    const struct trouble *t = ctx;
+    struct err err = ERR_INIT;
+    cadre_comm *c = team_join(m, &err);
+    CHECK(c);
+    CHECK(cadre_barrier(c) == CADRE_OK);
+    team_say(m, "ready");
+    if (m->index == t->victim)
+        for (;;)
+            pause();
+    CHECK(call(c, t->kind, t->victim) == CADRE_ERROR);
+    team_say(m, cadre_comm_error(c));
+    CHECK(cadre_barrier(c) == CADRE_ERROR); // and so does all that follows
+    cadre_comm_free(c);
+    return 0;
+}
+
+static void hurt(struct trouble *trouble, int n, int64_t limit_ms, int signo, const char *want)
+{
+    struct team t;
+    char line[1024];
+    team_start(&t, n, limit_ms, suffer, trouble);
+    for (int i = 0; i < n; i++) {
+        team_hear(&t, i, line, sizeof line);
+        assert_string_equal(line, "ready");
+    }
+    if (signo)
+        kill(t.pids[trouble->victim], signo);
+    for (int i = 0; i < n; i++) {
+        if (i == trouble->victim)
+            continue;
+        team_hear(&t, i, line, sizeof line);
+        if (!strstr(line, want))
+            fail_msg("kind %d, victim %d, member %d says: %s", trouble->kind, trouble->victim, i, line);
+        assert_int_equal(team_wait(&t, i), 0);
+    }
+    kill(t.pids[trouble->victim], SIGKILL);
+    assert_int_equal(team_wait(&t, trouble->victim), -SIGKILL);
+}
+
+static void a_member_that_dies_fails_the_others_in_every_collective(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct trouble last = {kind, 3}, first = {kind, 0};
+        hurt(&last, 4, TEAM_LIMIT_MS, SIGKILL, "rank 13 was lost");
+        hurt(&first, 4, TEAM_LIMIT_MS, SIGKILL, "rank 10 was lost");
+    }
+}
+
+static void a_member_that_stands_still_is_named_at_the_limit(void **state)
+{
+    (void)state;
+    struct trouble t = {0, 2};
+    hurt(&t, 4, SHORT_LIMIT_MS, SIGSTOP, "rank 12 does not answer");
+}
+
+static void a_member_that_does_not_call_is_named_at_the_limit(void **state)
+{
+    (void)state;
+    for (int victim = 0; victim < 3; victim++) {
+        struct trouble t = {0, victim};
+        char want[64];
+        snprintf(want, sizeof want, "collective 2 waited too long; rank %d has not called it", 10 + victim);
+        hurt(&t, 3, SHORT_LIMIT_MS, 0, want);
+    }
+}
+
+// Making
+
+static int join_but_one(const struct team_member *m, void *ctx)
+{
+    const int *victim = ctx;
+    struct err err = ERR_INIT;
+    if (m->index == *victim) {
+        team_say(m, "here");
+        pause();
+    }
+    CHECK(!team_join(m, &err));
+    team_say(m, err.msg);
+    return 0;
+}
+
+static void who_does_not_come_is_named(void **state)
+{
+    (void)state;
+    for (int victim = 0; victim < 3; victim += 2) {
+        struct team t;
+        char line[1024], want[32];
+        team_start(&t, 3, SHORT_LIMIT_MS, join_but_one, &victim);
+        snprintf(want, sizeof want, "rank %d has not come", 10 + victim);
+        for (int i = 0; i < 3; i++) {
+            if (i == victim)
+                continue;
+            team_hear(&t, i, line, sizeof line);
+            if (!strstr(line, want))
+                fail_msg("victim %d, member %d says: %s", victim, i, line);
+            assert_int_equal(team_wait(&t, i), 0);
+        }
+        kill(t.pids[victim], SIGKILL);
+        (void)team_wait(&t, victim);
+    }
+}
+
+static void a_back_end_that_is_not_there_is_an_error(void **state)
+{
+    (void)state;
+    const int ranks[] = {0, 1};
+    int links[] = {-1, -1};
+    cadre_comm *c;
+    struct err err = ERR_INIT;
+    const struct comm_config config = {.backend = "smoke", .ranks = ranks, .n = 2, .links = links, .limit_ms = 1};
+    assert_int_equal(comm_new(&config, &c, &err), ERR_INVALID);
+    assert_non_null(strstr(err.msg, "no back end 'smoke'"));
+    assert_null(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(collectives_give_what_they_should),
+        cmocka_unit_test(one_member_needs_nobody),
+        cmocka_unit_test(a_member_that_dies_fails_the_others_in_every_collective),
+        cmocka_unit_test(a_member_that_stands_still_is_named_at_the_limit),
+        cmocka_unit_test(a_member_that_does_not_call_is_named_at_the_limit),
+        cmocka_unit_test(who_does_not_come_is_named),
+        cmocka_unit_test(a_back_end_that_is_not_there_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

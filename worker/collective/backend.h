@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What moves the bytes of a communicator. Each back end is a shared object of its own, which is loaded when the first
+// communicator wants it: so a program runs where its libraries are not.
+#ifndef CADRE_COLLECTIVE_BACKEND_H
+#define CADRE_COLLECTIVE_BACKEND_H
+
+#include "common/base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BACKEND_SYMBOL "cadre_backend" // const struct backend *cadre_backend(void)
+enum { BACKEND_VERSION = 1, BACKEND_BLOB_MAX = 1 << 20 };
+
+enum backend_kind {
+    BACKEND_ALL_REDUCE,
+    BACKEND_BROADCAST,
+    BACKEND_ALL_GATHER,
+    BACKEND_REDUCE_SCATTER,
+    BACKEND_ALL_TO_ALL,
+    BACKEND_SEND,
+    BACKEND_RECV,
+    BACKEND_BARRIER,
+};
+
+struct backend_op {
+    enum backend_kind kind;
+    int dtype;       // enum safetensors_dtype
+    size_t item;     // bytes of an element
+    const void *in;  // of broadcast, and of recv: NULL
+    void *out;       // of send: NULL
+    size_t n;        // elements; of each member where there are more
+    int reduction;   // enum cadre_reduction
+    int peer;        // root, receiver or sender
+    uint32_t number; // of the collective, the same on all members
+    int64_t limit_ms;
+};
+
+struct backend_config {
+    int index, n;
+    const char *address; // of this host, as others reach it
+    int64_t limit_ms;
+};
+
+struct backend {
+    unsigned version; // BACKEND_VERSION
+    // What the others need to connect to this member: *ret_blob, which the caller frees. NULL and an error.
+    void *(*open)(const struct backend_config *config, char **ret_blob, size_t *ret_len, struct err *err);
+    // With those of all members; waits.
+    int (*connect)(void *self, char *const *blobs, const size_t *lens, struct err *err);
+    // ERR_INVALID: the back end cannot do that, nothing was sent. ERR_TIMEOUT, ERR_IO: it is broken.
+    int (*run)(void *self, const struct backend_op *op, struct err *err);
+    void (*abort)(void *self); // from any thread: what runs fails soon
+    void (*close)(void *self);
+};
+
+#endif

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/collective/comm.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/safetensors.h"
+#include "worker/collective/backend.h"
+#include "worker/collective/star.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct cadre_comm {
+    int *ranks, index, n;
+    int64_t limit_ms;
+    uint32_t number; // of the last collective
+    const struct backend *backend;
+    struct star *star;
+    pthread_mutex_t mutex; // of what follows
+    void *self;            // of the back end; NULL = there is none, as where there is one member
+    char error[STAR_REASON_SIZE + 128];
+};
+
+// Back ends
+
+static const struct kind {
+    const char *name;
+    bool collective; // all members call it, and count it
+} kinds[] = {
+    [BACKEND_ALL_REDUCE] = {"all_reduce", true},
+    [BACKEND_BROADCAST] = {"broadcast", true},
+    [BACKEND_ALL_GATHER] = {"all_gather", true},
+    [BACKEND_REDUCE_SCATTER] = {"reduce_scatter", true},
+    [BACKEND_ALL_TO_ALL] = {"all_to_all", true},
+    [BACKEND_SEND] = {"send", false},
+    [BACKEND_RECV] = {"recv", false},
+    [BACKEND_BARRIER] = {"barrier", true},
+};
+
+// Beside the program or libcadre.so, or where the system has its libraries.
+static void *open_library(const char *file)
+{
+    Dl_info here;
+    const char *slash = dladdr((const void *)kinds, &here) && here.dli_fname ? strrchr(here.dli_fname, '/') : NULL;
+    void *library = NULL;
+    if (slash) {
+        _cleanup_(free_p) char *path = xasprintf("%.*s/%s", (int)(slash - here.dli_fname), here.dli_fname, file);
+        if (access(path, F_OK) == 0)
+            library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return library ? library : dlopen(file, RTLD_NOW | RTLD_LOCAL);
+}
+
+// Stays loaded: threads of its libraries may run as long as the process does.
+static const struct backend *load(const char *name, struct err *err)
+{
+    char file[64];
+    if (!str_eq(name, "gloo")) {
+        err_set(err, ERR_INVALID, "there is no back end '%.40s' for collectives; there is gloo", name);
+        return NULL;
+    }
+    snprintf(file, sizeof file, "libcadre_%s.so", name);
+    void *library = open_library(file), *symbol = library ? dlsym(library, BACKEND_SYMBOL) : NULL;
+    const struct backend *(*find)(void) = NULL;
+    memcpy(&find, &symbol, sizeof find);
+    const struct backend *backend = find ? find() : NULL;
+    if (!backend) {
+        const char *why = dlerror();
+        err_set(err, ERR_INVALID, "the back end %s cannot be loaded: %s; the image needs %s of Cadre, and libgloo0",
+                name, why ? why : "it is of another version", file);
+        return NULL;
+    }
+    if (backend->version != BACKEND_VERSION) {
+        err_set(err, ERR_INVALID, "%s is of another version of Cadre than this program", file);
+        return NULL;
+    }
+    return backend;
+}
+
+// Making
+
+static void on_broken(void *ctx)
+{
+    struct cadre_comm *c = ctx;
+    pthread_mutex_lock(&c->mutex);
+    if (c->self)
+        c->backend->abort(c->self);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static int connect_all(struct cadre_comm *c, const char *blob, size_t len, struct err *err)
+{
+    char **blobs = xcalloc((size_t)c->n, sizeof *blobs);
+    size_t *lens = xcalloc((size_t)c->n, sizeof *lens);
+    struct err mine = ERR_INIT;
+    int r = star_exchange(c->star, blob, len, blobs, lens, err);
+    if (r == 0) {
+        (void)c->backend->connect(c->self, blobs, lens, &mine);
+        r = star_agree(c->star, &mine, err);
+    }
+    for (int i = 0; i < c->n; i++)
+        free(blobs[i]);
+    free(blobs);
+    free(lens);
+    return r;
+}
+
+static int make(struct cadre_comm *c, const struct comm_config *config, struct err *err)
+{
+    const struct backend_config b = {config->index, config->n, config->address, config->limit_ms};
+    struct err mine = ERR_INIT;
+    char *blob = NULL;
+    size_t len = 0;
+    c->backend = load(config->backend, &mine);
+    if (c->backend)
+        c->self = c->backend->open(&b, &blob, &len, &mine);
+    int r = star_agree(c->star, &mine, err); // nobody waits for addresses of one that has none
+    if (mine.code)
+        r = err_set(err, mine.code, "%s", mine.msg);
+    else if (r == 0)
+        r = connect_all(c, blob, len, err);
+    free(blob);
+    return r;
+}
+
+int comm_new(const struct comm_config *config, cadre_comm **ret, struct err *err)
+{
+    struct cadre_comm *c = xcalloc(1, sizeof *c);
+    int r = 0;
+    *c = (struct cadre_comm){.index = config->index, .n = config->n, .limit_ms = config->limit_ms};
+    c->ranks = xcalloc((size_t)c->n, sizeof *c->ranks);
+    memcpy(c->ranks, config->ranks, (size_t)c->n * sizeof *c->ranks);
+    pthread_mutex_init(&c->mutex, NULL);
+    if (c->n > 1) {
+        c->star = star_new(&(struct star_config){c->index, c->n, c->ranks, config->links, config->limit_ms});
+        r = make(c, config, err);
+        if (r == 0)
+            star_watch(c->star, on_broken, c);
+    }
+    if (r < 0)
+        cadre_comm_free(TAKE_PTR(c));
+    *ret = c;
+    return r;
+}
+
+CADRE_EXPORT void cadre_comm_free(cadre_comm *c)
+{
+    if (!c)
+        return;
+    star_free(c->star);
+    if (c->self)
+        c->backend->close(c->self);
+    pthread_mutex_destroy(&c->mutex);
+    free(c->ranks);
+    free(c);
+}
+
+CADRE_EXPORT int cadre_comm_rank(const cadre_comm *c)
+{
+    return c->index;
+}
+
+CADRE_EXPORT int cadre_comm_size(const cadre_comm *c)
+{
+    return c->n;
+}
+
+CADRE_EXPORT const char *cadre_comm_error(const cadre_comm *c)
+{
+    return c->error;
+}
+
+// Running
+
+static cadre_result fail(struct cadre_comm *c, const struct backend_op *op, cadre_result r, const char *why)
+{
+    snprintf(c->error, sizeof c->error, "%s: %s", kinds[op->kind].name, why);
+    return r;
+}
+
+// *ret: which one, and that elements of it have whole bytes.
+static bool find_dtype(const char *name, struct backend_op *op)
+{
+    for (int i = 0; name && i < SAFETENSORS_DTYPE_COUNT; i++)
+        if (str_eq(name, safetensors_dtype_name(i)) && safetensors_dtype_bits(i) % 8 == 0) {
+            op->dtype = i;
+            op->item = safetensors_dtype_bits(i) / 8;
+            return true;
+        }
+    return false;
+}
+
+static const char *wrong(const struct cadre_comm *c, const char *dtype, struct backend_op *op)
+{
+    bool reduces = op->kind == BACKEND_ALL_REDUCE || op->kind == BACKEND_REDUCE_SCATTER;
+    bool pairs = op->kind == BACKEND_SEND || op->kind == BACKEND_RECV;
+    if (!find_dtype(dtype, op))
+        return "there is no such type; types are those of batches, with elements of whole bytes";
+    if (reduces && (op->reduction < CADRE_SUM || op->reduction > CADRE_MEAN))
+        return "there is no such reduction";
+    if (op->peer < 0 || op->peer >= c->n || (pairs && op->peer == c->index))
+        return pairs ? "the other member must be another one, from 0 to the size of the communicator"
+                     : "there is no such member";
+    if (op->n > SIZE_MAX / op->item / (size_t)c->n)
+        return "too many elements";
+    return NULL;
+}
+
+// Of the only member.
+static void run_alone(const struct backend_op *op)
+{
+    if (op->in && op->out && op->in != op->out)
+        memcpy(op->out, op->in, op->n * op->item);
+}
+
+static cadre_result run(struct cadre_comm *c, const char *dtype, struct backend_op *op)
+{
+    char reason[STAR_REASON_SIZE];
+    struct err err = ERR_INIT;
+    const char *why = wrong(c, dtype, op);
+    c->error[0] = '\0';
+    if (why)
+        return fail(c, op, CADRE_INVALID_ARGUMENT, why);
+    if (c->n == 1) {
+        run_alone(op);
+        return CADRE_OK;
+    }
+    if (star_broken(c->star, reason))
+        return fail(c, op, CADRE_ERROR, reason);
+    if (!op->n)
+        return CADRE_OK;
+    op->limit_ms = c->limit_ms;
+    if (kinds[op->kind].collective) {
+        op->number = ++c->number;
+        star_progress(c->star, op->number);
+    }
+    int r = c->backend->run(c->self, op, &err);
+    if (r == ERR_INVALID) {
+        c->number -= kinds[op->kind].collective;
+        star_progress(c->star, c->number);
+        return fail(c, op, CADRE_INVALID_ARGUMENT, err.msg);
+    }
+    if (r == 0)
+        return CADRE_OK;
+    err_wrap(&err, "%s on rank %d", kinds[op->kind].name, c->ranks[c->index]);
+    star_give_up(c->star, r == ERR_TIMEOUT && kinds[op->kind].collective ? NULL : err.msg, reason);
+    return fail(c, op, CADRE_ERROR, reason);
+}
+
+CADRE_EXPORT cadre_result cadre_all_reduce(cadre_comm *c, const char *dtype, const void *in, void *out, size_t n,
+                                           cadre_reduction reduction)
+{
+    return run(
+        c, dtype,
+        &(struct backend_op){.kind = BACKEND_ALL_REDUCE, .in = in, .out = out, .n = n, .reduction = (int)reduction});
+}
+
+CADRE_EXPORT cadre_result cadre_broadcast(cadre_comm *c, const char *dtype, void *data, size_t n, int root)
+{
+    return run(c, dtype, &(struct backend_op){.kind = BACKEND_BROADCAST, .out = data, .n = n, .peer = root});
+}
+
+CADRE_EXPORT cadre_result cadre_all_gather(cadre_comm *c, const char *dtype, const void *in, void *out, size_t n)
+{
+    return run(c, dtype, &(struct backend_op){.kind = BACKEND_ALL_GATHER, .in = in, .out = out, .n = n});
+}
+
+CADRE_EXPORT cadre_result cadre_reduce_scatter(cadre_comm *c, const char *dtype, const void *in, void *out, size_t n,
+                                               cadre_reduction reduction)
+{
+    return run(c, dtype,
+               &(struct backend_op){
+                   .kind = BACKEND_REDUCE_SCATTER, .in = in, .out = out, .n = n, .reduction = (int)reduction});
+}
+
+CADRE_EXPORT cadre_result cadre_all_to_all(cadre_comm *c, const char *dtype, const void *in, void *out, size_t n)
+{
+    return run(c, dtype, &(struct backend_op){.kind = BACKEND_ALL_TO_ALL, .in = in, .out = out, .n = n});
+}
+
+CADRE_EXPORT cadre_result cadre_send(cadre_comm *c, const char *dtype, const void *data, size_t n, int to)
+{
+    return run(c, dtype, &(struct backend_op){.kind = BACKEND_SEND, .in = data, .n = n, .peer = to});
+}
+
+CADRE_EXPORT cadre_result cadre_recv(cadre_comm *c, const char *dtype, void *data, size_t n, int from)
+{
+    return run(c, dtype, &(struct backend_op){.kind = BACKEND_RECV, .out = data, .n = n, .peer = from});
+}
+
+CADRE_EXPORT cadre_result cadre_barrier(cadre_comm *c)
+{
+    return run(c, "U8", &(struct backend_op){.kind = BACKEND_BARRIER, .n = 1});
+}

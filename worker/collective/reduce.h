@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How two lists of numbers become one. Types are those of safetensors; what is no number has no function.
+#ifndef CADRE_COLLECTIVE_REDUCE_H
+#define CADRE_COLLECTIVE_REDUCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// out[i] = a[i] and b[i] reduced; out may be a or b.
+typedef void (*reduce_function)(void *out, const void *a, const void *b, size_t n);
+
+reduce_function reduce_find(int dtype, int reduction); // NULL = there is none; not for CADRE_MEAN
+bool reduce_divides(int dtype);                        // it is a floating point type
+void reduce_divide(int dtype, void *data, size_t n, int by);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/collective/star.h"
+
+#include "common/base/buf.h"
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "worker/collective/backend.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum frame_kind {
+    FRAME_BLOB = 1,   // what a back end needs; of member 0: those of all, each with its length in front
+    FRAME_AGREED = 2, // "" or what is wrong here; of member 0: what is wrong anywhere
+    FRAME_BROKEN = 3, // why
+    FRAME_LATE = 4,   // u32 number: it has waited for that one too long
+    FRAME_ASK = 5,    // which one have you begun?
+    FRAME_BEGUN = 6,  // u32 number
+    FRAME_BYE = 7,
+};
+
+enum { GIVE_UP_MS = 1000 + STAR_MISSING_MS, SEND_MS = 1000, BODY_MAX = 64 << 20 };
+
+struct frame {
+    uint32_t kind, len;
+};
+
+struct link {
+    int fd; // -1 = none, or over
+    int member;
+    bool left;     // it has said goodbye
+    bool answered; // to ASK
+    uint32_t begun;
+};
+
+struct star {
+    struct star_config config;
+    struct link *links;
+    size_t n_links;
+    pthread_t thread;
+    bool watches;
+    int wake; // an eventfd
+    void (*on_broken)(void *ctx);
+    void *ctx;
+    pthread_mutex_t mutex; // of what follows
+    pthread_cond_t changed;
+    uint32_t number;
+    bool broken, stopping;
+    bool late;     // to be said, or to be seen to, by the thread: nobody else sends while it watches
+    bool gives_up; // likewise, for the reason that is in `own`
+    char own[STAR_REASON_SIZE];
+    int64_t asked_ms; // when it asked who has begun what; 0 = it has not
+    uint32_t asked_number;
+    char reason[STAR_REASON_SIZE];
+};
+
+static int64_t now_ms(void)
+{
+    return clock_mono_ms(&clock_system);
+}
+
+struct star *star_new(const struct star_config *config)
+{
+    struct star *s = xcalloc(1, sizeof *s);
+    pthread_condattr_t attr;
+    s->config = *config;
+    s->n_links = config->index ? 1 : (size_t)config->n - 1;
+    s->links = xcalloc(s->n_links + 1, sizeof *s->links);
+    for (size_t i = 0; i < s->n_links; i++)
+        s->links[i] = config->index ? (struct link){.fd = config->links[0], .member = 0}
+                                    : (struct link){.fd = config->links[i + 1], .member = (int)i + 1};
+    pthread_mutex_init(&s->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->wake < 0)
+        abort(); // no descriptors: nothing else would work either
+    return s;
+}
+
+// Sending and receiving until a time. ERR_TIMEOUT, ERR_GONE.
+
+static int ready(int fd, short events, int64_t until)
+{
+    for (;;) {
+        int64_t left = until - now_ms();
+        struct pollfd p = {.fd = fd, .events = events};
+        if (left < 0)
+            return ERR_TIMEOUT;
+        int n = poll(&p, 1, (int)MIN(left + 1, (int64_t)1000));
+        if (n > 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return ERR_GONE;
+    }
+}
+
+static int transfer(int fd, bool out, char *data, size_t len, int64_t until)
+{
+    while (len) {
+        ssize_t n = out ? send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(fd, data, len, MSG_DONTWAIT);
+        if (n > 0) {
+            data += n;
+            len -= (size_t)n;
+        } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+            return ERR_GONE;
+        } else {
+            int r = ready(fd, out ? POLLOUT : POLLIN, until);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static int send_frame(const struct link *l, enum frame_kind kind, const void *body, size_t len, int64_t until)
+{
+    struct frame f = {kind, (uint32_t)len};
+    int r = transfer(l->fd, true, (char *)&f, sizeof f, until);
+    return r < 0 ? r : transfer(l->fd, true, (char *)body, len, until);
+}
+
+// *ret_body is the caller's.
+static int take_frame(const struct link *l, struct frame *ret, char **ret_body, int64_t until)
+{
+    int r = transfer(l->fd, false, (char *)ret, sizeof *ret, until);
+    *ret_body = NULL;
+    if (r == 0 && ret->len > BODY_MAX)
+        return ERR_GONE;
+    if (r == 0) {
+        *ret_body = xcalloc(1, (size_t)ret->len + 1);
+        r = transfer(l->fd, false, *ret_body, ret->len, until);
+    }
+    return r;
+}
+
+// The exchange
+
+static int missing(const struct star *s, const struct link *l, int code, struct err *err)
+{
+    int rank = s->config.ranks[l->member];
+    if (code == ERR_TIMEOUT)
+        return err_set(err, code, "rank %d has not come within %lld ms", rank, (long long)s->config.limit_ms);
+    return err_set(err, ERR_GONE, "rank %d was lost, or has given up", rank);
+}
+
+static int expect(const struct star *s, const struct link *l, enum frame_kind kind, char **ret_body, size_t *ret_len,
+                  int64_t until, struct err *err)
+{
+    struct frame f;
+    int r = take_frame(l, &f, ret_body, until);
+    if (r == 0 && f.kind == kind) {
+        *ret_len = f.len;
+        return 0;
+    }
+    if (r == 0 && f.kind == FRAME_BROKEN)
+        err_set(err, ERR_GONE, "%s", *ret_body);
+    else
+        missing(s, l, r < 0 ? r : ERR_GONE, err);
+    free(TAKE_PTR(*ret_body));
+    return err->code;
+}
+
+// What member 0 has found wrong, the others should not have to wait for.
+static void tell_all(struct star *s, enum frame_kind kind, const char *text)
+{
+    for (size_t i = 0; i < s->n_links; i++)
+        if (s->links[i].fd >= 0)
+            (void)send_frame(&s->links[i], kind, text, strlen(text), now_ms() + SEND_MS);
+}
+
+static int exchange_at_center(struct star *s, int64_t until, char **blobs, size_t *lens, struct err *err)
+{
+    struct buf all = BUF_INIT(BODY_MAX);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < s->n_links; i++)
+        r = expect(s, &s->links[i], FRAME_BLOB, &blobs[i + 1], &lens[i + 1], until, err);
+    for (int i = 0; r == 0 && i < s->config.n; i++) {
+        uint32_t len = (uint32_t)lens[i];
+        buf_append(&all, &len, sizeof len);
+        if (buf_append(&all, blobs[i], lens[i]) < 0)
+            r = err_set(err, ERR_LIMIT, "the members say more than %d bytes about themselves", BODY_MAX);
+    }
+    for (size_t i = 0; r == 0 && i < s->n_links; i++)
+        if (send_frame(&s->links[i], FRAME_BLOB, all.data, all.len, until) < 0)
+            r = missing(s, &s->links[i], ERR_GONE, err);
+    if (r < 0)
+        tell_all(s, FRAME_BROKEN, err->msg);
+    buf_done(&all);
+    return r;
+}
+
+static int split_blobs(const char *data, size_t len, int n, char **blobs, size_t *lens, struct err *err)
+{
+    for (int i = 0; i < n; i++) {
+        uint32_t size = 0;
+        if (len >= sizeof size)
+            memcpy(&size, data, sizeof size);
+        if (len < sizeof size || size > len - sizeof size)
+            return err_set(err, ERR_PROTO, "the first member says something else than what all need");
+        free(blobs[i]);
+        blobs[i] = xcalloc(1, (size_t)size + 1);
+        memcpy(blobs[i], data + sizeof size, size);
+        lens[i] = size;
+        data += sizeof size + size;
+        len -= sizeof size + size;
+    }
+    return 0;
+}
+
+int star_exchange(struct star *s, const char *blob, size_t len, char **ret_blobs, size_t *ret_lens, struct err *err)
+{
+    int64_t until = now_ms() + s->config.limit_ms;
+    char *all = NULL;
+    size_t all_len = 0;
+    for (int i = 0; i < s->config.n; i++)
+        ret_blobs[i] = NULL;
+    ret_blobs[s->config.index] = xcalloc(1, len + 1);
+    memcpy(ret_blobs[s->config.index], blob, len);
+    ret_lens[s->config.index] = len;
+    if (!s->config.index)
+        return exchange_at_center(s, until, ret_blobs, ret_lens, err);
+    if (send_frame(&s->links[0], FRAME_BLOB, blob, len, until) < 0)
+        return missing(s, &s->links[0], ERR_GONE, err);
+    // Member 0 waits for the others as long, and then says who is missing.
+    int r = expect(s, &s->links[0], FRAME_BLOB, &all, &all_len, until + SEND_MS, err);
+    if (r == 0)
+        r = split_blobs(all, all_len, s->config.n, ret_blobs, ret_lens, err);
+    free(all);
+    return r;
+}
+
+int star_agree(struct star *s, const struct err *mine, struct err *err)
+{
+    int64_t until = now_ms() + s->config.limit_ms;
+    char *said = NULL;
+    size_t len;
+    int r = 0;
+    if (s->config.index) {
+        if (send_frame(&s->links[0], FRAME_AGREED, mine->code ? mine->msg : "", mine->code ? strlen(mine->msg) : 0,
+                       until) < 0)
+            return missing(s, &s->links[0], ERR_GONE, err);
+        r = expect(s, &s->links[0], FRAME_AGREED, &said, &len, until + SEND_MS, err);
+        if (r == 0 && len)
+            r = err_set(err, ERR_UNAVAILABLE, "%s", said);
+        free(said);
+        return r;
+    }
+    if (mine->code)
+        r = err_set(err, mine->code, "rank %d: %s", s->config.ranks[0], mine->msg);
+    for (size_t i = 0; i < s->n_links; i++) {
+        struct err one = ERR_INIT;
+        if (expect(s, &s->links[i], FRAME_AGREED, &said, &len, until, &one) == 0 && len)
+            err_set(&one, ERR_UNAVAILABLE, "rank %d: %s", s->config.ranks[i + 1], said);
+        free(TAKE_PTR(said));
+        if (one.code && r == 0)
+            r = err_set(err, one.code, "%s", one.msg);
+    }
+    tell_all(s, FRAME_AGREED, r < 0 ? err->msg : "");
+    return r;
+}
+
+// Watching
+
+// With the mutex held.
+static bool become_broken(struct star *s, const char *reason)
+{
+    if (s->broken)
+        return false;
+    s->broken = true;
+    snprintf(s->reason, sizeof s->reason, "%s", reason);
+    pthread_cond_broadcast(&s->changed);
+    return true;
+}
+
+// From the thread, without the mutex.
+static void break_all(struct star *s, const char *reason)
+{
+    pthread_mutex_lock(&s->mutex);
+    bool first = become_broken(s, reason);
+    pthread_mutex_unlock(&s->mutex);
+    if (first) {
+        tell_all(s, FRAME_BROKEN, reason);
+        s->on_broken(s->ctx);
+    }
+}
+
+static void lose(struct star *s, struct link *l)
+{
+    char reason[STAR_REASON_SIZE];
+    close(l->fd);
+    l->fd = -1;
+    if (l->left)
+        return;
+    snprintf(reason, sizeof reason, "rank %d was lost: its process has ended, or its node", s->config.ranks[l->member]);
+    break_all(s, reason);
+}
+
+static void ask_all(struct star *s, uint32_t number)
+{
+    pthread_mutex_lock(&s->mutex);
+    bool first = !s->asked_ms;
+    if (first) {
+        s->asked_ms = now_ms();
+        s->asked_number = number;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    for (size_t i = 0; first && i < s->n_links; i++)
+        if (s->links[i].fd >= 0)
+            (void)send_frame(&s->links[i], FRAME_ASK, "", 0, now_ms() + SEND_MS);
+}
+
+static void take_number(struct star *s, struct link *l, const struct frame *f, const char *body)
+{
+    uint32_t number;
+    if (f->len != sizeof number)
+        return;
+    memcpy(&number, body, sizeof number);
+    if (f->kind == FRAME_LATE) {
+        ask_all(s, number);
+    } else {
+        l->answered = true;
+        l->begun = number;
+    }
+}
+
+static void take(struct star *s, struct link *l)
+{
+    struct frame f;
+    char *body;
+    if (take_frame(l, &f, &body, now_ms() + SEND_MS) < 0) {
+        free(body);
+        lose(s, l);
+        return;
+    }
+    if (f.kind == FRAME_BYE)
+        l->left = true;
+    else if (f.kind == FRAME_BROKEN)
+        break_all(s, body);
+    else if (f.kind == FRAME_LATE || f.kind == FRAME_BEGUN)
+        take_number(s, l, &f, body);
+    else if (f.kind == FRAME_ASK) {
+        pthread_mutex_lock(&s->mutex);
+        uint32_t number = s->number;
+        pthread_mutex_unlock(&s->mutex);
+        (void)send_frame(l, FRAME_BEGUN, &number, sizeof number, now_ms() + SEND_MS);
+    }
+    free(body);
+}
+
+// Of member 0, when those who were asked have had their time.
+static void name_missing(struct star *s, uint32_t own, uint32_t asked)
+{
+    struct buf text = BUF_INIT(STAR_REASON_SIZE - 1);
+    bool any = own < asked;
+    buf_printf(&text, "collective %u waited too long", asked);
+    if (any)
+        buf_printf(&text, "; rank %d has not called it", s->config.ranks[0]);
+    for (size_t i = 0; i < s->n_links; i++) {
+        const struct link *l = &s->links[i];
+        const char *what = NULL;
+        if (l->left)
+            what = "has freed its communicator";
+        else if (!l->answered)
+            what = "does not answer: it is stopped, or cannot be reached";
+        else if (l->begun < asked)
+            what = "has not called it";
+        if (what)
+            buf_printf(&text, "; rank %d %s", s->config.ranks[l->member], what);
+        any = any || what;
+    }
+    if (!any)
+        buf_puts(&text, "; all ranks have called it: the network is slow, or their arguments differ");
+    break_all(s, buf_str(&text));
+    buf_done(&text);
+}
+
+static bool all_answered(const struct star *s)
+{
+    for (size_t i = 0; i < s->n_links; i++)
+        if (!s->links[i].answered && s->links[i].fd >= 0)
+            return false;
+    return true;
+}
+
+static void be_late(struct star *s, uint32_t number)
+{
+    if (!s->config.index)
+        ask_all(s, number);
+    else if (s->links[0].fd >= 0)
+        (void)send_frame(&s->links[0], FRAME_LATE, &number, sizeof number, now_ms() + SEND_MS);
+}
+
+// What the program's thread wants, and what is due. How long to sleep, -1 = until something happens.
+static int attend(struct star *s)
+{
+    char own[STAR_REASON_SIZE];
+    pthread_mutex_lock(&s->mutex);
+    bool late = s->late, gives_up = s->gives_up;
+    uint32_t number = s->number;
+    s->late = s->gives_up = false;
+    memcpy(own, s->own, sizeof own);
+    pthread_mutex_unlock(&s->mutex);
+    if (gives_up)
+        break_all(s, own);
+    if (late)
+        be_late(s, number);
+    pthread_mutex_lock(&s->mutex);
+    int64_t asked = s->broken ? 0 : s->asked_ms, left = asked + STAR_MISSING_MS - now_ms();
+    uint32_t asked_number = s->asked_number;
+    pthread_mutex_unlock(&s->mutex);
+    if (!asked)
+        return -1;
+    if (!all_answered(s) && left > 0)
+        return (int)left + 1;
+    name_missing(s, number, asked_number);
+    return -1;
+}
+
+static void *watch(void *arg)
+{
+    struct star *s = arg;
+    struct pollfd *polled = xcalloc(s->n_links + 1, sizeof *polled);
+    for (;;) {
+        int wait = attend(s);
+        pthread_mutex_lock(&s->mutex);
+        bool stopping = s->stopping;
+        pthread_mutex_unlock(&s->mutex);
+        if (stopping)
+            break;
+        for (size_t i = 0; i < s->n_links; i++)
+            polled[i] = (struct pollfd){.fd = s->links[i].fd, .events = POLLIN};
+        polled[s->n_links] = (struct pollfd){.fd = s->wake, .events = POLLIN};
+        if (poll(polled, s->n_links + 1, wait) < 0)
+            continue;
+        eventfd_t ignored;
+        (void)eventfd_read(s->wake, &ignored);
+        for (size_t i = 0; i < s->n_links; i++)
+            if (polled[i].revents && s->links[i].fd >= 0)
+                take(s, &s->links[i]);
+    }
+    free(polled);
+    return NULL;
+}
+
+void star_watch(struct star *s, void (*on_broken)(void *ctx), void *ctx)
+{
+    sigset_t all, before;
+    s->on_broken = on_broken;
+    s->ctx = ctx;
+    sigfillset(&all); // signals are for the threads of the program
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&s->thread, NULL, watch, s) != 0)
+        abort(); // no memory
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    s->watches = true;
+}
+
+void star_progress(struct star *s, uint32_t number)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->number = number;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+bool star_broken(struct star *s, char ret[STAR_REASON_SIZE])
+{
+    pthread_mutex_lock(&s->mutex);
+    bool broken = s->broken;
+    if (broken)
+        memcpy(ret, s->reason, STAR_REASON_SIZE);
+    pthread_mutex_unlock(&s->mutex);
+    return broken;
+}
+
+static bool wait_broken(struct star *s, int64_t ms)
+{
+    int64_t until = now_ms() + ms;
+    struct timespec at = {until / 1000, until % 1000 * 1000000};
+    while (!s->broken && pthread_cond_timedwait(&s->changed, &s->mutex, &at) == 0)
+        ;
+    return s->broken;
+}
+
+void star_give_up(struct star *s, const char *reason, char ret[STAR_REASON_SIZE])
+{
+    pthread_mutex_lock(&s->mutex);
+    s->late = !reason;
+    (void)eventfd_write(s->wake, 1);
+    // Of a member that dies the thread hears as soon as the back end does, and knows more.
+    if (!wait_broken(s, reason ? STAR_MISSING_MS / 2 : GIVE_UP_MS)) {
+        s->gives_up = true;
+        snprintf(s->own, sizeof s->own, "%s",
+                 reason ? reason : "a collective waited too long, and the first member does not say who is missing");
+        (void)eventfd_write(s->wake, 1);
+        (void)wait_broken(s, GIVE_UP_MS);
+    }
+    memcpy(ret, s->broken ? s->reason : s->own, STAR_REASON_SIZE);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+void star_free(struct star *s)
+{
+    if (!s)
+        return;
+    if (s->watches) {
+        pthread_mutex_lock(&s->mutex);
+        s->stopping = true;
+        pthread_mutex_unlock(&s->mutex);
+        (void)eventfd_write(s->wake, 1);
+        pthread_join(s->thread, NULL);
+        for (size_t i = 0; i < s->n_links; i++)
+            if (s->links[i].fd >= 0)
+                (void)send_frame(&s->links[i], FRAME_BYE, "", 0, now_ms() + SEND_MS);
+    }
+    for (size_t i = 0; i < s->n_links; i++)
+        if (s->links[i].fd >= 0)
+            close(s->links[i].fd);
+    close(s->wake);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->mutex);
+    free(s->links);
+    free(s);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the members of a communicator find each other and watch each other: member 0 has a connection to each of the
+// others. First they exchange what their back ends need. Then a thread of each member watches its connections: the end
+// of a process ends them at once, whatever its methods do. Everybody learns who was lost, and can ask who is missing in
+// a collective.
+//
+//   frames   u32 kind  u32 length  body            host byte order: all members run on machines of one kind
+#ifndef CADRE_COLLECTIVE_STAR_H
+#define CADRE_COLLECTIVE_STAR_H
+
+#include "common/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STAR_REASON_SIZE = 512, STAR_MISSING_MS = 500 };
+
+struct star;
+
+struct star_config {
+    int index, n;
+    const int *ranks; // of the members, for messages; borrowed until star_free()
+    int *links; // of member 0: n descriptors, links[0] is not used; of another one: links[0] goes to member 0. The
+                // star closes them. Connections have been let in already: nobody says here who he is
+    int64_t limit_ms; // of the exchange
+};
+
+// Never fails. Nothing is sent.
+struct star *star_new(const struct star_config *config);
+void star_free(struct star *s); // says goodbye first; accepts NULL
+// All members call these in the same order. Each waits until all have; ERR_TIMEOUT and ERR_GONE name who is missing.
+int star_exchange(struct star *s, const char *blob, size_t len, char **ret_blobs, size_t *ret_lens, struct err *err);
+int star_agree(struct star *s, const struct err *mine, struct err *err); // 0: all have gone well; else who has not, why
+
+// From now on a thread watches. `on_broken` comes once, from that thread.
+void star_watch(struct star *s, void (*on_broken)(void *ctx), void *ctx);
+void star_progress(struct star *s, uint32_t number); // the collective that begins here
+// This member gives up: because of the limit, or for that reason (NULL = because of the limit). Waits up to a second
+// for what all agree on, which goes to `ret`.
+void star_give_up(struct star *s, const char *reason, char ret[STAR_REASON_SIZE]);
+bool star_broken(struct star *s, char ret[STAR_REASON_SIZE]);
+
+#endif
