@@ -74,6 +74,7 @@ static const struct json_field worker_fields[] = {
     {"meshes", J_LIST, WORKER(meshes), .offset_n = WORKER(n_meshes), .table = &mesh_table},
     {"gpus", J_I32, WORKER(gpus), .min = 0, .max = 1024, .missing = -1},
     {"gpuVisibility", J_ENUM, WORKER(gpu_visibility), .names = gpu_visibility_names, .missing = GPU_VISIBILITY_DEFAULT},
+    {"restartedAt", J_STRING, WORKER(restarted_at)},
     {"env", J_LIST, WORKER(env), .offset_n = WORKER(n_env), .table = &env_table},
 };
 static const struct json_table worker_table = JSON_TABLE(struct workergroup_spec, worker_fields);

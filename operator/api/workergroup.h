@@ -50,6 +50,7 @@ struct worker_spec {
     size_t n_env;
     int32_t gpus;                       // of one worker, -1 = an equal share of the replica's
     enum gpu_visibility gpu_visibility; // default: Own with module, else All
+    const char *restarted_at;           // NULL = not given; a change restarts the processes
     const char *roles_json;             // likewise; NULL also where there are none
     struct mesh *meshes;
     size_t n_meshes;

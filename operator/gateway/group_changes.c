@@ -30,9 +30,10 @@ static void run(struct gateway *g, struct group_change *e)
         .lifetime = o->lifetime,
         .args = e->args,
     };
-    (e->kind == GROUP_CHANGE_CREATE   ? p->create
-     : e->kind == GROUP_CHANGE_DELETE ? p->remove
-                                      : p->bundles)(p->ctx, &what, on_done, e);
+    (e->kind == GROUP_CHANGE_CREATE    ? p->create
+     : e->kind == GROUP_CHANGE_DELETE  ? p->remove
+     : e->kind == GROUP_CHANGE_RESTART ? p->restart
+                                       : p->bundles)(p->ctx, &what, on_done, e);
 }
 
 static void order_kill(struct gateway *g, struct kill *k, const struct kill_order *order)

@@ -23,6 +23,8 @@ struct provisioner { // what they are given is theirs until they return
     void *ctx;
     void (*create)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
     void (*remove)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
+    // Starts the processes of a group again, also of one that has failed.
+    void (*restart)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
     // Where the bundles of a PlacementGroup are.
     void (*bundles)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
     // The session has ended. wanted: it may come again; else what was created for it can go at once.

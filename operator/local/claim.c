@@ -8,6 +8,7 @@
 #include "operator/api/podtemplate.h"
 #include "operator/reconcile/bundles.h"
 #include "operator/reconcile/group_bundles.h"
+#include "operator/reconcile/ranges.h"
 
 #include <string.h>
 
@@ -80,6 +81,66 @@ int claim_of_placementgroup(const struct placementgroup *p, const char *uid, str
         each[i] = of_shape[b.shape[i]];
     *ret = (struct nodes_gang){uid, p->spec.strategy, each, b.n};
     return 0;
+}
+
+int32_t claim_count(const struct placementgroup *p)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < p->spec.n_bundles; i++)
+        n += p->spec.bundles[i].count;
+    return (int32_t)MIN(n, (int64_t)INT32_MAX);
+}
+
+struct claim {
+    const struct workergroup *g;
+    const struct placementgroup *const *named;
+    struct claimed_bundle *items;
+    int32_t n;
+};
+
+static int take_bundle(struct claim *c, size_t of, int32_t bundle, struct err *err)
+{
+    for (int32_t i = 0; i < c->n; i++)
+        if (c->named[c->items[i].of] == c->named[of] && c->items[i].bundle == bundle)
+            return err_set(err, ERR_INVALID, "spec.placement.groups names bundle %d of PlacementGroup %s twice", bundle,
+                           c->named[of]->obj.meta.name);
+    if (c->n < c->g->spec.replicas) // there may be more than are wanted
+        c->items[c->n++] = (struct claimed_bundle){of, bundle};
+    return 0;
+}
+
+static int take_ranges(struct claim *c, size_t of, const char *text, struct err *err)
+{
+    const int32_t n = claim_count(c->named[of]);
+    const char *name = c->named[of]->obj.meta.name;
+    int32_t first, last;
+    int r = 0;
+    while (r == 0 && ranges_next(&text, &first, &last)) {
+        if (last >= n)
+            r = err_set(err, ERR_INVALID, "spec.placement.groups asks for bundle %d of PlacementGroup %s, which has %d",
+                        last, name, n);
+        for (int32_t i = first; i <= last && r == 0; i++)
+            r = take_bundle(c, of, i, err);
+    }
+    if (r == 0 && !text)
+        r = err_set(err, ERR_INVALID, "spec.placement.groups: the bundles of PlacementGroup %s are no list like 0-3,6",
+                    name);
+    return r;
+}
+
+int claim_bundles(const struct workergroup *g, const struct placementgroup *const *named, struct arena *a,
+                  struct claimed_bundle **ret, struct err *err)
+{
+    struct claim c = {g, named, arena_array(a, (size_t)g->spec.replicas, sizeof *c.items), 0};
+    int r = 0;
+    for (size_t i = 0; i < g->spec.n_placement_groups && r == 0; i++) {
+        const char *ranges = g->spec.placement_groups[i].bundles;
+        r = take_ranges(&c, i, ranges ? ranges : arena_printf(a, "0-%d", claim_count(named[i]) - 1), err);
+    }
+    if (r == 0 && c.n < g->spec.replicas)
+        r = err_set(err, ERR_INVALID, "spec.placement.groups names %d bundles for %d replicas", c.n, g->spec.replicas);
+    *ret = c.items;
+    return r;
 }
 
 static int32_t count(const char *list)

@@ -13,6 +13,18 @@ int claim_of_group(const struct workergroup *g, const char *uid, struct arena *a
 int claim_of_placementgroup(const struct placementgroup *p, const char *uid, struct arena *a, struct nodes_gang *ret,
                             struct err *err);
 
+int32_t claim_count(const struct placementgroup *p); // how many bundles it has
+
+struct claimed_bundle {
+    size_t of; // spec.placement.groups
+    int32_t bundle;
+};
+
+// The bundles that a group names, one for each replica, in the arena. named: those of spec.placement.groups.
+// ERR_INVALID.
+int claim_bundles(const struct workergroup *g, const struct placementgroup *const *named, struct arena *a,
+                  struct claimed_bundle **ret, struct err *err);
+
 struct claimed_gpus {
     const char *list;         // all of the group, as CUDA_VISIBLE_DEVICES has them: "0,1,4"
     const char *of_processes; // which of these are whose, counted from 0: "0;1;2"

@@ -7,7 +7,6 @@
 #include "common/base/str.h"
 #include "operator/api/draft.h"
 #include "operator/local/claim.h"
-#include "operator/reconcile/ranges.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,62 +292,32 @@ static int make_placement(struct desk *d, const struct provision *p, const struc
     return 0;
 }
 
-static int32_t count_bundles(const struct placementgroup *p)
-{
-    int64_t n = 0;
-    for (size_t i = 0; i < p->spec.n_bundles; i++)
-        n += p->spec.bundles[i].count;
-    return (int32_t)MIN(n, (int64_t)INT32_MAX);
-}
-
-static int take_bundle(struct used_bundles *s, struct entry *on, int32_t bundle, int32_t wanted, struct err *err)
-{
-    for (int32_t i = 0; i < s->n; i++)
-        if (s->items[i].on == on && s->items[i].bundle == bundle)
-            return err_set(err, ERR_INVALID, "spec.placement.groups names bundle %d of PlacementGroup %s twice", bundle,
-                           on->name);
-    if (s->n < wanted)
-        s->items[s->n++] = (struct used_bundle){on, bundle};
-    return 0;
-}
-
-static int take_ranges(struct used_bundles *s, struct entry *on, const char *text, int32_t wanted, struct err *err)
-{
-    const int32_t n = count_bundles(placementgroup_of(on->placement));
-    int32_t first, last;
-    int r = 0;
-    while (r == 0 && ranges_next(&text, &first, &last)) {
-        if (last >= n)
-            r = err_set(err, ERR_INVALID, "spec.placement.groups asks for bundle %d of PlacementGroup %s, which has %d",
-                        last, on->name, n);
-        for (int32_t i = first; i <= last && r == 0; i++)
-            r = take_bundle(s, on, i, wanted, err);
-    }
-    if (r == 0 && !text)
-        r = err_set(err, ERR_INVALID, "spec.placement.groups: the bundles of PlacementGroup %s are no list like 0-3,6",
-                    on->name);
-    return r;
-}
-
-// The bundles that the group names, one after the other: those of its replicas.
-static int take_bundles(const struct desk *d, const char *ns, const struct workergroup *g, struct used_bundles *s,
+// The bundles of its replicas.
+static int take_bundles(const struct desk *d, const char *ns, const struct workergroup *g, struct used_bundles *used,
                         struct err *err)
 {
+    const size_t n = g->spec.n_placement_groups;
+    struct arena a = ARENA_INIT;
+    const struct placementgroup **named = arena_array(&a, n, sizeof *named);
+    const struct entry **entries = arena_array(&a, n, sizeof *entries);
+    struct claimed_bundle *claimed;
     int r = 0;
-    if (!g->spec.n_placement_groups)
-        return 0;
-    s->items = xcalloc((size_t)g->spec.replicas, sizeof *s->items);
-    for (size_t i = 0; i < g->spec.n_placement_groups && r == 0; i++) {
-        const struct placementgroup_ref *ref = &g->spec.placement_groups[i];
-        struct entry *on = find(d, KIND_PLACEMENTGROUP, ns, ref->name);
-        char all[32];
-        if (!on)
-            return err_set(err, ERR_NOT_FOUND, "there is no PlacementGroup %s/%s in this run", ns, ref->name);
-        snprintf(all, sizeof all, "0-%d", count_bundles(placementgroup_of(on->placement)) - 1);
-        r = take_ranges(s, on, ref->bundles ? ref->bundles : all, g->spec.replicas, err);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const char *name = g->spec.placement_groups[i].name;
+        entries[i] = find(d, KIND_PLACEMENTGROUP, ns, name);
+        if (entries[i])
+            named[i] = placementgroup_of(entries[i]->placement);
+        else
+            r = err_set(err, ERR_NOT_FOUND, "there is no PlacementGroup %s/%s in this run", ns, name);
     }
-    if (r == 0 && s->n < g->spec.replicas)
-        r = err_set(err, ERR_INVALID, "spec.placement.groups names %d bundles for %d replicas", s->n, g->spec.replicas);
+    if (r == 0 && n)
+        r = claim_bundles(g, named, &a, &claimed, err);
+    if (r == 0 && n) {
+        *used = (struct used_bundles){xcalloc((size_t)g->spec.replicas, sizeof *used->items), g->spec.replicas};
+        for (int32_t i = 0; i < used->n; i++)
+            used->items[i] = (struct used_bundle){entries[claimed[i].of], claimed[i].bundle};
+    }
+    arena_done(&a);
     return r;
 }
 
@@ -363,7 +332,6 @@ static int make_group(struct desk *d, const struct provision *p, const struct dr
     buf_done(&text);
     if (r == 0 && (r = take_bundles(d, p->ns, manifest.group, &used, err)) < 0) {
         manifest_done(&manifest);
-        free(used.items);
     }
     if (r < 0)
         return err_wrap(err, "%s", draft->name);
@@ -471,6 +439,28 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
     arena_done(&a);
 }
 
+static void restart(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
+{
+    struct desk *d = ctx;
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct entry *e = named(d, p, "group.restart", &a, &err);
+    if (e && !e->group)
+        err_set(&err, ERR_INVALID, "group.restart needs {\"group\": the name of a group}");
+    else if (e && (d->stopping || local_group_stopped(e->group)))
+        err_set(&err, ERR_UNAVAILABLE, "%s was told to end, and starts no more", e->name);
+    else if (e && e->placed && !local_group_restart(e->group)) {
+        nodes_leave(d->nodes, e->uid);
+        e->placed = false; // it has ended, so others may have its place now
+        if (place(e, &err) == ERR_UNAVAILABLE && !e->placed) {
+            wait_for(e, err.msg);
+            err = (struct err)ERR_INIT;
+        }
+    }
+    done(done_ctx, err.code ? NULL : "null", err.code ? 0 : 4, &err);
+    arena_done(&a);
+}
+
 static void bundles(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
     struct arena a = ARENA_INIT;
@@ -481,7 +471,7 @@ static void bundles(void *ctx, const struct provision *p, provisioner_done_fn do
     if (err.code) {
         done(done_ctx, NULL, 0, &err);
     } else {
-        const struct bundle_places places = {.n = count_bundles(placementgroup_of(e->placement)),
+        const struct bundle_places places = {.n = claim_count(placementgroup_of(e->placement)),
                                              .nodes = e->placed ? e->assignment.nodes : NULL,
                                              .ready = e->placed,
                                              .message = e->waits};
@@ -532,7 +522,8 @@ void desk_free(struct desk *d)
 
 struct provisioner desk_provisioner(struct desk *d)
 {
-    return (struct provisioner){.ctx = d, .create = create, .remove = delete, .bundles = bundles, .ended = ended};
+    return (struct provisioner){
+        .ctx = d, .create = create, .remove = delete, .restart = restart, .bundles = bundles, .ended = ended};
 }
 
 static const struct entry *by_uid(const struct desk *d, const char *uid)

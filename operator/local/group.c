@@ -50,6 +50,7 @@ struct local_group {
     bool gpus_own;
     bool served; // a process has connected, so there may be callers, and more may come
     bool asked;  // to stop
+    bool anew;   // once its agent has ended
     char uid[32];
     pid_t agent; // 0 = has ended
     int exit_code;
@@ -214,6 +215,14 @@ static bool goes_on(struct local_group *g, const char **ret_why)
     return true;
 }
 
+static void start_anew(struct local_group *g)
+{
+    struct err err = ERR_INIT;
+    g->anew = false;
+    if (start_agent(g, &err) < 0)
+        end(g, err.msg);
+}
+
 void local_group_reap(struct local_group *g)
 {
     int status;
@@ -226,8 +235,25 @@ void local_group_reap(struct local_group *g)
     if (g->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
         g->exit_code = 0;
     const char *why;
-    if (!goes_on(g, &why))
+    if (g->anew && !g->asked)
+        start_anew(g);
+    else if (!goes_on(g, &why))
         end(g, why);
+}
+
+bool local_group_restart(struct local_group *g)
+{
+    if (g->anew) // it is on its way already
+        return true;
+    loop_timer_disarm(g->again);
+    free(TAKE_PTR(g->refusal));
+    g->restarts = (struct restarts){.seed = g->restarts.seed};
+    g->attempt++;
+    tell_router(g);
+    g->anew = g->agent != 0;
+    if (g->agent)
+        kill(g->agent, SIGTERM);
+    return g->anew;
 }
 
 bool local_group_stop(struct local_group *g, const char *why)

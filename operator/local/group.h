@@ -41,6 +41,9 @@ void local_group_free(struct local_group *g); // accepts NULL; an agent that run
 int local_group_start(struct local_group *g, const struct local_gpus *gpus, struct err *err); // gpus may be NULL
 // Told to end, twice or not; why: for those who call it. False = nothing runs, and nothing will: ended() is not called.
 bool local_group_stop(struct local_group *g, const char *why);
+// Its processes are started again, as if it were new; calls wait for them. False = nothing runs: local_group_start() is
+// due.
+bool local_group_restart(struct local_group *g);
 void local_group_reap(struct local_group *g); // after SIGCHLD
 // While nothing has been started: what it waits for, for those who wait with it.
 void local_group_waits(struct local_group *g, const char *why);

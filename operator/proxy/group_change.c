@@ -10,6 +10,7 @@
 static const char *const methods[] = {
     [GROUP_CHANGE_CREATE] = "group.create",
     [GROUP_CHANGE_DELETE] = "group.delete",
+    [GROUP_CHANGE_RESTART] = "group.restart",
     [GROUP_CHANGE_BUNDLES] = "group.bundles",
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client asks for that no worker does: a WorkerGroup or a PlacementGroup to be created or deleted, and where
-// bundles are. The router notes it, its owner does it and answers, also after the session has ended.
+// What a client asks for that no worker does: a group or a PlacementGroup to be created, deleted or restarted, and
+// where bundles are. The router notes it, its owner does it and answers, also after the session has ended.
 #ifndef CADRE_PROXY_GROUP_CHANGE_H
 #define CADRE_PROXY_GROUP_CHANGE_H
 
@@ -8,7 +8,13 @@
 #include "operator/proxy/head.h"
 #include "operator/proxy/session.h"
 
-enum group_change_kind { GROUP_CHANGE_NONE, GROUP_CHANGE_CREATE, GROUP_CHANGE_DELETE, GROUP_CHANGE_BUNDLES };
+enum group_change_kind {
+    GROUP_CHANGE_NONE,
+    GROUP_CHANGE_CREATE,
+    GROUP_CHANGE_DELETE,
+    GROUP_CHANGE_RESTART,
+    GROUP_CHANGE_BUNDLES
+};
 enum { GROUP_CHANGES_MAX = 64, GROUP_CHANGE_ARGS_MAX = 1024 * 1024 }; // of a session at a time; bytes
 
 struct group_change {

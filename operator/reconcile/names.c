@@ -105,6 +105,7 @@ static const char *worker_text(const struct worker_spec *s, struct arena *a)
     write_strings(&w, "command", s->command, s->n_command);
     write_strings(&w, "args", s->args, s->n_args);
     writer_str_set(&w, "workingDir", s->working_dir);
+    writer_str_set(&w, "restartedAt", s->restarted_at);
     writer_i64(&w, "gpus", s->gpus);
     writer_i64(&w, "gpuVisibility", s->gpu_visibility);
     writer_list(&w, "env");

@@ -5,6 +5,7 @@
 #include "common/base/list.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/rfc3339.h"
 #include "common/base/str.h"
 #include "operator/api/draft.h"
 #include "operator/api/placementgroup.h"
@@ -22,6 +23,7 @@ enum { REVIEW_TIMEOUT_MS = 5 * 1000, WRITE_TIMEOUT_MS = 10 * 1000 };
 
 #define ADVICE "bind the chart's ClusterRole that ends in -edit to it there"
 
+static const struct right restarting = {KIND_WORKERGROUP, "patch", NULL, "restart WorkerGroups", ADVICE};
 static const struct right rights[][2] = {
     // to create, to delete
     [KIND_WORKERGROUP] = {{KIND_WORKERGROUP, "create", NULL, "create WorkerGroups", ADVICE},
@@ -47,7 +49,8 @@ struct order {
     const struct right *right; // its kind is that of the object
     const void *lifetime;      // NULL = detached, or the session has ended
     bool bound, unwanted;      // it goes with a session; which has ended for good
-    char *ns, *name, *user, *hash, *manifest;
+    char *ns, *name, *user, *hash;
+    char *manifest, *patch; // to create, to restart; both NULL: to delete
     provisioner_done_fn done;
     void *done_ctx;
 };
@@ -71,6 +74,7 @@ static void order_free(struct order *o)
     free(o->user);
     free(o->hash);
     free(o->manifest);
+    free(o->patch);
     free(o);
 }
 
@@ -246,7 +250,7 @@ static void on_created(void *ctx, const struct kube_response *response, const st
     }
 }
 
-static void on_deleted(void *ctx, const struct kube_response *response, const struct err *err)
+static void on_written(void *ctx, const struct kube_response *response, const struct err *err)
 {
     struct order *o = ctx;
     (void)response;
@@ -265,10 +269,12 @@ static void write(struct order *o)
 {
     const struct request create = {
         .verb = VERB_CREATE, .kind = o->right->kind, .ns = o->ns, .name = o->name, .body = o->manifest};
+    const struct request restart = {
+        .verb = VERB_PATCH_MERGE, .kind = KIND_WORKERGROUP, .ns = o->ns, .name = o->name, .body = o->patch};
     const struct request delete = {
         .verb = VERB_DELETE, .kind = o->right->kind, .ns = o->ns, .name = o->name, .grace_s = -1};
-    o->inquiry = inquiry_send(o->desk->client, o->manifest ? &create : &delete, WRITE_TIMEOUT_MS,
-                              o->manifest ? on_created : on_deleted, o);
+    const struct request *r = o->manifest ? &create : o->patch ? &restart : &delete;
+    o->inquiry = inquiry_send(o->desk->client, r, WRITE_TIMEOUT_MS, o->manifest ? on_created : on_written, o);
 }
 
 // Asking whether it may
@@ -349,6 +355,36 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
         done(done_ctx, NULL, 0, &err);
     else
         ask(order_new(ctx, p, &rights[kind][1], name, done, done_ctx), &p->who);
+    arena_done(&a);
+}
+
+// Another text in its worker: the leader starts the processes again in their pods.
+static void restart(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
+{
+    struct provision_desk *d = ctx;
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    enum kind kind;
+    const char *name;
+    const struct object *group = NULL;
+    char now[RFC3339_SIZE];
+    if (draft_read_name(p->args, "group.restart", &a, &kind, &name, &err) == 0 && kind == KIND_WORKERGROUP)
+        group = store_get(d->groups, p->ns, name);
+    if (!err.code && kind != KIND_WORKERGROUP)
+        err_set(&err, ERR_INVALID, "group.restart needs {\"group\": the name of a WorkerGroup}");
+    else if (!err.code && !group)
+        err_set(&err, ERR_NOT_FOUND, "there is no WorkerGroup %s/%.100s", p->ns, name);
+    else if (!err.code && !workergroup_of(group)->spec.has_worker)
+        err_set(&err, ERR_INVALID, "WorkerGroup %s/%.100s has no spec.worker, so no agent that could restart it", p->ns,
+                name);
+    if (err.code) {
+        done(done_ctx, NULL, 0, &err);
+    } else {
+        struct order *o = order_new(d, p, &restarting, name, done, done_ctx);
+        o->patch = xasprintf("{\"spec\":{\"worker\":{\"restartedAt\":\"%s\"}}}",
+                             rfc3339_format_micro(clock_wall_ms(loop_clock(d->loop)), now));
+        ask(o, &p->who);
+    }
     arena_done(&a);
 }
 
@@ -435,5 +471,6 @@ void provision_desk_free(struct provision_desk *d)
 
 struct provisioner provision_desk_provisioner(struct provision_desk *d)
 {
-    return (struct provisioner){.ctx = d, .create = create, .remove = delete, .bundles = bundles, .ended = ended};
+    return (struct provisioner){
+        .ctx = d, .create = create, .remove = delete, .restart = restart, .bundles = bundles, .ended = ended};
 }

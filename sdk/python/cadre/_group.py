@@ -104,6 +104,10 @@ class Group:
         """Ends the process of a rank as if it had crashed. Returns once it is gone."""
         self.call("group.kill", rank=rank, attempt=attempt, timeout=timeout)
 
+    def restart(self, *, timeout=None):
+        """Starts its processes again, with new objects; also those of a group that has failed. Calls wait for them."""
+        self.client._ask("group.restart", self.name, {"group": self.name}, timeout)
+
     def close(self, *, timeout=None):
         """Deletes the group: its processes end, and later calls fail."""
         self.call("group.delete", args={"group": self.name}, timeout=timeout)

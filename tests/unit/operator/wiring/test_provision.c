@@ -252,6 +252,44 @@ static void it_is_deleted_if_the_caller_could(void **state)
     assert_int_equal(t.err.code, ERR_INVALID);
 }
 
+static void put_group(const char *spec)
+{
+    char json[512];
+    const struct object *o;
+    struct err err = ERR_INIT;
+    snprintf(json, sizeof json,
+             "{\"metadata\":{\"name\":\"llama\",\"namespace\":\"ml\",\"uid\":\"u-1\",\"resourceVersion\":\"1\"},"
+             "\"spec\":{%s}}",
+             spec);
+    if (object_decode(KIND_WORKERGROUP, json, strlen(json), &o, &err) < 0)
+        fail_msg("%s", err.msg);
+    store_put(t.groups, o);
+    object_unref(o);
+}
+
+static void it_is_restarted_by_another_text_in_its_worker(void **state)
+{
+    (void)state;
+    put_group("\"worker\":{\"python\":\"train\"}");
+    ask(t.p.restart, "{\"group\":\"llama\"}", NULL);
+    allow("\"verb\":\"patch\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
+    struct stub_call *call = next(VERB_PATCH_MERGE, KIND_WORKERGROUP);
+    assert_non_null(strstr(call->request.body, "{\"spec\":{\"worker\":{\"restartedAt\":\"20"));
+    stub_answer(call, 200, "{}");
+    assert_string_equal(t.json, "null");
+}
+
+static void one_without_a_worker_is_not(void **state)
+{
+    (void)state;
+    ask(t.p.restart, "{\"group\":\"llama\"}", NULL);
+    assert_int_equal(t.err.code, ERR_NOT_FOUND);
+    put_group("\"runtime\":\"Plain\"");
+    ask(t.p.restart, "{\"group\":\"llama\"}", NULL);
+    assert_int_equal(t.err.code, ERR_INVALID);
+    assert_true(stub_quiet(t.client));
+}
+
 static void a_placementgroup_is_made_kept_and_dropped_alike(void **state)
 {
     (void)state;
@@ -329,6 +367,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_request_does_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_single_request_has_no_session, setup, teardown),
         cmocka_unit_test_setup_teardown(it_is_deleted_if_the_caller_could, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_is_restarted_by_another_text_in_its_worker, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_without_a_worker_is_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_placementgroup_is_made_kept_and_dropped_alike, setup, teardown),
         cmocka_unit_test_setup_teardown(where_bundles_are_is_what_the_status_says, setup, teardown),
     };

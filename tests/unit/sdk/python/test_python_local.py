@@ -87,6 +87,23 @@ class Groups(RunCase):
             run.send_signal(signal.SIGTERM)
             self.assertEqual(run.wait(SLOW_S), 0)
 
+    def test_a_group_is_restarted_also_one_that_has_failed(self):
+        with cadre.local(gpus=1) as client:
+            group = client.Group("accumulator:Accumulator", gpus=1, init={"start": 5}, restart="Never")
+            self.assertEqual([group.add(1), group.add(1)], [[6], [7]])
+            group.restart()
+            self.assertEqual(group.add.options(timeout=SLOW_S)(1), [6])
+            self.assertEqual(group.info()["attempt"], 2)
+            group.kill(0)
+            with self.assertRaisesRegex(cadre.Error, "restartPolicy is Never"):
+                while group.add.options(timeout=SLOW_S)(1):
+                    pass
+            group.restart()
+            self.assertEqual(group.add.options(timeout=SLOW_S)(1), [6])
+            group.close()
+            with self.assertRaises(cadre.NotFound):
+                group.restart()
+
     def test_a_worker_ends_by_itself_when_its_group_is_deleted(self):
         with cadre.local() as client:
             group = client.Group("accumulator:Accumulator", name="mine")
