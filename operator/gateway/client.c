@@ -62,7 +62,7 @@ static void records_changed(struct connection *c, struct peer *p)
 static void records_end(struct connection *c)
 {
     c->gateway->counters.clients--;
-    session_free(TAKE_PTR(c->self));
+    session_end(TAKE_PTR(c->self));
 }
 
 static bool records_idle(const struct connection *c)

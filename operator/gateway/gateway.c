@@ -218,7 +218,7 @@ static void before_waiting(void *ctx)
         end_all(g);
     group_changes_run(g);
     tell_listening(g);
-    router_sent(&g->router);
+    router_turn(&g->router);
     for (struct peer *p; (p = router_changed(&g->router));) {
         struct outlet *o = p->owner;
         o->changed(o, p);

@@ -126,13 +126,6 @@ static int append(const struct call *c, struct blob *b, const char *data, size_t
     return 0;
 }
 
-// It may not have to wait any more.
-static void look_again(struct call *c)
-{
-    if (list_empty(&c->group->stale))
-        list_append(&c->router->stale, &c->group->stale);
-}
-
 // The rest
 
 static struct record_part *add_part(struct args_rest *rest, const struct record_part *part)
@@ -202,7 +195,7 @@ void args_add(struct call *c, const struct call_body *piece, bool last)
             c->args.partial = false; // a call that waits like any other
     }
     if (last || (!c->args.paused && (c->args.rest || c->args.body->len >= c->args.want)))
-        look_again(c);
+        router_look_again(c->router, c->group);
 }
 
 // Some bytes of its first part come behind args.body.

@@ -6,6 +6,7 @@
 #include "operator/proxy/object.h"
 #include "operator/proxy/task.h"
 #include "operator/proxy/tenant.h"
+#include "operator/proxy/wait_queue.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -101,6 +102,8 @@ __attribute__((unused)) static bool may_follow(enum call_state now, enum call_st
 void call_become(struct call *c, enum call_state next)
 {
     assert(may_follow(c->state, next));
+    if (c->queue)
+        wait_queue_leave(c);
     list_remove(&c->link);
     set_patience(c, next);
     c->session->n_streams += next == CALL_STREAMING;
@@ -158,8 +161,6 @@ void call_settle(struct call *c)
 {
     call_abort(c);
     answer_parks(c, 0);
-    if (c->state == CALL_WAITING && list_empty(&c->group->stale)) // those behind it may not have to wait
-        list_append(&c->router->stale, &c->group->stale);
     args_done(c);
     call_become(c, CALL_ANSWERED);
     struct session *s = TAKE_PTR(c->session);
@@ -312,8 +313,8 @@ bool call_slot_ends(struct call_slot *slot)
     struct member *m = slot->member;
     m->n_pending--;
     member_lane(m, slot->call->req.lane)->n_pending--;
-    if (m->group && list_empty(&m->group->stale) && !list_empty(&m->group->tasks[slot->call->req.lane]))
-        list_append(&slot->call->router->stale, &m->group->stale);
+    if (m->group && !list_empty(&m->group->tasks[slot->call->req.lane]))
+        router_look_again(slot->call->router, m->group);
     slot->member = NULL;
     slot->call->left--;
     stats_answer(&slot->call->stat, rank, slot->call->n, slot->call->left);

@@ -35,6 +35,7 @@ enum call_state {
 };
 
 struct dispatch_plan;
+struct wait_queue;
 
 struct call {
     struct router *router;
@@ -47,10 +48,11 @@ struct call {
     uint32_t id;  // by which workers know it, 0 until it was sent
     bool lasting; // a part of it may be overtaken, so those behind it are told to keep the order
     uint64_t seq;
-    struct list of_group; // in the group's list until it is answered
-    struct list open;     // in the session's list until it is answered
-    struct list link;     // where it waits: in the session's `blocked_calls`, the group's `waiting` or `tasks`
-    struct list flowing;  // in the router's list while somebody was told to pause some of it
+    struct list of_group;     // in the group's list until it is answered
+    struct list open;         // in the session's list until it is answered
+    struct list link;         // where it waits: in the session's `blocked_calls`, its `queue` or the group's `tasks`
+    struct wait_queue *queue; // while it is CALL_WAITING
+    struct list flowing;      // in the router's list while somebody was told to pause some of it
     struct deadline deadline;
     int64_t begun_ms; // where its client gave a deadline
     struct args args;

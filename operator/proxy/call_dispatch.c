@@ -8,6 +8,7 @@
 #include "operator/proxy/split.h"
 #include "operator/proxy/split_stream.h"
 #include "operator/proxy/task.h"
+#include "operator/proxy/wait_queue.h"
 
 #include <string.h>
 
@@ -192,8 +193,7 @@ static void call_wait(struct call *c, const struct call_body *body, bool all, bo
         task_queue(c);
         return;
     }
-    call_become(c, CALL_WAITING);
-    list_append(&c->group->waiting, &c->link);
+    wait_queue_add(c);
 }
 
 static void refuse_waiting(struct call *c)
@@ -404,6 +404,10 @@ void call_resubmit(struct call *c)
 {
     struct call_start start = {.err = ERR_INIT};
     bool queued = c->state == CALL_QUEUED;
+    if (session_ended(c->session)) {
+        call_abandon(c);
+        return;
+    }
     start.verdict = request_resolve(&c->req, c->group, NULL, queued, &start.err);
     if (start.verdict == VERDICT_WAIT && c->args.partial)
         args_pause(c, true);

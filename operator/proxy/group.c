@@ -23,6 +23,7 @@ struct group *group_new(const char *uid, const char *ns, const char *name, struc
     list_init(&g->kills);
     list_init(&g->calls);
     list_init(&g->stale);
+    list_init(&g->gone);
     for (size_t i = 0; i <= MEMBER_LANES_MAX; i++)
         list_init(&g->tasks[i]);
     list_init(&g->members);
@@ -37,6 +38,7 @@ void group_free(struct group *g)
         list_remove(l);
     }
     list_remove(&g->stale);
+    list_remove(&g->gone);
     free(g->uid);
     free(g->ns);
     free(g->name);

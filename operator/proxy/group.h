@@ -38,6 +38,7 @@ struct group_rank {
 struct group {
     char *uid, *ns, *name;
     char key[GROUP_KEY_SIZE]; // "ns/name"
+    uint32_t serial;          // unlike that of any other, also of one with the same UID that is not gone yet; not 0
     uint32_t world, attempt, oldest;
     char *refusal, *status;
     struct grid *meshes; // of the object
@@ -48,13 +49,14 @@ struct group {
     uint32_t last_any;   // counts calls to any rank, so that equals take turns
     struct list members; // all that refer to it: connected, replaced, or about to be forgotten
     struct list calls;   // all that are not answered
-    struct list waiting; // those of them that wait, in the order in which they came
+    struct list waiting; // queues of those of them that wait (wait_queue.h)
     struct list kills;   // that wait for the end of a process (kill.h)
     struct stats stats;
     struct list tasks[MEMBER_LANES_MAX + 1]; // calls to any rank that wait for a slot, by their lane (task.h)
     struct output *output;                   // output.h; NULL = nobody listens
     struct list heard;                       // in the router's list: somebody does now, or nobody any more
-    struct list stale; // in the router's list: one that waited has gone, those behind it may not have to wait
+    struct list stale; // in the router's list: something has changed, so some that wait may not have to any more
+    struct list gone;  // in the router's list: it was deleted, and its last calls are being answered
 };
 
 struct group *group_new(const char *uid, const char *ns, const char *name, struct stats_common *stats);

@@ -62,7 +62,7 @@ static void drop_texts(struct jsonrpc *j)
 void jsonrpc_done(struct jsonrpc *j)
 {
     drop_texts(j);
-    session_free(TAKE_PTR(j->session));
+    session_end(TAKE_PTR(j->session));
     record_writer_done(&j->out);
     record_reader_done(&j->reader);
     for (uint32_t i = 0; i < j->by_call.size; i++)

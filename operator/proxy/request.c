@@ -3,6 +3,7 @@
 
 #include "operator/proxy/call.h"
 #include "operator/proxy/task.h"
+#include "operator/proxy/wait_queue.h"
 
 #include <string.h>
 
@@ -118,16 +119,6 @@ static int check_group(const struct request *q, const struct group *g, struct er
     return r > 0 ? VERDICT_WAIT : r;
 }
 
-// Per client and rank calls run in the order sent: none passes an earlier one that waits.
-static bool behind_another(const struct group *g, const struct session *s)
-{
-    const struct list *waiting = &g->waiting;
-    for (const struct list *l = waiting->prev; s && l != waiting; l = l->prev)
-        if (CONTAINER_OF(l, struct call, link)->session == s)
-            return true;
-    return false;
-}
-
 // Of the proxy's and the host's own methods, such as object.put: no method of a class has a dot in its name.
 static bool is_own(const struct request *q)
 {
@@ -187,7 +178,8 @@ int request_resolve(struct request *q, const struct group *g, const struct sessi
         r = check_modes(q, err);
     if (r == VERDICT_GO)
         r = pick_ranks(q, g, queued, err);
-    return r >= 0 && r != VERDICT_WAIT && behind_another(g, s) ? VERDICT_WAIT : r;
+    // Per client and rank calls run in the order sent: none passes an earlier one that waits.
+    return r >= 0 && r != VERDICT_WAIT && s && wait_queue_exists(g, s) ? VERDICT_WAIT : r;
 }
 
 void request_explain_wait(const struct request *q, const struct group *g, struct buf *out)

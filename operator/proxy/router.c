@@ -6,12 +6,24 @@
 #include "operator/proxy/group_change.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
+#include "operator/proxy/session.h"
 #include "operator/proxy/task.h"
+#include "operator/proxy/wait_queue.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static bool is_behind(const struct router *r)
+{
+    return !list_empty(&r->ended) || !list_empty(&r->gone) || !list_empty(&r->stale);
+}
+
+static void begin_work(struct router *r)
+{
+    r->work = r->config.turn_work ? r->config.turn_work : ROUTER_TURN_WORK;
+}
 
 void router_init(struct router *r, const struct router_config *config)
 {
@@ -33,6 +45,9 @@ void router_init(struct router *r, const struct router_config *config)
     list_init(&r->begun);
     list_init(&r->kills);
     list_init(&r->stale);
+    list_init(&r->ended);
+    list_init(&r->gone);
+    begin_work(r);
     list_init(&r->flowing);
     list_init(&r->spenders);
     r->marks = blob_copy("[,]null", 7, NULL);
@@ -45,6 +60,8 @@ void router_done(struct router *r)
     size_t i = 0;
     while (!list_empty(&r->leaving))
         router_leave(r, CONTAINER_OF(r->leaving.next, struct member, leaving));
+    while (!list_empty(&r->ended) || !list_empty(&r->gone))
+        router_turn(r);
     while (map_next(&r->by_uid, &i, &key, &g)) {
         output_group_ends(g);
         group_free(g);
@@ -125,29 +142,21 @@ static void expel(struct member *m, const char *what, int code, const char *reas
 }
 
 // Sends what waits and need not wait any longer.
-static void release(struct router *r, struct group *g)
-{
-    uint64_t mark = ++r->mark;
-    LIST_FOREACH(l, &g->waiting) {
-        struct call *c = CONTAINER_OF(l, struct call, link);
-        struct session *s = c->session;
-        if (s->blocked == mark)
-            continue;
-        // The call may be gone afterwards; if it is still the one before the next, it waits.
-        struct list *before = l->prev;
-        call_resubmit(c);
-        if (before->next == l)
-            s->blocked = mark;
-    }
-    tasks_release(g);
-}
-
-void router_release_stale(struct router *r)
+static void release_stale(struct router *r)
 {
     while (!list_empty(&r->stale)) {
         struct group *g = CONTAINER_OF(list_pop(&r->stale), struct group, stale);
-        release(r, g);
+        if (wait_queues_release(g, &r->work) && tasks_release(g, &r->work))
+            continue;
+        router_look_again(r, g); // the last in line
+        return;
     }
+}
+
+void router_look_again(struct router *r, struct group *g)
+{
+    if (list_empty(&g->stale))
+        list_append(&r->stale, &g->stale);
 }
 
 static void expel_outdated(struct group *g, bool all)
@@ -164,6 +173,7 @@ void router_group_set(struct router *r, const struct group_facts *f)
     struct group *g = map_get(&r->by_uid, f->uid);
     if (!g) {
         g = group_new(f->uid, f->ns, f->name, &r->stats);
+        g->serial = ++r->last_serial;
         map_set(&r->by_uid, f->uid, g);
         map_set(&r->by_key, g->key, g);
         r->n_group_changes++;
@@ -173,7 +183,7 @@ void router_group_set(struct router *r, const struct group_facts *f)
     group_update(g, f);
     expel_outdated(g, false);
     kill_outdated(g);
-    release(r, g);
+    router_look_again(r, g);
 }
 
 void router_group_gone(struct router *r, const char *uid)
@@ -184,15 +194,34 @@ void router_group_gone(struct router *r, const char *uid)
     r->n_group_changes++;
     if (map_get(&r->by_key, g->key) == g) // not a new object of the same name
         map_del(&r->by_key, g->key);
+    list_remove(&g->stale);
+    kills_group_ends(g);
+    output_group_ends(g);
+    list_append(&r->gone, &g->gone);
+}
+
+static bool refuse_all(struct router *r, struct group *g)
+{
     LIST_FOREACH(l, &g->calls) {
         struct call *c = CONTAINER_OF(l, struct call, of_group);
+        if (r->work == 0)
+            return false;
+        r->work--;
         call_refuse(c, ERR_GONE, "%s was deleted while %s() was pending", g->key, c->req.method);
     }
-    kills_group_ends(g);
-    LIST_FOREACH(l, &g->members)
-        expel(CONTAINER_OF(l, struct member, of_group), "was deleted", ERR_GONE, "the group was deleted");
-    output_group_ends(g);
-    group_free(g);
+    return true;
+}
+
+static void end_gone(struct router *r)
+{
+    LIST_FOREACH(l, &r->gone) {
+        struct group *g = CONTAINER_OF(l, struct group, gone);
+        if (!refuse_all(r, g))
+            return;
+        LIST_FOREACH(m, &g->members)
+            expel(CONTAINER_OF(m, struct member, of_group), "was deleted", ERR_GONE, "the group was deleted");
+        group_free(g);
+    }
 }
 
 const struct group *router_group(const struct router *r, const char *uid)
@@ -271,7 +300,7 @@ int router_join(struct router *r, const struct member_identity *id, const char *
     peer_changed(&m->peer);
     group_join(g, m);
     kill_replaced(g, m->rank, m->attempt);
-    release(r, g);
+    router_look_again(r, g);
     *ret = m;
     return 0;
 }
@@ -329,9 +358,7 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
         return err_set(err, ERR_PROTO, "rank %u answers call %u, which it does not have", m->rank, rec->h.call);
     if (slot->args.item)
         return err_set(err, ERR_PROTO, "rank %u answers call %u before it has all of it", m->rank, rec->h.call);
-    int code = take_answer(slot, rec);
-    router_release_stale(r); // a slot may be free
-    return code;
+    return take_answer(slot, rec);
 }
 
 struct record_part *router_parts(struct router *r, size_t n)
@@ -350,16 +377,17 @@ int64_t router_wait_ms(const struct router *r)
     at = MIN(at, output_due_ms(r));
     if (!list_empty(&r->leaving))
         at = MIN(at, CONTAINER_OF(r->leaving.next, struct member, leaving)->leave_at);
+    if (is_behind(r))
+        return 0;
     return at == INT64_MAX ? -1 : MAX((int64_t)0, at - clock_mono_ms(r->config.clock));
 }
 
 void router_tick(struct router *r)
 {
     int64_t now = clock_mono_ms(r->config.clock);
-    for (struct deadline *first; (first = deadlines_first(&r->deadlines)) && first->at <= now;)
+    for (struct deadline *first; r->work && (first = deadlines_first(&r->deadlines)) && first->at <= now; r->work--)
         call_timeout(CONTAINER_OF(first, struct call, deadline));
     kills_tick(r, now);
-    router_release_stale(r);
     output_tick(r, now);
     LIST_FOREACH(l, &r->leaving) {
         struct member *m = CONTAINER_OF(l, struct member, leaving);
@@ -374,8 +402,13 @@ void router_waits(struct router *r)
     r->stats.now_us = 0;
 }
 
-void router_sent(struct router *r)
+// Those that are to end before those that go on: they make room.
+void router_turn(struct router *r)
 {
+    begin_work(r);
+    sessions_go_on_ending(r);
+    end_gone(r);
+    release_stale(r);
     LIST_FOREACH(l, &r->flowing)
         call_flow(CONTAINER_OF(l, struct call, flowing));
     LIST_FOREACH(l, &r->stopped)

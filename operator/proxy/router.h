@@ -4,7 +4,7 @@
 //
 //   - reads records (whole bodies) and hands them to session_record() and member_record(),
 //   - says what happened: router_group_set(), router_worker_exited(), router_tick() at the latest after
-//     router_wait_ms(), router_sent() whenever a socket has taken something,
+//     router_wait_ms(), router_turn() at the end of each turn of the loop,
 //   - and then does what router_changed() returns, until that is NULL: sends what is queued, stops or goes on reading,
 //     closes.
 //
@@ -20,6 +20,9 @@
 #include "operator/proxy/failure.h"
 #include "operator/proxy/group.h"
 #include "operator/proxy/idmap.h"
+
+// About as many as fit into a millisecond.
+enum { ROUTER_TURN_WORK = 1024 };
 
 struct router_config {
     const struct clock *clock;          // borrowed
@@ -38,6 +41,7 @@ struct router_config {
     int64_t ready_wait_ms; // how long calls without a deadline wait for the group
     int64_t task_wait_ms;  // how long they wait for a slot of any rank; the most that any call waits for either
     int64_t exit_wait_ms;  // how long calls of a lost process wait for its exit code
+    unsigned turn_work;    // calls that a turn of the loop sends on or ends for one reason; 0 = ROUTER_TURN_WORK
 };
 
 struct router {
@@ -52,17 +56,18 @@ struct router {
     uint64_t n_group_changes; // of those
     struct idmap running;     // calls by the id that workers know them by
     struct reuse calls;       // those for one rank that are over
-    uint32_t last_id;
+    uint32_t last_id, last_serial;
     struct stats_common stats;
     uint32_t n_calls; // answered ones that a worker still has included
     struct deadlines deadlines;
+    unsigned work; // what is left of this turn's
     struct list changes, leaving, stopped, stale;
+    struct list ended, gone;          // sessions and groups some of whose calls are still to be ended
     struct list outputs, heard;       // output.h
     struct list flowing;              // calls of which somebody was told to pause
     struct list group_changes, begun; // that nobody has begun, and the others (group_change.h)
     struct list kills;                // of which no agent was told (kill.h)
     struct deadlines kill_deadlines;  // of all that are not answered
-    uint64_t mark;                    // of a walk over waiting calls
     struct blob *marks;               // "[,]null"
     struct record_part *parts;
     size_t size_parts;
@@ -95,13 +100,15 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
 
 int64_t router_wait_ms(const struct router *r); // -1 = nothing to wait for
 void router_tick(struct router *r);
-void router_sent(struct router *r); // a connection has sent something: memory may be free again
+// The end of a turn of the loop: sends on what waited and need not any more, ends what is left of sessions and groups,
+// and stops or lets go on who sends bodies. What is more than a turn's work is left to the next turn.
+void router_turn(struct router *r);
 struct peer *router_changed(struct router *r);
 void router_waits(struct router *r); // time passes from now on, until something comes in
 
 // For calls: an array that is used up before anything else is called.
 struct record_part *router_parts(struct router *r, size_t n);
-// For sessions: sends what has been waiting behind a call that has gone.
-void router_release_stale(struct router *r);
+// For calls: something has changed, so some that wait for this group may not have to any more.
+void router_look_again(struct router *r, struct group *g);
 
 #endif

@@ -37,6 +37,7 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
     list_init(&s->blocked_calls);
     list_init(&s->listening);
     list_init(&s->stopped);
+    list_init(&s->ended);
     s->order = xcalloc(1, sizeof *s->order);
     s->order->refs = 1;
     return s;
@@ -48,23 +49,58 @@ void session_order_unref(struct session_order *o)
         free(o);
 }
 
-void session_free(struct session *s)
+static void session_free(struct session *s)
 {
-    s->peer.out = NULL;
-    LIST_FOREACH(l, &s->open)
-        call_abandon(CONTAINER_OF(l, struct call, open));
-    kills_abandon(s);
-    group_changes_abandon(s);
     object_session_ends(s);
-    output_session_ends(s);
-    router_release_stale(s->router); // slots may be free
-    list_remove(&s->stopped);
-    peer_done(&s->peer);
+    list_remove(&s->ended);
     idmap_done(&s->calls);
+    idmap_done(&s->waits);
     quota_unref(s->quota);
     session_order_unref(s->order);
     tenant_unref(s->tenant);
     free(s);
+}
+
+static bool is_with_ranks(const struct call *c)
+{
+    return c->state == CALL_STREAMING || c->state == CALL_RUNNING;
+}
+
+void session_end(struct session *s)
+{
+    peer_done(&s->peer);
+    list_remove(&s->stopped);
+    kills_abandon(s);
+    group_changes_abandon(s);
+    output_session_ends(s);
+    LIST_FOREACH(l, &s->open) {
+        struct call *c = CONTAINER_OF(l, struct call, open);
+        if (is_with_ranks(c))
+            call_abandon(c);
+    }
+    if (list_empty(&s->open))
+        session_free(s);
+    else
+        list_append(&s->router->ended, &s->ended);
+}
+
+bool session_ended(const struct session *s)
+{
+    return !list_empty(&s->ended);
+}
+
+void sessions_go_on_ending(struct router *r)
+{
+    LIST_FOREACH(l, &r->ended) {
+        struct session *s = CONTAINER_OF(l, struct session, ended);
+        LIST_FOREACH(k, &s->open) {
+            if (r->work == 0)
+                return;
+            r->work--;
+            call_abandon(CONTAINER_OF(k, struct call, open));
+        }
+        session_free(s);
+    }
 }
 
 void session_listen(struct session *s)
@@ -432,7 +468,6 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
         r = err_set(err, ERR_PROTO, "a client must not send %s records here", record_type_name(rec->h.type));
     }
     release_blocked(s, unfinished);
-    router_release_stale(s->router);
     session_flow(s);
     return r;
 }

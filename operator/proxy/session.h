@@ -38,13 +38,16 @@ struct session {
     size_t waiting;        // bytes of calls that wait for their group or a slot
     struct map objects;    // texts of references that it made and that are not pinned
     size_t n_object_parts; // of them
-    uint64_t blocked;      // mark of the last walk that found an earlier call of it waiting
+    struct idmap waits;    // wait_queue.h, by the serial number of the group
+    struct list ended;     // in the router's list once it has: some of its calls are still to be ended
 };
 
 // `group`: the default, may be NULL.
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out,
                             void *owner);
-void session_free(struct session *s);       // cancels what is not answered
+// Cancels what is not answered: at once what ranks have, in the turns that come what waits for them. Its owner and the
+// writer are not used any more.
+void session_end(struct session *s);
 void session_listen(struct session *s);     // to what the ranks of its default group print, if it is there
 bool session_idle(const struct session *s); // all is answered
 
@@ -57,6 +60,9 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
 
 void session_order_unref(struct session_order *o);
 
+// For the router
+void sessions_go_on_ending(struct router *r);
+
 struct failure;
 
 // For call.c and kill.c
@@ -65,5 +71,6 @@ int session_copy(struct session *s, const struct record_header *h, const void *b
 // An ERROR for what the client calls by this id; `unsent`: certainly no rank has begun to run it.
 void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent, bool again);
 void session_flow(struct session *s); // whether it is to be read
+bool session_ended(const struct session *s);
 
 #endif

@@ -68,13 +68,16 @@ void task_queue(struct call *c)
     list_append(&c->group->tasks[c->req.lane], &c->link);
 }
 
-void tasks_release(struct group *g)
+bool tasks_release(struct group *g, unsigned *work)
 {
     for (size_t i = 0; i <= MEMBER_LANES_MAX; i++)
-        for (const struct list *l = NULL; !list_empty(&g->tasks[i]) && l != g->tasks[i].next;) {
+        for (const struct list *l = NULL; !list_empty(&g->tasks[i]) && l != g->tasks[i].next; --*work) {
+            if (*work == 0)
+                return false;
             l = g->tasks[i].next;
             call_resubmit(CONTAINER_OF(g->tasks[i].next, struct call, link)); // still the first: none has a slot
         }
+    return true;
 }
 
 static uint32_t all_slots(const struct request *q, const struct group *g)

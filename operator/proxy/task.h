@@ -15,7 +15,8 @@ bool task_pick(struct request *q, const struct group *g, bool queued);
 void task_queue(struct call *c); // that has its body
 // Every slot is held by a method that waits for it: it would never run.
 bool task_stuck(const struct request *q, const struct group *g);
-void tasks_release(struct group *g);                       // sends those for which there are slots
+// Sends those for which there are slots, at most *work of them, which it counts down. False: there may be more.
+bool tasks_release(struct group *g, unsigned *work);
 void tasks_explain(const struct call *c, struct buf *out); // why one waits
 
 #endif

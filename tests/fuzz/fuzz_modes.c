@@ -86,7 +86,7 @@ static void scene_init(struct scene *s)
 
 static void scene_done(struct scene *s)
 {
-    session_free(s->session);
+    session_end(s->session);
     end_done(&s->caller);
     for (uint32_t i = 0; i < WORLD; i++) {
         router_leave(&s->r, s->members[i]);

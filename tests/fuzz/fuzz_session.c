@@ -93,7 +93,7 @@ static void client_open(struct scene *s, struct client *c)
 static void client_close(struct client *c)
 {
     record_reader_done(&c->end.reader); // before its quota goes
-    session_free(c->session);
+    session_end(c->session);
     end_done(&c->end);
 }
 
@@ -129,7 +129,7 @@ static void client_reads(struct scene *s, struct client *c)
         }
         must(got == 0);
     }
-    router_sent(&s->r);
+    router_turn(&s->r);
 }
 
 // As a connection does it: 0, or ROUTER_COLLECT where the body comes later, whole.
@@ -285,7 +285,7 @@ static void rank_hangs_up(struct scene *s, struct rank *k)
     record_reader_done(&k->end.reader);
     router_leave(&s->r, TAKE_PTR(k->member));
     end_done(&k->end);
-    router_sent(&s->r);
+    router_turn(&s->r);
 }
 
 static void rank_reads(struct scene *s, struct rank *k)
@@ -304,7 +304,7 @@ static void rank_reads(struct scene *s, struct rank *k)
         }
         must(got == 0);
     }
-    router_sent(&s->r);
+    router_turn(&s->r);
 }
 
 struct answering {

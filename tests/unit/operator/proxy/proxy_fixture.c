@@ -47,6 +47,8 @@ void fixture_done(struct proxy_fixture *f)
         ;
     router_tick(&f->router);
     fixture_pass(f, f->router.config.exit_wait_ms);
+    while (router_wait_ms(&f->router) == 0)
+        fixture_pass(f, 0);
     assert_int_equal(f->router.n_calls, 0);
     assert_int_equal(quota_used(f->router.bytes), 0);
     assert_int_equal(router_wait_ms(&f->router), -1);
@@ -63,6 +65,7 @@ void fixture_group(struct proxy_fixture *f, uint32_t world, uint32_t attempt, co
                                 .oldest = attempt,
                                 .refusal = refusal};
     router_group_set(&f->router, &facts);
+    router_turn(&f->router);
 }
 
 void fixture_meshes(struct proxy_fixture *f, uint32_t world, const struct grid *meshes, size_t n)
@@ -76,12 +79,14 @@ void fixture_meshes(struct proxy_fixture *f, uint32_t world, const struct grid *
                                 .meshes = meshes,
                                 .n_meshes = n};
     router_group_set(&f->router, &facts);
+    router_turn(&f->router);
 }
 
 void fixture_pass(struct proxy_fixture *f, int64_t ms)
 {
     clock_fake_advance(&f->clock, ms);
     router_tick(&f->router);
+    router_turn(&f->router);
 }
 
 static void wire_init(struct wire *w)
@@ -157,6 +162,7 @@ int worker_dial_as(struct proxy_fixture *f, struct worker *w, uint32_t rank, uin
                         hello, strlen(hello), &w->wire.out, w, &w->member, err);
     if (r < 0)
         wire_done(&w->wire);
+    router_turn(&f->router);
     return r;
 }
 
@@ -184,7 +190,7 @@ void worker_hang_up(struct proxy_fixture *f, struct worker *w)
     router_leave(&f->router, w->member);
     w->member = NULL;
     wire_done(&w->wire);
-    router_sent(&f->router);
+    router_turn(&f->router);
 }
 
 int worker_answer(struct proxy_fixture *f, struct worker *w, uint32_t id, enum record_type type, const char *json,
@@ -270,8 +276,10 @@ int worker_answer_bytes(struct proxy_fixture *f, struct worker *w, uint32_t id, 
 {
     struct record r = {
         .h = {.type = (uint8_t)type, .call = id, .rank = w->rank, .len = (uint32_t)len}, .body = body, .len = len};
-    return deliver(take_answer, &(struct answering){&f->router, w->member}, &r, &w->member->peer.want, f->router.bytes,
-                   err);
+    int got = deliver(take_answer, &(struct answering){&f->router, w->member}, &r, &w->member->peer.want,
+                      f->router.bytes, err);
+    router_turn(&f->router);
+    return got;
 }
 
 uint32_t worker_takes(struct worker *w, const char *args)
@@ -313,9 +321,11 @@ void client_close(struct client *c)
 {
     if (!c->session)
         return;
-    session_free(c->session);
+    struct router *router = c->session->router;
+    session_end(c->session);
     c->session = NULL;
     wire_done(&c->wire);
+    router_turn(router);
 }
 
 int client_send(struct client *c, const struct call_text *call, struct err *err)
@@ -339,6 +349,7 @@ int client_send(struct client *c, const struct call_text *call, struct err *err)
                        .seq = 1};
     int got = deliver(take_call, c->session, &r, &c->session->peer.want, c->session->quota, err);
     buf_done(&body);
+    router_turn(c->session->router);
     return got;
 }
 
@@ -371,6 +382,7 @@ int call_pieces_send(struct client *c, struct call_pieces *call, size_t n, struc
                        .seq = call->id};
     call->at += n;
     int got = session_record(c->session, &r, UINT64_MAX, err);
+    router_turn(c->session->router);
     if (last)
         free(TAKE_PTR(call->bytes));
     return got;
@@ -380,7 +392,9 @@ int client_cancel(struct client *c, uint32_t id)
 {
     struct record r = {.h = {.type = RECORD_CANCEL, .call = id, .rank = RECORD_GROUP}, .seq = 1};
     struct err err = ERR_INIT;
-    return session_record(c->session, &r, UINT64_MAX, &err);
+    int got = session_record(c->session, &r, UINT64_MAX, &err);
+    router_turn(c->session->router);
+    return got;
 }
 
 static void describe_error(struct client *c, struct buf *out, const struct wire_record *r)

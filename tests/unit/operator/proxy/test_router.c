@@ -433,6 +433,7 @@ static void a_call_held_up_by_an_incomplete_one_can_end(void **state)
     assert_int_equal(session_record(w->c.session, &cancel, 1, &err), 0);
     hears(w, "2 ERROR CANCELED*");
     router_group_gone(&w->f.router, FIXTURE_UID);
+    router_turn(&w->f.router);
     hears(w, "3 ERROR GONE*");
 }
 

@@ -169,6 +169,7 @@ static void the_welcome_goes_out_before_calls_that_have_waited(void **state)
     sends(w, (struct call_text){.id = 2, .rank = 0, .head = ADD});
     assert_int_equal(
         router_join(&w->f.router, &id, "{\"methods\":[]}", 14, &first->wire.out, first, &first->member, &err), 0);
+    router_turn(&w->f.router);
     struct wire_record *r = wire_next(&first->wire);
     assert_int_equal(r->h.type, RECORD_WELCOME);
     assert_string_equal(r->body, id.welcome);
@@ -306,6 +307,7 @@ static void a_deleted_group_answers_all_it_has(void **state)
     sends_group(w, 2, ADD, "[]"); // waits
     router_group_gone(&w->f.router, FIXTURE_UID);
     router_group_gone(&w->f.router, FIXTURE_UID);
+    router_turn(&w->f.router);
     hears(w, "1 ERROR GONE ml/llama was deleted while add() was pending");
     hears(w, "2 ERROR GONE *");
     assert_int_equal(w->workers[0].member->peer.close_code, ERR_GONE);
@@ -439,7 +441,7 @@ static void a_client_is_read_again_when_memory_is_free(void **state)
             assert_int_not_equal(worker_takes(&w->workers[i], args), 0);
         assert_false(s->peer.read); // one copy for all ranks, until the last has sent it
     }
-    router_sent(&w->f.router);
+    router_turn(&w->f.router);
     assert_true(s->peer.read);
     assert_ptr_equal(router_changed(&w->f.router), &s->peer);
     free(args);

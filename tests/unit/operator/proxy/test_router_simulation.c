@@ -296,7 +296,7 @@ static void take_answers(struct sim *s, struct sim_client *c)
         }
         free(r);
     }
-    router_sent(&s->f.router);
+    router_turn(&s->f.router);
 }
 
 static void dial(struct sim *s, struct sim_worker *w, uint32_t rank)
@@ -390,11 +390,14 @@ static void settle(struct sim *s)
         forget_all(&s->workers[i]);
         worker_start(&s->f, &s->workers[i].w, i, s->attempt);
     }
-    for (int i = 0; i < RANKS; i++) {
-        take_records(s, &s->workers[i]);
-        while (s->workers[i].n_has || s->workers[i].says.r.body)
-            answer_one(s, &s->workers[i], 0);
-    }
+    do {
+        fixture_pass(&s->f, 0);
+        for (int i = 0; i < RANKS; i++) {
+            take_records(s, &s->workers[i]);
+            while (s->workers[i].n_has || s->workers[i].says.r.body)
+                answer_one(s, &s->workers[i], 0);
+        }
+    } while (router_wait_ms(&s->f.router) == 0);
     fixture_pass(&s->f, s->f.router.config.exit_wait_ms);
     for (int i = 0; i < CLIENTS; i++) {
         struct sim_client *c = &s->clients[i];
@@ -410,7 +413,9 @@ static void simulate(uint64_t seed, unsigned *results, unsigned *errors, unsigne
 {
     struct sim *s = xcalloc(1, sizeof *s);
     rand_seed(&s->rnd, seed);
-    fixture_init(&s->f, NULL);
+    struct router_config limits = fixture_limits;
+    limits.turn_work = seed % 2 ? 1 + below(s, 5) : 0;
+    fixture_init(&s->f, &limits);
     s->attempt = 1;
     fixture_group(&s->f, RANKS, 1, NULL);
     for (int i = 0; i < RANKS; i++)

@@ -56,7 +56,7 @@ static void reads(struct world *w)
     for (uint32_t i = 0; i < WORLD; i++)
         if (w->workers[i].member)
             assert_null(wire_next(&w->workers[i].wire));
-    router_sent(&w->f.router);
+    router_turn(&w->f.router);
 }
 
 static void sends_rest(struct world *w, struct call_pieces *b)

@@ -159,7 +159,7 @@ static void all_read(struct world *w)
 {
     for (uint32_t i = 0; i < WORLD; i++)
         assert_null(wire_next(&w->workers[i].wire));
-    router_sent(&w->f.router);
+    router_turn(&w->f.router);
 }
 
 // A rank gets the call whole. Returns its arguments, to be freed with *ret.

@@ -143,10 +143,10 @@ static void the_slowest_rank_has_the_sender_told_to_hold_it(void **state)
     assert_true(told(&w->c.wire, RECORD_HOLD));
     assert_true(w->c.session->peer.read); // others get through
     (void)wire_next(&w->workers[0].wire);
-    router_sent(&w->f.router);
+    router_turn(&w->f.router);
     assert_null(wire_next(&w->c.wire)); // the other one has taken nothing
     (void)wire_next(&w->workers[1].wire);
-    router_sent(&w->f.router);
+    router_turn(&w->f.router);
     assert_true(told(&w->c.wire, RECORD_GO));
     sends_rest(w, &b);
     assert_null(wire_next(&w->c.wire)); // all of it is here: nothing to hold
@@ -162,11 +162,11 @@ static void several_that_are_held_do_not_hold_up_each_other(void **state)
         b[i] = call_pieces(i + 1, ADD, args, 3 * MIB);
         sends(w, &b[i], 2 * MIB + 1);
         assert_true(told(&w->c.wire, RECORD_HOLD));
-        router_sent(&w->f.router);
+        router_turn(&w->f.router);
     }
     for (uint32_t i = 0; i < WORLD; i++)
         (void)wire_next(&w->workers[i].wire);
-    router_sent(&w->f.router);
+    router_turn(&w->f.router);
     for (int i = 0; i < 3; i++)
         assert_true(told(&w->c.wire, RECORD_GO));
     for (int i = 0; i < 3; i++)
@@ -315,7 +315,7 @@ static void a_slow_caller_has_the_rank_told_to_hold_it(void **state)
     assert_int_equal(say(w, 1, id, result, MIB, MIB + 1, false), 0);
     assert_true(told(&w->workers[1].wire, RECORD_HOLD));
     assert_null(wire_next(&w->c.wire)); // reads it
-    router_sent(&w->f.router);
+    router_turn(&w->f.router);
     assert_true(told(&w->workers[1].wire, RECORD_GO));
     assert_int_equal(say(w, 1, id, result, 2 * MIB + 1, 2 * MIB - 1, true), 0);
     struct wire_record *r = wire_next(&w->c.wire);
@@ -342,10 +342,10 @@ static void a_rank_that_was_held_is_told_so_even_when_nobody_waits_for_it_any_mo
     size_t had = full(rank);
     client_cancel(&w->c, 1);
     hears(w, "1 ERROR CANCELED*");
-    router_sent(&w->f.router);
+    router_turn(&w->f.router);
     takes_cancel(w, 1); // which gets through
     rank->out.max_bytes = had;
-    router_sent(&w->f.router);
+    router_turn(&w->f.router);
     assert_true(told(rank, RECORD_GO));
     assert_int_equal(say(w, 1, id, result, 2 * MIB + 1, 2 * MIB - 1, true), 0);
     free(result);
@@ -493,9 +493,9 @@ static void a_rank_whose_turn_it_is_not_is_held(void **state)
     assert_int_equal(say(w, 0, calls[0]->h.call, doc, 0, len, false), 0);
     assert_int_equal(say(w, 0, calls[0]->h.call, doc, len, 0, true), 0);
     assert_null(wire_next(&w->c.wire));
-    router_sent(&w->f.router);
+    router_turn(&w->f.router);
     assert_null(wire_next(&w->c.wire));
-    router_sent(&w->f.router);
+    router_turn(&w->f.router);
     assert_true(told(&w->workers[1].wire, RECORD_GO));
     assert_int_equal(say(w, 1, calls[1]->h.call, doc, 3 * MIB - 100, len - (3 * MIB - 100), true), 0);
     struct wire_record *r = wire_next(&w->c.wire);
@@ -522,7 +522,7 @@ static void long_results_that_come_at_once_are_joined_little_by_little(void **st
     struct wire_record *r = NULL;
     for (int i = 0; i < 20 && !r; i++) {
         r = wire_next(&w->c.wire);
-        router_sent(&w->f.router);
+        router_turn(&w->f.router);
     }
     assert_true(r && r->h.type == RECORD_RESULT && r->len > (size_t)2 * ROWS);
     free(r);
