@@ -83,14 +83,6 @@ int claim_of_placementgroup(const struct placementgroup *p, const char *uid, str
     return 0;
 }
 
-int32_t claim_count(const struct placementgroup *p)
-{
-    int64_t n = 0;
-    for (size_t i = 0; i < p->spec.n_bundles; i++)
-        n += p->spec.bundles[i].count;
-    return (int32_t)MIN(n, (int64_t)INT32_MAX);
-}
-
 struct claim {
     const struct workergroup *g;
     const struct placementgroup *const *named;
@@ -111,14 +103,15 @@ static int take_bundle(struct claim *c, size_t of, int32_t bundle, struct err *e
 
 static int take_ranges(struct claim *c, size_t of, const char *text, struct err *err)
 {
-    const int32_t n = claim_count(c->named[of]);
+    const int64_t n = bundles_count(&c->named[of]->spec);
     const char *name = c->named[of]->obj.meta.name;
     int32_t first, last;
     int r = 0;
     while (r == 0 && ranges_next(&text, &first, &last)) {
         if (last >= n)
-            r = err_set(err, ERR_INVALID, "spec.placement.groups asks for bundle %d of PlacementGroup %s, which has %d",
-                        last, name, n);
+            r = err_set(err, ERR_INVALID,
+                        "spec.placement.groups asks for bundle %d of PlacementGroup %s, which has %lld", last, name,
+                        (long long)n);
         for (int32_t i = first; i <= last && r == 0; i++)
             r = take_bundle(c, of, i, err);
     }
@@ -135,7 +128,8 @@ int claim_bundles(const struct workergroup *g, const struct placementgroup *cons
     int r = 0;
     for (size_t i = 0; i < g->spec.n_placement_groups && r == 0; i++) {
         const char *ranges = g->spec.placement_groups[i].bundles;
-        r = take_ranges(&c, i, ranges ? ranges : arena_printf(a, "0-%d", claim_count(named[i]) - 1), err);
+        r = take_ranges(
+            &c, i, ranges ? ranges : arena_printf(a, "0-%lld", (long long)bundles_count(&named[i]->spec) - 1), err);
     }
     if (r == 0 && c.n < g->spec.replicas)
         r = err_set(err, ERR_INVALID, "spec.placement.groups names %d bundles for %d replicas", c.n, g->spec.replicas);

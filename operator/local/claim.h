@@ -13,8 +13,6 @@ int claim_of_group(const struct workergroup *g, const char *uid, struct arena *a
 int claim_of_placementgroup(const struct placementgroup *p, const char *uid, struct arena *a, struct nodes_gang *ret,
                             struct err *err);
 
-int32_t claim_count(const struct placementgroup *p); // how many bundles it has
-
 struct claimed_bundle {
     size_t of; // spec.placement.groups
     int32_t bundle;

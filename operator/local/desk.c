@@ -7,6 +7,7 @@
 #include "common/base/str.h"
 #include "operator/api/draft.h"
 #include "operator/local/claim.h"
+#include "operator/reconcile/bundles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -471,7 +472,7 @@ static void bundles(void *ctx, const struct provision *p, provisioner_done_fn do
     if (err.code) {
         done(done_ctx, NULL, 0, &err);
     } else {
-        const struct bundle_places places = {.n = claim_count(placementgroup_of(e->placement)),
+        const struct bundle_places places = {.n = (int32_t)bundles_count(&placementgroup_of(e->placement)->spec),
                                              .nodes = e->placed ? e->assignment.nodes : NULL,
                                              .ready = e->placed,
                                              .message = e->waits};

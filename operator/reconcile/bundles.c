@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUNDLES_MAX = 10000, SHAPES_TEXT_MAX = 256 * 1024 };
+enum { SHAPES_TEXT_MAX = 256 * 1024 };
 
 static uint64_t shape_hash(const struct amounts *resources, const struct labels *selector)
 {
@@ -31,7 +31,7 @@ static size_t find_shape(const struct bundles *b, uint64_t hash)
     return i;
 }
 
-static int64_t count(const struct placementgroup_spec *s)
+int64_t bundles_count(const struct placementgroup_spec *s)
 {
     int64_t n = 0;
     for (size_t i = 0; i < s->n_bundles; i++)
@@ -41,7 +41,7 @@ static int64_t count(const struct placementgroup_spec *s)
 
 int bundles_expand(const struct placementgroup_spec *s, struct arena *a, struct bundles *ret, struct err *err)
 {
-    int64_t n = count(s), gpus = 0;
+    int64_t n = bundles_count(s), gpus = 0;
     *ret = (struct bundles){0};
     if (!n || n > BUNDLES_MAX)
         return err_set(err, ERR_LIMIT, "spec.bundles: a PlacementGroup has 1 to %d bundles, not %lld", BUNDLES_MAX,

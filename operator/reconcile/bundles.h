@@ -12,6 +12,8 @@
 #define ANNOTATION_BUNDLES "cadre.dev/bundles" // "0-3,6"
 #define ANNOTATION_SHAPES "cadre.dev/shapes"   // "9f86d081884c7d65*4,...": in their order
 
+enum { BUNDLES_MAX = 10000 }; // of a PlacementGroup
+
 struct bundle_shape {
     struct amounts resources;
     const struct labels *node_selector;
@@ -27,6 +29,7 @@ struct bundles {
     int32_t gpus; // of all
 };
 
+int64_t bundles_count(const struct placementgroup_spec *s); // as the spec says, whether that is allowed or not
 // ERR_INVALID or ERR_LIMIT: names what is wrong in spec.bundles.
 int bundles_expand(const struct placementgroup_spec *s, struct arena *a, struct bundles *ret, struct err *err);
 

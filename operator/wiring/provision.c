@@ -11,6 +11,7 @@
 #include "operator/api/placementgroup.h"
 #include "operator/identity/inquiry.h"
 #include "operator/identity/review.h"
+#include "operator/reconcile/bundles.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
 
@@ -392,13 +393,14 @@ static void restart(void *ctx, const struct provision *p, provisioner_done_fn do
 static void read_places(const struct placementgroup *p, struct arena *a, struct bundle_places *ret)
 {
     const struct condition *ready = condition_find(p->status.conditions, p->status.n_conditions, COND_READY);
-    const char **nodes = arena_array(a, (size_t)p->status.bundles, sizeof *nodes);
+    const int32_t n = (int32_t)MIN(bundles_count(&p->spec), (int64_t)BUNDLES_MAX); // the status may not know them yet
+    const char **nodes = arena_array(a, (size_t)n, sizeof *nodes);
     int32_t first, last;
     for (size_t i = 0; i < p->status.n_placements; i++)
         for (const char *text = p->status.placements[i].ranges; ranges_next(&text, &first, &last);)
-            for (int32_t k = first; k <= last && k < p->status.bundles; k++)
+            for (int32_t k = first; k <= last && k < n; k++)
                 nodes[k] = p->status.placements[i].node;
-    *ret = (struct bundle_places){.n = p->status.bundles,
+    *ret = (struct bundle_places){.n = n,
                                   .nodes = nodes,
                                   .ready = ready && ready->status == CONDITION_TRUE,
                                   .message = ready ? ready->message : NULL};

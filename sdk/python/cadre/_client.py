@@ -176,6 +176,12 @@ class Client:
         """The group of that name, which any program may have made. Raises NotFound if there is none."""
         return Group.find(self, name, timeout=timeout)
 
+    def find_pool(self, name, timeout=None):
+        """The pool of that PlacementGroup, which any program may have made; of several, add them up. Raises NotFound if
+        there is none.
+        """
+        return Pool.find(self, name, timeout=timeout)
+
     def put(self, value):
         """Keeps a value as it is now, and returns a reference to it, which can be an argument of any call. Group.put() puts
         it to the workers instead.

@@ -47,6 +47,12 @@ class Pool:
             raise
         return pool
 
+    @classmethod
+    def find(cls, client, name, *, timeout=None):
+        """Client.find_pool()."""
+        info = client._ask("group.bundles", name, {"placementGroup": name}, timeout)
+        return cls(client, [_Part(name, 0, len(info["nodes"]))], [name])
+
     @property
     def world_size(self):
         """How many bundles it has."""

@@ -338,6 +338,9 @@ static void put_placement(const char *status)
 static void where_bundles_are_is_what_the_status_says(void **state)
 {
     (void)state;
+    put_placement("{}"); // nobody has looked at it yet
+    ask(t.p.bundles, "{\"placementGroup\":\"pool\"}", NULL);
+    assert_string_equal(t.json, "{\"ready\":false,\"nodes\":[null,null,null]}");
     put_placement("{\"bundles\":3,\"placements\":[{\"node\":\"n1\",\"bundles\":\"0,2\"}],\"conditions\":[{\"type\":"
                   "\"Ready\",\"status\":\"False\",\"message\":\"bundle 1 has no node\"}]}");
     ask(t.p.bundles, "{\"placementGroup\":\"pool\"}", NULL);

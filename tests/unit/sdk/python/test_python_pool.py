@@ -99,6 +99,20 @@ class Pools(RunCase):
                 with self.assertRaises((TypeError, ValueError)):
                     client.Pool(wrong)
 
+    def test_a_detached_pool_is_found_by_another_program(self):
+        with cadre.local(gpus=3) as client:
+            with cadre.connect(client.address, namespace="default") as other:
+                other.Pool([2, 1], name="stays", detached=True)
+                other.Pool([1], gpus=0, name="goes")
+            both = client.find_pool("stays-0") + client.find_pool("stays-1")
+            self.assertEqual(client.Group(ADD, pool=both).add(1), [1, 2, 3])
+            with self.assertRaises(cadre.NotFound):
+                while client.find_pool("goes"):  # until the goodbye of its client is heard
+                    pass
+            client.find_pool("stays-0").close()
+            with self.assertRaises(cadre.NotFound):
+                client.find_pool("stays-0")
+
     def test_the_ranks_on_a_pool_end_with_it(self):
         with cadre.local(gpus=2) as client:
             pool, other = client.Pool([1], name="mine"), client.Pool([1])
