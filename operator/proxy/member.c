@@ -7,6 +7,7 @@
 #include "operator/proxy/head.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,6 +190,15 @@ const struct member_method *member_method(const struct member_role *r, const cha
 {
     const struct member_method key = {.name = name};
     return r->n_methods ? bsearch(&key, r->methods, r->n_methods, sizeof key, compare) : NULL;
+}
+
+bool member_at(const struct member *m, char *out, size_t size)
+{
+    const char *address = str_empty(m->address) ? "127.0.0.1" : m->address;
+    bool v6 = strchr(address, ':') != NULL;
+    if (!m->object_port)
+        return false;
+    return (size_t)snprintf(out, size, "%s%s%s:%u", v6 ? "[" : "", address, v6 ? "]" : "", m->object_port) < size;
 }
 
 struct member_lane *member_lane(struct member *m, uint8_t lane)

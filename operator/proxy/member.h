@@ -85,5 +85,7 @@ const struct member_method *member_method(const struct member_role *r, const cha
 // The lane with that number, or MEMBER_LANE_NONE; of a process that says otherwise than another of the same class, the
 // first.
 struct member_lane *member_lane(struct member *m, uint8_t lane);
+// Where other workers reach it: "10.0.0.7:41234". False: nowhere.
+bool member_at(const struct member *m, char *out, size_t size);
 
 #endif

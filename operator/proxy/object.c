@@ -207,12 +207,9 @@ static void write_owner(const struct member *m, const struct group *g, struct js
 static void write_place(const struct call *c, const struct member *m, const struct ref_part *p, struct json_writer *w)
 {
     char at[96], key[REF_KEY_SIZE];
-    const char *address = str_empty(m->address) ? "127.0.0.1" : m->address;
-    bool v6 = strchr(address, ':') != NULL;
     int64_t until = clock_wall_ms(c->router->config.clock) + OBJECT_KEY_MS + c->req.timeout_ms;
-    if (!m->object_port || !m->secret)
+    if (!m->secret || !member_at(m, at, sizeof at))
         return;
-    snprintf(at, sizeof at, "%s%s%s:%u", v6 ? "[" : "", address, v6 ? "]" : "", m->object_port);
     ref_key(m->secret, p->id, until, key);
     writer_str(w, "at", at);
     writer_str(w, "key", key);

@@ -6,6 +6,7 @@
 #include "operator/proxy/group_change.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
+#include "operator/proxy/place.h"
 #include "operator/proxy/session.h"
 #include "operator/proxy/task.h"
 #include "operator/proxy/wait_queue.h"
@@ -349,6 +350,8 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
 {
     if (m->peer.close_code)
         return 0;
+    if (rec->h.type == RECORD_PLACE)
+        return place_answer(r, m, rec, err);
     bool result = rec->h.type == RECORD_RESULT;
     if ((!result && rec->h.type != RECORD_ERROR) || rec->h.call == 0 || (rec->h.flags & RECORD_PARTS))
         return err_set(err, ERR_PROTO, "a worker must not send such %s records here", record_type_name(rec->h.type));

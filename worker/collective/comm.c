@@ -41,18 +41,30 @@ static const struct kind {
     [BACKEND_BARRIER] = {"barrier", true},
 };
 
-// Beside the program or libcadre.so, or where the system has its libraries.
-static void *open_library(const char *file)
+// Of the program, or of libcadre.so where this code is in that.
+static void own_file(char *out, size_t size)
 {
     Dl_info here;
-    const char *slash = dladdr((const void *)kinds, &here) && here.dli_fname ? strrchr(here.dli_fname, '/') : NULL;
-    void *library = NULL;
-    if (slash) {
-        _cleanup_(free_p) char *path = xasprintf("%.*s/%s", (int)(slash - here.dli_fname), here.dli_fname, file);
-        if (access(path, F_OK) == 0)
-            library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (dladdr((const void *)kinds, &here) && here.dli_fname && strchr(here.dli_fname, '/')) {
+        snprintf(out, size, "%s", here.dli_fname);
+        return;
     }
-    return library ? library : dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    ssize_t n = readlink("/proc/self/exe", out, size - 1);
+    out[MAX(n, (ssize_t)0)] = '\0';
+}
+
+// Beside that file, or where the system has its libraries.
+static void *open_library(const char *name)
+{
+    char file[4096], *slash;
+    own_file(file, sizeof file);
+    slash = strrchr(file, '/');
+    if (slash) {
+        snprintf(slash + 1, sizeof file - (size_t)(slash + 1 - file), "%s", name);
+        if (access(file, F_OK) == 0)
+            return dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    }
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
 // Stays loaded: threads of its libraries may run as long as the process does.

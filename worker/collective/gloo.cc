@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The back end gloo: memory of the host, over TCP. A shared object of its own, the only code of ours in C++.
-#include <gloo/allgather.h>
-#include <gloo/allreduce.h>
-#include <gloo/alltoall.h>
-#include <gloo/barrier.h>
-#include <gloo/broadcast.h>
 #include <gloo/context.h>
 #include <gloo/transport/address.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <mutex>
+#include <utility>
 
 extern "C" {
 #include "sdk/c/include/cadre/collective.h"
@@ -32,7 +28,6 @@ namespace
 {
 
 using Bytes = std::vector<char>;
-constexpr uint64_t PEER_SLOT = 1; // of send and recv; those of collectives begin with the number of their kind
 
 std::chrono::milliseconds ms(int64_t n)
 {
@@ -66,6 +61,8 @@ class WithoutSigpipe
     bool was_pending;
 };
 
+// gloo's connections between all members, and waits that end when the communicator is aborted. gloo's own collectives
+// cannot be used: where a connection breaks while gloo answers the other side, gloo forgets to wake who waits.
 class Mesh : public gloo::Context
 {
   public:
@@ -84,53 +81,47 @@ class Mesh : public gloo::Context
         for (int i = 0; i < size; i++)
             if (i != rank)
                 transportContext_->getPair(i)->connect(all[i].at(rank));
-        find_sockets(all);
     }
 
-    // gloo wakes nobody when it closes a connection itself, but everybody when the other side has.
+    void wait(gloo::transport::UnboundBuffer *buffer, bool receives, int64_t limit_ms)
+    {
+        begin(buffer);
+        bool done = false;
+        try {
+            done = receives ? buffer->waitRecv(ms(limit_ms)) : buffer->waitSend(ms(limit_ms));
+        } catch (...) {
+            begin(nullptr);
+            throw;
+        }
+        begin(nullptr);
+        if (!done)
+            throw std::runtime_error("aborted");
+    }
+
     void abort()
     {
-        for (int fd : sockets)
-            ::shutdown(fd, SHUT_RDWR);
+        std::lock_guard<std::mutex> lock(mutex);
+        aborted = true;
+        if (waiting) {
+            waiting->abortWaitRecv();
+            waiting->abortWaitSend();
+        }
     }
 
     std::vector<Bytes> addresses; // one for each peer
-    std::vector<int> sockets;     // copies of its descriptors
 
   private:
-    // gloo keeps its sockets to itself. Of each connection one end has an address that one of the two has published.
-    void find_sockets(const std::vector<std::vector<Bytes>> &all)
+    void begin(gloo::transport::UnboundBuffer *buffer)
     {
-        DIR *dir = opendir("/proc/self/fd");
-        for (struct dirent *e; dir && (e = readdir(dir));) {
-            int fd = (int)std::strtol(e->d_name, nullptr, 10);
-            if (e->d_name[0] != '.' && is_mine(fd, all))
-                sockets.push_back(fcntl(fd, F_DUPFD_CLOEXEC, 3));
-        }
-        if (dir)
-            closedir(dir);
-        if (sockets.size() != (size_t)size - 1)
-            throw std::runtime_error("this gloo publishes its addresses in another form than Cadre knows");
+        std::lock_guard<std::mutex> lock(mutex);
+        if (buffer && aborted)
+            throw std::runtime_error("aborted");
+        waiting = buffer;
     }
 
-    bool is_mine(int fd, const std::vector<std::vector<Bytes>> &all) const
-    {
-        struct sockaddr_storage here, there;
-        socklen_t here_len = sizeof here, there_len = sizeof there;
-        if (getsockname(fd, (struct sockaddr *)&here, &here_len) != 0 ||
-            getpeername(fd, (struct sockaddr *)&there, &there_len) != 0)
-            return false;
-        for (int i = 0; i < size; i++)
-            if (i != rank && (same(addresses[i], here) || same(all[i][rank], there)))
-                return true;
-        return false;
-    }
-
-    static bool same(const Bytes &published, const struct sockaddr_storage &address)
-    {
-        size_t len = address.ss_family == AF_INET ? 8 : address.ss_family == AF_INET6 ? 24 : 0;
-        return len && published.size() >= len && std::memcmp(published.data(), &address, len) == 0;
-    }
+    std::mutex mutex; // of what follows
+    bool aborted = false;
+    gloo::transport::UnboundBuffer *waiting = nullptr;
 };
 
 // Each address of the list: u32 length, bytes.
@@ -158,108 +149,212 @@ std::vector<Bytes> take(const char *data, size_t len, int n)
     return list;
 }
 
+// What one collective has under way. Of each pair of members, what is sent arrives in order.
+class Flow
+{
+  public:
+    Flow(const std::shared_ptr<Mesh> &m, const backend_op *o) : mesh(m), op(o)
+    {
+        bool pair = op->kind == BACKEND_SEND || op->kind == BACKEND_RECV;
+        slot = pair ? 0 : 1 + (uint64_t)op->number;
+    }
+
+    // Nothing is sent of nothing; the other side knows the length.
+    void send(int to, const void *data, size_t len)
+    {
+        if (!len)
+            return;
+        sends.push_back(mesh->createUnboundBuffer(const_cast<void *>(data), len));
+        sends.back()->send(to, slot);
+    }
+
+    void recv(int from, void *data, size_t len)
+    {
+        recvs.push_back(len ? mesh->createUnboundBuffer(data, len) : nullptr);
+        if (len)
+            recvs.back()->recv(from, slot);
+    }
+
+    void received() // the first that has not been
+    {
+        if (recvs.front())
+            mesh->wait(recvs.front().get(), true, op->limit_ms);
+        recvs.pop_front();
+    }
+
+    void sent(size_t left) // all but so many
+    {
+        for (; sends.size() > left; sends.pop_front())
+            mesh->wait(sends.front().get(), false, op->limit_ms);
+    }
+
+  private:
+    std::shared_ptr<Mesh> mesh;
+    const backend_op *op;
+    uint64_t slot;
+    std::deque<std::unique_ptr<gloo::transport::UnboundBuffer>> sends, recvs;
+};
+
+// A ring, in which everything goes to the next member. Each of the parts, one a member, is cut into pieces, so that one
+// is reduced while the next is on its way.
+struct Ring {
+    static constexpr size_t PIECE = 512 << 10, SMALL = 64 << 10; // bytes
+
+    Ring(const std::shared_ptr<Mesh> &m, const backend_op *o, size_t elements, size_t all)
+        : mesh(m), op(o), n(m->size), me(m->rank), next((me + 1) % n), before((me + n - 1) % n), part(elements),
+          total(all)
+    {
+        size_t bytes = part * op->item;
+        pieces = bytes <= SMALL ? 1 : std::max<size_t>((bytes + PIECE - 1) / PIECE, 2);
+    }
+
+    // Bytes of piece i of a part among the values of all parts: where, and how many.
+    std::pair<char *, size_t> piece(char *data, int of, size_t i) const
+    {
+        size_t number = (size_t)(((of % n) + n) % n), from = std::min(number * part, total);
+        size_t len = std::min(part, total - from), each = largest(), begin = std::min(i * each, len);
+        return {data + (from + begin) * op->item, std::min(each, len - begin) * op->item};
+    }
+
+    size_t largest() const // elements of a piece
+    {
+        return (part + pieces - 1) / pieces;
+    }
+
+    std::shared_ptr<Mesh> mesh;
+    const backend_op *op;
+    int n, me, next, before;
+    size_t part, total, pieces; // elements of the largest part, and of all
+};
+
+// After it, each member has the reduced values of the part with its number. The others are used up.
+void reduce_parts(const Ring &r, char *data, reduce_function reduce)
+{
+    Flow flow(r.mesh, r.op);
+    const size_t count = (size_t)(r.n - 1) * r.pieces;
+    Bytes space[2] = {Bytes(r.largest() * r.op->item), Bytes(r.largest() * r.op->item)};
+    auto outgoing = [&](size_t i) { return r.piece(data, r.me - 1 - (int)(i / r.pieces), i % r.pieces); };
+    auto incoming = [&](size_t i) { return r.piece(data, r.me - 2 - (int)(i / r.pieces), i % r.pieces); };
+    flow.recv(r.before, space[0].data(), incoming(0).second);
+    for (size_t i = 0; i < count; i++) {
+        auto out = outgoing(i), in = incoming(i);
+        flow.send(r.next, out.first, out.second);
+        if (i + 1 < count)
+            flow.recv(r.before, space[(i + 1) % 2].data(), incoming(i + 1).second);
+        flow.received();
+        reduce(in.first, in.first, space[i % 2].data(), in.second / r.op->item);
+        flow.sent(r.pieces);
+    }
+    flow.sent(0);
+}
+
+// Each member has the part with its number, and gets the others.
+void gather_parts(const Ring &r, char *data)
+{
+    Flow flow(r.mesh, r.op);
+    const size_t count = (size_t)(r.n - 1) * r.pieces;
+    for (size_t i = 0; i < count; i++) {
+        auto in = r.piece(data, r.me - 1 - (int)(i / r.pieces), i % r.pieces);
+        flow.recv(r.before, in.first, in.second);
+    }
+    for (size_t i = 0; i < count; i++) {
+        auto out = r.piece(data, r.me - (int)(i / r.pieces), i % r.pieces);
+        flow.send(r.next, out.first, out.second);
+        if (i + 1 >= r.pieces) // the next to be sent is what came a part ago
+            flow.received();
+    }
+    for (size_t i = 1; i < r.pieces; i++)
+        flow.received();
+    flow.sent(0);
+}
+
 // The collectives
 
 void all_reduce(const std::shared_ptr<Mesh> &mesh, const backend_op *op, reduce_function reduce)
 {
-    gloo::AllreduceOptions o(mesh);
-    size_t len = op->n * op->item;
     if (op->in != op->out)
-        std::memcpy(op->out, op->in, len);
-    // gloo counts in elements of its own: those of the function are behind a pointer, so bytes will do.
-    switch (op->item) {
-    case 1:
-        o.setOutput((uint8_t *)op->out, op->n);
-        break;
-    case 2:
-        o.setOutput((uint16_t *)op->out, op->n);
-        break;
-    case 4:
-        o.setOutput((uint32_t *)op->out, op->n);
-        break;
-    default:
-        o.setOutput((uint64_t *)op->out, op->n);
-        break;
-    }
-    o.setReduceFunction(reduce);
-    o.setTag(op->number);
-    o.setTimeout(ms(op->limit_ms));
-    gloo::allreduce(o);
+        std::memcpy(op->out, op->in, op->n * op->item);
+    Ring ring(mesh, op, (op->n + mesh->size - 1) / mesh->size, op->n);
+    reduce_parts(ring, (char *)op->out, reduce);
+    gather_parts(ring, (char *)op->out);
 }
 
-// A ring: what a member adds to came from the one before it, and goes on to the one behind it.
 void reduce_scatter(const std::shared_ptr<Mesh> &mesh, const backend_op *op, reduce_function reduce)
 {
     const size_t len = op->n * op->item;
-    const int n = mesh->size, me = mesh->rank;
-    const uint64_t slot = PEER_SLOT + 1 + op->number;
-    Bytes mine(len), theirs(len);
-    auto part = [&](int i) { return (const char *)op->in + (size_t)(((i % n) + n) % n) * len; };
-    std::memcpy(mine.data(), part(me - 1), len);
-    for (int step = 0; step < n - 1; step++) {
-        auto from = mesh->createUnboundBuffer(mine.data(), len), to = mesh->createUnboundBuffer(theirs.data(), len);
-        from->send((me + 1) % n, slot);
-        to->recv((me + n - 1) % n, slot);
-        to->waitRecv(ms(op->limit_ms));
-        from->waitSend(ms(op->limit_ms));
-        reduce(theirs.data(), theirs.data(), part(me - 2 - step), op->n);
-        mine.swap(theirs);
-    }
-    std::memcpy(op->out, mine.data(), len);
+    Bytes data((const char *)op->in, (const char *)op->in + len * mesh->size);
+    reduce_parts(Ring(mesh, op, op->n, op->n * mesh->size), data.data(), reduce);
+    std::memcpy(op->out, data.data() + len * mesh->rank, len);
 }
 
 void all_gather(const std::shared_ptr<Mesh> &mesh, const backend_op *op)
 {
-    gloo::AllgatherOptions o(mesh);
-    size_t len = op->n * op->item;
-    o.setInput((char *)const_cast<void *>(op->in), len);
-    o.setOutput((char *)op->out, len * mesh->size);
-    o.setTag(op->number);
-    o.setTimeout(ms(op->limit_ms));
-    gloo::allgather(o);
+    const size_t len = op->n * op->item;
+    std::memmove((char *)op->out + len * mesh->rank, op->in, len);
+    gather_parts(Ring(mesh, op, op->n, op->n * mesh->size), (char *)op->out);
 }
 
 void all_to_all(const std::shared_ptr<Mesh> &mesh, const backend_op *op)
 {
-    gloo::AlltoallOptions o(mesh);
-    size_t len = op->n * op->item * mesh->size;
-    o.setInput((char *)const_cast<void *>(op->in), len);
-    o.setOutput((char *)op->out, len);
-    o.setTag(op->number);
-    o.setTimeout(ms(op->limit_ms));
-    gloo::alltoall(o);
+    Flow flow(mesh, op);
+    const size_t len = op->n * op->item;
+    const int n = mesh->size, me = mesh->rank;
+    for (int i = 1; i < n; i++)
+        flow.recv((me + n - i) % n, (char *)op->out + len * ((me + n - i) % n), len);
+    for (int i = 1; i < n; i++)
+        flow.send((me + i) % n, (const char *)op->in + len * ((me + i) % n), len);
+    std::memcpy((char *)op->out + len * me, (const char *)op->in + len * me, len);
+    for (int i = 1; i < n; i++)
+        flow.received();
+    flow.sent(0);
 }
 
+// A tree: who has it sends it on to those that are twice as far from the root.
 void broadcast(const std::shared_ptr<Mesh> &mesh, const backend_op *op)
 {
-    gloo::BroadcastOptions o(mesh);
-    o.setOutput((char *)op->out, op->n * op->item);
-    o.setRoot(op->peer);
-    o.setTag(op->number);
-    o.setTimeout(ms(op->limit_ms));
-    gloo::broadcast(o);
+    Flow flow(mesh, op);
+    const size_t len = op->n * op->item;
+    const int n = mesh->size, place = (mesh->rank + n - op->peer) % n;
+    int step = 1;
+    while (step < n && !(place & step))
+        step <<= 1;
+    if (place) {
+        flow.recv((place - step + op->peer) % n, op->out, len);
+        flow.received();
+    }
+    while (step >>= 1)
+        if (place + step < n)
+            flow.send((place + step + op->peer) % n, op->out, len);
+    flow.sent(0);
 }
 
+// Each hears of twice as many in every round.
 void barrier(const std::shared_ptr<Mesh> &mesh, const backend_op *op)
 {
-    gloo::BarrierOptions o(mesh);
-    o.setTag(op->number);
-    o.setTimeout(ms(op->limit_ms));
-    gloo::barrier(o);
+    Flow flow(mesh, op);
+    const int n = mesh->size, me = mesh->rank;
+    const char here = 0;
+    char there;
+    for (int step = 1; step < n; step <<= 1) {
+        flow.recv((me + n - step) % n, &there, 1);
+        flow.send((me + step) % n, &here, 1);
+        flow.received();
+    }
+    flow.sent(0);
 }
 
 void send(const std::shared_ptr<Mesh> &mesh, const backend_op *op)
 {
-    auto buffer = mesh->createUnboundBuffer(const_cast<void *>(op->in), op->n * op->item);
-    buffer->send(op->peer, PEER_SLOT);
-    buffer->waitSend(ms(op->limit_ms));
+    Flow flow(mesh, op);
+    flow.send(op->peer, op->in, op->n * op->item);
+    flow.sent(0);
 }
 
 void recv(const std::shared_ptr<Mesh> &mesh, const backend_op *op)
 {
-    auto buffer = mesh->createUnboundBuffer(op->out, op->n * op->item);
-    buffer->recv(op->peer, PEER_SLOT);
-    buffer->waitRecv(ms(op->limit_ms));
+    Flow flow(mesh, op);
+    flow.recv(op->peer, op->out, op->n * op->item);
+    flow.received();
 }
 
 int run_op(const std::shared_ptr<Mesh> &mesh, const backend_op *op, struct err *err)
@@ -313,22 +408,6 @@ template <typename F> int guarded(struct err *err, int code, F f)
 }
 
 struct Self {
-    explicit Self(std::shared_ptr<Mesh> m) : mesh(std::move(m))
-    {
-    }
-
-    // gloo would drop what the others have not read yet.
-    ~Self()
-    {
-        const struct linger none = {0, 0};
-        std::vector<int> sockets = mesh->sockets;
-        mesh.reset();
-        for (int fd : sockets) {
-            setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
-            ::close(fd);
-        }
-    }
-
     std::shared_ptr<Mesh> mesh;
 };
 
@@ -345,7 +424,7 @@ void *open(const struct backend_config *config, char **ret_blob, size_t *ret_len
             std::abort();
         std::memcpy(*ret_blob, blob.data(), blob.size());
         *ret_len = blob.size();
-        self = new Self(mesh);
+        self = new Self{mesh};
         return 0;
     });
     return self;

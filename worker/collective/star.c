@@ -27,7 +27,7 @@ enum frame_kind {
     FRAME_BYE = 7,
 };
 
-enum { GIVE_UP_MS = 1000 + STAR_MISSING_MS, SEND_MS = 1000, BODY_MAX = 64 << 20 };
+enum { SLACK_MS = 400, GIVE_UP_MS = 1000 + STAR_MISSING_MS, SEND_MS = 1000, BODY_MAX = 64 << 20 };
 
 struct frame {
     uint32_t kind, len;
@@ -497,8 +497,9 @@ void star_give_up(struct star *s, const char *reason, char ret[STAR_REASON_SIZE]
     pthread_mutex_lock(&s->mutex);
     s->late = !reason;
     (void)eventfd_write(s->wake, 1);
-    // Of a member that dies the thread hears as soon as the back end does, and knows more.
-    if (!wait_broken(s, reason ? STAR_MISSING_MS / 2 : GIVE_UP_MS)) {
+    // Of a member that dies the thread hears as soon as the back end does, and knows more. And a member that was late
+    // has ended its connections, while it is still to be found out for whom it has waited.
+    if (!wait_broken(s, reason ? STAR_MISSING_MS + SLACK_MS : GIVE_UP_MS)) {
         s->gives_up = true;
         snprintf(s->own, sizeof s->own, "%s",
                  reason ? reason : "a collective waited too long, and the first member does not say who is missing");

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/borrow.h"
 
-#include "common/base/clock.h"
 #include "common/base/mem.h"
+#include "worker/host/dial.h"
 #include "worker/host/lending.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SLICE_MS = 100, MESSAGE_MAX = 512 };
+enum { MESSAGE_MAX = 512 };
 
 static int unreachable(const struct borrow *b, const char *why, struct err *err)
 {
@@ -32,63 +31,16 @@ static int lost(const struct borrow *b, uint64_t got, const char *why, struct er
                    got, b->bytes, why);
 }
 
-// 0: ready. ERR_TIMEOUT, ERR_CANCELED.
-static int wait_for(const struct borrow *b, int fd, short events, int64_t ms)
-{
-    int64_t end = clock_mono_ms(&clock_system) + ms;
-    for (;;) {
-        struct pollfd p = {.fd = fd, .events = events};
-        if (poll(&p, 1, SLICE_MS) > 0)
-            return 0;
-        if (atomic_load(b->canceled))
-            return ERR_CANCELED;
-        if (clock_mono_ms(&clock_system) >= end)
-            return ERR_TIMEOUT;
-    }
-}
-
 static int stopped(const struct borrow *b, struct err *err)
 {
     return err_set(err, ERR_CANCELED, "canceled while the object of %s was fetched", b->owner);
 }
 
-static int look_up(const struct borrow *b, struct addrinfo **ret)
+static int reach(const struct borrow *b, int *ret, struct err *err)
 {
-    char host[64], port[8];
-    const char *colon = strrchr(b->at, ':'), *begin = b->at;
-    size_t len = colon ? (size_t)(colon - b->at) : 0;
-    if (len >= 2 && begin[0] == '[' && begin[len - 1] == ']') {
-        begin++;
-        len -= 2;
-    }
-    if (len == 0 || len >= sizeof host || strlen(colon + 1) >= sizeof port)
-        return ERR_INVALID;
-    snprintf(host, sizeof host, "%.*s", (int)len, begin);
-    snprintf(port, sizeof port, "%s", colon + 1);
-    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-    return getaddrinfo(host, port, &hints, ret) == 0 ? 0 : ERR_INVALID;
-}
-
-static int dial(const struct borrow *b, int *ret, struct err *err)
-{
-    struct addrinfo *to = NULL;
-    if (look_up(b, &to) < 0)
-        return unreachable(b, "that is no address", err);
-    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), why = errno, r = 0;
-    if (fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) != 0) {
-        why = errno;
-        r = why == EINPROGRESS ? wait_for(b, fd, POLLOUT, BORROW_CONNECT_MS) : ERR_IO;
-        socklen_t len = sizeof why;
-        if (r == 0 && (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &len) != 0 || why))
-            r = ERR_IO;
-    }
-    freeaddrinfo(to);
-    *ret = fd;
-    if (r == ERR_CANCELED)
-        return stopped(b, err);
-    if (r == ERR_TIMEOUT)
-        return unreachable(b, "nobody answers there", err);
-    return fd < 0 || r < 0 ? unreachable(b, strerror(why), err) : 0;
+    struct err why = ERR_INIT;
+    int r = dial(b->at, b->canceled, ret, &why);
+    return r == ERR_CANCELED ? stopped(b, err) : r < 0 ? unreachable(b, why.msg, err) : 0;
 }
 
 // All of it, or an error; *got counts.
@@ -105,7 +57,7 @@ static int transfer(const struct borrow *b, int fd, bool out, char *data, size_t
             return lost(b, *got, "it hung up", err);
         if (errno != EAGAIN && errno != EINTR)
             return lost(b, *got, strerror(errno), err);
-        int r = wait_for(b, fd, out ? POLLOUT : POLLIN, BORROW_SILENT_MS);
+        int r = dial_wait(fd, out ? POLLOUT : POLLIN, BORROW_SILENT_MS, b->canceled);
         if (r == ERR_CANCELED)
             return stopped(b, err);
         if (r < 0)
@@ -156,7 +108,7 @@ static int ask(const struct borrow *b, int fd, char *out, struct err *err)
 
 int borrow(const struct borrow *b, char *out, struct err *err)
 {
-    int fd = -1, r = dial(b, &fd, err);
+    int fd = -1, r = reach(b, &fd, err);
     if (r == 0)
         r = ask(b, fd, out, err);
     if (fd >= 0)

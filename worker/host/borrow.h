@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BORROW_CONNECT_MS = 5 * 1000, BORROW_SILENT_MS = 30 * 1000 };
+enum { BORROW_SILENT_MS = 30 * 1000 };
 
 struct borrow {
     const char *at; // "address:port", "[v6]:port"

@@ -42,12 +42,7 @@ static void write_class(struct json_writer *w, const struct role *role)
 static void write_meshes(struct json_writer *w, const struct roles *roles)
 {
     struct grid meshes[GRIDS_MAX];
-    size_t n = 0;
-    for (size_t i = 0; i < roles->n; i++) {
-        const struct published *p = &roles->at[i].worker.published;
-        for (size_t k = 0; k < p->n_meshes && n < GRIDS_MAX; k++)
-            meshes[n++] = p->meshes[k];
-    }
+    size_t n = roles_meshes(roles, meshes);
     if (n)
         grids_write(w, "meshes", meshes, n);
 }

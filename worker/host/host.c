@@ -2,6 +2,7 @@
 #include "worker/host/host.h"
 
 #include "common/base/mem.h"
+#include "worker/host/meeting.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -58,6 +59,7 @@ static void serve(struct host *h)
                     .caller = h->caller,
                     .executor = h->executor,
                     .objects = h->objects,
+                    .meeting = h->meeting,
                     .bytes_max = h->options.call_bytes},
         .on_ready = on_ready,
         .on_trouble = on_trouble,
@@ -74,6 +76,12 @@ static void serve(struct host *h)
     roles_destroy(&h->roles);
 }
 
+static void publish_meshes(struct host *h)
+{
+    struct grid meshes[GRIDS_MAX];
+    meeting_meshes(h->meeting, meshes, roles_meshes(&h->roles, meshes), true);
+}
+
 static void on_created(void *ctx, const struct err *err)
 {
     struct host *h = ctx;
@@ -83,6 +91,7 @@ static void on_created(void *ctx, const struct err *err)
         executor_leave(h->executor);
         return;
     }
+    publish_meshes(h);
     if (h->on_created)
         h->on_created(h->ctx);
     serve(h);
@@ -110,10 +119,18 @@ static void on_signal(void *ctx, int signo)
 
 // Starting
 
+static void ask_place(void *ctx, uint32_t rank)
+{
+    const struct host *h = ctx;
+    if (h->proxies)
+        proxies_ask_place(h->proxies, rank);
+}
+
 static void take_down(struct host *h)
 {
     proxies_free(h->proxies);
     objects_free(h->objects);
+    meeting_free(h->meeting);
     executor_free(h->executor);
     caller_free(h->caller);
     loop_signal_free(h->signals[0]);
@@ -134,6 +151,7 @@ static struct objects *make_objects(const struct host *h)
         .call_bytes = o->reference_bytes,
         .local = o->n_connect > 0,
         .port = o->objects_port,
+        .meeting = h->meeting,
     };
     struct err err = ERR_INIT;
     struct objects *objects = objects_new(&config, &err);
@@ -151,6 +169,12 @@ int host_run(struct host *h)
     if (h->on_begin)
         h->on_begin(h->ctx);
     h->caller = caller_new(&h->options);
+    h->meeting = meeting_new(&(struct meeting_config){.loop = h->loop,
+                                                      .attempt = (uint32_t)h->options.attempt,
+                                                      .rank = h->worker.rank,
+                                                      .world = h->worker.world_size,
+                                                      .ask = ask_place,
+                                                      .ctx = h});
     h->objects = make_objects(h);
     h->signals[0] = loop_signal_new(h->loop, SIGTERM, on_signal, h);
     if (!h->pulled) // there it is the program's

@@ -27,6 +27,7 @@ struct host {
     struct executor *executor;
     struct caller *caller;
     struct objects *objects;
+    struct meeting *meeting;
     struct proxies *proxies; // NULL while the constructor runs
     struct loop_signal *signals[2];
     bool stopping;

@@ -5,6 +5,7 @@
 #include "common/base/str.h"
 #include "common/wire/ref.h"
 #include "worker/host/lending.h"
+#include "worker/host/meeting.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -32,7 +33,8 @@ struct borrower {
 struct lender {
     struct loop *loop;
     struct store *store;
-    char *secret; // NULL = not known yet
+    struct meeting *meeting; // NULL = none
+    char *secret;            // NULL = not known yet
     int fd, port;
     struct loop_poll *poll;
     struct loop_timer *retry; // after running out of descriptors
@@ -47,7 +49,8 @@ static void part(struct borrower *b)
     b->lender->n--;
     loop_poll_free(b->poll);
     loop_timer_free(b->silent);
-    close(b->fd);
+    if (b->fd >= 0)
+        close(b->fd);
     blob_unref(b->blob);
     free(b);
 }
@@ -73,11 +76,31 @@ static void refuse(struct borrower *b, int code, const char *why)
     say(b, code, blob_copy(why, strlen(why), NULL), 0, strlen(why));
 }
 
+// The connection is the meeting's from now on: nothing more is read of it here.
+static void hand_over(struct borrower *b, const struct lending_guest *g)
+{
+    char head[LENDING_ANSWER_LEN];
+    lending_answer_write(&(struct lending_answer){0}, head);
+    loop_poll_free(TAKE_PTR(b->poll));
+    if (send(b->fd, head, sizeof head, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof head)
+        meeting_arrive(b->lender->meeting, b->fd, g);
+    else
+        close(b->fd);
+    b->fd = -1;
+}
+
 static void answer(struct borrower *b)
 {
     const struct lender *l = b->lender;
     struct lending_question q;
-    if (lending_question_read(b->question, &q) < 0) {
+    struct lending_guest g;
+    struct err err = ERR_INIT;
+    if (l->meeting && lending_guest_read(b->question, &g) == 0) {
+        if (meeting_admits(l->meeting, l->secret, &g, &err))
+            hand_over(b, &g);
+        else
+            refuse(b, err.code, err.msg);
+    } else if (lending_question_read(b->question, &q) < 0) {
         refuse(b, ERR_PROTO, "that was no question for an object");
     } else if (!l->secret) {
         refuse(b, ERR_UNAVAILABLE, "it is not known here yet how keys are made");
@@ -133,6 +156,7 @@ static void on_borrower(void *ctx, int events)
     bool on = b->answering || read_more(b);
     if (on && b->answering)
         on = write_more(b);
+    on = on && b->fd >= 0;
     if (!on || loop_poll_set(b->poll, b->answering ? LOOP_WRITE : LOOP_READ, &err) < 0)
         part(b);
 }
@@ -230,7 +254,8 @@ static int port_of(int fd)
                                           : ((const struct sockaddr_in *)&at)->sin_port);
 }
 
-struct lender *lender_new(struct loop *loop, struct store *store, bool local, int port, struct err *err)
+struct lender *lender_new(struct loop *loop, struct store *store, struct meeting *meeting, bool local, int port,
+                          struct err *err)
 {
     int fd = open_socket(local, port);
     if (fd < 0) {
@@ -238,7 +263,7 @@ struct lender *lender_new(struct loop *loop, struct store *store, bool local, in
         return NULL;
     }
     struct lender *l = xcalloc(1, sizeof *l);
-    *l = (struct lender){.loop = loop, .store = store, .fd = fd, .port = port_of(fd)};
+    *l = (struct lender){.loop = loop, .store = store, .meeting = meeting, .fd = fd, .port = port_of(fd)};
     list_init(&l->borrowers);
     l->poll = loop_poll_new(loop, fd, on_connection, l);
     l->retry = loop_timer_new(loop, on_retry, l);

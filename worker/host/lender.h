@@ -10,10 +10,13 @@
 enum { LENDER_CONNECTIONS_MAX = 256, LENDER_SILENT_MS = 30 * 1000 };
 
 struct lender;
+struct meeting;
 
 // `local`: only processes of this machine reach it, else all. port 0 = one that is free. The store outlives it.
 // ERR_UNAVAILABLE: it cannot listen.
-struct lender *lender_new(struct loop *loop, struct store *store, bool local, int port, struct err *err);
+// `meeting` gets the connections of those who come to it; NULL = nobody may.
+struct lender *lender_new(struct loop *loop, struct store *store, struct meeting *meeting, bool local, int port,
+                          struct err *err);
 void lender_free(struct lender *l); // accepts NULL
 int lender_port(const struct lender *l);
 // What keys are made with; until it is known nobody gets anything. Copied.

@@ -25,6 +25,26 @@ int lending_question_read(const char in[LENDING_QUESTION_LEN], struct lending_qu
     return 0;
 }
 
+void lending_guest_write(const struct lending_guest *g, char out[LENDING_QUESTION_LEN])
+{
+    le_put_u32(out, LENDING_GUEST_MAGIC);
+    le_put_u32(out + 4, g->index);
+    le_put_u64(out + 8, g->id);
+    le_put_u64(out + 16, (uint64_t)g->until);
+    memcpy(out + 24, g->key, LENDING_KEY_LEN);
+}
+
+int lending_guest_read(const char in[LENDING_QUESTION_LEN], struct lending_guest *ret)
+{
+    if (le_get_u32(in) != LENDING_GUEST_MAGIC)
+        return ERR_PROTO;
+    ret->index = le_get_u32(in + 4);
+    ret->id = le_get_u64(in + 8);
+    ret->until = (int64_t)le_get_u64(in + 16);
+    memcpy(ret->key, in + 24, LENDING_KEY_LEN);
+    return 0;
+}
+
 void lending_answer_write(const struct lending_answer *a, char out[LENDING_ANSWER_LEN])
 {
     le_put_u32(out, LENDING_MAGIC);

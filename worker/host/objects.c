@@ -10,6 +10,7 @@
 #include "common/wire/body_list.h"
 #include "common/wire/ref.h"
 #include "worker/host/lender.h"
+#include "worker/host/meeting.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ struct objects *objects_new(const struct objects_config *config, struct err *why
     o->config = *config;
     o->store = store_new(config->store_bytes, rand_u64(&rand));
     if (config->group)
-        o->lender = lender_new(config->loop, o->store, config->local, config->port, why);
+        o->lender = lender_new(config->loop, o->store, config->meeting, config->local, config->port, why);
     return o;
 }
 
@@ -63,8 +64,15 @@ struct store *objects_store(struct objects *o)
     return o->store;
 }
 
+struct meeting *objects_meeting(const struct objects *o)
+{
+    return o->config.meeting;
+}
+
 void objects_secret(struct objects *o, const char *secret)
 {
+    if (o->config.meeting)
+        meeting_secret(o->config.meeting, secret);
     if (o->lender)
         lender_secret(o->lender, secret);
 }

@@ -9,14 +9,17 @@
 #include "common/wire/record.h"
 #include "worker/host/store.h"
 
+struct meeting;
+
 struct objects_config {
     struct loop *loop;
     const char *group; // UID of the WorkerGroup; NULL = none: nobody can refer to anything here. Borrowed
     uint32_t attempt, rank;
     size_t store_bytes;
-    size_t call_bytes; // of all objects in the arguments of one call
-    bool local;        // only processes of this machine are let in
-    int port;          // 0 = one that is free
+    size_t call_bytes;       // of all objects in the arguments of one call
+    bool local;              // only processes of this machine are let in
+    int port;                // 0 = one that is free
+    struct meeting *meeting; // of communicators; NULL = none. Outlives the objects
 };
 
 struct objects;
@@ -28,6 +31,7 @@ int objects_port(const struct objects *o);       // 0 = others get nothing from 
 uint64_t objects_given(const struct objects *o); // bytes, to other workers
 struct store *objects_store(struct objects *o);
 size_t objects_call_bytes(const struct objects *o);
+struct meeting *objects_meeting(const struct objects *o);
 // The secret of the attempt, of a WELCOME.
 void objects_secret(struct objects *o, const char *secret);
 // An object of this very process, if the reference names one.

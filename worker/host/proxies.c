@@ -156,6 +156,14 @@ struct proxies *proxies_new(struct loop *loop, const struct proxies_config *conf
     return NULL;
 }
 
+void proxies_ask_place(struct proxies *p, uint32_t rank)
+{
+    for (size_t i = 0; i < p->n_named; i++)
+        session_ask_place(p->named[i], rank);
+    for (size_t i = 0; p->replicas && i < ws_replicas_count(p->replicas); i++)
+        session_ask_place(ws_replicas_at(p->replicas, i), rank);
+}
+
 void proxies_stop(struct proxies *p)
 {
     size_t n = p->replicas ? ws_replicas_count(p->replicas) : 0;

@@ -51,6 +51,9 @@ void roles_done(struct roles *r);
 void roles_create(struct roles *r, const struct roles_config *config);
 void roles_destroy(struct roles *r); // once, after on_created; no call may be submitted after
 
+// What all of them have published; borrows.
+size_t roles_meshes(const struct roles *r, struct grid out[GRIDS_MAX]);
+
 // NULL as the name: of a call that says none. NULL and ERR_INVALID, ERR_NOT_FOUND with the names that there are.
 struct role *roles_find(const struct roles *r, const char *name, struct err *err);
 

@@ -9,6 +9,7 @@
 #include "worker/host/body.h"
 #include "worker/host/description.h"
 #include "worker/host/request.h"
+#include "worker/host/told.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,13 @@ static void send_hello(struct session *s)
     writer_done(&w);
 }
 
+void session_ask_place(struct session *s, uint32_t rank)
+{
+    char body[32];
+    if (s->welcomed && !s->closing)
+        send_record(s, RECORD_PLACE, 0, body, (size_t)snprintf(body, sizeof body, "{\"rank\":%u}", rank));
+}
+
 static int take_welcome(struct session *s, const struct record *r, struct err *err)
 {
     struct arena a = ARENA_INIT;
@@ -127,18 +135,11 @@ static int take_welcome(struct session *s, const struct record *r, struct err *e
         return err_set(err, ERR_PROTO, "a second WELCOME");
     int parsed = json_parse(r->body, r->len, NULL, &a, &root, err);
     if (parsed == 0) {
-        char *ticket = json_str(json_get(root, "ticket"), &a);
+        const char *ticket = told_welcome(&s->config, root, &a);
         if (ticket) {
             free(s->ticket);
             s->ticket = xstrdup(ticket);
         }
-        const struct json *group = json_get(root, "group");
-        if (s->config.caller)
-            caller_place(s->config.caller, json_str(json_get(group, "namespace"), &a),
-                         json_str(json_get(group, "name"), &a), s->config.worker->rank);
-        const char *secret = json_str(json_get(root, "peerSecret"), &a);
-        if (secret && s->config.objects)
-            objects_secret(s->config.objects, secret);
         s->welcomed = true;
         s->told = 0;
         s->retry_ms = 0;
@@ -347,6 +348,8 @@ static int take_record(struct session *s, const struct record *r, struct err *er
         return take_welcome(s, r, err);
     case RECORD_GOODBYE:
         return take_goodbye(s, r);
+    case RECORD_PLACE:
+        return told_place(&s->config, r->body, r->len, err);
     case RECORD_FREE:
         if (s->config.objects)
             objects_release(s->config.objects, r->body, r->len);

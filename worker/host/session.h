@@ -42,6 +42,7 @@ struct session_config {
     struct caller *caller; // of calls that methods make; NULL = they cannot
     struct executor *executor;
     struct objects *objects; // NULL = it keeps none
+    struct meeting *meeting; // of communicators; NULL = none
     struct memory *memory;   // for long results, where the proxy is on this host and can read it; NULL = none
     uint64_t seed;           // of the jitter
     size_t bytes_max;        // of arguments that wait; a call that does not fit is answered with LIMIT
@@ -61,6 +62,8 @@ struct session;
 // Dials at once. The other strings of the configuration are borrowed. ERR_INVALID for an address that makes no sense.
 struct session *session_new(struct loop *loop, const struct session_config *config, struct err *err);
 bool session_up(const struct session *s); // the proxy has said WELCOME
+// The proxy says to the meeting where that rank of the group is; nothing while it is not connected.
+void session_ask_place(struct session *s, uint32_t rank);
 // Calls that wait are refused, the one that runs is canceled and answered when it returns; then says goodbye.
 void session_stop(struct session *s);
 void session_free(struct session *s); // at once; accepts NULL

@@ -123,6 +123,75 @@ static void collectives_give_what_they_should(void **state)
     }
 }
 
+// Parts are cut into pieces from 64 KiB on, and have other lengths where the count does not divide.
+static int use_long(const struct team_member *m, void *ctx)
+{
+    enum { LONG = 1000003 };
+    struct err err = ERR_INIT;
+    cadre_comm *c = team_join(m, &err);
+    int32_t *x = xcalloc(LONG, sizeof *x), *all = xcalloc((size_t)m->n * LONG, sizeof *all);
+    (void)ctx;
+    CHECK(c);
+    for (int i = 0; i < LONG; i++)
+        x[i] = i + m->index;
+    CHECK(cadre_all_gather(c, "I32", x, all, LONG) == CADRE_OK);
+    for (int i = 0; i < m->n; i++)
+        for (int k = 0; k < LONG; k++)
+            CHECK(all[i * LONG + k] == k + i);
+    CHECK(cadre_all_reduce(c, "I32", x, x, LONG, CADRE_SUM) == CADRE_OK);
+    for (int i = 0; i < LONG; i++)
+        CHECK(x[i] == i * m->n + m->n * (m->n - 1) / 2);
+    CHECK(cadre_reduce_scatter(c, "I32", all, x, LONG, CADRE_MAX) == CADRE_OK);
+    for (int i = 0; i < LONG; i++)
+        CHECK(x[i] == i + m->index);
+    free(x);
+    free(all);
+    cadre_comm_free(c);
+    return 0;
+}
+
+static void long_ones_too(void **state)
+{
+    (void)state;
+    struct team t;
+    team_start(&t, 3, TEAM_LIMIT_MS, use_long, NULL);
+    for (int k = 0; k < t.n; k++)
+        assert_int_equal(team_wait(&t, k), 0);
+}
+
+// The first member is gone as soon as it has sent.
+static int part_early(const struct team_member *m, void *ctx)
+{
+    enum { LONG = 8 << 20 };
+    struct err err = ERR_INIT;
+    cadre_comm *c = team_join(m, &err);
+    char *data = xcalloc(LONG, 1);
+    (void)ctx;
+    CHECK(c);
+    if (m->index == 0) {
+        memset(data, 'x', LONG);
+        CHECK(cadre_send(c, "U8", data, LONG, 1) == CADRE_OK);
+    } else {
+        if (cadre_recv(c, "U8", data, LONG, 0) != CADRE_OK)
+            fprintf(stderr, "%s\n", cadre_comm_error(c));
+        CHECK(data[LONG - 1] == 'x');
+    }
+    cadre_comm_free(c);
+    free(data);
+    return 0;
+}
+
+static void what_was_sent_arrives_though_its_sender_has_gone(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        struct team t;
+        team_start(&t, 2, TEAM_LIMIT_MS, part_early, NULL);
+        assert_int_equal(team_wait(&t, 0), 0);
+        assert_int_equal(team_wait(&t, 1), 0);
+    }
+}
+
 static void one_member_needs_nobody(void **state)
 {
     (void)state;
@@ -289,6 +358,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collectives_give_what_they_should),
+        cmocka_unit_test(long_ones_too),
+        cmocka_unit_test(what_was_sent_arrives_though_its_sender_has_gone),
         cmocka_unit_test(one_member_needs_nobody),
         cmocka_unit_test(a_member_that_dies_fails_the_others_in_every_collective),
         cmocka_unit_test(a_member_that_stands_still_is_named_at_the_limit),

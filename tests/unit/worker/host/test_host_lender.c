@@ -44,7 +44,7 @@ static int setup(void **state)
     struct err err = ERR_INIT;
     f->loop = loop_new();
     f->store = store_new(64 << 20, 3);
-    f->lender = lender_new(f->loop, f->store, true, 0, &err);
+    f->lender = lender_new(f->loop, f->store, NULL, true, 0, &err);
     assert_non_null(f->lender);
     lender_secret(f->lender, SECRET);
     snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Communicators of ranks in a local run: examples/ddp on four ranks computes the gradients that one rank computes from
+# the whole batch; over a dimension of a mesh; a rank that is killed fails the call of the others and is named.
+# Arguments: the folder of the sources, cadre-local, cadre-agent, cadre-worker, kubectl-cadre, ddp.so.
+set -euo pipefail
+root=$1 local=$2 agent=$3 worker=$4 cli=$5 module=$6
+# shellcheck source=tests/lib/local.sh
+. "$root/tests/lib/local.sh"
+
+group() { # NAME REPLICAS REST-OF-WORKER
+    cat >"$work/$1.yaml" <<YAML
+apiVersion: cadre.dev/v1alpha1
+kind: WorkerGroup
+metadata: {name: $1, namespace: default}
+spec:
+  replicas: $2
+  restartPolicy: Never
+  worker: {module: $module$3}
+  template: {spec: {containers: [{name: worker, image: none}]}}
+YAML
+}
+
+call() { # METHOD ARGUMENT...
+    "$cli" call "$@" --server "unix:$work/socket" --token x
+}
+
+# same LABEL A B: numbers in JSON lists, which differ by rounding only.
+same() {
+    python3 -c '
+import json, sys
+def flat(v):
+    return [x for part in v for x in flat(part)] if isinstance(v, list) else [v]
+a, b = flat(json.loads(sys.argv[1])), flat(json.loads(sys.argv[2]))
+b = b * (len(a) // len(b))
+sys.exit(len(a) != len(b) or any(abs(x - y) > 1e-5 * max(abs(y), 1e-3) for x, y in zip(a, b)))' "$2" "$3" ||
+        fail "$1: $2 is not $3"
+    echo "ok - $1"
+}
+
+group one 1 ""
+local_start -f "$work/one.yaml"
+until_true call one norm
+loss=$(call one train_step '[1,8]') grads=$(call one sample_grads 8)
+call one train_step '[2,8]' >/dev/null
+norm=$(call one norm)
+
+group four 4 ""
+local_start -f "$work/four.yaml"
+until_true call four norm
+same "four ranks have the loss of one" "$(call four train_step '[1,8]')" "$loss"
+same "and its gradients" "$(call four sample_grads 8)" "$grads"
+call four train_step '[2,8]' >/dev/null
+same "and its weights, on every rank" "$(call four norm)" "$norm"
+
+group mesh 4 ", init: {dim: dp}, meshes: [{name: train, dims: [{name: pp, size: 2}, {name: dp, size: 2}]}]"
+local_start -f "$work/mesh.yaml"
+until_true call mesh norm
+same "so have two pairs of a mesh" "$(call mesh train_step '[1,8]')" "$loss"
+same "with the same gradients" "$(call mesh sample_grads 8)" "$grads"
+
+group wrong 2 ", init: {dim: tp}, meshes: [{name: train, dims: [{name: dp, size: 2}]}]"
+local_start -f "$work/wrong.yaml"
+until_true call wrong norm
+cli_says "a dimension that is not there" "mesh 'train' has no dimension 'tp'" call wrong train_step '[1,8]'

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks meet at the port of the first of them. Both sides are in this process: a loop with a lender, and threads that
+// hold the meeting.
+#include "worker/host/meeting.h"
+
+#include "common/base/mem.h"
+#include "worker/host/lender.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECRET "0123456789abcdef"
+enum { RANKS = 3, LIMIT_MS = 600 * 1000, SHORT_LIMIT_MS = 300 };
+
+struct fixture {
+    struct loop *loop;
+    struct store *store;
+    struct lender *lender;
+    struct meeting *meetings[RANKS]; // of three processes
+    char at[64];
+    int asked;
+    bool silent; // no proxy answers
+};
+
+struct holder {
+    struct meeting *meeting;
+    struct meeting_list list;
+    atomic_bool canceled, over;
+    int links[RANKS], code;
+    struct err err;
+    pthread_t thread;
+};
+
+static const int ranks[RANKS] = {4, 5, 6};
+
+static void ask(void *ctx, uint32_t rank)
+{
+    struct fixture *f = ctx;
+    f->asked++;
+    assert_int_equal(rank, ranks[0]);
+    for (int i = 0; i < RANKS && !f->silent; i++)
+        meeting_place(f->meetings[i], rank, f->at);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+    struct err err = ERR_INIT;
+    f->loop = loop_new();
+    f->store = store_new(1 << 20, 3);
+    for (int i = 0; i < RANKS; i++) {
+        f->meetings[i] = meeting_new(&(struct meeting_config){
+            .loop = f->loop, .attempt = 1, .rank = ranks[i], .world = 8, .ask = ask, .ctx = f});
+        meeting_secret(f->meetings[i], SECRET);
+    }
+    f->lender = lender_new(f->loop, f->store, f->meetings[0], true, 0, &err);
+    assert_non_null(f->lender);
+    lender_secret(f->lender, SECRET);
+    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    lender_free(f->lender);
+    for (int i = 0; i < RANKS; i++)
+        meeting_free(f->meetings[i]);
+    store_free(f->store);
+    loop_free(f->loop);
+    free(f);
+    return 0;
+}
+
+static void *hold(void *ctx)
+{
+    struct holder *h = ctx;
+    h->code = meeting_hold(h->meeting, &h->list, h->links, &h->err);
+    atomic_store(&h->over, true);
+    return NULL;
+}
+
+static void begin(struct fixture *f, struct holder *h, int index, int64_t limit_ms)
+{
+    *h = (struct holder){.meeting = f->meetings[index]};
+    h->list = (struct meeting_list){ranks, RANKS, index, limit_ms, &h->canceled};
+    assert_int_equal(pthread_create(&h->thread, NULL, hold, h), 0);
+}
+
+static void end(struct fixture *f, struct holder *h)
+{
+    while (!atomic_load(&h->over))
+        loop_run_once(f->loop, 10);
+    pthread_join(h->thread, NULL);
+}
+
+static void all_are_connected_to_the_first(void **state)
+{
+    struct fixture *f = *state;
+    struct holder h[RANKS];
+    for (int round = 0; round < 2; round++) { // a meeting is over when it is
+        for (int i = RANKS; i-- > 0;)
+            begin(f, &h[i], i, LIMIT_MS);
+        for (int i = 0; i < RANKS; i++) {
+            end(f, &h[i]);
+            assert_int_equal(h[i].code, 0);
+        }
+        for (int i = 1; i < RANKS; i++) {
+            char byte = (char)('a' + i), got = 0;
+            assert_int_equal(write(h[i].links[0], &byte, 1), 1);
+            while (read(h[0].links[i], &got, 1) != 1)
+                usleep(100);
+            assert_int_equal(got, byte);
+            close(h[i].links[0]);
+            close(h[0].links[i]);
+        }
+    }
+}
+
+static void who_has_not_come_has_no_link(void **state)
+{
+    struct fixture *f = *state;
+    struct holder first, second;
+    begin(f, &second, 1, LIMIT_MS);
+    begin(f, &first, 0, SHORT_LIMIT_MS);
+    end(f, &second);
+    end(f, &first);
+    assert_int_equal(first.code, 0);
+    assert_true(first.links[1] >= 0);
+    assert_int_equal(first.links[2], -1);
+    close(first.links[1]);
+    close(second.links[0]);
+}
+
+static void a_first_that_nobody_knows_is_waited_for_until_the_limit(void **state)
+{
+    struct fixture *f = *state;
+    struct holder h;
+    f->silent = true;
+    begin(f, &h, 1, SHORT_LIMIT_MS);
+    end(f, &h);
+    assert_int_equal(h.code, ERR_TIMEOUT);
+    assert_non_null(strstr(h.err.msg, "rank 4, the first of the list, was not found within 300 ms"));
+    assert_true(f->asked >= 1);
+}
+
+static void another_secret_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct holder h;
+    meeting_secret(f->meetings[2], "of another attempt");
+    begin(f, &h, 2, LIMIT_MS);
+    end(f, &h);
+    assert_int_equal(h.code, ERR_FORBIDDEN);
+    assert_non_null(strstr(h.err.msg, "does not take the proof"));
+}
+
+static void a_first_that_has_no_secret_yet_is_asked_again(void **state)
+{
+    struct fixture *f = *state;
+    struct holder first, second;
+    lender_free(f->lender);
+    struct err err = ERR_INIT;
+    f->lender = lender_new(f->loop, f->store, f->meetings[0], true, 0, &err);
+    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
+    begin(f, &second, 1, LIMIT_MS);
+    for (int before = f->asked; f->asked < before + 2;)
+        loop_run_once(f->loop, 10);
+    lender_secret(f->lender, SECRET);
+    end(f, &second);
+    assert_int_equal(second.code, 0);
+    begin(f, &first, 0, SHORT_LIMIT_MS);
+    end(f, &first);
+    assert_true(first.links[1] >= 0);
+    close(first.links[1]);
+    close(second.links[0]);
+}
+
+static void a_cancel_ends_the_wait(void **state)
+{
+    struct fixture *f = *state;
+    struct holder first, second;
+    f->silent = true;
+    begin(f, &first, 0, LIMIT_MS);
+    begin(f, &second, 1, LIMIT_MS);
+    atomic_store(&first.canceled, true);
+    atomic_store(&second.canceled, true);
+    end(f, &first);
+    end(f, &second);
+    assert_int_equal(first.code, ERR_CANCELED);
+    assert_int_equal(second.code, ERR_CANCELED);
+}
+
+static void meshes_of_the_object_go_first(void **state)
+{
+    struct fixture *f = *state;
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct grid got;
+    const struct grid_dim eight[] = {{"dp", 8}}, four[] = {{"dp", 2}, {"tp", 4}}, wrong[] = {{"x", 3}};
+    const struct grid own[] = {{"a", eight, 1}, {"b", four, 2}}, object[] = {{"b", eight, 1}, {"c", wrong, 1}};
+    struct meeting *m = f->meetings[0];
+    assert_int_equal(meeting_mesh(m, NULL, 8, &a, &got, &err), ERR_INVALID);
+    assert_non_null(strstr(err.msg, "the group has no mesh"));
+    meeting_meshes(m, own, 2, true);
+    assert_int_equal(meeting_mesh(m, NULL, 8, &a, &got, &err), 0);
+    assert_string_equal(got.name, "a");
+    meeting_meshes(m, object, 2, false);
+    assert_int_equal(meeting_mesh(m, NULL, 8, &a, &got, &err), 0);
+    assert_string_equal(got.name, "b");
+    assert_int_equal(got.n_dims, 1);
+    assert_int_equal(meeting_mesh(m, "a", 8, &a, &got, &err), 0);
+    assert_int_equal(meeting_mesh(m, "c", 8, &a, &got, &err), ERR_INVALID);
+    arena_done(&a);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(all_are_connected_to_the_first),
+        TEST(who_has_not_come_has_no_link),
+        TEST(a_first_that_nobody_knows_is_waited_for_until_the_limit),
+        TEST(another_secret_is_refused),
+        TEST(a_first_that_has_no_secret_yet_is_asked_again),
+        TEST(a_cancel_ends_the_wait),
+        TEST(meshes_of_the_object_go_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

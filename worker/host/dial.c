@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/dial.h"
+
+#include "common/base/clock.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SLICE_MS = 100 };
+
+int dial_wait(int fd, short events, int64_t ms, const atomic_bool *canceled)
+{
+    int64_t end = clock_mono_ms(&clock_system) + ms;
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = events};
+        if (poll(&p, 1, SLICE_MS) > 0)
+            return 0;
+        if (atomic_load(canceled))
+            return ERR_CANCELED;
+        if (clock_mono_ms(&clock_system) >= end)
+            return ERR_TIMEOUT;
+    }
+}
+
+static int look_up(const char *at, struct addrinfo **ret)
+{
+    char host[64], port[8];
+    const char *colon = strrchr(at, ':'), *begin = at;
+    size_t len = colon ? (size_t)(colon - at) : 0;
+    if (len >= 2 && begin[0] == '[' && begin[len - 1] == ']') {
+        begin++;
+        len -= 2;
+    }
+    if (len == 0 || len >= sizeof host || strlen(colon + 1) >= sizeof port)
+        return ERR_INVALID;
+    snprintf(host, sizeof host, "%.*s", (int)len, begin);
+    snprintf(port, sizeof port, "%s", colon + 1);
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+    return getaddrinfo(host, port, &hints, ret) == 0 ? 0 : ERR_INVALID;
+}
+
+static int connect_to(const struct addrinfo *to, int fd, const atomic_bool *canceled, struct err *err)
+{
+    if (connect(fd, to->ai_addr, to->ai_addrlen) == 0)
+        return 0;
+    if (errno != EINPROGRESS)
+        return err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno));
+    int r = dial_wait(fd, POLLOUT, DIAL_MS, canceled), why = 0;
+    socklen_t len = sizeof why;
+    if (r == ERR_CANCELED)
+        return err_set(err, r, "canceled");
+    if (r == ERR_TIMEOUT)
+        return err_set(err, ERR_UNAVAILABLE, "nobody answers there");
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &len) != 0 || why)
+        return err_set(err, ERR_UNAVAILABLE, "%s", strerror(why ? why : errno));
+    return 0;
+}
+
+int dial(const char *at, const atomic_bool *canceled, int *ret, struct err *err)
+{
+    struct addrinfo *to = NULL;
+    *ret = -1;
+    if (look_up(at, &to) < 0)
+        return err_set(err, ERR_UNAVAILABLE, "that is no address");
+    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int r = fd < 0 ? err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno)) : connect_to(to, fd, canceled, err);
+    freeaddrinfo(to);
+    if (r == 0)
+        *ret = fd;
+    else if (fd >= 0)
+        close(fd);
+    return r;
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/meeting.h"
+
+#include "common/base/clock.h"
+#include "common/base/list.h"
+#include "common/base/str.h"
+#include "common/wire/peer_key.h"
+#include "worker/host/dial.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { AT_SIZE = 96, SLICE_MS = 100, GRACE_MS = 1000 };
+
+struct guest { // who has come, and nobody has asked for yet
+    struct list link;
+    int fd;
+    uint64_t id;
+    uint32_t index;
+    int64_t until;
+};
+
+struct seeker { // a thread that wants to know where a rank is
+    struct list link;
+    uint32_t rank;
+    char at[AT_SIZE]; // "" = no answer yet
+};
+
+struct list_count { // meetings of the same ranks
+    uint64_t hash;
+    uint32_t n;
+};
+
+struct meeting {
+    struct meeting_config config;
+    struct loop_wakeup *wakeup;
+    pthread_mutex_t mutex; // of what follows
+    pthread_cond_t changed;
+    char *secret;
+    struct list guests, seekers;
+    size_t n_guests;
+    struct list_count *lists;
+    size_t n_lists;
+    struct arena memory;    // of the meshes
+    struct grid *meshes[2]; // of the object, published
+    size_t n_meshes[2];
+};
+
+static int64_t now_ms(void)
+{
+    return clock_mono_ms(&clock_system);
+}
+
+// The loop's side
+
+static void on_wakeup(void *ctx)
+{
+    struct meeting *m = ctx;
+    uint32_t ranks[64];
+    size_t n = 0;
+    pthread_mutex_lock(&m->mutex);
+    LIST_FOREACH(l, &m->seekers)
+        if (n < ARRAY_LEN(ranks))
+            ranks[n++] = CONTAINER_OF(l, struct seeker, link)->rank;
+    pthread_mutex_unlock(&m->mutex);
+    for (size_t i = 0; i < n; i++)
+        m->config.ask(m->config.ctx, ranks[i]);
+}
+
+struct meeting *meeting_new(const struct meeting_config *config)
+{
+    struct meeting *m = xcalloc(1, sizeof *m);
+    pthread_condattr_t attr;
+    m->config = *config;
+    m->wakeup = loop_wakeup_new(config->loop, on_wakeup, m);
+    list_init(&m->guests);
+    list_init(&m->seekers);
+    pthread_mutex_init(&m->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&m->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    return m;
+}
+
+static int take_guest(struct meeting *m, struct guest *g)
+{
+    int fd = g->fd;
+    list_remove(&g->link);
+    m->n_guests--;
+    free(g);
+    return fd;
+}
+
+void meeting_free(struct meeting *m)
+{
+    if (!m)
+        return;
+    LIST_FOREACH(l, &m->guests)
+        close(take_guest(m, CONTAINER_OF(l, struct guest, link)));
+    loop_wakeup_free(m->wakeup);
+    pthread_cond_destroy(&m->changed);
+    pthread_mutex_destroy(&m->mutex);
+    arena_done(&m->memory);
+    free(m->secret);
+    free(m->lists);
+    free(m);
+}
+
+void meeting_secret(struct meeting *m, const char *secret)
+{
+    pthread_mutex_lock(&m->mutex);
+    free(m->secret);
+    m->secret = xstrdup(secret);
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->mutex);
+}
+
+void meeting_place(struct meeting *m, uint32_t rank, const char *at)
+{
+    pthread_mutex_lock(&m->mutex);
+    LIST_FOREACH(l, &m->seekers) {
+        struct seeker *s = CONTAINER_OF(l, struct seeker, link);
+        if (s->rank == rank)
+            snprintf(s->at, sizeof s->at, "%s", at);
+    }
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->mutex);
+}
+
+void meeting_meshes(struct meeting *m, const struct grid *meshes, size_t n, bool published)
+{
+    pthread_mutex_lock(&m->mutex);
+    if (!m->meshes[published]) {
+        m->meshes[published] = grids_copy(meshes, n, &m->memory);
+        m->n_meshes[published] = n;
+    }
+    pthread_mutex_unlock(&m->mutex);
+}
+
+static void text_of(uint64_t id, uint32_t index, int64_t until, char out[PEER_KEY_SIZE + 64])
+{
+    snprintf(out, PEER_KEY_SIZE + 64, "cadre.dev/meeting/v1/%016" PRIx64 ".%u.%" PRId64, id, index, until);
+}
+
+bool meeting_admits(const struct meeting *m, const char *secret, const struct lending_guest *g, struct err *err)
+{
+    char text[PEER_KEY_SIZE + 64];
+    (void)m;
+    text_of(g->id, g->index, g->until, text);
+    if (!secret)
+        err_set(err, ERR_UNAVAILABLE, "it is not known here yet how keys are made");
+    else if (!peer_key_good(secret, text, g->key, sizeof g->key))
+        err_set(err, ERR_FORBIDDEN, "the key does not fit the meeting");
+    else if (g->until < clock_wall_ms(&clock_system))
+        err_set(err, ERR_FORBIDDEN, "the key has expired: clocks differ");
+    return err->code == 0;
+}
+
+// Those of old are gone themselves; one that comes again has given the first connection up.
+static void drop_old(struct meeting *m, const struct lending_guest *g)
+{
+    int64_t now = clock_wall_ms(&clock_system);
+    LIST_FOREACH(l, &m->guests) {
+        struct guest *old = CONTAINER_OF(l, struct guest, link);
+        if (old->until < now || (old->id == g->id && old->index == g->index) || m->n_guests >= MEETING_GUESTS_MAX)
+            close(take_guest(m, old));
+    }
+}
+
+void meeting_arrive(struct meeting *m, int fd, const struct lending_guest *g)
+{
+    struct guest *guest = xcalloc(1, sizeof *guest);
+    *guest = (struct guest){.fd = fd, .id = g->id, .index = g->index, .until = g->until};
+    pthread_mutex_lock(&m->mutex);
+    drop_old(m, g);
+    list_append(&m->guests, &guest->link);
+    m->n_guests++;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->mutex);
+}
+
+// The side of the threads
+
+int meeting_rank(const struct meeting *m)
+{
+    return m->config.rank;
+}
+
+int meeting_world(const struct meeting *m)
+{
+    return m->config.world;
+}
+
+int meeting_mesh(struct meeting *m, const char *name, uint32_t world, struct arena *a, struct grid *ret,
+                 struct err *err)
+{
+    const struct grid *found = NULL;
+    pthread_mutex_lock(&m->mutex);
+    for (int k = 0; k < 2 && !found; k++)
+        for (size_t i = 0; i < m->n_meshes[k] && !found; i++)
+            if (!name || str_eq(m->meshes[k][i].name, name))
+                found = &m->meshes[k][i];
+    if (found)
+        *ret = *grids_copy(found, 1, a);
+    pthread_mutex_unlock(&m->mutex);
+    if (!found)
+        return err_set(err, ERR_INVALID, "the group has no mesh%s%s%s; spec.worker.meshes names them", name ? " '" : "",
+                       name ? name : "", name ? "'" : "");
+    return grid_check(ret, world, err);
+}
+
+// With the mutex held, which is given up meanwhile. At most a slice: nothing wakes this for a cancel.
+static void wait_some(struct meeting *m, int64_t until)
+{
+    int64_t at = MIN(until, now_ms() + SLICE_MS);
+    const struct timespec time = {at / 1000, at % 1000 * 1000000};
+    pthread_cond_timedwait(&m->changed, &m->mutex, &time);
+}
+
+// All members count alike, because they make their communicators of the same ranks in the same order.
+static int number_of(struct meeting *m, const struct meeting_list *l, uint64_t *ret, struct err *err)
+{
+    char attempt[16];
+    int len = snprintf(attempt, sizeof attempt, "%u", m->config.attempt), r = 0;
+    uint64_t hash = str_hash((const char *)l->ranks, (size_t)l->n * sizeof *l->ranks) ^
+                    str_hash(attempt, (size_t)len) * UINT64_C(0x9e3779b97f4a7c15);
+    size_t i = 0;
+    pthread_mutex_lock(&m->mutex);
+    while (i < m->n_lists && m->lists[i].hash != hash)
+        i++;
+    if (i == MEETING_LISTS_MAX) {
+        r = err_set(err, ERR_LIMIT, "this process has made communicators of %d lists of ranks, which is the most",
+                    MEETING_LISTS_MAX);
+    } else {
+        if (i == m->n_lists) {
+            m->lists = xrealloc(m->lists, ++m->n_lists, sizeof *m->lists);
+            m->lists[i] = (struct list_count){hash, 0};
+        }
+        *ret = hash + m->lists[i].n++;
+    }
+    pthread_mutex_unlock(&m->mutex);
+    return r;
+}
+
+static int wait_for_guests(struct meeting *m, const struct meeting_list *l, uint64_t id, int64_t until, int *links,
+                           struct err *err)
+{
+    int missing = l->n - 1, r = 0;
+    for (int i = 0; i < l->n; i++)
+        links[i] = -1;
+    pthread_mutex_lock(&m->mutex);
+    while (r == 0) {
+        LIST_FOREACH(at, &m->guests) {
+            struct guest *g = CONTAINER_OF(at, struct guest, link);
+            if (g->id != id || g->index == 0 || g->index >= (uint32_t)l->n)
+                continue;
+            int *link = &links[g->index];
+            missing -= *link < 0;
+            if (*link >= 0)
+                close(*link);
+            *link = take_guest(m, g);
+        }
+        if (!missing || now_ms() >= until)
+            break;
+        wait_some(m, until);
+        if (atomic_load(l->canceled))
+            r = err_set(err, ERR_CANCELED, "canceled while it waited for other ranks");
+    }
+    pthread_mutex_unlock(&m->mutex);
+    for (int i = 0; r < 0 && i < l->n; i++)
+        if (links[i] >= 0)
+            close(links[i]);
+    return r;
+}
+
+// Where the first of the list is. ERR_TIMEOUT, ERR_CANCELED.
+static int seek(struct meeting *m, const struct meeting_list *l, int64_t until, char at[AT_SIZE], char **ret_secret)
+{
+    struct seeker s = {.rank = (uint32_t)l->ranks[0]};
+    int64_t ask = 0;
+    int r = 0;
+    pthread_mutex_lock(&m->mutex);
+    list_append(&m->seekers, &s.link);
+    while (r == 0 && (!s.at[0] || !m->secret)) {
+        if (now_ms() >= ask) {
+            loop_wakeup_signal(m->wakeup);
+            ask = now_ms() + MEETING_ASK_MS;
+        }
+        wait_some(m, until);
+        r = atomic_load(l->canceled) ? ERR_CANCELED : now_ms() >= until ? ERR_TIMEOUT : 0;
+    }
+    list_remove(&s.link);
+    if (r == 0) {
+        memcpy(at, s.at, AT_SIZE);
+        *ret_secret = xstrdup(m->secret);
+    }
+    pthread_mutex_unlock(&m->mutex);
+    return r;
+}
+
+static int read_all(int fd, char *data, size_t len, const atomic_bool *canceled)
+{
+    while (len) {
+        ssize_t n = recv(fd, data, len, 0);
+        if (n > 0) {
+            data += n;
+            len -= (size_t)n;
+        } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+            return ERR_GONE;
+        } else {
+            int r = dial_wait(fd, POLLIN, DIAL_MS, canceled);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+// 0: it is let in. ERR_FORBIDDEN is final.
+static int introduce(int fd, const struct meeting_list *l, uint64_t id, const char *secret, struct err *err)
+{
+    char question[LENDING_QUESTION_LEN], head[LENDING_ANSWER_LEN], text[PEER_KEY_SIZE + 64], key[PEER_KEY_SIZE];
+    struct lending_answer a;
+    struct lending_guest g = {(uint32_t)l->index, id, clock_wall_ms(&clock_system) + l->limit_ms + GRACE_MS, ""};
+    text_of(g.id, g.index, g.until, text);
+    peer_key(secret, text, key);
+    memcpy(g.key, key, sizeof g.key);
+    lending_guest_write(&g, question);
+    if (send(fd, question, sizeof question, MSG_NOSIGNAL) != sizeof question)
+        return err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno));
+    int r = read_all(fd, head, sizeof head, l->canceled);
+    if (r < 0 || lending_answer_read(head, &a) < 0)
+        return err_set(err, r == ERR_CANCELED ? r : ERR_UNAVAILABLE, "it does not answer");
+    if (a.code == (uint32_t)-ERR_FORBIDDEN)
+        return err_set(err, ERR_FORBIDDEN,
+                       "it does not take the proof of this rank: clocks differ by more than the limit");
+    return a.code ? err_set(err, ERR_UNAVAILABLE, "it is not ready") : 0;
+}
+
+static int visit(struct meeting *m, const struct meeting_list *l, uint64_t id, int64_t until, int *link,
+                 struct err *err)
+{
+    for (;;) {
+        char at[AT_SIZE] = "";
+        _cleanup_(free_p) char *secret = NULL;
+        struct err why = ERR_INIT;
+        int fd = -1, r = seek(m, l, until, at, &secret);
+        if (r == ERR_TIMEOUT)
+            return err_set(err, r, "rank %d, the first of the list, was not found within %" PRId64 " ms%s%s",
+                           l->ranks[0], l->limit_ms, err->code ? "; last: " : "", err->code ? err->msg : "");
+        if (r == 0)
+            r = dial(at, l->canceled, &fd, &why);
+        if (r == 0)
+            r = introduce(fd, l, id, secret, &why);
+        if (r == 0) {
+            *link = fd;
+            return 0;
+        }
+        if (fd >= 0)
+            close(fd);
+        if (r == ERR_CANCELED)
+            return err_set(err, r, "canceled while it looked for rank %d", l->ranks[0]);
+        if (r == ERR_FORBIDDEN)
+            return err_set(err, r, "rank %d at %s: %s", l->ranks[0], at, why.msg);
+        err_set(err, r, "%s: %s", at, why.msg); // it may be on its way up
+        pthread_mutex_lock(&m->mutex);
+        wait_some(m, until);
+        pthread_mutex_unlock(&m->mutex);
+    }
+}
+
+int meeting_hold(struct meeting *m, const struct meeting_list *l, int *links, struct err *err)
+{
+    int64_t until = now_ms() + l->limit_ms;
+    uint64_t id = 0;
+    int r = number_of(m, l, &id, err);
+    if (r < 0)
+        return r;
+    return l->index ? visit(m, l, id, until, &links[0], err) : wait_for_guests(m, l, id, until, links, err);
+}

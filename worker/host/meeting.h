@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks of the group meet: the first of a list of ranks waits at the port at which it lends objects, the others ask
+// the proxy where that is, and connect. Nobody has to agree on a port or an address. A proof made with the secret of
+// the attempt lets them in. docs/protocol.md, "Meetings".
+#ifndef CADRE_HOST_MEETING_H
+#define CADRE_HOST_MEETING_H
+
+#include "common/base/loop.h"
+#include "common/wire/grid.h"
+#include "worker/host/lending.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum { MEETING_GUESTS_MAX = 8192, MEETING_LISTS_MAX = 4096, MEETING_ASK_MS = 200 };
+
+struct meeting;
+
+struct meeting_config {
+    struct loop *loop;
+    uint32_t attempt;
+    int rank, world;                       // of this process, and how many there are
+    void (*ask)(void *ctx, uint32_t rank); // on the loop's thread: ask the proxies where that rank is
+    void *ctx;
+};
+
+struct meeting *meeting_new(const struct meeting_config *config);
+void meeting_free(struct meeting *m); // on the loop's thread, when no other uses it; accepts NULL
+
+// On the loop's thread.
+void meeting_secret(struct meeting *m, const char *secret);           // of the attempt
+void meeting_place(struct meeting *m, uint32_t rank, const char *at); // what a proxy says
+// Meshes of the object, which go before those that the classes publish. Copied, the first time.
+void meeting_meshes(struct meeting *m, const struct grid *meshes, size_t n, bool published);
+// `secret` may be NULL. ERR_UNAVAILABLE, ERR_FORBIDDEN in `err`.
+bool meeting_admits(const struct meeting *m, const char *secret, const struct lending_guest *g, struct err *err);
+void meeting_arrive(struct meeting *m, int fd, const struct lending_guest *g); // takes the descriptor
+
+// On any other thread.
+
+int meeting_rank(const struct meeting *m);
+int meeting_world(const struct meeting *m);
+
+struct meeting_list {
+    const int *ranks;
+    int n, index; // index: of this process
+    int64_t limit_ms;
+    const atomic_bool *canceled;
+};
+
+// The mesh with that name, the first one for NULL; in the arena. ERR_INVALID.
+int meeting_mesh(struct meeting *m, const char *name, uint32_t world, struct arena *a, struct grid *ret,
+                 struct err *err);
+// Connections as a star has them. Of the first of the list: links[i] to each of the others, -1 where it has not come
+// within the limit. Of another one: links[0] to the first. ERR_TIMEOUT, ERR_CANCELED, ERR_FORBIDDEN, ERR_LIMIT.
+int meeting_hold(struct meeting *m, const struct meeting_list *l, int *links, struct err *err);
+
+#endif

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a proxy tells this worker of its group, in a WELCOME and in a PLACE, goes to those who want it.
+#ifndef CADRE_HOST_TOLD_H
+#define CADRE_HOST_TOLD_H
+
+#include "worker/host/session.h"
+
+// Name and place for calls of methods, the secret of the attempt, meshes. The ticket of the next HELLO, NULL = none.
+const char *told_welcome(const struct session_config *c, const struct json *welcome, struct arena *a);
+int told_place(const struct session_config *c, const char *body, size_t len, struct err *err); // what is no JSON
+
+#endif
