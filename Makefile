@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front door: each target is one command that works without make as well.
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop shell test test-unit test-gpu lint format image generate bench fuzz clean
+.PHONY: help build demo demo-stop shell test test-unit test-gpu lint format image wheel generate bench fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ format: ## format the C sources as .clang-format says
 image: ## build the container images: operator, worker, example
 	@deploy/images.sh
 
+wheel: ## build the Python wheel with all programs, dist/cadre_sdk-*.whl
+	@deploy/wheel.sh
+
 generate: ## write anew what follows from other files: the chart's CRDs and versions, deploy/install.yaml
 	@deploy/generate.sh
 
@@ -54,5 +57,5 @@ fuzz: ## fuzz each target for 60 seconds (FUZZ_SECONDS=N for another time)
 	@deploy/deps.sh fuzz
 	@tests/fuzz/run.sh
 
-clean: ## remove build/; images and clusters stay (make demo-stop, rm -r ~/.cache/cadre)
-	rm -rf build
+clean: ## remove build/ and dist/; images and clusters stay (make demo-stop, rm -r ~/.cache/cadre)
+	rm -rf build dist

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need, those that are missing only.
 # (What a cluster on this machine needs besides: deploy/devcluster/deps.sh.)
-#   deps.sh [PART]...     build (default), test, format, tidy, fuzz or cuda (for deploy/cuda.sh); each includes build
+#   deps.sh [PART]...     build (default), test, wheel, format, tidy, fuzz or cuda (for deploy/cuda.sh); each includes build
 #   deps.sh --check ...   installs nothing and fails when something is missing
 set -euo pipefail
 
 # shellcheck source=/dev/null
 . "$(dirname "${BASH_SOURCE[0]}")/devcluster/deps.sh" # for deps_install
 
-# COMMAND-OR-FILE PACKAGE; X.pc is a module of pkg-config, X.so a library that is loaded at run time, X.a one of clang.
+# COMMAND-OR-FILE PACKAGE; X.pc is a module of pkg-config, X.so a library that is loaded at run time, X.a one of clang, /X a file or folder.
 declare -A PARTS=(
     [build]="
 cmake cmake
@@ -34,6 +34,11 @@ clang-format clang-format
 g++ g++
 libgloo.so libgloo-dev
 "
+    [wheel]="
+pip3 python3-pip
+readelf binutils
+/usr/lib/python3*/ensurepip python3-venv
+"
     [format]="
 clang-format clang-format
 "
@@ -52,6 +57,7 @@ pip3 python3-pip
 
 have() { # COMMAND-OR-FILE
     case $1 in
+    /*) compgen -G "$1" >/dev/null ;;
     *.so) compgen -G "/usr/lib/$1" >/dev/null || compgen -G "/usr/lib/*/$1" >/dev/null ;;
     *.a) compgen -G "/usr/lib/llvm-*/lib/clang/*/lib/linux/$1" >/dev/null ;;
     *.pc) pkg-config --exists "${1%.pc}" 2>/dev/null ;;
@@ -67,7 +73,7 @@ for part in "$@"; do
     elif [[ -n ${PARTS[$part]:-} ]]; then
         parts+=("$part")
     else
-        echo "deps: no part \"$part\"; there are build, test, format, tidy, fuzz and cuda" >&2
+        echo "deps: no part \"$part\"; there are build, test, wheel, format, tidy, fuzz and cuda" >&2
         exit 2
     fi
 done

@@ -35,7 +35,7 @@ case ${1:-} in
 esac
 
 say "installing what is missing"
-deploy/deps.sh test
+deploy/deps.sh test wheel
 [[ $preset != ci ]] || deploy/deps.sh fuzz || echo "the fuzz targets will only replay their corpus"
 [[ $preset != ci ]] || deploy/deps.sh cuda || echo "the CUDA modules will not be tested"
 mkdir -p build

@@ -2,13 +2,16 @@
 """A run of groups on this machine: cadre-local, for as long as a client."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import weakref
 
+from . import _programs
 from ._client import Client
 
 _END_S = 30  # that ranks have to end
@@ -19,7 +22,8 @@ def local(gpus=0, nodes=1, *, cpus=None, trust=True, on_connection=None, on_outp
     """A Client of a run of its own, without a cluster: `nodes` logical nodes with `gpus` GPUs and `cpus` CPUs each (those
     of this machine), which are counted and not looked for. The run ends with the client, at the latest with this program, and all groups in it do. Needs the
     programs cadre-local, cadre-agent and, for modules in C, cadre-worker: of the package, of PATH, or where
-    CADRE_LOCAL, CADRE_AGENT and CADRE_WORKER say.
+    CADRE_LOCAL, CADRE_AGENT and CADRE_WORKER say. Ranks in Python run the Python of this program (or CADRE_PYTHON3), and
+    import what lies beside it.
 
     namespace   of its groups ("default"); further options are those of connect()
     """
@@ -48,14 +52,19 @@ class LocalClient(Client):
             self._run.stop()
 
 
-def _program(name, variable, needed=True):
-    """CADRE_..., or else the package's own, or else that in PATH."""
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
-    found = os.environ.get(variable) or (beside if os.path.exists(beside) else shutil.which(name))
-    if not found and needed:
-        raise FileNotFoundError(f"cadre.local() needs the program {name}, and neither {beside} nor PATH has it: build it "
-                                f"('make build' in the source tree) and add its folder to PATH, or set {variable}")
+def _program(name, variable):
+    found = _programs.find(name, variable)
+    if not found:
+        raise FileNotFoundError(f"cadre.local() needs the program {name}, and neither {_programs.own(name)} nor PATH has it: "
+                                f"install the wheel cadre-sdk; or build it ('make build' in the source tree) and add its "
+                                f"folder to PATH, or set {variable}")
     return found
+
+
+def _modules():
+    """PYTHONPATH of the ranks, which find what this program finds beside itself."""
+    beside = [os.path.abspath(sys.path[0])] if sys.path and os.path.isdir(sys.path[0]) else []
+    return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), *beside]))
 
 
 class _Run:
@@ -63,21 +72,32 @@ class _Run:
 
     def __init__(self, gpus, nodes, cpus):
         program, agent = _program("cadre-local", "CADRE_LOCAL"), _program("cadre-agent", "CADRE_AGENT")
-        worker = _program("cadre-worker", "CADRE_WORKER", needed=False)
+        worker = _programs.find("cadre-worker", "CADRE_WORKER")
         folders = [os.path.dirname(os.path.abspath(worker))] if worker else []
-        path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
         self.cpus, self.nodes = cpus or os.cpu_count() or 1, nodes
         self._pid = os.getpid()
         self._folder = tempfile.mkdtemp(prefix="cadre-")
         self.address = f"unix:{self._folder}/socket"
+        path = os.pathsep.join([self._python(), *folders, os.environ.get("PATH", os.defpath)])
         self._process = subprocess.Popen(
             [program, "--serve", "--with-parent", "--listen", self.address, "--agent", agent, "--nodes", str(nodes),
-             "--gpus", str(gpus), *(["--cpus", str(cpus)] if cpus is not None else [])], env={**os.environ, "PATH": path}, start_new_session=True, stdin=subprocess.DEVNULL)
+             "--gpus", str(gpus), *(["--cpus", str(cpus)] if cpus is not None else [])],
+            env={**os.environ, "PATH": path, "PYTHONPATH": _modules()}, start_new_session=True,
+            stdin=subprocess.DEVNULL)
         try:
             self._await_socket()
         except BaseException:
             self.stop()
             raise
+
+    def _python(self):
+        """A folder whose python3 is the program's own, with what is installed for that."""
+        folder = f"{self._folder}/bin"
+        os.mkdir(folder)
+        with open(f"{folder}/python3", "w", encoding="utf-8") as f:
+            f.write(f'#!/bin/sh\nexec {shlex.quote(os.environ.get("CADRE_PYTHON3") or sys.executable)} "$@"\n')
+        os.chmod(f"{folder}/python3", 0o755)
+        return folder
 
     def _await_socket(self):
         end = time.monotonic() + _START_S

@@ -32,7 +32,7 @@ def worker_environment():
             f.write(f'#!/bin/sh\n{preload}exec {sys.executable} "$@"\n')
         os.chmod(f"{_bin.name}/python3", 0o755)
     path = os.pathsep.join([_bin.name, os.path.dirname(program("CADRE_WORKER")), os.environ["PATH"]])
-    return dict(environment(), PATH=path, CADRE_CLIENT_LIBRARY=program("CADRE_LIBRARY"))
+    return dict(environment(), PATH=path, CADRE_PYTHON3=f"{_bin.name}/python3", CADRE_CLIENT_LIBRARY=program("CADRE_LIBRARY"))
 
 
 _bin = None

@@ -101,7 +101,7 @@ class Package(unittest.TestCase):
                 self.skipTest("there is no pip, or it cannot have setuptools")
             self.assertEqual(pip.returncode, 0, pip.stderr)
             self.assertEqual(imported("", dict(os.environ, PYTHONPATH=f"{folder}/lib")), "")
-            self.assertTrue(os.path.exists(f"{folder}/lib/cadre_client-{cadre.__version__}.dist-info"))
+            self.assertTrue(os.path.exists(f"{folder}/lib/cadre_sdk-{cadre.__version__}.dist-info"))
 
 
 class Documents(unittest.TestCase):
