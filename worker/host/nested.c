@@ -57,7 +57,7 @@ static cadre_result connect_line(struct cadre_call *c, const char *method)
     return CADRE_OK;
 }
 
-static int write_via(const struct cadre_call *c, struct buf *out, struct err *err)
+int nested_via(const struct cadre_call *c, struct buf *out, struct err *err)
 {
     struct via_place here = {.role = c->nested.role, .method = c->method};
     caller_where(c->nested.caller, &here.ns, &here.group, &here.rank);
@@ -128,7 +128,7 @@ CADRE_EXPORT cadre_result cadre_group_start(cadre_call *c, const cadre_request *
         return call_fail(c, CADRE_ERROR, "%s() has called %d times and has not got the results", c->method,
                          NESTED_OPEN_MAX);
     struct buf via = BUF_INIT(64 << 10);
-    if (write_via(c, &via, &err) < 0) {
+    if (nested_via(c, &via, &err) < 0) {
         result = call_fail(c, CADRE_ERROR, "%s() cannot call %s(): %s", c->method, method, err.msg);
     } else {
         q.via = buf_str(&via);

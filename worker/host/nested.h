@@ -3,6 +3,8 @@
 #ifndef CADRE_HOST_NESTED_H
 #define CADRE_HOST_NESTED_H
 
+#include "common/base/buf.h"
+#include "common/base/err.h"
 #include "worker/host/caller.h"
 
 #include <stdatomic.h>
@@ -25,6 +27,9 @@ struct nested {
     size_t n_open;
 };
 
+struct cadre_call;
+// Which methods wait for what this one calls, itself the last: JSON. ERR_LIMIT: too many.
+int nested_via(const struct cadre_call *c, struct buf *out, struct err *err);
 void nested_wake(struct nested *n); // the call was canceled: from any thread
 void nested_end(struct nested *n);  // the method has returned: what it has not got is canceled
 

@@ -2,6 +2,7 @@
 // The host of a program that runs its methods itself: the functions of cadre/host.h.
 #include "sdk/c/include/cadre/host.h"
 
+#include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/host/crash.h"
@@ -266,6 +267,20 @@ CADRE_EXPORT void cadre_host_finish(cadre_call *call)
 CADRE_EXPORT int cadre_host_canceled(const cadre_call *call)
 {
     return cadre_call_canceled(call);
+}
+
+CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size)
+{
+    enum { VIA_MAX = 64 << 10 };
+    struct buf text = BUF_INIT(VIA_MAX);
+    struct err err = ERR_INIT;
+    int64_t left = call->nested.deadline ? call->nested.deadline - clock_mono_ms(&clock_system) : NESTED_WAIT_MS;
+    if (!call->nested.caller || nested_via(call, &text, &err) < 0 || text.len >= size)
+        left = -1;
+    else
+        snprintf(via, size, "%s", buf_str(&text));
+    buf_done(&text);
+    return left < 0 ? -1 : MAX(left, INT64_C(1));
 }
 
 CADRE_EXPORT int cadre_host_end(void)

@@ -10,6 +10,7 @@ from . import _cut, _errors, _options
 from . import _library as lib
 from ._future import Future
 from ._kept import Kept
+from ._method import call as running_call
 from ._reference import Ref
 from ._value import Batch, encode_call, encode_result, list_of
 
@@ -219,7 +220,18 @@ def _send_per_rank(client, method, values):
     return _begin(client, request)
 
 
+def _say_who_waits(request):
+    """Of a call that a method makes: the proxy and the ranks refuse what would wait for itself."""
+    running = running_call.get(None)
+    if running is None or running.over:
+        return
+    request.via, left = running.calls()
+    request.timeout_ms = min(request.timeout_ms or left, left)
+
+
 def _begin(client, request):
+    if client.of_worker:
+        _say_who_waits(request)
     scratch, ref = lib.Scratch.get(), byref(request)
     try:
         while _start(client._open_handle(), ref, scratch.id_ref, scratch.error_ref) != lib.OK:

@@ -86,6 +86,8 @@ def connect(address=None, *, context=None, kubeconfig=None, service_account=None
 class Client:
     """One connection; cadre.connect() makes it. Threads may share it. close() or `with` closes it."""
 
+    of_worker = False  # it leads to the proxy that this process serves
+
     def __init__(self, address, on_connection, on_output, trust, options):
         self._handle = None
         self.trust = bool(trust)
@@ -335,6 +337,7 @@ class FoundClient(Client):
     def __init__(self, way, on_connection, on_output, trust, options):
         self._ends = weakref.finalize(self, way.end)
         given = {name: value for name, value in options.items() if value is not None}
+        self.of_worker = way.of_worker
         found = {name: value for name, value in way.options.items()
                  if not any(instead in given for instead in _INSTEAD.get(name, ()))}
         try:

@@ -29,6 +29,7 @@ class Way(NamedTuple):
     address: str
     options: dict
     ends: tuple = ()
+    of_worker: bool = False
 
     def end(self):
         for end in self.ends:
@@ -72,10 +73,10 @@ def _environment(_):
         return Way(env["CADRE_ADDRESS"], {"namespace": env.get("CADRE_NAMESPACE", "default"),
                                           "token_file": env.get("CADRE_TOKEN_FILE"), "ca_file": env.get("CADRE_CA_FILE")})
     if env.get("CADRE_CONNECT"):  # a worker of a local run
-        return Way(env["CADRE_CONNECT"], {"namespace": env.get("CADRE_NAMESPACE", "default")})
+        return Way(env["CADRE_CONNECT"], {"namespace": env.get("CADRE_NAMESPACE", "default")}, of_worker=True)
     if env.get("CADRE_OPERATOR") and env.get("CADRE_NAMESPACE"):  # a worker in a pod
         return Way(env["CADRE_OPERATOR"], {"namespace": env["CADRE_NAMESPACE"], "token_file": TOKEN_FILE,
-                                           "ca_pem": env.get("CADRE_CA")})
+                                           "ca_pem": env.get("CADRE_CA")}, of_worker=True)
     raise _No("CADRE_ADDRESS is not set")
 
 

@@ -92,6 +92,11 @@ CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char
 CADRE_EXPORT void cadre_host_finish(cadre_call *call); // once a call, which is gone then
 CADRE_EXPORT int cadre_host_canceled(const cadre_call *call);
 
+// For the calls that a method makes as a client of the same proxy: writes what goes into `via` of cadre_client_request,
+// so that a wait for itself is refused, and returns how long such a call may take, in ms. -1: it may not call, because
+// too many methods wait for it, or the text is longer than `size`.
+CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size);
+
 // After CADRE_HOST_STOP on lane 0. Waits until no thread is in cadre_host_next().
 CADRE_EXPORT int cadre_host_end(void);
 

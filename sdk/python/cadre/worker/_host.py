@@ -2,7 +2,7 @@
 """The C host in this process: the structs and functions of cadre/host.h."""
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_int, c_size_t, c_uint, c_uint32, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint32, c_void_p
 
 from .. import _library
 
@@ -49,6 +49,7 @@ FUNCTIONS = {
     "fail": (None, [c_size_t, c_char_p, c_char_p, c_int]),
     "finish": (None, [c_size_t]),
     "canceled": (c_int, [c_size_t]),
+    "calls": (c_int64, [c_size_t, c_char_p, c_size_t]),
     "end": (c_int, []),
 }
 

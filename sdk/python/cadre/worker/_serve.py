@@ -21,6 +21,7 @@ from . import _host, _load
 STACKS = signal.SIGRTMAX - 1  # makes a worker write the stacks of its threads, also where one holds Python's lock
 _MESSAGE_MAX = 1000  # what clients have room for
 _NAME_MAX = 31
+_VIA_MAX = 4096
 
 
 class Running:
@@ -33,6 +34,14 @@ class Running:
 
     def canceled(self):
         return self.over or bool(self.host.canceled(self.handle))
+
+    def calls(self):
+        """For a call that the method makes: which methods wait for it, and how long it may take in ms."""
+        text = ctypes.create_string_buffer(_VIA_MAX)
+        left = self.host.calls(self.handle, text, _VIA_MAX)
+        if left < 0:
+            raise RuntimeError("too many methods wait for each other: calls may nest at most 16 deep")
+        return text.value, left
 
 
 class _BadArguments(Exception):

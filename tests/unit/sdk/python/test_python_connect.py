@@ -61,6 +61,9 @@ class Environment(ConnectCase):
             self.assertIsNone(parent.call("make", rank=0))
             self.assertEqual(parent.call("ask", 2, rank=0), [2])
             self.assertEqual(client.find("child").add(1), [3])
+            with self.assertRaisesRegex(cadre.Error, "Conflict: .*would wait for .*lab/parent/0/wait_for_itself"):
+                parent.call("wait_for_itself", rank=0)
+            self.assertEqual(parent.call("ask", 2, rank=0), [5])
 
     def test_what_was_tried_is_listed(self):
         os.environ["PATH"] = self.folder

@@ -9,5 +9,8 @@ class Caller:
         self.client = cadre.connect()
         self.child = self.client.Group("accumulator:Accumulator", name="child")
 
+    def wait_for_itself(self):
+        return self.client.find("parent").call("ask", 1, rank=0)
+
     def ask(self, x):
         return self.child.add(x)
