@@ -46,7 +46,7 @@ image: ## build the container images: operator, worker, example
 wheel: ## build the Python wheel with all programs, dist/cadre_sdk-*.whl
 	@deploy/wheel.sh
 
-generate: ## write anew what follows from other files: the chart's CRDs and versions, deploy/install.yaml
+generate: ## write again what follows from other files: the chart's CRDs and versions, deploy/install.yaml
 	@deploy/generate.sh
 
 bench: ## measure groups against bare pods on 1,000 fake nodes (root or sudo; five minutes)

@@ -50,18 +50,18 @@ static const struct {
     {"Restarting", "A rank has failed and the group starts again; see the last failure."},
     {"Backoff", "A rank has failed and the group starts again after a pause; see the last failure."},
     {"Terminating", "The pods of the attempt before must be gone first; a terminationGracePeriodSeconds may pass."},
-    {"Failed", "A change of what it runs (template, worker, replicas) starts it anew. See the last failure;\n"
+    {"Failed", "A change of what it runs (template, worker, replicas) starts it again. See the last failure;\n"
                "'kubectl cadre logs' has all output while the pods are kept."},
     {"MaxRestartsExceeded",
      "It has failed more often than spec.maxRestarts allowed. See the last failure, and 'kubectl\n"
      "cadre logs' while the pods are kept. A change of what it runs (template, worker, replicas)\n"
-     "starts it anew; a higher maxRestarts alone does not. Or delete it and create it again."},
+     "starts it again; a higher maxRestarts alone does not. Or delete it and create it again."},
     {"WorkerFailed", "restartPolicy Never: it is not started again. See the last failure, and 'kubectl cadre logs'\n"
                      "while the pods are kept."},
     {"FailurePolicy", "A rule of spec.failurePolicy says that this exit code is the end. See the last failure."},
     {"DeadlineExceeded",
      "It took longer than spec.activeDeadlineSeconds, waiting for room included. A change of what it\n"
-     "runs starts it anew, with its full time."},
+     "runs starts it again, with its full time."},
     {"Suspended", "Set spec.suspend to false."},
 };
 

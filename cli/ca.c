@@ -9,7 +9,7 @@
 
 enum { PEM_MAX = 1 << 20 };
 
-// The API server's answer, which proves who the operator is: whoever has the kubeconfig trusts it.
+// The API server's answer, which proves who the operator is: a user of the kubeconfig trusts it.
 int verb_ca(const struct options *o)
 {
     struct buf out = BUF_INIT(PEM_MAX);

@@ -145,7 +145,7 @@ static void put_progress(struct story *s)
                number_of(st, "attempt", 0), number_of(st, "readyWorkers", 0), number_of(st, "worldSize", 0),
                replicas ? replicas : number_of(spec, "replicas", 1), pool_of(s) ? "bundles" : "pods",
                number_of(st, "scheduledReplicas", 0), number_of(st, "readyReplicas", 0));
-    buf_printf(s->out, "Restarts: %" PRId64 ", of which %" PRId64 " count towards the %" PRId64 " that are allowed\n",
+    buf_printf(s->out, "Restarts: %" PRId64 "; %" PRId64 " count towards the %" PRId64 " that are allowed\n",
                number_of(st, "restarts", 0), number_of(st, "restartsCountTowardsMax", 0),
                number_of(spec, "maxRestarts", 3));
 }

@@ -10,7 +10,7 @@
     "      --client-certificate, --client-key, --tls-server-name, --insecure-skip-tls-verify\n"                \
     "                          as for kubectl; they are passed to it\n"
 
-#define GROUP_OPTIONS "  -n, --namespace NS      namespace of the group; default: that of the context\n" KUBECTL_OPTIONS
+#define GROUP_OPTIONS "  -n, --namespace NS      namespace of the group; default: the context's\n" KUBECTL_OPTIONS
 
 #define REACH_OPTIONS                                                                                         \
     "      --operator-namespace NS  where Cadre is installed; default: $CADRE_OPERATOR_NAMESPACE,\n"          \

@@ -183,7 +183,7 @@ cadre_client_code proxy_fail(struct proxy *c, cadre_client_code code, const char
     return code;
 }
 
-// Whoever gives a call up wants to know whether it has run; its answer may also have been faster.
+// A user who gives a call up wants to know whether it has run; its answer may also have been faster.
 static cadre_client_code give_up(struct proxy *c, uint64_t id, bool reached)
 {
     int64_t end = clock_mono_ms(&clock_system) + CANCEL_MS;

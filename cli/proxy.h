@@ -37,9 +37,9 @@ void proxy_close(struct proxy *c);
 cadre_client_code proxy_call(struct proxy *c, cadre_client_request *request);
 // As if the last call had failed that way; returns the code.
 cadre_client_code proxy_fail(struct proxy *c, cadre_client_code code, const char *what, const char *why);
-// Opens, has it used, closes. Returns the exit status, which is that of `use` where it was opened.
+// Opens, has it used, closes. Returns the exit status: the one of `use`, if it was opened.
 int proxy_with(const struct options *o, int (*use)(const struct options *o, struct proxy *c, void *ctx), void *ctx);
-// All of it: opens, calls, shows the answer or the error, closes. Returns the exit status, which is that of `show`
+// All of it: opens, calls, shows the answer or the error, closes. Returns the exit status, the one of `show`
 // where the call went well.
 int proxy_run(const struct options *o, const cadre_client_request *request,
               int (*show)(const struct options *o, const struct proxy *c));

@@ -42,7 +42,7 @@ struct surveyor {
     unsigned tried; // connections that were made for those that have not answered
 };
 
-// A look in place of the one that is in *s. False: nobody can tell, *ret_status is that of the program.
+// A look in place of the one that is in *s. False: nobody can tell, *ret_status is the program's.
 bool survey_take(struct surveyor *by, struct survey *s, int *ret_status);
 void survey_done(struct survey *s);
 const struct survey_answer *survey_of(const struct survey *s, const char *replica); // NULL = it did not answer

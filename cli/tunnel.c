@@ -65,7 +65,7 @@ static int start_proxy(struct tunnel *t, const struct options *o, struct err *er
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
         return err_set(err, ERR_IO, "cannot make a pipe: %s", strerror(errno));
     _cleanup_(free_p) char *socket = xasprintf("--unix-socket=%s", path_of(t));
-    _cleanup_(free_p) char *paths = xasprintf("--accept-paths=^%s/", t->prefix); // whoever gets in gets no further
+    _cleanup_(free_p) char *paths = xasprintf("--accept-paths=^%s/", t->prefix); // nothing else can be reached
     const struct kubectl_args args = kubectl_args(o, "proxy", socket, paths, NULL);
     int r = process_start(args.argv, &t->pid, NULL, fds[1], err);
     close(fds[1]);

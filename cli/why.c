@@ -62,7 +62,7 @@ static cJSON *get_group(const struct options *o, const char *ns, const struct su
     return get(&args, err);
 }
 
-// A bare name is that of a WorkerGroup, or where there is none, of a PlacementGroup.
+// A bare name means a WorkerGroup. If there is none, it means a PlacementGroup.
 static cJSON *get_subject(const struct options *o, const char *ns, struct arena *a, struct subject *subject,
                           struct err *err)
 {
@@ -102,7 +102,7 @@ static int tell(const struct options *o, const char *ns, struct arena *a, struct
     return 0;
 }
 
-// Whoever asks about a local run has not to look for what is wrong with kubectl.
+// A user of a local run need not look for a fault in kubectl.
 static void tell_local(const struct options *o, struct err *err)
 {
     struct err ignored = ERR_INIT;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# From nothing to four placed ranks on a real Kubernetes, a group that cannot be placed, and calls to four workers of
-# which one is killed.
+# From nothing to four placed ranks on a real Kubernetes, a group that cannot be placed, and calls to four workers. It
+# kills one of the workers.
 #   demo.sh          starts or uses a cluster (deploy/devcluster), installs Cadre, shows the groups; leaves it up
 #   demo.sh stop     takes all of it away again
 #   demo.sh shell    a shell in which kubectl, kubectl cadre and helm work on that cluster
@@ -42,7 +42,7 @@ show() {
     "$@"
 }
 
-# is_foreign [KIND]: the cluster is not one of our own, but that of a kubeconfig or kind's.
+# is_foreign [KIND]: the cluster is not one of our own, but a kubeconfig's or kind's.
 is_foreign() { [[ $("$devcluster" status 2>/dev/null) == *" stands for ${1:-}"* ]]; }
 
 # What helps to find out why it did not work.
@@ -57,7 +57,7 @@ explain() {
 }
 
 build_cli() {
-    say "building kubectl-cadre, by which kubectl calls workers"
+    say "building kubectl-cadre, with which kubectl calls workers"
     { deploy/deps.sh build && cmake --preset release -B $tools -DCADRE_TESTS=OFF &&
         cmake --build $tools --target kubectl-cadre; } >"$output" 2>&1 || {
         tail -n 30 "$output" >&2
@@ -84,7 +84,7 @@ or have a cluster of its own for the demo: make demo CADRE_USE=own"
     "$devcluster" load "${archives[@]}"
 }
 
-# The label with the image's digest makes helm roll the operator out anew when only the image behind the tag has changed.
+# The label with the image's digest makes helm roll the operator out again if only the image behind the tag has changed.
 install_cadre() {
     say "installing the chart charts/cadre into namespace $namespace"
     show helm upgrade --install cadre charts/cadre --namespace $namespace --create-namespace --wait --timeout 3m \

@@ -53,7 +53,7 @@ static cadre_client *connect_to(const char *address, const char *ns, size_t len)
     return c;
 }
 
-// So that the peak is that of what comes now.
+// The peak then counts only what comes now.
 static void forget_peak(pid_t pid)
 {
     char path[64];

@@ -76,7 +76,7 @@ static void start_worker(pid_t *ret, const char *url, const char *group, uint32_
 struct row {
     const char *name;
     struct samples ours, p50, floor, ray, ray_client;
-    struct samples cpu[3]; // microseconds a call: client, proxy, whoever answers
+    struct samples cpu[3]; // microseconds a call: client, proxy, the one that answers
 };
 
 static void print_head(void)

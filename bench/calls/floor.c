@@ -61,7 +61,7 @@ static void write_all(int fd, const char *data, size_t len)
     }
 }
 
-// [0] is whoever asks, the others are the ends. It may block: only one direction is busy at a time, or what is under
+// [0] asks, the others are the ends. It may block: only one direction is busy at a time, or what is under
 // way is so little that sockets hold it.
 static void relay(const int *fds, unsigned n)
 {

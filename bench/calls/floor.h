@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The floor: what calls would cost if they were nothing but bytes. As with the proxy there are three processes in a
-// row, but on bare TCP sockets: whoever asks, a relay that passes on what comes, and the ends, all in one process,
+// row, but on bare TCP sockets: a client, a relay that passes on what comes, and the ends, all in one process,
 // which answer when they have the whole question.
 #ifndef CADRE_BENCH_CALLS_FLOOR_H
 #define CADRE_BENCH_CALLS_FLOOR_H

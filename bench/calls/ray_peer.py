@@ -95,7 +95,7 @@ class Head:
             if began(pid) == since:
                 os.kill(pid, signal.SIGKILL)
         self.log.close()
-        shutil.rmtree(self.folder, ignore_errors=True)  # with the file by which other programs would find the head
+        shutil.rmtree(self.folder, ignore_errors=True)  # with the file that leads other programs to the head
 
 
 @ray.remote(num_cpus=0)

@@ -164,7 +164,7 @@ static void on_pod(void *ctx, enum store_event event, const struct object *old, 
 
 // --- a trial
 
-// The pods of PlacementGroups of which there is none.
+// Pods like those of PlacementGroups, without a PlacementGroup.
 static void create_pods_alike(struct floor *f, const char *prefix)
 {
     struct arena a = ARENA_INIT;

@@ -99,7 +99,7 @@ static void restarts_of_pods(struct bench *b, int64_t times, struct samples *ret
     }
 }
 
-// Creates `groups` that stay, restarts the one in the middle, and starts the operator anew among them.
+// Creates `groups` that stay, restarts the one in the middle, and starts the operator again among them.
 static void among(struct bench *b, const struct settings *s, int groups, struct samples *restart, struct samples *start)
 {
     struct contest unused = {0};

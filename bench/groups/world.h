@@ -63,9 +63,9 @@ void world_begin(struct world *w, const char *prefix, int pods, int groups);
 void world_create_pods(struct world *w, const char *prefix, int n, enum pod_kind kind);
 void world_create_groups(struct world *w, const char *prefix, int n);
 void world_create_placementgroups(struct world *w, const char *prefix, int n, int bundles); // a pod a bundle
-// The clock starts anew for the end of `pods` pods, which follows from the deletion of all objects of the prefix.
+// The clock starts again for the end of `pods` pods, which follows from the deletion of all objects of the prefix.
 void world_delete(struct world *w, const char *prefix, int pods);
-// The clock starts anew for `pods` pods that follow from the deletion of this one.
+// The clock starts again for `pods` pods that follow from the deletion of this one.
 void world_delete_pod(struct world *w, const char *prefix, const char *name, int pods);
 const char *world_pod_body(const struct world *w, struct arena *a, const char *name, int index, enum pod_kind kind);
 

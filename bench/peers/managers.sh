@@ -16,7 +16,7 @@ declare -A MANAGERS=(
 
 declare -A checkouts=() # of the project NAME, instead of its module
 
-# manager_checkout NAME DIR: its sources, of which the caller says so. Ends the script where they are none.
+# manager_checkout NAME DIR: the sources that the caller names. Ends the script where they are none.
 manager_checkout() {
     local module=${MANAGERS[$1]%% *} why
     if ! grep -qsxF "module $module" "$2/go.mod"; then

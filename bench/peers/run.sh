@@ -11,7 +11,7 @@
 #   --only LIST       of bare,lws,jobset,cadre; with commas
 #   --source LIST     lws=DIR or jobset=DIR, with a comma between: built from a git checkout of its project, of any
 #                     version, instead of the Go module of the version that bench/peers/go pins
-#   --report FILE     whose table of N groups is written anew (docs/benchmarks/peers.md); "none" writes nothing
+#   --report FILE     whose table of N groups is written again (docs/benchmarks/peers.md); "none" writes nothing
 # The other managers are built once, into ~/.cache/cadre/peers; one that cannot be had is left out, by name.
 # BENCH_CLUSTER=NAME uses a cluster that is up, and leaves it up.
 set -euo pipefail

@@ -19,7 +19,7 @@ const struct system *system_find(const char *name);
 // `groups` of them, named PREFIX0 and on; the clock starts. Those of the first object of all may wait `patience_s` for
 // their manager's webhooks.
 void system_create(const struct system *s, struct world *w, const char *prefix, int groups, int patience_s);
-// The clock starts anew for the end of all their pods.
+// The clock starts again for the end of all their pods.
 void system_delete(const struct system *s, struct world *w, const char *prefix, int groups);
 
 #endif

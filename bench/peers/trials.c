@@ -187,7 +187,7 @@ static void count_fresh(void *ctx, const struct object *o)
     l->fresh++;
 }
 
-// A pod of the group is deleted: time until eight run of which none is an old one.
+// A pod of the group is deleted: time until eight new ones run.
 static void restart(struct bench *b, const char *group, struct samples *ret)
 {
     struct world *w = &b->world;

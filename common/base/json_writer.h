@@ -31,7 +31,7 @@ void writer_key(struct json_writer *w, const char *key, size_t len); // the next
 void writer_null(struct json_writer *w, const char *key);
 void writer_str(struct json_writer *w, const char *key, const char *s);     // NULL: null
 void writer_str_set(struct json_writer *w, const char *key, const char *s); // NULL or "": nothing at all
-// As much of s as is `max` bytes for whoever reads it, cut between two characters.
+// As much of s as is `max` bytes when it is read, cut between two characters.
 void writer_str_max(struct json_writer *w, const char *key, const char *s, size_t max);
 void writer_i64(struct json_writer *w, const char *key, int64_t v);
 void writer_bool(struct json_writer *w, const char *key, bool v);

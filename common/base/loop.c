@@ -160,7 +160,7 @@ static bool look(struct loop *loop, int64_t begun_us, bool within)
         dealt = within && look_within(loop);
         found = dealt || poll(&events, 1, 0) > 0;
         if (!found)
-            sched_yield(); // whoever is to answer may be waiting for this core
+            sched_yield(); // the process that is to answer may wait for this core
         took_us = clock_mono_us(&clock_system) - begun_us;
     } while (!found && took_us < SPIN_US);
     spin_looked(&loop->spin, took_us, found);

@@ -37,7 +37,7 @@ void loop_stop(struct loop *loop);
 // a control group, with one CPU it never does. Not for a loop inside of another one.
 void loop_spin(struct loop *loop);
 // For a loop inside of another one: a descriptor that is readable when loop_run_once(loop, 0) has something to do, and
-// how long that may take to come, -1 = no matter how long. Only between turns, and asked anew after each.
+// how long that may take to come, -1 = no matter how long. Only between turns, and asked again after each.
 int loop_fd(const struct loop *loop);
 int loop_timeout_ms(struct loop *loop);
 // From now on calls fn with how long each turn worked: from the end of one wait to the beginning of the next. Looking
@@ -78,7 +78,7 @@ void loop_wakeup_free(struct loop_wakeup *w);
 struct loop_hook *loop_hook_new(struct loop *loop, loop_fn fn, void *ctx);
 void loop_hook_free(struct loop_hook *h);
 
-// A short cut for whoever watches descriptors of its own: while loop_run() looks before it sleeps (loop_spin()), it
+// A short cut for code that watches descriptors of its own: while loop_run() looks before it sleeps (loop_spin()), it
 // calls fn, which deals with what has come, without waiting, and says whether there was any. The hooks run after it.
 // All that fn may miss, and all else, comes as without it.
 typedef bool (*loop_look_fn)(void *ctx);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether to look for the next event for some microseconds before going to sleep until it comes. To be woken up takes
 // longer than an answer of a fast method: an idle core has to leave its sleep first, on a virtual machine by way of the
-// host, and all that time counts for whoever waits. So it looks while the waits have lately been short, and sleeps
+// host, and all that time counts for the one that waits. So it looks while the waits have lately been short, and sleeps
 // while they are not, or where others want the core. No clock of its own, no I/O. One thread.
 // Gain: a call at a time over TLS takes 0.6x of the time (bench/calls).
 #ifndef CADRE_BASE_SPIN_H
@@ -12,7 +12,7 @@
 
 enum {
     SPIN_US = 100,               // it looks so long
-    SPIN_SHORT_US = 2 * SPIN_US, // a sleep: half of it and more was waking up, this thread and whoever it waited for
+    SPIN_SHORT_US = 2 * SPIN_US, // a sleep: half of it and more was waking up, this thread and the one it waited for
     SPIN_LATE_US = 4 * SPIN_US,  // looking took so long: others ran meanwhile, who make way for one that wakes up
     SPIN_TRUST = 8,              // it looks from this score on ...
     SPIN_SCORE_MAX = 16,         // ... which goes up by one with a short wait, and down by two with a long one

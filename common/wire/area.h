@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that processes of one host share: a pool of this one, or another's as it is mapped here. Blobs that lie in it
-// hold it, and whoever it belongs to is told when one of them is not needed any more. One thread, as for blobs.
+// hold it, and the owner is told when one of them is not needed any more. One thread, as for blobs.
 #ifndef CADRE_WIRE_AREA_H
 #define CADRE_WIRE_AREA_H
 
@@ -11,7 +11,7 @@
 
 struct area {
     uint32_t id; // in this process, never used twice
-    int fd;      // by which others may open it
+    int fd;      // with which others may open it
     const char *base;
     size_t size;
     // A blob is not needed any more; NULL: nobody wants to know. `tag` is what it was made with.

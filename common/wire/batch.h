@@ -47,7 +47,7 @@ bool batch_is_safetensors(const char *data, size_t len);
 // ERR_INVALID and ERR_LIMIT name the tensor, the column or cadre.meta.
 int batch_read(const char *data, size_t len, struct arena *a, struct batch *ret, struct err *err);
 
-// The same of a safetensors document of which only the head need be there: ret->doc.len says how long it is.
+// The same for a safetensors document. Only its head need be there: ret->doc.len says how long it is.
 int batch_read_head(const char *data, size_t len, struct arena *a, struct batch *ret, struct err *err);
 // Whether documents that are made of it have their tensors in the order in which they lie in it.
 bool batch_in_order(const struct batch *b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes that several queues share: a body that goes to 400 ranks is held once and counted. The content may be written
-// by whoever made the blob until the first other reference exists, and by nobody after. One thread.
+// by the maker of the blob until the first other reference exists, and by nobody after. One thread.
 #ifndef CADRE_WIRE_BLOB_H
 #define CADRE_WIRE_BLOB_H
 

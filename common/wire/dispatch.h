@@ -40,7 +40,7 @@ struct dispatch_at {
 //                                                           the default only where the pieces are elements
 //
 // Without `split` every rank gets everything, without `collect` all ranks are kept. Where no mesh is named: the first
-// of the group; to collect that of `split`, for the generation of 3D_ALL_MICRO_DP the second.
+// of the group; to collect the mesh of `split`, for the generation of 3D_ALL_MICRO_DP the second.
 struct dispatch_rule {
     const char *split_mesh, *collect_mesh; // NULL = default
     const char **dims;

@@ -26,8 +26,7 @@ bool quota_charge(struct quota *q, size_t n);
 void quota_refund(struct quota *q, size_t n);
 size_t quota_used(const struct quota *q); // 0 for NULL
 size_t quota_left(const struct quota *q); // what could be charged now; SIZE_MAX for NULL
-// Blocks that are kept for whoever is charged below the topmost quota: at most half of its maximum, and 144 MiB. NULL
-// for NULL.
+// Blocks that are kept for the quotas below the topmost one: at most half of its maximum, and 144 MiB. NULL for NULL.
 struct spare *quota_spare(struct quota *q);
 // Whose bodies may be `body` long keeps that much, not only 144 MiB; still at most half of the maximum. A topmost
 // quota.

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A body of which more is to come.
+// A body that has not come in whole.
 struct record_open {
     uint32_t call, rank;
     uint8_t type;

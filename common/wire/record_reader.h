@@ -16,7 +16,7 @@ struct record_reader_config {
     bool tail;           // the end of a collected CALL that lies in shared memory is not copied, but handed out as such
     struct share *share; // of the connection; NULL: records by reference are refused
     // Pays for what is kept; may be NULL; must outlive the reader. Not `whole`: a single record is handed out even
-    // where there is no room left for it, in a blob that nobody pays for: whoever keeps it must blob_recharge() it.
+    // where there is no room left for it, in a blob that nobody pays for: its keeper must blob_recharge() it.
     struct quota *quota;
 };
 
@@ -68,7 +68,7 @@ int record_reader_next(struct record_reader *r, const char **data, size_t *len, 
 // Where the bytes that come next may be put to save a copy: then that place is what record_reader_next() gets. Until
 // then the reader must not be used otherwise. NULL: no body is on its way, or there is no room.
 char *record_reader_place(struct record_reader *r, size_t *ret_room);
-// The body of which this is the first piece, the one that was handed out last, shall come in one piece after all, of at
+// The body that begins with this piece, the one that was handed out last, shall come in one piece after all, of at
 // most `max` bytes; or, where `want` is not 0, with a first piece of `want` bytes or more. False: there is no room, and
 // it goes on in pieces.
 bool record_reader_collect(struct record_reader *r, const struct record *first, size_t max, size_t want);

@@ -21,7 +21,7 @@ struct record_part { // a stretch of a blob
 struct record_writer {
     struct list items;   // next first; what was begun goes to the end after each record
     struct list stalled; // begun bodies, for finding those that followers of their call must wait for
-    struct list parked;  // bodies of which nothing can go out now: more is to come, or the peer wants no more for now
+    struct list parked;  // bodies that cannot go on now: more is to come, or the peer wants no more for now
     struct share *share; // set by the owner: what can go by reference does so; NULL = nothing
     size_t n_items;
     size_t bytes; // that wait, bookkeeping included; not what lies in shared memory, which is its owner's

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References: the names of objects that worker processes keep. Whoever has one can tell from it where the object lies;
+// References: the names of objects that worker processes keep. A reference tells where the object lies;
 // that it may be had is another matter (ref_key()). As text, without quotes:
 //
 //   cadre:1:GROUP UID:FORM:PART,PART...:CHECK      form: o the object of one rank, l a list of them, j joined
@@ -62,7 +62,7 @@ bool ref_mentioned(const char *json, size_t len);                               
 bool ref_mentioned_in(const char *a, size_t a_len, const char *b, size_t b_len); // the same, of one that lies in two
 bool ref_is(const char *json, size_t len, struct ref_found *ret); // the document is a reference and nothing else
 
-// What opens an object of a process to whoever shows it, until a time (ms since 1970): derived from the secret that the
+// The key that opens an object of a process until a time (ms since 1970): derived from the secret that the
 // processes of its attempt and the operator share, so that the owner need not ask anybody.
 void ref_key(const char *secret, uint64_t id, int64_t until, char out[REF_KEY_SIZE]);
 bool ref_key_good(const char *secret, uint64_t id, int64_t until, const char *key, size_t len);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds where the elements of a JSON list or the members of an object begin and end, without looking further into them:
-// strings, brackets and commas, no numbers and no UTF-8. Whoever gets an element parses it. No memory is used.
+// strings, brackets and commas, no numbers and no UTF-8. The caller parses the elements. No memory is used.
 #ifndef CADRE_WIRE_SCAN_H
 #define CADRE_WIRE_SCAN_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A document put together out of stretches of others, whose bytes stay where they are: parts name a source by number,
-// an offset and a length, and only what is in no source (heads, brackets) is held here. Whoever has the sources (blobs,
-// a stream) turns parts into what it sends.
+// an offset and a length, and only what is in no source (heads, brackets) is held here. The owner of the
+// sources (blobs, a stream) turns parts into what it sends.
 #ifndef CADRE_WIRE_SCATTER_H
 #define CADRE_WIRE_SCATTER_H
 

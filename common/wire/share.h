@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Long bodies between two processes of one host, by reference: what one connection has lent to its peer, and what the
-// peer has lent to it (docs/protocol.md, "Shared memory"). Sans I/O: whoever has the connection maps memory and sends
+// peer has lent to it (docs/protocol.md, "Shared memory"). Sans I/O: the owner of the connection maps memory and sends
 // the records.
 #ifndef CADRE_WIRE_SHARE_H
 #define CADRE_WIRE_SHARE_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large blocks that are not used now, kept for the next body: to get one anew from the kernel, which clears and maps it
-// page by page, takes longer than to receive what goes into it. Bounded. One thread.
+// Large blocks that are not used now, kept for the next body. A new one from the kernel, which clears and maps it page
+// by page, takes longer than to receive what goes into it. Bounded. One thread.
 // Gain: bodies of 60 MiB go through the proxy at 2x the rate without TLS (bench/calls).
 #ifndef CADRE_WIRE_SPARE_H
 #define CADRE_WIRE_SPARE_H

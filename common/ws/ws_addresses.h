@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The addresses of a host, for one connection after the other: looked up anew each time, and remembered for a name
+// The addresses of a host, for one connection after the other: looked up again each time, and remembered for a name
 // server that is slow or away. Those that failed last come last.
 #ifndef CADRE_WS_WS_ADDRESSES_H
 #define CADRE_WS_WS_ADDRESSES_H

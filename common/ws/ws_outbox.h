@@ -31,8 +31,8 @@ void ws_outbox_init(struct ws_outbox *o, size_t max_queue);
 void ws_outbox_done(struct ws_outbox *o);
 void ws_outbox_raw(struct ws_outbox *o, char *data, size_t len); // takes data: the handshake, before anything else
 void ws_outbox_pong(struct ws_outbox *o, const char *data, size_t len);
-// The close frame, behind the queue or instead of it: then what waits there stays, for whoever asks what was not sent.
-// Where one was made already nothing changes.
+// The close frame, behind the queue or instead of it: then what waits there stays, so that it can be asked what was not
+// sent. If there is one already, nothing changes.
 void ws_outbox_close(struct ws_outbox *o, unsigned code, const char *reason, bool flush);
 bool ws_outbox_pending(const struct ws_outbox *o); // a frame has not gone out entirely
 // Writes what the socket takes, within a turn's share. 1 = more would go, 0 = all is out or the socket is full,

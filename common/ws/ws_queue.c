@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREE_MAX = 4096 }; // so much of an answer can be queued whoever has used up the memory
+enum { FREE_MAX = 4096 }; // so much of an answer can be queued even if no memory is left
 
 struct message {
     struct list link;

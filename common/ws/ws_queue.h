@@ -7,7 +7,7 @@
 #include "common/wire/frame.h"
 #include "common/wire/record_writer.h"
 
-// Flow control: whoever feeds a queue stops reading its source above the high mark until `drained` is called.
+// Flow control: the feeder of a queue stops reading its source above the high mark until `drained` is called.
 #define WS_HIGH_MARK ((size_t)4 << 20)
 #define WS_LOW_MARK ((size_t)1 << 20)
 // Of what has no place of its own both ends read this much a turn, and what came of it goes out before they read more:

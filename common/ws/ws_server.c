@@ -293,8 +293,8 @@ void ws_server_free(struct ws_server *server)
         ws_listener_free(CONTAINER_OF(l, struct ws_listener, link));
     loop_hook_free(server->hook);
     loop_timer_free(server->sweep);
-    // The first call closes the connections, of which libuv tells a turn later; that closes libwebsockets' own handles,
-    // a turn more; and only then the plugin may be unloaded, into which libuv would call.
+    // The first call closes the connections, and libuv tells of it a turn later. That closes libwebsockets' own
+    // handles, which takes one turn more. Only then the plugin may be unloaded, because libuv calls into it.
     lws_context_destroy(server->context);
     for (int i = 0; i < 3 && server->context; i++)
         loop_run_once(server->loop, 0);

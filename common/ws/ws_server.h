@@ -12,7 +12,7 @@
 
 struct ws_server;
 struct ws_session; // a websocket connection, from on_upgrade to on_close
-struct ws_request; // an HTTP request, of which an upgrade is one
+struct ws_request; // an HTTP request; an upgrade is one, too
 
 struct ws_server_config {
     const char *const *subprotocols; // that are spoken, NULL-terminated; must outlive the server
@@ -66,14 +66,14 @@ struct ws_server_counters {
 
 struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config *config, struct err *err);
 // Ends everything at once, without callbacks, and turns the loop until it is gone: only outside of callbacks. Before
-// it, whoever can close sessions with 1001 and turn the loop until they are. Accepts NULL.
+// it, the owner may close sessions with 1001 and turn the loop until they are. Accepts NULL.
 void ws_server_free(struct ws_server *server);
 
 // Listens on "address:port", "[v6]:port", ":port" (all addresses) or "unix:/path" (mode 0600; one that
 // nobody listens on any more is replaced). Port 0 picks one. Returns the port, 0 for a Unix socket; ERR_UNAVAILABLE,
 // ERR_INVALID.
 int ws_server_listen(struct ws_server *server, const char *address, bool tls, struct err *err);
-// Sessions stay, and requests that on_http has got; whoever has not got as far is hung up on.
+// Sessions stay, and requests that on_http has got; other connections are closed.
 void ws_server_stop_listening(struct ws_server *server);
 // The certificate (with its chain) and key of new connections. Where they do not fit the old ones stay.
 int ws_server_certificate(struct ws_server *server, const char *cert_pem, const char *key_pem, struct err *err);
@@ -96,7 +96,7 @@ int ws_session_message(struct ws_session *s, bool text, const void *data, size_t
 void ws_session_charge(struct ws_session *s, struct quota *quota);
 bool ws_session_drop(struct ws_session *s, uint32_t call, bool answers); // record_writer_drop()
 size_t ws_session_queued(const struct ws_session *s);
-// The queue of records itself, until on_close, for whoever fills it on its own; ws_session_wake() sends what is in it.
+// The queue of records itself, until on_close, for owners that fill it themselves; ws_session_wake() sends it.
 struct record_writer *ws_session_records(struct ws_session *s);
 void ws_session_wake(struct ws_session *s);
 

@@ -35,7 +35,7 @@ struct ws_receivers {
     struct epoll_event ready[READY_MAX]; // those that come in this turn, up to n_ready; NULL: it has ended meanwhile
     int n_ready;
     struct loop_timer *again; // armed while `undrained` has some
-    struct list undrained;    // those of which OpenSSL has bytes that the kernel does not tell of any more
+    struct list undrained;    // OpenSSL has bytes of these that the kernel tells of no more
     struct list fresh; // those that have opened since the last turn: libwebsockets still has what came with the request
 };
 

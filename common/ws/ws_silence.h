@@ -23,7 +23,7 @@ enum ws_silence_verdict { WS_SILENCE_FINE, WS_SILENCE_PING, WS_SILENCE_DEAD };
 void ws_silence_heard(struct ws_silence *s, int64_t now_ms);
 // *ret_ms: ask again after so long.
 enum ws_silence_verdict ws_silence_ask(struct ws_silence *s, int64_t now_ms, bool waits, int64_t *ret_ms);
-// Something goes out, and somebody may wait for the answer. True: ask anew.
+// Something goes out, and somebody may wait for the answer. True: ask again.
 bool ws_silence_sent(struct ws_silence *s);
 
 #endif

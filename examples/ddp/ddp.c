@@ -2,7 +2,7 @@
 // Data parallel training: every rank computes the gradients of its own rows, and all of them are averaged. The model is
 // an MLP with one hidden layer. All ranks begin with the same weights, so all of them stay the same.
 //
-//   train_step(seed, rows)   one step on a batch that the seed makes, of which each rank takes its part; the loss
+//   train_step(seed, rows)   one step on a batch that the seed makes; each rank takes its part; the loss
 //   sample_grads(n)          the first n gradients of the last step
 //   norm()                   of the weights
 //

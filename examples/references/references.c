@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client whose data never comes to it: what the actor makes of a batch stays on the workers, the critic gets a
-// reference to it, and only what the critic makes is fetched. The group is that of examples/roles.yaml.
+// reference to it, and only what the critic makes is fetched. The group is in examples/roles.yaml.
 //
 //   cc references.c $(pkg-config --cflags --libs cadre_client) -o references
 //   ./references wss://cadre-operator.cadre-system.svc:9443 default ppo

@@ -19,7 +19,7 @@ static int address_connect(const struct job *job, const struct addrinfo *ai)
     if (!connect(fd, ai->ai_addr, ai->ai_addrlen))
         return fd;
     if (errno == EINPROGRESS) {
-        // A pod that is not there yet may swallow the SYN: try anew soon instead of waiting for the kernel to give up.
+        // A pod that is not there yet may swallow the SYN: try again soon instead of waiting for the kernel to give up.
         struct pollfd fds[2] = {[1] = {.fd = fd, .events = POLLOUT}};
         if (job_poll(job, fds, 2, now_ms() + HELLO_MS))
             getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){sizeof error});

@@ -25,7 +25,7 @@ static int fail(const char *what, const cadre_client_error *error)
     return 1;
 }
 
-// Returns at once: the answer is kept for whoever asks.
+// Returns at once: the answer is kept until somebody asks.
 static uint64_t submit(cadre_client *client, const char *method, const char *args, cadre_client_error *error)
 {
     cadre_client_request request;

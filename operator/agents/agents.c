@@ -323,7 +323,7 @@ void agents_leave(struct agents *a, struct agent *g)
     a->n_agents--;
 }
 
-// A command that the agent could not read: it does not say of which group.
+// A command that the agent could not read: the group is not known.
 static void refused_unread(struct agents *a, struct place *p, const struct report *r)
 {
     struct err never = ERR_INIT;

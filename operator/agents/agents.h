@@ -2,7 +2,7 @@
 // The agents that are connected to this replica, by the UID of their pod, without their sockets: records in, records
 // out. What an agent has said outlives its connection for as long as its pod does.
 //
-// One thread. The owner of the connections hands over records and ends; whoever decides asks for facts and sends
+// One thread. The owner of the connections hands over records and ends; the code that decides asks for facts and sends
 // commands. Nothing here calls back but `changed`.
 #ifndef CADRE_AGENTS_AGENTS_H
 #define CADRE_AGENTS_AGENTS_H

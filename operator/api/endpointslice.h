@@ -21,7 +21,7 @@ static inline const struct endpointslice *endpointslice_of(const struct object *
     return (const struct endpointslice *)o;
 }
 
-struct endpoint { // one pod of ours, by which its host name is resolved
+struct endpoint { // one pod of ours, for the look-up of its host name
     const char *ip, *hostname, *node, *pod, *uid;
 };
 

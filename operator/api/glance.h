@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which object a JSON text is of, and of which version, from its first 200 bytes: what is known already need not be
+// The object and version of a JSON text, from its first 200 bytes: what is known already need not be
 // decoded again.
 #ifndef CADRE_API_GLANCE_H
 #define CADRE_API_GLANCE_H

@@ -396,7 +396,7 @@ static int fill_missing(const struct decoder *d, const struct path *path, const 
     return 0;
 }
 
-// That of the member; table->n: there is none.
+// The column of the member; table->n: there is none.
 static size_t field_index(const struct json_table *table, const struct json *member)
 {
     size_t i = 0;

@@ -118,7 +118,7 @@ static const struct in_effect *find_status(const struct in_effect *items, size_t
     return n ? bsearch(&key, items, n, sizeof *items, by_name) : NULL;
 }
 
-// Sums over the containers, by resource id. A list would be made anew for each container.
+// Sums over the containers, by resource id. A list would be made again for each container.
 struct tally {
     int64_t milli[RESOURCE_MAX];
 };

@@ -102,7 +102,7 @@ struct group_revision {
     const char *pods;   // of all that a change of means new pods
     const char *worker; // of the rest: a change of it restarts the processes in the pods that are there
     int32_t attempt;    // the first one that was made from this worker
-    // Members of its spec, by which it is known again while another spec waits; replicas 0 = not known.
+    // Members of its spec, to know it again while another spec waits; replicas 0 = not known.
     int32_t replicas, workers_per_replica;
     struct placementgroup_ref *groups;
     size_t n_groups;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deletes WorkerGroups and PlacementGroups that were to go with a client's session and that nobody renews any more
 // (operator/wiring/provision.h writes the renewals). How long one has been silent is measured here, from when its last
-// renewal was seen: clocks of different machines are not compared, and whoever begins to lead gives all of them the
+// renewal was seen: clocks of different machines are not compared, and a new leader gives all of them the
 // whole time once more.
 #ifndef CADRE_EXEC_ABANDONED_H
 #define CADRE_EXEC_ABANDONED_H

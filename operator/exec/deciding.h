@@ -16,7 +16,7 @@ struct deciding *deciding_new(struct loop *loop, struct kube_client *client, str
                               struct store *workergroups, struct store *plgs);
 void deciding_free(struct deciding *d); // as group_controller_free(); accepts NULL
 
-// This process leads: every object is looked at anew, and nothing is remembered of an earlier term.
+// This process leads: every object is looked at again, and nothing is remembered of an earlier term.
 void deciding_start(struct deciding *d);
 // Begins nothing new; what is under way ends, which deciding_idle() tells.
 void deciding_stop(struct deciding *d);

@@ -136,7 +136,7 @@ static void keep(struct dryruns *d, struct trial *t, const struct kube_response 
     d->n_answers++;
 }
 
-// A waiter may ask anew from inside its callback.
+// A waiter may ask again from inside its callback.
 void dryruns_tell(struct dryruns *d, const struct object *owner, uint64_t hash, const struct kube_response *response,
                   const struct err *err)
 {

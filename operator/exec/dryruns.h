@@ -16,7 +16,7 @@ struct dryruns *dryruns_new(const struct clock *clock); // borrowed
 void dryruns_free(struct dryruns *d);                   // nobody waits; accepts NULL
 void dryruns_forget(struct dryruns *d);                 // all answers, also those that are under way
 
-// The plan asks for trials of which the answer to some is known: the observations have it now, and a new decision can
+// The plan asks for trials. The answer to some is known: the observations have it now, and a new decision can
 // use it.
 bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct plan *p, struct observations *n);
 

@@ -25,7 +25,7 @@ struct entry {
     uint64_t term; // in which it was made
 };
 
-struct entries { // the first part is filled in by whoever owns it
+struct entries { // the owner fills in the first part
     struct controller *controller;
     struct waiting *waiting;
     const struct clock *clock;

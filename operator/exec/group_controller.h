@@ -41,7 +41,7 @@ struct dryruns *group_controller_dryruns(const struct group_controller *c); // w
 // Those that wait for room; also woken is a PlacementGroup when its first WorkerGroup comes. Borrowed.
 struct waiting *group_controller_waiting(const struct group_controller *c);
 int64_t group_controller_now(struct group_controller *c); // the time of decisions (decision_time.h)
-// What agents say of this group, or who takes its calls, has changed: decides anew in a moment, once for all that
+// What agents say of this group, or who takes its calls, has changed: decides again in a moment, once for all that
 // changes until then. From anywhere, also out of a callback of the agents or the router.
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name);
 // The same of the agent of a pod that this PlacementGroup has, for the group with this UID, or for all that run on it

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which WorkerGroups run on which PlacementGroups, by what their specs say, and by what their present attempts were
-// made from while that runs on. Memory only, kept up by whoever listens to the store of the WorkerGroups.
+// made from while that runs on. Memory only, kept up by the listener of the store of the WorkerGroups.
 #ifndef CADRE_EXEC_PLACEMENTGROUP_USERS_H
 #define CADRE_EXEC_PLACEMENTGROUP_USERS_H
 

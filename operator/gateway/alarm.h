@@ -12,7 +12,7 @@ struct alarm {
     void (*ring)(struct alarm *a); // once; may set it again
 };
 
-void alarm_set(struct alarm *a, struct gateway *g, int64_t in_ms, void (*ring)(struct alarm *a)); // anew, if it was set
+void alarm_set(struct alarm *a, struct gateway *g, int64_t in_ms, void (*ring)(struct alarm *a)); // or moves it
 void alarm_clear(struct alarm *a, struct gateway *g);
 void alarms_ring(struct gateway *g);             // those that are due
 int64_t alarms_wait_ms(const struct gateway *g); // until the next, -1 = none

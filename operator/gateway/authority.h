@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who a peer is and what it may do: what the gateway asks. In a cluster operator/identity answers; a local run trusts
-// whoever reaches its socket.
+// everybody who reaches its socket.
 #ifndef CADRE_GATEWAY_AUTHORITY_H
 #define CADRE_GATEWAY_AUTHORITY_H
 

@@ -253,9 +253,9 @@ int client_greet(struct connection *c, const struct hello *h, struct err *err)
 {
     struct target *t = &c->target;
     if (h->ns && !str_eq(h->ns, t->ns))
-        return err_set(err, ERR_FORBIDDEN, "HELLO: namespace %.63s, but the path is that of %s", h->ns, t->ns);
+        return err_set(err, ERR_FORBIDDEN, "HELLO: namespace %.63s, but the path names %s", h->ns, t->ns);
     if (h->group && t->group[0] && !str_eq(h->group, t->group))
-        return err_set(err, ERR_FORBIDDEN, "HELLO: group %.63s, but the path is that of %s", h->group, t->group);
+        return err_set(err, ERR_FORBIDDEN, "HELLO: group %.63s, but the path names %s", h->group, t->group);
     if (!c->token && !h->token && !c->open)
         return err_set(err, ERR_UNAUTHORIZED, "a token is needed, as Authorization: Bearer ... or in HELLO");
     if (h->group && strlen(h->group) >= sizeof t->group)

@@ -24,7 +24,7 @@ struct connection;
 struct role {
     const char *name;
     bool pieces; // it takes long bodies in pieces, or has them collected
-    // A whole body, or a piece. ROUTER_COLLECT: the body of which this is the first piece shall come whole. Negative:
+    // A whole body, or a piece. ROUTER_COLLECT: the body that begins with this piece shall come whole. Negative:
     // the peer broke the protocol.
     int (*record)(struct connection *c, const struct record *rec, struct err *err);
     void (*text)(struct connection *c, const char *text, size_t len); // NULL = records are spoken
@@ -60,7 +60,7 @@ struct connection {
     struct list unread; // what came while it was waiting, or stopped
     struct list behind; // in the gateway's list while it was stopped and has something
     size_t held_bytes;
-    size_t want;             // set by the role with ROUTER_COLLECT: that of the peer
+    size_t want;             // set by the role with ROUTER_COLLECT, as the peer's
     const struct role *role; // NULL until it is SERVED
     void *self;
 };

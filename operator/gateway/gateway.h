@@ -65,7 +65,7 @@ struct gateway_config {                // 0 in a limit: its default
 };
 
 struct gateway *gateway_new(struct loop *loop, const struct gateway_config *config, struct err *err);
-// Ends everything at once; only outside of callbacks. Whoever can calls gateway_stop() before and turns the loop until
+// Ends everything at once; only outside of callbacks. If possible, call gateway_stop() before, and turn the loop until
 // gateway_idle(). Accepts NULL.
 void gateway_free(struct gateway *g);
 

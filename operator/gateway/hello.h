@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the gateway reads in a HELLO, whoever sends it (docs/protocol.md, "Sessions").
+// What the gateway reads in every HELLO (docs/protocol.md, "Sessions").
 #ifndef CADRE_GATEWAY_HELLO_H
 #define CADRE_GATEWAY_HELLO_H
 

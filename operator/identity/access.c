@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A question is known by the hash of its token and namespace. It is asked (two reviews, one after the other), then
 // answered to all who wait; an answer that may be given again stays, the oldest makes room for the newest. A question
-// is doubtful where the token may be anything: whoever makes up tokens makes as many as they like.
+// is doubtful where the token may be anything: a peer can make up as many tokens as it likes.
 #include "operator/identity/access.h"
 
 #include "common/base/list.h"

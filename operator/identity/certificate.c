@@ -193,7 +193,7 @@ static int read_authority(const struct certificate_pair *authority, X509 **ret, 
     if (!*ret_key)
         return failed(err, ERR_INVALID, "the authority's certificate or key cannot be read");
     if (X509_check_private_key(*ret, *ret_key) != 1)
-        return failed(err, ERR_INVALID, "the authority's key is not that of its certificate");
+        return failed(err, ERR_INVALID, "the authority's key does not match its certificate");
     return 0;
 }
 
@@ -314,6 +314,6 @@ int certificate_check(const struct certificate_pair *leaf, const char *ca_pem, i
     if (sk_X509_num(authorities) <= 0)
         return err_set(err, ERR_INVALID, "the authority's certificate is not in PEM form");
     if (X509_check_private_key(first, key) != 1)
-        return failed(err, ERR_INVALID, "the key is not that of the certificate");
+        return failed(err, ERR_INVALID, "the key does not match the certificate");
     return verify_chain(first, chain, authorities, now_ms, err);
 }

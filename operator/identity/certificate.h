@@ -29,7 +29,7 @@ int certificate_make_authority(int64_t now_ms, struct arena *a, struct certifica
 int certificate_make_leaf(const struct certificate_pair *authority, struct certificate_names names, int64_t now_ms,
                           struct arena *a, struct certificate_pair *ret, struct err *err);
 
-// Is the key that of the certificate? ERR_INVALID says what is wrong.
+// Does the key match the certificate? ERR_INVALID says what is wrong.
 int certificate_check_authority(const struct certificate_pair *authority, struct err *err);
 
 struct certificate_facts {

@@ -14,7 +14,7 @@ struct identity_options {
     const char *secret_ns, *secret_name; // the Secret with the keys of the install
     struct certificate_names names;      // of the operator's endpoint: DNS names and addresses
     const char *audience;                // NULL = "cadre"
-    const char *issuer;                  // that pods' tokens must name; NULL = whoever has the cluster's keys
+    const char *issuer;                  // that pods' tokens must name; NULL = any that has the cluster's keys
     uint64_t seed;
     int64_t reread_ms;          // of the Secret, as vault.h's
     bool (*trusted)(void *ctx); // as vault.h's

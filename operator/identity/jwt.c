@@ -137,7 +137,7 @@ int jwt_verify(const struct jwks *keys, const char *token, const struct jwt_rule
     return r < 0 ? err_wrap(err, "the token is refused") : 0;
 }
 
-// Whoever issued it.
+// From any issuer.
 static int check_over(const struct json *claims, int64_t now_ms, struct err *err)
 {
     char when[RFC3339_SIZE];

@@ -10,7 +10,7 @@ enum { JWT_LEN_MAX = 16 * 1024 };
 
 struct jwt_rules {
     const char *audience; // must be one of the token's
-    const char *issuer;   // must be the token's; NULL = whoever has the keys
+    const char *issuer;   // must be the token's; NULL = any that has the keys
     int64_t now_ms;       // Unix time. A token may be from up to a minute after it, but has no minute beyond its end
 };
 

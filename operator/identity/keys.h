@@ -39,10 +39,10 @@ const char *keys_put_back(const struct keys *before, const struct keys *memory, 
 bool keys_equal(const struct keys *a, const struct keys *b); // but for the version and the metadata
 
 // The same as long as agents and workers that were let in with one of them are let in with the other: of the
-// authority's certificate and of the install key, neither of which it gives away.
+// authority's certificate and of the install key. It gives neither away.
 const char *keys_id(const struct keys *k, struct arena *a);
 
-// The Secret without data, as it is applied where there is none; `metadata` is that of the one before, or NULL.
+// The Secret without data, as it is applied where there is none; `metadata` is the former one's, or NULL.
 const char *keys_secret(const char *name, const char *metadata, struct arena *a);
 
 #endif

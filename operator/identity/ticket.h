@@ -17,7 +17,7 @@ int ticket_read(const uint8_t key[INSTALL_KEY_SIZE], const char *text, struct ti
 
 const char *peer_secret(const uint8_t key[INSTALL_KEY_SIZE], const char *group_uid, uint32_t attempt, struct arena *a);
 
-// With which a replica of the operator shows the others that it has the key, whoever it says it is.
+// With which a replica of the operator shows the others that it has the key.
 const char *replica_proof(const uint8_t key[INSTALL_KEY_SIZE], const char *name, const char *instance, struct arena *a);
 
 // What names the key without giving it away, in hex.

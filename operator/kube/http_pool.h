@@ -23,7 +23,7 @@ struct http_pool {
 
 void http_pool_init(struct http_pool *p, struct loop *loop);
 void http_pool_done(struct http_pool *p); // no transfer may be left
-void http_pool_drop(struct http_pool *p); // closes the connections and starts anew; no transfer may be left
+void http_pool_drop(struct http_pool *p); // closes the connections and starts again; no transfer may be left
 void http_pool_add(struct http_pool *p, CURL *easy);
 void http_pool_remove(struct http_pool *p, CURL *easy);
 

@@ -25,7 +25,7 @@ struct request {
     const char *body;        // JSON; CREATE, UPDATE, PATCH, APPLY
     bool lends_body;         // it stays as it is until the answer, so that nobody needs to copy it
     bool dry_run;
-    bool decided; // by whoever leads: it is not sent once another replica may (kube_client_options.may_decide)
+    bool decided; // by the leader: it is not sent once another replica may (kube_client_options.may_decide)
     // LIST and WATCH
     const char *label_selector, *field_selector;
     int32_t limit;

@@ -177,7 +177,7 @@ static char *describe_end(const struct local_group *g, const char *why)
     return xasprintf("it has failed with exit code %d; no restart: %s", g->exit_code, why);
 }
 
-// Whoever calls later is told why, if there may be such; a job that nobody calls just ends.
+// Later callers are told why, if there may be any; a job that nobody calls just ends.
 static void end(struct local_group *g, const char *why)
 {
     if (!g->asked) {

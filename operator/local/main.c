@@ -268,7 +268,7 @@ static int start(struct local *l, struct err *err)
     return r == 0 && !l->desk ? start_group(l, &run, err) : r;
 }
 
-// What callers ask for has to lead here; and the names are part of that of the socket.
+// What callers ask for has to lead here; and the names are part of the socket's name.
 static int check_path(const struct options *o, struct err *err)
 {
     struct err ignored = ERR_INIT;

@@ -44,7 +44,7 @@ static const char help[] =
     "  --help                  print this and exit\n"
     "\n"
     "COMMAND is run for each rank, for example cadre-worker --module FILE. Ctrl-C ends all of them; a second one\n"
-    "kills them. Exit codes: that of the process that failed first, 0 if none failed, 64 wrong usage, 65 unusable "
+    "kills them. Exit codes: the first failed process's own, 0 if none failed, 64 wrong usage, 65 unusable "
     "file,\n"
     "69 cannot listen, 127 no cadre-agent.\n";
 
@@ -190,7 +190,7 @@ static int check(const struct options *o, bool command)
     if (o->file && command)
         return wrong("-f", o->file, "says what to run; there is nothing to come after --");
     if (o->file && o->processes)
-        return wrong("--processes", "with -f", "the number of ranks is that of the file");
+        return wrong("--processes", "with -f", "the file says the number of ranks");
     if (!o->file && !o->serve && o->map)
         return wrong("--map", o->map, "is about the paths in a file, -f FILE, or of --serve");
     return -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent prints, on its way to our own output, and line by line to whoever listens to the group.
+// What the agent prints, on its way to our own output, and line by line to the listeners of the group.
 #ifndef CADRE_LOCAL_TEE_H
 #define CADRE_LOCAL_TEE_H
 

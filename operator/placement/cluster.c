@@ -275,7 +275,7 @@ const struct holder *cluster_next_holder(const struct cluster *c, size_t *i)
     return map_next(&c->holders, i, NULL, &value) ? value : NULL;
 }
 
-// Puts `next` (NULL = nobody) in the place of whoever has the key.
+// Puts `next` (NULL = nobody) in the place of the one that has the key.
 static void replace(struct cluster *c, const char *key, struct tenant *next)
 {
     if (next)

@@ -73,7 +73,7 @@ static void try_alone(struct search *s, const struct shape *shape, struct resour
     ret->resource = *what;
 }
 
-// The shortage is that of the resource which alone, if the others did not matter, would let through the least.
+// The resource that is short: the one that alone, if the others did not matter, would let through the least.
 static struct shortage find_shortage(struct search *s, const struct shape *shape)
 {
     const struct resources *all = &shape->constraints->requests;

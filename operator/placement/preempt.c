@@ -13,7 +13,7 @@ struct preemption {
     size_t n_victims;
 };
 
-// The bundles of a gang are made from one template: its priority is that of all of them.
+// The bundles of a gang are made from one template, so they have one priority.
 static const struct pod_constraints *pod_of_gang(const struct search *s)
 {
     return s->shapes[0].constraints;

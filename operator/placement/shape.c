@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-// Bundles of one shape mostly stand together, so that of the last bundle is tried first.
+// Bundles of one shape mostly stand together, so the last bundle's shape is tried first.
 static size_t find(const struct shape *shapes, size_t n, size_t last, const struct pod_constraints *c)
 {
     if (last < n && shapes[last].constraints == c)

@@ -43,7 +43,7 @@ bool args_complete(const struct call *c);
 int args_fetch(struct call *c, struct err *err);
 // The first piece of the rest, to be looked at where it lies, and whether it is all of it; NULL: nothing is there.
 const char *args_peek(const struct call *c, size_t *ret_len, bool *ret_last);
-// What waits, for whoever sends it, and unrefs it; they wait no longer.
+// Takes what waits, to send and unref it; it waits no longer.
 struct blob *args_take(struct call *c);
 
 // The call is CALL_STREAMING, and `body` was sent: the rest follows it. May fail the call.

@@ -18,7 +18,7 @@ struct call_body {
 
 // Something that stays, charged to the quota: a reference to the blob, or a copy. NULL = over the quota.
 struct blob *body_keep(const struct call_body *b, struct quota *quota);
-// The same of one of many pieces, each of which costs something, however short it is.
+// The same for one of many pieces. Each costs something, however short it is.
 struct blob *body_keep_piece(const struct call_body *b, struct quota *quota);
 // A copy: what is going to be read must not change meanwhile, as what lies in shared memory may.
 struct blob *body_copy_piece(const struct call_body *b, struct quota *quota);

@@ -45,7 +45,7 @@ struct call {
     struct session_order *order; // of its session
     struct group *group;         // valid until it is answered
     enum call_state state;
-    uint32_t id;  // by which workers know it, 0 until it was sent
+    uint32_t id;  // workers know the call by it; 0 until it was sent
     bool lasting; // a part of it may be overtaken, so those behind it are told to keep the order
     uint64_t seq;
     struct list of_group;     // in the group's list until it is answered
@@ -70,7 +70,7 @@ enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MA
 
 // NULL: over the session's memory.
 struct call *call_new(struct session *s, const struct request *q, struct group *g);
-// The next state. It leaves the list in which it waits; whoever lets it wait puts it into another.
+// The next state. It leaves the list in which it waits; the caller that lets it wait puts it into another.
 void call_become(struct call *c, enum call_state next);
 
 // Ends. Each answers the call but the last two.

@@ -221,7 +221,7 @@ void call_submit(struct call *c, const struct call_body *body)
     }
 }
 
-// The head of the call goes to all, behind it to each rank that of its own document; then what has come of the values.
+// All get the head of the call, then each rank the head of its own document, then the values that have come.
 static int send_split_stream(struct call *c, const struct call_body *body, const struct record_call *parts,
                              struct err *err)
 {
@@ -253,7 +253,7 @@ static int send_first(struct call *c, const struct call_body *first, const struc
 }
 
 // JSON up to some length may have references in it, which are looked up. What lies in shared memory can be looked at
-// there, and passed on by reference where it has none; whoever changes it meanwhile changes his own arguments.
+// there, and passed on by reference where it has none; a client that changes it meanwhile changes its own arguments.
 static bool needs_no_look(const struct router *r, const struct call_body *first, const struct record_call *parts,
                           size_t *want)
 {

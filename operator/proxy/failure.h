@@ -24,7 +24,7 @@ struct failure {
     char message[FAILURE_MESSAGE_MAX + 1];
     int64_t rank;           // -1 = it is no one rank's
     const char *pod, *node; // borrowed; NULL = not known
-    bool exited;            // then exit_code is that of the rank's process
+    bool exited;            // then exit_code is the rank's process's
     int exit_code;
     int64_t retry_after_ms; // 0 = not said
     bool unran;             // the rank that says so has not begun to run the call
@@ -38,7 +38,7 @@ void failure_encode(const struct failure *f, struct buf *out);
 void failure_encode_call(const struct failure *f, const char *trace, bool unsent, bool again, struct buf *out);
 // What a worker sent; something that is no such document becomes a failure that says so.
 void failure_decode(struct failure *f, const char *json, size_t len);
-// By which failures are counted: bounded, whatever a worker sends.
+// Failures are counted by it: bounded, whatever a worker sends.
 unsigned failure_kind(const struct failure *f);
 const char *failure_kind_name(unsigned kind);
 

@@ -144,7 +144,7 @@ int group_admits(const struct group *g, const struct member *m, struct err *err)
     uint32_t oldest = g->oldest;
     if (at->member)
         oldest = MAX(oldest, at->member->attempt);
-    if (at->exit_attempt) // that process is dead: whoever shows its ticket is another
+    if (at->exit_attempt) // that process is dead: another one shows its ticket
         oldest = MAX(oldest, at->exit_attempt + 1);
     if (m->attempt < oldest)
         return err_set(err, ERR_CONFLICT, "rank %u of %s: attempt %u is over, the group is at attempt %u", m->rank,

@@ -38,7 +38,7 @@ struct group_rank {
 struct group {
     char *uid, *ns, *name;
     char key[GROUP_KEY_SIZE]; // "ns/name"
-    uint32_t serial;          // unlike that of any other, also of one with the same UID that is not gone yet; not 0
+    uint32_t serial;          // unlike every other group's, even one with the same UID that is not gone yet; not 0
     uint32_t world, attempt, oldest;
     char *refusal, *status;
     struct grid *meshes; // of the object

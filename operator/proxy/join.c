@@ -91,7 +91,7 @@ static void push(struct source *s, const struct record_part *part)
     s->got += part->len;
 }
 
-// Takes n bytes away, all of which are there.
+// Takes n bytes away. All of them are there.
 static void drop(struct source *s, size_t n)
 {
     s->at += n;

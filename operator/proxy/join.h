@@ -8,7 +8,7 @@
 
 #include "operator/proxy/call.h"
 
-// Whether a RESULT of this rank of which `piece` is the first one can be joined as it comes. False: more of it has to
+// Whether a RESULT of this rank that begins with `piece` can be joined as it comes. False: more of it has to
 // be there before, *want bytes or all (0).
 bool join_takes(const struct call_slot *slot, const struct call_body *piece, size_t *want);
 // What has come of it, the first time with all of its head; `last`: that was all. ERR_INVALID and ERR_LIMIT.

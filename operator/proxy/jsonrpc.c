@@ -286,7 +286,7 @@ static void do_cancel(struct jsonrpc *j, const char *id, const struct json *para
     char text[JSONRPC_ID_MAX + 1];
     struct err err = ERR_INIT;
     if (!read_id(member(params, "id"), text)) {
-        refuse(j, id, INVALID_PARAMS, "group.cancel needs \"id\": that of the request to cancel");
+        refuse(j, id, INVALID_PARAMS, "group.cancel needs \"id\", the id of the request to cancel");
         return;
     }
     const struct entry *e = map_get(&j->by_text, text);

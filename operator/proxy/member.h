@@ -24,7 +24,7 @@ enum { MEMBER_METHODS_MAX = 1024, MEMBER_ROLES_MAX = 16, MEMBER_LANES_MAX = 17, 
 struct member_method {
     const char *name;
     uint8_t dispatch, execute;        // enum record_dispatch, record_execute; never DEFAULT
-    uint8_t lane;                     // 0, or that of its concurrency group
+    uint8_t lane;                     // 0, or its concurrency group's
     bool idempotent;                  // it may run again for the same call
     const char *split, *collect;      // the rule as it was registered; NULL = none
     const struct dispatch_rule *rule; // NULL where both are

@@ -199,7 +199,7 @@ static void write_owner(const struct member *m, const struct group *g, struct js
     char text[256];
     snprintf(text, sizeof text, "rank %u of %s%s%s", m->rank, g->key, m->pod ? " in pod " : "", m->pod ? m->pod : "");
     for (char *p = text; *p; p++)
-        if (*p == '"' || *p == '\\' || *p < ' ' || *p > '~') // whoever reads it looks for no escapes
+        if (*p == '"' || *p == '\\' || *p < ' ' || *p > '~') // its readers look for no escapes
             *p = '?';
     writer_str(w, "owner", text);
 }

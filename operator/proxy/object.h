@@ -10,7 +10,7 @@
 
 enum { OBJECT_SESSION_PARTS = 65536 };            // that a session may have made and not freed
 #define OBJECT_KEY_MS ((int64_t)24 * 3600 * 1000) // so long a key fits for a call without a deadline
-#define OBJECT_LOCAL_UID "local-"                 // so begin the UIDs of groups of local runs, each of which knows one
+#define OBJECT_LOCAL_UID "local-"                 // UIDs of groups of local runs begin so; a run knows only its own
 
 // Whether the call may be made: members of the head that go together, room for another object. Of object.put the modes
 // are chosen; the other methods of this kind, which have a reference as their argument, become calls to the ranks that

@@ -12,7 +12,7 @@
 
 struct peer {
     struct record_writer *out; // the connection's; NULL once it has ended
-    void *owner;               // for whoever has the connection
+    void *owner;               // for the owner of the connection
     // False: stop reading, its memory is used up for now. A connection that is inside a body
     // (record_reader_unfinished() is not UINT64_MAX) has to be read all the same: nothing else would free what it
     // holds.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client asks for in a CALL, and what that means for the group now: which ranks get it, by which modes, and
+// What a client asks for in a CALL, and what that means for the group now: which ranks get it, in which modes, and
 // whether they can have it at once. It refers to no call, so that all of it is known before one is made.
 #ifndef CADRE_PROXY_REQUEST_H
 #define CADRE_PROXY_REQUEST_H

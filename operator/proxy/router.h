@@ -64,9 +64,9 @@ struct router {
     struct list changes, leaving, stopped, stale;
     struct list ended, gone;          // sessions and groups some of whose calls are still to be ended
     struct list outputs, heard;       // output.h
-    struct list flowing;              // calls of which somebody was told to pause
+    struct list flowing;              // calls that a peer was told to pause
     struct list group_changes, begun; // that nobody has begun, and the others (group_change.h)
-    struct list kills;                // of which no agent was told (kill.h)
+    struct list kills;                // that no agent was told of (kill.h)
     struct deadlines kill_deadlines;  // of all that are not answered
     struct blob *marks;               // "[,]null"
     struct record_part *parts;
@@ -80,7 +80,7 @@ void router_done(struct router *r); // all sessions and members must have been c
 // calls that wait.
 void router_group_set(struct router *r, const struct group_facts *facts);
 void router_group_gone(struct router *r, const char *uid);
-// What is known of a group now, for whoever decides about it or greets its peers; NULL = nothing.
+// What is known of a group now, to decide about it or greet its peers; NULL = nothing.
 const struct group *router_group(const struct router *r, const char *uid);
 void router_each_group(const struct router *r, void (*fn)(void *ctx, const struct group *g), void *ctx);
 const struct group *router_group_named(const struct router *r, const char *ns, const char *name);

@@ -317,7 +317,7 @@ static int wrong_parts(const struct call *c, const struct ref *ref, uint32_t pie
     bool joined = ref->form == REF_JOINED;
     return err_set(
         err, ERR_INVALID,
-        "%s(): the reference has %u part%s, the call deals out %u pieces, and parts are not cut anew on their "
+        "%s(): the reference has %u part%s, the call deals out %u pieces, and parts are not cut again on their "
         "way from rank to rank. Either keep it in %u pieces%s where it is made (a split of that many), %sor "
         "object.get it and pass the value, which is cut here",
         c->req.method, ref->n, ref->n == 1 ? "" : "s", pieces, pieces, joined ? " or a multiple" : "",

@@ -8,14 +8,14 @@
 //
 // where an element of the first that is neither object nor list stands for a single argument by position; or rows of a
 // batch (batch.h). Values stay where they are: a piece is made of stretches of the call's body, and of what had to be
-// written anew (heads, names).
+// written again (heads, names).
 #ifndef CADRE_PROXY_SPLIT_H
 #define CADRE_PROXY_SPLIT_H
 
 #include "operator/proxy/call.h"
 #include "operator/proxy/dispatch_plan.h"
 
-#define SPLIT_MADE_MAX ((size_t)64 << 20) // bytes of heads and names that are written anew for all pieces together
+#define SPLIT_MADE_MAX ((size_t)64 << 20) // bytes of heads and names that are written again for all pieces together
 
 struct split_piece {
     size_t first, n; // of the parts

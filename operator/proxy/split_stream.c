@@ -14,7 +14,7 @@ struct split_stream {
     size_t head, at;          // bytes of the document: its head; what comes next
     size_t tensor;            // that it belongs to
     uint32_t *ranks;          // by the piece that they get ...
-    uint32_t *first;          // ... those of piece i from this one on, up to that of i + 1
+    uint32_t *first;          // ... those of piece i from this one on, up to the first of i + 1
     struct blob *heads;       // of the pieces, one behind the other
     size_t *heads_at;         // likewise, one more than there are
     struct record_part *last; // stretches of the last row of this tensor, where it is repeated

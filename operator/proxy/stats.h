@@ -30,7 +30,7 @@ extern const int64_t stats_bounds[STATS_BUCKETS]; // microseconds, ascending: th
 
 struct stats_rank {
     uint64_t last;      // calls in which it was the last to answer
-    uint64_t behind_us; // by which it was behind the median in those
+    uint64_t behind_us; // how far it was behind the median in those
     uint64_t errors;    // for which it is to blame
 };
 

@@ -28,7 +28,7 @@ void tenant_unref(struct tenant *t);
 
 // ERR_THROTTLED: the namespace, or the operator, has as many calls as it may have.
 int tenant_check_calls(const struct tenant *t, struct err *err);
-// Why there is no room for more of one of its sessions: its own share, or that of the namespace.
+// Why there is no room for more of one of its sessions: its own share, or the namespace's.
 void tenant_explain(const struct tenant *t, const struct quota *session, struct err *err);
 
 void tenant_spend(struct tenant *t, size_t units);

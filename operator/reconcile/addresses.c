@@ -56,7 +56,7 @@ static bool rest_may_come(struct work *w, bool first)
     if (left > 0)
         plan_requeue(w->plan, left);
     else
-        w->plan->waits[PATIENCE_ADDRESSES] = (struct patience){0}; // what changes after this waits anew
+        w->plan->waits[PATIENCE_ADDRESSES] = (struct patience){0}; // what changes after this waits again
     return left > 0;
 }
 
@@ -92,7 +92,7 @@ static void publish(struct work *w, int32_t number, bool ipv6, struct endpoint *
     bool whole = collect(w, number * SLICE_PODS, ipv6, endpoints, &n);
     if (old ? old->hash == endpointslice_hash(endpoints, n, w->wg->spec.rendezvous_port) : n == 0)
         return;
-    // Nothing is left of what it says: whoever looked a name up would be sent to where nobody listens any more.
+    // All of it is out of date: a name would lead to an address where nobody listens any more.
     if (whole || n == 0 || !rest_may_come(w, !old || !old->n_endpoints))
         write_slice(w, name, ipv6, arena_memdup(w->a, endpoints, n * sizeof *endpoints), n, old);
 }

@@ -9,7 +9,7 @@
 void attempt_delete_pods(struct work *w, int stage);
 // A new attempt with new pods.
 void attempt_begin(struct work *w, const char *reason, const char *message);
-// A new attempt in the pods that are there, of which those that are lost themselves are replaced.
+// A new attempt in the pods that are there. Those that are lost are replaced.
 void attempt_begin_in_place(struct work *w, const char *message);
 // Gives the present pods up for a new set of the same attempt: they never ran all together.
 void attempt_roll_back(struct work *w, const char *reason, const char *message);

@@ -208,7 +208,7 @@ void conditions_commit(const struct conditions *c, const struct status_writer *w
     if (!at_once && !d.urgent && !lasts(c) && plan_defers_status(plan, w->wanted_ms, settle_ms(c, w, a), w->now_ms))
         return;
     // First where it has to be; else with the creations, which must not wait for it. Events follow what they tell of,
-    // so that a write that fails and is decided anew does not repeat them.
+    // so that a write that fails and is decided again does not repeat them.
     int stage = at_once ? STAGE_FIRST : STAGE_SECOND;
     plan_add_status(plan, stage, d.patch, w->resource_version);
     add_events(c, &d, stage + 1, plan);

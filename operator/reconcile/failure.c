@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    HEALTHY_MAX_MS = 10 * 60 * 1000, // Ready for so long, or ten times the last pause: the pauses begin anew
+    HEALTHY_MAX_MS = 10 * 60 * 1000, // Ready for so long, or ten times the last pause: the pauses begin again
     HEALTHY_TIMES = 10,
     WORDS_MAX = 200, // bytes of what the process said last; lastFailure has more
 };

@@ -98,7 +98,7 @@ bool finish_out_of_time(struct work *w)
     return left <= 0;
 }
 
-// The time was that of the spec before, where the present one asks for more and nothing was done about it yet: it has a
+// The time was the former spec's, if the present one asks for more and nothing was done about it yet: it has a
 // time of its own.
 void finish_late(struct work *w)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pods of a gang say about it, whoever owns them: counted once, then only read.
+// What the pods of a gang say about it, for any owner: counted once, then only read.
 #ifndef CADRE_RECONCILE_GANG_PODS_H
 #define CADRE_RECONCILE_GANG_PODS_H
 

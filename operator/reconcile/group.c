@@ -136,7 +136,7 @@ static void spec_changed(struct work *w)
         forget_failures(w);
         adopt(w, work_next(w->progress.attempt));
         attempt_begin(w, REASON_TERMINATING,
-                      w->pods.bundles ? "the spec has changed: all processes begin anew"
+                      w->pods.bundles ? "the spec has changed: all processes begin again"
                                       : "the spec has changed: new pods replace those of the attempt before");
         break;
     case GANG_REFUSED:

@@ -44,7 +44,7 @@ static const char *master_addr(const struct work *w)
     return p->master_host ? arena_printf(w->a, "%s:%d", p->master_host, p->master_port) : NULL;
 }
 
-// On bundles it is that of the PlacementGroups, of those that are there.
+// On bundles it is the strategy of the PlacementGroups that are there.
 static const char *strategy_of(const struct group_view *v)
 {
     const struct placementgroup *first = NULL;

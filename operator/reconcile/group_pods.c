@@ -449,10 +449,10 @@ void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct aren
     ret->ready_workers = ret->ready * wg->spec.workers_per_replica;
     if (has_agent(v))
         ask_agents(ret, v, a);
-    // What fails while the node of another rank is silent has most likely lost its peer.
+    // A rank that fails while the node of another rank is silent has most likely lost its peer.
     if (ret->failure.time_ms && ret->silent_since_ms && ret->failure_began_ms >= ret->silent_since_ms)
         ret->infrastructure = true;
-    // So has what fails when the kubelet ends the pod of another: it evicts before it says so.
+    // The same is true if the kubelet is ending the pod of another rank: it evicts before it says so.
     if (ret->failure.time_ms && ret->ranks.ending_ms && ret->failure_began_ms >= ret->ranks.ending_ms)
         ret->infrastructure = true;
 }

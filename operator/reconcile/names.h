@@ -48,7 +48,7 @@ int group_pod_render(const struct workergroup *wg, const struct group_pod *p, st
 int32_t pod_label_number(const struct pod *p, const char *key);
 uint64_t pod_spec_hash(const struct pod *p); // 0 if missing
 bool pod_has_agent(const struct pod *p);
-// Its agent trusts another authority than that of these keys (struct agent_setup), so it cannot dial in. A pod that
+// Its agent trusts another authority than the one of these keys (struct agent_setup), so it cannot dial in. A pod that
 // does not say counts as made with them. The install key is of no account here: agents show the token of their pod.
 bool pod_trusts_others(const struct pod *p, const char *keys_id);
 

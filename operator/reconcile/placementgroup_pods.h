@@ -19,7 +19,7 @@ struct placementgroup_pods {
     int32_t present, bound;    // bundles
     size_t ready_pods;
     bool changed;           // one of the live pods differs
-    const struct pod *lost; // the first dead one of which bundles are missing, and why
+    const struct pod *lost; // the first dead one whose bundles are missing, and why
     const char *lost_reason;
 };
 

@@ -100,7 +100,7 @@ static bool is_missing(const struct work *w, int32_t index)
     return is_away(w, index) || !containers_run(w->pods.current[index]);
 }
 
-// Its agent could be there; that of a pod which does not run yet is not missed.
+// Its agent could be there. The agent of a pod that does not run yet is not missed.
 static bool is_silent(const struct work *w, int32_t index)
 {
     return is_away(w, index) && containers_run(w->pods.current[index]);

@@ -9,7 +9,7 @@
 // All pods are bound, and no failure is to be answered: what their processes need, and Ready.
 void processes_run(struct work *w);
 // Some run for the present attempt, and others can never join them: none starts before all are prepared. So it is where
-// the policy was another one when they were started, or a pod came anew behind a leader's back.
+// the policy was another one when they were started, or a pod came again behind a leader's back.
 bool processes_mixed(const struct work *w);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every decision about a gang sees, whoever owns it, and what the operator remembers of it between decisions.
+// What every decision about a gang sees, for any owner, and what the operator remembers of it between decisions.
 #ifndef CADRE_RECONCILE_VIEW_H
 #define CADRE_RECONCILE_VIEW_H
 

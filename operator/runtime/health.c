@@ -206,7 +206,7 @@ static void conn_event(void *ctx, int events)
         on_drain(c);
 }
 
-// Makes room: whoever has been silent longest had the most time to ask.
+// Makes room: the connection that was silent longest had the most time to ask.
 static void drop_oldest(struct health *h)
 {
     LIST_FOREACH(l, &h->conns) {

@@ -294,7 +294,7 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
         if (s && s->id == w->series_id) {
             s->busy = false;
             if (err->code)
-                *s = (struct series){0}; // the next one starts anew, with an Event of its own
+                *s = (struct series){0}; // the next one starts again, with an Event of its own
             else if (s->count > s->written)
                 patch_series(r, subject, s, w->ns, w->name);
         }

@@ -119,7 +119,7 @@ static int on_change(struct reflector *r, const struct watch_event *e, struct er
 {
     struct glance g;
     if (e->type != WATCH_DELETED && glance_read(e->object, e->object_len, &g) && store_holds(r->store, &g)) {
-        watch_saw(&r->watch, g.version); // a write of ours, of which the answer came first
+        watch_saw(&r->watch, g.version); // a write of ours; its answer came first
         store_saw(r->store, g.version);
         return 0;
     }

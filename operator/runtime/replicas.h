@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which replicas of the operator there are: the pods with our own one's labels. Each knows its own calls only; whoever
-// wants all of them learns here whom else to ask. And which operators of other installations act on the same groups, by
-// the label cadre.dev/watches of their pods: a namespace, or all.namespaces.
+// Which replicas of the operator there are: the pods with our own one's labels. Each knows its own calls only;
+// a program that wants all of them learns here whom else to ask. And which operators of other installations act on the
+// same groups, by the label cadre.dev/watches of their pods: a namespace, or all.namespaces.
 #ifndef CADRE_RUNTIME_REPLICAS_H
 #define CADRE_RUNTIME_REPLICAS_H
 

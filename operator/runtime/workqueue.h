@@ -20,7 +20,7 @@ void workqueue_free(struct workqueue *q);
 void workqueue_add(struct workqueue *q, const char *key);
 void workqueue_add_after(struct workqueue *q, const char *key, int64_t ms);
 int64_t workqueue_add_backoff(struct workqueue *q, const char *key); // returns the delay chosen
-void workqueue_forget(struct workqueue *q, const char *key);         // success: the backoff starts anew
+void workqueue_forget(struct workqueue *q, const char *key);         // success: the backoff starts again
 void workqueue_clear(struct workqueue *q); // of all keys that are not being processed, and of what failed before
 void workqueue_retry(struct workqueue *q); // those that wait because they failed come now, as if they had not
 // The next ready key, or NULL. Valid until workqueue_done(key).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What joins the proxy to the cluster: the stores tell the gateway which groups and pods there are, the identity who
-// dials in, and whoever connects wakes the group that it belongs to.
+// dials in, and a peer that connects wakes its group.
 #ifndef CADRE_WIRING_BINDING_H
 #define CADRE_WIRING_BINDING_H
 

@@ -24,7 +24,7 @@ static const char help[] =
     "\n"
     "Several replicas:\n"
     "  --leader-elect=true|false   take part in leader election; default: true\n"
-    "  --leader-elect-namespace NS namespace of the Lease; default: $POD_NAMESPACE, else that of the kubeconfig\n"
+    "  --leader-elect-namespace NS namespace of the Lease; default: $POD_NAMESPACE, else the kubeconfig's\n"
     "  --leader-elect-name NAME    name of the Lease; default: cadre-operator\n"
     "  --leader-elect-lease-duration TIME\n"
     "                              time without a renewal after which another replica leads; default: 15s\n"

@@ -47,7 +47,7 @@ struct order {
     struct list link;
     struct provision_desk *desk;
     struct inquiry *inquiry;
-    const struct right *right; // its kind is that of the object
+    const struct right *right; // for the kind of the object
     const void *lifetime;      // NULL = detached, or the session has ended
     bool bound, unwanted;      // it goes with a session; which has ended for good
     char *ns, *name, *user, *hash;

@@ -22,7 +22,7 @@ int proxy_run(const char *socket_path);
 // waits for the answers that are left and returns 0; 1 if there was something that may not be (said on stderr).
 int client_run(const char *const sockets[CHAOS_PROXIES], const char *file, unsigned n, uint64_t seed);
 
-// Reads the ledger and the files of all clients, of which `killed` have not come to their end. Returns whether all
+// Reads the ledger and the files of all clients. `killed` of them have not come to their end. Returns whether all
 // is well; says what is not.
 int verdict(const char *ledger, char *const files[], const unsigned char *killed, unsigned n);
 

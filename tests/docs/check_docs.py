@@ -4,8 +4,8 @@
 
 Options of programs: --help and the manual page; of the operator also the chart. STATUS words:
 operator/reconcile/reason.h, docs/troubleshooting.md and docs/api.md. Dispatch modes: the table in cadre/modes.h, the
-pages on calls and the protocol. make targets and paths that documents speak of. Links between documents, and words that pages
-avoid. The tests of the table of failures. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
+pages on calls and the protocol. make targets and paths in documents. Links between documents. The tests of the table of
+failures. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
 """
 
 import fnmatch
@@ -19,7 +19,6 @@ OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 # Reasons of other conditions that never become the reason of Ready.
 NOT_A_STATUS = {"Valid", "Bound", "InProgress", "NoFailure", "NotSuspended", "MaxRestartsExceeded", "WorkerFailed",
                 "FailurePolicy", "DeadlineExceeded"}
-HARD_WORDS = re.compile(r"\b(?:of\s+which|by\s+which|that\s+of|whoever)\b", re.I)
 failures = 0
 count = 0
 
@@ -205,17 +204,6 @@ def answers_at_once(script):
             yield f"{script} {argument}: exit code {r.returncode}: {(r.stdout + r.stderr)[-300:]}"
 
 
-def hard_words(name, text):
-    text = re.sub(r"^```.*?^```|`[^`]*`", "", text, flags=re.S | re.M)
-    for word in HARD_WORDS.findall(text):
-        yield f"{name}: \"{word}\": make two sentences of it, or begin with the subject (docs/style.md)"
-
-
-def check_words():
-    pages = [n for n in documents() if not re.match(r"docs/(adr|benchmarks)/|bench/|deploy/|tests/", n)]
-    check("pages are in plain words", [p for n in pages for p in hard_words(n, read(n))])
-
-
 def check_outages():
     """The last column of the table of failures: tests that there are. Names alone are outages of the suite of that name."""
     section = read("docs/lifecycle.md").partition("## What fails and what goes on")[2].partition("\n## ")[0]
@@ -248,7 +236,6 @@ def main():
     check_reasons()
     check_modes()
     check_documents()
-    check_words()
     check_outages()
     check_benchmarks()
     print(f"1..{count}")

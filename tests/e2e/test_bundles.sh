@@ -105,7 +105,7 @@ test_restart() {
         e=$(tr "\0" "\n" <$p/environ 2>/dev/null) || continue
         case $e in *GROUP_NAME=second*) case $e in *"
 RANK=2"*) kill -9 ${p#/proc/};; esac;; esac; done'
-    check "a worker that dies: its group begins anew" eventually 30 is 2 group_status second attempt
+    check "a worker that dies: its group begins again" eventually 30 is 2 group_status second attempt
     check "... and is Ready again" eventually 30 is True/Running group_condition second Ready
     check "... with the numbers of the beginning" eventually 20 is "[0, 1, 2, 3]" cadre call second get_value
     check "... the other does not notice" is "1 [1, 2, 3, 4]" echo "$(group_status first attempt) $(cadre call first get_value)"
@@ -194,7 +194,7 @@ test_merged() {
     check "... a pod of its own for each reservation" matches '3 +yes +1 +left-plg-0-0 +n[12].*4 +yes +1 +right-plg-0-0 +n[12]' \
         cadre info merged
     kc delete pod right-plg-0-0 --wait=false >/dev/null
-    check "a pod of the reservation is deleted: it comes anew, and the group with it" eventually 90 is "2 True/Running 8" merged_status
+    check "a pod of the reservation is deleted: it comes again, and the group with it" eventually 90 is "2 True/Running 8" merged_status
     check "... not at the cost of the user's restarts" is 0 group_status merged restartsCountTowardsMax
     check "... which calls reach" eventually 20 is "[0, 1, 2, 3, 4, 5, 6, 7]" cadre call merged get_value
     tenant_apply uneven 6 '[{"name": "left"}, {"name": "right", "bundles": "0-1"}]'
@@ -338,7 +338,7 @@ test_moved() {
     began=$(kc logs other-plg-0-0 -c worker | sed -n 's/.*rank 0\] began //p')
     echo "# ended at $ended, began at $began"
     check "... before the new one began" test "$ended" -lt "$began"
-    check "... of which nothing is left" is 0 processes_in pair-plg-0-0 mover
+    check "... and nothing of it is left" is 0 processes_in pair-plg-0-0 mover
     kc delete wg mover >/dev/null
     plg_delete other
 }

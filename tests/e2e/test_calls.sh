@@ -112,8 +112,8 @@ test_callers() {
     kc create serviceaccount nobody >/dev/null
     check "POST with a token: 200" matches '^200 .*"result":\[15\]' call_as "$TOKEN"
     check "... without: 401" matches "^401 .*token" call_as ""
-    check "... with that of another audience: 401" matches "^401 " call_as "$(calls_token caller https://elsewhere)"
-    check "... with that of the API server's audience: 401" matches "^401 " call_as "$(kc create token caller)"
+    check "... with a token for another audience: 401" matches "^401 " call_as "$(calls_token caller https://elsewhere)"
+    check "... with a token for the API server: 401" matches "^401 " call_as "$(kc create token caller)"
     check "... with nonsense: 401" matches "^401 " call_as "nonsense"
     check "... of one who may not: 403, and what is missing" matches "^403 .*workergroups/call" \
         call_as "$(calls_token nobody)"
@@ -414,7 +414,7 @@ no_group() { # NAME
 }
 
 test_made() {
-    check "group.create: whoever may not create WorkerGroups is refused" \
+    check "group.create: a user who may not create WorkerGroups is refused" \
         matches "^-32012 .*may not create WorkerGroups in namespace default.*-edit" ask group.create "$(made Detached)"
     kc create role maker --verb=create,delete --resource=workergroups.cadre.dev >/dev/null
     kc create rolebinding maker --role=maker --serviceaccount=default:caller >/dev/null

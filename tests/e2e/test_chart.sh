@@ -158,7 +158,7 @@ test_render() {
     check "no ServiceMonitor without being asked" lacks "ServiceMonitor" "$all"
     check "the CRDs are kept" has "helm.sh/resource-policy: keep" \
         "$(object CustomResourceDefinition workergroups.cadre.dev <<<"$all")"
-    check "two replicas are the default, of which one serves while the other is replaced" has "  replicas: 2" "$deployment"
+    check "two replicas are the default: one serves while the other is replaced" has "  replicas: 2" "$deployment"
     check "... by a new one that comes first" has "      maxSurge: 1
       maxUnavailable: 0" "$deployment"
     check "... and have a PodDisruptionBudget" has "maxUnavailable: 1" "$(object PodDisruptionBudget cadre-operator <<<"$all")"
@@ -297,7 +297,7 @@ test_dry_run() {
     check "... for one namespace" dry_run --set watchNamespace=team-a
     check "... with every value set" dry_run -f "$(every_value)" --set metrics.serviceMonitor.enabled=false,metrics.prometheusRule.enabled=false
     check "... with the longest names" dry_run --set "fullnameOverride=$(printf 'a%.0s' {1..40})"
-    check "the operator's pod passes Pod Security restricted, and that of helm test" pods_admitted
+    check "the pods of the operator and of helm test pass Pod Security restricted" pods_admitted
 }
 
 # The warning for a Deployment refuses nothing, so here the pods themselves are created, as dry run.

@@ -262,7 +262,7 @@ check "up is killed while the control plane starts" up_killed $C run/kube-apiser
 check "down cleans up after it" on $C down
 check "it left nothing" nothing_left $C
 check "up is killed while a node starts" up_killed $C run/kubelet-n1.pid
-check "up after it starts anew" on $C up --nodes 1
+check "up after it starts again" on $C up --nodes 1
 check "its node is Ready" node_ready $C n1 True
 check "a controller manager and a kubelet that died are started again by up" up_repairs
 trace $C

@@ -272,7 +272,7 @@ test_node() {
     began=$SECONDS
     "$devcluster" node stop "$lost" >/dev/null 2>&1
     check "a node is lost: the group starts again" eventually 90 is "moves-0-1 moves-1-1 moves-2-1" group_pod_names moves
-    echo "# after $((SECONDS - began)) s, of which Kubernetes needs about 20 to notice"
+    echo "# after $((SECONDS - began)) s; Kubernetes needs about 20 of them to notice"
     check "... on the other node" is "" nodes_but moves "$lost"
     check "... becomes Ready" group_ready moves 60
     check "... and says what happened" is "NodeLost $lost" failure moves '\(.reason) \(.node)'

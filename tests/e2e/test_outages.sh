@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Nothing that happens to the operator, or to what it needs, ends what runs. Groups of both runtimes and one on bundles run
 # on a node of their own, clients call their ranks all the time, and one thing after the other is taken away for longer than
-# nodeLostSeconds and given back. Each time: no pod is made anew, no rank restarted, every call is answered once or fails by
+# nodeLostSeconds and given back. Each time: no pod is made again, no rank restarted, every call is answered once or fails by
 # name, decisions go on, and what kubectl get shows is true.
 # Prints TAP; lines with # have how long it took. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a
 # cluster.

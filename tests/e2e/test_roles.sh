@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Workers that do more than answer, on a cluster: several roles in one process, methods that call and make groups as
-# their ServiceAccount, tasks for whoever is free, ranks that are killed on request.
+# their ServiceAccount, tasks for a free rank, ranks that are killed on request.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154,SC2016
 set -euo pipefail
@@ -71,7 +71,7 @@ test_killed() {
     worker_stop counter 1
     check "a rank that hangs answers nothing" says "no answer from rank 1" cadre call counter get_value --timeout 1s
     check "... and is killed all the same" is "rank 1 of counter killed" cadre kill counter --rank 1
-    check "... all start anew, as restartPolicy says" eventually 30 is "[0, 0]" cadre call counter get_value
+    check "... all start again, as restartPolicy says" eventually 30 is "[0, 0]" cadre call counter get_value
     check "... and the failure is told" eventually 10 matches "killed by a client" \
         kc get wg counter -o 'jsonpath={.status.lastFailure.message}'
     check "... with its rank and exit code" is "1 137" \

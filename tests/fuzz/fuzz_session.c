@@ -180,7 +180,7 @@ static void send_record(struct scene *s, struct client *c, const struct record_h
     client_sends(s, c, bytes, RECORD_HEADER_SIZE + h->len);
 }
 
-// In two pieces, of which the second may never come.
+// In two pieces. The second may never come.
 static void send_pieces(struct scene *s, struct client *c, const struct record_header *h, const char *body)
 {
     struct record_header first = *h, second = *h;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two replicas say whom they see; one record a line, its first byte says of which: a b. A line with A or B is
+// What two replicas say whom they see; one record a line, its first byte says which: a b. A line with A or B is
 // the end of its connection, and the next one is new.
 #include "operator/agents/sightings.h"
 

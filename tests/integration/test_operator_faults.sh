@@ -71,7 +71,7 @@ drop() { # PREFIX
 # ---- killed ---------------------------------------------------------------------------------------------------------
 
 # kill_in TIMES PATTERN MAX-MS: each time starts it, lets it come to a plan that matches, and kills it while that is carried
-# out. The moments are random; the seed is printed, for another run with the same ones. Whoever calls this has ended it
+# out. The moments are random; the seed is printed, for another run with the same ones. The caller of this has ended it
 # before there was anything to do; in the end it runs.
 kill_in() {
     local i t before log=$suite_dir/operator-op.log hits=0

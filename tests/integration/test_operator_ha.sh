@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Two replicas of the operator, of which the leader is killed at every one of its writes while it creates, repairs and
+# Two replicas of the operator. The leader is killed at every one of its writes while it creates, repairs and
 # deletes a gang: the other one ends the work without a double or a lost pod. And what must cost running groups nothing:
 # an API server that is away, and one that refuses most of what the operator asks for.
 # Against a real API server, scheduler and controller manager, on fake nodes. The operator is built with CADRE_FAULTS.
@@ -59,7 +59,7 @@ placementgroup_object() {
 }
 
 # What every gang must look like when it is at rest in that incarnation; one line each that does not. A WorkerGroup is
-# made anew as a whole, and its names are known; of a PlacementGroup the one pod that is missing.
+# made again as a whole, and its names are known; of a PlacementGroup the one pod that is missing.
 crooked() { # KIND INCARNATION
     kc get "$1,pods,endpointslices" -A -o json | jq -r --arg kind "$1" --argjson incarnation "$2" --argjson lanes "$lanes" '
         def number($key): .metadata.labels[$key] | tonumber;

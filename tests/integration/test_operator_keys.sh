@@ -195,7 +195,7 @@ test_lost() {
     check "it ends" operator_stop a
 }
 
-# Whoever calls it before would hear that there is no such group.
+# A call before that would hear that there is no such group.
 test_early() {
     kc delete crd placementgroups.cadre.dev >/dev/null
     POD_NAME=a operator_launch a --kubeconfig "$suite_dir/account.conf" --listen "127.0.0.1:${calls_port[a]}"

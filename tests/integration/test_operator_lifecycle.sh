@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# How WorkerGroups end and begin anew, against a real API server, scheduler and controller manager: rules for exit codes,
+# How WorkerGroups end and begin again, against a real API server, scheduler and controller manager: rules for exit codes,
 # success by rank 0, deadlines, times to live, suspension, backoffs. The kubelet's word about containers is given here.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 set -euo pipefail
@@ -82,7 +82,7 @@ test_deadline() {
     check "a later deadline comes too late" eventually 5 is 2 group_status late observedGeneration
     check "... it has failed" is "True/DeadlineExceeded" group_condition late Failed
     kc patch wg late --type json -p '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"b"}]' >/dev/null
-    check "another template, though the pods are gone: it begins anew" group_ready late
+    check "another template, though the pods are gone: it begins again" group_ready late
     check "... with the next attempt, and its full time" is "2 False/NoFailure" echo \
         "$(group_status late attempt) $(group_condition late Failed)"
     group_delete late waits asleep
@@ -108,7 +108,7 @@ test_ttl() {
     group_delete kept brief failed
 }
 
-# ---- how they begin anew --------------------------------------------------------------------------------------------
+# ---- how they begin again --------------------------------------------------------------------------------------------
 
 test_suspension() {
     group_apply born '.spec.suspend = true' >/dev/null

@@ -293,7 +293,7 @@ test_restart_and_delete() {
     operator_kill op
     operator_start op --leader-elect=false
     plg_apply lost 9 >/dev/null
-    check "an operator that starts anew finds what is held" plg_ready lost
+    check "an operator that starts again finds what is held" plg_ready lost
     check "... and leaves it" is "$before" plg_uids lost-plg-0-2 lost-plg-1-1
     kc delete plg lost >/dev/null
     check "a deleted PlacementGroup leaves nothing" eventually 60 plg_gone lost

@@ -38,7 +38,7 @@ class Caller(threading.Thread):
         self.low = self.high = float(rank)  # an Accumulator begins as its rank
 
     def run(self):
-        import cadre  # of which `report` has no need
+        import cadre  # `report` does not need it
 
         self.cadre = cadre
         with cadre.connect(self.options.address, namespace=self.options.namespace, token_file=self.options.token,

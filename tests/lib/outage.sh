@@ -84,7 +84,7 @@ states_untrue() {
     tail -n "+$((outage_shown + 1))" "$suite_dir/states" | grep -Ev " (True/Running$outage_states) " | uniq
 }
 
-# group_lives: what changes when a pod or a process is made anew: ids, starts and counts, a line each.
+# group_lives: what changes when a pod or a process is made again: ids, starts and counts, a line each.
 group_lives() {
     kc -n "$ns" get pods -l cadre.dev/group -o json | jq -r '.items[] | [.metadata.name, .metadata.uid, .status.phase,
         (.status.containerStatuses[]? | "\(.name)=\(.restartCount),\(.state.running.startedAt)")] | join(" ")'
@@ -158,7 +158,7 @@ outage() {
     check "... calls are answered" eventually 60 calls_answered "$outage_ended"
     echo "# calls: $(report 'del(.answering)' --since "$outage_before")"
     check "... every call was answered once, or failed by name" calls_accounted --since "$outage_before"
-    check "... no pod was made anew, and no rank restarted" group_lives_are "$outage_lives"
+    check "... no pod was made again, and no rank restarted" group_lives_are "$outage_lives"
     check "... every state that was shown was true" is "" states_untrue
     outage_lives=$(group_lives)
     operators_fresh
@@ -173,7 +173,7 @@ operators_fresh() {
     eventually 120 is "" operators_worn || bail_out "the operator does not come back"
 }
 
-# What keeps the operator from being two new replicas, one of which leads.
+# What keeps the operator from being two new replicas with a leader.
 operators_worn() {
     kc -n cadre-system get lease,pods -o json | jq -r '
         [.items[] | select(.kind == "Pod" and .metadata.labels["app.kubernetes.io/component"] == "operator")] as $pods

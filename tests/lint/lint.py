@@ -93,10 +93,22 @@ RETIRED = (
     (r"(?<![a-z])deal_|struct deal\b", ("operator/", "common/"), "dispatch plan"),
 )
 
+# Phrases that make a sentence hard to read, in documents, comments and messages. A comment may break inside of one.
+GAP = r"(?:[ \t]|\n[ \t]*(?://|#|\*)?[ \t]*)+"
+HARD = (
+    (r"\b(?:of|by)" + GAP + r"which\b", "two sentences"),
+    (r"\bthat" + GAP + r"of\b", "the noun"),
+    (r"\bwhoever\b", "who it is"),
+    (r"\bsuch" + GAP + r"that\b", "so that, or two sentences"),
+    (r"(?-i:\b(?:Nor|Never|Nowhere|Only" + GAP + r"then|So))" + GAP + r"(?:is|are|does|do|has|have|can)\b(?!" + GAP + "to)",
+     "the subject first"),
+)
+
 MAX_COLUMNS = 120
 MAX_LINES = 600
 C_SUFFIXES = (".c", ".h", ".cc", ".cu")
 CODE_SUFFIXES = C_SUFFIXES + (".sh", ".py")
+PROSE = re.compile(r"\.(?:c|h|cc|cu|sh|py|md|ya?ml|svg|[1-9])$|^Makefile$")  # it is in all of these
 LICENSED_SUFFIXES = CODE_SUFFIXES + (".cmake", ".yaml", ".yml")
 LICENSED_NAMES = ("CMakeLists.txt", "Makefile", "Containerfile")
 UNFINISHED = re.compile(r"\b(" + "TO" + "DO|FIX" + "ME)\\b")
@@ -165,6 +177,13 @@ def check_words(path, text):
                 yield line_of(text, m.start()), "word", f"{m.group(0)}: say {instead}"
 
 
+def check_phrases(path, text):
+    if PROSE.search(path) and path != "tests/lint/lint.py":
+        for pattern, instead in HARD:
+            for m in re.finditer(pattern, text, re.I):
+                yield line_of(text, m.start()), "phrase", f"{' '.join(m.group(0).split())}: say {instead} (docs/style.md)"
+
+
 def check_c(path, text, exists):
     yield from check_includes(path, text, exists)
     yield from check_words(path, text)
@@ -192,6 +211,7 @@ def check(path, text, exists):
         yield 1, "spdx", "no SPDX-License-Identifier: Apache-2.0 in the first lines"
     for m in UNFINISHED.finditer(text):
         yield line_of(text, m.start()), "unfinished", f"{m.group(1)}: do it, or open an issue"
+    yield from check_phrases(path, text)
     if path.endswith(CODE_SUFFIXES) and text.count("\n") > MAX_LINES:
         yield MAX_LINES, "length", f"{text.count(chr(10))} lines, at most {MAX_LINES}: split it by noun"
     if path.endswith(C_SUFFIXES):
@@ -284,6 +304,10 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("bench/CMakeLists.txt", "project(x)\n", ["spdx"]),
     ("docs/a.md", "no header needed\n", []),
     ("docs/a.md", "TO" + "DO later\n", ["unfinished"]),
+    ("docs/a.md", "A call, the ranks of\nwhich end. The name is that of a pod.\n", ["phrase", "phrase"]),
+    ("docs/a.md", "Nor does it. It is done only then. So is that. Whoever reads, by which. So as to.\n", ["phrase"] * 4),
+    ("operator/api/a.c", C_HEAD + "// It is such\n// that nobody sees it.\n", ["phrase"]),
+    ("operator/api/a.json", "such that of which\n", []),
     ("operator/api/a.c", C_HEAD + "// FIX" + "ME\n", ["unfinished"]),
     ("operator/api/a.c", C_HEAD + "\tint x;\n", ["blank"]),
     ("operator/api/a.c", C_HEAD + "int x; \n", ["blank"]),

@@ -511,7 +511,7 @@ static struct group *group_need(struct agent *a, const struct command *c, struct
 
 int agent_command(struct agent *a, struct command *c, struct err *err)
 {
-    struct group *g = group_need(a, c, err); // of which none is new once the pod ends
+    struct group *g = group_need(a, c, err); // no new one once the pod ends
     if (!g)
         return err->code;
     int r = supervisor_command(g->supervisor, now_ms(a), c, err);

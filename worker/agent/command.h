@@ -14,7 +14,7 @@ enum { COMMAND_PROCESSES_MAX = 1024, COMMAND_VARS_MAX = 4096, COMMAND_ARGS_MAX =
 enum command_type {
     COMMAND_PREPARE, // be ready to start: nothing of an older attempt runs, MASTER_ADDR resolves to rank 0's pod
     COMMAND_START,   // start all processes of a prepared attempt
-    COMMAND_RESTART, // start some processes of a running attempt anew
+    COMMAND_RESTART, // start some processes of a running attempt again
     COMMAND_STOP,    // stop all
     COMMAND_KILL,    // end one process at once, as if it had crashed
 };

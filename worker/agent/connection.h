@@ -27,7 +27,7 @@ struct connection_config {
     struct agent *agent;
     struct ws_tls *tls;      // NULL = none
     const char *server_name; // for TLS
-    const char *token_file;  // read anew for each attempt, because it rotates; NULL = no token
+    const char *token_file;  // read again for each attempt, because it rotates; NULL = no token
     struct rand *rand;       // for the jitter
     void (*lost)(void *ctx); // after it was up; it tries again
     void *lost_ctx;

@@ -20,7 +20,7 @@ struct control {
     char packet[CONTROL_PACKET_MAX];
 };
 
-// Whoever does not read for a while loses what is said: it sees the end of the agent all the same.
+// A peer that does not read for a while loses messages. It still sees the end of the agent.
 static void send_record(struct control *c, enum record_type type, struct json_writer *w)
 {
     struct record_header h = {.len = (uint32_t)w->buf.len, .type = (uint8_t)type, .rank = RECORD_GROUP};
@@ -99,7 +99,7 @@ void control_report(struct control *c, const struct agent_report *r)
     struct agent_report brief = *r;
     if (r->type != SUPERVISOR_REPORT_EXITED)
         return;
-    brief.last_len = 0; // whoever watches has the output
+    brief.last_len = 0; // the watcher has the output
     writer_init(&w, 0);
     enum record_type type = message_report(&brief, &w);
     send_record(c, type, &w);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// The names by which CUDA knows the GPUs of the pod, and which of them the group has.
+// CUDA's names of the pod's GPUs, and which of them the group has.
 struct pool {
     const char *names[GPUS_MAX];
     int n;

@@ -12,7 +12,7 @@
 struct reaper;
 struct reaper_watch;
 
-// `status` is that of waitpid().
+// `status` comes from waitpid().
 typedef void (*reaper_fn)(void *ctx, int status);
 
 struct reaper *reaper_new(struct loop *loop);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 enum {
-    SINK_HIGH = 256 * 1024,     // whoever reads for it pauses above this
+    SINK_HIGH = 256 * 1024,     // the reader pauses above this
     SINK_LOW = 64 * 1024,       // and goes on below this
     SINK_MAX = 4 * 1024 * 1024, // what must not wait may fill it up to here
 };

@@ -28,7 +28,7 @@ static int free_port(int *ret, struct err *err)
     return r;
 }
 
-// Whoever starts us may know the group.
+// The program that starts us may know the group.
 static const char *said(const char *variable)
 {
     const char *value = getenv(variable);

@@ -339,7 +339,7 @@ static int on_kill(struct supervisor *s, const struct command *c, struct err *er
     if (!p || p->state > SUPERVISOR_PROCESS_RUNNING)
         return err_set(err, ERR_CONFLICT, "no process of rank %d runs here", c->rank);
     if (c->attempt && c->attempt != p->command->attempt)
-        return err_set(err, ERR_CONFLICT, "the process of rank %d is that of attempt %d, not %d", c->rank,
+        return err_set(err, ERR_CONFLICT, "the process of rank %d belongs to attempt %d, not %d", c->rank,
                        p->command->attempt, c->attempt);
     act(s, SUPERVISOR_KILL)->rank = c->rank;
     return 0;

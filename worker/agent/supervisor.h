@@ -3,7 +3,7 @@
 //
 //                 prepare           resolved, port free      start
 //        IDLE ------------> PREPARING ---------> PREPARED ----------> RUNNING
-//         ^ ^__ timeout _________|                   |                 |  restart: some anew
+//         ^ ^__ timeout _________|                   |                 |  restart: some again
 //         |                                          | stop            | stop, or prepare of a newer attempt
 //         |____________________ STOPPING <___________|_________________|
 //           all processes gone (and on to PREPARING, where that is why they were stopped)

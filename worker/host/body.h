@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of a CALL, of which the arguments may lie in shared memory.
+// The body of a CALL. Its arguments may lie in shared memory.
 #ifndef CADRE_HOST_BODY_H
 #define CADRE_HOST_BODY_H
 

@@ -25,7 +25,7 @@ struct caller_line { // of a thread
     int wake; // an eventfd that ends its waiting
 };
 
-// That of the calling thread, which it keeps to its end. NULL and an error where it cannot be.
+// The calling thread's own, which it keeps to its end. NULL and an error if there can be none.
 struct caller_line *caller_line(struct caller *c, cadre_client_error *error);
 
 #endif

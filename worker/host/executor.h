@@ -6,7 +6,7 @@
 // To hand a job over and back wakes two threads, which takes longer than most methods do. So within executor_turn() the
 // loop is lent to the thread of lane 0 while its jobs are brief: it reads a call, runs it and writes the answer itself.
 // Gain: a call at a time over TLS takes 0.65x of the time, and 1,000 in flight are 1.4x as many a second (bench/calls).
-// "The loop's thread" is whoever turns the loop; it changes between callbacks only, under a mutex.
+// "The loop's thread" is the thread that turns the loop; it changes between callbacks only, under a mutex.
 //
 // An executor that is pulled has no threads: those of the program take the jobs, with executor_pull(), and the one that
 // pulls lane 0 is its thread. All else is the same.

@@ -177,7 +177,7 @@ static void take(struct lender *l, int fd)
         part(b);
 }
 
-// Whoever has asked for nothing makes room: a borrower asks at once.
+// A peer that has asked for nothing makes room: a borrower asks at once.
 static void drop_silent(struct lender *l)
 {
     LIST_FOREACH(i, &l->borrowers) {

@@ -47,7 +47,7 @@ struct objects_answer {
 };
 
 bool objects_method(const char *method); // it is one of those below
-// object.put, object.get, object.pin and object.free: their arguments are what to keep, or a reference of which one
+// object.put, object.get, object.pin and object.free: their arguments are what to keep, or a reference, and one
 // part may be here. Body: of the CALL, in which `call` lies.
 int objects_serve(struct objects *o, const void *owner, const char *method, bool pinned, struct blob *body,
                   const struct record_call *call, struct objects_answer *ret, struct err *err);

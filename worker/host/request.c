@@ -99,7 +99,7 @@ static void run(struct executor_job *job)
     crash_doing(NULL, NULL, NULL);
 }
 
-// The result stays here. False: it cannot, and the body is that of an error.
+// The result stays here. False: it cannot, and the body describes an error.
 static bool keep(struct request *r, struct buf *body)
 {
     struct err err = ERR_INIT;

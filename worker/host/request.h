@@ -65,7 +65,7 @@ struct request {
     struct cadre_call call;      // the last: call_init() clears what of it has to be
 };
 
-// Whether the head is that of the last call of a method of these roles.
+// Whether the head equals the last call's, for a method of these roles.
 bool request_recalls(const struct request_owner *owner, const struct record_call *call);
 
 // Takes references to the body of the CALL and, where that ends with the head, to the arguments (else NULL).

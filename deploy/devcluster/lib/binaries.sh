@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Builds the cluster's programs from the modules in go/ into a cache that is keyed by their contents.
 
-# MODULE PACKAGE NAME, in the order of need: whoever waits for a control plane waits least.
+# MODULE PACKAGE NAME, in the order of need: the control plane comes first.
 BINARIES=(
     "kubernetes go.etcd.io/etcd/server/v3 etcd"
     "kubernetes k8s.io/kubernetes/cmd/kube-apiserver kube-apiserver"

@@ -172,7 +172,7 @@ status_command() {
         fi
     done
     echo "state and logs: $STATE"
-    cluster_ready || echo "not ready: \"up\" did not end; \"up\" again starts anew"
+    cluster_ready || echo "not ready: \"up\" did not end; \"up\" again starts again"
     ! api_ready || kubectl_own get nodes -L nvidia.com/gpu --request-timeout=5s -l type!=kwok \
         -o 'custom-columns=NODE:.metadata.name,READY:.status.conditions[?(@.type=="Ready")].status,GPUS:.status.allocatable.nvidia\.com/gpu,ADDRESS:.status.addresses[0].address'
 }

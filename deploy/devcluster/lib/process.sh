@@ -22,7 +22,7 @@ process_pid() {
 process_alive() { process_pid "$1" >/dev/null; }
 
 # process_start NAME CGROUP HOLDER CMD...: HOLDER is the process whose namespaces it gets ("-": the host's).
-# The process enters its cgroup before anything else, with the locks still open: whoever takes the lock next
+# The process enters its cgroup before anything else, with the locks still open: the next process that takes the lock
 # finds it there or finds that it never was.
 process_start() {
     local name=$1 group=$2 holder=$3 pid enter=()

@@ -224,7 +224,7 @@ static void on_done(void *ctx, const cadre_client_answer *a)
     }
     if (!a->error) {
         buf_reset(out);
-        buf_append(out, a->result.text, a->result.len); // its cap is that of results
+        buf_append(out, a->result.text, a->result.len); // its cap limits results, too
         o->result = (cadre_client_json){buf_str(out), out->len};
         return;
     }

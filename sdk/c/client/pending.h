@@ -38,7 +38,7 @@ struct pending {
     struct blob *result;       // ... which lies in here,
     cadre_client_error *fault; // or this, owned
     char method[PENDING_METHOD_MAX + 1];
-    char group[PENDING_GROUP_MAX + 1]; // "" = that of the connection
+    char group[PENDING_GROUP_MAX + 1]; // "" = the connection's
 };
 
 // Now, or in an earlier try.

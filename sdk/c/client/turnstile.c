@@ -25,7 +25,7 @@ struct turnstile {
     pthread_cond_t changed; // something was answered, or the loop is free
     pthread_cond_t wanted;  // by the thread
     pthread_t thread;
-    int alarm;   // ends the sleep of whoever turns
+    int alarm;   // ends the sleep of the thread that turns
     bool taken;  // a caller's thread turns the loop
     bool rung;   // the alarm
     bool rests;  // the thread, while callers turn
@@ -81,7 +81,7 @@ static bool sleep_in(struct turnstile *t, int64_t timeout_ms, bool spins)
     while (looks && !found && took < SPIN_US) {
         found = poll(fds, 2, 0);
         if (!found)
-            sched_yield(); // whoever is to answer may be waiting for this core
+            sched_yield(); // the process that is to answer may wait for this core
         took = clock_mono_us(&clock_system) - begun;
     }
     if (looks)

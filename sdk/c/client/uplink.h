@@ -77,7 +77,7 @@ int uplink_send_copy(struct uplink *u, const struct record_header *h, const void
 void uplink_cancel(struct uplink *u, uint32_t call); // the proxy is told, if there is one
 // What is left of its arguments is not sent. False: nothing was left.
 bool uplink_withdraw(struct uplink *u, uint32_t call);
-// During on_down: the body of a call of which nothing has gone out, and nothing will; NULL: some of it may have.
+// During on_down: the body of a call. Nothing of it has gone out, and nothing will. NULL: some of it may have.
 struct blob *uplink_take_back(struct uplink *u, uint32_t call);
 // Nothing of its arguments, which are in `args`, is sent or referred to from now on.
 void uplink_reclaim(struct uplink *u, uint32_t call, const struct blob *args);

@@ -154,10 +154,10 @@ _MODES = {number: name for name, number in lib.DISPATCH.items()}
 _ONE_RANK = (lib.EXECUTE["RANK_ZERO"], lib.EXECUTE["ANY"])
 
 
-def _group_of(client, method, anew=False):
-    """(ranks, {method: (dispatch, execute)}), as the group tells; anew: as it is now."""
+def _group_of(client, method, again=False):
+    """(ranks, {method: (dispatch, execute)}), as the group tells; again: as it is now."""
     key = method.group, method.role
-    known = None if anew else client._groups.get(key)
+    known = None if again else client._groups.get(key)
     end = time.monotonic() + _READY_S
     while not known:
         info = client.group(method.group).info()
@@ -175,7 +175,7 @@ def _group_of(client, method, anew=False):
 
 
 def _mode_of(client, method):
-    """The dispatch mode by which a call is dealt out; None: one rank gets it as it is."""
+    """The dispatch mode that splits the call; None: one rank gets it as it is."""
     r = method.request
     if r.rank >= 0 or r.execute in _ONE_RANK or method.name.startswith(("group.", "object.")):
         return None
@@ -193,7 +193,7 @@ def _goes_whole(client, method):
 def _send_dealt(future, args):
     """Of a call whose arguments only this program can cut."""
     client, method = future._client, future._method
-    mode, (ranks, _) = _mode_of(client, method), _group_of(client, method, anew=True)
+    mode, (ranks, _) = _mode_of(client, method), _group_of(client, method, again=True)
     by_position, by_name = args if type(args) is Both else ((), args) if isinstance(args, dict) else (tuple(args), {})
     if method.request.pad:
         raise TypeError(f"{method.name}(): only a batch that the proxy cuts can be padded")

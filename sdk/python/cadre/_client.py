@@ -23,7 +23,7 @@ from ._pool import Pool
 from ._reference import Ref
 
 _open = weakref.WeakSet()
-_forks = [0]  # of which this process is the child
+_forks = [0]  # how many forks made this process
 os.register_at_fork(after_in_child=lambda: _forks.append(0))
 
 
@@ -57,17 +57,17 @@ def connect(address=None, *, context=None, kubeconfig=None, service_account=None
     context          or kubeconfig: of kubectl, which is then the way; service_account: of the namespace, whose token is
                      used instead of cadre-cli's; operator_namespace: where Cadre is ("cadre-system")
     group            for client.group() without a name, and the group of on_output
-    token            or token_file, which is read anew for each attempt to connect; token_in_hello=True: it travels in
+    token            or token_file, which is read again for each attempt to connect; token_in_hello=True: it travels in
                      the first record, for servers in between that take the header away
     ca_pem           or ca_file: whom to trust (wss); default: the system's certificates
     server_name      in the certificate; default: the host of the address
-    path_prefix      in front of the proxy's own paths, such as that of a reverse proxy
+    path_prefix      in front of the proxy's own paths, such as a reverse proxy's
     connect_timeout  seconds for one attempt (10)
     unreachable      so many seconds a call without a timeout waits for a connection (60)
     max_calls        not answered at a time (10,000); further ones wait until there is room
     max_body         bytes of the arguments or of the result of a call (2 GiB)
     max_bytes        of arguments that wait and of results that are not taken (4 GiB)
-    trust            True: pickled results are opened, which may run code of whoever made the group
+    trust            True: the client opens pickled results, which may run code of the people who made the group
     spin             False: whatever waits sleeps at once, instead of looking for answers for up to 100 us before
     on_connection    called with (True, None), and (False, why)
     on_output        called with an Output for every line that ranks of `group` print; both on a thread of

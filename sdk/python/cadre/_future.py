@@ -33,7 +33,7 @@ class Future:
         self._client = client
         self._method = method
         self._id = call_id
-        self._lock = threading.Lock()  # of whoever waits for the answer and takes it
+        self._lock = threading.Lock()  # of the thread that waits for the answer and takes it
         self._taken = False
         self._result = self._error = None
         self._begun = None

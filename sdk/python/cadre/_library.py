@@ -62,7 +62,7 @@ STRUCTS = {"cadre_client_error": ClientError, "cadre_client_output": Output, "ca
 
 
 class Scratch:
-    """What the library writes an id, an answer or an error to. Used again and again, by whoever gets it."""
+    """What the library writes an id, an answer or an error to. Used again and again, by the thread that gets it."""
 
     __slots__ = ("id", "json", "memory", "error", "id_ref", "json_ref", "memory_ref", "error_ref")
     _spare = []  # a list is safe between threads, and against signal handlers

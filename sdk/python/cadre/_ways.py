@@ -181,7 +181,7 @@ class _TokenFile:
             try:
                 token = make()
             except (_No, OSError, ValueError, KeyError):
-                pause = _TOKEN_S / 60  # the old one is good for a while; whoever connects later is told
+                pause = _TOKEN_S / 60  # the old one is good for a while; a later connection reports it
                 continue
             pause = _TOKEN_S / 2
             if not self._over.is_set():

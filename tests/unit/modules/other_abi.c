@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module of another ABI, of which nothing but the number may be looked at.
+// A module of another ABI. Nothing but its number may be looked at.
 #include <cadre/worker.h>
 
 const cadre_module_info *cadre_module(void)

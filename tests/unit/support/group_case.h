@@ -4,7 +4,7 @@
 //
 //   {"now": TIME, "moving": N, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
 //    "slices": [{...}] of a Service without a selector; where there is no such member it has one,
-//    "memory": {"dryRun": "OK" | "Refused" | "Forbidden" | "ForbiddenBefore" (that of another spec), "message": ...,
+//    "memory": {"dryRun": "OK" | "Refused" | "Forbidden" | "ForbiddenBefore" (of another spec), "message": ...,
 //               "refusal": {"reason", "message", "incarnation"},
 //               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME,
 //               "master": ..., "addressesWantedAt": TIME},
@@ -20,7 +20,7 @@
 // @spec-hash@ stands for the hash of what the group's pods are made from by its present spec (@worker-hash@: of what
 // its processes are), which is also the one that memory.dryRun speaks of; what the dry run answered is the rendered pod
 // itself. In a PlacementGroup's pods it is the hash of the template, and
-// @shape-N@ that of its N-th shape of bundles.
+// @shape-N@ its N-th shape of bundles.
 #ifndef CADRE_TESTS_GROUP_CASE_H
 #define CADRE_TESTS_GROUP_CASE_H
 

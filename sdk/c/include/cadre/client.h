@@ -89,12 +89,12 @@ typedef struct cadre_client_output {
 typedef struct cadre_client_options {
     size_t size; // cadre_client_options_init() sets it
     // Where the proxy is: "wss://host:port", "ws://host:port", "unix:/path". Every attempt to connect looks the name up
-    // anew, and tries all of its addresses.
+    // again, and tries all of its addresses.
     const char *address;
-    const char *path_prefix; // in front of the proxy's own paths, such as that of a reverse proxy; NULL = none
+    const char *path_prefix; // in front of the proxy's own paths, such as a reverse proxy's; NULL = none
     const char *ns;          // the namespace whose groups are called, required
     const char *group;       // for calls that name none; NULL = none
-    // A token, or a file with one, which is read anew for each attempt to connect; neither: none is sent.
+    // A token, or a file with one, which is read again for each attempt to connect; neither: none is sent.
     const char *token, *token_file;
     int token_in_hello; // 1: the token travels in the first record, for servers in between that take the header away
     // Whom to trust (wss): PEM text, or a file; neither: the system's certificates.
@@ -106,7 +106,7 @@ typedef struct cadre_client_options {
     uint32_t max_calls;         // not answered, or whose answer is kept, at a time; 0 = 10,000; at most 65,535
     size_t max_body;  // bytes of the arguments or of the result of a call; 0 = 64 MiB. Up to so much memory of earlier
                       // results is kept for the next ones, 144 MiB at the least; the kernel may take it back
-    size_t max_bytes; // of arguments that wait and of results that are coming in or kept, with that of the last
+    size_t max_bytes; // of arguments that wait and of results that are coming in or kept, with the last
                       // cadre_client_call(); 0 = 512 MiB
     // Tells about the connection, for logs: 1 and NULL, 0 and why. May be NULL.
     void (*on_connection)(void *ctx, int connected, const cadre_client_error *why);
@@ -145,7 +145,7 @@ typedef struct cadre_client_json { // need not be NUL-terminated
 
 typedef struct cadre_client_answer {
     uint64_t id;
-    // The result: a list in the order of ranks where all of them ran it, else that of the one rank, or the batches of
+    // The result: a list in the order of ranks if all of them ran it, else the one rank's result, or the batches of
     // ranks joined. JSON, or what cadre_client_content() says. Valid until the callback returns. text NULL: the call
     // failed.
     cadre_client_json result;
@@ -156,7 +156,7 @@ typedef struct cadre_client_answer {
 typedef struct cadre_client_request {
     size_t size;            // cadre_client_request_init() sets it
     const char *method;     // 1 to 63 characters
-    const char *group;      // "name" or "namespace/name"; NULL = that of the client
+    const char *group;      // "name" or "namespace/name"; NULL = the client's
     cadre_client_json args; // a JSON list (by position) or object (by name); text NULL = []
     // Instead of args: arguments of each rank, one an element, in the order of ranks: a list, an object, or any other
     // value for a single argument. Implies CADRE_CLIENT_ALL_TO_ALL. A wrong number, also 0, is refused by the proxy,
@@ -246,7 +246,7 @@ CADRE_CLIENT_API cadre_client_code cadre_client_cancel(cadre_client *c, uint64_t
 // cadre_client_info() of this client; ret may be NULL.
 CADRE_CLIENT_API cadre_client_code cadre_client_call(cadre_client *c, const cadre_client_request *request,
                                                      cadre_client_json *ret, cadre_client_error *error);
-// What the proxy knows of a group (NULL = that of the client) and its methods: a JSON object, docs/calls.md.
+// What the proxy knows of a group (NULL = the client's) and its methods: a JSON object, docs/calls.md.
 CADRE_CLIENT_API cadre_client_code cadre_client_info(cadre_client *c, const char *group, int64_t timeout_ms,
                                                      cadre_client_json *ret, cadre_client_error *error);
 
@@ -257,7 +257,7 @@ CADRE_CLIENT_API cadre_client_code cadre_client_kill(cadre_client *c, const char
 
 // References: {"$ref": "..."}, what stays on the workers. All of these wait.
 
-// Puts JSON or a batch there. `to` (may be NULL) says where and how, as a call's, of which method, arguments, role,
+// Puts JSON or a batch there. `to` (may be NULL) says where and how, as a call's. Its method, arguments, role,
 // keep, by_reference and no_result do not count; by default the least busy worker of the client's group. *ret is the
 // reference, valid until the next cadre_client_call() of this client. CADRE_CLIENT_LIMIT: the worker has no room.
 CADRE_CLIENT_API cadre_client_code cadre_client_object_put(cadre_client *c, const cadre_client_request *to,
@@ -355,7 +355,7 @@ CADRE_CLIENT_API cadre_client_code cadre_client_batch_write(const cadre_client_t
 // The same, made where it is sent from: in the memory that the client shares with a proxy on its host, as soon as it is
 // connected and has room there, else in its own. Values of a tensor whose data is NULL are the caller's to write: for
 // each tensor data, which may be written then, and len say afterwards where they belong. A call with `lend`, or a
-// blocking one, sends all of such a batch from where it is. It may be filled anew and sent again as soon as the call
+// blocking one, sends all of such a batch from where it is. It may be filled again and sent again as soon as the call
 // has succeeded; after one that has not, ranks may still read it: free it, and make another. Calls to which it was
 // given may go on after cadre_client_batch_free(), which accepts NULL; cadre_client_close() frees all.
 CADRE_CLIENT_API cadre_client_code cadre_client_batch_new(cadre_client *c, cadre_client_tensor *tensors, size_t n,

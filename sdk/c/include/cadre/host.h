@@ -75,8 +75,8 @@ typedef struct cadre_host_call {
     size_t args_len;
 } cadre_host_call;
 
-// Strings and tables are borrowed until cadre_host_end(). The environment is that of cadre-worker. Once a process, on
-// the thread that pulls lane 0. 0, or the exit code with the reason on stderr.
+// Strings and tables are borrowed until cadre_host_end(). The environment is cadre-worker's. Once a process, on the
+// thread that pulls lane 0. 0, or the exit code with the reason on stderr.
 CADRE_EXPORT int cadre_host_start(const cadre_host_options *options);
 // Lanes of groups are numbered from 1: those of the first role in their order, then those of the next.
 CADRE_EXPORT int cadre_host_next(unsigned lane, int wait, cadre_host_call *ret);

@@ -214,10 +214,10 @@ cadre_result cadre_arg_meta(cadre_call *c, const char *name, const char **ret, s
 // CADRE_INVALID_ARGUMENT, as is what does not fit together, at the latest when the method has returned.
 cadre_result cadre_return_tensor(cadre_call *c, const cadre_tensor *t);
 cadre_result cadre_return_column(cadre_call *c, const char *name, const char *json, size_t len);
-// Must be the same on all ranks whose results are joined, but for "metrics": an object, of which each value becomes a
+// Must be the same on all ranks whose results are joined, but for "metrics": an object. Each of its values becomes a
 // list of all ranks' values.
 cadre_result cadre_return_meta(cadre_call *c, const char *name, const char *json, size_t len);
-// Instead: a batch of exactly these tensors, of which data and len do not count, whose values the method writes itself
+// Instead: a batch of exactly these tensors (data and len do not count). The method writes their values itself
 // to ret_data[i], where they are sent from, until it returns; nobody copies them. What it does not write may be
 // anything. `columns`, a JSON object of lists, and `meta`, a JSON object, may be NULL.
 cadre_result cadre_return_blank(cadre_call *c, const cadre_tensor *tensors, size_t n, const char *columns,

@@ -121,7 +121,7 @@ def _refuse_call():
 
 
 def _refuse_result():
-    raise _errors.Forbidden("the result is pickled, and opening it may run code of whoever wrote it: connect with "
+    raise _errors.Forbidden("the result is pickled, and opening it may run code of its writer: connect with "
                             "trust=True if you trust the workers of this group", may_have_run=True)
 
 

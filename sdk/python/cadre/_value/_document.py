@@ -34,7 +34,7 @@ def _check(name, t):
 
 
 def is_document(view):
-    """A document begins with 8 bytes of length, of which the last are 0: JSON has no such byte."""
+    """A document begins with 8 bytes of length, and the last are 0: JSON has no such byte."""
     return 0 in bytes(view[:PREFIX])
 
 

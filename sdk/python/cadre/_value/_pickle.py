@@ -133,7 +133,7 @@ def _path_to(value, path="it", depth=8):
 
 
 def read(tensors):
-    """The object. Whoever calls this trusts who wrote it: a pickle may run anything."""
+    """The object. The caller trusts the writer: a pickle may run anything."""
     stream = tensors.pop(OBJECT)
     try:
         return pickle.loads(stream.data, buffers=[tensors[str(i)].data for i in range(len(tensors))])

@@ -81,7 +81,7 @@ class Server:
     def __init__(self, host, roles):
         self.host = host
         self.roles = roles
-        # Pickles run code of whoever sent them: on this machine alone everybody who can send them may do that anyway.
+        # Pickles run code of their sender: on this machine, everybody who can send them may run code anyway.
         self.trust = not os.environ.get("CADRE_OPERATOR") or os.environ.get("CADRE_TRUST_CALLERS") == "1"
 
     def start(self, text):
@@ -272,7 +272,7 @@ def main():
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")  # people want to see lines at once
     if len(sys.argv) > 2 or sys.argv[1:2] in (["--help"], ["-h"]):
-        print("Usage: python3 -m cadre.worker [MODULE]\n" + __doc__ + "\nThe environment is that of cadre-worker "
+        print("Usage: python3 -m cadre.worker [MODULE]\n" + __doc__ + "\nThe environment is the same as cadre-worker's "
               "(cadre-worker --help); CADRE_PYTHON names the module.")
         return 0 if len(sys.argv) == 2 else _load.EXIT_USAGE
     if len(sys.argv) == 2:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // safetensors_peer IN OUT: reads a document, prints what is in it, one "tensor NAME DTYPE SHAPE VALUES" or "meta KEY
-// VALUE" a line, strings and bytes in hexadecimal, and writes it anew. For test_safetensors_peer.py.
+// VALUE" a line, strings and bytes in hexadecimal, and writes it again. For test_safetensors_peer.py.
 #include "common/base/mem.h"
 #include "common/wire/safetensors.h"
 

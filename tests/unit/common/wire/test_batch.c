@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches as verl's examples have them, what is wrong with wrong ones, and random batches, each row of which must be
+// Batches as verl's examples have them, what is wrong with wrong ones, and random batches, whose rows must be
 // found again wherever it was cut and joined.
 #include "common/wire/batch.h"
 

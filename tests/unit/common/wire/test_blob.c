@@ -20,7 +20,7 @@ static void a_charge_counts_in_every_quota_above(void **state)
     assert_int_equal(quota_used(all), 50);
     assert_false(quota_charge(one, 11)); // its own maximum
     assert_true(quota_charge(two, 50));
-    assert_false(quota_charge(two, 1)); // that of all, and nothing stays charged
+    assert_false(quota_charge(two, 1)); // the quota of all, and nothing stays charged
     assert_int_equal(quota_used(two), 50);
     assert_int_equal(quota_used(all), 100);
     quota_refund(one, 50);

@@ -16,7 +16,7 @@
 
 static struct buf stream; // what the peer sends
 static struct buf trace;  // what came of it, a line a record
-static size_t enough;     // of which so many will do
+static size_t enough;     // so many bytes will do
 static size_t collect;    // bodies that come in pieces are collected, up to so many bytes; 0 = they are not
 
 static int setup(void **state)
@@ -249,14 +249,14 @@ static void a_cancel_ends_an_unfinished_call_and_an_error_a_result(void **state)
     put(RECORD_CALL, 1, 0, RECORD_MORE, "a");
     put(RECORD_CALL, 1, 1, RECORD_MORE, "b");
     put(RECORD_CANCEL, 1, RECORD_GROUP, 0, "{}");
-    put(RECORD_CALL, 1, 0, 0, "anew");
+    put(RECORD_CALL, 1, 0, 0, "again");
     put(RECORD_RESULT, 2, 5, RECORD_MORE, "half");
     put(RECORD_RESULT, 2, 6, RECORD_MORE, "six ");
     put(RECORD_ERROR, 2, 5, RECORD_PARTS, "{}");
     put(RECORD_RESULT, 2, 6, 0, "whole");
     assert_int_equal(read_all((struct record_reader_config){.whole = true}, 7), 0);
     assert_string_equal(buf_str(&trace), "CANCEL call=1 rank=-1 flags=0 at=0 seq=3 {}\n"
-                                         "CALL call=1 rank=0 flags=0 at=0 seq=4 anew\n"
+                                         "CALL call=1 rank=0 flags=0 at=0 seq=4 again\n"
                                          "ERROR call=2 rank=5 flags=2 at=0 seq=7 {}\n"
                                          "RESULT call=2 rank=6 flags=0 at=0 seq=6 six whole\n");
 }
@@ -496,11 +496,11 @@ static void the_answer_of_the_group_ends_those_of_ranks(void **state)
     put(RECORD_ERROR, 1, RECORD_GROUP, 0, "{}");
     put(RECORD_RESULT, 1, RECORD_GROUP, RECORD_MORE, "half");
     put(RECORD_ERROR, 1, 2, 0, "{}");
-    put(RECORD_RESULT, 1, 3, 0, "anew");
+    put(RECORD_RESULT, 1, 3, 0, "again");
     assert_int_equal(read_all((struct record_reader_config){.whole = true}, 7), 0);
     assert_string_equal(buf_str(&trace), "ERROR call=1 rank=-1 flags=0 at=0 seq=2 {}\n"
                                          "ERROR call=1 rank=2 flags=0 at=0 seq=4 {}\n"
-                                         "RESULT call=1 rank=3 flags=0 at=0 seq=5 anew\n");
+                                         "RESULT call=1 rank=3 flags=0 at=0 seq=5 again\n");
 }
 
 int main(void)

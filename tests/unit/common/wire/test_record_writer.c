@@ -202,7 +202,7 @@ static void a_dropped_call_leaves_the_queue(void **state)
     copy(RECORD_CALL, 1, 0, "one");
     copy(RECORD_CALL, 2, 0, "two");
     assert_false(record_writer_drop(&w, 1, false)); // nothing of it is out
-    assert_false(record_writer_drop(&w, 2, true));  // its answers, of which there are none
+    assert_false(record_writer_drop(&w, 2, true));  // its answers: there are none
     fill(MESSAGE);
     push(RECORD_CALL, 3, 0, 100000);
     push(RECORD_ARGS, 3, 1, 100000);

@@ -112,7 +112,7 @@ static void refused(int fd, size_t size, int code, const char *why)
     pool_view_close(&v);
 }
 
-// It could be truncated, and whoever reads it then would die of SIGBUS.
+// It could be truncated, and a reader would then die of SIGBUS.
 static void what_could_be_taken_away_is_not_mapped(void **state)
 {
     (void)state;

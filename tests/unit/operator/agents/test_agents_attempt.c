@@ -159,7 +159,7 @@ static void a_refusal_answers_the_command_and_says_why(void **state)
     assert_int_equal(facts(f)->sent, 0);
     assert_string_equal(facts(f)->error, "it is not prepared");
     command(f, RECORD_START, 2);
-    say(f, RECORD_REFUSED, "{\"command\":\"START\",\"code\":\"INVALID\",\"message\":\"not JSON\"}"); // of which group?
+    say(f, RECORD_REFUSED, "{\"command\":\"START\",\"code\":\"INVALID\",\"message\":\"not JSON\"}"); // which group?
     assert_int_equal(facts(f)->sent, 0);
     assert_string_equal(facts(f)->error, "not JSON");
 }

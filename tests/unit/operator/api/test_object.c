@@ -114,7 +114,7 @@ static void an_object_lives_as_long_as_someone_holds_it(void **state)
     object_unref(NULL);
 }
 
-// Texts of the same length, of which much, little and much is kept: what one takes says nothing for certain of the
+// Texts of the same length. Much, little and much of them is kept: what one takes says nothing for certain of the
 // next.
 static void objects_of_one_length_may_keep_more_or_less(void **state)
 {

@@ -239,7 +239,7 @@ static void endpoints_are_changed_by_a_patch(void **state)
     assert_string_equal(slice()->obj.meta.resource_version, "4");
 }
 
-// Somebody has changed it meanwhile, or deleted it: decided anew.
+// Somebody has changed it meanwhile, or deleted it: decided again.
 static void a_patch_of_what_is_no_more_is_an_error(void **state)
 {
     (void)state;

@@ -86,7 +86,7 @@ static void nothing_is_decided_before_the_start(void **state)
     assert_false(group_controller_idle(t.controller));
 }
 
-// The lease is lost in the middle of a plan: nothing of it is written any more. Elected again, it begins anew.
+// The lease is lost in the middle of a plan: nothing of it is written any more. Elected again, it begins again.
 static void a_term_ends_in_the_middle_of_a_plan_and_another_one_begins(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void a_group_that_goes_while_its_plan_is_carried_out(void **state)
     assert_true(stub_quiet(t.client));
 }
 
-// What was learned of the one says nothing of the other: it is asked anew, and nothing of it is reported.
+// What was learned of the one says nothing of the other: it is asked again, and nothing of it is reported.
 static void a_group_that_is_replaced_by_one_of_its_name_starts_from_nothing(void **state)
 {
     (void)state;

@@ -180,7 +180,7 @@ static void test_wrong_hello(void **state)
     gateway_peer_is_closed(&p, 1002, "the first record must be HELLO, not CALL");
 }
 
-// 2,000 answers of 37 kB, of which the peer reads none before it has sent all its calls.
+// 2,000 answers of 37 kB. The peer reads none before it has sent all its calls.
 static void test_answers_of_our_own_wait_only_up_to_a_mark(void **state)
 {
     struct gateway_peer p;
@@ -470,7 +470,7 @@ static void test_stop(void **state)
     gateway_peer_hang_up(&worker);
 }
 
-// Whoever sends a call in the moment of the GOODBYE has not read it yet. The time is long: nothing depends on it.
+// A client that sends a call in the moment of the GOODBYE has not read it yet. The time is long: nothing depends on it.
 static void test_calls_that_cross_the_goodbye(void **state)
 {
     const struct gateway_config patient = {.drain_ms = 3600 * 1000, .settle_ms = 1800 * 1000};

@@ -359,7 +359,7 @@ static void the_end_of_a_session_frees_what_it_has_not_pinned(void **state)
     char *later = take_reference();
     must(request(&actor, "object.pin", later));
     client = first;
-    must(request(&actor, "object.get", mine)); // whoever may call may have it
+    must(request(&actor, "object.get", mine)); // everybody who may call may have it
     assert_string_equal(buf_str(&last.result), "[1,2]");
     cadre_client_close(second);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);

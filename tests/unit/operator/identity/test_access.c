@@ -405,7 +405,7 @@ static void what_can_be_told_is_not_asked(void **state)
     assert_true(stub_quiet(t.client));
 }
 
-// Whoever makes up tokens waits for others who do, and not those whose token the cluster has signed.
+// Peers that make up tokens wait for each other. Those whose token the cluster has signed do not.
 static void tokens_that_may_be_anything_stand_in_line(void **state)
 {
     (void)state;
@@ -467,7 +467,7 @@ static void a_callback_may_cancel_and_ask(void **state)
     start(&(struct access_options){.audience = "cadre"});
     ask("token", "ml", &failed);
     answer(KIND_TOKEN_REVIEW, "no sense");
-    assert_int_equal(failed.calls, 1); // asked anew, as that answer was none
+    assert_int_equal(failed.calls, 1); // asked again, as that answer was none
     allow();
     assert_int_equal(failed.calls, 2);
     assert_int_equal(failed.err.code, 0);

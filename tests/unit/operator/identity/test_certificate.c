@@ -130,7 +130,7 @@ static void what_does_not_belong_together_is_noticed(void **state)
     assert_int_equal(certificate_make_authority(NOW_MS, &t.a, &other_ca, &t.err), 0);
     assert_int_equal(certificate_make_leaf(&other_ca, names, NOW_MS, &t.a, &other, &t.err), 0);
     check_fails(&(struct certificate_pair){t.leaf.cert, other.key}, t.ca.cert, NOW_MS,
-                "the key is not that of the certificate");
+                "the key does not match the certificate");
     check_fails(&t.leaf, other_ca.cert, NOW_MS, "the certificate does not come from the authority: ");
     check_fails(&t.leaf, t.ca.cert, NOW_MS + 91 * CERTIFICATE_DAY_MS, "certificate has expired");
     check_fails(&t.leaf, t.ca.cert, NOW_MS - CERTIFICATE_DAY_MS, "certificate is not yet valid");

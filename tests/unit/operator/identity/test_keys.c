@@ -231,12 +231,12 @@ static void what_is_supplied_must_be_whole_and_right(void **state)
     complete_fails(supplied(c->server_cert, "", c->ca), NOW_MS, "tls.key is missing: supply tls.crt");
     complete_fails(supplied("", c->server_key, c->ca), NOW_MS, "tls.crt is missing: supply tls.crt");
     complete_fails(supplied(c->server_cert, c->other_key, c->ca), NOW_MS,
-                   "cannot be used: the key is not that of the certificate");
+                   "cannot be used: the key does not match the certificate");
     complete_fails(supplied(c->server_cert, c->server_key, c->other_ca), NOW_MS, "cannot be used: the certificate");
     complete_fails(supplied(c->expired_cert, c->client_key, c->ca), NOW_MS, "certificate has expired");
 }
 
-// A Secret with those entries, each as text or NULL for none. The install key is that of the keys.
+// A Secret with those entries, each as text or NULL for none. The install key is the same as in the keys.
 static const char *secret_of(const struct keys *k, const char *without, const char *but)
 {
     const struct {

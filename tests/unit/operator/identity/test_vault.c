@@ -183,7 +183,7 @@ static void two_replicas_that_start_at_once_end_with_the_same_keys(void **state)
     assert_int_equal(t.one.errors + t.two.errors, 0);
 }
 
-// Both make their own, of which only one gets into the Secret.
+// Both make their own. Only one gets into the Secret.
 static const char *keys_of_another_install(void)
 {
     start(&t.two);

@@ -124,7 +124,7 @@ int main(int argc, char **argv)
     o.address = argv[1];
     o.ns = argv[2];
     o.group = argv[3];
-    o.token = "any"; // cadre-local trusts whoever reaches its socket
+    o.token = "any"; // cadre-local trusts everybody who reaches its socket
     cadre_client_request_init(&r, argv[4]);
     r.timeout_ms = 60 * 1000;
     read_head(argv[6], &r);

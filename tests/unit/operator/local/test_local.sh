@@ -120,5 +120,5 @@ exit_code 65 "there is no WorkerGroup in it" "${socket[@]}" -f /dev/null
 exit_code 65 "cannot read $work/none" "${socket[@]}" -f "$work/none"
 exit_code 64 "must be PREFIX=DIRECTORY" "${socket[@]}" -f "$work/group.yaml" --map modules
 exit_code 64 "there is nothing to come after --" "${socket[@]}" -f "$work/group.yaml" -- true
-exit_code 64 "the number of ranks is that of the file" "${socket[@]}" -f "$work/group.yaml" --processes 2
+exit_code 64 "the file says the number of ranks" "${socket[@]}" -f "$work/group.yaml" --processes 2
 echo "ok"

@@ -29,5 +29,5 @@ kill -TERM "$other"
 wait "$other" || true
 [[ $got == *"the object is of another local run"* ]] || fail "in another run: $got"
 echo "ok - in another run it is said whose it is"
-cli_says "it is freed by whoever has the reference" "" free ppo "$kept"
+cli_says "everybody who has the reference can free it" "" free ppo "$kept"
 cli_says "and gone" NOT_FOUND get ppo "$kept"

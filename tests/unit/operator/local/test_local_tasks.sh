@@ -39,7 +39,7 @@ start 0.5 3
 has "three slots a rank" 'all: \[0, 1, 4, 9, 16, 25, 36, 49, 64, 81\]'
 "$cli" info tasks -o json --server "unix:$work/socket" --token x | grep -q '"limit": 3' || fail "info does not tell the slots"
 
-# Of a call to all ranks the one that died is named, not one that was stopped for its sake; its end is that of the call
+# Of a call to all ranks the one that died is named, not one that was stopped for its sake; its end ends the call
 start 3 1
 "$cli" call tasks example_task 2 --dispatch one-to-all --execute all --server "unix:$work/socket" --token x \
     >"$work/all.out" 2>&1 &

@@ -104,7 +104,7 @@ static void wire_done(struct wire *w)
     record_writer_done(&w->out);
 }
 
-// Small bodies overtake long ones; their order is that of their beginnings.
+// Small bodies overtake long ones; their order is the one in which they begin.
 static void keep_in_order(struct wire *w, struct wire_record *r)
 {
     struct list *at = &w->records;

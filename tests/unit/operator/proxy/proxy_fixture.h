@@ -76,7 +76,7 @@ struct call_text {
     size_t args_len; // 0 = strlen(args)
 };
 int client_send(struct client *c, const struct call_text *call, struct err *err);
-struct call_pieces { // to the group, of which pieces are sent
+struct call_pieces { // to the group; pieces of it are sent
     uint32_t id, rank;
     uint8_t dispatch, execute;
     char *bytes; // free() them where it is not sent to its end

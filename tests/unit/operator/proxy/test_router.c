@@ -205,7 +205,7 @@ static void the_caller_may_override_the_declared_modes(void **state)
     hears(w, "2 RESULT [1,1,1,1]");
 }
 
-// Each goes to whoever has the fewest, and equals take turns.
+// Each goes to the rank that has the fewest, and equals take turns.
 static void any_rank_is_the_least_busy_one(void **state)
 {
     struct world *w = *state;

@@ -40,7 +40,7 @@ static void what_a_dead_rank_was_not_sent_has_not_run(void **state)
     struct worker *dead = &w->workers[2];
     sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD});
     worker_takes(dead, "");
-    sends(w, (struct call_text){.id = 2, .rank = 2, .head = ADD}); // stays in the queue, as that of a slow reader
+    sends(w, (struct call_text){.id = 2, .rank = 2, .head = ADD}); // stays in the queue, as a slow reader's
     sends_group(w, 3, ADD, "[1]");
     router_leave(&w->f.router, dead->member);
     dead->member = NULL;

@@ -30,7 +30,7 @@ static void late(struct world *w, bool unsent)
     fails_with(w, "TIMEOUT", unsent);
 }
 
-// The first piece of a call of which more would come.
+// The first piece of a call. More would come.
 static void begins(struct world *w)
 {
     struct err err = ERR_INIT;
@@ -174,7 +174,7 @@ static void task(struct client *c, uint32_t id, const char *args)
     assert_int_equal(client_send(c, &call, &err), 0);
 }
 
-// All ranks have tasks of another client, of which one is taken back. `args` are those of who waits for a slot.
+// All ranks have tasks of another client. One is taken back. `args` are those of who waits for a slot.
 static void a_slot_is_free_again(struct world *w, void (*take_back)(struct client *c), const char *args)
 {
     struct client other;

@@ -20,7 +20,7 @@
 
 enum { MOST = 4 * MIB, LONG = 6 * MIB };
 
-// The arguments of call 1, all of which lie in memory of the client, and what it has lent of them.
+// The arguments of call 1. All lie in memory of the client. And what it has lent of them.
 struct pool {
     struct area area;
     char *bytes;

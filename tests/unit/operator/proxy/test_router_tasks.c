@@ -212,7 +212,7 @@ static void the_death_of_a_rank_costs_its_own_tasks_only(void **state)
     worker_says(&w->f, &w->workers[0], id, "0");
     takes(w, 0, &arg);
     assert_int_equal(arg, 5);
-    dial(w, 1, 2); // whoever comes has a slot
+    dial(w, 1, 2); // a rank that comes has a slot
     takes(w, 1, &arg);
     assert_int_equal(arg, 6);
 }

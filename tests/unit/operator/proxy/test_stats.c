@@ -62,7 +62,7 @@ static void a_call_is_counted_with_its_bytes_and_its_duration(void **state)
     assert_int_equal(m->us, 3 * MS);
     assert_int_equal(m->bytes_in, 4 + strlen(ADD) + 3);
     assert_int_equal(m->bytes_out, 5);
-    for (unsigned i = 0; i <= STATS_BUCKETS; i++) // that of 5 ms
+    for (unsigned i = 0; i <= STATS_BUCKETS; i++) // the bucket of 5 ms
         assert_int_equal(m->buckets[i], i < STATS_BUCKETS && stats_bounds[i] == 5 * MS);
     assert_int_equal(m->compared, 0); // one rank is behind nobody
 }

@@ -381,7 +381,7 @@ static void check_replacement(const struct group_view *v, const struct action *a
     }
 }
 
-// A gang that was complete is not mended but begun anew; nor is one begun while pods of another one are seen.
+// A gang that was complete is not mended but begun again; nor is one begun while pods of another one are seen.
 static void check_creation(const struct group_view *v, const struct action *a)
 {
     if (v->wg->spec.runtime == RUNTIME_AGENT) {

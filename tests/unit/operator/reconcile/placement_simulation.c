@@ -258,7 +258,7 @@ static void arrive(struct sim *s)
     decide(s, g);
 }
 
-// Who is evicted, or loses a node, begins anew, and has its place in line as before.
+// Who is evicted, or loses a node, begins again, and has its place in line as before.
 static void evict_gang(struct sim *s, struct sgang *g)
 {
     if (g->state != GANG_RUNNING && g->state != GANG_BINDING)

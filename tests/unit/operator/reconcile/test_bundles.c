@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bundles one by one, and what pods say that they hold. Whoever may edit pods may write anything there.
+// Bundles one by one, and what pods say that they hold. A user who may edit pods may write anything there.
 #include "operator/reconcile/bundles.h"
 
 #include "common/base/mem.h"
@@ -176,7 +176,7 @@ static void nonsense_in_the_shapes_is_another_shape(void **state)
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct reading r = read_pod(&b, "0-1", texts[i]);
         if (!r.ok || r.same)
-            fail_msg("%s is that of the group", texts[i]);
+            fail_msg("%s is the group's", texts[i]);
     }
 }
 

@@ -68,7 +68,7 @@ static void cut(struct life *l)
     l->w.peers_changed = true;
 }
 
-// One connection after the other turns out to be dead, that of the others last.
+// One connection after the other turns out to be dead, the other group's last.
 static void find_dead(struct life *l)
 {
     struct sim_world *w = &l->w;

@@ -31,7 +31,7 @@ static void quantities_that_mean_the_same_are_the_same(void **state)
     assert_int_not_equal(one, hash_of("{\"bundles\": [{\"resources\": {\"cpu\": \"2\", \"memory\": \"1Gi\"}}]}"));
 }
 
-// Nor is the first shape tried again where a further one comes, which has a trial of its own.
+// The first shape is not tried again if a further one comes, which has a trial of its own.
 static void more_bundles_need_no_new_trial(void **state)
 {
     (void)state;

@@ -212,7 +212,7 @@ static void lose_a_node(struct life *l)
             plg_set_node(&l->w, &l->w.nodes[k], true);
 }
 
-// Created, repaired twice, grown, shrunk, made anew. Returns how many writes that took, and how many pods were born.
+// Created, repaired twice, grown, shrunk, made again. Returns how many writes that took, and how many pods were born.
 static int one_life(const struct plg_spec *first, const struct crash *crash, int *ret_births, int *ret_deaths)
 {
     struct life *l = xcalloc(1, sizeof *l);
@@ -236,7 +236,7 @@ static int one_life(const struct plg_spec *first, const struct crash *crash, int
     live_calmly(l, "shrunk");
     spec.version++;
     plg_edit(&l->w, &spec);
-    live_calmly(l, "made anew");
+    live_calmly(l, "made again");
     int writes = l->o.writes;
     *ret_births = l->w.births;
     *ret_deaths = l->o.deaths;

@@ -95,7 +95,7 @@ static void a_held_lease_is_taken_when_its_record_has_not_changed_for_its_durati
     assert_string_equal(f.holder, "you");
     assert_in_range(out.wait_ms, 2000, 4400);
     assert_int_equal(feed(&f, LEADER_TICK, NULL, 14000).action, LEADER_DO_GET);
-    theirs = record("8", "you", 15, 3); // renewed: the time starts anew
+    theirs = record("8", "you", 15, 3); // renewed: the time starts again
     out = feed(&f, LEADER_GOT, &theirs, 14000);
     assert_false(out.holder_changed);
     assert_int_equal(out.action, LEADER_DO_NOTHING);

@@ -425,7 +425,7 @@ static void what_it_tells_ends_with_the_term_of_the_leader(void **state)
     }
     assert_true(stub_quiet(t.client));
     assert_int_equal(writes("failed"), 20);
-    event("A", "0"); // the next term tells anew
+    event("A", "0"); // the next term tells again
     answer(expect(VERB_CREATE));
     assert_int_equal(writes("written"), 1);
 }

@@ -223,7 +223,7 @@ static void lent_arguments_come_back_with_a_call_that_is_canceled_while_they_go_
     while (!l.over)
         cadre_client_wait(f->client, LONG_MS);
     assert_true(l.same);
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "CANCEL"), 5); // of which something was out
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "CANCEL"), 5); // something of it was out
     assert_int_equal(sdk_proxy_saw(&f->proxy, "mute"), 0);
 }
 

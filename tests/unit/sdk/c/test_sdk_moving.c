@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client whose proxy has several addresses, of which some are dead in one way or another. The one that is killed is a
+// A client whose proxy has several addresses. Some are dead in one way or another. The one that is killed is a
 // process of its own.
 #include "sdk/c/client/client.h"
 
@@ -120,7 +120,7 @@ static void after_a_death_between_calls_the_next_goes_to_another_replica(void **
     assert_string_equal(call_method(f, "echo", "[1]"), "[1]");
     assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL"), 0);
     kill_it();
-    poll(NULL, 0, 20); // as whoever calls has something else to do
+    poll(NULL, 0, 20); // as if the caller had something else to do
     assert_string_equal(call_method(f, "echo", "[2]"), "[2]");
     assert_int_equal(sdk_proxy_saw(&f->proxy, "CALL"), 1);
 }
@@ -385,7 +385,7 @@ static void a_client_that_is_closed_says_so_to_a_replica_that_stops_as_well(void
     assert_int_equal(mute->error.may_have_run, 1);
 }
 
-// Each time the only other address is that of a replica that has just said goodbye, too.
+// Each time the only other address is a replica's that has just said goodbye, too.
 static void replicas_that_stop_one_after_the_other_are_left_one_after_the_other(void **state)
 {
     struct outcome *mute = kept;
