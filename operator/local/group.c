@@ -290,7 +290,8 @@ struct local_group *local_group_new(const struct local_run *run, const struct lo
     g->restarts.seed = rand_u64(&rand);
     snprintf(g->uid, sizeof g->uid, OBJECT_LOCAL_UID "%016" PRIx64, rand_u64(&rand));
     const struct reins_events events = {on_exited, on_kill_refused, g};
-    g->tee = tee_new(run->loop, on_line, g);
+    _cleanup_(free_p) char *prefix = run->several ? xasprintf("%s ", g->name) : xstrdup("");
+    g->tee = tee_new(run->loop, prefix, on_line, g);
     g->reins = reins_new(run->loop, &events);
     g->again = loop_timer_new(run->loop, on_again, g);
     tell_router(g);

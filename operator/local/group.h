@@ -15,6 +15,7 @@ struct local_run { // what the groups of a run share; borrowed
     struct loop *loop;
     struct gateway *gateway;
     const char *agent, *url; // the program, and where workers connect
+    bool several;            // groups: lines that they print begin with their names
     // No process of it runs any more, and none will; it is stopped(), or calls are refused. Only from
     // local_group_reap() and timers.
     void (*ended)(void *ctx, struct local_group *g);

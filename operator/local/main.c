@@ -259,7 +259,13 @@ static int start(struct local *l, struct err *err)
     l->signals[0] = loop_signal_new(l->loop, SIGTERM, on_stop, l);
     l->signals[1] = loop_signal_new(l->loop, SIGINT, on_stop, l);
     l->signals[2] = loop_signal_new(l->loop, SIGCHLD, on_child, l);
-    const struct local_run run = {l->loop, l->gateway, l->options.agent, l->url, on_ended, l};
+    const struct local_run run = {.loop = l->loop,
+                                  .gateway = l->gateway,
+                                  .agent = l->options.agent,
+                                  .url = l->url,
+                                  .several = l->options.serve,
+                                  .ended = on_ended,
+                                  .ctx = l};
     if (l->desk)
         desk_run(l->desk, &run);
     int r = l->options.with_parent ? watch_parent(l, err) : 0;

@@ -86,7 +86,8 @@ static void on_readable(void *ctx, int events)
         watch(s, false);
 }
 
-struct tee *tee_new(struct loop *loop, void (*line)(void *ctx, uint32_t rank, const char *text, size_t len), void *ctx)
+struct tee *tee_new(struct loop *loop, const char *prefix,
+                    void (*line)(void *ctx, uint32_t rank, const char *text, size_t len), void *ctx)
 {
     struct tee *t = xcalloc(1, sizeof *t);
     t->loop = loop;
@@ -96,7 +97,7 @@ struct tee *tee_new(struct loop *loop, void (*line)(void *ctx, uint32_t rank, co
         struct stream *s = &t->streams[i];
         *s = (struct stream){.tee = t, .fd = -1};
         s->sink = sink_new(loop, i ? STDERR_FILENO : STDOUT_FILENO, on_drained, s);
-        lines_init(&s->lines, "");
+        lines_init(&s->lines, prefix);
         s->lines.heard = on_line;
         s->lines.ctx = t;
     }

@@ -5,9 +5,10 @@
     test_python_torch.py --with FOLDER torch   with torch, which pip may have to bring into FOLDER; 77 where it cannot
 """
 import os
+import subprocess
 import sys
 
-from python_case import ROOT, GroupCase, main
+from python_case import EXAMPLES, PRELOADED, ROOT, GroupCase, RunCase, environment, main
 from safetensors_case import with_package
 
 
@@ -33,6 +34,22 @@ class DataParallel(GroupCase):
         self.assertAlmostEqual(sum(losses) / 2, loss.item(), places=5)
         for got, want in zip(grads[0], alone[0].bias.grad.tolist()):
             self.assertAlmostEqual(got, want, places=5)
+
+
+class TwoGroups(RunCase):
+    def test_two_groups_on_one_pool_train_at_the_same_time(self):
+        preload = {PRELOADED: os.environ[PRELOADED]} if PRELOADED in os.environ else {}
+        done = subprocess.run(["python3", "two_groups.py"], cwd=EXAMPLES, capture_output=True, text=True, timeout=400,
+                              env={**environment(), **preload, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertEqual([line for line in lines if "[rank" not in line], [
+            "different ports: True", "losses: [2, 2]",
+            "group-a: gradients of module.heads.in_proj_weight agree: True",
+            "group-b: gradients of module.weight agree: True"])
+        for group, model in (("group-a", "Attention"), ("group-b", "Linear")):
+            for rank in range(2):
+                self.assertIn(f"{group} [rank {rank}] Rank {rank}/2 in group '{group}' initialized model: {model}", lines)
 
 
 if __name__ == "__main__":
