@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/peer_key.h"
 
+#include <inttypes.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,4 +30,9 @@ bool peer_key_good(const char *secret, const char *text, const char *key, size_t
     char want[PEER_KEY_SIZE];
     peer_key(secret, text, want);
     return len == sizeof want - 1 && CRYPTO_memcmp(want, key, len) == 0;
+}
+
+void peer_meeting_text(uint64_t id, uint32_t index, int64_t until, char out[PEER_TEXT_SIZE])
+{
+    snprintf(out, PEER_TEXT_SIZE, "cadre.dev/meeting/v1/%016" PRIx64 ".%" PRIu32 ".%" PRId64, id, index, until);
 }

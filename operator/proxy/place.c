@@ -2,28 +2,55 @@
 #include "operator/proxy/place.h"
 
 #include "common/base/json_writer.h"
+#include "common/wire/peer_key.h"
+#include "common/wire/ref.h"
 #include "operator/proxy/group.h"
 
-// Of the same attempt: another one has another secret.
-static const struct member *peer_of(const struct member *m, int64_t rank)
+#include <string.h>
+
+struct question {
+    int64_t rank, index, until;
+    uint64_t meeting;
+    const char *group; // NULL = the own
+};
+
+static int read_question(const struct json *v, struct arena *a, struct question *ret)
 {
-    const struct group *g = m->group;
-    const struct member *peer = g && rank >= 0 && rank < g->world ? g->ranks[rank].member : NULL;
-    return peer && peer->attempt == m->attempt ? peer : NULL;
+    const char *meeting = json_str(json_get(v, "meeting"), a);
+    ret->group = json_str(json_get(v, "group"), a);
+    return json_i64(json_get(v, "rank"), &ret->rank) && json_i64(json_get(v, "index"), &ret->index) &&
+                   json_i64(json_get(v, "until"), &ret->until) && ret->index >= 0 && ret->index <= UINT32_MAX &&
+                   meeting && ref_id_read(meeting, strlen(meeting), &ret->meeting)
+               ? 0
+               : ERR_PROTO;
 }
 
-static void answer(struct member *m, int64_t rank)
+// In its own group only one of the same attempt: others are about to go.
+static const struct member *find(const struct router *r, const struct member *m, const struct question *q)
 {
-    const struct member *peer = peer_of(m, rank);
+    const struct group *own = m->group;
+    const struct group *g = own && q->group ? router_group_named(r, own->ns, q->group) : own;
+    const struct member *found = g && q->rank >= 0 && q->rank < g->world ? g->ranks[q->rank].member : NULL;
+    return found && found->attempt == (g == own ? m->attempt : g->attempt) && found->secret ? found : NULL;
+}
+
+static void answer(const struct router *r, struct member *m, const struct question *q)
+{
+    const struct member *found = find(r, m, q);
     const struct record_header h = {.rank = m->rank, .type = RECORD_PLACE};
     struct err ignored = ERR_INIT;
     struct json_writer w;
-    char at[96];
+    char at[96], id[REF_ID_SIZE], text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
+    ref_id_write(q->meeting, id);
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_i64(&w, "rank", rank);
-    if (peer && member_at(peer, at, sizeof at))
+    writer_str(&w, "meeting", id);
+    if (found && member_at(found, at, sizeof at)) {
+        peer_meeting_text(q->meeting, (uint32_t)q->index, q->until, text);
+        peer_key(found->secret, text, key);
         writer_str(&w, "at", at);
+        writer_str(&w, "key", key);
+    }
     writer_object_end(&w);
     (void)record_writer_copy(m->peer.out, &h, buf_str(&w.buf), w.buf.len, &ignored); // else it asks again
     peer_changed(&m->peer);
@@ -34,16 +61,17 @@ int place_answer(struct router *r, struct member *m, const struct record *rec, s
 {
     struct arena a = ARENA_INIT;
     struct json *root;
-    int64_t rank;
+    struct question q;
     if (rec->h.flags & RECORD_MORE) {
         m->peer.want = 0;
         return ROUTER_COLLECT;
     }
     int code = json_parse(rec->body, rec->len, NULL, &a, &root, err);
-    if (code < 0 || !json_i64(json_get(root, "rank"), &rank))
-        code = err_set(err, ERR_PROTO, "PLACE: rank %u does not say which \"rank\" it looks for", m->rank);
+    if (code < 0 || read_question(root, &a, &q) < 0)
+        code =
+            err_set(err, ERR_PROTO, "PLACE: rank %u must say \"meeting\", \"rank\", \"index\" and \"until\"", m->rank);
     else if (m->peer.out->bytes <= r->config.low_mark)
-        answer(m, rank);
+        answer(r, m, &q);
     arena_done(&a);
     return code;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker asks where another rank of its group is: to meet it, without a port or an address that anybody had to agree
-// on. docs/protocol.md, "Meetings".
+// A worker asks where another rank is, of its group or another one of its namespace: to meet it, without a port or an
+// address that anybody had to agree on. docs/protocol.md, "Meetings".
 #ifndef CADRE_PROXY_PLACE_H
 #define CADRE_PROXY_PLACE_H
 

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 struct cadre_comm {
-    int *ranks, index, n;
+    char **names;
+    int index, n;
     int64_t limit_ms;
     uint32_t number; // of the last collective
     const struct backend *backend;
@@ -144,11 +145,13 @@ int comm_new(const struct comm_config *config, cadre_comm **ret, struct err *err
     struct cadre_comm *c = xcalloc(1, sizeof *c);
     int r = 0;
     *c = (struct cadre_comm){.index = config->index, .n = config->n, .limit_ms = config->limit_ms};
-    c->ranks = xcalloc((size_t)c->n, sizeof *c->ranks);
-    memcpy(c->ranks, config->ranks, (size_t)c->n * sizeof *c->ranks);
+    c->names = xcalloc((size_t)c->n, sizeof *c->names);
+    for (int i = 0; i < c->n; i++)
+        c->names[i] = xstrdup(config->names[i]);
     pthread_mutex_init(&c->mutex, NULL);
     if (c->n > 1) {
-        c->star = star_new(&(struct star_config){c->index, c->n, c->ranks, config->links, config->limit_ms});
+        c->star = star_new(
+            &(struct star_config){c->index, c->n, (const char *const *)c->names, config->links, config->limit_ms});
         r = make(c, config, err);
         if (r == 0)
             star_watch(c->star, on_broken, c);
@@ -167,7 +170,9 @@ CADRE_EXPORT void cadre_comm_free(cadre_comm *c)
     if (c->self)
         c->backend->close(c->self);
     pthread_mutex_destroy(&c->mutex);
-    free(c->ranks);
+    for (int i = 0; i < c->n; i++)
+        free(c->names[i]);
+    free(c->names);
     free(c);
 }
 
@@ -258,7 +263,7 @@ static cadre_result run(struct cadre_comm *c, const char *dtype, struct backend_
     }
     if (r == 0)
         return CADRE_OK;
-    err_wrap(&err, "%s on rank %d", kinds[op->kind].name, c->ranks[c->index]);
+    err_wrap(&err, "on %s", c->names[c->index]);
     star_give_up(c->star, r == ERR_TIMEOUT && kinds[op->kind].collective ? NULL : err.msg, reason);
     return fail(c, op, CADRE_ERROR, reason);
 }

@@ -10,9 +10,9 @@
 enum { COMM_LIMIT_MS = 60 * 1000, COMM_MEMBERS_MAX = 4096 };
 
 struct comm_config {
-    const char *backend; // "gloo"
-    const char *address; // of this host, as others reach it
-    const int *ranks;    // of all members; copied
+    const char *backend;      // "gloo"
+    const char *address;      // of this host, as others reach it
+    const char *const *names; // of all members, for messages: "rank 3"; copied
     int index, n;
     int *links; // as star_config has them; the communicator closes them, also where it fails
     int64_t limit_ms;

@@ -148,10 +148,10 @@ static int take_frame(const struct link *l, struct frame *ret, char **ret_body, 
 
 static int missing(const struct star *s, const struct link *l, int code, struct err *err)
 {
-    int rank = s->config.ranks[l->member];
+    const char *name = s->config.names[l->member];
     if (code == ERR_TIMEOUT)
-        return err_set(err, code, "rank %d has not come within %lld ms", rank, (long long)s->config.limit_ms);
-    return err_set(err, ERR_GONE, "rank %d was lost, or has given up", rank);
+        return err_set(err, code, "%s has not come within %lld ms", name, (long long)s->config.limit_ms);
+    return err_set(err, ERR_GONE, "%s was lost, or has given up", name);
 }
 
 static int expect(const struct star *s, const struct link *l, enum frame_kind kind, char **ret_body, size_t *ret_len,
@@ -257,11 +257,11 @@ int star_agree(struct star *s, const struct err *mine, struct err *err)
         return r;
     }
     if (mine->code)
-        r = err_set(err, mine->code, "rank %d: %s", s->config.ranks[0], mine->msg);
+        r = err_set(err, mine->code, "%s: %s", s->config.names[0], mine->msg);
     for (size_t i = 0; i < s->n_links; i++) {
         struct err one = ERR_INIT;
         if (expect(s, &s->links[i], FRAME_AGREED, &said, &len, until, &one) == 0 && len)
-            err_set(&one, ERR_UNAVAILABLE, "rank %d: %s", s->config.ranks[i + 1], said);
+            err_set(&one, ERR_UNAVAILABLE, "%s: %s", s->config.names[i + 1], said);
         free(TAKE_PTR(said));
         if (one.code && r == 0)
             r = err_set(err, one.code, "%s", one.msg);
@@ -302,7 +302,7 @@ static void lose(struct star *s, struct link *l)
     l->fd = -1;
     if (l->left)
         return;
-    snprintf(reason, sizeof reason, "rank %d was lost: its process has ended, or its node", s->config.ranks[l->member]);
+    snprintf(reason, sizeof reason, "%s was lost: its process has ended, or its node", s->config.names[l->member]);
     break_all(s, reason);
 }
 
@@ -365,7 +365,7 @@ static void name_missing(struct star *s, uint32_t own, uint32_t asked)
     bool any = own < asked;
     buf_printf(&text, "collective %u waited too long", asked);
     if (any)
-        buf_printf(&text, "; rank %d has not called it", s->config.ranks[0]);
+        buf_printf(&text, "; %s has not called it", s->config.names[0]);
     for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
         const char *what = NULL;
@@ -376,7 +376,7 @@ static void name_missing(struct star *s, uint32_t own, uint32_t asked)
         else if (l->begun < asked)
             what = "has not called it";
         if (what)
-            buf_printf(&text, "; rank %d %s", s->config.ranks[l->member], what);
+            buf_printf(&text, "; %s %s", s->config.names[l->member], what);
         any = any || what;
     }
     if (!any)

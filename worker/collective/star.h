@@ -20,7 +20,7 @@ struct star;
 
 struct star_config {
     int index, n;
-    const int *ranks; // of the members, for messages; borrowed until star_free()
+    const char *const *names; // of the members, for messages: "rank 3"; borrowed until star_free()
     int *links; // of member 0: n descriptors, links[0] is not used; of another one: links[0] goes to member 0. The
                 // star closes them. Connections have been let in already: nobody says here who he is
     int64_t limit_ms; // of the exchange

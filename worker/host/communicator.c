@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ABI: communicators that methods make. Who the members are, and how they meet; the rest is worker/collective's.
+#include "worker/host/communicator.h"
+
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "worker/collective/comm.h"
-#include "worker/host/call.h"
 #include "worker/host/executor.h"
-#include "worker/host/meeting.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -18,6 +17,14 @@ struct members {
     int *ranks;
     int n, index;
 };
+
+static char **name_ranks(const struct members *s)
+{
+    char **names = xcalloc((size_t)s->n, sizeof *names);
+    for (int i = 0; i < s->n; i++)
+        names[i] = xasprintf("rank %d", s->ranks[i]);
+    return names;
+}
 
 static int find_own(struct members *s, int rank, struct err *err)
 {
@@ -96,29 +103,43 @@ static void address_of(int fd, char out[INET6_ADDRSTRLEN])
         inet_ntop(AF_INET6, &v6->sin6_addr, out, INET6_ADDRSTRLEN);
 }
 
-static int join(struct cadre_call *c, const cadre_comm_options *o, const struct members *s, cadre_comm **ret,
-                struct err *err)
+int communicator_join(struct cadre_call *c, const struct meeting_list *who, const char *const *names,
+                      const cadre_comm_options *o, cadre_comm **ret, struct err *err)
 {
     int64_t left = c->nested.deadline ? c->nested.deadline - clock_mono_ms(&clock_system) : INT64_MAX;
     int64_t limit = o->limit_ms > 0 ? o->limit_ms : COMM_LIMIT_MS;
-    _cleanup_(free_p) int *links = xcalloc((size_t)s->n, sizeof *links);
+    _cleanup_(free_p) int *links = xcalloc((size_t)who->n, sizeof *links);
     char address[INET6_ADDRSTRLEN] = "";
-    const struct meeting_list list = {s->ranks, s->n, s->index, MIN(limit, MAX(left, (int64_t)1)), &c->canceled};
+    struct meeting_list list = *who;
+    list.limit_ms = MIN(limit, MAX(left, (int64_t)1));
+    list.canceled = &c->canceled;
     executor_waits();
-    int r = s->n > 1 ? meeting_hold(c->nested.meeting, &list, links, err) : 0;
+    int r = list.n > 1 ? meeting_hold(c->nested.meeting, &list, links, err) : 0;
     if (r < 0)
         return r;
-    for (int i = 0; s->n > 1 && !address[0] && i < (s->index ? 1 : s->n); i++)
-        if ((s->index || i) && links[i] >= 0)
+    for (int i = 0; list.n > 1 && !address[0] && i < (list.index ? 1 : list.n); i++)
+        if ((list.index || i) && links[i] >= 0)
             address_of(links[i], address);
     return comm_new(&(struct comm_config){.backend = o->backend ? o->backend : "gloo",
                                           .address = address,
-                                          .ranks = s->ranks,
-                                          .index = s->index,
-                                          .n = s->n,
+                                          .names = names,
+                                          .index = list.index,
+                                          .n = list.n,
                                           .links = links,
                                           .limit_ms = limit},
                     ret, err);
+}
+
+static int join(struct cadre_call *c, const cadre_comm_options *o, const struct members *s, cadre_comm **ret,
+                struct err *err)
+{
+    const struct meeting_list list = {.ranks = s->ranks, .n = s->n, .index = s->index};
+    char **names = name_ranks(s);
+    int r = communicator_join(c, &list, (const char *const *)names, o, ret, err);
+    for (int i = 0; i < s->n; i++)
+        free(names[i]);
+    free(names);
+    return r;
 }
 
 CADRE_EXPORT cadre_result cadre_comm_new(cadre_call *c, const cadre_comm_options *options, cadre_comm **ret)

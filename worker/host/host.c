@@ -119,11 +119,11 @@ static void on_signal(void *ctx, int signo)
 
 // Starting
 
-static void ask_place(void *ctx, uint32_t rank)
+static void ask_place(void *ctx, const struct meeting_question *q)
 {
     const struct host *h = ctx;
     if (h->proxies)
-        proxies_ask_place(h->proxies, rank);
+        proxies_ask_place(h->proxies, q);
 }
 
 static void take_down(struct host *h)

@@ -96,7 +96,7 @@ static void answer(struct borrower *b)
     struct lending_guest g;
     struct err err = ERR_INIT;
     if (l->meeting && lending_guest_read(b->question, &g) == 0) {
-        if (meeting_admits(l->meeting, l->secret, &g, &err))
+        if (meeting_admits(l->secret, &g, &err))
             hand_over(b, &g);
         else
             refuse(b, err.code, err.msg);

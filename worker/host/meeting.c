@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { AT_SIZE = 96, SLICE_MS = 100, GRACE_MS = 1000 };
+enum { SLICE_MS = 100, GRACE_MS = 1000 };
 
 struct guest { // who has come, and nobody has asked for yet
     struct list link;
@@ -29,8 +29,8 @@ struct guest { // who has come, and nobody has asked for yet
 
 struct seeker { // a thread that wants to know where a rank is
     struct list link;
-    uint32_t rank;
-    char at[AT_SIZE]; // "" = no answer yet
+    struct meeting_question q;
+    char at[MEETING_AT_SIZE], key[PEER_KEY_SIZE]; // "" = no answer yet
 };
 
 struct list_count { // meetings of the same ranks
@@ -43,7 +43,6 @@ struct meeting {
     struct loop_wakeup *wakeup;
     pthread_mutex_t mutex; // of what follows
     pthread_cond_t changed;
-    char *secret;
     struct list guests, seekers;
     size_t n_guests;
     struct list_count *lists;
@@ -63,15 +62,15 @@ static int64_t now_ms(void)
 static void on_wakeup(void *ctx)
 {
     struct meeting *m = ctx;
-    uint32_t ranks[64];
+    struct meeting_question questions[64]; // of more threads at a time the others ask again
     size_t n = 0;
     pthread_mutex_lock(&m->mutex);
     LIST_FOREACH(l, &m->seekers)
-        if (n < ARRAY_LEN(ranks))
-            ranks[n++] = CONTAINER_OF(l, struct seeker, link)->rank;
+        if (n < ARRAY_LEN(questions))
+            questions[n++] = CONTAINER_OF(l, struct seeker, link)->q;
     pthread_mutex_unlock(&m->mutex);
     for (size_t i = 0; i < n; i++)
-        m->config.ask(m->config.ctx, ranks[i]);
+        m->config.ask(m->config.ctx, &questions[i]);
 }
 
 struct meeting *meeting_new(const struct meeting_config *config)
@@ -109,27 +108,19 @@ void meeting_free(struct meeting *m)
     pthread_cond_destroy(&m->changed);
     pthread_mutex_destroy(&m->mutex);
     arena_done(&m->memory);
-    free(m->secret);
     free(m->lists);
     free(m);
 }
 
-void meeting_secret(struct meeting *m, const char *secret)
-{
-    pthread_mutex_lock(&m->mutex);
-    free(m->secret);
-    m->secret = xstrdup(secret);
-    pthread_cond_broadcast(&m->changed);
-    pthread_mutex_unlock(&m->mutex);
-}
-
-void meeting_place(struct meeting *m, uint32_t rank, const char *at)
+void meeting_place(struct meeting *m, uint64_t id, const char *at, const char *key)
 {
     pthread_mutex_lock(&m->mutex);
     LIST_FOREACH(l, &m->seekers) {
         struct seeker *s = CONTAINER_OF(l, struct seeker, link);
-        if (s->rank == rank)
-            snprintf(s->at, sizeof s->at, "%s", at);
+        if (s->q.id != id || strlen(key) >= sizeof s->key)
+            continue;
+        snprintf(s->at, sizeof s->at, "%s", at);
+        snprintf(s->key, sizeof s->key, "%s", key);
     }
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->mutex);
@@ -145,16 +136,10 @@ void meeting_meshes(struct meeting *m, const struct grid *meshes, size_t n, bool
     pthread_mutex_unlock(&m->mutex);
 }
 
-static void text_of(uint64_t id, uint32_t index, int64_t until, char out[PEER_KEY_SIZE + 64])
+bool meeting_admits(const char *secret, const struct lending_guest *g, struct err *err)
 {
-    snprintf(out, PEER_KEY_SIZE + 64, "cadre.dev/meeting/v1/%016" PRIx64 ".%u.%" PRId64, id, index, until);
-}
-
-bool meeting_admits(const struct meeting *m, const char *secret, const struct lending_guest *g, struct err *err)
-{
-    char text[PEER_KEY_SIZE + 64];
-    (void)m;
-    text_of(g->id, g->index, g->until, text);
+    char text[PEER_TEXT_SIZE];
+    peer_meeting_text(g->id, g->index, g->until, text);
     if (!secret)
         err_set(err, ERR_UNAVAILABLE, "it is not known here yet how keys are made");
     else if (!peer_key_good(secret, text, g->key, sizeof g->key))
@@ -282,26 +267,22 @@ static int wait_for_guests(struct meeting *m, const struct meeting_list *l, uint
 }
 
 // Where the first of the list is. ERR_TIMEOUT, ERR_CANCELED.
-static int seek(struct meeting *m, const struct meeting_list *l, int64_t until, char at[AT_SIZE], char **ret_secret)
+static int seek(struct meeting *m, const struct meeting_list *l, struct seeker *s, int64_t until)
 {
-    struct seeker s = {.rank = (uint32_t)l->ranks[0]};
     int64_t ask = 0;
     int r = 0;
+    s->at[0] = '\0';
     pthread_mutex_lock(&m->mutex);
-    list_append(&m->seekers, &s.link);
-    while (r == 0 && (!s.at[0] || !m->secret)) {
+    list_append(&m->seekers, &s->link);
+    while (r == 0 && !s->at[0]) {
         if (now_ms() >= ask) {
             loop_wakeup_signal(m->wakeup);
             ask = now_ms() + MEETING_ASK_MS;
         }
         wait_some(m, until);
-        r = atomic_load(l->canceled) ? ERR_CANCELED : now_ms() >= until ? ERR_TIMEOUT : 0;
+        r = atomic_load(l->canceled) ? ERR_CANCELED : !s->at[0] && now_ms() >= until ? ERR_TIMEOUT : 0;
     }
-    list_remove(&s.link);
-    if (r == 0) {
-        memcpy(at, s.at, AT_SIZE);
-        *ret_secret = xstrdup(m->secret);
-    }
+    list_remove(&s->link);
     pthread_mutex_unlock(&m->mutex);
     return r;
 }
@@ -325,14 +306,12 @@ static int read_all(int fd, char *data, size_t len, const atomic_bool *canceled)
 }
 
 // 0: it is let in. ERR_FORBIDDEN is final.
-static int introduce(int fd, const struct meeting_list *l, uint64_t id, const char *secret, struct err *err)
+static int introduce(int fd, const struct meeting_list *l, const struct seeker *s, struct err *err)
 {
-    char question[LENDING_QUESTION_LEN], head[LENDING_ANSWER_LEN], text[PEER_KEY_SIZE + 64], key[PEER_KEY_SIZE];
+    char question[LENDING_QUESTION_LEN], head[LENDING_ANSWER_LEN];
     struct lending_answer a;
-    struct lending_guest g = {(uint32_t)l->index, id, clock_wall_ms(&clock_system) + l->limit_ms + GRACE_MS, ""};
-    text_of(g.id, g.index, g.until, text);
-    peer_key(secret, text, key);
-    memcpy(g.key, key, sizeof g.key);
+    struct lending_guest g = {s->q.index, s->q.id, s->q.until, ""};
+    memcpy(g.key, s->key, sizeof g.key);
     lending_guest_write(&g, question);
     if (send(fd, question, sizeof question, MSG_NOSIGNAL) != sizeof question)
         return err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno));
@@ -348,18 +327,22 @@ static int introduce(int fd, const struct meeting_list *l, uint64_t id, const ch
 static int visit(struct meeting *m, const struct meeting_list *l, uint64_t id, int64_t until, int *link,
                  struct err *err)
 {
+    struct seeker s = {.q = {.rank = l->ranks ? (uint32_t)l->ranks[0] : 0,
+                             .index = (uint32_t)l->index,
+                             .id = id,
+                             .until = clock_wall_ms(&clock_system) + l->limit_ms + GRACE_MS}};
+    const char *of = l->group ? " of " : "", *group = l->group ? l->group : "";
+    snprintf(s.q.group, sizeof s.q.group, "%s", group);
     for (;;) {
-        char at[AT_SIZE] = "";
-        _cleanup_(free_p) char *secret = NULL;
         struct err why = ERR_INIT;
-        int fd = -1, r = seek(m, l, until, at, &secret);
+        int fd = -1, r = seek(m, l, &s, until);
         if (r == ERR_TIMEOUT)
-            return err_set(err, r, "rank %d, the first of the list, was not found within %" PRId64 " ms%s%s",
-                           l->ranks[0], l->limit_ms, err->code ? "; last: " : "", err->code ? err->msg : "");
+            return err_set(err, r, "rank %u%s%s, the first of the list, was not found within %" PRId64 " ms%s%s",
+                           s.q.rank, of, group, l->limit_ms, err->code ? "; last: " : "", err->code ? err->msg : "");
         if (r == 0)
-            r = dial(at, l->canceled, &fd, &why);
+            r = dial(s.at, l->canceled, &fd, &why);
         if (r == 0)
-            r = introduce(fd, l, id, secret, &why);
+            r = introduce(fd, l, &s, &why);
         if (r == 0) {
             *link = fd;
             return 0;
@@ -367,10 +350,10 @@ static int visit(struct meeting *m, const struct meeting_list *l, uint64_t id, i
         if (fd >= 0)
             close(fd);
         if (r == ERR_CANCELED)
-            return err_set(err, r, "canceled while it looked for rank %d", l->ranks[0]);
+            return err_set(err, r, "canceled while it looked for rank %u%s%s", s.q.rank, of, group);
         if (r == ERR_FORBIDDEN)
-            return err_set(err, r, "rank %d at %s: %s", l->ranks[0], at, why.msg);
-        err_set(err, r, "%s: %s", at, why.msg); // it may be on its way up
+            return err_set(err, r, "rank %u%s%s at %s: %s", s.q.rank, of, group, s.at, why.msg);
+        err_set(err, r, "%s: %s", s.at, why.msg); // it may be on its way up
         pthread_mutex_lock(&m->mutex);
         wait_some(m, until);
         pthread_mutex_unlock(&m->mutex);
@@ -380,8 +363,8 @@ static int visit(struct meeting *m, const struct meeting_list *l, uint64_t id, i
 int meeting_hold(struct meeting *m, const struct meeting_list *l, int *links, struct err *err)
 {
     int64_t until = now_ms() + l->limit_ms;
-    uint64_t id = 0;
-    int r = number_of(m, l, &id, err);
+    uint64_t id = l->id;
+    int r = l->ranks ? number_of(m, l, &id, err) : 0;
     if (r < 0)
         return r;
     return l->index ? visit(m, l, id, until, &links[0], err) : wait_for_guests(m, l, id, until, links, err);

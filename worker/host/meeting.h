@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks of the group meet: the first of a list of ranks waits at the port at which it lends objects, the others ask
-// the proxy where that is, and connect. Nobody has to agree on a port or an address. A proof made with the secret of
-// the attempt lets them in. docs/protocol.md, "Meetings".
+// How ranks meet: the first of a list of ranks waits at the port at which it lends objects, the others ask the proxy
+// where that is, and connect. Nobody has to agree on a port or an address. The answer of the proxy has a proof, made
+// with the secret of the first one's attempt, which lets them in. docs/protocol.md, "Meetings".
 #ifndef CADRE_HOST_MEETING_H
 #define CADRE_HOST_MEETING_H
 
@@ -12,15 +12,22 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { MEETING_GUESTS_MAX = 8192, MEETING_LISTS_MAX = 4096, MEETING_ASK_MS = 200 };
+enum { MEETING_GUESTS_MAX = 8192, MEETING_LISTS_MAX = 4096, MEETING_ASK_MS = 200, MEETING_AT_SIZE = 96 };
 
 struct meeting;
+
+struct meeting_question { // of one that comes: where is that rank?
+    char group[64];       // "" = its own
+    uint32_t rank, index; // index: its own place in the list
+    uint64_t id;
+    int64_t until;
+};
 
 struct meeting_config {
     struct loop *loop;
     uint32_t attempt;
-    int rank, world;                       // of this process, and how many there are
-    void (*ask)(void *ctx, uint32_t rank); // on the loop's thread: ask the proxies where that rank is
+    int rank, world;                                          // of this process, and how many there are
+    void (*ask)(void *ctx, const struct meeting_question *q); // on the loop's thread: ask the proxies
     void *ctx;
 };
 
@@ -28,12 +35,11 @@ struct meeting *meeting_new(const struct meeting_config *config);
 void meeting_free(struct meeting *m); // on the loop's thread, when no other uses it; accepts NULL
 
 // On the loop's thread.
-void meeting_secret(struct meeting *m, const char *secret);           // of the attempt
-void meeting_place(struct meeting *m, uint32_t rank, const char *at); // what a proxy says
+void meeting_place(struct meeting *m, uint64_t id, const char *at, const char *key); // what a proxy says
 // Meshes of the object, which go before those that the classes publish. Copied, the first time.
 void meeting_meshes(struct meeting *m, const struct grid *meshes, size_t n, bool published);
-// `secret` may be NULL. ERR_UNAVAILABLE, ERR_FORBIDDEN in `err`.
-bool meeting_admits(const struct meeting *m, const char *secret, const struct lending_guest *g, struct err *err);
+// `secret`: of this attempt, may be NULL. ERR_UNAVAILABLE, ERR_FORBIDDEN in `err`.
+bool meeting_admits(const char *secret, const struct lending_guest *g, struct err *err);
 void meeting_arrive(struct meeting *m, int fd, const struct lending_guest *g); // takes the descriptor
 
 // On any other thread.
@@ -42,8 +48,10 @@ int meeting_rank(const struct meeting *m);
 int meeting_world(const struct meeting *m);
 
 struct meeting_list {
-    const int *ranks;
-    int n, index; // index: of this process
+    const int *ranks;  // of the own group; NULL: the list is known by its id, and begins with rank 0
+    const char *group; // of the first one; NULL = the own
+    uint64_t id;       // where there are no ranks
+    int n, index;      // index: of this process
     int64_t limit_ms;
     const atomic_bool *canceled;
 };

@@ -10,7 +10,6 @@
 #include "common/wire/body_list.h"
 #include "common/wire/ref.h"
 #include "worker/host/lender.h"
-#include "worker/host/meeting.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,8 +70,6 @@ struct meeting *objects_meeting(const struct objects *o)
 
 void objects_secret(struct objects *o, const char *secret)
 {
-    if (o->config.meeting)
-        meeting_secret(o->config.meeting, secret);
     if (o->lender)
         lender_secret(o->lender, secret);
 }

@@ -156,12 +156,12 @@ struct proxies *proxies_new(struct loop *loop, const struct proxies_config *conf
     return NULL;
 }
 
-void proxies_ask_place(struct proxies *p, uint32_t rank)
+void proxies_ask_place(struct proxies *p, const struct meeting_question *q)
 {
     for (size_t i = 0; i < p->n_named; i++)
-        session_ask_place(p->named[i], rank);
+        session_ask_place(p->named[i], q);
     for (size_t i = 0; p->replicas && i < ws_replicas_count(p->replicas); i++)
-        session_ask_place(ws_replicas_at(p->replicas, i), rank);
+        session_ask_place(ws_replicas_at(p->replicas, i), q);
 }
 
 void proxies_stop(struct proxies *p)

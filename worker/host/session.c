@@ -120,11 +120,11 @@ static void send_hello(struct session *s)
     writer_done(&w);
 }
 
-void session_ask_place(struct session *s, uint32_t rank)
+void session_ask_place(struct session *s, const struct meeting_question *q)
 {
-    char body[32];
+    char body[TOLD_QUESTION_SIZE];
     if (s->welcomed && !s->closing)
-        send_record(s, RECORD_PLACE, 0, body, (size_t)snprintf(body, sizeof body, "{\"rank\":%u}", rank));
+        send_record(s, RECORD_PLACE, 0, body, told_question(q, body));
 }
 
 static int take_welcome(struct session *s, const struct record *r, struct err *err)

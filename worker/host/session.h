@@ -15,6 +15,7 @@
 #define CADRE_HOST_SESSION_H
 
 #include "common/ws/ws_sharing.h"
+#include "worker/host/meeting.h"
 #include "worker/host/objects.h"
 #include "worker/host/roles.h"
 
@@ -62,8 +63,8 @@ struct session;
 // Dials at once. The other strings of the configuration are borrowed. ERR_INVALID for an address that makes no sense.
 struct session *session_new(struct loop *loop, const struct session_config *config, struct err *err);
 bool session_up(const struct session *s); // the proxy has said WELCOME
-// The proxy says to the meeting where that rank of the group is; nothing while it is not connected.
-void session_ask_place(struct session *s, uint32_t rank);
+// The proxy says to the meeting where that rank is; nothing while it is not connected.
+void session_ask_place(struct session *s, const struct meeting_question *q);
 // Calls that wait are refused, the one that runs is canceled and answered when it returns; then says goodbye.
 void session_stop(struct session *s);
 void session_free(struct session *s); // at once; accepts NULL

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/told.h"
 
+#include "common/wire/ref.h"
+
 #include "worker/host/caller.h"
-#include "worker/host/meeting.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 static void take_meshes(struct meeting *m, const struct json *list, struct arena *a)
 {
@@ -27,15 +32,28 @@ const char *told_welcome(const struct session_config *c, const struct json *welc
     return json_str(json_get(welcome, "ticket"), a);
 }
 
+size_t told_question(const struct meeting_question *q, char out[TOLD_QUESTION_SIZE])
+{
+    char id[REF_ID_SIZE];
+    const char *open = q->group[0] ? ",\"group\":\"" : "", *close = q->group[0] ? "\"" : ""; // a name needs no escapes
+    ref_id_write(q->id, id);
+    return (size_t)snprintf(out, TOLD_QUESTION_SIZE,
+                            "{\"rank\":%" PRIu32 "%s%s%s,\"meeting\":\"%s\",\"index\":%" PRIu32 ",\"until\":%" PRId64
+                            "}",
+                            q->rank, open, q->group, close, id, q->index, q->until);
+}
+
 int told_place(const struct session_config *c, const char *body, size_t len, struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct json *root;
-    int64_t rank;
+    uint64_t id;
     int code = json_parse(body, len, NULL, &a, &root, err);
     const char *at = code < 0 ? NULL : json_str(json_get(root, "at"), &a);
-    if (at && c->meeting && json_i64(json_get(root, "rank"), &rank) && rank >= 0 && rank < UINT32_MAX)
-        meeting_place(c->meeting, (uint32_t)rank, at);
+    const char *key = at ? json_str(json_get(root, "key"), &a) : NULL;
+    const char *meeting = key ? json_str(json_get(root, "meeting"), &a) : NULL;
+    if (meeting && c->meeting && ref_id_read(meeting, strlen(meeting), &id))
+        meeting_place(c->meeting, id, at, key);
     arena_done(&a);
     return code < 0 ? err_wrap(err, "PLACE") : 0;
 }

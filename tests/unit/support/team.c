@@ -14,13 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int team_ranks[TEAM_MAX] = {10, 11, 12, 13, 14, 15, 16, 17};
+static const char *const team_names[TEAM_MAX] = {"rank 10", "rank 11", "rank 12", "rank 13",
+                                                 "rank 14", "rank 15", "rank 16", "rank 17"};
 
 static void be_member(const struct team *t, int index, int pairs[TEAM_MAX][2], int out, int64_t limit_ms,
                       int (*run)(const struct team_member *m, void *ctx), void *ctx)
 {
     int links[TEAM_MAX] = {-1};
-    struct team_member m = {index, t->n, limit_ms, links, team_ranks, out};
+    struct team_member m = {index, t->n, limit_ms, links, team_names, out};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 1; i < t->n; i++) {
         bool mine = index == 0 || i == index;
@@ -68,7 +69,7 @@ cadre_comm *team_join(const struct team_member *m, struct err *err)
     cadre_comm *comm = NULL;
     const struct comm_config config = {.backend = "gloo",
                                        .address = "127.0.0.1",
-                                       .ranks = m->ranks,
+                                       .names = m->names,
                                        .index = m->index,
                                        .n = m->n,
                                        .links = m->links,

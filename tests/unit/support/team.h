@@ -13,8 +13,8 @@ struct team_member {
     int index, n;
     int64_t limit_ms; // of its communicators
     int *links;
-    const int *ranks; // 10, 11, ...: not the places
-    int out;          // for team_say()
+    const char *const *names; // "rank 10", ...: not the places
+    int out;                  // for team_say()
 };
 
 struct team {

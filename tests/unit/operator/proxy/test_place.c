@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker asks where another rank of its group is.
+#include "common/wire/peer_key.h"
 #include "operator/proxy/place.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
@@ -9,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,9 @@ static void asks(struct world *w, uint32_t rank, const char *body)
     struct err err = ERR_INIT;
     assert_int_equal(worker_answer(&w->f, &w->workers[rank], 0, RECORD_PLACE, body, &err), 0);
 }
+
+#define ASK(rank) "{\"rank\":" #rank ",\"meeting\":\"0000000000000abc\",\"index\":2,\"until\":5}"
+#define NOWHERE "{\"meeting\":\"0000000000000abc\"}"
 
 static void hears_place(struct world *w, uint32_t rank, const char *want)
 {
@@ -42,20 +47,31 @@ static void a_worker_learns_where_another_one_is(void **state)
     struct world *w = *state;
     dials(w, 0, 1);
     dials(w, 2, 1);
-    asks(w, 2, "{\"rank\":0}");
-    hears_place(w, 2, "{\"rank\":0,\"at\":\"10.0.0.7:41234\"}");
+    char key[PEER_KEY_SIZE], want[256];
+    peer_key("secret", "cadre.dev/meeting/v1/0000000000000abc.2.5", key);
+    snprintf(want, sizeof want, "{\"meeting\":\"0000000000000abc\",\"at\":\"10.0.0.7:41234\",\"key\":\"%s\"}", key);
+    asks(w, 2, ASK(0));
+    hears_place(w, 2, want);
+    asks(w, 2,
+         "{\"group\":\"llama\","
+         "\"rank\":0,\"meeting\":\"0000000000000abc\",\"index\":2,\"until\":5}");
+    hears_place(w, 2, want);
+    asks(w, 2,
+         "{\"group\":\"other\","
+         "\"rank\":0,\"meeting\":\"0000000000000abc\",\"index\":2,\"until\":5}");
+    hears_place(w, 2, NOWHERE);
 }
 
 static void one_that_is_not_there_has_no_place(void **state)
 {
     struct world *w = *state;
     dials(w, 0, 1);
-    asks(w, 0, "{\"rank\":1}");
-    hears_place(w, 0, "{\"rank\":1}");
-    asks(w, 0, "{\"rank\":99}");
-    hears_place(w, 0, "{\"rank\":99}");
-    asks(w, 0, "{\"rank\":-1}");
-    hears_place(w, 0, "{\"rank\":-1}");
+    asks(w, 0, ASK(1));
+    hears_place(w, 0, NOWHERE);
+    asks(w, 0, ASK(99));
+    hears_place(w, 0, NOWHERE);
+    asks(w, 0, ASK(-1));
+    hears_place(w, 0, NOWHERE);
 }
 
 static void neither_has_one_of_another_attempt(void **state)
@@ -64,8 +80,8 @@ static void neither_has_one_of_another_attempt(void **state)
     dials(w, 0, 1);
     fixture_group(&w->f, WORLD, 2, NULL);
     dials(w, 1, 2);
-    asks(w, 1, "{\"rank\":0}");
-    hears_place(w, 1, "{\"rank\":0}");
+    asks(w, 1, ASK(0));
+    hears_place(w, 1, NOWHERE);
 }
 
 static void nonsense_breaks_the_protocol(void **state)
@@ -74,7 +90,7 @@ static void nonsense_breaks_the_protocol(void **state)
     struct err err = ERR_INIT;
     dials(w, 0, 1);
     assert_int_equal(worker_answer(&w->f, &w->workers[0], 0, RECORD_PLACE, "{}", &err), ERR_PROTO);
-    assert_non_null(strstr(err.msg, "PLACE: rank 0 does not say"));
+    assert_non_null(strstr(err.msg, "PLACE: rank 0 must say"));
     assert_true(worker_answer(&w->f, &w->workers[0], 0, RECORD_PLACE, "{", &err) < 0);
 }
 

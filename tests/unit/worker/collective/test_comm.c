@@ -195,11 +195,11 @@ static void what_was_sent_arrives_though_its_sender_has_gone(void **state)
 static void one_member_needs_nobody(void **state)
 {
     (void)state;
-    const int rank = 4;
+    const char *const name = "rank 4";
     cadre_comm *c;
     struct err err = ERR_INIT;
     float x[2] = {1, 2}, y[2];
-    const struct comm_config config = {.backend = "gloo", .ranks = &rank, .n = 1, .limit_ms = 1};
+    const struct comm_config config = {.backend = "gloo", .names = &name, .n = 1, .limit_ms = 1};
     assert_int_equal(comm_new(&config, &c, &err), 0);
     assert_int_equal(cadre_all_reduce(c, "F32", x, y, 2, CADRE_MEAN), CADRE_OK);
     assert_true(y[1] == 2);
@@ -344,11 +344,11 @@ static void who_does_not_come_is_named(void **state)
 static void a_back_end_that_is_not_there_is_an_error(void **state)
 {
     (void)state;
-    const int ranks[] = {0, 1};
+    const char *const names[] = {"rank 0", "rank 1"};
     int links[] = {-1, -1};
     cadre_comm *c;
     struct err err = ERR_INIT;
-    const struct comm_config config = {.backend = "smoke", .ranks = ranks, .n = 2, .links = links, .limit_ms = 1};
+    const struct comm_config config = {.backend = "smoke", .names = names, .n = 2, .links = links, .limit_ms = 1};
     assert_int_equal(comm_new(&config, &c, &err), ERR_INVALID);
     assert_non_null(strstr(err.msg, "no back end 'smoke'"));
     assert_null(c);

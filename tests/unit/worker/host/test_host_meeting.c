@@ -4,6 +4,7 @@
 #include "worker/host/meeting.h"
 
 #include "common/base/mem.h"
+#include "common/wire/peer_key.h"
 #include "worker/host/lender.h"
 
 #include <setjmp.h>
@@ -28,7 +29,8 @@ struct fixture {
     struct meeting *meetings[RANKS]; // of three processes
     char at[64];
     int asked;
-    bool silent; // no proxy answers
+    bool silent;        // no proxy answers
+    const char *secret; // that the proxy knows
 };
 
 struct holder {
@@ -42,25 +44,29 @@ struct holder {
 
 static const int ranks[RANKS] = {4, 5, 6};
 
-static void ask(void *ctx, uint32_t rank)
+static void ask(void *ctx, const struct meeting_question *q)
 {
     struct fixture *f = ctx;
+    char text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
     f->asked++;
-    assert_int_equal(rank, ranks[0]);
-    for (int i = 0; i < RANKS && !f->silent; i++)
-        meeting_place(f->meetings[i], rank, f->at);
+    assert_int_equal(q->rank, ranks[0]);
+    assert_string_equal(q->group, "");
+    peer_meeting_text(q->id, q->index, q->until, text);
+    peer_key(f->secret, text, key);
+    if (!f->silent)
+        meeting_place(f->meetings[q->index], q->id, f->at, key);
 }
 
 static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     struct err err = ERR_INIT;
+    f->secret = SECRET;
     f->loop = loop_new();
     f->store = store_new(1 << 20, 3);
     for (int i = 0; i < RANKS; i++) {
         f->meetings[i] = meeting_new(&(struct meeting_config){
             .loop = f->loop, .attempt = 1, .rank = ranks[i], .world = 8, .ask = ask, .ctx = f});
-        meeting_secret(f->meetings[i], SECRET);
     }
     f->lender = lender_new(f->loop, f->store, f->meetings[0], true, 0, &err);
     assert_non_null(f->lender);
@@ -93,7 +99,8 @@ static void *hold(void *ctx)
 static void begin(struct fixture *f, struct holder *h, int index, int64_t limit_ms)
 {
     *h = (struct holder){.meeting = f->meetings[index]};
-    h->list = (struct meeting_list){ranks, RANKS, index, limit_ms, &h->canceled};
+    h->list = (struct meeting_list){
+        .ranks = ranks, .n = RANKS, .index = index, .limit_ms = limit_ms, .canceled = &h->canceled};
     assert_int_equal(pthread_create(&h->thread, NULL, hold, h), 0);
 }
 
@@ -158,7 +165,7 @@ static void another_secret_is_refused(void **state)
 {
     struct fixture *f = *state;
     struct holder h;
-    meeting_secret(f->meetings[2], "of another attempt");
+    f->secret = "of another attempt";
     begin(f, &h, 2, LIMIT_MS);
     end(f, &h);
     assert_int_equal(h.code, ERR_FORBIDDEN);

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ABI: communicators that methods make. Who the members are, and how they meet; the rest is worker/collective's.
+#ifndef CADRE_HOST_COMMUNICATOR_H
+#define CADRE_HOST_COMMUNICATOR_H
+
+#include "sdk/c/include/cadre/collective.h"
+#include "worker/host/call.h"
+#include "worker/host/meeting.h"
+
+// Makes a communicator of that list, and sets limit_ms and canceled of it: it waits no longer than the call may take.
+// Only the back end and the limit of `o` count. `names` of the members are for messages. The errors of meeting_hold()
+// and comm_new().
+int communicator_join(struct cadre_call *c, const struct meeting_list *who, const char *const *names,
+                      const cadre_comm_options *o, cadre_comm **ret, struct err *err);
+
+#endif
