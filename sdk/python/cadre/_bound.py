@@ -2,23 +2,42 @@
 """A method of a group, as an attribute of it: `group.add(10)`."""
 
 
+_MODES = ("rank", "dispatch", "execute")
+
+
 class BoundMethod:
     """Call it, or start() it. Groups make it; threads may share it."""
 
-    __slots__ = ("group", "name", "_options")
+    __slots__ = ("group", "name", "_options", "_said")
 
-    def __init__(self, group, name, options=None):
+    def __init__(self, group, name, options=None, said=None):
         self.group = group
         self.name = name
         self._options = options or {}
+        self._said = said  # what its class registered, where the group was made of the class itself
 
     def __call__(self, *args, **named):
-        """Waits for its results: arguments by position, or all by name."""
+        """Waits for its results: arguments by position, or all by name. With blocking=False it is start()."""
+        said = self._said
+        if said and (said.at_caller or not said.blocking):
+            future = self.start(*args, **named)
+            return future.result() if said.blocking else future
         return self.group.call(self.name, *args, **self._with(args, named))
 
     def start(self, *args, **named):
         """Sends the call, and returns its Future."""
+        if self._said and self._said.at_caller and not any(name in self._options for name in _MODES):
+            return self._start_dealt(*self._said.at_caller, args, named)
         return self.group.start(self.name, *args, **self._with(args, named))
+
+    def _start_dealt(self, split, collect, args, named):
+        """By functions of the class's own."""
+        pieces = split(self.group, *args, **named)
+        per_rank = [piece if type(piece) is dict else _per_rank([piece])[0] for piece in pieces]
+        future = self.group.start(self.name, per_rank=per_rank, **self._options)
+        if collect:
+            future._join = lambda results: collect(self.group, results)
+        return future
 
     async def aio(self, *args, **named):
         """As a call of asyncio: canceled, it cancels the call."""
@@ -38,7 +57,7 @@ class BoundMethod:
 
     def options(self, **options):
         """The same method, called with these options of Group.call(), such as timeout=, keep= or dispatch=."""
-        return BoundMethod(self.group, self.name, {**self._options, **options})
+        return BoundMethod(self.group, self.name, {**self._options, **options}, self._said)
 
     def _with(self, args, named):
         if not named:

@@ -3,7 +3,7 @@
 
 import time
 
-from . import _call, _manifest
+from . import _call, _manifest, _method
 from ._bound import BoundMethod
 from ._reference import Ref
 
@@ -15,10 +15,11 @@ class Group:
     attribute of it is a method of its workers: `group.add(10)` is `group.call("add", 10)`.
     """
 
-    def __init__(self, client, name, role=None, trust=None):
+    def __init__(self, client, name, role=None, trust=None, cls=None):
         self.client = client
         self.name = name
         self.role = role
+        self._class = cls
         self._methods = _call.Methods(name, role, client.trust if trust is None else trust)
 
     @classmethod
@@ -31,7 +32,7 @@ class Group:
         if pool is None and not client.local and not what.get("image"):
             raise TypeError(f"Group {name} needs image=: pods run one, which has what the ranks need")
         client._create("workerGroup", _manifest.workergroup(name, worker=worker, **what), detached, timeout)
-        return cls(client, name, trust=True)
+        return cls(client, name, trust=True, cls=worker if isinstance(worker, type) else None)
 
     @classmethod
     def find(cls, client, name, *, timeout=None):
@@ -43,7 +44,8 @@ class Group:
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(f"a group has no attribute {name}; call(\"{name}\") is a method of its workers")
-        return BoundMethod(self, name)
+        function = getattr(self._class, name, None) if self._class else None
+        return BoundMethod(self, name, said=_method.registered(function) if function else None)
 
     def call(self, method, /, *args, **options):
         """Calls a method of the workers and returns its result: a list with one element a rank, or what the dispatch

@@ -20,6 +20,7 @@ class Registered(NamedTuple):
     split: Optional[object] = None
     collect: Optional[object] = None
     idempotent: bool = False
+    at_caller: Optional[tuple] = None  # (split, collect), functions that the caller runs
 
 
 def register(function=None, *, dispatch="ONE_TO_ALL", execute="ALL", blocking=True, concurrency=None, split=None,
@@ -27,6 +28,8 @@ def register(function=None, *, dispatch="ONE_TO_ALL", execute="ALL", blocking=Tr
     """Says how a method is called when its caller does not say otherwise: @cadre.register(dispatch="DP_COMPUTE_PROTO").
 
     dispatch, execute, split, collect   the modes, by name, and rules of pieces (docs/calls.md)
+    dispatch     or a function of one's own, split(group, *args, **named), which the caller runs: it returns the arguments
+                 of each rank, a tuple or a dict. Or (split, collect): collect(group, results) makes the result
     blocking     False: the caller gets a future
     concurrency  the name of a concurrency group, or (name, how many run at a time): they run beside other methods
     idempotent   it may run again for the same call: max_retries alone sends it again where a rank died
@@ -34,7 +37,13 @@ def register(function=None, *, dispatch="ONE_TO_ALL", execute="ALL", blocking=Tr
     name, limit = concurrency if isinstance(concurrency, tuple) else (concurrency, 1)
     if name is not None and not (isinstance(name, str) and isinstance(limit, int) and 1 <= limit <= 64):
         raise TypeError(f"concurrency={concurrency!r}: it is the name of a group, or (name, how many run at a time), 1 to 64")
-    said = Registered(dispatch, execute, blocking, name, limit, split, collect, bool(idempotent))
+    at_caller = None
+    if not isinstance(dispatch, str):
+        at_caller = tuple(dispatch) if isinstance(dispatch, (tuple, list)) else (dispatch, None)
+        if len(at_caller) != 2 or not callable(at_caller[0]) or not (at_caller[1] is None or callable(at_caller[1])):
+            raise TypeError(f"dispatch={dispatch!r}: it is the name of a mode, a function, or two functions (split, collect)")
+        dispatch = "ALL_TO_ALL"
+    said = Registered(dispatch, execute, blocking, name, limit, split, collect, bool(idempotent), at_caller)
 
     def mark(f):
         target = f.__func__ if isinstance(f, (staticmethod, classmethod)) else f

@@ -10,6 +10,7 @@ from python_case import EXAMPLES, PRELOADED, RunCase, environment, main
 PRINTED = {
     "pools.py": ["[0, 1, 2, 3] [4, 4, 4, 4]", "[1, 2, 3, 4]", "[2, 3, 4, 5]", "[0, 1, 2, 3, 0, 1, 2, 3]",
                  "[3, 4, 5, 6, 7, 8, 9, 10]", "[10, 11, 12, 13]"],
+    "dispatch.py": ["[8, 10, 12, 14]", "5", "[8, 10, 8, 10]", "36"],
     "nested.py": ["None", "Work done by child"],
     "tasks.py": ["[0, 1, 4, 9, 16, 25, 36, 49, 64, 81] []", "49", "0 1,2"],
 }
@@ -28,6 +29,9 @@ class Examples(RunCase):
 
     def test_a_method_that_makes_a_group(self):
         self.prints("nested.py")
+
+    def test_dispatch_modes(self):
+        self.prints("dispatch.py")
 
     def test_tasks(self):
         self.prints("tasks.py")

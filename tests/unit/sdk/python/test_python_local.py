@@ -9,7 +9,7 @@ import sys
 import time
 
 import cadre
-from python_case import RunCase, main, program
+from python_case import EXAMPLES, RunCase, main, program
 
 SLOW_S = 120
 PRELOADED = os.environ.get("LD_PRELOAD")
@@ -103,6 +103,24 @@ class Groups(RunCase):
             group.close()
             with self.assertRaises(cadre.NotFound):
                 group.restart()
+
+    def test_functions_of_a_class_deal_arguments_out_and_join_results(self):
+        sys.path.insert(0, EXAMPLES)
+        self.addCleanup(sys.path.remove, EXAMPLES)
+        from modes import TestActor
+
+        with cadre.local() as client:
+            group = client.Group(TestActor, replicas=3, init={"x": 1})
+            self.assertEqual(group.foo_custom([1, 2], [5, 6]), [7, 9, 7])
+            self.assertEqual(group.foo_custom.on(2)(1, 1), 3)  # as it is
+            self.assertEqual(group.foo_custom.options(dispatch="ONE_TO_ALL")(1, 1), [3, 3, 3])
+            future = group.foo_sum([1, 2], [5, 6])
+            self.assertIsInstance(future, cadre.Future)
+            self.assertEqual(future.result(SLOW_S), 23)
+            self.assertEqual(group.foo_sum.start([1, 2], [5, 6]).result(SLOW_S), 23)
+        for wrong in (5, (None, len), (len, 5), (len,)):
+            with self.assertRaisesRegex(TypeError, "the name of a mode, a function, or two functions"):
+                cadre.register(dispatch=wrong)
 
     def test_a_worker_ends_by_itself_when_its_group_is_deleted(self):
         with cadre.local() as client:
