@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the wheel cadre-sdk: wheel.py BUILD CLOUDPICKLE DEST
+"""Writes the wheel cadre-sdk: wheel.py BUILD FOLDER DEST
 
-BUILD is a build of the preset release, CLOUDPICKLE the folder with that package. The programs come with the shared
+BUILD is a build of the preset release, FOLDER has the package already (package.sh), and gets the rest of the wheel. The programs come with the shared
 libraries that they are linked with, except those of the C library's package. The tag manylinux_2_N is the truth: N is
 the newest version of the C library that one of the files asks for.
 """
@@ -16,7 +16,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -93,16 +92,6 @@ def add_copyright(library, folder):
     shutil.copyfile(f"/usr/share/doc/{package}/copyright", f"{folder}/{package}.copyright")
 
 
-def add_package(cloudpickle, package):
-    shutil.copytree(f"{ROOT}/sdk/python/cadre", package, ignore=shutil.ignore_patterns("__pycache__", "*.so*"))
-    shutil.copytree(f"{cloudpickle}/cloudpickle", f"{package}/_vendor/cloudpickle",
-                    ignore=shutil.ignore_patterns("__pycache__"))
-    for path in glob.glob(f"{cloudpickle}/cloudpickle-*.dist-info/**/LICENSE*", recursive=True):
-        shutil.copyfile(path, f"{package}/_vendor/cloudpickle/LICENSE")
-    with open(f"{package}/_vendor/__init__.py", "w", encoding="utf-8"):
-        pass
-
-
 def tag(folder):
     """py3-none-manylinux_2_N_MACHINE."""
     versions = [int(n) for root, _, names in os.walk(folder) for name in names
@@ -136,24 +125,22 @@ def add(archive, name, data, mode):
     archive.writestr(entry, data)
 
 
-def main(build, cloudpickle, dest):
+def main(build, folder, dest):
     version = read("VERSION").strip()
     info = f"cadre_sdk-{version}.dist-info"
-    with tempfile.TemporaryDirectory() as folder:
-        add_package(cloudpickle, f"{folder}/cadre")
-        add_programs(build, f"{folder}/cadre")
-        name = tag(folder)
-        os.makedirs(f"{folder}/{info}")
-        for file, text in (("METADATA", METADATA.format(version=version, readme=read("sdk/python/README.md"))),
-                           ("WHEEL", WHEEL.format(tag=name)), ("entry_points.txt", SCRIPTS)):
-            with open(f"{folder}/{info}/{file}", "w", encoding="utf-8") as f:
-                f.write(text)
-        shutil.copyfile(f"{ROOT}/LICENSE", f"{folder}/{info}/LICENSE")
-        os.makedirs(dest, exist_ok=True)
-        for old in glob.glob(f"{dest}/cadre_sdk-*.whl"):
-            os.unlink(old)
-        path = f"{dest}/cadre_sdk-{version}-{name}.whl"
-        write(folder, info, path)
+    add_programs(build, f"{folder}/cadre")
+    name = tag(folder)
+    os.makedirs(f"{folder}/{info}")
+    for file, text in (("METADATA", METADATA.format(version=version, readme=read("sdk/python/README.md"))),
+                       ("WHEEL", WHEEL.format(tag=name)), ("entry_points.txt", SCRIPTS)):
+        with open(f"{folder}/{info}/{file}", "w", encoding="utf-8") as f:
+            f.write(text)
+    shutil.copyfile(f"{ROOT}/LICENSE", f"{folder}/{info}/LICENSE")
+    os.makedirs(dest, exist_ok=True)
+    for old in glob.glob(f"{dest}/cadre_sdk-*.whl"):
+        os.unlink(old)
+    path = f"{dest}/cadre_sdk-{version}-{name}.whl"
+    write(folder, info, path)
     print(path)
 
 

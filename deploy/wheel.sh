@@ -13,5 +13,7 @@ if [[ $# -eq 0 ]]; then
     cmake --preset release -B "$build" -DCADRE_TESTS=OFF >/dev/null
     cmake --build "$build" --target cadre cadre-agent cadre-local kubectl-cadre
 fi
-cloudpickle=$(deploy/cloudpickle.sh)
-python3 deploy/wheel.py "$build" "$cloudpickle" "$dest"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+deploy/package.sh "$folder"
+python3 deploy/wheel.py "$build" "$folder" "$dest"

@@ -3,6 +3,10 @@
 
 #include "common/base/mem.h"
 
+#include <string.h>
+
+enum { PART = 96 * 1024 };
+
 static void add_words(struct launch *l, const char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -15,14 +19,29 @@ static void add_variable(struct launch *l, const char *name, const char *value)
         l->env[l->n_env++] = (struct worker_env){.name = name, .value = value};
 }
 
+// In parts, because the kernel takes no variable of more than 128 KiB.
+static size_t code_parts(const struct worker_spec *s)
+{
+    return s->code_inline ? (strlen(s->code_inline) + PART - 1) / PART : 0;
+}
+
+static void add_code(struct launch *l, const struct worker_spec *s, struct arena *a)
+{
+    add_variable(l, "CADRE_CODE", s->code_sha256);
+    for (size_t i = 0; i < code_parts(s); i++)
+        add_variable(l, arena_printf(a, "CADRE_CODE_%zu", i),
+                     arena_printf(a, "%.*s", (int)PART, s->code_inline + i * PART));
+}
+
 void launch_of(const struct worker_spec *s, struct arena *a, struct launch *ret)
 {
     static const char *const module[] = {"cadre-worker"}, *const python[] = {"python3", "-m", "cadre.worker"};
-    enum { OWN_WORDS = 3, OWN_VARIABLES = 5 };
+    enum { OWN_WORDS = 3, OWN_VARIABLES = 6 };
     *ret = (struct launch){.command = arena_array(a, OWN_WORDS + s->n_command + s->n_args + 1, sizeof(char *)),
-                           .env = arena_array(a, OWN_VARIABLES + s->n_env, sizeof *ret->env)};
+                           .env = arena_array(a, OWN_VARIABLES + code_parts(s) + s->n_env, sizeof *ret->env)};
     add_variable(ret, "CADRE_MODULE", s->module);
     add_variable(ret, "CADRE_PYTHON", s->python);
+    add_code(ret, s, a);
     add_variable(ret, "CADRE_CLASS", s->class_name);
     add_variable(ret, "CADRE_INIT", s->init_json);
     add_variable(ret, "CADRE_ROLES", s->roles_json);

@@ -42,6 +42,10 @@ struct mesh {
 
 struct worker_spec {
     const char *module, *python; // at most one of these and command; NULL = not given
+    bool has_code;               // of the class, which the module does not have then
+    const char *code_sha256;
+    int64_t code_size;       // bytes
+    const char *code_inline; // base64
     const char **command, **args;
     size_t n_command, n_args;
     const char *working_dir, *class_name;

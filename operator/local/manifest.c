@@ -132,6 +132,9 @@ static int check(const struct workergroup *g, struct arena *a, struct err *err)
     struct refusal refusal;
     if ((w->module != NULL) + (w->python != NULL) + (w->n_command > 0) > 1)
         return err_set(err, ERR_INVALID, "spec.worker: set at most one of module, python and command");
+    if (w->has_code && !w->python)
+        return err_set(err, ERR_INVALID,
+                       "spec.worker: code needs python, the name of the module that the class is from");
     if (g->spec.suspend)
         return err_set(err, ERR_INVALID,
                        "spec.suspend is true, so there is nothing to run: set it to false, or leave it out");

@@ -83,6 +83,11 @@ class Wheel(unittest.TestCase):
             "    print(client.Group(Counter, replicas=2, init={'start': 1}).add(10))\n")
         self.assertEqual(printed, f"{self.package}/lib/libwebsockets-evlib_uv.so\n[11, 12]\n")
 
+    def test_the_first_program_of_the_readme_runs(self):
+        with open(f"{ROOT}/README.md", encoding="utf-8") as f:
+            program = next(b for b in re.findall(r"^```python\n(.*?)^```", f.read(), re.S | re.M) if "cadre.local()" in b)
+        self.assertEqual(self.python(program), "[11, 12, 13, 14]\n")
+
     def test_its_commands_run_a_group_and_call_it(self):
         for command in ("cadre-local --version", "kubectl-cadre version"):
             name, argument = command.split()

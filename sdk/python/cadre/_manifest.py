@@ -4,6 +4,8 @@
 import re
 import secrets
 
+from . import _code
+
 _NAME_MAX = 50  # pods add to it
 
 
@@ -26,10 +28,10 @@ def _worker(worker, module, class_name, init):
             raise ValueError(f"{worker!r} names no class: \"package.module:Class\" does")
         spec = {"python": path}
     elif isinstance(worker, type):
-        if worker.__module__ == "__main__" or "<locals>" in worker.__qualname__:
-            raise TypeError(f"the ranks cannot import {worker.__qualname__}, which {worker.__module__} has: put it into "
-                            "a module of its own, at its top level")
         spec, class_name = {"python": worker.__module__}, worker.__qualname__
+        if _code.goes_by_value(worker):
+            class_name = worker.__name__
+            spec["code"] = _code.spec_of(_code.pack(worker, class_name), class_name)
     else:
         raise TypeError(f"{worker!r} is no class, nor \"package.module:Class\"")
     if class_name:

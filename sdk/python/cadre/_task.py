@@ -4,7 +4,7 @@
 import functools
 import threading
 
-from . import _call
+from . import _call, _code
 
 entered = []  # clients whose `with` block is open, the innermost last
 _SERVED_BY = "cadre.worker.tasks:Tasks"
@@ -81,11 +81,9 @@ class Task:
 
 
 def _name_of(function):
-    module, name = function.__module__, function.__qualname__
-    if module == "__main__" or "<" in name:
-        raise TypeError(f"the workers cannot import {name}, which {module} has: put it into a module of its own, at its top "
-                        "level")
-    return f"{module}:{name}"
+    """What tells the workers which function it is; one that they cannot import goes itself."""
+    name = function.__qualname__
+    return _code.pack(function, name) if _code.goes_by_value(function) else f"{function.__module__}:{name}"
 
 
 def _error_names(retry_on):

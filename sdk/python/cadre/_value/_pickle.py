@@ -7,6 +7,7 @@ import io
 import pickle
 
 from .. import _errors
+from .._code import cloudpickle
 from . import _document
 from ._tensor import Tensor, is_plain_torch, module_of
 
@@ -17,11 +18,8 @@ _WRITABLE = bytearray(1)  # stands for values: who reads them may write them, to
 
 def _pickler():
     """cloudpickle, where it is, takes classes and functions of a notebook as well."""
-    try:
-        from cloudpickle import Pickler
-    except ImportError:
-        Pickler = pickle.Pickler
-    return Pickler
+    found = cloudpickle()
+    return found.Pickler if found else pickle.Pickler
 
 
 def _of_numpy(data, dtype, shape):
@@ -126,7 +124,7 @@ def _path_to(value, path="it", depth=8):
         parts = [(f"{path}[{i}]", v) for i, v in enumerate(value)]
     for where, part in parts if depth else ():
         try:
-            pickle.dumps(part, protocol=5)
+            (cloudpickle() or pickle).dumps(part, protocol=5)
         except Exception:
             return _path_to(part, where, depth - 1)
     return f"{path} (a {type(value).__name__})"

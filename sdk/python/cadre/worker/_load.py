@@ -9,7 +9,7 @@ import sys
 import traceback
 from typing import NamedTuple
 
-from .. import _library, _method
+from .. import _code, _library, _method
 from . import MARK, _host
 
 EXIT_USAGE, EXIT_MODULE, EXIT_CONSTRUCTOR = 64, 65, 66
@@ -139,19 +139,32 @@ def methods_of(cls, made):
     return methods
 
 
+def _sent(module):
+    """The class that came by value, or None."""
+    try:
+        code = _code.of_environment()
+        return _code.unpack(code) if code else None
+    except ValueError as e:
+        raise Stop(f"spec.worker.code: {e}", EXIT_MODULE) from None
+    except (Exception, SystemExit) as e:
+        traceback.print_exc()
+        raise Stop(f"spec.worker.code, a class of {module}: it cannot be opened: {said(e)}", EXIT_MODULE) from None
+
+
 def roles():
     """All of this process, as the environment of the agent says it, and the JSON of the roles, or None."""
     name = os.environ.get("CADRE_PYTHON")
     if not name:
         raise Stop("CADRE_PYTHON is not set: which module? spec.worker.python, or the first argument, says it", EXIT_USAGE)
-    module = import_module(name)
     text = os.environ.get("CADRE_ROLES")
     try:
         wanted = json.loads(text) if text else [{"class": os.environ.get("CADRE_CLASS"),
                                                  "init": json.loads(os.environ.get("CADRE_INIT") or "{}")}]
     except ValueError as e:
         raise Stop(f"CADRE_ROLES and CADRE_INIT are JSON: {e}", EXIT_USAGE) from None
-    found = [(role, find_class(module, role.get("class"))) for role in wanted]
+    sent = _sent(name)
+    module = None if sent else import_module(name)
+    found = [(role, sent or find_class(module, role.get("class"))) for role in wanted]
     return [Role(role.get("name"), cls, methods_of(cls, make(cls, role.get("init") or {}))) for role, cls in found], text
 
 

@@ -49,6 +49,27 @@ static void a_python_module_runs_in_the_image_s_python(void **state)
            "python3 -m cadre.worker | CADRE_PYTHON=pkg.actors CADRE_CLASS=A CADRE_INIT={\"x\":1}");
 }
 
+static void code_travels_in_variables_that_the_kernel_takes(void **state)
+{
+    (void)state;
+    expect(&(struct worker_spec){.python = "nb", .code_sha256 = "ab", .code_inline = "Y29kZQ=="},
+           "python3 -m cadre.worker | CADRE_PYTHON=nb CADRE_CODE=ab CADRE_CODE_0=Y29kZQ==");
+    struct arena a = ARENA_INIT;
+    struct launch l;
+    enum { LEN = 349528, VARIABLE_MAX = 128 * 1024 };
+    char *text = arena_alloc(&a, LEN + 1);
+    memset(text, 'x', LEN);
+    text[LEN] = '\0';
+    launch_of(&(struct worker_spec){.python = "nb", .code_sha256 = "ab", .code_inline = text}, &a, &l);
+    size_t total = 0;
+    for (size_t i = 2; i < l.n_env; i++) {
+        assert_true(strlen(l.env[i].name) + strlen(l.env[i].value) + 2 < VARIABLE_MAX);
+        total += strlen(l.env[i].value);
+    }
+    assert_int_equal(total, LEN);
+    arena_done(&a);
+}
+
 static void a_command_is_run_as_it_is(void **state)
 {
     (void)state;
@@ -75,6 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_module_runs_in_the_worker_program),
         cmocka_unit_test(a_python_module_runs_in_the_image_s_python),
+        cmocka_unit_test(code_travels_in_variables_that_the_kernel_takes),
         cmocka_unit_test(a_command_is_run_as_it_is),
         cmocka_unit_test(without_any_the_container_has_the_command_and_its_arguments),
         cmocka_unit_test(variables_come_behind_and_those_from_elsewhere_do_not),

@@ -76,8 +76,6 @@ class Groups(RunCase):
                 with self.assertRaisesRegex(cadre.Exists, "WorkerGroup default/mine in this run already"):
                     other.Group("accumulator:Accumulator", name="mine")
             self.assertEqual(client.find("mine").add(2), [4])
-            with self.assertRaisesRegex(TypeError, "module of its own"):
-                client.Group(Groups)
 
     def test_a_run_that_is_asked_to_end_starts_no_group_that_waits(self):
         with cadre.local(gpus=1) as client:

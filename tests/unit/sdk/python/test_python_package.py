@@ -113,6 +113,8 @@ class Documents(unittest.TestCase):
             blocks = re.findall(r"^```python\n(.*?)^```", read(path), re.S | re.M)
             self.assertGreaterEqual(len(blocks), count, path)
             for block in blocks:
+                if "cadre.local()" in block:
+                    continue  # needs all of the wheel, whose test runs it
                 code = re.sub(r"cadre\.connect\(.*?\) as", f"{connect} as", block, flags=re.S)
                 code = code.replace('group("accumulator")', 'group("g")')
                 run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Classes and functions of a program, which travel by value.
+
+    test_python_code.py --with FOLDER cloudpickle   with cloudpickle, which pip may have to bring into FOLDER; 77 where it
+                                                    cannot
+"""
+
+import base64
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import threading
+import types
+
+import cadre
+from cadre import _code
+from cadre._code import _versions
+from python_case import RunCase, main, program
+from safetensors_case import with_package
+
+FACTOR = 3
+LOCK = threading.Lock()
+TABLE = list(range(200000))
+VERSION = "==3.1.2"
+
+
+def times(x):
+    return x * FACTOR
+
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+
+
+class Counter:
+    def __init__(self, start=0):
+        self.n = start + cadre.rank()
+
+    @cadre.register(idempotent=True)
+    def add(self, x):
+        self.n += times(x)
+        return self.n
+
+    def move(self, point):
+        return Point(point.x + 1)
+
+    async def later(self, x):
+        return x
+
+
+class Locked:
+    def add(self, x):
+        with LOCK:
+            return x
+
+
+class Logged:
+    log = open(os.devnull, "w", encoding="utf-8")
+
+    def add(self, x):
+        return x
+
+
+class Large:
+    def sum(self):
+        return sum(TABLE)
+
+
+@cadre.task
+def square(x):
+    return times(x) * x
+
+
+def module_nobody_has():
+    module = types.ModuleType("nobody_has")
+    module.f = types.FunctionType((lambda: 1).__code__, {"__name__": "nobody_has"}, "f")
+    module.f.__module__, module.f.__qualname__ = "nobody_has", "f"
+    sys.modules["nobody_has"] = module
+    return module.f
+
+
+class ByValue(RunCase):
+    def test_a_class_of_the_program_runs_on_the_ranks(self):
+        with cadre.local() as client:
+            group = client.Group(Counter, replicas=2, init={"start": 1})
+            self.assertEqual(group.add(2), [7, 8])
+            self.assertEqual(group.later(5), [5, 5])
+            self.assertRegex(group.name, "^counter-")
+            moved = group.move(Point(1))
+            self.assertEqual([type(p) for p in moved], [Point, Point])
+            self.assertEqual([p.x for p in moved], [2, 2])
+
+    def test_a_class_in_a_function_takes_what_it_closes_over(self):
+        step = 5
+
+        class Stepping:
+            def add(self, x):
+                return x + step
+
+        with cadre.local() as client:
+            self.assertEqual(client.Group(Stepping).add(1), [6])
+
+    def test_functions_are_tasks(self):
+        with cadre.local():
+            self.assertEqual(square(4), 48)
+            self.assertEqual(cadre.task(lambda x: times(x))(2), 6)
+
+    def test_what_does_not_pickle_is_named(self):
+        with cadre.local() as client:
+            for cls, path in ((Locked, r"Locked\.add uses LOCK \(a lock\)"), (Logged, r"Logged\.log \(a TextIOWrapper\)")):
+                with self.assertRaisesRegex(TypeError, f"{cls.__name__} cannot be sent to the ranks: {path}.*constructor"):
+                    client.Group(cls)
+            with self.assertRaisesRegex(TypeError, r"Large is \d+ bytes of code, and 262144 is the most"):
+                client.Group(Large)
+
+    def test_a_module_that_the_ranks_do_not_have_is_named(self):
+        missing = module_nobody_has()
+
+        class Uses:
+            def go(self):
+                return missing()
+
+        with cadre.local() as client:
+            group = client.Group(Uses, restart="Never")
+            with self.assertRaisesRegex(cadre.Error, "exit"):
+                group.go(timeout=60)
+        self.assertRegex(self.of_worker(_code.pack(Uses, "Uses")), "needs the module nobody_has.*py_modules")
+
+    def of_worker(self, code, sha256=None):
+        """What a worker says that was given this code."""
+        environment = dict(os.environ, CADRE_PYTHON="__main__", CADRE_CODE=sha256 or hashlib.sha256(code).hexdigest(),
+                           CADRE_CODE_0=base64.b64encode(code).decode())
+        run = subprocess.run([environment["CADRE_PYTHON3"], "-m", "cadre.worker"], env=environment, capture_output=True,
+                             text=True, timeout=60)
+        self.assertEqual(run.returncode, 65, run.stderr)
+        return run.stderr
+
+    def test_code_that_was_changed_or_is_of_other_versions_is_not_opened(self):
+        code = _code.pack(Counter, "Counter")
+        self.assertRegex(self.of_worker(code, "0" * 64), "changed on its way")
+        for name, here in _versions.ours().items():
+            other = code.replace(here.encode(), b"other 0.0", 1)
+            self.assertRegex(self.of_worker(other), f"has {name} other 0.0, and this rank {re.escape(here)}")
+        self.assertRegex(self.of_worker(b"\x80\x05" * 10000), "does not begin with the versions")
+        self.assertRegex(self.of_worker(code[:-20]), "__main__: it cannot be opened: ")
+
+
+if __name__ == "__main__":
+    with_package("cloudpickle", sys.argv[2], VERSION)
+    main()
