@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the wheel cadre-sdk: wheel.py BUILD FOLDER DEST
 
-BUILD is a build of the preset release, FOLDER has the package already (package.sh), and gets the rest of the wheel. The programs come with the shared
-libraries that they are linked with, except those of the C library's package. The tag manylinux_2_N is the truth: N is
-the newest version of the C library that one of the files asks for.
+BUILD is a build of the preset release. FOLDER has the package already (package.sh) and gets the rest of the wheel. The
+programs come with the shared libraries that they are linked with, except those of the C library's package. The tag
+manylinux_2_N is the truth: N is the newest version of the C library that one of the files asks for.
 """
 
 import base64

@@ -26,7 +26,9 @@ OFFLINE = ["unshare", "--net"] if os.geteuid() == 0 else []
 
 
 def run(*command, **options):
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120, **options).stdout
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, **options)
+    assert done.returncode == 0, f"{' '.join(command)}: exit code {done.returncode}: {done.stderr}"
+    return done.stdout
 
 
 class Wheel(unittest.TestCase):

@@ -368,6 +368,9 @@ update placementgroups.cadre.dev --subresource=finalizers
 create workergroups.cadre.dev
 patch workergroups.cadre.dev
 delete workergroups.cadre.dev
+create placementgroups.cadre.dev
+patch placementgroups.cadre.dev
+delete placementgroups.cadre.dev
 create tokenreviews.authentication.k8s.io
 create subjectaccessreviews.authorization.k8s.io
 get /openid/v1/jwks
@@ -398,8 +401,7 @@ delete services
 patch services
 delete endpointslices.discovery.k8s.io
 update workergroups.cadre.dev
-create placementgroups.cadre.dev
-delete placementgroups.cadre.dev
+update placementgroups.cadre.dev
 create workergroups.cadre.dev --subresource=call
 update leases/other
 create deployments.apps
