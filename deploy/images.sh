@@ -21,6 +21,7 @@ docker_build() { # TARGET
     echo "$archive"
 }
 
+"$root/deploy/package.sh" --fetch
 [[ $# -gt 0 ]] || set -- operator worker example
 for target in "$@"; do
     if ! is_debian_12 && docker info >/dev/null 2>&1; then

@@ -3,12 +3,13 @@
 # Copies the Python package to DEST/cadre, together with the package cloudpickle, which it brings along; pip fetches that
 # the first time.
 #   package.sh DEST
+#   package.sh --fetch    puts cloudpickle beside this script, for an image build that can reach no package index
 set -euo pipefail
 
 version=3.1.2
 hash=9acb47f6afd73f60dc1df93bb801b472f05ff42fa6c84167d25cb206be1fbf4a
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-dest=$1
+beside=$root/deploy/cloudpickle
 cached=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/cloudpickle-$version
 
 fetch() {
@@ -27,7 +28,13 @@ fetch() {
     rm -rf "$new"
 }
 
+[[ ! -e $beside/cloudpickle-$version.dist-info ]] || cached=$beside
 [[ -e $cached/cloudpickle ]] || fetch
+if [[ $1 == --fetch ]]; then
+    [[ $cached == "$beside" ]] || { rm -rf "$beside" && cp -r "$cached" "$beside"; }
+    exit 0
+fi
+dest=$1
 mkdir -p "$dest"
 cp -r "$root/sdk/python/cadre" "$dest/"
 rm -f "$dest"/cadre/*.so* # that somebody has put there
