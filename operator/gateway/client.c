@@ -11,11 +11,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TOKEN_MAX = 16 * 1024 };
+
 // Both kinds
 
-static void on_expired(struct alarm *a)
+static void watch_right(struct connection *c);
+
+// Its RoleBinding or its account may be gone. Where nobody can tell, as without an API server, it goes on.
+static void on_reviewed(struct admission *a)
 {
-    connection_expired(CONTAINER_OF(a, struct connection, alarm));
+    struct connection *c = CONTAINER_OF(a, struct connection, review);
+    struct err err = a->err;
+    if (err.code == ERR_UNAUTHORIZED || err.code == ERR_FORBIDDEN) {
+        err_wrap(&err, "this client may not go on");
+        connection_close(c, err.code == ERR_UNAUTHORIZED ? GATEWAY_CLOSE_EXPIRED : FRAME_CLOSE_POLICY, &err);
+    } else {
+        watch_right(c);
+    }
+}
+
+static void on_watch(struct alarm *a)
+{
+    struct connection *c = CONTAINER_OF(a, struct connection, alarm);
+    if (admission_left_ms(&c->admission) == 0) {
+        connection_expired(c);
+        return;
+    }
+    admission_done(&c->review);
+    admission_ask(&c->review, c->gateway, c->token, c->target.ns, on_reviewed);
+    if (c->review.settled)
+        on_reviewed(&c->review);
+}
+
+// Until its token expires, and whether it still has the right in between.
+static void watch_right(struct connection *c)
+{
+    int64_t left = admission_left_ms(&c->admission), review = c->gateway->config.review_ms;
+    if (!c->open)
+        alarm_set(&c->alarm, c->gateway, left < 0 ? review : MIN(left, review), on_watch);
 }
 
 static void close_as_told(struct connection *c, const struct peer *p)
@@ -194,11 +227,9 @@ static void serve_text(struct connection *c)
 
 static void serve(struct connection *c)
 {
-    int64_t left = admission_left_ms(&c->admission);
     snprintf(c->name, sizeof c->name, "%.90s for %s%s%s", c->admission.user ? c->admission.user : "a client",
              c->target.ns, c->target.group[0] ? "/" : "", c->target.group);
-    if (left >= 0)
-        alarm_set(&c->alarm, c->gateway, left, on_expired);
+    watch_right(c);
     if (c->json)
         serve_text(c);
     else
@@ -221,9 +252,9 @@ static void on_admission(struct admission *a)
     advance(CONTAINER_OF(a, struct connection, admission));
 }
 
-static void ask(struct connection *c, const char *token)
+static void ask(struct connection *c)
 {
-    admission_ask(&c->admission, c->gateway, token, c->target.ns, on_admission);
+    admission_ask(&c->admission, c->gateway, c->token, c->target.ns, on_admission);
 }
 
 int client_upgrade(struct connection *c, struct err *err)
@@ -231,7 +262,7 @@ int client_upgrade(struct connection *c, struct err *err)
     snprintf(c->name, sizeof c->name, "a client for %s", c->target.ns);
     if (!c->token && !c->open)
         return 0;
-    ask(c, c->token);
+    ask(c);
     *err = c->admission.err;
     return err->code;
 }
@@ -258,14 +289,19 @@ int client_greet(struct connection *c, const struct hello *h, struct err *err)
         return err_set(err, ERR_FORBIDDEN, "HELLO: group %.63s, but the path names %s", h->group, t->group);
     if (!c->token && !h->token && !c->open)
         return err_set(err, ERR_UNAUTHORIZED, "a token is needed, as Authorization: Bearer ... or in HELLO");
+    if (h->token && strlen(h->token) > TOKEN_MAX)
+        return err_set(err, ERR_UNAUTHORIZED, "HELLO: the token is longer than %d bytes, which no cluster gives out",
+                       TOKEN_MAX);
     if (h->group && strlen(h->group) >= sizeof t->group)
         return err_set(err, ERR_INVALID, "HELLO: \"group\" is no name of a WorkerGroup");
     if (h->group)
         snprintf(t->group, sizeof t->group, "%s", h->group);
     c->output = h->output;
     connection_wait(c);
-    if (!c->token && !c->open)
-        ask(c, h->token);
+    if (!c->token && !c->open) {
+        c->token = xstrdup(h->token);
+        ask(c);
+    }
     advance(c);
     return 0;
 }

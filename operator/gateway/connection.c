@@ -136,6 +136,7 @@ static void detach(struct connection *c)
     sharing_end(c);
     group_changes_ended(g, &c->outlet, c->done);
     admission_done(&c->admission);
+    admission_done(&c->review);
     alarm_clear(&c->alarm, g);
     drop_unread(c);
 }

@@ -44,7 +44,7 @@ struct connection {
     struct ws_session *ws;
     enum connection_state state;
     struct target target;
-    char *token; // of the upgrade; NULL = none
+    char *token; // of the upgrade, or of a client's HELLO; NULL = none
     bool open;   // it needs none
     char address[64];
     char name[256];  // for the log: whom it is from
@@ -55,10 +55,10 @@ struct connection {
     struct record_reader reader;
     struct share share; // of memory, where it `shares`
     bool shares;
-    struct alarm alarm; // HELLO, then the role's
-    struct admission admission;
-    struct list unread; // what came while it was waiting, or stopped
-    struct list behind; // in the gateway's list while it was stopped and has something
+    struct alarm alarm;                 // HELLO, then the role's
+    struct admission admission, review; // of a client; the same question again, while it is served
+    struct list unread;                 // what came while it was waiting, or stopped
+    struct list behind;                 // in the gateway's list while it was stopped and has something
     size_t held_bytes;
     size_t want;             // set by the role with ROUTER_COLLECT, as the peer's
     const struct role *role; // NULL until it is SERVED

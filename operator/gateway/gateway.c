@@ -268,6 +268,7 @@ static void set_defaults(struct gateway_config *config)
     DEFAULT(max_total, budget.all);
     DEFAULT(hello_ms, 10 * 1000);
     DEFAULT(authorise_ms, 10 * 1000);
+    DEFAULT(review_ms, 60 * 1000);
     DEFAULT(ready_wait_ms, 10 * 60 * 1000);
     DEFAULT(task_wait_ms, 24 * 3600 * 1000);
     DEFAULT(exit_wait_ms, 2000);

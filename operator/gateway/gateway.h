@@ -57,6 +57,7 @@ struct gateway_config {                // 0 in a limit: its default
     int64_t hello_ms;         // until HELLO; 10 s
     int64_t ping_ms;          // silence after which a peer is asked, and given up after as long again; 20 s
     int64_t authorise_ms;     // until the authority has answered; 10 s
+    int64_t review_ms;        // until it is asked again about a client that is served; 60 s
     int64_t ready_wait_ms;    // how long calls without a deadline wait for their group; 10 minutes
     int64_t task_wait_ms;     // how long tasks without one wait for a slot; a day
     int64_t exit_wait_ms;     // how long calls of a lost process wait for its exit code; 2 s

@@ -39,6 +39,8 @@ static uint64_t authority_client(void *ctx, const char *token, const char *ns, a
         err_set(&err, ERR_FORBIDDEN, "bob may not create workergroups/call in namespace %s", ns);
     else if (!str_starts(token, "alice") && !str_eq(token, "short"))
         err_set(&err, ERR_UNAUTHORIZED, "the token is nobody's");
+    else if (f->client_code)
+        err_set(&err, f->client_code, "alice is asked about again");
     done(done_ctx, &(struct caller){token, "\"user\":\"alice\""}, expires_ms, &err);
     return 0;
 }
@@ -203,6 +205,12 @@ void gateway_fixture_stop(struct gateway_fixture *f)
     agents_free(f->agents);
     loop_free(f->loop);
     buf_done(&f->changes);
+}
+
+void gateway_fixture_restart(struct gateway_fixture *f, const struct gateway_config *limits)
+{
+    gateway_fixture_stop(f);
+    gateway_fixture_start(f, limits, NULL);
 }
 
 void gateway_fixture_group(struct gateway_fixture *f, uint32_t world, uint32_t attempt, const char *refusal)

@@ -25,7 +25,8 @@ struct gateway_fixture {
     authority_done_fn late;
     void *late_ctx;
     int n_asked, n_canceled;
-    int pod_code; // what the look-up of pods answers
+    int client_code; // what "alice" is answered instead, 0 = that she may
+    int pod_code;    // what the look-up of pods answers
     int64_t heartbeat_ms;
     int64_t pod_expires_ms; // end of the tokens of pods, Unix time; 0 = none
     struct buf changes;     // what the registry of agents tells
@@ -35,6 +36,7 @@ struct gateway_fixture {
 // Limits may be NULL. address NULL = a port on 127.0.0.1.
 void gateway_fixture_start(struct gateway_fixture *f, const struct gateway_config *limits, const char *address);
 void gateway_fixture_stop(struct gateway_fixture *f);
+void gateway_fixture_restart(struct gateway_fixture *f, const struct gateway_config *limits);
 void gateway_fixture_group(struct gateway_fixture *f, uint32_t world, uint32_t attempt, const char *refusal);
 void gateway_fixture_ticket(char out[256], const char *uid, uint32_t attempt, uint32_t rank, uint64_t serial);
 struct gateway_counters gateway_fixture_counters(const struct gateway_fixture *f);

@@ -125,8 +125,7 @@ static void test_a_web_site_is_refused(void **state)
 static void test_authority_that_never_answers(void **state)
 {
     (void)state;
-    gateway_fixture_stop(&f);
-    gateway_fixture_start(&f, &(struct gateway_config){.authorise_ms = 20}, NULL);
+    gateway_fixture_restart(&f, &(struct gateway_config){.authorise_ms = 20});
     assert_answer(gateway_post(&f, GROUP_PATH, "late", CALL("[10]")), "HTTP/1.1 503 ", "Retry-After: 1\r\n");
     assert_int_equal(f.n_canceled, 1);
 }
@@ -199,8 +198,7 @@ static void assert_stopping(const char *answer, const char *status, const char *
 {
     struct gateway_peer worker;
     struct stopper s = {.worker = &worker, .answer = answer};
-    gateway_fixture_stop(&f);
-    gateway_fixture_start(&f, &(struct gateway_config){.drain_ms = answer ? 0 : 20}, NULL);
+    gateway_fixture_restart(&f, &(struct gateway_config){.drain_ms = answer ? 0 : 20});
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&worker, &f, 0, 1);
     worker.quiet = true;
