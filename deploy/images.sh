@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the images localhost/cadre-{operator,worker,example}:dev and prints the path of a docker archive of each, for
+# Builds the images localhost/cadre-{operator,worker,example,python}:dev and prints the path of a docker archive of each, for
 # "devcluster load". On Debian 12 no registry is needed; elsewhere docker builds them.
-#   images.sh [operator|worker|example]...     default: all three
+#   images.sh [operator|worker|example|python]...     default: the first three
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

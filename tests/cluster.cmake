@@ -6,7 +6,7 @@
 # compiler are too much for two cores.
 
 # cadre_suite(SCRIPT TIMEOUT SECONDS [IMAGES]): registers the calling folder's SCRIPT as FOLDER_NAME. IMAGES: it wants
-# localhost/cadre-operator:dev and localhost/cadre-example:dev. The script finds the operator with sanitizers in
+# localhost/cadre-{operator,example,python}:dev. The script finds the operator with sanitizers in
 # $CADRE_OPERATOR, kubectl-cadre in $CADRE_KUBECTL_CADRE and the build folder in $CADRE_BUILD_DIR.
 function(cadre_suite script)
   cmake_parse_arguments(arg "IMAGES" "TIMEOUT" "" ${ARGN})

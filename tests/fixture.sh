@@ -12,7 +12,7 @@ if [[ $EUID -ne 0 ]]; then
 fi
 case ${1:-} in
 programs) "$root/deploy/devcluster/devcluster" build ;;
-images) "$root/deploy/images.sh" operator example ;;
+images) "$root/deploy/images.sh" operator example python ;;
 *)
     echo "usage: fixture.sh programs|images" >&2
     exit 2

@@ -28,3 +28,7 @@ class TestActor:
     @cadre.register(dispatch=(two_to_all, lambda group, results: sum(results)), blocking=False)
     def foo_sum(self, x, y):
         return self.x + x + y
+
+    @cadre.register(dispatch="DP_COMPUTE")
+    def rows(self, x):
+        return cadre.rank(), x

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Workers that do more than answer, on a cluster: several roles in one process, methods that call and make groups as
-# their ServiceAccount, tasks for a free rank, ranks that are killed on request.
+# their ServiceAccount, tasks for a free rank, ranks that are killed on request, workers in Python in an image that has
+# only python3.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
-# shellcheck disable=SC2154,SC2016
+# shellcheck disable=SC2154,SC2016,SC2034
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -20,6 +21,29 @@ groups() {
     module_apply parent 1 /modules/nested.so Parent '.spec.worker.init = {group: "child"}'
     module_apply tasks 2 /modules/tasks.so Tasks '.spec.restartPolicy = "Worker" | .spec.worker.init = {seconds: 0.1}'
     module_apply counter 2 /modules/counter.so Counter
+    kc create configmap code "--from-file=$suite_root/examples/python/accumulator.py" >/dev/null
+    container_apply python 2 '.spec.worker = {python: "accumulator", class: "Accumulator", workingDir: "/code"}' \
+        '.spec.template.spec |= (.volumes = [{name: "code", configMap: {name: "code"}}]
+            | .containers[0].volumeMounts = [{name: "code", mountPath: "/code"}]
+            | .containers[0].image = "localhost/cadre-python:dev")'
+}
+
+# program STEP: of a program in Python outside of the cluster; its library may have been built with a sanitizer.
+program() {
+    local library=${CADRE_BUILD_DIR:-$suite_root/build/ci}/worker/host/libcadre.so
+    "$devcluster" exec -- env "PYTHONPATH=$suite_root/sdk/python" "CADRE_CLIENT_LIBRARY=$library" ASAN_OPTIONS=detect_leaks=0 \
+        "LD_PRELOAD=$(ldd "$library" | awk '/libasan/ { print $3 }')" python3 "$here/python_worker.py" "$1"
+}
+
+test_python() {
+    check "a worker in Python, in an image that has only python3, becomes Ready" kc wait --for=condition=Ready \
+        --timeout=120s wg/python
+    check "... a program in Python calls it" is "[10, 11] [11, 13] 11" program values
+    check "... with 500 calls in flight" is "[511, 513]" program in_flight
+    check "... a TypeError is caught as one, with its rank and traceback" is "Failed 1 True" program fails
+    check "... pickles of a caller that it does not trust are refused" matches "^(Forbidden|Failed|Invalid) .*pickle" program pickled
+    check "... kubectl cadre sees its methods" matches "add +ONE_TO_ALL" cadre info python
+    check "... a rank that is killed starts anew, with its group" is "[1, 2]" program killed
 }
 
 test_roles() {
@@ -82,6 +106,7 @@ test_killed() {
 }
 
 suite_start e2e-roles --nodes 1
+calls_images=(python)
 calls_install --set crds.install=false
 kc label namespace default pod-security.kubernetes.io/enforce=restricted >/dev/null
 groups
@@ -89,5 +114,6 @@ test_roles
 test_nested
 test_tasks
 test_killed
-check "deleted groups leave nothing" group_delete ppo parent tasks counter child
+test_python
+check "deleted groups leave nothing" group_delete ppo parent tasks counter child python
 suite_end

@@ -5,6 +5,7 @@
 
 calls_host=cadre-operator.cadre-system.svc
 calls_image=localhost/cadre-example:dev
+calls_images=() # further ones that a suite needs, as deploy/images.sh names them
 kubectl_cadre=$(readlink -m "${CADRE_KUBECTL_CADRE:-$suite_root/build/ci/cli/kubectl-cadre}")
 [[ -x $kubectl_cadre ]] || {
     echo "Bail out! $kubectl_cadre is not built: name the program in CADRE_KUBECTL_CADRE"
@@ -14,7 +15,7 @@ kubectl_cadre=$(readlink -m "${CADRE_KUBECTL_CADRE:-$suite_root/build/ci/cli/kub
 # calls_install HELM-ARGUMENTS...: the operator and what is needed to call it.
 calls_install() {
     local archive
-    for archive in operator example; do
+    for archive in operator example "${calls_images[@]}"; do
         archive=$("$suite_root/deploy/images.sh" "$archive" 2>"$suite_diag") || bail_out "an image cannot be built"
         "$devcluster" load "$archive" >"$suite_diag" 2>&1 || bail_out "an image cannot be loaded"
     done

@@ -108,6 +108,13 @@ class RunCase(unittest.TestCase):
         patched.start()
         self.addCleanup(patched.stop)
 
+    def printed(self, example):
+        """The lines that a program of examples/python prints, as people run it."""
+        done = subprocess.run(["python3", example], cwd=EXAMPLES, env=environment(), capture_output=True, text=True,
+                              timeout=200, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.splitlines()
+
 
 class GroupCase(unittest.TestCase):
     """Each test has a client and a group of a run that all tests of the class share."""
