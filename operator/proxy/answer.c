@@ -1,33 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/proxy/call.h"
-#include "operator/proxy/collect.h"
+#include "operator/proxy/answer.h"
+
 #include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/join.h"
-#include "operator/proxy/object.h"
-
-#include "common/wire/safetensors.h"
 
 #include <string.h>
 
-void answer_parks(struct call *c, size_t bytes)
+int answer_no_room(const struct call *c, struct err *err)
 {
-    c->session->parked += bytes - c->answer.parked;
-    c->answer.parked = bytes;
-}
-
-struct record_part answer_part(const struct call *c, const struct call_slot *slot)
-{
-    return (struct record_part){slot->blob ? slot->blob : c->answer.gathered, slot->offset, slot->len};
+    return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here",
+                   c->req.method, c->group->key);
 }
 
 // What waits for a caller counts as the caller's: another one's results must not fill up the worker that made them.
-static bool keep_result(struct call_slot *slot, const struct call_body *body)
+static bool keep(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
     // What is going to be read must not change meanwhile, as what lies in a worker's memory may.
     bool shaky = body->blob && body->blob->area && ((c->plan && c->plan->d.join) || c->req.keep);
     slot->len = body->len;
-    answer_parks(c, c->answer.parked + body->len);
+    call_parks(c, c->answer.parked + body->len);
     if (body->blob && !shaky) {
         if (!blob_recharge(body->blob, c->quota))
             return false;
@@ -49,13 +41,12 @@ static bool keep_result(struct call_slot *slot, const struct call_body *body)
     return true;
 }
 
-static void refuse_results(struct call *c)
+int answer_keep(struct call_slot *slot, const struct call_body *body, struct err *err)
 {
-    call_refuse(c, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here", c->req.method,
-                c->group->key);
+    return keep(slot, body) ? 0 : answer_no_room(slot->call, err);
 }
 
-void answer_send(struct call *c, const struct record_part *parts, size_t n)
+int answer_send(struct call *c, const struct record_part *parts, size_t n, struct err *err)
 {
     struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
     const struct record_writer *out = c->session->peer.out;
@@ -63,23 +54,19 @@ void answer_send(struct call *c, const struct record_part *parts, size_t n)
     for (size_t i = 0; i < n; i++)
         len += parts[i].len;
     size_t cost = record_parts_cost(parts, n);
-    if (cost > RECORD_BODY_MAX && out && cost > out->max_bytes / 2) { // its other calls have no part in it
-        refuse_results(c);
-        return;
-    }
+    if (cost > RECORD_BODY_MAX && out && cost > out->max_bytes / 2) // its other calls have no part in it
+        return answer_no_room(c, err);
     c->stat.bytes_out += len;
     session_send(c->session, &h, parts, n);
     c->router->n_results++;
-    call_settle(c);
+    return 0;
 }
 
-static void send_single(struct call *c, uint32_t rank, const struct call_body *body)
+int answer_send_single(struct call *c, uint32_t rank, const struct call_body *body, struct err *err)
 {
     struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
-    if (body->blob && !blob_recharge(body->blob, c->quota)) {
-        refuse_results(c);
-        return;
-    }
+    if (body->blob && !blob_recharge(body->blob, c->quota))
+        return answer_no_room(c, err);
     c->stat.bytes_out = body->len;
     if (body->blob) {
         struct record_part part = {body->blob, (size_t)(body->data - body->blob->data), body->len};
@@ -90,116 +77,22 @@ static void send_single(struct call *c, uint32_t rank, const struct call_body *b
         session_copy(c->session, &h, "null", 4);
     }
     c->router->n_results++;
-    call_settle(c);
+    return 0;
 }
 
 void answer_send_copy(struct call *c, const struct record_header *h, const char *body, size_t len)
 {
     session_copy(c->session, h, body, len);
     c->router->n_results++;
-    call_settle(c);
 }
 
-static void send_end(struct call *c)
+void answer_send_null(struct call *c)
 {
     struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
     answer_send_copy(c, &h, "null", 4);
 }
 
-static void collect_more(struct call *c)
-{
-    if (c->answer.join)
-        (void)join_advance(c);
-    else if (c->left == 0)
-        collect(c);
-}
-
-void answer_result(struct call_slot *slot, const struct call_body *body)
-{
-    struct call *c = slot->call;
-    struct member *m = slot->member;
-    uint32_t rank = m->rank;
-    bool kept = c->req.keep;
-    if (!call_slot_ends(slot)) {
-        if (kept)
-            object_discard(m, body->data, body->len, c->req.pin);
-        call_free_if_over(c);
-    } else if (c->req.quiet) {
-        if (c->left == 0)
-            send_end(c);
-    } else if (c->req.single && kept) {
-        object_single(c, m, body);
-    } else if (c->req.single) {
-        send_single(c, rank, body);
-    } else if (c->left == 0 && !kept && collect_only(c, body)) {
-        ; // it is answered
-    } else if (dispatch_plan_wants(c->plan, rank) && !keep_result(slot, body)) {
-        refuse_results(c);
-    } else if (c->left == 0 && kept) {
-        object_collect(c);
-    } else {
-        collect_more(c);
-    }
-}
-
-void answer_streamed(struct call *c)
-{
-    record_stream_end(&c->answer.stream);
-    record_stream_forget(&c->answer.stream);
-    peer_changed(&c->session->peer);
-    c->router->n_results++;
-    call_settle(c);
-}
-
-static void result_ends(struct call_slot *slot)
-{
-    struct call *c = slot->call;
-    bool waits = call_slot_ends(slot);
-    if (!waits) {
-        call_free_if_over(c);
-    } else if (c->req.quiet) {
-        if (c->left == 0)
-            send_end(c);
-    } else if (c->req.single) {
-        answer_streamed(c);
-    } else {
-        collect_more(c);
-    }
-}
-
-void answer_too_long(struct call_slot *slot, bool last)
-{
-    struct call *c = slot->call;
-    slot->passes = true;
-    if (c->session)
-        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but the answer of rank %u is longer than what can be collected here",
-                    c->req.method, c->group->key, slot->member->rank);
-    if (last)
-        result_ends(slot);
-}
-
-void answer_error(struct call_slot *slot, const struct call_body *body)
-{
-    struct call *c = slot->call;
-    const struct member *m = slot->member;
-    if (!call_slot_ends(slot)) {
-        call_free_if_over(c);
-        return;
-    }
-    struct failure said, f;
-    failure_decode(&said, body->data, body->len);
-    failure_set(&f, ERR_INTERNAL, "rank %u: %s", m->rank, said.message);
-    memcpy(f.code, said.code, sizeof f.code);
-    f.rank = m->rank;
-    f.pod = m->pod;
-    f.node = m->node;
-    f.unran = said.unran;
-    call_fail(c, &f);
-}
-
-// Results in pieces
-
-static int pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, struct err *err)
+int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, struct err *err)
 {
     struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
     struct blob *kept = body_keep_piece(piece, c->quota);
@@ -218,80 +111,17 @@ static int pass(struct call *c, uint32_t rank, const struct call_body *piece, bo
     return r;
 }
 
-static int join_piece(struct call_slot *slot, const struct call_body *piece, bool copy, bool last, struct err *err)
+void answer_streamed(struct call *c)
 {
-    const struct call *c = slot->call;
-    struct blob *kept = copy ? body_copy_piece(piece, c->quota) : body_keep_piece(piece, c->quota);
-    if (!kept)
-        return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here",
-                       c->req.method, c->group->key);
-    const struct record_part part = copy ? (struct record_part){kept, 0, piece->len} : body_part(piece, kept);
-    int r = join_add(slot, &part, last, err);
-    blob_unref(kept);
-    return r;
-}
-
-static int join(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
-{
-    struct call_body head = *piece, rest = *piece;
-    struct err ignored = ERR_INIT;
-    size_t len;
-    if (!first || !piece->blob || !piece->blob->area)
-        return join_piece(slot, piece, false, last, err);
-    // Of what lies in shared memory the head is copied, and nothing else.
-    if (safetensors_head_len(piece->data, &len, &ignored) == 0 && len < piece->len)
-        head.len = len;
-    rest.data += head.len;
-    rest.len -= head.len;
-    int r = join_piece(slot, &head, true, last && !rest.len, err);
-    return r < 0 || !rest.len ? r : join_piece(slot, &rest, false, last, err);
-}
-
-// Whether the caller is to get it.
-static bool wants(const struct call_slot *slot)
-{
-    const struct call *c = slot->call;
-    return c->session && !c->req.quiet && (c->req.single || dispatch_plan_wants(c->plan, slot->member->rank));
-}
-
-static int take_result(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
-{
-    struct call *c = slot->call;
-    if (!c->req.single)
-        return join(slot, piece, first, last, err);
-    int r = piece->len ? pass(c, slot->member->rank, piece, first, err) : 0;
-    if (r == 0 && last)
-        record_stream_end(&c->answer.stream);
-    return r;
-}
-
-bool answer_piece(struct call_slot *slot, const struct call_body *piece, bool first, bool last)
-{
-    struct call *c = slot->call;
-    struct err err = ERR_INIT;
-    struct failure f;
-    bool passes = c->req.single && c->session && !c->session->whole;
-    slot->member->peer.want = 0;
-    if (first && c->req.keep) // an answer that is no result is short
-        return false;
-    if (first && wants(slot) && !passes && !join_takes(slot, piece, &slot->member->peer.want))
-        return false;
-    slot->passes = true;
-    if (wants(slot) && take_result(slot, piece, first, last, &err) < 0) {
-        failure_from(&f, &err);
-        call_fail(c, &f);
-    }
-    if (last)
-        result_ends(slot);
-    else if (c->session)
-        call_flow(c);
-    return true;
+    record_stream_end(&c->answer.stream);
+    record_stream_forget(&c->answer.stream);
+    peer_changed(&c->session->peer);
+    c->router->n_results++;
 }
 
 // Holding, and going on
 
-// What finds no room is said with a later call_flow(): without its GO a sender would hold what it has for ever.
-
+// What finds no room is said with a later result_flow(): without its GO a sender would hold what it has for ever.
 static void pause_result(struct call_slot *slot, bool pause)
 {
     if (peer_pause(&slot->member->peer, pause, slot->call->id, slot->member->rank))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/proxy/call.h"
+#include "operator/proxy/args.h"
 
 #include "common/base/mem.h"
 #include "operator/proxy/dispatch_plan.h"
@@ -177,13 +177,10 @@ static int take(struct call *c, const struct call_body *piece, struct err *err)
     return piece->len ? keep(c, piece, err) : 0;
 }
 
-void args_add(struct call *c, const struct call_body *piece, bool last)
+int args_add(struct call *c, const struct call_body *piece, bool last, struct err *err)
 {
-    struct err err = ERR_INIT;
-    if (take(c, piece, &err) < 0) {
-        call_refuse(c, err.code, "%s", err.msg);
-        return;
-    }
+    if (take(c, piece, err) < 0)
+        return err->code;
     charge(c, held_bytes(c));
     if (last) {
         c->args.paused = false;
@@ -196,6 +193,7 @@ void args_add(struct call *c, const struct call_body *piece, bool last)
     }
     if (last || (!c->args.paused && (c->args.rest || c->args.body->len >= c->args.want)))
         router_look_again(c->router, c->group);
+    return 0;
 }
 
 // Some bytes of its first part come behind args.body.
@@ -252,20 +250,6 @@ static void tell(struct call *c, bool pause)
         c->args.paused = pause;
 }
 
-int args_pass_to(struct call *c, uint32_t slot, const struct record_part *part, struct err *err)
-{
-    const struct call_slot *at = &c->slots[slot];
-    struct member *m = at->member;
-    if (!m)
-        return 0;
-    if (record_stream_add(&c->slots[slot].args, part, 1, err) < 0)
-        return err_set(err, ERR_THROTTLED,
-                       "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",
-                       c->req.method, m->rank, c->group->key, at->args.writer->bytes);
-    peer_changed(&m->peer);
-    return 0;
-}
-
 static int send_piece(struct call *c, const struct call_body *piece, struct err *err)
 {
     int r = 0;
@@ -278,7 +262,7 @@ static int send_piece(struct call *c, const struct call_body *piece, struct err 
     if (c->args.split)
         r = split_stream_take(c, &part, err);
     for (uint32_t i = 0; i < c->n && !c->args.split && r == 0; i++)
-        r = args_pass_to(c, i, &part, err);
+        r = call_slot_send(&c->slots[i], &part, err);
     blob_unref(kept);
     return r;
 }
@@ -293,39 +277,34 @@ static void end(struct call *c)
         call_become(c, CALL_RUNNING);
 }
 
-bool args_pass(struct call *c, const struct call_body *piece, bool last)
+int args_pass(struct call *c, const struct call_body *piece, bool last, struct err *err)
 {
-    struct err err = ERR_INIT;
-    struct failure f;
-    if (send_piece(c, piece, &err) < 0 || (last && c->args.split && split_stream_end(c, &err) < 0)) {
-        failure_from(&f, &err);
-        call_fail(c, &f);
-        return false;
+    if (send_piece(c, piece, err) < 0 || (last && c->args.split && split_stream_end(c, err) < 0))
+        return err->code;
+    if (!last)
+        return 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        record_stream_end(&c->slots[i].args);
+        if (c->slots[i].member)
+            peer_changed(&c->slots[i].member->peer);
     }
-    if (last) {
-        for (uint32_t i = 0; i < c->n; i++) {
-            record_stream_end(&c->slots[i].args);
-            if (c->slots[i].member)
-                peer_changed(&c->slots[i].member->peer);
-        }
-        end(c);
-        split_stream_free(TAKE_PTR(c->args.split));
-    }
-    call_flow(c);
-    return true;
+    end(c);
+    split_stream_free(TAKE_PTR(c->args.split));
+    return 0;
 }
 
-void args_pass_parked(struct call *c)
+int args_pass_parked(struct call *c, struct err *err)
 {
     struct args_rest *rest = TAKE_PTR(c->args.rest);
-    bool goes_on = true;
-    while (rest && rest->first < rest->n && goes_on) {
+    int r = 0;
+    while (rest && rest->first < rest->n && r == 0) {
         const struct record_part part = rest->parts[rest->first++];
         const struct call_body piece = {part.blob->data + part.offset, part.len, part.blob};
-        goes_on = args_pass(c, &piece, rest->complete && rest->first == rest->n);
+        r = args_pass(c, &piece, rest->complete && rest->first == rest->n, err);
         blob_unref(part.blob);
     }
     rest_free(rest);
+    return r;
 }
 
 static size_t waiting(const struct call *c)

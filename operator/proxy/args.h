@@ -9,31 +9,15 @@
 #ifndef CADRE_PROXY_ARGS_H
 #define CADRE_PROXY_ARGS_H
 
-#include "operator/proxy/body.h"
-
-struct call;
-struct split_stream;
-struct args_rest;
-
-struct args {               // of a call; nothing of them is left once they are sent or the call is answered
-    bool partial;           // parked: a part of them is in `body`
-    bool paused;            // the client was told to send no more of them for now
-    bool refs;              // there are references in them, which the ranks look up ...
-    bool ref_pieces;        // ... and one is all of them, with a part for each piece
-    struct blob *body;      // while they wait
-    struct args_rest *rest; // parked: what follows `body`, from what lies in shared memory on; NULL = nothing has come
-    size_t want;            // parked: so many bytes of them will do
-    size_t charged;         // to the session, while they wait
-    struct split_stream *split; // of a batch that passes, until it is all there
-};
+#include "operator/proxy/call.h"
 
 // The call waits with all of them. False: there is no room.
 bool args_keep(struct call *c, const struct call_body *body);
 void args_wait(struct call *c); // they count as waiting for its group or a slot
 // It waits with the first piece, which is copied. False: there is no room, and nothing was done.
 bool args_park(struct call *c, const struct call_body *first);
-// A further piece of parked ones, from a client that has not heard of it yet, or was told to go on. May fail the call.
-void args_add(struct call *c, const struct call_body *piece, bool last);
+// A further piece of parked ones, from a client that has not heard of it yet, or was told to go on. ERR_LIMIT.
+int args_add(struct call *c, const struct call_body *piece, bool last, struct err *err);
 // Whether the client is to pause, with parked ones.
 void args_pause(struct call *c, bool pause);
 // Parked, and nothing more will come.
@@ -46,12 +30,10 @@ const char *args_peek(const struct call *c, size_t *ret_len, bool *ret_last);
 // Takes what waits, to send and unref it; it waits no longer.
 struct blob *args_take(struct call *c);
 
-// The call is CALL_STREAMING, and `body` was sent: the rest follows it. May fail the call.
-void args_pass_parked(struct call *c);
-// A further piece. False: the call has failed.
-bool args_pass(struct call *c, const struct call_body *piece, bool last);
-// Something more for the rank with this slot; nothing happens where it does not have the call any more. ERR_THROTTLED.
-int args_pass_to(struct call *c, uint32_t slot, const struct record_part *part, struct err *err);
+// The call is CALL_STREAMING, and `body` was sent: the rest follows it. ERR_LIMIT, ERR_THROTTLED, ERR_INVALID.
+int args_pass_parked(struct call *c, struct err *err);
+// A further piece. The same errors.
+int args_pass(struct call *c, const struct call_body *piece, bool last, struct err *err);
 void args_flow(struct call *c); // something was sent: pause, or go on
 
 // Before the call is over: ranks that have a part of them are told that no more comes, and a paused client is let go.

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/call.h"
 
-#include "operator/proxy/dispatch_plan.h"
-#include "operator/proxy/join.h"
-#include "operator/proxy/object.h"
-#include "operator/proxy/task.h"
 #include "operator/proxy/tenant.h"
 #include "operator/proxy/wait_queue.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +50,7 @@ static bool waits_in(enum call_state state)
 }
 
 // For its group or a slot it waits for a bounded time, however late a deadline its client gave. 0 = no deadline.
-static int64_t patience_ms(const struct call *c, enum call_state state)
+static int64_t patience_in(const struct call *c, enum call_state state)
 {
     const struct router_config *config = &c->router->config;
     int64_t given = c->req.timeout_ms;
@@ -67,10 +61,15 @@ static int64_t patience_ms(const struct call *c, enum call_state state)
     return state == CALL_QUEUED ? config->task_wait_ms : config->ready_wait_ms;
 }
 
+int64_t call_patience_ms(const struct call *c)
+{
+    return patience_in(c, c->state);
+}
+
 static void set_patience(struct call *c, enum call_state next)
 {
     struct router *r = c->router;
-    int64_t ms = patience_ms(c, next), given = c->req.timeout_ms;
+    int64_t ms = patience_in(c, next), given = c->req.timeout_ms;
     if (given && given <= r->config.task_wait_ms) // it stays as it is
         return;
     if (ms)
@@ -103,7 +102,7 @@ void call_become(struct call *c, enum call_state next)
 {
     assert(may_follow(c->state, next));
     if (c->queue)
-        wait_queue_leave(c);
+        wait_queue_leave(TAKE_PTR(c->queue), &c->link);
     list_remove(&c->link);
     set_patience(c, next);
     c->session->n_streams += next == CALL_STREAMING;
@@ -131,172 +130,10 @@ void call_free_if_over(struct call *c)
         free(c);
 }
 
-// What is unfinished of its bodies ends, and those who were told to pause are let go.
-static void call_abort(struct call *c)
-{
-    args_abort(c);
-    if (!answer_abort(c))
-        list_remove(&c->flowing);
-}
-
-void call_flow(struct call *c)
-{
-    if (c->answer.join && !join_advance(c))
-        return;
-    args_flow(c);
-    bool paused = answer_flow(c);
-    if (!paused && !c->args.paused && !c->answer.join)
-        list_remove(&c->flowing);
-    else if (list_empty(&c->flowing))
-        list_append(&c->router->flowing, &c->flowing);
-}
-
 bool call_turns(const struct call *c, bool paused, size_t waits)
 {
     const struct router_config *config = &c->router->config;
     return paused ? waits <= config->resume_mark : waits > config->pause_mark;
-}
-
-void call_settle(struct call *c)
-{
-    call_abort(c);
-    answer_parks(c, 0);
-    args_done(c);
-    call_become(c, CALL_ANSWERED);
-    struct session *s = TAKE_PTR(c->session);
-    stats_end(&c->stat);
-    idmap_del(&s->calls, c->req.id);
-    list_remove(&c->open);
-    list_remove(&c->of_group);
-    deadlines_del(&c->router->deadlines, &c->deadline);
-    if (c->req.keep)
-        object_discard_all(c);
-    answer_done(c);
-    dispatch_plan_free(TAKE_PTR(c->plan));
-    c->group = NULL;
-    call_free_if_over(c);
-    session_flow(s);
-}
-
-// No rank has got it, or each only a part, with which none begins.
-static bool is_unsent(const struct call *c)
-{
-    bool unsent = true;
-    for (uint32_t i = 0; i < c->n && c->state != CALL_STREAMING; i++)
-        unsent = unsent && c->slots[i].unsent;
-    return unsent;
-}
-
-void call_fail(struct call *c, const struct failure *f)
-{
-    bool unsent = is_unsent(c) || (f->unran && c->n == 1); // of several ranks, others may run it
-    c->stat.failed = true;
-    c->stat.blamed = f->rank;
-    call_abort(c); // the caller may have a part of a result: the error ends it
-    session_fail(c->session, c->req.id, f, c->req.trace, unsent, c->req.again);
-    call_settle(c);
-}
-
-void call_refuse(struct call *c, int code, const char *fmt, ...)
-{
-    char message[1024];
-    struct failure f;
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
-    failure_set(&f, code, "%s", message);
-    call_fail(c, &f);
-}
-
-// A rank that does not read leaves it in its queue: it is taken out again, and does not run there.
-static bool withdraw(struct call_slot *slot)
-{
-    struct member *m = slot->member;
-    struct call *c = slot->call;
-    if (!record_writer_unsent(m->peer.out, c->id))
-        return false;
-    c->stat.failed = true;
-    stats_end(&c->stat); // the rank has not answered
-    (void)record_writer_drop(m->peer.out, c->id, false);
-    slot->unsent = true;
-    call_slot_ends(slot);
-    return true;
-}
-
-// Ranks that have it are told, however full their queues are; they answer all the same.
-static void tell_ranks(struct call *c)
-{
-    for (uint32_t i = 0; i < c->n; i++) {
-        struct member *m = c->slots[i].member;
-        if (!m || !m->peer.out || c->state == CALL_STREAMING || withdraw(&c->slots[i])) // see args_abort()
-            continue;
-        struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
-        record_writer_insist(m->peer.out, &h);
-        peer_changed(&m->peer);
-    }
-}
-
-void call_cancel(struct call *c)
-{
-    tell_ranks(c);
-    call_refuse(c, ERR_CANCELED, "%s() of %s was canceled by its caller%s", c->req.method, c->group->key,
-                is_unsent(c) ? " before it was sent to a rank" : "; ranks that had begun may have run it");
-}
-
-void call_abandon(struct call *c)
-{
-    tell_ranks(c);
-    c->stat.failed = true;
-    call_settle(c);
-}
-
-static void name_late_ranks(const struct call *c, struct buf *out)
-{
-    uint32_t named = 0;
-    for (uint32_t i = 0; i < c->n && named < 8; i++)
-        if (c->slots[i].member)
-            buf_printf(out, "%s%u", named++ ? ", " : " ", c->req.first + i);
-    if (c->left > named)
-        buf_printf(out, " and %u more", c->left - named);
-}
-
-// What it has waited for in vain.
-static void explain_lateness(struct call *c, struct buf *out)
-{
-    bool args_missing = c->state == CALL_STREAMING || (c->args.partial && !c->args.paused && !args_complete(c));
-    switch (args_missing ? CALL_STREAMING : c->state) {
-    case CALL_STREAMING:
-        buf_puts(out, "its arguments have not come in whole");
-        break;
-    case CALL_WAITING:
-        request_explain_wait(&c->req, c->group, out);
-        break;
-    case CALL_QUEUED:
-        tasks_explain(c, out);
-        break;
-    case CALL_NEW:
-    case CALL_BLOCKED:
-        buf_puts(out, "an earlier call of the same client has not come in whole");
-        break;
-    case CALL_RUNNING:
-    case CALL_ANSWERED:
-        buf_printf(out, "no answer from rank%s", c->left == 1 ? "" : "s");
-        name_late_ranks(c, out);
-        tell_ranks(c);
-        buf_puts(out, is_unsent(c) ? ", which did not take it in; it has not run" : "; it may have run");
-        break;
-    }
-}
-
-void call_timeout(struct call *c)
-{
-    struct buf why = BUF_INIT(1024);
-    int64_t ms = patience_ms(c, c->state);
-    explain_lateness(c, &why);
-    call_refuse(c, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->req.method, c->group->key, (long long)ms,
-                buf_str(&why));
-    buf_done(&why);
 }
 
 struct call_slot *call_slot_of(struct call *c, const struct member *m)
@@ -321,11 +158,27 @@ bool call_slot_ends(struct call_slot *slot)
     return slot->call->session != NULL;
 }
 
-void call_lost(struct call_slot *slot, const struct failure *f)
+int call_slot_send(struct call_slot *slot, const struct record_part *part, struct err *err)
 {
-    struct call *c = slot->call;
-    if (!call_slot_ends(slot))
-        call_free_if_over(c);
-    else
-        call_fail(c, f);
+    const struct call *c = slot->call;
+    struct member *m = slot->member;
+    if (!m)
+        return 0;
+    if (record_stream_add(&slot->args, part, 1, err) < 0)
+        return err_set(err, ERR_THROTTLED,
+                       "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",
+                       c->req.method, m->rank, c->group->key, slot->args.writer->bytes);
+    peer_changed(&m->peer);
+    return 0;
+}
+
+struct record_part call_slot_result(const struct call_slot *slot)
+{
+    return (struct record_part){slot->blob ? slot->blob : slot->call->answer.gathered, slot->offset, slot->len};
+}
+
+void call_parks(struct call *c, size_t bytes)
+{
+    c->session->parked += bytes - c->answer.parked;
+    c->answer.parked = bytes;
 }

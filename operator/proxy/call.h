@@ -5,10 +5,9 @@
 #ifndef CADRE_PROXY_CALL_H
 #define CADRE_PROXY_CALL_H
 
-#include "operator/proxy/answer.h"
-#include "operator/proxy/args.h"
+#include "operator/proxy/body.h"
 #include "operator/proxy/request.h"
-#include "operator/proxy/session.h"
+#include "operator/proxy/session_state.h"
 #include "operator/proxy/stats.h"
 
 // A rank that runs the call, and its result until all are there.
@@ -36,6 +35,30 @@ enum call_state {
 
 struct dispatch_plan;
 struct wait_queue;
+struct split_stream;
+struct args_rest;
+struct join;
+
+// Its arguments (args.h). Nothing of them is left once they are sent or the call is answered.
+struct args {
+    bool partial;           // parked: a part of them is in `body`
+    bool paused;            // the client was told to send no more of them for now
+    bool refs;              // there are references in them, which the ranks look up ...
+    bool ref_pieces;        // ... and one is all of them, with a part for each piece
+    struct blob *body;      // while they wait
+    struct args_rest *rest; // parked: what follows `body`, from what lies in shared memory on; NULL = nothing has come
+    size_t want;            // parked: so many bytes of them will do
+    size_t charged;         // to the session, while they wait
+    struct split_stream *split; // of a batch that passes, until it is all there
+};
+
+// What there is of its answer (answer.h), until its client has it.
+struct answer {
+    struct record_stream stream; // of a single rank, or joined, on its way to the client
+    struct join *join;           // of results that are joined as they come; NULL = none has come so
+    struct blob *gathered;       // results that came in a reader's input, one behind the other
+    size_t parked;               // bytes of results that wait for those of other ranks
+};
 
 struct call {
     struct router *router;
@@ -73,21 +96,18 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
 // The next state. It leaves the list in which it waits; the caller that lets it wait puts it into another.
 void call_become(struct call *c, enum call_state next);
 
-// Ends. Each answers the call but the last two.
-void call_fail(struct call *c, const struct failure *f);
-void call_refuse(struct call *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void call_cancel(struct call *c); // by the client
-void call_timeout(struct call *c);
-void call_abandon(struct call *c);      // the session ends
-void call_settle(struct call *c);       // the client has its answer, or wants none any more; may free the call
-void call_free_if_over(struct call *c); // nobody waits for it and no rank has it
-
 struct call_slot *call_slot_of(struct call *c, const struct member *m); // NULL: no answer of this rank is awaited
+// Something more of the arguments for the rank with this slot; nothing happens where it does not have the call any
+// more. ERR_THROTTLED.
+int call_slot_send(struct call_slot *slot, const struct record_part *part, struct err *err);
 bool call_slot_ends(struct call_slot *slot); // it will send no more; returns whether the client still waits
-void call_lost(struct call_slot *slot, const struct failure *f); // its process is gone
+struct record_part call_slot_result(const struct call_slot *slot); // that is kept in it
 
-void call_flow(struct call *c); // something was sent, or has come: pause its bodies, or go on
+void call_parks(struct call *c, size_t bytes); // so much waits now for other ranks: no reason not to read the client
 // Whether a body that is paused (or not) is to go on (or to pause), with so many bytes of it waiting.
 bool call_turns(const struct call *c, bool paused, size_t waits);
+// How long it waits as it is now. 0 = no deadline.
+int64_t call_patience_ms(const struct call *c);
+void call_free_if_over(struct call *c); // nobody waits for it and no rank has it
 
 #endif

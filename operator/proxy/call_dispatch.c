@@ -3,11 +3,13 @@
 
 #include "common/wire/batch.h"
 #include "common/wire/mode.h"
+#include "operator/proxy/args.h"
+#include "operator/proxy/call_end.h"
 #include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/object.h"
+#include "operator/proxy/result.h"
 #include "operator/proxy/split.h"
 #include "operator/proxy/split_stream.h"
-#include "operator/proxy/task.h"
 #include "operator/proxy/wait_queue.h"
 
 #include <string.h>
@@ -173,11 +175,14 @@ static void send_call(struct call *c, const struct call_body *body)
     if (r == 0)
         r = send_args(c, made ? &(struct call_body){made->data, made->len, made} : body, &parts, &err);
     blob_unref(made);
-    if (r < 0) {
-        struct failure f;
-        failure_from(&f, &err);
-        call_fail(c, &f);
-    }
+    if (r < 0)
+        call_fail_err(c, &err);
+}
+
+static void queue_task(struct call *c)
+{
+    call_become(c, CALL_QUEUED);
+    list_append(&c->group->tasks[c->req.lane], &c->link);
 }
 
 // With all of its arguments, or the first piece. It fails where there is no room for them.
@@ -190,10 +195,11 @@ static void call_wait(struct call *c, const struct call_body *body, bool all, bo
     }
     args_wait(c);
     if (queued) {
-        task_queue(c);
+        queue_task(c);
         return;
     }
-    wait_queue_add(c);
+    call_become(c, CALL_WAITING);
+    c->queue = wait_queue_add(c->group, c->session, &c->link);
 }
 
 static void refuse_waiting(struct call *c)
@@ -207,13 +213,11 @@ static void refuse_waiting(struct call *c)
 void call_submit(struct call *c, const struct call_body *body)
 {
     struct err err = ERR_INIT;
-    struct failure f;
     int r = request_resolve(&c->req, c->group, c->session, false, &err);
     if (r == VERDICT_GO) {
         send_call(c, body);
     } else if (r < 0) {
-        failure_from(&f, &err);
-        call_fail(c, &f);
+        call_fail_err(c, &err);
     } else if (c->req.refuse && r == VERDICT_WAIT) {
         refuse_waiting(c);
     } else {
@@ -317,13 +321,6 @@ bool call_decide(struct session *s, const struct group *g, struct request *q, co
     return enough;
 }
 
-static void fail(struct call *c, const struct err *err)
-{
-    struct failure f;
-    failure_from(&f, err);
-    call_fail(c, &f);
-}
-
 // False: it has failed.
 static bool begin_stream(struct call *c, const struct call_body *first)
 {
@@ -333,7 +330,7 @@ static bool begin_stream(struct call *c, const struct call_body *first)
         call_flow(c);
         return true;
     }
-    fail(c, &err);
+    call_fail_err(c, &err);
     return false;
 }
 
@@ -349,7 +346,7 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
 {
     take_plan(c, start);
     if (start->verdict < 0)
-        fail(c, &start->err);
+        call_fail_err(c, &start->err);
     else if (start->verdict == VERDICT_WAIT && c->req.refuse)
         refuse_waiting(c);
     else if (start->verdict == VERDICT_GO)
@@ -386,6 +383,15 @@ static bool suffices(struct call *c, struct call_start *ret)
     return true;
 }
 
+static void pass_parked(struct call *c)
+{
+    struct err err = ERR_INIT;
+    if (args_pass_parked(c, &err) < 0)
+        call_fail_err(c, &err);
+    else
+        call_flow(c);
+}
+
 static void send_kept(struct call *c)
 {
     struct blob *kept = args_take(c);
@@ -395,7 +401,7 @@ static void send_kept(struct call *c)
     } else {
         c->args.partial = false;
         if (begin_stream(c, &body))
-            args_pass_parked(c);
+            pass_parked(c);
     }
     blob_unref(kept);
 }
@@ -416,14 +422,14 @@ void call_resubmit(struct call *c)
     if (start.verdict >= 0 && c->args.partial && !suffices(c, &start))
         return;
     if (start.verdict < 0) {
-        fail(c, &start.err);
+        call_fail_err(c, &start.err);
         return;
     }
     take_plan(c, &start);
     if (start.verdict == VERDICT_QUEUE) {
         if (c->args.partial)
             args_pause(c, true);
-        task_queue(c);
+        queue_task(c);
         return;
     }
     send_kept(c);

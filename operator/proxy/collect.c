@@ -3,6 +3,7 @@
 
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
+#include "operator/proxy/answer.h"
 #include "operator/proxy/dispatch_plan.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static struct record_part part_of(const struct collection *l, uint32_t i)
 {
     const struct call *c = l->c;
     const struct call_slot *slot = &c->slots[rank_of(l, i) - c->req.first];
-    return answer_part(c, slot);
+    return call_slot_result(slot);
 }
 
 static struct scatter_source bytes_of(const struct collection *l, uint32_t i)
@@ -52,7 +53,7 @@ static struct record_part mark_part(const struct collection *l, size_t offset, s
     return (struct record_part){.blob = l->c->router->marks, .offset = offset, .len = len};
 }
 
-static void answer_json(const struct collection *l)
+static int answer_json(const struct collection *l, struct err *err)
 {
     struct record_part *parts = router_parts(l->c->router, 2 * (size_t)l->n + 1);
     size_t n = 0;
@@ -62,7 +63,7 @@ static void answer_json(const struct collection *l)
         parts[n++] = part.len ? part : mark_part(l, CALL_MARK_NULL, CALL_MARK_NULL_LEN);
     }
     parts[n++] = mark_part(l, CALL_MARK_CLOSE, 1);
-    answer_send(l->c, parts, n);
+    return answer_send(l->c, parts, n, err);
 }
 
 // Sends a document whose sources are the results.
@@ -81,9 +82,9 @@ static int answer_scatter(const struct collection *l, const struct scatter *doc,
             parts[i].offset += source.offset;
         }
     }
-    answer_send(l->c, parts, doc->n_parts);
+    int r = answer_send(l->c, parts, doc->n_parts, err);
     blob_unref(own);
-    return 0;
+    return r;
 }
 
 static int answer_bodies(const struct collection *l, struct err *err)
@@ -109,10 +110,7 @@ static int answer_list(const struct collection *l, struct err *err)
         const struct scatter_source s = bytes_of(l, i);
         json = !batch_is_safetensors(s.data, s.len) && !body_list_is(s.data, s.len);
     }
-    if (!json)
-        return answer_bodies(l, err);
-    answer_json(l);
-    return 0;
+    return json ? answer_json(l, err) : answer_bodies(l, err);
 }
 
 // Batches
@@ -163,8 +161,7 @@ static int answer_joined(const struct collection *l, struct err *err)
     }
     if (nulls == l->n) { // a method that returns nothing
         const struct record_part null = mark_part(l, CALL_MARK_NULL, CALL_MARK_NULL_LEN);
-        answer_send(l->c, &null, 1);
-        return 0;
+        return answer_send(l->c, &null, 1, err);
     }
     struct arena a = ARENA_INIT;
     int r = join(l, &a, err);
@@ -172,16 +169,10 @@ static int answer_joined(const struct collection *l, struct err *err)
     return r;
 }
 
-void collect(struct call *c)
+int collect(struct call *c, struct err *err)
 {
     const struct collection l = {c, c->plan ? c->plan->d.n_keep : c->n};
-    struct err err = ERR_INIT;
-    struct failure f;
-    int r = c->plan && c->plan->d.join ? answer_joined(&l, &err) : answer_list(&l, &err);
-    if (r < 0) {
-        failure_from(&f, &err);
-        call_fail(c, &f);
-    }
+    return c->plan && c->plan->d.join ? answer_joined(&l, err) : answer_list(&l, err);
 }
 
 bool collect_only(struct call *c, const struct call_body *body)

@@ -5,10 +5,9 @@
 
 #include "operator/proxy/call.h"
 
-// All ranks have answered, and the results that are wanted lie in the slots: answers the call.
-void collect(struct call *c);
-// The only rank has: answers the call with a list of this result, where it is short JSON. False: it is to be kept, and
-// then collected.
+// All ranks have answered, and the results that are wanted lie in the slots: sends the answer. ERR_INVALID, ERR_LIMIT.
+int collect(struct call *c, struct err *err);
+// The only rank has: sends a list of this result, where it is short JSON. False: it is to be kept, and then collected.
 bool collect_only(struct call *c, const struct call_body *body);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "common/wire/record.h"
 #include "operator/proxy/head.h"
-#include "operator/proxy/session.h"
+#include "operator/proxy/session_state.h"
 
 enum group_change_kind {
     GROUP_CHANGE_NONE,

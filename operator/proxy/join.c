@@ -2,7 +2,6 @@
 #include "operator/proxy/join.h"
 
 #include "common/wire/batch.h"
-#include "operator/proxy/collect.h"
 #include "operator/proxy/dispatch_plan.h"
 
 #include <stdlib.h>
@@ -196,7 +195,7 @@ static int take_whole(struct call *c, uint32_t i, struct err *err)
     const struct call_slot *slot = &c->slots[c->plan->d.keep[i]];
     struct join *j = c->answer.join;
     struct source *s = &j->sources[i];
-    struct record_part part = answer_part(c, slot);
+    struct record_part part = call_slot_result(slot);
     int r = batch_read(part.len ? part.blob->data + part.offset : "", part.len, &j->memory, &s->batch, err);
     if (r == 0)
         r = count_cells(j, &s->batch, err);
@@ -339,7 +338,6 @@ static void give_whole(struct call *c)
         slot->len = slot->blob->len;
     }
     join_free(c);
-    collect(c);
 }
 
 static size_t all_waits(const struct join *j)
@@ -350,30 +348,22 @@ static size_t all_waits(const struct join *j)
     return n;
 }
 
-bool join_advance(struct call *c)
+int join_advance(struct call *c, struct err *err)
 {
     struct join *j = c->answer.join;
-    struct err err = ERR_INIT;
-    struct failure f;
-    int r = j->started || !all_begun(c) ? 0 : start(c, &err);
+    int r = j->started || !all_begun(c) ? 0 : start(c, err);
     if (r == 0 && j->started && !j->whole)
-        r = pump(c, &err);
-    if (r < 0) {
-        failure_from(&f, &err);
-        call_fail(c, &f);
-        return false;
-    }
-    answer_parks(c, all_waits(j));
+        r = pump(c, err);
+    if (r < 0)
+        return r;
+    call_parks(c, all_waits(j));
     if (c->left || !j->started)
-        return true;
+        return JOIN_GOES_ON;
     if (j->whole) {
         give_whole(c);
-        return false;
+        return JOIN_WHOLE;
     }
-    if (j->part < j->doc.n_parts)
-        return true;
-    answer_streamed(c);
-    return false;
+    return j->part < j->doc.n_parts ? JOIN_GOES_ON : JOIN_SENT;
 }
 
 size_t join_waits(const struct call *c, uint32_t rank)

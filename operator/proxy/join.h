@@ -13,8 +13,13 @@
 bool join_takes(const struct call_slot *slot, const struct call_body *piece, size_t *want);
 // What has come of it, the first time with all of its head; `last`: that was all. ERR_INVALID and ERR_LIMIT.
 int join_add(struct call_slot *slot, const struct record_part *part, bool last, struct err *err);
-// Sends what can go now, and answers the call in the end, or fails it. False: the call is answered, and may be gone.
-bool join_advance(struct call *c);
+enum join_progress {
+    JOIN_GOES_ON, // more has to come, or to be read
+    JOIN_SENT,    // all of the answer has been queued
+    JOIN_WHOLE,   // the results lie in the slots, to be collected: they cannot be joined as they come
+};
+// Sends what can go now. An enum join_progress, or an error for the client. The join goes with its end.
+int join_advance(struct call *c, struct err *err);
 size_t join_waits(const struct call *c, uint32_t rank); // bytes of that rank
 void join_free(struct call *c);
 

@@ -9,7 +9,7 @@
 #include "common/wire/record.h"
 #include "common/wire/traceparent.h"
 #include "operator/proxy/head.h"
-#include "operator/proxy/session.h"
+#include "operator/proxy/session_state.h"
 
 enum { KILL_WAIT_MS = 30 * 1000 }; // for the end, where the client gives no deadline
 

@@ -4,6 +4,7 @@
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
+#include "operator/proxy/answer.h"
 #include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/tenant.h"
 
@@ -98,16 +99,15 @@ void object_forget(struct session *s, const char *text, uint32_t n)
     s->n_object_parts -= n;
 }
 
-// False: it was refused.
-static bool answer(struct call *c, uint32_t rank, const struct ref *ref)
+static int answer(struct call *c, uint32_t rank, const struct ref *ref, struct err *err)
 {
     struct buf text = BUF_INIT(REF_TEXT_MAX), body = BUF_INIT(REF_TEXT_MAX + 64);
     ref_write(ref, &text);
     ref_write_json(ref, &body);
     bool good = !text.over && !body.over && (c->req.pin || remember(c->session, buf_str(&text), ref->n));
     if (!good) {
-        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but there is no room for a reference to its result", c->req.method,
-                    c->group->key);
+        err_set(err, ERR_LIMIT, "%s() of %s ran, but there is no room for a reference to its result", c->req.method,
+                c->group->key);
     } else {
         const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
         c->req.keep = false; // it is in the caller's hands
@@ -115,13 +115,14 @@ static bool answer(struct call *c, uint32_t rank, const struct ref *ref)
     }
     buf_done(&text);
     buf_done(&body);
-    return good;
+    return err->code;
 }
 
-static void refuse_answer(struct call *c, uint32_t rank)
+static int says_nothing(const struct call *c, uint32_t rank, struct err *err)
 {
-    call_refuse(c, ERR_INTERNAL, "rank %u ran %s(), but does not say what it keeps: is its cadre-worker an older one?",
-                rank, c->req.method);
+    return err_set(err, ERR_INTERNAL,
+                   "rank %u ran %s(), but does not say what it keeps: is its cadre-worker an older one?", rank,
+                   c->req.method);
 }
 
 static void init_ref(const struct call *c, struct ref *r, enum ref_form form, uint32_t n, struct ref_part *parts)
@@ -130,45 +131,46 @@ static void init_ref(const struct call *c, struct ref *r, enum ref_form form, ui
     snprintf(r->uid, sizeof r->uid, "%s", c->group->uid);
 }
 
-void object_single(struct call *c, struct member *m, const struct call_body *body)
+int object_single(struct call *c, struct member *m, const struct call_body *body, struct err *err)
 {
     struct ref_part part = {.rank = m->rank, .attempt = m->attempt};
     struct ref ref;
     init_ref(c, &ref, REF_ONE, 1, &part);
-    if (!read_kept(body->data, body->len, &part)) {
-        refuse_answer(c, m->rank);
-        return;
-    }
-    bool pinned = c->req.pin;
-    if (!answer(c, m->rank, &ref)) // its slot has ended, and the call may be gone
-        send_free(m, part.id, pinned);
+    if (!read_kept(body->data, body->len, &part))
+        return says_nothing(c, m->rank, err);
+    int r = answer(c, m->rank, &ref, err);
+    if (r < 0) // its slot has ended
+        send_free(m, part.id, c->req.pin);
+    return r;
 }
 
-void object_collect(struct call *c)
+static int collect_parts(struct call *c, struct ref_part *parts, uint32_t n, struct err *err)
 {
     const struct dispatch_plan *d = c->plan;
-    uint32_t n = d ? d->d.n_keep : c->n;
-    struct arena a = ARENA_INIT;
     struct ref ref;
-    struct ref_part *parts = arena_array(&a, MAX(n, 1u), sizeof *parts);
     init_ref(c, &ref, d && d->d.join ? REF_JOINED : REF_LIST, n, parts);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t rank = d ? d->d.keep[i] : c->req.first + i;
         const struct call_slot *slot = &c->slots[rank - c->req.first];
         const struct member *m = registered(c->group, rank);
         parts[i] = (struct ref_part){.rank = rank, .attempt = m ? m->attempt : c->group->attempt};
-        if (!read_kept(bytes_of(c, slot), slot->len, &parts[i])) {
-            refuse_answer(c, rank);
-            arena_done(&a);
-            return;
-        }
+        if (!read_kept(bytes_of(c, slot), slot->len, &parts[i]))
+            return says_nothing(c, rank, err);
     }
+    return answer(c, RECORD_GROUP, &ref, err);
+}
+
+int object_collect(struct call *c, struct err *err)
+{
+    uint32_t n = c->plan ? c->plan->d.n_keep : c->n;
     if (n == 0 || n > REF_PARTS_MAX)
-        call_refuse(c, ERR_LIMIT, "%s() ran, but its results are kept by %u ranks, and a reference has 1 to %d parts",
-                    c->req.method, n, REF_PARTS_MAX);
-    else
-        (void)answer(c, RECORD_GROUP, &ref);
+        return err_set(err, ERR_LIMIT,
+                       "%s() ran, but its results are kept by %u ranks, and a reference has 1 to %d parts",
+                       c->req.method, n, REF_PARTS_MAX);
+    struct arena a = ARENA_INIT;
+    int r = collect_parts(c, arena_array(&a, n, sizeof(struct ref_part)), n, err);
     arena_done(&a);
+    return r;
 }
 
 void object_session_ends(struct session *s)

@@ -26,9 +26,9 @@ int object_arguments(struct call *c, const struct record_call *parts, bool whole
 int object_write_parts(const struct call *c, const struct ref *ref, uint32_t first, uint32_t n, struct buf *out,
                        struct err *err);
 
-// The answers of ranks that have kept their results. Settles the call.
-void object_collect(struct call *c);
-void object_single(struct call *c, struct member *m, const struct call_body *body);
+// Sends the reference to what ranks have kept of their results, or one has. ERR_LIMIT, ERR_INTERNAL.
+int object_collect(struct call *c, struct err *err);
+int object_single(struct call *c, struct member *m, const struct call_body *body, struct err *err);
 // What nobody will have a reference to is freed.
 void object_discard(struct member *m, const char *body, size_t len, bool pinned);
 void object_discard_all(struct call *c);

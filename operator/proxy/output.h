@@ -5,7 +5,7 @@
 #ifndef CADRE_PROXY_OUTPUT_H
 #define CADRE_PROXY_OUTPUT_H
 
-#include "operator/proxy/session.h"
+#include "operator/proxy/session_state.h"
 
 enum {
     OUTPUT_LINE_MAX = 4096, // bytes; what is behind is cut off

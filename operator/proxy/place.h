@@ -4,7 +4,7 @@
 #ifndef CADRE_PROXY_PLACE_H
 #define CADRE_PROXY_PLACE_H
 
-#include "operator/proxy/router.h"
+#include "operator/proxy/router_state.h"
 
 // A PLACE record of that worker. ROUTER_COLLECT as for member_record(). ERR_PROTO: it makes no sense.
 int place_answer(struct router *r, struct member *m, const struct record *rec, struct err *err);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/request.h"
 
-#include "operator/proxy/call.h"
 #include "operator/proxy/task.h"
 #include "operator/proxy/wait_queue.h"
 
@@ -132,7 +131,7 @@ static int pick_any(struct request *q, const struct group *g, bool queued, struc
         return VERDICT_WAIT;
     if (is_own(q)) {
         q->lane = MEMBER_LANE_NONE;
-        return task_pick(q, g, queued) ? VERDICT_GO : VERDICT_WAIT;
+        return task_pick(g, q->lane, queued, &q->first) ? VERDICT_GO : VERDICT_WAIT;
     }
     const struct member_role *role = member_role(first, q->role);
     const struct member_method *method = role ? member_method(role, q->method) : NULL;
@@ -142,11 +141,11 @@ static int pick_any(struct request *q, const struct group *g, bool queued, struc
         return no_method(q, g, role, err);
     q->lane = method->lane;
     q->again = method->idempotent;
-    if (task_stuck(q, g))
+    if (task_stuck(g, q->lane, q->n_above))
         return err_set(err, ERR_CONFLICT,
                        "a deadlock: %s() waits for a slot of %s, and methods that wait for it hold all", q->method,
                        g->key);
-    return task_pick(q, g, queued) ? VERDICT_GO : VERDICT_QUEUE;
+    return task_pick(g, q->lane, queued, &q->first) ? VERDICT_GO : VERDICT_QUEUE;
 }
 
 // Of given ranks, which are all there.

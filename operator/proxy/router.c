@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/router.h"
 
-#include "operator/proxy/call.h"
-#include "operator/proxy/call_dispatch.h"
+#include "operator/proxy/call_end.h"
 #include "operator/proxy/group_change.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/place.h"
+#include "operator/proxy/release.h"
+#include "operator/proxy/result.h"
 #include "operator/proxy/session.h"
-#include "operator/proxy/task.h"
-#include "operator/proxy/wait_queue.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -147,17 +146,11 @@ static void release_stale(struct router *r)
 {
     while (!list_empty(&r->stale)) {
         struct group *g = CONTAINER_OF(list_pop(&r->stale), struct group, stale);
-        if (wait_queues_release(g, &r->work) && tasks_release(g, &r->work))
+        if (calls_release(g, &r->work))
             continue;
         router_look_again(r, g); // the last in line
         return;
     }
-}
-
-void router_look_again(struct router *r, struct group *g)
-{
-    if (list_empty(&g->stale))
-        list_append(&r->stale, &g->stale);
 }
 
 static void expel_outdated(struct group *g, bool all)
@@ -223,25 +216,6 @@ static void end_gone(struct router *r)
             expel(CONTAINER_OF(m, struct member, of_group), "was deleted", ERR_GONE, "the group was deleted");
         group_free(g);
     }
-}
-
-const struct group *router_group(const struct router *r, const char *uid)
-{
-    return map_get(&r->by_uid, uid);
-}
-
-void router_each_group(const struct router *r, void (*fn)(void *ctx, const struct group *g), void *ctx)
-{
-    void *g;
-    for (size_t i = 0; map_next(&r->by_uid, &i, NULL, &g);)
-        fn(ctx, g);
-}
-
-const struct group *router_group_named(const struct router *r, const char *ns, const char *name)
-{
-    char key[GROUP_KEY_SIZE];
-    group_key(key, ns, name, strlen(name));
-    return map_get(&r->by_key, key);
 }
 
 void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code)
@@ -331,17 +305,17 @@ static int take_answer(struct call_slot *slot, const struct record *rec)
     const struct call_body body = {rec->body, rec->len, rec->blob};
     bool first = rec->offset == 0, last = !(rec->h.flags & RECORD_MORE);
     if (rec->over) {
-        answer_too_long(slot, last);
+        result_too_long(slot, last);
     } else if (rec->h.type == RECORD_ERROR) {
         if (!last)
             return first ? ROUTER_COLLECT : 0;
-        answer_error(slot, &body);
+        result_error(slot, &body);
     } else if (first && last && rec->len <= RECORD_BODY_MAX) {
-        answer_result(slot, &body);
-    } else if (!answer_piece(slot, &body, first, last)) {
+        result_whole(slot, &body);
+    } else if (!result_piece(slot, &body, first, last)) {
         if (!last)
             return ROUTER_COLLECT;
-        answer_result(slot, &body); // all of it, by reference
+        result_whole(slot, &body); // all of it, by reference
     }
     return 0;
 }
@@ -362,15 +336,6 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
     if (slot->args.item)
         return err_set(err, ERR_PROTO, "rank %u answers call %u before it has all of it", m->rank, rec->h.call);
     return take_answer(slot, rec);
-}
-
-struct record_part *router_parts(struct router *r, size_t n)
-{
-    if (n > r->size_parts) {
-        r->parts = xrealloc(r->parts, n, sizeof *r->parts);
-        r->size_parts = n;
-    }
-    return r->parts;
 }
 
 int64_t router_wait_ms(const struct router *r)

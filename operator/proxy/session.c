@@ -4,12 +4,14 @@
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/proxy/call.h"
+#include "operator/proxy/args.h"
 #include "operator/proxy/call_dispatch.h"
+#include "operator/proxy/call_end.h"
 #include "operator/proxy/group_change.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/object.h"
 #include "operator/proxy/output.h"
+#include "operator/proxy/result.h"
 #include "operator/proxy/stats_report.h"
 #include "operator/proxy/tenant.h"
 
@@ -19,7 +21,6 @@
 #include <string.h>
 
 enum { HEAD_STEP = 64 }; // by so much more is waited for until the head of a call is there
-enum { LET_IN = 8 };     // bodies
 
 #define OUTPUT_METHOD "group.output"
 
@@ -41,12 +42,6 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
     s->order = xcalloc(1, sizeof *s->order);
     s->order->refs = 1;
     return s;
-}
-
-void session_order_unref(struct session_order *o)
-{
-    if (--o->refs == 0)
-        free(o);
 }
 
 static void session_free(struct session *s)
@@ -84,11 +79,6 @@ void session_end(struct session *s)
         list_append(&s->router->ended, &s->ended);
 }
 
-bool session_ended(const struct session *s)
-{
-    return !list_empty(&s->ended);
-}
-
 void sessions_go_on_ending(struct router *r)
 {
     LIST_FOREACH(l, &r->ended) {
@@ -111,65 +101,9 @@ void session_listen(struct session *s)
         (void)output_listen(s, g, &ignored);
 }
 
-// Between the marks it stays as it is.
 bool session_idle(const struct session *s)
 {
     return s->calls.used == 0 && list_empty(&s->kills) && list_empty(&s->group_changes);
-}
-
-void session_flow(struct session *s)
-{
-    if (!s->peer.out)
-        return;
-    const struct router_config *config = &s->router->config;
-    // Of each body that passes through that much is let in, and what comes before a HOLD has taken effect. As much may
-    // wait for groups: the other calls are heard all the same, and that one is canceled.
-    size_t body = 2 * config->pause_mark, let_in = MIN(s->n_streams, (uint32_t)LET_IN) * body;
-    size_t charged = quota_used(s->quota), waiting = s->parked + MIN(s->waiting, LET_IN * body);
-    size_t used = MAX(charged - MIN(charged, waiting), s->peer.out->bytes);
-    if (s->peer.read ? used <= config->high_mark + let_in : used >= config->low_mark + let_in)
-        return;
-    s->peer.read = !s->peer.read;
-    if (s->peer.read)
-        list_remove(&s->stopped);
-    else
-        list_append(&s->router->stopped, &s->stopped);
-    peer_changed(&s->peer);
-}
-
-static int sent(struct session *s, int r, const struct err *err)
-{
-    peer_changed(&s->peer);
-    if (r < 0)
-        peer_close(&s->peer, ERR_LIMIT, "answers are not read fast enough: %s", err->msg);
-    return r;
-}
-
-int session_send(struct session *s, const struct record_header *h, const struct record_part *parts, size_t n)
-{
-    struct err err = ERR_INIT;
-    if (!s->peer.out || s->peer.close_code)
-        return ERR_GONE;
-    return sent(s, record_writer_push(s->peer.out, h, parts, n, &err), &err);
-}
-
-int session_copy(struct session *s, const struct record_header *h, const void *body, size_t len)
-{
-    struct err err = ERR_INIT;
-    if (!s->peer.out || s->peer.close_code)
-        return ERR_GONE;
-    return sent(s, record_writer_copy(s->peer.out, h, body, len, &err), &err);
-}
-
-void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent, bool again)
-{
-    const struct record_header h = {
-        .type = RECORD_ERROR, .call = id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
-    struct buf body = BUF_INIT(SIZE_MAX / 2);
-    failure_encode_call(f, trace, unsent, again, &body);
-    session_copy(s, &h, body.data, body.len);
-    buf_done(&body);
-    s->router->n_errors[failure_kind(f)]++;
 }
 
 // An answer to what did not become a call.
@@ -416,10 +350,16 @@ static int take_piece(struct session *s, const struct record *rec)
     }
     if (c)
         c->stat.bytes_in += rec->len;
-    if (c && c->state == CALL_STREAMING)
-        (void)args_pass(c, &body, !(rec->h.flags & RECORD_MORE));
+    bool last = !(rec->h.flags & RECORD_MORE), passes = c && c->state == CALL_STREAMING;
+    int r = 0;
+    if (passes)
+        r = args_pass(c, &body, last, &why);
     else if (c && c->args.partial)
-        args_add(c, &body, !(rec->h.flags & RECORD_MORE));
+        r = args_add(c, &body, last, &why);
+    if (r < 0)
+        call_fail_err(c, &why);
+    else if (passes)
+        call_flow(c);
     return 0;
 }
 

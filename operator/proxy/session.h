@@ -1,46 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client: its calls by the ids that it chose, and the memory that they take. It may call the groups of one
-// namespace, for which it was authorised before.
+// What comes from a client: calls, and the end of its connection.
 #ifndef CADRE_PROXY_SESSION_H
 #define CADRE_PROXY_SESSION_H
 
 #include "common/wire/record_reader.h"
-#include "operator/proxy/head.h"
-#include "operator/proxy/router.h"
-
-// How many of its calls may be overtaken on the way to a rank: until all ranks have answered, which may be after the
-// session has ended.
-struct session_order {
-    unsigned refs;
-    uint32_t lasting;
-};
-
-struct session {
-    struct peer peer;
-    struct quota *quota; // for the reader of its connection, too
-    bool whole;          // set by the owner: it takes no results in pieces
-    // private
-    struct router *router;
-    struct tenant *tenant;            // of its namespace
-    char group[GROUP_KEY_SIZE];       // key of the group that calls without one go to; "" = none
-    struct idmap calls;               // not answered yet, by the caller's id
-    struct list open;                 // the same
-    struct list group_changes, kills; // not answered yet
-    uint32_t n_kills;
-    struct list blocked_calls; // of those the complete ones behind an incomplete body, by seq
-    struct list listening;     // output.h
-    struct list stopped;       // in the router's list while it is not read
-    uint32_t n_streams;        // calls whose arguments are coming in and go on to ranks
-    struct session_order *order;
-    struct group *found;   // by the last call that named its group in short; NULL = none ...
-    uint64_t found_at;     // ... and when, in router.n_group_changes
-    size_t parked;         // bytes of results that wait for other ranks, of all its calls
-    size_t waiting;        // bytes of calls that wait for their group or a slot
-    struct map objects;    // texts of references that it made and that are not pinned
-    size_t n_object_parts; // of them
-    struct idmap waits;    // wait_queue.h, by the serial number of the group
-    struct list ended;     // in the router's list once it has: some of its calls are still to be ended
-};
+#include "operator/proxy/session_state.h"
 
 // `group`: the default, may be NULL.
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out,
@@ -58,19 +22,7 @@ bool session_idle(const struct session *s); // all is answered
 // and what is left of its body is passed over.
 int session_record(struct session *s, const struct record *rec, uint64_t unfinished, struct err *err);
 
-void session_order_unref(struct session_order *o);
-
 // For the router
 void sessions_go_on_ending(struct router *r);
-
-struct failure;
-
-// For call.c and kill.c
-int session_send(struct session *s, const struct record_header *h, const struct record_part *parts, size_t n);
-int session_copy(struct session *s, const struct record_header *h, const void *body, size_t len);
-// An ERROR for what the client calls by this id; `unsent`: certainly no rank has begun to run it.
-void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent, bool again);
-void session_flow(struct session *s); // whether it is to be read
-bool session_ended(const struct session *s);
 
 #endif

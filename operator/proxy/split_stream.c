@@ -51,7 +51,7 @@ static int add_to_piece(struct call *c, size_t piece, const struct record_part *
     const struct split_stream *s = c->args.split;
     int r = 0;
     for (uint32_t i = s->first[piece]; i < s->first[piece + 1] && r == 0; i++)
-        r = args_pass_to(c, s->ranks[i], part, err);
+        r = call_slot_send(&c->slots[s->ranks[i]], part, err);
     return r;
 }
 

@@ -3,7 +3,7 @@
 #ifndef CADRE_PROXY_STATS_REPORT_H
 #define CADRE_PROXY_STATS_REPORT_H
 
-#include "operator/proxy/router.h"
+#include "operator/proxy/router_state.h"
 
 void stats_report_group(const struct group *g, struct buf *out);
 // Families of the text format 0.0.4, with the labels namespace, group and method. What has no series of its own is in

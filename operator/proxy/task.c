@@ -3,7 +3,6 @@
 
 #include "common/base/json.h"
 #include "common/wire/via.h"
-#include "operator/proxy/call_dispatch.h"
 
 struct slots { // of a method
     const struct member *member;
@@ -48,53 +47,35 @@ static bool has_slot(struct member *m, uint8_t lane)
 }
 
 // The next ones in turn come first among equals.
-bool task_pick(struct request *q, const struct group *g, bool queued)
+bool task_pick(const struct group *g, uint8_t lane, bool queued, uint32_t *ret_rank)
 {
     const struct member *best = NULL;
-    if (!queued && !list_empty(&g->tasks[q->lane])) // none overtakes
+    if (!queued && !list_empty(&g->tasks[lane])) // none overtakes
         return false;
     for (uint32_t i = 0; i < g->world; i++) {
         struct member *m = g->ranks[((uint64_t)g->last_any + i) % g->world].member;
-        if (m && has_slot(m, q->lane) && (!best || m->n_pending < best->n_pending))
+        if (m && has_slot(m, lane) && (!best || m->n_pending < best->n_pending))
             best = m;
     }
-    q->first = best ? best->rank : 0;
+    *ret_rank = best ? best->rank : 0;
     return best != NULL;
 }
 
-void task_queue(struct call *c)
-{
-    call_become(c, CALL_QUEUED);
-    list_append(&c->group->tasks[c->req.lane], &c->link);
-}
-
-bool tasks_release(struct group *g, unsigned *work)
-{
-    for (size_t i = 0; i <= MEMBER_LANES_MAX; i++)
-        for (const struct list *l = NULL; !list_empty(&g->tasks[i]) && l != g->tasks[i].next; --*work) {
-            if (*work == 0)
-                return false;
-            l = g->tasks[i].next;
-            call_resubmit(CONTAINER_OF(g->tasks[i].next, struct call, link)); // still the first: none has a slot
-        }
-    return true;
-}
-
-static uint32_t all_slots(const struct request *q, const struct group *g)
+static uint32_t all_slots(const struct group *g, uint8_t lane)
 {
     uint32_t slots = 0;
     for (uint32_t i = 0; i < g->world; i++)
-        slots += g->ranks[i].member ? member_lane(g->ranks[i].member, q->lane)->limit : 0;
+        slots += g->ranks[i].member ? member_lane(g->ranks[i].member, lane)->limit : 0;
     return slots;
 }
 
-bool task_stuck(const struct request *q, const struct group *g)
+bool task_stuck(const struct group *g, uint8_t lane, uint32_t n_above)
 {
-    return q->n_above && q->n_above >= all_slots(q, g);
+    return n_above && n_above >= all_slots(g, lane);
 }
 
-void tasks_explain(const struct call *c, struct buf *out)
+void task_explain(const struct group *g, uint8_t lane, struct buf *out)
 {
-    buf_printf(out, "no slot was free: all %u of the %u ranks that are connected are busy",
-               all_slots(&c->req, c->group), c->group->n_connected);
+    buf_printf(out, "no slot was free: all %u of the %u ranks that are connected are busy", all_slots(g, lane),
+               g->n_connected);
 }

@@ -6,17 +6,15 @@
 #ifndef CADRE_PROXY_TASK_H
 #define CADRE_PROXY_TASK_H
 
-#include "operator/proxy/call.h"
+#include "operator/proxy/group.h"
+#include "operator/proxy/head.h"
 
 // How many methods that wait for the call have slots of its group that it could use, by the `via` of its head.
 uint32_t task_above(const struct group *g, const struct head *h);
-// Sets `first`; false: it has to wait for a slot. `queued`: it is the first of those that do.
-bool task_pick(struct request *q, const struct group *g, bool queued);
-void task_queue(struct call *c); // that has its body
+// The rank for a call of this lane. False: it has to wait for a slot. `queued`: it is the first of those that do.
+bool task_pick(const struct group *g, uint8_t lane, bool queued, uint32_t *ret_rank);
 // Every slot is held by a method that waits for it: it would never run.
-bool task_stuck(const struct request *q, const struct group *g);
-// Sends those for which there are slots, at most *work of them, which it counts down. False: there may be more.
-bool tasks_release(struct group *g, unsigned *work);
-void tasks_explain(const struct call *c, struct buf *out); // why one waits
+bool task_stuck(const struct group *g, uint8_t lane, uint32_t n_above);
+void task_explain(const struct group *g, uint8_t lane, struct buf *out); // why one waits
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef CADRE_PROXY_TENANT_H
 #define CADRE_PROXY_TENANT_H
 
-#include "operator/proxy/router.h"
+#include "operator/proxy/router_state.h"
 
 // Of one turn of the loop, and one namespace: about so many short records, or 64 bytes each of what the proxy itself
 // answers, or of JSON that it reads.

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/wait_queue.h"
 
-#include "operator/proxy/call_dispatch.h"
-
 #include <stdlib.h>
-
-struct wait_queue {
-    struct list of_group; // in the group's `waiting`
-    struct group *group;
-    struct session *session;
-    struct list calls;
-    bool held; // it stays while it is empty, too
-};
 
 static struct wait_queue *find(const struct group *g, const struct session *s)
 {
@@ -40,20 +30,19 @@ static void free_if_over(struct wait_queue *q)
     free(q);
 }
 
-void wait_queue_add(struct call *c)
+struct wait_queue *wait_queue_add(struct group *g, struct session *s, struct list *call)
 {
-    call_become(c, CALL_WAITING);
-    c->queue = get(c->group, c->session);
-    list_append(&c->queue->calls, &c->link);
+    struct wait_queue *q = get(g, s);
+    list_append(&q->calls, call);
+    return q;
 }
 
-void wait_queue_leave(struct call *c)
+void wait_queue_leave(struct wait_queue *q, struct list *call)
 {
-    struct wait_queue *q = TAKE_PTR(c->queue);
-    bool first = q->calls.next == &c->link;
-    list_remove(&c->link);
+    bool first = q->calls.next == call;
+    list_remove(call);
     if (first && !list_empty(&q->calls)) // the next one may not have to wait
-        router_look_again(c->router, q->group);
+        router_look_again(q->session->router, q->group);
     free_if_over(q);
 }
 
@@ -62,31 +51,13 @@ bool wait_queue_exists(const struct group *g, const struct session *s)
     return find(g, s) != NULL;
 }
 
-// Until one has to wait. False: work is over.
-static bool release(struct wait_queue *q, unsigned *work)
+void wait_queue_hold(struct wait_queue *q)
 {
-    while (!list_empty(&q->calls)) {
-        struct list *first = q->calls.next;
-        if (*work == 0)
-            return false;
-        call_resubmit(CONTAINER_OF(first, struct call, link));
-        if (q->calls.next == first)
-            return true;
-        --*work;
-    }
-    return true;
+    q->held = true;
 }
 
-bool wait_queues_release(struct group *g, unsigned *work)
+void wait_queue_let_go(struct wait_queue *q)
 {
-    LIST_FOREACH(l, &g->waiting) {
-        struct wait_queue *q = CONTAINER_OF(l, struct wait_queue, of_group);
-        q->held = true;
-        bool done = release(q, work);
-        q->held = false;
-        free_if_over(q);
-        if (!done)
-            return false;
-    }
-    return true;
+    q->held = false;
+    free_if_over(q);
 }

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of one client that wait for one group, in the order in which they came: none passes an earlier one. Those
 // of different clients do not wait for each other, so however many there are, looking at a group takes as many steps as
-// it has clients that wait.
+// it has clients that wait. release.h sends them.
 #ifndef CADRE_PROXY_WAIT_QUEUE_H
 #define CADRE_PROXY_WAIT_QUEUE_H
 
-#include "operator/proxy/call.h"
+#include "operator/proxy/session_state.h"
 
-struct wait_queue;
+struct wait_queue {
+    struct list of_group; // in the group's `waiting`
+    struct group *group;
+    struct session *session;
+    struct list calls;
+    bool held; // it stays while it is empty, too
+};
 
-// The call becomes CALL_WAITING, the last in the queue of its client and group.
-void wait_queue_add(struct call *c);
-// It waits no more: for call_become(). The queue goes with the last one.
-void wait_queue_leave(struct call *c);
+// The last in the queue of this client and group, which is made for the first. The queue goes with the last one.
+struct wait_queue *wait_queue_add(struct group *g, struct session *s, struct list *call);
+void wait_queue_leave(struct wait_queue *q, struct list *call);
 // Whether a call of this client would have to queue up behind another.
 bool wait_queue_exists(const struct group *g, const struct session *s);
 
-// Sends the calls that need not wait any longer, at most *work of them, which it counts down. False: there may be more.
-bool wait_queues_release(struct group *g, unsigned *work);
+// It stays in between.
+void wait_queue_hold(struct wait_queue *q);
+void wait_queue_let_go(struct wait_queue *q);
 
 #endif

@@ -4,6 +4,7 @@
 // answer is a JSON document, and in the end nothing is charged.
 #include "common/base/json.h"
 #include "operator/proxy/jsonrpc.h"
+#include "operator/proxy/router.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
+#include "operator/proxy/router.h"
 #include "operator/proxy/session.h"
 
 #include <stdlib.h>

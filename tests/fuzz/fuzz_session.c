@@ -4,6 +4,7 @@
 // twice, for others, or never; they die and come back, the group changes its attempt, is refused or deleted, time
 // passes. Whatever happens: a call is answered once, and in the end nothing is charged any more.
 #include "common/base/mem.h"
+#include "operator/proxy/router.h"
 #include "operator/proxy/session.h"
 
 #include <stdio.h>

@@ -104,6 +104,10 @@ HARD = (
      "the subject first"),
 )
 
+# In these folders the files that include each other form no circle, so that each can be read after those that it uses. A
+# header and the source of the same name count as one.
+NO_CIRCLES = ("operator/proxy/", "operator/reconcile/")
+
 MAX_COLUMNS = 120
 MAX_LINES = 600
 C_SUFFIXES = (".c", ".h", ".cc", ".cu")
@@ -201,6 +205,29 @@ def check_c(path, text, exists):
         yield from check_guard(path, text)
 
 
+def circles(texts):
+    """Names of the files of one folder that include each other in a circle. `texts`: path without suffix -> its texts."""
+    uses = {a: {b for name in INCLUDE.findall(text) if (b := os.path.splitext(name[1])[0]) in texts and b != a}
+            for a, text in texts.items()}
+    while free := [a for a in uses if not uses[a]]:  # a file that uses no other is in no circle
+        for a in free:
+            del uses[a]
+        uses = {a: bs - set(free) for a, bs in uses.items()}
+    return sorted(uses)
+
+
+def check_circles(sources):
+    """Findings (path, rule, what) for each folder of NO_CIRCLES. `sources`: path -> text."""
+    for folder in NO_CIRCLES:
+        texts = {}
+        for path, text in sources.items():
+            if path.startswith(folder) and path.endswith((".c", ".h")):
+                name = os.path.splitext(path)[0]
+                texts[name] = texts.get(name, "") + text
+        if found := circles(texts):
+            yield folder, "circle", f"these include each other, or a file that does: {', '.join(map(os.path.basename, found))}"
+
+
 def is_licensed(path, text):
     return path.endswith(LICENSED_SUFFIXES) or os.path.basename(path) in LICENSED_NAMES or text.startswith("#!")
 
@@ -238,6 +265,7 @@ def read_text(path):
 
 def lint_tree():
     findings = 0
+    sources = {}
     for path in tree():
         text = read_text(path)
         if text is None or path == "LICENSE" or path.startswith("tests/fuzz/corpus/"):
@@ -245,6 +273,10 @@ def lint_tree():
         for line, rule, what in check(path, text, lambda name: os.path.isfile(os.path.join(ROOT, name))):
             print(f"{path}:{line}: {rule}: {what}")
             findings += 1
+        sources[path] = text
+    for path, rule, what in check_circles(sources):
+        print(f"{path}:0: {rule}: {what}")
+        findings += 1
     return 1 if findings else 0
 
 
@@ -320,6 +352,14 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("operator/api/a.h", C_HEAD + "int x;\n", ["guard"]),
 ]
 
+SELF_TEST_CIRCLES = [  # ({path: text}, the files that must be found)
+    ({"operator/proxy/a.c": '#include "operator/proxy/a.h"\n#include "operator/proxy/b.h"\n',
+      "operator/proxy/b.c": '#include "operator/proxy/b.h"\n', "operator/proxy/b.h": ""}, []),
+    ({"operator/proxy/a.c": '#include "operator/proxy/b.h"\n', "operator/proxy/b.h": '#include "operator/proxy/c.h"\n',
+      "operator/proxy/c.c": '#include "operator/proxy/a.h"\n', "operator/proxy/d.c": ""}, ["a, b, c"]),
+    ({"operator/exec/a.c": '#include "operator/exec/b.h"\n', "operator/exec/b.c": '#include "operator/exec/a.h"\n'}, []),
+]
+
 
 def self_test():
     failed = 0
@@ -328,7 +368,12 @@ def self_test():
         if got != want:
             print(f"self-test: {path}: {text[len(C_HEAD):][:60]!r}: found {got}, expected {want}")
             failed += 1
-    print(f"self-test: {len(SELF_TEST) - failed} of {len(SELF_TEST)} passed")
+    for sources, want in SELF_TEST_CIRCLES:
+        got = [what.split(": ")[1] for _, _, what in check_circles(sources)]
+        if got != want:
+            print(f"self-test: circles of {sources}: found {got}, expected {want}")
+            failed += 1
+    print(f"self-test: {len(SELF_TEST) + len(SELF_TEST_CIRCLES) - failed} of {len(SELF_TEST) + len(SELF_TEST_CIRCLES)} passed")
     return 1 if failed else 0
 
 

@@ -4,6 +4,7 @@
 #ifndef CADRE_TESTS_PROXY_FIXTURE_H
 #define CADRE_TESTS_PROXY_FIXTURE_H
 
+#include "operator/proxy/router.h"
 #include "operator/proxy/session.h"
 
 #define FIXTURE_UID "uid-1"

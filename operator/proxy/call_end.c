@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/call_end.h"
+
+#include "operator/proxy/answer.h"
+#include "operator/proxy/args.h"
+#include "operator/proxy/dispatch_plan.h"
+#include "operator/proxy/object.h"
+#include "operator/proxy/task.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+// What is unfinished of its bodies ends, and those who were told to pause are let go.
+static void call_abort(struct call *c)
+{
+    args_abort(c);
+    if (!answer_abort(c))
+        list_remove(&c->flowing);
+}
+
+void call_settle(struct call *c)
+{
+    call_abort(c);
+    call_parks(c, 0);
+    args_done(c);
+    call_become(c, CALL_ANSWERED);
+    struct session *s = TAKE_PTR(c->session);
+    stats_end(&c->stat);
+    idmap_del(&s->calls, c->req.id);
+    list_remove(&c->open);
+    list_remove(&c->of_group);
+    deadlines_del(&c->router->deadlines, &c->deadline);
+    if (c->req.keep)
+        object_discard_all(c);
+    answer_done(c);
+    dispatch_plan_free(TAKE_PTR(c->plan));
+    c->group = NULL;
+    call_free_if_over(c);
+    session_flow(s);
+}
+
+// No rank has got it, or each only a part, with which none begins.
+static bool is_unsent(const struct call *c)
+{
+    bool unsent = true;
+    for (uint32_t i = 0; i < c->n && c->state != CALL_STREAMING; i++)
+        unsent = unsent && c->slots[i].unsent;
+    return unsent;
+}
+
+void call_fail(struct call *c, const struct failure *f)
+{
+    bool unsent = is_unsent(c) || (f->unran && c->n == 1); // of several ranks, others may run it
+    c->stat.failed = true;
+    c->stat.blamed = f->rank;
+    call_abort(c); // the caller may have a part of a result: the error ends it
+    session_fail(c->session, c->req.id, f, c->req.trace, unsent, c->req.again);
+    call_settle(c);
+}
+
+void call_fail_err(struct call *c, const struct err *err)
+{
+    struct failure f;
+    failure_from(&f, err);
+    call_fail(c, &f);
+}
+
+void call_refuse(struct call *c, int code, const char *fmt, ...)
+{
+    char message[1024];
+    struct failure f;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    failure_set(&f, code, "%s", message);
+    call_fail(c, &f);
+}
+
+// A rank that does not read leaves it in its queue: it is taken out again, and does not run there.
+static bool withdraw(struct call_slot *slot)
+{
+    struct member *m = slot->member;
+    struct call *c = slot->call;
+    if (!record_writer_unsent(m->peer.out, c->id))
+        return false;
+    c->stat.failed = true;
+    stats_end(&c->stat); // the rank has not answered
+    (void)record_writer_drop(m->peer.out, c->id, false);
+    slot->unsent = true;
+    call_slot_ends(slot);
+    return true;
+}
+
+// Ranks that have it are told, however full their queues are; they answer all the same.
+static void tell_ranks(struct call *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct member *m = c->slots[i].member;
+        if (!m || !m->peer.out || c->state == CALL_STREAMING || withdraw(&c->slots[i])) // see args_abort()
+            continue;
+        struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
+        record_writer_insist(m->peer.out, &h);
+        peer_changed(&m->peer);
+    }
+}
+
+void call_cancel(struct call *c)
+{
+    tell_ranks(c);
+    call_refuse(c, ERR_CANCELED, "%s() of %s was canceled by its caller%s", c->req.method, c->group->key,
+                is_unsent(c) ? " before it was sent to a rank" : "; ranks that had begun may have run it");
+}
+
+void call_abandon(struct call *c)
+{
+    tell_ranks(c);
+    c->stat.failed = true;
+    call_settle(c);
+}
+
+static void name_late_ranks(const struct call *c, struct buf *out)
+{
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < c->n && named < 8; i++)
+        if (c->slots[i].member)
+            buf_printf(out, "%s%u", named++ ? ", " : " ", c->req.first + i);
+    if (c->left > named)
+        buf_printf(out, " and %u more", c->left - named);
+}
+
+// What it has waited for in vain.
+static void explain_lateness(struct call *c, struct buf *out)
+{
+    bool args_missing = c->state == CALL_STREAMING || (c->args.partial && !c->args.paused && !args_complete(c));
+    switch (args_missing ? CALL_STREAMING : c->state) {
+    case CALL_STREAMING:
+        buf_puts(out, "its arguments have not come in whole");
+        break;
+    case CALL_WAITING:
+        request_explain_wait(&c->req, c->group, out);
+        break;
+    case CALL_QUEUED:
+        task_explain(c->group, c->req.lane, out);
+        break;
+    case CALL_NEW:
+    case CALL_BLOCKED:
+        buf_puts(out, "an earlier call of the same client has not come in whole");
+        break;
+    case CALL_RUNNING:
+    case CALL_ANSWERED:
+        buf_printf(out, "no answer from rank%s", c->left == 1 ? "" : "s");
+        name_late_ranks(c, out);
+        tell_ranks(c);
+        buf_puts(out, is_unsent(c) ? ", which did not take it in; it has not run" : "; it may have run");
+        break;
+    }
+}
+
+void call_timeout(struct call *c)
+{
+    struct buf why = BUF_INIT(1024);
+    int64_t ms = call_patience_ms(c);
+    explain_lateness(c, &why);
+    call_refuse(c, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->req.method, c->group->key, (long long)ms,
+                buf_str(&why));
+    buf_done(&why);
+}
+
+void call_lost(struct call_slot *slot, const struct failure *f)
+{
+    struct call *c = slot->call;
+    if (!call_slot_ends(slot))
+        call_free_if_over(c);
+    else
+        call_fail(c, f);
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a call ends: each of these but the last answers it, once. The parts of a call (args.h, answer.h, join.h, ...) end
+// none: they return an error to the file that called them.
+#ifndef CADRE_PROXY_CALL_END_H
+#define CADRE_PROXY_CALL_END_H
+
+#include "operator/proxy/call.h"
+
+void call_fail(struct call *c, const struct failure *f);
+void call_fail_err(struct call *c, const struct err *err);
+void call_refuse(struct call *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void call_cancel(struct call *c); // by the client
+void call_timeout(struct call *c);
+void call_abandon(struct call *c); // the session ends
+void call_settle(struct call *c);  // the client has its answer, or wants none any more; may free the call
+void call_lost(struct call_slot *slot, const struct failure *f); // its process is gone
+
+#endif

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/result.h"
+
+#include "common/wire/safetensors.h"
+#include "operator/proxy/answer.h"
+#include "operator/proxy/args.h"
+#include "operator/proxy/call_end.h"
+#include "operator/proxy/collect.h"
+#include "operator/proxy/dispatch_plan.h"
+#include "operator/proxy/join.h"
+#include "operator/proxy/object.h"
+
+#include <string.h>
+
+// The last of the answer was sent, or there is an error instead.
+static void end(struct call *c, int r, const struct err *err)
+{
+    if (r < 0)
+        call_fail_err(c, err);
+    else
+        call_settle(c);
+}
+
+static void collect_all(struct call *c)
+{
+    struct err err = ERR_INIT;
+    int r = collect(c, &err);
+    end(c, r, &err);
+}
+
+// False: the call is answered, and may be gone.
+static bool advance(struct call *c)
+{
+    struct err err = ERR_INIT;
+    int r = join_advance(c, &err);
+    if (r == JOIN_GOES_ON)
+        return true;
+    if (r == JOIN_WHOLE) {
+        collect_all(c);
+        return false;
+    }
+    if (r == JOIN_SENT)
+        answer_streamed(c);
+    end(c, r, &err);
+    return false;
+}
+
+void call_flow(struct call *c)
+{
+    if (c->answer.join && !advance(c))
+        return;
+    args_flow(c);
+    bool paused = answer_flow(c);
+    if (!paused && !c->args.paused && !c->answer.join)
+        list_remove(&c->flowing);
+    else if (list_empty(&c->flowing))
+        list_append(&c->router->flowing, &c->flowing);
+}
+
+static void collect_more(struct call *c)
+{
+    if (c->answer.join)
+        (void)advance(c);
+    else if (c->left == 0)
+        collect_all(c);
+}
+
+static void take_kept(struct call *c, struct member *m, const struct call_body *body)
+{
+    struct err err = ERR_INIT;
+    int r = object_single(c, m, body, &err);
+    end(c, r, &err);
+}
+
+static void collect_kept(struct call *c)
+{
+    struct err err = ERR_INIT;
+    int r = object_collect(c, &err);
+    end(c, r, &err);
+}
+
+static void send_single(struct call *c, uint32_t rank, const struct call_body *body)
+{
+    struct err err = ERR_INIT;
+    int r = answer_send_single(c, rank, body, &err);
+    end(c, r, &err);
+}
+
+static void send_end(struct call *c)
+{
+    answer_send_null(c);
+    call_settle(c);
+}
+
+// A result that is a part of the answer waits for the others.
+static void keep(struct call_slot *slot, uint32_t rank, const struct call_body *body)
+{
+    struct call *c = slot->call;
+    struct err err = ERR_INIT;
+    if (dispatch_plan_wants(c->plan, rank) && answer_keep(slot, body, &err) < 0)
+        call_fail_err(c, &err);
+    else if (c->left == 0 && c->req.keep)
+        collect_kept(c);
+    else
+        collect_more(c);
+}
+
+void result_whole(struct call_slot *slot, const struct call_body *body)
+{
+    struct call *c = slot->call;
+    struct member *m = slot->member;
+    uint32_t rank = m->rank;
+    bool kept = c->req.keep;
+    if (!call_slot_ends(slot)) {
+        if (kept)
+            object_discard(m, body->data, body->len, c->req.pin);
+        call_free_if_over(c);
+    } else if (c->req.quiet) {
+        if (c->left == 0)
+            send_end(c);
+    } else if (c->req.single && kept) {
+        take_kept(c, m, body);
+    } else if (c->req.single) {
+        send_single(c, rank, body);
+    } else if (c->left == 0 && !kept && collect_only(c, body)) {
+        call_settle(c);
+    } else {
+        keep(slot, rank, body);
+    }
+}
+
+static void result_ends(struct call_slot *slot)
+{
+    struct call *c = slot->call;
+    bool waits = call_slot_ends(slot);
+    if (!waits) {
+        call_free_if_over(c);
+    } else if (c->req.quiet) {
+        if (c->left == 0)
+            send_end(c);
+    } else if (c->req.single) {
+        answer_streamed(c);
+        call_settle(c);
+    } else {
+        collect_more(c);
+    }
+}
+
+void result_too_long(struct call_slot *slot, bool last)
+{
+    struct call *c = slot->call;
+    slot->passes = true;
+    if (c->session)
+        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but the answer of rank %u is longer than what can be collected here",
+                    c->req.method, c->group->key, slot->member->rank);
+    if (last)
+        result_ends(slot);
+}
+
+void result_error(struct call_slot *slot, const struct call_body *body)
+{
+    struct call *c = slot->call;
+    const struct member *m = slot->member;
+    if (!call_slot_ends(slot)) {
+        call_free_if_over(c);
+        return;
+    }
+    struct failure said, f;
+    failure_decode(&said, body->data, body->len);
+    failure_set(&f, ERR_INTERNAL, "rank %u: %s", m->rank, said.message);
+    memcpy(f.code, said.code, sizeof f.code);
+    f.rank = m->rank;
+    f.pod = m->pod;
+    f.node = m->node;
+    f.unran = said.unran;
+    call_fail(c, &f);
+}
+
+// Results in pieces
+
+static int join_piece(struct call_slot *slot, const struct call_body *piece, bool copy, bool last, struct err *err)
+{
+    const struct call *c = slot->call;
+    struct blob *kept = copy ? body_copy_piece(piece, c->quota) : body_keep_piece(piece, c->quota);
+    if (!kept)
+        return answer_no_room(c, err);
+    const struct record_part part = copy ? (struct record_part){kept, 0, piece->len} : body_part(piece, kept);
+    int r = join_add(slot, &part, last, err);
+    blob_unref(kept);
+    return r;
+}
+
+static int join(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
+{
+    struct call_body head = *piece, rest = *piece;
+    struct err ignored = ERR_INIT;
+    size_t len;
+    if (!first || !piece->blob || !piece->blob->area)
+        return join_piece(slot, piece, false, last, err);
+    // Of what lies in shared memory the head is copied, and nothing else.
+    if (safetensors_head_len(piece->data, &len, &ignored) == 0 && len < piece->len)
+        head.len = len;
+    rest.data += head.len;
+    rest.len -= head.len;
+    int r = join_piece(slot, &head, true, last && !rest.len, err);
+    return r < 0 || !rest.len ? r : join_piece(slot, &rest, false, last, err);
+}
+
+// Whether the caller is to get it.
+static bool wants(const struct call_slot *slot)
+{
+    const struct call *c = slot->call;
+    return c->session && !c->req.quiet && (c->req.single || dispatch_plan_wants(c->plan, slot->member->rank));
+}
+
+static int take_result(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
+{
+    struct call *c = slot->call;
+    if (!c->req.single)
+        return join(slot, piece, first, last, err);
+    int r = piece->len ? answer_pass(c, slot->member->rank, piece, first, err) : 0;
+    if (r == 0 && last)
+        record_stream_end(&c->answer.stream);
+    return r;
+}
+
+bool result_piece(struct call_slot *slot, const struct call_body *piece, bool first, bool last)
+{
+    struct call *c = slot->call;
+    struct err err = ERR_INIT;
+    bool passes = c->req.single && c->session && !c->session->whole;
+    slot->member->peer.want = 0;
+    if (first && c->req.keep) // an answer that is no result is short
+        return false;
+    if (first && wants(slot) && !passes && !join_takes(slot, piece, &slot->member->peer.want))
+        return false;
+    slot->passes = true;
+    if (wants(slot) && take_result(slot, piece, first, last, &err) < 0)
+        call_fail_err(c, &err);
+    if (last)
+        result_ends(slot);
+    else if (c->session)
+        call_flow(c);
+    return true;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/router_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void router_look_again(struct router *r, struct group *g)
+{
+    if (list_empty(&g->stale))
+        list_append(&r->stale, &g->stale);
+}
+
+const struct group *router_group(const struct router *r, const char *uid)
+{
+    return map_get(&r->by_uid, uid);
+}
+
+void router_each_group(const struct router *r, void (*fn)(void *ctx, const struct group *g), void *ctx)
+{
+    void *g;
+    for (size_t i = 0; map_next(&r->by_uid, &i, NULL, &g);)
+        fn(ctx, g);
+}
+
+const struct group *router_group_named(const struct router *r, const char *ns, const char *name)
+{
+    char key[GROUP_KEY_SIZE];
+    group_key(key, ns, name, strlen(name));
+    return map_get(&r->by_key, key);
+}
+
+struct record_part *router_parts(struct router *r, size_t n)
+{
+    if (n > r->size_parts) {
+        r->parts = xrealloc(r->parts, n, sizeof *r->parts);
+        r->size_parts = n;
+    }
+    return r->parts;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the router knows: groups, the calls that ranks have, and all that waits for a later turn of the loop. router.h
+// says what happens to it.
+#ifndef CADRE_PROXY_ROUTER_STATE_H
+#define CADRE_PROXY_ROUTER_STATE_H
+
+#include "common/base/clock.h"
+#include "common/base/deadline.h"
+#include "common/base/map.h"
+#include "common/base/reuse.h"
+#include "common/wire/record_reader.h"
+#include "operator/proxy/failure.h"
+#include "operator/proxy/group.h"
+#include "operator/proxy/idmap.h"
+
+// About as many as fit into a millisecond.
+enum { ROUTER_TURN_WORK = 1024 };
+
+struct router_config {
+    const struct clock *clock;          // borrowed
+    const char *replica;                // its name among several, borrowed; NULL = there is but this one
+    const char *(*replicas)(void *ctx); // names of all of them, as a JSON list; may be NULL, and return it: not known
+    void *ctx;
+    size_t total_bytes;         // of bodies and calls, over all sessions and workers
+    size_t session_bytes;       // the same of one session; also the most that results of a call may have together
+    size_t high_mark, low_mark; // a session is not read between them (going up, going down)
+    size_t pause_mark,
+        resume_mark;   // of one body: its sender is told to pause, and to go on; 0 = high_mark and its half
+    size_t max_whole;  // of arguments that have to be here whole, or went on while they were to wait; 0 = any
+    size_t whole_json; // JSON arguments up to this are here whole before they are passed on; 0 = no need
+    uint32_t total_calls, session_calls;
+    uint32_t member_calls; // that one process has not answered
+    int64_t ready_wait_ms; // how long calls without a deadline wait for the group
+    int64_t task_wait_ms;  // how long they wait for a slot of any rank; the most that any call waits for either
+    int64_t exit_wait_ms;  // how long calls of a lost process wait for its exit code
+    unsigned turn_work;    // calls that a turn of the loop sends on or ends for one reason; 0 = ROUTER_TURN_WORK
+};
+
+struct router {
+    struct router_config config;
+    struct quota *bytes;
+    uint64_t n_results, n_errors[FAILURE_KINDS]; // calls that were answered, ever
+    bool stopping;                               // set by the owner: no new calls
+    // private
+    struct map by_uid, by_key;
+    struct map tenants;       // by their namespace, while they have a session or a call (tenant.h)
+    struct list spenders;     // of them: those that have used something of this turn of the loop
+    uint64_t n_group_changes; // of those
+    struct idmap running;     // calls by the id that workers know them by
+    struct reuse calls;       // those for one rank that are over
+    uint32_t last_id, last_serial;
+    struct stats_common stats;
+    uint32_t n_calls; // answered ones that a worker still has included
+    struct deadlines deadlines;
+    unsigned work; // what is left of this turn's
+    struct list changes, leaving, stopped, stale;
+    struct list ended, gone;          // sessions and groups some of whose calls are still to be ended
+    struct list outputs, heard;       // output.h
+    struct list flowing;              // calls that a peer was told to pause
+    struct list group_changes, begun; // that nobody has begun, and the others (group_change.h)
+    struct list kills;                // that no agent was told of (kill.h)
+    struct deadlines kill_deadlines;  // of all that are not answered
+    struct blob *marks;               // "[,]null"
+    struct record_part *parts;
+    size_t size_parts;
+};
+
+// What takes a record may say of a first piece: this one is to come whole, see record_reader_collect().
+enum { ROUTER_COLLECT = 1 };
+
+// What is known of a group now, to decide about it or greet its peers; NULL = nothing.
+const struct group *router_group(const struct router *r, const char *uid);
+void router_each_group(const struct router *r, void (*fn)(void *ctx, const struct group *g), void *ctx);
+const struct group *router_group_named(const struct router *r, const char *ns, const char *name);
+
+// An array that is used up before anything else is called.
+struct record_part *router_parts(struct router *r, size_t n);
+// Something has changed, so some calls that wait for this group may not have to any more.
+void router_look_again(struct router *r, struct group *g);
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/session_state.h"
+
+#include <stdlib.h>
+
+enum { LET_IN = 8 }; // bodies
+
+void session_order_unref(struct session_order *o)
+{
+    if (--o->refs == 0)
+        free(o);
+}
+
+bool session_ended(const struct session *s)
+{
+    return !list_empty(&s->ended);
+}
+
+// Between the marks it stays as it is.
+void session_flow(struct session *s)
+{
+    if (!s->peer.out)
+        return;
+    const struct router_config *config = &s->router->config;
+    // Of each body that passes through that much is let in, and what comes before a HOLD has taken effect. As much may
+    // wait for groups: the other calls are heard all the same, and that one is canceled.
+    size_t body = 2 * config->pause_mark, let_in = MIN(s->n_streams, (uint32_t)LET_IN) * body;
+    size_t charged = quota_used(s->quota), waiting = s->parked + MIN(s->waiting, LET_IN * body);
+    size_t used = MAX(charged - MIN(charged, waiting), s->peer.out->bytes);
+    if (s->peer.read ? used <= config->high_mark + let_in : used >= config->low_mark + let_in)
+        return;
+    s->peer.read = !s->peer.read;
+    if (s->peer.read)
+        list_remove(&s->stopped);
+    else
+        list_append(&s->router->stopped, &s->stopped);
+    peer_changed(&s->peer);
+}
+
+static int sent(struct session *s, int r, const struct err *err)
+{
+    peer_changed(&s->peer);
+    if (r < 0)
+        peer_close(&s->peer, ERR_LIMIT, "answers are not read fast enough: %s", err->msg);
+    return r;
+}
+
+int session_send(struct session *s, const struct record_header *h, const struct record_part *parts, size_t n)
+{
+    struct err err = ERR_INIT;
+    if (!s->peer.out || s->peer.close_code)
+        return ERR_GONE;
+    return sent(s, record_writer_push(s->peer.out, h, parts, n, &err), &err);
+}
+
+int session_copy(struct session *s, const struct record_header *h, const void *body, size_t len)
+{
+    struct err err = ERR_INIT;
+    if (!s->peer.out || s->peer.close_code)
+        return ERR_GONE;
+    return sent(s, record_writer_copy(s->peer.out, h, body, len, &err), &err);
+}
+
+void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent, bool again)
+{
+    const struct record_header h = {
+        .type = RECORD_ERROR, .call = id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
+    struct buf body = BUF_INIT(SIZE_MAX / 2);
+    failure_encode_call(f, trace, unsent, again, &body);
+    session_copy(s, &h, body.data, body.len);
+    buf_done(&body);
+    s->router->n_errors[failure_kind(f)]++;
+}
