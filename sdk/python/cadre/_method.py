@@ -5,6 +5,7 @@ import os
 from contextvars import ContextVar
 from typing import NamedTuple, Optional
 
+_LIMIT_MAX = 10000  # threads, or calls of asyncio
 NAME = "__cadre__"  # the attribute of a function that was registered
 call = ContextVar("cadre call")  # what a method runs for; set by cadre.worker
 
@@ -35,8 +36,9 @@ def register(function=None, *, dispatch="ONE_TO_ALL", execute="ALL", blocking=Tr
     idempotent   it may run again for the same call: max_retries alone sends it again where a rank died
     """
     name, limit = concurrency if isinstance(concurrency, tuple) else (concurrency, 1)
-    if name is not None and not (isinstance(name, str) and isinstance(limit, int) and 1 <= limit <= 64):
-        raise TypeError(f"concurrency={concurrency!r}: it is the name of a group, or (name, how many run at a time), 1 to 64")
+    if name is not None and not (isinstance(name, str) and isinstance(limit, int) and 1 <= limit <= _LIMIT_MAX):
+        raise TypeError(f"concurrency={concurrency!r}: it is the name of a group, or (name, how many run at a time), 1 to "
+                        f"{_LIMIT_MAX}")
     at_caller = None
     if not isinstance(dispatch, str):
         at_caller = tuple(dispatch) if isinstance(dispatch, (tuple, list)) else (dispatch, None)

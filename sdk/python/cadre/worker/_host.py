@@ -7,6 +7,7 @@ from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_uin
 from .. import _library
 
 CALL, NONE, STOP = 0, 1, 2
+LIMIT_MAX = 64  # of a lane, that the host is told; the threads here decide how many calls they hold
 
 
 class Method(Structure):

@@ -189,7 +189,7 @@ def describe(role):
     methods = [_host.Method(m.name.encode(), _mode(_library.DISPATCH, m.said.dispatch, "dispatch", m.name),
                             _mode(_library.EXECUTE, m.said.execute, "execute", m.name), None, _doc(m.function))
                for m in role.methods]
-    lanes = [_host.Lane(name.encode(), limit, _host.array(_host.c_char_p, [m.name.encode() for m in members]),
+    lanes = [_host.Lane(name.encode(), min(limit, _host.LIMIT_MAX), _host.array(_host.c_char_p, [m.name.encode() for m in members]),
                         len(members)) for name, (limit, members) in role.lanes().items()]
     rules = [_host.Rule(m.name.encode(), _rule(m.said.split), _rule(m.said.collect), m.said.idempotent)
              for m in role.methods

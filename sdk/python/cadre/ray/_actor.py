@@ -1,0 +1,524 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actors: classes, handles, methods. An actor is a group of one rank."""
+
+import functools
+import inspect
+import itertools
+import secrets
+import sys
+import threading
+from collections import deque
+
+from .. import _call, _errors
+from . import _options, _packing, _placement, _refs, _session, exceptions
+from ._refs import Held, ObjectRef, Promise
+
+_NUMBERS, _PREFIX = itertools.count(1), secrets.token_hex(4)
+_SERVED_BY = "cadre.ray._worker:Actor"
+_ENDLESS = 1000  # restarts, of max_restarts=-1
+_MARK = "__ray_method__"  # the attribute of a function that @method was given
+
+
+def method(*args, **options):
+    """@ray.method(num_returns=2): options of a method."""
+    if args or not options:
+        raise ValueError("The @ray.method decorator must be applied using at least one of the arguments in the list "
+                         f"{sorted(_options.METHOD)}, for example '@ray.method(num_returns=1)'.")
+    _options.check(options, _options.METHOD, "methods")
+
+    def mark(f):
+        setattr(f, _MARK, options)
+        return f
+
+    return mark
+
+
+class ID(str):
+    """Of an actor, a node, a job: text, and what programs ask of Ray's IDs."""
+
+    def hex(self):
+        return str(self)
+
+    def binary(self):
+        return bytes.fromhex(self)
+
+    def is_nil(self):
+        return not self
+
+
+class Calls:
+    """How this process calls one actor: in the order in which it asked, also where an argument is late."""
+
+    def __init__(self, session, actor, info):
+        self.session, self.actor, self.info = session, actor, info
+        self.group = session.client.group(info["group"])
+        self.group._methods._trust = True
+        self.ordered = info["ordered"]
+        self._lock = threading.RLock()
+        self._late = deque()  # calls that wait for arguments, or for one that does
+        self.keeps = None
+        self.handles = 0
+
+    def submit(self, name, args, kwargs, options):
+        promise, number = Promise(), f"{_PREFIX}-{next(_NUMBERS)}"
+        late = [a._promise for a in (*args, *kwargs.values()) if _is_ours(a) and not a._promise.done()]
+        send = functools.partial(self._send, promise, number, name, args, kwargs, options)
+        with self._lock:
+            if not late and not (self.ordered and self._late):
+                send()
+            else:
+                self._wait(promise, late, send)
+        return promise, number
+
+    def _wait(self, promise, late, send):
+        entry = [len(late), send]
+        if self.ordered:
+            self._late.append(entry)
+        promise.stop = lambda: promise.settle(error=exceptions.TaskCancelledError(
+            f"the call of {self.info['class']} was cancelled"))
+
+        def came():
+            with self._lock:
+                entry[0] -= 1
+                if self.ordered:
+                    while self._late and not self._late[0][0]:
+                        self._late.popleft()[1]()
+                elif not entry[0]:
+                    send()
+
+        for other in late:
+            other.add_done_callback(came)
+
+    def _send(self, promise, number, name, args, kwargs, options):
+        if promise.done():
+            return  # canceled before
+        try:
+            with _refs.taking() as refs:
+                packed = packed_arguments(args, kwargs)
+                lane = options.get("concurrency_group") or self.info["lanes"].get(name)
+                method = self.group._methods.get(f"call_{lane}" if lane else "call", {"rank": 0})
+                future = _call.start(self.session.client, method, (number, name, packed))
+        except ArgumentFailed as e:
+            promise.settle(error=e.error)
+        except (TypeError, ValueError, RuntimeError, _errors.Error) as e:
+            promise.settle(error=self._explained(e))
+        else:
+            promise.keeps = refs
+            promise.follow(future, self._translate)
+
+    def _translate(self, future):
+        error = future.exception()
+        if error is not None:
+            return None, self._explained(error)
+        return opened(future.result())
+
+    def _explained(self, e):
+        made = exceptions.of_actor(e, self.info["class"])
+        if not isinstance(made, (exceptions.ActorDiedError, exceptions.ActorUnavailableError)) or self.session.closed:
+            return made
+        try:
+            record = self.session.ask("actor", self.actor)
+        except _errors.Error:
+            return made
+        if record and record["why"]:
+            return exceptions.ActorDiedError(f"{self.info['class']}: {record['why']}")
+        if self.info["restarts"] and getattr(e, "rank", None) is not None:
+            return exceptions.ActorUnavailableError(f"{self.info['class']} is started again: {e}")
+        return made
+
+    def cancel(self, number, force):
+        if force:
+            raise ValueError("force=True is not supported for actor tasks.")
+        self.group.start("cancel", number, rank=0)
+
+    # Handles of this process
+
+    def grab(self):
+        with self._lock:
+            self.handles += 1
+
+    def let_go(self):
+        """The last one: what was sent before is still run."""
+        with self._lock:
+            self.handles -= 1
+            if self.handles or self.session.closed:
+                return
+            self.session.calls.pop(self.actor, None)
+            late = list(self._late)
+        if late:  # they go first
+            threading.Timer(0.1, self._again_later).start()
+            return
+        self.group.start("fence", rank=0).add_done_callback(lambda _: self._drop())
+
+    def _again_later(self):
+        if self.session.closed:
+            return
+        if self._late:
+            threading.Timer(0.1, self._again_later).start()
+        else:
+            self.group.start("fence", rank=0).add_done_callback(lambda _: self._drop())
+
+    def _drop(self):
+        if not self.session.closed:
+            self.session.tell("drop", [self.actor])
+
+    def kill(self, no_restart):
+        """At once; whatever waits fails."""
+        if no_restart:
+            self.session.ask("ended", self.actor, "it was killed by ray.kill()")
+        try:
+            self.group.kill(0)
+        except _errors.Error as e:
+            if not isinstance(e, (_errors.NotFound, _errors.Gone, _errors.Unavailable, _errors.Conflict)):
+                raise
+        if no_restart:
+            try:
+                self.group.close()
+            except (_errors.NotFound, _errors.Gone):
+                pass
+
+
+class ArgumentFailed(Exception):
+    """A reference that is an argument stands for an exception."""
+
+    def __init__(self, error):
+        super().__init__(error)
+        self.error = error
+
+
+def _is_ours(value):
+    """A reference whose value this process gets anyway."""
+    return isinstance(value, ObjectRef) and not isinstance(value._promise, _refs._Elsewhere)
+
+
+def packed_arguments(args, kwargs):
+    args = [_value_of(a) for a in args]
+    if kwargs:
+        return _packing.Packed(((args, {k: _value_of(a) for k, a in kwargs.items()}),))
+    packed = _packing.pack(args)
+    return packed if type(packed) is list else _packing.Packed(((args, {}),))
+
+
+def _value_of(a):
+    if not _is_ours(a):
+        return a
+    value, error = a._promise.outcome()
+    if error is not None:
+        raise ArgumentFailed(error)
+    return value
+
+
+def opened(result):
+    """(value, error) of what a worker of ours has returned."""
+    if type(result) is _packing.Raised:
+        return None, result.error()
+    return _packing.unpack(result)[0], None
+
+
+def refs_of(promise, number, n, name, cancel):
+    """What .remote() returns."""
+    if n == 0:
+        return None
+    if n == 1:
+        made = [ObjectRef(promise)]
+    else:
+        made = [ObjectRef(_refs._Part(promise, i, n, name)) for i in range(n)]
+    for ref in made:
+        ref._cancel = functools.partial(cancel, number)
+    return made[0] if n == 1 else made
+
+
+class ActorMethod:
+    """handle.method: .remote() calls it."""
+
+    def __init__(self, handle, name, options):
+        self._handle, self._name, self._options = handle, name, options
+
+    def remote(self, *args, **kwargs):
+        calls = self._handle._calls()
+        promise, number = calls.submit(self._name, args, kwargs, self._options)
+        n = self._options.get("num_returns")
+        return refs_of(promise, number, 1 if n is None else n, self._name, calls.cancel)
+
+    def options(self, **options):
+        _options.check(options, _options.METHOD, "methods")
+        return ActorMethod(self._handle, self._name, {**self._options, **options})
+
+    def __call__(self, *args, **kwargs):
+        raise TypeError(f"Actor methods cannot be called directly. Instead of running 'object.{self._name}()', try "
+                        f"'object.{self._name}.remote()'.")
+
+    def __repr__(self):
+        return f"<method {self._name} of {self._handle!r}>"
+
+
+_OWN = ("__ray_ready__", "__ray_call__", "__ray_terminate__")
+
+
+class ActorHandle(Held):
+    """An actor, for who calls it: handle.method.remote(). It can be an argument of calls."""
+
+    def __init__(self, session, actor, info, counted):
+        vars(self).update(_session=session, _id=actor, _info=info, _counted=counted, _actor_id=ID(actor))
+        if counted:
+            self._calls().grab()
+
+    def _calls(self):
+        session = self._session
+        calls = session.calls.get(self._id)
+        if calls is None:
+            calls = session.calls.setdefault(self._id, Calls(session, self._id, self._info))
+        return calls
+
+    @property
+    def _ray_actor_id(self):
+        return self._actor_id
+
+    def __getattr__(self, name):
+        methods = vars(self).get("_info", {}).get("methods", {})
+        if name in methods:
+            return ActorMethod(self, name, methods[name])
+        if name in _OWN:
+            return ActorMethod(self, name, {})
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"'ActorHandle' object has no attribute '{name}': {self._info.get('class')} has the methods "
+                             f"{', '.join(m for m in methods if not m.startswith('_'))}")
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._info["methods"]]
+
+    def __reduce__(self):
+        return _handle_from, (self._id, self._info, self._counted, self._share() if self._counted else False)
+
+    def __del__(self):
+        if vars(self).get("_counted") and not self._session.closed and not sys.is_finalizing():
+            calls = self._session.calls.get(self._id)
+            if calls is not None:
+                self._session.later(calls.let_go)
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    def __eq__(self, other):
+        return isinstance(other, ActorHandle) and other._id == self._id
+
+    def __hash__(self):
+        return hash(self._id)
+
+    def __repr__(self):
+        return f"Actor({self._info['class']}, {self._id})"
+
+
+def _handle_from(actor, info, counted, is_holder):
+    session = _session.current()
+    if counted:
+        _count(session, actor, is_holder)
+    return ActorHandle(session, actor, info, counted)
+
+
+def _count(session, actor, is_holder):
+    """A process counts once, however many handles it has."""
+    calls = session.calls.get(actor)
+    if calls is None or not calls.handles:
+        if not is_holder:
+            session.ask("hold", [actor])
+    elif is_holder:
+        session.tell("drop", [actor])
+
+
+class ActorClass:
+    """A class of actors: Class.remote(...) makes one."""
+
+    def __init__(self, cls, options):
+        _options.check(options, _options.ACTOR, "actors")
+        self.__ray_actor_class__ = cls
+        self._options = options
+        self._code = None
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            setattr(self, name, getattr(cls, name, None))
+
+    def __call__(self, *args, **kwargs):
+        raise TypeError(f"Actors cannot be instantiated directly. Instead of '{self.__name__}()', use "
+                        f"'{self.__name__}.remote()'.")
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.__ray_actor_class__, name)
+
+    def remote(self, *args, **kwargs):
+        return self._make(args, kwargs, self._options)
+
+    def options(self, **options):
+        _options.check(options, _options.ACTOR, "actors")
+        return _Made(self, {**self._options, **options})
+
+    def _make(self, args, kwargs, options):
+        return _create(self, args, kwargs, {k: v for k, v in options.items() if v is not None})
+
+    def _blob(self):
+        if self._code is None:
+            self._code = _packing.dumps(self.__ray_actor_class__, f"the actor class {self.__name__}")
+        return self._code
+
+    def __reduce__(self):
+        return ActorClass, (self.__ray_actor_class__, self._options)
+
+    def __repr__(self):
+        return f"ActorClass({self.__name__})"
+
+
+class _Made:
+    """Class.options(...)."""
+
+    def __init__(self, cls, options):
+        self._cls, self._options = cls, options
+
+    def remote(self, *args, **kwargs):
+        return self._cls._make(args, kwargs, self._options)
+
+
+def _methods_of(cls):
+    """name -> the options of @method."""
+    found = {}
+    for name in dir(cls):
+        plain = inspect.getattr_static(cls, name, None)
+        plain = plain.__func__ if isinstance(plain, (staticmethod, classmethod)) else plain
+        if inspect.isfunction(plain) or inspect.ismethoddescriptor(plain) and not name.startswith("__"):
+            found[name] = getattr(plain, _MARK, {})
+    return found
+
+
+def _is_async(cls):
+    return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f)
+               for _, f in inspect.getmembers(cls, inspect.isfunction))
+
+
+def _create(made_of, args, kwargs, options):
+    session, cls = _session.current(), made_of.__ray_actor_class__
+    actor, name, what = secrets.token_hex(16), options.get("name"), cls.__name__
+    is_async, groups = _is_async(cls), options.get("concurrency_groups") or {}
+    concurrency = options.get("max_concurrency") or (1000 if is_async else 1)
+    if not is_async:
+        _options.threads(options)
+    methods = _methods_of(cls)
+    info = {"group": _session.group_name(what), "class": what, "methods": methods,
+            "ordered": not is_async and concurrency == 1 and not groups, "restarts": options.get("max_restarts") or 0,
+            "lanes": {m: o["concurrency_group"] for m, o in methods.items() if o.get("concurrency_group")}}
+    record = {"name": name or "", "namespace": options.get("namespace") or session.namespace, "class": what,
+              "group": info["group"], "detached": options.get("lifetime") == "detached", "job": session.said["job"],
+              "info": _packing.Packed((info,))}
+    other = _enter(session, actor, record, options)
+    if other is not None:
+        return other
+    handle = ActorHandle(session, actor, info, counted=not record["detached"])
+    try:
+        _start(session, actor, info, options, is_async, concurrency, groups)
+    except BaseException:
+        session.tell("ended", actor, "it was not made")
+        raise
+    calls = handle._calls()
+    _tell_how(session, calls, made_of._blob(), args, kwargs)
+    if is_async:
+        calls.submit("__ray_ready__", (), {}, {})
+    return handle
+
+
+def _enter(session, actor, record, options):
+    """The handle of another one that has its name, if that is asked for."""
+    if not record["name"]:
+        session.tell("enter", actor, record)
+        return None
+    other = session.ask("enter", actor, record)
+    if other is None:
+        return None
+    if options.get("get_if_exists"):
+        return _handle_of(session, other)
+    raise ValueError(f"The name {record['name']} (namespace={record['namespace']}) is already taken. Please use a different "
+                     f"name or get the existing actor using ray.get_actor('{record['name']}', "
+                     f"namespace='{record['namespace']}')")
+
+
+def _start(session, actor, info, options, is_async, concurrency, groups):
+    what = info["class"]
+    environment = session.environment(
+        options.get("runtime_env"), actor=actor, group=info["group"], is_async=is_async, concurrency=concurrency,
+        groups=groups, **{"class": what}, name=options.get("name") or "", namespace=options.get("namespace") or
+        session.namespace, depth=0, **_placement.said(options))
+    restarts = info["restarts"]
+    try:
+        session.client.Group(
+            _SERVED_BY, name=info["group"], env=environment, detached=options.get("lifetime") == "detached",
+            restart="Worker" if restarts else "Never",
+            max_restarts=_ENDLESS if restarts < 0 else restarts or None,
+            **_placement.of(session, options, what))
+    except _errors.Invalid as e:
+        raise exceptions.ActorUnschedulableError(f"{what}: {e}") from None
+
+
+def _tell_how(session, calls, code, args, kwargs):
+    """What the constructor needs, once all of it is there."""
+    late = [a._promise for a in (*args, *kwargs.values()) if _is_ours(a)]
+    left = itertools.count(len(late), -1)
+    next(left)
+
+    def tell():
+        with _refs.taking() as refs:
+            try:
+                how = (code, [_value_of(a) for a in args], {k: _value_of(a) for k, a in kwargs.items()})
+            except ArgumentFailed as e:
+                how = (e.error, [], {})
+            body = _packing.as_tensor(_packing.to_bytes(how))
+        calls.keeps = refs
+        session.tell("make", calls.actor, body)
+
+    if not late:
+        tell()
+    for promise in late:
+        promise.add_done_callback(lambda: next(left) or tell())
+
+
+def _handle_of(session, record):
+    info = record["info"][0]
+    counted = not record["detached"]
+    if counted:
+        _count(session, record["actor"], False)
+    return ActorHandle(session, record["actor"], info, counted)
+
+
+def get_actor(name, namespace=None):
+    """The handle of a named actor."""
+    if not name:
+        raise ValueError("Please supply a non-empty value to get_actor")
+    session = _session.current()
+    record = session.ask("find", name, namespace or session.namespace)
+    if record is None:
+        raise ValueError(f"Failed to look up actor with name '{name}'. This could because 1. You are trying to look up a named "
+                         "actor you didn't create. 2. The named actor died. 3. You did not use a namespace matching the "
+                         f"namespace of the actor ({namespace or session.namespace}).")
+    return _handle_of(session, record)
+
+
+def kill(actor, *, no_restart=True):
+    """Ends an actor at once."""
+    if not isinstance(actor, ActorHandle):
+        raise ValueError(f"ray.kill() only supported for actors. For tasks, try ray.cancel(). Got: {type(actor)}.")
+    actor._calls().kill(no_restart)
+
+
+def cancel(ref, *, force=False, recursive=True):
+    """A call that waits does not run; one that runs is interrupted where that is possible."""
+    if not isinstance(ref, ObjectRef):
+        raise TypeError(f"ray.cancel() only supported for object refs. For actors, try ray.kill(). Got: {type(ref)}.")
+    stop = getattr(ref, "_cancel", None)
+    if stop is not None and not ref._promise.done():
+        stop(force)
+        ref._promise.cancel()
+
+
+def exit_actor():
+    """In a method: ends this actor, once the method has ended."""
+    from ._worker import Exit
+
+    raise Exit(0)

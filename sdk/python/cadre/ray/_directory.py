@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the processes of a program share: names of actors, how each is made, and values whose references went from one
+process to another. One rank of a group of its own runs it, on one asyncio loop.
+"""
+
+import asyncio
+import os
+
+from .. import _client, _errors, _method
+
+_POLL_S = 20  # so long a question waits here; who asked asks again
+_SHARE = 0.3  # of the memory of this machine, for values
+_AT_ONCE = 5000  # questions that wait; further ones queue up for as long as those poll
+ALIVE, DEAD = "ALIVE", "DEAD"
+
+
+def _room():
+    given = os.environ.get("CADRE_RAY_STORE_BYTES")
+    return int(given) if given else int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _SHARE)
+
+
+class _Value:
+    def __init__(self):
+        self.holders = 0
+        self.body = None  # ("value", tensor) or ("error", pickle)
+        self.size = 0
+        self.there = asyncio.Event()
+
+
+def _asks(f):
+    """It may wait: it has a lane of its own, so that what it waits for gets through."""
+    return _method.register(concurrency=("ask", _AT_ONCE))(f)
+
+
+def _tells(f):
+    return _method.register(concurrency=("tell", _AT_ONCE))(f)
+
+
+class Directory:
+    def __init__(self):
+        self.values, self.bytes, self.room = {}, 0, _room()
+        self.actors, self.names, self.groups = {}, {}, {}
+        self.client = None  # of its own, once it has a group to delete
+        self.told = {}  # id of an actor -> an Event: there is news of it
+
+    # Values
+
+    @_tells
+    async def hold(self, ids):
+        """Another process has these references."""
+        for name in ids:
+            self.values.setdefault(name, _Value()).holders += 1
+
+    @_tells
+    async def drop(self, ids):
+        """One process less has each of them."""
+        for name in ids:
+            value = self.values.get(name)
+            if value is None:
+                continue
+            value.holders -= 1
+            if value.holders <= 0:
+                del self.values[name]
+                self.bytes -= value.size
+                if name in self.actors:
+                    await self.close(name)
+
+    @_tells
+    async def put(self, name, kind, body):
+        """What a reference stands for. False: nobody has it any more."""
+        value = self.values.get(name)
+        if value is None or value.body is not None:
+            return False
+        size = body.data.nbytes
+        if self.bytes + size > self.room:
+            kind = "full"
+            body = (f"a value of {size} bytes has no room beside the {self.bytes} that references of this program stand for "
+                    f"({self.room} at most): drop references, or set CADRE_RAY_STORE_BYTES")
+            size = 0
+        value.body, value.size = (kind, body), size
+        self.bytes += size
+        value.there.set()
+        return True
+
+    @_asks
+    async def fetch(self, name, wait=_POLL_S):
+        """(kind, body); None: not yet."""
+        value = self.values.get(name)
+        if value is None:
+            return ("lost", f"the object {name} is gone: its last reference was dropped")
+        try:
+            await asyncio.wait_for(value.there.wait(), min(wait, _POLL_S))
+        except asyncio.TimeoutError:
+            return None
+        return value.body
+
+    @_asks
+    async def look(self, names, wait=_POLL_S):
+        """Which of them are there; it waits for a first one."""
+        end = asyncio.get_running_loop().time() + min(wait, _POLL_S)
+        while True:
+            there = [n for n in names if n not in self.values or self.values[n].body is not None]
+            left = end - asyncio.get_running_loop().time()
+            if there or left <= 0:
+                return there
+            waits = [asyncio.ensure_future(self.values[n].there.wait()) for n in names]
+            try:
+                await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for w in waits:
+                    w.cancel()
+
+    # Actors
+
+    @_tells
+    async def enter(self, actor, record, get_if_exists=False):
+        """Makes an actor known, before it is made. Returns the record of another one that has its name already."""
+        key = record.get("namespace"), record.get("name")
+        if key[1]:
+            other = self.names.get(key)
+            if other is not None:
+                return {"actor": other, **self.actors[other]}
+            self.names[key] = actor
+        self.actors[actor] = {**record, "state": "PENDING_CREATION", "why": None}
+        if not record["detached"]:
+            self.values.setdefault(actor, _Value()).holders += 1
+        return None
+
+    @_tells
+    async def make(self, actor, how):
+        """What its constructor needs; before its process asks, or after."""
+        if actor in self.actors:
+            self.actors[actor]["how"] = how
+            self.news(actor)
+
+    @_asks
+    async def how(self, actor):
+        """What make() was told; None: not yet. False: it is dead."""
+        record = self.actors.get(actor)
+        if record is None or record["state"] == DEAD:
+            return False
+        if "how" not in record:
+            event = self.told.setdefault(actor, asyncio.Event())
+            try:
+                await asyncio.wait_for(event.wait(), _POLL_S)
+            except asyncio.TimeoutError:
+                return None
+        return self.actors.get(actor, {}).get("how")
+
+    def news(self, actor):
+        event = self.told.pop(actor, None)
+        if event:
+            event.set()
+
+    @_tells
+    async def lives(self, actor, node):
+        """Its constructor has returned."""
+        record = self.actors.get(actor)
+        if record and record["state"] != DEAD:
+            record.update(state=ALIVE, node=node)
+
+    @_tells
+    async def ended(self, actor, why):
+        """It is dead, and its name is free."""
+        record = self.actors.get(actor)
+        if record is None or record["state"] == DEAD:
+            return
+        record.update(state=DEAD, why=why)
+        record.pop("how", None)
+        key = record.get("namespace"), record.get("name")
+        if self.names.get(key) == actor:
+            del self.names[key]
+        self.news(actor)
+
+    async def close(self, actor):
+        """Nobody has a handle of it any more."""
+        record = self.actors[actor]
+        if record["state"] == DEAD:
+            return
+        await self.ended(actor, "its last handle was dropped")
+        await asyncio.get_running_loop().run_in_executor(None, self.end_group, record["group"])
+
+    def end_group(self, group):
+        if self.client is None:
+            self.client = _client.connect(trust=True)
+            self.client.of_worker = False
+        try:
+            self.client.group(group).close()
+        except _errors.Error as e:
+            if not isinstance(e, (_errors.NotFound, _errors.Gone)):
+                print(f"the group {group} of an actor that nobody has any more was not deleted: {e}", flush=True)
+
+    @_tells
+    async def find(self, name, namespace):
+        actor = self.names.get((namespace, name))
+        return None if actor is None else {"actor": actor, **self.public(actor)}
+
+    @_tells
+    async def actor(self, actor):
+        return self.public(actor) if actor in self.actors else None
+
+    def public(self, actor):
+        return {k: v for k, v in self.actors[actor].items() if k != "how"}
+
+    @_tells
+    async def named(self, namespace):
+        """Names of actors, with their namespaces; namespace=None: of all."""
+        return [[ns, name] for ns, name in self.names if namespace is None or ns == namespace]
+
+    @_tells
+    async def all_actors(self):
+        return {actor: self.public(actor) for actor in self.actors}
+
+    # Placement groups
+
+    @_tells
+    async def enter_group(self, group, record):
+        for other in self.groups.values():
+            if record.get("name") and other["name"] == record["name"] and other["state"] != "REMOVED":
+                return False
+        self.groups[group] = {**record, "state": "PENDING"}
+        return True
+
+    @_tells
+    async def tell_group(self, group, state):
+        if group in self.groups:
+            self.groups[group]["state"] = state
+
+    @_tells
+    async def all_groups(self):
+        return self.groups

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments and results between processes. Plain values travel as JSON; all else as one object that pickles, so that it
+arrives as what it was: a tuple as a tuple.
+"""
+
+import traceback
+from math import isfinite
+
+from .. import _value
+from .._code import cloudpickle
+from .._value import _pickle
+from .exceptions import RayTaskError
+
+_SHORT = 16  # items that are worth a look each
+_BIG = 1 << 63
+
+
+class Packed(tuple):
+    """(value,), which goes as a pickle."""
+
+    __slots__ = ()
+
+
+class Raised:
+    """What a method raised, as the result of the call."""
+
+    def __init__(self, error, name):
+        lines = traceback.format_exception(type(error), error, _beyond_ours(error.__traceback__))
+        self.name = name
+        self.text = f"{name}() raised\n{''.join(lines).rstrip()}"
+        self.kind = type(error).__name__
+        self.cause = _pickled(error)
+
+    def error(self):
+        """The exception for who gets the result."""
+        cause = None
+        if self.cause is not None:
+            try:
+                cause = cloudpickle().loads(self.cause)
+            except Exception:  # its type is only known to the worker
+                pass
+        if isinstance(cause, RayTaskError):
+            return cause
+        return RayTaskError(self.name, self.text, cause).as_instanceof_cause()
+
+
+def _beyond_ours(tb):
+    while tb is not None and (tb.tb_frame.f_globals.get("__package__") or "").startswith("cadre.ray"):
+        tb = tb.tb_next
+    return tb
+
+
+def _pickled(error):
+    try:
+        stream = cloudpickle().dumps(error, protocol=5)
+        cloudpickle().loads(stream)
+        return stream
+    except Exception:
+        return None
+
+
+def _is_atom(value):
+    kind = type(value)
+    if kind is int:
+        return -_BIG <= value < _BIG
+    return kind is str or kind is bool or value is None or kind is float and isfinite(value)
+
+
+def _is_plain(value):
+    """Whether JSON gives back the same. Long lists are not looked through."""
+    if type(value) is list:
+        return len(value) <= _SHORT and all(map(_is_atom, value))
+    if type(value) is dict:
+        return len(value) <= _SHORT and all(type(k) is str for k in value) and all(map(_is_atom, value.values()))
+    return _is_atom(value)
+
+
+def pack(values):
+    """A list of values."""
+    return values if all(map(_is_plain, values)) else Packed((values,))
+
+
+def unpack(packed):
+    return packed[0] if type(packed) is Packed else packed
+
+
+def to_bytes(value, what="the value"):
+    """A value as bytes-like parts in a row, which stay valid whatever happens to the value."""
+    return b"".join(bytes(part) for part in _pickle.write(value, what))
+
+
+def of_bytes(data):
+    """A copy of its own for each who asks."""
+    return _value.decode(bytearray(data), True)
+
+
+def as_tensor(data):
+    """Bytes that travel beside the pickle instead of in it."""
+    return _value.Tensor("U8", (len(data),), data)
+
+
+def dumps(thing, what):
+    """Code: a class or a function. What its program alone can import goes by value."""
+    pickler = cloudpickle()
+    if pickler is None:
+        raise RuntimeError("cadre.ray needs the package cloudpickle: install it (the wheel cadre-sdk has it)")
+    try:
+        return pickler.dumps(thing, protocol=5)
+    except Exception as e:
+        raise TypeError(f"Could not serialize {what}: {e}; make such things in the constructor or in the method, which run "
+                        "on the worker") from e
+
+
+def loads(stream):
+    return cloudpickle().loads(stream)
+
+

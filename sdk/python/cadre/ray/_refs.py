@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+"""References: what a call, or put(), will give; in the process that made them, and in others that got them."""
+
+import contextlib
+import secrets
+import sys
+import threading
+import time
+from queue import Empty, SimpleQueue
+
+from . import _packing, _session
+from .exceptions import (GetTimeoutError, ObjectStoreFullError, ReferenceCountingAssertionError)
+
+_SLICE_S = 0.1  # so long Ctrl-C has to wait at most
+_ask = threading.local()  # which references the pickle of this thread takes with it
+
+
+class Promise:
+    """What a reference of this process stands for: not known, or a value, or an exception."""
+
+    __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_waiters", "keeps", "stop")
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._settled = False
+        self._future = self._translate = self._value = self._error = None
+        self._callbacks, self._waiters = [], 0
+        self.keeps = ()  # references that its call took along
+        self.stop = None  # cancels what has not been sent
+
+    def follow(self, future, translate):
+        """It is sent: translate(future) returns (value, error) once the future is answered."""
+        with self._lock:
+            self._translate, self._future = translate, future
+            callbacks, self._callbacks = self._callbacks, []
+        for f in callbacks:
+            future.add_done_callback(lambda _, f=f: self._tell(f))
+
+    def settle(self, value=None, error=None):
+        with self._lock:
+            if self._settled:
+                return
+            self._value, self._error, self._settled = value, error, True
+            self._future = self._translate = self.stop = None
+            self.keeps = ()
+            callbacks, self._callbacks = self._callbacks, []
+        for f in callbacks:
+            _call(f)
+
+    def done(self):
+        future = self._future
+        return self._settled or future is not None and future.done()
+
+    def add_done_callback(self, f):
+        """f() on any thread; at once if it is done."""
+        with self._lock:
+            future = self._future
+            if not self._settled and future is None:
+                self._callbacks.append(f)
+                return
+        if self._settled:
+            _call(f)
+        else:
+            future.add_done_callback(lambda _: self._tell(f))
+
+    def _tell(self, f):
+        self._take()
+        _call(f)
+
+    def wait(self, timeout=None):
+        """Whether it is done."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._settled:
+            future = self._future
+            if future is not None:
+                try:
+                    future.exception(timeout if end is None else max(end - time.monotonic(), 0))
+                except TimeoutError:
+                    if not future.done():
+                        return False
+                self._take()
+                continue
+            woken = threading.Event()
+            self.add_done_callback(woken.set)
+            with self._lock:
+                sent = self._settled or self._future is not None
+            while not sent and not woken.wait(_SLICE_S if end is None else min(_SLICE_S, max(end - time.monotonic(), 0))):
+                if end is not None and time.monotonic() >= end:
+                    return False
+                sent = self._settled or self._future is not None
+        return True
+
+    def _take(self):
+        future, translate = self._future, self._translate
+        if future is not None and not self._settled:
+            value, error = translate(future)
+            self.settle(value, error)
+
+    def cancel(self):
+        future, stop = self._future, self.stop
+        if self._settled:
+            return
+        if future is not None:
+            future.cancel()
+        elif stop is not None:
+            stop()
+
+    def outcome(self):
+        """(value, error) of what is done."""
+        self._take()
+        return self._value, self._error
+
+
+def _call(f):
+    try:
+        f()
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+
+
+class _Stored(Promise):
+    """Of put(): bytes. Each reader gets a copy of its own."""
+
+    __slots__ = ("_bytes",)
+
+    def __init__(self, value):
+        super().__init__()
+        with taking() as refs:
+            self._bytes = _packing.to_bytes(value, "the value of put()")
+        self.settle(self._bytes)
+        self.keeps = refs
+
+    def outcome(self):
+        return _packing.of_bytes(self._bytes), None
+
+    def body(self):
+        return "value", _packing.as_tensor(self._bytes)
+
+
+class _Part(Promise):
+    """One of the results of a call with num_returns."""
+
+    __slots__ = ("_whole", "_i", "_n", "_name")
+
+    def __init__(self, whole, i, n, name):
+        super().__init__()
+        self._whole, self._i, self._n, self._name = whole, i, n, name
+        whole.add_done_callback(self._cut)
+
+    def _cut(self):
+        value, error = self._whole.outcome()
+        if error is None and len(value) != self._n:
+            error = ValueError(f"Task {self._name} returned {len(value)} objects, but num_returns={self._n}.")
+        self.settle(None if error else value[self._i], error)
+
+    def cancel(self):
+        self._whole.cancel()
+
+
+class _Elsewhere(Promise):
+    """Of a reference that came from another process: the directory has it, or will have it."""
+
+    __slots__ = ("_session", "_name", "_asked")
+
+    def __init__(self, session, name):
+        super().__init__()
+        self._session, self._name, self._asked = session, name, False
+
+    def done(self):
+        return self._settled or bool(self._session.ask("look", [self._name], 0))
+
+    def wait(self, timeout=None):
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._settled:
+            left = 60 if end is None else max(end - time.monotonic(), 0)
+            found = self._session.ask("fetch", self._name, left)
+            if found is not None:
+                self._found(found)
+            elif end is not None and time.monotonic() >= end:
+                return False
+        return True
+
+    def add_done_callback(self, f):
+        with self._lock:
+            ask = not self._asked and not self._settled
+            self._asked = True
+        super().add_done_callback(f)
+        if ask:
+            self._look()
+
+    def _look(self):
+        self._session.tell("fetch", self._name, 60).add_done_callback(self._told)
+
+    def _told(self, future):
+        error = future.exception()
+        if error is not None:
+            self.settle(error=error)
+        elif future.result() is None:
+            self._session.later(self._look)
+        else:
+            self._found(future.result())
+
+    def _found(self, found):
+        kind, body = found
+        if kind == "value":
+            self.settle(_packing.of_bytes(body.data))
+        elif kind == "error":
+            self.settle(error=_packing.loads(bytes(body.data)))
+        else:
+            self.settle(error=(ObjectStoreFullError if kind == "full" else ReferenceCountingAssertionError)(body))
+
+    def outcome(self):
+        self.wait()
+        return self._value, self._error
+
+    def cancel(self):
+        pass
+
+
+@contextlib.contextmanager
+def taking(hand_over=False):
+    """A list of the references that pickles of this thread take along. hand_over: the process that opens the pickle, once,
+    becomes their holder; else the caller keeps them until the other side has them.
+    """
+    before = getattr(_ask, "refs", None)
+    _ask.refs, refs = (hand_over, []), []
+    refs = _ask.refs[1]
+    try:
+        yield refs
+    finally:
+        _ask.refs = before
+
+
+def _take_along(ref):
+    """(whether the copy is a holder already). Counted by the directory."""
+    hand_over, refs = getattr(_ask, "refs", None) or (None, None)
+    session = _session.current()
+    if refs is None or hand_over:  # nobody says when the other side has it
+        session.tell("hold", [ref._id])
+    if refs is not None and not hand_over:
+        refs.append(ref)
+    return bool(hand_over)
+
+
+class Held:
+    """What the directory counts for this process: a reference, or a handle."""
+
+    def _share(self):
+        """How another process gets it."""
+        return _take_along(self)
+
+    @staticmethod
+    def _got(name, is_holder):
+        session = _session.current()
+        if not is_holder:
+            session.ask("hold", [name])
+        return session
+
+
+class ObjectRef(Held):
+    """What a call gives, once it is there: get() it, or give it to another call, or `await` it."""
+
+    def __init__(self, promise, name=None, session=None):
+        self._id = name or secrets.token_hex(28)
+        self._promise = promise
+        self._session = session  # where the directory counts this one
+        self._shared = session is not None
+
+    def __reduce__(self):
+        if not self._shared:
+            self._shared = True
+            self._session = session = _session.current()
+            session.tell("hold", [self._id])
+            _push(session, self._id, self._promise)
+        return _ref_from, (self._id, self._share())
+
+    def __del__(self):
+        session = getattr(self, "_session", None)
+        if session is not None and not session.closed and not sys.is_finalizing():
+            session.later(session.tell, "drop", [self._id])
+
+    def __await__(self):
+        import asyncio
+
+        return asyncio.wrap_future(self.future()).__await__()
+
+    def future(self):
+        """A concurrent.futures.Future."""
+        import concurrent.futures
+
+        made = concurrent.futures.Future()
+        promise = self._promise
+
+        def answer():
+            if made.set_running_or_notify_cancel():
+                value, error = promise.outcome()
+                if error is not None:
+                    made.set_exception(error)
+                else:
+                    made.set_result(value)
+
+        promise.add_done_callback(answer)
+        return made
+
+    def hex(self):
+        return self._id
+
+    def binary(self):
+        return bytes.fromhex(self._id)
+
+    def task_id(self):
+        return self._id[:48]
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    def __eq__(self, other):
+        return isinstance(other, ObjectRef) and other._id == self._id
+
+    def __hash__(self):
+        return hash(self._id)
+
+    def __repr__(self):
+        return f"ObjectRef({self._id})"
+
+
+def _ref_from(name, is_holder):
+    session = Held._got(name, is_holder)
+    return ObjectRef(_Elsewhere(session, name), name, session)
+
+
+def _push(session, name, promise):
+    """Others may ask for it: the directory gets it, as soon as it is there."""
+
+    def push():
+        if isinstance(promise, _Stored):
+            session.tell("put", name, *promise.body())
+            return
+        value, error = promise.outcome()
+        if error is None:
+            try:
+                session.tell("put", name, "value", _packing.as_tensor(_packing.to_bytes(value)))
+                return
+            except TypeError as e:
+                error = e
+        session.tell("put", name, "error", _packing.as_tensor(_packing.dumps(error, "an exception")))
+
+    promise.add_done_callback(push)
+
+
+# What programs call
+
+def put(value, *, _owner=None, _tensor_transport=None):
+    """Keeps a value as it is now, and returns a reference to it."""
+    if isinstance(value, ObjectRef):
+        raise TypeError("Calling 'put' on an ray.ObjectRef is not allowed. If you really want to do this, you can wrap the "
+                        "ray.ObjectRef in a list and call 'put' on it.")
+    _session.current()
+    return ObjectRef(_Stored(value))
+
+
+def get(refs, *, timeout=None, _use_object_store=None):
+    """The value of a reference, or those of a list, in its order. What the call raised is raised here."""
+    if isinstance(refs, ObjectRef):
+        return _value_of(refs, timeout)
+    if not isinstance(refs, (list, tuple)):
+        raise ValueError(f"Invalid type of object refs, {type(refs)}, is given. 'object_refs' must either be an ObjectRef or a "
+                         "list of ObjectRefs.")
+    for ref in refs:
+        if not isinstance(ref, ObjectRef):
+            raise ValueError(f"Invalid type of object refs, {type(ref)}, is given. 'object_refs' must either be an ObjectRef "
+                             "or a list of ObjectRefs.")
+    end = None if timeout is None else time.monotonic() + timeout
+    return [_value_of(ref, None if end is None else max(end - time.monotonic(), 0)) for ref in refs]
+
+
+def _value_of(ref, timeout):
+    if timeout is not None and timeout < 0:
+        timeout = None
+    if not ref._promise.wait(timeout):
+        raise GetTimeoutError(f"Get timed out: some object(s) not ready: {ref!r} after {timeout} s; the call goes on")
+    value, error = ref._promise.outcome()
+    if error is not None:
+        raise error
+    return value
+
+
+def wait(refs, *, num_returns=1, timeout=None, fetch_local=True):
+    """(ready, rest), both in the order in which they were given; ready has num_returns of them, or fewer after so many
+    seconds.
+    """
+    if isinstance(refs, ObjectRef):
+        raise TypeError("wait() expected a list of ray.ObjectRef, got a single ray.ObjectRef")
+    refs = list(refs)
+    for ref in refs:
+        if not isinstance(ref, ObjectRef):
+            raise TypeError(f"wait() expected a list of ray.ObjectRef, got list containing {type(ref)}")
+    if len(set(refs)) != len(refs):
+        raise ValueError("Wait requires a list of unique object refs.")
+    if not refs:
+        return [], []
+    if num_returns <= 0:
+        raise ValueError(f"Invalid number of objects to return {num_returns}.")
+    if num_returns > len(refs):
+        raise ValueError("num_returns cannot be greater than the number of ray_waitables provided to ray.wait")
+    ready = [r for r in refs if r._promise.done()] if timeout == 0 else _first(refs, num_returns, timeout)
+    ready = ready[:num_returns]
+    chosen = set(ready)
+    return ready, [r for r in refs if r not in chosen]
+
+
+def _first(refs, n, timeout):
+    answered, end = SimpleQueue(), None if timeout is None else time.monotonic() + timeout
+    done = set()
+    for ref in refs:
+        ref._promise.add_done_callback(lambda ref=ref: answered.put(ref))
+    while len(done) < n and (end is None or time.monotonic() < end):
+        try:
+            done.add(answered.get(timeout=_SLICE_S if end is None else min(_SLICE_S, max(end - time.monotonic(), 0))))
+        except Empty:
+            pass
+    while not answered.empty():
+        done.add(answered.get())
+    return [r for r in refs if r in done]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""runtime_env: what of it has a meaning for workers of Cadre."""
+
+import json
+import os
+import sys
+
+from .exceptions import RuntimeEnvSetupError
+
+_IMAGE = "put it into the image of the workers, which runtime_env={\"image_uri\": ...} names"
+_INSTEAD = {"pip": _IMAGE, "uv": _IMAGE, "conda": _IMAGE, "container": _IMAGE, "java_jars": "there are no workers in Java",
+            "nsight": "start the profiler in the method", "rocprof_sys": "start the profiler in the method",
+            "mpi": "make a group of ranks, client.Group(replicas=n)"}
+_KNOWN = ("env_vars", "working_dir", "py_modules", "worker_process_setup_hook", "image_uri", "config", "excludes")
+
+
+def checked(env):
+    """A copy of it. ValueError names what has no meaning."""
+    if env is None:
+        return {}
+    if not isinstance(env, dict):
+        raise TypeError(f"runtime_env must be a dict, not a {type(env).__name__}")
+    for name, value in env.items():
+        if name in _INSTEAD and value:
+            raise ValueError(f"runtime_env field {name!r}: cadre.ray has no such thing: {_INSTEAD[name]}")
+        if name not in _KNOWN and name not in _INSTEAD and not name.startswith("_"):
+            raise ValueError(f"runtime_env has no field {name!r}; there are {', '.join(_KNOWN)}")
+    variables_of(env)
+    folder = env.get("working_dir")
+    if folder and not os.path.isdir(folder):
+        raise ValueError(f"runtime_env working_dir {folder!r} is no folder of this machine; in a cluster, put the code into "
+                         "the image")
+    return {name: env[name] for name in _KNOWN if env.get(name)}
+
+
+def variables_of(env):
+    given = (env or {}).get("env_vars") or {}
+    if not isinstance(given, dict) or not all(isinstance(k, str) and isinstance(v, str) for k, v in given.items()):
+        raise TypeError(f"runtime_env['env_vars'] must be of type Dict[str, str], got {given!r}")
+    return given
+
+
+def variables(of_program, of_worker):
+    """Environment variables of a worker: its own beat those of its program."""
+    merged = {**of_program, **(of_worker or {})}
+    files = {name: merged[name] for name in ("working_dir", "py_modules", "worker_process_setup_hook") if merged.get(name)}
+    made = {**variables_of(of_program), **variables_of(of_worker)}
+    if files:
+        made["RAY_ON_CADRE_FILES"] = json.dumps({name: _absolute(value) for name, value in files.items()})
+    return made
+
+
+def _absolute(value):
+    if callable(value):
+        raise ValueError("runtime_env worker_process_setup_hook: name it, \"package.module.function\"")
+    if isinstance(value, (list, tuple)):
+        return [os.path.abspath(str(getattr(v, "__path__", [v])[0])) for v in value]
+    return os.path.abspath(value) if os.path.exists(value) else value
+
+
+def enter():
+    """In a worker, before anything of the program is imported."""
+    files = json.loads(os.environ.get("RAY_ON_CADRE_FILES") or "{}")
+    if "working_dir" in files:
+        os.chdir(files["working_dir"])
+        sys.path.insert(0, files["working_dir"])
+    for module in files.get("py_modules", ()):
+        sys.path.insert(0, os.path.dirname(module))
+    hook = files.get("worker_process_setup_hook")
+    if hook:
+        import importlib
+
+        module, _, name = hook.rpartition(".")
+        try:
+            getattr(importlib.import_module(module), name)()
+        except Exception as e:
+            raise RuntimeEnvSetupError(f"worker_process_setup_hook {hook}: {type(e).__name__}: {e}") from e

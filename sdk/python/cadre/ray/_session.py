@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""init() and shutdown(): the client of this process, and what it knows of the program that it is part of."""
+
+import atexit
+import json
+import os
+import secrets
+import sys
+import threading
+import weakref
+from collections import deque
+
+from .. import _client, _local, _manifest
+from . import _runtime_env
+
+ENV = "RAY_ON_CADRE"  # what a worker gets of its program: JSON
+_DIRECTORY = "cadre.ray._directory:Directory"
+_IGNORED = frozenset((
+    "include_dashboard", "dashboard_host", "dashboard_port", "logging_level", "logging_format", "logging_config",
+    "log_to_driver", "configure_logging", "object_store_memory", "local_mode", "job_config", "_temp_dir",
+    "_system_config", "_memory", "_metrics_export_port", "_node_name", "_tracing_startup_hook", "_redis_username",
+    "_redis_password", "_node_ip_address", "_plasma_directory", "object_spilling_directory",
+    "enable_resource_isolation", "system_reserved_cpu", "system_reserved_memory", "_cgroup_path"))
+_current = None
+_lock = threading.RLock()
+
+
+class Session:
+    """A program, as one of its processes sees it."""
+
+    def __init__(self, client, said, driver):
+        client.of_worker = False  # what calls wait for each other is the program's matter, as it is with Ray
+        self.client = client
+        self.said = said
+        self.driver = driver
+        self.namespace = said["namespace"]
+        self.directory = client.group(said["directory"])
+        self.closed = False
+        self.calls = {}  # id of an actor -> how this process calls it
+        self.workers = {}  # shape -> the workers that run tasks of this process
+        self._gone, self._news = deque(), threading.Event()  # deque: objects are collected at any point of a program
+        self._cleaner = threading.Thread(target=_clean, args=(weakref.ref(self), self._gone, self._news), daemon=True,
+                                         name="cadre.ray")
+        self._cleaner.start()
+
+    # The directory
+
+    def ask(self, method, *args):
+        return self.directory.call(method, *args, rank=0)
+
+    def tell(self, method, *args):
+        """As ask(), without waiting."""
+        return self.directory.start(method, *args, rank=0)
+
+    def later(self, f, *args):
+        """Runs it on a thread of the session: for what objects do when they are dropped."""
+        self._gone.append((f, args))
+        self._news.set()
+
+    def environment(self, runtime_env=None, **more):
+        """Of a worker that this process makes."""
+        said = {**self.said, "path": sys.path, **more}
+        return {ENV: json.dumps(said), **_runtime_env.variables(self.said["env"], runtime_env)}
+
+    def close(self):
+        self.closed = True
+        self._news.set()
+        self.client.close()
+
+
+def _clean(ref, gone, news):
+    while True:
+        news.wait()
+        news.clear()
+        while gone:
+            f, args = gone.popleft()
+            try:
+                f(*args)
+            except Exception:
+                session = ref()
+                if session is not None and not session.closed:
+                    sys.excepthook(*sys.exc_info())
+                session = None
+        session = ref()
+        if session is None or session.closed:
+            return
+        session = None
+
+
+class Context(dict):
+    """What init() returns."""
+
+    address_info = property(lambda self: dict(self))
+    dashboard_url = ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        shutdown()
+
+    def disconnect(self):
+        shutdown()
+
+
+def _refuse_the_other_ray():
+    other = sys.modules.get("ray")
+    if other is not None and not getattr(other, "__cadre__", False):
+        raise RuntimeError(f"this program has imported ray itself ({getattr(other, '__file__', '?')}) as well as cadre.ray: "
+                           "actors and references of one are nothing to the other. Import only cadre.ray; or start the "
+                           "program by `python -m cadre.ray program.py`, which makes `import ray` mean cadre.ray "
+                           "everywhere")
+
+
+def _gpus_here():
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return len([d for d in visible.split(",") if d.strip() and d.strip() != "-1"])
+    try:
+        return len([name for name in os.listdir("/proc/driver/nvidia/gpus") if name])
+    except OSError:
+        return 0
+
+
+def init(address=None, *, num_cpus=None, num_gpus=None, resources=None, labels=None, namespace=None, runtime_env=None,
+         ignore_reinit_error=False, **others):
+    """Begins. Without an address: a run of this machine (cadre.local()), unless the environment names a proxy
+    (CADRE_ADDRESS); "local": a run in any case; "auto" or an address of Cadre's: cadre.connect().
+
+    num_cpus, num_gpus   that a run of this machine counts; default: those that it has
+    namespace            of names of actors
+    runtime_env          env_vars, working_dir, py_modules; in a cluster image_uri, the image of the workers
+    """
+    global _current
+    unknown = [name for name in others if name not in _IGNORED]
+    if unknown:
+        raise RuntimeError(f"Unknown keyword argument(s): {', '.join(unknown)}. cadre.ray's init() takes address, num_cpus, "
+                           "num_gpus, namespace, runtime_env and ignore_reinit_error; and what only Ray has an effect of: "
+                           f"{', '.join(sorted(_IGNORED))}")
+    if resources:
+        raise ValueError(f"init(resources={resources!r}): cadre.ray counts CPUs and GPUs only; leave resources= out, and give "
+                         "actors a placement group where they have to be together or apart")
+    with _lock:
+        if _current is not None:
+            if ignore_reinit_error:
+                return _context()
+            raise RuntimeError("Maybe you called ray.init twice by accident? This error can be suppressed by passing in "
+                               "'ignore_reinit_error=True' or by calling 'ray.shutdown()' prior to 'ray.init()'.")
+        _refuse_the_other_ray()
+        env = _runtime_env.checked(runtime_env)
+        client, local = _open(address, num_cpus, num_gpus)
+        try:
+            _current = _begin(client, local, namespace, env, address)
+        except BaseException:
+            client.close()
+            raise
+        return _context()
+
+
+def _open(address, num_cpus, num_gpus):
+    """(client, what a run of this machine counts; None: it is none)"""
+    if address and address.startswith("ray://"):
+        raise ConnectionError(f"init({address!r}): that is the address of a server of Ray's. Without an address, cadre.ray "
+                              "begins a run of this machine; \"auto\" finds the operator as cadre.connect() does")
+    if address == "auto" or address is None and os.environ.get("CADRE_ADDRESS") or address not in (None, "auto", "local"):
+        if num_cpus is not None or num_gpus is not None:
+            raise ValueError("When connecting to an existing cluster, num_cpus and num_gpus must not be provided.")
+        options = {} if address in (None, "auto") else {"namespace": os.environ.get("CADRE_NAMESPACE", "default")}
+        return _client.connect(None if address == "auto" else address, trust=True, **options), None
+    cpus = num_cpus if num_cpus is not None else os.cpu_count() or 1
+    gpus = num_gpus if num_gpus is not None else _gpus_here()
+    return _local.local(gpus=int(gpus), cpus=max(int(cpus), 1)), {"CPU": float(cpus), "GPU": float(gpus)}
+
+
+def _begin(client, local, namespace, env, address):
+    name = f"ray-{secrets.token_hex(4)}"
+    said = {"directory": f"{name}-directory", "job": secrets.token_hex(4), "namespace": namespace or secrets.token_hex(16),
+            "env": env, "local": local, "depth": 0, "node": secrets.token_hex(28),
+            "as_ray": getattr(sys.modules.get("ray"), "__cadre__", False)}
+    client.Group(_DIRECTORY, name=said["directory"], **image_of(said))
+    return Session(client, said, driver=True)
+
+
+def image_of(said):
+    """What a group in a cluster needs to know of its pods."""
+    if said["local"] is not None:
+        return {}
+    image = said["env"].get("image_uri") or os.environ.get("CADRE_RAY_IMAGE")
+    if not image:
+        raise ValueError("in a cluster, workers run in an image: init(runtime_env={\"image_uri\": \"...\"}), or the "
+                         "environment variable CADRE_RAY_IMAGE")
+    return {"image": image}
+
+
+def _context():
+    return Context(node_ip_address="127.0.0.1", session_name=_current.said["directory"], node_id=_current.said["node"],
+                   address=_current.client.address, namespace=_current.namespace)
+
+
+def join():
+    """In a worker: the session that its program has told it of."""
+    global _current
+    with _lock:
+        if _current is None:
+            said = json.loads(os.environ[ENV])
+            _current = Session(_client.connect(trust=True), said, driver=False)
+        return _current
+
+
+def current():
+    """The session; it begins with the first use."""
+    if _current is not None:
+        return _current
+    with _lock:
+        if _current is None:
+            if ENV in os.environ:
+                return join()
+            init()
+        return _current
+
+
+def existing():
+    return _current
+
+
+def is_initialized():
+    return _current is not None or ENV in os.environ
+
+
+@atexit.register
+def shutdown(_exiting_interpreter=False):
+    """Ends all actors and tasks of the program, but detached ones of a cluster. init() may follow."""
+    global _current
+    with _lock:
+        session, _current = _current, None
+    if session is not None:
+        session.close()
+
+
+def group_name(what):
+    return _manifest.name_of(what, None)

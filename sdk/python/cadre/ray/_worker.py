@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One actor, or a worker for tasks: what the rank of its group runs. What it is made of comes from the environment and
+from the directory; its calls come as the number of the call, the name of the method, and the arguments.
+"""
+
+import asyncio
+import contextvars
+import inspect
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+from .. import _method
+from .._errors import Error
+from . import _packing, _refs, _runtime_env, _session
+
+_SAID = json.loads(os.environ.get(_session.ENV) or "{}")
+_LANES_MAX = 5000
+_END_S = 5
+running = contextvars.ContextVar("call of cadre.ray", default=None)  # (number, name) of what this method runs for
+
+
+class Exit(SystemExit):
+    """exit_actor()."""
+
+
+def _enter():
+    """This process becomes one of the program's."""
+    if _SAID.get("as_ray"):
+        from . import _as_ray
+
+        _as_ray.install()
+    known = set(sys.path)
+    sys.path[:0] = [path for path in _SAID.get("path", ()) if path not in known]
+    _runtime_env.enter()
+    return _session.join()
+
+
+def _open(packed):
+    """The arguments of a call, with the values of references that are arguments themselves."""
+    args, kwargs = packed[0] if type(packed) is _packing.Packed else (packed, {})
+    if any(isinstance(a, _refs.ObjectRef) for a in (*args, *kwargs.values())):
+        args = [_refs.get(a) if isinstance(a, _refs.ObjectRef) else a for a in args]
+        kwargs = {k: _refs.get(a) if isinstance(a, _refs.ObjectRef) else a for k, a in kwargs.items()}
+    return args, kwargs
+
+
+def _result(value):
+    if inspect.isgenerator(value):
+        value = list(value)
+    with _refs.taking(hand_over=True):  # before the answer is on its way
+        return _packing.pack([value])
+
+
+class _Base:
+    """What all workers here have."""
+
+    def __init__(self):
+        self.session = _enter()
+        self.running = {}  # number -> what cancels it
+        self.lock = threading.Lock()
+
+    @_method.register(concurrency=("control", 2))
+    def cancel(self, number):
+        """Interrupts the call of that number, if it runs."""
+        with self.lock:
+            stop = self.running.get(number)
+        if stop:
+            stop()
+        return bool(stop)
+
+    @_method.register(concurrency=("control", 2))
+    def pid(self):
+        return os.getpid()
+
+    def _begin(self, number, name, stop):
+        with self.lock:
+            self.running[number] = stop
+        return running.set((number, name))
+
+    def _over(self, number, token):
+        with self.lock:
+            self.running.pop(number, None)
+        running.reset(token)
+
+
+class Actor(_Base):
+    """The object is made before the first call; an async actor makes its own on its loop, in its first call."""
+
+    def __init__(self):
+        super().__init__()
+        self.id, self.group = _SAID["actor"], _SAID["group"]
+        how = None
+        while how is None:
+            how = self.session.ask("how", self.id)
+        if how is False:
+            sys.exit(f"actor {self.id} is not wanted any more")
+        self.how = how
+        self.object = None
+        self.is_made = False
+        if not _SAID["is_async"]:
+            self._make()
+
+    def _make(self):
+        self.is_made = True
+        name = _SAID["class"]
+        try:
+            code, args, kwargs = _packing.of_bytes(self.how.data)
+            self.how = None
+            if isinstance(code, BaseException):
+                raise code
+            cls = _packing.loads(code)
+            name = cls.__name__
+            args, kwargs = _open(_packing.Packed(((args, kwargs),)))
+            self.object = cls(*args, **kwargs)
+        except BaseException as e:
+            raised = _packing.Raised(e, f"{name}.__init__")
+            self._end("The actor died because of an error raised in its creation task, " + raised.text)
+            raise
+        self.session.ask("lives", self.id, self.session.said["node"])
+
+    def _end(self, why):
+        """It is dead for good: calls that come, and those that wait, hear why from the directory."""
+        self.session.ask("ended", self.id, why)
+        try:
+            self.session.client.group(self.group).close(timeout=_END_S)
+        except (Error, TimeoutError):
+            pass
+
+    def _find(self, name):
+        if name == "__ray_ready__":
+            return lambda: True
+        if name == "__ray_call__":
+            return lambda f, *args, **kwargs: f(self.object, *args, **kwargs)
+        if name == "__ray_terminate__":
+            return leave
+        return getattr(self.object, name)
+
+    def _leave(self, e):
+        """What exit_actor() and sys.exit() do."""
+        own = isinstance(e, Exit) or e.code in (None, 0)
+        if own:
+            self._end("it has ended itself: exit_actor()")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0 if own else e.code if isinstance(e.code, int) else 1)
+
+    def _run(self, number, name, packed):
+        token = self._begin(number, name, lambda: None)
+        try:
+            args, kwargs = _open(packed)
+            return _result(self._find(name)(*args, **kwargs))
+        except SystemExit as e:
+            self._leave(e)
+        except BaseException as e:
+            return _packing.Raised(e, f"{type(self.object).__name__}.{name}")
+        finally:
+            self._over(number, token)
+
+    async def _run_async(self, number, name, packed):
+        if not self.is_made:
+            self._make()
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        token = self._begin(number, name, lambda: loop.call_soon_threadsafe(task.cancel))
+        try:
+            if type(packed) is _packing.Packed and any(isinstance(a, _refs.ObjectRef) for a in packed[0][0]):
+                args, kwargs = await loop.run_in_executor(None, _open, packed)
+            else:
+                args, kwargs = _open(packed)
+            value = self._find(name)(*args, **kwargs)
+            return _result(await value if inspect.isawaitable(value) else value)
+        except SystemExit as e:
+            self._leave(e)
+        except BaseException as e:
+            return _packing.Raised(e, f"{type(self.object).__name__}.{name}")
+        finally:
+            self._over(number, token)
+
+    def _wait_idle(self):
+        while self.running:
+            time.sleep(0.01)
+
+    async def _wait_idle_async(self):
+        while self.running:
+            await asyncio.sleep(0.01)
+
+
+def leave():
+    """Ends this actor, once the method that runs has ended."""
+    raise Exit(0)
+
+
+def _add_lanes():
+    """The methods that take calls, as many as the actor has concurrency groups, each with its own limit."""
+    groups = {"": _SAID.get("concurrency", 1), **_SAID.get("groups", {})}
+    is_async, alone = _SAID.get("is_async"), groups == {"": 1}
+    for name, limit in groups.items():
+        lane = None if alone and not is_async else (f"calls-{name}" if name else "calls", min(limit, _LANES_MAX))
+        call, fence = _lane_methods(is_async)
+        setattr(Actor, f"call_{name}" if name else "call", _method.register(concurrency=lane)(call))
+        setattr(Actor, f"fence_{name}" if name else "fence", _method.register(concurrency=lane)(fence))
+
+
+def _lane_methods(is_async):
+    if is_async:
+        async def call(self, number, name, packed):
+            return await self._run_async(number, name, packed)
+
+        async def fence(self):
+            await self._wait_idle_async()
+    else:
+        def call(self, number, name, packed):
+            return self._run(number, name, packed)
+
+        def fence(self):
+            self._wait_idle()
+    return call, fence
+
+
+class Tasks(_Base):
+    """Runs functions, one after the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.functions = {}
+
+    def call(self, number, name, code, packed):
+        """code: of the function, the first time; None later."""
+        token = self._begin(number, name, self._interrupt)
+        try:
+            if code is not None:
+                self.functions[name] = _packing.loads(bytes(code.data))
+            args, kwargs = _open(packed)
+            return _result(self.functions[name](*args, **kwargs))
+        except SystemExit as e:
+            sys.stdout.flush()
+            os._exit(e.code if isinstance(e.code, int) else 0 if e.code is None else 1)
+        except BaseException as e:
+            return _packing.Raised(e, getattr(self.functions.get(name), "__name__", name))
+        finally:
+            self._over(number, token)
+
+    @staticmethod
+    def _interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+_add_lanes()

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ray.get() raises, under the names that programs catch."""
+
+from .. import _errors
+
+
+class RayError(Exception):
+    """All of these."""
+
+
+class RayTaskError(RayError):
+    """A method or a task raised. get() raises it as a class that is the exception's own type, too: `except ValueError`."""
+
+    def __init__(self, function_name, traceback_str, cause):
+        super().__init__(function_name, traceback_str, cause)
+        self.function_name, self.traceback_str, self.cause = function_name, traceback_str, cause
+
+    def as_instanceof_cause(self):
+        """The exception to raise."""
+        kind = type(self.cause)
+        if self.cause is None or isinstance(self.cause, RayError) or not isinstance(self.cause, Exception):
+            return self
+        made = _dual(kind)
+        if made is None:
+            return self
+        error = made.__new__(made)
+        error.args = (self.cause,)
+        error.__dict__.update(vars(self.cause))
+        error.function_name, error.traceback_str, error.cause = self.function_name, self.traceback_str, self.cause
+        return error
+
+    def __str__(self):
+        return self.traceback_str
+
+    def __reduce__(self):
+        return _again, (self.function_name, self.traceback_str, self.cause, type(self) is not RayTaskError)
+
+
+def _again(function_name, traceback_str, cause, dual):
+    error = RayTaskError(function_name, traceback_str, cause)
+    return error.as_instanceof_cause() if dual else error
+
+
+_duals = {}
+
+
+def _dual(kind):
+    """The class that is a RayTaskError and of this kind; None where Python allows none."""
+    if kind not in _duals:
+        try:
+            _duals[kind] = type(f"RayTaskError({kind.__name__})", (RayTaskError, kind),
+                                {"__module__": __name__, "__str__": RayTaskError.__str__})
+            _duals[kind].__new__(_duals[kind])
+        except TypeError:
+            _duals[kind] = None
+    return _duals[kind]
+
+
+class TaskCancelledError(RayError):
+    """cancel() ended it."""
+
+
+class GetTimeoutError(RayError, TimeoutError):
+    """get(timeout=) waited for so long; the call goes on."""
+
+
+class WorkerCrashedError(RayError):
+    """The process of a task died."""
+
+
+class RayActorError(RayError):
+    """The actor cannot answer."""
+
+
+class ActorDiedError(RayActorError):
+    """It is dead, and does not come back: it was killed, it crashed, or its constructor raised."""
+
+
+class ActorUnavailableError(RayActorError):
+    """It died while it ran the call, and is started again."""
+
+
+class ActorUnschedulableError(RayError):
+    """No node has what it asks for."""
+
+
+class TaskUnschedulableError(RayError):
+    """No node has what it asks for."""
+
+
+class RuntimeEnvSetupError(RayError):
+    """runtime_env has what has no meaning here."""
+
+
+class CrossLanguageError(RayError):
+    """Only for programs that catch it: all workers here are in Python."""
+
+
+class ObjectStoreFullError(RayError):
+    """References that went to other processes stand for more bytes than there is room for."""
+
+
+class ObjectLostError(RayError):
+    """What a reference stands for is gone."""
+
+
+class OwnerDiedError(ObjectLostError):
+    """The process that made it has ended."""
+
+
+class ReferenceCountingAssertionError(ObjectLostError, AssertionError):
+    """Its last holder has dropped it."""
+
+
+class PlacementGroupSchedulingError(RayError):
+    """No nodes have what its bundles ask for."""
+
+
+class PendingCallsLimitExceeded(RayError):
+    """max_pending_calls are not answered yet."""
+
+
+class AsyncioActorExit(RayError):
+    """exit_actor() in an async method."""
+
+
+def of_actor(e, name):
+    """The exception for a call of an actor that Cadre could not finish."""
+    if isinstance(e, _errors.Canceled):
+        return TaskCancelledError(f"the call of {name} was cancelled")
+    if isinstance(e, _errors.Invalid) and not e.may_have_run:
+        return ActorUnschedulableError(f"{name}: {e}")
+    if isinstance(e, (_errors.Unavailable, _errors.NotFound, _errors.Gone)):
+        return ActorDiedError(f"{name} is dead: {e}")
+    if isinstance(e, _errors.Conflict):
+        return ActorUnavailableError(f"{name} was started again while it ran the call: {e}")
+    return e
+
+
+def of_task(e, name):
+    """The same of a task."""
+    if isinstance(e, _errors.Canceled):
+        return TaskCancelledError(f"{name} was cancelled")
+    if isinstance(e, _errors.Invalid) and not e.may_have_run:
+        return TaskUnschedulableError(f"{name}: {e}")
+    if isinstance(e, (_errors.Unavailable, _errors.NotFound, _errors.Gone, _errors.Conflict)):
+        return WorkerCrashedError(f"the worker of {name} died: {e}")
+    return e
