@@ -2,7 +2,7 @@
 #include "operator/gateway/admission.h"
 
 #include "common/base/str.h"
-#include "operator/gateway/internal.h"
+#include "operator/gateway/gateway_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static void settle(struct admission *a, const struct err *err)
     if (a->pending)
         a->gateway->counters.pending--;
     a->pending = false;
-    alarm_clear(&a->alarm, a->gateway);
+    alarm_clear(&a->alarm, &a->gateway->alarms);
     if (!a->asking)
         a->then(a);
 }
@@ -59,7 +59,7 @@ void admission_ask(struct admission *a, struct gateway *g, const char *token, co
     a->id = authority->client(authority->ctx, token, ns, on_answer, a);
     a->asking = false;
     if (!a->settled)
-        alarm_set(&a->alarm, g, g->config.authorise_ms, on_late);
+        alarm_set(&a->alarm, &g->alarms, g->config.authorise_ms, on_late);
 }
 
 void admission_done(struct admission *a)
@@ -75,7 +75,7 @@ void admission_cancel(struct admission *a)
         return;
     const struct authority *authority = a->gateway->config.authority;
     authority->cancel(authority->ctx, a->id);
-    alarm_clear(&a->alarm, a->gateway);
+    alarm_clear(&a->alarm, &a->gateway->alarms);
     a->gateway->counters.pending--;
     a->pending = false;
 }

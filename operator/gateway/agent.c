@@ -26,7 +26,7 @@ static void on_silence(struct alarm *alarm)
     struct err err = ERR_INIT;
     if (!l->asked) {
         l->asked = true;
-        alarm_set(&c->alarm, c->gateway, SECOND_CHANCE_MS, on_silence);
+        alarm_set(&c->alarm, &c->gateway->alarms, SECOND_CHANCE_MS, on_silence);
         return;
     }
     err_set(&err, ERR_TIMEOUT, "nothing was heard of this agent for %lld ms",
@@ -38,7 +38,7 @@ static void listen_on(struct connection *c)
 {
     struct agent_link *l = c->self;
     l->asked = false;
-    alarm_set(&c->alarm, c->gateway, MAX(l->heartbeat_ms * MISSED_BEATS - SECOND_CHANCE_MS, l->heartbeat_ms),
+    alarm_set(&c->alarm, &c->gateway->alarms, MAX(l->heartbeat_ms * MISSED_BEATS - SECOND_CHANCE_MS, l->heartbeat_ms),
               on_silence);
 }
 
@@ -64,7 +64,7 @@ static void agent_end(struct connection *c)
 {
     struct agent_link *l = TAKE_PTR(c->self);
     c->gateway->counters.agents--;
-    alarm_clear(&l->expiry, c->gateway);
+    alarm_clear(&l->expiry, &c->gateway->alarms);
     agents_leave(c->gateway->config.agents, l->agent);
     free(l);
 }
@@ -150,7 +150,7 @@ int agent_greet(struct connection *c, const struct record *rec, struct err *err)
     connection_serve(c, &role, l, ws_session_quota(c->ws));
     listen_on(c);
     if (expires_ms)
-        alarm_set(&l->expiry, g, MAX((int64_t)0, expires_ms - clock_wall_ms(loop_clock(g->loop))), on_expired);
+        alarm_set(&l->expiry, &g->alarms, MAX((int64_t)0, expires_ms - clock_wall_ms(loop_clock(g->loop))), on_expired);
     agent_close_replaced(g);
     return 0;
 }

@@ -2,36 +2,35 @@
 #include "operator/gateway/alarm.h"
 
 #include "common/base/mem.h"
-#include "operator/gateway/internal.h"
 
-static int64_t now_ms(const struct gateway *g)
+static int64_t now_ms(const struct alarms *all)
 {
-    return clock_mono_ms(loop_clock(g->loop));
+    return clock_mono_ms(loop_clock(all->loop));
 }
 
-void alarm_set(struct alarm *a, struct gateway *g, int64_t in_ms, void (*ring)(struct alarm *a))
+void alarm_set(struct alarm *a, struct alarms *all, int64_t in_ms, void (*ring)(struct alarm *a))
 {
     a->ring = ring;
-    deadlines_add(&g->alarms, &a->deadline, now_ms(g) + in_ms);
+    deadlines_add(&all->due, &a->deadline, now_ms(all) + in_ms);
 }
 
-void alarm_clear(struct alarm *a, struct gateway *g)
+void alarm_clear(struct alarm *a, struct alarms *all)
 {
-    deadlines_del(&g->alarms, &a->deadline);
+    deadlines_del(&all->due, &a->deadline);
 }
 
-void alarms_ring(struct gateway *g)
+void alarms_ring(struct alarms *all)
 {
-    int64_t now = now_ms(g);
-    for (struct deadline *d; (d = deadlines_first(&g->alarms)) && d->at <= now;) {
+    int64_t now = now_ms(all);
+    for (struct deadline *d; (d = deadlines_first(&all->due)) && d->at <= now;) {
         struct alarm *a = CONTAINER_OF(d, struct alarm, deadline);
-        deadlines_del(&g->alarms, d);
+        deadlines_del(&all->due, d);
         a->ring(a);
     }
 }
 
-int64_t alarms_wait_ms(const struct gateway *g)
+int64_t alarms_wait_ms(const struct alarms *all)
 {
-    const struct deadline *first = deadlines_first(&g->alarms);
-    return first ? MAX((int64_t)0, first->at - now_ms(g)) : -1;
+    const struct deadline *first = deadlines_first(&all->due);
+    return first ? MAX((int64_t)0, first->at - now_ms(all)) : -1;
 }

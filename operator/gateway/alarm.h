@@ -4,17 +4,21 @@
 #define CADRE_GATEWAY_ALARM_H
 
 #include "common/base/deadline.h"
-
-struct gateway;
+#include "common/base/loop.h"
 
 struct alarm {
     struct deadline deadline;
     void (*ring)(struct alarm *a); // once; may set it again
 };
 
-void alarm_set(struct alarm *a, struct gateway *g, int64_t in_ms, void (*ring)(struct alarm *a)); // or moves it
-void alarm_clear(struct alarm *a, struct gateway *g);
-void alarms_ring(struct gateway *g);             // those that are due
-int64_t alarms_wait_ms(const struct gateway *g); // until the next, -1 = none
+struct alarms { // all of one loop
+    struct loop *loop;
+    struct deadlines due;
+};
+
+void alarm_set(struct alarm *a, struct alarms *all, int64_t in_ms, void (*ring)(struct alarm *a)); // or moves it
+void alarm_clear(struct alarm *a, struct alarms *all);
+void alarms_ring(struct alarms *all);             // those that are due
+int64_t alarms_wait_ms(const struct alarms *all); // until the next, -1 = none
 
 #endif

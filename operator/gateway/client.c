@@ -3,7 +3,6 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
-#include "operator/gateway/sharing.h"
 #include "operator/proxy/jsonrpc.h"
 #include "operator/proxy/tenant.h"
 
@@ -48,7 +47,7 @@ static void watch_right(struct connection *c)
 {
     int64_t left = admission_left_ms(&c->admission), review = c->gateway->config.review_ms;
     if (!c->open)
-        alarm_set(&c->alarm, c->gateway, left < 0 ? review : MIN(left, review), on_watch);
+        alarm_set(&c->alarm, &c->gateway->alarms, left < 0 ? review : MIN(left, review), on_watch);
 }
 
 static void close_as_told(struct connection *c, const struct peer *p)
@@ -128,7 +127,7 @@ static int send_welcome(struct connection *c, struct err *err)
     welcome_group(c, &w);
     writer_i64(&w, "maxBody", (int64_t)c->gateway->config.max_body);
     writer_i64(&w, "maxCalls", c->gateway->config.max_calls);
-    sharing_begin(c, &w);
+    connection_share(c, &w);
     writer_object_end(&w);
     int r = connection_send(c, RECORD_WELCOME, buf_str(&w.buf), w.buf.len, err);
     writer_done(&w);

@@ -3,20 +3,14 @@
 
 #include "common/base/log.h"
 #include "common/base/str.h"
-#include "common/wire/handshake.h"
-#include "operator/gateway/agent.h"
-#include "operator/gateway/browser.h"
-#include "operator/gateway/client.h"
+#include "common/ws/memory.h"
 #include "operator/gateway/group_changes.h"
-#include "operator/gateway/replica.h"
-#include "operator/gateway/sharing.h"
-#include "operator/gateway/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELLO_MAX = 256 << 10, HELD_MAX = 256 << 10 };
+enum { HELD_MAX = 256 << 10 };
 
 struct unread {
     struct list link;
@@ -40,66 +34,22 @@ static void on_changed(struct outlet *o, struct peer *p)
     connection_go_if_done(c);
 }
 
-// The upgrade
-
-static int check_upgrade(const struct gateway *g, const struct target *t, const char *token, struct ws_request *r,
-                         struct err *err)
+struct connection *connection_new(struct gateway *g, struct ws_session *ws, const struct target *target,
+                                  size_t max_hello, connection_greet *greet)
 {
-    bool records = handshake_offers(ws_request_header(r, "sec-websocket-protocol"), RECORD_SUBPROTOCOL);
-    bool open = admission_is_open(g, r);
-    if (browser_check(g->config.authority->open && !open, ws_request_header(r, "host"), ws_request_header(r, "origin"),
-                      err) < 0)
-        return err->code;
-    if (g->stopping)
-        return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; connect to another one");
-    if (t->kind == TARGET_CA)
-        return err_set(err, ERR_NOT_FOUND, "this path is for GET");
-    if (t->kind == TARGET_CONNECT && !records) {
-        err->http_status = 426;
-        return err_set(err, ERR_PROTO, "agents and workers speak the subprotocol " RECORD_SUBPROTOCOL);
-    }
-    if (t->kind == TARGET_CONNECT && g->config.authority->open && !open)
-        return err_set(err, ERR_FORBIDDEN, "the processes of a local run connect to its Unix socket, not to this port");
-    if (t->kind == TARGET_CALLS && !token && !open && !records)
-        return err_set(err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
-    return 0;
-}
-
-int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_request *r, struct err *err)
-{
-    struct target target;
-    const char *token = admission_token(g, r);
-    int code = target_parse(ws_request_path(r), &target, err);
-    if (code == 0)
-        code = check_upgrade(g, &target, token, r, err);
-    if (code < 0)
-        goto refused;
     struct connection *c = xcalloc(1, sizeof *c);
     *c = (struct connection){
         .outlet = {.changed = on_changed, .admission = &c->admission, .ns = c->target.ns, .lifetime = c},
         .gateway = g,
         .ws = ws,
-        .target = target};
-    c->token = token ? xstrdup(token) : NULL;
-    c->open = admission_is_open(g, r);
-    snprintf(c->address, sizeof c->address, "%s", ws_request_peer(r));
+        .greet = greet,
+        .target = *target};
     list_init(&c->unread);
     list_init(&c->behind);
     list_append(&g->connections, &c->link);
     record_reader_init(&c->reader,
-                       &(struct record_reader_config){.whole = true, .max_body = HELLO_MAX, .quota = g->strangers});
-    code = target.kind == TARGET_CONNECT ? agent_upgrade(c, err) : client_upgrade(c, err);
-    if (code == 0) {
-        ws_session_set_user(ws, c);
-        return 0;
-    }
-    connection_free(c);
-refused:
-    if (!err->http_status)
-        err->http_status = gateway_http_status(code);
-    g->counters.refused++;
-    gateway_log_refusal(g, ws_request_path(r), ws_request_peer(r), err);
-    return code;
+                       &(struct record_reader_config){.whole = true, .max_body = max_hello, .quota = g->strangers});
+    return c;
 }
 
 // Talking
@@ -108,6 +58,49 @@ int connection_send(struct connection *c, uint8_t type, const char *body, size_t
 {
     const struct record_header h = {.type = type, .rank = RECORD_GROUP};
     return ws_session_record_copy(c->ws, &h, body, len, err);
+}
+
+// Shared memory
+
+static void send_shared(void *ctx, enum record_type type, const char *body, size_t len)
+{
+    struct connection *c = ctx;
+    struct err ignored = ERR_INIT; // one that takes nothing any more is about to end
+    connection_send(c, (uint8_t)type, body, len, &ignored);
+}
+
+static struct area *open_area(void *ctx, int fd, size_t size, struct err *err)
+{
+    struct connection *c = ctx;
+    return memory_open(ws_session_peer(c->ws), fd, size, err);
+}
+
+void connection_share(struct connection *c, struct json_writer *w)
+{
+    struct gateway *g = c->gateway;
+    if (!g->probe || !ws_session_peer(c->ws))
+        return;
+    share_init(&c->share, &(struct share_config){.send = send_shared, .open = open_area, .ctx = c});
+    ws_session_records(c->ws)->share = &c->share;
+    c->shares = true;
+    writer_i64(w, "memory", memory_area(g->probe)->fd);
+}
+
+static void stop_sharing(struct connection *c)
+{
+    if (!c->shares)
+        return;
+    c->shares = false;
+    ws_session_records(c->ws)->share = NULL;
+    share_done(&c->share);
+}
+
+static int take_shared(struct connection *c, const struct record *rec, struct err *err)
+{
+    int r = share_record(&c->share, rec->h.type, rec->body, rec->len, err);
+    if (r == 0 && rec->h.type == RECORD_MEMORY)
+        c->share.lends = true; // it has tried
+    return MIN(r, 0);
 }
 
 bool connection_in_body(const struct connection *c)
@@ -133,11 +126,11 @@ static void detach(struct connection *c)
     record_reader_done(&c->reader); // before its quota goes
     if (role)
         role->end(c);
-    sharing_end(c);
+    stop_sharing(c);
     group_changes_ended(g, &c->outlet, c->done);
     admission_done(&c->admission);
     admission_done(&c->review);
-    alarm_clear(&c->alarm, g);
+    alarm_clear(&c->alarm, &g->alarms);
     drop_unread(c);
 }
 
@@ -206,61 +199,6 @@ void connection_goodbye(struct connection *c)
     ws_session_close(c->ws, FRAME_CLOSE_GOING_AWAY, "this operator is stopping");
 }
 
-// HELLO
-
-static void on_hello_late(struct alarm *a)
-{
-    struct connection *c = CONTAINER_OF(a, struct connection, alarm);
-    struct err err = ERR_INIT;
-    err_set(&err, ERR_PROTO, "no HELLO within %lld ms", (long long)c->gateway->config.hello_ms);
-    connection_close(c, FRAME_CLOSE_POLICY, &err);
-}
-
-static int greet_as(struct connection *c, const struct hello *h, const struct record *rec, struct err *err)
-{
-    if (c->target.kind == TARGET_CALLS)
-        return str_eq(h->role, "controller")
-                   ? client_greet(c, h, err)
-                   : err_set(err, ERR_INVALID, "HELLO: role %.40s: agents and workers connect to /v1/connect", h->role);
-    if (str_eq(h->role, "agent"))
-        return agent_greet(c, rec, err);
-    if (str_eq(h->role, "worker"))
-        return worker_greet(c, h, rec, err);
-    if (str_eq(h->role, "replica"))
-        return replica_greet(c, h, err);
-    return err_set(err, ERR_INVALID, "HELLO: role %.40s: clients connect to /v1/namespaces/NAMESPACE/workergroups/NAME",
-                   h->role);
-}
-
-// Returns 0 also where the peer was refused.
-static int take_hello(struct connection *c, const struct record *rec, struct err *err)
-{
-    struct arena a = ARENA_INIT;
-    struct hello h;
-    struct err why = ERR_INIT;
-    if (rec->h.type != RECORD_HELLO)
-        return err_set(err, ERR_PROTO, "the first record must be HELLO, not %s", record_type_name(rec->h.type));
-    alarm_clear(&c->alarm, c->gateway);
-    if (hello_decode(rec->body, rec->len, &a, &h, &why) < 0 || greet_as(c, &h, rec, &why) < 0)
-        connection_refuse(c, &why);
-    arena_done(&a);
-    return 0;
-}
-
-void connection_open(struct connection *c)
-{
-    struct err err = ERR_INIT;
-    c->json = str_eq(ws_session_subprotocol(c->ws), RECORD_SUBPROTOCOL_JSON);
-    c->state = CONNECTION_GREETED;
-    alarm_set(&c->alarm, c->gateway, c->gateway->config.hello_ms, on_hello_late);
-    if (c->target.kind == TARGET_CALLS) {
-        client_open(c);
-    } else if (c->json) { // of several that it offered, this was the first
-        err_set(&err, ERR_PROTO, "agents and workers speak the subprotocol " RECORD_SUBPROTOCOL " and offer no other");
-        connection_close(c, FRAME_CLOSE_UNSUPPORTED, &err);
-    }
-}
-
 // What comes in
 
 static void keep(struct connection *c, struct list *at, bool text, const char *data, size_t len, bool end)
@@ -308,8 +246,8 @@ void connection_read(struct connection *c, bool read)
 
 static int take_record(struct connection *c, struct record *rec, struct err *err)
 {
-    if (sharing_is(rec))
-        return sharing_record(c, rec, err);
+    if (rec->h.type == RECORD_MEMORY || rec->h.type == RECORD_RETURN)
+        return take_shared(c, rec, err);
     int r = c->role->record(c, rec, err);
     if (r != ROUTER_COLLECT || record_reader_collect(&c->reader, rec, c->gateway->config.max_whole, c->want))
         return r;
@@ -331,7 +269,7 @@ static void take_data(struct connection *c, const char *data, size_t len, bool e
         got = record_reader_next(&c->reader, &data, &len, &rec, &err);
         if (got <= 0)
             break;
-        got = c->state == CONNECTION_GREETED ? take_hello(c, &rec, &err) : take_record(c, &rec, &err);
+        got = c->state == CONNECTION_GREETED ? c->greet(c, &rec, &err) : take_record(c, &rec, &err);
         if (got < 0)
             break;
     }
@@ -424,7 +362,7 @@ void connection_drained(struct connection *c)
 void connection_wait(struct connection *c)
 {
     c->state = CONNECTION_WAITING;
-    alarm_clear(&c->alarm, c->gateway);
+    alarm_clear(&c->alarm, &c->gateway->alarms);
     ws_session_pause(c->ws);
 }
 

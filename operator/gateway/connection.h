@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One websocket connection: from the upgrade over HELLO to the role that it plays, and its end.
+// One websocket connection: what it reads goes to HELLO and then to the role that it plays, until it ends.
 #ifndef CADRE_GATEWAY_CONNECTION_H
 #define CADRE_GATEWAY_CONNECTION_H
 
+#include "common/base/json_writer.h"
 #include "common/wire/record_reader.h"
 #include "common/wire/share.h"
 #include "operator/gateway/admission.h"
+#include "operator/gateway/gateway_state.h"
 #include "operator/gateway/hello.h"
-#include "operator/gateway/internal.h"
 #include "operator/gateway/target.h"
 
 enum connection_state {
@@ -37,12 +38,16 @@ struct role {
     bool (*idle)(const struct connection *c); // it waits for no answer; NULL = it is there for others, who may
 };
 
+// The first record. Negative: the peer broke the protocol; 0 also where it was refused.
+typedef int connection_greet(struct connection *c, const struct record *rec, struct err *err);
+
 struct connection {
     struct outlet outlet; // first
     struct list link;
     struct gateway *gateway;
     struct ws_session *ws;
     enum connection_state state;
+    connection_greet *greet;
     struct target target;
     char *token; // of the upgrade, or of a client's HELLO; NULL = none
     bool open;   // it needs none
@@ -65,8 +70,9 @@ struct connection {
     void *self;
 };
 
-int connection_upgrade(struct gateway *g, struct ws_session *ws, struct ws_request *r, struct err *err);
-void connection_open(struct connection *c);
+// For greeting.h: of a handshake. A HELLO has at most so many bytes.
+struct connection *connection_new(struct gateway *g, struct ws_session *ws, const struct target *target,
+                                  size_t max_hello, connection_greet *greet);
 void connection_data(struct connection *c, const char *data, size_t len, bool end);
 char *connection_place(struct connection *c, size_t *ret_room); // for the next bytes of data; NULL = none
 void connection_message(struct connection *c, bool text, const char *data, size_t len);
@@ -85,6 +91,9 @@ void connection_close(struct connection *c, unsigned code, const struct err *err
 void connection_refuse(struct connection *c, const struct err *err); // the same with the code that fits the error
 void connection_expired(struct connection *c);                       // and because its token has ended
 int connection_send(struct connection *c, uint8_t type, const char *body, size_t len, struct err *err);
+// Long bodies by reference with a peer of this host, where the gateway was told to (docs/protocol.md, "Shared memory").
+// Into a WELCOME: what the peer needs to know for it, where it is on a Unix socket. From then on it may do so.
+void connection_share(struct connection *c, struct json_writer *w);
 bool connection_in_body(const struct connection *c);   // has to be read on
 void connection_read(struct connection *c, bool read); // reads on, once nothing is unread; or not
 bool connection_may_go_on(const struct connection *c);

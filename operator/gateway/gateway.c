@@ -6,6 +6,7 @@
 #include "common/wire/ref.h"
 #include "operator/gateway/agent.h"
 #include "operator/gateway/budget.h"
+#include "operator/gateway/greeting.h"
 #include "operator/gateway/group_changes.h"
 #include "operator/gateway/post.h"
 #include "operator/gateway/worker.h"
@@ -14,88 +15,17 @@
 
 #include <stdlib.h>
 
-enum { LOG_REFUSALS_A_SECOND = 10, RETRY_AFTER_MS = 1000 };
-
-// Errors, as the different peers hear of them
-
-int gateway_http_status(int code)
-{
-    switch (code) {
-    case ERR_UNAUTHORIZED:
-        return 401;
-    case ERR_FORBIDDEN:
-    case ERR_CONFLICT:
-        return 403;
-    case ERR_NOT_FOUND:
-        return 404;
-    case ERR_THROTTLED:
-        return 429;
-    case ERR_UNAVAILABLE:
-    case ERR_TIMEOUT:
-        return 503;
-    case ERR_INTERNAL:
-        return 500;
-    default:
-        return 400;
-    }
-}
-
-unsigned gateway_close_code(int code)
-{
-    switch (code) {
-    case ERR_UNAVAILABLE:
-    case ERR_TIMEOUT:
-    case ERR_THROTTLED:
-        return FRAME_CLOSE_TRY_LATER;
-    case ERR_PROTO:
-        return FRAME_CLOSE_PROTOCOL;
-    case ERR_LIMIT:
-        return FRAME_CLOSE_TOO_BIG;
-    case ERR_INTERNAL:
-        return FRAME_CLOSE_INTERNAL;
-    default:
-        return FRAME_CLOSE_POLICY;
-    }
-}
-
-void gateway_error_body(const struct err *err, struct buf *out)
-{
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "code", err_name(err->code));
-    writer_str(&w, "message", err->msg);
-    if (err->code == ERR_THROTTLED)
-        writer_i64(&w, "retryAfterMs", err->retry_after_ms ? err->retry_after_ms : RETRY_AFTER_MS);
-    writer_object_end(&w);
-    buf_append(out, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
-}
-
-void gateway_log_refusal(struct gateway *g, const char *who, const char *peer, const struct err *err)
-{
-    int64_t second = clock_mono_ms(loop_clock(g->loop)) / 1000;
-    if (second != g->log_second) {
-        if (g->log_count > LOG_REFUSALS_A_SECOND)
-            log_info("more peers were refused", "count", log_i64(g->log_count - LOG_REFUSALS_A_SECOND), NULL);
-        g->log_second = second;
-        g->log_count = 0;
-    }
-    if (g->log_count++ < LOG_REFUSALS_A_SECOND)
-        log_info("a peer was refused", "who", who, "peer", peer, "code", err_name(err->code), "error", err->msg, NULL);
-}
-
 // What the server tells
 
 static int on_upgrade(void *ctx, struct ws_session *ws, struct ws_request *r, struct err *err)
 {
-    return connection_upgrade(ctx, ws, r, err);
+    return greeting_upgrade(ctx, ws, r, err);
 }
 
 static void on_open(void *ctx, struct ws_session *ws)
 {
     (void)ctx;
-    connection_open(ws_session_user(ws));
+    greeting_open(ws_session_user(ws));
 }
 
 static void on_data(void *ctx, struct ws_session *ws, const char *data, size_t len, bool end)
@@ -142,7 +72,7 @@ static void on_http(void *ctx, struct ws_request *r)
 
 static void arm_timer(struct gateway *g)
 {
-    int64_t a = router_wait_ms(&g->router), b = alarms_wait_ms(g), now = clock_mono_ms(loop_clock(g->loop));
+    int64_t a = router_wait_ms(&g->router), b = alarms_wait_ms(&g->alarms), now = clock_mono_ms(loop_clock(g->loop));
     int64_t wait = a < 0 ? b : b < 0 ? a : MIN(a, b), at = wait < 0 ? INT64_MAX : now + wait;
     if (at == g->timer_at)
         return;
@@ -157,8 +87,8 @@ static void arm_timer(struct gateway *g)
 static void end_all(struct gateway *g)
 {
     g->ended = g->router.stopping = true;
-    alarm_clear(&g->settle, g);
-    alarm_clear(&g->drain, g);
+    alarm_clear(&g->settle, &g->alarms);
+    alarm_clear(&g->drain, &g->alarms);
     posts_stop(g, true);
     LIST_FOREACH(l, &g->connections)
         connection_goodbye(CONTAINER_OF(l, struct connection, link));
@@ -234,7 +164,7 @@ static void on_timer(void *ctx)
     struct gateway *g = ctx;
     g->timer_at = INT64_MAX;
     router_tick(&g->router);
-    alarms_ring(g);
+    alarms_ring(&g->alarms);
 }
 
 struct router *gateway_router(struct gateway *g)
@@ -333,7 +263,7 @@ struct gateway *gateway_new(struct loop *loop, const struct gateway_config *conf
 {
     struct gateway *g = xcalloc(1, sizeof *g);
     struct err unshared = ERR_INIT;
-    *g = (struct gateway){.loop = loop, .config = *config, .timer_at = INT64_MAX};
+    *g = (struct gateway){.loop = loop, .config = *config, .timer_at = INT64_MAX, .alarms = {.loop = loop}};
     set_defaults(&g->config);
     if (!g->config.sleeps)
         loop_spin(loop);
@@ -369,7 +299,7 @@ void gateway_free(struct gateway *g)
     router_tick(&g->router);
     quota_unref(g->strangers);
     router_done(&g->router);
-    deadlines_done(&g->alarms);
+    deadlines_done(&g->alarms.due);
     memory_free(g->probe);
     free(g->ca_pem);
     free(g);
@@ -400,8 +330,8 @@ void gateway_stop(struct gateway *g)
     posts_stop(g, false);
     LIST_FOREACH(l, &g->connections)
         connection_drain(CONTAINER_OF(l, struct connection, link));
-    alarm_set(&g->settle, g, g->config.settle_ms, on_settled);
-    alarm_set(&g->drain, g, g->config.drain_ms, on_drained_late);
+    alarm_set(&g->settle, &g->alarms, g->config.settle_ms, on_settled);
+    alarm_set(&g->drain, &g->alarms, g->config.drain_ms, on_drained_late);
 }
 
 bool gateway_idle(const struct gateway *g)

@@ -3,7 +3,7 @@
 #ifndef CADRE_GATEWAY_GROUP_CHANGES_H
 #define CADRE_GATEWAY_GROUP_CHANGES_H
 
-#include "operator/gateway/internal.h"
+#include "operator/gateway/gateway_state.h"
 
 void group_changes_run(struct gateway *g); // hands over what the router has noted
 // A client has gone; done: and will not come again.

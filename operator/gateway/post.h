@@ -3,7 +3,7 @@
 #ifndef CADRE_GATEWAY_POST_H
 #define CADRE_GATEWAY_POST_H
 
-#include "operator/gateway/internal.h"
+#include "operator/gateway/gateway_state.h"
 
 int post_head(struct gateway *g, struct ws_request *r); // as ws_server_config's on_head
 void post_whole(struct gateway *g, struct ws_request *r);

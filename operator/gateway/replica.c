@@ -18,7 +18,7 @@ static void on_silence(struct alarm *alarm)
 
 static void listen_on(struct connection *c)
 {
-    alarm_set(&c->alarm, c->gateway, REPLICA_BEAT_MS * REPLICA_BEATS_MISSED, on_silence);
+    alarm_set(&c->alarm, &c->gateway->alarms, REPLICA_BEAT_MS * REPLICA_BEATS_MISSED, on_silence);
 }
 
 // `self` is NULL on the connection that a replica has to itself.

@@ -4,7 +4,6 @@
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
 #include "operator/gateway/hello.h"
-#include "operator/gateway/sharing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -158,7 +157,7 @@ static const char *welcome(struct connection *c, const struct ticket *t, struct 
     writer_str_set(&w, "peerSecret", authority->peer_secret(authority->ctx, t, a));
     writer_str_set(&w, "ticket", authority->ticket_text(authority->ctx, &next, a));
     writer_i64(&w, "maxBody", (int64_t)g->config.max_body);
-    sharing_begin(c, &w);
+    connection_share(c, &w);
     writer_object_end(&w);
     return writer_finish(&w, a);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the gateway share.
-#ifndef CADRE_GATEWAY_INTERNAL_H
-#define CADRE_GATEWAY_INTERNAL_H
+// What a gateway knows, for its files; and errors, as the different peers hear of them.
+#ifndef CADRE_GATEWAY_GATEWAY_STATE_H
+#define CADRE_GATEWAY_GATEWAY_STATE_H
 
 #include "common/base/list.h"
 #include "common/ws/memory.h"
 #include "common/ws/ws_server.h"
 #include "operator/gateway/alarm.h"
-#include "operator/gateway/gateway.h"
+#include "operator/gateway/gateway_config.h"
 
 // Of a private range (RFC 6455, 7.4.2): the token of the connection has expired, which a renewed one mends.
 enum { GATEWAY_CLOSE_EXPIRED = 4401 };
@@ -21,7 +21,7 @@ struct gateway {
     struct loop_hook *hook;
     struct loop_timer *timer;
     int64_t timer_at; // when it is due, INT64_MAX = not armed
-    struct deadlines alarms;
+    struct alarms alarms;
     struct list connections, posts;
     struct list behind;       // connections whose input waits for another turn of the loop
     struct loop_timer *turn;  // the next one, at once

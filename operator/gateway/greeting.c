@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/greeting.h"
+
+#include "common/base/str.h"
+#include "common/wire/handshake.h"
+#include "operator/gateway/agent.h"
+#include "operator/gateway/browser.h"
+#include "operator/gateway/client.h"
+#include "operator/gateway/replica.h"
+#include "operator/gateway/worker.h"
+
+#include <stdio.h>
+
+enum { HELLO_MAX = 256 << 10 };
+
+static int greet_as(struct connection *c, const struct hello *h, const struct record *rec, struct err *err)
+{
+    if (c->target.kind == TARGET_CALLS)
+        return str_eq(h->role, "controller")
+                   ? client_greet(c, h, err)
+                   : err_set(err, ERR_INVALID, "HELLO: role %.40s: agents and workers connect to /v1/connect", h->role);
+    if (str_eq(h->role, "agent"))
+        return agent_greet(c, rec, err);
+    if (str_eq(h->role, "worker"))
+        return worker_greet(c, h, rec, err);
+    if (str_eq(h->role, "replica"))
+        return replica_greet(c, h, err);
+    return err_set(err, ERR_INVALID, "HELLO: role %.40s: clients connect to /v1/namespaces/NAMESPACE/workergroups/NAME",
+                   h->role);
+}
+
+static int take_hello(struct connection *c, const struct record *rec, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct hello h;
+    struct err why = ERR_INIT;
+    if (rec->h.type != RECORD_HELLO)
+        return err_set(err, ERR_PROTO, "the first record must be HELLO, not %s", record_type_name(rec->h.type));
+    alarm_clear(&c->alarm, &c->gateway->alarms);
+    if (hello_decode(rec->body, rec->len, &a, &h, &why) < 0 || greet_as(c, &h, rec, &why) < 0)
+        connection_refuse(c, &why);
+    arena_done(&a);
+    return 0;
+}
+
+static int check_upgrade(const struct gateway *g, const struct target *t, const char *token, struct ws_request *r,
+                         struct err *err)
+{
+    bool records = handshake_offers(ws_request_header(r, "sec-websocket-protocol"), RECORD_SUBPROTOCOL);
+    bool open = admission_is_open(g, r);
+    if (browser_check(g->config.authority->open && !open, ws_request_header(r, "host"), ws_request_header(r, "origin"),
+                      err) < 0)
+        return err->code;
+    if (g->stopping)
+        return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; connect to another one");
+    if (t->kind == TARGET_CA)
+        return err_set(err, ERR_NOT_FOUND, "this path is for GET");
+    if (t->kind == TARGET_CONNECT && !records) {
+        err->http_status = 426;
+        return err_set(err, ERR_PROTO, "agents and workers speak the subprotocol " RECORD_SUBPROTOCOL);
+    }
+    if (t->kind == TARGET_CONNECT && g->config.authority->open && !open)
+        return err_set(err, ERR_FORBIDDEN, "the processes of a local run connect to its Unix socket, not to this port");
+    if (t->kind == TARGET_CALLS && !token && !open && !records)
+        return err_set(err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+    return 0;
+}
+
+int greeting_upgrade(struct gateway *g, struct ws_session *ws, struct ws_request *r, struct err *err)
+{
+    struct target target;
+    const char *token = admission_token(g, r);
+    int code = target_parse(ws_request_path(r), &target, err);
+    if (code == 0)
+        code = check_upgrade(g, &target, token, r, err);
+    if (code < 0)
+        goto refused;
+    struct connection *c = connection_new(g, ws, &target, HELLO_MAX, take_hello);
+    c->token = token ? xstrdup(token) : NULL;
+    c->open = admission_is_open(g, r);
+    snprintf(c->address, sizeof c->address, "%s", ws_request_peer(r));
+    code = target.kind == TARGET_CONNECT ? agent_upgrade(c, err) : client_upgrade(c, err);
+    if (code == 0) {
+        ws_session_set_user(ws, c);
+        return 0;
+    }
+    connection_free(c);
+refused:
+    if (!err->http_status)
+        err->http_status = gateway_http_status(code);
+    g->counters.refused++;
+    gateway_log_refusal(g, ws_request_path(r), ws_request_peer(r), err);
+    return code;
+}
+
+static void on_hello_late(struct alarm *a)
+{
+    struct connection *c = CONTAINER_OF(a, struct connection, alarm);
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_PROTO, "no HELLO within %lld ms", (long long)c->gateway->config.hello_ms);
+    connection_close(c, FRAME_CLOSE_POLICY, &err);
+}
+
+void greeting_open(struct connection *c)
+{
+    struct err err = ERR_INIT;
+    c->json = str_eq(ws_session_subprotocol(c->ws), RECORD_SUBPROTOCOL_JSON);
+    c->state = CONNECTION_GREETED;
+    alarm_set(&c->alarm, &c->gateway->alarms, c->gateway->config.hello_ms, on_hello_late);
+    if (c->target.kind == TARGET_CALLS) {
+        client_open(c);
+    } else if (c->json) { // of several that it offered, this was the first
+        err_set(&err, ERR_PROTO, "agents and workers speak the subprotocol " RECORD_SUBPROTOCOL " and offer no other");
+        connection_close(c, FRAME_CLOSE_UNSUPPORTED, &err);
+    }
+}
