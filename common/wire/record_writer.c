@@ -15,9 +15,11 @@ struct record_item {
     struct list begun;     // in `stalled`, when a first record is out and more is to come
     struct list followers; // of the same call and direction, queued after this one began
     struct record_header h;
-    size_t len, sent; // of the body
-    size_t cost;      // what it counts in `bytes`
-    size_t behind;    // this struct, bytes of the block
+    size_t len, sent;    // of the body
+    size_t cost;         // what it counts in `bytes`
+    size_t behind;       // this struct, bytes of the block
+    size_t uncharged;    // where it should have been charged
+    struct quota *quota; // it is charged to; NULL = none
     size_t part, part_sent;
     size_t n_parts, size_parts; // size_parts: where they are a block of their own
     struct record_part *parts;  // behind this struct, or of its own
@@ -46,10 +48,21 @@ static bool same_call(const struct record_item *it, uint32_t call, bool answers)
     return it->h.call == call && is_answer(it->h.type) == answers;
 }
 
-static struct record_item *item_new(const struct record_header *h, size_t len, size_t behind, size_t cost)
+void record_writer_charge(struct record_writer *w, struct quota *quota)
+{
+    quota_unref(w->quota);
+    w->quota = quota_ref(quota);
+}
+
+static struct record_item *item_new(struct record_writer *w, const struct record_header *h, size_t len, size_t behind,
+                                    size_t cost)
 {
     struct record_item *it = small_new(sizeof *it + behind);
     *it = (struct record_item){.h = *h, .len = len, .cost = cost, .behind = behind};
+    if (w->quota && quota_charge(w->quota, sizeof *it + behind))
+        it->quota = quota_ref(w->quota);
+    else if (w->quota)
+        w->uncharged += it->uncharged = sizeof *it + behind;
     it->h.flags &= (uint8_t)~RECORD_MORE;
     list_init(&it->link);
     list_init(&it->begun);
@@ -71,6 +84,10 @@ static bool item_free(struct record_writer *w, struct record_item *it)
         free(it->parts);
     if (it->stream)
         it->stream->item = NULL;
+    w->uncharged -= it->uncharged;
+    if (it->quota)
+        quota_refund(it->quota, sizeof *it + it->behind);
+    quota_unref(it->quota);
     small_free(it, sizeof *it + it->behind);
     return sent;
 }
@@ -89,6 +106,7 @@ void record_writer_done(struct record_writer *w)
         }
         item_free(w, it);
     }
+    record_writer_charge(w, NULL);
 }
 
 static int full(const struct record_writer *w, const struct record_header *h, struct err *err)
@@ -137,7 +155,7 @@ int record_writer_push(struct record_writer *w, const struct record_header *h, c
     size_t cost = sizeof(struct record_item) + record_parts_cost(parts, n);
     if (cost > record_writer_room(w))
         return full(w, h, err);
-    struct record_item *it = item_new(h, length_of(parts, n), n * sizeof *parts, cost);
+    struct record_item *it = item_new(w, h, length_of(parts, n), n * sizeof *parts, cost);
     it->parts = (struct record_part *)(it + 1);
     it->n_parts = n;
     for (size_t i = 0; i < n; i++) {
@@ -154,7 +172,7 @@ int record_writer_copy(struct record_writer *w, const struct record_header *h, c
     size_t cost = sizeof(struct record_item) + len;
     if (cost > record_writer_room(w))
         return full(w, h, err);
-    struct record_item *it = item_new(h, len, len, cost);
+    struct record_item *it = item_new(w, h, len, len, cost);
     it->copy = (char *)(it + 1);
     if (len)
         memcpy(it->copy, body, len);
@@ -164,7 +182,7 @@ int record_writer_copy(struct record_writer *w, const struct record_header *h, c
 
 void record_writer_insist(struct record_writer *w, const struct record_header *h)
 {
-    struct record_item *it = item_new(h, 0, 0, sizeof *it);
+    struct record_item *it = item_new(w, h, 0, 0, sizeof *it);
     it->copy = (char *)(it + 1);
     enqueue(w, it);
 }
@@ -302,7 +320,7 @@ int record_stream_begin(struct record_stream *s, struct record_writer *w, const 
     int r = check_size(w, h, sizeof(struct record_item) + record_parts_cost(parts, n), err);
     if (r < 0)
         return r;
-    struct record_item *it = item_new(h, 0, 0, sizeof *it);
+    struct record_item *it = item_new(w, h, 0, 0, sizeof *it);
     it->open = true;
     it->stream = s;
     *s = (struct record_stream){w, it};

@@ -7,6 +7,7 @@
 
 #include "common/base/list.h"
 #include "common/wire/gather.h"
+#include "common/wire/quota.h"
 #include "common/wire/record.h"
 
 #define RECORD_MESSAGE ((size_t)256 << 10) // what a message is filled up to
@@ -23,6 +24,8 @@ struct record_writer {
     struct list stalled; // begun bodies, for finding those that followers of their call must wait for
     struct list parked;  // bodies that cannot go on now: more is to come, or the peer wants no more for now
     struct share *share; // set by the owner: what can go by reference does so; NULL = nothing
+    struct quota *quota; // see record_writer_charge()
+    size_t uncharged;    // bytes that it had no room for
     size_t n_items;
     size_t bytes; // that wait, bookkeeping included; not what lies in shared memory, which is its owner's
     size_t max_bytes;
@@ -30,6 +33,10 @@ struct record_writer {
 
 void record_writer_init(struct record_writer *w, size_t max_bytes);
 void record_writer_done(struct record_writer *w);
+// Who pays for what is queued from now on: the bookkeeping and what is copied, because bodies in blobs are their
+// owner's. NULL = nobody. What the quota has no room for is queued all the same, and counts as `uncharged` until it is
+// out: who set the quota makes the peer wait.
+void record_writer_charge(struct record_writer *w, struct quota *quota);
 
 // Queues a body made of the parts, one after the other; takes references. h->len and RECORD_MORE are not looked at.
 // ERR_LIMIT, and nothing queued, when max_bytes would wait.

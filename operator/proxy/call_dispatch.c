@@ -54,9 +54,11 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
         h.flags |= RECORD_REFS;
     struct call_slot *slot = &c->slots[c->n];
     *slot = (struct call_slot){.call = c, .member = m};
+    record_writer_charge(m->peer.out, c->quota);
     int r = c->state == CALL_STREAMING ? record_stream_begin(&slot->args, m->peer.out, &h, parts, n, err)
             : copied                   ? record_writer_copy(m->peer.out, &h, copied->data, copied->len, err)
                                        : record_writer_push(m->peer.out, &h, parts, n, err);
+    record_writer_charge(m->peer.out, NULL);
     if (r < 0)
         return r;
     c->n++;
@@ -71,7 +73,8 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
 static int send_same(struct call *c, const struct call_body *body, uint32_t n, struct err *err)
 {
     struct blob *shared = NULL;
-    bool copied = c->state == CALL_RUNNING && !body->blob && (n == 1 || body->len <= COPY_MAX);
+    bool copied = c->state == CALL_RUNNING && !body->blob &&
+                  (n == 1 || (body->len <= COPY_MAX && n * body->len <= quota_left(c->quota)));
     size_t cost = body->blob && body->blob->area ? 0 : body->len;
     int r = 0;
     for (uint32_t i = 0; i < n && r == 0; i++)

@@ -30,6 +30,7 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
     struct tenant *tenant = tenant_get(r, ns);
     *s = (struct session){.quota = quota_new(r->config.session_bytes, tenant->quota), .router = r, .tenant = tenant};
     peer_init(&s->peer, &r->changes, out, owner);
+    record_writer_charge(out, s->quota);
     if (group)
         group_key(s->group, ns, group, strlen(group));
     list_init(&s->open);

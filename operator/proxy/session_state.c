@@ -27,7 +27,8 @@ void session_flow(struct session *s)
     size_t body = 2 * config->pause_mark, let_in = MIN(s->n_streams, (uint32_t)LET_IN) * body;
     size_t charged = quota_used(s->quota), waiting = s->parked + MIN(s->waiting, LET_IN * body);
     size_t used = MAX(charged - MIN(charged, waiting), s->peer.out->bytes);
-    if (s->peer.read ? used <= config->high_mark + let_in : used >= config->low_mark + let_in)
+    bool over = s->peer.out->uncharged; // its answers, or those of others of its namespace, fill the share
+    if (s->peer.read ? !over && used <= config->high_mark + let_in : over || used >= config->low_mark + let_in)
         return;
     s->peer.read = !s->peer.read;
     if (s->peer.read)

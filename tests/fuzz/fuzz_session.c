@@ -70,7 +70,6 @@ static char *next_bytes(struct scene *s, size_t *ret_len)
 
 static void end_init(struct end *e, struct quota *quota)
 {
-    record_writer_init(&e->out, 1 << 18);
     record_reader_init(&e->reader, &(struct record_reader_config){.max_body = 1 << 16, .quota = quota});
     record_reader_init(&e->in, &(struct record_reader_config){.whole = true});
 }
@@ -87,6 +86,7 @@ static void end_done(struct end *e)
 static void client_open(struct scene *s, struct client *c)
 {
     c->n_open = 0;
+    record_writer_init(&c->end.out, 1 << 18);
     c->session = session_new(&s->r, "ml", next(s) & 1 ? NULL : "g", &c->end.out, c);
     end_init(&c->end, c->session->quota);
 }
@@ -273,6 +273,7 @@ static void rank_dial(struct scene *s, struct rank *k)
     if (k->member)
         return;
     k->n_has = 0;
+    record_writer_init(&k->end.out, 1 << 18);
     end_init(&k->end, s->r.bytes);
     struct member_identity id = {"u", s->attempt - older, (uint32_t)(k - s->ranks), "p", "n", NULL};
     if (router_join(&s->r, &id, hello, sizeof hello - 1, &k->end.out, k, &k->member, &err) < 0)

@@ -528,6 +528,31 @@ static void a_full_queue_takes_no_more_of_a_stream(void **state)
     assert_int_equal(add(3000), 0); // parts that are out do not count
 }
 
+// What the writer itself takes is somebody's, until it is out; what they have no room for is counted, and goes out too.
+static void what_waits_is_paid_for(void **state)
+{
+    (void)state;
+    struct quota *payer = quota_new(2000, NULL);
+    record_writer_charge(&w, payer);
+    copy(RECORD_ERROR, 1, 0, "too much");
+    size_t each = quota_used(payer);
+    assert_true(each > sizeof "too much" && w.uncharged == 0);
+    for (uint32_t i = 2; quota_left(payer) >= each; i++)
+        copy(RECORD_ERROR, i, 0, "too much");
+    size_t most = quota_used(payer);
+    copy(RECORD_ERROR, 100, 0, "too much");
+    assert_int_equal(quota_used(payer), most);
+    assert_int_equal(w.uncharged, each);
+    record_writer_charge(&w, NULL);
+    copy(RECORD_ERROR, 101, 0, "of nobody");
+    assert_int_equal(w.uncharged, each);
+    while (record_writer_fill(&w, message, sizeof message))
+        ;
+    assert_int_equal(quota_used(payer), 0);
+    assert_int_equal(w.uncharged, 0);
+    quota_unref(payer);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -555,6 +580,7 @@ int main(void)
         T(what_the_peer_holds_lets_others_by),
         T(a_stream_that_is_held_is_freed),
         T(a_full_queue_takes_no_more_of_a_stream),
+        T(what_waits_is_paid_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

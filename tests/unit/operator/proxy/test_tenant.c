@@ -70,6 +70,37 @@ static void a_namespace_holds_no_more_bytes_than_are_left_to_others(void **state
     assert_int_equal(quota_used(w->f.router.bytes), 0);
 }
 
+static void who_reads_no_answers_is_not_read_once_they_fill_the_share(void **state)
+{
+    struct world *w = *state;
+    struct client mute, other;
+    struct err err = ERR_INIT;
+    struct call_text call = {.rank = RECORD_GROUP, .head = "{\"method\":\"add\",\"group\":\"none\"}", .args = "[]"};
+    client_open(&w->f, &mute, "llama");
+    client_open_in(&w->f, &other, "web", "llama");
+    size_t left = quota_left(mute.session->quota) - 10000;
+    assert_true(quota_charge(mute.session->quota, left)); // as by results that wait for other ranks
+    mute.session->parked = left;
+    uint32_t asked = 0;
+    for (; mute.session->peer.read && asked < 1000; asked++) {
+        call.id = asked + 1;
+        assert_int_equal(client_send(&mute, &call, &err), 0);
+    }
+    assert_in_range(asked, 10, 100);
+    assert_true(quota_left(mute.session->quota) < 1000);
+    assert_true(other.session->peer.read);
+    quota_refund(mute.session->quota, left);
+    mute.session->parked = 0;
+    router_turn(&w->f.router);
+    assert_false(mute.session->peer.read); // what there was no room for still waits
+    for (uint32_t id = 1; id <= asked; id++)
+        assert_non_null(strstr(client_hears(&mute), "NOT_FOUND"));
+    router_turn(&w->f.router);
+    assert_true(mute.session->peer.read);
+    client_close(&mute);
+    client_close(&other);
+}
+
 static void a_namespace_has_no_more_calls_than_are_left_to_others(void **state)
 {
     struct world *w = *state;
@@ -144,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PROXY_TEST_EMPTY(a_namespace_holds_no_more_bytes_than_are_left_to_others),
+        PROXY_TEST_EMPTY(who_reads_no_answers_is_not_read_once_they_fill_the_share),
         PROXY_TEST_EMPTY(a_namespace_has_no_more_calls_than_are_left_to_others),
         PROXY_TEST_EMPTY(no_call_waits_longer_than_the_longest_wait),
         PROXY_TEST_EMPTY(a_call_that_runs_has_all_the_time_that_it_was_given),
