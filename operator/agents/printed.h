@@ -20,6 +20,7 @@ struct printed { // all in the arena
     size_t dropped; // lines that were not sent
 };
 
-int printed_decode(const char *body, size_t len, struct arena *a, struct printed *ret, struct err *err); // ERR_INVALID
+// ERR_INVALID; ERR_LIMIT: it is nested too deep.
+int printed_decode(const char *body, size_t len, struct arena *a, struct printed *ret, struct err *err);
 
 #endif

@@ -23,7 +23,8 @@ struct draft {
     const char *manifest; // JSON
 };
 
-// ERR_INVALID says what is wrong with the arguments, ERR_FORBIDDEN names the other namespace. Strings are in the arena.
+// ERR_INVALID says what is wrong with the arguments, ERR_FORBIDDEN names the other namespace, ERR_LIMIT
+// says that they are nested too deep. Strings are in the arena.
 int draft_read(const char *args, const char *ns, const char *user, int64_t now_ms, struct arena *a, struct draft *ret,
                struct err *err);
 // Which object {"group": NAME} or {"placementGroup": NAME} is about; `method` has these arguments. ERR_INVALID.

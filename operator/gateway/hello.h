@@ -16,7 +16,7 @@ struct hello {
     bool output;           // a client wants what the ranks of its group print
 };
 
-// Strings in the arena. ERR_INVALID.
+// Strings in the arena. ERR_INVALID; ERR_LIMIT: it is nested too deep.
 int hello_decode(const char *json, size_t len, struct arena *a, struct hello *ret, struct err *err);
 // The member "group" of a WELCOME, with the meshes of the object.
 void hello_group(const struct group *g, uint32_t attempt, struct json_writer *w);

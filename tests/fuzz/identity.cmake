@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 cadre_fuzz(jwt LINKS cadre_identity)
+cadre_fuzz(review LINKS cadre_identity)
