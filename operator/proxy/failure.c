@@ -15,13 +15,14 @@ static const char *const kinds[] = {ERR_CODES(X) "FAILED", "NO_DEVICE", "OTHER"}
 #undef X
 _Static_assert(ARRAY_LEN(kinds) == FAILURE_KINDS, "a code is new");
 
-#define BODY_MAX ((size_t)64 << 10) // of an ERROR: a code and a message need less
+#define BODY_MAX ((size_t)64 << 10) // of an ERROR: a code, a message and a cause need less
 
 void failure_set(struct failure *f, int code, const char *fmt, ...)
 {
     f->rank = -1;
     f->pod = f->node = NULL;
     f->exited = f->unran = false;
+    f->cause = NULL;
     f->retry_after_ms = code == ERR_THROTTLED ? FAILURE_RETRY_MS : 0;
     snprintf(f->code, sizeof f->code, "%s", err_name(code));
     va_list ap;
@@ -57,6 +58,8 @@ void failure_encode_call(const struct failure *f, const char *trace, bool unsent
     if (again)
         writer_bool(&w, "idempotent", true);
     writer_str_set(&w, "traceparent", trace);
+    if (f->cause)
+        writer_raw(&w, "cause", f->cause, f->cause_len);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
@@ -98,6 +101,9 @@ void failure_decode(struct failure *f, const char *json, size_t len)
         copy_text(f->code, sizeof f->code, code);
         copy_text(f->message, sizeof f->message, message);
         f->unran = is_false(json_get(root, "ran"));
+        const struct json *cause = json_get(root, "cause");
+        f->cause = cause && cause->type == JSON_OBJECT ? cause->text : NULL;
+        f->cause_len = cause ? cause->len : 0;
     }
     arena_done(&a);
 }

@@ -3,6 +3,7 @@
 //
 //   {"code": "UNAVAILABLE", "message": "...", "rank": 2, "pod": "llama-2-1", "node": "n1", "exitCode": 137}
 //   {"code": "THROTTLED", "message": "...", "retryAfterMs": 100, "ran": false}
+//   {"code": "ValueError", "message": "...", "rank": 1, "cause": {...}}
 //
 // Codes are the names of `enum err_code` or what a worker sent. All but code and message may be missing.
 #ifndef CADRE_PROXY_FAILURE_H
@@ -28,6 +29,8 @@ struct failure {
     int exit_code;
     int64_t retry_after_ms; // 0 = not said
     bool unran;             // the rank that says so has not begun to run the call
+    const char *cause;      // an object that the rank sent for its caller, borrowed; NULL = none
+    size_t cause_len;
 };
 
 // THROTTLED: with FAILURE_RETRY_MS, in which other calls may have been answered.
@@ -36,7 +39,7 @@ void failure_from(struct failure *f, const struct err *err);
 void failure_encode(const struct failure *f, struct buf *out);
 // Of a call: with its traceparent ("" = none), and that certainly no rank has begun to run it (`unsent`).
 void failure_encode_call(const struct failure *f, const char *trace, bool unsent, bool again, struct buf *out);
-// What a worker sent; something that is no such document becomes a failure that says so.
+// What a worker sent, which must outlive the failure; something else becomes a failure that says so.
 void failure_decode(struct failure *f, const char *json, size_t len);
 // Failures are counted by it: bounded, whatever a worker sends.
 unsigned failure_kind(const struct failure *f);

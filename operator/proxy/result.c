@@ -173,6 +173,8 @@ void result_error(struct call_slot *slot, const struct call_body *body)
     f.pod = m->pod;
     f.node = m->node;
     f.unran = said.unran;
+    f.cause = said.cause;
+    f.cause_len = said.cause_len;
     call_fail(c, &f);
 }
 

@@ -130,7 +130,7 @@ void call_cancel(struct cadre_call *c)
     nested_wake(&c->nested);
 }
 
-void call_encode_error(struct buf *out, const char *code, const char *message, bool ran)
+static void encode_error(struct buf *out, const char *code, const char *message, const char *cause, bool ran)
 {
     struct json_writer w;
     writer_init(&w, 0);
@@ -139,9 +139,16 @@ void call_encode_error(struct buf *out, const char *code, const char *message, b
     writer_str(&w, "message", message);
     if (!ran)
         writer_bool(&w, "ran", false);
+    if (cause)
+        writer_raw(&w, "cause", cause, strlen(cause));
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
+}
+
+void call_encode_error(struct buf *out, const char *code, const char *message, bool ran)
+{
+    encode_error(out, code, message, NULL, ran);
 }
 
 char *call_take_shared(struct cadre_call *c, size_t *ret_len)
@@ -153,7 +160,7 @@ char *call_take_shared(struct cadre_call *c, size_t *ret_len)
 bool call_encode(struct cadre_call *c, struct buf *out)
 {
     if (c->failed) {
-        call_encode_error(out, c->code, buf_str(&c->message), c->ran);
+        encode_error(out, c->code, buf_str(&c->message), c->cause, c->ran);
     } else if (c->result.len) {
         buf_done(out);
         *out = c->result;

@@ -25,6 +25,7 @@
 
 #define CALL_RESULT_MAX ((size_t)2 << 30) // what the protocol has
 #define CALL_MESSAGE_MAX 4095
+#define CALL_CAUSE_MAX ((size_t)48 << 10)
 #define CALL_FIRST 640
 
 struct call_names { // of all arguments that a method takes
@@ -48,6 +49,7 @@ struct cadre_call {
     bool ran;             // the method has begun
     bool failed;          // then `code` and `message` are the answer, else `result`
     const char *code;     // static, or in the arena
+    const char *cause;    // of the error: a JSON object for the caller, in the arena; NULL = none
     struct buf result;    // empty = null; not where it is in `shared`
     struct pool *pool;    // for long results; NULL = they are not shared
     char *shared;         // in the pool, NULL = none

@@ -251,10 +251,10 @@ CADRE_EXPORT int cadre_host_return(cadre_call *call, const void *body, size_t le
     return call_return(call, body, len) == CADRE_OK ? 0 : -1;
 }
 
-CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, int ran)
+CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, const char *cause, int ran)
 {
     (void)cadre_fail(call, "%s", message);
-    request_fail(request_of(call), name, ran);
+    request_fail(request_of(call), name, cause, ran);
 }
 
 CADRE_EXPORT void cadre_host_finish(cadre_call *call)

@@ -77,11 +77,12 @@ bool request_begin(struct request *r)
     return fetch(r);
 }
 
-void request_fail(struct request *r, const char *name, bool ran)
+void request_fail(struct request *r, const char *name, const char *cause, bool ran)
 {
     r->call.ran = ran;
     r->call.failed = true;
     r->call.code = name ? arena_strdup(&r->call.arena, name) : "FAILED";
+    r->call.cause = cause && strlen(cause) <= CALL_CAUSE_MAX ? arena_strdup(&r->call.arena, cause) : NULL;
 }
 
 void request_end(struct request *r)

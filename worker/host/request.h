@@ -82,9 +82,9 @@ void request_abandon(struct request *r); // nobody wants an answer; it is gone f
 
 // Of a method without a function, on the thread that pulled its job: makes its arguments ready. False: it does not run,
 // and the job is finished at once. Else, from any thread: request_fail() for an error, whose message is in the call,
-// and whose name is copied, NULL = FAILED; then request_end(); then the job is finished.
+// and whose name and cause (call.h) are copied, NULL = FAILED and none; then request_end(); then the job is finished.
 bool request_begin(struct request *r);
-void request_fail(struct request *r, const char *name, bool ran);
+void request_fail(struct request *r, const char *name, const char *cause, bool ran);
 void request_end(struct request *r);
 
 #endif

@@ -73,7 +73,7 @@ static bool rest(struct cadre_client *c, struct pending *p, const cadre_client_e
     return true;
 }
 
-// r NULL: it has failed, with the error.
+// error: it has failed; r is its ERROR then, or NULL.
 static void answer(struct cadre_client *c, struct pending *p, const struct record *r, cadre_client_error *error)
 {
     if (error) {
@@ -84,7 +84,7 @@ static void answer(struct cadre_client *c, struct pending *p, const struct recor
     cadre_client_answer a = {.id = p->id, .rank = -1, .error = error};
     void (*done)(void *, const cadre_client_answer *) = p->done;
     void *ctx = p->ctx;
-    if (r) {
+    if (r && !error) {
         a.result = (cadre_client_json){r->body, r->len};
         a.rank = r->h.rank == RECORD_GROUP ? -1 : (int64_t)r->h.rank;
     }
@@ -98,7 +98,7 @@ static void answer(struct cadre_client *c, struct pending *p, const struct recor
         future_keep(c, p, r, error);
     else
         pendings_give(&c->calls, p);
-    c->answered_in = r ? r->blob : NULL;
+    c->answered_in = r && !error ? r->blob : NULL;
     if (done)
         done(ctx, &a);
     c->answered_in = NULL;
@@ -374,7 +374,7 @@ static void on_answer(void *ctx, struct uplink *u, const struct record *r)
     } else {
         cadre_client_error f;
         fault_decode(&f, r->body, r->len);
-        answer(c, p, NULL, &f);
+        answer(c, p, r, &f);
     }
     if (!list_empty(&c->waiting))
         arm_pump(c);

@@ -26,10 +26,10 @@ void future_keep(struct cadre_client *c, struct pending *p, const struct record 
     c->n_kept++;
     c->n_promised--;
     list_append(c->turnstile && !p->watched ? &c->handed_out : &c->finished, &p->link);
-    if (r && (p->result = r->blob ? blob_ref(r->blob) : blob_copy(r->body, r->len, c->quota))) {
+    if (r && (p->result = r->blob ? blob_ref(r->blob) : blob_copy(r->body, r->len, c->quota)))
         p->text = (cadre_client_json){r->blob ? r->body : p->result->data, r->len};
+    if (p->result && !error)
         return;
-    }
     p->fault = xmalloc(sizeof *p->fault);
     if (error) {
         *p->fault = *error;
@@ -84,7 +84,7 @@ cadre_client_code cadre_client_get(cadre_client *c, uint64_t id, cadre_client_js
         *error = *p->fault;
     blob_unref(c->taken);
     c->taken = TAKE_PTR(p->result);
-    if (c->taken && ret)
+    if (c->taken && ret && !p->fault)
         *ret = p->text;
     drop(c, p);
     return code;

@@ -6,7 +6,7 @@
 
 #include "sdk/c/client/client.h"
 
-// r NULL: it has failed, with the error. p keeps its place, is in no other list and holds nothing else.
+// error: it has failed; r is its ERROR then, or NULL. p keeps its place, is in no other list and holds nothing else.
 void future_keep(struct cadre_client *c, struct pending *p, const struct record *r, const cadre_client_error *error);
 void futures_done(struct cadre_client *c);
 

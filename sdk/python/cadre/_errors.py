@@ -2,6 +2,7 @@
 """What a call may end with: a class for each code of docs/calls.md."""
 
 import builtins
+import inspect
 
 
 class Error(Exception):
@@ -23,7 +24,7 @@ class Error(Exception):
 
     def __init__(self, message, name="", may_have_run=False, rank=None, pod=None, node=None, exit_code=None,
                  retry_after=None):
-        super().__init__(message)
+        Exception.__init__(self, message)  # and not of another base, such as the method's own exception
         self.message = message
         self.name = name or _name_of(type(self))
         self.may_have_run = may_have_run
@@ -136,47 +137,85 @@ class Internal(Error):
 
 
 class Failed(Error):
-    """The method said so. `name` is what it calls the error. Where that is an exception of Python's own, this is one of
-    that type, too: `except ValueError` catches it.
+    """The method raised. `name` is what it calls the error. The exception is also of the type that the method raised:
+    `except ValueError`, or a class of the program's own, catches it, and `cause` is what it raised. That needs trust in the
+    worker; without it, only Python's own exceptions have their type.
+
+    traceback  of the method, text; None where the worker is in C
     """
 
     code = 100
+    cause = traceback = None
     _named = {}
 
     def __reduce__(self):
-        return _failed, (self.name, self.message), vars(self)
+        return _failed, (self.name, self.message, self.cause), vars(self)
+
+    def __str__(self):
+        return self.message
 
     @classmethod
     def _class(cls, name):
-        if name not in cls._named:
-            cls._named[name] = _with_builtin(name)
-        return cls._named[name]
+        base = getattr(builtins, name, None)
+        if not (isinstance(base, type) and issubclass(base, Exception)) or base in (Exception, Warning):
+            return Failed
+        return cls._with(base)
+
+    @classmethod
+    def _with(cls, base):
+        """The class of those that are of another type, too."""
+        if base not in cls._named:
+            if len(cls._named) >= _NAMED_MAX:
+                cls._named.clear()
+            try:
+                made = type("Failed", (Failed, base), {"__doc__": Failed.__doc__, "__module__": Failed.__module__,
+                                                       "__new__": _empty_of(base)})
+                made("")
+                cls._named[base] = made
+            except Exception:  # Python cannot make one of both, or not without more arguments
+                cls._named[base] = Failed
+        return cls._named[base]
+
+    def _adopt(self, cause):
+        """What the exception of the method knows of itself; our own attributes stay."""
+        self.cause = cause
+        self.args = cause.args
+        for name in dir(type(cause)):
+            if isinstance(inspect.getattr_static(type(cause), name), _SLOTS) and name not in _NOT_TAKEN:
+                try:
+                    setattr(self, name, getattr(cause, name))
+                except (AttributeError, TypeError):
+                    pass
+        for name, value in vars(cause).items():
+            vars(self).setdefault(name, value)
 
 
-def _with_builtin(name):
-    base = getattr(builtins, name, None)
-    if not (isinstance(base, type) and issubclass(base, Exception)) or base in (Exception, Warning):
-        return Failed
-    try:
-        cls = type("Failed", (Failed, base), {"__doc__": Failed.__doc__, "__module__": Failed.__module__})
-        cls("")
-    except TypeError:  # one that is not made of a message alone, such as UnicodeDecodeError
-        return Failed
-    return cls
+def _empty_of(base):
+    """A function that makes the object without what the class itself does for that."""
+    builtin = next(c for c in base.__mro__ if "__new__" in vars(c) and not c.__flags__ & _IN_PYTHON)
+    return lambda cls, *args, **named: builtin.__new__(cls)
 
 
-def _failed(name, message):
-    return Failed._class(name)(message, name)
+_NAMED_MAX = 1000
+_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_SLOTS = type(OSError.errno), type(BaseException.args)  # attributes that are not in vars()
+_NOT_TAKEN = {"args", "with_traceback", "name"} | {name for name in dir(BaseException) if name.startswith("__")}
+
+
+def _failed(name, message, cause=None):
+    return (Failed._with(type(cause)) if cause is not None else Failed._class(name))(message, name)
 
 
 def _text(value):
     return value.decode("utf-8", "replace")
 
 
-def of_struct(e):
-    """The exception for a cadre_client_error."""
+def of_struct(e, cause=None):
+    """The exception for a cadre_client_error. cause: what the method raised, where that is known."""
     name = _text(e.name)
     cls = Error._classes.get(e.code) if e.code != Failed.code else Failed._class(name)
+    if cause is not None and cls is not None and issubclass(cls, Failed):
+        cls = Failed._with(type(cause))
     return (cls or Failed)(_text(e.message), name, bool(e.may_have_run), e.rank if e.rank >= 0 else None,
                _text(e.pod) or None, _text(e.node) or None, e.exit_code if e.exit_code >= 0 else None,
                e.retry_after_ms / 1000 if e.retry_after_ms > 0 else None)

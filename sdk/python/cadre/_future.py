@@ -9,7 +9,7 @@ from ctypes import byref
 from operator import index
 from queue import Empty, SimpleQueue
 
-from . import _errors
+from . import _errors, _raised
 from . import _library as lib
 from ._reference import Ref
 from ._value import decode
@@ -164,12 +164,21 @@ class Future:
             _take(handle, self._id, ms, answer.json_ref, answer.memory_ref, answer.error_ref)
         finally:  # also where a signal handler raises as soon as it has been taken
             if answer.error.code != lib.OK:
-                self._error = _errors.of_struct(answer.error)
+                self._error = self._error_of(handle, answer)
                 self._taken = True
             elif answer.memory.value:
                 self._keep(handle, answer)
                 self._taken = True
             answer.give_back()
+
+    def _error_of(self, handle, answer):
+        if not answer.memory.value:
+            return _errors.of_struct(answer.error)
+        try:
+            body = ctypes.string_at(answer.json.text, answer.json.len)
+        finally:
+            _give_back(handle, answer.memory)
+        return _raised.error(answer.error, body, self._method.trust)
 
     def _keep(self, handle, answer):
         try:

@@ -285,7 +285,8 @@ CADRE_CLIENT_API size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms);
 CADRE_CLIENT_API cadre_client_code cadre_client_get(cadre_client *c, uint64_t id, cadre_client_json *ret,
                                                     cadre_client_error *error);
 // The same, waiting at most so long (negative = without end). The result is the caller's until it is given back,
-// before cadre_client_close(). *ret_memory NULL and CADRE_CLIENT_OK: the time is over, the call goes on.
+// before cadre_client_close(). *ret_memory NULL and CADRE_CLIENT_OK: the time is over, the call goes on. With an error,
+// *ret_memory NULL or *ret is the body of the ERROR (docs/protocol.md), which is to be given back, too.
 CADRE_CLIENT_API cadre_client_code cadre_client_take(cadre_client *c, uint64_t id, int64_t timeout_ms,
                                                      cadre_client_json *ret, void **ret_memory,
                                                      cadre_client_error *error);

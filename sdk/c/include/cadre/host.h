@@ -87,8 +87,9 @@ CADRE_EXPORT int cadre_host_lane_fd(unsigned lane);
 // Or it is copied.
 CADRE_EXPORT void *cadre_host_room(cadre_call *call, size_t len);
 CADRE_EXPORT int cadre_host_return(cadre_call *call, const void *body, size_t len); // 0, or -1: too long
-// Instead: an error of that name, such as "ValueError"; NULL = FAILED. `ran`: the method has begun.
-CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, int ran);
+// Instead: an error of that name, such as "ValueError"; NULL = FAILED. `ran`: the method has begun. `cause`: a JSON
+// object of up to 48 KiB, which the caller gets as it is; NULL = none.
+CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, const char *cause, int ran);
 CADRE_EXPORT void cadre_host_finish(cadre_call *call); // once a call, which is gone then
 CADRE_EXPORT int cadre_host_canceled(const cadre_call *call);
 

@@ -47,7 +47,7 @@ FUNCTIONS = {
     "lane_fd": (c_int, [c_uint]),
     "room": (c_void_p, [c_size_t, c_size_t]),
     "return": (c_int, [c_size_t, c_char_p, c_size_t]),
-    "fail": (None, [c_size_t, c_char_p, c_char_p, c_int]),
+    "fail": (None, [c_size_t, c_char_p, c_char_p, c_char_p, c_int]),
     "finish": (None, [c_size_t]),
     "canceled": (c_int, [c_size_t]),
     "calls": (c_int64, [c_size_t, c_char_p, c_size_t]),

@@ -62,9 +62,17 @@ def _line(e):
     return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else "?"
 
 
+def words_of(e):
+    """What an exception says; nothing if it fails to."""
+    try:
+        return str(e)
+    except Exception:
+        return ""
+
+
 def said(e):
     """One line: the type, the message, the place."""
-    words = " ".join(str(e).split())
+    words = " ".join(words_of(e).split())
     return f"{type(e).__name__}{': ' if words else ''}{words} ({_line(e)})"
 
 

@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 
-from .. import _errors, _method, _value
+from .. import _errors, _method, _raised, _value
 from . import _host, _load
 
 STACKS = signal.SIGRTMAX - 1  # makes a worker write the stacks of its threads, also where one holds Python's lock
@@ -68,7 +68,8 @@ def explain(e, method):
     elif isinstance(e, asyncio.CancelledError):
         name, first = "CANCELED", f"{method.name}() was canceled"
     else:
-        first = f"{name}: {e}" if str(e) else name
+        words = _load.words_of(e)
+        first = f"{name}: {words}" if words else name
     frames = traceback.extract_tb(e.__traceback__)[1:]
     text = "".join(traceback.format_list(frames[-6:]))
     where = f"\n{method.name}() failed at {_load._line(e)}" if frames else ""
@@ -238,13 +239,13 @@ class Server:
 
     def _fail(self, handle, method, e):
         if isinstance(e, _BadArguments):
-            ran, name, message = 0, e.name.encode(), _shorten(str(e), _MESSAGE_MAX)
+            ran, cause, name, message = 0, None, e.name.encode(), _shorten(str(e), _MESSAGE_MAX)
         elif _is_call_itself(e):
-            ran, name = 0, b"INVALID"
+            ran, cause, name = 0, None, b"INVALID"
             message = _shorten(f"{e}; {method.name}() takes {inspect.signature(method.function)}", _MESSAGE_MAX)
         else:
-            ran, (name, message) = 1, explain(e, method)
-        self.host.fail(handle, name, message, ran)
+            ran, cause, (name, message) = 1, _raised.pack(e), explain(e, method)
+        self.host.fail(handle, name, message, cause, ran)
 
 
 def _forget_wakeup():

@@ -9,10 +9,12 @@
 import base64
 import hashlib
 import os
+import pickle
 import re
 import subprocess
 import sys
 import threading
+import traceback
 import types
 
 import cadre
@@ -70,6 +72,50 @@ class Large:
         return sum(TABLE)
 
 
+class OutOfTokens(Exception):
+    def __init__(self, used):
+        super().__init__(f"{used} tokens are used")
+        self.used = used
+
+    def __reduce__(self):
+        return OutOfTokens, (self.used,)
+
+
+class NeedsTwo(Exception):
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+
+class Failing:
+    def own(self):
+        try:
+            raise KeyError("inner")
+        except KeyError as e:
+            raise OutOfTokens(7 + cadre.rank()) from e
+
+    def of_python(self, kind):
+        if kind == "file":
+            open("/no/such/file", encoding="utf-8")
+        b"\xff".decode()
+
+    def unpicklable(self):
+        e = ValueError("holds a lock")
+        e.lock = threading.Lock()
+        raise e
+
+    def not_again(self):
+        raise NeedsTwo(1, 2)
+
+    def long(self):
+        raise ValueError("x" * 100000)
+
+    def silent(self):
+        class Silent(Exception):
+            def __str__(self):
+                raise RuntimeError("says nothing")
+        raise Silent
+
+
 @cadre.task
 def square(x):
     return times(x) * x
@@ -108,6 +154,55 @@ class ByValue(RunCase):
         with cadre.local():
             self.assertEqual(square(4), 48)
             self.assertEqual(cadre.task(lambda x: times(x))(2), 6)
+
+    def test_the_caller_gets_the_method_s_own_exception(self):
+        with cadre.local() as client:
+            group = client.Group(Failing, replicas=2)
+            with self.assertRaises(OutOfTokens) as caught:
+                group.own()
+            e = caught.exception
+            self.assertIsInstance(e, cadre.Failed)
+            self.assertIs(type(e.cause), OutOfTokens)
+            self.assertEqual((e.used, e.args, e.name), (7 + e.rank, (f"{7 + e.rank} tokens are used",), "OutOfTokens"))
+            self.assertEqual((e.pod, e.node), (group.info()["workers"][e.rank].get("pod"), group.nodes[e.rank]))
+            self.assertRegex(str(e), f"^rank {e.rank}: OutOfTokens: . tokens are used\nown\\(\\) failed at")
+            self.assertRegex(e.traceback, r"(?s)KeyError: 'inner'.*direct cause.*line \d+, in own\n.*OutOfTokens: . tokens")
+            self.assertIn(e.traceback, "".join(traceback.format_exception(type(e), e, e.__traceback__)))
+            again = pickle.loads(pickle.dumps(e))
+            self.assertEqual((type(again), again.used, again.rank), (type(e), e.used, e.rank))
+
+    def test_attributes_of_python_s_own_exceptions_are_there(self):
+        with cadre.local() as client:
+            group = client.Group(Failing)
+            with self.assertRaises(FileNotFoundError) as caught:
+                group.of_python("file")
+            self.assertEqual((caught.exception.errno, caught.exception.filename), (2, "/no/such/file"))
+            with self.assertRaises(UnicodeDecodeError) as caught:
+                group.of_python("text")
+            self.assertEqual((caught.exception.object, caught.exception.start), (b"\xff", 0))
+
+    def test_an_exception_that_does_not_travel_comes_as_text(self):
+        with cadre.local() as client:
+            group = client.Group(Failing)
+            for method, name, text in (("unpicklable", "ValueError", "holds a lock"), ("long", "ValueError", "xxx"),
+                                       ("not_again", "NeedsTwo", "1 and 2")):
+                with self.subTest(method), self.assertRaisesRegex(cadre.Failed, text) as caught:
+                    getattr(group, method)()
+                self.assertEqual((caught.exception.name, caught.exception.cause), (name, None))
+            with self.assertRaisesRegex(cadre.Failed, "^rank 0: Silent\n"):
+                group.silent()
+            with self.assertRaises(cadre.Failed) as caught:
+                group.not_again()
+            self.assertRegex(str(caught.exception.__cause__), "NeedsTwo cannot be opened here: TypeError: .*argument")
+
+    def test_who_does_not_trust_the_worker_opens_no_exception(self):
+        with cadre.local() as client:
+            name = client.Group(Failing, name="failing").name
+            with cadre.connect(client.address, namespace="default") as other:
+                with self.assertRaises(cadre.Failed) as caught:
+                    other.group(name).own()
+        self.assertEqual((type(caught.exception), caught.exception.cause), (cadre.Failed, None))
+        self.assertIn("in own", caught.exception.traceback)
 
     def test_what_does_not_pickle_is_named(self):
         with cadre.local() as client:

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a method raised, on its way to its caller: `cause` in the body of an ERROR (docs/protocol.md)."""
+
+import base64
+import json
+import pickle
+import traceback
+
+from . import _errors
+from ._code import cloudpickle
+
+_PICKLE_MAX = 24 << 10  # bytes; what is longer comes as text only
+_TRACEBACK_MAX = 8 << 10
+
+
+class _Remote(Exception):
+    """Stands behind an exception as its cause, and shows the traceback of the rank."""
+
+    def __init__(self, text):
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self):
+        return f"\n{self.text}"
+
+    def __reduce__(self):
+        return _Remote, (self.text,)
+
+
+def _traceback(e):
+    """Text, without the line of the worker itself."""
+    own = e.__traceback__.tb_next if e.__traceback__ else None
+    text = "".join(traceback.format_exception(type(e), e, own)).encode("utf-8", "replace")
+    return text if len(text) <= _TRACEBACK_MAX else b"...\n" + text[-_TRACEBACK_MAX:]
+
+
+def pack(e):
+    """JSON."""
+    packed = {"type": f"{type(e).__module__}.{type(e).__qualname__}"[:500],
+              "traceback": _traceback(e).decode("utf-8", "replace")}
+    if isinstance(e, Exception):
+        stream = _dumps(e)
+        if stream and len(stream) <= _PICKLE_MAX:
+            packed["pickle"] = base64.b64encode(stream).decode()
+    return json.dumps(packed, ensure_ascii=False).encode("utf-8", "replace").replace(b"\0", b"?")
+
+
+def _dumps(e):
+    try:
+        return (cloudpickle() or pickle).dumps(e, protocol=5)
+    except Exception:
+        return None
+
+
+def _open(packed):
+    """(exception, why not)"""
+    try:
+        found = pickle.loads(base64.b64decode(packed["pickle"]))
+    except Exception as e:
+        return None, f"{packed.get('type')} cannot be opened here: {type(e).__name__}: {e}"
+    return (found, None) if isinstance(found, Exception) else (None, None)
+
+
+def error(struct, body, trust):
+    """The exception of a call: its cadre_client_error, and the body of its ERROR, or None."""
+    cause = None
+    try:
+        said = json.loads(body) if body else {}
+        packed = said.get("cause") if isinstance(said, dict) else None
+    except ValueError:
+        packed = None
+    if not isinstance(packed, dict):
+        return _errors.of_struct(struct)
+    cause, why_not = _open(packed) if trust and "pickle" in packed else (None, None)
+    e = _errors.of_struct(struct, cause)
+    if not isinstance(e, _errors.Failed):
+        return e
+    if cause is not None:
+        e._adopt(cause)
+    e.traceback = packed.get("traceback")
+    if e.traceback:
+        e.__cause__ = _Remote(e.traceback + (f"({why_not})\n" if why_not else ""))
+    return e
