@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define READ_SIZE_MIN 16384u // below, connections stall with TLS and flow control
+#define LWS_READ_SIZE 1024u  // a session of libwebsockets gets what came with its request in pieces of this, no more
 #define SERV_BUF_MIN 16448u  // one TLS record
 #define HEADERS_MAX 20480u   // bytes of a request's headers together
 #define SWEEPS 20u           // parts that a round over all connections is cut into, at most
@@ -194,7 +195,7 @@ static struct lws_protocols *protocols_new(const struct ws_server_config *config
     for (size_t i = 0; i <= n; i++)
         p[i] = (struct lws_protocols){.name = i ? config->subprotocols[i - 1] : "(http)",
                                       .callback = on_event,
-                                      .rx_buffer_size = config->read_size,
+                                      .rx_buffer_size = LWS_READ_SIZE,
                                       .tx_packet_size = RECORD_MESSAGE + LWS_PRE};
     return p;
 }

@@ -28,7 +28,7 @@ struct ws_server_config {
     struct quota *quota;   // charged with all of them, too; a reference is taken. NULL = nobody else counts
     size_t max_body;       // of an HTTP request; 0 = 1 MiB
     size_t max_bodies;     // of all of them together that are held; 0 = 64 MiB
-    size_t read_size;      // most bytes a read, and address space a session; at least 16 KiB; 0 = WS_WAVE
+    size_t read_size;      // most bytes a read; at least 16 KiB; 0 = WS_WAVE
     // A session silent for this long is asked, and closed after as long again. The same time twice is what a request
     // may take to come in, and its answer or what waits for a session without a byte of it being taken; 0 = 20 s
     int64_t ping_ms;
