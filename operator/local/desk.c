@@ -546,9 +546,11 @@ struct local_group *desk_find(const struct desk *d, const char *uid)
 const char *desk_node(const struct desk *d, const char *uid, uint32_t rank)
 {
     const struct entry *e = by_uid(d, uid);
-    return e && e->group && e->placed
-               ? e->assignment.nodes[rank / (uint32_t)local_group_spec(e->group)->spec.workers_per_replica]
-               : NULL;
+    if (!e || !e->group || !e->placed)
+        return NULL;
+    const struct workergroup *g = local_group_spec(e->group);
+    const uint32_t replica = rank / (uint32_t)g->spec.workers_per_replica;
+    return replica < (uint32_t)g->spec.replicas ? e->assignment.nodes[replica] : NULL; // a worker says its rank itself
 }
 
 void desk_reap(struct desk *d)

@@ -408,7 +408,9 @@ def _create(made_of, args, kwargs, options):
             "lanes": {m: o["concurrency_group"] for m, o in methods.items() if o.get("concurrency_group")}}
     record = {"name": name or "", "namespace": options.get("namespace") or session.namespace, "class": what,
               "group": info["group"], "detached": options.get("lifetime") == "detached", "job": session.said["job"],
-              "info": _packing.Packed((info,))}
+              "asks": {} if _placement.is_in_group(options) else {"GPU": options.get("num_gpus") or 0,
+                                                                  "CPU": options.get("num_cpus") or 0},
+              "restarts": info["restarts"], "info": _packing.Packed((info,))}
     other = _enter(session, actor, record, options)
     if other is not None:
         return other
@@ -420,8 +422,7 @@ def _create(made_of, args, kwargs, options):
         raise
     calls = handle._calls()
     _tell_how(session, calls, made_of._blob(), args, kwargs)
-    if is_async:
-        calls.submit("__ray_ready__", (), {}, {})
+    calls.submit("__ray_ready__", (), {}, {})
     return handle
 
 
@@ -485,6 +486,11 @@ def _handle_of(session, record):
     if counted:
         _count(session, record["actor"], False)
     return ActorHandle(session, record["actor"], info, counted)
+
+
+def handle_of_id(session, actor):
+    """Of an actor that is there."""
+    return _handle_of(session, {"actor": str(actor), **session.ask("actor", str(actor))})
 
 
 def get_actor(name, namespace=None):

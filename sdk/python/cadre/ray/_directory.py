@@ -211,6 +211,27 @@ class Directory:
     async def all_actors(self):
         return {actor: self.public(actor) for actor in self.actors}
 
+    # What processes of a program tell each other
+
+    @_tells
+    async def say(self, key, value):
+        self.values.setdefault(key, _Value()).body = ("said", value)
+        self.values[key].there.set()
+
+    @_tells
+    async def unsay(self, key):
+        self.values.pop(key, None)
+
+    @_asks
+    async def hear(self, key):
+        """What was said; None: not yet."""
+        value = self.values.setdefault(key, _Value())
+        try:
+            await asyncio.wait_for(value.there.wait(), _POLL_S)
+        except asyncio.TimeoutError:
+            return None
+        return value.body[1]
+
     # Placement groups
 
     @_tells

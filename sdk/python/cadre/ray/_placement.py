@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement groups, and where an actor or a worker goes."""
 
+import math
 import secrets
 import threading
 
@@ -239,6 +240,11 @@ def _group_of(options):
     return None, -1
 
 
+def is_in_group(options):
+    """Whether what it uses is a placement group's."""
+    return _group_of(options)[0] is not None
+
+
 def said(options):
     """What its process is told of it."""
     group, _ = _group_of(options)
@@ -283,7 +289,7 @@ def _on_bundle(session, group, index, options, what):
         if index < 0:
             index = min(fits, key=lambda i: _taken.get((group._name, i), 0))
         _taken[group._name, index] = _taken.get((group._name, index), 0) + 1
-    return {"pool": group._pool(session, index), "replicas": 1, "gpus": -(-asked["GPU"] // 1)}
+    return {"pool": group._pool(session, index), "replicas": 1, "gpus": math.ceil(asked["GPU"])}
 
 
 def _check_node(session, strategy, what):

@@ -11,6 +11,10 @@ _IMAGE = "put it into the image of the workers, which runtime_env={\"image_uri\"
 _INSTEAD = {"pip": _IMAGE, "uv": _IMAGE, "conda": _IMAGE, "container": _IMAGE, "java_jars": "there are no workers in Java",
             "nsight": "start the profiler in the method", "rocprof_sys": "start the profiler in the method",
             "mpi": "make a group of ranks, client.Group(replicas=n)"}
+_OF_RANKS = frozenset((  # what Cadre sets for each rank; programs for Ray count their own
+    "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK",
+    "NNODES", "GROUP_NAME", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE"))
+_ENV = "RAY_ON_CADRE_ENV"  # what a worker gets of it: JSON
 _KNOWN = ("env_vars", "working_dir", "py_modules", "worker_process_setup_hook", "image_uri", "config", "excludes")
 
 
@@ -44,10 +48,10 @@ def variables(of_program, of_worker):
     """Environment variables of a worker: its own beat those of its program."""
     merged = {**of_program, **(of_worker or {})}
     files = {name: merged[name] for name in ("working_dir", "py_modules", "worker_process_setup_hook") if merged.get(name)}
-    made = {**variables_of(of_program), **variables_of(of_worker)}
-    if files:
-        made["RAY_ON_CADRE_FILES"] = json.dumps({name: _absolute(value) for name, value in files.items()})
-    return made
+    given = {**variables_of(of_program), **variables_of(of_worker)}
+    files = {name: _absolute(value) for name, value in files.items()}
+    return {**{name: v for name, v in given.items() if name not in _OF_RANKS and not name.startswith("CADRE_")},
+            _ENV: json.dumps({**files, "env_vars": given})}
 
 
 def _absolute(value):
@@ -60,7 +64,10 @@ def _absolute(value):
 
 def enter():
     """In a worker, before anything of the program is imported."""
-    files = json.loads(os.environ.get("RAY_ON_CADRE_FILES") or "{}")
+    files = json.loads(os.environ.pop(_ENV, None) or "{}")
+    for name in _OF_RANKS:
+        os.environ.pop(name, None)
+    os.environ.update(files.get("env_vars", {}))
     if "working_dir" in files:
         os.chdir(files["working_dir"])
         sys.path.insert(0, files["working_dir"])

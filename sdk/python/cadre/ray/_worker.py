@@ -35,7 +35,6 @@ def _enter():
         _as_ray.install()
     known = set(sys.path)
     sys.path[:0] = [path for path in _SAID.get("path", ()) if path not in known]
-    _runtime_env.enter()
     return _session.join()
 
 
@@ -56,12 +55,14 @@ def _result(value):
 
 
 class _Base:
-    """What all workers here have."""
+    """What all workers here have. The environment that the program gives them is theirs from the first call on: the host
+    has read its own by then.
+    """
 
     def __init__(self):
         self.session = _enter()
         self.running = {}  # number -> what cancels it
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
 
     @_method.register(concurrency=("control", 2))
     def cancel(self, number):
@@ -88,7 +89,7 @@ class _Base:
 
 
 class Actor(_Base):
-    """The object is made before the first call; an async actor makes its own on its loop, in its first call."""
+    """The first call makes the object: in an async actor, on its loop."""
 
     def __init__(self):
         super().__init__()
@@ -101,13 +102,17 @@ class Actor(_Base):
         self.how = how
         self.object = None
         self.is_made = False
-        if not _SAID["is_async"]:
-            self._make()
 
     def _make(self):
+        with self.lock:
+            if not self.is_made:
+                self._make_once()
+
+    def _make_once(self):
         self.is_made = True
         name = _SAID["class"]
         try:
+            _runtime_env.enter()
             code, args, kwargs = _packing.of_bytes(self.how.data)
             self.how = None
             if isinstance(code, BaseException):
@@ -119,7 +124,8 @@ class Actor(_Base):
         except BaseException as e:
             raised = _packing.Raised(e, f"{name}.__init__")
             self._end("The actor died because of an error raised in its creation task, " + raised.text)
-            raise
+            print(raised.text, file=sys.stderr, flush=True)
+            os._exit(1)  # callers hear from the directory why it died
         self.session.ask("lives", self.id, self.session.said["node"])
 
     def _end(self, why):
@@ -149,6 +155,8 @@ class Actor(_Base):
         os._exit(0 if own else e.code if isinstance(e.code, int) else 1)
 
     def _run(self, number, name, packed):
+        if not self.is_made:
+            self._make()
         token = self._begin(number, name, lambda: None)
         try:
             args, kwargs = _open(packed)
@@ -227,11 +235,15 @@ class Tasks(_Base):
     def __init__(self):
         super().__init__()
         self.functions = {}
+        self.is_first = True
 
     def call(self, number, name, code, packed):
         """code: of the function, the first time; None later."""
         token = self._begin(number, name, self._interrupt)
         try:
+            if self.is_first:
+                self.is_first = False
+                _runtime_env.enter()
             if code is not None:
                 self.functions[name] = _packing.loads(bytes(code.data))
             args, kwargs = _open(packed)

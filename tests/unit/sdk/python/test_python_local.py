@@ -136,6 +136,19 @@ class Groups(RunCase):
             self.assertEqual(other.wait(SLOW_S), 0)
             other.stderr.close()
 
+    def test_a_worker_that_says_a_rank_that_is_not_there_is_refused(self):
+        with cadre.local() as client:
+            group = client.Group("accumulator:Accumulator", name="mine")
+            group.add(1)
+            preload = {"LD_PRELOAD": PRELOADED} if PRELOADED else {}
+            place = {"CADRE_CONNECT": client.address, "CADRE_GROUP_UID": group.info()["uid"], "GROUP_NAME": "mine",
+                     "CADRE_ATTEMPT": "1", "RANK": "7", "WORLD_SIZE": "8"}
+            with subprocess.Popen([sys.executable, "-m", "cadre.worker", "accumulator"], stderr=subprocess.PIPE, text=True,
+                                  env={**os.environ, **preload, **place}) as other:
+                self.assertRegex(other.stderr.readline(), "refuses this worker: .*rank 7.*dialing again")
+                other.kill()
+            self.assertEqual(group.add(1), [2])
+
     def test_a_run_ends_with_the_program_that_made_it(self):
         text = ("import cadre, sys, time\n"
                 "client = cadre.local()\n"

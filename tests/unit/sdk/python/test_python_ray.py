@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs for Ray (ray/*.py), run by cadre.ray, and what of them is refused.
+"""Programs for Ray (ray/*.py, ray_torch/*.py), run by cadre.ray, and what of them is refused.
 
     test_python_ray.py --with FOLDER cloudpickle   by cadre.ray; pip may have to bring cloudpickle into FOLDER
-    test_python_ray.py --real PYTHON               by Ray itself, which that Python has; 77 where there is none
+    test_python_ray.py --with FOLDER torch         those with torch
+    test_python_ray.py --real PYTHON VENV          by Ray itself, which that Python has, with torch of VENV; 77 where there
+                                                   is no Ray
 
-Both print what ray/NAME.txt has; UPDATE_GOLDEN=1 with --real writes it.
+Both print what NAME.txt has; UPDATE_GOLDEN=1 with --real writes it.
 """
 
+import glob
 import os
 import re
 import subprocess
@@ -19,14 +22,20 @@ from python_case import RunCase, environment, main
 from safetensors_case import with_package
 
 VERSION = "==3.1.2"
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ray")
-PROGRAMS = sorted(name[:-3] for name in os.listdir(FOLDER) if name.endswith(".py"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.join(HERE, "ray")
+
+
+def programs(folder):
+    return sorted(os.path.basename(path)[:-3] for path in glob.glob(f"{HERE}/{folder}/*.py"))
+
+
 LIMIT_S = 200
 OF_WORKERS = re.compile(r"(\x1b\[\d+m)?\((raylet|\w+ pid=\d+)|[\w.-]+ \[(rank \d+|agent)\] |cadre-local: ")
 
 
-def expected(name):
-    with open(f"{FOLDER}/{name}.txt", encoding="utf-8") as f:
+def expected(name, folder=FOLDER):
+    with open(f"{folder}/{name}.txt", encoding="utf-8") as f:
         return f.read()
 
 
@@ -35,17 +44,18 @@ def printed(output):
     return "".join(line for line in output.splitlines(True) if not OF_WORKERS.match(line))
 
 
-class ByCadre(RunCase):
-    """ray/*.py, unchanged but for the import lines, or as they are by `python -m cadre.ray`."""
+class Runs(RunCase):
+    """`python -m cadre.ray` runs them as they are."""
 
-    def run_program(self, command):
-        return subprocess.run([os.environ["CADRE_PYTHON3"], *command], capture_output=True, text=True, timeout=LIMIT_S,
-                              check=False, cwd=FOLDER)
-
-    def prints(self, name, command):
-        done = self.run_program(command)
+    def prints(self, name, command, folder=FOLDER):
+        done = subprocess.run([os.environ["CADRE_PYTHON3"], *command], capture_output=True, text=True, timeout=LIMIT_S,
+                              check=False, cwd=folder)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertEqual(printed(done.stdout), expected(name), done.stderr)
+        self.assertEqual(printed(done.stdout), expected(name, folder), done.stderr)
+
+
+class ByCadre(Runs):
+    """ray/*.py; also with nothing changed but the import lines."""
 
     def with_our_import(self, name):
         with open(f"{FOLDER}/{name}.py", encoding="utf-8") as f:
@@ -60,12 +70,21 @@ class ByCadre(RunCase):
         self.prints("basics", ["-m", "cadre.ray", "-m", "basics"])
 
 
-def of_program(name):
-    return lambda self: self.prints(name, ["-m", "cadre.ray", f"{name}.py"])
+class WithTorch(Runs):
+    """ray_torch/*.py."""
 
 
-for _name in PROGRAMS:
-    setattr(ByCadre, f"test_{_name}_as_it_is", of_program(_name))
+def of_program(name, folder):
+    return lambda self: self.prints(name, ["-m", "cadre.ray", f"{name}.py"], folder)
+
+
+def add_programs(case, folder, name, make):
+    for program in programs(folder):
+        setattr(case, name.format(program), make(program, f"{HERE}/{folder}"))
+
+
+add_programs(ByCadre, "ray", "test_{}_as_it_is", of_program)
+add_programs(WithTorch, "ray_torch", "test_{}_as_it_is", of_program)
 
 
 class Refused(RunCase):
@@ -142,38 +161,44 @@ class Refused(RunCase):
 class ByRay(unittest.TestCase):
     """The same programs by Ray itself."""
 
-    python = None
+    python = venv = None
 
 
-def by_ray(name):
+def by_ray(name, folder):
     def test(self):
+        beside = glob.glob(f"{self.venv}/lib/python3*/site-packages")
+        if folder.endswith("torch") and not beside:
+            self.skipTest(f"{self.venv} has no torch: test_python_ray_torch brings it")
         env = {k: v for k, v in environment().items() if not k.lower().endswith("_proxy")}
-        env.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
-        done = subprocess.run([self.python, f"{FOLDER}/{name}.py"], capture_output=True, text=True, timeout=LIMIT_S,
+        env.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=":".join(beside))
+        done = subprocess.run([self.python, f"{folder}/{name}.py"], capture_output=True, text=True, timeout=LIMIT_S,
                               check=False, env=env)
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         if os.environ.get("UPDATE_GOLDEN"):
-            with open(f"{FOLDER}/{name}.txt", "w", encoding="utf-8") as f:
+            with open(f"{folder}/{name}.txt", "w", encoding="utf-8") as f:
                 f.write(printed(done.stdout))
-        self.assertEqual(printed(done.stdout), expected(name))
+        self.assertEqual(printed(done.stdout), expected(name, folder))
 
     return test
 
 
-for _name in PROGRAMS:
-    setattr(ByRay, f"test_{_name}_by_ray_itself", by_ray(_name))
+for _folder in ("ray", "ray_torch"):
+    add_programs(ByRay, _folder, "test_{}_by_ray_itself", by_ray)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--real":
-        ByRay.python = sys.argv[2]
+        ByRay.python, ByRay.venv = sys.argv[2:4]
         found = subprocess.run([ByRay.python, "-c", "import ray"], capture_output=True, text=True, check=False) if (
             os.path.exists(ByRay.python)) else None
         if found is None or found.returncode:
             print(f"1..0 # SKIP {ByRay.python} has no ray: bench/calls/run.sh brings it")
             sys.exit(77)
-        del ByCadre, Refused
+        del ByCadre, Refused, WithTorch
+    elif sys.argv[3] == "torch":
+        with_package("torch", sys.argv[2], more=("numpy", "cloudpickle"))
+        del ByCadre, Refused, ByRay
     else:
         with_package("cloudpickle", sys.argv[2], VERSION)
-        del ByRay
+        del ByRay, WithTorch
     main()

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ray._private.runtime_env.constants."""
+
+from ... import _missing
+
+RAY_JOB_CONFIG_JSON_ENV_VAR = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # of a job that Ray's own server started, and no other
+__getattr__ = _missing.of(__name__)
