@@ -12,7 +12,7 @@
 struct quota {
     size_t refs;
     size_t used, max;
-    bool fair; // it may have as much as is left in its parent
+    unsigned weight; // it may have so many times what is left in its parent; 0 = all of it
     struct quota *parent;
     struct spare spare; // of the topmost
 };
@@ -25,10 +25,10 @@ struct quota *quota_new(size_t max, struct quota *parent)
     return q;
 }
 
-struct quota *quota_new_fair(struct quota *parent)
+struct quota *quota_new_fair(struct quota *parent, unsigned weight)
 {
     struct quota *q = quota_new(parent->max, parent);
-    q->fair = true;
+    q->weight = weight;
     return q;
 }
 
@@ -52,8 +52,10 @@ void quota_unref(struct quota *q)
 
 static size_t room(const struct quota *q)
 {
-    size_t left = q->fair ? q->parent->max - q->parent->used : q->max;
-    return (left - MIN(left, q->used)) >> q->fair; // what it takes is no longer left
+    if (!q->weight)
+        return q->max - MIN(q->max, q->used);
+    size_t left = (q->parent->max - q->parent->used) * q->weight;
+    return (left - MIN(left, q->used)) / (q->weight + 1); // what it takes is no longer left
 }
 
 size_t quota_left(const struct quota *q)

@@ -14,9 +14,9 @@
 struct quota;
 
 struct quota *quota_new(size_t max, struct quota *parent); // parent may be NULL; a reference to it is taken
-// May hold as much as is left in its parent: half of it alone, a third each of two, so that there is always room for
-// one more.
-struct quota *quota_new_fair(struct quota *parent);
+// May hold `weight` times as much as is left in its parent: with 1 half of it alone, a third each of two, so that there
+// is always room for one more.
+struct quota *quota_new_fair(struct quota *parent, unsigned weight);
 struct quota *quota_ref(struct quota *q); // NULL stays NULL
 void quota_unref(struct quota *q);        // accepts NULL
 

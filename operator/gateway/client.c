@@ -228,6 +228,11 @@ static void serve(struct connection *c)
 {
     snprintf(c->name, sizeof c->name, "%.90s for %s%s%s", c->admission.user ? c->admission.user : "a client",
              c->target.ns, c->target.group[0] ? "/" : "", c->target.group);
+    struct err err = ERR_INIT;
+    if (tenant_check_sessions(&c->gateway->router, c->target.ns, &err) < 0) {
+        connection_refuse(c, &err);
+        return;
+    }
     watch_right(c);
     if (c->json)
         serve_text(c);

@@ -126,17 +126,16 @@ static void on_turn(void *ctx)
         list_append(&now, l);
     for (struct list *l; (l = list_pop(&now));)
         connection_go_on(CONTAINER_OF(l, struct connection, behind));
+    posts_go_on(g);
 }
 
 static void begin_turn(struct gateway *g)
 {
-    tenants_next_turn(&g->router);
-    LIST_FOREACH(l, &g->behind) {
-        if (!connection_may_go_on(CONTAINER_OF(l, struct connection, behind)))
-            continue;
+    bool waits = tenants_next_turn(&g->router) || !list_empty(&g->behind_posts);
+    LIST_FOREACH(l, &g->behind)
+        waits = waits || connection_may_go_on(CONTAINER_OF(l, struct connection, behind));
+    if (waits)
         loop_timer_arm(g->turn, 0);
-        break;
-    }
 }
 
 // Before the loop waits: everything that has come in this turn was handed to the router; now what it decided goes out,
@@ -214,7 +213,9 @@ static void start_router(struct gateway *g)
         .clock = loop_clock(g->loop),
         .replica = c->replica,
         .replicas = c->replicas,
+        .weight = c->weight,
         .ctx = c->ctx,
+        .total_sessions = c->max_connections / 2,
         .total_bytes = c->max_total,
         .session_bytes = c->max_session,
         .high_mark = WS_HIGH_MARK,
@@ -270,6 +271,7 @@ struct gateway *gateway_new(struct loop *loop, const struct gateway_config *conf
     list_init(&g->connections);
     list_init(&g->posts);
     list_init(&g->behind);
+    list_init(&g->behind_posts);
     start_router(g);
     g->strangers = quota_new(budget_of(config->memory).strangers, g->router.bytes);
     g->probe = config->share ? memory_new(MEMORY_PROBE, &unshared) : NULL;

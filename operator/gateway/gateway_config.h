@@ -32,7 +32,9 @@ struct gateway_config {                // 0 in a limit: its default
     int (*kill)(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err);
     const struct provisioner *provisioner; // borrowed; NULL = clients create and delete no groups here
     void *ctx;
-    unsigned max_connections; // 16384
+    // How much more than another a namespace may hold and do (operator/proxy/tenant.h); NULL: no more.
+    uint32_t (*weight)(void *ctx, const char *ns);
+    unsigned max_connections; // 16384; half of them may be clients
     unsigned max_pending;     // authorisations that are under way; 1024
     unsigned max_calls;       // of one client that are not answered; 4096
     bool share;               // long bodies go by reference between processes of this host, on Unix sockets

@@ -24,6 +24,7 @@ struct gateway {
     struct alarms alarms;
     struct list connections, posts;
     struct list behind;       // connections whose input waits for another turn of the loop
+    struct list behind_posts; // requests whose namespace has had its turn
     struct loop_timer *turn;  // the next one, at once
     struct map shown_tickets; // UID of a group -> which tickets were shown (worker.c)
     char *ca_pem;

@@ -6,6 +6,7 @@
 #include "operator/gateway/browser.h"
 #include "operator/gateway/target.h"
 #include "operator/proxy/jsonrpc.h"
+#include "operator/proxy/tenant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 struct post {
     struct outlet outlet; // first
     struct list link;
+    struct list behind; // in the gateway's list while it waits for another turn
     struct gateway *gateway;
     struct ws_request *request;
     struct target target;
@@ -30,6 +32,7 @@ static void post_free(struct post *p)
     if (p->called)
         jsonrpc_done(&p->jsonrpc);
     list_remove(&p->link);
+    list_remove(&p->behind);
     p->gateway->counters.posts--;
     free(p);
 }
@@ -85,29 +88,65 @@ static void on_changed(struct outlet *o, struct peer *peer)
     post_free(p);
 }
 
-// Admitted, and whole.
+static void refuse_and_free(struct post *p, const struct err *err)
+{
+    refuse(p->gateway, p->request, err);
+    post_free(p);
+}
+
 static void call(struct post *p)
 {
     struct gateway *g = p->gateway;
+    struct err err = ERR_INIT;
     size_t len;
     const char *body = ws_request_body(p->request, &len);
+    if (tenant_check_sessions(&g->router, p->target.ns, &err) < 0) {
+        refuse_and_free(p, &err);
+        return;
+    }
     p->called = true;
     jsonrpc_init(&p->jsonrpc, &g->router, p->target.ns, p->target.group[0] ? p->target.group : NULL,
                  g->config.max_queue, &p->outlet);
     memcpy(p->jsonrpc.trace, p->trace, sizeof p->trace);
+    tenant_spend(p->jsonrpc.session->tenant, 1 + len / TENANT_UNIT_BYTES);
     jsonrpc_input(&p->jsonrpc, body, len);
     ws_request_drop_body(p->request); // the router has what it needs of it
     answer(p);
+}
+
+// Admitted, and whole.
+static void call_in_turn(struct post *p)
+{
+    struct gateway *g = p->gateway;
+    if (list_empty(&g->behind_posts) && tenant_may_go_on(&g->router, p->target.ns))
+        call(p);
+    else
+        list_append(&g->behind_posts, &p->behind);
+}
+
+// Those of one namespace keep their order.
+void posts_go_on(struct gateway *g)
+{
+    struct list now;
+    list_init(&now);
+    for (struct list *l; (l = list_pop(&g->behind_posts));)
+        list_append(&now, l);
+    for (struct list *l; (l = list_pop(&now));) {
+        struct post *p = CONTAINER_OF(l, struct post, behind);
+        if (tenant_may_go_on(&g->router, p->target.ns))
+            call(p);
+        else
+            list_append(&g->behind_posts, &p->behind);
+    }
 }
 
 static void on_admission(struct admission *a)
 {
     struct post *p = CONTAINER_OF(a, struct post, admission);
     if (a->err.code) {
-        refuse(p->gateway, p->request, &a->err);
-        post_free(p);
+        refuse_and_free(p, &a->err);
     } else if (p->whole) {
-        call(p);
+        call_in_turn(p);
     } else {
         ws_request_read(p->request);
     }
@@ -148,6 +187,7 @@ static struct post *post_new(struct gateway *g, struct ws_request *r, const stru
     p->gateway = g;
     p->request = r;
     p->target = *t;
+    list_init(&p->behind);
     list_append(&g->posts, &p->link);
     g->counters.posts++;
     ws_request_on_gone(r, on_gone, p);
@@ -198,7 +238,7 @@ void post_whole(struct gateway *g, struct ws_request *r)
     }
     p->whole = true;
     if (p->admission.settled)
-        call(p);
+        call_in_turn(p);
 }
 
 void posts_stop(struct gateway *g, bool all)

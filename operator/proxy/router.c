@@ -9,6 +9,7 @@
 #include "operator/proxy/release.h"
 #include "operator/proxy/result.h"
 #include "operator/proxy/session.h"
+#include "operator/proxy/tenant.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -68,6 +69,8 @@ void router_done(struct router *r)
     }
     assert(r->n_calls == 0);
     router_drop_group_changes(r);
+    while (!list_empty(&r->spenders))
+        (void)tenants_next_turn(r);
     map_done(&r->tenants);
     map_done(&r->by_uid);
     map_done(&r->by_key);

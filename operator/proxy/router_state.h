@@ -20,7 +20,9 @@ struct router_config {
     const struct clock *clock;          // borrowed
     const char *replica;                // its name among several, borrowed; NULL = there is but this one
     const char *(*replicas)(void *ctx); // names of all of them, as a JSON list; may be NULL, and return it: not known
+    uint32_t (*weight)(void *ctx, const char *ns); // of a namespace beside the others (tenant.h); NULL: 1 for each
     void *ctx;
+    uint32_t total_sessions;    // of all clients at a time; 0 = any number
     size_t total_bytes;         // of bodies and calls, over all sessions and workers
     size_t session_bytes;       // the same of one session; also the most that results of a call may have together
     size_t high_mark, low_mark; // a session is not read between them (going up, going down)
@@ -51,6 +53,7 @@ struct router {
     uint32_t last_id, last_serial;
     struct stats_common stats;
     uint32_t n_calls; // answered ones that a worker still has included
+    uint32_t n_sessions;
     struct deadlines deadlines;
     unsigned work; // what is left of this turn's
     struct list changes, leaving, stopped, stale;

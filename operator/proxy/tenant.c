@@ -8,8 +8,10 @@ struct tenant *tenant_get(struct router *r, const char *ns)
     struct tenant *t = map_get(&r->tenants, ns);
     if (t)
         return tenant_ref(t);
+    uint32_t weight = r->config.weight ? r->config.weight(r->config.ctx, ns) : 1;
     t = xcalloc(1, sizeof *t);
-    *t = (struct tenant){.router = r, .ns = xstrdup(ns), .refs = 1, .quota = quota_new_fair(r->bytes)};
+    *t = (struct tenant){
+        .router = r, .ns = xstrdup(ns), .refs = 1, .weight = weight, .quota = quota_new_fair(r->bytes, weight)};
     list_init(&t->spender);
     map_set(&r->tenants, ns, t);
     return t;
@@ -37,12 +39,24 @@ int tenant_check_calls(const struct tenant *t, struct err *err)
     uint32_t all = t->router->n_calls, most = t->router->config.total_calls;
     if (all >= most)
         return err_set(err, ERR_THROTTLED, "%u calls are in progress here; no more at a time, try again", all);
-    if (t->n_calls >= most - all)
+    if (t->n_calls >= (uint64_t)t->weight * (most - all))
         return err_set(err, ERR_THROTTLED,
                        "the clients of namespace %s have %u calls in progress here, which is its share of the %u that "
                        "are free; wait for some of them, or add replicas of the operator",
                        t->ns, t->n_calls, most - all);
     return 0;
+}
+
+int tenant_check_sessions(struct router *r, const char *ns, struct err *err)
+{
+    const struct tenant *t = map_get(&r->tenants, ns);
+    uint32_t most = r->config.total_sessions, left = most - MIN(most, r->n_sessions);
+    if (!most || (left && !t) || (t && t->n_sessions < (uint64_t)t->weight * left))
+        return 0;
+    return err_set(err, ERR_THROTTLED,
+                   "the clients of namespace %s have %u connections here, which is its share of the %u that are free; "
+                   "close some of them, or add replicas of the operator",
+                   ns, t ? t->n_sessions : 0, left);
 }
 
 void tenant_explain(const struct tenant *t, const struct quota *session, struct err *err)
@@ -58,20 +72,40 @@ void tenant_explain(const struct tenant *t, const struct quota *session, struct 
                 quota_used(session));
 }
 
+static uint32_t turn_of(const struct tenant *t)
+{
+    return TENANT_TURN * t->weight;
+}
+
 void tenant_spend(struct tenant *t, size_t units)
 {
-    t->spent += (uint32_t)MIN(units, (size_t)TENANT_TURN);
+    t->spent = (uint32_t)MIN(t->spent + units, (size_t)TENANT_OWES * turn_of(t));
     if (list_empty(&t->spender))
-        list_append(&t->router->spenders, &t->spender);
+        list_append(&tenant_ref(t)->router->spenders, &t->spender);
 }
 
 bool tenant_has_turn(const struct tenant *t)
 {
-    return t->spent < TENANT_TURN;
+    return t->spent < turn_of(t);
 }
 
-void tenants_next_turn(struct router *r)
+bool tenant_may_go_on(const struct router *r, const char *ns)
 {
-    for (struct list *l; (l = list_pop(&r->spenders));)
-        CONTAINER_OF(l, struct tenant, spender)->spent = 0;
+    const struct tenant *t = map_get(&r->tenants, ns);
+    return !t || tenant_has_turn(t);
+}
+
+bool tenants_next_turn(struct router *r)
+{
+    bool owes = false;
+    LIST_FOREACH(l, &r->spenders) {
+        struct tenant *t = CONTAINER_OF(l, struct tenant, spender);
+        t->spent -= MIN(t->spent, turn_of(t));
+        owes |= !tenant_has_turn(t);
+        if (!t->spent) {
+            list_remove(&t->spender);
+            tenant_unref(t);
+        }
+    }
+    return owes;
 }

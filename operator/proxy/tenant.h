@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// A namespace, as all others have to share the operator with it: the bytes and calls that it makes the operator hold,
-// and its part of a turn of the loop.
-// It may hold as much as is left to the others together: alone half of
-// everything, beside one that does the same a third, and so on. So there is always room for one that has nothing yet.
+// A namespace, as all others have to share the operator with it: the bytes, calls and connections that it makes the
+// operator hold, and its part of a turn of the loop. It may hold as much as is left to the others together: alone half
+// of everything, beside one that does the same a third, and so on. So there is always room for one that has nothing
+// yet. One with a weight may hold so many times what is left, and do so many times the work in a turn.
 #ifndef CADRE_PROXY_TENANT_H
 #define CADRE_PROXY_TENANT_H
 
 #include "operator/proxy/router_state.h"
 
 // Of one turn of the loop, and one namespace: about so many short records, or 64 bytes each of what the proxy itself
-// answers, or of JSON that it reads.
-enum { TENANT_TURN = 2048, TENANT_UNIT_BYTES = 64 };
+// answers, or of JSON that it reads. What took more than a turn is owed: it is taken from the turns that follow
+// (deficit round robin), up to the work of TENANT_OWES turns.
+enum { TENANT_TURN = 2048, TENANT_UNIT_BYTES = 64, TENANT_OWES = 512 };
 
 struct tenant {
     struct router *router;
     char *ns;
-    unsigned refs; // of its sessions and calls
+    unsigned refs; // of its sessions and calls, and while it owes
+    uint32_t weight;
     struct quota *quota;
-    uint32_t n_calls;    // answered ones that a worker still has included
-    uint32_t spent;      // of this turn
+    uint32_t n_calls; // answered ones that a worker still has included
+    uint32_t n_sessions;
+    uint32_t spent;      // of this turn, and more that it owes
     struct list spender; // in the router's list while it has spent something
 };
 
@@ -28,11 +31,14 @@ void tenant_unref(struct tenant *t);
 
 // ERR_THROTTLED: the namespace, or the operator, has as many calls as it may have.
 int tenant_check_calls(const struct tenant *t, struct err *err);
+// The same of connections, before one more.
+int tenant_check_sessions(struct router *r, const char *ns, struct err *err);
 // Why there is no room for more of one of its sessions: its own share, or the namespace's.
 void tenant_explain(const struct tenant *t, const struct quota *session, struct err *err);
 
 void tenant_spend(struct tenant *t, size_t units);
-bool tenant_has_turn(const struct tenant *t); // else what came from it waits for the next turn
-void tenants_next_turn(struct router *r);
+bool tenant_has_turn(const struct tenant *t);                  // else what came from it waits for a later turn
+bool tenant_may_go_on(const struct router *r, const char *ns); // the same, also of one that has nothing here
+bool tenants_next_turn(struct router *r);                      // whether one still owes
 
 #endif

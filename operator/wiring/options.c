@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/memory_limit.h"
 #include "common/base/str.h"
+#include "operator/wiring/weights.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -44,6 +45,9 @@ static const char help[] =
     "  --agent-image-pull-policy P Always, IfNotPresent or Never; default: the default of Kubernetes\n"
     "  --memory-limit SIZE         memory that the operator may use, such as 3Gi; half of it is for calls and answers\n"
     "                              of all clients. Default: the limit of its container, or the machine's memory\n"
+    "  --namespace-weights NS=N,...\n"
+    "                              how many times as much as another namespace one may hold (memory, calls,\n"
+    "                              connections) and do in a turn of the loop; 1 to 100; default: 1 for each\n"
     "  --spin=true|false           while calls take only microseconds, poll for the next one before sleeping: answers\n"
     "                              sooner, but uses CPU time; never with one CPU; default: true\n"
     "  --keys-secret NAME          Secret with the install's keys, in the operator's namespace; default: cadre-keys\n"
@@ -75,6 +79,7 @@ enum {
     OPT_AGENT_PULL,
     OPT_SPIN,
     OPT_MEMORY,
+    OPT_WEIGHTS,
     OPT_KEYS,
     OPT_LEVEL,
     OPT_FORMAT,
@@ -100,6 +105,7 @@ static const struct option table[] = {
     {"agent-image-pull-policy", required_argument, NULL, OPT_AGENT_PULL},
     {"spin", optional_argument, NULL, OPT_SPIN},
     {"memory-limit", required_argument, NULL, OPT_MEMORY},
+    {"namespace-weights", required_argument, NULL, OPT_WEIGHTS},
     {"keys-secret", required_argument, NULL, OPT_KEYS},
     {"log-level", required_argument, NULL, OPT_LEVEL},
     {"log-format", required_argument, NULL, OPT_FORMAT},
@@ -219,6 +225,11 @@ static int apply(struct options *o, int opt)
     case OPT_MEMORY:
         o->memory = memory_limit_parse(optarg);
         return o->memory ? -1 : wrong("--memory-limit", optarg, "bytes, such as 512Mi or 3Gi");
+    case OPT_WEIGHTS:
+        o->weights = optarg;
+        return weights_check(optarg) ? -1
+                                     : wrong("--namespace-weights", optarg,
+                                             "namespaces and numbers from 1 to 100, such as team-a=3,team-b=2");
     case OPT_SPIN:
         return set_bool("--spin", optarg, &o->spin);
     case OPT_KEYS:

@@ -20,8 +20,9 @@ struct options {
     const char *advertise_url; // where agents and workers dial: wss://HOST:PORT; NULL = the operator's Service
     const char *agent_image, *agent_image_pull_policy;
     const char *keys_secret;
-    size_t memory; // that the process may use; 0 = all that its container has
-    bool spin;     // looks for a moment before it sleeps, while calls are answered in microseconds
+    size_t memory;       // that the process may use; 0 = all that its container has
+    const char *weights; // of namespaces (weights.h); NULL = all have the same
+    bool spin;           // looks for a moment before it sleeps, while calls are answered in microseconds
     enum log_level log_level;
     enum log_format log_format;
     bool check;           // look whether an operator could work here, and exit

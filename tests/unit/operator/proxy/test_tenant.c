@@ -3,6 +3,7 @@
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include "common/base/mem.h"
+#include "common/base/rand.h"
 #include "common/base/str.h"
 
 #include <setjmp.h>
@@ -155,7 +156,7 @@ static void a_call_that_runs_has_all_the_time_that_it_was_given(void **state)
 
 static void a_fair_quota_leaves_as_much_as_it_takes(void **state)
 {
-    struct quota *all = quota_new(90, NULL), *one = quota_new_fair(all), *two = quota_new_fair(all);
+    struct quota *all = quota_new(90, NULL), *one = quota_new_fair(all, 1), *two = quota_new_fair(all, 1);
     (void)state;
     assert_true(quota_charge(one, 45));
     assert_false(quota_charge(one, 1));
@@ -171,6 +172,98 @@ static void a_fair_quota_leaves_as_much_as_it_takes(void **state)
     quota_unref(all);
 }
 
+static void a_weight_is_so_many_times_what_is_left(void **state)
+{
+    (void)state;
+    struct quota *all = quota_new(90, NULL), *heavy = quota_new_fair(all, 2), *light = quota_new_fair(all, 1);
+    assert_int_equal(quota_left(heavy), 60);
+    assert_true(quota_charge(heavy, 60));
+    assert_false(quota_charge(heavy, 1));
+    assert_int_equal(quota_left(light), 15);
+    assert_true(quota_charge(light, 15));
+    quota_refund(heavy, 60);
+    quota_refund(light, 15);
+    quota_unref(heavy);
+    quota_unref(light);
+    quota_unref(all);
+}
+
+static uint32_t weights(void *ctx, const char *ns)
+{
+    (void)ctx;
+    return str_eq(ns, "heavy") ? 3 : 1;
+}
+
+static void a_namespace_has_no_more_connections_than_are_left_to_others(void **state)
+{
+    (void)state;
+    struct proxy_fixture f;
+    struct router_config limits = fixture_limits;
+    struct client c[12];
+    struct err err = ERR_INIT;
+    limits.total_sessions = 12;
+    limits.weight = weights;
+    fixture_init(&f, &limits);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(tenant_check_sessions(&f.router, "ml", &err), 0);
+        client_open_in(&f, &c[i], "ml", NULL);
+    }
+    assert_int_equal(tenant_check_sessions(&f.router, "ml", &err), ERR_THROTTLED);
+    assert_string_equal(err.msg,
+                        "the clients of namespace ml have 6 connections here, which is its share of the 6 that "
+                        "are free; close some of them, or add replicas of the operator");
+    err = ERR_INIT;
+    for (int i = 6; i < 11; i++) { // until they have three times what is left
+        assert_int_equal(tenant_check_sessions(&f.router, "heavy", &err), 0);
+        client_open_in(&f, &c[i], "heavy", NULL);
+    }
+    assert_int_equal(tenant_check_sessions(&f.router, "heavy", &err), ERR_THROTTLED);
+    err = ERR_INIT;
+    assert_int_equal(tenant_check_sessions(&f.router, "web", &err), 0); // there is always room for one more
+    for (int i = 0; i < 11; i++)
+        client_close(&c[i]);
+    assert_int_equal(f.router.n_sessions, 0);
+    fixture_done(&f);
+}
+
+// Who does as much as it may, in random pieces, gets its weight of the work of any stretch of turns, but for the last
+// piece and one turn.
+static void work_is_done_in_turns_by_weight(void **state)
+{
+    (void)state;
+    enum { TURNS = 20000, PIECE_MAX = 10 * TENANT_TURN };
+    static const char *const names[] = {"one", "heavy", "small"};
+    struct proxy_fixture f;
+    struct router_config limits = fixture_limits;
+    struct tenant *t[3];
+    uint64_t done[3] = {0}, turns_of_small = 0;
+    struct rand r;
+    rand_seed(&r, 7);
+    limits.weight = weights;
+    fixture_init(&f, &limits);
+    for (int i = 0; i < 3; i++)
+        t[i] = tenant_get(&f.router, names[i]);
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (int i = 0; i < 2; i++)
+            while (tenant_has_turn(t[i])) {
+                uint64_t piece = 1 + rand_below(&r, PIECE_MAX);
+                tenant_spend(t[i], piece);
+                done[i] += piece;
+            }
+        turns_of_small += tenant_has_turn(t[2]); // one with little to do never waits
+        tenant_spend(t[2], 1);
+        tenants_next_turn(&f.router);
+    }
+    assert_int_equal(turns_of_small, TURNS);
+    for (int i = 0; i < 2; i++) {
+        uint64_t share = (uint64_t)TURNS * TENANT_TURN * t[i]->weight;
+        assert_in_range(done[i], share, share + PIECE_MAX + TENANT_TURN);
+    }
+    for (int i = 0; i < 3; i++)
+        tenant_unref(t[i]);
+    fixture_done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +273,9 @@ int main(void)
         PROXY_TEST_EMPTY(no_call_waits_longer_than_the_longest_wait),
         PROXY_TEST_EMPTY(a_call_that_runs_has_all_the_time_that_it_was_given),
         cmocka_unit_test(a_fair_quota_leaves_as_much_as_it_takes),
+        cmocka_unit_test(a_weight_is_so_many_times_what_is_left),
+        cmocka_unit_test(a_namespace_has_no_more_connections_than_are_left_to_others),
+        cmocka_unit_test(work_is_done_in_turns_by_weight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The value of --namespace-weights: "team-a=3,team-b=2".
+#ifndef CADRE_WIRING_WEIGHTS_H
+#define CADRE_WIRING_WEIGHTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WEIGHT_MAX = 100 };
+
+bool weights_check(const char *text);
+// Of this namespace; 1 where the text, which may be NULL, does not name it.
+uint32_t weights_of(const char *text, const char *ns);
+
+#endif
