@@ -12,7 +12,7 @@ from ._remote import remote
 from ._session import init, is_initialized, shutdown
 from .exceptions import RayError
 from .runtime_context import get_runtime_context
-from . import util
+from . import _private, experimental, runtime_context, util
 
 __cadre__ = True  # tells it from Ray
 __version__ = "2.60.0"  # of the Ray whose behaviour it has

@@ -333,6 +333,7 @@ class ActorClass:
     def __init__(self, cls, options):
         _options.check(options, _options.ACTOR, "actors")
         self.__ray_actor_class__ = cls
+        self.__class__ = type(f"ActorClass({cls.__name__})", (ActorClass,), {})  # programs look at this name
         self._options = options
         self._code = None
         for name in ("__name__", "__qualname__", "__module__", "__doc__"):
@@ -346,6 +347,9 @@ class ActorClass:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.__ray_actor_class__, name)
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self.__ray_actor_class__)})
 
     def remote(self, *args, **kwargs):
         return self._make(args, kwargs, self._options)

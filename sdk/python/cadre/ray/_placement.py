@@ -176,15 +176,10 @@ def _row(session, made, record):
         except (_errors.NotFound, _errors.Gone):
             state = "REMOVED"
     return {"placement_group_id": pg.id, "name": record["name"], "bundles": dict(enumerate(record["bundles"])),
-            "bundles_to_node_id": {i: node_id(n) if n else "" for i, n in enumerate(nodes)}, "strategy": record["strategy"],
+            "bundles_to_node_id": {i: session.said["node"] if n else "" for i, n in enumerate(nodes)}, "strategy": record["strategy"],
             "state": state, "stats": {"end_to_end_creation_latency_ms": 0.0, "scheduling_latency_ms": 0.0,
                                       "scheduling_attempt": 1, "highest_retry_delay_ms": 0.0,
                                       "scheduling_state": "FINISHED" if state == "CREATED" else "QUEUED"}}
-
-
-def node_id(name):
-    """Of a node of that name: Ray's are hexadecimal."""
-    return name.encode().hex()
 
 
 def get_current_placement_group():

@@ -14,6 +14,7 @@ _INSTEAD = {"pip": _IMAGE, "uv": _IMAGE, "conda": _IMAGE, "container": _IMAGE, "
 _OF_RANKS = frozenset((  # what Cadre sets for each rank; programs for Ray count their own
     "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK",
     "NNODES", "GROUP_NAME", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE"))
+TRUST = "CADRE_TRUST_CALLERS"  # workers of a cluster open pickles
 _ENV = "RAY_ON_CADRE_ENV"  # what a worker gets of it: JSON
 _KNOWN = ("env_vars", "working_dir", "py_modules", "worker_process_setup_hook", "image_uri", "config", "excludes")
 
@@ -50,7 +51,8 @@ def variables(of_program, of_worker):
     files = {name: merged[name] for name in ("working_dir", "py_modules", "worker_process_setup_hook") if merged.get(name)}
     given = {**variables_of(of_program), **variables_of(of_worker)}
     files = {name: _absolute(value) for name, value in files.items()}
-    return {**{name: v for name, v in given.items() if name not in _OF_RANKS and not name.startswith("CADRE_")},
+    return {**{name: v for name, v in given.items()
+               if name not in _OF_RANKS and (not name.startswith("CADRE_") or name == TRUST)},
             _ENV: json.dumps({**files, "env_vars": given})}
 
 

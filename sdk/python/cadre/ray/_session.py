@@ -177,7 +177,11 @@ def _begin(client, local, namespace, env, address):
     said = {"directory": f"{name}-directory", "job": secrets.token_hex(4), "namespace": namespace or secrets.token_hex(16),
             "env": env, "local": local, "depth": 0, "node": secrets.token_hex(28),
             "as_ray": getattr(sys.modules.get("ray"), "__cadre__", False)}
-    client.Group(_DIRECTORY, name=said["directory"], **image_of(said))
+    trust = _runtime_env.variables_of(env).get(_runtime_env.TRUST)
+    if local is None and trust != "1":
+        raise ValueError("actors get pickles, which workers of a cluster open only where the program says that it trusts all "
+                         "who may call its groups: init(runtime_env={\"env_vars\": {\"CADRE_TRUST_CALLERS\": \"1\"}})")
+    client.Group(_DIRECTORY, name=said["directory"], env={_runtime_env.TRUST: trust} if trust else None, **image_of(said))
     return Session(client, said, driver=True)
 
 

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plugin of pytest, and an external module of verl: CPUs are verl's platform, and ray.init() counts logical GPUs."""
+
+import functools
+import os
+import types
+
+import torch
+from verl.plugin.platform.platform_base import PlatformBase
+from verl.plugin.platform.platform_manager import PlatformRegistry
+
+LOGICAL_GPUS = int(os.environ.get("LOGICAL_GPUS", 8))
+
+
+def _nothing(self, *args, **kwargs):
+    return None
+
+
+class _Devices(types.ModuleType):
+    """torch.cpu, but for how many there are."""
+
+    def device_count(self):
+        return LOGICAL_GPUS
+
+    def __getattr__(self, name):
+        return getattr(torch.cpu, name)
+
+
+@PlatformRegistry.register("cpu")
+class PlatformCPU(PlatformBase):
+    """What is a GPU to Ray is a number and no more; tensors stay where they are."""
+
+    device_name, vendor_name = "cpu", "cpu"
+    device_module = _Devices("logical devices")
+    set_device = synchronize = set_allocator_settings = empty_cache = profiler_start = profiler_stop = cudart = _nothing
+
+    def is_available(self):
+        return True
+
+    def current_device(self):
+        return 0
+
+    def device_count(self):
+        return LOGICAL_GPUS
+
+    def manual_seed(self, seed):
+        torch.manual_seed(seed)
+
+    manual_seed_all = manual_seed
+
+    def get_device_capability(self, device_index=0):
+        return None, None
+
+    def communication_backend_name(self):
+        return "gloo"
+
+    def visible_devices_envvar(self):
+        return "CUDA_VISIBLE_DEVICES"
+
+    def nvtx_range(self, msg):
+        return types.SimpleNamespace(__enter__=_nothing, __exit__=_nothing)
+
+    def ray_resource_name(self):
+        return "GPU"
+
+    def ray_noset_envvars(self):
+        return []
+
+    def is_ipc_supported(self):
+        return False
+
+
+def pytest_configure(config):
+    """ray.init() of the tests says nothing of GPUs, which their machine has."""
+    import ray
+
+    init = ray.init
+
+    @functools.wraps(init)
+    def with_gpus(*args, **kwargs):
+        kwargs.setdefault("num_gpus", LOGICAL_GPUS)
+        kwargs.setdefault("num_cpus", 100)
+        return init(*args, **kwargs)
+
+    ray.init = with_gpus
+    torch.cuda.device_count = lambda: LOGICAL_GPUS  # which tests ask, to know how many workers they may have
