@@ -214,6 +214,7 @@ static void start_router(struct gateway *g)
         .replica = c->replica,
         .replicas = c->replicas,
         .weight = c->weight,
+        .weights = c->weights,
         .ctx = c->ctx,
         .total_sessions = c->max_connections / 2,
         .total_bytes = c->max_total,

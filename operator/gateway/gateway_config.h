@@ -33,7 +33,8 @@ struct gateway_config {                // 0 in a limit: its default
     const struct provisioner *provisioner; // borrowed; NULL = clients create and delete no groups here
     void *ctx;
     // How much more than another a namespace may hold and do (operator/proxy/tenant.h); NULL: no more.
-    uint32_t (*weight)(void *ctx, const char *ns);
+    uint32_t (*weight)(const void *weights, const char *ns);
+    const void *weights;      // borrowed
     unsigned max_connections; // 16384; half of them may be clients
     unsigned max_pending;     // authorisations that are under way; 1024
     unsigned max_calls;       // of one client that are not answered; 4096

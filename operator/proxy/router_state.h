@@ -20,8 +20,9 @@ struct router_config {
     const struct clock *clock;          // borrowed
     const char *replica;                // its name among several, borrowed; NULL = there is but this one
     const char *(*replicas)(void *ctx); // names of all of them, as a JSON list; may be NULL, and return it: not known
-    uint32_t (*weight)(void *ctx, const char *ns); // of a namespace beside the others (tenant.h); NULL: 1 for each
     void *ctx;
+    uint32_t (*weight)(const void *weights, const char *ns); // of a namespace (tenant.h); NULL: 1 for each
+    const void *weights;
     uint32_t total_sessions;    // of all clients at a time; 0 = any number
     size_t total_bytes;         // of bodies and calls, over all sessions and workers
     size_t session_bytes;       // the same of one session; also the most that results of a call may have together

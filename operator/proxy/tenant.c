@@ -8,7 +8,7 @@ struct tenant *tenant_get(struct router *r, const char *ns)
     struct tenant *t = map_get(&r->tenants, ns);
     if (t)
         return tenant_ref(t);
-    uint32_t weight = r->config.weight ? r->config.weight(r->config.ctx, ns) : 1;
+    uint32_t weight = r->config.weight ? r->config.weight(r->config.weights, ns) : 1;
     t = xcalloc(1, sizeof *t);
     *t = (struct tenant){
         .router = r, .ns = xstrdup(ns), .refs = 1, .weight = weight, .quota = quota_new_fair(r->bytes, weight)};

@@ -28,12 +28,12 @@
 
 enum { HEARTBEAT_DEFAULT_S = 3, KEYS_ID_MAX = 64, INSTANCE_SIZE = 17 };
 
+// What the gateway's counters are called outside.
 static const struct {
     const char *name, *help, *labels;
     bool total;
     size_t offset;
 } series[] = {
-    // what the gateway's counters are called outside
 #define CALLS "cadre_proxy_calls_total", "calls that were answered"
 #define AT(field) offsetof(struct gateway_counters, field)
     {"cadre_proxy_sessions", "websocket sessions", "role=\"controller\"", false, AT(clients)},
@@ -474,11 +474,6 @@ static void register_metrics(struct binding *b)
     metrics_appendix(b->o.metrics, append_calls, b);
 }
 
-static uint32_t weight_of(void *ctx, const char *ns)
-{
-    return weights_of(((const struct binding *)ctx)->o.options->weights, ns);
-}
-
 struct binding *binding_new(const struct binding_options *o, struct err *err)
 {
     struct binding *b = xcalloc(1, sizeof *b);
@@ -518,12 +513,14 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .place = find_place,
         .worker = on_worker,
         .kill = kill_rank,
-        .weight = weight_of,
+        .weight = weights_of,
+        .weights = o->options->weights,
         .memory = o->options->memory ? o->options->memory : memory_limit(),
         .sleeps = !o->options->spin,
         .ctx = b,
     };
-    if (!(b->gateway = gateway_new(o->loop, &config, err))) {
+    b->gateway = gateway_new(o->loop, &config, err);
+    if (!b->gateway) {
         binding_free(b);
         return NULL;
     }

@@ -32,9 +32,10 @@ bool weights_check(const char *text)
     return w.n > 0;
 }
 
-uint32_t weights_of(const char *text, const char *ns)
+uint32_t weights_of(const void *given, const char *ns)
 {
     struct weight w;
+    const char *text = given;
     size_t len = strlen(ns);
     while (text) {
         text = read_one(text, &w);

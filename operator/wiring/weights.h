@@ -9,7 +9,7 @@
 enum { WEIGHT_MAX = 100 };
 
 bool weights_check(const char *text);
-// Of this namespace; 1 where the text, which may be NULL, does not name it.
-uint32_t weights_of(const char *text, const char *ns);
+// Of this namespace; 1 where `given`, the text or NULL, does not name it.
+uint32_t weights_of(const void *given, const char *ns);
 
 #endif

@@ -188,9 +188,9 @@ static void a_weight_is_so_many_times_what_is_left(void **state)
     quota_unref(all);
 }
 
-static uint32_t weights(void *ctx, const char *ns)
+static uint32_t weights(const void *given, const char *ns)
 {
-    (void)ctx;
+    (void)given;
     return str_eq(ns, "heavy") ? 3 : 1;
 }
 
