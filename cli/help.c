@@ -79,6 +79,12 @@ static const struct {
      "      --rank N            the rank to kill\n"
      "      --attempt N         refused if the group is at another attempt\n"
      "      --timeout TIME      such as 30s or 2m; default: 60s\n" GROUP_OPTIONS REACH_OPTIONS},
+    {"stack", "Usage: kubectl cadre stack GROUP [OPTION]...\n"
+              "Shows where all threads of all ranks are, of workers in Python: also of a rank that is in a method,\n"
+              "or in C code that holds Python's lock. The methods go on. Ends with 1 if a rank does not answer within\n"
+              "5 seconds.\n"
+              "\n"
+              "      --rank N            only this rank\n" GROUP_OPTIONS REACH_OPTIONS},
     {"top",
      "Usage: kubectl cadre top [GROUP] [OPTION]...\n"
      "Shows how often each method of a WorkerGroup (default: of all groups of the namespace) is called, how long\n"

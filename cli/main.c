@@ -20,6 +20,8 @@ static int run(const struct options *o)
         return verb_info(o);
     case VERB_KILL:
         return verb_kill(o);
+    case VERB_STACK:
+        return verb_stack(o);
     case VERB_TOP:
         return verb_top(o);
     case VERB_PUT:

@@ -47,6 +47,7 @@ enum {
 #define CALL (1u << VERB_CALL)
 #define INFO (1u << VERB_INFO)
 #define KILL (1u << VERB_KILL)
+#define STACK (1u << VERB_STACK)
 #define TOP (1u << VERB_TOP)
 #define PUT (1u << VERB_PUT)
 #define GET (1u << VERB_GET)
@@ -61,7 +62,7 @@ static const struct choice {
     struct option option;
     unsigned verbs;
 } choices[] = {
-    {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | KILL | TOP | OBJECTS | WHY | LOGS},
+    {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | KILL | STACK | TOP | OBJECTS | WHY | LOGS},
     {{"context", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"kubeconfig", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"cluster", required_argument, NULL, OPT_KUBECTL}, ALL},
@@ -74,18 +75,20 @@ static const struct choice {
     {{"client-key", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"tls-server-name", required_argument, NULL, OPT_KUBECTL}, ALL},
     {{"insecure-skip-tls-verify", no_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS}, CALL | INFO | KILL | TOP | OBJECTS | CA | LOGS},
-    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
-    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
-    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
-    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
-    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
-    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT}, CALL | INFO | KILL | TOP | OBJECTS | LOGS},
+    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS},
+     CALL | INFO | KILL | STACK | TOP | OBJECTS | CA | LOGS},
+    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
+    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
+    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
+    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
+    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
+    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT},
+     CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
     {{"output", required_argument, NULL, 'o'}, CALL | INFO | TOP | GET},
     {{"timeout", required_argument, NULL, OPT_TIMEOUT}, CALL | INFO | KILL | TOP | OBJECTS},
     {{"arg", required_argument, NULL, OPT_ARG}, CALL},
     {{"per-rank", required_argument, NULL, OPT_PER_RANK}, CALL},
-    {{"rank", required_argument, NULL, OPT_RANK}, CALL | KILL | PUT | LOGS},
+    {{"rank", required_argument, NULL, OPT_RANK}, CALL | KILL | STACK | PUT | LOGS},
     {{"role", required_argument, NULL, OPT_ROLE}, CALL},
     {{"dispatch", required_argument, NULL, OPT_DISPATCH}, CALL | PUT},
     {{"execute", required_argument, NULL, OPT_EXECUTE}, CALL},
@@ -106,9 +109,9 @@ static const struct choice {
 };
 
 static const char *const verb_names[VERB_COUNT] = {
-    [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_KILL] = "kill",       [VERB_TOP] = "top",
-    [VERB_PUT] = "put",   [VERB_GET] = "get",   [VERB_FREE] = "free",       [VERB_WHY] = "why",
-    [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
+    [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_KILL] = "kill", [VERB_STACK] = "stack",
+    [VERB_TOP] = "top",   [VERB_PUT] = "put",   [VERB_GET] = "get",   [VERB_FREE] = "free",
+    [VERB_WHY] = "why",   [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
 };
 
 enum { ARGS_MAX = 64 << 20, TIMEOUT_MS = 60 * 1000 };

@@ -13,6 +13,7 @@ enum verb {
     VERB_CALL,
     VERB_INFO,
     VERB_KILL,
+    VERB_STACK,
     VERB_TOP,
     VERB_PUT,
     VERB_GET,

@@ -8,6 +8,7 @@
 int verb_call(const struct options *o);
 int verb_info(const struct options *o);
 int verb_kill(const struct options *o);
+int verb_stack(const struct options *o);
 int verb_top(const struct options *o);
 int verb_put(const struct options *o);
 int verb_get(const struct options *o);

@@ -119,18 +119,24 @@ void call_abandon(struct call *c)
     call_settle(c);
 }
 
-static void name_late_ranks(const struct call *c, struct buf *out)
+void call_list_late(const struct call *c, struct failure_late *ret)
 {
-    uint32_t named = 0;
-    for (uint32_t i = 0; i < c->n && named < 8; i++)
+    for (uint32_t i = 0; i < c->n && ret->n < FAILURE_LATE_MAX; i++)
         if (c->slots[i].member)
-            buf_printf(out, "%s%u", named++ ? ", " : " ", c->req.first + i);
-    if (c->left > named)
-        buf_printf(out, " and %u more", c->left - named);
+            ret->ranks[ret->n++] = c->req.first + i;
+}
+
+static void name_late_ranks(const struct call *c, struct failure_late *late, struct buf *out)
+{
+    call_list_late(c, late);
+    for (uint32_t i = 0; i < late->n; i++)
+        buf_printf(out, "%s%u", i ? ", " : " ", late->ranks[i]);
+    if (c->left > late->n)
+        buf_printf(out, " and %u more", c->left - late->n);
 }
 
 // What it has waited for in vain.
-static void explain_lateness(struct call *c, struct buf *out)
+static void explain_lateness(struct call *c, struct failure_late *late, struct buf *out)
 {
     bool args_missing = c->state == CALL_STREAMING || (c->args.partial && !c->args.paused && !args_complete(c));
     switch (args_missing ? CALL_STREAMING : c->state) {
@@ -150,7 +156,7 @@ static void explain_lateness(struct call *c, struct buf *out)
     case CALL_RUNNING:
     case CALL_ANSWERED:
         buf_printf(out, "no answer from rank%s", c->left == 1 ? "" : "s");
-        name_late_ranks(c, out);
+        name_late_ranks(c, late, out);
         tell_ranks(c);
         buf_puts(out, is_unsent(c) ? ", which did not take it in; it has not run" : "; it may have run");
         break;
@@ -160,10 +166,14 @@ static void explain_lateness(struct call *c, struct buf *out)
 void call_timeout(struct call *c)
 {
     struct buf why = BUF_INIT(1024);
+    struct failure_late late = {.n = 0};
+    struct failure f;
     int64_t ms = call_patience_ms(c);
-    explain_lateness(c, &why);
-    call_refuse(c, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->req.method, c->group->key, (long long)ms,
+    explain_lateness(c, &late, &why);
+    failure_set(&f, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->req.method, c->group->key, (long long)ms,
                 buf_str(&why));
+    f.late = late;
+    call_fail(c, &f);
     buf_done(&why);
 }
 

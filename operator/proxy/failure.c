@@ -23,6 +23,7 @@ void failure_set(struct failure *f, int code, const char *fmt, ...)
     f->pod = f->node = NULL;
     f->exited = f->unran = false;
     f->cause = NULL;
+    f->late.n = 0;
     f->retry_after_ms = code == ERR_THROTTLED ? FAILURE_RETRY_MS : 0;
     snprintf(f->code, sizeof f->code, "%s", err_name(code));
     va_list ap;
@@ -58,6 +59,12 @@ void failure_encode_call(const struct failure *f, const char *trace, bool unsent
     if (again)
         writer_bool(&w, "idempotent", true);
     writer_str_set(&w, "traceparent", trace);
+    if (f->late.n) {
+        writer_list(&w, "late");
+        for (uint32_t i = 0; i < f->late.n; i++)
+            writer_i64(&w, NULL, f->late.ranks[i]);
+        writer_list_end(&w);
+    }
     if (f->cause)
         writer_raw(&w, "cause", f->cause, f->cause_len);
     writer_object_end(&w);

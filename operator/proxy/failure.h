@@ -4,6 +4,7 @@
 //   {"code": "UNAVAILABLE", "message": "...", "rank": 2, "pod": "llama-2-1", "node": "n1", "exitCode": 137}
 //   {"code": "THROTTLED", "message": "...", "retryAfterMs": 100, "ran": false}
 //   {"code": "ValueError", "message": "...", "rank": 1, "cause": {...}}
+//   {"code": "TIMEOUT", "message": "...", "late": [0, 2]}
 //
 // Codes are the names of `enum err_code` or what a worker sent. All but code and message may be missing.
 #ifndef CADRE_PROXY_FAILURE_H
@@ -18,7 +19,11 @@
 
 // KINDS: the codes of err.h, FAILED and NO_DEVICE, and all others.
 enum { FAILURE_KINDS = 19 };
-enum { FAILURE_CODE_MAX = 31, FAILURE_MESSAGE_MAX = 4095, FAILURE_RETRY_MS = 100 };
+enum { FAILURE_CODE_MAX = 31, FAILURE_MESSAGE_MAX = 4095, FAILURE_RETRY_MS = 100, FAILURE_LATE_MAX = 8 };
+
+struct failure_late { // ranks that had the call when its deadline passed, as many as fit
+    uint32_t ranks[FAILURE_LATE_MAX], n;
+};
 
 struct failure {
     char code[FAILURE_CODE_MAX + 1];
@@ -31,6 +36,7 @@ struct failure {
     bool unran;             // the rank that says so has not begun to run the call
     const char *cause;      // an object that the rank sent for its caller, borrowed; NULL = none
     size_t cause_len;
+    struct failure_late late;
 };
 
 // THROTTLED: with FAILURE_RETRY_MS, in which other calls may have been answered.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/result.h"
 
+#include "common/base/str.h"
 #include "common/wire/safetensors.h"
 #include "operator/proxy/answer.h"
 #include "operator/proxy/args.h"
@@ -175,6 +176,10 @@ void result_error(struct call_slot *slot, const struct call_body *body)
     f.unran = said.unran;
     f.cause = said.cause;
     f.cause_len = said.cause_len;
+    if (str_eq(f.code, err_name(ERR_TIMEOUT))) {
+        f.late = (struct failure_late){.ranks = {m->rank}, .n = 1};
+        call_list_late(c, &f.late);
+    }
     call_fail(c, &f);
 }
 

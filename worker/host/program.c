@@ -8,6 +8,7 @@
 #include "worker/host/crash.h"
 #include "worker/host/host.h"
 #include "worker/host/request.h"
+#include "worker/host/stacks.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -182,6 +183,7 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
         return code;
     crash_install(p->host.worker.rank);
     crash_show_by(options->stack_signal);
+    stacks_install(options->dump_signal, options->dump_fd);
     if (load(p, &err) < 0) {
         host_say(&p->host, "", err.msg);
         return HOST_EXIT_MODULE;

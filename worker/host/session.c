@@ -2,12 +2,14 @@
 #include "worker/host/session.h"
 
 #include "common/base/json.h"
+#include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/wire/error_body.h"
 #include "common/wire/record_reader.h"
 #include "worker/host/body.h"
 #include "worker/host/description.h"
+#include "worker/host/own.h"
 #include "worker/host/request.h"
 #include "worker/host/told.h"
 
@@ -243,37 +245,20 @@ static void start_requests(struct session *s)
     }
 }
 
-// object.put and the like need no executor. True: it was one.
-static bool serve_object(struct session *s, const struct record *r, struct blob *body, struct blob *tail,
-                         struct err *err)
+// What the host answers by itself needs no executor. True: it was such a call, and is answered or refused.
+static bool serve_own(struct session *s, const struct record *r, struct blob *body, struct blob *tail, struct err *err)
 {
-    struct arena a;
-    struct record_call call;
-    struct call_head head;
-    struct objects_answer answer;
+    struct own_answer answer;
     struct err none = ERR_INIT;
-    _Alignas(max_align_t) char memory[1024];
-    if (!s->config.objects || record_call_decode(body->data, body->len, &call, &none) < 0 ||
-        request_recalls(&s->owner, &call) || !memmem(call.head, call.head_len, "\"object.", 8))
-        return false;
-    arena_init_in(&a, memory, sizeof memory);
-    bool is = call_head_decode(call.head, call.head_len, &a, &head, &none) == 0 && objects_method(head.method);
-    struct blob *whole = !is ? NULL : tail ? body_join(body, tail, s->quota) : blob_ref(body); // what is kept is ours
-    if (is && !whole)
-        err_set(err, ERR_LIMIT, "%s(): no room for %zu bytes", head.method, body->len + tail->len);
-    else if (is && record_call_decode(whole->data, whole->len, &call, err) == 0 &&
-             objects_serve(s->config.objects, &s->owner, head.method, head.pin, whole, &call, &answer, err) == 0) {
-        const struct record_header h = header_of(s, RECORD_RESULT, r->h.call);
-        if (answer.blob) {
-            struct record_part part = {answer.blob, answer.offset, answer.len};
-            sent(s, ws_client_record(s->client, &h, &part, 1, &none), &none);
-        } else {
-            send_record(s, RECORD_RESULT, r->h.call, answer.text, answer.len);
-        }
-        blob_unref(answer.blob);
+    const struct record_header h = header_of(s, RECORD_RESULT, r->h.call);
+    bool is = own_serve(&s->owner, s->quota, body, tail, &answer, err);
+    if (is && err->code == 0 && answer.object.blob) {
+        struct record_part part = {answer.object.blob, answer.object.offset, answer.object.len};
+        sent(s, ws_client_record(s->client, &h, &part, 1, &none), &none);
+    } else if (is && err->code == 0) {
+        send_record(s, RECORD_RESULT, r->h.call, buf_str(&answer.text), answer.text.len);
     }
-    blob_unref(whole);
-    arena_done(&a);
+    own_answer_done(&answer);
     return is;
 }
 
@@ -305,8 +290,8 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
     else if (!body)
         err_set(&refused, ERR_LIMIT, "calls with %zu bytes wait for rank %d already; call again later",
                 quota_used(s->quota), rank);
-    else if (serve_object(s, r, body, tail, &refused))
-        ; // answered, or refused
+    else if (serve_own(s, r, body, tail, &refused))
+        ;
     else if (request_new(&s->owner, r->h.call, r->seq, body, tail, &q, &refused) == 0) {
         q->quiet = r->h.flags & RECORD_QUIET;
         q->ordered = r->h.flags & RECORD_ORDERED;

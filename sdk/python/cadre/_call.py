@@ -30,7 +30,7 @@ class Method:
         r = self.request = lib.Request(size=ctypes.sizeof(lib.Request), rank=-1, keep=1, lend=1)
         _options.put(r, "method", name.encode(), "method")
         _options.put(r, "group", group.encode(), "group")
-        if role is not None and not name.startswith(("group.", "object.")):
+        if role is not None and "." not in name:
             _options.put(r, "role", role.encode(), "role")
         _options.fill(r, _options.CALL, options, f"{name}()", _HINT)
         self.group = group

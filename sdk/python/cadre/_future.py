@@ -2,6 +2,7 @@
 """Calls that nobody waits for yet."""
 
 import ctypes
+import json
 import sys
 import threading
 import time
@@ -9,7 +10,7 @@ from ctypes import byref
 from operator import index
 from queue import Empty, SimpleQueue
 
-from . import _errors, _raised
+from . import _errors, _late, _raised
 from . import _library as lib
 from ._reference import Ref
 from ._value import decode
@@ -178,7 +179,12 @@ class Future:
             body = ctypes.string_at(answer.json.text, answer.json.len)
         finally:
             _give_back(handle, answer.memory)
-        return _raised.error(answer.error, body, self._method.trust)
+        try:
+            said = json.loads(body)
+        except ValueError:
+            said = {}
+        e = _raised.error(answer.error, said, self._method.trust)
+        return _late.explain(e, self, said["late"]) if said.get("late") else e
 
     def _keep(self, handle, answer):
         try:

@@ -3,7 +3,7 @@
 
 import time
 
-from . import _call, _manifest, _method
+from . import _call, _late, _manifest, _method
 from ._bound import BoundMethod
 from ._reference import Ref
 
@@ -105,6 +105,13 @@ class Group:
     def kill(self, rank, *, attempt=None, timeout=None):
         """Ends the process of a rank as if it had crashed. Returns once it is gone."""
         self.call("group.kill", rank=rank, attempt=attempt, timeout=timeout)
+
+    def stacks(self, rank=None, *, timeout=5):
+        """Where all threads are of this rank, text; or of all ranks, a list. Workers in Python answer whatever they do."""
+        ranks = range(self.info(timeout=timeout)["worldSize"]) if rank is None else [rank]
+        asked = [self.start(_late.METHOD, rank=r, timeout=timeout) for r in ranks]
+        found = [f.result()["stack"] for f in asked]
+        return found if rank is None else found[0]
 
     def restart(self, *, timeout=None):
         """Starts its processes again, with new objects; also those of a group that has failed. Calls wait for them."""

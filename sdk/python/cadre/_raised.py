@@ -61,14 +61,9 @@ def _open(packed):
     return (found, None) if isinstance(found, Exception) else (None, None)
 
 
-def error(struct, body, trust):
-    """The exception of a call: its cadre_client_error, and the body of its ERROR, or None."""
-    cause = None
-    try:
-        said = json.loads(body) if body else {}
-        packed = said.get("cause") if isinstance(said, dict) else None
-    except ValueError:
-        packed = None
+def error(struct, said, trust):
+    """The exception of a call: its cadre_client_error, and what its ERROR says."""
+    packed = said.get("cause")
     if not isinstance(packed, dict):
         return _errors.of_struct(struct)
     cause, why_not = _open(packed) if trust and "pickle" in packed else (None, None)

@@ -53,12 +53,15 @@ typedef struct cadre_host_options {
     const char *module; // what to call it to people
     const cadre_host_class *classes;
     size_t n_classes;
-    const char *class_name; // of `classes`; NULL = there is one
-    const char *roles;      // instead: JSON, [{"name": "actor", "class": "Actor"}, ...]; NULL = none
-    const char *ticket;     // CADRE_TICKET, which the program takes out of its environment; NULL = none
-    const char *connect;    // URLs with commas between them, as CADRE_CONNECT; NULL = that
-    int stack_signal;       // makes the program write the stacks of its threads, for methods that are late; 0 = none
-    int wake_fd;            // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
+    const char *class_name;   // of `classes`; NULL = there is one
+    const char *roles;        // instead: JSON, [{"name": "actor", "class": "Actor"}, ...]; NULL = none
+    const char *ticket;       // CADRE_TICKET, which the program takes out of its environment; NULL = none
+    const char *connect;      // URLs with commas between them, as CADRE_CONNECT; NULL = that
+    int stack_signal;         // makes the program write the stacks of its threads, for methods that are late; 0 = none
+    int dump_signal, dump_fd; // of the thread that calls cadre_host_start(), for worker.stack: its handler, which the
+                              // program installs after that, writes the stacks of all threads to the file, and then
+                              // raises the signal for the handler that was there before. 0 = none
+    int wake_fd;              // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
 } cadre_host_options;
 
 typedef enum cadre_host_next_result {

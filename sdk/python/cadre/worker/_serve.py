@@ -19,6 +19,7 @@ from .. import _errors, _method, _raised, _value
 from . import _host, _load
 
 STACKS = signal.SIGRTMAX - 1  # makes a worker write the stacks of its threads, also where one holds Python's lock
+DUMP = signal.SIGRTMAX - 2  # the same into a file, for who asks from outside
 _MESSAGE_MAX = 1000  # what clients have room for
 _NAME_MAX = 31
 _VIA_MAX = 4096
@@ -99,11 +100,13 @@ class Server:
                                 classes=_host.array(_host.Class, classes), n_classes=len(classes),
                                 class_name=self.roles[0].cls.__name__.encode() if not text else None,
                                 roles=_host.text(text), ticket=_host.text(os.environ.pop("CADRE_TICKET", None)),
-                                connect=None, stack_signal=STACKS, wake_fd=woken)
+                                connect=None, stack_signal=STACKS, dump_signal=DUMP, dump_fd=os.memfd_create("stacks"),
+                                wake_fd=woken)
         self.options = options  # the host keeps its tables
         faulthandler.register(STACKS, all_threads=True)
         code = self.host.start(ctypes.byref(options))
         if code == 0:
+            faulthandler.register(DUMP, file=options.dump_fd, all_threads=True, chain=True)  # the host's hears of it
             faulthandler.enable(all_threads=True)  # after the host's, whose line is to be the last
             self._start_lanes()
         return code

@@ -121,6 +121,25 @@ class Methods(GroupCase):
         self.assertEqual(held.result(timeout=60), [True, True])
         self.assertEqual(self.local.read_log().count("ready for calls"), 2)
 
+    def test_stacks_of_all_threads_also_of_one_that_holds_the_lock(self):
+        held, beside = self.group.start("hold_until_released", rank=0), self.group.start("wait_beside", rank=1)
+        self.addCleanup(self.group.call, "release", timeout=60)
+        for rank, name in enumerate(("hold_until_released", "wait_beside")):
+            while f"in {name}" not in self.group.stacks(rank):
+                pass
+        first, second = self.group.stacks()
+        self.assertRegex(first, r'File ".*trials\.py", line \d+ in hold_until_released\n')
+        self.assertRegex(second, r"(?s)in wait_beside\n.*Current thread")
+        self.fails(cadre.Timeout, r"(?s)^rank \d: .*\nrank 0 is at .*\.py:\d+ in \w+\nrank 1 is at .*\.py:\d+ in \w+$",
+                   self.group.call, "hold_until_released", timeout=0.3)
+        shown = subprocess.run([os.environ["CADRE_KUBECTL"], "stack", "g", "-n", "lab", "--server", self.local.address],
+                               capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertRegex(shown.stdout, r"(?s)^rank 0.*:\n.*\nrank 1.*:\n.* in wait_beside\n")
+        self.assertNotIn("in wait_beside", shown.stdout.split("rank 1")[0])
+        self.group.call("release", timeout=60)
+        self.assertTrue(held.result(timeout=60) and beside.result(timeout=60))
+
     def test_calls_come_in_the_order_in_which_they_were_sent(self):
         self.group.start("keep", "begin")
         futures = [self.group.start("keep", i) for i in range(500)]

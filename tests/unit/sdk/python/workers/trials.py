@@ -24,7 +24,7 @@ class Trials(Base):
     def __init__(self, start=0, *, name="none"):
         self.start, self.name = start, name
         self.kept = []
-        self.gate = threading.Event()
+        self.gate, self.released = threading.Event(), threading.Event()
 
     def add(self, x, y=1):
         return self.start + x + y
@@ -60,6 +60,20 @@ class Trials(Base):
     @cadre.register(concurrency=("beside", 2))
     def open_gate(self):
         self.gate.set()
+
+    @cadre.register(concurrency="waits")
+    def wait_beside(self):
+        return self.released.wait(60)
+
+    def hold_until_released(self):
+        hold = ctypes.PyDLL(None).usleep
+        while not self.released.is_set():
+            hold(20000)
+        return True
+
+    @cadre.register(concurrency=("beside", 2))
+    def release(self):
+        self.released.set()
 
     def wait_for_gate(self):
         return self.gate.wait(60)

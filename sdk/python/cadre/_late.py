@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the ranks are that miss a deadline: they are asked, and answer whatever their threads do."""
+
+import asyncio
+import re
+import time
+
+from . import _errors
+
+_ASK_S = 1
+METHOD = "worker.stack"
+_RUNS = re.compile(r'^  File ".*[/\\\\]cadre/worker/_serve\.py", line \d+ in _run\w*$')
+_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+
+
+def place(stack, method):
+    """The line in which a thread is that runs the method: "train.py:12 in step"; None: none runs it."""
+    for block in stack.split("\n\n"):
+        lines = block.splitlines()[1:]
+        ends = [i for i, line in enumerate(lines) if _RUNS.match(line)]
+        frames = [m.groups() for m in map(_FRAME.match, lines[:ends[0]] if ends else ()) if m]
+        if frames and frames[-1][2] == method:
+            return "{}:{} in {}".format(*frames[0])
+    return None
+
+
+def explain(e, future, ranks):
+    """The same error, whose message says where these ranks are. In a coroutine nobody waits for that."""
+    try:
+        asyncio.get_running_loop()
+        return e
+    except RuntimeError:
+        pass
+    client, name = future._client, future._method
+    group = client.group(name.group)
+    try:
+        asked = [(rank, group.start(METHOD, rank=rank, timeout=_ASK_S)) for rank in sorted(ranks)]
+    except (_errors.Error, RuntimeError):
+        return e
+    said, end = [], time.monotonic() + _ASK_S
+    for rank, answer in asked:
+        try:
+            at = place(answer.result(max(end - time.monotonic(), 0))["stack"], name.name)
+        except (_errors.Error, TimeoutError):  # it hangs for good, or is no worker in Python
+            continue
+        if at:
+            said.append(f"\nrank {rank} is at {at}")
+    e.message += "".join(said)
+    e.args = (e.message,)
+    return e

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/own.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/str.h"
+#include "worker/host/body.h"
+#include "worker/host/stacks.h"
+
+#include <string.h>
+
+static void serve_object(struct request_owner *owner, struct quota *quota, const struct call_head *head,
+                         struct blob *body, struct blob *tail, struct own_answer *ret, struct err *err)
+{
+    struct record_call call;
+    struct blob *whole = tail ? body_join(body, tail, quota) : blob_ref(body); // what is kept is ours
+    if (!whole)
+        err_set(err, ERR_LIMIT, "%s(): no room for %zu bytes", head->method, body->len + tail->len);
+    else if (record_call_decode(whole->data, whole->len, &call, err) == 0 &&
+             objects_serve(owner->objects, owner, head->method, head->pin, whole, &call, &ret->object, err) == 0 &&
+             !ret->object.blob)
+        buf_append(&ret->text, ret->object.text, ret->object.len);
+    blob_unref(whole);
+}
+
+static void serve_stacks(struct buf *ret, struct err *err)
+{
+    struct buf text = BUF_INIT(STACKS_MAX);
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    if (stacks_read(&text, err) == 0)
+        writer_str(&w, "stack", buf_str(&text));
+    writer_object_end(&w);
+    buf_append(ret, buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+    buf_done(&text);
+}
+
+bool own_serve(struct request_owner *owner, struct quota *quota, struct blob *body, struct blob *tail,
+               struct own_answer *ret, struct err *err)
+{
+    struct arena a;
+    struct record_call call;
+    struct call_head head;
+    struct err none = ERR_INIT;
+    _Alignas(max_align_t) char memory[1024];
+    *ret = (struct own_answer){.text = BUF_INIT(8 * STACKS_MAX)};
+    if (record_call_decode(body->data, body->len, &call, &none) < 0 || request_recalls(owner, &call) ||
+        (!memmem(call.head, call.head_len, "\"object.", 8) && !memmem(call.head, call.head_len, "\"worker.", 8)))
+        return false;
+    arena_init_in(&a, memory, sizeof memory);
+    bool read = call_head_decode(call.head, call.head_len, &a, &head, &none) == 0;
+    bool stacks = read && str_eq(head.method, STACKS_METHOD);
+    bool object = read && owner->objects && objects_method(head.method);
+    if (stacks)
+        serve_stacks(&ret->text, err);
+    else if (object)
+        serve_object(owner, quota, &head, body, tail, ret, err);
+    arena_done(&a);
+    return stacks || object;
+}
+
+void own_answer_done(struct own_answer *answer)
+{
+    blob_unref(answer->object.blob);
+    buf_done(&answer->text);
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that the host answers by itself, on the loop's thread: object.put and its like, and worker.stack.
+#ifndef CADRE_HOST_OWN_H
+#define CADRE_HOST_OWN_H
+
+#include "worker/host/request.h"
+
+struct own_answer {
+    struct objects_answer object; // its blob is the caller's; or
+    struct buf text;              // JSON
+};
+
+// The body of a CALL, with what of its arguments lies in `tail` (or NULL). False: it is a call of another method. True
+// and an error: it is refused. In any case the caller calls own_answer_done().
+bool own_serve(struct request_owner *owner, struct quota *quota, struct blob *body, struct blob *tail,
+               struct own_answer *ret, struct err *err);
+void own_answer_done(struct own_answer *answer);
+
+#endif
