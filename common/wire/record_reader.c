@@ -79,6 +79,15 @@ static struct record_open *open_find(const struct record_reader *r, const struct
     return NULL;
 }
 
+// A call has one body of arguments, for whichever rank.
+static bool is_taken(const struct record_reader *r, const struct record_header *h)
+{
+    for (unsigned i = 0; h->type == RECORD_CALL && i < r->n_open; i++)
+        if (r->open[i].type == RECORD_CALL && r->open[i].call == h->call)
+            return true;
+    return false;
+}
+
 // The group's answer, or error, stands for all.
 static bool same_rank(uint32_t a, uint32_t b)
 {
@@ -129,6 +138,8 @@ static int body_begin(struct record_reader *r, struct err *err)
     if (o && o->type != h->type)
         return err_set(err, ERR_PROTO, "a %s of call %u, rank %d inside its %s", record_type_name(h->type), h->call,
                        (int)h->rank, record_type_name(o->type));
+    if (!o && is_taken(r, h))
+        return err_set(err, ERR_PROTO, "call id %u is in use by a CALL that has not come in whole", h->call);
     now->offset = o ? o->len : 0;
     now->seq = o ? o->seq : ++r->seq;
     if (h->len > r->config.max_body - now->offset)

@@ -247,7 +247,6 @@ static void a_cancel_ends_an_unfinished_call_and_an_error_a_result(void **state)
 {
     (void)state;
     put(RECORD_CALL, 1, 0, RECORD_MORE, "a");
-    put(RECORD_CALL, 1, 1, RECORD_MORE, "b");
     put(RECORD_CANCEL, 1, RECORD_GROUP, 0, "{}");
     put(RECORD_CALL, 1, 0, 0, "again");
     put(RECORD_RESULT, 2, 5, RECORD_MORE, "half");
@@ -255,10 +254,10 @@ static void a_cancel_ends_an_unfinished_call_and_an_error_a_result(void **state)
     put(RECORD_ERROR, 2, 5, RECORD_PARTS, "{}");
     put(RECORD_RESULT, 2, 6, 0, "whole");
     assert_int_equal(read_all((struct record_reader_config){.whole = true}, 7), 0);
-    assert_string_equal(buf_str(&trace), "CANCEL call=1 rank=-1 flags=0 at=0 seq=3 {}\n"
-                                         "CALL call=1 rank=0 flags=0 at=0 seq=4 again\n"
-                                         "ERROR call=2 rank=5 flags=2 at=0 seq=7 {}\n"
-                                         "RESULT call=2 rank=6 flags=0 at=0 seq=6 six whole\n");
+    assert_string_equal(buf_str(&trace), "CANCEL call=1 rank=-1 flags=0 at=0 seq=2 {}\n"
+                                         "CALL call=1 rank=0 flags=0 at=0 seq=3 again\n"
+                                         "ERROR call=2 rank=5 flags=2 at=0 seq=6 {}\n"
+                                         "RESULT call=2 rank=6 flags=0 at=0 seq=5 six whole\n");
 }
 
 static void another_type_inside_a_body_is_refused(void **state)
@@ -489,6 +488,15 @@ static void only_what_is_collected_holds_up_others(void **state)
     record_reader_done(&r);
 }
 
+static void a_call_that_has_not_come_in_whole_has_its_id(void **state)
+{
+    (void)state;
+    put(RECORD_CALL, 1, 3, RECORD_MORE, "half");
+    put(RECORD_RESULT, 1, 2, 0, "an answer has nothing to do with it");
+    put(RECORD_CALL, 1, 2, 0, "another rank");
+    assert_int_equal(read_all((struct record_reader_config){.whole = true}, 7), ERR_PROTO);
+}
+
 static void the_answer_of_the_group_ends_those_of_ranks(void **state)
 {
     (void)state;
@@ -515,6 +523,7 @@ int main(void)
         T(a_body_can_be_kept),
         T(the_order_in_which_calls_began_can_be_kept),
         T(a_cancel_ends_an_unfinished_call_and_an_error_a_result),
+        T(a_call_that_has_not_come_in_whole_has_its_id),
         T(another_type_inside_a_body_is_refused),
         T(a_body_over_the_cap_is_refused),
         T(too_many_unfinished_bodies_are_refused),

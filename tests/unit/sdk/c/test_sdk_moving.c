@@ -142,6 +142,14 @@ static void what_was_sent_fails_by_name_and_what_was_not_moves_over(void **state
     assert_string_equal(echo.text, "[]");
 }
 
+static void stop_it(void)
+{
+    int status;
+    kill(doomed, SIGSTOP);
+    assert_int_equal(waitpid(doomed, &status, WUNTRACED), doomed);
+    assert_true(WIFSTOPPED(status));
+}
+
 // The long one fills the sockets of a replica that reads nothing; not a byte of the others gets through.
 static void calls_in_the_queue_of_a_connection_that_is_lost_were_not_sent(void **state)
 {
@@ -152,7 +160,7 @@ static void calls_in_the_queue_of_a_connection_that_is_lost_were_not_sent(void *
     start_other();
     open_by_name();
     call_method(f, "echo", NULL);
-    kill(doomed, SIGSTOP);
+    stop_it();
     memset(args, ' ', LONG);
     args[0] = '[', args[LONG - 1] = ']';
     r.args = (cadre_client_json){args, LONG};
@@ -216,7 +224,7 @@ static void an_answer_that_has_come_counts_whatever_became_of_the_replica(void *
 static void a_replica_that_is_stopped_is_not_waited_for(void **state)
 {
     (void)state;
-    kill(doomed, SIGSTOP);
+    stop_it();
     start_other();
     open_by_name();
     assert_string_equal(call_method(f, "echo", NULL), "[]");
@@ -233,7 +241,7 @@ static void a_call_to_a_replica_that_stops_fails_soon_and_the_next_one_moves_ove
     r.timeout_ms = 0;
     start(f, r, &mute);
     cadre_client_process(f->client);
-    kill(doomed, SIGSTOP);
+    stop_it();
     wait_for(f, &mute);
     assert_in_doubt(&mute, "mute");
     assert_non_null(strstr(mute.error.message, "no answer to a ping"));

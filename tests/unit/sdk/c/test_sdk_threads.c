@@ -139,6 +139,7 @@ static void a_wait_that_is_over_leaves_the_call_alone(void **state)
     assert_false(cadre_client_done(f->client, id));
     assert_int_equal(cadre_client_cancel(f->client, id), CADRE_CLIENT_OK);
     assert_int_equal(cadre_client_take(f->client, id, -1, &result, &memory, &f->error), CADRE_CLIENT_CANCELED);
+    cadre_client_give_back(f->client, memory);
 }
 
 static void *waiter(void *arg)
@@ -149,6 +150,7 @@ static void *waiter(void *arg)
     void *memory;
     uint64_t id = begin(f, "mute", J("[7]"));
     assert_int_equal(cadre_client_take(f->client, id, -1, &result, &memory, error), CADRE_CLIENT_CANCELED);
+    cadre_client_give_back(f->client, memory);
     return error;
 }
 
@@ -198,6 +200,7 @@ static void what_was_not_sent_has_not_run(void **state)
     uint64_t id = begin(f, "echo", J("[1]"));
     cadre_client_shut(f->client);
     assert_int_equal(cadre_client_take(f->client, id, -1, &result, &memory, &f->error), CADRE_CLIENT_CANCELED);
+    cadre_client_give_back(f->client, memory);
     assert_false(f->error.may_have_run);
 }
 
