@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A group as one object: calls of its methods."""
 
+import html
 import time
 
-from . import _call, _late, _manifest, _method
+from . import _call, _errors, _late, _manifest, _method, _progress
 from ._bound import BoundMethod
 from ._reference import Ref
 
 _READY_S, _LOOK_S = 300, 0.05
+_LOOK_HTML_S, _ROWS_MAX = 2, 64
 
 
 class Group:
@@ -64,7 +66,7 @@ class Group:
         """
         future = self._start(method, args, options, 1)
         try:
-            return future.result()
+            return future.result() if "." in method else _progress.result(future, self)
         except BaseException:
             future._give_up()
             raise
@@ -140,14 +142,30 @@ class Group:
     def wait_ready(self, timeout=_READY_S):
         """Waits until all ranks are connected, and returns what info() says then."""
         end = time.monotonic() + timeout
-        while True:
-            info = self.info(timeout=timeout)
-            if info["ready"]:
-                return info
-            if time.monotonic() > end:
-                raise TimeoutError(f"{info['connected']} of {info['worldSize']} ranks of {self.name} are connected after "
-                                   f"{timeout} s: {info.get('message', 'nobody says why')}")
-            time.sleep(_LOOK_S)
+        with _progress.Line(self.name) as line:
+            while True:
+                info = self.info(timeout=timeout)
+                if info["ready"]:
+                    return info
+                if time.monotonic() > end:
+                    raise TimeoutError(f"{info['connected']} of {info['worldSize']} ranks of {self.name} are connected "
+                                       f"after {timeout} s: {info.get('message', 'nobody says why')}")
+                line.show(info)
+                time.sleep(_LOOK_S)
+
+    def _repr_html_(self):
+        """A table of its ranks, for notebooks."""
+        try:
+            info = self.info(timeout=_LOOK_HTML_S)
+        except (_errors.Error, TimeoutError, RuntimeError) as e:
+            return f"<b>{html.escape(self.name)}</b>: {html.escape(str(e))}"
+        said = "ready" if info["ready"] else f"{info['connected']} of {info['worldSize']} ranks are connected"
+        why = f": {html.escape(info['message'])}" if info.get("message") else ""
+        rows = "".join(f"<tr><td>{w['rank']}</td><td>{'connected' if w['connected'] else 'not connected'}</td>"
+                       f"<td>{html.escape(w.get('pod') or '')}</td><td>{html.escape(w.get('node') or '')}</td></tr>"
+                       for w in info["workers"][:_ROWS_MAX])
+        return (f"<b>{html.escape(self.name)}</b>: {said}{why}<table><tr><th>rank</th><th></th><th>pod</th><th>node</th>"
+                f"</tr>{rows}</table>")
 
     def __repr__(self):
         role = f" role={self.role}" if self.role else ""

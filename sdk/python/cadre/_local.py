@@ -14,7 +14,7 @@ import weakref
 from . import _programs
 from ._client import Client
 
-_END_S = 30  # that ranks have to end
+_END_S, _HURRY_S = 30, 2  # that ranks have to end; where the program was interrupted
 _START_S = 30
 
 
@@ -44,6 +44,10 @@ class LocalClient(Client):
         self._finalizer = weakref.finalize(self, run.stop)
         self._tasks_at_once = run.cpus * run.nodes
         super().__init__(run.address, on_connection, on_output, trust, options)
+
+    def __exit__(self, kind, *exc):
+        self._run.hurries = kind is not None
+        super().__exit__(kind, *exc)
 
     def close(self):
         """Ends the run, too."""
@@ -75,7 +79,7 @@ class _Run:
         worker = _programs.find("cadre-worker", "CADRE_WORKER")
         folders = [os.path.dirname(os.path.abspath(worker))] if worker else []
         self.cpus, self.nodes = cpus or os.cpu_count() or 1, nodes
-        self._pid = os.getpid()
+        self._pid, self.hurries = os.getpid(), False
         self._folder = tempfile.mkdtemp(prefix="cadre-")
         self.address = f"unix:{self._folder}/socket"
         path = os.pathsep.join([self._python(), *folders, os.environ.get("PATH", os.defpath)])
@@ -113,11 +117,12 @@ class _Run:
         """All processes of it end. Twice is fine; a child of fork() has none."""
         if self._pid != os.getpid():
             return
+        hurries = self.hurries or getattr(sys, "last_type", None) is KeyboardInterrupt  # which nobody has caught
         for signo in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             if self._process.poll() is None:
                 self._process.send_signal(signo)
             try:
-                self._process.wait(_END_S)
+                self._process.wait(_HURRY_S if hurries and signo == signal.SIGTERM else _END_S)
                 break
             except subprocess.TimeoutExpired:
                 pass

@@ -2,13 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that a program makes in a run of its own: cadre.local()."""
 
+import contextlib
+import importlib.util
+import io
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+import unittest.mock
 
 import cadre
+from cadre import _progress
 from python_case import EXAMPLES, RunCase, main, program
 
 SLOW_S = 120
@@ -148,6 +155,78 @@ class Groups(RunCase):
                 self.assertRegex(other.stderr.readline(), "refuses this worker: .*rank 7.*dialing again")
                 other.kill()
             self.assertEqual(group.add(1), [2])
+
+    def test_ctrl_c_leaves_no_rank_behind(self):
+        text = ("import cadre\n"
+                "with cadre.local() as client:\n"
+                "    group = client.Group('trials:Trials', replicas=2)\n"
+                "    print(*(w['pid'] for w in group.call('pids')), flush=True)\n"
+                "    group.call('sleep', 600)\n")
+        preloaded = {"LD_PRELOAD": os.environ.get("LD_PRELOAD", "")} if "LD_PRELOAD" in os.environ else {}
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/trials.py", "w", encoding="utf-8") as f:
+                f.write("import os, time\nclass Trials:\n    def pids(self):\n        return {'pid': os.getpid()}\n"
+                        "    def sleep(self, s):\n        print('sleeps', flush=True)\n        time.sleep(s)\n")
+            with subprocess.Popen([os.path.join(os.environ["PATH"].split(os.pathsep)[0], "python3"), "-c", text], cwd=folder,
+                                  env={**os.environ, **preloaded}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  text=True, start_new_session=True) as program:
+                pids = [int(pid) for pid in next(line for line in program.stdout if line[0].isdigit()).split()]
+                next(line for line in program.stdout if "sleeps" in line)
+                os.killpg(program.pid, signal.SIGINT)  # as a terminal does
+                program.stdout.read()
+        self.assertNotEqual(program.returncode, 0)
+        self.assertEqual(len(pids), 2)
+        self.assertEqual([pid for pid in pids if not is_gone(pid)], [])
+
+    def test_a_group_shows_itself_in_a_notebook(self):
+        with cadre.local(gpus=1) as client:
+            group = client.Group("accumulator:Accumulator", name="shown", gpus=1)
+            group.wait_ready()
+            self.assertRegex(group._repr_html_(), r"^<b>shown</b>: ready<table>.*<td>0</td><td>connected</td>.*local-0")
+            waits = client.Group("accumulator:Accumulator", name="waits", gpus=1)
+            self.assertRegex(waits._repr_html_(), r"<b>waits</b>: 0 of 1 ranks are connected: .*<td>not connected</td>")
+            client.close()
+            self.assertRegex(group._repr_html_(), "<b>shown</b>: the client is closed")
+
+    def test_a_line_says_why_a_group_does_not_start_yet(self):
+        with cadre.local(gpus=1) as client:
+            first = client.Group("accumulator:Accumulator", name="first", gpus=1)
+            first.wait_ready()
+            waits = client.Group("accumulator:Accumulator", name="waits", gpus=1)
+            shown = io.StringIO()
+            shown.isatty = lambda: True
+            future = waits.start("add", 1)
+            with contextlib.redirect_stderr(shown), unittest.mock.patch("cadre._progress._QUIET_S", 0):
+                ended = threading.Thread(target=lambda: self.close_once(shown, "after", first))
+                ended.start()
+                self.assertEqual(_progress.result(future, waits), [1])
+                ended.join()
+        self.assertRegex(shown.getvalue(), r"\rcadre: waits: 0 of 1 ranks are connected after \d+ s: .*[Gg][Pp][Uu]")
+        self.assertTrue(shown.getvalue().endswith(" \r"))
+
+    @staticmethod
+    def close_once(shown, word, group):
+        while word not in shown.getvalue():
+            time.sleep(0.02)
+        group.close()
+
+    def test_fixtures_of_pytest(self):
+        if importlib.util.find_spec("pytest") is None:
+            self.skipTest("pytest is not installed")
+        preloaded = {"LD_PRELOAD": PRELOADED} if PRELOADED else {}
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/test_it.py", "w", encoding="utf-8") as f:
+                f.write("import pytest\n"
+                        "@pytest.mark.cadre_local(gpus=2)\n"
+                        "def test_run(cadre_run):\n"
+                        "    group = cadre_run.Group('accumulator:Accumulator', replicas=2, gpus=1)\n"
+                        "    assert group.add(1) == [1, 2]\n"
+                        "def test_session(cadre_session):\n"
+                        "    assert cadre_session.Group('accumulator:Accumulator').add(1) == [1]\n")
+            done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "cadre.pytest_plugin", "-p",
+                                   "no:cacheprovider", "--strict-markers", folder], capture_output=True, text=True, check=False,
+                                  env={**os.environ, **preloaded}, timeout=200)
+        self.assertIn("2 passed", done.stdout, done.stdout + done.stderr)
 
     def test_a_run_ends_with_the_program_that_made_it(self):
         text = ("import cadre, sys, time\n"
