@@ -20,9 +20,10 @@ import types
 import cadre
 from cadre import _code
 from cadre._code import _versions
-from python_case import RunCase, main, program
+from python_case import EXAMPLES, PRELOADED, ROOT, RunCase, main, program
 from safetensors_case import with_package
 
+PRELOADED_TOO = {PRELOADED: os.environ[PRELOADED]} if PRELOADED in os.environ else {}
 FACTOR = 3
 LOCK = threading.Lock()
 TABLE = list(range(200000))
@@ -203,6 +204,15 @@ class ByValue(RunCase):
                     other.group(name).own()
         self.assertEqual((type(caught.exception), caught.exception.cause), (cadre.Failed, None))
         self.assertIn("in own", caught.exception.traceback)
+
+    def test_the_notebook_of_the_examples(self):
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/unit/support/notebook.py"), "notebook.ipynb"],
+                              cwd=EXAMPLES, env={**os.environ, **PRELOADED_TOO}, capture_output=True, text=True, timeout=200,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines(), [
+            "[11, 12, 13, 14]", "([12, 14, 16, 18], 17)", "[[13, 15, 18, 19], [14, 16, 19, 20], [15, 17, 20, 21]]",
+            "('11 are too many', True)", "[0, 1, 4, 9, 16]", "[-1, -1, -1, -1]"])
 
     def test_what_does_not_pickle_is_named(self):
         with cadre.local() as client:
