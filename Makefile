@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front door: each target is one command that works without make as well.
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop shell test test-unit test-gpu lint format image wheel generate bench fuzz clean
+.PHONY: help build demo demo-stop shell test test-unit test-gpu attack lint format image wheel generate bench fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,11 @@ generate: ## write again what follows from other files: the chart's CRDs and ver
 bench: ## measure groups against bare pods on 1,000 fake nodes (root or sudo; five minutes)
 	@deploy/deps.sh build
 	@bench/groups/run.sh
+
+attack: ## attack an installed operator for longer than make test does (root or sudo; ten minutes)
+	@deploy/deps.sh test
+	@cmake --preset ci >/dev/null && cmake --build --preset ci
+	@CADRE_ATTACK_SECONDS=$${CADRE_ATTACK_SECONDS:-30} ctest --preset ci -R attack_attack -V
 
 fuzz: ## fuzz each target for 60 seconds (FUZZ_SECONDS=N for another time)
 	@deploy/deps.sh fuzz

@@ -22,6 +22,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/plg.sh"
 # shellcheck source=/dev/null
+. "$here/../lib/callers.sh"
+# shellcheck source=/dev/null
 . "$here/../lib/outage.sh"
 
 seconds=${CADRE_OUTAGE_SECONDS:-8}

@@ -10,7 +10,8 @@ again until SIGTERM, and appends a line of JSON to the log for each call: "answe
 whether it may have run; "lost", where neither came in time; "wrong", where the value shows that a call ran twice or not at
 all, or that the rank was started again. Exit status 0: all clients came to an end.
 
-report: counts the lines after the first LINE ones, of calls that began at SECONDS (of the epoch) or later.
+report: counts the lines after the first LINE ones, of calls that began at SECONDS (of the epoch) or later, and says how
+long half and 99 % of those that were answered took at most.
 """
 import argparse
 import collections
@@ -47,7 +48,7 @@ class Caller(threading.Thread):
             while not self.stop.is_set():
                 begun = time.time()
                 outcome = self.one_call()
-                self.log.add({"at": round(begun, 3), "ms": round(1000 * (time.time() - begun), 1), "caller": self.name}
+                self.log.add({"at": round(begun, 3), "ms": round(1000 * (time.time() - begun), 2), "caller": self.name}
                              | outcome)
                 self.stop.wait(PAUSE_S)
 
@@ -100,7 +101,7 @@ def call(options):
 
 def report(options):
     counts, names, answering = collections.Counter(), collections.Counter(), set()
-    last, gap = {}, 0.0
+    last, gap, took = {}, 0.0, []
     with open(options.log, encoding="utf-8") as f:
         for n, text in enumerate(f):
             if n < options.since or not text.endswith("\n"):
@@ -113,13 +114,16 @@ def report(options):
                 names[line["name"] or "?"] += 1
                 counts["may have run"] += line["ran"]
             elif line["outcome"] == "answered":
+                took.append(line["ms"])
                 answering.add(line["caller"])
                 end = line["at"] + line["ms"] / 1000
                 gap = max(gap, end - last.get(line["caller"], end))
                 last[line["caller"]] = end
+    took.sort()
+    quantiles = {f"p{p}Ms": took[min(len(took) - 1, len(took) * p // 100)] if took else None for p in (50, 99)}
     print(json.dumps({"answered": counts["answered"], "failed": counts["failed"], "names": dict(names),
                       "mayHaveRun": counts["may have run"], "lost": counts["lost"], "wrong": counts["wrong"],
-                      "answering": len(answering), "gapSeconds": round(gap, 1)}))
+                      "answering": len(answering), "gapSeconds": round(gap, 1)} | quantiles))
     return 0
 
 

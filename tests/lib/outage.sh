@@ -2,12 +2,10 @@
 # shellcheck shell=bash disable=SC2154
 # Outages: something is taken away and given back, under groups that run and clients that call all the time. Afterwards
 # nothing may have been restarted, and every call has an answer or an error with a name.
-# Needs suite.sh, group.sh and calls.sh. All groups of the namespace are looked at; their pods are on $outage_node.
+# Needs suite.sh, group.sh, calls.sh and callers.sh. All groups of the namespace are looked at; their pods are on $outage_node.
 
 outage_node=n3
-outage_callers=() # the ranks that are called
 states_pids=()
-outage_before=0   # lines of the callers' log
 outage_shown=0    # lines of the states' log
 outage_lives=     # of the groups, after the outage before
 outage_states=    # besides Running, which are true in this outage: "|False/Silent"
@@ -17,40 +15,6 @@ outage_edits=1000 # maxRestarts of the groups, which is edited to see decisions
 
 now() {
     date +%s.%3N
-}
-
-# callers_start GROUP/RANK...: by name, from the control plane's network, as programs of the cluster call.
-callers_start() {
-    local library=$CADRE_BUILD_DIR/sdk/c/client/libcadre_client.so environment
-    outage_callers=("$@")
-    environment=("CADRE_CLIENT_LIBRARY=$library" "PYTHONPATH=$suite_root/sdk/python" PYTHONDONTWRITEBYTECODE=1)
-    # Python must have loaded the sanitizer's runtime before, and what it never frees is no leak of ours.
-    if [[ $(ldd "$library") == *libasan* ]]; then
-        environment+=("LD_PRELOAD=$(cc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0)
-    fi
-    kc -n "$ns" create token caller --audience=cadre --duration=24h >"$suite_dir/token"
-    "$devcluster" exec -- env "${environment[@]}" "$suite_root/tests/lib/caller.py" call \
-        --address "wss://$calls_host:9443" --namespace "$ns" --ca "$suite_dir/ca.pem" --token "$suite_dir/token" \
-        --log "$suite_dir/calls" "$@" </dev/null >"$suite_dir/callers" 2>&1 &
-    callers_pid=$!
-    eventually 60 calls_answered 0 || bail_out "the callers get no answer"
-}
-
-callers_stop() {
-    kill -TERM "$callers_pid" && wait "$callers_pid"
-}
-
-callers_end() { # also after a suite that bailed out
-    [[ -z ${callers_pid:-} ]] || kill -KILL "$callers_pid" 2>/dev/null || true
-}
-
-report() { # FIELD REPORT-ARGUMENTS...: of the callers' log
-    "$suite_root/tests/lib/caller.py" report "$suite_dir/calls" "${@:2}" | jq -c "$1"
-}
-
-# calls_answered SECONDS: every caller has an answer to a call that it made then or later.
-calls_answered() {
-    is "${#outage_callers[@]}" report .answering --since "$outage_before" --begun "$1"
 }
 
 # calls_accounted: none lost, none run twice, no error but those of a way that is gone and of a deadline that is over.
@@ -143,7 +107,7 @@ outage() {
     local name=$1 began
     shift
     [[ -n $outage_lives ]] || outage_lives=$(group_lives)
-    outage_before=$(wc -l <"$suite_dir/calls")
+    callers_since=$(wc -l <"$suite_dir/calls")
     outage_shown=$(wc -l <"$suite_dir/states")
     outage_ended=0
     outage_states=''
@@ -156,8 +120,8 @@ outage() {
     echo "# the outage took $(awk -v from="$began" -v to="$outage_ended" 'BEGIN { printf "%.0f s", to - from }')," \
         "decisions and states were back $(seconds_since "$outage_ended") after it"
     check "... calls are answered" eventually 60 calls_answered "$outage_ended"
-    echo "# calls: $(report 'del(.answering)' --since "$outage_before")"
-    check "... every call was answered once, or failed by name" calls_accounted --since "$outage_before"
+    echo "# calls: $(report 'del(.answering)' --since "$callers_since")"
+    check "... every call was answered once, or failed by name" calls_accounted --since "$callers_since"
     check "... no pod was made again, and no rank restarted" group_lives_are "$outage_lives"
     check "... every state that was shown was true" is "" states_untrue
     outage_lives=$(group_lives)
@@ -191,7 +155,7 @@ outage_explain() {
     tail -n 3 "$suite_dir/callers"
 }
 
-suite_at_exit+=(states_stop callers_end)
+suite_at_exit+=(states_stop)
 suite_explain+=(outage_explain)
 
 # ---- what is taken away ----------------------------------------------------------------------------------------------

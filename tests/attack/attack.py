@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks on an operator by one who may call the groups of one namespace, or nobody's.
+
+    attack.py --host NAME --ca FILE --token FILE --namespace NAMESPACE [--seconds N] [--scale X] ATTACK
+
+Runs one attack for some seconds, and prints what became of it as a line of JSON. What it costs others is measured by
+those who watch: tests/attack/test_attack.sh and bench/attack/run.py. Exit status 0: it was carried out."""
+import argparse
+import json
+import resource
+import sys
+import time
+
+from peer import CALL, HELLO, TEXT, Target, call_body, record
+
+DAYS_MS = 3 * 24 * 3600 * 1000
+
+
+def until_refused(steps):
+    """How many of the steps went well before the first that did not, and why that one failed."""
+    n, why = 0, ""
+    try:
+        for step in steps:
+            step()
+            n += 1
+    except OSError as e:
+        why = str(e)[:120]
+    return n, why
+
+
+def hold(sockets, end):
+    """Open and silent until then."""
+    time.sleep(max(0, end - time.monotonic()))
+    for s in sockets:
+        s.close()
+
+
+def info(target, options, end):
+    """group.info of a group with 640,000 ranks: 16 connections with 350 calls each, that read nothing."""
+    message = b"".join(record(CALL, call_body({"method": "group.info"}), call=i + 1) for i in range(350))
+    clients = [target.websocket(group="huge") for _ in range(16)]
+    sent, why = until_refused(lambda c=c: c.send(message) for c in clients)
+    hold(clients, end)
+    return {"connections": len(clients), "messages": sent, "refused": why}
+
+
+def posts(target, options, end):
+    """The same by HTTP, one after the other."""
+    body = b'{"jsonrpc":"2.0","id":1,"method":"group.info"}'
+    head = (f"POST /v1/namespaces/{target.namespace}/workergroups/huge HTTP/1.1\r\nHost: {target.host}\r\n"
+            f"Authorization: Bearer {target.token}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n").encode()
+    n = 0
+    while time.monotonic() < end:
+        s = target.tls()
+        s.sendall(head + body)
+        while s.recv(1 << 16):
+            pass
+        s.close()
+        n += 1
+    return {"requests": n}
+
+
+def hoard(target, options, end):
+    """Large answers over JSON, 50 connections, that nobody reads."""
+    text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "group.call",
+                       "params": {"method": "echo", "args": ["x" * (4 << 20)]}}).encode()
+    clients = [target.websocket("cadre.v1.json", "echo") for _ in range(int(50 * options.scale) or 1)]
+
+    def ask(client):
+        client.socket.settimeout(5)
+        client.send(text, TEXT)
+
+    sent, why = until_refused(lambda c=c: ask(c) for _ in range(4) for c in clients)
+    hold(clients, end)
+    return {"connections": len(clients), "sent": sent, "refused": why}
+
+
+def calls(target, options, end, head=None):
+    """64 connections with 4,096 calls each, which may wait for days for a group that is never ready; then all hang up."""
+    head = head or {"method": "m", "timeoutMs": DAYS_MS}
+    message = b"".join(record(CALL, call_body(head, b"[]"), call=i + 1) for i in range(4096))
+    clients = [target.websocket(group=options.waits) for _ in range(int(64 * options.scale) or 1)]
+    sent, why = until_refused(lambda c=c: c.send(message) for c in clients)
+    hold(clients, end - options.seconds / 2)
+    hold([], end)
+    return {"connections": len(clients), "messages": sent, "refused": why}
+
+
+def ahead(target, options, end):
+    """Calls for an attempt that is not there yet wait in front of a group that answers, while others come and go."""
+    head = {"method": "echo", "attempt": 99, "timeoutMs": DAYS_MS}
+    message = b"".join(record(CALL, call_body(head, b"[]"), call=i + 1) for i in range(4096))
+    clients = [target.websocket(group="echo") for _ in range(int(32 * options.scale) or 1)]
+    sent, _ = until_refused(lambda c=c: c.send(message) for c in clients)
+    caller, n = target.websocket(group="echo"), 0
+    burst = b"".join(record(CALL, call_body({"method": "echo"}, b"[1]"), call=i + 1) for i in range(256))
+    while time.monotonic() < end:
+        caller.send(burst)
+        answered = 0
+        while answered < 256:
+            opcode, payload = caller.frame()
+            at = 0
+            while at < len(payload):
+                at += 16 + int.from_bytes(payload[at:at + 4], "little")
+                answered += 1
+        n += 1
+    for c in [*clients, caller]:
+        c.close()
+    return {"connections": len(clients), "messages": sent, "bursts": n}
+
+
+def flood(target, options, end):
+    """9 connections that go on sending long arguments, whatever they are told, to a group that is never ready."""
+    body = call_body({"method": "m", "timeoutMs": DAYS_MS}, b'["' + b"x" * (8 << 20) + b'"]')
+    clients = [target.websocket(group=options.waits) for _ in range(9)]
+    for c in clients:
+        c.socket.settimeout(1)
+    sent, dead = 0, set()
+    while time.monotonic() < end and len(dead) < len(clients):
+        for c in clients:
+            try:
+                if c not in dead:
+                    c.send(record(CALL, body, call=sent + 1))
+                    sent += 1
+            except OSError:
+                dead.add(c)
+    hold(clients, end)
+    return {"connections": len(clients), "messages": sent, "stuck": len(dead)}
+
+
+def hellos(target, options, end):
+    """Strangers that send most of the longest HELLO."""
+    body = b'{"role":"worker","x":"' + b"x" * (250 << 10)
+    part = record(HELLO, body)[:200 << 10]
+    clients = []
+
+    def greet():
+        s = target.tls()
+        s.sendall(target.request("cadre.v1", None).replace(f"/v1/namespaces/{target.namespace}".encode(), b"/v1/connect"))
+        if b" 101 " not in s.recv(4096):
+            raise ConnectionError("refused")
+        s.settimeout(2)
+        clients.append(s)
+        s.sendall(b"\x82\xff" + len(part).to_bytes(8, "big") + bytes(4) + part)
+
+    n, why = 0, ""
+    for _ in range(int(800 * options.scale)):
+        if time.monotonic() >= end:
+            break
+        done, refused = until_refused([greet])
+        n, why = n + done, refused or why
+    hold(clients, end)
+    return {"connections": len(clients), "whole": n, "refused": why}
+
+
+def silent(target, options, end):
+    """TCP connections without a byte, until they are timed out."""
+    sockets = []
+    n, why = until_refused(lambda: sockets.append(target.tcp()) for _ in range(int(6000 * options.scale)))
+    hold(sockets, max(end, time.monotonic() + 6))
+    return {"connections": n, "refused": why}
+
+
+def sessions(target, options, end):
+    """2,000 clients that do nothing, each over TLS. No attack: what they cost."""
+    clients = []
+    n, why = until_refused(lambda: clients.append(target.websocket()) for _ in range(int(2000 * options.scale)))
+    hold(clients, end)
+    return {"connections": n, "refused": why}
+
+
+def slow(target, options, end):
+    """Requests that come a byte at a time."""
+    sockets, n = [], 0
+    until_refused(lambda: sockets.append(target.tls()) for _ in range(200))
+    text = target.request("cadre.v1", target.token)
+    while time.monotonic() < end:
+        for s in sockets:
+            n += until_refused([lambda s=s: s.send(text[n % len(text):][:1])])[0]
+        time.sleep(0.2)
+    hold(sockets, end)
+    return {"connections": len(sockets), "bytes": n}
+
+
+def handshakes(target, options, end):
+    """TLS handshakes, one after the other, that lead to nothing."""
+    n = 0
+    while time.monotonic() < end:
+        target.tls().close()
+        n += 1
+    return {"connections": n}
+
+
+def tokens(target, options, end):
+    """Tokens that somebody made up."""
+    head, claims, signature = target.token.split(".")
+    forged = [f"{head}.{claims}.{signature[::-1]}", f"{head}.{claims}.", "x" * 4000, f"{head}.{claims[::-1]}.{signature}"]
+    n = 0
+    while time.monotonic() < end:
+        token = forged[n % len(forged)]
+        if target.is_welcome(token):
+            raise SystemExit(f"welcome with the forged token {token}")
+        n += 1
+    if not target.is_welcome(target.token):
+        raise SystemExit("not welcome with its own token")
+    return {"refused": n}
+
+
+ATTACKS = {f.__name__: f for f in (info, posts, hoard, calls, ahead, flood, hellos, silent, sessions, slow, handshakes, tokens)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, default=9443)
+    parser.add_argument("--ca", required=True)
+    parser.add_argument("--token", required=True, help="file with the attacker's token")
+    parser.add_argument("--namespace", required=True, help="where the attacker may call")
+    parser.add_argument("--waits", default="waits", help="a group there that never becomes ready")
+    parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the number of connections")
+    parser.add_argument("attack", choices=ATTACKS)
+    options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    with open(options.token, encoding="utf-8") as f:
+        target = Target(options.host, options.port, options.ca, f.read().strip(), options.namespace)
+    print(json.dumps(ATTACKS[options.attack](target, options, time.monotonic() + options.seconds)))
+    return 0
+
+
+sys.exit(main())

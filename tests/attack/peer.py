@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client that keeps no rules: websockets by hand, records of cadre.v1, and connections that say nothing."""
+import base64
+import json
+import os
+import socket
+import ssl
+import struct
+
+HELLO, WELCOME, CALL, RESULT, ERROR = 1, 2, 4, 7, 8
+GROUP = 0xFFFFFFFF
+TEXT, BINARY = 1, 2
+
+
+def record(kind, body=b"", call=0, flags=0):
+    """One record of the protocol, see docs/protocol.md."""
+    return struct.pack("<IIIBBBB", len(body), call, GROUP, kind, flags, 0, 0) + body
+
+
+def call_body(head, args=b""):
+    head = json.dumps(head).encode()
+    return struct.pack("<I", len(head)) + head + args
+
+
+class Target:
+    """Where the proxy is, and whom it takes us for."""
+
+    def __init__(self, host, port, ca, token, namespace):
+        self.host, self.port, self.token, self.namespace = host, port, token, namespace
+        self.address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][:2]
+        self.context = ssl.create_default_context(cafile=ca)
+
+    def tcp(self, receive_buffer=None):
+        raw = socket.socket()
+        if receive_buffer:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        raw.settimeout(30)
+        raw.connect(self.address)
+        return raw
+
+    def tls(self, receive_buffer=None):
+        return self.context.wrap_socket(self.tcp(receive_buffer), server_hostname=self.host)
+
+    def request(self, protocol, token, group=None):
+        path = f"/v1/namespaces/{self.namespace}" + (f"/workergroups/{group}" if group else "")
+        lines = [f"GET {path} HTTP/1.1", f"Host: {self.host}", "Connection: Upgrade", "Upgrade: websocket",
+                 "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: " + base64.b64encode(os.urandom(16)).decode(),
+                 f"Sec-WebSocket-Protocol: {protocol}"]
+        if token:
+            lines.append(f"Authorization: Bearer {token}")
+        return "\r\n".join(lines + ["", ""]).encode()
+
+    def is_welcome(self, token):
+        """Whether a client with this token is served. A token that takes time to check is refused after the upgrade."""
+        try:
+            client = Websocket(self, "cadre.v1", None, 4096, token)
+            client.close()
+            return True
+        except ConnectionError:
+            return False
+
+    def websocket(self, protocol="cadre.v1", group=None, receive_buffer=4096):
+        return Websocket(self, protocol, group, receive_buffer, self.token)
+
+
+class Websocket:
+    def __init__(self, target, protocol, group, receive_buffer, token):
+        self.socket = target.tls(receive_buffer)
+        self.socket.sendall(target.request(protocol, token, group))
+        self.buffer = b""
+        while b"\r\n\r\n" not in self.buffer:
+            self.fill()
+        head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
+        if head.split(b" ", 2)[1] != b"101":
+            raise ConnectionError(f"{head[:60]!r} {self.buffer[:200]!r}")
+        if protocol == "cadre.v1":
+            self.send(record(HELLO, b'{"role":"controller","version":1}'))
+            kind, _, body = self.record()
+            if kind != WELCOME:
+                raise ConnectionError(body[:200])
+
+    def fill(self):
+        data = self.socket.recv(1 << 16)
+        if not data:
+            raise ConnectionError("closed")
+        self.buffer += data
+
+    def take(self, n):
+        while len(self.buffer) < n:
+            self.fill()
+        data, self.buffer = self.buffer[:n], self.buffer[n:]
+        return data
+
+    def send(self, payload, opcode=BINARY, final=True):
+        n = len(payload)
+        first = (0x80 if final else 0) | opcode
+        length = (struct.pack("!BB", first, 0x80 | n) if n < 126 else
+                  struct.pack("!BBH", first, 0xFE, n) if n < 65536 else struct.pack("!BBQ", first, 0xFF, n))
+        self.socket.sendall(length + bytes(4) + payload)
+
+    def frame(self):
+        """(opcode, payload) of the next frame."""
+        first, n = self.take(2)
+        if n == 126:
+            n = struct.unpack("!H", self.take(2))[0]
+        elif n == 127:
+            n = struct.unpack("!Q", self.take(8))[0]
+        return first & 15, self.take(n)
+
+    def record(self):
+        """(type, call, body) of the next message, which is one record here."""
+        opcode, payload = self.frame()
+        if opcode != BINARY:
+            raise ConnectionError(f"{opcode} {payload[2:]!r}")
+        return payload[12], struct.unpack("<I", payload[4:8])[0], payload[16:]
+
+    def close(self):
+        self.socket.close()

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Attacks on an installed operator by one who may call the groups of one namespace, or nobody's, while clients of another
+# namespace call all the time. Every one of their calls has to be answered, the operator has to stay alive, healthy,
+# below its memory limit, and the leader. How long their calls took is printed, beside how long they took alone.
+# CADRE_ATTACK_SECONDS: how long each attack goes on. CADRE_ATTACKS: a regular expression that chooses some of them.
+# Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
+# shellcheck disable=SC2154
+set -euo pipefail
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=/dev/null
+. "$here/../lib/suite.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/group.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/calls.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/callers.sh"
+
+seconds=${CADRE_ATTACK_SECONDS:-5}
+limit_mib=${CADRE_ATTACK_MEMORY_MIB:-512}
+
+setup() {
+    calls_install --set replicas=1 --set "resources.limits.memory=${limit_mib}Mi"
+    calls_user caller >/dev/null
+    module_apply victim 2 /modules/accumulator.so Accumulator
+    kc create namespace mallory >/dev/null
+    group_namespace mallory
+    calls_user mallory >/dev/null
+    calls_token mallory >"$suite_dir/mallory"
+    module_apply echo 1 /modules/echo.so Echo
+    module_apply waits 1 /modules/echo.so Echo '.spec.template.spec.nodeSelector = {none: "such"}'
+    module_apply huge 10000 /modules/echo.so Echo '.spec.suspend = true' '.spec.workersPerReplica = 64'
+    group_ready echo 60
+    group_namespace default
+    group_ready victim 60
+    operator_ip=$(operator_pods | cut -d ' ' -f 2)
+}
+
+operator_get() { # PATH
+    "$devcluster" exec -- curl --silent --show-error --fail --max-time 5 "http://$operator_ip:8080$1"
+}
+
+resident_mib() {
+    operator_get /metrics | awk '/^process_resident_memory_bytes/ { print int($2 / 1048576) }'
+}
+
+# Asks for its health and memory until the attack is over.
+watch_operator() { # PID
+    local mib
+    : >"$suite_dir/unhealthy"
+    most_mib=0
+    while kill -0 "$1" 2>/dev/null; do
+        operator_get /healthz >/dev/null 2>>"$suite_dir/unhealthy" || true
+        mib=$(resident_mib 2>>"$suite_dir/unhealthy" || echo 0)
+        [[ $mib -le $most_mib ]] || most_mib=$mib
+        sleep 0.2
+    done
+}
+
+attack_run() { # NAME
+    local pid
+    "$devcluster" exec -- python3 "$here/attack.py" --host "$calls_host" --ca "$suite_dir/ca.pem" \
+        --token "$suite_dir/mallory" --namespace mallory --seconds "$seconds" "$1" </dev/null >"$suite_dir/attack" 2>&1 &
+    pid=$!
+    watch_operator "$pid"
+    wait "$pid" || {
+        cat "$suite_dir/attack"
+        return 1
+    }
+}
+
+quantiles() {
+    report '"p50 \(.p50Ms) ms, p99 \(.p99Ms) ms"' --since "$callers_since" | tr -d '"'
+}
+
+lives_on() {
+    kc -n cadre-system get pods -l app.kubernetes.io/component=operator \
+        -o 'jsonpath={.items[*].status.containerStatuses[0].restartCount}'
+}
+
+leads_on() {
+    kc -n cadre-system logs -l app.kubernetes.io/component=operator --tail=-1 | grep -c 'the lease is lost' || true
+}
+
+below_limit() {
+    [[ $most_mib -le $((limit_mib * 8 / 10)) ]] || {
+        echo "$most_mib MiB of $limit_mib MiB"
+        return 1
+    }
+}
+
+attack() { # NAME TEXT
+    local begun
+    [[ $1 =~ ${CADRE_ATTACKS:-.} ]] || return 0
+    callers_since=$(wc -l <"$suite_dir/calls")
+    check "$2" attack_run "$1"
+    begun=$(date +%s.%N)
+    check "... others are answered afterwards" eventually 20 calls_answered "$begun"
+    check "... and were all the time" is '[0,0,0]' report '[.failed, .lost, .wrong]' --since "$callers_since"
+    check "... health was answered" equals "" "$(<"$suite_dir/unhealthy")"
+    check "... memory is below four fifths of the limit" below_limit
+    check "... it was not restarted, and leads" is "0 0" echo "$(lives_on) $(leads_on)"
+    echo "# $1: $(quantiles), $most_mib MiB; $(tail -n 1 "$suite_dir/attack")"
+}
+
+suite_cluster e2e-attack --nodes 1 --gpus 8
+setup
+callers_start victim/0 victim/1
+sleep "$seconds"
+echo "# alone: $(quantiles), $(resident_mib) MiB"
+attack info "group.info of 640,000 ranks, over and over, by 16 clients that read nothing"
+attack posts "... by HTTP"
+attack hoard "answers of 4 MiB for 50 clients that read nothing"
+attack calls "as many calls as can be, which wait for days; then their clients hang up at once"
+attack ahead "calls that wait for a later attempt, before a group that is called all the time"
+attack flood "clients that send on when they are told to pause"
+attack hellos "strangers whose HELLO never ends"
+attack silent "connections without a byte"
+attack sessions "2,000 clients that do nothing"
+attack slow "requests that come a byte at a time"
+attack handshakes "handshakes that lead to nothing"
+attack tokens "tokens that somebody made up"
+check "the callers end" callers_stop
+check "in all of it no call of theirs has failed or was lost" is "[0,0,0]" report '[.failed, .lost, .wrong]'
+suite_end
