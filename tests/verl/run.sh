@@ -16,10 +16,12 @@ root=$(cd "$here/../.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/verl
 python=$cache/venv/bin/python
 
+has='import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, ("pytest", "ray", "torch", "verl"))))'
+
 usage() { sed -n '3,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
 bring() {
-    [[ -d $cache/src/verl-$version/tests ]] && "$python" -c 'import pytest, ray, torch, verl' 2>/dev/null && return 0
+    [[ -d $cache/src/verl-$version/tests ]] && "$python" -c "$has" && return 0
     mkdir -p "$cache" &&
         { [[ -x $python ]] || python3 -m venv "$cache/venv"; } &&
         "$python" -m pip --disable-pip-version-check install --quiet "verl==$version" ray pytest pytest-asyncio >&2 &&
