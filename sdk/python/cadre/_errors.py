@@ -164,12 +164,14 @@ class Failed(Error):
     @classmethod
     def _with(cls, base):
         """The class of those that are of another type, too."""
+        if issubclass(base, Failed):  # of a call that the method made
+            return base
         if base not in cls._named:
             if len(cls._named) >= _NAMED_MAX:
                 cls._named.clear()
             try:
                 made = type("Failed", (Failed, base), {"__doc__": Failed.__doc__, "__module__": Failed.__module__,
-                                                       "__new__": _empty_of(base)})
+                                                       "__new__": _empty})
                 made("")
                 cls._named[base] = made
             except Exception:  # Python cannot make one of both, or not without more arguments
@@ -190,10 +192,12 @@ class Failed(Error):
             vars(self).setdefault(name, value)
 
 
-def _empty_of(base):
-    """A function that makes the object without what the class itself does for that."""
-    builtin = next(c for c in base.__mro__ if "__new__" in vars(c) and not c.__flags__ & _IN_PYTHON)
-    return lambda cls, *args, **named: builtin.__new__(cls)
+def _empty(cls, *args, **named):
+    """The object, without what the class of the method's exception does to make one."""
+    base = cls
+    while base.__flags__ & _IN_PYTHON:
+        base = base.__base__
+    return base.__new__(cls)
 
 
 _NAMED_MAX = 1000

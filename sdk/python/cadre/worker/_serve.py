@@ -63,7 +63,7 @@ def _shorten(text, limit):
 
 def explain(e, method):
     """(name, message) of the error for the caller. The message begins with what a person needs most."""
-    name = type(e).__name__
+    name = e.name if isinstance(e, _errors.Failed) else type(e).__name__  # that of a call that it made stays
     if isinstance(e, SystemExit):
         first = f"{method.name}() called sys.exit({e.code!r}): a method cannot end its worker; group.kill() does"
     elif isinstance(e, asyncio.CancelledError):

@@ -110,6 +110,26 @@ class Failing:
     def long(self):
         raise ValueError("x" * 100000)
 
+    def calls(self, other):
+        with cadre.connect() as client:
+            return client.find(other).own()
+
+    def without_memory(self):
+        return [None] * sys.maxsize
+
+    def without_end(self):
+        return self.without_end()
+
+    def on_a_full_disk(self):
+        with open("/dev/full", "w", encoding="utf-8") as f:
+            f.write("x" * 100000)
+
+    def makes(self):
+        yield 1
+
+    def fine(self):
+        return cadre.rank()
+
     def silent(self):
         class Silent(Exception):
             def __str__(self):
@@ -181,6 +201,30 @@ class ByValue(RunCase):
             with self.assertRaises(UnicodeDecodeError) as caught:
                 group.of_python("text")
             self.assertEqual((caught.exception.object, caught.exception.start), (b"\xff", 0))
+
+    def test_what_fails_in_a_method_says_where_and_harms_no_rank(self):
+        with cadre.local() as client:
+            group = client.Group(Failing, replicas=2)
+            pids = [w.get("pid") for w in group.wait_ready()["workers"]]
+            for method, error, text in (("without_memory", MemoryError, "MemoryError"),
+                                        ("without_end", RecursionError, "maximum recursion depth"),
+                                        ("on_a_full_disk", OSError, "No space left on device"),
+                                        ("makes", TypeError, r"result of makes\(\) cannot be sent: it \(a generator\)")):
+                with self.subTest(method), self.assertRaisesRegex(error, text) as caught:
+                    group.call(method)
+                self.assertIn(caught.exception.rank, (0, 1))
+                self.assertRegex(str(caught.exception), rf"\n{method}\(\) failed at .*\.py:\d+ in ")
+            self.assertEqual(group.fine(), [0, 1])
+            self.assertEqual([w.get("pid") for w in group.info()["workers"]], pids)
+
+    def test_the_exception_of_a_call_that_a_method_made_stays_what_it_is(self):
+        with cadre.local() as client:
+            inner, outer = client.Group(Failing, name="inner"), client.Group(Failing, name="outer")
+            self.assertEqual(inner.fine(), [0])
+            with self.assertRaises(cadre.Failed) as caught:
+                outer.calls("inner")
+            self.assertEqual(caught.exception.name, "OutOfTokens")
+            self.assertRegex(caught.exception.traceback, r"(?s)in own\n.*in calls\n")
 
     def test_an_exception_that_does_not_travel_comes_as_text(self):
         with cadre.local() as client:
