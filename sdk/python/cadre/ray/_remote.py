@@ -127,7 +127,7 @@ def _workers(session, options, what):
     key = repr(sorted((k, vars(v) if hasattr(v, "placement_group") else v) for k, v in shape.items()))
     workers = session.workers.get(key)
     if workers is None:
-        workers = session.workers.setdefault(key, Workers(session, shape, what))
+        workers = session.workers.setdefault(key, Workers(session, key, shape, what))
     return workers
 
 
@@ -141,8 +141,8 @@ class Worker:
 class Workers:
     """Those of one shape."""
 
-    def __init__(self, session, shape, what):
-        self.session, self.shape = session, shape
+    def __init__(self, session, key, shape, what):
+        self.session, self.key, self.shape = session, key, shape
         self.lock = threading.Lock()
         self.queue, self.idle, self.all = deque(), [], 0
         self.stays = not shape
@@ -261,6 +261,8 @@ class Workers:
     def _lose(self, worker):
         with self.lock:
             self.all -= 1
+            if not self.all and not self.queue and self.session.workers.get(self.key) is self:
+                del self.session.workers[self.key]  # a program may make any number of shapes
         if self.session.closed:
             return
         try:

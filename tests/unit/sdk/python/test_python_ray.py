@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 from python_case import RunCase, environment, main
@@ -130,6 +131,17 @@ class Refused(RunCase):
             ray.remote(num_cpus=3)(expected).remote("x")
         with self.assertRaisesRegex(ValueError, "num_gpus=0.5: a GPU of its own is whole.*placement group"):
             ray.remote(num_gpus=0.5)(Refused).remote()
+
+    def test_workers_of_many_shapes_end_once_they_are_idle(self):
+        ray = self.ray
+        ray.init(num_cpus=2)
+        task = ray.remote(os.getenv)
+        for i in range(3):
+            self.assertEqual(ray.get(task.options(runtime_env={"env_vars": {"SHAPE": str(i)}}).remote("SHAPE")), str(i))
+        from cadre.ray import _session
+
+        while _session.existing().workers:
+            time.sleep(0.05)
 
     def test_options_and_decorators(self):
         ray = self.ray
