@@ -2,26 +2,21 @@
 #include "cli/json_text.h"
 
 #include "cli/plain.h"
-
-#include <stdbool.h>
-#include <string.h>
+#include "common/base/json_scan.h"
 
 void json_text_print(FILE *out, const char *text, size_t len)
 {
-    bool in_string = false;
-    for (size_t i = 0; i < len; i++) {
-        char c = text[i];
-        if (in_string) {
-            plain_putc(out, c);
-            if (c == '\\' && i + 1 < len)
-                plain_putc(out, text[++i]);
-            in_string = c != '"';
-        } else if (!strchr(" \t\r\n", c)) {
-            plain_putc(out, c);
-            if (c == ',' || c == ':')
-                fputc(' ', out);
-            in_string = c == '"';
-        }
+    const char *end = text + len, *behind;
+    for (const char *p = text; p < end; p = behind) {
+        behind = *p == '"' ? json_string_end(p, end) : p + 1;
+        if (!behind)
+            behind = end;
+        if (json_is_space(*p))
+            continue;
+        for (const char *c = p; c < behind; c++)
+            plain_putc(out, *c);
+        if (*p == ',' || *p == ':')
+            fputc(' ', out);
     }
     fputc('\n', out);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/json.h"
 
-#include "common/base/json_nest.h"
-#include "common/base/json_plain.h"
+#include "common/base/json_scan.h"
 #include "common/base/str.h"
 
 #include <stdlib.h>
@@ -26,7 +25,7 @@ static int fail(struct parser *ps, const char *what)
 
 static void skip_space(struct parser *ps)
 {
-    while (ps->p < ps->end && (*ps->p == ' ' || *ps->p == '\n' || *ps->p == '\t' || *ps->p == '\r'))
+    while (ps->p < ps->end && json_is_space(*ps->p))
         ps->p++;
 }
 
@@ -280,10 +279,13 @@ static int parse_value(struct parser *ps, struct json *v, bool keep);
 
 static int skip_children(struct parser *ps)
 {
-    const char *behind = json_nest_end(ps->p, ps->end);
-    if (!behind)
+    bool ended;
+    struct json_skip skip;
+    json_skip_start(&skip, *ps->p);
+    size_t n = json_skip_feed(&skip, ps->p, (size_t)(ps->end - ps->p), &ended);
+    if (!ended)
         return fail(ps, "unexpected end of what begins there");
-    ps->p = behind;
+    ps->p += n;
     return 0;
 }
 

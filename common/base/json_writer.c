@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/json_writer.h"
 
-#include "common/base/json_plain.h"
+#include "common/base/json_scan.h"
 #include "common/base/rfc3339.h"
 #include "common/base/str.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/batch.h"
 
+#include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "common/wire/scan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,27 +13,27 @@ bool batch_is_safetensors(const char *data, size_t len)
     return len >= SAFETENSORS_PREFIX && !data[4] && !data[5] && !data[6] && !data[7];
 }
 
-static int no_json(const struct scan *s, const char *text, struct err *err)
+static int no_json(const struct json_scan *s, const char *text, struct err *err)
 {
     return err_set(err, ERR_INVALID, "not valid JSON at byte %zu", (size_t)(s->p - text));
 }
 
 // `text` is what offsets of cells count from.
-static int read_column(const struct scan_item *member, const char *text, size_t max, struct arena *a,
+static int read_column(const struct json_item *member, const char *text, size_t max, struct arena *a,
                        struct batch_column *ret, struct err *err)
 {
     struct batch_cell *cells = NULL;
-    struct scan s;
-    struct scan_item item;
+    struct json_scan s;
+    struct json_item item;
     size_t size = 0;
     int got = 0;
     ret->name = arena_strndup(a, member->key, member->key_len);
     if (memchr(member->key, '\0', member->key_len))
         return err_set(err, ERR_INVALID, "not valid JSON: the name of a column has a byte 0");
-    if (!scan_begin(&s, member->text, member->len) || s.close != ']')
+    if (!json_scan_begin(&s, member->text, member->len) || s.close != ']')
         return err_set(err, ERR_INVALID, "'%.64s' is no list; in a batch everything is a list with one value a row",
                        ret->name);
-    while (ret->n <= max && (got = scan_next(&s, &item)) > 0) {
+    while (ret->n <= max && (got = json_scan_next(&s, &item)) > 0) {
         uint32_t begin = (uint32_t)(item.text - text);
         if (ret->n == size) {
             size = MAX(size * 2, (size_t)16);
@@ -87,21 +87,21 @@ const struct batch_column *batch_column(const struct batch *b, const char *name)
 
 static int read_columns(const char *text, size_t len, struct arena *a, struct batch *b, struct err *err)
 {
-    struct scan s, again;
-    struct scan_item item;
+    struct json_scan s, again;
+    struct json_item item;
     size_t n = 0;
     int got, r = 0;
     if (len > UINT32_MAX)
         return err_set(err, ERR_LIMIT, "JSON of %zu bytes; a batch has at most %u of it", len, UINT32_MAX);
-    if (!scan_begin(&s, text, len) || s.close != '}')
+    if (!json_scan_begin(&s, text, len) || s.close != '}')
         return err_set(err, ERR_INVALID, "no batch: neither a safetensors document nor a JSON object of lists");
     again = s;
-    while ((got = scan_next(&s, &item)) > 0)
+    while ((got = json_scan_next(&s, &item)) > 0)
         n++;
     if (got < 0)
         return no_json(&s, text, err);
     b->columns = arena_array(a, n, sizeof *b->columns);
-    while (r == 0 && scan_next(&again, &item) > 0) {
+    while (r == 0 && json_scan_next(&again, &item) > 0) {
         struct batch_column *c = &b->columns[b->n_columns++];
         r = read_column(&item, text, BATCH_CELLS_MAX - b->n_cells, a, c, err);
         b->n_cells += c->n;
@@ -144,10 +144,10 @@ static int check_rows(struct batch *b, struct err *err)
 
 static int check_meta(const struct safetensors *doc, struct err *err)
 {
-    struct scan s;
+    struct json_scan s;
     const char *text = safetensors_meta_get(doc, BATCH_META);
     size_t len = text ? strlen(text) : 0;
-    if (!text || (scan_begin(&s, text, len) && s.close == '}' && scan_one(text, len)))
+    if (!text || (json_scan_begin(&s, text, len) && s.close == '}' && json_scan_one(text, len)))
         return 0;
     return err_set(err, ERR_INVALID, "%s must be a JSON object, but is: %.64s", BATCH_META, text);
 }

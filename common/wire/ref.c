@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/ref.h"
 
+#include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "common/wire/scan.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -171,27 +171,25 @@ int ref_parse(const char *text, size_t len, struct arena *a, struct ref *ret, st
 
 // In JSON
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-// The object that begins here ends behind the first brace that is in no string: a reference has nothing nested in it.
+// The object that begins here, if it has no escapes and nothing nested, as all references.
 static const char *object_end(const char *p, const char *end)
 {
-    bool quoted = false;
     for (p++; p < end; p++) {
-        if (*p == '"')
-            quoted = !quoted;
-        else if (*p == '\\' || (!quoted && (*p == '{' || *p == '[')))
+        if (*p == '"') {
+            const char *behind = json_string_end(p, end);
+            if (!behind || memchr(p, '\\', (size_t)(behind - p)))
+                return NULL;
+            p = behind - 1;
+        } else if (*p == '\\' || *p == '{' || *p == '[') {
             return NULL;
-        else if (!quoted && *p == '}')
+        } else if (*p == '}') {
             return p + 1;
+        }
     }
     return NULL;
 }
 
-static bool string_of(const struct scan_item *m, const char **ret, size_t *ret_len)
+static bool string_of(const struct json_item *m, const char **ret, size_t *ret_len)
 {
     if (m->len < 2 || m->text[0] != '"')
         return false;
@@ -200,12 +198,12 @@ static bool string_of(const struct scan_item *m, const char **ret, size_t *ret_l
     return true;
 }
 
-static bool key_is(const struct scan_item *m, const char *name)
+static bool key_is(const struct json_item *m, const char *name)
 {
     return m->key_len == strlen(name) && memcmp(m->key, name, m->key_len) == 0;
 }
 
-static void read_member(const struct scan_item *m, struct ref_found *f)
+static void read_member(const struct json_item *m, struct ref_found *f)
 {
     uint64_t until;
     if (key_is(m, "$ref"))
@@ -222,14 +220,14 @@ static void read_member(const struct scan_item *m, struct ref_found *f)
 
 static bool read_object(const char *json, const char *end, struct ref_found *ret)
 {
-    struct scan s;
-    struct scan_item m;
+    struct json_scan s;
+    struct json_item m;
     int got;
     const char *after = object_end(json, end);
-    if (!after || !scan_begin(&s, json, (size_t)(after - json)))
+    if (!after || !json_scan_begin(&s, json, (size_t)(after - json)))
         return false;
     *ret = (struct ref_found){.json = json, .len = (size_t)(after - json)};
-    while ((got = scan_next(&s, &m)) > 0)
+    while ((got = json_scan_next(&s, &m)) > 0)
         read_member(&m, ret);
     return got == 0 && ret->text && ret->text_len >= sizeof PREFIX - 1 &&
            memcmp(ret->text, PREFIX, sizeof PREFIX - 1) == 0;
@@ -255,7 +253,7 @@ bool ref_next(const char *json, size_t len, size_t *at, struct ref_found *ret)
             break;
         size_t from = *at;
         *at = (size_t)(p - json) + sizeof MEMBER - 1;
-        while (brace > json + from && is_blank(brace[-1]))
+        while (brace > json + from && json_is_space(brace[-1]))
             brace--;
         if (brace == json + from || brace[-1] != '{' || !read_object(brace - 1, end, ret))
             continue;
@@ -283,11 +281,11 @@ bool ref_mentioned_in(const char *a, size_t a_len, const char *b, size_t b_len)
 bool ref_is(const char *json, size_t len, struct ref_found *ret)
 {
     size_t at = 0;
-    while (len && is_blank(*json)) {
+    while (len && json_is_space(*json)) {
         json++;
         len--;
     }
-    while (len && is_blank(json[len - 1]))
+    while (len && json_is_space(json[len - 1]))
         len--;
     return ref_next(json, len, &at, ret) && ret->json == json && ret->len == len;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/glance.h"
 
-#include "common/base/json_plain.h"
+#include "common/base/json_scan.h"
 
 struct cursor {
     const char *at, *end;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A list is one JSON document that may be far larger than we want to hold. Only its outer frame is followed here: the
 // members of the document, of its metadata and the elements of items; every value inside is skipped as a whole.
+#include "common/base/json_scan.h"
 #include "common/base/mem.h"
-#include "operator/kube/json_skip.h"
 #include "operator/kube/stream.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/kube/stream.h"
 
-#include "operator/kube/json_skip.h"
+#include "common/base/json_scan.h"
 
 #include <string.h>
 
@@ -66,34 +66,6 @@ struct span {
     size_t len;
 };
 
-struct scan {
-    const char *at, *end;
-};
-
-static bool scan_char(struct scan *s, char c)
-{
-    while (s->at < s->end && json_is_space(*s->at))
-        s->at++;
-    if (s->at == s->end || *s->at != c)
-        return false;
-    s->at++;
-    return true;
-}
-
-static bool scan_value(struct scan *s, struct span *ret)
-{
-    while (s->at < s->end && json_is_space(*s->at))
-        s->at++;
-    struct json_skip skip;
-    if (s->at == s->end || !json_skip_start(&skip, *s->at))
-        return false;
-    bool ended;
-    size_t n = json_skip_feed(&skip, s->at, (size_t)(s->end - s->at), &ended);
-    *ret = (struct span){s->at, n};
-    s->at += n;
-    return ended;
-}
-
 static bool span_is(struct span s, const char *text)
 {
     return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
@@ -118,34 +90,28 @@ static bool event_type(struct span s, enum watch_event_type *ret)
 }
 
 // Fills the two members that matter, whatever their order; false if the line is no JSON object.
-static bool scan_event(struct scan *s, struct span *ret_type, struct span *ret_object)
+static bool find_members(const char *line, size_t len, struct span *ret_type, struct span *ret_object)
 {
-    if (!scan_char(s, '{'))
+    struct json_scan s;
+    struct json_item m;
+    int got;
+    if (!json_scan_begin(&s, line, len) || s.close != '}')
         return false;
-    bool more = !scan_char(s, '}');
-    while (more) {
-        struct span key, value;
-        if (!scan_value(s, &key) || key.at[0] != '"' || !scan_char(s, ':') || !scan_value(s, &value))
-            return false;
-        if (span_is(key, "\"type\""))
-            *ret_type = value;
-        else if (span_is(key, "\"object\""))
-            *ret_object = value;
-        more = scan_char(s, ',');
-        if (!more && !scan_char(s, '}'))
-            return false;
+    s.counts = true; // an object of others is nested as deep as they like
+    while ((got = json_scan_next(&s, &m)) > 0) {
+        if (span_is((struct span){m.key, m.key_len}, "type"))
+            *ret_type = (struct span){m.text, m.len};
+        else if (span_is((struct span){m.key, m.key_len}, "object"))
+            *ret_object = (struct span){m.text, m.len};
     }
-    while (s->at < s->end && json_is_space(*s->at))
-        s->at++;
-    return s->at == s->end;
+    return got == 0;
 }
 
 int watch_event_scan(const char *line, size_t len, struct watch_event *ret, struct err *err)
 {
-    struct scan s = {line, line + len};
     struct span type = {0}, object = {0};
     int shown = (int)(len < 80 ? len : 80);
-    if (!scan_event(&s, &type, &object))
+    if (!find_members(line, len, &type, &object))
         return err_set(err, ERR_PROTO, "a line of the watch is not a JSON object: %.*s", shown, line);
     if (!event_type(type, &ret->type))
         return err_set(err, ERR_PROTO, "an event of the watch has no known type: %.*s", shown, line);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/head.h"
 
-#include "common/wire/scan.h"
+#include "common/base/json_scan.h"
 #include "common/wire/traceparent.h"
 #include "common/wire/via.h"
 
 #include <string.h>
 
-static bool key_is(const struct scan_item *m, const char *name)
+static bool key_is(const struct json_item *m, const char *name)
 {
     return m->key_len == strlen(name) && memcmp(m->key, name, m->key_len) == 0;
 }
 
 // Names of methods and groups have no characters that need an escape.
-static int get_name(const struct scan_item *m, size_t max, const char **ret, size_t *ret_len, struct err *err)
+static int get_name(const struct json_item *m, size_t max, const char **ret, size_t *ret_len, struct err *err)
 {
     bool plain = m->len > 2 && m->text[0] == '"' && !memchr(m->text, '\\', m->len);
     for (size_t i = 0; plain && i < m->len; i++)
@@ -26,7 +26,7 @@ static int get_name(const struct scan_item *m, size_t max, const char **ret, siz
     return 0;
 }
 
-static int get_count(const struct scan_item *m, int64_t max, int64_t *ret, struct err *err)
+static int get_count(const struct json_item *m, int64_t max, int64_t *ret, struct err *err)
 {
     int64_t v = 0;
     bool good = m->len > 0 && m->len <= 18;
@@ -41,7 +41,7 @@ static int get_count(const struct scan_item *m, int64_t max, int64_t *ret, struc
     return 0;
 }
 
-static int get_when(const struct scan_item *m, bool *ret, struct err *err)
+static int get_when(const struct json_item *m, bool *ret, struct err *err)
 {
     bool refuse = m->len == 8 && memcmp(m->text, "\"Refuse\"", 8) == 0;
     if (!refuse && !(m->len == 6 && memcmp(m->text, "\"Wait\"", 6) == 0))
@@ -50,7 +50,7 @@ static int get_when(const struct scan_item *m, bool *ret, struct err *err)
     return 0;
 }
 
-static int get_flag(const struct scan_item *m, bool *ret, struct err *err)
+static int get_flag(const struct json_item *m, bool *ret, struct err *err)
 {
     *ret = m->len == 4 && memcmp(m->text, "true", 4) == 0;
     if (!*ret && !(m->len == 5 && memcmp(m->text, "false", 5) == 0))
@@ -59,7 +59,7 @@ static int get_flag(const struct scan_item *m, bool *ret, struct err *err)
     return 0;
 }
 
-static int get_via(const struct scan_item *m, struct head *h, struct err *err)
+static int get_via(const struct json_item *m, struct head *h, struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct json *list;
@@ -72,7 +72,7 @@ static int get_via(const struct scan_item *m, struct head *h, struct err *err)
     return r < 0 ? err_wrap(err, "the head of the call: \"via\"") : 0;
 }
 
-static int get_member(const struct scan_item *m, struct head *h, struct err *err)
+static int get_member(const struct json_item *m, struct head *h, struct err *err)
 {
     if (key_is(m, "method"))
         return get_name(m, HEAD_METHOD_MAX, &h->method, &h->method_len, err);
@@ -112,12 +112,12 @@ static int get_member(const struct scan_item *m, struct head *h, struct err *err
 int head_decode(const char *json, size_t len, struct head *ret, struct err *err)
 {
     struct head h = {0};
-    struct scan s;
-    struct scan_item m;
-    if (!scan_begin(&s, json, len) || s.close != '}')
+    struct json_scan s;
+    struct json_item m;
+    if (!json_scan_begin(&s, json, len) || s.close != '}')
         return err_set(err, ERR_INVALID, "the head of the call is no JSON object");
     int got;
-    while ((got = scan_next(&s, &m)) > 0) {
+    while ((got = json_scan_next(&s, &m)) > 0) {
         int r = get_member(&m, &h, err);
         if (r < 0)
             return r;

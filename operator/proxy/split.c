@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/split.h"
 
+#include "common/base/json_scan.h"
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
 #include "common/wire/mode.h"
-#include "common/wire/scan.h"
 #include "operator/proxy/object.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct splitting {
     size_t args_at; // where the arguments begin in s->body
 };
 
-static int no_json(const struct splitting *p, const struct scan *s, struct err *err)
+static int no_json(const struct splitting *p, const struct json_scan *s, struct err *err)
 {
     return err_set(err, ERR_INVALID, "%s(): the arguments are not valid JSON at byte %zu", p->c->req.method,
                    (size_t)(s->p - p->parts->args));
@@ -73,14 +73,14 @@ static bool add_given(const struct splitting *p, const char *text, size_t len)
 
 // Elements
 
-static int split_list(const struct splitting *p, struct scan *scan, struct err *err)
+static int split_list(const struct splitting *p, struct json_scan *scan, struct err *err)
 {
-    struct scan_item item;
+    struct json_item item;
     struct split *s = p->s;
     struct blob *marks = p->c->router->marks;
     uint32_t n = 0;
     int got;
-    for (; (got = scan_next(scan, &item)) > 0 && n < s->n; n++) {
+    for (; (got = json_scan_next(scan, &item)) > 0 && n < s->n; n++) {
         size_t first = s->n_parts;
         bool alone = *item.text != '{' && *item.text != '[';
         if ((alone && !add_part(s, marks, CALL_MARK_OPEN, 1)) || !add_given(p, item.text, item.len) ||
@@ -120,7 +120,7 @@ static bool put(struct blob *b, const char *text, size_t len)
     return true;
 }
 
-static bool put_member(struct blob *b, bool first, const struct scan_item *key, const struct scan_item *value)
+static bool put_member(struct blob *b, bool first, const struct json_item *key, const struct json_item *value)
 {
     if (!key->key)
         return put(b, first ? "[" : ",", 1) && put(b, value->text, value->len);
@@ -129,11 +129,11 @@ static bool put_member(struct blob *b, bool first, const struct scan_item *key, 
 }
 
 struct column {
-    struct scan_item member;
-    struct scan at;
+    struct json_item member;
+    struct json_scan at;
 };
 
-static void name_column(const struct scan_item *m, uint32_t i, char out[96])
+static void name_column(const struct json_item *m, uint32_t i, char out[96])
 {
     if (m->key)
         snprintf(out, 96, "argument '%.*s'", (int)MIN(m->key_len, (size_t)64), m->key);
@@ -141,7 +141,7 @@ static void name_column(const struct scan_item *m, uint32_t i, char out[96])
         snprintf(out, 96, "the argument at position %u", i);
 }
 
-static int no_column(const struct splitting *p, const struct scan_item *m, uint32_t i, struct err *err)
+static int no_column(const struct splitting *p, const struct json_item *m, uint32_t i, struct err *err)
 {
     char what[96];
     name_column(m, i, what);
@@ -149,18 +149,18 @@ static int no_column(const struct splitting *p, const struct scan_item *m, uint3
                    p->c->req.method, what, p->c->plan ? "piece" : "rank", mode_dispatch_name(p->c->req.dispatch));
 }
 
-static int read_columns(const struct splitting *p, struct scan *s, struct column *columns, uint32_t *ret_n,
+static int read_columns(const struct splitting *p, struct json_scan *s, struct column *columns, uint32_t *ret_n,
                         struct err *err)
 {
     const struct call *c = p->c;
-    struct scan_item item;
+    struct json_item item;
     uint32_t n = 0;
     int got;
-    while ((got = scan_next(s, &item)) > 0) {
+    while ((got = json_scan_next(s, &item)) > 0) {
         if (n == COLUMNS_MAX)
             return err_set(err, ERR_INVALID, "%s() has more than %d arguments", c->req.method, COLUMNS_MAX);
         columns[n].member = item;
-        if (!scan_begin(&columns[n].at, item.text, item.len) || columns[n].at.close != ']')
+        if (!json_scan_begin(&columns[n].at, item.text, item.len) || columns[n].at.close != ']')
             return no_column(p, &item, n, err);
         n++;
     }
@@ -176,16 +176,17 @@ static int put_row(const struct splitting *p, uint32_t i, struct column *columns
     bool by_position = n && !columns[0].member.key;
     for (uint32_t k = 0; k < n; k++) {
         char what[96];
-        struct scan_item value;
-        const struct scan_item *m = &columns[k].member;
-        int got = scan_next(&columns[k].at, &value);
+        struct json_item value;
+        const struct json_item *m = &columns[k].member;
+        int got = json_scan_next(&columns[k].at, &value);
         name_column(m, k, what);
         if (got < 0)
             return no_json(p, &columns[k].at, err);
         if (got == 0)
             return wrong_count(p, what, i, false, err);
-        if (i == p->s->n - 1 && scan_next(&(struct scan){columns[k].at.p, columns[k].at.end, ']', columns[k].at.state},
-                                          &(struct scan_item){0}) != 0)
+        if (i == p->s->n - 1 &&
+            json_scan_next(&(struct json_scan){columns[k].at.p, columns[k].at.end, ']', columns[k].at.state},
+                           &(struct json_item){0}) != 0)
             return wrong_count(p, what, p->s->n, true, err);
         if (!put_member(b, k == 0, m, &value))
             return no_room(p, err);
@@ -197,7 +198,7 @@ static int put_row(const struct splitting *p, uint32_t i, struct column *columns
     return 0;
 }
 
-static int split_columns(const struct splitting *p, struct scan *s, struct err *err)
+static int split_columns(const struct splitting *p, struct json_scan *s, struct err *err)
 {
     struct column columns[COLUMNS_MAX];
     uint32_t n = 0;
@@ -212,13 +213,13 @@ static int split_elements(const struct splitting *p, struct err *err)
     const struct call *c = p->c;
     const char *args = p->parts->args;
     size_t len = p->parts->args_len;
-    struct scan s;
+    struct json_scan s;
     if (body_list_is(args, len))
         return split_bodies(p, err);
     if (batch_is_safetensors(args, len))
         return err_set(err, ERR_INVALID, "%s(): one batch, but the call is %s, which needs arguments for each piece",
                        c->req.method, mode_dispatch_name(c->req.dispatch));
-    if (!scan_begin(&s, args, len))
+    if (!json_scan_begin(&s, args, len))
         return err_set(err, ERR_INVALID,
                        "%s(): a call that is %s needs a list of arguments, one element for each of the %u %s of %s",
                        c->req.method, mode_dispatch_name(c->req.dispatch), p->s->n, c->plan ? "pieces" : "ranks",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ABI: batches as arguments and results.
+#include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "common/wire/scan.h"
 #include "worker/host/call.h"
 
 #include <stdint.h>
@@ -44,26 +44,26 @@ cadre_result call_batch_read(struct cadre_call *c)
 }
 
 // The columns one by one, as whole lists, which the batch does not know, only their values. 0: that was all.
-static int next_column(struct cadre_call *c, struct scan *scan, const char **ret_name, struct scan_item *ret)
+static int next_column(struct cadre_call *c, struct json_scan *scan, const char **ret_name, struct json_item *ret)
 {
     struct json *name;
     struct err err = ERR_INIT;
-    if (scan_next(scan, ret) <= 0 || json_parse(ret->key - 1, ret->key_len + 2, NULL, &c->arena, &name, &err) < 0)
+    if (json_scan_next(scan, ret) <= 0 || json_parse(ret->key - 1, ret->key_len + 2, NULL, &c->arena, &name, &err) < 0)
         return 0;
     *ret_name = json_str(name, &c->arena);
     return 1;
 }
 
-static bool first_column(const struct cadre_call *c, struct scan *scan)
+static bool first_column(const struct cadre_call *c, struct json_scan *scan)
 {
     const char *text = safetensors_meta_get(&c->batch.doc, BATCH_COLUMNS);
-    return text && scan_begin(scan, text, strlen(text));
+    return text && json_scan_begin(scan, text, strlen(text));
 }
 
 const char *call_batch_column(struct cadre_call *c, const char *name, size_t *ret_len)
 {
-    struct scan scan;
-    struct scan_item item;
+    struct json_scan scan;
+    struct json_item item;
     const char *found;
     if (name && first_column(c, &scan))
         while (next_column(c, &scan, &found, &item))
@@ -76,8 +76,8 @@ const char *call_batch_column(struct cadre_call *c, const char *name, size_t *re
 
 bool call_batch_surplus(struct cadre_call *c, const struct call_names *names, const char **ret_name, size_t *ret_len)
 {
-    struct scan scan;
-    struct scan_item item;
+    struct json_scan scan;
+    struct json_item item;
     for (size_t i = 0; i < c->batch.doc.n_tensors; i++) {
         *ret_name = c->batch.doc.tensors[i].name;
         *ret_len = strlen(*ret_name);
@@ -145,8 +145,8 @@ CADRE_EXPORT cadre_result cadre_tensor_at(cadre_call *c, size_t i, cadre_tensor 
 CADRE_EXPORT cadre_result cadre_column_at(cadre_call *c, size_t i, const char **ret_name, const char **ret_json,
                                           size_t *ret_len)
 {
-    struct scan scan;
-    struct scan_item item;
+    struct json_scan scan;
+    struct json_item item;
     bool more = first_column(c, &scan);
     for (size_t k = 0; more && (more = next_column(c, &scan, ret_name, &item)) && k < i; k++)
         ;

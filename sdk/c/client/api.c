@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public functions: check what the user gives, hand it to client.c.
+#include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "common/wire/scan.h"
 #include "common/wire/traceparent.h"
 #include "sdk/c/client/teller.h"
 #include "sdk/c/client/turnstile.h"
@@ -82,7 +82,7 @@ static int add_json(struct buf *out, const char *member, const char *text, const
 {
     if (!text)
         return 0;
-    if (!scan_one(text, strlen(text)))
+    if (!json_scan_one(text, strlen(text)))
         return err_set(err, ERR_INVALID, "%s(): `%s` is no JSON", method, member);
     buf_printf(out, ",\"%s\":", member);
     if (buf_puts(out, text) < 0)

@@ -1,49 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walking over a list without parsing what is in it: JSON, or bodies.
+#include "common/base/json_scan.h"
 #include "common/wire/body_list.h"
 #include "sdk/c/include/cadre/client.h"
 
 #include <stdbool.h>
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-static void skip_blanks(cadre_client_json *j)
-{
-    while (j->len && is_blank(*j->text)) {
-        j->text++;
-        j->len--;
-    }
-}
-
-// The length of the value up to the comma or bracket that ends it, without blanks; -1 if that does not come.
-static ptrdiff_t value_len(const cadre_client_json *j)
-{
-    size_t depth = 0, end = 0;
-    bool in_string = false;
-    for (size_t i = 0; i < j->len; i++) {
-        char c = j->text[i];
-        if (in_string) {
-            i += c == '\\';
-            in_string = c != '"';
-        } else if (depth == 0 && (c == ',' || c == ']')) {
-            return (ptrdiff_t)end;
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '[' || c == '{') {
-            depth++;
-        } else if (c == ']' || c == '}') {
-            if (depth == 0)
-                return -1;
-            depth--;
-        }
-        if (!is_blank(c))
-            end = i + 1;
-    }
-    return -1;
-}
 
 // What is left of bodies looks like anything: it is marked in its length.
 #define LEFT_OF_BODIES (~(SIZE_MAX >> 1))
@@ -67,32 +28,23 @@ static int next_body(cadre_client_json *list, cadre_client_json *item)
 
 int cadre_client_list_next(cadre_client_json *list, cadre_client_json *item)
 {
-    cadre_client_json rest = *list;
-    if (rest.len & LEFT_OF_BODIES || body_list_is(rest.text, rest.len))
+    if (list->len & LEFT_OF_BODIES || body_list_is(list->text, list->len))
         return next_body(list, item);
-    skip_blanks(&rest);
-    if (!rest.len || (*rest.text != '[' && *rest.text != ',' && *rest.text != ']'))
-        return -1;
-    bool first = *rest.text == '[', last = *rest.text == ']';
-    rest.text++;
-    rest.len--;
-    skip_blanks(&rest);
-    if (first && rest.len && *rest.text == ']') {
-        last = true;
-        rest.text++;
-        rest.len--;
-        skip_blanks(&rest);
-    }
-    if (last) {
-        if (rest.len)
-            return -1;
+    struct json_scan s;
+    struct json_item found;
+    if (!json_scan_begin(&s, list->text, list->len))
+        json_scan_resume(&s, list->text, list->len);
+    s.counts = true;
+    int got = s.close == ']' ? json_scan_next(&s, &found) : -1;
+    if (got == 0)
         *list = (cadre_client_json){"]", 1};
-        return 0;
-    }
-    ptrdiff_t len = value_len(&rest);
-    if (len <= 0)
+    if (got <= 0)
+        return got;
+    while (s.p < s.end && json_is_space(*s.p))
+        s.p++;
+    if (s.p == s.end || (*s.p != ',' && *s.p != ']'))
         return -1;
-    *item = (cadre_client_json){rest.text, (size_t)len};
-    *list = (cadre_client_json){rest.text + len, rest.len - (size_t)len};
+    *item = (cadre_client_json){found.text, found.len};
+    *list = (cadre_client_json){s.p, (size_t)(s.end - s.p)};
     return 1;
 }

@@ -3,10 +3,10 @@
 // found again wherever it was cut and joined.
 #include "common/wire/batch.h"
 
+#include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
-#include "common/wire/scan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the strings, values, elements and members of a JSON text begin and end. Quotes, brackets and commas are
+// followed; the reader of the values (json.h) checks numbers, escapes and UTF-8. No memory is used.
+#ifndef CADRE_BASE_JSON_SCAN_H
+#define CADRE_BASE_JSON_SCAN_H
+
+#include "common/base/le.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool json_is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+// The first byte from p that is no plain one: a quote, a backslash, a control character or over 0x7f; `end` if all
+// are. Sixteen at a time, and where one of them is found it is gone to at once: most strings are short.
+static inline const char *json_plain_end(const char *p, const char *end)
+{
+    typedef signed char lanes __attribute__((vector_size(16)));
+    for (; end - p >= 16; p += 16) {
+        lanes v;
+        char special[16];
+        memcpy(&v, p, sizeof v);
+        v = (v < 0x20) | (v == '"') | (v == '\\'); // signed: over 0x7f is below 0x20
+        memcpy(special, &v, sizeof special);
+        uint64_t lo = le_get_u64(special), hi = le_get_u64(special + 8);
+        if (lo)
+            return p + __builtin_ctzll(lo) / 8;
+        if (hi)
+            return p + 8 + __builtin_ctzll(hi) / 8;
+    }
+    while (p < end && (signed char)*p >= 0x20 && *p != '"' && *p != '\\')
+        p++;
+    return p;
+}
+
+// `p` is at the opening quote. The byte behind the closing one; NULL if that does not come before `end`.
+const char *json_string_end(const char *p, const char *end);
+
+// One value, whose bytes may arrive in pieces.
+
+enum { JSON_SKIP_PAIRED_MAX = 128 };
+
+struct json_skip {
+    size_t depth;
+    uint64_t lists[JSON_SKIP_PAIRED_MAX / 64]; // `paired`: a bit for each open bracket
+    bool in_string, escaped, scalar;
+    bool paired; // set it behind the start: "[}" and what is nested deeper than JSON_SKIP_PAIRED_MAX are broken.
+                 // Without it brackets are only counted, which is faster
+    bool broken;
+};
+
+// Starts a value whose first byte is `first`; false if no value starts like that. Feed the bytes from `first` on.
+bool json_skip_start(struct json_skip *s, char first);
+// Returns how many of the bytes belong to the value; *ret_ended says that it ends there. A number or a word ends in
+// front of the byte behind it. Where it is broken, it does not end, and nothing more can be fed.
+size_t json_skip_feed(struct json_skip *s, const char *bytes, size_t n, bool *ret_ended);
+
+// The elements of a list or the members of an object, one after the other.
+
+struct json_scan {
+    const char *p, *end; // what is left
+    char close;          // ']' or '}'
+    int state;           // private
+    bool counts;         // may be set: brackets in the values are counted only, at any depth
+};
+
+struct json_item {
+    const char *key; // of a member: without quotes, escapes as they are; NULL in a list
+    size_t key_len;
+    const char *text; // the value, no blanks around it
+    size_t len;
+};
+
+// 1: *s stands in front of the first element. 0: the document is no list or object.
+int json_scan_begin(struct json_scan *s, const char *json, size_t len);
+// *s stands where another one stood behind an element of a list.
+void json_scan_resume(struct json_scan *s, const char *rest, size_t len);
+// 1: *ret is the next element. 0: that was all, and nothing but blanks follows. Negative: no JSON; s->p is where.
+int json_scan_next(struct json_scan *s, struct json_item *ret);
+// The text is one value and nothing else, as far as this looks: it cannot end what it is put into.
+bool json_scan_one(const char *json, size_t len);
+
+#endif
