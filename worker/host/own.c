@@ -4,6 +4,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
 #include "worker/host/body.h"
+#include "worker/host/debug.h"
 #include "worker/host/stacks.h"
 
 #include <string.h>
@@ -22,17 +23,32 @@ static void serve_object(struct request_owner *owner, struct quota *quota, const
     blob_unref(whole);
 }
 
-static void serve_stacks(struct buf *ret, struct err *err)
+static void put(struct buf *ret, const char *name, const struct buf *text)
 {
-    struct buf text = BUF_INIT(STACKS_MAX);
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    if (stacks_read(&text, err) == 0)
-        writer_str(&w, "stack", buf_str(&text));
+    writer_str(&w, name, buf_str(text));
     writer_object_end(&w);
     buf_append(ret, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
+}
+
+static void serve_stacks(struct buf *ret, struct err *err)
+{
+    struct buf text = BUF_INIT(STACKS_MAX);
+    if (stacks_read(&text, err) == 0)
+        put(ret, "stack", &text);
+    buf_done(&text);
+}
+
+static void serve_debug(const struct record_call *call, struct blob *tail, struct buf *ret, struct err *err)
+{
+    struct buf text = BUF_INIT(DEBUG_MAX);
+    if (tail)
+        err_set(err, ERR_LIMIT, "%s: the text is too long", DEBUG_METHOD);
+    else if (debug_turn(call->args, call->args_len, &text, err) == 0)
+        put(ret, "output", &text);
     buf_done(&text);
 }
 
@@ -44,20 +60,23 @@ bool own_serve(struct request_owner *owner, struct quota *quota, struct blob *bo
     struct call_head head;
     struct err none = ERR_INIT;
     _Alignas(max_align_t) char memory[1024];
-    *ret = (struct own_answer){.text = BUF_INIT(8 * STACKS_MAX)};
+    *ret = (struct own_answer){.text = BUF_INIT(8 * DEBUG_MAX)};
     if (record_call_decode(body->data, body->len, &call, &none) < 0 || request_recalls(owner, &call) ||
         (!memmem(call.head, call.head_len, "\"object.", 8) && !memmem(call.head, call.head_len, "\"worker.", 8)))
         return false;
     arena_init_in(&a, memory, sizeof memory);
     bool read = call_head_decode(call.head, call.head_len, &a, &head, &none) == 0;
     bool stacks = read && str_eq(head.method, STACKS_METHOD);
+    bool debug = read && str_eq(head.method, DEBUG_METHOD);
     bool object = read && owner->objects && objects_method(head.method);
     if (stacks)
         serve_stacks(&ret->text, err);
+    else if (debug)
+        serve_debug(&call, tail, &ret->text, err);
     else if (object)
         serve_object(owner, quota, &head, body, tail, ret, err);
     arena_done(&a);
-    return stacks || object;
+    return stacks || debug || object;
 }
 
 void own_answer_done(struct own_answer *answer)

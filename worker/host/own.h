@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that the host answers by itself, on the loop's thread: object.put and its like, and worker.stack.
+// Calls that the host answers by itself, on the loop's thread: object.put and its like, worker.stack and worker.debug.
 #ifndef CADRE_HOST_OWN_H
 #define CADRE_HOST_OWN_H
 

@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/host/crash.h"
+#include "worker/host/debug.h"
 #include "worker/host/host.h"
 #include "worker/host/request.h"
 #include "worker/host/stacks.h"
@@ -183,6 +184,7 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
         return code;
     crash_install(p->host.worker.rank);
     crash_show_by(options->stack_signal);
+    debug_install(options->debug_fd);
     stacks_install(options->dump_signal, options->dump_fd);
     if (load(p, &err) < 0) {
         host_say(&p->host, "", err.msg);

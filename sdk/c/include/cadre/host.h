@@ -61,7 +61,9 @@ typedef struct cadre_host_options {
     int dump_signal, dump_fd; // of the thread that calls cadre_host_start(), for worker.stack: its handler, which the
                               // program installs after that, writes the stacks of all threads to the file, and then
                               // raises the signal for the handler that was there before. 0 = none
-    int wake_fd;              // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
+    int debug_fd; // a SOCK_SEQPACKET socket to the program's debugger, for worker.debug: lines that somebody
+                  // types come there, and what the debugger writes goes to them. -1 = none is let in
+    int wake_fd;  // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
 } cadre_host_options;
 
 typedef enum cadre_host_next_result {

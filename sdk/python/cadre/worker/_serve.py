@@ -16,7 +16,7 @@ import threading
 import traceback
 
 from .. import _errors, _method, _raised, _value
-from . import _host, _load
+from . import _breakpoint, _host, _load
 
 STACKS = signal.SIGRTMAX - 1  # makes a worker write the stacks of its threads, also where one holds Python's lock
 DUMP = signal.SIGRTMAX - 2  # the same into a file, for who asks from outside
@@ -63,7 +63,7 @@ def _shorten(text, limit):
 
 def explain(e, method):
     """(name, message) of the error for the caller. The message begins with what a person needs most."""
-    name = e.name if isinstance(e, _errors.Failed) else type(e).__name__  # that of a call that it made stays
+    name = e.name if isinstance(e, _errors.Failed) else type(e).__name__  # the name from a call that it made stays
     if isinstance(e, SystemExit):
         first = f"{method.name}() called sys.exit({e.code!r}): a method cannot end its worker; group.kill() does"
     elif isinstance(e, asyncio.CancelledError):
@@ -101,7 +101,7 @@ class Server:
                                 class_name=self.roles[0].cls.__name__.encode() if not text else None,
                                 roles=_host.text(text), ticket=_host.text(os.environ.pop("CADRE_TICKET", None)),
                                 connect=None, stack_signal=STACKS, dump_signal=DUMP, dump_fd=os.memfd_create("stacks"),
-                                wake_fd=woken)
+                                debug_fd=_breakpoint.install() if self.trust else -1, wake_fd=woken)
         self.options = options  # the host keeps its tables
         faulthandler.register(STACKS, all_threads=True)
         code = self.host.start(ctypes.byref(options))

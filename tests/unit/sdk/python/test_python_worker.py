@@ -8,6 +8,7 @@ import pickle
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -139,6 +140,21 @@ class Methods(GroupCase):
         self.assertNotIn("in wait_beside", shown.stdout.split("rank 1")[0])
         self.group.call("release", timeout=60)
         self.assertTrue(held.result(timeout=60) and beside.result(timeout=60))
+
+    def test_a_breakpoint_waits_for_a_terminal(self):
+        self.group.call("add", 0, timeout=60)
+        stopped = self.group.start("stop_here", 5, rank=1)
+        done = subprocess.run([sys.executable, "-m", "cadre", "debug", "g", "-n", "lab", "--address", self.local.address],
+                              input="p x * 100\n", capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?s)trials\.py\(\d+\)stop_here\(\)\n-> return x\n\(Pdb\) 500\n\(Pdb\) $")
+        self.assertIn("rank 1:", done.stderr)
+        self.assertEqual(stopped.result(timeout=60), 5)
+        self.assertRegex(self.local.read_log(), r"rank 1: a breakpoint waits at .*trials.py:\d+: python -m cadre debug g --rank 1")
+
+    def test_a_breakpoint_goes_on_when_nobody_waits_for_the_call(self):
+        self.fails(cadre.Timeout, "stop_here", self.group.call, "stop_here", 1, timeout=0.2)
+        self.assertEqual(self.group.call("add", 0, timeout=60), [11, 11])
 
     def test_calls_come_in_the_order_in_which_they_were_sent(self):
         self.group.start("keep", "begin")

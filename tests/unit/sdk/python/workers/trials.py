@@ -71,6 +71,10 @@ class Trials(Base):
             hold(20000)
         return True
 
+    def stop_here(self, x):
+        breakpoint()
+        return x
+
     @cadre.register(concurrency=("beside", 2))
     def release(self):
         self.released.set()

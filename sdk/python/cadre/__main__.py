@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m cadre debug GROUP: the terminal of a breakpoint() in a method."""
+
+import argparse
+import sys
+import time
+
+from . import _errors, connect
+
+_METHOD, _PROMPT, _LOOK_S, _ASK_S = "worker.debug", "(Pdb) ", 0.1, 30
+
+
+def _said(group, rank, text=""):
+    return group.call(_METHOD, text, rank=rank, timeout=_ASK_S)["output"]
+
+
+def _find(group, rank):
+    """The first rank that waits at a breakpoint, and what its debugger has said."""
+    print(f"waiting for a breakpoint of {group.name}; Ctrl-C ends", file=sys.stderr)
+    while True:
+        ranks = [w["rank"] for w in group.info(timeout=_ASK_S)["workers"] if w["connected"]] if rank is None else [rank]
+        for one in ranks:
+            said = _said(group, one)
+            if said.endswith(_PROMPT):
+                return one, said
+            print(said, end="", flush=True)  # of a breakpoint that is over
+        time.sleep(_LOOK_S)
+
+
+def _debug(group, rank):
+    rank, said = _find(group, rank)
+    print(f"rank {rank}:", file=sys.stderr)
+    while True:
+        print(said, end="", flush=True)
+        line = ""
+        if said.endswith(_PROMPT):
+            line = sys.stdin.readline()
+            if not line:
+                _said(group, rank, "continue\n")
+                return
+        else:
+            time.sleep(_LOOK_S)
+        said = _said(group, rank, line)
+
+
+def main():
+    parser = argparse.ArgumentParser("python -m cadre", description="Tools for groups with workers in Python.")
+    debug = parser.add_subparsers(dest="tool", required=True).add_parser(
+        "debug", help="wait for a breakpoint() in a method, and debug it; the end of the input continues the method")
+    debug.add_argument("group")
+    debug.add_argument("--rank", type=int, help="default: the first one that waits")
+    debug.add_argument("-n", "--namespace", help="of the group")
+    debug.add_argument("--address", help="of the proxy, such as unix:/PATH of a local run; default: as cadre.connect()")
+    given = parser.parse_args()
+    options = {"namespace": given.namespace} if given.namespace else {"namespace": "default"} if given.address else {}
+    try:
+        with connect(given.address, **options) as client:
+            _debug(client.group(given.group), given.rank)
+    except KeyboardInterrupt:
+        return 130
+    except (_errors.Error, TimeoutError) as e:
+        print(f"python -m cadre: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

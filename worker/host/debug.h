@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a debugger in the program says and hears, over a socket whose messages are whole texts: who calls worker.debug
+// is its terminal.
+#ifndef CADRE_HOST_DEBUG_H
+#define CADRE_HOST_DEBUG_H
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+
+#define DEBUG_METHOD "worker.debug" // no method of a class has a dot in its name
+#define DEBUG_MAX ((size_t)1 << 20)
+
+void debug_install(int fd); // -1 = the program lets nobody in
+// args: a list with the text that was typed, which may be empty. Adds what the debugger has said since the last call.
+// Waits for nothing. ERR_FORBIDDEN, ERR_INVALID; ERR_LIMIT: the debugger does not read.
+int debug_turn(const char *args, size_t len, struct buf *out, struct err *err);
+
+#endif
