@@ -9,9 +9,11 @@
 struct endpoint_item {
     const char **addresses;
     size_t n_addresses;
-    const char *hostname, *uid;
+    bool ready, serving;
+    const char *hostname, *node, *kind, *ns, *pod, *uid;
 };
 struct port_item {
+    const char *name, *protocol;
     int32_t port;
 };
 struct slice_view {
@@ -22,23 +24,37 @@ struct slice_view {
 };
 #define ITEM(member) offsetof(struct endpoint_item, member)
 #define VIEW(member) offsetof(struct slice_view, member)
+#define PORT(member) offsetof(struct port_item, member)
 
+static const struct json_field conditions_fields[] = {
+    {"ready", J_BOOL, ITEM(ready)},
+    {"serving", J_BOOL, ITEM(serving)},
+};
+static const struct json_table conditions_table = JSON_TABLE(struct endpoint_item, conditions_fields);
 static const struct json_field target_fields[] = {
+    {"kind", J_STRING, ITEM(kind)},
+    {"namespace", J_STRING, ITEM(ns)},
+    {"name", J_STRING, ITEM(pod)},
     {"uid", J_STRING, ITEM(uid)},
 };
 static const struct json_table target_table = JSON_TABLE(struct endpoint_item, target_fields);
 static const struct json_field endpoint_fields[] = {
     {"addresses", J_STRINGS, ITEM(addresses), .offset_n = ITEM(n_addresses)},
+    {"conditions", J_OBJECT, .table = &conditions_table},
     {"hostname", J_STRING, ITEM(hostname)},
+    {"nodeName", J_STRING, ITEM(node), .left_out = true},
     {"targetRef", J_OBJECT, .table = &target_table},
 };
 static const struct json_table endpoint_table = JSON_TABLE(struct endpoint_item, endpoint_fields);
 static const struct json_field port_fields[] = {
-    {"port", J_I32, offsetof(struct port_item, port)},
+    {"name", J_STRING, PORT(name)},
+    {"protocol", J_STRING, PORT(protocol)},
+    {"port", J_I32, PORT(port)},
 };
 static const struct json_table port_table = JSON_TABLE(struct port_item, port_fields);
 static const struct json_field slice_fields[] = {
-    {"endpoints", J_LIST, VIEW(endpoints), .offset_n = VIEW(n_endpoints), .table = &endpoint_table},
+    {"endpoints", J_LIST, VIEW(endpoints), .offset_n = VIEW(n_endpoints), .table = &endpoint_table,
+     .keeps_empty = true},
     {"ports", J_LIST, VIEW(ports), .offset_n = VIEW(n_ports), .table = &port_table},
 };
 static const struct json_table slice_table = JSON_TABLE(struct slice_view, slice_fields);
@@ -78,40 +94,18 @@ uint64_t endpointslice_hash(const struct endpoint *endpoints, size_t n, int32_t 
     return hash;
 }
 
-static void endpoint_write(struct json_writer *w, const struct endpoint *e, const char *ns)
+static void content_write(struct json_writer *w, const struct endpointslice_spec *s, struct arena *a)
 {
-    writer_object(w, NULL);
-    writer_list(w, "addresses");
-    writer_str(w, NULL, e->ip);
-    writer_list_end(w);
-    writer_object(w, "conditions");
-    writer_bool(w, "ready", true);
-    writer_bool(w, "serving", true);
-    writer_object_end(w);
-    writer_str(w, "hostname", e->hostname);
-    writer_str_set(w, "nodeName", e->node);
-    writer_object(w, "targetRef");
-    writer_str(w, "kind", "Pod");
-    writer_str(w, "namespace", ns);
-    writer_str(w, "name", e->pod);
-    writer_str(w, "uid", e->uid);
-    writer_object_end(w);
-    writer_object_end(w);
-}
-
-static void content_write(struct json_writer *w, const struct endpointslice_spec *s)
-{
-    writer_list(w, "endpoints");
-    for (size_t i = 0; i < s->n_endpoints; i++)
-        endpoint_write(w, &s->endpoints[i], s->ns);
-    writer_list_end(w);
-    writer_list(w, "ports");
-    writer_object(w, NULL);
-    writer_str(w, "name", "rendezvous");
-    writer_str(w, "protocol", "TCP");
-    writer_i64(w, "port", s->port);
-    writer_object_end(w);
-    writer_list_end(w);
+    struct port_item port = {"rendezvous", "TCP", s->port};
+    struct slice_view v = {arena_array(a, s->n_endpoints, sizeof *v.endpoints), s->n_endpoints, &port, 1};
+    for (size_t i = 0; i < s->n_endpoints; i++) {
+        const struct endpoint *e = &s->endpoints[i];
+        const char **address = arena_new(a, const char *);
+        *address = e->ip;
+        v.endpoints[i] = (struct endpoint_item){
+            address, 1, true, true, e->hostname, str_empty(e->node) ? NULL : e->node, "Pod", s->ns, e->pod, e->uid};
+    }
+    json_encode_members(&slice_table, &v, w);
 }
 
 const char *endpointslice_encode(const struct endpointslice_spec *s, struct arena *a)
@@ -122,7 +116,7 @@ const char *endpointslice_encode(const struct endpointslice_spec *s, struct aren
     head_write(&w, KIND_ENDPOINTSLICE,
                &(struct meta){.name = s->name, .ns = s->ns, .labels = s->labels, .owner = s->owner});
     writer_str(&w, "addressType", s->ipv6 ? "IPv6" : "IPv4");
-    content_write(&w, s);
+    content_write(&w, s, a);
     writer_object_end(&w);
     return writer_finish(&w, a);
 }
@@ -135,7 +129,7 @@ const char *endpointslice_patch(const struct endpointslice_spec *s, const char *
     writer_object(&w, "metadata");
     writer_str(&w, "resourceVersion", resource_version);
     writer_object_end(&w);
-    content_write(&w, s);
+    content_write(&w, s, a);
     writer_object_end(&w);
     return writer_finish(&w, a);
 }

@@ -55,11 +55,21 @@ static void write_number(struct json_writer *w, const struct json_field *f, cons
         writer_i64(w, f->name, number);
 }
 
+static void write_strings(struct json_writer *w, const struct json_field *f, const char *from)
+{
+    const char *const *items = *(const char *const *const *)(from + f->offset);
+    size_t n = *(const size_t *)(from + f->offset_n);
+    writer_list(w, f->name);
+    for (size_t i = 0; i < n; i++)
+        writer_str(w, NULL, items[i]);
+    writer_list_end(w);
+}
+
 static void write_list(struct json_writer *w, const struct json_field *f, const char *from, bool compared)
 {
     const char *items = *(const char *const *)(from + f->offset);
     size_t n = *(const size_t *)(from + f->offset_n);
-    if (!n) {
+    if (!n && !f->keeps_empty) {
         writer_null(w, f->name);
         return;
     }
@@ -78,6 +88,12 @@ static void write_field(struct json_writer *w, const struct json_field *f, const
     case J_I32:
     case J_I64:
         write_number(w, f, from);
+        break;
+    case J_BOOL:
+        writer_bool(w, f->name, *(const bool *)(from + f->offset));
+        break;
+    case J_STRINGS:
+        write_strings(w, f, from);
         break;
     case J_TIME:
         (f->micro ? writer_micro : writer_time)(w, f->name, number_at(f, from));
@@ -99,16 +115,26 @@ static void write_field(struct json_writer *w, const struct json_field *f, const
     }
 }
 
-static void write_object(struct json_writer *w, const char *key, const struct json_table *table, const char *from,
-                         bool compared)
+static void write_members(struct json_writer *w, const struct json_table *table, const char *from, bool compared)
 {
-    writer_object(w, key);
     for (size_t i = 0; i < table->n; i++) {
         const struct json_field *f = &table->fields[i];
         if (!(compared && f->since) && !(f->left_out && is_empty(f, from)))
             write_field(w, f, from, compared);
     }
+}
+
+static void write_object(struct json_writer *w, const char *key, const struct json_table *table, const char *from,
+                         bool compared)
+{
+    writer_object(w, key);
+    write_members(w, table, from, compared);
     writer_object_end(w);
+}
+
+void json_encode_members(const struct json_table *table, const void *from, struct json_writer *w)
+{
+    write_members(w, table, from, false);
 }
 
 void json_encode(const struct json_table *table, const char *key, const void *from, struct json_writer *w)

@@ -48,6 +48,7 @@ struct json_field {
     // For writing
     const char *needs; // J_OBJECT: the name of its member without which (NULL, 0) there is no such object
     bool left_out;     // where it is NULL or 0; else that is null, unless it is an integer
+    bool keeps_empty;  // J_LIST: an empty one is [], else null
     bool micro;        // J_TIME: as a MicroTime
     bool since;        // tells when another member has changed: json_same() looks at that one
 };
@@ -70,8 +71,10 @@ struct json_table {
 int json_decode(const struct json_table *table, const struct json *v, const char *root, void *to, struct arena *a,
                 struct err *err);
 // The object as a member `key` (NULL: none). Nothing is left out but what says so: NULL, an empty list and an integer's
-// `missing` that is not 0 are null. Strings, integers, times, names, lists and objects only.
+// `missing` that is not 0 are null. Strings, lists of them, booleans, integers, times, names, lists and objects only.
 void json_encode(const struct json_table *table, const char *key, const void *from, struct json_writer *w);
+// The members alone, into an object that is open.
+void json_encode_members(const struct json_table *table, const void *from, struct json_writer *w);
 // {key: the object}, in the arena.
 const char *json_patch(const struct json_table *table, const char *key, const void *from, struct arena *a);
 // Written, they are the same: what was rounded or repaired on the way out does not look like a change for ever.

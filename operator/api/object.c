@@ -41,7 +41,7 @@ static const struct json_table meta_map_table = JSON_TABLE(struct meta, meta_map
 
 struct owner_item {
     struct owner owner;
-    bool controller;
+    bool controller, blocks;
 };
 struct owner_list {
     struct owner_item *items;
@@ -56,6 +56,7 @@ static const struct json_field owner_fields[] = {
     {"name", J_STRING, OWNER(name)},
     {"uid", J_STRING, OWNER(uid)},
     {"controller", J_BOOL, offsetof(struct owner_item, controller)},
+    {"blockOwnerDeletion", J_BOOL, offsetof(struct owner_item, blocks)},
 };
 static const struct json_table owner_table = JSON_TABLE(struct owner_item, owner_fields);
 static const struct json_field owner_list_fields[] = {
@@ -312,18 +313,9 @@ bool owner_is(const struct owner *o, enum kind kind)
 
 void owner_write(struct json_writer *w, const struct owner *o)
 {
-    if (!o->uid)
-        return;
-    writer_list(w, "ownerReferences");
-    writer_object(w, NULL);
-    writer_str(w, "apiVersion", o->api_version);
-    writer_str(w, "kind", o->kind);
-    writer_str(w, "name", o->name);
-    writer_str(w, "uid", o->uid);
-    writer_bool(w, "controller", true);
-    writer_bool(w, "blockOwnerDeletion", true);
-    writer_object_end(w);
-    writer_list_end(w);
+    struct owner_item item = {.owner = *o, .controller = true, .blocks = true};
+    if (o->uid)
+        json_encode_members(&owner_list_table, &(struct owner_list){&item, 1}, w);
 }
 
 void kind_write(struct json_writer *w, enum kind kind)
