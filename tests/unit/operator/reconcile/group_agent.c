@@ -4,7 +4,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "tests/unit/operator/reconcile/group_world.h"
+#include "tests/unit/operator/reconcile/gang_world.h"
 #include "worker/agent/message.h"
 
 #include <stdlib.h>
@@ -151,7 +151,7 @@ static void dial(struct sim_agent *g, struct sim_world *w, int line)
                                       .pod = g->pod_name,
                                       .pod_uid = g->pod_uid,
                                       .node = "a node",
-                                      .group_uid = w->wg->meta.uid};
+                                      .group_uid = w->gang->meta.uid};
     struct json_writer b;
     struct err err = ERR_INIT;
     l->registry = w->registries[line];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent of a pod in a simulated world (group_world.h): the real state machine of worker/agent and its real words,
+// The agent of a pod in a simulated world (gang_world.h): the real state machine of worker/agent and its real words,
 // over processes that exist only here, with a line to each process of the operator that may break at any time.
 #ifndef CADRE_TESTS_GROUP_AGENT_H
 #define CADRE_TESTS_GROUP_AGENT_H

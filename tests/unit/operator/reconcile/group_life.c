@@ -21,7 +21,7 @@ bool life_loud;
 
 const struct workergroup *life_group(const struct life *l)
 {
-    return workergroup_of(l->w.wg);
+    return workergroup_of(l->w.gang);
 }
 
 const struct condition *life_condition(const struct life *l, const char *type)

@@ -318,7 +318,7 @@ static int act(struct sim_operator *o, const struct workergroup *wg, const struc
     case ACTION_STATUS:
         r = sim_patch_status(o->w, a->body);
         if (r == 0 && f == FATE_WORKS)
-            remember(o, KIND_WORKERGROUP, o->w->wg);
+            remember(o, KIND_WORKERGROUP, o->w->gang);
         break;
     case ACTION_DELETE_OWNER: // there is none with a time to live
     case ACTION_COMMAND:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator in a simulated world (group_world.h): stores that follow the world's log, the observations of one group,
+// An operator in a simulated world (gang_world.h): stores that follow the world's log, the observations of one group,
 // and an executor that carries plans out as operator/exec does, while the world lets requests be refused or lost,
 // answers be lost, creations come through late, and the operator die between any two actions.
 #ifndef CADRE_TESTS_GROUP_OPERATOR_H
@@ -7,7 +7,7 @@
 
 #include "operator/exec/decision_time.h"
 #include "operator/exec/observations.h"
-#include "tests/unit/operator/reconcile/group_world.h"
+#include "tests/unit/operator/reconcile/gang_world.h"
 
 enum { SIM_LATE = 8 };
 

@@ -5,7 +5,7 @@
 // write.
 //
 //   SIM_SEEDS=N   how many random lives     SIM_SEED=S   only that one, told step by step
-#include "tests/unit/operator/reconcile/plg_operator.h"
+#include "tests/unit/operator/reconcile/placementgroup_operator.h"
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
@@ -31,7 +31,7 @@ static const char *const strategies[] = {"Pack", "Spread", "StrictPack", "Strict
 static const char *const pods_per[] = {"Node", "Bundle"};
 
 struct life {
-    struct plg_world w;
+    struct sim_world w;
     struct plg_operator o;
     char name[160]; // for messages
     int32_t incarnation;
@@ -56,13 +56,13 @@ static void tell(const struct life *l, const char *what)
 
 static const struct condition *ready_of(const struct life *l)
 {
-    const struct placementgroup_status *s = &placementgroup_of(l->w.plg)->status;
+    const struct placementgroup_status *s = &placementgroup_of(l->w.gang)->status;
     return condition_find(s->conditions, s->n_conditions, COND_READY);
 }
 
 // How many pods have each bundle, and on how many nodes all of them are.
 struct bundle_pods {
-    int times[PLG_BUNDLES], nodes, most_on_a_node, pods;
+    int times[SIM_BUNDLES], nodes, most_on_a_node, pods;
 };
 
 static void bundle_pods_of(const struct life *l, struct bundle_pods *ret)
@@ -71,15 +71,15 @@ static void bundle_pods_of(const struct life *l, struct bundle_pods *ret)
     struct bundles b;
     struct err err = ERR_INIT;
     *ret = (struct bundle_pods){0};
-    assert_int_equal(bundles_expand(&placementgroup_of(l->w.plg)->spec, &a, &b, &err), 0);
-    for (int i = 0; i < PLG_NODES; i++) {
+    assert_int_equal(bundles_expand(&placementgroup_of(l->w.gang)->spec, &a, &b, &err), 0);
+    for (int i = 0; i < SIM_NODES; i++) {
         int here = 0;
-        for (int k = 0; k < PLG_PODS; k++) {
-            const struct plg_pod *p = &l->w.pods[k];
+        for (int k = 0; k < SIM_PODS; k++) {
+            const struct sim_pod *p = &l->w.pods[k];
             int32_t *items;
             size_t n;
             bool same;
-            if (!plg_live(p) || p->asked_ms || !str_eq(p->node, l->w.nodes[i].name))
+            if (!sim_live(p) || p->asked_ms || !str_eq(p->node, l->w.nodes[i].name))
                 continue;
             ret->pods++;
             must(l, bundles_of_pod(&b, p->now, &a, &items, &n, &same), "%s has no bundles", p->now->obj.meta.name);
@@ -96,25 +96,25 @@ static void bundle_pods_of(const struct life *l, struct bundle_pods *ret)
 static int live_pods(const struct life *l)
 {
     int n = 0;
-    for (int i = 0; i < PLG_PODS; i++)
-        n += plg_live(&l->w.pods[i]);
+    for (int i = 0; i < SIM_PODS; i++)
+        n += sim_live(&l->w.pods[i]);
     return n;
 }
 
 // NULL: the reservation is what its spec wants, on nodes that have room for all. Else what is missing.
 static const char *missing(const struct life *l)
 {
-    const struct placementgroup *plg = placementgroup_of(l->w.plg);
+    const struct placementgroup *plg = placementgroup_of(l->w.gang);
     const struct condition *ready = ready_of(l);
-    const char *strategy = l->w.spec.strategy;
+    const char *strategy = l->w.bundles.strategy;
     struct bundle_pods h;
     if (plg->status.observed_generation != l->w.generation)
         return "the status speaks of an older spec";
     if (!ready || ready->status != CONDITION_TRUE)
         return "not Ready";
     bundle_pods_of(l, &h);
-    for (int i = 0; i < PLG_BUNDLES; i++)
-        if (h.times[i] != (i < l->w.spec.bundles))
+    for (int i = 0; i < SIM_BUNDLES; i++)
+        if (h.times[i] != (i < l->w.bundles.n))
             return h.times[i] ? "two pods have a bundle, or there is no such bundle" : "a bundle has no pod";
     if (live_pods(l) != h.pods)
         return "a pod is too many";
@@ -127,7 +127,7 @@ static const char *missing(const struct life *l)
 
 static void check_status(struct life *l)
 {
-    const struct placementgroup_status *s = &placementgroup_of(l->w.plg)->status;
+    const struct placementgroup_status *s = &placementgroup_of(l->w.gang)->status;
     must(l, s->incarnation >= l->incarnation, "incarnation went from %d to %d", l->incarnation, s->incarnation);
     l->incarnation = s->incarnation;
 }
@@ -135,8 +135,8 @@ static void check_status(struct life *l)
 // Nothing is under way: no pod is about to go, the operator has no reason to look.
 static bool at_rest(const struct life *l)
 {
-    for (int i = 0; i < PLG_PODS; i++)
-        if (l->w.pods[i].now && plg_going(&l->w, &l->w.pods[i]))
+    for (int i = 0; i < SIM_PODS; i++)
+        if (l->w.pods[i].now && sim_going(&l->w, &l->w.pods[i]))
             return false;
     return !plg_operator_awake(&l->o) && l->o.due_ms < 0;
 }
@@ -157,7 +157,7 @@ static void live_calmly(struct life *l, const char *phase)
     int quiet = 0;
     tell(l, phase);
     for (int i = 0; i < CALM_STEPS && quiet < 3; i++) {
-        plg_pass(&l->w, LOOK_MS);
+        sim_pass(&l->w, LOOK_MS);
         turn(l);
         quiet = at_rest(l) && !missing(l) ? quiet + 1 : 0;
     }
@@ -168,9 +168,9 @@ static void live_calmly(struct life *l, const char *phase)
     must(l, quiet, "%s: it never rests; the last plan was\n%s", phase, l->o.last_plan);
 }
 
-static void life_begin(struct life *l, uint64_t seed, const struct plg_spec *spec)
+static void life_begin(struct life *l, uint64_t seed, const struct sim_bundles *spec)
 {
-    plg_init(&l->w, seed, spec);
+    sim_init_bundles(&l->w, seed, spec);
     l->w.calm = true;
     plg_operator_init(&l->o, &l->w);
 }
@@ -178,7 +178,7 @@ static void life_begin(struct life *l, uint64_t seed, const struct plg_spec *spe
 static void life_end(struct life *l)
 {
     plg_operator_done(&l->o);
-    plg_done(&l->w);
+    sim_done(&l->w);
     free(l);
 }
 
@@ -193,30 +193,30 @@ struct crash {
 static void lose_a_pod(struct life *l)
 {
     int i = 0;
-    while (!plg_live(&l->w.pods[i]))
+    while (!sim_live(&l->w.pods[i]))
         i++;
-    plg_delete_pod(&l->w, l->w.pods[i].now->obj.meta.name, l->w.pods[i].now->obj.meta.uid, -1);
+    sim_delete_pod(&l->w, l->w.pods[i].now->obj.meta.name, l->w.pods[i].now->obj.meta.uid, -1);
 }
 
 static void lose_a_node(struct life *l)
 {
     int i = 0;
-    while (!plg_live(&l->w.pods[i]))
+    while (!sim_live(&l->w.pods[i]))
         i++;
-    for (int k = 0; k < PLG_NODES; k++)
+    for (int k = 0; k < SIM_NODES; k++)
         if (str_eq(l->w.nodes[k].name, l->w.pods[i].node))
-            plg_set_node(&l->w, &l->w.nodes[k], false);
-    plg_pass(&l->w, 15 * 1000);
-    for (int k = 0; k < PLG_NODES; k++)
+            sim_node_ready(&l->w, &l->w.nodes[k], false);
+    sim_pass(&l->w, 15 * 1000);
+    for (int k = 0; k < SIM_NODES; k++)
         if (!l->w.nodes[k].ready)
-            plg_set_node(&l->w, &l->w.nodes[k], true);
+            sim_node_ready(&l->w, &l->w.nodes[k], true);
 }
 
 // Created, repaired twice, grown, shrunk, made again. Returns how many writes that took, and how many pods were born.
-static int one_life(const struct plg_spec *first, const struct crash *crash, int *ret_births, int *ret_deaths)
+static int one_life(const struct sim_bundles *first, const struct crash *crash, int *ret_births, int *ret_deaths)
 {
     struct life *l = xcalloc(1, sizeof *l);
-    struct plg_spec spec = *first;
+    struct sim_bundles spec = *first;
     snprintf(l->name, sizeof l->name, "%s, podPer %s, the operator dies %s write %d, %zu changes unseen", spec.strategy,
              spec.pod_per, crash->after ? "after" : "before", crash->at, crash->lag);
     life_begin(l, 1, &spec);
@@ -226,25 +226,25 @@ static int one_life(const struct plg_spec *first, const struct crash *crash, int
     live_calmly(l, "created");
     lose_a_pod(l);
     live_calmly(l, "a pod is lost");
-    spec.bundles += 1;
-    plg_edit(&l->w, &spec);
+    spec.n += 1;
+    sim_edit_bundles(&l->w, &spec);
     live_calmly(l, "grown");
     lose_a_node(l);
     live_calmly(l, "a node was silent");
-    spec.bundles -= 2;
-    plg_edit(&l->w, &spec);
+    spec.n -= 2;
+    sim_edit_bundles(&l->w, &spec);
     live_calmly(l, "shrunk");
     spec.version++;
-    plg_edit(&l->w, &spec);
+    sim_edit_bundles(&l->w, &spec);
     live_calmly(l, "made again");
     int writes = l->o.writes;
-    *ret_births = l->w.births;
+    *ret_births = l->w.uids;
     *ret_deaths = l->o.deaths;
     life_end(l);
     return writes;
 }
 
-static void killed_everywhere(const struct plg_spec *spec, bool after)
+static void killed_everywhere(const struct sim_bundles *spec, bool after)
 {
     int births, deaths, writes = one_life(spec, &(struct crash){0}, &births, &deaths);
     assert_in_range(writes, 10, WRITES_MAX);
@@ -264,7 +264,7 @@ static void an_operator_that_dies_at_any_write_costs_nothing(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(strategies); i++)
         for (size_t k = 0; k < ARRAY_LEN(pods_per); k++) {
-            struct plg_spec spec = {strategies[i], pods_per[k], 3, 1};
+            struct sim_bundles spec = {strategies[i], pods_per[k], 3, 1};
             killed_everywhere(&spec, false);
             killed_everywhere(&spec, true);
         }
@@ -272,12 +272,12 @@ static void an_operator_that_dies_at_any_write_costs_nothing(void **state)
 
 // ---- many wild lives ------------------------------------------------------------------------------------------------
 
-static struct plg_pod *any_pod(struct life *l)
+static struct sim_pod *any_pod(struct life *l)
 {
-    size_t from = rand_below(&l->w.rand, PLG_PODS);
-    for (size_t i = 0; i < PLG_PODS; i++) {
-        struct plg_pod *p = &l->w.pods[(from + i) % PLG_PODS];
-        if (plg_live(p) && p->node)
+    size_t from = rand_below(&l->w.rand, SIM_PODS);
+    for (size_t i = 0; i < SIM_PODS; i++) {
+        struct sim_pod *p = &l->w.pods[(from + i) % SIM_PODS];
+        if (sim_live(p) && p->node)
             return p;
     }
     return NULL;
@@ -285,24 +285,24 @@ static struct plg_pod *any_pod(struct life *l)
 
 static void a_node_changes(struct life *l)
 {
-    struct plg_node *n = &l->w.nodes[rand_below(&l->w.rand, PLG_NODES)];
-    n->gpus = 1 + (int32_t)rand_below(&l->w.rand, PLG_BUNDLES);
-    n->contended = plg_chance(&l->w, 20);
-    if (n->now && plg_chance(&l->w, 25))
-        plg_remove_node(&l->w, n);
+    struct sim_node *n = &l->w.nodes[rand_below(&l->w.rand, SIM_NODES)];
+    n->gpus = 1 + (int32_t)rand_below(&l->w.rand, SIM_BUNDLES);
+    n->contended = sim_chance(&l->w, 20);
+    if (n->now && sim_chance(&l->w, 25))
+        sim_node_remove(&l->w, n);
     else
-        plg_set_node(&l->w, n, plg_chance(&l->w, 60));
+        sim_node_ready(&l->w, n, sim_chance(&l->w, 60));
     tell(l, "a node changes");
 }
 
 static void somebody_edits(struct life *l)
 {
-    struct plg_spec s = l->w.spec;
-    if (plg_chance(&l->w, 30))
+    struct sim_bundles s = l->w.bundles;
+    if (sim_chance(&l->w, 30))
         s.version++;
     else
-        s.bundles = 1 + (int32_t)rand_below(&l->w.rand, str_eq(s.strategy, "StrictSpread") ? PLG_NODES : PLG_BUNDLES);
-    plg_edit(&l->w, &s);
+        s.n = 1 + (int32_t)rand_below(&l->w.rand, str_eq(s.strategy, "StrictSpread") ? SIM_NODES : SIM_BUNDLES);
+    sim_edit_bundles(&l->w, &s);
     tell(l, "somebody edits the spec");
 }
 
@@ -316,7 +316,7 @@ static void groups_come_and_go(struct life *l)
 
 static void something_happens(struct life *l)
 {
-    struct plg_pod *p = any_pod(l);
+    struct sim_pod *p = any_pod(l);
     switch (rand_below(&l->w.rand, 8)) {
     case 0:
         somebody_edits(l);
@@ -326,18 +326,18 @@ static void something_happens(struct life *l)
         a_node_changes(l);
         break;
     case 3:
-        l->w.quota = plg_chance(&l->w, 50) ? (int32_t)rand_below(&l->w.rand, 4) : PLG_PODS;
+        l->w.quota = sim_chance(&l->w, 50) ? (int32_t)rand_below(&l->w.rand, 4) : SIM_PODS;
         break;
     case 4:
-        plg_delete_service(&l->w);
+        sim_delete_service(&l->w);
         break;
     case 5:
         if (p)
-            plg_delete_pod(&l->w, p->now->obj.meta.name, p->now->obj.meta.uid, plg_chance(&l->w, 30) ? 0 : -1);
+            sim_delete_pod(&l->w, p->now->obj.meta.name, p->now->obj.meta.uid, sim_chance(&l->w, 30) ? 0 : -1);
         break;
     case 6:
         if (p)
-            plg_fail(&l->w, p);
+            sim_fail(&l->w, p);
         break;
     case 7:
         groups_come_and_go(l);
@@ -351,9 +351,9 @@ static void live_wildly(struct life *l)
 {
     l->w.calm = false;
     for (int i = 0; i < WILD_STEPS; i++) {
-        plg_pass(&l->w, rand_range(&l->w.rand, 1, plg_chance(&l->w, 10) ? 30000 : 2000));
+        sim_pass(&l->w, rand_range(&l->w.rand, 1, sim_chance(&l->w, 10) ? 30000 : 2000));
         plg_operator_land(&l->o);
-        if (plg_chance(&l->w, 50))
+        if (sim_chance(&l->w, 50))
             something_happens(l);
         turn(l);
     }
@@ -363,13 +363,13 @@ static void live_wildly(struct life *l)
 static void calm_down(struct life *l)
 {
     l->w.calm = true;
-    l->w.quota = PLG_PODS;
+    l->w.quota = SIM_PODS;
     l->o.skew_ms %= 3000;
-    for (int i = 0; i < PLG_NODES; i++) {
-        struct plg_node *n = &l->w.nodes[i];
-        n->gpus = PLG_BUNDLES;
+    for (int i = 0; i < SIM_NODES; i++) {
+        struct sim_node *n = &l->w.nodes[i];
+        n->gpus = SIM_BUNDLES;
         n->contended = false;
-        plg_set_node(&l->w, n, true);
+        sim_node_ready(&l->w, n, true);
     }
     plg_operator_land(&l->o);
 }
@@ -379,7 +379,7 @@ static void stay(struct life *l)
 {
     int writes = l->o.writes;
     for (int i = 0; i < 4; i++) {
-        plg_pass(&l->w, 60 * 1000);
+        sim_pass(&l->w, 60 * 1000);
         if (i == 2) {
             observations_done(&l->o.observations);
             observations_init(&l->o.observations, 1);
@@ -394,7 +394,7 @@ static void stay(struct life *l)
 static void wild_life(uint64_t seed, bool loud)
 {
     struct life *l = xcalloc(1, sizeof *l);
-    struct plg_spec spec = {strategies[seed % 4], pods_per[seed / 4 % 2], 1 + (int32_t)(seed / 8 % 4), 1};
+    struct sim_bundles spec = {strategies[seed % 4], pods_per[seed / 4 % 2], 1 + (int32_t)(seed / 8 % 4), 1};
     snprintf(l->name, sizeof l->name, "seed %" PRIu64 " (run again with SIM_SEED=%" PRIu64 ")", seed, seed);
     l->loud = loud;
     life_begin(l, seed, &spec);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/operator/reconcile/plg_operator.h"
+#include "tests/unit/operator/reconcile/placementgroup_operator.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -65,7 +65,7 @@ void plg_operator_die(struct plg_operator *o)
 {
     o->deaths++;
     sim_mirror_done(&o->leader);
-    if (o->crash_at || plg_chance(o->w, 50)) { // the standby takes over, with what it has seen
+    if (o->crash_at || sim_chance(o->w, 50)) { // the standby takes over, with what it has seen
         if (o->crash_at)
             sim_mirror_follow_all(&o->standby, &o->w->log, o->w->log.n - MIN(o->lag, o->w->log.n));
         o->leader = o->standby;
@@ -77,7 +77,7 @@ void plg_operator_die(struct plg_operator *o)
     lead(o);
 }
 
-void plg_operator_init(struct plg_operator *o, struct plg_world *w)
+void plg_operator_init(struct plg_operator *o, struct sim_world *w)
 {
     *o = (struct plg_operator){.w = w};
     sim_mirror_init(&o->leader, mirrored, ARRAY_LEN(mirrored));
@@ -102,7 +102,7 @@ void plg_operator_watch(struct plg_operator *o)
     }
     sim_mirror_follow_some(&o->leader, &o->w->log, &o->w->rand, 75);
     sim_mirror_follow_some(&o->standby, &o->w->log, &o->w->rand, 20);
-    if (plg_chance(o->w, 3))
+    if (sim_chance(o->w, 3))
         o->skew_ms = rand_range(&o->w->rand, -3600 * 1000, 3600 * 1000);
 }
 
@@ -114,7 +114,7 @@ void plg_operator_land(struct plg_operator *o)
             i++;
             continue;
         }
-        plg_create_pod(o->w, o->late[i].body, false, &ignored);
+        sim_create_pod(o->w, o->late[i].body, false, &ignored);
         o->late[i] = o->late[--o->n_late];
     }
 }
@@ -134,7 +134,7 @@ static enum fate fate(struct plg_operator *o)
 {
     if (++o->writes == o->crash_at)
         return o->crash_after ? FATE_DIES_AFTER : FATE_DIES_BEFORE;
-    if (o->w->calm || !plg_chance(o->w, 15))
+    if (o->w->calm || !sim_chance(o->w, 15))
         return FATE_WORKS;
     return (enum fate)(1 + rand_below(&o->w->rand, 5));
 }
@@ -153,7 +153,7 @@ static int refused(struct plg_operator *o, const struct placementgroup *plg, con
 static int dry_run(struct plg_operator *o, const struct placementgroup *plg, const struct action *a)
 {
     struct err err = ERR_INIT;
-    if (plg_create_pod(o->w, a->body, true, &err) < 0) {
+    if (sim_create_pod(o->w, a->body, true, &err) < 0) {
         observations_dry_run_forbidden(&o->observations, a->hash, plg->status.incarnation, REASON_QUOTA_EXCEEDED,
                                        err.msg, wall_ms(o));
         return REFUSED;
@@ -164,7 +164,7 @@ static int dry_run(struct plg_operator *o, const struct placementgroup *plg, con
 static int create_pod(struct plg_operator *o, const struct placementgroup *plg, const struct action *a, enum fate f)
 {
     struct err err = ERR_INIT;
-    int r = f == FATE_LATE || f == FATE_FAILS ? ERR_TIMEOUT : plg_create_pod(o->w, a->body, false, &err);
+    int r = f == FATE_LATE || f == FATE_FAILS ? ERR_TIMEOUT : sim_create_pod(o->w, a->body, false, &err);
     if (f == FATE_LATE && o->n_late < PLG_LATE) {
         o->late[o->n_late].body = arena_strdup(&o->w->arena, a->body);
         o->late[o->n_late++].at_ms = o->w->now_ms + rand_range(&o->w->rand, 0, 30000);
@@ -172,7 +172,7 @@ static int create_pod(struct plg_operator *o, const struct placementgroup *plg, 
     if (r == 0 && f == FATE_ANSWER_LOST)
         r = ERR_IO;
     if (r == 0 || r == ERR_EXISTS) {
-        remember(o, &plg_pod(o->w, a->name)->now->obj);
+        remember(o, &sim_pod(o->w, a->name)->now->obj);
         return 0;
     }
     cluster_unassume(o->cluster, "ml", a->name);
@@ -187,20 +187,20 @@ static int write(struct plg_operator *o, const struct placementgroup *plg, const
     if (f == FATE_FAILS || f == FATE_LATE)
         return ERR_IO;
     if (a->kind == ACTION_CREATE_SERVICE) {
-        r = plg_create_service(o->w, a->body);
+        r = sim_create_service(o->w, a->body);
         if (r == 0 && f == FATE_WORKS)
             remember(o, o->w->service);
         r = r == ERR_EXISTS ? 0 : r;
     } else if (a->kind == ACTION_DELETE_POD) {
-        r = plg_delete_pod(o->w, a->name, a->uid, a->grace_s);
-        const struct plg_pod *p = plg_pod(o->w, a->name);
+        r = sim_delete_pod(o->w, a->name, a->uid, a->grace_s);
+        const struct sim_pod *p = sim_pod(o->w, a->name);
         if (r == 0 && p && f == FATE_WORKS)
             remember(o, &p->now->obj);
         r = r == ERR_NOT_FOUND || r == ERR_CONFLICT ? 0 : r;
     } else if (a->kind == ACTION_STATUS) {
-        r = plg_patch_status(o->w, a->body);
+        r = sim_patch_status(o->w, a->body);
         if (r == 0 && f == FATE_WORKS)
-            remember(o, o->w->plg);
+            remember(o, o->w->gang);
     }
     return r == 0 && f == FATE_ANSWER_LOST ? ERR_IO : r;
 }
@@ -236,7 +236,7 @@ static int carry_out(struct plg_operator *o, const struct placementgroup *plg, c
         if (i && p->actions[i].stage != p->actions[i - 1].stage) {
             if (result)
                 return result;
-            plg_pass(o->w, 1); // the world goes on meanwhile, and pods of the plan may go from the stores
+            sim_pass(o->w, 1); // the world goes on meanwhile, and pods of the plan may go from the stores
             plg_operator_watch(o);
         }
         if (!i || p->actions[i].stage != p->actions[i - 1].stage)

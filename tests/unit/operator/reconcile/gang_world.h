@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small Kubernetes in memory: one WorkerGroup, its pods and Service, some nodes, and what the API server,
-// kube-scheduler and the kubelets do with them as time passes. Every change is a numbered entry of a log, from which
-// mirrors (the caches of an operator and of its standby) are filled, early or late.
-#ifndef CADRE_TESTS_GROUP_WORLD_H
-#define CADRE_TESTS_GROUP_WORLD_H
+// A small Kubernetes in memory: one gang, which is a WorkerGroup or a PlacementGroup named ml/sim, its pods and
+// Service, some nodes, and what the API server, kube-scheduler and the kubelets do with them as time passes. Every
+// change is a numbered entry of a log, from which mirrors (the caches of an operator and of its standby) are filled,
+// early or late.
+#ifndef CADRE_TESTS_GANG_WORLD_H
+#define CADRE_TESTS_GANG_WORLD_H
 
 #include "common/base/rand.h"
 #include "operator/api/node.h"
+#include "operator/api/placementgroup.h"
 #include "operator/api/pod.h"
 #include "operator/api/service.h"
 #include "operator/api/workergroup.h"
 #include "tests/unit/operator/reconcile/group_agent.h"
 #include "tests/unit/operator/reconcile/sim_log.h"
 
-enum { SIM_NODES = 4, SIM_PODS = 64, SIM_FOREIGN = 4 };
+enum { SIM_NODES = 4, SIM_PODS = 64, SIM_FOREIGN = 4, SIM_BUNDLES = 8 };
 
 enum sim_mode { SIM_RUNS_ON, SIM_SUCCEEDS, SIM_FAILS }; // what the ranks do when they all run
 
@@ -30,10 +32,16 @@ struct sim_spec {
     const char *rule;     // action for exit code 137, NULL = none
 };
 
+struct sim_bundles { // spec of a PlacementGroup
+    const char *strategy, *pod_per;
+    int32_t n;   // of one GPU each
+    int version; // of the template
+};
+
 struct sim_pod {
-    const struct pod *base; // as created
-    const struct pod *now;  // as the API server shows it; NULL: the slot is free
-    int32_t index, attempt, incarnation, world_size;
+    const struct pod *base;                          // as created
+    const struct pod *now;                           // as the API server shows it; NULL: the slot is free
+    int32_t index, attempt, incarnation, world_size; // of a rank
     enum pod_phase phase;
     const char *node, *disruption;
     int64_t created_ms, asked_ms, gone_ms; // asked_ms: for its deletion; gone_ms: when the kubelet will be done with it
@@ -56,12 +64,15 @@ struct sim_node {
 struct sim_world {
     struct rand rand;
     int64_t now_ms;
-    struct arena arena; // names and the like, until the end
-    struct sim_spec spec;
+    struct arena arena;         // names and the like, until the end
+    struct sim_spec spec;       // of a WorkerGroup
+    struct sim_bundles bundles; // of a PlacementGroup ...
+    bool used;                  // ... which some WorkerGroup names
     enum sim_mode mode;
     int64_t generation;
-    const struct object *wg;
-    const char *status; // JSON, NULL: never written
+    enum kind kind;
+    const struct object *gang; // of that kind
+    const char *status;        // JSON, NULL: never written
     const struct object *service, *slice;
     const char *slice_metadata, *slice_json;
     struct sim_pod pods[SIM_PODS];
@@ -71,7 +82,7 @@ struct sim_world {
     bool forbidden; // the API server takes no pods at present
     bool calm;      // nothing goes wrong any more
     struct sim_log log;
-    int64_t uids;
+    int64_t uids; // that pods have got
     // For agents:
     struct agents *registries[SIM_LINES]; // of the leader and its standby; NULL = not there
     bool peers_changed;                   // who takes calls
@@ -79,7 +90,8 @@ struct sim_world {
     int n_deleted;                        // pods whose deletion somebody asked for
 };
 
-void sim_init(struct sim_world *w, uint64_t seed);
+void sim_init(struct sim_world *w, uint64_t seed); // with a WorkerGroup
+void sim_init_bundles(struct sim_world *w, uint64_t seed, const struct sim_bundles *spec);
 void sim_done(struct sim_world *w);
 bool sim_chance(struct sim_world *w, int percent);
 
@@ -97,6 +109,7 @@ struct sim_pod *sim_pod(struct sim_world *w, const char *name); // NULL if there
 
 // What people and fate do.
 void sim_edit(struct sim_world *w, const struct sim_spec *spec);
+void sim_edit_bundles(struct sim_world *w, const struct sim_bundles *spec);
 void sim_delete_service(struct sim_world *w);
 void sim_delete_slice(struct sim_world *w);
 void sim_node_ready(struct sim_world *w, struct sim_node *n, bool ready);

@@ -3,7 +3,7 @@
 #include "common/base/json.h"
 #include "common/base/str.h"
 #include "operator/api/endpointslice.h"
-#include "tests/unit/operator/reconcile/group_world.h"
+#include "tests/unit/operator/reconcile/gang_world.h"
 
 #include <string.h>
 
@@ -30,14 +30,14 @@ int sim_create_service(struct sim_world *w, const char *body)
     if (w->service)
         return ERR_EXISTS;
     w->service = decode(w, KIND_SERVICE, body);
-    sim_log_add(&w->log, KIND_SERVICE, "sim", w->service);
+    sim_log_add(&w->log, KIND_SERVICE, w->service->meta.name, w->service);
     return 0;
 }
 
 void sim_delete_service(struct sim_world *w)
 {
     if (w->service)
-        sim_log_add(&w->log, KIND_SERVICE, "sim", NULL);
+        sim_log_add(&w->log, KIND_SERVICE, w->service->meta.name, NULL);
     object_unref(w->service);
     w->service = NULL;
 }

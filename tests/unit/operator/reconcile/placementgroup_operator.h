@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator in the world of plg_world.h: stores that follow its log, the observations of its PlacementGroup, and an
+// An operator in the world of gang_world.h: stores that follow its log, the observations of its PlacementGroup, and an
 // executor that carries plans out as operator/exec does, while requests are refused or lost, answers are lost,
 // creations come through late, clocks jump, and the operator dies between any two writes.
-#ifndef CADRE_TESTS_PLG_OPERATOR_H
-#define CADRE_TESTS_PLG_OPERATOR_H
+#ifndef CADRE_TESTS_PLACEMENTGROUP_OPERATOR_H
+#define CADRE_TESTS_PLACEMENTGROUP_OPERATOR_H
 
 #include "operator/exec/decision_time.h"
 #include "operator/exec/observations.h"
-#include "tests/unit/operator/reconcile/plg_world.h"
+#include "tests/unit/operator/reconcile/gang_world.h"
 
 enum { PLG_LATE = 8 };
 
 struct plg_operator {
-    struct plg_world *w;
+    struct sim_world *w;
     struct sim_mirror leader, standby;
     struct cluster *cluster;
     struct observations observations;
@@ -38,7 +38,7 @@ struct plg_operator {
     size_t last_actions;
 };
 
-void plg_operator_init(struct plg_operator *o, struct plg_world *w);
+void plg_operator_init(struct plg_operator *o, struct sim_world *w);
 void plg_operator_done(struct plg_operator *o);
 void plg_operator_watch(struct plg_operator *o); // sees what has happened, or a part of it
 void plg_operator_land(struct plg_operator *o);  // creations that were given up come through

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/operator/reconcile/group_world.h"
+#include "tests/unit/operator/reconcile/gang_world.h"
 
 #include "common/base/buf.h"
 #include "common/base/json.h"
@@ -35,7 +35,7 @@ static int64_t whole_seconds(int64_t ms)
     return ms / 1000 * 1000;
 }
 
-// The WorkerGroup.
+// The gang.
 
 static void put_worker(struct buf *b, const struct sim_spec *s)
 {
@@ -58,37 +58,62 @@ static void put_policies(struct buf *b, const struct sim_spec *s)
         buf_printf(b, "\"failurePolicy\":{\"rules\":[{\"exitCodes\":[137],\"action\":\"%s\"}]},", s->rule);
 }
 
-static void publish_group(struct sim_world *w)
+static void put_group(struct buf *b, const struct sim_spec *s)
 {
-    const struct sim_spec *s = &w->spec;
-    struct buf b = BUF_INIT(1 << 20);
-    buf_printf(&b,
-               "{\"metadata\":{\"name\":\"sim\",\"namespace\":\"ml\",\"uid\":\"group-uid\",\"resourceVersion\":\"%s\","
-               "\"generation\":%" PRId64 "},\"spec\":{",
-               sim_log_version(&w->log), w->generation);
-    put_worker(&b, s);
-    put_policies(&b, s);
-    buf_printf(&b,
+    put_worker(b, s);
+    put_policies(b, s);
+    buf_printf(b,
                "\"replicas\":%d,\"runtime\":\"%s\",\"maxRestarts\":%d,\"suspend\":%s,"
                "\"placement\":{\"strategy\":\"%s\",\"timeoutSeconds\":20,"
                "\"nodeLostSeconds\":10},\"restartBackoff\":{\"initialSeconds\":1,\"maxSeconds\":8},\"template\":{"
                "\"spec\":{\"containers\":[{\"name\":\"worker\",\"image\":\"%s%d\"%s,\"resources\":{\"limits\":{"
-               "\"nvidia.com/gpu\":1},\"requests\":{\"nvidia.com/gpu\":1}}}]}}}%s%s}",
+               "\"nvidia.com/gpu\":1},\"requests\":{\"nvidia.com/gpu\":1}}}]}}",
                s->replicas, s->agent ? "Agent" : "Plain", s->max_restarts, s->suspend ? "true" : "false",
                s->strict_pack ? "StrictPack" : "Pack", s->template_valid ? "v" : "invalid-", s->template_version,
-               s->agent && !s->module ? ",\"command\":[\"run\"]" : "", w->status ? ",\"status\":" : "",
-               w->status ? w->status : "");
-    object_unref(w->wg);
-    w->wg = object_of_json(KIND_WORKERGROUP, buf_str(&b));
+               s->agent && !s->module ? ",\"command\":[\"run\"]" : "");
+}
+
+static void put_bundles(struct buf *b, const struct sim_bundles *s)
+{
+    buf_printf(
+        b,
+        "\"strategy\":\"%s\",\"podPer\":\"%s\",\"timeoutSeconds\":20,\"nodeLostSeconds\":10,\"bundles\":[{\"count\":%d,"
+        "\"resources\":{\"nvidia.com/gpu\":\"1\"}}],\"template\":{\"spec\":{\"containers\":[{\"name\":\"worker\","
+        "\"image\":\"v%d\"}]}}",
+        s->strategy, s->pod_per, s->n, s->version);
+}
+
+static void publish_gang(struct sim_world *w)
+{
+    struct buf b = BUF_INIT(1 << 20);
+    bool group = w->kind == KIND_WORKERGROUP;
+    buf_printf(&b,
+               "{\"metadata\":{\"name\":\"sim\",\"namespace\":\"ml\",\"uid\":\"%s-uid\",\"resourceVersion\":\"%s\","
+               "\"generation\":%" PRId64 "},\"spec\":{",
+               group ? "group" : "plg", sim_log_version(&w->log), w->generation);
+    if (group)
+        put_group(&b, &w->spec);
+    else
+        put_bundles(&b, &w->bundles);
+    buf_printf(&b, "}%s%s}", w->status ? ",\"status\":" : "", w->status ? w->status : "");
+    object_unref(w->gang);
+    w->gang = object_of_json(w->kind, buf_str(&b));
     buf_done(&b);
-    sim_log_add(&w->log, KIND_WORKERGROUP, "sim", w->wg);
+    sim_log_add(&w->log, w->kind, "sim", w->gang);
 }
 
 void sim_edit(struct sim_world *w, const struct sim_spec *spec)
 {
     w->spec = *spec;
     w->generation++;
-    publish_group(w);
+    publish_gang(w);
+}
+
+void sim_edit_bundles(struct sim_world *w, const struct sim_bundles *spec)
+{
+    w->bundles = *spec;
+    w->generation++;
+    publish_gang(w);
 }
 
 int sim_patch_status(struct sim_world *w, const char *body)
@@ -99,10 +124,10 @@ int sim_patch_status(struct sim_world *w, const char *body)
     if (json_parse(body, strlen(body), NULL, &a, &root, &err) < 0)
         fail_msg("%s", err.msg);
     int r = 0;
-    if (json_str_is(json_get(json_get(root, "metadata"), "resourceVersion"), w->wg->meta.resource_version)) {
+    if (json_str_is(json_get(json_get(root, "metadata"), "resourceVersion"), w->gang->meta.resource_version)) {
         const struct json *status = json_get(root, "status");
         w->status = arena_strndup(&w->arena, status->text, status->len);
-        publish_group(w);
+        publish_gang(w);
     } else {
         r = ERR_CONFLICT;
     }
@@ -209,6 +234,15 @@ static int admit(struct sim_world *w, const char *body, struct err *err)
     return 0;
 }
 
+static void read_rank(struct sim_pod *p, const char *body)
+{
+    p->index = pod_label_number(p->base, LABEL_INDEX);
+    p->attempt = pod_label_number(p->base, LABEL_ATTEMPT);
+    p->incarnation = pod_label_number(p->base, LABEL_INCARNATION);
+    p->world_size = env_number(body, "WORLD_SIZE");
+    assert_int_equal(env_number(body, "RANK"), p->index);
+}
+
 int sim_create_pod(struct sim_world *w, const char *body, bool dry_run, struct err *err)
 {
     int r = admit(w, body, err);
@@ -223,15 +257,9 @@ int sim_create_pod(struct sim_world *w, const char *body, bool dry_run, struct e
     struct sim_pod *p = w->pods;
     while (p->now)
         assert_true(++p < w->pods + SIM_PODS);
-    *p = (struct sim_pod){
-        .base = pod_of(o),
-        .index = pod_label_number(pod_of(o), LABEL_INDEX),
-        .attempt = pod_label_number(pod_of(o), LABEL_ATTEMPT),
-        .incarnation = pod_label_number(pod_of(o), LABEL_INCARNATION),
-        .world_size = env_number(body, "WORLD_SIZE"),
-        .created_ms = w->now_ms,
-    };
-    assert_int_equal(env_number(body, "RANK"), p->index);
+    *p = (struct sim_pod){.base = pod_of(o), .created_ms = w->now_ms};
+    if (w->kind == KIND_WORKERGROUP)
+        read_rank(p, body);
     publish_pod(w, p);
     return 0;
 }
@@ -307,7 +335,7 @@ static void publish_node(struct sim_world *w, struct sim_node *n)
 
 void sim_node_ready(struct sim_world *w, struct sim_node *n, bool ready)
 {
-    if (n->ready != ready)
+    if (n->ready != ready || !n->now)
         n->changed_ms = w->now_ms;
     n->ready = ready;
     publish_node(w, n);
@@ -333,12 +361,18 @@ void sim_node_add(struct sim_world *w, struct sim_node *n)
 
 // Time.
 
-static bool has_room(const struct sim_world *w, const struct sim_node *n)
+static int32_t gpus_of(const struct pod *p)
 {
-    int used = n->foreign;
+    return (int32_t)(resources_get(&p->requests, RESOURCE_GPU) / 1000);
+}
+
+static bool has_room(const struct sim_world *w, const struct sim_node *n, const struct pod *p)
+{
+    int32_t used = n->foreign + gpus_of(p);
     for (int i = 0; i < SIM_PODS; i++)
-        used += sim_live(&w->pods[i]) && str_eq(w->pods[i].node, n->name);
-    return used < n->gpus && !n->contended;
+        if (sim_live(&w->pods[i]) && str_eq(w->pods[i].node, n->name))
+            used += gpus_of(w->pods[i].now);
+    return used <= n->gpus && !n->contended;
 }
 
 bool sim_going(const struct sim_world *w, const struct sim_pod *p)
@@ -350,7 +384,7 @@ bool sim_going(const struct sim_world *w, const struct sim_pod *p)
 static void schedule(struct sim_world *w, struct sim_pod *p)
 {
     const struct sim_node *n = node_by_name(w, p->now->pin);
-    if (!n || !n->ready || !has_room(w, n) || !(w->calm || sim_chance(w, 60)))
+    if (!n || !n->ready || !has_room(w, n, p->now) || !(w->calm || sim_chance(w, 60)))
         return;
     p->node = n->name;
     publish_pod(w, p);
@@ -373,20 +407,20 @@ static void start_pod(struct sim_world *w, struct sim_pod *p)
     const struct meta *m = &p->now->obj.meta;
     p->phase = POD_RUNNING;
     p->ip = arena_printf(&w->arena, "10.0.0.%s", m->uid);
-    if (w->spec.agent)
+    if (w->kind == KIND_WORKERGROUP && w->spec.agent)
         p->agent = sim_agent_new(arena_strdup(&w->arena, m->uid), arena_strdup(&w->arena, m->name), p->index);
     publish_pod(w, p);
 }
 
 static void run(struct sim_world *w, struct sim_pod *p)
 {
-    if (p->phase == POD_PENDING && sim_chance(w, 70)) {
+    if (p->phase == POD_PENDING && (w->calm || sim_chance(w, 70))) {
         start_pod(w, p);
     } else if (p->agent) {
         sim_agent_live(p->agent, w);
         if (p->agent->ending && p->agent->process == SIM_PROCESS_NONE)
             end_container(w, p, 0);
-    } else if (p->phase == POD_RUNNING && all_up(w, p)) {
+    } else if (w->kind == KIND_WORKERGROUP && p->phase == POD_RUNNING && all_up(w, p)) {
         if (w->mode == SIM_SUCCEEDS && sim_chance(w, 40))
             end_container(w, p, 0);
         else if (w->mode == SIM_FAILS && sim_chance(w, 30))
@@ -481,15 +515,29 @@ void sim_pass(struct sim_world *w, int64_t ms)
             live_on(w, &w->pods[i]);
 }
 
+static void init(struct sim_world *w, uint64_t seed, enum kind kind)
+{
+    *w = (struct sim_world){.now_ms = START_MS, .quota = SIM_PODS, .kind = kind, .log = {.arena = &w->arena}};
+    rand_seed(&w->rand, seed);
+    for (int i = 0; i < SIM_NODES; i++)
+        w->nodes[i] = (struct sim_node){.name = {'n', (char)('1' + i)}, .gpus = SIM_BUNDLES};
+}
+
+void sim_init_bundles(struct sim_world *w, uint64_t seed, const struct sim_bundles *spec)
+{
+    init(w, seed, KIND_PLACEMENTGROUP);
+    for (int i = 0; i < SIM_NODES; i++)
+        sim_node_add(w, &w->nodes[i]);
+    sim_edit_bundles(w, spec);
+}
+
 void sim_init(struct sim_world *w, uint64_t seed)
 {
-    *w = (struct sim_world){.now_ms = START_MS, .quota = SIM_PODS, .log = {.arena = &w->arena}};
-    rand_seed(&w->rand, seed);
+    init(w, seed, KIND_WORKERGROUP);
     w->mode = (enum sim_mode)rand_below(&w->rand, 3);
     for (int i = 0; i < SIM_NODES; i++) {
-        struct sim_node *n = &w->nodes[i];
-        *n = (struct sim_node){.name = {'n', (char)('1' + i)}, .gpus = 1 + (int32_t)rand_below(&w->rand, 3)};
-        sim_node_add(w, n);
+        w->nodes[i].gpus = 1 + (int32_t)rand_below(&w->rand, 3);
+        sim_node_add(w, &w->nodes[i]);
     }
     static const char *const rules[] = {"Fail", "Restart", "Ignore"};
     struct sim_spec spec = {
@@ -521,7 +569,7 @@ void sim_done(struct sim_world *w)
         object_unref(w->nodes[i].now);
     object_unref(w->service);
     object_unref(w->slice);
-    object_unref(w->wg);
+    object_unref(w->gang);
     sim_log_done(&w->log);
     arena_done(&w->arena);
 }
