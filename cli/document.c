@@ -10,7 +10,7 @@ cJSON *document_read(const struct buf *text, struct err *err)
     const char *begin = buf_str(text), *end = begin;
     cJSON *root = cJSON_ParseWithLengthOpts(begin, text->len + 1, &end, true);
     if (!root)
-        err_set(err, ERR_INVALID, "no JSON from byte %zu on", (size_t)(end - begin));
+        err_set(err, ERR_INVALID, "it is not JSON from byte %zu on", (size_t)(end - begin));
     return root;
 }
 

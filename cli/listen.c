@@ -40,7 +40,7 @@ bool listen_serves(const struct options *o, int *ret_status)
     own.server = local ? server : o->server;
     own.ns = ns ? ns : o->ns;
     if (serves && !err.code && !o->follow)
-        err_set(&err, ERR_INVALID, "what was printed before is in %s: -f shows what comes",
+        err_set(&err, ERR_INVALID, "the earlier output is in %s; -f shows new output",
                 local ? "the output of the local run" : "the pods' logs");
     if (serves)
         *ret_status = err.code ? report_err(&err) : follow(&own);

@@ -217,7 +217,7 @@ static int check_json(const struct options *o, const char *text, enum json_type 
     if (json_parse(text, strlen(text), NULL, &a, &root, &err) == 0) {
         *ret = root->type;
     } else {
-        r = wrong(o, "the argument %.200s is no JSON: %s%s", text, err.msg,
+        r = wrong(o, "the argument %.200s is not JSON: %s%s", text, err.msg,
                   strpbrk(text, "[{\"") ? "" : "; a string needs quotes: '\"text\"'");
     }
     arena_done(&a);
@@ -258,7 +258,7 @@ static int unknown(const struct parse *p)
 {
     const char *arg = p->argv[optind - 1];
     return wrong(p->o, "unknown option, or its value is missing: %s%s", arg,
-                 strspn(arg, "-.0123456789") == strlen(arg) ? "; a number below 0 goes behind --" : "");
+                 strspn(arg, "-.0123456789") == strlen(arg) ? "; write a negative number after --" : "");
 }
 
 static int apply_call(struct parse *p, int opt)
@@ -398,7 +398,7 @@ static int take_call(struct parse *p, int n, char **rest)
         return wrong(o, "call needs a GROUP and a METHOD");
     o->request.method = rest[1];
     if ((n > 2) + (p->list.len > 0) + (p->per_rank != NULL) > 1)
-        return wrong(o, "the arguments are given in more than one way (ARGS, --arg, --per-rank)");
+        return wrong(o, "use only one of ARGS, --arg and --per-rank");
     if (n > 2)
         return set_args(p, rest[2]);
     if (p->list.len) {
@@ -411,7 +411,8 @@ static int take_call(struct parse *p, int n, char **rest)
     if (r >= 0)
         return r;
     if (o->request.rank >= 0 || o->request.dispatch || strspn(p->per_rank, " \t\r\n[{") == 0)
-        return wrong(o, "--per-rank needs a list with one element a rank, and goes with neither --rank nor --dispatch");
+        return wrong(o,
+                     "--per-rank needs a list with one element per rank, and goes with neither --rank nor --dispatch");
     o->request.dispatch = CADRE_CLIENT_ALL_TO_ALL;
     return -1;
 }
@@ -423,7 +424,7 @@ static int take_object(struct parse *p, int n, char **rest)
     enum json_type type = JSON_NULL;
     if (n < 2)
         return wrong(o, o->verb == VERB_PUT ? "put needs a GROUP and a VALUE: JSON"
-                                            : "which object? Its reference is missing");
+                                            : "the reference of the object is missing");
     if (set_reference(p, rest[1]) == 0)
         return -1;
     int r = check_json(o, rest[1], &type);
@@ -456,15 +457,15 @@ static int take_operands(struct parse *p, int n, char **rest)
     if (n > max)
         return wrong(o, "unexpected argument %s", rest[max]);
     if (max && n == 0 && o->verb != VERB_TOP)
-        return wrong(o, "which group? Its name is missing");
+        return wrong(o, "the name of the group is missing");
     if (n)
         o->group = o->verb == VERB_WHY ? rest[0] : without_kind(rest[0]);
     if (o->group && o->verb != VERB_WHY && strchr(o->group, '/'))
-        return wrong(o, "GROUP is the name of a WorkerGroup; its namespace goes behind -n: %s", o->group);
+        return wrong(o, "GROUP is the name of a WorkerGroup; set its namespace with -n: %s", o->group);
     if (o->server && o->socket)
-        return wrong(o, "both --server and --socket: which?");
+        return wrong(o, "use only one of --server and --socket");
     if (o->token && o->token_file)
-        return wrong(o, "both --token and --token-file: which?");
+        return wrong(o, "use only one of --token and --token-file");
     if (o->output == OUTPUT_RANKS && r->dispatch && !mode_lists_ranks(mode_of((unsigned)r->dispatch)))
         return wrong(o, "-o ranks is for modes that keep the results of all ranks");
     if (r->no_result && o->output)
@@ -472,9 +473,9 @@ static int take_operands(struct parse *p, int n, char **rest)
     if (o->output == OUTPUT_RANKS && r->by_reference)
         return wrong(o, "--keep prints one reference to all results, so no -o ranks");
     if (r->no_result && r->by_reference)
-        return wrong(o, "both --no-reply and --keep: is the result wanted?");
+        return wrong(o, "use only one of --no-reply and --keep");
     if (o->verb == VERB_KILL && r->rank < 0)
-        return wrong(o, "which rank? --rank is missing");
+        return wrong(o, "--rank is missing");
     if (r->rank >= 0 && (r->dispatch || r->execute))
         return wrong(o, "a call to one rank has no --dispatch and no --execute");
     if (takes_object(o))

@@ -77,7 +77,7 @@ static int spawn(const char *const argv[], int out_fd, int err_fd, pid_t *ret, s
     close(failed[0]);
     *ret = why ? -1 : pid;
     return why ? err_set(err, ERR_IO, "cannot run %s: %s%s", argv[0], strerror(why),
-                         why == ENOENT ? "; is it installed, and in PATH?" : "")
+                         why == ENOENT ? "; is it installed and in PATH?" : "")
                : 0;
 }
 

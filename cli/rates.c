@@ -48,7 +48,7 @@ static int read_bounds(const cJSON *bounds, struct histogram *h, struct err *err
     DOCUMENT_FOREACH(v, bounds)
     if (h->n < BUCKETS_MAX)
         h->n += document_integer(v, &h->bounds[h->n]);
-    return h->n ? 0 : err_set(err, ERR_INVALID, "the operator's answer to group.stats is none that is known here");
+    return h->n ? 0 : err_set(err, ERR_INVALID, "this version cannot read the operator's answer to group.stats");
 }
 
 static void add_durations(const cJSON *before, const cJSON *now, struct histogram *h)

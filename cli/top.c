@@ -52,7 +52,7 @@ static int find_groups(struct top *t, struct err *err)
     if (o->group)
         return add_names(t, o->group);
     if (t->proxy.server)
-        return err_set(err, ERR_INVALID, "which group? Without kubectl its name is needed");
+        return err_set(err, ERR_INVALID, "the name of the group is missing; it can be left out only with kubectl");
     struct buf out = BUF_INIT(NAMES_MAX);
     const struct kubectl_args args = kubectl_args(o, "get", "workergroups.cadre.dev", "--namespace", t->proxy.ns,
                                                   "--output", "jsonpath={.items[*].metadata.name}", NULL);

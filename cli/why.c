@@ -52,7 +52,7 @@ static int find_subject(const char *text, struct arena *a, struct subject *ret, 
     }
     if (ret->kind && *ret->name && !strchr(ret->name, '/'))
         return 0;
-    return err_set(err, ERR_INVALID, "%.200s is no group: GROUP is a name, or plg/NAME for a PlacementGroup", text);
+    return err_set(err, ERR_INVALID, "%.200s is not a group: GROUP is a name, or plg/NAME for a PlacementGroup", text);
 }
 
 static cJSON *get_group(const struct options *o, const char *ns, const struct subject *subject, struct err *err)
@@ -110,7 +110,7 @@ static void tell_local(const struct options *o, struct err *err)
     if (local_find(o, &server, &ns, &ignored) < 0 || !server)
         return;
     *err = ERR_INIT;
-    err_set(err, ERR_INVALID, "why is of groups in a cluster; how a local run fares is in its output, and in: info %s",
+    err_set(err, ERR_INVALID, "why is for groups in a cluster; for a local run, read its output or run: info %s",
             o->group);
 }
 

@@ -97,7 +97,7 @@ static void write_containers(struct json_writer *w, const struct json *container
     writer_list_end(w);
 }
 
-// The pod that the operator would make, less what is no part of the mixture.
+// The pod that the operator would make, less what is not part of the mixture.
 static const char *pod_body(const struct workergroup *wg, const struct mixture *x, const struct group_pod *p,
                             struct arena *a)
 {

@@ -220,7 +220,7 @@ static int parse_name(struct parser *ps, const char **ret_text, uint32_t *ret_le
 {
     skip_space(ps);
     if (ps->p == ps->end || *ps->p != '"')
-        return fail(ps, "expected a member's name");
+        return fail(ps, "expected the name of a member");
     bool nuls = ps->nuls;
     ps->nuls = false;
     int r = parse_string(ps, ret_text, ret_len, ret_escaped);
@@ -284,7 +284,7 @@ static int skip_children(struct parser *ps)
     json_skip_start(&skip, *ps->p);
     size_t n = json_skip_feed(&skip, ps->p, (size_t)(ps->end - ps->p), &ended);
     if (!ended)
-        return fail(ps, "unexpected end of what begins there");
+        return fail(ps, "the text ends before the value that begins there");
     ps->p += n;
     return 0;
 }
@@ -372,7 +372,7 @@ static int parse_value(struct parser *ps, struct json *v, bool keep)
 static int parse(struct parser *ps, const char *text, size_t len, struct json **ret)
 {
     if (len > JSON_LEN_MAX)
-        return err_set(ps->err, ERR_LIMIT, "JSON of %zu bytes; at most %d are read", len, JSON_LEN_MAX);
+        return err_set(ps->err, ERR_LIMIT, "the JSON has %zu bytes; the limit is %d", len, JSON_LEN_MAX);
     ps->begin = ps->p = text;
     ps->end = text + len;
     struct json *root = arena_new(ps->arena, struct json);
@@ -381,7 +381,7 @@ static int parse(struct parser *ps, const char *text, size_t len, struct json **
         return r;
     skip_space(ps);
     if (ps->p != ps->end)
-        return fail(ps, "something follows the document");
+        return fail(ps, "text follows the end of the document");
     *ret = root;
     return 0;
 }

@@ -48,7 +48,7 @@ bool json_valid(const char *text, size_t len);
 
 size_t json_count(const struct json *v); // members or items
 bool json_key_is(const struct json *v, const char *name);
-// The first member of that name, case-sensitive. NULL if there is none, if it is null, or if `v` is no object (or
+// The first member of that name, case-sensitive. NULL if there is none, if it is null, or if `v` is not an object (or
 // NULL).
 const struct json *json_get(const struct json *v, const char *name);
 bool json_str_is(const struct json *v, const char *s); // a string with that content; false for NULL

@@ -126,7 +126,7 @@ static void check_twice(struct planner *p, const struct transfer_side *side, con
 {
     for (size_t i = 1; i < side->n; i++)
         if (str_eq(sorted[i - 1]->name, sorted[i]->name))
-            mismatch(p, "'%s' is there twice in %s", sorted[i]->name, side->name);
+            mismatch(p, "'%s' occurs twice in %s", sorted[i]->name, side->name);
 }
 
 // Pairs the tensors of both sides: `pairs` gets, for each of the senders', the receivers'.

@@ -31,8 +31,8 @@ static int read_column(const struct json_item *member, const char *text, size_t 
     if (memchr(member->key, '\0', member->key_len))
         return err_set(err, ERR_INVALID, "not valid JSON: the name of a column has a byte 0");
     if (!json_scan_begin(&s, member->text, member->len) || s.close != ']')
-        return err_set(err, ERR_INVALID, "'%.64s' is no list; in a batch everything is a list with one value a row",
-                       ret->name);
+        return err_set(err, ERR_INVALID,
+                       "'%.64s' is not a list; in a batch everything is a list with one value per row", ret->name);
     while (ret->n <= max && (got = json_scan_next(&s, &item)) > 0) {
         uint32_t begin = (uint32_t)(item.text - text);
         if (ret->n == size) {
@@ -94,7 +94,8 @@ static int read_columns(const char *text, size_t len, struct arena *a, struct ba
     if (len > UINT32_MAX)
         return err_set(err, ERR_LIMIT, "JSON of %zu bytes; a batch has at most %u of it", len, UINT32_MAX);
     if (!json_scan_begin(&s, text, len) || s.close != '}')
-        return err_set(err, ERR_INVALID, "no batch: neither a safetensors document nor a JSON object of lists");
+        return err_set(err, ERR_INVALID,
+                       "this is not a batch: neither a safetensors document nor a JSON object of lists");
     again = s;
     while ((got = json_scan_next(&s, &item)) > 0)
         n++;
@@ -134,7 +135,7 @@ static int check_rows(struct batch *b, struct err *err)
                            t->name);
         r = same_rows(b, &first, t->name, t->shape[0], err);
         if (r == 0 && b->rows && t->len % b->rows)
-            return err_set(err, ERR_INVALID, "tensor '%.64s' cannot be cut: its rows of %s do not end at whole bytes",
+            return err_set(err, ERR_INVALID, "tensor '%.64s' cannot be split: its rows of %s do not end at whole bytes",
                            t->name, safetensors_dtype_name(t->dtype));
     }
     for (size_t i = 0; i < b->n_columns && r == 0; i++)

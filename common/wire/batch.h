@@ -2,8 +2,8 @@
 // Batches: rows that a call cuts into pieces for its ranks, and puts together again out of their results. Two forms:
 //
 //   a safetensors document   dimension 0 of every tensor is the row. In __metadata__: `cadre.columns`, a JSON object of
-//                            lists with one value a row, for what is no tensor; `cadre.meta`, a JSON object that every
-//                            piece gets whole; any other member, likewise
+//                            lists with one value per row, for what is not a tensor; `cadre.meta`, a JSON object that
+//                            every piece gets whole; any other member, likewise
 //   a JSON object of lists   of equal length: {"prompt": ["a", "b"], "n": [1, 2]}
 //
 // Values are never looked at nor copied: a piece is a scatter list over the document, only heads are made. Pure. What
@@ -17,7 +17,7 @@
 
 #define BATCH_COLUMNS "cadre.columns"
 #define BATCH_META "cadre.meta"
-#define BATCH_OBJECT "cadre.object"       // in the metadata of what is no batch: a pickled object of Python
+#define BATCH_OBJECT "cadre.object"       // in the metadata of what is not a batch: a pickled object of Python
 #define BATCH_CELLS_MAX ((size_t)4 << 20) // values in columns: 8 bytes of memory for 2 of text
 
 struct batch_cell {

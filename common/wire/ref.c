@@ -156,7 +156,7 @@ int ref_parse(const char *text, size_t len, struct arena *a, struct ref *ret, st
     const size_t n = sizeof begin - 1;
     int shown = (int)MIN(len, (size_t)60);
     if (len > REF_TEXT_MAX || len < n + CHECK_LEN + 1 || memcmp(text, begin, n) != 0)
-        return err_set(err, ERR_INVALID, "\"%.*s\" is no reference that is known here", shown, text);
+        return err_set(err, ERR_INVALID, "\"%.*s\" is not a reference that is known here", shown, text);
     if (!check_is_right(text, len))
         return err_set(err, ERR_INVALID, "the reference \"%.*s...\" was mangled: its check does not fit", shown, text);
     struct cursor c = {text + n, text + len - CHECK_LEN - 1};
@@ -166,7 +166,7 @@ int ref_parse(const char *text, size_t len, struct arena *a, struct ref *ret, st
         good = (ret->form == REF_ONE || ret->form == REF_LIST || ret->form == REF_JOINED) && take(&c, ':') &&
                take_parts(&c, a, ret);
     }
-    return good ? 0 : err_set(err, ERR_INVALID, "\"%.*s...\" is no reference that makes sense", shown, text);
+    return good ? 0 : err_set(err, ERR_INVALID, "\"%.*s...\" is not a reference that makes sense", shown, text);
 }
 
 // In JSON
@@ -243,7 +243,7 @@ static const char *find_member(const char *json, size_t len)
     return memmem(from, len - (size_t)(from - json), MEMBER, sizeof MEMBER - 1);
 }
 
-// In valid JSON a brace in front of the quoted name is no part of a string: its quote would end that.
+// In valid JSON a brace in front of the quoted name is not part of a string: its quote would end that.
 bool ref_next(const char *json, size_t len, size_t *at, struct ref_found *ret)
 {
     const char *end = json + len;

@@ -66,8 +66,8 @@ static int read_shape(const struct json *v, struct safetensors_tensor *t, struct
     JSON_FOREACH(item, v) {
         int64_t size;
         if (!json_i64(item, &size) || size < 0)
-            return err_set(err, ERR_INVALID, "tensor '%.*s': dimension %zu of its shape is no size: %.*s", NAME_SHOWN,
-                           t->name, t->n_dims, (int)MIN(item->len, 32u), item->text);
+            return err_set(err, ERR_INVALID, "tensor '%.*s': dimension %zu of its shape is not a size: %.*s",
+                           NAME_SHOWN, t->name, t->n_dims, (int)MIN(item->len, 32u), item->text);
         shape[t->n_dims++] = (uint64_t)size;
     }
     return 0;
@@ -211,7 +211,7 @@ static int read_json(const char *data, size_t head, struct arena *a, struct safe
     const char *text = data + SAFETENSORS_PREFIX;
     size_t len = head - SAFETENSORS_PREFIX;
     if (!len || *text != '{')
-        return err_set(err, ERR_INVALID, "its head is no JSON object");
+        return err_set(err, ERR_INVALID, "its head is not a JSON object");
     int r = json_parse(text, len, NULL, a, &root, err);
     if (r == 0)
         r = read_members(root, a, ret, err);

@@ -178,8 +178,7 @@ int share_borrow(struct share *s, const char *descriptor, size_t len, struct blo
     const struct share_borrowed *b = find(s, le_get_u32(descriptor));
     uint64_t offset = le_get_u64(descriptor + 8), n = le_get_u64(descriptor + 16);
     if (!b || n < SHARE_MIN || offset > b->area->size || n > b->area->size - offset)
-        return err_set(err, ERR_PROTO,
-                       "a reference to what is not there, or too short for one: area %u, %llu bytes at %llu",
+        return err_set(err, ERR_PROTO, "a reference outside of its area, or too short: area %u, %llu bytes at %llu",
                        le_get_u32(descriptor), (unsigned long long)n, (unsigned long long)offset);
     *ret = area_blob(b->area, b->area->base + offset, (size_t)n, le_get_u32(descriptor + 4));
     return 0;

@@ -144,7 +144,7 @@ int pool_view_open(struct pool_view *v, pid_t pid, int fd, size_t size, struct e
     ssize_t n = readlink(path, target, sizeof target - 1);
     target[MAX(n, (ssize_t)0)] = '\0';
     if (n >= 0 && !str_starts(target, "/memfd:")) // what else there is may be dangerous to open
-        return err_set(err, ERR_PROTO, "descriptor %d of process %ld is no memfd", fd, (long)pid);
+        return err_set(err, ERR_PROTO, "descriptor %d of process %ld is not a memfd", fd, (long)pid);
     v->fd = n < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (v->fd < 0)
         return err_set(err, ERR_UNAVAILABLE, "cannot open %s: %s", path, strerror(errno));

@@ -92,7 +92,7 @@ struct ws_addresses *ws_addresses_new(struct loop *loop, const char *address, st
     size_t host_len = colon ? (size_t)(colon - address) : 0;
     if (!host_len || !str_to_i64(colon + 1, &port) || port < 1 || port > 65535 ||
         (!bracket && memchr(address, ':', host_len))) {
-        err_set(err, ERR_INVALID, "\"%s\" is no address; there are host:port, [v6]:port and unix:/path", address);
+        err_set(err, ERR_INVALID, "\"%s\" is not an address; there are host:port, [v6]:port and unix:/path", address);
         return NULL;
     }
     struct ws_addresses *a = xcalloc(1, sizeof *a);

@@ -149,7 +149,7 @@ int ws_receivers_new(struct ws_server *server, struct err *err);
 void ws_receivers_free(struct ws_server *server);
 void ws_receivers_begin(struct ws_server *server);   // before each turn
 void ws_receiver_new(struct ws_session *s);          // of an open one; nothing is read before the next turn
-bool ws_receiver_failed(const struct ws_session *s); // what came was no frame: nothing more is understood
+bool ws_receiver_failed(const struct ws_session *s); // what came was not a frame: nothing more is understood
 void ws_receiver_free(struct ws_session *s);
 void ws_receiver_watch(struct ws_session *s); // after a change of `paused`
 // ws_server_http.c: likewise

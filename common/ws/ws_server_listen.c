@@ -182,7 +182,7 @@ static int listen_tcp(struct ws_listener *l, const char *address, struct err *er
     const char *colon = strrchr(address, ':');
     if (!colon)
         return err_set(err, ERR_INVALID,
-                       "\"%s\" is no address to listen on; there are address:port, :port and unix:/path", address);
+                       "\"%s\" is not an address to listen on; there are address:port, :port and unix:/path", address);
     _cleanup_(free_p) char *host = xasprintf("%.*s", (int)(colon - address), address);
     size_t len = strlen(host);
     bool bracket = len > 2 && host[0] == '[' && host[len - 1] == ']';
@@ -194,7 +194,7 @@ static int listen_tcp(struct ws_listener *l, const char *address, struct err *er
     for (size_t i = 0; tries[i] && r < 0; i++) {
         int e = getaddrinfo(tries[i], colon + 1, &hints, &found);
         if (e != 0)
-            return err_set(err, ERR_INVALID, "\"%s\" is no address to listen on: %s", address, gai_strerror(e));
+            return err_set(err, ERR_INVALID, "\"%s\" is not an address to listen on: %s", address, gai_strerror(e));
         r = listen_at(l, found);
         freeaddrinfo(found);
     }

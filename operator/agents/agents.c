@@ -106,7 +106,7 @@ static struct place *place_need(struct agents *a, const char *uid, struct err *e
     if (p)
         return p;
     if (a->n_places == AGENTS_MAX) {
-        err_set(err, ERR_LIMIT, "agents of %d pods are known, that is the most", AGENTS_MAX);
+        err_set(err, ERR_LIMIT, "agents of %d pods are connected, which is the limit", AGENTS_MAX);
         return NULL;
     }
     p = xcalloc(1, sizeof *p);

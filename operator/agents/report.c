@@ -127,7 +127,7 @@ static void read_refused(const struct reader *r, const struct json *from, struct
     ret->attempt = ret->group ? read_attempt(r, from) : 0;
     if (ret->group && ret->command == RECORD_KILL)
         ret->rank = (uint32_t)read_number(r, from, "rank", 0, INT32_MAX, true);
-    ret->error = str_empty(message) ? "the agent has refused the command" : message;
+    ret->error = str_empty(message) ? "the agent refused the command" : message;
 }
 
 static void read_report(const struct reader *r, const struct json *from, struct report *ret)
@@ -175,7 +175,7 @@ static void read_hello(const struct reader *r, const struct json *from, size_t m
     if (!json_str_is(json_get(from, "role"), "agent"))
         wrong(r, "role", "must be agent");
     if (read_number(r, from, "version", 1, INT32_MAX, true) != 1)
-        wrong(r, "version", "must be 1, which is what this operator speaks");
+        wrong(r, "version", "must be 1, the version of this operator");
     if (list && (list->type != JSON_LIST || n > max)) {
         wrong(r, "groups", "not a list, or too long");
         return;

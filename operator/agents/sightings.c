@@ -113,7 +113,7 @@ static void forget_all(struct sightings *s, struct sighter *g)
 int sightings_join(struct sightings *s, const char *name, struct sighter **ret, struct err *err)
 {
     if (s->n_sighters == SIGHTINGS_REPLICAS_MAX)
-        return err_set(err, ERR_LIMIT, "%d replicas are connected, that is the most", SIGHTINGS_REPLICAS_MAX);
+        return err_set(err, ERR_LIMIT, "%d replicas are connected, which is the limit", SIGHTINGS_REPLICAS_MAX);
     struct sighter *g = *ret = xcalloc(1, sizeof *g);
     g->name = xstrdup(name);
     g->since_ms = g->heard_ms = mono_ms(s);

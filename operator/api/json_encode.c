@@ -111,7 +111,7 @@ static void write_field(struct json_writer *w, const struct json_field *f, const
             write_object(w, f->name, f->table, from + f->offset, compared);
         break;
     default:
-        assert(!"no document that is written has it");
+        assert(!"no document of the operator has this field");
     }
 }
 

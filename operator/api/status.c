@@ -21,7 +21,7 @@ static const struct json_field status_fields[] = {
 };
 static const struct json_table status_table = JSON_TABLE(struct api_status, status_fields);
 
-// What is no Status: its beginning, on one line and without what would garble a terminal.
+// What is not a Status: its beginning, on one line and without what would garble a terminal.
 static const char *first_bytes(const char *text, size_t len, struct arena *a)
 {
     size_t n = MIN(len, (size_t)200);

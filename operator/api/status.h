@@ -13,7 +13,7 @@ struct api_status {
     int retry_after_s; // details.retryAfterSeconds
 };
 
-// Never fails: what is no Status (an HTML page of some proxy) becomes its first 200 bytes as message.
+// Never fails: what is not a Status (an HTML page of some proxy) becomes its first 200 bytes as message.
 void api_status_decode(const char *json, size_t len, struct arena *a, struct api_status *ret);
 
 // Maps an HTTP answer onto our codes and writes the server's message: 401 UNAUTHORIZED, 403 FORBIDDEN, 404 NOT_FOUND,

@@ -92,7 +92,8 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
     (void)response;
     a->in_flight--;
     if (err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT && err->code != ERR_CANCELED)
-        log_warn("what a session that has gone had made cannot be deleted; it is tried again", "error", err->msg, NULL);
+        log_warn("an object of a session that has ended cannot be deleted; the operator tries again", "error", err->msg,
+                 NULL);
 }
 
 static void drop(struct abandoned *a, const struct object *group)
@@ -105,8 +106,9 @@ static void drop(struct abandoned *a, const struct object *group)
                               .uid = m->uid,
                               .grace_s = -1,
                               .decided = true};
-    log_info("the session that this was created for has gone: deleting it", "kind", kind_info(group->kind)->kind,
-             "namespace", m->ns, "name", m->name, "user", labels_get(&m->annotations, ANNOTATION_CREATED_BY), NULL);
+    log_info("the session that created this object has ended: deleting the object", "kind",
+             kind_info(group->kind)->kind, "namespace", m->ns, "name", m->name, "user",
+             labels_get(&m->annotations, ANNOTATION_CREATED_BY), NULL);
     a->in_flight++;
     if (!kube_send(a->client, &r, 0, on_deleted, a))
         a->in_flight--;

@@ -165,7 +165,7 @@ void entry_executed(void *ctx, const struct err *err)
     struct entries *all = e->of;
     bool stale = err->code == ERR_CONFLICT;
     if (err->code && err->code != ERR_CANCELED && !stale) {
-        _cleanup_(free_p) char *text = xasprintf("a write for a %s failed and is tried again", all->kind);
+        _cleanup_(free_p) char *text = xasprintf("a write for a %s failed; the operator tries again", all->kind);
         log_warn(text, all->word, e->key, "error", err->msg, NULL);
     }
     struct reconcile_result result = {err->code, e->requeue_ms};

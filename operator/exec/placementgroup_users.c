@@ -157,8 +157,8 @@ static void stop(struct agents *agents, const struct object *pod, const struct a
     writer_i64(&w, "graceMs", grace_s * 1000);
     writer_object_end(&w);
     if (agents_command(agents, pod->meta.uid, g->uid, g->attempt, RECORD_STOP, writer_finish(&w, &a), &err) == 0)
-        log_info("processes of a WorkerGroup that is not there any more are stopped", "pod", pod->meta.name, "group",
-                 g->uid, NULL);
+        log_info("stopping processes of a WorkerGroup that no longer exists", "pod", pod->meta.name, "group", g->uid,
+                 NULL);
     arena_done(&a);
 }
 

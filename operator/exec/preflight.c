@@ -111,7 +111,7 @@ static const struct probe {
      false,
      true,
      "see the chart's rbac"},
-    {"the Secret with the keys can be made again where it is gone",
+    {"the Secret with the keys can be created again",
      {.verb = VERB_CREATE, .kind = KIND_SELF_SUBJECT_ACCESS_REVIEW},
      false,
      false,

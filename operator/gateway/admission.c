@@ -49,7 +49,8 @@ void admission_ask(struct admission *a, struct gateway *g, const char *token, co
     *a = (struct admission){.gateway = g, .then = then, .asking = true};
     if (g->counters.pending >= g->config.max_pending) {
         struct err err = ERR_INIT;
-        err_set(&err, ERR_THROTTLED, "%u tokens are being checked already; try again", (unsigned)g->counters.pending);
+        err_set(&err, ERR_THROTTLED, "the operator is checking %u tokens already; try again",
+                (unsigned)g->counters.pending);
         settle(a, &err);
         a->asking = false;
         return;

@@ -29,8 +29,7 @@ static void on_silence(struct alarm *alarm)
         alarm_set(&c->alarm, &c->gateway->alarms, SECOND_CHANCE_MS, on_silence);
         return;
     }
-    err_set(&err, ERR_TIMEOUT, "nothing was heard of this agent for %lld ms",
-            (long long)(l->heartbeat_ms * MISSED_BEATS));
+    err_set(&err, ERR_TIMEOUT, "this agent sent nothing for %lld ms", (long long)(l->heartbeat_ms * MISSED_BEATS));
     connection_close(c, FRAME_CLOSE_POLICY, &err);
 }
 
@@ -109,7 +108,7 @@ static int identify(struct connection *c, struct arena *a, struct agent_identity
     if (str_empty(c->token))
         return err_set(err, ERR_UNAUTHORIZED, "an agent shows its pod's token: Authorization: Bearer ...");
     if (!config->agents || !config->pod)
-        return err_set(err, ERR_FORBIDDEN, "no agents are served here");
+        return err_set(err, ERR_FORBIDDEN, "agents cannot connect here");
     int r = config->authority->pod(config->authority->ctx, c->token, a, &claims, err);
     *ret_expires_ms = claims.expires_ms;
     return r < 0 ? r : config->pod(config->ctx, &claims, a, ret, &link->heartbeat_ms, err);

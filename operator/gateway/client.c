@@ -22,7 +22,7 @@ static void on_reviewed(struct admission *a)
     struct connection *c = CONTAINER_OF(a, struct connection, review);
     struct err err = a->err;
     if (err.code == ERR_UNAUTHORIZED || err.code == ERR_FORBIDDEN) {
-        err_wrap(&err, "this client may not go on");
+        err_wrap(&err, "this client may no longer call");
         connection_close(c, err.code == ERR_UNAUTHORIZED ? GATEWAY_CLOSE_EXPIRED : FRAME_CLOSE_POLICY, &err);
     } else {
         watch_right(c);
@@ -297,7 +297,7 @@ int client_greet(struct connection *c, const struct hello *h, struct err *err)
         return err_set(err, ERR_UNAUTHORIZED, "HELLO: the token is longer than %d bytes, which no cluster gives out",
                        TOKEN_MAX);
     if (h->group && strlen(h->group) >= sizeof t->group)
-        return err_set(err, ERR_INVALID, "HELLO: \"group\" is no name of a WorkerGroup");
+        return err_set(err, ERR_INVALID, "HELLO: \"group\" is not the name of a WorkerGroup");
     if (h->group)
         snprintf(t->group, sizeof t->group, "%s", h->group);
     c->output = h->output;

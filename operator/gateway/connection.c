@@ -216,7 +216,7 @@ static void postpone(struct connection *c, bool text, const char *data, size_t l
 {
     struct err err = ERR_INIT;
     if (len > HELD_MAX - c->held_bytes) {
-        err_set(&err, ERR_LIMIT, "too much was sent before the WELCOME");
+        err_set(&err, ERR_LIMIT, "the peer sent too much before the WELCOME");
         connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
         return;
     }
@@ -280,7 +280,7 @@ static void take_data(struct connection *c, const char *data, size_t len, bool e
         return;
     }
     if (got == 0 && end && !record_reader_at_boundary(&c->reader))
-        got = err_set(&err, ERR_PROTO, "a message that ends inside a record");
+        got = err_set(&err, ERR_PROTO, "a message ended inside a record");
     if (got < 0)
         connection_close(c, got == ERR_LIMIT ? FRAME_CLOSE_TOO_BIG : FRAME_CLOSE_PROTOCOL, &err);
     else if (c->role && c->role->after)

@@ -41,7 +41,7 @@ static void order_kill(struct gateway *g, struct kill *k, const struct kill_orde
     const struct gateway_config *config = &g->config;
     struct err err = ERR_INIT;
     int r = config->kill ? config->kill(config->ctx, order->group_uid, order->attempt, order->rank, &err)
-                         : err_set(&err, ERR_UNAVAILABLE, "no agents are served here");
+                         : err_set(&err, ERR_UNAVAILABLE, "agents cannot connect here");
     if (r == 0)
         return;
     err_wrap(&err, "rank %u of %s cannot be killed", order->rank, order->key);

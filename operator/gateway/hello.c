@@ -36,7 +36,7 @@ int hello_decode(const char *json, size_t len, struct arena *a, struct hello *re
     if (!ret->role)
         return err_set(err, ERR_INVALID, "HELLO: \"role\" must be controller, agent, worker or replica");
     if (version != VERSION)
-        return err_set(err, ERR_INVALID, "HELLO: version %lld is not spoken here, only %d", (long long)version,
+        return err_set(err, ERR_INVALID, "HELLO: version %lld is not supported, only version %d", (long long)version,
                        VERSION);
     return 0;
 }

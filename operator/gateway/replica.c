@@ -12,7 +12,7 @@ static void on_silence(struct alarm *alarm)
 {
     struct connection *c = CONTAINER_OF(alarm, struct connection, alarm);
     struct err err = ERR_INIT;
-    err_set(&err, ERR_TIMEOUT, "nothing was heard of this replica for %d ms", REPLICA_BEAT_MS * REPLICA_BEATS_MISSED);
+    err_set(&err, ERR_TIMEOUT, "this replica sent nothing for %d ms", REPLICA_BEAT_MS * REPLICA_BEATS_MISSED);
     connection_close(c, FRAME_CLOSE_POLICY, &err);
 }
 
@@ -54,7 +54,7 @@ static int check_proof(const struct connection *c, const struct hello *h, struct
     const struct authority *authority = c->gateway->config.authority;
     struct arena a = ARENA_INIT;
     if (!c->gateway->config.sightings || !authority->replica_proof)
-        return err_set(err, ERR_FORBIDDEN, "no other replicas are served here");
+        return err_set(err, ERR_FORBIDDEN, "other replicas cannot connect here");
     if (str_empty(h->replica) || str_empty(h->instance) || str_empty(h->proof))
         return err_set(err, ERR_INVALID, "HELLO: a replica says \"replica\", \"instance\" and \"proof\"");
     const char *wanted = authority->replica_proof(authority->ctx, h->replica, h->instance, &a);

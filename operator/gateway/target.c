@@ -34,7 +34,7 @@ int target_parse(const char *path, struct target *ret, struct err *err)
         rest = take_name(rest + strlen(GROUPS), ret->group);
     if (!rest || *rest)
         return err_set(err, ERR_NOT_FOUND,
-                       "there is nothing at this path; there are " NAMESPACES "NAMESPACE[" GROUPS
+                       "this path does not exist; the paths are " NAMESPACES "NAMESPACE[" GROUPS
                        "NAME] and /v1/connect");
     ret->kind = TARGET_CALLS;
     return 0;

@@ -235,8 +235,9 @@ static void review_failed(struct question *q, const struct err *why)
         question_send(q);
         return;
     }
-    err_set(&err, ERR_UNAVAILABLE, "the API server cannot be asked now whether you may call workers here: %.500s%s",
-            why->msg, why->code == ERR_FORBIDDEN ? " (the operator's ClusterRole lacks it: see the chart's rbac)" : "");
+    err_set(&err, ERR_UNAVAILABLE,
+            "the operator cannot ask the API server now whether you may call workers here: %.500s%s", why->msg,
+            why->code == ERR_FORBIDDEN ? " (the operator's ClusterRole lacks it: see the chart's rbac)" : "");
     question_answer(q, &err);
 }
 
@@ -341,7 +342,7 @@ uint64_t access_ask(struct access *a, const char *token, const char *ns, authori
     char key[2 * HASH_SIZE + 1];
     if (!token_possible(token)) {
         err_set(&err, ERR_UNAUTHORIZED,
-                "a token has 1 to %d bytes: make one with `kubectl create token NAME "
+                "a token can have 1 to %d bytes: make one with `kubectl create token NAME "
                 "--audience=%s`",
                 JWT_LEN_MAX, a->audience);
         return refuse(done, ctx, &err);

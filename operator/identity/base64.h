@@ -10,7 +10,7 @@
 
 enum base64_kind { BASE64_STANDARD, BASE64_URL };
 
-// NULL if the text is no base64 of that kind. NUL-terminated behind *ret_len.
+// NULL if the text is not base64 of that kind. NUL-terminated behind *ret_len.
 uint8_t *base64_decode(enum base64_kind kind, const char *text, size_t len, struct arena *a, size_t *ret_len);
 char *base64_encode(enum base64_kind kind, const void *bytes, size_t len, struct arena *a);
 

@@ -214,7 +214,7 @@ int jwk_verify(const struct jwk *k, const char *alg, struct bytes text, struct b
             found = &algorithms[i];
     if (!found)
         return err_set(err, ERR_UNAUTHORIZED, "signed with \"%.16s\", which is not accepted", alg ? alg : "");
-    // The key decides, never the token alone: an EC key's bytes are no RSA signature's.
+    // The key decides, never the token alone: an EC key's bytes are no RSA signature.
     if (found->curve != k->curve || (k->alg && !str_eq(k->alg, alg)))
         return err_set(err, ERR_UNAUTHORIZED, "signed with %s, which is not what the key \"%.64s\" is for", alg,
                        k->kid);

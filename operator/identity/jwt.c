@@ -124,7 +124,7 @@ int jwt_verify(const struct jwks *keys, const char *token, const struct jwt_rule
     struct arena scratch = ARENA_INIT;
     int r = 0;
     if (!jwt_split(token, &scratch, &t))
-        r = err_set(err, ERR_UNAUTHORIZED, "it is no JWT of at most %d bytes", JWT_LEN_MAX);
+        r = err_set(err, ERR_UNAUTHORIZED, "it is not a JWT of at most %d bytes", JWT_LEN_MAX);
     if (r == 0)
         r = check_signature(keys, &t, &scratch, err);
     if (r == 0 || r == ERR_NOT_FOUND) {
@@ -164,7 +164,7 @@ int jwt_check(const struct jwks *keys, const char *token, const struct jwt_rules
     struct jwt t = {0};
     struct arena scratch = ARENA_INIT;
     int r = jwt_split(token, &scratch, &t) ? check_known(keys, &t, rules, &scratch, err)
-                                           : err_set(err, ERR_NOT_FOUND, "it is no JWT");
+                                           : err_set(err, ERR_NOT_FOUND, "it is not a JWT");
     arena_done(&scratch);
     return r < 0 ? err_wrap(err, "the token is refused") : 0;
 }

@@ -24,7 +24,7 @@ int jwt_verify(const struct jwks *keys, const char *token, const struct jwt_rule
 // it. ERR_NOT_FOUND: it cannot be told here: no JWT, or of another issuer.
 int jwt_check(const struct jwks *keys, const char *token, const struct jwt_rules *rules, struct err *err);
 
-// When a token ends, as it says itself (nothing is verified): Unix time; 0 = it does not say, or is no JWT.
+// When a token ends, as it says itself (nothing is verified): Unix time; 0 = it does not say, or is not a JWT.
 int64_t jwt_expires_ms(const char *token);
 
 #endif

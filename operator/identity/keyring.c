@@ -125,7 +125,8 @@ static int unknown_key(struct keyring *k, struct err *err)
         keyring_ask(k);
     else if (!k->inquiry && !k->failures)
         return err_set(err, ERR_UNAUTHORIZED, "%.600s", err->msg);
-    return err_set(err, ERR_UNAVAILABLE, "%.600s as far as is known; the API server is being asked: try again",
+    return err_set(err, ERR_UNAVAILABLE,
+                   "%.600s with the keys that are known; the operator is asking the API server for new ones: try again",
                    err->msg);
 }
 

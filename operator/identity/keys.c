@@ -45,7 +45,7 @@ static int install_entry(const struct json *data, struct arena *a, struct keys *
         return r;
     if (len != INSTALL_KEY_SIZE)
         return err_set(err, ERR_INVALID,
-                       "install.key has %zu bytes and not %d; remove it, and the operator writes a good one", len,
+                       "install.key has %zu bytes, but needs %d; remove it, and the operator writes a new one", len,
                        INSTALL_KEY_SIZE);
     memcpy(ret->install, bytes, INSTALL_KEY_SIZE);
     ret->has_install = true;

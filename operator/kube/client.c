@@ -164,9 +164,9 @@ static void call_expire(struct call *call)
     struct err err = ERR_INIT;
     double s = (double)call->timeout_ms / 1000;
     if (is_stream(call))
-        err_set(&err, ERR_TIMEOUT, "nothing came from %s for %g s", c->config->server, s);
+        err_set(&err, ERR_TIMEOUT, "%s sent nothing for %g s", c->config->server, s);
     else if (call->state == CALL_WAITING)
-        err_set(&err, ERR_TIMEOUT, "not sent within %g s: %d requests are under way", s, c->calls);
+        err_set(&err, ERR_TIMEOUT, "not sent within %g s: %d requests are in progress", s, c->calls);
     else
         err_set(&err, ERR_TIMEOUT, "no answer from %s within %g s", c->config->server, s);
     call_fail(call, &err);
@@ -392,7 +392,7 @@ static void call_queue(struct call *call, const struct err *err, bool urgent)
     else
         c->calls++;
     if (c->calls + c->streams > CLIENT_MAX_CALLS || c->bytes > CLIENT_MAX_BYTES)
-        err_set(&limit, ERR_LIMIT, "%d requests of %zu bytes are under way, which is the limit", c->calls, c->bytes);
+        err_set(&limit, ERR_LIMIT, "%d requests of %zu bytes are in progress, which is the limit", c->calls, c->bytes);
     call->deadline_ms = call->timeout_ms ? now_ms(c) + call->timeout_ms : INT64_MAX;
     if (err->code || limit.code) {
         call_fail(call, err->code ? err : &limit);

@@ -71,9 +71,10 @@ int kube_config_in_cluster(const char *root, const char *host, const char *port,
                            struct err *err)
 {
     if (!host || !*host || !port || !*port)
-        return err_set(err, ERR_NOT_FOUND,
-                       "this is no pod of a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no kubeconfig "
-                       "is given; name one");
+        return err_set(
+            err, ERR_NOT_FOUND,
+            "this is not a pod of a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no kubeconfig "
+            "is given; name one");
     struct kube_config c = {0};
     arena_init(&c.arena, 0);
     const char *dir = arena_printf(&c.arena, "%s/var/run/secrets/kubernetes.io/serviceaccount", root);

@@ -374,7 +374,7 @@ static int describe_failure(const struct http_exchange *x, CURLcode code, struct
         return err_set(err, ERR_IO, "the connection to %s was lost: %s", server, why);
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY:
-        return err_set(err, ERR_PROTO, "what answers at %s is no API server: %s", server, why);
+        return err_set(err, ERR_PROTO, "the server at %s is not an API server: %s", server, why);
     default:
         return err_set(err, ERR_IO, "the request to %s failed: %s", server, why);
     }
@@ -460,8 +460,8 @@ static int set_base(struct http *h, struct err *err)
     curl_free(url);
     curl_url_cleanup(u);
     return ok ? 0
-              : err_set(err, ERR_INVALID, "%s: server %s or tls-server-name %s is no valid name", c->source, c->server,
-                        c->tls_server_name);
+              : err_set(err, ERR_INVALID, "%s: server %s or tls-server-name %s is not a valid name", c->source,
+                        c->server, c->tls_server_name);
 }
 
 int http_new(struct loop *loop, const struct kube_config *config, const char *user_agent, size_t max_body,

@@ -243,7 +243,7 @@ int kubeconfig_load(const char *file, const char *context, struct kube_config *c
         if (k.root && k.root->type == YAML_MAPPING_NODE)
             r = load_context(&k, context, err);
         else
-            r = err_set(err, ERR_INVALID, "kubeconfig %s is %s", file, k.root ? "no kubeconfig" : "empty");
+            r = err_set(err, ERR_INVALID, "kubeconfig %s is %s", file, k.root ? "not a kubeconfig" : "empty");
         yaml_document_delete(&k.doc);
     }
     if (text.data)

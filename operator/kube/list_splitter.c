@@ -69,7 +69,7 @@ void list_splitter_free(struct list_splitter *s)
 
 static int broken(struct err *err, const char *what)
 {
-    return err_set(err, ERR_PROTO, "the list is not as the API server sends it: %s", what);
+    return err_set(err, ERR_PROTO, "the list is not in the API server's format: %s", what);
 }
 
 static bool key_is(const struct list_splitter *s, const char *quoted)
@@ -235,7 +235,7 @@ int list_splitter_end(const struct list_splitter *s, const char **ret_resource_v
 {
     if (s->expect != EXPECT_NOTHING)
         return err_set(err, ERR_PROTO, "the list ends in the middle");
-    // An answer that is no list must not pass as an empty one: that would empty the mirror of the collection.
+    // An answer that is not a list must not pass as an empty one: that would empty the mirror of the collection.
     if (!s->saw_items)
         return broken(err, "it has no items");
     if (s->version.len < 3)

@@ -89,7 +89,7 @@ static bool event_type(struct span s, enum watch_event_type *ret)
     return false;
 }
 
-// Fills the two members that matter, whatever their order; false if the line is no JSON object.
+// Fills the two members that matter, whatever their order; false if the line is not a JSON object.
 static bool find_members(const char *line, size_t len, struct span *ret_type, struct span *ret_object)
 {
     struct json_scan s;

@@ -29,7 +29,7 @@ struct watch_event {
 int watch_event_scan(const char *line, size_t len, struct watch_event *ret, struct err *err);
 
 // The same of a line as the API server writes it: ADDED, MODIFIED or DELETED, and then the object to the end of the
-// line. Nothing between is looked at: if `object` is no JSON object, watch_event_scan() has the last word. False for
+// line. Nothing between is looked at: if `object` is not a JSON object, watch_event_scan() has the last word. False for
 // other lines.
 bool watch_event_guess(const char *line, size_t len, struct watch_event *ret);
 

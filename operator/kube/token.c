@@ -48,7 +48,8 @@ int token_init(struct token *t, const char *text, const char *file, int64_t now_
 {
     *t = (struct token){.file = text ? NULL : file, .read_ms = now_ms};
     if (text)
-        return (t->text = token_clean(text)) ? 0 : err_set(err, ERR_INVALID, "the token is not one");
+        return (t->text = token_clean(text)) ? 0
+                                             : err_set(err, ERR_INVALID, "the token has characters that no token has");
     return file ? token_read(file, &t->text, err) : 0;
 }
 

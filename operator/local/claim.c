@@ -116,8 +116,8 @@ static int take_ranges(struct claim *c, size_t of, const char *text, struct err 
             r = take_bundle(c, of, i, err);
     }
     if (r == 0 && !text)
-        r = err_set(err, ERR_INVALID, "spec.placement.groups: the bundles of PlacementGroup %s are no list like 0-3,6",
-                    name);
+        r = err_set(err, ERR_INVALID,
+                    "spec.placement.groups: the bundles of PlacementGroup %s are not a list like 0-3,6", name);
     return r;
 }
 

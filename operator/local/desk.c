@@ -255,11 +255,10 @@ static void answer(const struct entry *e, provisioner_done_fn done, void *done_c
 static int take_over(struct entry *e, const struct provision *p, const struct draft *draft, struct err *err)
 {
     if (!str_eq(e->hash, draft->hash) || e->bound == draft->detached)
-        return err_set(
-            err, ERR_EXISTS,
-            "there is a %s %s/%s in this run already, and it was not made by this request; delete it or take "
-            "another name",
-            kind_info(draft->kind)->kind, p->ns, draft->name);
+        return err_set(err, ERR_EXISTS,
+                       "a %s %s/%s exists in this run already, and this request did not create it; delete it or choose "
+                       "another name",
+                       kind_info(draft->kind)->kind, p->ns, draft->name);
     e->lifetime = e->bound ? p->lifetime : NULL;
     loop_timer_disarm(e->abandoned);
     return 0;
@@ -351,7 +350,7 @@ static int make(struct desk *d, const struct provision *p, const struct draft *d
     LIST_FOREACH(l, &d->entries)
         n++;
     if (n >= DESK_ENTRIES_MAX)
-        return err_set(err, ERR_LIMIT, "this run has %zu groups and PlacementGroups, which is the most: delete some",
+        return err_set(err, ERR_LIMIT, "this run has %zu groups and PlacementGroups, which is the limit: delete some",
                        n);
     return (draft->kind == KIND_WORKERGROUP ? make_group : make_placement)(d, p, draft, ret, err);
 }
@@ -394,8 +393,8 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
     int r = draft_read(p->args, p->ns, p->who.name, clock_wall_ms(loop_clock(d->loop)), &a, &draft, &err);
     if (r == 0 && !draft.detached && !p->lifetime)
         r = err_set(&err, ERR_INVALID,
-                    "a single request has no session that the group could go with: say "
-                    "\"lifetime\": \"Detached\", or open a websocket");
+                    "a single request has no session that could own the group: set \"lifetime\" to \"Detached\", or "
+                    "open a websocket");
     if (r == 0)
         r = check_name(draft.name, &err);
     if (r == 0 && d->stopping)

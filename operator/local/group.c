@@ -170,11 +170,11 @@ static int start_agent(struct local_group *g, struct err *err)
 static char *describe_end(const struct local_group *g, const char *why)
 {
     if (g->exit_code == 0)
-        return xstrdup("all of its processes have ended with success");
+        return xstrdup("all of its processes have succeeded");
     if (g->failed.attempt == g->attempt)
-        return xasprintf("it has failed: rank %u exited with code %d; no restart: %s", g->failed.rank, g->failed.code,
-                         why);
-    return xasprintf("it has failed with exit code %d; no restart: %s", g->exit_code, why);
+        return xasprintf("it failed: rank %u exited with code %d; it is not restarted: %s", g->failed.rank,
+                         g->failed.code, why);
+    return xasprintf("it failed with exit code %d; it is not restarted: %s", g->exit_code, why);
 }
 
 // Later callers are told why, if there may be any; a job that nobody calls just ends.

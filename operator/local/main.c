@@ -145,7 +145,7 @@ static void on_parent_gone(void *ctx, int events)
     struct local *l = ctx;
     (void)events;
     loop_poll_free(TAKE_PTR(l->parent));
-    fprintf(stderr, "cadre-local: the program that started this run has ended, and so does the run\n");
+    fprintf(stderr, "cadre-local: the program that started this run has ended; the run ends, too\n");
     stop(l);
 }
 

@@ -151,8 +151,8 @@ static int check_text(const char *text, struct arena *a, struct err *err)
     const struct json *its = json_get(root, "apiVersion");
     const char *unknown = workergroup_unknown(json_get(root, "spec"), a);
     if (its && !json_str_is(its, version))
-        return err_set(err, ERR_INVALID, "apiVersion is not %s, the only one that is known here", version);
-    return unknown ? err_set(err, ERR_INVALID, "there is no field %s in a WorkerGroup; docs/api.md has all", unknown)
+        return err_set(err, ERR_INVALID, "apiVersion must be %s, the only one that this version supports", version);
+    return unknown ? err_set(err, ERR_INVALID, "a WorkerGroup has no field %s; docs/api.md lists all fields", unknown)
                    : 0;
 }
 
@@ -182,7 +182,7 @@ static int choose(const char *const *texts, size_t n, const char *name, struct a
     if (found == 1)
         return 0;
     if (!*names)
-        return err_set(err, ERR_INVALID, "there is no WorkerGroup in it");
+        return err_set(err, ERR_INVALID, "the file has no WorkerGroup");
     return err_set(err, ERR_INVALID, "name one of its WorkerGroups with --group: %s", names);
 }
 

@@ -136,7 +136,7 @@ int nodes_assign(struct nodes *n, const struct nodes_gang *gang, struct arena *a
     }
     if (placement.verdict == VERDICT_INSUFFICIENT)
         return err_set(err, ERR_UNAVAILABLE, "%s; it starts when others of this run end", placement.message);
-    return err_set(err, ERR_LIMIT, "%s; --nodes, --gpus and --cpus say what this run has", placement.message);
+    return err_set(err, ERR_LIMIT, "%s; set --nodes, --gpus and --cpus to give this run more", placement.message);
 }
 
 void nodes_leave(struct nodes *n, const char *uid)

@@ -176,17 +176,16 @@ static int apply(struct options *o, int opt)
 static int check(const struct options *o, bool command)
 {
     if (o->serve && (o->file || command || o->processes))
-        return wrong("--serve", "with a group", "it begins with none: leave out -f, --processes and the command");
+        return wrong("--serve", "with a group", "it starts without a group: leave out -f, --processes and the command");
     if (!o->serve && (o->nodes || o->gpus || o->cpus))
         return wrong(o->nodes  ? "--nodes"
                      : o->gpus ? "--gpus"
                                : "--cpus",
                      "without --serve", "it is for groups that programs make");
     if (!o->serve && !o->file && !command)
-        return wrong("the command", "is missing",
-                     "what is to be run for each rank comes after --, or in a file: -f FILE");
+        return wrong("the command", "is missing", "name the command for each rank after --, or a file with -f FILE");
     if (o->file && command)
-        return wrong("-f", o->file, "says what to run; there is nothing to come after --");
+        return wrong("-f", o->file, "says what to run; leave out the command after --");
     if (o->file && o->processes)
         return wrong("--processes", "with -f", "the file says the number of ranks");
     if (!o->file && !o->serve && o->map)

@@ -111,6 +111,6 @@ int reins_kill(struct reins *r, const char *group_uid, uint32_t attempt, uint32_
     if (r->fd < 0)
         return err_set(err, ERR_UNAVAILABLE, "no processes run now");
     if (send(r->fd, packet, len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len)
-        return err_set(err, ERR_UNAVAILABLE, "its agent cannot be told: %s", strerror(errno));
+        return err_set(err, ERR_UNAVAILABLE, "its agent cannot be reached: %s", strerror(errno));
     return 0;
 }

@@ -25,7 +25,7 @@ int64_t restart_after(struct restarts *r, const struct workergroup_spec *s, int 
     else if (s->restart_policy == RESTART_NEVER && !rule)
         *ret_why = "restartPolicy is Never";
     else if (counts && r->counted >= s->max_restarts)
-        *ret_why = s->max_restarts ? "maxRestarts are used up" : "maxRestarts is 0";
+        *ret_why = s->max_restarts ? "maxRestarts is used up" : "maxRestarts is 0";
     if (*ret_why)
         return -1;
     r->counted += counts;

@@ -30,7 +30,8 @@ static bool is_json(const char *text, size_t len, enum json_type type)
     return same;
 }
 
-// What JSON has no way to write (0x1f, .inf, 1_000) is no number here, but a string, and its reader refuses it by name.
+// What JSON has no way to write (0x1f, .inf, 1_000) is not a number here, but a string, and its reader refuses it by
+// name.
 static void put_scalar(struct conversion *c, const yaml_node_t *n)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
@@ -119,7 +120,7 @@ static int load(yaml_parser_t *parser, struct arena *a, const char *texts[], siz
         int r = 0;
         if (!yaml_parser_load(parser, &c.doc))
             return err_set(err, ERR_INVALID, "line %zu: %s", parser->problem_mark.line + 1,
-                           parser->problem ? parser->problem : "this is no YAML");
+                           parser->problem ? parser->problem : "this is not YAML");
         const yaml_node_t *root = yaml_document_get_root_node(&c.doc);
         bool end = !root;
         if (root && *n == max)

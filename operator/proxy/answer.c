@@ -8,7 +8,7 @@
 
 int answer_no_room(const struct call *c, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here",
+    return err_set(err, ERR_LIMIT, "%s() of %s ran, but all results together exceed the memory of this client",
                    c->req.method, c->group->key);
 }
 
@@ -97,8 +97,8 @@ int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bo
     struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
     struct blob *kept = body_keep_piece(piece, c->quota);
     if (!kept)
-        return err_set(err, ERR_LIMIT, "%s() of %s ran, but no more of its result may wait here", c->req.method,
-                       c->group->key);
+        return err_set(err, ERR_LIMIT, "%s() of %s ran, but the rest of its result exceeds the memory of this client",
+                       c->req.method, c->group->key);
     c->stat.bytes_out += piece->len;
     const struct record_part part = body_part(piece, kept);
     struct peer *p = &c->session->peer;

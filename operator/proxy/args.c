@@ -112,7 +112,7 @@ static int check_length(const struct call *c, size_t more, struct err *err)
 
 static int no_room(const struct call *c, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this client do already", c->req.method,
+    return err_set(err, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this client wait already", c->req.method,
                    c->group->key);
 }
 

@@ -22,8 +22,10 @@ static int check_room(const struct call *c, uint32_t i, size_t cost, struct err 
 {
     const struct member *m = c->group->ranks[c->req.first + i].member;
     if (m->n_pending >= c->router->config.member_calls)
-        return err_set(err, ERR_THROTTLED, "rank %u of %s has %zu calls that it has not answered; no more now", m->rank,
-                       c->group->key, m->n_pending);
+        return err_set(
+            err, ERR_THROTTLED,
+            "rank %u of %s has %zu calls that it has not answered, which is the limit; wait for some of them", m->rank,
+            c->group->key, m->n_pending);
     if (cost + 512 > record_writer_room(m->peer.out))
         return err_set(err, ERR_THROTTLED, "rank %u of %s has no room for %zu bytes more: %zu wait for it to read them",
                        m->rank, c->group->key, cost, m->peer.out->bytes);
@@ -192,7 +194,7 @@ static void queue_task(struct call *c)
 static void call_wait(struct call *c, const struct call_body *body, bool all, bool queued)
 {
     if (!(all ? args_keep(c, body) : args_park(c, body))) {
-        call_refuse(c, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this client do already", c->req.method,
+        call_refuse(c, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this client wait already", c->req.method,
                     c->group->key);
         return;
     }

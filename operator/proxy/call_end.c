@@ -141,7 +141,7 @@ static void explain_lateness(struct call *c, struct failure_late *late, struct b
     bool args_missing = c->state == CALL_STREAMING || (c->args.partial && !c->args.paused && !args_complete(c));
     switch (args_missing ? CALL_STREAMING : c->state) {
     case CALL_STREAMING:
-        buf_puts(out, "its arguments have not come in whole");
+        buf_puts(out, "its arguments have not arrived completely");
         break;
     case CALL_WAITING:
         request_explain_wait(&c->req, c->group, out);
@@ -151,14 +151,14 @@ static void explain_lateness(struct call *c, struct failure_late *late, struct b
         break;
     case CALL_NEW:
     case CALL_BLOCKED:
-        buf_puts(out, "an earlier call of the same client has not come in whole");
+        buf_puts(out, "an earlier call of the same client has not arrived completely");
         break;
     case CALL_RUNNING:
     case CALL_ANSWERED:
         buf_printf(out, "no answer from rank%s", c->left == 1 ? "" : "s");
         name_late_ranks(c, late, out);
         tell_ranks(c);
-        buf_puts(out, is_unsent(c) ? ", which did not take it in; it has not run" : "; it may have run");
+        buf_puts(out, is_unsent(c) ? ", which did not receive it; it has not run" : "; it may have run");
         break;
     }
 }

@@ -42,7 +42,7 @@ static bool is_null(const struct scatter_source *s)
 
 static int no_room(const struct collection *l, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here",
+    return err_set(err, ERR_LIMIT, "%s() of %s ran, but all results together exceed the memory of this client",
                    l->c->req.method, l->c->group->key);
 }
 

@@ -103,7 +103,7 @@ void failure_decode(struct failure *f, const char *json, size_t len)
     if (len <= BODY_MAX && json_parse_values(json, len, 1, &a, &root, &err) < 0)
         root = NULL;
     const char *code = json_str(json_get(root, "code"), &a), *message = json_str(json_get(root, "message"), &a);
-    failure_set(f, ERR_INTERNAL, "the worker sent an error that cannot be read (%zu bytes)", len);
+    failure_set(f, ERR_INTERNAL, "the worker sent an error that the proxy cannot read (%zu bytes)", len);
     if (!str_empty(code) && message) {
         copy_text(f->code, sizeof f->code, code);
         copy_text(f->message, sizeof f->message, message);

@@ -131,7 +131,8 @@ int group_serves(const struct group *g, uint32_t rank, int64_t attempt, struct e
     if (rank != RECORD_GROUP && rank >= g->world)
         return err_set(err, ERR_INVALID, "%s has no rank %u; its ranks are 0 to %u", g->key, rank, g->world - 1);
     if (attempt && attempt < g->attempt)
-        return err_set(err, ERR_CONFLICT, "the call is for attempt %lld of %s, which is over: it is at attempt %u",
+        return err_set(err, ERR_CONFLICT,
+                       "the call is for attempt %lld of %s, which has ended: the group is at attempt %u",
                        (long long)attempt, g->key, g->attempt);
     return attempt > g->attempt;
 }

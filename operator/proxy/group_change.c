@@ -37,7 +37,8 @@ int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t 
     LIST_FOREACH(l, &s->group_changes)
         n++;
     if (n >= GROUP_CHANGES_MAX)
-        return err_set(err, ERR_THROTTLED, "%zu groups are being created or deleted for this connection already", n);
+        return err_set(err, ERR_THROTTLED,
+                       "this connection is creating or deleting %zu groups already; wait for some of them", n);
     if (len > GROUP_CHANGE_ARGS_MAX)
         return err_set(err, ERR_LIMIT, "a manifest of %zu bytes: at most %d", len, GROUP_CHANGE_ARGS_MAX);
     struct group_change *e = xcalloc(1, sizeof *e);

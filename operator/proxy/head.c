@@ -115,7 +115,7 @@ int head_decode(const char *json, size_t len, struct head *ret, struct err *err)
     struct json_scan s;
     struct json_item m;
     if (!json_scan_begin(&s, json, len) || s.close != '}')
-        return err_set(err, ERR_INVALID, "the head of the call is no JSON object");
+        return err_set(err, ERR_INVALID, "the head of the call is not a JSON object");
     int got;
     while ((got = json_scan_next(&s, &m)) > 0) {
         int r = get_member(&m, &h, err);

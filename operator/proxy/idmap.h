@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A map from call id to pointer. Ids are mostly counted up, and stand in that order; but a peer may have chosen them to
-// collide, and then they are hashed. 0 is no id. Values are borrowed.
+// collide, and then they are hashed. 0 is not an id. Values are borrowed.
 #ifndef CADRE_PROXY_IDMAP_H
 #define CADRE_PROXY_IDMAP_H
 

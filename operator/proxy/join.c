@@ -39,7 +39,7 @@ static struct source *source_of(const struct call *c, uint32_t rank)
 
 static int no_room(const struct call *c, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s() of %s ran, but its results together are more than may wait here",
+    return err_set(err, ERR_LIMIT, "%s() of %s ran, but all results together exceed the memory of this client",
                    c->req.method, c->group->key);
 }
 

@@ -153,8 +153,8 @@ static void answer_result(struct jsonrpc *j, const char *id, const char *body, s
     // It came from a user's worker: nothing in it may end the envelope, or be what the client cannot read.
     if (!json_valid(body, len)) {
         bool batch = batch_is_safetensors(body, len) || body_list_is(body, len);
-        refuse(j, id, INTERNAL, "the method ran, but what a worker sent as its result is %s (%zu bytes)",
-               batch ? "a batch of tensors, which only clients of cadre.v1 can take" : "not JSON", len);
+        refuse(j, id, INTERNAL, "the method ran, but the result that a worker sent is %s (%zu bytes)",
+               batch ? "a batch of tensors, which only clients of cadre.v1 can read" : "not JSON", len);
         return;
     }
     if (quota_left(j->session->quota) < len + ENVELOPE_MAX) {
@@ -333,7 +333,7 @@ void jsonrpc_input(struct jsonrpc *j, const char *text, size_t len)
         refuse(j, "null", PARSE_ERROR, "%s", err.msg);
     else if (root->type == JSON_LIST)
         refuse(j, "null", INVALID_REQUEST,
-               "batches are not served: send the requests one by one, many may be in flight");
+               "batches are not supported: send requests one by one; many can be in progress");
     else if (root->type != JSON_OBJECT)
         refuse(j, "null", INVALID_REQUEST, "a request is an object, not a %s", json_type_name(root->type));
     else if (member(root, "id") && !read_id(member(root, "id"), id))

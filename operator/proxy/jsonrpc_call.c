@@ -111,7 +111,7 @@ static int read_header(const struct params *p, struct record_header *h, struct e
     if (!p->per_rank)
         return 0;
     if (p->args || p->rank || p->dispatch || p->execute)
-        return err_set(err, ERR_INVALID, "\"perRank\" goes with none of args, rank, dispatch and execute");
+        return err_set(err, ERR_INVALID, "\"perRank\" cannot be used with args, rank, dispatch or execute");
     h->dispatch = RECORD_ALL_TO_ALL;
     h->execute = RECORD_ALL;
     return 0;

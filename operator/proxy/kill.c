@@ -57,7 +57,7 @@ static int check(const struct group *g, const struct record_header *h, const str
     if (r == 0)
         r = group_serves(g, h->rank, head->attempt, err);
     if (r > 0)
-        return err_set(err, ERR_UNAVAILABLE, "attempt %lld of %s is not known here yet; try again",
+        return err_set(err, ERR_UNAVAILABLE, "this replica does not know attempt %lld of %s yet; try again",
                        (long long)head->attempt, g->key);
     return r;
 }
@@ -78,7 +78,8 @@ int kill_begin(struct session *s, struct group *g, const struct record_header *h
     if (check(g, h, head, err) < 0)
         return err->code;
     if (!quota_charge(s->quota, sizeof(struct kill)))
-        return err_set(err, ERR_THROTTLED, METHOD ": this connection's calls take %zu bytes; no room for more",
+        return err_set(err, ERR_THROTTLED,
+                       METHOD ": this connection's calls take %zu bytes, which is the limit; wait for some of them",
                        quota_used(s->quota));
     struct kill *k = xcalloc(1, sizeof *k);
     k->session = s;
@@ -120,8 +121,7 @@ struct kill *kill_next(struct router *r, struct kill_order *ret)
 void kill_cancel(struct kill *k)
 {
     struct err why = ERR_INIT;
-    err_set(&why, ERR_CANCELED, METHOD "() of %s was canceled by its caller; the process may end all the same",
-            k->group->key);
+    err_set(&why, ERR_CANCELED, METHOD "() of %s was canceled by its caller; the process may still end", k->group->key);
     kill_refuse(k, &why);
 }
 
@@ -187,7 +187,7 @@ void kills_tick(struct router *r, int64_t now_ms)
         struct err why = ERR_INIT;
         err_set(&why, ERR_TIMEOUT,
                 METHOD "() of %s: not done within %lld ms: the agent of rank %u has not reported the end of the "
-                       "process; it may be killed yet",
+                       "process, which may still be killed",
                 k->group->key, (long long)k->timeout_ms, k->rank);
         kill_refuse(k, &why);
     }

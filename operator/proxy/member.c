@@ -92,7 +92,7 @@ static int read_methods(struct member *m, struct member_role *ret, const struct 
     qsort(ret->methods, n, sizeof *ret->methods, compare);
     for (size_t i = 1; i < n; i++)
         if (str_eq(ret->methods[i - 1].name, ret->methods[i].name))
-            return err_set(err, ERR_INVALID, "HELLO: method %s is there twice", ret->methods[i].name);
+            return err_set(err, ERR_INVALID, "HELLO: method %s is declared twice", ret->methods[i].name);
     return 0;
 }
 

@@ -106,8 +106,8 @@ static int answer(struct call *c, uint32_t rank, const struct ref *ref, struct e
     ref_write_json(ref, &body);
     bool good = !text.over && !body.over && (c->req.pin || remember(c->session, buf_str(&text), ref->n));
     if (!good) {
-        err_set(err, ERR_LIMIT, "%s() of %s ran, but there is no room for a reference to its result", c->req.method,
-                c->group->key);
+        err_set(err, ERR_LIMIT, "%s() of %s ran, but this client has no room for a reference to its result",
+                c->req.method, c->group->key);
     } else {
         const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
         c->req.keep = false; // it is in the caller's hands
@@ -121,8 +121,8 @@ static int answer(struct call *c, uint32_t rank, const struct ref *ref, struct e
 static int says_nothing(const struct call *c, uint32_t rank, struct err *err)
 {
     return err_set(err, ERR_INTERNAL,
-                   "rank %u ran %s(), but does not say what it keeps: is its cadre-worker an older one?", rank,
-                   c->req.method);
+                   "rank %u ran %s(), but did not say what it keeps: is its cadre-worker older than the operator?",
+                   rank, c->req.method);
 }
 
 static void init_ref(const struct call *c, struct ref *r, enum ref_form form, uint32_t n, struct ref_part *parts)
@@ -417,8 +417,8 @@ static int to_owners(struct session *s, struct record *rec, struct head *head, s
     struct group *g = NULL;
     struct member *m;
     if (rec->h.rank != RECORD_GROUP || rec->h.dispatch || rec->h.execute || head->split || head->collect)
-        return err_set(err, ERR_INVALID, "%.*s goes to where the object is: no rank, no modes", (int)head->method_len,
-                       head->method);
+        return err_set(err, ERR_INVALID, "%.*s goes to the rank that has the object: leave out rank and modes",
+                       (int)head->method_len, head->method);
     int r = read_ref(head, parts, a, &ref, &found, err);
     if (r == 0)
         r = object_group(s, &ref, &g, err);
@@ -443,17 +443,18 @@ static int to_owners(struct session *s, struct record *rec, struct head *head, s
 static int check_keep(const struct session *s, const struct record *rec, const struct head *head, struct err *err)
 {
     if (head->pin && !head->keep)
-        return err_set(err, ERR_INVALID, "\"pin\" is for results that stay on the workers: \"keep\" goes with it");
+        return err_set(err, ERR_INVALID, "\"pin\" is for results that stay on the workers: set \"keep\", too");
     if (!head->keep)
         return 0;
     if (head->pad)
         return err_set(err, ERR_INVALID,
-                       "a result that stays on the workers cannot be relieved of padding: \"keep\" "
+                       "a result that stays on the workers keeps its padding: \"keep\" "
                        "and \"pad\" do not go together");
     if (rec->h.flags & RECORD_QUIET)
         return err_set(err, ERR_INVALID, "\"keep\" makes a reference, but the caller wants no result");
     if (s->n_object_parts >= OBJECT_SESSION_PARTS)
-        return err_set(err, ERR_LIMIT, "this session has %zu objects on workers; free some", s->n_object_parts);
+        return err_set(err, ERR_LIMIT, "this session has %zu objects on workers, which is the limit; free some",
+                       s->n_object_parts);
     return 0;
 }
 
@@ -469,8 +470,7 @@ int object_begin(struct session *s, struct record *rec, struct head *head, struc
     if (!put && !head_method_is(head, "object.get") && !head_method_is(head, "object.pin") &&
         !head_method_is(head, "object.free"))
         return err_set(err, ERR_NOT_FOUND,
-                       "there is no %.*s; there are object.put, object.get, object.pin and "
-                       "object.free",
+                       "%.*s does not exist; there are object.put, object.get, object.pin and object.free",
                        (int)head->method_len, head->method);
     if (put) { // to one, or split
         if (!rec->h.execute)

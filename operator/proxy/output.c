@@ -101,8 +101,8 @@ int output_listen(struct session *s, struct group *g, struct err *err)
         return 0;
     struct output *o = g->output ? g->output : output_new(s->router, g);
     if (o->n_listeners == OUTPUT_LISTENERS_MAX)
-        return err_set(err, ERR_LIMIT, "%d clients listen to the output of %s; no more at a time", OUTPUT_LISTENERS_MAX,
-                       g->key);
+        return err_set(err, ERR_LIMIT, "%d clients listen to the output of %s, which is the limit",
+                       OUTPUT_LISTENERS_MAX, g->key);
     struct listener *l = xcalloc(1, sizeof *l);
     l->output = o;
     l->session = s;

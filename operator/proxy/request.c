@@ -64,12 +64,12 @@ static int no_role(const struct request *q, const struct group *g, const struct 
     for (size_t i = 0; i < m->n_roles && m->roles[i].name; i++)
         buf_printf(&names, "%s%s", i ? ", " : "", m->roles[i].name);
     if (!names.len)
-        err_set(err, ERR_NOT_FOUND, "%s has no role '%s': it has no roles, leave it out", g->key, q->role);
+        err_set(err, ERR_NOT_FOUND, "%s has no role '%s': the group has no roles; leave the role out", g->key, q->role);
     else if (q->role[0])
         err_set(err, ERR_NOT_FOUND, "%s has no role '%s'; it has: %s", g->key, q->role, buf_str(&names));
     else
-        err_set(err, ERR_INVALID, "%s has several roles: the call of %s() says which one (role): %s", g->key, q->method,
-                buf_str(&names));
+        err_set(err, ERR_INVALID, "%s has several roles: set the role of the call of %s() to one of them: %s", g->key,
+                q->method, buf_str(&names));
     buf_done(&names);
     return err->code;
 }
@@ -101,7 +101,7 @@ static int check_modes(struct request *q, struct err *err)
 {
     q->single = is_single(q);
     if (q->single && (q->ruled || q->pad))
-        return err_set(err, ERR_INVALID, "%s(): one rank runs it, there is nothing to split, collect or pad",
+        return err_set(err, ERR_INVALID, "%s(): only one rank runs the call; leave out split, collect and pad",
                        q->method);
     return VERDICT_GO;
 }
@@ -142,9 +142,10 @@ static int pick_any(struct request *q, const struct group *g, bool queued, struc
     q->lane = method->lane;
     q->again = method->idempotent;
     if (task_stuck(g, q->lane, q->n_above))
-        return err_set(err, ERR_CONFLICT,
-                       "a deadlock: %s() waits for a slot of %s, and methods that wait for it hold all", q->method,
-                       g->key);
+        return err_set(
+            err, ERR_CONFLICT,
+            "a deadlock: %s() waits for a slot of %s, and all slots are held by methods that wait for this call",
+            q->method, g->key);
     return task_pick(g, q->lane, queued, &q->first) ? VERDICT_GO : VERDICT_QUEUE;
 }
 

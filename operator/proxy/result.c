@@ -237,7 +237,7 @@ bool result_piece(struct call_slot *slot, const struct call_body *piece, bool fi
     struct err err = ERR_INIT;
     bool passes = c->req.single && c->session && !c->session->whole;
     slot->member->peer.want = 0;
-    if (first && c->req.keep) // an answer that is no result is short
+    if (first && c->req.keep) // an answer that is not a result is short
         return false;
     if (first && wants(slot) && !passes && !join_takes(slot, piece, &slot->member->peer.want))
         return false;

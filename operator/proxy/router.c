@@ -96,8 +96,8 @@ static const char *may_have_run(const struct call_slot *slot)
 {
     if (!slot->unsent)
         return "it may have run";
-    return slot->call->n == 1 ? "it was not sent to it, and has not run"
-                              : "other ranks may have run it, this one has not";
+    return slot->call->n == 1 ? "the call was not sent to this rank, and has not run"
+                              : "other ranks may have run the call; this one has not";
 }
 
 // Every call that the process has: its answer will not come. `what` has become of it; with an exit code where there is
@@ -260,7 +260,7 @@ int router_join(struct router *r, const struct member_identity *id, const char *
     struct group *g = map_get(&r->by_uid, id->group_uid);
     struct member *m;
     if (!g)
-        return err_set(err, ERR_UNAVAILABLE, "WorkerGroup with UID %s is not known here yet; dial in again",
+        return err_set(err, ERR_UNAVAILABLE, "this replica does not know WorkerGroup with UID %s yet; connect again",
                        id->group_uid);
     int code = member_new(id, hello, len, &m, err);
     if (code < 0)

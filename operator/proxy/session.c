@@ -146,7 +146,7 @@ static struct group *find_group(struct session *s, const struct head *head, stru
         snprintf(key, sizeof key, "%s", s->group);
     struct group *g = key[0] ? map_get(&s->router->by_key, key) : NULL;
     if (!g && !key[0])
-        err_set(err, ERR_INVALID, "the call says no \"group\", and this connection has none by itself");
+        err_set(err, ERR_INVALID, "the call names no \"group\", and neither does the path of this connection");
     else if (!g)
         err_set(err, ERR_NOT_FOUND, "there is no WorkerGroup %s", key);
     s->found = g;
@@ -198,7 +198,8 @@ static int check_reads(const struct session *s, struct err *err)
     return waiting <= s->router->config.low_mark
                ? 0
                : err_set(err, ERR_THROTTLED,
-                         "%zu bytes of answers wait for this connection; read them before you ask for more", waiting);
+                         "%zu bytes of answers wait for this connection; read them before you send more requests",
+                         waiting);
 }
 
 // What the proxy answers by itself; no method of a class has a dot in its name.
@@ -252,7 +253,9 @@ static int check_counts(const struct session *s, struct err *err)
         return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; connect to another one");
     uint32_t open = s->calls.used + s->n_kills;
     if (open >= r->config.session_calls)
-        return err_set(err, ERR_THROTTLED, "%u calls of this connection are not answered; no more at a time", open);
+        return err_set(err, ERR_THROTTLED,
+                       "%u calls of this connection have no answer yet, which is the limit; wait for some of them",
+                       open);
     return tenant_check_calls(s->tenant, err);
 }
 
@@ -296,7 +299,8 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     }
     int begun = 0;
     if (rec->h.flags & RECORD_PARTS)
-        err_set(&why, ERR_INVALID, "arguments in parts are not served by this version; send a list of one a rank");
+        err_set(&why, ERR_INVALID,
+                "this version does not support arguments in parts; send a list with one element per rank");
     else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
              head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0) {
         enum group_change_kind kind = group_change_kind_of(&head);

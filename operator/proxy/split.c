@@ -30,10 +30,10 @@ static int wrong_count(const struct splitting *p, const char *what, uint32_t fou
 {
     const struct call *c = p->c;
     if (!c->plan)
-        return err_set(err, ERR_INVALID,
-                       "%s(): %s has %s%u elements, %s has %u ranks; a list of arguments one a rank must have one "
-                       "element for each rank",
-                       c->req.method, what, more ? "more than " : "", found, c->group->key, p->s->n);
+        return err_set(
+            err, ERR_INVALID,
+            "%s(): %s has %s%u elements, %s has %u ranks; a list of arguments must have one element per rank",
+            c->req.method, what, more ? "more than " : "", found, c->group->key, p->s->n);
     return err_set(err, ERR_INVALID, "%s(): %s has %s%u elements; its %u pieces need one each", c->req.method, what,
                    more ? "more than " : "", found, p->s->n);
 }
@@ -145,7 +145,7 @@ static int no_column(const struct splitting *p, const struct json_item *m, uint3
 {
     char what[96];
     name_column(m, i, what);
-    return err_set(err, ERR_INVALID, "%s(): %s must be a list of one element a %s, because the call is %s",
+    return err_set(err, ERR_INVALID, "%s(): %s must be a list with one element per %s, because the call is %s",
                    p->c->req.method, what, p->c->plan ? "piece" : "rank", mode_dispatch_name(p->c->req.dispatch));
 }
 

@@ -9,8 +9,8 @@
 #include "operator/proxy/call.h"
 
 // The plan says into how many pieces, and gets what is known of the batch. `args` are the arguments as far as they have
-// come. *ret NULL: more is to be there before, *want bytes of the arguments, 0 = all, because this is no batch that can
-// be split so. ERR_INVALID and ERR_LIMIT as of split_make(). The quota is borrowed.
+// come. *ret NULL: more is to be there before, *want bytes of the arguments, 0 = all, because this is not a batch that
+// can be split so. ERR_INVALID and ERR_LIMIT as of split_make(). The quota is borrowed.
 int split_stream_begin(const struct request *q, struct dispatch_plan *d, const struct record_call *args,
                        struct quota *quota, struct split_stream **ret, size_t *want, struct err *err);
 void split_stream_free(struct split_stream *s); // accepts NULL

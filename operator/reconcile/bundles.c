@@ -79,7 +79,7 @@ static int check_amount(const struct amount *x, int32_t bundle, struct err *err)
                        bundle, x->name);
     if (!known && x->milli % 1000)
         return err_set(err, ERR_INVALID,
-                       "spec.bundles: bundle %d asks for %lldm of %s, which comes in whole units only", bundle,
+                       "spec.bundles: bundle %d requests %lldm of %s, which exists in whole units only", bundle,
                        (long long)x->milli, x->name);
     return 0;
 }

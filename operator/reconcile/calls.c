@@ -41,7 +41,7 @@ const char *calls_refusal(const struct workergroup *wg, struct arena *a)
     if ((c = true_condition(wg, COND_FAILED)))
         return arena_printf(a, "it has failed: %s", c->message ? c->message : "");
     if (true_condition(wg, COND_SUCCEEDED))
-        return "all of its processes have ended with success";
+        return "all of its processes have succeeded";
     if (wg->spec.suspend)
         return "it is suspended";
     return not_accepted(wg, a);

@@ -59,8 +59,9 @@ bool finish_succeeded(const struct work *w)
 // The others are stopped once this is written: a rank 0 that is gone by then could not be asked again.
 void finish_succeed(struct work *w)
 {
-    const char *text = rank_zero_decides(w) ? "rank 0 has exited 0, which is what successPolicy asks for"
-                                            : arena_printf(w->a, "all %d ranks have exited 0", group_world_size(w->wg));
+    const char *text = rank_zero_decides(w)
+                           ? "rank 0 exited with code 0, and successPolicy is RankZero"
+                           : arena_printf(w->a, "all %d ranks exited with code 0", group_world_size(w->wg));
     static const enum condition_kind speak_of_it[] = {SCHEDULED, READY, SUCCEEDED};
     const struct condition *before = w->progress.of_before ? conditions_old(&w->gang.conditions, SUCCEEDED) : NULL;
     conditions_set(&w->gang.conditions, SUCCEEDED, CONDITION_TRUE, REASON_COMPLETED, text);
@@ -105,7 +106,7 @@ void finish_late(struct work *w)
     const struct condition *before = conditions_old(&w->gang.conditions, FAILED);
     work_look_back(w);
     fail(w, REASON_DEADLINE_EXCEEDED,
-         arena_printf(w->a, "it has not succeeded within activeDeadlineSeconds (%" PRId64 " s)",
+         arena_printf(w->a, "it did not succeed within activeDeadlineSeconds (%" PRId64 " s)",
                       w->wg->spec.active_deadline_s),
          before && work_asks_for_more(w) ? before->observed_generation : w->gang.conditions.generation);
 }

@@ -398,8 +398,7 @@ void gang_bind(struct gang_decision *g)
     if (astray) {
         g->owner->give_back(
             g, REASON_BIND_TIMEOUT,
-            arena_printf(g->a,
-                         "node %s, where pod %s was to go, is not there any more: %s given back and planned again",
+            arena_printf(g->a, "node %s, where pod %s was to go, no longer exists: %s given back and planned again",
                          astray->pin, astray->obj.meta.name, given_back));
         return;
     }

@@ -105,7 +105,7 @@ const char *gang_place_message(const struct gang_place_request *r, const struct 
     const char *text = p->message;
     if (p->details)
         text = arena_printf(a, "%s\n%s", text, p->details);
-    return ahead ? arena_printf(a, "%s\nahead of it wait: %s", text, ahead) : text;
+    return ahead ? arena_printf(a, "%s\nthese wait ahead of it: %s", text, ahead) : text;
 }
 
 const char *gang_place_victims(const struct placement *p, struct arena *a)

@@ -136,8 +136,8 @@ static void spec_changed(struct work *w)
         forget_failures(w);
         adopt(w, work_next(w->progress.attempt));
         attempt_begin(w, REASON_TERMINATING,
-                      w->pods.bundles ? "the spec has changed: all processes begin again"
-                                      : "the spec has changed: new pods replace those of the attempt before");
+                      w->pods.bundles ? "the spec has changed: all processes restart"
+                                      : "the spec has changed: new pods replace the pods of the previous attempt");
         break;
     case GANG_REFUSED:
         refusal_keep_earlier(w, w->gang.conditions.now[ACCEPTED].reason, w->gang.conditions.now[ACCEPTED].message);
@@ -194,7 +194,7 @@ static void whole(struct work *w)
     if (c->gang.bound < c->replicas)
         gang_bind(&w->gang);
     else if (has_agent(w) && processes_mixed(w))
-        attempt_begin_in_place(w, "only a part of the processes runs in this attempt: all ranks are restarted");
+        attempt_begin_in_place(w, "only some of the processes run in this attempt: all ranks are restarted");
     else
         running(w);
 }

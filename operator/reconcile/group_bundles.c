@@ -136,7 +136,7 @@ static bool take_bundle(struct taking *t, size_t group, struct bundle_owner *s, 
     t->ret->gpus += gpus;
     if (!h->pod || (!h->live && !t->bound)) {
         wait_for(t, REASON_PLACEMENT_NOT_READY,
-                 arena_printf(t->a, "bundle %d of PlacementGroup %s has no pod that runs at present", i, name));
+                 arena_printf(t->a, "bundle %d of PlacementGroup %s has no running pod at present", i, name));
         return true;
     }
     b->pod = h->pod;
@@ -160,7 +160,7 @@ static bool take_ranges(struct taking *t, size_t group, struct bundle_owner *s, 
             if (!take_bundle(t, group, s, i))
                 return false;
     }
-    return rest || refuse(t, arena_printf(t->a, "spec.placement.groups: %s is no list of bundles like 0-3,6", text));
+    return rest || refuse(t, arena_printf(t->a, "spec.placement.groups: %s is not a list of bundles like 0-3,6", text));
 }
 
 static void look_ready(struct taking *t, const struct placementgroup *plg)
@@ -329,8 +329,8 @@ static void look_named(struct taking *t, size_t group, const char *gang)
     const struct meta *m = &t->v->placementgroups[group]->obj.meta;
     if (!t->bound && !(s && str_eq(s->obj.meta.owner.uid, m->uid)))
         wait_for(t, REASON_PENDING,
-                 arena_printf(t->a, "PlacementGroup %s does not have its Service %s yet, which names its pods", m->name,
-                              gang));
+                 arena_printf(t->a, "PlacementGroup %s has no Service %s yet, which its pods need for their names",
+                              m->name, gang));
 }
 
 static void take_master(struct taking *t)

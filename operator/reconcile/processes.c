@@ -159,7 +159,7 @@ static void ready(struct work *w)
 {
     const char *message = arena_printf(w->a, "all %d workers are ready", group_world_size(w->wg)), *ranks;
     if (list(w, is_away, &ranks))
-        message = arena_printf(w->a, "%s; not connected at present: the agent of %s", message, ranks);
+        message = arena_printf(w->a, "%s; the agent of %s is not connected at present", message, ranks);
     if (list(w, is_elsewhere, &ranks))
         message = arena_printf(w->a,
                                "%s; connected to another replica of the operator than the one that leads (%s): "
@@ -223,11 +223,11 @@ static void silent(struct work *w, const char *ranks)
 {
     const char *what =
         w->pods.unreachable
-            ? "its processes run on, and its pod stays: nobody else has been connected to this operator for so long "
-              "either, so the operator itself may be out of reach; see its log, and whether pods can reach its Service"
+            ? "its processes run on, and its pod stays: no other agent has been connected for that long either, so the "
+              "operator itself may be unreachable; read its log, and check that pods can reach its Service"
             : arena_printf(w->a, "its pod is replaced after placement.nodeLostSeconds (%d s)", w->wg->spec.node_lost_s);
     conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_SILENT,
-                   arena_printf(w->a, "not connected: the agent of %s; %s", ranks, what));
+                   arena_printf(w->a, "the agent of %s is not connected; %s", ranks, what));
 }
 
 // Agents that the operator cannot see, nor ever will with the keys that it has.
@@ -236,13 +236,12 @@ static bool keys_changed(struct work *w)
     const char *ranks;
     if (!list(w, trusts_others, &ranks))
         return false;
-    conditions_set(
-        &w->gang.conditions, READY, CONDITION_FALSE, REASON_KEYS_CHANGED,
-        arena_printf(w->a,
-                     "the keys of the operator are others than those that the pods of %s were made with: they "
-                     "run on, but the operator can neither see nor call them; put the earlier keys back into "
-                     "the Secret %s, or, when it suits, delete the pods or suspend and resume the group",
-                     ranks, w->v->gang.setup->keys_secret));
+    conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_KEYS_CHANGED,
+                   arena_printf(w->a,
+                                "the keys of the operator changed after the pods of %s were created: the pods run on, "
+                                "but the operator can neither see nor call them; put the earlier keys back into "
+                                "the Secret %s, or, when it suits, delete the pods or suspend and resume the group",
+                                ranks, w->v->gang.setup->keys_secret));
     return true;
 }
 
@@ -329,7 +328,7 @@ static void restart_some(struct work *w)
             commands_tell(w, i, RECORD_RESTART, attempt, order_start(w, i, true), STAGE_FIRST);
     const struct condition *old = conditions_old(&w->gang.conditions, READY);
     conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_RESTARTING,
-                   old && str_eq(old->reason, REASON_RESTARTING) ? old->message : "ranks that failed are restarted");
+                   old && str_eq(old->reason, REASON_RESTARTING) ? old->message : "the failed ranks are restarted");
 }
 
 // Every process was started.

@@ -233,7 +233,7 @@ static int start_thread(struct election *e, struct err *err)
     pthread_sigmask(SIG_SETMASK, &all, &before); // signals are the operator's
     int r = pthread_create(&e->thread, NULL, run, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return r == 0 ? 0 : err_set(err, ERR_INTERNAL, "the election gets no thread: %s", strerror(r));
+    return r == 0 ? 0 : err_set(err, ERR_INTERNAL, "cannot start the thread of the election: %s", strerror(r));
 }
 
 static void take_down(struct election *e)

@@ -92,7 +92,7 @@ static void put_metrics(struct conn *c, bool head)
     if (metrics_write(c->health->options.metrics, &text) == 0)
         put_reply(c, "200 OK", "", "text/plain; version=0.0.4; charset=utf-8", buf_str(&text), text.len, head);
     else
-        put_text(c, "500 Internal Server Error", "", "the metrics are over their limit\n", head);
+        put_text(c, "500 Internal Server Error", "", "the metrics exceed their limit\n", head);
     buf_done(&text);
 }
 

@@ -34,15 +34,15 @@ static const struct {
     bool total;
     size_t offset;
 } series[] = {
-#define CALLS "cadre_proxy_calls_total", "calls that were answered"
+#define CALLS "cadre_proxy_calls_total", "Calls that were answered."
 #define AT(field) offsetof(struct gateway_counters, field)
     {"cadre_proxy_sessions", "websocket sessions", "role=\"controller\"", false, AT(clients)},
     {"cadre_proxy_sessions", "websocket sessions", "role=\"worker\"", false, AT(workers)},
     {"cadre_proxy_sessions", "websocket sessions", "role=\"agent\"", false, AT(agents)},
     {"cadre_proxy_requests", "HTTP requests that are not answered", "", false, AT(posts)},
     {"cadre_proxy_authorisations", "tokens that are being checked", "", false, AT(pending)},
-    {"cadre_proxy_sessions_total", "peers that dialed in", "result=\"opened\"", true, AT(opened)},
-    {"cadre_proxy_sessions_total", "peers that dialed in", "result=\"refused\"", true, AT(refused)},
+    {"cadre_proxy_sessions_total", "Peers that connected.", "result=\"opened\"", true, AT(opened)},
+    {"cadre_proxy_sessions_total", "Peers that connected.", "result=\"refused\"", true, AT(refused)},
     {CALLS, "result=\"ok\",code=\"\"", true, AT(answers)},
     {"cadre_proxy_bytes_total", "bytes of messages", "direction=\"in\"", true, AT(bytes_in)},
     {"cadre_proxy_bytes_total", "bytes of messages", "direction=\"out\"", true, AT(bytes_out)},
@@ -116,12 +116,13 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
     (void)a;
     const struct object *pod = store_get(b->o.pods, claims->ns, claims->pod);
     if (!pod)
-        return err_set(err, ERR_UNAVAILABLE, "pod %s/%s is not known here yet; dial in again", claims->ns, claims->pod);
+        return err_set(err, ERR_UNAVAILABLE, "this replica does not know pod %s/%s yet; connect again", claims->ns,
+                       claims->pod);
     if (!str_eq(pod->meta.uid, claims->pod_uid))
         return err_set(err, ERR_CONFLICT, "pod %s/%s was replaced by another one of its name", claims->ns, claims->pod);
     bool of_group = owner_is(&pod->meta.owner, KIND_WORKERGROUP);
     if (!of_group && !owner_is(&pod->meta.owner, KIND_PLACEMENTGROUP))
-        return err_set(err, ERR_FORBIDDEN, "pod %s/%s is not of a WorkerGroup or PlacementGroup", claims->ns,
+        return err_set(err, ERR_FORBIDDEN, "pod %s/%s does not belong to a WorkerGroup or PlacementGroup", claims->ns,
                        claims->pod);
     if (pod_terminal(pod_of(pod)))
         return err_set(err, ERR_CONFLICT, "pod %s/%s has ended", claims->ns, claims->pod);
@@ -293,7 +294,7 @@ static void tell_changed_keys(struct binding *b, const struct vault_keys *keys)
     if (b->keys_id[0] && !str_eq(b->keys_id, keys->id)) {
         bool same = strncmp(b->keys_id, keys->id, authority + 1) == 0;
         metric_add(b->keys_changed, 1);
-        log_warn("the Secret has other keys than before", "effect",
+        log_warn("the keys in the Secret have changed", "effect",
                  same ? "workers with tickets of the former install key cannot connect to replicas that start "
                         "from now on, until that key is back or their groups restart"
                       : "pods that trust the former CA cannot connect again, until it is back or their "
@@ -395,7 +396,7 @@ static void on_keys_filled(void *ctx, const char *what)
 static void on_identity_error(void *ctx, const struct err *err)
 {
     (void)ctx;
-    log_warn("keys or identities cannot be had now; it is tried again", "error", err->msg, NULL);
+    log_warn("keys or identities cannot be read now; the operator tries again", "error", err->msg, NULL);
 }
 
 // "cadre-operator.ns.svc" is also known by longer and shorter names, and as localhost behind a port-forward.
@@ -429,7 +430,7 @@ static void on_rival(void *ctx, const char *ns, const char *pod, const char *wat
     const char *ours = b->o.options->ns;
     bool narrower = !ours[0] && str_eq(watches, ns), wider = str_eq(ours, b->o.ns) && str_eq(watches, WATCHES_ALL);
     if (!narrower && !wider)
-        log_error("another installation acts on the same groups: remove one of the two, or let one run in the one "
+        log_error("another installation acts on the same groups: remove one of the two, or install one in the only "
                   "namespace that it watches",
                   "pod", pod, "namespace", ns, "watches", watches, NULL);
 }

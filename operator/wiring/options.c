@@ -265,8 +265,8 @@ static int check_lease(const struct options *o)
 {
     if (o->retry_ms < o->renew_ms && o->renew_ms < o->lease_ms && o->lease_ms >= 1000)
         return -1;
-    fputs("cadre-operator: of leader election, the lease duration must be at least 1s and longer than the renew "
-          "deadline, and that longer than the retry period\n",
+    fputs("cadre-operator: leader election: the lease duration must be at least 1s and longer than the renew deadline, "
+          "which must be longer than the retry period\n",
           stderr);
     return 2;
 }

@@ -141,7 +141,7 @@ static void on_renewed(void *ctx, const struct kube_response *response, const st
     if (err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT)
         bond_free(b);
     else if (err->code)
-        log_warn("a group cannot be renewed for its session; it is tried again", "error", err->msg, NULL);
+        log_warn("a group cannot be renewed for its session; the operator tries again", "error", err->msg, NULL);
 }
 
 static void renew(struct bond *b)
@@ -218,15 +218,15 @@ static void take_over(struct order *o, const struct err *err)
     const struct labels *had = there ? &there->meta.annotations : NULL;
     struct err why = *err;
     if (!there)
-        err_set(&why, ERR_UNAVAILABLE, "%s; it is not known here yet: try again", err->msg);
+        err_set(&why, ERR_UNAVAILABLE, "%s; this replica does not know it yet: try again", err->msg);
     else if (there->meta.deleted_ms)
         err_set(&why, ERR_UNAVAILABLE, "%s %s/%s is being deleted: try again", kind, o->ns, o->name);
     else if (!str_eq(labels_get(had, ANNOTATION_CREATED_BY), o->user) ||
              !str_eq(labels_get(had, ANNOTATION_MANIFEST_HASH), o->hash) ||
              o->bound != (labels_get(had, ANNOTATION_SESSION_RENEWED) != NULL))
         err_set(&why, ERR_EXISTS,
-                "there is a %s %s/%s already, and it was not made by this request; delete it or take another name",
-                kind, o->ns, o->name);
+                "a %s %s/%s exists already, and this request did not create it; delete it or choose another name", kind,
+                o->ns, o->name);
     else {
         settle(o, &there->meta, true);
         return;
@@ -286,8 +286,8 @@ static void on_reviewed(void *ctx, const struct kube_response *response, const s
     struct err why = *err;
     o->inquiry = NULL;
     if (why.code)
-        err_set(&why, ERR_UNAVAILABLE, "the API server cannot be asked now whether you may %s: %.400s", o->right->what,
-                err->msg);
+        err_set(&why, ERR_UNAVAILABLE, "the operator cannot ask the API server now whether you may %s: %.400s",
+                o->right->what, err->msg);
     else
         review_access(response->body, response->len, o->user, o->right, o->ns, o->name, &why);
     if (why.code)
@@ -331,8 +331,8 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
     int r = draft_read(p->args, p->ns, p->who.name, clock_wall_ms(loop_clock(d->loop)), &a, &draft, &err);
     if (r == 0 && !draft.detached && !p->lifetime)
         err_set(&err, ERR_INVALID,
-                "a single request has no session that the group could go with: say \"lifetime\": "
-                "\"Detached\", or open a websocket");
+                "a single request has no session that could own the group: set \"lifetime\" to \"Detached\", or open a "
+                "websocket");
     if (err.code) {
         done(done_ctx, NULL, 0, &err);
     } else {

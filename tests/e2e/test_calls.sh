@@ -203,7 +203,7 @@ ends_with() { # NAME EXIT-CODE TEXT
 test_ends() {
     check "a plain command: Succeeded" kc wait --for=condition=Succeeded wg/plain --timeout=60s
     check "... each process had its ranks" says "[rank 3] I am 3, here 1 of 2, of 4" kc logs --tail=-1 plain-1-0
-    check "maxRestarts are used up: Failed" kc wait --for=condition=Failed wg/dies --timeout=60s
+    check "maxRestarts is used up: Failed" kc wait --for=condition=Failed wg/dies --timeout=60s
     check "... after one restart" is "True/MaxRestartsExceeded 1 2" echo \
         "$(group_condition dies Failed) $(group_status dies restarts) $(group_status dies attempt)"
     check "... in the same pod" is "dies-0-0" group_pod_names dies

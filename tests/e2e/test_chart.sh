@@ -60,7 +60,7 @@ test_schema() {
     done <<'CASES'
 a misspelt value|'replica' not allowed|replica=2
 a misspelt value of a group|'names' not allowed|serviceAccount.names=me
-replicas that are no number|got string, want integer|replicas=two
+replicas that are not a number|got string, want integer|replicas=two
 negative replicas|minimum: got -1, want 0|replicas=-1
 an unknown log level|'/logging/level'|logging.level=verbose
 an unknown log format|'/logging/format'|logging.format=xml

@@ -166,7 +166,7 @@ test_exits() {
     check "one rank of three fails: it is the one that is named" kc wait --for=condition=Failed wg/second --timeout=60s
     check "... with its code" is "1 second-1-0 7" failure second '\(.rank) \(.pod) \(.exitCode)'
     check "... and its log is still there" matches "rank 1" logs second-1-0
-    check "maxRestarts are used up: Failed" kc wait --for=condition=Failed wg/dies --timeout=90s
+    check "maxRestarts is used up: Failed" kc wait --for=condition=Failed wg/dies --timeout=90s
     check "... for that reason, after two restarts" is "True/MaxRestartsExceeded 2 2" echo \
         "$(group_condition dies Failed) $(group_status dies restarts) $(group_status dies restartsCountTowardsMax)"
     check "... with the code and the reason" is "3 Error" failure dies '\(.exitCode) \(.reason)'

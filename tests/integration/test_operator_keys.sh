@@ -155,7 +155,7 @@ test_others() {
     kc -n cadre-system get secret cadre-keys -o json | jq --arg key "$(head -c 32 /dev/urandom | base64 -w0)" \
         '.data."install.key" = $key' | kc replace -f - >/dev/null
     check "an install key of somebody else is used, and counted" eventually 20 is 'cadre_keys_changed_total 1' metric_of a
-    check "... and said" says "the Secret has other keys than before" operator_log a
+    check "... and said" says "the keys in the Secret have changed" operator_log a
     check "... by the other replica, too" eventually 20 is 'cadre_keys_changed_total 1' metric_of b
     kc -n cadre-system patch secret cadre-keys --type merge -p "{\"data\": $before}" >/dev/null
     check "the keys of before are used when they are back" eventually 20 is 'cadre_keys_changed_total 2' metric_of a
@@ -171,7 +171,7 @@ test_rights() {
         operator_log a
     check "... and goes on" is "$(jq -r '."ca.crt"' <<<"$kept" | base64 -d)" ca_of a
     check "... to its end, which it comes to" operator_stop b
-    check "... as does --check" says "FAIL  the Secret with the keys can be made again where it is gone" check_rights
+    check "... as does --check" says "FAIL  the Secret with the keys can be created again" check_rights
     kc -n cadre-system create secret generic cadre-keys >/dev/null
     check "... and fills the one that the administrator creates" eventually 20 is "$kept" secret_data
     check "... after having said it once" says_once a "may not create the Secret"

@@ -50,7 +50,7 @@ test_preemption() {
     check "... which does not count as its failure" is "0" group_status "$loser" restartsCountTowardsMax
     check "... and waits as a whole" eventually 30 is "" group_pod_names "$loser"
     of_size late 10 ""
-    check "one that comes later waits behind it" eventually 20 says "ahead of it wait: WorkerGroup default/$loser since 20" \
+    check "one that comes later waits behind it" eventually 20 says "these wait ahead of it: WorkerGroup default/$loser since 20" \
         group_message late Scheduled
     kc delete wg high --wait=false >/dev/null
     check "room goes to the one that is ahead" group_ready "$loser" 60

@@ -72,7 +72,7 @@ test_config() {
     pki=$("$devcluster" exec -- printenv KUBECONFIG | xargs dirname)/pki
     check "no such kubeconfig: names it" cannot_start "/no/such/file does not exist" --kubeconfig /no/such/file
     echo 'one: [two' >"$suite_dir/broken"
-    check "a kubeconfig that is no YAML: names it" cannot_start "$suite_dir/broken" --kubeconfig "$suite_dir/broken"
+    check "a kubeconfig that is not YAML: names it" cannot_start "$suite_dir/broken" --kubeconfig "$suite_dir/broken"
     : >"$suite_dir/empty"
     check "an empty kubeconfig: names it" cannot_start "$suite_dir/empty" --kubeconfig "$suite_dir/empty"
     check "a context that is not in it: names both" cannot_start "nowhere" --context nowhere

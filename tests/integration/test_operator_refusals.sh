@@ -53,7 +53,7 @@ test_spec() {
         '.spec.template.spec.hostname = "mine"'
     check "no containers is refused by the schema" says "should have at least 1 items" \
         group_apply empty '.spec.template.spec.containers = []'
-    check "a template that is no pod" refused wrongtype InvalidTemplate "" "$container.resources = 7"
+    check "a template that is not a pod" refused wrongtype InvalidTemplate "" "$container.resources = 7"
     check "a value that the API server refuses" refused badimage InvalidTemplate "Required value" "$container.image = \"\""
     check "two containers of one name" refused twice InvalidTemplate "Duplicate value" \
         '.spec.template.spec.containers += [.spec.template.spec.containers[0]]'

@@ -122,7 +122,7 @@ test_conflict() {
     check "a Service of its name that is not its own harms nothing" plg_ready taken
     tenant taken | kc apply -f - >/dev/null
     check "... until a group needs the name" eventually 10 is "False/NameConflict" plg_condition taken Accepted
-    check "... which waits, and says for what" eventually 5 matches "does not have its Service taken-plg" \
+    check "... which waits, and says for what" eventually 5 matches "has no Service taken-plg" \
         kc get wg on-taken -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}'
     kc delete service taken-plg >/dev/null
     check "... and goes on when it is gone" eventually 30 is "True/Valid" plg_condition taken Accepted

@@ -247,7 +247,7 @@ static int run_process(struct place *p, const struct command *c, const char *con
     int fds[2];
     const char *const *argv = c->argv ? expand_all(c->argv, env, arena) : a->config.argv;
     if (!argv)
-        return err_set(err, ERR_INVALID, "there is no command to run: neither the pod nor spec.worker has one");
+        return err_set(err, ERR_INVALID, "no command to run: set a command in the pod or in spec.worker");
     p->output = output_open(a->output, p->who, fds, err);
     if (!p->output)
         return err->code;
@@ -505,7 +505,7 @@ static struct group *group_need(struct agent *a, const struct command *c, struct
     else if (a->closing)
         err_set(err, ERR_CONFLICT, "the pod is about to end");
     else if (!make_room(a))
-        err_set(err, ERR_LIMIT, "%d groups run in this pod, that is the most", AGENT_GROUPS_MAX);
+        err_set(err, ERR_LIMIT, "%d groups run in this pod, which is the limit", AGENT_GROUPS_MAX);
     return err->code ? NULL : (a->groups[a->n_groups++] = group_new(a, c->group));
 }
 

@@ -237,5 +237,5 @@ int command_parse(enum command_type type, const char *json, size_t len, struct c
         return 0;
     }
     command_unref(c);
-    return err_wrap(err, "a command that makes no sense");
+    return err_wrap(err, "a command with contradictory values");
 }

@@ -204,7 +204,7 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
     if (!c->client)
         return;
     if (r == 0 && end && !record_reader_at_boundary(&c->reader))
-        r = err_set(&err, ERR_PROTO, "a message that ends inside a record");
+        r = err_set(&err, ERR_PROTO, "a message ended inside a record");
     if (r < 0)
         drop(c, &err);
 }

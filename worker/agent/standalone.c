@@ -46,7 +46,7 @@ static int read_gpus(const char **text, struct command_process *p, struct arena 
     }
     at += !p->n_gpus && *at == '-';
     if (at == *text || (*at && *at != ';'))
-        return err_set(err, ERR_INVALID, "--process-gpus: rank %d: %.40s is no list of GPUs such as 0,1, nor -",
+        return err_set(err, ERR_INVALID, "--process-gpus: rank %d: %.40s is not a list of GPUs such as 0,1, nor -",
                        p->rank, *text);
     *text = at + (*at == ';');
     return 0;

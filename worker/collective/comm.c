@@ -84,7 +84,7 @@ static const struct backend *load(const char *name, struct err *err)
     if (!backend) {
         const char *why = dlerror();
         err_set(err, ERR_INVALID, "the back end %s cannot be loaded: %s; the image needs %s of Cadre, and libgloo0",
-                name, why ? why : "it is of another version", file);
+                name, why ? why : "its version is another one", file);
         return NULL;
     }
     if (backend->version != BACKEND_VERSION) {
@@ -216,7 +216,7 @@ static const char *wrong(const struct cadre_comm *c, const char *dtype, struct b
     bool reduces = op->kind == BACKEND_ALL_REDUCE || op->kind == BACKEND_REDUCE_SCATTER;
     bool pairs = op->kind == BACKEND_SEND || op->kind == BACKEND_RECV;
     if (!find_dtype(dtype, op))
-        return "there is no such type; types are those of batches, with elements of whole bytes";
+        return "this type does not exist; the types are those of batches, with elements of whole bytes";
     if (reduces && (op->reduction < CADRE_SUM || op->reduction > CADRE_MEAN))
         return "there is no such reduction";
     if (op->peer < 0 || op->peer >= c->n || (pairs && op->peer == c->index))

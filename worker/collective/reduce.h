@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How two lists of numbers become one. Types are those of safetensors; what is no number has no function.
+// How two lists of numbers become one. Types are those of safetensors; what is not a number has no function.
 #ifndef CADRE_COLLECTIVE_REDUCE_H
 #define CADRE_COLLECTIVE_REDUCE_H
 

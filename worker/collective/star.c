@@ -150,8 +150,8 @@ static int missing(const struct star *s, const struct link *l, int code, struct 
 {
     const char *name = s->config.names[l->member];
     if (code == ERR_TIMEOUT)
-        return err_set(err, code, "%s has not come within %lld ms", name, (long long)s->config.limit_ms);
-    return err_set(err, ERR_GONE, "%s was lost, or has given up", name);
+        return err_set(err, code, "%s did not arrive within %lld ms", name, (long long)s->config.limit_ms);
+    return err_set(err, ERR_GONE, "%s was lost, or gave up", name);
 }
 
 static int expect(const struct star *s, const struct link *l, enum frame_kind kind, char **ret_body, size_t *ret_len,

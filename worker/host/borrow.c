@@ -78,7 +78,7 @@ static int refused(const struct borrow *b, int fd, const struct lending_answer *
         return err->code;
     message[len] = '\0';
     if (code == ERR_NOT_FOUND)
-        return err_set(err, code, "the object of %s is not there any more: %s", b->owner, message);
+        return err_set(err, code, "%s no longer has the object: %s", b->owner, message);
     return err_set(err, code, "%s does not give the object: %s", b->owner, message);
 }
 
@@ -97,7 +97,7 @@ static int ask(const struct borrow *b, int fd, char *out, struct err *err)
         return r;
     got = 0;
     if (lending_answer_read(head, &a) < 0)
-        return unreachable(b, "somebody else listens there", err);
+        return unreachable(b, "another program listens there", err);
     if (a.code)
         return refused(b, fd, &a, err);
     if (a.len != b->bytes)

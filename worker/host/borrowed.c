@@ -35,9 +35,9 @@ static int take_own(struct objects *o, struct item *it, struct err *err)
 {
     const struct object *kept = store_get(objects_store(o), it->part.id);
     if (!kept)
-        return err_set(err, ERR_NOT_FOUND,
-                       "the object that an argument refers to is not there any more: it was freed, "
-                       "or its session has ended");
+        return err_set(
+            err, ERR_NOT_FOUND,
+            "the object that an argument refers to no longer exists: it was freed, or its session has ended");
     it->own = blob_ref(kept->blob);
     it->data = kept->blob->data + kept->offset;
     it->part.bytes = kept->len;

@@ -191,7 +191,7 @@ CADRE_EXPORT cadre_result cadre_arg_meta(cadre_call *c, const char *name, const 
 static cadre_result outcome(struct cadre_call *c, int r, const struct err *err)
 {
     buf_reset(&c->result);
-    return r < 0 ? call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns what is no batch: %s", c->method, err->msg)
+    return r < 0 ? call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns what is not a batch: %s", c->method, err->msg)
                  : CADRE_OK;
 }
 

@@ -85,7 +85,8 @@ static cadre_client *dial(struct caller *c, cadre_client_error *error)
     cadre_client_options_init(&o);
     if (!c->url[0] || !caller_where(c, &o.ns, &o.group, &rank)) {
         *error = (cadre_client_error){.code = CADRE_CLIENT_UNAVAILABLE, .name = "UNAVAILABLE"};
-        snprintf(error->message, sizeof error->message, "the proxy has not said whose worker this is");
+        snprintf(error->message, sizeof error->message,
+                 "the proxy has not said yet which group this worker belongs to");
         return NULL;
     }
     o.address = c->url;

@@ -67,7 +67,7 @@ int dial(const char *at, const atomic_bool *canceled, int *ret, struct err *err)
     struct addrinfo *to = NULL;
     *ret = -1;
     if (look_up(at, &to) < 0)
-        return err_set(err, ERR_UNAVAILABLE, "that is no address");
+        return err_set(err, ERR_UNAVAILABLE, "this is not an address");
     int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int r = fd < 0 ? err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno)) : connect_to(to, fd, canceled, err);
     freeaddrinfo(to);

@@ -101,9 +101,9 @@ static void answer(struct borrower *b)
         else
             refuse(b, err.code, err.msg);
     } else if (lending_question_read(b->question, &q) < 0) {
-        refuse(b, ERR_PROTO, "that was no question for an object");
+        refuse(b, ERR_PROTO, "this is not a request for an object");
     } else if (!l->secret) {
-        refuse(b, ERR_UNAVAILABLE, "it is not known here yet how keys are made");
+        refuse(b, ERR_UNAVAILABLE, "this worker does not know the group's keys yet");
     } else if (!ref_key_good(l->secret, q.id, q.until, q.key, sizeof q.key)) {
         refuse(b, ERR_FORBIDDEN, "the key does not fit the object");
     } else if (q.until < clock_wall_ms(&clock_system)) {

@@ -141,7 +141,7 @@ bool meeting_admits(const char *secret, const struct lending_guest *g, struct er
     char text[PEER_TEXT_SIZE];
     peer_meeting_text(g->id, g->index, g->until, text);
     if (!secret)
-        err_set(err, ERR_UNAVAILABLE, "it is not known here yet how keys are made");
+        err_set(err, ERR_UNAVAILABLE, "this worker does not know the group's keys yet");
     else if (!peer_key_good(secret, text, g->key, sizeof g->key))
         err_set(err, ERR_FORBIDDEN, "the key does not fit the meeting");
     else if (g->until < clock_wall_ms(&clock_system))

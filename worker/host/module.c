@@ -48,10 +48,10 @@ static int check_method(const cadre_method *m, size_t i, bool pulled, struct map
     if (!m->run && !pulled)
         return err_set(err, ERR_INVALID, "method %s has no function", m->name);
     if (!mode_of(m->dispatch))
-        return err_set(err, ERR_INVALID, "method %s declares dispatch mode %d, which there is not", m->name,
+        return err_set(err, ERR_INVALID, "method %s declares dispatch mode %d, which does not exist", m->name,
                        (int)m->dispatch);
     if (m->execute < 1 || (int)m->execute >= RECORD_EXECUTE_COUNT)
-        return err_set(err, ERR_INVALID, "method %s declares execute mode %d, which there is not", m->name,
+        return err_set(err, ERR_INVALID, "method %s declares execute mode %d, which does not exist", m->name,
                        (int)m->execute);
     return 0;
 }
@@ -180,7 +180,8 @@ const cadre_class *module_class(const struct module *m, const char *name, struct
         buf_printf(&names, "%s%s", i ? ", " : "", c->name);
     }
     if (str_empty(name))
-        err_set(err, ERR_NOT_FOUND, "module %s has several classes (%s): say which", m->path, buf_str(&names));
+        err_set(err, ERR_NOT_FOUND, "module %s has several classes (%s): set one of them as the class", m->path,
+                buf_str(&names));
     else
         err_set(err, ERR_NOT_FOUND, "module %s has no class %.80s; it has %s", m->path, name, buf_str(&names));
     buf_done(&names);

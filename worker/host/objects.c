@@ -164,7 +164,7 @@ static int of_part(struct objects *o, const char *method, const struct ref_part 
         return 0;
     }
     if (!kept)
-        return err_set(err, ERR_NOT_FOUND, "the object is not there any more: it was freed, or its session has ended");
+        return err_set(err, ERR_NOT_FOUND, "the object no longer exists: it was freed, or its session has ended");
     if (str_eq(method, "object.pin")) {
         (void)store_pin(o->store, part->id);
         ret->len = (size_t)snprintf(ret->text, sizeof ret->text, "true");
@@ -184,9 +184,7 @@ int objects_serve(struct objects *o, const void *owner, const char *method, bool
         return put(o, owner, pinned, body, call, ret, err);
     if (!str_eq(method, "object.get") && !str_eq(method, "object.pin") && !str_eq(method, "object.free"))
         return err_set(err, ERR_NOT_FOUND,
-                       "there is no %.40s; there are object.put, object.get, object.pin and "
-                       "object.free",
-                       method);
+                       "%.40s does not exist; there are object.put, object.get, object.pin and object.free", method);
     int r = find_part(o, call, &a, &part, err);
     if (r == 0 && part)
         r = of_part(o, method, part, ret, err);

@@ -200,7 +200,7 @@ static int check(struct options *o, const char *urls)
             return r;
     }
     if (!o->n_connect && !o->operator_url && !o->describe)
-        return wrong("--connect", "is missing", "which proxy is to be served? (CADRE_OPERATOR is not set either)");
+        return wrong("--connect", "is missing", "no proxy to serve: set --connect, CADRE_CONNECT or CADRE_OPERATOR");
     return -1;
 }
 

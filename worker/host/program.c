@@ -175,7 +175,8 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
     struct err err = ERR_INIT;
     if (options->size != sizeof *options || p->options.size) {
         fprintf(stderr, "cadre-worker: cadre_host_start(): %s\n",
-                p->options.size ? "it was called before" : "the program was built for another version of libcadre.so");
+                p->options.size ? "it can be called only once"
+                                : "the program was built for another version of libcadre.so");
         return EX_USAGE;
     }
     p->options = *options;

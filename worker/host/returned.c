@@ -120,7 +120,7 @@ static int add(struct returned *r, char kind, struct json_writer *w, const char 
             return err_set(err, ERR_INVALID, "'%.64s' is returned twice", name);
     int code = json_parse_values(json, len, 0, &a, &root, err);
     if (code == 0 && kind == 'c' && root->type != JSON_LIST)
-        code = err_set(err, ERR_INVALID, "a column is a list with one value a row, not a JSON %s",
+        code = err_set(err, ERR_INVALID, "a column is a list with one value per row, not a JSON %s",
                        json_type_name(root->type));
     arena_done(&a);
     if (code < 0)

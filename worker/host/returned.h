@@ -17,7 +17,7 @@ int returned_column(struct returned **r, const char *name, const char *json, siz
 int returned_meta(struct returned **r, const char *name, const char *json, size_t len, struct err *err);
 // Memory for so many bytes, NULL where that is too much.
 typedef char *(*returned_place_fn)(void *ctx, size_t len);
-// The document, in one piece. ERR_INVALID where it is no batch, ERR_LIMIT where there is no place for it.
+// The document, in one piece. ERR_INVALID where it is not a batch, ERR_LIMIT where there is no place for it.
 int returned_write(const struct returned *r, returned_place_fn place, void *ctx, struct err *err);
 // A document of these tensors, whose data and len do not count: where the values of each belong, which are not written.
 // `columns` and `meta` are JSON objects, NULL = none. As above.

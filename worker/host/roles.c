@@ -162,7 +162,7 @@ struct role *roles_find(const struct roles *r, const char *name, struct err *err
     else if (name)
         err_set(err, ERR_NOT_FOUND, "there is no role '%s' here; there are: %s", name, buf_str(&names));
     else
-        err_set(err, ERR_INVALID, "the group has roles, and the call says none; there are: %s", buf_str(&names));
+        err_set(err, ERR_INVALID, "the group has roles, and the call names none; there are: %s", buf_str(&names));
     buf_done(&names);
     return NULL;
 }

@@ -9,6 +9,6 @@
 const char *told_welcome(const struct session_config *c, const struct json *welcome, struct arena *a);
 enum { TOLD_QUESTION_SIZE = 256 };
 size_t told_question(const struct meeting_question *q, char out[TOLD_QUESTION_SIZE]);          // the body of a PLACE
-int told_place(const struct session_config *c, const char *body, size_t len, struct err *err); // what is no JSON
+int told_place(const struct session_config *c, const char *body, size_t len, struct err *err); // what is not JSON
 
 #endif

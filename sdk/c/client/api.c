@@ -83,7 +83,7 @@ static int add_json(struct buf *out, const char *member, const char *text, const
     if (!text)
         return 0;
     if (!json_scan_one(text, strlen(text)))
-        return err_set(err, ERR_INVALID, "%s(): `%s` is no JSON", method, member);
+        return err_set(err, ERR_INVALID, "%s(): `%s` is not JSON", method, member);
     buf_printf(out, ",\"%s\":", member);
     if (buf_puts(out, text) < 0)
         return err_set(err, ERR_LIMIT, "%s(): `split` and `collect` of more than %d bytes", method, CLIENT_MORE_MAX);
@@ -130,7 +130,7 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
         (r->group && copy_name(p->group, sizeof p->group, "group", r->group, err) < 0))
         return err->code;
     if (!r->group && !c->settings.group)
-        return err_set(err, ERR_INVALID, "%s(): for which group? Neither the call nor the client says", r->method);
+        return err_set(err, ERR_INVALID, "%s(): no group: set it in the call or in the client", r->method);
     if (r->rank < -1 || r->rank >= RECORD_GROUP)
         return err_set(err, ERR_INVALID, "%s(): there is no rank %lld", r->method, (long long)r->rank);
     if (r->timeout_ms < 0 || r->timeout_ms > TIMEOUT_MAX_MS || r->attempt < 0)

@@ -45,7 +45,7 @@ static int of_ranks(const cadre_client_request *request, struct arguments *ret, 
     if (ret->n && !ret->per_rank)
         return err_set(err, ERR_INVALID, "%s(): n_per_rank without per_rank", request->method);
     if (request->args.text || request->batch)
-        return err_set(err, ERR_INVALID, "%s(): both args and per_rank: which?", request->method);
+        return err_set(err, ERR_INVALID, "%s(): set only one of args and per_rank", request->method);
     if (request->rank >= 0)
         return err_set(err, ERR_INVALID, "%s(): arguments for each rank, and a call to rank %lld only", request->method,
                        (long long)request->rank);
@@ -66,9 +66,9 @@ static int of_batch(const cadre_client_request *request, struct arguments *ret, 
 {
     *ret = (struct arguments){.text = request->batch, .len = request->batch_len};
     if (request->args.text)
-        return err_set(err, ERR_INVALID, "%s(): both args and batch: which?", request->method);
+        return err_set(err, ERR_INVALID, "%s(): set only one of args and batch", request->method);
     if (!batch_is_safetensors(ret->text, ret->len) && !body_list_is(ret->text, ret->len))
-        return err_set(err, ERR_INVALID, "%s(): the batch is no safetensors document, and no list of bodies",
+        return err_set(err, ERR_INVALID, "%s(): the batch is neither a safetensors document nor a list of bodies",
                        request->method);
     return 0;
 }
@@ -86,7 +86,7 @@ int arguments_of(const cadre_client_request *request, size_t max, struct argumen
         size_t blanks = 0;
         while (blanks < request->args.len && strchr(" \t\r\n", text[blanks]))
             blanks++;
-        bool any = str_eq(request->method, "object.put"); // which is no method that takes arguments
+        bool any = str_eq(request->method, "object.put"); // which is not a method that takes arguments
         if (blanks == request->args.len || (!any && text[blanks] != '[' && text[blanks] != '{'))
             return err_set(err, ERR_INVALID, "%s(): args must be a JSON list or object; a single one goes into a list",
                            request->method);

@@ -164,7 +164,7 @@ static int find_tensor(cadre_client_json doc, const char *name, struct arena *a,
 {
     struct safetensors s;
     if (!batch_is_safetensors(doc.text, doc.len))
-        return err_set(err, ERR_INVALID, "this is no batch");
+        return err_set(err, ERR_INVALID, "this is not a batch");
     int r = safetensors_read(doc.text, doc.len, a, &s, err);
     const struct safetensors_tensor *t = r < 0 ? NULL : safetensors_find(&s, name);
     if (r < 0)

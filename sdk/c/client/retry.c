@@ -25,7 +25,7 @@ int retry_new(const cadre_client_request *request, struct retry **ret, struct er
     *ret = NULL;
     if (!request->max_retries) {
         if (request->retry_on || request->idempotent)
-            return err_set(err, ERR_INVALID, "%s(): when to try again, and no max_retries", request->method);
+            return err_set(err, ERR_INVALID, "%s(): retry_on or idempotent needs max_retries", request->method);
         return 0;
     }
     if (request->retry_on && !is_list_of_names(on))

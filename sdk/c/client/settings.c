@@ -90,7 +90,7 @@ static int set_address(struct settings *s, const cadre_client_options *o, bool *
     bool is_unix = str_starts(s->url, "unix:");
     if ((s->address == s->url) != is_unix || (!is_unix && strchr(s->address, '/')))
         return err_set(err, ERR_INVALID,
-                       "\"%s\" is no address; there are wss://host:port, ws://host:port and unix:/path", s->url);
+                       "\"%s\" is not an address; there are wss://host:port, ws://host:port and unix:/path", s->url);
     const size_t path_max = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
     size_t len = is_unix ? strlen(s->url + strlen("unix:")) : 1;
     if (len < 1 || len > path_max) // which comes behind the reason, that it may be cut off
@@ -108,7 +108,7 @@ static int set_path(struct settings *s, const cadre_client_options *o, struct er
     if (len && prefix[0] != '/')
         return err_set(err, ERR_INVALID, "the path prefix \"%s\" does not begin with /", prefix);
     if (!o->ns)
-        return err_set(err, ERR_INVALID, "no namespace: whose groups are to be called?");
+        return err_set(err, ERR_INVALID, "no namespace: set the namespace of the groups to call");
     if (check_name("namespace", o->ns, err) < 0 || (o->group && check_name("group", o->group, err) < 0))
         return err->code;
     s->ns = xstrdup(o->ns);
@@ -121,9 +121,9 @@ static int set_path(struct settings *s, const cadre_client_options *o, struct er
 static int set_trust(struct settings *s, const cadre_client_options *o, bool tls, struct err *err)
 {
     if (o->token && o->token_file)
-        return err_set(err, ERR_INVALID, "both a token and a token file: which?");
+        return err_set(err, ERR_INVALID, "set only one of token and token_file");
     if (o->ca_pem && o->ca_file)
-        return err_set(err, ERR_INVALID, "both ca_pem and ca_file: which?");
+        return err_set(err, ERR_INVALID, "set only one of ca_pem and ca_file");
     s->token = o->token ? xstrdup(o->token) : NULL;
     s->token_file = o->token_file ? xstrdup(o->token_file) : NULL;
     free(settings_token(s, err)); // whether it can be read

@@ -205,7 +205,7 @@ def _send_dealt(future, args):
 
 def _send_per_rank(client, method, values):
     if not isinstance(values, (list, tuple)):
-        raise TypeError(f"{method.name}(): per_rank is a list with one element a rank, not a {type(values).__name__}")
+        raise TypeError(f"{method.name}(): per_rank is a list with one element per rank, not a {type(values).__name__}")
     request = lib.Request.from_buffer_copy(method.request)
     values = [_with_kept(v) for v in values]
     made = [_body_of(v if isinstance(v, (list, dict, Both)) else (v,), method.name) for v in values]

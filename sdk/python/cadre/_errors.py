@@ -59,7 +59,7 @@ class Timeout(Error, TimeoutError):
 
 
 class Proto(Error):
-    """The server is no proxy of Cadre, or one of another version."""
+    """The server is not a proxy of Cadre, or one of another version."""
 
     code = 4
 

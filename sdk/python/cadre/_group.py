@@ -13,8 +13,7 @@ _LOOK_HTML_S, _ROWS_MAX = 2, 64
 
 
 class Group:
-    """A WorkerGroup, or one of its roles; Client.group() names one that is there, Client.Group() makes one. What is no
-    attribute of it is a method of its workers: `group.add(10)` is `group.call("add", 10)`.
+    """A WorkerGroup, or one of its roles; Client.group() names one that is there, Client.Group() makes one. What is not an attribute of it is a method of its workers: `group.add(10)` is `group.call("add", 10)`.
     """
 
     def __init__(self, client, name, role=None, trust=None, cls=None):
@@ -50,7 +49,7 @@ class Group:
         return BoundMethod(self, name, said=_method.registered(function) if function else None)
 
     def call(self, method, /, *args, **options):
-        """Calls a method of the workers and returns its result: a list with one element a rank, or what the dispatch
+        """Calls a method of the workers and returns its result: a list with one element per rank, or what the dispatch
         and execute modes say (docs/calls.md). `args` are its arguments by position; or one Batch.
 
         args      instead: arguments by name, a dict (or a list); or a Ref to all of them
@@ -91,7 +90,7 @@ class Group:
     def ref(self, text):
         """The Ref of a text that another program got (Ref.text)."""
         if not str(text).startswith("cadre:"):  # the proxy would take it for JSON of the caller's own
-            raise ValueError(f"{text!r} is no reference, which begins with cadre: as Ref.text does")
+            raise ValueError(f"{text!r} is not a reference, which begins with cadre: as Ref.text does")
         return Ref(text, self.client, self.name)
 
     def info(self, timeout=None):

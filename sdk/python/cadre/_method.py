@@ -64,7 +64,7 @@ def _number(name, fallback):
     try:
         return int(os.environ.get(name) or fallback)
     except ValueError:
-        raise RuntimeError(f"the environment variable {name} is {os.environ[name]!r}: it is no number") from None
+        raise RuntimeError(f"the environment variable {name} is {os.environ[name]!r}: it is not a number") from None
 
 
 def rank():

@@ -148,7 +148,7 @@ def _counts(values):
         raise TypeError(f"a pool is made of a list of numbers of processes, such as [4, 4], not of {values!r}")
     counts = list(values)
     if not counts or any(type(c) is not int or c < 1 for c in counts):
-        raise ValueError(f"{counts} is no list of numbers of processes, 1 or more each")
+        raise ValueError(f"{counts} is not a list of numbers of processes, 1 or more each")
     return counts
 
 

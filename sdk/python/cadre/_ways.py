@@ -87,7 +87,7 @@ def _read(name):
         with open(name, encoding="utf-8") as f:
             return f.read().strip()
     except OSError as e:
-        raise _No(f"this is no pod with a ServiceAccount: {name}: {e.strerror}") from None
+        raise _No(f"this is not a pod with a ServiceAccount: {name}: {e.strerror}") from None
 
 
 class _ApiServer:
@@ -127,7 +127,7 @@ def _account_of(token):
         payload = token.split(".")[1]
         return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["sub"].split(":")[3]
     except (IndexError, ValueError, KeyError):
-        raise _No(f"{ACCOUNT}/token is no token of a ServiceAccount") from None
+        raise _No(f"{ACCOUNT}/token is not a token of a ServiceAccount") from None
 
 
 def _pod(given):

@@ -118,7 +118,7 @@ static void or_without_results(void **state)
     prints("call llama add 1 --rank 2 --no-reply" REACH, "");
     prints("call llama get_value" REACH, "[10, 11, 13, 13]\n");
     fails("call llama nothing --no-reply" REACH, 1, "Error (NOT_FOUND): ");
-    fails("kill llama" REACH, 2, "which rank? --rank is missing");
+    fails("kill llama" REACH, 2, "--rank is missing");
     fails("call llama add 1 --no-reply -o json" REACH, 2, "--no-reply has no result to print, so no -o");
 }
 
@@ -159,17 +159,17 @@ static void results_may_stay_with_the_workers(void **state)
     prints(line_of("get llama", ref, ""), "[5]\n");
     prints(line_of("call llama add", ref, ""), "[5, 6, 7, 8]\n");
     prints(line_of("free llama", ref, ""), "");
-    fails(line_of("get llama", ref, ""), 1, "Error (NOT_FOUND): rank 1: the object is not there any more");
+    fails(line_of("get llama", ref, ""), 1, "Error (NOT_FOUND): rank 1: the object no longer exists");
     fails(line_of("call llama add", ref, ""), 1, "Error (NOT_FOUND): ");
     ref = reference("call llama add 1 --keep" REACH);
     prints(line_of("get llama", ref, ""), "[6, 7, 8, 9]\n"); // another session than the one that made it
     prints(line_of("call llama add", ref, " --dispatch all-to-all"), "[12, 14, 16, 18]\n");
     ref = reference("put llama '{\"a\": [1, 2, 3, 4]}' --dispatch dp-compute-proto" REACH);
     prints(line_of("get llama", ref, ""), "{\"a\": [1, 2, 3, 4]}\n");
-    fails("get llama" REACH, 2, "Its reference is missing");
+    fails("get llama" REACH, 2, "the reference of the object is missing");
     fails("get llama cadre:1:nonsense" REACH, 1, "Error (INVALID): ");
-    fails("put llama nonsense" REACH, 2, "is no JSON");
-    fails("call llama add 1 --keep --no-reply" REACH, 2, "is the result wanted?");
+    fails("put llama nonsense" REACH, 2, "is not JSON");
+    fails("call llama add 1 --keep --no-reply" REACH, 2, "use only one of --no-reply and --keep");
 }
 
 static void arguments_that_are_wrong(void **state)
@@ -190,7 +190,7 @@ static void tokens_that_do_not_do(void **state)
     fails("call llama add 1 -n ml --server @ --token bob", 1, "Error (FORBIDDEN): ");
     fails("call llama add 1 -n ml --server @ --token nobody", 1, "Error (UNAUTHORIZED): ");
     fails("call llama add 1 -n ml --server @ --token-file /nonexistent/token", 1, "/nonexistent/token");
-    fails("call llama add 1 -n ml --server nowhere --token alice", 1, "\"nowhere\" is no address");
+    fails("call llama add 1 -n ml --server nowhere --token alice", 1, "\"nowhere\" is not an address");
 }
 
 static void info_is_a_table(void **state)
@@ -225,22 +225,21 @@ static void usage_is_explained(void **state)
     (void)state;
     fails("call llama", 2, "error: call needs a GROUP and a METHOD\nSee 'kubectl cadre call --help'");
     fails("call llama add text", 2, "a string needs quotes: '\"text\"'");
-    fails("call llama add 1 --arg 2", 2, "the arguments are given in more than one way");
+    fails("call llama add 1 --arg 2", 2, "use only one of ARGS, --arg and --per-rank");
     fails("call llama add --per-rank 1", 2, "--per-rank needs a list");
     fails("call llama add --rank 1 --execute all", 2, "a call to one rank has no --dispatch and no --execute");
     fails("call llama add --rank x", 2, "error: --rank x: must be a number from 0");
     fails("call llama add --dispatch split -o ranks", 2, "-o ranks is for modes that keep the results of all ranks");
     fails("call llama add --dispatch some", 2, "error: there is no mode some; there are ONE_TO_ALL, ALL_TO_ALL, ");
     fails("call llama add --timeout 5x", 2, "--timeout 5x: must be like 30s or 2m, at most 168h");
-    fails("call llama add -5", 2, "missing: -5; a number below 0 goes behind --\n");
-    fails("call ml/llama add 1", 2,
-          "error: GROUP is the name of a WorkerGroup; its namespace goes behind -n: ml/llama\n");
+    fails("call llama add -5", 2, "missing: -5; write a negative number after --\n");
+    fails("call ml/llama add 1", 2, "error: GROUP is the name of a WorkerGroup; set its namespace with -n: ml/llama\n");
     fails("call plg/llama add 1", 2,
-          "error: GROUP is the name of a WorkerGroup; its namespace goes behind -n: plg/llama\n");
+          "error: GROUP is the name of a WorkerGroup; set its namespace with -n: plg/llama\n");
     fails("why llama -o json", 2, "unknown option, or its value is missing: -o\n");
     fails("call llama add --wrong", 2, "unknown option, or its value is missing: --wrong");
-    fails("call llama add --token a --token-file b", 2, "both --token and --token-file");
-    fails("why", 2, "error: which group?");
+    fails("call llama add --token a --token-file b", 2, "use only one of --token and --token-file");
+    fails("why", 2, "error: the name of the group is missing");
     fails("why a b", 2, "error: unexpected argument b");
     fails("nothing", 2, "error: unknown command \"nothing\"");
     cli_world_line(&world, "call -h");

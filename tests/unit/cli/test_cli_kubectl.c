@@ -154,7 +154,7 @@ static void what_kubectl_refuses(void **state)
     fails("why llama", 1, "Error from server (NotFound): workergroups.cadre.dev \"llama\" not found\n");
     assert_int_equal(left_overs(), 0);
     setenv("PATH", "/nonexistent", 1);
-    fails("why llama", 1, "error: cannot run kubectl: No such file or directory; is it installed, and in PATH?\n");
+    fails("why llama", 1, "error: cannot run kubectl: No such file or directory; is it installed and in PATH?\n");
 }
 
 static void put_pod(void)

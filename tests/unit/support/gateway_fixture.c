@@ -58,7 +58,7 @@ static int authority_pod(void *ctx, const char *token, struct arena *a, struct p
     const struct gateway_fixture *f = ctx;
     char *copy = arena_strdup(a, token), *pod = strchr(copy, ' '), *uid = pod ? strchr(pod + 1, ' ') : NULL;
     if (!uid || !str_starts(copy, "pod "))
-        return err_set(err, ERR_UNAUTHORIZED, "this is no pod's token");
+        return err_set(err, ERR_UNAUTHORIZED, "this is not a pod's token");
     *pod = *uid = '\0';
     *ret = (struct pod_claims){"ml", pod + 1, uid + 1, f->pod_expires_ms};
     return 0;

@@ -47,7 +47,7 @@ typedef enum cadre_client_code {
     CADRE_CLIENT_OK = 0,
     CADRE_CLIENT_IO = 2,
     CADRE_CLIENT_TIMEOUT = 3,
-    CADRE_CLIENT_PROTO = 4, // the server is no proxy of Cadre, or one of another version
+    CADRE_CLIENT_PROTO = 4, // the server is not a proxy of Cadre, or one of another version
     CADRE_CLIENT_LIMIT = 5, // too long, or too many at a time
     CADRE_CLIENT_CANCELED = 6,
     CADRE_CLIENT_NOT_FOUND = 7,     // no such group, no such method
@@ -302,7 +302,7 @@ CADRE_CLIENT_API cadre_client_code cadre_client_wait_for(cadre_client *c, uint64
 // above. 0: the time is over, or no such call is open. Of a client that is `threaded` only those that are watched;
 // waits until there is one.
 CADRE_CLIENT_API uint64_t cadre_client_next(cadre_client *c, int64_t timeout_ms);
-// Of a client that is `threaded`: cadre_client_next() returns this call when it is answered. 0: it is no call whose
+// Of a client that is `threaded`: cadre_client_next() returns this call when it is answered. 0: it is not a call whose
 // answer is, or will be, kept.
 CADRE_CLIENT_API int cadre_client_watch(cadre_client *c, uint64_t id);
 CADRE_CLIENT_API void cadre_client_forget(cadre_client *c, uint64_t id); // its answer is not kept (any longer)
@@ -349,7 +349,7 @@ typedef struct cadre_client_tensor {
 } cadre_client_tensor;
 
 // A batch of these, all with the same number of rows, to be freed by free(). `columns`: a JSON object of lists, one
-// value a row, for what is no tensor; `meta`: a JSON object that every rank gets whole; NULL = none.
+// value a row, for what is not a tensor; `meta`: a JSON object that every rank gets whole; NULL = none.
 CADRE_CLIENT_API cadre_client_code cadre_client_batch_write(const cadre_client_tensor *tensors, size_t n,
                                                             const char *columns, const char *meta, void **ret,
                                                             size_t *ret_len, cadre_client_error *error);
@@ -367,7 +367,7 @@ CADRE_CLIENT_API cadre_client_code cadre_client_batch_room(cadre_client *c, size
                                                            cadre_client_error *error);
 CADRE_CLIENT_API void cadre_client_batch_free(cadre_client *c, void *batch);
 // Finds a tensor of a batch. The data points into it, at any address: copy values out before you use them as such.
-// CADRE_CLIENT_NOT_FOUND; CADRE_CLIENT_INVALID: this is no batch.
+// CADRE_CLIENT_NOT_FOUND; CADRE_CLIENT_INVALID: this is not a batch.
 CADRE_CLIENT_API cadre_client_code cadre_client_batch_tensor(cadre_client_json batch, const char *name,
                                                              cadre_client_tensor *ret, cadre_client_error *error);
 

@@ -38,6 +38,6 @@ def of_environment():
     try:
         code = base64.b64decode("".join(parts), validate=True)
     except ValueError as e:
-        raise ValueError(f"spec.worker.code.inline is no base64: {e}") from None
+        raise ValueError(f"spec.worker.code.inline is not base64: {e}") from None
     check(code, sha256)
     return code

@@ -46,7 +46,7 @@ def read(view):
         metadata = head.pop("__metadata__", {})
         return {name: _tensor(t, view[start:]) for name, t in head.items()}, metadata
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise _errors.Proto(f"a body of {len(view)} bytes is no safetensors document: {e}") from None
+        raise _errors.Proto(f"a body of {len(view)} bytes is not a safetensors document: {e}") from None
 
 
 def _tensor(t, values):

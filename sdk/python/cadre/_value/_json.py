@@ -9,7 +9,7 @@ from .._reference import Ref
 _ATOMS = frozenset((int, float, str, bool, type(None)))
 _NUMBERS = frozenset((int, float, bool))
 _LISTS = frozenset((list, tuple))
-_DEEP = 100  # nested; what is deeper is no JSON to workers in C
+_DEEP = 100  # nested; what is deeper is not JSON to workers in C
 _BIG = 1 << 63
 
 
@@ -18,7 +18,7 @@ def _default(value):
         return {"$ref": value.text}
     if is_number(value):
         return value.item()
-    raise TypeError(f"a {type(value).__name__} is no JSON")
+    raise TypeError(f"a {type(value).__name__} is not JSON")
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default).encode

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that is no JSON and no batch: a stream of pickle 5 whose arrays and tensors lie beside it, with their
+"""Everything that is neither JSON nor a batch: a stream of pickle 5 whose arrays and tensors lie beside it, with their
 dtypes, in one safetensors document.
 """
 

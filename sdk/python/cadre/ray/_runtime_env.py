@@ -33,7 +33,7 @@ def checked(env):
     variables_of(env)
     folder = env.get("working_dir")
     if folder and not os.path.isdir(folder):
-        raise ValueError(f"runtime_env working_dir {folder!r} is no folder of this machine; in a cluster, put the code into "
+        raise ValueError(f"runtime_env working_dir {folder!r} is not a folder of this machine; in a cluster, put the code into "
                          "the image")
     return {name: env[name] for name in _KNOWN if env.get(name)}
 

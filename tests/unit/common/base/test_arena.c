@@ -113,7 +113,7 @@ static void a_long_text_is_clipped_between_characters(void **state)
                                    "ab\xff"
                                    "cd",
                                    4),
-                        "ab"); // what is no character ends it, too
+                        "ab"); // what is not a character ends it, too
     assert_null(arena_clip(&a, NULL, 4));
     arena_done(&a);
 }

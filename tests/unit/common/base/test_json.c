@@ -162,16 +162,16 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
     (void)state;
     REFUSED("", "not valid JSON at byte 0: unexpected end");
     REFUSED("  ", "not valid JSON at byte 2: unexpected end");
-    REFUSED("{} x", "not valid JSON at byte 3: something follows the document");
-    REFUSED("{}\0", "not valid JSON at byte 2: something follows the document");
+    REFUSED("{} x", "not valid JSON at byte 3: text follows the end of the document");
+    REFUSED("{}\0", "not valid JSON at byte 2: text follows the end of the document");
     REFUSED("{\"a\":1", "not valid JSON at byte 6: expected ',' or '}'");
-    REFUSED("{\"a\":1,}", "not valid JSON at byte 7: expected a member's name");
-    REFUSED("{a:1}", "not valid JSON at byte 1: expected a member's name");
+    REFUSED("{\"a\":1,}", "not valid JSON at byte 7: expected the name of a member");
+    REFUSED("{a:1}", "not valid JSON at byte 1: expected the name of a member");
     REFUSED("{\"a\" 1}", "not valid JSON at byte 5: expected ':'");
     REFUSED("{\"a\":}", "not valid JSON at byte 5: expected a value");
     REFUSED("[1 2]", "not valid JSON at byte 3: expected ',' or ']'");
     REFUSED("[1,]", "not valid JSON at byte 3: expected a value");
-    REFUSED("01", "not valid JSON at byte 1: something follows the document");
+    REFUSED("01", "not valid JSON at byte 1: text follows the end of the document");
     REFUSED("1.", "not valid JSON at byte 2: bad number");
     REFUSED("1e", "not valid JSON at byte 2: bad number");
     REFUSED("+1", "not valid JSON at byte 0: expected a value");
@@ -184,7 +184,7 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
     REFUSED("\"\\u12g4\"", "not valid JSON at byte 3: bad \\u escape");
     REFUSED("\"\\u12", "not valid JSON at byte 3: bad \\u escape");
     REFUSED("\"\n\"", "not valid JSON at byte 1: control character in a string");
-    REFUSED("{/**/}", "not valid JSON at byte 1: expected a member's name");
+    REFUSED("{/**/}", "not valid JSON at byte 1: expected the name of a member");
 }
 
 static void values_may_have_nul_and_long_lists_deep_inside(void **state)
@@ -259,7 +259,8 @@ static void what_is_in_pruned_members_is_checked_but_not_kept(void **state)
     assert_int_equal(json_count(big), 0);
     assert_memory_equal(big->text, "[{\"x\":[1,\"2\"]}]", big->len); // as it came, all the same
     assert_null(json_get(json_get(keep, "env"), "y"));
-    assert_true(json_str_is(json_get(json_get(keep, "labels"), "env"), "prod")); // a label is no list and no object
+    assert_true(
+        json_str_is(json_get(json_get(keep, "labels"), "env"), "prod")); // a label is neither a list nor an object
     text = "{\"big\":[{\"x\":[1,\"\\u0000\"]}]}";
     assert_int_equal(parse(text, strlen(text), prune, &a, &root, &err), ERR_INVALID);
     text = "{\"big\":[1,}]}";

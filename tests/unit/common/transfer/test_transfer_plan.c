@@ -300,7 +300,7 @@ static void every_mismatch_is_listed_and_nothing_is_planned(void **state)
     assert_int_equal(plan.n, 0);
     assert_true(has(&plan, "'bias' is in actor and not in rollout"));
     assert_true(has(&plan, "'norm' is in rollout and not in actor"));
-    assert_true(has(&plan, "'norm' is there twice in rollout"));
+    assert_true(has(&plan, "'norm' occurs twice in rollout"));
     assert_true(has(&plan, "'up' has dtype F32 in actor and BF16 in rollout"));
     assert_true(has(&plan, "'down' has shape (4, 4) in actor and (4, 5) in rollout"));
     assert_true(has(&plan, "'cut' has 2 dimensions in actor, and dimension 'dp' of the mesh splits number 2 of them"));

@@ -393,10 +393,10 @@ static void refused_head(const char *head, size_t values, const char *why)
 static void what_is_no_batch_is_refused(void **state)
 {
     (void)state;
-    refused_json("", "no batch");
-    refused_json("[1,2]", "no batch");
-    refused_json("null", "no batch");
-    refused_json("{\"a\":1}", "'a' is no list");
+    refused_json("", "this is not a batch");
+    refused_json("[1,2]", "this is not a batch");
+    refused_json("null", "this is not a batch");
+    refused_json("{\"a\":1}", "'a' is not a list");
     refused_json("{\"a\":[1}", "not valid JSON at byte");
     refused_json("{\"a\":[1]", "not valid JSON at byte");
     refused("{\"abc\0\":[1]}", 12, "has a byte 0");
@@ -407,7 +407,7 @@ static void what_is_no_batch_is_refused(void **state)
                  "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
                  3, "'b' has 2 rows, but 'a' has 1");
     refused_head("{\"a\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,3]}}", 3, "do not end at whole bytes");
-    refused_head("{\"__metadata__\":{\"cadre.columns\":\"[]\"}}", 0, "cadre.columns: no batch");
+    refused_head("{\"__metadata__\":{\"cadre.columns\":\"[]\"}}", 0, "cadre.columns: this is not a batch");
     refused_head("{\"__metadata__\":{\"cadre.meta\":\"[1]\"}}", 0, "cadre.meta must be a JSON object, but is: [1]");
     refused_head("{\"__metadata__\":{\"cadre.meta\":\"{\"}}", 0, "cadre.meta must be a JSON object, but is: {");
     refused_head("{\"__metadata__\":{\"cadre.columns\":\"{\\\"p\\\":[1,2]}\"},"

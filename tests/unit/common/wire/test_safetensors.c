@@ -164,7 +164,7 @@ static void lengths_are_what_dtype_and_shape_say(void **state)
     refused("{" U8("a", "1", "0,1.0") "}", 1, "no data_offsets");
     refused("{" U8("a", "1", "0,1e0") "}", 1, "no data_offsets");
     refused("{" U8("a", "1", "0,18446744073709551617") "}", 1, "no data_offsets");
-    refused("{" U8("a", "-1", "0,1") "}", 1, "dimension 0 of its shape is no size: -1");
+    refused("{" U8("a", "-1", "0,1") "}", 1, "dimension 0 of its shape is not a size: -1");
     refused("{" U8("a", "1,\"2\"", "0,1") "}", 1, "dimension 1 of its shape");
     refused("{" U8("a", "4294967296,4294967296", "0,0") "}", 0, "larger than any memory");
     refused("{" U8("a", "9223372036854775807", "0,9223372036854775807") "}", 0, "larger than any memory");
@@ -186,10 +186,10 @@ static void names_are_there_once(void **state)
 static void a_head_that_is_something_else_is_refused(void **state)
 {
     (void)state;
-    refused("", 0, "no JSON object");
-    refused("[]", 0, "no JSON object");
-    refused(" {}", 0, "no JSON object");
-    refused("{}{}", 0, "something follows");
+    refused("", 0, "not a JSON object");
+    refused("[]", 0, "not a JSON object");
+    refused(" {}", 0, "not a JSON object");
+    refused("{}{}", 0, "text follows the end");
     refused("{\"a\":1}", 0, "'a' is described by a JSON number");
     refused("{\"a\":{}}", 0, "'a' has dtype none");
     refused("{\"a\":{\"dtype\":\"U8\"}}", 0, "'a' has no shape");

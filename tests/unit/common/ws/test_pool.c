@@ -134,8 +134,8 @@ static void what_is_no_memory_is_not_even_opened(void **state)
     (void)state;
     int ends[2], file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    refused(ends[0], POOL_STEP, ERR_PROTO, "is no memfd");
-    refused(file, POOL_STEP, ERR_PROTO, "is no memfd");
+    refused(ends[0], POOL_STEP, ERR_PROTO, "is not a memfd");
+    refused(file, POOL_STEP, ERR_PROTO, "is not a memfd");
     close(ends[0]);
     close(ends[1]);
     close(file);

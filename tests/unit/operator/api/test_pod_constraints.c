@@ -105,7 +105,7 @@ static void what_cannot_be_planned_is_refused(void **state)
          "DoesNotExist, Gt and Lt"},
         {"{\"spec\":{\"containers\":[{\"name\":\"a\",\"resources\":{\"requests\":{\"cpu\":\"x\"}}}]}}",
          "Pod: spec.containers[0].resources.requests[\"cpu\"]: expected quantity, got \"x\""},
-        {"{", "Pod: not valid JSON at byte 1: expected a member's name"},
+        {"{", "Pod: not valid JSON at byte 1: expected the name of a member"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct pod_constraints c;

@@ -153,7 +153,7 @@ static void test_body_over_the_cap(void **state)
     gateway_client(&p, &f);
     send_bytes(&p, args, 2 * MAX_BODY); // in one message
     GATEWAY_UNTIL(&f, p.closed);
-    assert_true(p.code == 1009 || p.code == 1002); // the first piece is no record, either
+    assert_true(p.code == 1009 || p.code == 1002); // the first piece is not a record, either
     gateway_peer_hang_up(&p);
     gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
     gateway_peer_text(&p, args);
@@ -174,8 +174,8 @@ static void test_broken_records(void **state)
         C("\0\0\0\0\0\0\0\0\xff\xff\xff\xff\4\0\0\0", 1002, "PROTO"),         // a call without an id
         C("\0\0\0\0\1\0\0\0\xff\xff\xff\xff\4\0\x63\0", 1002, "PROTO"),       // no such mode
         C("\xff\xff\xff\xff\1\0\0\0\xff\xff\xff\xff\4\0\0\0", 1009, "LIMIT"), // a length of 4 GiB
-        C("\4\0\0\0\1\0\0\0\xff\xff\xff\xff\4\0\0\0\0\0", 1002, "ends inside a record"),
-        C("\0\0", 1002, "ends inside a record"),
+        C("\4\0\0\0\1\0\0\0\xff\xff\xff\xff\4\0\0\0\0\0", 1002, "ended inside a record"),
+        C("\0\0", 1002, "ended inside a record"),
         C("\0\0\0\0\1\0\0\0\xff\xff\xff\xff\7\0\0\0", 1002, "a client must not send RESULT"),
         C("\0\0\0\0\0\0\0\0\xff\xff\xff\xff\1\0\0\0", 1002, "a client must not send HELLO"),
         C("\0\0\0\0\0\0\0\0\xff\xff\xff\xff\x10\0\0\0", 1002, "a client must not send START"),
@@ -239,7 +239,8 @@ static void test_too_many_calls(void **state)
     for (uint32_t i = 1; i <= 65; i++)
         gateway_peer_call(&p, i, "{\"method\":\"echo\"}", "[1]");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 65 - {\"code\":\"THROTTLED\""));
-    assert_true(gateway_peer_got(&p, "no more at a time\",\"retryAfterMs\":100,\"ran\":false}"));
+    assert_true(
+        gateway_peer_got(&p, "which is the limit; wait for some of them\",\"retryAfterMs\":100,\"ran\":false}"));
     assert_false(p.closed);
     gateway_peer_hang_up(&p);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
@@ -334,7 +335,7 @@ static void test_slow_readers_together(void **state)
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
 }
 
-// Bytes that are no websocket, or begin as one.
+// Bytes that are not websocket, or begin as one.
 static void test_bare_sockets(void **state)
 {
     static const char *const requests[] = {

@@ -48,11 +48,11 @@ static void assert_refused(const char *path, const char *token, const char *subp
 static void test_refused_at_the_upgrade(void **state)
 {
     (void)state;
-    assert_refused("/", "alice", NULL, 404, "nothing at this path");
-    assert_refused("/v1/namespaces/", "alice", NULL, 404, "nothing");
-    assert_refused("/v1/namespaces/ml/pods/x", "alice", NULL, 404, "nothing");
-    assert_refused("/v1/namespaces/ml/workergroups/llama/x", "alice", NULL, 404, "nothing");
-    assert_refused("/v1/namespaces/M_L", "alice", NULL, 404, "nothing");
+    assert_refused("/", "alice", NULL, 404, "this path does not exist");
+    assert_refused("/v1/namespaces/", "alice", NULL, 404, "does not exist");
+    assert_refused("/v1/namespaces/ml/pods/x", "alice", NULL, 404, "does not exist");
+    assert_refused("/v1/namespaces/ml/workergroups/llama/x", "alice", NULL, 404, "does not exist");
+    assert_refused("/v1/namespaces/M_L", "alice", NULL, 404, "does not exist");
     assert_refused("/v1/ca", "alice", NULL, 404, "GET");
     assert_refused(GROUP_PATH, "mallory", NULL, 401, "nobody's");
     assert_refused(GROUP_PATH, "bob", NULL, 403, "bob may not create workergroups/call in namespace ml");
@@ -98,7 +98,7 @@ static void test_wrong_hello(void **state)
     (void)state;
     refuse_hello(GROUP_PATH, "{", 1008, "ERROR 0 - {\"code\":\"INVALID\",\"message\":\"HELLO: ");
     refuse_hello(GROUP_PATH, "{}", 1008, "\\\"role\\\" must be");
-    refuse_hello(GROUP_PATH, "{\"role\":\"controller\",\"version\":2}", 1008, "version 2 is not spoken");
+    refuse_hello(GROUP_PATH, "{\"role\":\"controller\",\"version\":2}", 1008, "version 2 is not supported");
     refuse_hello(GROUP_PATH, "{\"role\":\"agent\"}", 1008, "agents and workers connect to /v1/connect");
     refuse_hello(GROUP_PATH, "{\"role\":\"controller\",\"namespace\":\"other\"}", 1008, "FORBIDDEN");
     refuse_hello(GROUP_PATH, "{\"role\":\"controller\",\"group\":\"other\"}", 1008, "FORBIDDEN");
@@ -192,8 +192,8 @@ static void test_session_ends_with_the_right_of_its_client(void **state)
     GATEWAY_UNTIL(&f, f.n_asked >= asked + 3);
     assert_false(p.closed);
     f.client_code = ERR_FORBIDDEN;
-    gateway_peer_is_closed(&p, 1008,
-                           "ERROR 0 - {\"code\":\"FORBIDDEN\",\"message\":\"this client may not go on: alice is asked");
+    gateway_peer_is_closed(
+        &p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\",\"message\":\"this client may no longer call: alice is asked");
     f.client_code = 0;
     gateway_peer_dial(&p, &f, GROUP_PATH, NULL, NULL); // the token comes in HELLO
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, "{\"role\":\"controller\",\"version\":1,\"token\":\"alice\"}");

@@ -209,7 +209,7 @@ static void test_silent_agent_is_lost(void **state)
     f.heartbeat_ms = 10;
     dial(&p, POD_TOKEN);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
-    gateway_peer_is_closed(&p, 1008, "nothing was heard of this agent for 30 ms");
+    gateway_peer_is_closed(&p, 1008, "this agent sent nothing for 30 ms");
     assert_int_equal(agents_count(f.agents), 0);
 }
 

@@ -83,7 +83,7 @@ static void test_refused(void **state)
     assert_answer(gateway_post(&f, GROUP_PATH, NULL, CALL("[10]")), "HTTP/1.1 401 ", "WWW-Authenticate: Bearer\r\n");
     assert_answer(gateway_post(&f, GROUP_PATH, "mallory", CALL("[10]")), "HTTP/1.1 401 ", "nobody's");
     assert_answer(gateway_post(&f, GROUP_PATH, "bob", CALL("[10]")), "HTTP/1.1 403 ", "bob may not");
-    assert_answer(gateway_post(&f, "/v1/nothing", "alice", CALL("[10]")), "HTTP/1.1 404 ", "nothing at this path");
+    assert_answer(gateway_post(&f, "/v1/nothing", "alice", CALL("[10]")), "HTTP/1.1 404 ", "this path does not exist");
     assert_answer(gateway_post(&f, "/v1/connect", "alice", CALL("[10]")), "HTTP/1.1 404 ", "websockets");
     static const char get[] = "GET " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice\r\n\r\n";
     assert_answer(gateway_ask(&f, get, sizeof get - 1), "HTTP/1.1 426 ", "POST a JSON-RPC request");

@@ -215,7 +215,7 @@ static void test_broken_protocol(void **state)
     gateway_fixture_ticket(ticket, GATEWAY_UID, 1, 0, 1);
     dial(&p, 0, ticket);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
-    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[]"); // it is no client
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[]"); // it is not a client
     GATEWAY_UNTIL(&f, p.closed);
     assert_int_equal(p.code, 1002);
     assert_false(q.closed);

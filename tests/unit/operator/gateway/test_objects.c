@@ -299,7 +299,7 @@ static void what_is_freed_is_gone_everywhere(void **state)
     char *put = put_batch(&actor, 4);
     must(request(&actor, "object.free", put));
     assert_string_equal(buf_str(&last.result), "[true,true]");
-    must_fail(request(&actor, "object.get", put), CADRE_CLIENT_NOT_FOUND, "not there any more");
+    must_fail(request(&actor, "object.get", put), CADRE_CLIENT_NOT_FOUND, "no longer");
     must_fail(request(&critic, "sub", put), CADRE_CLIENT_NOT_FOUND, "it was freed");
     free(put);
 }

@@ -55,7 +55,7 @@ static int check(void *ctx, const char *token, struct err *err)
     assert_ptr_equal(ctx, &t);
     if (str_starts(token, "forged"))
         return err_set(err, ERR_UNAUTHORIZED, "the token is refused: its signature is wrong");
-    return str_starts(token, "odd") ? err_set(err, ERR_NOT_FOUND, "it is no JWT") : 0;
+    return str_starts(token, "odd") ? err_set(err, ERR_NOT_FOUND, "it is not a JWT") : 0;
 }
 
 static void start(const struct access_options *options)
@@ -333,8 +333,8 @@ static void an_api_server_in_trouble_is_asked_twice(void **state)
     stub_fail(stub_next(t.client), ERR_IO, "connection reset");
     stub_fail(stub_next(t.client), ERR_IO, "connection reset");
     assert_int_equal(h.err.code, ERR_UNAVAILABLE);
-    assert_string_equal(h.err.msg,
-                        "the API server cannot be asked now whether you may call workers here: connection reset");
+    assert_string_equal(
+        h.err.msg, "the operator cannot ask the API server now whether you may call workers here: connection reset");
     // That answer is not kept.
     ask("token", "prod", &h);
     allow();

@@ -295,7 +295,7 @@ static void what_is_no_jwt_is_refused(void **state)
 {
     (void)state;
     struct arena a = ARENA_INIT;
-    static const char why[] = "it is no JWT of at most 16384 bytes";
+    static const char why[] = "it is not a JWT of at most 16384 bytes";
     const char *good = issuer_token(&keys[ES256], CADRE, NOW_S + 60, &a);
     for (size_t n = 0; n < (size_t)(strrchr(good, '.') - good); n++)
         refused(arena_strndup(&a, good, n), ERR_UNAUTHORIZED, why, &a);

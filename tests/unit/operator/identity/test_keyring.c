@@ -150,7 +150,7 @@ static void a_new_key_is_asked_for(void **state)
     while (clock_mono_ms(loop_clock(t.loop)) < start_ms + 2)
         loop_run_once(t.loop, 1);
     assert_int_equal(pod_of(&new_key), ERR_UNAVAILABLE);
-    assert_non_null(strstr(t.err.msg, "the API server is being asked: try again"));
+    assert_non_null(strstr(t.err.msg, "the operator is asking the API server for new ones: try again"));
     assert_int_equal(pod_of(&new_key), ERR_UNAVAILABLE);
     assert_int_equal(stub_waiting(t.client), 1);
     assert_int_equal(pod_of(&old_key), 0); // nobody else waits

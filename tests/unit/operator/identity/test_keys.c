@@ -389,7 +389,7 @@ static void a_secret_that_cannot_be_is_refused(void **state)
         {"[]", "no resourceVersion"},
         {"{\"metadata\":{\"resourceVersion\":\"7\"},\"data\":{\"tls.crt\":\"?\"}}", "tls.crt is not base64"},
         {"{\"metadata\":{\"resourceVersion\":\"7\"},\"data\":{\"install.key\":\"c2hvcnQ=\"}}",
-         "install.key has 5 bytes and not 32; remove it, and the operator writes a good one"},
+         "install.key has 5 bytes, but needs 32; remove it, and the operator writes a new one"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct keys k;

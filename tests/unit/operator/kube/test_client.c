@@ -308,7 +308,7 @@ static void a_request_that_waits_too_long_says_so(void **state)
     assert_true(fixture_wait_count(f, 1));
     send_get(f, "b", 100, &a);
     assert_true(answer_wait(f, &a));
-    assert_message(&a, ERR_TIMEOUT, "GET pods ml/b: not sent within 0.1 s: 2 requests are under way");
+    assert_message(&a, ERR_TIMEOUT, "GET pods ml/b: not sent within 0.1 s: 2 requests are in progress");
     assert_int_equal(many[0].calls, 0);
 }
 

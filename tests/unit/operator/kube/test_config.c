@@ -208,8 +208,8 @@ static void what_is_no_kubeconfig_is_refused(void **state)
 {
     (void)state;
     assert_refused("", "kubeconfig %s is empty");
-    assert_refused("hello\n", "kubeconfig %s is no kubeconfig");
-    assert_refused("- a\n", "kubeconfig %s is no kubeconfig");
+    assert_refused("hello\n", "kubeconfig %s is not a kubeconfig");
+    assert_refused("- a\n", "kubeconfig %s is not a kubeconfig");
     assert_refused("a: [\nb: }\n", "kubeconfig %s is not YAML: line 2: did not find expected node content");
     assert_refused("\"a\": b\n\"", "kubeconfig %s is not YAML: line 2: found unexpected end of stream");
 }
@@ -315,7 +315,7 @@ static void an_ipv6_address_gets_its_brackets(void **state)
 static void outside_of_a_pod_that_is_said(void **state)
 {
     (void)state;
-    const char *const want = "this is no pod of a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no "
+    const char *const want = "this is not a pod of a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no "
                              "kubeconfig is given; name one";
     assert_int_equal(kube_config_in_cluster(dir, NULL, NULL, &c, &err), ERR_NOT_FOUND);
     assert_string_equal(err.msg, want);

@@ -272,7 +272,7 @@ static void items_may_be_null(void **state)
 static void what_is_no_whole_list_is_refused(void **state)
 {
     (void)state;
-    const char *const frame = " PROTO: the list is not as the API server sends it: ";
+    const char *const frame = " PROTO: the list is not in the API server's format: ";
     const struct {
         const char *in, *want;
     } cases[] = {

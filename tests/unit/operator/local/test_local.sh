@@ -81,7 +81,7 @@ exit_code 127 "cannot run $work/none" --listen "unix:$work/socket" --agent "$wor
 exit_code 69 "cannot listen" --listen "unix:$work/no/socket" -- true
 exit_code 64 "must be 127.0.0.1:PORT" --listen 0.0.0.0:1 -- true
 exit_code 64 "must be a number" --processes 0 -- true
-exit_code 64 "comes after --" --processes 2
+exit_code 64 "name the command for each rank after --" --processes 2
 exit_code 3 "yes and 0 of 1" "${socket[@]}" -f "$work/group.yaml" --group shell
 exit_code 65 "name one of its WorkerGroups with --group: acc, shell" "${socket[@]}" -f "$work/group.yaml"
 exit_code 65 "with --group: acc, shell" "${socket[@]}" -f "$work/group.yaml" --group none
@@ -96,15 +96,15 @@ refuses() { # TEXT SPEC
     printf '%s\n' 'apiVersion: cadre.dev/v1alpha1' 'kind: WorkerGroup' 'metadata: {name: a}' "spec: $2" >"$work/bad.yaml"
     exit_code 65 "bad.yaml: $1" "${socket[@]}" -f "$work/bad.yaml"
 }
-refuses "there is no field spec.replica in a WorkerGroup" '{replica: 2, worker: {command: ["true"]}}'
-refuses "there is no field spec.worker.env[1].val in" '{worker: {command: ["true"], env: [{name: A}, {name: B, val: c}]}}'
+refuses "a WorkerGroup has no field spec.replica" '{replica: 2, worker: {command: ["true"]}}'
+refuses "a WorkerGroup has no field spec.worker.env[1].val" '{worker: {command: ["true"], env: [{name: A}, {name: B, val: c}]}}'
 refuses "spec.worker: set at most one of module, python and command" '{worker: {command: ["true"], module: /m.so}}'
 refuses "spec.suspend is true, so there is nothing to run" '{suspend: true, worker: {command: ["true"]}}'
 refuses "spec.worker.env sets RANK" '{worker: {command: ["true"], env: [{name: RANK, value: "1"}]}}'
 refuses "spec.worker.meshes: the sizes of mesh m (dp 3) do not multiply to the world size of 2" \
     '{replicas: 2, worker: {command: ["true"], meshes: [{name: m, dims: [{name: dp, size: 3}]}]}}'
 printf 'apiVersion: cadre.dev/v2\nkind: WorkerGroup\nmetadata: {name: a}\nspec: {}\n' >"$work/bad.yaml"
-exit_code 65 "apiVersion is not cadre.dev/v1alpha1" "${socket[@]}" -f "$work/bad.yaml"
+exit_code 65 "apiVersion must be cadre.dev/v1alpha1" "${socket[@]}" -f "$work/bad.yaml"
 printf 'kind: WorkerGroup\nmetadata: {name: ../a}\nspec: {worker: {command: ["true"]}}\n' >"$work/bad.yaml"
 exit_code 65 "the group ../a of the namespace default: names have" "${socket[@]}" -f "$work/bad.yaml"
 exit_code 65 "the group A of the namespace default: names have" "${socket[@]}" --group A -- true
@@ -116,9 +116,9 @@ for i in c:b d:c e:d f:e g:f; do
     printf '%s: &%s [*%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s]\n' "${i%:*}" "${i%:*}" "${i#*:}"{,,,,,,,}
 done >>"$work/bad.yaml"
 exit_code 65 "longer than a manifest may be" "${socket[@]}" -f "$work/bad.yaml"
-exit_code 65 "there is no WorkerGroup in it" "${socket[@]}" -f /dev/null
+exit_code 65 "the file has no WorkerGroup" "${socket[@]}" -f /dev/null
 exit_code 65 "cannot read $work/none" "${socket[@]}" -f "$work/none"
 exit_code 64 "must be PREFIX=DIRECTORY" "${socket[@]}" -f "$work/group.yaml" --map modules
-exit_code 64 "there is nothing to come after --" "${socket[@]}" -f "$work/group.yaml" -- true
+exit_code 64 "leave out the command after --" "${socket[@]}" -f "$work/group.yaml" -- true
 exit_code 64 "the file says the number of ranks" "${socket[@]}" -f "$work/group.yaml" --processes 2
 echo "ok"

@@ -13,8 +13,8 @@ zeros='{"a": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]}'
 cli_says "S2-10 actor.add" '{"a": [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]}' call ppo add "$zeros" --role actor
 cli_says "S2-10 critic.sub, of the same data" '{"a": [-10, -10, -10, -10, -10, -10, -10, -10, -10, -10]}' \
     call ppo sub "$zeros" --role critic
-cli_says "no role" 'ppo has several roles: the call of add() says which one (role): actor, critic' call ppo add "$zeros"
-cli_says "no role, one rank" 'the group has roles, and the call says none; there are: actor, critic' \
+cli_says "no role" 'ppo has several roles: set the role of the call of add() to one of them: actor, critic' call ppo add "$zeros"
+cli_says "no role, one rank" 'the group has roles, and the call names none; there are: actor, critic' \
     call ppo add "$zeros" --rank 1
 cli_says "no such role" "ppo has no role 'judge'; it has: actor, critic" call ppo add "$zeros" --role judge
 cli_says "another role's method" "critic of default/ppo has no method 'add'; it has: sub" call ppo add "$zeros" --role critic

@@ -81,9 +81,9 @@ answer=$(curl -sS -m 30 --unix-socket "$socket" -H "Content-Type: application/js
 [[ $answer == '{"jsonrpc":"2.0","id":1,"result":[10,11]}' ]] || fail "without a token: $answer"
 [[ $("$cli" info acc 2>/dev/null) == *"2 of 2"* || $("$cli" info acc -o json 2>/dev/null) == *'"connected": 2'* ]] ||
     fail "info: $("$cli" info acc)"
-refused 2 "both --server and --socket" "$cli" call acc add --server "unix:$socket" --socket "$socket"
+refused 2 "use only one of --server and --socket" "$cli" call acc add --server "unix:$socket" --socket "$socket"
 refused 2 "must be the path of a socket" "$cli" call acc add --socket "sock"
-refused 1 "why is of groups in a cluster" env KUBECONFIG=/dev/null "$cli" why acc
+refused 1 "why is for groups in a cluster" env KUBECONFIG=/dev/null "$cli" why acc
 refused 69 "somebody else does already" "$local" -f "$work/acc.yaml" --map "/modules=$(dirname "$module")" --agent "$agent"
 grep -qF "[rank 1] cadre-worker: rank 1: ready" "$work/err" || fail "not whose line it is"
 calls "[10, 11]" get_value # which the second one has not harmed
@@ -130,18 +130,18 @@ ended 0 "SIGTERM after a restart"
 shell three 'echo "attempt $CADRE_ATTEMPT"; exit 3' ', maxRestarts: 2'
 run three.yaml
 ended 3 "maxRestarts"
-for text in "attempt 1" "attempt 2" "attempt 3" "no restart: maxRestarts are used up"; do
+for text in "attempt 1" "attempt 2" "attempt 3" "it is not restarted: maxRestarts is used up"; do
     grep -qF "$text" "$work/err" || fail "does not say: $text"
 done
 ! grep -q "attempt 4" "$work/err" || fail "one restart too many"
 shell never 'exit 4' ', restartPolicy: Never'
 run never.yaml
 ended 4 "Never"
-grep -qF "no restart: restartPolicy is Never" "$work/err" || fail "does not say why"
+grep -qF "it is not restarted: restartPolicy is Never" "$work/err" || fail "does not say why"
 shell rule 'exit 42' ', failurePolicy: {rules: [{exitCodes: [42], action: Fail}]}'
 run rule.yaml
 ended 42 "a rule"
-grep -qF "no restart: failurePolicy says Fail" "$work/err" || fail "does not say why"
+grep -qF "it is not restarted: failurePolicy says Fail" "$work/err" || fail "does not say why"
 # shellcheck disable=SC2016
 shell ignored '[ $CADRE_ATTEMPT -gt 3 ] || exit 9' ', maxRestarts: 0, failurePolicy: {rules: [{exitCodes: [9], action: Ignore}]}'
 run ignored.yaml
@@ -154,7 +154,7 @@ run over.yaml
 until_true "$cli" call acc get_value
 "$cli" kill acc --rank 1 >/dev/null 2>&1
 until_true grep -q "calls are refused from now on; Ctrl-C ends the run" "$work/err"
-why="it has failed: rank 1 exited with code 137; no restart: restartPolicy is Never"
+why="it failed: rank 1 exited with code 137; it is not restarted: restartPolicy is Never"
 grep -qF "cadre-local: acc: $why" "$work/err" || fail "does not say: $why"
 refused 1 "lab/acc takes no calls: $why" "$cli" call acc get_value --timeout 100
 [[ $("$cli" info acc 2>/dev/null) == *"$why"* ]] || fail "info: $("$cli" info acc)"
@@ -179,7 +179,7 @@ for end in go stop; do
         touch "$work/go"
         ended 6 "a run that nobody could call"
         rm "$work/go"
-        why="late takes no calls: it has failed: rank 0 exited with code 6; no restart: restartPolicy is Never"
+        why="late takes no calls: it failed: rank 0 exited with code 6; it is not restarted: restartPolicy is Never"
     else
         kill -TERM "$pid"
         ended 143 "a run with a call"

@@ -24,7 +24,7 @@ grep -qE '^w +step +[0-9.]+ +[0-9.]+m?s +.* rank 3 \+[0-9.]+m?s, last in [0-9]+%
 json=$("$cli" top w --interval 100ms -o json "${at[@]}")
 [[ $json == '[{"group":"w","method":"step","callsPerSecond":0.000,'*'"ended":0,"errors":0,'* ]] || fail "top -o json: $json"
 ! "$cli" top "${at[@]}" 2>"$work/top.err" || fail "top without a group"
-grep -q 'which group?' "$work/top.err" || fail "top without a group says nothing"
+grep -q 'the name of the group is missing' "$work/top.err" || fail "top without a group says nothing"
 # traceparent: by the environment, as a parameter, as a header of a POST; a malformed one counts as not there
 trace=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 post() { # BODY [CURL OPTION...]

@@ -39,8 +39,8 @@ static void a_bad_head_is_refused_by_name(void **state)
     static const struct {
         const char *json, *says;
     } bad[] = {
-        {"", "no JSON object"},
-        {"[]", "no JSON object"},
+        {"", "not a JSON object"},
+        {"[]", "not a JSON object"},
         {"{", "not valid JSON at byte 1"},
         {"{}", "no \"method\""},
         {"{\"method\":1}", "\"method\" must be a name"},

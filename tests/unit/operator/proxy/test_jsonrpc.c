@@ -132,8 +132,8 @@ static void a_batch_of_tensors_is_not_for_text(void **state)
     assert_int_equal(worker_answer_bytes(&d->f, &d->workers[1], worker_takes(&d->workers[1], ""), RECORD_RESULT,
                                          "\2\0\0\0\0\0\0\0{}", 10, &err),
                      0);
-    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"the method ran, but what a worker "
-             "sent as its result is a batch of tensors, which only clients of cadre.v1 can take (10 bytes)\"}}");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"the method ran, but the result "
+             "that a worker sent is a batch of tensors, which only clients of cadre.v1 can read (10 bytes)\"}}");
 }
 
 static void what_is_wrong_gets_the_code_of_the_standard(void **state)
@@ -145,7 +145,7 @@ static void what_is_wrong_gets_the_code_of_the_standard(void **state)
         {"{\"jsonrpc\":\"2.0\",\"id\":1", "null", "-32700,*"},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", "null", "-32700,*"},
         {"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\"}]", "null",
-         "-32600,\"message\":\"batches are not served*"},
+         "-32600,\"message\":\"batches are not supported*"},
         {"7", "null", "-32600,\"message\":\"a request is an object, not a number\"}}"},
         {"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"group.info\"}", "null", "-32600,\"message\":\"\\\"id\\\" must*"},
         {"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"group.info\"}", "null", "-32600,*"},
@@ -156,7 +156,7 @@ static void what_is_wrong_gets_the_code_of_the_standard(void **state)
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":[]}", "1", "-32602,*"},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.cancel\",\"params\":{}}", "1", "-32602,*"},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\"}", "1",
-         "-32602,\"message\":\"the call says no \\\"group\\\"*"},
+         "-32602,\"message\":\"the call names no \\\"group\\\"*"},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.kill\",\"params\":{\"group\":\"llama\"}}", "1",
          "-32602,\"message\":\"group.kill: which rank? It ends one process\"*"},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.kill\",\"params\":{\"rank\":1,\"args\":[]}}", "1",
@@ -168,7 +168,7 @@ static void what_is_wrong_gets_the_code_of_the_standard(void **state)
         {CALL("1", ",\"method\":\"add\",\"args\":1"), "1",
          "-32602,\"message\":\"\\\"args\\\" must be a list or an object\"}}"},
         {CALL("1", ",\"method\":\"add\",\"perRank\":[1,2],\"args\":[]"), "1",
-         "-32602,\"message\":\"\\\"perRank\\\" goes*"},
+         "-32602,\"message\":\"\\\"perRank\\\" cannot be used*"},
         {CALL("1", ",\"method\":\"add\",\"perRank\":[1]"), "1",
          "-32602,\"message\":\"add(): the list of arguments has 1 elements, ml/llama has 2 ranks*"},
         {CALL("1", ",\"method\":\"add\",\"rank\":-1"), "1", "-32602,\"message\":\"\\\"rank\\\" must*"},

@@ -152,7 +152,7 @@ static void dp_compute_is_strictly_one_element_a_rank(void **state)
         const char *args, *says;
     } wrong[] = {
         {"[1,2]", "has 2 elements, ml/llama has 4 ranks"},
-        {"{\"x\":[1,2,3,4],\"y\":2}", "argument 'y' must be a list of one element a rank, because the call is DP_"},
+        {"{\"x\":[1,2,3,4],\"y\":2}", "argument 'y' must be a list with one element per rank, because the call is DP_"},
         {"7", "a call that is DP_COMPUTE needs a list of arguments"}};
     for (size_t k = 0; k < ARRAY_LEN(wrong); k++) {
         sends(w, (struct call_text){
@@ -248,7 +248,7 @@ static void what_cannot_be_called_is_refused_by_name(void **state)
         {"{\"method\":\"add\",\"group\":\"prod/llama\"}",
          "1 ERROR FORBIDDEN this connection is for the groups of namespace ml; open another one for prod/llama"},
         {"{\"method\":\"add\",\"attempt\":9,\"whenNotReady\":\"Refuse\"}", "1 ERROR UNAVAILABLE add() was not sent: *"},
-        {"[]", "1 ERROR INVALID the head of the call is no JSON object"},
+        {"[]", "1 ERROR INVALID the head of the call is not a JSON object"},
     };
     struct world *w = *state;
     for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
@@ -262,7 +262,7 @@ static void what_cannot_be_called_is_refused_by_name(void **state)
     client_close(&w->c);
     client_open(&w->f, &w->c, NULL);
     sends_group(w, 1, ADD, "{}");
-    hears(w, "1 ERROR INVALID the call says no \"group\"*");
+    hears(w, "1 ERROR INVALID the call names no \"group\"*");
     sends_group(w, 1, "{\"method\":\"group.info\",\"group\":\"ml/llama\"}", NULL);
     hears(w, "1 RESULT {*");
 }
@@ -322,7 +322,7 @@ static void the_first_error_answers_and_the_rest_is_dropped(void **state)
     sends(w, (struct call_text){.id = 1, .rank = 1, .head = ADD});
     ids[1] = worker_takes(&w->workers[1], "");
     assert_int_equal(worker_answer(&w->f, &w->workers[1], ids[1], RECORD_ERROR, "nonsense", &err), 0);
-    hears(w, "1 ERROR rank=1 INTERNAL rank 1: the worker sent an error that cannot be read (8 bytes)");
+    hears(w, "1 ERROR rank=1 INTERNAL rank 1: the worker sent an error that the proxy cannot read (8 bytes)");
 }
 
 static void a_worker_answers_only_what_it_was_asked(void **state)
@@ -445,7 +445,7 @@ static void records_that_no_client_sends_end_the_session(void **state)
     assert_int_equal(session_record(w->c.session, &r, UINT64_MAX, &err), ERR_PROTO);
     r.h = (struct record_header){.type = RECORD_CALL, .flags = RECORD_PARTS, .call = 1, .rank = 0};
     assert_int_equal(session_record(w->c.session, &r, UINT64_MAX, &err), 0);
-    hears_about(w, "1 ERROR INVALID", "arguments in parts are not served");
+    hears_about(w, "1 ERROR INVALID", "does not support arguments in parts");
     r.h.type = RECORD_ARGS;
     assert_int_equal(session_record(w->c.session, &r, UINT64_MAX, &err), 0);
     hears_nothing(w);

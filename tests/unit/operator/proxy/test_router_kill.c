@@ -169,7 +169,7 @@ static void it_is_not_waited_for_without_end(void **state)
     kills(w, 2, 1);
     ordered(w, 1, 1);
     client_cancel(&w->c, 2);
-    hears_about(w, "2 ERROR CANCELED", "the process may end all the same");
+    hears_about(w, "2 ERROR CANCELED", "the process may still end");
     router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137);
     hears_nothing(w);
     kills(w, 3, 2); // and who goes away is not waited for by anybody
@@ -187,10 +187,10 @@ static void what_it_cannot_do_is_said(void **state)
     sends(w, (struct call_text){.id = 4, .rank = 1, .head = "{\"method\":\"group.kill\",\"pad\":true}"});
     hears_about(w, "4 ERROR INVALID", "group.kill takes a rank");
     sends(w, (struct call_text){.id = 6, .rank = 1, .head = "{\"method\":\"group.kill\",\"attempt\":9}"});
-    hears_about(w, "6 ERROR UNAVAILABLE", "attempt 9 of ml/llama is not known here yet");
+    hears_about(w, "6 ERROR UNAVAILABLE", "this replica does not know attempt 9 of ml/llama yet");
     fixture_group(&w->f, WORLD, 2, NULL);
     sends(w, (struct call_text){.id = 5, .rank = 1, .head = "{\"method\":\"group.kill\",\"attempt\":1}"});
-    hears_about(w, "5 ERROR CONFLICT", "the call is for attempt 1 of ml/llama, which is over");
+    hears_about(w, "5 ERROR CONFLICT", "the call is for attempt 1 of ml/llama, which has ended");
     nothing_ordered(w);
 }
 

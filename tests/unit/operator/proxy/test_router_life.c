@@ -52,11 +52,11 @@ static void what_a_dead_rank_was_not_sent_has_not_run(void **state)
         "1 ERROR rank=2 exit=137 UNAVAILABLE rank 2 of ml/llama (pod llama-2-0 on node n2) exited with code 137 while "
         "add() was pending; it may have run");
     hears(w, "2 ERROR UNAVAILABLE rank 2 of ml/llama (pod llama-2-0 on node n2) exited with code 137 while add() was "
-             "pending; it was not sent to it, and has not run");
+             "pending; the call was not sent to this rank, and has not run");
     hears(
         w,
         "3 ERROR rank=2 exit=137 UNAVAILABLE rank 2 of ml/llama (pod llama-2-0 on node n2) exited with code 137 while "
-        "add() was pending; other ranks may have run it, this one has not");
+        "add() was pending; other ranks may have run the call; this one has not");
 }
 
 static void without_an_exit_code_calls_fail_after_a_moment(void **state)
@@ -259,7 +259,7 @@ static void a_call_of_an_older_attempt_is_refused_and_of_a_newer_one_waits(void 
         worker_start(&w->f, &w->workers[i], i, 2);
     }
     sends(w, (struct call_text){.id = 1, .rank = 0, .head = "{\"method\":\"add\",\"attempt\":1}"});
-    hears(w, "1 ERROR CONFLICT the call is for attempt 1 of ml/llama, which is over: it is at attempt 2");
+    hears(w, "1 ERROR CONFLICT the call is for attempt 1 of ml/llama, which has ended: the group is at attempt 2");
     sends(w, (struct call_text){.id = 2, .rank = 0, .head = "{\"method\":\"add\",\"attempt\":2}"});
     worker_says(&w->f, &w->workers[0], worker_takes(&w->workers[0], ""), "1");
     hears(w, "2 RESULT 1");
@@ -381,7 +381,8 @@ static void calls_are_bounded_in_number(void **state)
         sends(w, (struct call_text){.id = id, .rank = 0, .head = ADD});
     hears_nothing(w);
     sends(w, (struct call_text){.id = 1000, .rank = 0, .head = ADD});
-    hears(w, "1000 ERROR THROTTLED 100 calls of this connection are not answered; no more at a time");
+    hears(w, "1000 ERROR THROTTLED 100 calls of this connection have no answer yet, which is the limit; wait for some "
+             "of them");
     worker_says(&w->f, &w->workers[0], worker_takes(&w->workers[0], ""), "1");
     hears(w, "1 RESULT 1");
     sends(w, (struct call_text){.id = 1000, .rank = 0, .head = ADD});
@@ -399,7 +400,8 @@ static void a_rank_takes_only_so_many_calls(void **state)
         hears(w, "1 ERROR CANCELED*");
     }
     sends_group(w, 1, ADD, "[]");
-    hears(w, "1 ERROR THROTTLED rank 0 of ml/llama has 500 calls that it has not answered; no more now");
+    hears(w, "1 ERROR THROTTLED rank 0 of ml/llama has 500 calls that it has not answered, which is the limit; wait "
+             "for some of them");
     assert_int_equal(worker_takes(&w->workers[1], ""), 0);
 }
 

@@ -321,7 +321,8 @@ static void results_that_do_not_fit_name_ranks_and_keys(void **state)
     results_do_not_fit(w, &plain, &other, "'t' of cadre.meta is 1 of rank 0, but 2 of rank 1");
     results_do_not_fit(w, &json, &plain, "of the ranks 0 and 1 one returned JSON, the other a safetensors document");
     results_do_not_fit(w, &plain, &column, "rank 1 has column 'p', rank 0 has not");
-    results_do_not_fit(w, &json, &number, "rank 1 ran f(), but its result cannot be joined with the others: no batch");
+    results_do_not_fit(w, &json, &number,
+                       "rank 1 ran f(), but its result cannot be joined with the others: this is not a batch");
     results_do_not_fit(w, &null, &json, "rank 0 ran f(), but its result cannot be joined");
     // Nothing of all is nothing.
     struct body args = text_body("{\"a\":[1,2]}");
@@ -343,11 +344,12 @@ static void what_is_wrong_reaches_no_rank(void **state)
     (void)state;
     struct crowd *w = crowd_new(4, NULL, NULL);
     const struct mode proto = {0}, split = {RECORD_SPLIT};
-    crowd_refused(w, &proto, "[1,2,3,4]", "INVALID", "f(): no batch: neither a safetensors document nor a JSON object");
-    crowd_refused(w, &proto, "{\"a\":1}", "INVALID", "'a' is no list; in a batch everything is a list");
+    crowd_refused(w, &proto, "[1,2,3,4]", "INVALID",
+                  "f(): this is not a batch: neither a safetensors document nor a JSON object");
+    crowd_refused(w, &proto, "{\"a\":1}", "INVALID", "'a' is not a list; in a batch everything is a list");
     crowd_refused(w, &proto, "{\"a\":[1],\"b\":[1,2]}", "INVALID", "'b' has 2 rows, but 'a' has 1");
     crowd_refused(w, &proto, "{\"a\":[1,2,3,4]", "INVALID", "not valid JSON at byte");
-    crowd_refused(w, &proto, "", "INVALID", "no batch");
+    crowd_refused(w, &proto, "", "INVALID", "this is not a batch");
     crowd_refused(w, &split, "{\"a\":[1]}", "INVALID", "dispatch mode SPLIT needs `split` or `collect`");
     crowd_refused(w, &(struct mode){RECORD_3D_PROTO}, "{\"a\":[1]}", "NOT_FOUND",
                   "f() of ml/llama: the call needs a mesh, the group has 0 in spec.worker.meshes");
@@ -364,7 +366,7 @@ static void what_is_wrong_reaches_no_rank(void **state)
     crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":{\"a\":[1}"}, "{}", "INVALID", "not valid JSON");
     crowd_refused(w, &(struct mode){.more = ",\"pad\":1"}, "{}", "INVALID", "\"pad\" must be true or false");
     crowd_refused(w, &(struct mode){.execute = RECORD_RANK_ZERO, .more = ",\"pad\":true"}, "{}", "INVALID",
-                  "one rank runs it, there is nothing to split, collect or pad");
+                  "only one rank runs the call; leave out split, collect and pad");
     static const int64_t in[] = {1, 2, 3, 4};
     struct body batch = batch_of(in, 4, true, NULL, NULL, &w->memory);
     crowd_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &batch);

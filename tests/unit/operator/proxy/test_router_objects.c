@@ -100,7 +100,7 @@ static void what_does_not_go_with_it_is_refused(void **state)
     sends(w, (struct call_text){.id = 2, .rank = 1, .head = KEEP, .flags = RECORD_QUIET});
     hears_about(w, "2 ERROR INVALID ", "no result");
     sends_group(w, 3, "{\"method\":\"add\",\"pin\":true}", "[1]");
-    hears_about(w, "3 ERROR INVALID ", "\"keep\" goes with it");
+    hears_about(w, "3 ERROR INVALID ", "set \"keep\", too");
     sends_group(w, 4, "{\"method\":\"add\",\"keep\":1}", "[1]");
     hears_about(w, "4 ERROR INVALID ", "true or false");
     gets_nothing(w, 1);
@@ -272,9 +272,9 @@ static void a_wrong_argument_says_what_is_wanted(void **state)
     sends_group(w, 1, "{\"method\":\"object.get\"}", "[1]");
     hears_about(w, "1 ERROR INVALID ", "one reference as its argument");
     sends_group(w, 2, "{\"method\":\"object.get\"}", "{\"$ref\":\"cadre:1:nonsense\"}");
-    hears_about(w, "2 ERROR INVALID ", "is no reference that is known here");
+    hears_about(w, "2 ERROR INVALID ", "is not a reference that is known here");
     sends(w, (struct call_text){.id = 3, .rank = 1, .head = "{\"method\":\"object.get\"}", .args = ref});
-    hears_about(w, "3 ERROR INVALID ", "where the object is");
+    hears_about(w, "3 ERROR INVALID ", "goes to the rank that has the object");
     sends_group(w, 4, "{\"method\":\"object.eat\"}", ref);
     hears_about(w, "4 ERROR NOT_FOUND ", "object.put, object.get");
     sends_group(w, 5, "{\"method\":\"object.get\",\"keep\":true}", ref);

@@ -51,7 +51,7 @@ static void a_call_says_which_one(void **state)
     struct world *w = *state;
     sends_group(w, 1, ADD, "[1]");
     hears_about(w, "1 ERROR INVALID",
-                "ml/llama has several roles: the call of add() says which one (role): actor, critic");
+                "ml/llama has several roles: set the role of the call of add() to one of them: actor, critic");
     sends_group(w, 2, "{\"method\":\"add\",\"role\":\"judge\"}", "[1]");
     hears_about(w, "2 ERROR NOT_FOUND", "ml/llama has no role 'judge'; it has: actor, critic");
     sends_group(w, 3, "{\"method\":\"score\",\"role\":\"actor\"}", "[1]");
@@ -64,7 +64,7 @@ static void a_group_without_roles_has_none(void **state)
 {
     struct world *w = *state;
     sends_group(w, 1, "{\"method\":\"add\",\"role\":\"actor\"}", "[1]");
-    hears_about(w, "1 ERROR NOT_FOUND", "ml/llama has no role 'actor': it has no roles, leave it out");
+    hears_about(w, "1 ERROR NOT_FOUND", "ml/llama has no role 'actor': the group has no roles; leave the role out");
 }
 
 static void info_lists_them(void **state)

@@ -50,7 +50,7 @@ static int sends_piece(struct world *w, struct call_pieces *b, size_t n)
     return got;
 }
 
-// Ranks read what has come for them, which is no whole call yet.
+// Ranks read what has come for them, which is not a whole call yet.
 static void reads(struct world *w)
 {
     for (uint32_t i = 0; i < WORLD; i++)

@@ -154,7 +154,7 @@ static void start(struct world *w)
         worker_start(&w->f, &w->workers[i], i, 1);
 }
 
-// Ranks read what has come for them, which is no whole call yet.
+// Ranks read what has come for them, which is not a whole call yet.
 static void all_read(struct world *w)
 {
     for (uint32_t i = 0; i < WORLD; i++)

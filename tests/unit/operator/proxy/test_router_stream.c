@@ -224,7 +224,7 @@ static void a_deadline_in_the_middle_says_so(void **state)
     sends(w, &b, b.len - 3);
     assert_null(wire_next(&w->workers[1].wire));
     fixture_pass(&w->f, 50);
-    hears(w, "1 ERROR TIMEOUT add() of ml/llama: not done within 50 ms: its arguments have not come in whole");
+    hears(w, "1 ERROR TIMEOUT add() of ml/llama: not done within 50 ms: its arguments have not arrived completely");
     takes_cancel(w, 1);
     free(b.bytes);
 }

@@ -247,7 +247,8 @@ static void a_task_whose_callers_hold_all_slots_is_refused(void **state)
     sends_group(w, 1, "{\"method\":\"task\"}", "[1]");
     takes(w, 3, &arg);
     sends_group(w, 2, "{\"method\":\"task\",\"via\":[\"ml/llama/3/task\"]}", "[2]");
-    hears(w, "2 ERROR CONFLICT a deadlock: task() waits for a slot of ml/llama, and methods that wait for it hold all");
+    hears(w, "2 ERROR CONFLICT a deadlock: task() waits for a slot of ml/llama, and all slots are held by methods that "
+             "wait for this call");
     sends_group(w, 3, "{\"method\":\"ask\",\"via\":[\"ml/llama/3/task\"]}", "[3]"); // has slots of its own
     takes(w, 3, &arg);
     assert_int_equal(arg, 3);

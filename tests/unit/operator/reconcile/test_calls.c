@@ -46,7 +46,7 @@ static void a_group_that_does_not_get_ready_by_waiting_refuses_calls(void **stat
         {"", "", "\"status\":{\"conditions\":[" CONDITION("Failed", "True", "WorkerFailed", "3") "]}",
          "it has failed: its message"},
         {"", "", "\"status\":{\"conditions\":[" CONDITION("Succeeded", "True", "Completed", "3") "]}",
-         "all of its processes have ended with success"},
+         "all of its processes have succeeded"},
         {"", "", REFUSED(WAITS), "it is not accepted: InvalidBundles: its message"},
     };
     (void)state;

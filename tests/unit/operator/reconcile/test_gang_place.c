@@ -70,7 +70,7 @@ static void a_gang_that_waits_is_told_who_is_ahead_and_looks_again(void **state)
     decide(w, line, &second, NULL);
     assert_string_equal(placed.message, "needs 2 x 1 free nvidia.com/gpu, found 1; 1 of 1 node has room\n"
                                         "in use there: 3 of 4 nvidia.com/gpu, 3 by WorkerGroup ml/llama\n"
-                                        "ahead of it wait: WorkerGroup ml/first since 1970-01-02T00:00:00Z");
+                                        "these wait ahead of it: WorkerGroup ml/first since 1970-01-02T00:00:00Z");
     world_free(w);
 }
 

@@ -363,7 +363,7 @@ static void what_is_known_already_is_not_read_again(void **state)
     struct stub_call *watch = synced();
     say(watch, EVENT("ADDED", OBJECT("c", "11")));
     buf_reset(&t.trace);
-    // The rest of it is no JSON, which nobody gets to see; but the watch has come so far.
+    // The rest of it is not JSON, which nobody gets to see; but the watch has come so far.
     say(watch, "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Service\",\"metadata\":{\"name\":\"c\",\"namespace\":\"ml\","
                "\"uid\":\"u-c\",\"resourceVersion\":\"11\",!}}}\n");
     assert_trace("");

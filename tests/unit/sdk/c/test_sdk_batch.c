@@ -117,7 +117,7 @@ static void results_that_are_no_json_are_walked_over_too(void **state)
     assert_int_equal(cadre_client_list_next(&l, &item), -1);
     l = (cadre_client_json){"\xff\xff\xff\xff\0\0\0", 8};
     assert_int_equal(cadre_client_list_next(&l, &item), 0);
-    l = (cadre_client_json){"\2\0\0\0\0\0\0\0{}", 10}; // one batch is no list
+    l = (cadre_client_json){"\2\0\0\0\0\0\0\0{}", 10}; // one batch is not a list
     assert_int_equal(cadre_client_list_next(&l, &item), -1);
 }
 

@@ -181,7 +181,7 @@ static void requests_that_make_no_sense_are_refused(void **state)
     cases[5].r.per_rank = per_rank, cases[5].r.n_per_rank = 2;
     cases[5].says = "add(): the arguments of rank 1 are empty";
     cases[6].r.per_rank = per_rank, cases[6].r.n_per_rank = 1, cases[6].r.args = J("[]");
-    cases[6].says = "add(): both args and per_rank";
+    cases[6].says = "add(): set only one of args and per_rank";
     cases[7].r.rank = -2, cases[7].says = "add(): there is no rank -2";
     cases[8].r.rank = 1, cases[8].r.execute = CADRE_CLIENT_EXECUTE_ALL;
     cases[8].says = "add(): a call to one rank has no dispatch or execute mode";
@@ -190,12 +190,12 @@ static void requests_that_make_no_sense_are_refused(void **state)
     cases[10].says = "add(): a negative attempt or timeout, or a timeout over 7 days";
     cases[11].r.n_per_rank = 2, cases[11].says = "add(): n_per_rank without per_rank";
     cases[12].r.batch = "[1, 2, 3]", cases[12].r.batch_len = 9;
-    cases[12].says = "add(): the batch is no safetensors document";
-    cases[13].r = cases[12].r, cases[13].r.args = J("[]"), cases[13].says = "add(): both args and batch";
-    cases[14].r.split = "{\"index\":[}", cases[14].says = "add(): `split` is no JSON";
+    cases[12].says = "add(): the batch is neither a safetensors document";
+    cases[13].r = cases[12].r, cases[13].r.args = J("[]"), cases[13].says = "add(): set only one of args and batch";
+    cases[14].r.split = "{\"index\":[}", cases[14].says = "add(): `split` is not JSON";
     cases[15].r.role = "", cases[15].says = "the role of the call must be a name";
     cases[16].r.role = "a\"}", cases[16].says = "the role of the call must be a name";
-    cases[17].r.via = "[", cases[17].says = "add(): `via` is no JSON";
+    cases[17].r.via = "[", cases[17].says = "add(): `via` is not JSON";
     for (size_t i = 0; i < 18; i++) {
         assert_int_equal(cadre_client_start(f->client, &cases[i].r, NULL, &f->error), CADRE_CLIENT_INVALID);
         assert_int_equal(f->error.may_have_run, 0);

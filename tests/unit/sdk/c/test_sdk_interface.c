@@ -35,11 +35,11 @@ static void options_that_make_no_sense_are_refused(void **state)
         cases[i].code = CADRE_CLIENT_INVALID;
     }
     cases[0].o.address = NULL, cases[0].says = "no address";
-    cases[1].o.address = "proxy:9443", cases[1].says = "\"proxy:9443\" is no address";
-    cases[2].o.address = "wss://proxy:9443/path", cases[2].says = "\"wss://proxy:9443/path\" is no address";
+    cases[1].o.address = "proxy:9443", cases[1].says = "\"proxy:9443\" is not an address";
+    cases[2].o.address = "wss://proxy:9443/path", cases[2].says = "\"wss://proxy:9443/path\" is not an address";
     cases[3].o.ns = NULL, cases[3].says = "no namespace";
     cases[4].o.ns = "../x", cases[4].says = "namespace \"../x\" is not a name of Kubernetes";
-    cases[5].o.token = "a", cases[5].o.token_file = "b", cases[5].says = "both a token and a token file";
+    cases[5].o.token = "a", cases[5].o.token_file = "b", cases[5].says = "set only one of token and token_file";
     cases[6].o.address = "wss://proxy:9443", cases[6].o.ca_file = "/nonexistent/ca", cases[6].code = CADRE_CLIENT_IO;
     cases[6].says = "cannot read the CA file /nonexistent/ca: No such file";
     cases[7].o.address = "wss://proxy:9443", cases[7].o.ca_pem = "no PEM";

@@ -35,7 +35,7 @@ archive=$(nm -g --defined-only "$lib/libcadre_client.a" | awk '$2 == "T" || $2 =
     "$lib/libcadre_client.a" $(pkg-config --libs libuv openssl) -o "$dir/static"
 for program in shared static; do
     said=$(LD_LIBRARY_PATH=$lib "$dir/$program" nowhere ml llama 2>&1) && fail "$program: there is no such address"
-    [[ $said == 'client: open: INVALID: "nowhere" is no address;'* ]] || fail "$program says: $said"
+    [[ $said == 'client: open: INVALID: "nowhere" is not an address;'* ]] || fail "$program says: $said"
 done
 
 if command -v c++ >/dev/null; then

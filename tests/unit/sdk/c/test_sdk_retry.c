@@ -178,7 +178,7 @@ static void when_without_how_often_is_refused(void **state)
     struct fixture *f = *state;
     cadre_client_request r = retried("echo", 0, "FAILED");
     open_client(f);
-    assert_string_equal(call(f, &r), "INVALID echo(): when to try again, and no max_retries");
+    assert_string_equal(call(f, &r), "INVALID echo(): retry_on or idempotent needs max_retries");
     static const char *const wrong[] = {"", "FAILED,", ",FAILED", "FAILED NO_DEVICE", "failed"};
     for (size_t i = 0; i < 5; i++) {
         r = retried("echo", 1, wrong[i]);

@@ -43,7 +43,7 @@ class Accumulators(GroupCase):
         self.assertEqual(self.group.call("add", args=[1, 1, 1, 1], dispatch="ALL_TO_ALL"), [1, 2, 3, 4])
         self.assertEqual(self.group.call("add", [1, 1, 1, 1], dispatch="ALL_TO_ALL"), [2, 3, 4, 5])  # as by name
         self.assertEqual(self.group.call("add", args={"x": [-1, -1, -1, -1]}, dispatch="ALL_TO_ALL"), [1, 2, 3, 4])
-        self.fails(cadre.Invalid, r"add\(\): the argument at position 0 must be a list of one element a rank",
+        self.fails(cadre.Invalid, r"add\(\): the argument at position 0 must be a list with one element per rank",
                    self.group.call, "add", 1, dispatch="ALL_TO_ALL")
         self.fails(cadre.Invalid, "position 0 has 2 elements", self.group.call, "add", [1, 2], dispatch="ALL_TO_ALL")
         self.assertEqual(self.group.call("add", args=[1, 2], dispatch="SPLIT",
@@ -253,7 +253,7 @@ class Accumulators(GroupCase):
             again = self.group.ref(ref.text)
             self.assertEqual((again, again.get()), (ref, 7))
         self.fails(cadre.NotFound, "freed", again.get)
-        self.fails(ValueError, "'rubbish' is no reference, which begins with cadre:", self.group.ref, "rubbish")
+        self.fails(ValueError, "'rubbish' is not a reference, which begins with cadre:", self.group.ref, "rubbish")
 
     def test_the_end_of_a_block_does_not_hide_why_it_ended(self):
         with self.assertRaises(KeyError):
@@ -558,12 +558,12 @@ class Unreachable(GroupCase):
             self.fails(cadre.Unavailable, "no connection", client.group("g").call, "echo", max_retries=0)
 
     def test_settings_that_make_no_sense(self):
-        self.fails(cadre.Invalid, "is no address", cadre.connect, "nowhere", namespace="lab")
+        self.fails(cadre.Invalid, "is not an address", cadre.connect, "nowhere", namespace="lab")
         self.fails(cadre.Invalid, "no namespace", cadre.connect, "unix:/x")
         for path in ("", "/" + "x" * 107, "/" + "x" * 5000):
             self.fails(cadre.Invalid, f"1 to 107 bytes, and this one has {len(path)}", cadre.connect, "unix:" + path,
                        namespace="lab")
-        self.fails(cadre.Invalid, "which", cadre.connect, "unix:/x", namespace="lab", token="a", token_file="b")
+        self.fails(cadre.Invalid, "only one of token and token_file", cadre.connect, "unix:/x", namespace="lab", token="a", token_file="b")
         self.fails(cadre.Io, "cannot read the CA file", cadre.connect, "wss://x:1", namespace="lab", ca_file="/nothing")
 
 

@@ -69,7 +69,7 @@ class Environment(ConnectCase):
         os.environ["PATH"] = self.folder
         with self.assertRaises(cadre.Unavailable) as caught:
             cadre.connect()
-        self.assertRegex(str(caught.exception), "found no proxy: CADRE_ADDRESS is not set; this is no pod with a "
+        self.assertRegex(str(caught.exception), "found no proxy: CADRE_ADDRESS is not set; this is not a pod with a "
                          "ServiceAccount: .*; there is no kubectl in PATH.*cadre.local()")
 
     def test_a_way_beside_an_address_is_refused(self):

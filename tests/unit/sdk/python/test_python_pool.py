@@ -93,7 +93,7 @@ class Pools(RunCase):
                 client.Group(ADD, pool=pool, gpus=2)
             with self.assertRaisesRegex(TypeError, "image= is the pool's"):
                 client.Group(ADD, pool=pool, image="x")
-            with self.assertRaisesRegex(cadre.Exists, "PlacementGroup default/pool in this run already"):
+            with self.assertRaisesRegex(cadre.Exists, "PlacementGroup default/pool exists in this run already"):
                 client.Pool([1], name="pool")
             for wrong in (4, "4", [], [0], [1.5]):
                 with self.assertRaises((TypeError, ValueError)):

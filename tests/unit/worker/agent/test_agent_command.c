@@ -93,7 +93,7 @@ static const struct {
     {COMMAND_STOP, "{\"attempt\":1}", "group: missing"},
     {COMMAND_STOP, "{\"group\":\"u\",\"attempt\":1,\"end\":1}", "end: not true or false"},
     {COMMAND_STOP, "[]", "group: missing"},
-    {COMMAND_STOP, "{", "a command that makes no sense"},
+    {COMMAND_STOP, "{", "a command with contradictory values"},
     {COMMAND_STOP, "{\"group\":\"\",\"attempt\":1}", "group: empty"},
     {COMMAND_STOP, "{\"group\":\"u\"}", "attempt: missing"},
     {COMMAND_STOP, "{\"group\":\"u\",\"attempt\":-1}", "attempt: not a number"},

@@ -293,7 +293,7 @@ static void what_makes_no_sense_is_refused_and_nothing_else_happens(void **state
            "REFUSED {\"command\":\"START\"," GROUP ",\"code\":\"CONFLICT\",\"message\":\"attempt 1 of group u-1 cannot "
            "start: it is not prepared (Idle, attempt -1)\"}");
     give(f, RECORD_STOP, "{\"group\":7}");
-    expect(f, "REFUSED {\"command\":\"STOP\",\"code\":\"INVALID\",\"message\":\"a command that makes no sense: ");
+    expect(f, "REFUSED {\"command\":\"STOP\",\"code\":\"INVALID\",\"message\":\"a command with contradictory values: ");
     give(f, RECORD_PREPARE, "{" GROUP "}");
     expect(f, "PREPARED");
 }

@@ -197,7 +197,7 @@ static void a_port_that_somebody_has_is_reported(void **state)
     give(f, COMMAND_PREPARE, prepare);
     assert_string_equal(buf_str(&f->reports), "a unprepared 1, ");
     assert_int_equal(f->taken_port, port);
-    until(f, &f->said, arena_printf(&a, "port %d, which rank 0 is to listen on, cannot be had", port));
+    until(f, &f->said, arena_printf(&a, "rank 0 cannot listen on port %d", port));
     close(fd);
     give(f, COMMAND_PREPARE, prepare);
     until(f, &f->reports, "a prepared 1, ");

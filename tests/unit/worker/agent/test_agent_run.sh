@@ -95,7 +95,7 @@ gpus_are_shared() {
         CUDA_VISIBLE_DEVICES=5,7,8 runs 0 run --processes 3 --gpu-visibility own --process-gpus '1,2;-;0' -- sh -c \
             'echo "sees $CUDA_VISIBLE_DEVICES, device $CADRE_DEVICE"' &&
         said "[rank 0] sees 7,8, device 0" "[rank 1] sees , device -1" "[rank 2] sees 5, device 0" &&
-        CUDA_VISIBLE_DEVICES=5 runs 1 run --process-gpus x -- true && said "rank 0: x is no list of GPUs" &&
+        CUDA_VISIBLE_DEVICES=5 runs 1 run --process-gpus x -- true && said "rank 0: x is not a list of GPUs" &&
         CUDA_VISIBLE_DEVICES=5 runs 1 run --process-gpus '0;0' -- true && said "has more than 1 processes: 0"
 }
 

@@ -380,12 +380,12 @@ static void what_is_no_batch_is_not_returned(void **state)
     for (now = 0; now < ARRAY_LEN(bad); now++)
         answers(return_bad, &args, bad[now].why);
     answers(return_ragged, &args, "foo() returns no batch: 'y' has 3 rows, but 'x' has 2");
-    answers(return_blank_ragged, &args, "foo() returns what is no batch: 'y' has 3 rows, but 'x' has 2");
+    answers(return_blank_ragged, &args, "foo() returns what is not a batch: 'y' has 3 rows, but 'x' has 2");
     answers(return_blank_huge, &args, "bytes are too many");
     answers(return_blank_endless, &args, "together larger than any memory");
     answers(return_twice, &args, "there are two tensors 'x'");
     answers(return_columns_twice, &args, "'p' is returned twice");
-    answers(return_no_column, &args, "a column is a list with one value a row, not a JSON object");
+    answers(return_no_column, &args, "a column is a list with one value per row, not a JSON object");
     answers(return_no_json, &args, "'k': not valid JSON");
     answers(return_no_document, &args, "no safetensors document; cadre_return_json() is for JSON");
     buf_done(&args);

@@ -153,7 +153,7 @@ static void too_many_bytes_of_arguments_are_refused(void **state)
     memcpy(args, "[1,2]", 5);
     args[len] = '\0';
     assert_unrun(plus, args, "INVALID",
-                 "foo(): the arguments cannot be read: JSON of 67108865 bytes; at most 67108864 are read");
+                 "foo(): the arguments cannot be read: the JSON has 67108865 bytes; the limit is 67108864");
 }
 
 static cadre_result twice(void *self, cadre_call *call)

@@ -79,7 +79,7 @@ static void what_is_not_there_is_answered_with_what_is(void **state)
     assert_int_equal(err.code, ERR_NOT_FOUND);
     assert_says(&err, "no class Trainer; it has Misbehaving, Failing, Silent, Hanging");
     assert_null(module_class(&m, NULL, &err));
-    assert_says(&err, "several classes (Misbehaving, Failing, Silent, Hanging): say which");
+    assert_says(&err, "several classes (Misbehaving, Failing, Silent, Hanging): set one of them as the class");
     assert_null(module_method(module_class(&m, "Misbehaving", &err), "sub", &err));
     assert_int_equal(err.code, ERR_NOT_FOUND);
     assert_says(&err, "class Misbehaving has no method sub; it has crash, crash_once, crash_first, give_up, "

@@ -243,7 +243,7 @@ static void roles_are_objects_of_their_own_in_one_process(void **state)
     host_proxy_call(&f->proxy, 3, "{\"method\":\"add\"}", "");
     HOST_UNTIL(&f->proxy,
                host_proxy_came(&f->proxy, "ERROR 3 {\"code\":\"INVALID\",\"message\":\"the group has roles, and "
-                                          "the call says none; there are: actor, critic\",\"ran\":false}"));
+                                          "the call names none; there are: actor, critic\",\"ran\":false}"));
     host_proxy_call(&f->proxy, 4, "{\"method\":\"add\",\"role\":\"judge\"}", "");
     HOST_UNTIL(&f->proxy,
                host_proxy_came(&f->proxy, "ERROR 4 {\"code\":\"NOT_FOUND\",\"message\":\"there is no role 'judge' "
