@@ -58,10 +58,13 @@ suite_error() {
     bail_out "$1: $2"
 }
 
-suite_explanation() {
-    local f
-    for f in "${suite_explain[@]}"; do "$f" || true; done
-}
+# What fails in here, such as a look into a namespace that is not there yet, explains nothing further.
+suite_explanation() (
+    trap - ERR
+    set +e
+    for f in "${suite_explain[@]}"; do "$f"; done
+    true
+)
 
 suite_clean() {
     local rc=$? f
