@@ -227,7 +227,7 @@ static void another_request_does_not(void **state)
     allow("create");
     stub_fail(next(VERB_CREATE, KIND_WORKERGROUP), ERR_EXISTS, "it is there");
     assert_int_equal(t.err.code, ERR_EXISTS);
-    assert_non_null(strstr(t.err.msg, "WorkerGroup ml/llama already"));
+    assert_non_null(strstr(t.err.msg, "WorkerGroup ml/llama exists already"));
 }
 
 static void a_single_request_has_no_session(void **state)

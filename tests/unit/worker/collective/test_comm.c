@@ -85,7 +85,7 @@ static int refuses(const struct team_member *m, cadre_comm *c)
 {
     float x[2] = {0};
     CHECK(cadre_all_reduce(c, "F33", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
-    CHECK(strstr(cadre_comm_error(c), "no such type"));
+    CHECK(strstr(cadre_comm_error(c), "this type does not exist"));
     CHECK(cadre_all_reduce(c, "F4", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
     CHECK(cadre_all_reduce(c, "F8_E4M3", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
     CHECK(cadre_all_reduce(c, "I32", x, x, 2, CADRE_MEAN) == CADRE_INVALID_ARGUMENT);
@@ -327,7 +327,7 @@ static void who_does_not_come_is_named(void **state)
         struct team t;
         char line[1024], want[32];
         team_start(&t, 3, SHORT_LIMIT_MS, join_but_one, &victim);
-        snprintf(want, sizeof want, "rank %d has not come", 10 + victim);
+        snprintf(want, sizeof want, "rank %d did not arrive", 10 + victim);
         for (int i = 0; i < 3; i++) {
             if (i == victim)
                 continue;
