@@ -121,6 +121,17 @@ static void results_that_are_no_json_are_walked_over_too(void **state)
     assert_int_equal(cadre_client_list_next(&l, &item), -1);
 }
 
+static void lists_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"[1 2]", "[1", "{\"a\": 1}", "1", ""};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        cadre_client_json l = {lists[i], strlen(lists[i])}, item;
+        if (cadre_client_list_next(&l, &item) != -1)
+            fail_msg("\"%s\" passes", lists[i]);
+    }
+}
+
 static void a_batch_is_written_and_read(void **state)
 {
     (void)state;
@@ -263,6 +274,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_batch_may_be_freed_while_it_is_on_its_way, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_a_batch_is_not_made, setup, teardown),
         cmocka_unit_test(results_that_are_no_json_are_walked_over_too),
+        cmocka_unit_test(lists_that_are_none_are_refused),
         cmocka_unit_test(a_batch_is_written_and_read),
         cmocka_unit_test(what_is_no_batch_is_not_written),
     };
