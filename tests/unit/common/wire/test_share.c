@@ -360,7 +360,7 @@ static void a_peer_that_lies_is_refused(void **state)
     refused(RECORD_MEMORY, (uint32_t[]){77777, 5, 0, 0}, 4, "is not known");
     refused(RECORD_RETURN, (uint32_t[]){0}, 1, "was not lent");
     refused(RECORD_RETURN, (uint32_t[]){UINT32_MAX}, 1, "was not lent");
-    refused(RECORD_CALL, (uint32_t[]){77777, 0, 0, 0, LONG, 0}, 6, "what is not there");
+    refused(RECORD_CALL, (uint32_t[]){77777, 0, 0, 0, LONG, 0}, 6, "a reference outside of its area");
     refused(RECORD_CALL, (uint32_t[]){77777, 0, 0, 0}, 4, "a reference of 16 bytes");
 }
 
