@@ -58,6 +58,15 @@ static size_t room(const struct quota *q)
     return (left - MIN(left, q->used)) / (q->weight + 1); // what it takes is no longer left
 }
 
+// n <= room(q), without a division: it is asked for every record.
+static bool fits(const struct quota *q, size_t n)
+{
+    if (!q->weight)
+        return n <= q->max - MIN(q->max, q->used);
+    size_t left = q->parent->max - q->parent->used;
+    return n <= left && q->used + n <= (left - n) * q->weight;
+}
+
 size_t quota_left(const struct quota *q)
 {
     size_t left = SIZE_MAX;
@@ -69,7 +78,7 @@ size_t quota_left(const struct quota *q)
 bool quota_charge(struct quota *q, size_t n)
 {
     for (struct quota *up = q; up; up = up->parent) {
-        if (n > room(up)) {
+        if (!fits(up, n)) {
             for (struct quota *back = q; back != up; back = back->parent)
                 back->used -= n;
             return false;

@@ -146,6 +146,7 @@ static void serve_records(struct connection *c)
     c->gateway->counters.clients++;
     if (c->output)
         session_listen(s);
+    c->payer = quota_ref(s->tenant->quota);
     connection_serve(c, &records_role, s, s->quota);
 }
 
@@ -219,6 +220,7 @@ static void serve_text(struct connection *c)
     jsonrpc_init(j, &c->gateway->router, c->target.ns, group, c->gateway->config.max_queue, &c->outlet);
     c->gateway->counters.clients++;
     ws_session_charge(c->ws, j->session->quota);
+    c->payer = quota_ref(j->session->tenant->quota);
     connection_serve(c, &text_role, j, NULL);
 }
 

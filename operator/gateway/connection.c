@@ -13,6 +13,7 @@
 enum { HELD_MAX = 256 << 10 };
 
 struct unread {
+    struct quota *payer; // NULL = nobody
     struct list link;
     bool text, end;
     size_t len;
@@ -108,11 +109,19 @@ bool connection_in_body(const struct connection *c)
     return record_reader_unfinished(&c->reader) != UINT64_MAX;
 }
 
+static void unread_free(struct connection *c, struct unread *h)
+{
+    c->held_bytes -= h->len;
+    if (h->payer)
+        quota_refund(h->payer, h->len);
+    quota_unref(h->payer);
+    free(h);
+}
+
 static void drop_unread(struct connection *c)
 {
     for (struct list *l; (l = list_pop(&c->unread));)
-        free(CONTAINER_OF(l, struct unread, link));
-    c->held_bytes = 0;
+        unread_free(c, CONTAINER_OF(l, struct unread, link));
     list_remove(&c->behind);
 }
 
@@ -201,14 +210,23 @@ void connection_goodbye(struct connection *c)
 
 // What comes in
 
-static void keep(struct connection *c, struct list *at, bool text, const char *data, size_t len, bool end)
+// False: its client's share has no room for it, and the connection is closed.
+static bool keep(struct connection *c, struct list *at, bool text, const char *data, size_t len, bool end)
 {
+    if (c->payer && !quota_charge(c->payer, len)) {
+        struct err err = ERR_INIT;
+        err_set(&err, ERR_THROTTLED, "%zu bytes that wait for a turn have no room in the share of their namespace",
+                len);
+        connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
+        return false;
+    }
     struct unread *h = xmalloc(sizeof *h + len);
-    *h = (struct unread){.text = text, .end = end, .len = len};
+    *h = (struct unread){.payer = quota_ref(c->payer), .text = text, .end = end, .len = len};
     if (len)
         memcpy(h->data, data, len);
     list_insert_before(at, &h->link);
     c->held_bytes += len;
+    return true;
 }
 
 // Only as much as was read already when the reading was stopped.
@@ -220,7 +238,7 @@ static void postpone(struct connection *c, bool text, const char *data, size_t l
         connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
         return;
     }
-    keep(c, &c->unread, text, data, len, end);
+    (void)keep(c, &c->unread, text, data, len, end);
 }
 
 static bool stops(const struct connection *c)
@@ -262,8 +280,8 @@ static void take_data(struct connection *c, const char *data, size_t len, bool e
     int got = 0;
     while (c->state == CONNECTION_GREETED || c->state == CONNECTION_SERVED) {
         if (len && stops(c)) {
-            keep(c, c->unread.next, false, data, len, end); // before what came behind it
-            fall_behind(c);
+            if (keep(c, c->unread.next, false, data, len, end)) // before what came behind it
+                fall_behind(c);
             return;
         }
         got = record_reader_next(&c->reader, &data, &len, &rec, &err);
@@ -308,8 +326,8 @@ static void take_in_turn(struct connection *c, bool text, const char *data, size
     if (c->state == CONNECTION_WAITING && text == c->json) {
         postpone(c, text, data, len, end);
     } else if (!list_empty(&c->unread) || (text && stops(c))) {
-        keep(c, &c->unread, text, data, len, end);
-        fall_behind(c);
+        if (keep(c, &c->unread, text, data, len, end))
+            fall_behind(c);
     } else {
         take(c, text, data, len, end);
     }
@@ -325,9 +343,8 @@ void connection_go_on(struct connection *c)
     list_remove(&c->behind);
     while (!list_empty(&c->unread) && !stops(c)) {
         struct unread *h = CONTAINER_OF(list_pop(&c->unread), struct unread, link);
-        c->held_bytes -= h->len;
         take(c, h->text, h->data, h->len, h->end);
-        free(h);
+        unread_free(c, h);
     }
     if (!list_empty(&c->unread))
         fall_behind(c);
@@ -398,6 +415,7 @@ void connection_free(struct connection *c)
 {
     detach(c);
     list_remove(&c->link);
+    quota_unref(c->payer);
     free(c->token);
     free(c);
 }

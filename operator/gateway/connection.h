@@ -65,6 +65,7 @@ struct connection {
     struct list unread;                 // what came while it was waiting, or stopped
     struct list behind;                 // in the gateway's list while it was stopped and has something
     size_t held_bytes;
+    struct quota *payer;     // of those, of a client: its namespace; NULL = nobody
     size_t want;             // set by the role with ROUTER_COLLECT, as the peer's
     const struct role *role; // NULL until it is SERVED
     void *self;

@@ -42,7 +42,7 @@ int tenant_check_calls(const struct tenant *t, struct err *err)
     if (t->n_calls >= (uint64_t)t->weight * (most - all))
         return err_set(err, ERR_THROTTLED,
                        "the clients of namespace %s have %u calls in progress here, which is its share of the %u that "
-                       "are free; wait for some of them, or add replicas of the operator",
+                       "are free; wait for some of them, or give it more (--namespace-weights)",
                        t->ns, t->n_calls, most - all);
     return 0;
 }
@@ -55,7 +55,7 @@ int tenant_check_sessions(struct router *r, const char *ns, struct err *err)
         return 0;
     return err_set(err, ERR_THROTTLED,
                    "the clients of namespace %s have %u connections here, which is its share of the %u that are free; "
-                   "close some of them, or add replicas of the operator",
+                   "close some of them, or give it more (--namespace-weights)",
                    ns, t ? t->n_sessions : 0, left);
 }
 

@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
+#include "operator/proxy/tenant.h"
 #include "tests/unit/support/gateway_fixture.h"
 
 #include <setjmp.h>
@@ -269,6 +270,30 @@ static void test_much_before_welcome(void **state)
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
 }
 
+// A message waits here while its namespace owes turns of the loop; what has no room in its share ends the connection.
+static void test_what_waits_for_a_turn_is_charged(void **state)
+{
+    struct gateway_peer p;
+    char *text = calloc(1, 200000);
+    (void)state;
+    gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    GATEWAY_UNTIL(&f, p.opened);
+    struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
+    size_t taken = quota_left(t->quota) - 100000;
+    assert_true(quota_charge(t->quota, taken));
+    memset(text, ' ', 199999);
+    gateway_peer_text(&p, text);
+    while (!p.closed) {
+        tenant_spend(t, (size_t)1 << 20);
+        loop_run_once(f.loop, 1);
+    }
+    assert_int_equal(p.code, 1013);
+    gateway_peer_hang_up(&p);
+    quota_refund(t->quota, taken);
+    tenant_unref(t);
+    free(text);
+}
+
 // It calls, and does not take the answers: what the sockets do not hold is held here, up to the cap; then it is closed,
 // and everything is given back.
 static void test_slow_reader(void **state)
@@ -404,6 +429,7 @@ int main(void)
         TEST(test_text_from_workers),
         TEST(test_too_many_calls),
         TEST(test_much_before_welcome),
+        TEST(test_what_waits_for_a_turn_is_charged),
         TEST(test_slow_reader),
         TEST(test_slow_readers_together),
         TEST(test_bare_sockets),

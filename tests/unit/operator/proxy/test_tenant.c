@@ -116,7 +116,7 @@ static void a_namespace_has_no_more_calls_than_are_left_to_others(void **state)
     }
     assert_string_equal(got,
                         "1 ERROR THROTTLED the clients of namespace ml have 600 calls in progress here, which is its "
-                        "share of the 600 that are free; wait for some of them, or add replicas of the operator");
+                        "share of the 600 that are free; wait for some of them, or give it more (--namespace-weights)");
     assert_int_equal(w->f.router.n_calls, share);
     client_open_in(&w->f, &other, "web", "llama");
     assert_null(fills(&other, "[]", fixture_limits.session_calls));
@@ -211,7 +211,7 @@ static void a_namespace_has_no_more_connections_than_are_left_to_others(void **s
     assert_int_equal(tenant_check_sessions(&f.router, "ml", &err), ERR_THROTTLED);
     assert_string_equal(err.msg,
                         "the clients of namespace ml have 6 connections here, which is its share of the 6 that "
-                        "are free; close some of them, or add replicas of the operator");
+                        "are free; close some of them, or give it more (--namespace-weights)");
     err = ERR_INIT;
     for (int i = 6; i < 11; i++) { // until they have three times what is left
         assert_int_equal(tenant_check_sessions(&f.router, "heavy", &err), 0);
