@@ -388,6 +388,17 @@ int64_t cluster_silent_ms(const struct cluster *c, const char *name)
     return c->outage_ms ? MAX(since, c->outage_ms + CLUSTER_REPORT_MS) : since;
 }
 
+bool cluster_silent(const struct cluster *c, const char *name, int64_t now_ms, int64_t *ret_ms)
+{
+    const struct node *n = cluster_node(c, name);
+    int64_t left = c->outage_ms ? c->outage_ms + CLUSTER_REPORT_MS - now_ms : 0;
+    if (!n || n->ready)
+        return false;
+    if (left > 0)
+        *ret_ms = MIN(left, CLUSTER_REPORT_MS);
+    return left <= 0;
+}
+
 int64_t cluster_used(const struct cluster *c, const char *node, int resource_id)
 {
     const struct room *r = map_get(&c->rooms, node);

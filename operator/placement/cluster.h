@@ -46,6 +46,8 @@ uint64_t cluster_epoch(const struct cluster *c);
 size_t cluster_nodes(const struct cluster *c);
 const struct node *cluster_node(const struct cluster *c, const char *name); // NULL if there is none; borrowed
 int64_t cluster_silent_ms(const struct cluster *c, const char *name);       // since then; of a node that is not ready
+// The node is not ready, and has had the time to report. *ret_ms: how much of that time is left, if there is some.
+bool cluster_silent(const struct cluster *c, const char *name, int64_t now_ms, int64_t *ret_ms);
 int64_t cluster_used(const struct cluster *c, const char *node, int resource_id); // for tests and metrics
 
 // An object whose pods take room.

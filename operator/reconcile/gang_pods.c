@@ -76,10 +76,22 @@ void gang_pods_look_again(struct gang_pods *pods, int64_t ms)
     pods->look_again_ms = pods->look_again_ms < 0 ? ms : MIN(pods->look_again_ms, ms);
 }
 
-void gang_pods_count(struct gang_pods *pods, const struct pod *p)
+static bool is_ready(struct gang_pods *pods, const struct pod *p, const struct cluster *cluster, int64_t now_ms)
+{
+    int64_t left = 0;
+    if (!p->ready || p->phase != POD_RUNNING)
+        return false;
+    bool silent = p->node && cluster_silent(cluster, p->node, now_ms, &left);
+    if (left > 0)
+        gang_pods_look_again(pods, left);
+    return !silent;
+}
+
+void gang_pods_count(struct gang_pods *pods, const struct pod *p, const struct cluster *cluster, int64_t now_ms)
 {
     pods->existing++;
     pods->bound += p->node != NULL;
+    pods->ready += is_ready(pods, p, cluster, now_ms);
     pods->newest_ms = MAX(pods->newest_ms, p->obj.meta.created_ms);
     if (!p->node && p->unschedulable && !pods->unschedulable)
         pods->unschedulable = p;

@@ -10,8 +10,8 @@
 struct gang_pods {                 // what the pods of the owner say about the gang
     const struct pod *const *live; // those that count; NULL = missing
     size_t n_live;
-    int32_t existing, bound; // of these
-    const struct pod **gone; // all others: of earlier attempts or incarnations, or lost
+    int32_t existing, bound, ready; // of these
+    const struct pod **gone;        // all others: of earlier attempts or incarnations, or lost
     size_t n_gone;
     bool own_failure;                // one of those has failed by itself, and is not being deleted yet
     bool older;                      // some of the live ones are of an earlier incarnation, and stay
@@ -24,8 +24,9 @@ struct gang_pods {                 // what the pods of the owner say about the g
     int64_t look_again_ms;    // when a silent node will count as lost, from now; -1 = none is silent
 };
 
-// A live pod is there: tells existing, bound, newest_ms, unschedulable and stuck.
-void gang_pods_count(struct gang_pods *pods, const struct pod *p);
+// A live pod is there: tells existing, bound, ready, newest_ms, unschedulable and stuck. Nobody knows how a pod is
+// whose node is silent: it is not ready.
+void gang_pods_count(struct gang_pods *pods, const struct pod *p, const struct cluster *cluster, int64_t now_ms);
 void gang_pods_look_again(struct gang_pods *pods, int64_t ms);
 
 // The node of this pod has been silent for longer than node_lost_s, or is gone. If it is silent but not yet for so

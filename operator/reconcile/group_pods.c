@@ -275,10 +275,9 @@ static void ask_agents(struct group_pods *c, const struct group_view *v, struct 
     c->ready_workers = c->ranks.ready_workers;
 }
 
-static void count(struct group_pods *c, const struct pod *p)
+static void count(struct group_pods *c, const struct group_view *v, const struct pod *p)
 {
-    gang_pods_count(&c->gang, p);
-    c->ready += p->ready && p->phase == POD_RUNNING;
+    gang_pods_count(&c->gang, p, v->gang.cluster, v->gang.now_ms);
     c->succeeded += p->phase == POD_SUCCEEDED;
 }
 
@@ -442,10 +441,11 @@ void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct aren
     for (int32_t i = 0; i < ret->replicas; i++) {
         if (!ret->current[i])
             continue;
-        count(ret, ret->current[i]);
+        count(ret, v, ret->current[i]);
         note_silence(ret, v, ret->current[i], true);
         note_failure(ret, v, ret->current[i], i, killed_left_ms, a);
     }
+    ret->ready = ret->gang.ready;
     ret->ready_workers = ret->ready * wg->spec.workers_per_replica;
     if (has_agent(v))
         ask_agents(ret, v, a);

@@ -73,9 +73,9 @@ static void show(struct placementgroup_decision *d)
                                 r->gang.n_live == 1 ? "" : "s"));
     if (r->gang.stuck)
         conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, r->gang.stuck_reason, gang_stuck_text(&d->gang));
-    else if (r->ready_pods < r->gang.n_live)
+    else if ((size_t)r->gang.ready < r->gang.n_live)
         conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, REASON_STARTING,
-                       arena_printf(d->a, "%zu of %zu pods are ready", r->ready_pods, r->gang.n_live));
+                       arena_printf(d->a, "%d of %zu pods are ready", r->gang.ready, r->gang.n_live));
     else
         conditions_set(&d->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
                        arena_printf(d->a, "all %d bundles are ready", d->bundles.n));

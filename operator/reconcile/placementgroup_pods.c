@@ -58,11 +58,10 @@ static bool may_hold(const struct placementgroup_pods *r, const struct candidate
     return c->n > 0;
 }
 
-static void count(struct placementgroup_pods *r, const struct pod *p)
+static void count(struct placementgroup_pods *r, const struct placementgroup_view *v, const struct pod *p)
 {
-    r->ready_pods += p->ready && p->phase == POD_RUNNING;
     r->gang.older = r->gang.older || pod_label_number(p, LABEL_INCARNATION) != r->incarnation;
-    gang_pods_count(&r->gang, p);
+    gang_pods_count(&r->gang, p, v->gang.cluster, v->gang.now_ms);
 }
 
 static void assign(struct placementgroup_pods *r, const struct candidate *c)
@@ -113,7 +112,8 @@ static int cmp_first(const void *a, const void *b)
     return (x->items[0] > y->items[0]) - (x->items[0] < y->items[0]);
 }
 
-static void assign_all(struct placementgroup_pods *r, struct candidate *candidates, size_t n, const struct pod **live)
+static void assign_all(struct placementgroup_pods *r, const struct placementgroup_view *v, struct candidate *candidates,
+                       size_t n, const struct pod **live)
 {
     size_t assigned = 0;
     qsort(candidates, n, sizeof *candidates, cmp_candidate);
@@ -131,7 +131,7 @@ static void assign_all(struct placementgroup_pods *r, struct candidate *candidat
     for (size_t i = 0; i < assigned; i++) {
         r->differs[i] = !candidates[i].same;
         live[i] = candidates[i].pod;
-        count(r, candidates[i].pod);
+        count(r, v, candidates[i].pod);
     }
 }
 
@@ -158,5 +158,5 @@ void placementgroup_pods_take(const struct placementgroup_view *v, const struct 
             n++;
     }
     if (n)
-        assign_all(ret, candidates, n, arena_array(a, n, sizeof(struct pod *)));
+        assign_all(ret, v, candidates, n, arena_array(a, n, sizeof(struct pod *)));
 }

@@ -17,9 +17,8 @@ struct placementgroup_pods {
     struct gang_pods gang;     // `live` are those that have some, by the first of their bundles
     bool *differs;             // of each: made from another template, or for bundles of another shape
     int32_t present, bound;    // bundles
-    size_t ready_pods;
-    bool changed;           // one of the live pods differs
-    const struct pod *lost; // the first dead one whose bundles are missing, and why
+    bool changed;              // one of the live pods differs
+    const struct pod *lost;    // the first dead one whose bundles are missing, and why
     const char *lost_reason;
 };
 

@@ -266,7 +266,8 @@ test_node() {
     run apart 'exec sleep 1000' '.spec.placement = {strategy: "StrictSpread", nodeLostSeconds: 10}'
     run patient 'exec sleep 1000' \
         ".spec.placement.nodeLostSeconds = 600 | .spec.template.spec.nodeSelector = {\"kubernetes.io/hostname\": \"$lost\"} | .spec.replicas = 1" \
-        'del(.spec.template.spec.containers[0].resources.limits)'
+        'del(.spec.template.spec.containers[0].resources.limits)' \
+        '.spec.template.spec.tolerations = [{key: "node.kubernetes.io/unreachable", operator: "Exists"}]'
     group_ready apart 60 >/dev/null
     group_ready patient 60 >/dev/null
     began=$SECONDS
@@ -282,6 +283,7 @@ test_node() {
     check "... holding no room" is "" group_pod_names apart
     check "one that is told to be patient is" is "patient-0-0" group_pod_names patient
     check "... and is not shown as Ready" eventually 60 matches "^False/" group_condition patient Ready
+    check "... though nobody has deleted its pod" is "" kc get pod patient-0-0 -o 'jsonpath={.metadata.deletionTimestamp}'
     "$devcluster" node start "$lost" >/dev/null 2>&1
     check "the node is back: the one that waits runs" group_ready apart 60
     group_delete moves apart patient

@@ -313,6 +313,34 @@ static void silent_nodes_of_stale_pods_are_watched_too(void **state)
     assert_int_equal(f->taken.failure.time_ms, 0);
 }
 
+static void a_pod_is_not_ready_while_its_node_is_silent(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 3; i++)
+        current(f, i)->ready = true; // and remains so: its kubelet says nothing
+    f->pods[0].node = "n2";
+    assert_int_equal(take(f)->ready, 3);
+    set_node(f, "n2", "gpu=8 notready", NOW - 20000);
+    assert_int_equal(take(f)->ready, 2);
+    assert_int_equal(f->taken.ready_workers, 4);
+    set_node(f, "n2", "gpu=8", NOW);
+    assert_int_equal(take(f)->ready, 3);
+}
+
+static void a_node_has_time_to_report_after_an_outage_of_the_api_server(void **state)
+{
+    struct fixture *f = *state;
+    struct pod *p = current(f, 0);
+    p->ready = true;
+    p->node = "n2";
+    set_node(f, "n2", "gpu=8 notready", NOW - 20000);
+    cluster_note_outage(f->cluster, NOW - 10000);
+    assert_int_equal(take(f)->ready, 1);
+    assert_int_equal(f->taken.gang.look_again_ms, CLUSTER_REPORT_MS - 10000);
+    cluster_note_outage(f->cluster, NOW - CLUSTER_REPORT_MS);
+    assert_int_equal(take(f)->ready, 0);
+}
+
 static void who_fails_while_a_peers_node_is_silent_is_its_victim(void **state)
 {
     struct fixture *f = *state;
@@ -381,6 +409,8 @@ int main(void)
         TEST(a_node_is_lost_after_its_time_or_at_once_if_it_is_gone),
         TEST(a_clock_that_was_put_back_does_not_keep_a_lost_node),
         TEST(silent_nodes_of_stale_pods_are_watched_too),
+        TEST(a_pod_is_not_ready_while_its_node_is_silent),
+        TEST(a_node_has_time_to_report_after_an_outage_of_the_api_server),
         TEST(who_fails_while_a_peers_node_is_silent_is_its_victim),
         TEST(what_does_not_mend_itself_is_noticed),
         TEST(placements_are_compact),
